@@ -1,0 +1,167 @@
+"""The Sphinx side of the book (a local extension), and what every chapter shows: claim boxes, numbers, provenance."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import math
+import os
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import pandas as pd
+
+from lib import ROOT
+
+MATHJAX = "tex-svg.js"  # self-contained: its glyphs are paths, so no font files
+
+# --- in a chapter -----------------------------------------------------------------------------------------------------
+
+
+class Html(str):
+    """Text that notebooks display as HTML."""
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+def claim(paper: str, ours: str, verdict: str, source: str) -> Html:
+    """A box with a published claim, our measurement and a verdict, all three computed or cited by the caller.
+
+    verdict: one of "holds", "holds in part", "does not hold", "cannot be judged".  Raises ValueError for another.
+    """
+    marks = {"holds": "yes", "holds in part": "part", "does not hold": "no", "cannot be judged": "open"}
+    if verdict not in marks:
+        raise ValueError(f"verdict: {verdict!r} is not allowed; it must be one of {', '.join(marks)}")
+    rows = ((f"Claim <small>({html.escape(source)})</small>", paper), ("Measured here", ours))
+    body = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in rows)
+    return Html(f'<div class="book-box book-{marks[verdict]}"><p class="book-verdict">{verdict.capitalize()}</p><dl>{body}</dl></div>')
+
+
+def glue(**numbers: object) -> None:
+    """Make values available to the prose as {glue:text}`name`; floats to three digits, whole numbers with commas."""
+    from myst_nb import glue as one  # slow to import, and not wanted where a chapter runs under papermill alone
+
+    for name, value in numbers.items():
+        one(name, Plain(number(value)), display=False)
+
+
+class Plain(str):
+    """Text that `{glue:text}` prints without quotation marks."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def number(value: object) -> str:
+    """A value as the prose prints it: 1,234; 0.0312; "—" where there is none."""
+    if isinstance(value, str):
+        return value
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "—"
+    if float(value) == round(float(value)) and abs(value) < 1e15:
+        return f"{round(float(value)):,}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def absent(frame: pd.DataFrame) -> Html:
+    """What a study lacks, as a note; empty if every cell has its record."""
+    lacking = frame.attrs["missing"]
+    if not lacking:
+        return Html("")
+    names = sorted({f"{c.workload}, {c.algorithm}, sparsity {c.sparsity:g}, batch size {c.batch_size:,}" for c in lacking})
+    some = "".join(f"<li>{html.escape(n)}</li>" for n in names[:12]) + (f"<li>… {len(names) - 12} more</li>" if len(names) > 12 else "")
+    return Html(
+        f'<div class="book-box book-open"><p class="book-verdict">Not measured yet: {len(lacking)} of '
+        f"{frame.attrs['cells_planned']} cells</p><details><summary>which</summary><ul>{some}</ul></details></div>"
+    )
+
+
+def provenance(frame: pd.DataFrame) -> Html:
+    """A footer from the records themselves: how many, when, with what."""
+    heads = pd.DataFrame(frame.attrs["provenance"])
+    if heads.empty:
+        return Html('<p class="book-provenance">No records.</p>')
+    seen = {k: ", ".join(sorted(map(str, heads[k].unique()))) for k in ("date", "torch", "device", "precision", "source")}
+    return Html(
+        f'<p class="book-provenance">{len(heads)} of {frame.attrs["cells_planned"]} cells, {heads["rows"].sum():,} trials, '
+        f'{heads["trial_steps"].sum():,} training steps in {heads["wall_s"].sum() / 3600:.1f} core hours; measured {seen["date"]} with '
+        f'PyTorch {seen["torch"]} on {seen["device"]} in {seen["precision"]}; code {seen["source"]}.</p>'
+    )
+
+
+# --- in the build -----------------------------------------------------------------------------------------------------
+
+
+def setup(app) -> dict:
+    """Register with Sphinx: charts and formulas without a network, `lib` for the kernels, and no stale pages."""
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    app.config.mathjax_path = MATHJAX
+    app.connect("config-inited", _assets)
+    app.connect("config-inited", _forget_stale_outputs, priority=100)  # before myst-nb opens its cache
+    app.connect("env-get-outdated", _outdated)
+    app.connect("html-page-context", _page)
+    app.connect("build-finished", _remember_inputs)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _build(app) -> Path:
+    return Path(app.doctreedir).parent
+
+
+def _assets(app, config) -> None:
+    import vl_convert as vlc
+
+    from lib.charts import VEGALITE
+
+    out = _build(app) / "_assets"
+    out.mkdir(parents=True, exist_ok=True)
+    # The bundle declares a top-level `_`, and so does Sphinx's own script: hence a function around it.
+    (out / "vega.js").write_text("(() => {" + vlc.javascript_bundle(vl_version=VEGALITE) + "})();")
+    shutil.copy(Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax" / MATHJAX, out / MATHJAX)
+    for asset in (ROOT / "lib" / "static").iterdir():
+        shutil.copy(asset, out / asset.name)
+    config.html_static_path.append(str(out))
+
+
+def _digest() -> str:
+    """What a page shows besides its own source: lib/ and data/."""
+    text = hashlib.sha256()
+    for file in sorted([*(ROOT / "lib").rglob("*"), *(ROOT / "data").rglob("*.csv")]):
+        if file.suffix in {".py", ".csv", ".js", ".css"}:
+            text.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
+    return text.hexdigest()
+
+
+def _stamp(app) -> Path:
+    return _build(app) / ".inputs"
+
+
+def _forget_stale_outputs(app, config) -> None:
+    app.inputs = _digest()
+    app.stale = not _stamp(app).exists() or _stamp(app).read_text() != app.inputs
+    # Gone until the build ends well, so that a failed build is tried again in full.
+    _stamp(app).unlink(missing_ok=True)
+    if app.stale:
+        shutil.rmtree(_build(app) / ".jupyter_cache", ignore_errors=True)
+
+
+def _outdated(app, env, added, changed, removed) -> list[str]:
+    return list(env.found_docs) if app.stale else []
+
+
+def _remember_inputs(app, exception) -> None:
+    # A warning under -W ends the build with status 1 but without an exception.
+    if exception is None and app.statuscode == 0 and not app._warncount:
+        _stamp(app).write_text(app.inputs)
+
+
+def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None:
+    app.add_css_file("book.css")
+    if "vl-chart" in (context.get("body") or ""):
+        app.add_js_file("vega.js")
+        app.add_js_file("charts.js")
+        app.add_css_file("charts.css")
+
+

@@ -1,0 +1,155 @@
+"""The book's charts: one theme, fixed colours, and a renderer that needs neither a network nor, to be read, JavaScript."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+
+import altair as alt
+import pandas as pd
+import vl_convert as vlc
+
+VEGALITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])  # "6.4"; one of vlc.get_vegalite_versions()
+STATIC_WIDTH = 640  # pixels of the picture that stands in where scripts do not run
+
+# Legible on white and on near-black; distinguishable with the common colour-vision deficiencies.
+SPARSITY_COLOURS = {0.0: "#3b82c4", 0.5: "#2a9d8f", 0.7: "#d98e04", 0.9: "#d1495b", 0.95: "#9b5de5"}
+ALGORITHM_COLOURS = {"sgd": "#d98e04", "momentum": "#3b82c4", "nesterov": "#2a9d8f"}
+GUIDE = "#8a8f98"  # guide lines and remarks
+
+
+def enable() -> None:
+    """Call once at the top of every chapter."""
+    alt.renderers.register("book", _renderer)
+    alt.renderers.enable("book")
+    alt.theme.enable("book")
+
+
+def finish(chart: alt.TopLevelMixin, description: str) -> alt.TopLevelMixin:
+    """The chart with its alternative text, which no chart may lack.  Raises ValueError if it is empty."""
+    if not description.strip():
+        raise ValueError("description: '' is not allowed; say in a sentence what the chart shows")
+    return chart.properties(description=" ".join(description.split()))
+
+
+def by_sparsity(levels: list[float], **options) -> alt.Color:
+    """Colour per sparsity, the same throughout the book."""
+    levels = sorted(levels)
+    scale = alt.Scale(domain=levels, range=[SPARSITY_COLOURS.get(s, GUIDE) for s in levels])
+    return alt.Color("sparsity:O", scale=scale, title="sparsity", **options)
+
+
+def by_algorithm(names: list[str], **options) -> alt.Color:
+    """Colour per training algorithm, the same throughout the book."""
+    names = [a for a in ALGORITHM_COLOURS if a in names]
+    scale = alt.Scale(domain=names, range=[ALGORITHM_COLOURS[a] for a in names])
+    return alt.Color("algorithm:N", scale=scale, title="algorithm", **options)
+
+
+def batch_axis(title: str = "batch size (examples)") -> alt.X:
+    """Batch size on a base-2 axis."""
+    return alt.X("batch_size:Q", title=title).scale(type="log", base=2, nice=False, padding=12)
+
+
+def goal_slider(goals: list[float], start: float | None = None) -> tuple[alt.Parameter, str, alt.LayerChart]:
+    """A slider over validation errors: the parameter, the test that keeps a row's `goal`, and a label that shows it.
+
+    The slider counts places in the sorted list; browsers cannot step along an uneven list of values.
+    """
+    goals = sorted(goals)
+    place = goals.index(start) if start is not None else 0
+    bind = alt.binding_range(min=0, max=len(goals) - 1, step=1, name="goal error ")
+    slider = alt.param(name="goal_place", value=place, bind=bind)
+    shown = f"{json.dumps(goals)}[goal_place]"
+    label = (
+        alt.Chart(pd.DataFrame({"at": [0]}))
+        .mark_text(align="right", baseline="top", dx=-8, dy=8, fontSize=13, fontWeight="bold", color=GUIDE)
+        .encode(x=alt.value("width"), y=alt.value(0), text=alt.Text("shown:N"))
+        .transform_calculate(shown=f"'goal: validation error ≤ ' + format({shown}, '.1%')")
+    )
+    return slider, f"abs(datum.goal - {shown}) < 1e-9", label
+
+
+def scaling_chart(
+    curve: pd.DataFrame,
+    colour: alt.Color,
+    *,
+    goals: list[float] | None = None,
+    start: float | None = None,
+    height: int = 380,
+    title: str = "steps to result (training steps)",
+) -> alt.LayerChart:
+    """Steps to result against batch size: lines, 5-95 % bars, a line of perfect scaling per curve, legend selection.
+
+    curve: a row per cell and goal with batch_size, steps, low, upper, trials, hits_seen, infeasible and the colour's
+    field; goal and `perfect` (steps under perfect scaling from the first size) where there are any.  goals: values
+    for the slider; None for a table with one goal.
+    """
+    field = colour["shorthand"].split(":")[0]
+    pick = alt.selection_point(fields=[field], bind="legend", name="shown")
+    faded = alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1))
+    tooltip = [
+        alt.Tooltip(f"{field}:N"),
+        alt.Tooltip("batch_size:Q", title="batch size", format=","),
+        alt.Tooltip("steps:Q", title="steps to result", format=","),
+        alt.Tooltip("low:Q", title="best of half: 5 %", format=","),
+        alt.Tooltip("upper:Q", title="best of half: 95 %", format=","),
+        alt.Tooltip("trials:Q"),
+        alt.Tooltip("hits_seen:Q", title="trials at the goal"),
+        alt.Tooltip("infeasible:Q", title="infeasible trials"),
+        *([alt.Tooltip("regime:N")] if "regime" in curve else []),
+    ]
+    base = alt.Chart(curve).encode(x=batch_axis(), color=colour, opacity=faded)
+    y = alt.Y("steps:Q", title=title).scale(type="log", base=2, nice=False, padding=8)
+    perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1).encode(y=alt.Y("perfect:Q").scale(type="log", base=2))
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q").scale(type="log", base=2), y2="upper:Q")
+    lines = base.mark_line(strokeWidth=2.2).encode(y=y)
+    points = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tooltip)
+    layers = [*([perfect] if "perfect" in curve else []), bars, lines, points]
+    layers[0] = layers[0].add_params(pick)
+    chart = alt.layer(*layers)
+    if goals:
+        slider, keep, label = goal_slider(goals, start)
+        chart = alt.layer(alt.layer(*[layer.transform_filter(keep) for layer in layers]), label).add_params(slider)
+    return chart.properties(width="container", height=height)
+
+
+def _renderer(spec: dict, **_) -> dict[str, str]:
+    """An Altair renderer: the specification and a static picture, which `charts.js` replaces by a live view.
+
+    No `application/vnd.vegalite.v6.json`: nbformat rejects that key, and with it the whole notebook.
+    """
+    still = json.loads(json.dumps(spec).replace('"width": "container"', f'"width": {STATIC_WIDTH}'))
+    svg = vlc.vegalite_to_svg(still, vl_version=VEGALITE)
+    png = vlc.vegalite_to_png(still, vl_version=VEGALITE, scale=2)
+    words = spec.get("description", "")
+    if not words:
+        raise ValueError("description: a chart needs one; pass it through charts.finish(chart, description)")
+    data = json.dumps(spec, separators=(",", ":")).replace("</", "<\\/")
+    picture = base64.b64encode(svg.encode()).decode()
+    return {
+        "text/html": f'<div class="vl-chart"><script type="application/json">{data}</script>'
+        f'<img alt="{html.escape(words)}" src="data:image/svg+xml;base64,{picture}"></div>',
+        "image/png": base64.b64encode(png).decode(),
+        "text/plain": f"<chart: {words}>",
+    }
+
+
+@alt.theme.register("book", enable=False)
+def _theme() -> alt.theme.ThemeConfig:
+    text = {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal"}
+    quiet = "#8a8f9833"  # grid lines that show on both grounds
+    return {
+        "config": {
+            "background": "transparent",
+            "font": "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif",
+            "view": {"stroke": None, "continuousWidth": 560, "continuousHeight": 340},
+            "axis": {"gridColor": quiet, "domainColor": GUIDE, "tickColor": GUIDE, "labelOverlap": True, **text},
+            "legend": {"orient": "top", "symbolSize": 90, "symbolStrokeWidth": 3, "labelFontSize": 13, "titleFontSize": 13,
+                       "titleOrient": "left", "titleFontWeight": "normal", "columns": 5},
+            "header": text,
+            "title": {"fontSize": 14, "anchor": "start", "fontWeight": "normal"},
+            "range": {"category": list(ALGORITHM_COLOURS.values()) + ["#d1495b", "#9b5de5", "#6b7280"]},
+        }
+    }  # fmt: skip

@@ -1,0 +1,62 @@
+"""Search spaces and the quasi-random points drawn from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import qmc
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A range and the scale on which points are uniform: "log", "reverse-log" (1 - value is log-uniform), "integer"."""
+
+    low: float
+    high: float
+    scale: str = "log"
+
+    def at(self, u: np.ndarray) -> np.ndarray:
+        """Map u in [0, 1) to values; shape kept.  On the reverse-log scale the value falls as u rises."""
+        if self.scale == "log":
+            return self.low * (self.high / self.low) ** u
+        if self.scale == "reverse-log":
+            return 1 - (1 - self.high) * ((1 - self.low) / (1 - self.high)) ** u
+        if self.scale == "integer":
+            return np.floor(self.low + u * (self.high - self.low + 1))
+        raise ValueError(f"scale: {self.scale!r} is unknown; allowed: log, reverse-log, integer")
+
+
+# Lee et al. (2021), from the authors' code.
+LEE2021 = {
+    "learning_rate": Interval(1e-4, 1.0),
+    "momentum": Interval(0.9, 0.9999, "reverse-log"),
+    "decay_steps": Interval(30_000, 60_000, "integer"),
+    "end_factor": Interval(1e-4, 0.1),
+}
+SPACES = {"lee2021": LEE2021}
+
+
+def names(algorithm: str, decay: bool) -> tuple[str, ...]:
+    """What is tuned: the learning rate; momentum unless SGD; the linear decay where the workload has one."""
+    tuned = ["learning_rate"]
+    if algorithm != "sgd":
+        tuned.append("momentum")
+    if decay:
+        tuned += ["decay_steps", "end_factor"]
+    return tuple(tuned)
+
+
+def draw(space: str, algorithm: str, trials: int, *, decay: bool = False, replicate: int = 0) -> dict[str, np.ndarray]:
+    """`trials` quasi-random points: name -> float64 [trials].
+
+    Replicate 0 is the unscrambled Sobol sequence without its first point (the corner of the space): in one and two
+    dimensions the very points of Lee et al. (2021).  Further dimensions use other direction numbers than theirs.
+    Other replicates are Sobol sequences scrambled with the replicate's number as seed.
+    """
+    axes = names(algorithm, decay)
+    if replicate == 0:
+        points = qmc.Sobol(len(axes), scramble=False).fast_forward(1).random(trials)
+    else:  # a power of two, then cut: scipy warns about any other count
+        points = qmc.Sobol(len(axes), scramble=True, seed=replicate).random_base2((trials - 1).bit_length())[:trials]
+    return {name: SPACES[space][name].at(points[:, i]) for i, name in enumerate(axes)}

@@ -1,0 +1,110 @@
+"""The networks of the book as ordinary modules, and their initialisation.
+
+Max-pooling stands before the ReLU: both are monotone, so the function is the same, and the ReLU then works on a
+quarter of the values.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+TRUNCATED_STD = 0.87962566103423978  # standard deviation of a unit normal cut at +-2
+
+
+def mlp(inputs: int, *widths: int, classes: int = 10) -> nn.Sequential:
+    """Fully connected ReLU network on flattened inputs: [B, ...] -> [B, classes]."""
+    layers: list[nn.Module] = [nn.Flatten()]
+    for width in widths:
+        layers += [nn.Linear(inputs, width), nn.ReLU()]
+        inputs = width
+    return nn.Sequential(*layers, nn.Linear(inputs, classes))
+
+
+def simple_cnn(width: float = 1.0) -> nn.Sequential:
+    """Simple-CNN of Lee et al. (2021), 62,346 parameters at width 1: [B, 1, 28, 28] -> [B, 10]."""
+    a, b = round(32 * width), round(64 * width)
+    return nn.Sequential(
+        nn.Conv2d(1, a, 5), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Conv2d(a, b, 5), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Flatten(), nn.Linear(16 * b, 10),
+    )  # fmt: skip
+
+
+def digits_cnn() -> nn.Sequential:
+    """A small convolutional network for 8x8 images, 6,090 parameters: [B, 1, 8, 8] -> [B, 10]."""
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Conv2d(16, 32, 3), nn.ReLU(),
+        nn.Flatten(), nn.Linear(128, 10),
+    )  # fmt: skip
+
+
+class Block(nn.Module):
+    """Pre-activation residual block without normalisation; halves the image and doubles the channels at stride 2."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int):
+        super().__init__()
+        self.first = nn.Conv2d(inputs, outputs, 3, stride, padding=1)
+        self.second = nn.Conv2d(outputs, outputs, 3, padding=1)
+        self.stride = stride
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = F.relu(x)
+        # Stride 2: no weights on the shortcut either; the pooled ReLU output is padded with zero channels.
+        short = x if self.stride == 1 else F.pad(F.avg_pool2d(h, 2), (0, 0, 0, 0, 0, h.shape[1]))
+        return short + self.second(F.relu(self.first(h)))
+
+
+class ResNet8(nn.Module):
+    """ResNet-8 of Shallue et al. (2019) and Lee et al. (2021), 75,050 parameters: [B, 3, 32, 32] -> [B, 10]."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 16, 3, padding=1)
+        self.blocks = nn.Sequential(Block(16, 16, 1), Block(16, 32, 2), Block(32, 64, 2))
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(F.relu(self.blocks(self.stem(x))).mean((2, 3)))
+
+
+MODELS = {
+    "mlp-64x2": lambda: mlp(64, 64, 64),
+    "digits-cnn": digits_cnn,
+    "simple-cnn": simple_cnn,
+    "resnet-8": ResNet8,
+}
+
+
+def build(name: str) -> nn.Module:
+    """The network called `name`, uninitialised.  Raises ValueError for an unknown name."""
+    if name not in MODELS:
+        raise ValueError(f"model: {name!r} is unknown; allowed: {', '.join(MODELS)}")
+    return MODELS[name]()
+
+
+@torch.no_grad()
+def initialise(module: nn.Module, seed: int) -> nn.Module:
+    """Variance-scaling initialisation in place (fan-in, truncated normal, scale 1; zero biases): TF 1's default.
+
+    Weights have standard deviation sqrt(1 / fan_in) after the cut at two standard deviations.  Drawn in float32 on
+    the CPU from `seed` alone, so a trial starts from the same weights on every device and in every precision.
+    """
+    random = torch.Generator().manual_seed(seed)
+    for parameter in module.parameters():
+        if parameter.dim() == 1:
+            parameter.zero_()
+            continue
+        std = math.sqrt(1 / parameter[0].numel()) / TRUNCATED_STD
+        draw = torch.empty(parameter.shape)
+        parameter.copy_(nn.init.trunc_normal_(draw, std=std, a=-2 * std, b=2 * std, generator=random))
+    return module
+
+
+def parameter_count(module: nn.Module) -> int:
+    """Number of trainable scalars, weights and biases."""
+    return sum(p.numel() for p in module.parameters())

@@ -1,0 +1,82 @@
+"""One text file per cell: a line of JSON that says what was measured and how, then a table with a row per trial.
+
+Files are written beside their place and renamed into it, so a cell is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+
+PROTOCOL = 1  # raised by hand whenever a change of the measuring code could change a result
+
+
+class RecordError(RuntimeError):
+    """A file under data/ that must not be read: damaged, foreign, or measured under another protocol."""
+
+
+def digest(cell) -> str:
+    """Eight hex digits of the cell's non-default fields, its workload and the protocol.
+
+    A new field with a default changes none, so old records stay valid.
+    """
+    own = {
+        f.name: getattr(cell, f.name) for f in dataclasses.fields(cell) if getattr(cell, f.name) != f.default
+    }
+    return _sha(json.dumps([PROTOCOL, own, cell.definition()], sort_keys=True))[:8]
+
+
+def path(folder: Path, cell) -> Path:
+    """Where a cell's record lies: folder/workload/algorithm/sparsity-S/batch-B-DIGEST.csv."""
+    place = Path(cell.workload) / cell.algorithm / f"sparsity-{cell.sparsity:g}"
+    return folder / place / f"batch-{cell.batch_size}-{digest(cell)}.csv"
+
+
+def write(file: Path, cell, trials: pd.DataFrame, provenance: dict) -> None:
+    """Write a cell's record in one step: a reader sees the whole file or none."""
+    body = trials.to_csv(index=False, float_format="%.10g", lineterminator="\n")
+    head = {"protocol": PROTOCOL, "cell": dataclasses.asdict(cell), **provenance, "rows": len(trials), "sha256": _sha(body)}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=".", suffix=".part", delete=False) as part:
+        part.write(json.dumps(head) + "\n" + body)
+        part.flush()
+        os.fsync(part.fileno())
+    os.chmod(part.name, 0o644)
+    os.replace(part.name, file)
+
+
+def read(file: Path, cell=None) -> tuple[dict, pd.DataFrame]:
+    """A record's first line and its table.
+
+    Raises RecordError, naming the file and what to do, if it is damaged, was measured under another protocol, or
+    (where `cell` is given) belongs to another cell.
+    """
+    text = file.read_text()
+    first, _, body = text.partition("\n")
+    try:
+        head = json.loads(first)
+        protocol, sha256, rows = head["protocol"], head["sha256"], head["rows"]
+    except (ValueError, KeyError, TypeError):
+        raise RecordError(f"{file}: not a record of this book; remove it from data/") from None
+    if protocol != PROTOCOL:
+        raise RecordError(f"{file}: measured under protocol {protocol}, this is protocol {PROTOCOL}; move it out of data/ and measure the cell again")
+    if _sha(body) != sha256:
+        raise RecordError(f"{file}: damaged (truncated or altered); remove it and measure the cell again")
+    if cell is not None and head["cell"] != dataclasses.asdict(cell):
+        other = [k for k, v in dataclasses.asdict(cell).items() if head["cell"].get(k, v) != v]
+        if other or set(head["cell"]) - set(dataclasses.asdict(cell)):
+            raise RecordError(f"{file}: belongs to another cell ({', '.join(other) or 'unknown fields'} differ); remove it")
+    table = pd.read_csv(io.StringIO(body))
+    assert len(table) == rows, f"{file}: {len(table)} rows, {rows} expected"
+    return head, table
+
+
+def _sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

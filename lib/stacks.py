@@ -1,0 +1,189 @@
+"""Many trials of one network as a matrix of weights [trials, P], and their losses, gradients and outputs.
+
+Two executors with one interface.  `Loop` runs any module, one trial after another, and suits networks that fill a
+core by themselves.  `Stack` runs all trials at once as batched matrix products and suits small ones, whose single
+steps are all overhead.  Row t of the matrix is trial t's parameters in the module's order; convolution kernels lie
+with their input channel last, the layout in which convolutions are fastest.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def _memory_order(p: Tensor) -> Tensor:
+    return p.permute(0, 2, 3, 1) if p.dim() == 4 else p
+
+
+def flatten(module: nn.Module) -> Tensor:
+    """The module's parameters as one vector [P] (a copy)."""
+    return torch.cat([_memory_order(p.detach()).reshape(-1) for p in module.parameters()])
+
+
+def unflatten(w: Tensor, module: nn.Module) -> list[Tensor]:
+    """Views of w [..., P] with the shapes of the module's parameters: a list of [..., *shape]."""
+    views, at = [], 0
+    for p in module.parameters():
+        shape = _memory_order(p).shape
+        view = w[..., at : at + p.numel()].unflatten(-1, shape)
+        views.append(view.movedim(-1, -3) if p.dim() == 4 else view)
+        at += p.numel()
+    return views
+
+
+def head(module: nn.Module) -> nn.Linear:
+    """The last linear layer.  Raises ValueError if the network has none."""
+    linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
+    if not linear:
+        raise ValueError(f"model: {type(module).__name__} has no linear layer; the last layer must be one")
+    return linear[-1]
+
+
+class Loop:
+    """One trial after another through `module`, in `dtype` arithmetic with float32 weights outside."""
+
+    def __init__(self, module: nn.Module, dtype: torch.dtype = torch.float32, device: str = "cpu"):
+        module = module.to(device=device, memory_format=torch.channels_last)
+        self.module, self.dtype, self.classes = module, dtype, head(module).out_features
+        self.w = flatten(module).to(device=device, dtype=dtype)
+        self.g = torch.zeros_like(self.w)
+        for p, w, g in zip(module.parameters(), unflatten(self.w, module), unflatten(self.g, module), strict=True):
+            p.data = w
+            p.grad = g
+        head(module).register_forward_pre_hook(self._keep_features)
+
+    def _keep_features(self, _, inputs):
+        self.features = inputs[0].detach()
+
+    def inputs(self, x: Tensor) -> Tensor:
+        """x as the network takes it; convert a data set once."""
+        x = x.to(device=self.w.device, dtype=self.dtype)
+        return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
+
+    def gradients(self, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean cross-entropy, its gradient, and which trials are alive, for w [T, P], x [B, ...], y [B].
+
+        Returns losses [T], gradients [T, P], alive [T] (False where the last layer's inputs are zero on the batch:
+        then nothing but its bias has a gradient, and the backward pass is spared).
+        """
+        losses, gradients = w.new_empty(len(w)), torch.zeros_like(w)
+        alive = torch.ones(len(w), dtype=torch.bool, device=w.device)
+        for t, row in enumerate(w):
+            self.w.copy_(row)
+            logits = self.module(x).float()
+            if self.features.any():
+                loss = F.cross_entropy(logits, y)
+                self.g.zero_()
+                loss.backward()
+                gradients[t] = self.g
+            else:
+                logits = logits.detach()
+                loss = F.cross_entropy(logits, y)
+                gradients[t, -self.classes :] = (logits.softmax(1) - F.one_hot(y, self.classes)).mean(0)
+                alive[t] = False
+            losses[t] = loss.detach()
+        return losses, gradients, alive
+
+    @torch.no_grad()
+    def logits(self, w: Tensor, x: Tensor) -> Tensor:
+        """Outputs [T, B, classes] in float32."""
+        out = []
+        for row in w:
+            self.w.copy_(row)
+            out.append(self.module(x).float())
+        return torch.stack(out)
+
+    @torch.no_grad()
+    def all_off(self, w: Tensor, x: Tensor) -> bool:
+        """Whether the last layer's inputs are zero for every example of x [N, ...] at the weights w [P]."""
+        self.w.copy_(w)
+        for part in x.split(1024):
+            self.module(part)
+            if self.features.any():
+                return False
+        return True
+
+
+class Stack:
+    """All trials at once through an `nn.Sequential` of linear, convolution, max-pool, ReLU and flatten layers."""
+
+    def __init__(self, module: nn.Module, dtype: torch.dtype = torch.float32, device: str = "cpu"):
+        known = (nn.Linear, nn.Conv2d, nn.MaxPool2d, nn.ReLU, nn.Flatten)
+        if not isinstance(module, nn.Sequential) or not all(isinstance(m, known) for m in module):
+            raise ValueError(f"model: {type(module).__name__} cannot be stacked; use Loop")
+        self.module, self.dtype, self.device = module.to(device), dtype, device
+        self.classes = head(module).out_features
+
+    def inputs(self, x: Tensor) -> Tensor:
+        return x.to(device=self.device, dtype=self.dtype)
+
+    def _forward(self, views: list[Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
+        """x [B, C, H, W] -> logits [T, B, classes], features (the last layer's inputs) [T, B, F]."""
+        h = x.movedim(1, -1)[None]  # [1 or T, B, H, W, C]: the data are shared by all trials
+        at = 0
+        for layer in self.module:
+            if isinstance(layer, (nn.Linear, nn.Conv2d)):
+                weight, bias = views[at], views[at + 1]
+                at += 2
+                features = h
+                if isinstance(layer, nn.Conv2d):
+                    h, shape = _patches(h, layer)
+                    weight = weight.movedim(-3, -1).flatten(2)  # [T, out, kernel x kernel x in]
+                h = torch.baddbmm(bias[:, None], h.expand(len(weight), -1, -1), weight.transpose(1, 2))
+                if isinstance(layer, nn.Conv2d):
+                    h = h.view(*h.shape[:1], *shape, -1)
+            elif isinstance(layer, nn.MaxPool2d):
+                h = _pool(h, layer.kernel_size)
+            elif isinstance(layer, nn.ReLU):
+                h = torch.relu(h)
+            else:  # flatten in the module's order: channel, row, column
+                h = h.movedim(-1, 2).flatten(2)
+        return h, features
+
+    def gradients(self, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """As `Loop.gradients`."""
+        leaves = [v.detach().requires_grad_() for v in unflatten(w.to(self.dtype), self.module)]
+        logits, features = self._forward(leaves, x)
+        logits = logits.float()
+        each = F.cross_entropy(logits.flatten(0, 1), y.repeat(len(w)), reduction="none").view(len(w), -1)
+        losses = each.mean(1)
+        parts = torch.autograd.grad(losses.sum(), leaves)
+        gradients = torch.cat([_memory_order_stacked(g).flatten(1) for g in parts], 1).float()
+        return losses.detach(), gradients, features.detach().flatten(1).any(1)
+
+    @torch.no_grad()
+    def logits(self, w: Tensor, x: Tensor) -> Tensor:
+        return self._forward(unflatten(w.to(self.dtype), self.module), x)[0].float()
+
+    @torch.no_grad()
+    def all_off(self, w: Tensor, x: Tensor) -> bool:
+        """As `Loop.all_off`."""
+        views = unflatten(w[None].to(self.dtype), self.module)
+        return not any(self._forward(views, part)[1].any() for part in x.split(1024))
+
+
+def _memory_order_stacked(g: Tensor) -> Tensor:
+    return g.movedim(-3, -1) if g.dim() == 5 else g
+
+
+def _patches(h: Tensor, layer: nn.Conv2d) -> tuple[Tensor, tuple[int, int, int]]:
+    """Image patches [T, B x H' x W', kernel x kernel x C] of h [T, B, H, W, C], and (B, H', W')."""
+    (k, _), (s, _), (p, _) = layer.kernel_size, layer.stride, layer.padding
+    h = F.pad(h, (0, 0, p, p, p, p)) if p else h
+    h = h.unfold(2, k, s).unfold(3, k, s)  # [T, B, H', W', C, k, k]
+    shape = tuple(h.shape[1:4])
+    return h.movedim(4, -1).reshape(len(h), math.prod(shape), -1), shape
+
+
+def _pool(h: Tensor, k: int) -> Tensor:
+    """Maximum over k x k cells of h [T, B, H, W, C]; rows and columns left over are dropped."""
+    rows, columns = h.shape[2] // k * k, h.shape[3] // k * k
+    cells = [h[:, :, i:rows:k, j:columns:k] for i in range(k) for j in range(k)]
+    best = cells[0]
+    for cell in cells[1:]:
+        best = torch.maximum(best, cell)
+    return best

@@ -1,0 +1,47 @@
+// Replace each chart's static picture by a live view, and follow the page's light or dark theme.
+(() => {
+  const ink = { light: "#24292f", dark: "#d5d9de" };
+  const live = new WeakMap();  // chart node -> vega-embed result, so that a redraw keeps what the reader chose
+
+  const config = (theme) => ({
+    background: "transparent",
+    axis: { labelColor: ink[theme], titleColor: ink[theme] },
+    legend: { labelColor: ink[theme], titleColor: ink[theme] },
+    header: { labelColor: ink[theme], titleColor: ink[theme] },
+    title: { color: ink[theme] },
+    text: { color: ink[theme] },
+  });
+
+  const draw = async (node) => {
+    const spec = JSON.parse(node.querySelector('script[type="application/json"]').textContent);
+    const theme = document.documentElement.dataset.theme === "dark" ? "dark" : "light";
+    let place = node.querySelector(".vl-live");
+    if (!place) {
+      place = document.createElement("div");
+      place.className = "vl-live";
+      node.append(place);
+    }
+    const before = live.get(node);
+    const kept = before && Object.fromEntries(
+      (spec.params || []).filter((p) => p.bind && p.bind !== "legend").map((p) => [p.name, before.view.signal(p.name)]));
+    before?.finalize();
+    const result = await vegaEmbed(place, spec, {
+      renderer: "canvas",  // gradient ids of several SVGs on one page clash
+      config: config(theme),
+      actions: { export: true, source: true, compiled: false, editor: false },  // "editor" would post to another host
+    });
+    live.set(node, result);
+    node.vegaView = result.view;
+    Object.entries(kept || {}).forEach(([name, value]) => result.view.signal(name, value));
+    await result.view.runAsync();
+    place.querySelector("canvas")?.setAttribute("aria-label", spec.description || "chart");
+    node.querySelector(":scope > img")?.remove();
+    node.dataset.drawn = theme;
+  };
+
+  document.addEventListener("DOMContentLoaded", () => {
+    const all = () => document.querySelectorAll(".vl-chart").forEach(draw);
+    all();
+    new MutationObserver(all).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  });
+})();

@@ -1,0 +1,410 @@
+"""Cells, the studies they make up, and running what is missing: Study -> cells -> records -> one table.
+
+    python -m lib.sweeps run mnist --jobs 2     # trains the cells without a record; stop and resume at any time
+    python -m lib.sweeps status
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import dataclasses
+import datetime
+import functools
+import hashlib
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import torch
+from tqdm.auto import tqdm
+
+from lib import ROOT, datasets, metaparameters, models, pruning, records, stacks, training
+from lib.algorithms import ALGORITHMS
+from lib.workloads import Workload, workload
+
+DATA = ROOT / "data"
+SMOKE = ROOT / "_build" / "smoke"  # toy results of budget="smoke", never mixed with measurements
+MEASURING = ("algorithms", "datasets", "metaparameters", "models", "pruning", "stacks", "sweeps", "training", "workloads")
+BUDGETS = ("cached", "smoke", "full")
+# Twelve hex digits of the code that measures, taken when it is loaded: a later edit is not what runs.
+SOURCE = hashlib.sha256(b"".join((ROOT / "lib" / f"{name}.py").read_bytes() for name in MEASURING)).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The unit that is run, cached and resumed.  Raises ValueError naming the field, its value and what is allowed.
+
+    stop, checks, hits: see `lib.training`.  precision and max_steps: None for the workload's own.
+    """
+
+    workload: str
+    batch_size: int
+    algorithm: str = "momentum"
+    sparsity: float = 0.0
+    pruning: str = "connection-sensitivity"
+    trials: int = 100
+    replicate: int = 0
+    stop: str = "goal"
+    checks: str = "geometric"
+    hits: int = 5
+    precision: str | None = None
+    max_steps: int | None = None
+
+    def __post_init__(self):
+        examples = datasets.TRAIN_SIZES[workload(self.workload).dataset]
+        one_of = {
+            "algorithm": ALGORITHMS,
+            "pruning": pruning.METHODS,
+            "stop": ("goal", "budget"),
+            "checks": ("geometric", "every-100"),
+            "precision": (None, "float32", "bfloat16"),
+        }
+        for field, allowed in one_of.items():
+            _require(getattr(self, field) in allowed, field, getattr(self, field), "one of " + ", ".join(map(str, allowed)))
+        _require(_number(self.sparsity) and 0 <= self.sparsity < 1, "sparsity", self.sparsity, "a number in [0, 1)")
+        whole = {"batch_size": examples, "trials": 4096, "hits": 4096, "max_steps": 10**8}
+        for field, most in whole.items():
+            value = getattr(self, field)
+            fine = value is None and field == "max_steps" or _whole(value) and 1 <= value <= most
+            of = f" ({self.workload} has {examples} training examples)" if field == "batch_size" else ""
+            _require(fine, field, value, f"a whole number from 1 to {most}{of}")
+        _require(_whole(self.replicate) and self.replicate >= 0, "replicate", self.replicate, "a whole number from 0")
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return getattr(torch, self.precision or workload(self.workload).precision)
+
+    def definition(self) -> dict:
+        """What the digest depends on besides the fields: the workload's, so that changing one mixes nothing."""
+        own = dataclasses.asdict(workload(self.workload))
+        return {k: own[k] for k in ("dataset", "model", "goals", "decay", "max_steps", "precision", "space")}
+
+
+def _require(fine: bool, field: str, value: object, allowed: str) -> None:
+    if not fine:
+        raise ValueError(f"{field}: {value!r} is not allowed; it must be {allowed}")
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A named grid of cells; `name` is its folder in data/.  The first cells are the most wanted."""
+
+    name: str
+    title: str
+    cells: tuple[Cell, ...]
+
+    def smoke(self) -> Study:
+        """The same code path in seconds: the study's first algorithm and few cells, trials and steps."""
+        few = [c for c in self.cells if c.algorithm == self.cells[0].algorithm]
+        sizes = sorted({c.batch_size for c in few})
+        sizes = {sizes[len(sizes) // 2], sizes[-1]}
+        tiny = {dataclasses.replace(c, trials=8, hits=2, max_steps=60, replicate=0) for c in few if c.batch_size in sizes}
+        return Study(self.name, self.title, tuple(sorted(tiny, key=lambda c: (c.batch_size, c.sparsity))[:4]))
+
+
+def powers(low: int, high: int, every: int = 1) -> list[int]:
+    """2**low ... 2**high, `every` so many powers."""
+    return [2**k for k in range(low, high + 1, every)]
+
+
+def _digits() -> Iterable[Cell]:
+    """The network that is cheap first; momentum first; every fourth power before those between; then replicates."""
+    for name in ("digits-mlp", "digits-cnn"):
+        for algorithm in ("momentum", "sgd", "nesterov"):
+            for batch_size in powers(0, 10, 2) + powers(1, 9, 2):
+                for sparsity in (0.0, 0.5, 0.7, 0.9):
+                    yield Cell(name, batch_size, algorithm, sparsity)
+        for replicate in (1, 2):
+            for batch_size in powers(0, 10):
+                for sparsity in (0.0, 0.5, 0.7, 0.9):
+                    yield Cell(name, batch_size, "momentum", sparsity, replicate=replicate)
+
+
+def _mnist() -> Iterable[Cell]:
+    for batch_size in (64, 256, 16, 1024):
+        for sparsity in (0.0, 0.9):
+            yield Cell("mnist-simple-cnn", batch_size, "momentum", sparsity, trials=32)
+
+
+STUDIES = {
+    s.name: s
+    for s in (
+        Study("digits", "Digits: every batch size, sparsity and algorithm", tuple(_digits())),
+        Study("mnist", "MNIST: Simple-CNN with momentum", tuple(_mnist())),
+    )
+}
+
+
+def study(name: str) -> Study:
+    """Look a study up.  Raises ValueError naming the allowed ones."""
+    _require(name in STUDIES, "study", name, "one of " + ", ".join(STUDIES))
+    return STUDIES[name]
+
+
+def grid(name: str, workload: str, batch_sizes: list[int], algorithms: list[str], sparsities: list[float], **fields) -> Study:
+    """The study of all combinations, batch size slowest; further fields as in `Cell`."""
+    cells = [
+        Cell(workload, b, a, float(s), **fields) for b in batch_sizes for a in algorithms for s in sparsities
+    ]
+    return Study(name, name, tuple(cells))
+
+
+# --- one cell ---------------------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=4096)
+def _scores(model: str, dataset: str, method: str, seed: int, dtype: torch.dtype) -> torch.Tensor:
+    """Pruning scores [P] of the trial with this seed: the same for every batch size, sparsity and algorithm."""
+    module = models.initialise(models.build(model), seed)
+    w = stacks.flatten(module)
+    loop, data = stacks.Loop(module, dtype), datasets.load(dataset).train
+    return pruning.scores(method, w, loop, loop.inputs(data.x), data.y, seed)
+
+
+def seeds(cell: Cell) -> list[int]:
+    """The initialisation seed of every trial: its index, moved by 100,000 for every replicate."""
+    return [100_000 * cell.replicate + trial for trial in range(cell.trials)]
+
+
+def start(cell: Cell) -> training.Trials:
+    """The cell's trials before their first step: initialised, pruned, with their metaparameters."""
+    work = workload(cell.workload)
+    w = torch.stack([stacks.flatten(models.initialise(models.build(work.model), s)) for s in seeds(cell)])
+    if cell.sparsity == 0:
+        mask = torch.ones_like(w)
+    else:
+        scores = [_scores(work.model, work.dataset, cell.pruning, s, cell.dtype) for s in seeds(cell)]
+        mask = pruning.global_mask(torch.stack(scores), cell.sparsity)
+    drawn = metaparameters.draw(work.space, cell.algorithm, cell.trials, decay=work.decay, replicate=cell.replicate)
+    column = {k: torch.from_numpy(v).float()[:, None] for k, v in drawn.items()}
+    rate = column["learning_rate"]
+    momentum = column.get("momentum", torch.zeros_like(rate))
+    return training.Trials(w * mask, mask, rate, momentum, column.get("decay_steps"), column.get("end_factor"))
+
+
+def executor(cell: Cell) -> stacks.Loop | stacks.Stack:
+    """Small work is stacked, large work looped: see `Workload.stack_below`."""
+    work = workload(cell.workload)
+    kind = stacks.Stack if cell.batch_size < work.stack_below else stacks.Loop
+    return kind(models.build(work.model), cell.dtype)
+
+
+def train_cell(cell: Cell, **options) -> training.Outcome:
+    """Measure one cell; `options` as in `training.train` (progress, reject_early, drop_dead)."""
+    work: Workload = workload(cell.workload)
+    data = datasets.load(work.dataset)
+    return training.train(
+        executor(cell), start(cell), data.train, data.validation,
+        algorithm=cell.algorithm, batch_size=cell.batch_size, goals=work.goals,
+        max_steps=cell.max_steps or work.max_steps, order_seed=cell.replicate,
+        hits=cell.hits, stop=cell.stop, checks=cell.checks, **options,
+    )  # fmt: skip
+
+
+def table(cell: Cell, outcome: training.Outcome) -> pd.DataFrame:
+    """The outcome as a table with a row per trial."""
+    work = workload(cell.workload)
+    drawn = metaparameters.draw(work.space, cell.algorithm, cell.trials, decay=work.decay, replicate=cell.replicate)
+    return pd.DataFrame({
+        "trial": range(cell.trials), "seed": seeds(cell), **drawn,
+        "status": outcome.status, "cause": outcome.cause, "last_step": outcome.last_step,
+        "best_error": outcome.best_error, "best_step": outcome.best_step,
+        **{f"steps@{goal:g}": outcome.first[:, i] for i, goal in enumerate(work.goals)},
+    })  # fmt: skip
+
+
+def measure(cell: Cell, folder: Path, progress_folder: str | None = None) -> Path:
+    """Train a cell and write its record; returns the file.  A job of its own: one thread, no shared state."""
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    outcome = train_cell(cell, progress=_Reporter(progress_folder))
+    provenance = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "torch": torch.__version__,
+        "device": f"cpu ({torch.backends.cpu.get_cpu_capability()})",
+        "precision": str(cell.dtype).removeprefix("torch."),
+        "threads": torch.get_num_threads(),
+        "source": SOURCE,
+        "steps": outcome.steps,
+        "trial_steps": outcome.trial_steps,
+        "wall_s": round(outcome.wall_s, 2),
+    }
+    file = records.path(folder, cell)
+    records.write(file, cell, table(cell, outcome), provenance)
+    return file
+
+
+def keep_freed_memory() -> None:
+    """Ask glibc to keep large blocks when they are freed: faulting them in anew took half of a Simple-CNN step."""
+    with contextlib.suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL("libc.so.6").mallopt
+        m_trim_threshold, m_top_pad, m_mmap_max = -1, -2, -4
+        mallopt(m_mmap_max, 0)
+        mallopt(m_trim_threshold, 2**31 - 1)
+        mallopt(m_top_pad, 64 * 2**20)
+
+
+# --- many cells -------------------------------------------------------------------------------------------------------
+
+
+def missing(study: Study, folder: Path = DATA) -> list[Cell]:
+    """The study's cells that have no record."""
+    return [c for c in study.cells if not records.path(folder / study.name, c).exists()]
+
+
+def run(study: Study, folder: Path = DATA, jobs: int = 1) -> None:
+    """Train what is missing, one cell a job, through joblib; every finished cell is in data/ at once.
+
+    Wrap the call in `joblib.parallel_config(backend="dask")` to run on a Dask cluster that shares the folder.
+    Raises RecordError if a file in the study's folder is damaged or foreign, before any training.
+    """
+    check(study, folder)
+    todo = missing(study, folder)
+    if not todo:
+        return
+    with tempfile.TemporaryDirectory() as reports, _Display(study, todo, reports) as bar:
+        parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs + 1", batch_size=1)
+        for _ in parallel(joblib.delayed(measure)(c, folder / study.name, reports) for c in todo):
+            bar.update()
+
+
+def check(study: Study, folder: Path = DATA) -> None:
+    """Read every record in the study's folder, also those of cells that are not the study's.  Raises RecordError."""
+    for file in sorted((folder / study.name).rglob("*.csv")):
+        head, _ = records.read(file)
+        try:
+            cell = Cell(**head["cell"])
+        except (TypeError, ValueError) as error:
+            raise records.RecordError(f"{file}: its cell is not one of this book ({error}); remove it") from None
+        if records.path(folder / study.name, cell) != file:
+            raise records.RecordError(f"{file}: a record of another workload definition or file name; remove it")
+
+
+def results(study: Study, budget: str = "cached", jobs: int = 1, folder: Path = DATA) -> pd.DataFrame:
+    """All trials of the study's cells as one table, a row per trial; `lib.sweeps.COLUMNS` lists the columns.
+
+    budget: "cached" reads the records and never trains; "full" first trains the missing cells; "smoke" trains a toy
+    version of the study into a folder of its own.  attrs: "missing" (cells without a record), "cells_planned",
+    "provenance" (a table with a row per cell).  Raises RecordError for a file that must not be read.
+    """
+    _require(budget in BUDGETS, "budget", budget, "one of " + ", ".join(BUDGETS))
+    if budget == "smoke":
+        study, folder = study.smoke(), SMOKE
+    if budget != "cached":
+        run(study, folder, jobs)
+    check(study, folder)
+    tables, heads = [], []
+    for cell in study.cells:
+        file = records.path(folder / study.name, cell)
+        if file.exists():
+            head, trials = records.read(file, cell)
+            tables.append(_columns(study, cell, trials))
+            heads.append({**dataclasses.asdict(cell), **{k: v for k, v in head.items() if k != "cell"}})
+    frame = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    frame.attrs.update(missing=missing(study, folder), cells_planned=len(study.cells), provenance=heads)
+    return frame
+
+
+def _columns(study: Study, cell: Cell, trials: pd.DataFrame) -> pd.DataFrame:
+    goal = workload(cell.workload).goal
+    fields = {**dataclasses.asdict(cell), "precision": str(cell.dtype).removeprefix("torch.")}
+    fields["max_steps"] = cell.max_steps or workload(cell.workload).max_steps
+    own = pd.DataFrame({"study": study.name, **fields, "goal": goal}, index=trials.index)
+    if "momentum" not in trials:
+        trials.insert(3, "momentum", np.nan)
+    return pd.concat([own, trials.assign(steps=trials[f"steps@{goal:g}"])], axis=1)
+
+
+def status(folder: Path = DATA) -> pd.DataFrame:
+    """A row per study: cells done and planned, trials, training steps, hours, devices, precisions, dates."""
+    rows = []
+    for s in STUDIES.values():
+        heads = [records.read(f, c)[0] for c in s.cells if (f := records.path(folder / s.name, c)).exists()]
+        seen = {k: ", ".join(sorted({h[k] for h in heads})) for k in ("device", "precision", "torch", "date")}
+        rows.append({
+            "study": s.name, "cells": len(heads), "planned": len(s.cells), "trials": sum(h["rows"] for h in heads),
+            "trial_steps": sum(h["trial_steps"] for h in heads), "hours": sum(h["wall_s"] for h in heads) / 3600, **seen,
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+# --- progress ---------------------------------------------------------------------------------------------------------
+
+
+class _Reporter:
+    """Writes a worker's progress to a file of its own, at most twice a second."""
+
+    def __init__(self, folder: str | None):
+        self.file = folder and Path(folder) / str(os.getpid())
+        self.next = 0.0
+
+    def __call__(self, step: int, alive: int, best: float) -> None:
+        now = datetime.datetime.now().timestamp()
+        if self.file and now >= self.next:
+            self.next = now + 0.5
+            with contextlib.suppress(OSError):
+                self.file.write_text(json.dumps([step, alive, None if np.isinf(best) else best]))
+
+
+class _Display(contextlib.AbstractContextManager):
+    """A progress bar: cells done, time left, and for the cells in flight: step, trials alive, best error so far."""
+
+    def __init__(self, study: Study, todo: list[Cell], reports: str):
+        self.bar = tqdm(total=len(todo), desc=study.name, unit="cell")
+        self.reports, self.done = Path(reports), threading.Event()
+        self.thread = threading.Thread(target=self._watch, daemon=True)
+        self.thread.start()
+
+    def _watch(self) -> None:
+        while not self.done.wait(1.0):
+            now = []
+            for file in sorted(self.reports.glob("*")):
+                with contextlib.suppress(OSError, ValueError):
+                    step, alive, best = json.loads(file.read_text())
+                    now.append(f"step {step:,}, {alive} alive" + (f", error {best:.3f}" if best is not None else ""))
+            self.bar.set_postfix_str(" | ".join(now))
+
+    def update(self) -> None:
+        self.bar.update()
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.thread.join()
+        self.bar.close()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line: run a study, or print what is done."""
+    parser = argparse.ArgumentParser(prog="python -m lib.sweeps", description="Train the missing cells of a study.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    runner = commands.add_parser("run", help="train a study's missing cells")
+    runner.add_argument("study", choices=list(STUDIES))
+    runner.add_argument("--jobs", type=int, default=1, help="cells trained side by side, one thread each")
+    commands.add_parser("status", help="what is measured and what is missing")
+    chosen = parser.parse_args(arguments)
+    if chosen.command == "run":
+        run(study(chosen.study), jobs=chosen.jobs)
+    print(status().to_string(index=False))
+
+
+if __name__ == "__main__":
+    from lib import sweeps  # as a module, not as __main__: workers then find `measure` by name and keep their caches
+
+    sweeps.main()

@@ -1,0 +1,238 @@
+"""Trials of one cell in lock step until the goal: exactly the steps to result of an exhaustive search, for far less.
+
+The published protocol (Shallue et al. 2019, section 3; Lee et al. 2021) runs every trial to the goal or to its budget
+and then takes the minimum.  Here all trials take step k before any takes step k + 1, so the first check at which some
+trial meets the goal already is that minimum.  The cell goes on until `hits` trials have met it, since those first
+order statistics give the distribution of the best of k < n trials, then stops.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lib import algorithms
+from lib.datasets import Split
+from lib.stacks import Loop, Stack
+
+FIRST_CHUNK = 128  # validation examples in the first chunk of a check; each further chunk is twice as large
+
+
+@dataclass
+class Trials:
+    """What a cell starts from: one row a trial.
+
+    w: initial weights [T, P], already masked; mask: [T, P] of zeros and ones; rate: learning rates [T, 1];
+    momentum: [T, 1] (zeros for SGD); decay_steps, end_factor: [T, 1], or None for a constant rate.
+    """
+
+    w: Tensor
+    mask: Tensor
+    rate: Tensor
+    momentum: Tensor
+    decay_steps: Tensor | None = None
+    end_factor: Tensor | None = None
+
+    def keep(self, rows: Tensor) -> Trials:
+        """The trials in `rows` (indices or a boolean mask)."""
+        return Trials(*(None if v is None else v[rows] for v in vars(self).values()))
+
+
+@dataclass
+class Outcome:
+    """What a cell measured, numpy arrays with one entry a trial; NaN where there is nothing to tell.
+
+    status: "complete" met the hardest goal, "stopped" the cell ended first, "infeasible" cannot meet it,
+    "budget" ran all its steps.  cause, for infeasible trials: "diverged" (a loss that is not finite) or "dead" (the
+    last layer's inputs are zero on the whole training set and the weights before it no longer move).  first [T, goals]: the check, in training steps, at which each goal was first met.
+    last_step: steps known about (an infeasible trial never meets a goal).  best_error, best_step: the lowest
+    validation error among checks carried through, and when; checks that early rejection ended are not among them.
+    steps: training steps of the cell.  trial_steps: updates computed, over all trials.
+    """
+
+    status: np.ndarray
+    cause: np.ndarray
+    first: np.ndarray
+    last_step: np.ndarray
+    best_error: np.ndarray
+    best_step: np.ndarray
+    steps: int
+    trial_steps: int
+    wall_s: float
+
+
+def batches(examples: int, batch_size: int, seed: int) -> Iterator[Tensor]:
+    """Endless batches of indices [batch_size]: every epoch reshuffled without replacement; a batch may straddle two.
+
+    Raises ValueError if the batch is larger than the training set.
+    """
+    if not 1 <= batch_size <= examples:
+        raise ValueError(f"batch_size: {batch_size} is not allowed; the training set has {examples} examples")
+    random = torch.Generator().manual_seed(seed)
+    rest = torch.empty(0, dtype=torch.int64)
+    while True:
+        while len(rest) < batch_size:
+            rest = torch.cat([rest, torch.randperm(examples, generator=random)])
+        yield rest[:batch_size]
+        rest = rest[batch_size:]
+
+
+def next_check(step: int, checks: str) -> int:
+    """The next step after `step` at which errors are measured.
+
+    "geometric": every step to 20, then 5 % apart, the same relative resolution at every batch size.
+    "every-100": the fixed interval of Lee et al. (2021).
+    """
+    if checks == "geometric":
+        return step + 1 if step < 20 else max(step + 1, round(step * 1.05))
+    if checks == "every-100":
+        return step // 100 * 100 + 100
+    raise ValueError(f"checks: {checks!r} is unknown; allowed: geometric, every-100")
+
+
+class Validation:
+    """Decides "error <= goal" for many trials, and stops reading a trial's answers once the decision is certain.
+
+    Examples that earlier checks found hardest are asked first, so that poor trials are rejected after a few hundred.
+    The order cannot change a decision: a check that passes has counted every example.
+    """
+
+    def __init__(self, executor: Loop | Stack, split: Split):
+        self.executor, self.x, self.y = executor, executor.inputs(split.x), split.y.to(executor.inputs(split.x).device)
+        self.missed = torch.zeros(len(split), device=self.y.device)
+        self.order = torch.arange(len(split), device=self.y.device)
+
+    def mistakes(self, w: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
+        """Mistakes counted [T], and whether the count is whole [T], for w [T, P] and allowed mistakes [T].
+
+        A trial whose count is not whole has more mistakes than allowed.
+        """
+        count = torch.zeros(len(w), dtype=torch.int64, device=w.device)
+        rows, at, chunk = torch.arange(len(w), device=w.device), 0, FIRST_CHUNK
+        while at < len(self.order) and len(rows):
+            ask = self.order[at : at + chunk]
+            wrong = self.executor.logits(w[rows], self.x[ask]).argmax(2) != self.y[ask]
+            count[rows] += wrong.sum(1)
+            self.missed[ask] += wrong.float().mean(0)
+            at, chunk = at + chunk, 2 * chunk
+            if at < len(self.order):
+                rows = rows[count[rows] <= allowed[rows]]
+        whole = torch.zeros(len(w), dtype=torch.bool, device=w.device)
+        whole[rows] = True
+        self.order = self.missed.argsort(descending=True, stable=True)
+        return count, whole
+
+
+def allowed_mistakes(goal: float, examples: int) -> int:
+    """The most mistakes with error <= goal: floor(goal x examples), safe against rounding of the product."""
+    return math.floor(goal * examples + 1e-9)
+
+
+@torch.no_grad()
+def settled(algorithm: str, w: Tensor, v: Tensor, rate: Tensor, momentum: Tensor, bias: int) -> Tensor:
+    """Which trials [T] have weights that no longer move, bit by bit, as long as their gradients are zero.
+
+    True where all the drift that momentum still holds is lost in rounding.  The last `bias` weights, the last layer's
+    biases, are left out: they alone have a gradient when every unit is off, and they cannot switch one on.
+    """
+    return (w + algorithms.drift(algorithm, v, rate, momentum) == w)[:, :-bias].all(1)
+
+
+def train(
+    executor: Loop | Stack,
+    trials: Trials,
+    training: Split,
+    validation: Split,
+    *,
+    algorithm: str,
+    batch_size: int,
+    goals: tuple[float, ...],
+    max_steps: int,
+    order_seed: int = 0,
+    hits: int = 5,
+    stop: str = "goal",
+    checks: str = "geometric",
+    reject_early: bool = True,
+    drop_dead: bool = True,
+    progress: Callable[[int, int, float], None] = lambda step, alive, best: None,
+) -> Outcome:
+    """Train all trials in lock step and say when each first met each goal (the hardest goal first in `goals`).
+
+    stop: "goal" ends the cell once `hits` trials met the hardest goal; "budget" runs every trial for max_steps and
+    reads every check to the end.  reject_early and drop_dead may be switched off to test that they change nothing.
+    progress is called after every check with the step, the number of trials still training and the lowest error seen.
+    """
+    began = time.perf_counter()
+    device = trials.w.device
+    x, y = executor.inputs(training.x), training.y.to(device)
+    judge = Validation(executor, validation)
+    limits = torch.tensor([allowed_mistakes(g, len(validation)) for g in goals], device=device)
+    n = len(trials.w)
+    status, cause = np.full(n, "", dtype=object), np.full(n, "", dtype=object)
+    first, last = np.full((n, len(goals)), np.nan), np.zeros(n, dtype=np.int64)
+    best, best_step = np.full(n, np.nan), np.full(n, np.nan)
+
+    ids = np.arange(n)  # trials still training, in the order of the rows of w
+    w, v = trials.w.clone(), torch.zeros_like(trials.w)
+    silent = torch.zeros(n, dtype=torch.int64, device=device)  # steps in a row without any unit on
+    patience = torch.full((n,), 1 + len(y) // (8 * batch_size), device=device)  # such steps before a look at all data
+    step, check, trial_steps = 0, next_check(0, checks), 0
+
+    def leave(rows: Tensor, how: str, why: str = "") -> None:
+        """Take rows (a boolean mask) out of the training."""
+        nonlocal ids, w, v, trials, silent, patience
+        gone = rows.cpu().numpy()
+        status[ids[gone]], cause[ids[gone]], last[ids[gone]] = how, why, step
+        ids, w, v, trials, silent, patience = (
+            ids[~gone], w[~rows], v[~rows], trials.keep(~rows), silent[~rows], patience[~rows]
+        )  # fmt: skip
+
+    order = batches(len(y), batch_size, order_seed)
+    while len(ids) and step < max_steps:
+        pick = next(order).to(device)
+        losses, g, alive = executor.gradients(w, x[pick], y[pick])
+        g.mul_(trials.mask)
+        rate = algorithms.decayed(trials.rate, step, trials.decay_steps, trials.end_factor)
+        algorithms.update(algorithm, w, v, g, rate, trials.momentum)
+        step, trial_steps = step + 1, trial_steps + len(ids)
+
+        finite = losses.isfinite()
+        silent = torch.where(alive, 0, silent + 1)
+        if not finite.all():
+            leave(~finite, "infeasible", "diverged")
+        suspects = silent >= patience
+        if drop_dead and suspects.any():
+            rate = rate[finite] if len(rate) > len(ids) else rate
+            suspects &= settled(algorithm, w, v, rate, trials.momentum, executor.classes)
+            for row in suspects.nonzero()[:, 0]:
+                patience[row] *= 2
+                suspects[row] = executor.all_off(w[row], x)
+            if suspects.any():
+                leave(suspects, "infeasible", "dead")
+
+        if step == check:
+            check = next_check(step, checks)
+            met = ~np.isnan(first[ids])  # [rows, goals]
+            loosest = torch.from_numpy(np.where(met, -1, limits.cpu().numpy()).max(1, initial=-1)).to(device)
+            whole_set = stop == "budget" or not reject_early
+            count, whole = judge.mistakes(w, torch.full_like(loosest, len(validation)) if whole_set else loosest)
+            now = (whole[:, None] & (count[:, None] <= limits)).cpu().numpy()
+            first[ids] = np.where(now & ~met, step, first[ids])
+            error = np.where(whole.cpu().numpy(), count.cpu().numpy() / len(validation), np.nan)
+            better = ~(error >= best[ids]) & ~np.isnan(error)
+            best[ids], best_step[ids] = np.where(better, error, best[ids]), np.where(better, step, best_step[ids])
+            progress(step, len(ids), np.nanmin(best, initial=np.inf))
+            if stop == "goal":
+                leave(torch.from_numpy(~np.isnan(first[ids, 0])).to(device), "complete")
+                if np.sum(status == "complete") >= hits:
+                    break
+    leave(torch.ones(len(ids), dtype=torch.bool, device=device), "budget" if step == max_steps else "stopped")
+    if stop == "budget":
+        status[~np.isnan(first[:, 0])] = "complete"
+    return Outcome(status, cause, first, last, best, best_step, step, trial_steps, time.perf_counter() - began)

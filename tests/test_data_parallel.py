@@ -1,0 +1,165 @@
+"""W real processes x B/W examples take the steps of one process x B, to rounding; what breaks that, and what mends it."""
+import multiprocessing
+import signal
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from lib import data_parallel, datasets, models
+from lib.data_parallel import HAZARDS, PRECISIONS, BatchNorm, Run
+
+ROUNDING = {"float32": 1e-6, "float64": 2e-15}  # a few units in the last place of parameters below 1
+MODELS = ("mlp-64x2", "digits-cnn")
+EQUAL = [Run(workers, model=model, precision=precision)
+         for workers in (1, 2, 4) for model in MODELS for precision in PRECISIONS]
+HAZARDOUS = [Run(4, precision=precision, hazard=hazard, remedy=remedy)
+             for precision in PRECISIONS for hazard in HAZARDS for remedy in (False, True)]
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return datasets.load("digits").train
+
+
+@pytest.fixture(scope="module")
+def trained(digits):
+    """Run -> its parameters after every step, all from one start of four workers."""
+    runs = EQUAL + HAZARDOUS
+    return dict(zip(runs, data_parallel.train(runs, digits), strict=True))
+
+
+def label(run):
+    return f"{run.workers}-{run.model}-{run.precision}-{run.hazard}-{run.remedy}"
+
+
+@pytest.mark.parametrize("run", EQUAL, ids=label)
+def test_workers_on_shards_take_the_steps_of_one_process(run, trained, digits):
+    expected = data_parallel.reference(run, digits)
+    assert expected.shape == (21, models.parameter_count(models.build(run.model)))
+    assert (expected[-1] - expected[0]).abs().max() > 0.05, "the parameters must have moved"
+    difference = data_parallel.largest_difference(trained[run], expected)
+    assert difference[0] == 0
+    assert difference.max() <= (0 if run.workers == 1 else ROUNDING[run.precision])
+
+
+def test_what_remains_is_rounding_for_it_shrinks_with_the_precision(trained, digits):
+    coarse, fine = (data_parallel.largest_difference(trained[run], data_parallel.reference(run, digits))[-1]
+                    for run in (Run(4, precision=precision) for precision in PRECISIONS))
+    assert 0 < fine < 1e-7 * coarse
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("hazard", HAZARDS)
+def test_a_hazard_breaks_the_equality_in_any_precision_and_its_remedy_restores_it(hazard, precision, trained, digits):
+    broken, mended = (Run(4, precision=precision, hazard=hazard, remedy=remedy) for remedy in (False, True))
+    expected = data_parallel.reference(broken, digits)
+    assert data_parallel.relative_deviation(trained[broken], expected).min() > 0.01
+    assert data_parallel.largest_difference(trained[mended], expected).max() < ROUNDING[precision]
+
+
+def test_the_reference_is_plain_momentum(digits):
+    run = Run(steps=5, precision="float64")
+    network = models.initialise(models.build(run.model), run.seed).double()
+    velocity = [torch.zeros_like(w) for w in network.parameters()]
+    for rows in data_parallel.batches(len(digits.x), run):
+        loss = nn.functional.cross_entropy(network(digits.x[rows].double()), digits.y[rows])
+        gradients = torch.autograd.grad(loss, list(network.parameters()))
+        with torch.no_grad():
+            for w, v, g in zip(network.parameters(), velocity, gradients, strict=True):
+                v.mul_(run.momentum).add_(g)
+                w.sub_(run.learning_rate * v)
+    flat = torch.cat([w.detach().flatten() for w in network.parameters()])
+    torch.testing.assert_close(data_parallel.reference(run, digits)[-1], flat, rtol=0, atol=1e-15)
+
+
+def test_a_summed_loss_is_a_rate_divided_by_the_number_of_workers(trained, digits):
+    broken = Run(4, precision="float64", hazard="summed loss")
+    slower = data_parallel.reference(Run(learning_rate=broken.learning_rate / 4, precision="float64"), digits)
+    assert data_parallel.largest_difference(trained[broken], slower).max() < ROUNDING["float64"]
+
+
+def test_batch_norm_is_pytorchs_own():
+    x = torch.randn(16, 5, dtype=torch.float64)
+    torch.testing.assert_close(BatchNorm(5).double()(x), nn.BatchNorm1d(5).double()(x))
+
+
+@pytest.mark.parametrize("hazard", [None, "unequal shards"])
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_shards_cover_the_batch_once(workers, hazard):
+    run = Run(workers, hazard=hazard)
+    rows = [row for rank in range(workers) for row in range(64)[run.shard(rank)]]
+    assert rows == list(range(64))
+    sizes = {len(range(64)[run.shard(rank)]) for rank in range(workers)}
+    assert len(sizes) == (workers if hazard else 1)
+
+
+def test_epochs_are_shuffled_without_replacement():
+    order = data_parallel.batches(10, Run(batch_size=4, steps=5)).flatten()
+    assert sorted(order[:10].tolist()) == sorted(order[10:].tolist()) == list(range(10))
+
+
+@pytest.mark.parametrize("fields, message", [
+    ({"workers": 3}, r"batch_size: 64 is not allowed; it must be a multiple of workers \(3\)"),
+    ({"workers": 0}, "workers: 0 is not allowed; it must be a whole number of at least 1"),
+    ({"workers": 2.0}, "workers: 2.0"),
+    ({"steps": "20"}, "steps: '20'"),
+    ({"learning_rate": float("nan")}, "learning_rate: nan"),
+    ({"learning_rate": "0.1"}, "learning_rate: '0.1' is not allowed; it must be a positive"),
+    ({"momentum": 1.0}, r"momentum: 1.0 is not allowed; it must be a number in \[0, 1\)"),
+    ({"precision": "float16"}, r"precision: 'float16'.*'float32', 'float64'"),
+    ({"model": "mlp"}, "model: 'mlp'.*mlp-64x2"),
+    ({"model": "digits-cnn", "hazard": "batch normalisation"}, "model: 'digits-cnn'"),
+    ({"hazard": "drop-out"}, "hazard: 'drop-out'.*'dropout'"),
+    ({"remedy": True}, "remedy: True"),
+    ({"workers": 16, "hazard": "unequal shards"}, "batch_size: 64 is not allowed; it must be at least 136"),
+])
+def test_a_bad_field_is_named_with_its_value_and_what_is_allowed(fields, message):
+    with pytest.raises(ValueError, match=message):
+        Run(**fields)
+
+
+def test_bad_data_and_an_empty_list_are_refused(digits):
+    with pytest.raises(ValueError, match="runs"):
+        data_parallel.train([], digits)
+    with pytest.raises(ValueError, match="data"):
+        data_parallel.reference(Run(), SimpleNamespace(x=digits.x, y=digits.y[:-1]))
+
+
+def test_a_workers_exception_reaches_the_caller_and_nobody_is_left_waiting(digits):
+    labels = digits.y.clone()
+    labels[data_parallel.batches(len(labels), Run())[0, -1]] = 10  # no such class; it falls to the last worker
+    with pytest.raises(RuntimeError, match="(?s)worker 1 of 2 failed:.*Target 10 is out of bounds"):
+        data_parallel.train([Run(2)], SimpleNamespace(x=digits.x, y=labels), timeout=60)
+    assert not multiprocessing.active_children()
+
+
+def test_divergence_is_named(digits):
+    with pytest.raises(FloatingPointError, match="learning_rate 1e\\+30 is too large"):
+        data_parallel.reference(Run(learning_rate=1e30), digits)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
+def test_a_killed_worker_is_reported(digits):
+    def kill():
+        while not (children := multiprocessing.active_children()):
+            time.sleep(0.01)
+        children[0].kill()
+
+    killer = threading.Timer(0.5, kill)
+    killer.start()
+    with pytest.raises(RuntimeError, match="a worker died: process . terminated with signal SIGKILL"):
+        data_parallel.train([Run(2, steps=10**5)], digits, timeout=60)
+    killer.join()
+    assert not multiprocessing.active_children()
+
+
+def test_time_runs_out_with_an_error_and_without_leftovers(digits):
+    begun = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"2 workers did not finish within timeout=1\.5 s"):
+        data_parallel.train([Run(2, steps=10**5)], digits, timeout=1.5)
+    assert time.monotonic() - begun < 20
+    assert not multiprocessing.active_children()

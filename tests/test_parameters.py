@@ -1,0 +1,83 @@
+"""A mistyped papermill parameter stops the chapter, and the error says what to write instead."""
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+
+from lib import parameters
+
+
+@dataclass(frozen=True)
+class Chosen:
+    batch_size: int
+    learning_rate: float
+    budget: Literal["cached", "smoke", "full"]
+
+
+def notebook(**injected):
+    """Globals of a chapter at its guard cell: setup, `begin`, the parameters cell, papermill's injected cell."""
+    names = {"In": [], "Out": {}, "pd": parameters, "cores": 2}
+    parameters.begin(names)
+    return {**names, "batch_size": 64, "learning_rate": 0.1, "budget": "cached", **injected}
+
+
+def test_the_defaults_pass_and_come_back_typed():
+    assert parameters.guard(Chosen, notebook()) == Chosen(64, 0.1, "cached")
+    assert type(parameters.guard(Chosen, notebook(learning_rate=1)).learning_rate) is float
+
+
+def test_a_mistyped_name_is_named_with_its_nearest_match():
+    with pytest.raises(ValueError, match="bach_size: unknown parameter; did you mean batch_size.*learning_rate, budget"):
+        parameters.guard(Chosen, notebook(bach_size=32))
+
+
+@pytest.mark.parametrize("injected", [{"cores": 4}, {"pd": "1"}, {"zzz": None}])
+def test_a_name_that_the_chapter_already_uses_is_no_parameter_either(injected):
+    with pytest.raises(ValueError, match="unknown parameter"):
+        parameters.guard(Chosen, notebook(**injected))
+
+
+@pytest.mark.parametrize("injected, message", [
+    ({"batch_size": "64"}, r"batch_size: '64' is not allowed; it must be a whole number \(int\)"),
+    ({"batch_size": 64.0}, "batch_size: 64.0"),
+    ({"batch_size": True}, "batch_size: True"),
+    ({"learning_rate": float("nan")}, r"learning_rate: nan is not allowed; it must be a finite number \(float\)"),
+    ({"budget": "chached"}, "budget: 'chached' is not allowed; it must be one of 'cached', 'smoke', 'full'"),
+])
+def test_a_mistyped_value_names_field_value_and_what_is_allowed(injected, message):
+    with pytest.raises(ValueError, match=message):
+        parameters.guard(Chosen, notebook(**injected))
+
+
+def test_every_problem_is_reported_at_once():
+    with pytest.raises(ValueError, match="bach_size.*budget: 3"):
+        parameters.guard(Chosen, notebook(bach_size=32, budget=3))
+
+
+def test_a_parameters_cell_without_a_field_is_an_error():
+    names = notebook()
+    del names["budget"]
+    with pytest.raises(ValueError, match="budget: missing"):
+        parameters.guard(Chosen, names)
+
+
+def test_the_guard_cell_can_be_run_again_by_hand():
+    names = notebook()
+    parameters.guard(Chosen, names)
+    names |= {"later": 3, "batch_size": 128}
+    assert parameters.guard(Chosen, names).batch_size == 128
+    names["batch_size"] = "128"
+    with pytest.raises(ValueError, match="batch_size"):
+        parameters.guard(Chosen, names)
+
+
+def test_guard_without_begin_says_so():
+    with pytest.raises(ValueError, match="begin"):
+        parameters.guard(Chosen, {"batch_size": 64})
+
+
+def test_an_unknown_name_is_refused_as_often_as_it_is_tried():
+    names = notebook(bach_size=32)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="bach_size"):
+            parameters.guard(Chosen, names)

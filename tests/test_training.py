@@ -1,0 +1,166 @@
+"""The engine measures what the exhaustive protocol measures, only sooner."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from lib import algorithms, datasets, models, stacks, sweeps, training
+
+torch.set_num_threads(1)
+
+
+def exhaustive(cell):
+    """The published protocol, written anew: every trial by itself, every check on the whole validation set."""
+    trials, data, work = sweeps.start(cell), datasets.load("digits"), sweeps.workload(cell.workload)
+    executor = sweeps.executor(cell)
+    x, y = executor.inputs(data.train.x), data.train.y
+    inputs = executor.inputs(data.validation.x)
+    w, v = trials.w.clone(), torch.zeros_like(trials.w)
+    steps = np.full(cell.trials, np.nan)
+    decisions = {}  # step -> whether each trial's error is at most the goal
+    order, check = training.batches(len(y), cell.batch_size, cell.replicate), 1
+    for step in range(1, cell.max_steps + 1):
+        pick = next(order)
+        _, g, _ = executor.gradients(w, x[pick], y[pick])
+        algorithms.update(cell.algorithm, w, v, g * trials.mask, trials.rate, trials.momentum)
+        if step == check:
+            check = training.next_check(step, "geometric")
+            wrong = (executor.logits(w, inputs).argmax(2) != data.validation.y).sum(1)
+            decisions[step] = (wrong <= work.goal * len(data.validation) + 1e-9).numpy()
+            steps[np.isnan(steps) & decisions[step]] = step
+    return steps, decisions
+
+
+CELLS = [
+    sweeps.Cell(workload, batch_size, algorithm, sparsity, trials=16, hits=3, max_steps=steps)
+    for workload, batch_size, steps in (("digits-mlp", 64, 400), ("digits-cnn", 16, 400))
+    for algorithm in algorithms.ALGORITHMS
+    for sparsity in (0.0, 0.9)
+]
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda c: f"{c.workload}-{c.algorithm}-{c.sparsity}")
+def test_lock_step_equals_exhaustive_search(cell, monkeypatch):
+    steps, decisions = exhaustive(cell)
+    checked = []
+    mistakes = training.Validation.mistakes
+
+    def spy(self, w, allowed):
+        count, whole = mistakes(self, w, allowed)
+        wrong = (self.executor.logits(w, self.x).argmax(2) != self.y).sum(1)
+        assert torch.equal(wrong <= allowed, whole & (count <= allowed)), "early rejection decided otherwise"
+        assert torch.equal(count[whole], wrong[whole])
+        checked.append(len(w))
+        return count, whole
+
+    monkeypatch.setattr(training.Validation, "mistakes", spy)
+    outcome = sweeps.train_cell(cell)
+    assert len(checked) > 20
+    exact = np.sort(steps)[: cell.hits]
+    reached = np.sort(outcome.first[:, 0])[: cell.hits]
+    assert np.array_equal(exact, reached, equal_nan=True)
+    assert not np.isnan(exact[0]) or cell.sparsity == 0.9, "a goal that nobody reaches tests nothing"
+
+
+def test_every_goal_of_the_ladder_is_exact_up_to_the_end_of_the_cell():
+    cell = sweeps.Cell("digits-mlp", 64, trials=12, hits=2, max_steps=300)
+    a = sweeps.train_cell(cell)
+    b = sweeps.train_cell(cell, reject_early=False, drop_dead=False)
+    assert np.array_equal(a.first, b.first, equal_nan=True) and a.steps == b.steps
+
+
+def test_dropping_dead_trials_changes_no_result():
+    cell = sweeps.Cell("digits-cnn", 64, "sgd", trials=40, max_steps=120, hits=40)
+    dropped, kept = sweeps.train_cell(cell), sweeps.train_cell(cell, drop_dead=False)
+    assert np.array_equal(dropped.first, kept.first, equal_nan=True)
+    dead = dropped.cause == "dead"
+    assert not (kept.cause == "dead").any()
+    assert dropped.trial_steps < kept.trial_steps or not dead.any()
+
+
+def test_a_trial_with_every_unit_off_leaves_and_is_counted():
+    data, executor = datasets.load("digits"), stacks.Loop(models.build("mlp-64x2"))
+    w = torch.stack([stacks.flatten(models.initialise(models.build("mlp-64x2"), s)) for s in range(3)])
+    views = stacks.unflatten(w, executor.module)
+    views[2][1], views[3][1] = -views[2][1].abs(), -1.0  # second hidden layer of trial 1: never on
+    ones = torch.ones(3, 1)
+    for algorithm, momentum in (("sgd", 0.0), ("momentum", 0.5)):
+        trials = training.Trials(w, torch.ones_like(w), 0.05 * ones, momentum * ones)
+        outcome = training.train(executor, trials, data.train, data.validation, algorithm=algorithm, batch_size=64,
+                                 goals=(0.0,), max_steps=60)  # fmt: skip
+        assert list(outcome.cause) == ["", "dead", ""]
+        assert outcome.status[1] == "infeasible" and outcome.last_step[1] < 60
+
+
+def test_silent_weights_that_still_drift_are_not_dead():
+    rate, momentum = torch.ones(1, 1), torch.full((1, 1), 0.9)
+    w, v = torch.ones(1, 5), torch.full((1, 5), 1e-3)
+    assert not training.settled("momentum", w, v, rate, momentum, bias=1)
+    assert training.settled("momentum", w, v * 1e-7, rate, momentum, bias=1)
+    assert training.settled("sgd", w, v, rate, 0 * momentum, bias=1)
+
+
+def test_a_diverging_trial_is_infeasible_and_the_others_go_on():
+    data, executor = datasets.load("digits"), stacks.Stack(models.build("mlp-64x2"))
+    w = torch.stack([stacks.flatten(models.initialise(models.build("mlp-64x2"), s)) for s in range(2)])
+    rate = torch.tensor([[1e30], [0.1]])
+    outcome = training.train(executor, training.Trials(w, torch.ones_like(w), rate, torch.zeros(2, 1)), data.train,
+                             data.validation, algorithm="sgd", batch_size=32, goals=(0.5,), max_steps=100)  # fmt: skip
+    assert list(outcome.status) == ["infeasible", "complete"] and outcome.cause[0] == "diverged"
+    assert np.isnan(outcome.first[0, 0])
+
+
+def test_engine_step_equals_torch_sgd():
+    cell = sweeps.Cell("digits-mlp", 32, "nesterov", trials=3)
+    trials, data, executor = sweeps.start(cell), datasets.load("digits").train, sweeps.executor(cell)
+    nets = [models.initialise(models.build("mlp-64x2"), s).double() for s in sweeps.seeds(cell)]
+    optimisers = [
+        torch.optim.SGD(n.parameters(), lr=float(r), momentum=float(m), nesterov=True)
+        for n, r, m in zip(nets, trials.rate, trials.momentum, strict=True)
+    ]
+    w, v = trials.w.clone(), torch.zeros_like(trials.w)
+    order = training.batches(len(data), 32, 0)
+    for _ in range(3):
+        pick = next(order)
+        _, g, _ = executor.gradients(w, data.x[pick], data.y[pick])
+        algorithms.update("nesterov", w, v, g, trials.rate, trials.momentum)
+        for net, optimiser in zip(nets, optimisers, strict=True):
+            optimiser.zero_grad()
+            F.cross_entropy(net(data.x[pick].double()), data.y[pick]).backward()
+            optimiser.step()
+    reference = torch.stack([torch.cat([p.detach().reshape(-1) for p in n.parameters()]) for n in nets])
+    assert torch.allclose(w.double(), reference, rtol=1e-3, atol=1e-4)
+
+
+def test_batches_see_every_example_once_an_epoch_and_straddle():
+    order = training.batches(10, 4, seed=3)
+    seen = torch.cat([next(order) for _ in range(5)])
+    assert sorted(seen[:10].tolist()) == sorted(seen[10:].tolist()) == list(range(10))
+    assert torch.equal(seen[:4], next(training.batches(10, 4, seed=3)))
+    with pytest.raises(ValueError, match="batch_size: 11 .* 10 examples"):
+        next(training.batches(10, 11, seed=0))
+
+
+def test_checks_lie_five_percent_apart():
+    steps = [1]
+    while steps[-1] < 40_000:
+        steps.append(training.next_check(steps[-1], "geometric"))
+    assert steps[:20] == list(range(1, 21))
+    assert max((b - a) / a for a, b in zip(steps[19:], steps[20:], strict=False)) <= 1.5 / 21  # rounding to whole steps
+    assert [training.next_check(s, "every-100") for s in (0, 1, 100, 199)] == [100, 100, 200, 200]
+
+
+@pytest.mark.parametrize(("goal", "examples", "most"), [(0.02, 6000, 120), (0.04, 150, 6), (0.1, 150, 15), (0.0, 9, 0)])
+def test_goal_is_met_at_equality(goal, examples, most):
+    assert training.allowed_mistakes(goal, examples) == most == math.floor(round(goal * examples, 6))
+
+
+def test_networks_without_a_last_linear_layer_are_refused():
+    with pytest.raises(ValueError, match="no linear layer"):
+        stacks.Loop(nn.Sequential(nn.Flatten(), nn.ReLU()))
+    with pytest.raises(ValueError, match="cannot be stacked"):
+        stacks.Stack(models.build("resnet-8"))
