@@ -52,23 +52,58 @@ def batch_axis(title: str = "batch size (examples)") -> alt.X:
     return alt.X("batch_size:Q", title=title).scale(type="log", base=2, nice=False, padding=12)
 
 
-def goal_slider(goals: list[float], start: float | None = None) -> tuple[alt.Parameter, str, alt.LayerChart]:
-    """A slider over validation errors: the parameter, the test that keeps a row's `goal`, and a label that shows it.
+def slider(field: str, values: list[float], start: float | None, name: str, caption: str) -> tuple:
+    """A slider over the values of a column: the parameter, the test that keeps the rows chosen, and a label.
 
-    The slider counts places in the sorted list; browsers cannot step along an uneven list of values.
+    It counts places in the sorted list, since browsers cannot step along an uneven one; the label shows the value.
+    caption: a Vega expression in which `value` is the value chosen.
     """
-    goals = sorted(goals)
-    place = goals.index(start) if start is not None else 0
-    bind = alt.binding_range(min=0, max=len(goals) - 1, step=1, name="goal error ")
-    slider = alt.param(name="goal_place", value=place, bind=bind)
-    shown = f"{json.dumps(goals)}[goal_place]"
+    values = sorted(values)
+    place = values.index(start) if start is not None else 0
+    bind = alt.binding_range(min=0, max=len(values) - 1, step=1, name=f"{name} ")
+    chosen = alt.param(name=f"{field}_place", value=place, bind=bind)
+    value = f"{json.dumps(values)}[{field}_place]"
     label = (
         alt.Chart(pd.DataFrame({"at": [0]}))
-        .mark_text(align="right", baseline="top", dx=-8, dy=8, fontSize=13, fontWeight="bold", color=GUIDE)
+        .mark_text(align="right", baseline="bottom", dy=-6, fontSize=13, fontWeight="bold", color=GUIDE)
         .encode(x=alt.value("width"), y=alt.value(0), text=alt.Text("shown:N"))
-        .transform_calculate(shown=f"'goal: validation error ≤ ' + format({shown}, '.1%')")
+        .transform_calculate(shown=caption.replace("value", value))
     )
-    return slider, f"abs(datum.goal - {shown}) < 1e-9", label
+    return chosen, f"abs(datum.{field} - {value}) < 1e-9", label
+
+
+def goal_slider(goals: list[float], start: float | None = None) -> tuple:
+    """A slider over goal errors; see `slider`."""
+    return slider("goal", goals, start, "goal error", "'goal: validation error ≤ ' + format(value, '.1%')")
+
+
+def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.LayerChart, str]:
+    """All trials of several cells by learning rate and 1 - momentum, a slider over batch sizes; chart, description.
+
+    trials: a row per trial with learning_rate, slowness (1 - momentum), steps, status, cause and batch_size.
+    """
+    columns = ["batch_size", "trial", "learning_rate", "slowness", "steps", "status", "cause", "last_step"]
+    shown = trials[columns].assign(met=trials.steps.notna(), cause=trials.cause.fillna(""))
+    best = trials.groupby("batch_size").steps.transform("min")
+    shown["behind"] = shown.steps / best  # 1 for the winner
+    chosen, keep, label = slider(
+        "batch_size", sorted(map(int, shown.batch_size.unique())), start, "batch size", "'batch size ' + format(value, ',')"
+    )
+    base = alt.Chart(shown).transform_filter(keep).encode(
+        x=alt.X("learning_rate:Q", title="learning rate").scale(type="log", domain=[1e-4, 1]),
+        y=alt.Y("slowness:Q", title="1 − momentum").scale(type="log", nice=False, padding=10),
+        tooltip=["trial:Q", alt.Tooltip("learning_rate:Q", format=".3g"), alt.Tooltip("slowness:Q", title="1 − momentum", format=".2g"),
+                 "status:N", "cause:N", alt.Tooltip("steps:Q", title="steps to the goal", format=","),
+                 alt.Tooltip("last_step:Q", title="trained for", format=",")],
+    )  # fmt: skip
+    shade = alt.Color("behind:Q", title="steps over the winner's").scale(type="log", domain=[1, 3], clamp=True, reverse=True, scheme="viridis")
+    met = base.transform_filter("datum.met").mark_point(filled=True, size=130, opacity=1).encode(color=shade)
+    missed = base.transform_filter("!datum.met").mark_point(size=40, color=GUIDE, opacity=0.6)
+    chart = alt.layer(missed, met, label).add_params(chosen).properties(width="container", height=height)
+    return chart, (
+        "Trials by learning rate and one minus momentum, both logarithmic, one batch size at a time: filled and coloured "
+        "by steps to the goal if they met it, open grey circles if not."
+    )
 
 
 def scaling_chart(

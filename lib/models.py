@@ -37,7 +37,7 @@ def simple_cnn(width: float = 1.0) -> nn.Sequential:
 def digits_cnn() -> nn.Sequential:
     """A small convolutional network for 8x8 images, 6,090 parameters: [B, 1, 8, 8] -> [B, 10]."""
     return nn.Sequential(
-        nn.Conv2d(1, 16, 3, padding=1), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Conv2d(1, 16, 3, stride=2, padding=1), nn.ReLU(),
         nn.Conv2d(16, 32, 3), nn.ReLU(),
         nn.Flatten(), nn.Linear(128, 10),
     )  # fmt: skip

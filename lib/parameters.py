@@ -13,6 +13,7 @@
     chosen = parameters.guard(Parameters, globals())
 
 A field's type is int, float (whole numbers are converted), bool, str, or a Literal of the values allowed.
+A list comes as text, which `numbers` reads.
 """
 from __future__ import annotations
 
@@ -73,3 +74,17 @@ def _allowed(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(map(repr, get_args(kind)))
     return f"{WORDS[kind]} ({kind.__name__})"
+
+
+def numbers(name: str, text: str, kind: type[int] | type[float]) -> list:
+    """The numbers in `text`, separated by spaces: papermill's -p cannot pass a list.
+
+    Raises ValueError naming the parameter, its value and what is allowed.
+    """
+    try:
+        found = [kind(word) for word in text.split()]
+    except ValueError:
+        found = []
+    if not found:
+        raise ValueError(f"{name}: {text!r} is not allowed; it must be numbers ({kind.__name__}) separated by spaces")
+    return found

@@ -125,14 +125,16 @@ def powers(low: int, high: int, every: int = 1) -> list[int]:
 
 
 def _digits() -> Iterable[Cell]:
-    """The network that is cheap first; momentum first; every fourth power before those between; then replicates."""
+    """The network that is cheap first; momentum first; every fourth power before those between; replicates last."""
+    sizes = powers(0, 10, 2) + powers(1, 9, 2)
     for name in ("digits-mlp", "digits-cnn"):
         for algorithm in ("momentum", "sgd", "nesterov"):
-            for batch_size in powers(0, 10, 2) + powers(1, 9, 2):
+            for batch_size in sizes:
                 for sparsity in (0.0, 0.5, 0.7, 0.9):
                     yield Cell(name, batch_size, algorithm, sparsity)
-        for replicate in (1, 2):
-            for batch_size in powers(0, 10):
+    for name in ("digits-mlp", "digits-cnn"):
+        for batch_size in sizes:
+            for replicate in (1, 2):
                 for sparsity in (0.0, 0.5, 0.7, 0.9):
                     yield Cell(name, batch_size, "momentum", sparsity, replicate=replicate)
 
@@ -158,12 +160,14 @@ def study(name: str) -> Study:
     return STUDIES[name]
 
 
-def grid(name: str, workload: str, batch_sizes: list[int], algorithms: list[str], sparsities: list[float], **fields) -> Study:
-    """The study of all combinations, batch size slowest; further fields as in `Cell`."""
-    cells = [
-        Cell(workload, b, a, float(s), **fields) for b in batch_sizes for a in algorithms for s in sparsities
-    ]
-    return Study(name, name, tuple(cells))
+def grid(name: str, batch_sizes: list[int], algorithms: list[str], sparsities: list[float], **fields) -> Study:
+    """All combinations for the workload called `name`, batch size slowest; further fields as in `Cell`.
+
+    Lies in the folder of the workload's data set, so cells that a larger study has measured are found there.
+    """
+    work = workload(name)
+    cells = (Cell(name, b, a, float(s), **fields) for b in batch_sizes for a in algorithms for s in sparsities)
+    return Study(work.dataset, work.title, tuple(cells))
 
 
 # --- one cell ---------------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ WORKLOADS = {
         Workload("digits-mlp", "MLP on digits", "digits", "mlp-64x2", (0.04, 0.05, 0.06, 0.08, 0.1),
                  max_steps=100_000, stack_below=512),
         Workload("digits-cnn", "Small CNN on digits", "digits", "digits-cnn", (0.04, 0.05, 0.06, 0.08, 0.1),
-                 max_steps=100_000, stack_below=24),
+                 max_steps=100_000, stack_below=129),
         Workload("mnist-simple-cnn", "Simple-CNN on MNIST", "mnist", "simple-cnn",
                  (0.02, 0.025, 0.03, 0.04, 0.05), precision="bfloat16"),
         Workload("fashion-mnist-simple-cnn", "Simple-CNN on Fashion-MNIST", "fashion-mnist", "simple-cnn",

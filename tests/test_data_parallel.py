@@ -1,4 +1,4 @@
-"""W real processes x B/W examples take the steps of one process x B, to rounding; what breaks that, and what mends it."""
+"""W processes x B/W examples take the steps of one process x B, to rounding; what breaks that and what mends it."""
 import multiprocessing
 import signal
 import threading

@@ -27,7 +27,7 @@ def test_the_defaults_pass_and_come_back_typed():
 
 
 def test_a_mistyped_name_is_named_with_its_nearest_match():
-    with pytest.raises(ValueError, match="bach_size: unknown parameter; did you mean batch_size.*learning_rate, budget"):
+    with pytest.raises(ValueError, match="bach_size: unknown .*did you mean batch_size.*learning_rate, budget"):
         parameters.guard(Chosen, notebook(bach_size=32))
 
 
@@ -81,3 +81,10 @@ def test_an_unknown_name_is_refused_as_often_as_it_is_tried():
     for _ in range(2):
         with pytest.raises(ValueError, match="bach_size"):
             parameters.guard(Chosen, names)
+
+
+def test_a_list_is_passed_as_numbers_separated_by_spaces():
+    assert parameters.numbers("sparsities", "0.0 0.9", float) == [0.0, 0.9]
+    for text in "", "1 2.5", "1,2":
+        with pytest.raises(ValueError, match=f"batch_sizes: '{text}' is not allowed; it must be numbers"):
+            parameters.numbers("batch_sizes", text, int)

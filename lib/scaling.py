@@ -1,0 +1,222 @@
+"""From trials to curves: steps to result with its interval, regimes, and the fit K* = c1/B + c2.
+
+Works on the table of `lib.sweeps.results` (a row per trial) and measures nothing itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import least_squares
+from scipy.special import gammaln
+
+CELL = ["study", "workload", "algorithm", "pruning", "sparsity", "batch_size", "trials", "replicate", "stop", "checks",
+        "hits", "precision", "max_steps"]  # fmt: skip
+LEVELS = (0.05, 0.5, 0.95)
+TOLERANCE = 0.2  # of the operational definitions of the regimes
+PERFECT, DIMINISHING, MAXIMAL = "perfect scaling", "diminishing returns", "maximal data parallelism"
+
+
+def goals(trials: pd.DataFrame) -> list[float]:
+    """The ladder of goal errors that the table knows, the hardest first."""
+    columns = [c for c in trials if c.startswith("steps@") and trials[c].notna().any()]
+    return sorted(float(c.removeprefix("steps@")) for c in columns)
+
+
+def at_goal(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
+    """The table with `steps` and `goal` set to another goal of the ladder.  Raises ValueError if it is not on it."""
+    column = f"steps@{goal:g}"
+    if column not in trials:
+        raise ValueError(f"goal: {goal!r} is not allowed; it must be one of {', '.join(f'{g:g}' for g in goals(trials))}")
+    return trials.assign(steps=trials[column], goal=goal)
+
+
+def best_of_k_pmf(n: int, k: int) -> np.ndarray:
+    """P(best of k drawn without replacement from n is the j-th best), j = 1 ... n: C(n - j, k - 1) / C(n, k).
+
+    Raises ValueError unless 1 <= k <= n.
+    """
+    if not 1 <= k <= n:
+        raise ValueError(f"k: {k!r} is not allowed; it must be a whole number from 1 to {n}")
+    j = np.arange(1, n + 1)
+    possible = n - j >= k - 1
+    left = np.where(possible, n - j, k - 1)
+    log = _log_choose(left, k - 1) - _log_choose(n, k)
+    return np.where(possible, np.exp(log), 0.0)
+
+
+def _log_choose(n: np.ndarray | int, k: int) -> np.ndarray:
+    return gammaln(np.add(n, 1)) - gammaln(k + 1) - gammaln(np.subtract(n, k) + 1)
+
+
+def best_of_k(steps: np.ndarray, k: int, levels: tuple[float, ...] = LEVELS) -> np.ndarray:
+    """Quantiles of the best of k of these trials; NaN (not reached) counts as infinite.
+
+    A cell stops after its m-th hit, so only the first m order statistics are known.  A quantile beyond them is
+    returned as inf: all that is known is that it exceeds the cell's last step.
+    """
+    ordered = np.sort(np.where(np.isnan(steps), np.inf, steps))
+    total = np.cumsum(best_of_k_pmf(len(ordered), k))
+    return ordered[np.minimum(np.searchsorted(total, np.array(levels) - 1e-12), len(ordered) - 1)]
+
+
+def steps_to_result(trials: pd.DataFrame, goal: float | None = None, k: int | None = None) -> pd.DataFrame:
+    """One row per cell: steps (K*, NaN if no trial met the goal), low, median, high (5, 50, 95 % of the best of k) ...
+
+    k defaults to half of the cell's trials: with k = n the best of k is K* itself, so the interval answers how much a
+    search half as large would have varied.  Further columns: upper (high, or the cell's last step where high is not
+    known and censored is True), hits_seen and infeasible (trials), k.
+    """
+    trials = trials if goal is None else at_goal(trials, goal)
+    keys = [c for c in CELL if c in trials]
+    rows = []
+    for key, cell in trials.groupby(keys, dropna=False, sort=True):
+        steps, last = cell.steps.to_numpy(float), cell.last_step.max()
+        size = k or max(1, len(cell) // 2)
+        low, median, high = best_of_k(steps, size)
+        rows.append({
+            **dict(zip(keys, key)), "goal": cell.goal.iloc[0], "steps": np.nan if np.isnan(steps).all() else np.nanmin(steps),
+            "low": low, "median": median, "high": high, "upper": min(high, last), "censored": np.isinf(high), "k": size,
+            "hits_seen": int((~np.isnan(steps)).sum()), "infeasible": int((cell.status == "infeasible").sum()),
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def all_goals(trials: pd.DataFrame) -> pd.DataFrame:
+    """`steps_to_result` at every goal of the ladder, one below the other; cells that missed a goal are left out."""
+    curves = pd.concat([steps_to_result(trials, goal) for goal in goals(trials)], ignore_index=True)
+    return curves[curves.steps.notna()].reset_index(drop=True)
+
+
+def across_replicates(curve: pd.DataFrame) -> pd.DataFrame:
+    """Replicates of a cell joined: steps (median), low, high (range), replicates (count).  Only cells that met the goal."""
+    keys = [c for c in CELL if c in curve and c != "replicate"] + ["goal"]
+    grouped = curve[curve.steps.notna()].groupby(keys, dropna=False).steps
+    joined = grouped.agg(["median", "min", "max", "count"]).reset_index()
+    return joined.rename(columns={"median": "steps", "min": "low", "max": "high", "count": "replicates"})
+
+
+@dataclass(frozen=True)
+class Regimes:
+    """Where one curve changes regime, in batch sizes (examples).
+
+    start: the smallest size; perfect_end: the largest up to which scaling is perfect; useful_end: the smallest whose
+    steps are within 20 % of the least of all.  leaves_perfect: whether a larger size was measured and is not perfect;
+    reaches_plateau: whether at least two sizes lie on the floor, without which useful_end is only a lower bound.
+    """
+
+    start: float
+    perfect_end: float
+    useful_end: float
+    leaves_perfect: bool
+    reaches_plateau: bool
+
+
+def regimes(curve: pd.DataFrame, tolerance: float = TOLERANCE) -> Regimes:
+    """The regimes of one curve (batch_size, steps) by the operational definitions of this book.
+
+    Scaling is perfect at B if K*(B) <= (1 + tolerance) K*(B0) B0 / B there and at every smaller size, with B0 the
+    smallest size.  Raises ValueError if a batch size stands twice or no cell met the goal.
+    """
+    curve = _one_curve(curve)
+    b, k = curve.batch_size.to_numpy(float), curve.steps.to_numpy(float)
+    perfect = np.logical_and.accumulate(k <= (1 + tolerance) * k[0] * b[0] / b)
+    floor = np.logical_and.accumulate((k <= (1 + tolerance) * k.min())[::-1])[::-1]
+    useful = b[np.argmax(floor)] if floor.any() else b[-1]
+    return Regimes(b[0], b[perfect].max(), useful, not perfect.all(), bool(floor.sum() >= 2))
+
+
+def _one_curve(curve: pd.DataFrame) -> pd.DataFrame:
+    curve = curve[curve.steps.notna()].sort_values("batch_size")
+    if curve.batch_size.duplicated().any() or curve.empty:
+        raise ValueError(f"curve: {len(curve)} rows with {curve.batch_size.nunique()} batch sizes; one row per size is needed")
+    return curve
+
+
+def label(curves: pd.DataFrame) -> pd.DataFrame:
+    """Curves with `regime`, local `slope` (d log2 K* / d log2 B from the size before) and `perfect` (steps if scaling
+    had stayed perfect from the smallest size), for every curve in the table."""
+    keys = [c for c in CELL if c in curves and c != "batch_size"] + ["goal"]
+    return pd.concat([_label_one(_one_curve(c)) for _, c in curves.groupby(keys, dropna=False)], ignore_index=True)
+
+
+def _label_one(curve: pd.DataFrame) -> pd.DataFrame:
+    found, b, k = regimes(curve), curve.batch_size, curve.steps
+    regime = np.where(b <= found.perfect_end, PERFECT, DIMINISHING)
+    if found.reaches_plateau:
+        regime = np.where((b >= found.useful_end) & (b > found.perfect_end), MAXIMAL, regime)
+    slope = np.log2(k).diff() / np.log2(b).diff()
+    return curve.assign(regime=regime, slope=slope, perfect=k.iloc[0] * b.iloc[0] / b)
+
+
+def resampled(trials: pd.DataFrame, goal: float, k: int | None = None, draws: int = 1000, seed: int = 0) -> pd.DataFrame:
+    """Curves of smaller searches: one best-of-k per batch size and draw, [draws, batch sizes], for one curve's trials.
+
+    A draw beyond the hits that a cell has seen counts as the cell's last step, which makes large values too small.
+    """
+    random = np.random.default_rng(seed)
+    columns = {}
+    for batch_size, cell in at_goal(trials, goal).groupby("batch_size"):
+        steps = np.sort(np.where(cell.steps.isna(), np.inf, cell.steps))
+        pmf = best_of_k_pmf(len(steps), k or max(1, len(steps) // 2))
+        columns[batch_size] = np.minimum(random.choice(steps, size=draws, p=pmf / pmf.sum()), cell.last_step.max())
+    return pd.DataFrame(columns)
+
+
+def regime_intervals(trials: pd.DataFrame, goal: float, k: int | None = None, draws: int = 1000, seed: int = 0) -> dict:
+    """5 to 95 % ranges of perfect_end and useful_end over `resampled` curves: name -> (low, high)."""
+    curves = resampled(trials, goal, k, draws, seed)
+    found = [regimes(pd.DataFrame({"batch_size": curves.columns, "steps": row})) for row in curves.to_numpy()]
+    ends = {name: [getattr(f, name) for f in found] for name in ("perfect_end", "useful_end")}
+    return {name: tuple(np.quantile(v, [0.05, 0.95], method="nearest")) for name, v in ends.items()}
+
+
+@dataclass(frozen=True)
+class Hyperbola:
+    """K* = c1 / B + c2: c1 in examples, c2 in steps, critical = c1 / c2 in examples (the bend), r2 in log space.
+
+    identified: whether the bend lies inside the measured range; outside, one of the constants is only bounded.
+    """
+
+    c1: float
+    c2: float
+    r2: float
+    identified: bool
+
+    @property
+    def critical(self) -> float:
+        return self.c1 / self.c2
+
+    def predict(self, batch_size: np.ndarray) -> np.ndarray:
+        """Steps to result [n] at these batch sizes [n]."""
+        return self.c1 / np.asarray(batch_size, float) + self.c2
+
+
+def fit_hyperbola(batch_size: np.ndarray, steps: np.ndarray, weights: np.ndarray | None = None) -> Hyperbola:
+    """Least squares on log steps (Lee et al. 2021's form; Shallue et al. 2019 and McCandlish et al. 2018 compare).
+
+    batch_size, steps, weights: [n], n >= 3.  Raises ValueError for fewer points.
+    """
+    b, k = np.asarray(batch_size, float), np.asarray(steps, float)
+    if len(b) < 3:
+        raise ValueError(f"batch_size: {len(b)} points are not enough for two constants; at least 3 are needed")
+    w = np.sqrt(np.ones_like(b) if weights is None else np.asarray(weights, float))
+
+    def residuals(p):
+        return w * (np.logaddexp(p[0] - np.log(b), p[1]) - np.log(k))
+
+    start = [np.log(k[b.argmin()] * b.min()), np.log(k.min())]
+    p = least_squares(residuals, start, x_scale="jac").x
+    spread = np.sum((w * (np.log(k) - np.average(np.log(k), weights=w**2))) ** 2)
+    r2 = 1 - np.sum(residuals(p) ** 2) / spread if spread > 0 else np.nan
+    c1, c2 = np.exp(p)
+    return Hyperbola(c1, c2, r2, bool(b.min() < c1 / c2 < b.max()))
+
+
+def fit_intervals(trials: pd.DataFrame, goal: float, k: int | None = None, draws: int = 200, seed: int = 0) -> dict:
+    """5 to 95 % ranges of c1, c2 and the critical batch size over fits to `resampled` curves: name -> (low, high)."""
+    curves = resampled(trials, goal, k, draws, seed)
+    fits = [fit_hyperbola(curves.columns, row) for row in curves.to_numpy()]
+    return {n: tuple(np.quantile([getattr(f, n) for f in fits], [0.05, 0.95])) for n in ("c1", "c2", "critical")}
