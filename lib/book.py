@@ -44,14 +44,7 @@ def glue(**numbers: object) -> None:
     from myst_nb import glue as one  # slow to import, and not wanted where a chapter runs under papermill alone
 
     for name, value in numbers.items():
-        one(name, Plain(number(value)), display=False)
-
-
-class Plain(str):
-    """Text that `{glue:text}` prints without quotation marks."""
-
-    def __repr__(self) -> str:
-        return str(self)
+        one(name, number(value), display=False)
 
 
 def number(value: object) -> str:
@@ -63,6 +56,20 @@ def number(value: object) -> str:
     if float(value) == round(float(value)) and abs(value) < 1e15:
         return f"{round(float(value)):,}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def span(ends: tuple[float, float]) -> str:
+    """An interval as the prose prints it: 8–64."""
+    low, high = map(number, ends)
+    return low if low == high else f"{low}–{high}"
+
+
+def table(frame: pd.DataFrame, **formats: str):
+    """A frame as the pages show it: no index, numbers as in the prose unless a column has a format of its own."""
+    shown = {c: formats.get(c, number if pd.api.types.is_numeric_dtype(frame[c]) else None) for c in frame}
+    styled = frame.style.hide(axis="index").format(shown, na_rep="—")
+    right = [c for c in frame if pd.api.types.is_numeric_dtype(frame[c])]
+    return styled.set_table_attributes('class="book-table"').set_properties(subset=right, **{"text-align": "right"})
 
 
 def absent(frame: pd.DataFrame) -> Html:
@@ -101,7 +108,7 @@ def setup(app) -> dict:
     app.connect("config-inited", _assets)
     app.connect("config-inited", _forget_stale_outputs, priority=100)  # before myst-nb opens its cache
     app.connect("env-get-outdated", _outdated)
-    app.connect("html-page-context", _page)
+    app.connect("html-page-context", _page, priority=900)  # after the extensions whose scripts it takes off
     app.connect("build-finished", _remember_inputs)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -163,5 +170,9 @@ def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None
         app.add_js_file("vega.js")
         app.add_js_file("charts.js")
         app.add_css_file("charts.css")
+    # jupyter-book always loads Thebe, which this book does not use and whose script declares one name twice.
+    context["script_files"][:] = [f for f in context["script_files"] if "thebe" not in _source(f).lower()]
 
 
+def _source(script) -> str:
+    return f"{script.filename or ''} {script.attributes.get('body', '')}"

@@ -122,6 +122,7 @@ def scaling_chart(
     for the slider; None for a table with one goal.
     """
     field = colour["shorthand"].split(":")[0]
+    within = [curve.low.min() / 1.3, curve.upper.max() * 1.3]  # one range for all goals: the slider moves marks, not axes
     pick = alt.selection_point(fields=[field], bind="legend", name="shown")
     faded = alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1))
     tooltip = [
@@ -136,9 +137,10 @@ def scaling_chart(
         *([alt.Tooltip("regime:N")] if "regime" in curve else []),
     ]
     base = alt.Chart(curve).encode(x=batch_axis(), color=colour, opacity=faded)
-    y = alt.Y("steps:Q", title=title).scale(type="log", base=2, nice=False, padding=8)
-    perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1).encode(y=alt.Y("perfect:Q").scale(type="log", base=2))
-    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q").scale(type="log", base=2), y2="upper:Q")
+    scale = alt.Scale(type="log", base=2, domain=within, nice=False)
+    y = alt.Y("steps:Q", title=title, scale=scale)
+    perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True).encode(y=alt.Y("perfect:Q", scale=scale))
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="upper:Q")
     lines = base.mark_line(strokeWidth=2.2).encode(y=y)
     points = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tooltip)
     layers = [*([perfect] if "perfect" in curve else []), bars, lines, points]

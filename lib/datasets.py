@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pooch
 import torch
 from torch import Tensor
 
@@ -172,6 +171,8 @@ def _folder(name: str, file: str) -> Path:
         if not place.is_dir():
             raise DatasetError(f"{place}: no such folder; {VARIABLE} must name the folder that holds {name}/")
         return place
+    import pooch  # slow to import, and only downloads need it
+
     cache = pooch.os_cache("data-parallelism-sparsity") / name
     wanted = CIFAR_ARCHIVE if name == "cifar-10" else f"{file}.gz"
     # The contents' checksum is verified by the caller, whatever the compression.

@@ -98,13 +98,20 @@ def across_replicates(curve: pd.DataFrame) -> pd.DataFrame:
     return joined.rename(columns={"median": "steps", "min": "low", "max": "high", "count": "replicates"})
 
 
+def cost_of_sparsity(curve: pd.DataFrame) -> pd.Series:
+    """Steps to result of the sparsest network over those of the densest, by batch size, where both are measured."""
+    wide = curve.pivot(index="batch_size", columns="sparsity", values="steps")
+    return (wide[wide.columns.max()] / wide[wide.columns.min()]).dropna() if len(wide.columns) > 1 else pd.Series(dtype=float)
+
+
 @dataclass(frozen=True)
 class Regimes:
     """Where one curve changes regime, in batch sizes (examples).
 
-    start: the smallest size; perfect_end: the largest up to which scaling is perfect; useful_end: the smallest whose
-    steps are within 20 % of the least of all.  leaves_perfect: whether a larger size was measured and is not perfect;
-    reaches_plateau: whether at least two sizes lie on the floor, without which useful_end is only a lower bound.
+    start: the smallest size whose total of examples is within the tolerance of the least; perfect_end: the largest
+    size up to which scaling is perfect; useful_end: the smallest size from which on the steps stay within the
+    tolerance of the least.  leaves_perfect: whether a larger size than perfect_end was measured; reaches_plateau:
+    whether at least two sizes lie on the floor, without which useful_end is only a lower bound.
     """
 
     start: float
@@ -117,15 +124,18 @@ class Regimes:
 def regimes(curve: pd.DataFrame, tolerance: float = TOLERANCE) -> Regimes:
     """The regimes of one curve (batch_size, steps) by the operational definitions of this book.
 
-    Scaling is perfect at B if K*(B) <= (1 + tolerance) K*(B0) B0 / B there and at every smaller size, with B0 the
-    smallest size.  Raises ValueError if a batch size stands twice or no cell met the goal.
+    Let B0 be the smallest size whose examples B K*(B) are at most 1 + tolerance times the least.  Scaling is perfect
+    at B if K*(B) <= (1 + tolerance) K*(B0) B0 / B there and at every size from B0 on.
+    Raises ValueError if a batch size stands twice or no cell met the goal.
     """
     curve = _one_curve(curve)
     b, k = curve.batch_size.to_numpy(float), curve.steps.to_numpy(float)
-    perfect = np.logical_and.accumulate(k <= (1 + tolerance) * k[0] * b[0] / b)
+    start = np.argmax(b * k <= (1 + tolerance) * (b * k).min())
+    perfect = np.logical_and.accumulate((b * k <= (1 + tolerance) * b[start] * k[start])[start:])
+    end = b[start:][perfect].max()
     floor = np.logical_and.accumulate((k <= (1 + tolerance) * k.min())[::-1])[::-1]
     useful = b[np.argmax(floor)] if floor.any() else b[-1]
-    return Regimes(b[0], b[perfect].max(), useful, not perfect.all(), bool(floor.sum() >= 2))
+    return Regimes(b[start], end, useful, bool(end < b[-1]), bool(floor.sum() >= 2))
 
 
 def _one_curve(curve: pd.DataFrame) -> pd.DataFrame:
@@ -152,16 +162,21 @@ def _label_one(curve: pd.DataFrame) -> pd.DataFrame:
 
 
 def resampled(trials: pd.DataFrame, goal: float, k: int | None = None, draws: int = 1000, seed: int = 0) -> pd.DataFrame:
-    """Curves of smaller searches: one best-of-k per batch size and draw, [draws, batch sizes], for one curve's trials.
+    """One curve redrawn, [draws, batch sizes]: per batch size one replicate at random and the best of k of its trials.
 
-    A draw beyond the hits that a cell has seen counts as the cell's last step, which makes large values too small.
+    k defaults to half of the trials.  A draw beyond the hits that a cell has seen counts as the cell's last step, which
+    makes large values too small.
     """
     random = np.random.default_rng(seed)
     columns = {}
-    for batch_size, cell in at_goal(trials, goal).groupby("batch_size"):
-        steps = np.sort(np.where(cell.steps.isna(), np.inf, cell.steps))
-        pmf = best_of_k_pmf(len(steps), k or max(1, len(steps) // 2))
-        columns[batch_size] = np.minimum(random.choice(steps, size=draws, p=pmf / pmf.sum()), cell.last_step.max())
+    for batch_size, cells in at_goal(trials, goal).groupby("batch_size"):
+        replicates = []
+        for _, cell in cells.groupby("replicate"):
+            steps = np.sort(np.where(cell.steps.isna(), np.inf, cell.steps))
+            pmf = best_of_k_pmf(len(steps), k or max(1, len(steps) // 2))
+            best = random.choice(steps, size=draws, p=pmf / pmf.sum())
+            replicates.append(np.minimum(best, cell.last_step.max()))
+        columns[batch_size] = np.array(replicates)[random.integers(len(replicates), size=draws), np.arange(draws)]
     return pd.DataFrame(columns)
 
 

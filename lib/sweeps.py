@@ -25,7 +25,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import torch
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from lib import ROOT, datasets, metaparameters, models, pruning, records, stacks, training
 from lib.algorithms import ALGORITHMS
@@ -344,7 +344,7 @@ def status(folder: Path = DATA) -> pd.DataFrame:
         seen = {k: ", ".join(sorted({h[k] for h in heads})) for k in ("device", "precision", "torch", "date")}
         rows.append({
             "study": s.name, "cells": len(heads), "planned": len(s.cells), "trials": sum(h["rows"] for h in heads),
-            "trial_steps": sum(h["trial_steps"] for h in heads), "hours": sum(h["wall_s"] for h in heads) / 3600, **seen,
+            "training steps": sum(h["trial_steps"] for h in heads), "core hours": sum(h["wall_s"] for h in heads) / 3600, **seen,
         })  # fmt: skip
     return pd.DataFrame(rows)
 

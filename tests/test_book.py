@@ -1,0 +1,175 @@
+"""The built pages in a real browser: charts alive, controls that move marks, nothing from another host."""
+
+import functools
+import http.server
+import os
+import re
+import shutil
+import threading
+from html.parser import HTMLParser
+
+import pytest
+
+from lib import ROOT
+
+HTML = ROOT / "_build" / "html"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync"]  # fmt: skip
+PAGES = sorted(str(p.relative_to(HTML)) for p in HTML.rglob("*.html") if "_static" not in p.parts and p.name != "index.html")
+
+built = pytest.mark.skipif(not PAGES, reason="no built book; `make book` builds it")
+needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
+
+
+class Loads(HTMLParser):
+    """What a page loads: the addresses in script, link and img tags."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        if given.get("rel") not in ("canonical", "next", "prev", "search", "index"):
+            self.found += [given[k] for k in ("src", "href") if tag in ("script", "link", "img", "iframe") and given.get(k)]
+
+
+@built
+@pytest.mark.parametrize("page", PAGES)
+def test_page_loads_nothing_from_another_host(page):
+    loads = Loads()
+    loads.feed((HTML / page).read_text())
+    assert loads.found and not [a for a in loads.found if re.match(r"(https?:)?//", a)]
+
+
+@built
+def test_every_chapter_of_the_table_of_contents_was_built():
+    files = re.findall(r"file: (\S+)|root: (\S+)", (ROOT / "_toc.yml").read_text())
+    assert len(files) >= 5 and all(f"{a or b}.html" in PAGES for a, b in files)
+
+
+@built
+def test_prose_has_no_missing_numbers():
+    for page in PAGES:
+        text = re.sub(r"<script.*?</script>|<pre.*?</pre>|data:[^\"]*", "", (HTML / page).read_text(), flags=re.S)
+        assert not re.search(r"glue:text|\bnan\b|&lt;lib\.|Undefined", text), page
+
+
+@pytest.fixture(scope="module")
+def site():
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(HTML)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    os.environ.setdefault("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def open_page(browser, site):
+    """A function that opens a page and fails the test on any error, or request to elsewhere, that it ever causes."""
+    faults, context = [], None
+
+    def open_it(page, width=1280, theme="light", **options):
+        nonlocal context
+        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        tab = context.new_page()
+        tab.add_init_script(f"localStorage.setItem('mode', '{theme}'); localStorage.setItem('theme', '{theme}')")
+        tab.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
+        tab.on("pageerror", lambda e: faults.append(str(e)))
+        ours = (site, "data:", "blob:")
+        tab.on("request", lambda r: None if r.url.startswith(ours) else faults.append(f"request to {r.url}"))
+        tab.on("response", lambda r: faults.append(f"{r.status} {r.url}") if r.status >= 400 else None)
+        tab.goto(f"{site}/{page}")
+        charts = tab.locator(".vl-chart")
+        if options.get("java_script_enabled", True) and charts.count():
+            tab.wait_for_function("[...document.querySelectorAll('.vl-chart')].every(c => c.dataset.drawn)", timeout=60_000)
+        return tab
+
+    yield open_it
+    if context:
+        context.close()
+    assert not faults
+
+
+PIXELS = """canvas => { const c = document.createElement('canvas'); c.width = canvas.width; c.height = canvas.height;
+  const g = c.getContext('2d'); g.drawImage(canvas, 0, 0); const d = g.getImageData(0, 0, c.width, c.height).data;
+  let n = 0, h = 0; for (let i = 0; i < d.length; i += 4) { if (d[i + 3]) { n += 1; }
+  h = (h * 31 + d[i] + 7 * d[i + 1] + 13 * d[i + 2] + 17 * d[i + 3]) | 0; } return [n, h]; }"""
+
+
+def pixels(chart):
+    """How many pixels of the chart are painted, and a checksum of them."""
+    return tuple(chart.locator("canvas").first.evaluate(PIXELS))
+
+
+@built
+@needs_browser
+@pytest.mark.parametrize("page", PAGES)
+def test_charts_are_drawn_and_answer(open_page, page):
+    tab = open_page(page)
+    charts = tab.locator(".vl-chart")
+    for i in range(charts.count()):
+        chart = charts.nth(i)
+        assert pixels(chart)[0] > 1000 and chart.locator(":scope > img").count() == 0
+        for j in range(chart.locator("input[type=range]").count()):
+            slider = chart.locator("input[type=range]").nth(j)
+            before = pixels(chart)
+            least, most, now = (int(slider.get_attribute("min")), int(slider.get_attribute("max")), int(slider.input_value()))
+            if most > least:
+                slider.fill(str(most if now != most else least))
+                tab.wait_for_timeout(300)
+                assert pixels(chart) != before, "the slider changes nothing"
+        legend = chart.evaluate("c => (JSON.stringify(c.vegaView.getState({signals: n => n.endsWith('_legend')}).signals))")
+        if legend not in ("{}", None):
+            before = pixels(chart)
+            symbol = chart.evaluate(LEGEND)
+            assert symbol, "a legend is bound, but no entry was found"
+            chart.locator("canvas").first.click(position=symbol)
+            tab.wait_for_timeout(300)
+            assert pixels(chart) != before, "a click on the legend changes nothing"
+
+
+# Where the first legend entry lies on the canvas, from the scene graph.
+LEGEND = """c => { const origin = c.vegaView.origin(); let found = null;
+  const walk = (item, x, y) => { if (found) return;
+    for (const m of item.items || []) { const mx = x + (m.x || 0), my = y + (m.y || 0);
+      if (item.role === 'legend-symbol') { const b = m.bounds; found = {x: x + (b.x1 + b.x2) / 2 + origin[0],
+        y: y + (b.y1 + b.y2) / 2 + origin[1]}; return; }
+      walk(m, m.marktype ? x : mx, m.marktype ? y : my); } };
+  walk(c.vegaView.scenegraph().root, 0, 0); return found; }"""
+
+
+@built
+@needs_browser
+@pytest.mark.parametrize("page", PAGES)
+def test_page_fits_a_phone_and_follows_the_dark_theme(open_page, page):
+    tab = open_page(page, width=390, theme="dark")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    drawn = tab.evaluate("[...document.querySelectorAll('.vl-chart')].map(c => c.dataset.drawn)")
+    assert all(theme == "dark" for theme in drawn)
+    for i in range(len(drawn)):
+        assert tab.locator(".vl-chart canvas").nth(i).bounding_box()["width"] <= 390
+
+
+@built
+@needs_browser
+def test_without_scripts_a_picture_with_words_stands_in(open_page):
+    tab = open_page("intro.html", java_script_enabled=False)
+    picture = tab.locator(".vl-chart > img").first
+    assert picture.is_visible() and len(picture.get_attribute("alt")) > 40
+    assert picture.bounding_box()["width"] > 300

@@ -1,0 +1,72 @@
+"""Chapters as a reader reruns them: papermill trains what is missing, and bad parameters stop at once."""
+
+import json
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+from lib import ROOT, sweeps
+
+CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
+
+
+def papermill(tmp_path, chapter, **parameters):
+    """Run a chapter with parameters in a copy of the book's code, so that nothing is written into data/."""
+    for name in ("lib", "chapters"):
+        if not (tmp_path / name).exists():
+            subprocess.run(["cp", "-r", ROOT / name, tmp_path], check=True)
+    given = [word for name, value in parameters.items() for word in ("-p", name, str(value))]
+    command = [sys.executable, "-m", "papermill", f"chapters/{chapter}.ipynb", str(tmp_path / "out.ipynb"), *given]
+    return subprocess.run(command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True)
+
+
+def environment(folder):
+    import os
+
+    return {**os.environ, "PYTHONPATH": str(folder)}
+
+
+def test_papermill_trains_what_is_missing_and_draws(tmp_path):
+    done = papermill(tmp_path, "steps_to_result", workload="digits-mlp", batch_size=256, trials=8, budget="full")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert len(list((tmp_path / "data").rglob("batch-256-*.csv"))) == 1
+    outputs = [o for c in nbformat.read(tmp_path / "out.ipynb", 4).cells for o in c.get("outputs", [])]
+    figures = [o for o in outputs if "vl-chart" in str(o.get("data", {}).get("application/papermill.record/text/html", o))]
+    assert len(figures) >= 2
+    assert any("digits" in o.get("text", "") and "cell" in o.get("text", "") for o in outputs), "no progress was shown"
+    again = papermill(tmp_path, "steps_to_result", workload="digits-mlp", batch_size=256, trials=8, budget="cached")
+    assert again.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "message"),
+    [
+        ("sparcity", 0.5, "sparcity: unknown parameter; did you mean sparsity"),
+        ("sparsity", -0.1, "sparsity: -0.1 is not allowed; it must be a number in [0, 1)"),
+        ("workload", "digits-mpl", "workload: 'digits-mpl' is unknown; allowed: digits-mlp"),
+        ("batch_size", 2048, "batch_size: 2048 is not allowed; it must be a whole number from 1 to 1350"),
+        ("budget", "ful", "budget: 'ful' is not allowed; it must be one of 'cached'"),
+        ("trials", 0, "trials: 0 is not allowed; it must be a whole number from 1"),
+    ],
+)
+def test_bad_parameters_stop_at_once_and_say_what_is_allowed(tmp_path, parameter, value, message):
+    done = papermill(tmp_path, "steps_to_result", **{parameter: value, "budget": value if parameter == "budget" else "full"})
+    assert done.returncode != 0 and message in done.stderr
+    assert not (tmp_path / "data").exists(), "something was trained"
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda p: p.stem)
+def test_chapters_are_committed_clean(chapter):
+    notebook = json.loads(chapter.read_text())
+    code = [c for c in notebook["cells"] if c["cell_type"] == "code"]
+    assert notebook["metadata"]["kernelspec"]["name"] == "python3"
+    assert not any(c["outputs"] or c["execution_count"] for c in code)
+    nbformat.validate(nbformat.read(chapter, 4))
+
+
+@pytest.mark.parametrize("name", list(sweeps.STUDIES))
+def test_studies_have_no_cell_twice(name):
+    cells = sweeps.study(name).cells
+    assert len(set(cells)) == len(cells)
