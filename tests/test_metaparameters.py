@@ -1,0 +1,48 @@
+"""The search is the authors' where it can be, and nested everywhere."""
+
+import numpy as np
+import pytest
+
+from lib import metaparameters
+from lib.metaparameters import Interval, draw
+
+
+def test_the_authors_trial_two():
+    """The run of the authors' code that is known: learning rate 0.001, momentum 0.98222, trial 2."""
+    points = draw("lee2021", "momentum", 3)
+    assert points["learning_rate"][2] == pytest.approx(1e-3) and points["momentum"][2] == pytest.approx(0.98222, abs=1e-5)
+
+
+def test_the_first_sobol_points_by_hand():
+    u = np.array([0.5, 0.75, 0.25, 0.375])  # van der Corput in base 2, Gray-code order, after its first point
+    assert np.allclose(draw("lee2021", "sgd", 4)["learning_rate"], 1e-4 * 1e4**u)
+
+
+@pytest.mark.parametrize("replicate", [0, 3])
+def test_more_trials_extend_fewer(replicate):
+    few, many = (draw("lee2021", "nesterov", n, decay=True, replicate=replicate) for n in (32, 100))
+    for name, values in few.items():
+        assert np.array_equal(values, many[name][:32])
+
+
+def test_replicates_are_other_searches():
+    a, b, c = (draw("lee2021", "sgd", 16, replicate=r)["learning_rate"] for r in (0, 1, 2))
+    assert not set(a) & set(b) and not set(b) & set(c)
+
+
+@pytest.mark.parametrize("algorithm", ["sgd", "momentum", "nesterov"])
+def test_points_stay_in_their_intervals_and_fill_them(algorithm):
+    for name, values in draw("lee2021", algorithm, 100, decay=True).items():
+        axis = metaparameters.SPACES["lee2021"][name]
+        assert axis.low <= values.min() and values.max() <= axis.high
+    assert ("momentum" in draw("lee2021", algorithm, 1)) == (algorithm != "sgd")
+
+
+def test_scales():
+    u = np.linspace(0, 1, 5)
+    assert np.allclose(np.diff(np.log(Interval(1e-4, 1).at(u))), np.log(1e4) / 4)
+    assert np.allclose(np.diff(np.log(1 - Interval(0.9, 0.9999, "reverse-log").at(u))), np.log(1e3) / 4)
+    whole = Interval(3, 5, "integer").at(np.linspace(0, 1, 300, endpoint=False))
+    assert [int((whole == v).sum()) for v in (3, 4, 5)] == [100, 100, 100]
+    with pytest.raises(ValueError, match="scale: 'cubic' is unknown; allowed: log"):
+        Interval(0, 1, "cubic").at(u)

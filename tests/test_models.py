@@ -1,0 +1,108 @@
+"""The networks are those of the papers, to the parameter."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from lib import models, stacks
+
+COUNTS = {"simple-cnn": 62_346, "resnet-8": 75_050, "digits-cnn": 6_090, "mlp-64x2": 8_970}
+
+
+@pytest.mark.parametrize(("name", "count"), COUNTS.items())
+def test_parameter_counts(name, count):
+    assert models.parameter_count(models.build(name)) == count
+
+
+def test_simple_cnn_weights_without_biases():
+    assert sum(p.numel() for p in models.build("simple-cnn").parameters() if p.dim() > 1) == 62_240
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_initialisation_is_variance_scaling(name):
+    module = models.initialise(models.build(name), 7)
+    for p in module.parameters():
+        if p.dim() == 1:
+            assert not p.any()
+        else:
+            std = p[0].numel() ** -0.5
+            assert p.abs().max() <= 2 * std / models.TRUNCATED_STD
+            assert p.std().item() == pytest.approx(std, rel=4 / np.sqrt(2 * p.numel()))
+    again, other = models.initialise(models.build(name), 7), models.initialise(models.build(name), 8)
+    assert torch.equal(stacks.flatten(module), stacks.flatten(again))
+    assert not torch.equal(stacks.flatten(module), stacks.flatten(other))
+
+
+def test_pooling_before_the_relu_is_the_same_function():
+    module, x = models.initialise(models.build("simple-cnn"), 0), torch.randn(4, 1, 28, 28)
+    conv1, conv2, last = module[0], module[3], module[7]
+    h = F.max_pool2d(F.relu(conv1(x)), 2)
+    h = F.max_pool2d(F.relu(conv2(h)), 2)
+    assert torch.allclose(last(h.flatten(1)), module(x), atol=1e-6)
+
+
+def test_resnet_against_a_second_writing():
+    module, x = models.initialise(models.build("resnet-8"), 1), torch.randn(3, 3, 32, 32)
+    h = F.conv2d(x, module.stem.weight, module.stem.bias, padding=1)
+    for block, stride in zip(module.blocks, (1, 2, 2), strict=True):
+        a = h.clamp(min=0)
+        b = F.conv2d(a, block.first.weight, block.first.bias, stride=stride, padding=1).clamp(min=0)
+        b = F.conv2d(b, block.second.weight, block.second.bias, padding=1)
+        if stride == 2:
+            half = (a[:, :, ::2, ::2] + a[:, :, 1::2, ::2] + a[:, :, ::2, 1::2] + a[:, :, 1::2, 1::2]) / 4
+            h = b + torch.cat([half, torch.zeros_like(half)], 1)
+        else:
+            h = b + h
+    logits = F.linear(h.clamp(min=0).mean((2, 3)), module.head.weight, module.head.bias)
+    assert torch.allclose(logits, module(x), atol=1e-5)
+
+
+def test_unknown_model():
+    with pytest.raises(ValueError, match="model: 'vgg' is unknown; allowed: mlp-64x2"):
+        models.build("vgg")
+
+
+@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("kind", [stacks.Loop, stacks.Stack])
+def test_executors_equal_plain_autograd(name, kind):
+    if kind is stacks.Stack and name == "resnet-8":
+        pytest.skip("only sequential networks are stacked")
+    shape = {"resnet-8": (3, 32, 32), "simple-cnn": (1, 28, 28)}.get(name, (1, 8, 8))
+    x, y = torch.randn(6, *shape), torch.arange(6)
+    nets = [models.initialise(models.build(name), s) for s in range(3)]
+    w = torch.stack([stacks.flatten(n) for n in nets])
+    executor = kind(models.build(name))
+    losses, gradients, alive = executor.gradients(w, executor.inputs(x), y)
+    logits = executor.logits(w, executor.inputs(x))
+    for t, net in enumerate(nets):
+        out = net(x)
+        F.cross_entropy(out, y).backward()
+        for p in net.parameters():
+            p.data = p.grad
+        assert torch.allclose(gradients[t], stacks.flatten(net), atol=1e-5) and alive[t]
+        assert torch.allclose(logits[t], out, atol=1e-5)
+        assert losses[t] == pytest.approx(F.cross_entropy(out, y).item(), abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", [stacks.Loop, stacks.Stack])
+def test_a_network_with_every_unit_off(kind):
+    net = models.initialise(models.build("digits-cnn"), 0)
+    net[2].bias.data -= 100.0
+    net[5].bias.data[:] = torch.arange(10.0) / 10
+    x, y = torch.randn(5, 1, 8, 8), torch.arange(5)
+    w, executor = stacks.flatten(net)[None], kind(models.build("digits-cnn"))
+    _, gradient, alive = executor.gradients(w, executor.inputs(x), y)
+    assert not alive[0] and executor.all_off(w[0], executor.inputs(x))
+    F.cross_entropy(net(x), y).backward()
+    for p in net.parameters():
+        p.data = p.grad
+    assert torch.allclose(gradient[0], stacks.flatten(net), atol=1e-6)
+
+
+def test_bfloat16_is_close():
+    x, y = torch.randn(32, 1, 28, 28), torch.arange(32) % 10
+    w = stacks.flatten(models.initialise(models.build("simple-cnn"), 0))[None]
+    exact, rough = (stacks.Loop(models.build("simple-cnn"), d) for d in (torch.float32, torch.bfloat16))
+    a, b = exact.gradients(w, exact.inputs(x), y)[1][0], rough.gradients(w, rough.inputs(x), y)[1][0]
+    assert F.cosine_similarity(a, b, 0) > 0.999

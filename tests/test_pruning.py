@@ -1,0 +1,120 @@
+"""Scores are what they say, masks are exact, and what is removed stays removed."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from lib import algorithms, models, pruning, stacks
+
+
+def small():
+    net = models.initialise(models.mlp(6, 5, classes=3), 0)
+    x, y = torch.randn(250, 1, 2, 3, generator=torch.Generator().manual_seed(1)), torch.arange(250) % 3
+    return net, x, y
+
+
+def test_connection_sensitivity_is_the_derivative_by_the_mask():
+    net, x, y = small()
+    for p in net.parameters():  # biases too must have something to lose
+        p.data += 0.05
+    w = stacks.flatten(net)
+    scores = pruning.scores("connection-sensitivity", w, stacks.Loop(net), x, y, 0)
+    reference = models.mlp(6, 5, classes=3).double()
+
+    def loss(mask):
+        total = 0.0
+        for p, value in zip(reference.parameters(), stacks.unflatten(w.double() * mask, reference), strict=True):
+            p.data = value
+        for part in (slice(0, 100), slice(100, 200), slice(200, 250)):
+            total += F.cross_entropy(reference(x[part].double()), y[part]).item()
+        return total
+
+    for i in range(len(w)):
+        step = torch.zeros(len(w), dtype=torch.float64)
+        step[i] = 1e-5
+        derivative = (loss(1 + step) - loss(1 - step)) / 2e-5
+        assert scores[i].item() == pytest.approx(abs(derivative), rel=1e-3, abs=1e-5)
+
+
+def test_biases_that_start_at_zero_go_first():
+    net, x, y = small()
+    scores = pruning.scores("connection-sensitivity", stacks.flatten(net), stacks.Loop(net), x, y, 0)
+    biases = torch.cat([torch.full(p.shape, p.dim() == 1).flatten() for p in net.parameters()])
+    assert not scores[biases].any() and scores[~biases].any()
+    assert not pruning.global_mask(scores, 0.5)[biases].any()
+
+
+@pytest.mark.parametrize("sparsity", [0, 0.1, 0.5, 0.7, 0.9, 0.95, 0.999])
+def test_masks_keep_exactly_the_promised_count(sparsity):
+    for scores in (torch.rand(62_346), torch.zeros(1000), torch.tensor([1.0, 1.0, 0.0, 0.0, 1.0]), torch.rand(4, 333)):
+        mask = pruning.global_mask(scores, sparsity)
+        assert set(mask.unique().tolist()) <= {0.0, 1.0}
+        assert (mask.sum(-1) == max(1, round(scores.shape[-1] * (1 - sparsity)))).all()
+        kept, gone = torch.where(mask > 0, scores, torch.inf), torch.where(mask > 0, -torch.inf, scores)
+        assert (kept.amin(-1) >= gone.amax(-1)).all()
+
+
+@pytest.mark.parametrize("sparsity", [-0.1, 1, 1.5])
+def test_a_sparsity_outside_is_refused(sparsity):
+    with pytest.raises(ValueError, match=f"sparsity: {sparsity} .* \\[0, 1\\)"):
+        pruning.global_mask(torch.rand(5), sparsity)
+
+
+def test_other_methods():
+    net, x, y = small()
+    w, loop = stacks.flatten(net), stacks.Loop(net)
+    assert torch.equal(pruning.scores("magnitude", w, loop, x, y, 0), w.abs())
+    a, b, c = (pruning.scores("random", w, loop, x, y, s) for s in (0, 0, 1))
+    assert torch.equal(a, b) and not torch.equal(a, c)
+    with pytest.raises(ValueError, match="pruning: 'oracle' is unknown; allowed: connection"):
+        pruning.scores("oracle", w, loop, x, y, 0)
+
+
+@pytest.mark.parametrize("algorithm", algorithms.ALGORITHMS)
+def test_a_removed_weight_never_moves(algorithm):
+    net, x, y = small()
+    loop = stacks.Loop(net)
+    w = stacks.flatten(net)[None]
+    mask = pruning.global_mask(w.abs(), 0.8)
+    w, v = w * mask, torch.zeros_like(w)
+    before = w.clone()
+    for _ in range(30):
+        g = loop.gradients(w, x[:50], y[:50])[1]
+        algorithms.update(algorithm, w, v, g * mask, torch.full((1, 1), 0.5), torch.full((1, 1), 0.9))
+    assert not w[mask == 0].any() and (w != before)[mask == 1].float().mean() > 0.5
+
+
+@pytest.mark.parametrize("algorithm", algorithms.ALGORITHMS)
+def test_updates_equal_torch(algorithm):
+    random = torch.Generator().manual_seed(0)
+    w, v = torch.randn(2, 4, generator=random), torch.zeros(2, 4)
+    rate, momentum = torch.tensor([[0.1], [0.01]]), torch.tensor([[0.9], [0.5]]) * (algorithm != "sgd")
+    rows = [torch.nn.Parameter(row.clone()) for row in w]
+    theirs = [
+        torch.optim.SGD([p], lr=r.item(), momentum=m.item(), nesterov=algorithm == "nesterov")
+        for p, r, m in zip(rows, rate, momentum, strict=True)
+    ]
+    for _ in range(10):
+        g = torch.randn(2, 4, generator=random)
+        algorithms.update(algorithm, w, v, g, rate, momentum)
+        for p, optimiser, row in zip(rows, theirs, g, strict=True):
+            p.grad = row
+            optimiser.step()
+    assert torch.allclose(w, torch.stack([p.detach() for p in rows]), atol=1e-6)
+
+
+@pytest.mark.parametrize("algorithm", algorithms.ALGORITHMS)
+def test_drift_is_where_silent_weights_end(algorithm):
+    w, v = torch.ones(1, 3, dtype=torch.float64), torch.tensor([[1.0, -2.0, 0.5]], dtype=torch.float64)
+    rate, momentum = torch.full((1, 1), 0.1, dtype=torch.float64), torch.full((1, 1), 0.95, dtype=torch.float64)
+    end = w + algorithms.drift(algorithm, v, rate, momentum)
+    for _ in range(1000):
+        algorithms.update(algorithm, w, v, torch.zeros_like(w), rate, momentum)
+    assert torch.allclose(w, end)
+
+
+def test_linear_decay():
+    rate, steps, factor = torch.tensor([[0.2]]), torch.tensor([[100.0]]), torch.tensor([[0.1]])
+    values = [algorithms.decayed(rate, t, steps, factor).item() for t in (0, 50, 100, 1000)]
+    assert values == pytest.approx([0.2, 0.11, 0.02, 0.02])
+    assert algorithms.decayed(rate, 50, None, None) is rate

@@ -1,0 +1,127 @@
+"""Records: whole or absent, and never mixed with those of another cell or protocol."""
+
+import dataclasses
+import json
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import records, sweeps
+
+CELL = sweeps.Cell("digits-mlp", 16, sparsity=0.9, trials=2)
+TABLE = pd.DataFrame({"trial": [0, 1], "status": ["complete", "stopped"], "steps@0.04": [12.0, np.nan], "rate": [1 / 3, 0.1]})
+
+
+@pytest.fixture
+def record(tmp_path):
+    file = records.path(tmp_path, CELL)
+    records.write(file, CELL, TABLE, {"torch": "x"})
+    return file
+
+
+def test_what_is_written_is_read(record):
+    head, table = records.read(record, CELL)
+    assert head["torch"] == "x" and head["cell"]["sparsity"] == 0.9
+    pd.testing.assert_frame_equal(table, TABLE, rtol=1e-9)
+
+
+def test_the_path_is_readable_and_names_the_cell(record):
+    assert str(record).endswith(f"digits-mlp/momentum/sparsity-0.9/batch-16-{records.digest(CELL)}.csv")
+
+
+@pytest.mark.parametrize(
+    ("cell", "digest"),
+    [
+        (sweeps.Cell("digits-mlp", 64), "ced44ecf"),
+        (sweeps.Cell("mnist-simple-cnn", 64, sparsity=0.9, trials=32), "c775e484"),
+        (sweeps.Cell("digits-cnn", 1, "sgd", 0.5, replicate=2), "ab654258"),
+    ],
+)
+def test_digests_are_frozen(cell, digest):
+    """If this fails, records in data/ would no longer be found: give a new field a default, or raise PROTOCOL."""
+    assert records.digest(cell) == digest
+
+
+def test_a_new_field_with_a_default_leaves_old_records_valid(record):
+    @dataclasses.dataclass(frozen=True)
+    class Cell(sweeps.Cell):
+        extra: str = "none"
+
+    newer = Cell("digits-mlp", 16, sparsity=0.9, trials=2)
+    assert records.digest(newer) == records.digest(CELL)
+    assert len(records.read(record, newer)[1]) == 2
+    assert records.digest(dataclasses.replace(newer, extra="some")) != records.digest(CELL)
+
+
+def test_a_changed_workload_is_another_cell(monkeypatch):
+    changed = dataclasses.replace(sweeps.workload("digits-mlp"), goals=(0.5,))
+    before = records.digest(CELL)
+    monkeypatch.setitem(sweeps.workload.__globals__["WORKLOADS"], "digits-mlp", changed)
+    assert records.digest(CELL) != before
+
+
+def damage(how):
+    def truncated(text):
+        return text[:-10]
+
+    def altered(text):
+        return text.replace("12", "11")
+
+    def foreign(text):
+        return "a,b\n1,2\n"
+
+    def of_another_protocol(text):
+        return text.replace('"protocol": 1', '"protocol": 0')
+
+    def of_another_cell(text):
+        return text.replace('"batch_size": 16', '"batch_size": 32')
+
+    return locals()[how]
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ("truncated", "damaged"),
+        ("altered", "damaged"),
+        ("foreign", "not a record"),
+        ("of_another_protocol", "measured under protocol 0"),
+        ("of_another_cell", "batch_size"),
+    ],
+)
+def test_a_bad_record_is_named_and_refused(record, how, says):
+    record.write_text(damage(how)(record.read_text()))
+    with pytest.raises(records.RecordError, match=says) as caught:
+        records.read(record, CELL)
+    assert str(record) in str(caught.value)
+
+
+@pytest.mark.parametrize("how", ["truncated", "foreign", "of_another_protocol", "of_another_cell"])
+def test_a_study_refuses_to_be_read_with_a_bad_record_among_good_ones(tmp_path, how):
+    study = sweeps.Study("digits", "", (CELL,))
+    file = records.path(tmp_path / "digits", CELL)
+    records.write(file, CELL, TABLE, {})
+    file.write_text(damage(how)(file.read_text()))
+    with pytest.raises(records.RecordError, match=file.name):
+        sweeps.results(study, folder=tmp_path)
+
+
+def test_a_crash_before_the_rename_leaves_no_record(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("killed")))
+    file = records.path(tmp_path, CELL)
+    with pytest.raises(OSError, match="killed"):
+        records.write(file, CELL, TABLE, {})
+    assert not list(tmp_path.rglob("*.csv"))
+
+
+def test_every_committed_record_is_whole_and_one_of_ours():
+    for study in sweeps.STUDIES.values():
+        sweeps.check(study)
+        for cell in study.cells:
+            file = records.path(sweeps.DATA / study.name, cell)
+            if file.exists():
+                head, table = records.read(file, cell)
+                assert len(table) == cell.trials and {"torch", "device", "precision", "source", "date"} <= set(head)
+                assert json.loads(file.read_text().partition("\n")[0]) == head

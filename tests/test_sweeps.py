@@ -1,0 +1,123 @@
+"""Cells refuse bad input; a study runs anywhere, in any number of processes, and survives being killed."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import joblib
+import pytest
+
+from lib import ROOT, records, sweeps
+
+BAD = [
+    ({"sparsity": -0.1}, "sparsity: -0.1 .* number in \\[0, 1\\)"),
+    ({"sparsity": 1}, "sparsity: 1 .* number in \\[0, 1\\)"),
+    ({"sparsity": "0.9"}, "sparsity: '0.9' "),
+    ({"workload": "digit"}, "workload: 'digit' is unknown; allowed: digits-mlp"),
+    ({"batch_size": 1351}, "batch_size: 1351 .* 1 to 1350 .*digits-mlp has 1350 training examples"),
+    ({"batch_size": 0}, "batch_size: 0 "),
+    ({"batch_size": 16.0}, "batch_size: 16.0 .* whole number"),
+    ({"trials": 0}, "trials: 0 .* whole number from 1"),
+    ({"algorithm": "adam"}, "algorithm: 'adam' .* sgd, momentum, nesterov"),
+    ({"pruning": "none"}, "pruning: 'none' .* connection-sensitivity"),
+    ({"precision": "float16"}, "precision: 'float16' .* bfloat16"),
+    ({"stop": "late"}, "stop: 'late' .* goal, budget"),
+    ({"replicate": -1}, "replicate: -1 "),
+]
+
+
+@pytest.mark.parametrize(("fields", "message"), BAD)
+def test_a_bad_cell_names_the_field_the_value_and_what_is_allowed(fields, message):
+    with pytest.raises(ValueError, match=message):
+        sweeps.Cell(**{"workload": "digits-mlp", "batch_size": 16, **fields})
+
+
+def test_unknown_study_and_budget():
+    with pytest.raises(ValueError, match="study: 'x' .* digits, mnist"):
+        sweeps.study("x")
+    with pytest.raises(ValueError, match="budget: 'all' .* cached, smoke, full"):
+        sweeps.results(tiny(), "all")
+
+
+def tiny():
+    return sweeps.grid("digits-mlp", [64, 512], ["momentum"], [0.0, 0.9], trials=6, hits=2, max_steps=40)
+
+
+def bodies(folder):
+    """Each record's table, without the line that tells when and how fast it was measured."""
+    return {p.relative_to(folder): p.read_text().partition("\n")[2] for p in sorted(folder.rglob("*.csv"))}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("undisturbed")
+    sweeps.run(tiny(), folder)
+    return bodies(folder)
+
+
+def test_reading_never_trains(tmp_path, monkeypatch):
+    monkeypatch.setattr(sweeps, "measure", lambda *_: pytest.fail("trained"))
+    frame = sweeps.results(tiny(), folder=tmp_path)
+    assert frame.empty and frame.attrs["missing"] == list(tiny().cells) and frame.attrs["cells_planned"] == 4
+
+
+def test_one_process_and_two_give_the_same_records(undisturbed, tmp_path):
+    sweeps.run(tiny(), tmp_path, jobs=2)
+    assert len(undisturbed) == 4 and bodies(tmp_path) == undisturbed
+
+
+def test_a_local_dask_cluster_gives_the_same_records(undisturbed, tmp_path, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        with distributed.Client(cluster), joblib.parallel_config(backend="dask"):
+            sweeps.run(tiny(), tmp_path, jobs=-1)
+    assert bodies(tmp_path) == undisturbed
+
+
+def longer():
+    """Enough cells that five kills, each soon after some cell was finished, leave work to do."""
+    return sweeps.grid("digits-mlp", [8, 16, 32, 64, 128, 256], ["momentum", "sgd"], [0.0], trials=30, hits=30, max_steps=200)
+
+
+def test_a_sweep_killed_five_times_ends_with_the_undisturbed_table(tmp_path):
+    sweeps.run(longer(), tmp_path / "undisturbed")
+    folder = tmp_path / "killed"
+    code = (
+        "import sys, pathlib; sys.path[:0] = [sys.argv[1], sys.argv[1] + '/tests']\n"
+        "from test_sweeps import longer; from lib import sweeps; sweeps.run(longer(), pathlib.Path(sys.argv[2]))"
+    )
+    command, moments = [sys.executable, "-c", code, str(ROOT), str(folder)], random.Random(0)
+    for _ in range(5):
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+        done = len(bodies(folder))
+        while process.poll() is None and len(bodies(folder)) == done:
+            time.sleep(0.02)
+        time.sleep(moments.uniform(0, 0.4))
+        assert process.poll() is None, "it ended before it could be killed"
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for file in folder.rglob("*.csv"):
+            records.read(file)  # whole, at any moment
+    assert 5 <= len(bodies(folder)) < 12
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    assert bodies(folder) == bodies(tmp_path / "undisturbed")
+
+
+def test_smoke_is_small_and_kept_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(sweeps, "SMOKE", tmp_path)
+    study = sweeps.study("digits")
+    assert len(study.smoke().cells) <= 4 and all(c.trials == 8 and c.max_steps == 60 for c in study.smoke().cells)
+    frame = sweeps.results(tiny(), "smoke", folder=tmp_path / "never")
+    assert not (tmp_path / "never").exists() and len(frame) == 8 * len(tiny().smoke().cells)
+
+
+def test_the_table_says_what_ran(undisturbed, tmp_path):
+    frame = sweeps.results(tiny(), "full", folder=tmp_path)
+    assert len(frame) == 24 and not frame.attrs["missing"] and len(frame.attrs["provenance"]) == 4
+    assert set(frame.status) <= {"complete", "stopped", "infeasible", "budget"}
+    assert (frame.steps.dropna() <= frame.last_step[frame.steps.notna()]).all()
+    assert (frame.precision == "float32").all() and (frame.max_steps == 40).all()
