@@ -1,0 +1,139 @@
+"""The data are the canonical ones, split once and for all; anything else is refused with a remedy."""
+
+import gzip
+import shutil
+import tarfile
+
+import numpy as np
+import pytest
+import torch
+
+from lib import datasets
+
+REAL = [name for name in datasets.NAMES if name != "digits"]
+
+
+def needs(name):
+    if not datasets.available(name):
+        pytest.skip(f"{name}: set {datasets.VARIABLE} to a folder that holds it")
+
+
+@pytest.fixture
+def source():
+    import os
+    from pathlib import Path
+
+    needs("mnist")
+    return Path(os.environ[datasets.VARIABLE])
+
+
+@pytest.mark.parametrize("name", ["digits", "mnist", "fashion-mnist"])
+def test_sizes_shapes_and_normalisation(name):
+    needs(name)
+    data = datasets.load(name)
+    whole = torch.cat([data.train.x, data.validation.x])
+    assert len(data.train) == datasets.TRAIN_SIZES[name] and len(data.validation) == len(whole) // 10
+    assert len(data.test) == {"digits": 297}.get(name, 10_000)
+    assert data.train.x.dtype == torch.float32 and data.train.y.dtype == torch.int64 and data.train.x.dim() == 4
+    assert whole.double().mean().abs() < 1e-5 and abs(whole.double().std(correction=0) - 1) < 1e-5
+    assert set(data.train.y.tolist()) == set(range(data.classes))
+
+
+def test_digits_are_scikit_learns_each_once():
+    from sklearn.datasets import load_digits
+
+    data, images = datasets.load("digits"), load_digits().images
+    parts = [data.train.x, data.validation.x, data.test.x]
+    ours = torch.cat(parts).numpy().reshape(1797, 64).astype(np.float64)
+    theirs = images.reshape(1797, 64) / 16
+    slope, offset = np.polyfit(np.sort(ours.ravel()), np.sort(theirs.ravel()), 1)
+    restored = np.rint((ours * slope + offset) * 16).astype(int)
+    assert sorted(map(tuple, restored)) == sorted(map(tuple, images.reshape(1797, 64).astype(int)))
+
+
+def test_mnist_constants_are_the_published_ones():
+    needs("mnist")
+    data = datasets.load("mnist")
+    black, white = data.train.x.min().item(), data.train.x.max().item()
+    std = 1 / (white - black)
+    assert std == pytest.approx(0.30811, abs=5e-6) and -black * std == pytest.approx(0.13066, abs=5e-6)
+
+
+def test_the_split_is_the_same_every_time():
+    first = datasets.load("digits")
+    datasets.load.cache_clear()
+    again = datasets.load("digits")
+    assert torch.equal(first.validation.x, again.validation.x) and torch.equal(first.train.y, again.train.y)
+
+
+def test_unknown_name():
+    with pytest.raises(ValueError, match="dataset: 'svhn' is unknown; allowed: digits, mnist, fashion-mnist, cifar-10"):
+        datasets.load("svhn")
+
+
+@pytest.fixture
+def copy(source, tmp_path, monkeypatch):
+    shutil.copytree(source / "mnist", tmp_path / "mnist", copy_function=shutil.copyfile)
+    monkeypatch.setenv(datasets.VARIABLE, str(tmp_path))
+    datasets.load.cache_clear()
+    yield tmp_path / "mnist" / "t10k-labels-idx1-ubyte.gz"
+    datasets.load.cache_clear()
+
+
+def test_a_missing_file(copy):
+    copy.unlink()
+    with pytest.raises(datasets.DatasetError, match=f"t10k-labels-idx1-ubyte.*missing.*{datasets.VARIABLE}"):
+        datasets.load("mnist")
+
+
+def test_a_truncated_file(copy):
+    copy.write_bytes(copy.read_bytes()[:-100])
+    with pytest.raises(datasets.DatasetError, match=r"t10k-labels-idx1-ubyte.gz: cannot be unpacked.*replace it"):
+        datasets.load("mnist")
+
+
+def test_an_altered_file(copy):
+    raw = bytearray(gzip.decompress(copy.read_bytes()))
+    raw[100] ^= 1
+    copy.write_bytes(gzip.compress(bytes(raw)))
+    with pytest.raises(datasets.DatasetError, match="t10k-labels-idx1-ubyte.gz: not the canonical file"):
+        datasets.load("mnist")
+
+
+def test_an_uncompressed_file_will_do(copy):
+    copy.with_suffix("").write_bytes(gzip.decompress(copy.read_bytes()))
+    copy.unlink()
+    assert len(datasets.load("mnist").test) == 10_000
+
+
+def test_a_folder_that_does_not_exist(tmp_path, monkeypatch):
+    monkeypatch.setenv(datasets.VARIABLE, str(tmp_path / "nowhere"))
+    datasets.load.cache_clear()
+    with pytest.raises(datasets.DatasetError, match="no such folder"):
+        datasets.load("fashion-mnist")
+
+
+def test_without_a_folder_a_failed_download_says_what_to_do(tmp_path, monkeypatch):
+    import pooch
+
+    monkeypatch.delenv(datasets.VARIABLE, raising=False)
+    monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path)
+    monkeypatch.setattr(pooch, "retrieve", lambda *_, **__: (_ for _ in ()).throw(OSError("no route")))
+    datasets.load.cache_clear()
+    with pytest.raises(datasets.DatasetError, match=f"download failed .no route.*set {datasets.VARIABLE}"):
+        datasets.load("mnist")
+
+
+def test_cifar_from_the_canonical_archive_equals_the_folder(source, tmp_path, monkeypatch):
+    """One test file is enough: every file goes the same way."""
+    import lzma
+
+    content = lzma.open(source / "cifar-10" / "test_batch.bin.xz").read()
+    (tmp_path / "cifar-10").mkdir()
+    (tmp_path / "test_batch.bin").write_bytes(content)
+    with tarfile.open(tmp_path / "cifar-10" / datasets.CIFAR_ARCHIVE, "w:gz", compresslevel=1) as tar:
+        tar.add(tmp_path / "test_batch.bin", "cifar-10-batches-bin/test_batch.bin")
+    monkeypatch.setenv(datasets.VARIABLE, str(tmp_path))
+    assert datasets._contents("cifar-10", "test_batch.bin", datasets.CIFAR["test_batch.bin"]) == content
+    with pytest.raises(datasets.DatasetError, match=r"data_batch_1.bin: missing"):
+        datasets._contents("cifar-10", "data_batch_1.bin", datasets.CIFAR["data_batch_1.bin"])

@@ -1,0 +1,146 @@
+"""The analysis recovers what was planted, and says so when it cannot know."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import scaling
+
+SIZES = 2.0 ** np.arange(0, 15)
+
+
+def table(steps, goal=0.04, hits=5, last=None, replicate=0, batch_size=16):
+    steps = np.asarray(steps, float)
+    last = last or (np.nanmax(steps) if not np.isnan(steps).all() else 100)
+    return pd.DataFrame({
+        "study": "s", "workload": "w", "algorithm": "sgd", "sparsity": 0.0, "batch_size": batch_size, "replicate": replicate,
+        "hits": hits, "goal": goal, "steps": steps, "steps@0.04": steps, "steps@0.1": steps / 2,
+        "status": np.where(np.isnan(steps), "stopped", "complete"), "last_step": last,
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "k"), [(5, 1), (5, 2), (6, 3), (7, 7), (8, 5)])
+def test_best_of_k_against_enumeration(n, k):
+    draws = [min(draw) for draw in itertools.combinations(range(n), k)]
+    expected = np.bincount(draws, minlength=n) / len(draws)
+    assert np.allclose(scaling.best_of_k_pmf(n, k), expected)
+
+
+def test_best_of_k_refuses_impossible_searches():
+    for k in (0, 6):
+        with pytest.raises(ValueError, match=f"k: {k} is not allowed.* 1 to 5"):
+            scaling.best_of_k_pmf(5, k)
+
+
+def test_quantiles_against_simulation():
+    random = np.random.default_rng(0)
+    steps = random.lognormal(5, 1, 60)
+    drawn = np.array([random.choice(steps, 20, replace=False).min() for _ in range(4000)])
+    exact = scaling.best_of_k(steps, 20)
+    for level, value in zip(scaling.LEVELS, exact, strict=True):
+        assert np.mean(drawn < value - 1e-9) <= level + 0.02 and np.mean(drawn <= value + 1e-9) >= level - 0.02
+
+
+def test_what_lies_beyond_the_hits_is_not_invented():
+    steps = np.full(100, np.nan)
+    steps[:2] = 10, 20
+    low, median, high = scaling.best_of_k(steps, 50)
+    assert (low, median) == (10, 10) and np.isinf(high)  # P(one of the two is drawn) is about 3/4
+    row = scaling.steps_to_result(table(steps, last=64)).iloc[0]
+    assert row.steps == 10 and row.censored and row.upper == 64 and row.hits_seen == 2
+
+
+def test_infeasible_trials_are_counted_and_never_averaged():
+    frame = table([30, np.nan, 10, np.nan])
+    frame.loc[1, "status"] = "infeasible"
+    row = scaling.steps_to_result(frame).iloc[0]
+    assert (row.steps, row.infeasible, row.hits_seen) == (10, 1, 2)
+    nobody = scaling.steps_to_result(table([np.nan] * 4)).iloc[0]
+    assert np.isnan(nobody.steps) and nobody.hits_seen == 0
+
+
+def test_goals_of_the_ladder():
+    frame = table([30, 10])
+    assert scaling.goals(frame) == [0.04, 0.1]
+    assert scaling.steps_to_result(frame, 0.1).steps.item() == 5
+    with pytest.raises(ValueError, match="goal: 0.2 is not allowed; it must be one of 0.04, 0.1"):
+        scaling.at_goal(frame, 0.2)
+
+
+def test_replicates_are_joined_not_pooled():
+    frame = pd.concat([table([30, 10]), table([20, 50], replicate=1), table([90, 40], replicate=2)])
+    joined = scaling.across_replicates(scaling.steps_to_result(frame)).iloc[0]
+    assert (joined.low, joined.steps, joined.high, joined.replicates) == (10, 20, 40, 3)
+
+
+def curve(steps):
+    return pd.DataFrame({"batch_size": SIZES, "steps": steps, "goal": 0.04, "sparsity": 0.0})
+
+
+def test_pure_curves():
+    perfect, flat = scaling.regimes(curve(1e6 / SIZES)), scaling.regimes(curve(np.full(15, 50.0)))
+    assert perfect.perfect_end == SIZES[-1] and not perfect.leaves_perfect and not perfect.reaches_plateau
+    assert flat.perfect_end == 1 and flat.useful_end == 1 and flat.reaches_plateau
+
+
+@pytest.mark.parametrize("critical", [64.0, 300.0])
+def test_hyperbola_changes_regime_where_it_must(critical):
+    """K = c (1 + Bc/B): perfect while (B + Bc) / (1 + Bc) <= 1.2; on the floor while (1 + Bc/B) <= 1.2 (1 + Bc/Bmax)."""
+    found = scaling.regimes(curve(100 * (1 + critical / SIZES)))
+    assert found.perfect_end == SIZES[(SIZES + critical) / (1 + critical) <= 1.2].max()
+    assert found.useful_end == SIZES[1 + critical / SIZES <= 1.2 * (1 + critical / SIZES[-1])].min()
+    labelled = scaling.label(curve(100 * (1 + critical / SIZES)))
+    assert list(dict.fromkeys(labelled.regime)) == [scaling.PERFECT, scaling.DIMINISHING, scaling.MAXIMAL]
+    slope = labelled.slope.dropna()
+    assert len(slope) == 14 and slope.between(-1, 0).all() and slope.is_monotonic_increasing
+
+
+def test_a_curve_is_one_row_per_batch_size():
+    with pytest.raises(ValueError, match="one row per size"):
+        scaling.regimes(pd.concat([curve(SIZES), curve(SIZES)]))
+
+
+def test_fit_recovers_planted_constants():
+    fit = scaling.fit_hyperbola(SIZES, 5e4 / SIZES + 80)
+    assert (fit.c1, fit.c2, fit.critical, fit.r2) == pytest.approx((5e4, 80, 625, 1), rel=1e-5) and fit.identified
+    assert fit.predict(np.array([625.0])) == pytest.approx(160, rel=1e-5)
+    assert not scaling.fit_hyperbola(SIZES, 1e6 / SIZES + 1e-3).identified
+    with pytest.raises(ValueError, match="2 points are not enough"):
+        scaling.fit_hyperbola([1, 2], [3, 2])
+
+
+def test_fit_intervals_cover_the_planted_bend():
+    """Nominally 90 % for the critical batch size; with half of 40 trials redrawn, 85 % in 80 simulated curves."""
+    covered = []
+    for seed in range(80):
+        random = np.random.default_rng(seed)
+        cells = [table((5e3 / b + 20) * random.lognormal(1, 0.5, 40), hits=40, batch_size=b) for b in SIZES[:9]]
+        low, high = scaling.fit_intervals(pd.concat(cells), 0.04, draws=60)["critical"]
+        covered.append(low <= 5e3 / 20 <= high)
+    assert 0.75 <= np.mean(covered) <= 0.95
+
+
+def test_best_of_k_is_unbiased_for_an_independent_search():
+    """Averaged over pools of 40, P(best of 20 <= x) is that of 20 fresh trials: 1 - (1 - F(x))^20."""
+    x, found = 0.03, []
+    for seed in range(400):
+        steps = np.sort(np.random.default_rng(seed).uniform(size=40))
+        found.append(scaling.best_of_k_pmf(40, 20)[steps <= x].sum())
+    assert np.mean(found) == pytest.approx(1 - (1 - x) ** 20, abs=0.06)
+
+
+def test_regime_intervals_hold_the_point_and_are_reproducible():
+    random = np.random.default_rng(1)
+    frame = pd.concat([table((5e3 / b + 20) * random.lognormal(0, 0.1, 40), hits=40, batch_size=b) for b in SIZES[:11]])
+    first, again = (scaling.regime_intervals(frame, 0.04, draws=200) for _ in range(2))
+    assert first == again
+    low, high = first["perfect_end"]
+    assert low <= scaling.regimes(scaling.steps_to_result(frame)).perfect_end <= high * 2
+
+
+def test_cost_of_sparsity():
+    a, b = curve(10 / SIZES), curve(30 / SIZES).assign(sparsity=0.9)
+    assert np.allclose(scaling.cost_of_sparsity(pd.concat([a, b])), 3)
+    assert scaling.cost_of_sparsity(a).empty
