@@ -18,7 +18,7 @@ def update(algorithm: str, w: Tensor, v: Tensor, g: Tensor, rate: Tensor, moment
     if algorithm == "sgd":
         w.addcmul_(g, rate, value=-1)
         return
-    v.mul_(momentum).add_(g)
+    torch.addcmul(g, v, momentum, out=v)
     w.addcmul_(v if algorithm == "momentum" else torch.addcmul(g, v, momentum), rate, value=-1)
 
 
@@ -34,7 +34,7 @@ def drift(algorithm: str, v: Tensor, rate: Tensor, momentum: Tensor) -> Tensor:
 
 
 def decayed(rate: Tensor, step: int, decay_steps: Tensor | None, end_factor: Tensor | None) -> Tensor:
-    """Learning rate before update number `step` (from 0): linear from rate to end_factor x rate, then flat; or constant.
+    """Learning rate before update number `step` (from 0): linear down to end_factor x rate, then flat; or constant.
 
     rate, decay_steps, end_factor: [trials, 1] (Shallue et al. 2019, section 4; Lee et al. 2021, CIFAR-10).
     """

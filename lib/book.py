@@ -36,7 +36,8 @@ def claim(paper: str, ours: str, verdict: str, source: str) -> Html:
         raise ValueError(f"verdict: {verdict!r} is not allowed; it must be one of {', '.join(marks)}")
     rows = ((f"Claim <small>({html.escape(source)})</small>", paper), ("Measured here", ours))
     body = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in rows)
-    return Html(f'<div class="book-box book-{marks[verdict]}"><p class="book-verdict">{verdict.capitalize()}</p><dl>{body}</dl></div>')
+    title = f'<p class="book-verdict">{verdict.capitalize()}</p>'
+    return Html(f'<div class="book-box book-{marks[verdict]}">{title}<dl>{body}</dl></div>')
 
 
 def glue(**numbers: object) -> None:
@@ -77,8 +78,12 @@ def absent(frame: pd.DataFrame) -> Html:
     lacking = frame.attrs["missing"]
     if not lacking:
         return Html("")
-    names = sorted({f"{c.workload}, {c.algorithm}, sparsity {c.sparsity:g}, batch size {c.batch_size:,}" for c in lacking})
-    some = "".join(f"<li>{html.escape(n)}</li>" for n in names[:12]) + (f"<li>… {len(names) - 12} more</li>" if len(names) > 12 else "")
+    names = sorted(
+        {f"{c.workload}, {c.algorithm}, sparsity {c.sparsity:g}, batch size {c.batch_size:,}" for c in lacking}
+    )
+    some = "".join(f"<li>{html.escape(n)}</li>" for n in names[:12]) + (
+        f"<li>… {len(names) - 12} more</li>" if len(names) > 12 else ""
+    )
     return Html(
         f'<div class="book-box book-open"><p class="book-verdict">Not measured yet: {len(lacking)} of '
         f"{frame.attrs['cells_planned']} cells</p><details><summary>which</summary><ul>{some}</ul></details></div>"
@@ -90,11 +95,13 @@ def provenance(frame: pd.DataFrame) -> Html:
     heads = pd.DataFrame(frame.attrs["provenance"])
     if heads.empty:
         return Html('<p class="book-provenance">No records.</p>')
-    seen = {k: ", ".join(sorted(map(str, heads[k].unique()))) for k in ("date", "torch", "device", "precision", "source")}
+    columns = ("date", "torch", "device", "precision", "source")
+    seen = {k: ", ".join(sorted(map(str, heads[k].unique()))) for k in columns}
+    hours = heads["wall_s"].sum() / 3600
     return Html(
-        f'<p class="book-provenance">{len(heads)} of {frame.attrs["cells_planned"]} cells, {heads["rows"].sum():,} trials, '
-        f'{heads["trial_steps"].sum():,} training steps in {heads["wall_s"].sum() / 3600:.1f} core hours; measured {seen["date"]} with '
-        f'PyTorch {seen["torch"]} on {seen["device"]} in {seen["precision"]}; code {seen["source"]}.</p>'
+        f'<p class="book-provenance">{len(heads)} of {frame.attrs["cells_planned"]} cells, {heads["rows"].sum():,} '
+        f"trials, {heads['trial_steps'].sum():,} training steps in {hours:.1f} core hours; measured {seen['date']} with "
+        f"PyTorch {seen['torch']} on {seen['device']} in {seen['precision']}; code {seen['source']}.</p>"
     )
 
 

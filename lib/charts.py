@@ -1,4 +1,4 @@
-"""The book's charts: one theme, fixed colours, and a renderer that needs neither a network nor, to be read, JavaScript."""
+"""The book's charts: one theme, fixed colours, and a renderer that needs no network and, to be read, no JavaScript."""
 
 from __future__ import annotations
 
@@ -87,22 +87,35 @@ def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.
     best = trials.groupby("batch_size").steps.transform("min")
     shown["behind"] = shown.steps / best  # 1 for the winner
     chosen, keep, label = slider(
-        "batch_size", sorted(map(int, shown.batch_size.unique())), start, "batch size", "'batch size ' + format(value, ',')"
+        "batch_size",
+        sorted(map(int, shown.batch_size.unique())),
+        start,
+        "batch size",
+        "'batch size ' + format(value, ',')",
     )
+    tooltip = [
+        "trial:Q",
+        alt.Tooltip("learning_rate:Q", title="learning rate", format=".3g"),
+        alt.Tooltip("slowness:Q", title="1 − momentum", format=".2g"),
+        "status:N",
+        "cause:N",
+        alt.Tooltip("steps:Q", title="steps to the goal", format=","),
+        alt.Tooltip("last_step:Q", title="trained for", format=","),
+    ]
     base = alt.Chart(shown).transform_filter(keep).encode(
         x=alt.X("learning_rate:Q", title="learning rate").scale(type="log", domain=[1e-4, 1]),
         y=alt.Y("slowness:Q", title="1 − momentum").scale(type="log", nice=False, padding=10),
-        tooltip=["trial:Q", alt.Tooltip("learning_rate:Q", format=".3g"), alt.Tooltip("slowness:Q", title="1 − momentum", format=".2g"),
-                 "status:N", "cause:N", alt.Tooltip("steps:Q", title="steps to the goal", format=","),
-                 alt.Tooltip("last_step:Q", title="trained for", format=",")],
+        tooltip=tooltip,
     )  # fmt: skip
-    shade = alt.Color("behind:Q", title="steps over the winner's").scale(type="log", domain=[1, 3], clamp=True, reverse=True, scheme="viridis")
+    shade = alt.Color("behind:Q", title="steps over the winner's").scale(
+        type="log", domain=[1, 3], clamp=True, reverse=True, scheme="viridis"
+    )
     met = base.transform_filter("datum.met").mark_point(filled=True, size=130, opacity=1).encode(color=shade)
     missed = base.transform_filter("!datum.met").mark_point(size=40, color=GUIDE, opacity=0.6)
     chart = alt.layer(missed, met, label).add_params(chosen).properties(width="container", height=height)
     return chart, (
-        "Trials by learning rate and one minus momentum, both logarithmic, one batch size at a time: filled and coloured "
-        "by steps to the goal if they met it, open grey circles if not."
+        "Trials by learning rate and one minus momentum, both logarithmic, one batch size at a time: filled and "
+        "coloured by steps to the goal if they met it, open grey circles if not."
     )
 
 
@@ -122,7 +135,10 @@ def scaling_chart(
     for the slider; None for a table with one goal.
     """
     field = colour["shorthand"].split(":")[0]
-    within = [curve.low.min() / 1.3, curve.upper.max() * 1.3]  # one range for all goals: the slider moves marks, not axes
+    within = [
+        curve.low.min() / 1.3,
+        curve.upper.max() * 1.3,
+    ]  # one range for all goals: the slider moves marks, not axes
     pick = alt.selection_point(fields=[field], bind="legend", name="shown")
     faded = alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1))
     tooltip = [
@@ -183,8 +199,9 @@ def _theme() -> alt.theme.ThemeConfig:
             "font": "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif",
             "view": {"stroke": None, "continuousWidth": 560, "continuousHeight": 340},
             "axis": {"gridColor": quiet, "domainColor": GUIDE, "tickColor": GUIDE, "labelOverlap": True, **text},
-            "legend": {"orient": "top", "symbolSize": 90, "symbolStrokeWidth": 3, "labelFontSize": 13, "titleFontSize": 13,
-                       "titleOrient": "left", "titleFontWeight": "normal", "columns": 5},
+            "legend": {"orient": "top", "symbolSize": 90, "symbolStrokeWidth": 3, "labelFontSize": 13,
+                       "titleFontSize": 13, "titleOrient": "left", "titleFontWeight": "normal", "columns": 5,
+                       "gradientLength": 120},
             "header": text,
             "title": {"fontSize": 14, "anchor": "start", "fontWeight": "normal"},
             "range": {"category": list(ALGORITHM_COLOURS.values()) + ["#d1495b", "#9b5de5", "#6b7280"]},

@@ -9,6 +9,7 @@ al. 2017, section 3): HAZARDS lists five such practices, each with its remedy.
 process without torch.distributed, and both return the parameters after every step, ready to be compared.  A script
 (a notebook need not) calls `train` below `if __name__ == "__main__":`, as ever with Python's multiprocessing.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -40,8 +41,8 @@ HAZARDS = {  # practice: (what breaks the equality, what restores it)
     "gradient clipping": ("each worker clips before the average", "clip after it"),
 }
 PRECISIONS = ("float32", "float64")
-DROP = 0.2   # share of the inputs that dropout removes
-CLIP = 0.5   # largest gradient norm that clipping leaves alone
+DROP = 0.2  # share of the inputs that dropout removes
+CLIP = 0.5  # largest gradient norm that clipping leaves alone
 START = "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn"  # Windows has no fork
 
 
@@ -55,6 +56,7 @@ class Run:
     `batch_size`, so that one process takes the same steps with either loss.
     Raises ValueError naming field, value and what is allowed.
     """
+
     workers: int = 1
     model: str = "mlp-64x2"
     batch_size: int = 64
@@ -70,8 +72,10 @@ class Run:
         for field, least in ("workers", 1), ("batch_size", 1), ("steps", 1), ("seed", 0):
             value = getattr(self, field)
             _require(type(value) is int and value >= least, field, value, f"a whole number of at least {least}")
-        for field, fits, allowed in (("learning_rate", lambda rate: 0 < rate < math.inf, "a positive finite number"),
-                                     ("momentum", lambda share: 0 <= share < 1, "a number in [0, 1)")):
+        for field, fits, allowed in (
+            ("learning_rate", lambda rate: 0 < rate < math.inf, "a positive finite number"),
+            ("momentum", lambda share: 0 <= share < 1, "a number in [0, 1)"),
+        ):
             value = getattr(self, field)
             _require(type(value) in (int, float) and fits(value), field, value, allowed)
         _require(self.precision in PRECISIONS, "precision", self.precision, f"one of {PRECISIONS}")
@@ -81,11 +85,19 @@ class Run:
         _require(not self.remedy or self.hazard, "remedy", self.remedy, "False where hazard is None")
         if self.hazard == "unequal shards":
             least = self.workers * (self.workers + 1) // 2
-            _require(self.batch_size >= least, "batch_size", self.batch_size,
-                     f"at least {least} for {self.workers} unequal shards")
+            _require(
+                self.batch_size >= least,
+                "batch_size",
+                self.batch_size,
+                f"at least {least} for {self.workers} unequal shards",
+            )
         else:
-            _require(self.batch_size % self.workers == 0, "batch_size", self.batch_size,
-                     f"a multiple of workers ({self.workers})")
+            _require(
+                self.batch_size % self.workers == 0,
+                "batch_size",
+                self.batch_size,
+                f"a multiple of workers ({self.workers})",
+            )
 
     def shard(self, rank: int) -> slice:
         """The rows of a batch that worker `rank` (0 ... workers - 1) trains on."""
@@ -108,8 +120,14 @@ def train(runs: Sequence[Run], data, timeout: float = 120.0) -> list[Tensor]:
     if START == "forkserver":  # it imports PyTorch once; every worker is then a copy of it, started in milliseconds
         mp.get_context(START).set_forkserver_preload(["torch", "torch._dynamo"])
     with tempfile.TemporaryDirectory() as folder:
-        context = mp.start_processes(_worker, (workers, folder, timeout, runs, data.x.numpy(), data.y.numpy()),
-                                     nprocs=workers, join=False, daemon=True, start_method=START)
+        context = mp.start_processes(
+            _worker,
+            (workers, folder, timeout, runs, data.x.numpy(), data.y.numpy()),
+            nprocs=workers,
+            join=False,
+            daemon=True,
+            start_method=START,
+        )
         try:
             while not context.join(max(0.0, deadline - time.monotonic()), grace_period=2.0):
                 if time.monotonic() >= deadline:
@@ -155,6 +173,7 @@ class BatchNorm(nn.Module):
 
     PyTorch's own SyncBatchNorm does this on GPUs only.  Shards are taken to be equal; group None: this process alone.
     """
+
     def __init__(self, features: int, group: dist.ProcessGroup | None = None):
         super().__init__()
         self.weight, self.bias = nn.Parameter(torch.ones(features)), nn.Parameter(torch.zeros(features))
@@ -167,6 +186,7 @@ class BatchNorm(nn.Module):
 
 class _Sum(torch.autograd.Function):
     """all_reduce through which gradients flow: every worker's loss depends on every worker's summand."""
+
     @staticmethod
     def forward(ctx, x, group):
         ctx.group, total = group, x.clone()
@@ -197,7 +217,7 @@ def batches(examples: int, run: Run) -> Tensor:
     generator = torch.Generator().manual_seed(run.seed)
     epochs = math.ceil(run.steps * run.batch_size / examples)
     order = torch.cat([torch.randperm(examples, generator=generator) for _ in range(epochs)])
-    return order[:run.steps * run.batch_size].view(run.steps, run.batch_size)
+    return order[: run.steps * run.batch_size].view(run.steps, run.batch_size)
 
 
 def _trajectory(run: Run, x: Tensor, y: Tensor, rank: int = 0, group: dist.ProcessGroup | None = None) -> Tensor:
@@ -219,8 +239,10 @@ def _trajectory(run: Run, x: Tensor, y: Tensor, rank: int = 0, group: dist.Proce
         optimizer.step()
         path.append(_flat(network))
         if not path[-1].isfinite().all():
-            raise FloatingPointError(f"parameters overflow at step {len(path) - 1}: learning_rate "
-                                     f"{run.learning_rate} is too large for momentum {run.momentum}")
+            raise FloatingPointError(
+                f"parameters overflow at step {len(path) - 1}: learning_rate "
+                f"{run.learning_rate} is too large for momentum {run.momentum}"
+            )
     return torch.stack(path)
 
 
@@ -253,13 +275,21 @@ def _worker(rank, workers, folder, timeout, runs, x, y):
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # gloo announces its connections on standard output
     try:
         torch.set_num_threads(1)
-        if sys.platform in ("linux", "darwin"):   # loopback: the machine's name need not resolve
+        if sys.platform in ("linux", "darwin"):  # loopback: the machine's name need not resolve
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
-        dist.init_process_group("gloo", init_method=Path(folder, "store").as_uri(), rank=rank, world_size=workers,
-                                timeout=timedelta(seconds=timeout))
+        dist.init_process_group(
+            "gloo",
+            init_method=Path(folder, "store").as_uri(),
+            rank=rank,
+            world_size=workers,
+            timeout=timedelta(seconds=timeout),
+        )
         groups = {size: dist.new_group(range(size)) for size in sorted({run.workers for run in runs})}
-        paths = [_train_together(run, torch.from_numpy(x), torch.from_numpy(y), rank, groups[run.workers])
-                 for run in runs if rank < run.workers]
+        paths = [
+            _train_together(run, torch.from_numpy(x), torch.from_numpy(y), rank, groups[run.workers])
+            for run in runs
+            if rank < run.workers
+        ]
         if rank == 0:
             torch.save(paths, Path(folder, "parameters"))
         dist.destroy_process_group()

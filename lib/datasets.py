@@ -25,13 +25,25 @@ TRAIN_SIZES = {"digits": 1350, "mnist": 54_000, "fashion-mnist": 54_000, "cifar-
 NAMES = tuple(TRAIN_SIZES)
 SPLIT_SEED = 0
 
-# MD5 of each file's contents, as their authors and the common loaders publish them: (training, test) x (images, labels).
+# MD5 of each file's contents, as their authors and the common loaders publish them.
 IDX = {
-    "train-images-idx3-ubyte": {"mnist": "6bbc9ace898e44ae57da46a324031adb", "fashion-mnist": "f4a8712d7a061bf5bd6d2ca38dc4d50a"},
-    "train-labels-idx1-ubyte": {"mnist": "a25bea736e30d166cdddb491f175f624", "fashion-mnist": "9018921c3c673c538a1fc5bad174d6f9"},
-    "t10k-images-idx3-ubyte": {"mnist": "2646ac647ad5339dbf082846283269ea", "fashion-mnist": "8181f5470baa50b63fa0f6fddb340f0a"},
-    "t10k-labels-idx1-ubyte": {"mnist": "27ae3e4e09519cfbb04c329615203637", "fashion-mnist": "15d484375f8d13e6eb1aabb0c3f46965"},
-}  # fmt: skip
+    "train-images-idx3-ubyte": {
+        "mnist": "6bbc9ace898e44ae57da46a324031adb",
+        "fashion-mnist": "f4a8712d7a061bf5bd6d2ca38dc4d50a",
+    },
+    "train-labels-idx1-ubyte": {
+        "mnist": "a25bea736e30d166cdddb491f175f624",
+        "fashion-mnist": "9018921c3c673c538a1fc5bad174d6f9",
+    },
+    "t10k-images-idx3-ubyte": {
+        "mnist": "2646ac647ad5339dbf082846283269ea",
+        "fashion-mnist": "8181f5470baa50b63fa0f6fddb340f0a",
+    },
+    "t10k-labels-idx1-ubyte": {
+        "mnist": "27ae3e4e09519cfbb04c329615203637",
+        "fashion-mnist": "15d484375f8d13e6eb1aabb0c3f46965",
+    },
+}
 CIFAR = {
     "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
     "data_batch_2.bin": "5ea93a67294ea407fff1d09f752e9692",
@@ -92,7 +104,10 @@ def load(name: str) -> Dataset:
     order = np.random.default_rng(SPLIT_SEED).permutation(training)
     held = training // 10
     parts = (np.sort(order[held:]), np.sort(order[:held]), np.arange(training, len(x)))
-    return Dataset(name, *(Split(torch.from_numpy(x[p].astype(np.float32)), torch.from_numpy(y[p].astype(np.int64))) for p in parts))
+    return Dataset(
+        name,
+        *(Split(torch.from_numpy(x[p].astype(np.float32)), torch.from_numpy(y[p].astype(np.int64))) for p in parts),
+    )
 
 
 def available(name: str) -> bool:
@@ -179,5 +194,7 @@ def _folder(name: str, file: str) -> Path:
     try:
         pooch.retrieve(PAGES[name] + wanted, known_hash=None, fname=wanted, path=cache, progressbar=True)
     except Exception as error:
-        raise DatasetError(f"{wanted}: download failed ({error}); set {VARIABLE} to a folder that holds {name}/") from None
+        raise DatasetError(
+            f"{wanted}: download failed ({error}); set {VARIABLE} to a folder that holds {name}/"
+        ) from None
     return cache

@@ -15,6 +15,7 @@
 A field's type is int, float (whole numbers are converted), bool, str, or a Literal of the values allowed.
 A list comes as text, which `numbers` reads.
 """
+
 from __future__ import annotations
 
 import difflib
@@ -22,8 +23,8 @@ import math
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
-BEFORE = "_before_parameters"                                   # where `begin` leaves what it saw
-INJECTED = (type(None), bool, int, float, str, list, dict)      # all that papermill can inject
+BEFORE = "_before_parameters"  # where `begin` leaves what it saw
+INJECTED = (type(None), bool, int, float, str, list, dict)  # all that papermill can inject
 WORDS = {int: "a whole number", float: "a finite number", bool: "True or False", str: "text"}
 
 
@@ -42,14 +43,25 @@ def guard(kind: type[T], namespace: dict[str, Any]) -> T:
     if BEFORE not in namespace:
         raise ValueError("call parameters.begin(globals()) before the parameters cell")
     before, types = namespace[BEFORE], get_type_hints(kind)
-    problems = [] if before is None else [
-        _unknown(name, types) for name, value in namespace.items()
-        if name not in types and not name.startswith("_") and isinstance(value, INJECTED)
-        and not (name in before and before[name] is value)]
+    problems = (
+        []
+        if before is None
+        else [
+            _unknown(name, types)
+            for name, value in namespace.items()
+            if name not in types
+            and not name.startswith("_")
+            and isinstance(value, INJECTED)
+            and not (name in before and before[name] is value)
+        ]
+    )
     problems += [f"{name}: missing from the parameters cell" for name in types if name not in namespace]
     values = {name: namespace[name] for name in types if name in namespace}
-    problems += [f"{name}: {value!r} is not allowed; it must be {_allowed(types[name])}"
-                 for name, value in values.items() if not _fits(value, types[name])]
+    problems += [
+        f"{name}: {value!r} is not allowed; it must be {_allowed(types[name])}"
+        for name, value in values.items()
+        if not _fits(value, types[name])
+    ]
     if problems:
         raise ValueError("; ".join(problems))
     namespace[BEFORE] = None

@@ -27,9 +27,7 @@ def digest(cell) -> str:
 
     A new field with a default changes none, so old records stay valid.
     """
-    own = {
-        f.name: getattr(cell, f.name) for f in dataclasses.fields(cell) if getattr(cell, f.name) != f.default
-    }
+    own = {f.name: getattr(cell, f.name) for f in dataclasses.fields(cell) if getattr(cell, f.name) != f.default}
     return _sha(json.dumps([PROTOCOL, own, cell.definition()], sort_keys=True))[:8]
 
 
@@ -42,7 +40,13 @@ def path(folder: Path, cell) -> Path:
 def write(file: Path, cell, trials: pd.DataFrame, provenance: dict) -> None:
     """Write a cell's record in one step: a reader sees the whole file or none."""
     body = trials.to_csv(index=False, float_format="%.10g", lineterminator="\n")
-    head = {"protocol": PROTOCOL, "cell": dataclasses.asdict(cell), **provenance, "rows": len(trials), "sha256": _sha(body)}
+    head = {
+        "protocol": PROTOCOL,
+        "cell": dataclasses.asdict(cell),
+        **provenance,
+        "rows": len(trials),
+        "sha256": _sha(body),
+    }
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=".", suffix=".part", delete=False) as part:
         part.write(json.dumps(head) + "\n" + body)
@@ -66,13 +70,16 @@ def read(file: Path, cell=None) -> tuple[dict, pd.DataFrame]:
     except (ValueError, KeyError, TypeError):
         raise RecordError(f"{file}: not a record of this book; remove it from data/") from None
     if protocol != PROTOCOL:
-        raise RecordError(f"{file}: measured under protocol {protocol}, this is protocol {PROTOCOL}; move it out of data/ and measure the cell again")
+        versions = f"measured under protocol {protocol}, this is protocol {PROTOCOL}"
+        raise RecordError(f"{file}: {versions}; move it out of data/ and measure the cell again")
     if _sha(body) != sha256:
         raise RecordError(f"{file}: damaged (truncated or altered); remove it and measure the cell again")
     if cell is not None and head["cell"] != dataclasses.asdict(cell):
         other = [k for k, v in dataclasses.asdict(cell).items() if head["cell"].get(k, v) != v]
         if other or set(head["cell"]) - set(dataclasses.asdict(cell)):
-            raise RecordError(f"{file}: belongs to another cell ({', '.join(other) or 'unknown fields'} differ); remove it")
+            raise RecordError(
+                f"{file}: belongs to another cell ({', '.join(other) or 'unknown fields'} differ); remove it"
+            )
     table = pd.read_csv(io.StringIO(body))
     assert len(table) == rows, f"{file}: {len(table)} rows, {rows} expected"
     return head, table

@@ -29,7 +29,9 @@ def at_goal(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
     """The table with `steps` and `goal` set to another goal of the ladder.  Raises ValueError if it is not on it."""
     column = f"steps@{goal:g}"
     if column not in trials:
-        raise ValueError(f"goal: {goal!r} is not allowed; it must be one of {', '.join(f'{g:g}' for g in goals(trials))}")
+        raise ValueError(
+            f"goal: {goal!r} is not allowed; it must be one of {', '.join(f'{g:g}' for g in goals(trials))}"
+        )
     return trials.assign(steps=trials[column], goal=goal)
 
 
@@ -77,7 +79,8 @@ def steps_to_result(trials: pd.DataFrame, goal: float | None = None, k: int | No
         size = k or max(1, len(cell) // 2)
         low, median, high = best_of_k(steps, size)
         rows.append({
-            **dict(zip(keys, key)), "goal": cell.goal.iloc[0], "steps": np.nan if np.isnan(steps).all() else np.nanmin(steps),
+            **dict(zip(keys, key)), "goal": cell.goal.iloc[0],
+            "steps": np.nan if np.isnan(steps).all() else np.nanmin(steps),
             "low": low, "median": median, "high": high, "upper": min(high, last), "censored": np.isinf(high), "k": size,
             "hits_seen": int((~np.isnan(steps)).sum()), "infeasible": int((cell.status == "infeasible").sum()),
         })  # fmt: skip
@@ -91,7 +94,7 @@ def all_goals(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def across_replicates(curve: pd.DataFrame) -> pd.DataFrame:
-    """Replicates of a cell joined: steps (median), low, high (range), replicates (count).  Only cells that met the goal."""
+    """Replicates of a cell joined: steps (median), low, high (range), replicates (count of those that met the goal)."""
     keys = [c for c in CELL if c in curve and c != "replicate"] + ["goal"]
     grouped = curve[curve.steps.notna()].groupby(keys, dropna=False).steps
     joined = grouped.agg(["median", "min", "max", "count"]).reset_index()
@@ -101,7 +104,11 @@ def across_replicates(curve: pd.DataFrame) -> pd.DataFrame:
 def cost_of_sparsity(curve: pd.DataFrame) -> pd.Series:
     """Steps to result of the sparsest network over those of the densest, by batch size, where both are measured."""
     wide = curve.pivot(index="batch_size", columns="sparsity", values="steps")
-    return (wide[wide.columns.max()] / wide[wide.columns.min()]).dropna() if len(wide.columns) > 1 else pd.Series(dtype=float)
+    return (
+        (wide[wide.columns.max()] / wide[wide.columns.min()]).dropna()
+        if len(wide.columns) > 1
+        else pd.Series(dtype=float)
+    )
 
 
 @dataclass(frozen=True)
@@ -141,7 +148,9 @@ def regimes(curve: pd.DataFrame, tolerance: float = TOLERANCE) -> Regimes:
 def _one_curve(curve: pd.DataFrame) -> pd.DataFrame:
     curve = curve[curve.steps.notna()].sort_values("batch_size")
     if curve.batch_size.duplicated().any() or curve.empty:
-        raise ValueError(f"curve: {len(curve)} rows with {curve.batch_size.nunique()} batch sizes; one row per size is needed")
+        raise ValueError(
+            f"curve: {len(curve)} rows with {curve.batch_size.nunique()} batch sizes; one row per size is needed"
+        )
     return curve
 
 
@@ -161,7 +170,9 @@ def _label_one(curve: pd.DataFrame) -> pd.DataFrame:
     return curve.assign(regime=regime, slope=slope, perfect=k.iloc[0] * b.iloc[0] / b)
 
 
-def resampled(trials: pd.DataFrame, goal: float, k: int | None = None, draws: int = 1000, seed: int = 0) -> pd.DataFrame:
+def resampled(
+    trials: pd.DataFrame, goal: float, k: int | None = None, draws: int = 1000, seed: int = 0
+) -> pd.DataFrame:
     """One curve redrawn, [draws, batch sizes]: per batch size one replicate at random and the best of k of its trials.
 
     k defaults to half of the trials.  A draw beyond the hits that a cell has seen counts as the cell's last step, which

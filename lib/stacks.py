@@ -162,7 +162,7 @@ class Stack:
         """As `Loop.gradients`."""
         leaves = [v.detach().requires_grad_() for v in unflatten(w.to(self.dtype), self.module)]
         logits, features = self._forward(leaves, x)
-        # Cross-entropy and its gradient by hand: on rows as short as these the library's kernels cost a fifth of a step.
+        # Cross-entropy and its gradient by hand: on rows this short the library's kernels cost a fifth of a step.
         shifted = logits.detach().float()
         shifted = shifted - shifted.amax(2, keepdim=True)
         powers = shifted.exp()

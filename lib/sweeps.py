@@ -1,7 +1,7 @@
 """Cells, the studies they make up, and running what is missing: Study -> cells -> records -> one table.
 
-    python -m lib.sweeps run mnist --jobs 2     # trains the cells without a record; stop and resume at any time
-    python -m lib.sweeps status
+python -m lib.sweeps run mnist --jobs 2     # trains the cells without a record; stop and resume at any time
+python -m lib.sweeps status
 """
 
 from __future__ import annotations
@@ -33,7 +33,17 @@ from lib.workloads import Workload, workload
 
 DATA = ROOT / "data"
 SMOKE = ROOT / "_build" / "smoke"  # toy results of budget="smoke", never mixed with measurements
-MEASURING = ("algorithms", "datasets", "metaparameters", "models", "pruning", "stacks", "sweeps", "training", "workloads")
+MEASURING = (
+    "algorithms",
+    "datasets",
+    "metaparameters",
+    "models",
+    "pruning",
+    "stacks",
+    "sweeps",
+    "training",
+    "workloads",
+)
 BUDGETS = ("cached", "smoke", "full")
 # Twelve hex digits of the code that measures, taken when it is loaded: a later edit is not what runs.
 SOURCE = hashlib.sha256(b"".join((ROOT / "lib" / f"{name}.py").read_bytes() for name in MEASURING)).hexdigest()[:12]
@@ -69,7 +79,9 @@ class Cell:
             "precision": (None, "float32", "bfloat16"),
         }
         for field, allowed in one_of.items():
-            _require(getattr(self, field) in allowed, field, getattr(self, field), "one of " + ", ".join(map(str, allowed)))
+            _require(
+                getattr(self, field) in allowed, field, getattr(self, field), "one of " + ", ".join(map(str, allowed))
+            )
         _require(_number(self.sparsity) and 0 <= self.sparsity < 1, "sparsity", self.sparsity, "a number in [0, 1)")
         whole = {"batch_size": examples, "trials": 4096, "hits": 4096, "max_steps": 10**8}
         for field, most in whole.items():
@@ -115,7 +127,9 @@ class Study:
         few = [c for c in self.cells if c.algorithm == self.cells[0].algorithm]
         sizes = sorted({c.batch_size for c in few})
         sizes = {sizes[len(sizes) // 2], sizes[-1]}
-        tiny = {dataclasses.replace(c, trials=8, hits=2, max_steps=60, replicate=0) for c in few if c.batch_size in sizes}
+        tiny = {
+            dataclasses.replace(c, trials=8, hits=2, max_steps=60, replicate=0) for c in few if c.batch_size in sizes
+        }
         return Study(self.name, self.title, tuple(sorted(tiny, key=lambda c: (c.batch_size, c.sparsity))[:4]))
 
 
@@ -193,15 +207,16 @@ def start(cell: Cell) -> training.Trials:
     work = workload(cell.workload)
     w = torch.stack([stacks.flatten(models.initialise(models.build(work.model), s)) for s in seeds(cell)])
     if cell.sparsity == 0:
-        mask = torch.ones_like(w)
+        mask = None
     else:
         scores = [_scores(work.model, work.dataset, cell.pruning, s, cell.dtype) for s in seeds(cell)]
         mask = pruning.global_mask(torch.stack(scores), cell.sparsity)
+        w = w * mask
     drawn = metaparameters.draw(work.space, cell.algorithm, cell.trials, decay=work.decay, replicate=cell.replicate)
     column = {k: torch.from_numpy(v).float()[:, None] for k, v in drawn.items()}
     rate = column["learning_rate"]
     momentum = column.get("momentum", torch.zeros_like(rate))
-    return training.Trials(w * mask, mask, rate, momentum, column.get("decay_steps"), column.get("end_factor"))
+    return training.Trials(w, mask, rate, momentum, column.get("decay_steps"), column.get("end_factor"))
 
 
 def executor(cell: Cell) -> stacks.Loop | stacks.Stack:
@@ -285,7 +300,9 @@ def run(study: Study, folder: Path = DATA, jobs: int = 1) -> None:
     if not todo:
         return
     with tempfile.TemporaryDirectory() as reports, _Display(study, todo, reports) as bar:
-        parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs + 1", batch_size=1)
+        parallel = joblib.Parallel(
+            n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs + 1", batch_size=1
+        )
         for _ in parallel(joblib.delayed(measure)(c, folder / study.name, reports) for c in todo):
             bar.update()
 
@@ -345,7 +362,8 @@ def status(folder: Path = DATA) -> pd.DataFrame:
         seen = {k: ", ".join(sorted({h[k] for h in heads})) for k in ("device", "precision", "torch", "date")}
         rows.append({
             "study": s.name, "cells": len(heads), "planned": len(s.cells), "trials": sum(h["rows"] for h in heads),
-            "training steps": sum(h["trial_steps"] for h in heads), "core hours": sum(h["wall_s"] for h in heads) / 3600, **seen,
+            "training steps": sum(h["trial_steps"] for h in heads), "core hours": sum(h["wall_s"] for h in heads) / 3600,
+            **seen,
         })  # fmt: skip
     return pd.DataFrame(rows)
 

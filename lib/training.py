@@ -28,12 +28,12 @@ FIRST_CHUNK = 128  # validation examples in the first chunk of a check; each fur
 class Trials:
     """What a cell starts from: one row a trial.
 
-    w: initial weights [T, P], already masked; mask: [T, P] of zeros and ones; rate: learning rates [T, 1];
+    w: initial weights [T, P], already masked; mask: [T, P] of zeros and ones, or None for dense networks; rate: learning rates [T, 1];
     momentum: [T, 1] (zeros for SGD); decay_steps, end_factor: [T, 1], or None for a constant rate.
     """
 
     w: Tensor
-    mask: Tensor
+    mask: Tensor | None
     rate: Tensor
     momentum: Tensor
     decay_steps: Tensor | None = None
@@ -48,11 +48,13 @@ class Trials:
 class Outcome:
     """What a cell measured, numpy arrays with one entry a trial; NaN where there is nothing to tell.
 
-    status: "complete" met the hardest goal, "stopped" the cell ended first, "infeasible" cannot meet it,
-    "budget" ran all its steps.  cause, for infeasible trials: "diverged" (a loss that is not finite) or "dead" (the
-    last layer's inputs are zero on the whole training set and the weights before it no longer move).  first [T, goals]: the check, in training steps, at which each goal was first met.
-    last_step: steps known about (an infeasible trial never meets a goal).  best_error, best_step: the lowest
-    validation error among checks carried through, and when; checks that early rejection ended are not among them.
+    status: "complete" met the hardest goal, "stopped" the cell ended first, "infeasible" cannot meet it, "budget" ran
+    all its steps.  cause, for infeasible trials: "diverged" (a loss that is not finite) or "dead" (the last layer's
+    inputs are zero on the whole training set, and the weights before it no longer move).
+    first [T, goals]: the check, in training steps, at which each goal was first met.  last_step: steps known about (an
+    infeasible trial never meets a goal).  best_error, best_step: the lowest validation error among checks carried
+    through, and when; checks that early rejection ended are not among them.
+    silent: steps in a row, up to the last, at which the last layer's inputs were zero on the whole batch.
     steps: training steps of the cell.  trial_steps: updates computed, over all trials.
     """
 
@@ -62,6 +64,7 @@ class Outcome:
     last_step: np.ndarray
     best_error: np.ndarray
     best_step: np.ndarray
+    silent: np.ndarray
     steps: int
     trial_steps: int
     wall_s: float
@@ -177,6 +180,7 @@ def train(
     status, cause = np.full(n, "", dtype=object), np.full(n, "", dtype=object)
     first, last = np.full((n, len(goals)), np.nan), np.zeros(n, dtype=np.int64)
     best, best_step = np.full(n, np.nan), np.full(n, np.nan)
+    silence = np.zeros(n, dtype=np.int64)
 
     ids = np.arange(n)  # trials still training, in the order of the rows of w
     w, v = trials.w.clone(), torch.zeros_like(trials.w)
@@ -189,6 +193,7 @@ def train(
         nonlocal ids, w, v, trials, silent, patience
         gone = rows.cpu().numpy()
         status[ids[gone]], cause[ids[gone]], last[ids[gone]] = how, why, step
+        silence[ids[gone]] = silent[rows].cpu().numpy()
         ids, w, v, trials, silent, patience = (
             ids[~gone], w[~rows], v[~rows], trials.keep(~rows), silent[~rows], patience[~rows]
         )  # fmt: skip
@@ -197,7 +202,8 @@ def train(
     while len(ids) and step < max_steps:
         pick = next(order).to(device)
         losses, g, alive = executor.gradients(w, x[pick], y[pick])
-        g.mul_(trials.mask)
+        if trials.mask is not None:
+            g.mul_(trials.mask)
         rate = algorithms.decayed(trials.rate, step, trials.decay_steps, trials.end_factor)
         algorithms.update(algorithm, w, v, g, rate, trials.momentum)
         step, trial_steps = step + 1, trial_steps + len(ids)
@@ -206,15 +212,16 @@ def train(
         silent = torch.where(alive, 0, silent + 1)
         if not finite.all():
             leave(~finite, "infeasible", "diverged")
-        suspects = silent >= patience
-        if drop_dead and suspects.any():
-            rate = rate[finite] if len(rate) > len(ids) else rate
-            suspects &= settled(algorithm, w, v, rate, trials.momentum, executor.classes)
-            for row in suspects.nonzero()[:, 0]:
-                patience[row] *= 2
-                suspects[row] = executor.all_off(w[row], x)
-            if suspects.any():
-                leave(suspects, "infeasible", "dead")
+        suspects = (silent >= patience).nonzero()[:, 0]
+        if drop_dead and len(suspects):
+            patience[suspects] += patience[suspects] // 4 + 1  # looked at again a quarter later, if it stays
+            rate, momentum = (rate[finite] if len(rate) > len(ids) else rate), trials.momentum
+            quiet = settled(algorithm, *(m[suspects] for m in (w, v, rate, momentum)), executor.classes)
+            dead = torch.zeros(len(ids), dtype=torch.bool, device=device)
+            for row in suspects[quiet]:
+                dead[row] = executor.all_off(w[row], x)
+            if dead.any():
+                leave(dead, "infeasible", "dead")
 
         if step == check:
             check = next_check(step, checks)
@@ -235,4 +242,4 @@ def train(
     leave(torch.ones(len(ids), dtype=torch.bool, device=device), "budget" if step == max_steps else "stopped")
     if stop == "budget":
         status[~np.isnan(first[:, 0])] = "complete"
-    return Outcome(status, cause, first, last, best, best_step, step, trial_steps, time.perf_counter() - began)
+    return Outcome(status, cause, first, last, best, best_step, silence, step, trial_steps, time.perf_counter() - began)

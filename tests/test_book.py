@@ -16,7 +16,9 @@ HTML = ROOT / "_build" / "html"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync"]  # fmt: skip
-PAGES = sorted(str(p.relative_to(HTML)) for p in HTML.rglob("*.html") if "_static" not in p.parts and p.name != "index.html")
+PAGES = sorted(
+    str(p.relative_to(HTML)) for p in HTML.rglob("*.html") if "_static" not in p.parts and p.name != "index.html"
+)
 
 built = pytest.mark.skipif(not PAGES, reason="no built book; `make book` builds it")
 needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
@@ -32,7 +34,9 @@ class Loads(HTMLParser):
     def handle_starttag(self, tag, attributes):
         given = dict(attributes)
         if given.get("rel") not in ("canonical", "next", "prev", "search", "index"):
-            self.found += [given[k] for k in ("src", "href") if tag in ("script", "link", "img", "iframe") and given.get(k)]
+            self.found += [
+                given[k] for k in ("src", "href") if tag in ("script", "link", "img", "iframe") and given.get(k)
+            ]
 
 
 @built
@@ -97,7 +101,9 @@ def open_page(browser, site):
         tab.goto(f"{site}/{page}")
         charts = tab.locator(".vl-chart")
         if options.get("java_script_enabled", True) and charts.count():
-            tab.wait_for_function("[...document.querySelectorAll('.vl-chart')].every(c => c.dataset.drawn)", timeout=60_000)
+            tab.wait_for_function(
+                "[...document.querySelectorAll('.vl-chart')].every(c => c.dataset.drawn)", timeout=60_000
+            )
         return tab
 
     yield open_it
@@ -129,12 +135,18 @@ def test_charts_are_drawn_and_answer(open_page, page):
         for j in range(chart.locator("input[type=range]").count()):
             slider = chart.locator("input[type=range]").nth(j)
             before = pixels(chart)
-            least, most, now = (int(slider.get_attribute("min")), int(slider.get_attribute("max")), int(slider.input_value()))
+            least, most, now = (
+                int(slider.get_attribute("min")),
+                int(slider.get_attribute("max")),
+                int(slider.input_value()),
+            )
             if most > least:
                 slider.fill(str(most if now != most else least))
                 tab.wait_for_timeout(300)
                 assert pixels(chart) != before, "the slider changes nothing"
-        legend = chart.evaluate("c => (JSON.stringify(c.vegaView.getState({signals: n => n.endsWith('_legend')}).signals))")
+        legend = chart.evaluate(
+            "c => (JSON.stringify(c.vegaView.getState({signals: n => n.endsWith('_legend')}).signals))"
+        )
         if legend not in ("{}", None):
             before = pixels(chart)
             symbol = chart.evaluate(LEGEND)

@@ -33,7 +33,9 @@ def test_papermill_trains_what_is_missing_and_draws(tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     assert len(list((tmp_path / "data").rglob("batch-256-*.csv"))) == 1
     outputs = [o for c in nbformat.read(tmp_path / "out.ipynb", 4).cells for o in c.get("outputs", [])]
-    figures = [o for o in outputs if "vl-chart" in str(o.get("data", {}).get("application/papermill.record/text/html", o))]
+    figures = [
+        o for o in outputs if "vl-chart" in str(o.get("data", {}).get("application/papermill.record/text/html", o))
+    ]
     assert len(figures) >= 2
     assert any("digits" in o.get("text", "") and "cell" in o.get("text", "") for o in outputs), "no progress was shown"
     again = papermill(tmp_path, "steps_to_result", workload="digits-mlp", batch_size=256, trials=8, budget="cached")
@@ -52,7 +54,9 @@ def test_papermill_trains_what_is_missing_and_draws(tmp_path):
     ],
 )
 def test_bad_parameters_stop_at_once_and_say_what_is_allowed(tmp_path, parameter, value, message):
-    done = papermill(tmp_path, "steps_to_result", **{parameter: value, "budget": value if parameter == "budget" else "full"})
+    done = papermill(
+        tmp_path, "steps_to_result", **{parameter: value, "budget": value if parameter == "budget" else "full"}
+    )
     assert done.returncode != 0 and message in done.stderr
     assert not (tmp_path / "data").exists(), "something was trained"
 

@@ -1,4 +1,5 @@
 """W processes x B/W examples take the steps of one process x B, to rounding; what breaks that and what mends it."""
+
 import multiprocessing
 import signal
 import threading
@@ -14,10 +15,18 @@ from lib.data_parallel import HAZARDS, PRECISIONS, BatchNorm, Run
 
 ROUNDING = {"float32": 1e-6, "float64": 2e-15}  # a few units in the last place of parameters below 1
 MODELS = ("mlp-64x2", "digits-cnn")
-EQUAL = [Run(workers, model=model, precision=precision)
-         for workers in (1, 2, 4) for model in MODELS for precision in PRECISIONS]
-HAZARDOUS = [Run(4, precision=precision, hazard=hazard, remedy=remedy)
-             for precision in PRECISIONS for hazard in HAZARDS for remedy in (False, True)]
+EQUAL = [
+    Run(workers, model=model, precision=precision)
+    for workers in (1, 2, 4)
+    for model in MODELS
+    for precision in PRECISIONS
+]
+HAZARDOUS = [
+    Run(4, precision=precision, hazard=hazard, remedy=remedy)
+    for precision in PRECISIONS
+    for hazard in HAZARDS
+    for remedy in (False, True)
+]
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +56,10 @@ def test_workers_on_shards_take_the_steps_of_one_process(run, trained, digits):
 
 
 def test_what_remains_is_rounding_for_it_shrinks_with_the_precision(trained, digits):
-    coarse, fine = (data_parallel.largest_difference(trained[run], data_parallel.reference(run, digits))[-1]
-                    for run in (Run(4, precision=precision) for precision in PRECISIONS))
+    coarse, fine = (
+        data_parallel.largest_difference(trained[run], data_parallel.reference(run, digits))[-1]
+        for run in (Run(4, precision=precision) for precision in PRECISIONS)
+    )
     assert 0 < fine < 1e-7 * coarse
 
 
@@ -102,21 +113,24 @@ def test_epochs_are_shuffled_without_replacement():
     assert sorted(order[:10].tolist()) == sorted(order[10:].tolist()) == list(range(10))
 
 
-@pytest.mark.parametrize("fields, message", [
-    ({"workers": 3}, r"batch_size: 64 is not allowed; it must be a multiple of workers \(3\)"),
-    ({"workers": 0}, "workers: 0 is not allowed; it must be a whole number of at least 1"),
-    ({"workers": 2.0}, "workers: 2.0"),
-    ({"steps": "20"}, "steps: '20'"),
-    ({"learning_rate": float("nan")}, "learning_rate: nan"),
-    ({"learning_rate": "0.1"}, "learning_rate: '0.1' is not allowed; it must be a positive"),
-    ({"momentum": 1.0}, r"momentum: 1.0 is not allowed; it must be a number in \[0, 1\)"),
-    ({"precision": "float16"}, r"precision: 'float16'.*'float32', 'float64'"),
-    ({"model": "mlp"}, "model: 'mlp'.*mlp-64x2"),
-    ({"model": "digits-cnn", "hazard": "batch normalisation"}, "model: 'digits-cnn'"),
-    ({"hazard": "drop-out"}, "hazard: 'drop-out'.*'dropout'"),
-    ({"remedy": True}, "remedy: True"),
-    ({"workers": 16, "hazard": "unequal shards"}, "batch_size: 64 is not allowed; it must be at least 136"),
-])
+@pytest.mark.parametrize(
+    "fields, message",
+    [
+        ({"workers": 3}, r"batch_size: 64 is not allowed; it must be a multiple of workers \(3\)"),
+        ({"workers": 0}, "workers: 0 is not allowed; it must be a whole number of at least 1"),
+        ({"workers": 2.0}, "workers: 2.0"),
+        ({"steps": "20"}, "steps: '20'"),
+        ({"learning_rate": float("nan")}, "learning_rate: nan"),
+        ({"learning_rate": "0.1"}, "learning_rate: '0.1' is not allowed; it must be a positive"),
+        ({"momentum": 1.0}, r"momentum: 1.0 is not allowed; it must be a number in \[0, 1\)"),
+        ({"precision": "float16"}, r"precision: 'float16'.*'float32', 'float64'"),
+        ({"model": "mlp"}, "model: 'mlp'.*mlp-64x2"),
+        ({"model": "digits-cnn", "hazard": "batch normalisation"}, "model: 'digits-cnn'"),
+        ({"hazard": "drop-out"}, "hazard: 'drop-out'.*'dropout'"),
+        ({"remedy": True}, "remedy: True"),
+        ({"workers": 16, "hazard": "unequal shards"}, "batch_size: 64 is not allowed; it must be at least 136"),
+    ],
+)
 def test_a_bad_field_is_named_with_its_value_and_what_is_allowed(fields, message):
     with pytest.raises(ValueError, match=message):
         Run(**fields)

@@ -10,7 +10,9 @@ from lib.metaparameters import Interval, draw
 def test_the_authors_trial_two():
     """The run of the authors' code that is known: learning rate 0.001, momentum 0.98222, trial 2."""
     points = draw("lee2021", "momentum", 3)
-    assert points["learning_rate"][2] == pytest.approx(1e-3) and points["momentum"][2] == pytest.approx(0.98222, abs=1e-5)
+    assert points["learning_rate"][2] == pytest.approx(1e-3) and points["momentum"][2] == pytest.approx(
+        0.98222, abs=1e-5
+    )
 
 
 def test_the_first_sobol_points_by_hand():

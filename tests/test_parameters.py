@@ -1,4 +1,5 @@
 """A mistyped papermill parameter stops the chapter, and the error says what to write instead."""
+
 from dataclasses import dataclass
 from typing import Literal
 
@@ -37,13 +38,16 @@ def test_a_name_that_the_chapter_already_uses_is_no_parameter_either(injected):
         parameters.guard(Chosen, notebook(**injected))
 
 
-@pytest.mark.parametrize("injected, message", [
-    ({"batch_size": "64"}, r"batch_size: '64' is not allowed; it must be a whole number \(int\)"),
-    ({"batch_size": 64.0}, "batch_size: 64.0"),
-    ({"batch_size": True}, "batch_size: True"),
-    ({"learning_rate": float("nan")}, r"learning_rate: nan is not allowed; it must be a finite number \(float\)"),
-    ({"budget": "chached"}, "budget: 'chached' is not allowed; it must be one of 'cached', 'smoke', 'full'"),
-])
+@pytest.mark.parametrize(
+    "injected, message",
+    [
+        ({"batch_size": "64"}, r"batch_size: '64' is not allowed; it must be a whole number \(int\)"),
+        ({"batch_size": 64.0}, "batch_size: 64.0"),
+        ({"batch_size": True}, "batch_size: True"),
+        ({"learning_rate": float("nan")}, r"learning_rate: nan is not allowed; it must be a finite number \(float\)"),
+        ({"budget": "chached"}, "budget: 'chached' is not allowed; it must be one of 'cached', 'smoke', 'full'"),
+    ],
+)
 def test_a_mistyped_value_names_field_value_and_what_is_allowed(injected, message):
     with pytest.raises(ValueError, match=message):
         parameters.guard(Chosen, notebook(**injected))

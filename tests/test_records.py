@@ -11,7 +11,9 @@ import pytest
 from lib import records, sweeps
 
 CELL = sweeps.Cell("digits-mlp", 16, sparsity=0.9, trials=2)
-TABLE = pd.DataFrame({"trial": [0, 1], "status": ["complete", "stopped"], "steps@0.04": [12.0, np.nan], "rate": [1 / 3, 0.1]})
+TABLE = pd.DataFrame(
+    {"trial": [0, 1], "status": ["complete", "stopped"], "steps@0.04": [12.0, np.nan], "rate": [1 / 3, 0.1]}
+)
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ def table(steps, goal=0.04, hits=5, last=None, replicate=0, batch_size=16):
     steps = np.asarray(steps, float)
     last = last or (np.nanmax(steps) if not np.isnan(steps).all() else 100)
     return pd.DataFrame({
-        "study": "s", "workload": "w", "algorithm": "sgd", "sparsity": 0.0, "batch_size": batch_size, "replicate": replicate,
-        "hits": hits, "goal": goal, "steps": steps, "steps@0.04": steps, "steps@0.1": steps / 2,
+        "study": "s", "workload": "w", "algorithm": "sgd", "sparsity": 0.0, "batch_size": batch_size,
+        "replicate": replicate, "hits": hits, "goal": goal, "steps": steps, "steps@0.04": steps, "steps@0.1": steps / 2,
         "status": np.where(np.isnan(steps), "stopped", "complete"), "last_step": last,
     })  # fmt: skip
 
@@ -87,7 +87,7 @@ def test_pure_curves():
 
 @pytest.mark.parametrize("critical", [64.0, 300.0])
 def test_hyperbola_changes_regime_where_it_must(critical):
-    """K = c (1 + Bc/B): perfect while (B + Bc) / (1 + Bc) <= 1.2; on the floor while (1 + Bc/B) <= 1.2 (1 + Bc/Bmax)."""
+    """K = c (1 + Bc/B): perfect while (B + Bc) / (1 + Bc) <= 1.2, on the floor while 1 + Bc/B <= 1.2 (1 + Bc/Bmax)."""
     found = scaling.regimes(curve(100 * (1 + critical / SIZES)))
     assert found.perfect_end == SIZES[(SIZES + critical) / (1 + critical) <= 1.2].max()
     assert found.useful_end == SIZES[1 + critical / SIZES <= 1.2 * (1 + critical / SIZES[-1])].min()

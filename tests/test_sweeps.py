@@ -80,7 +80,9 @@ def test_a_local_dask_cluster_gives_the_same_records(undisturbed, tmp_path, monk
 
 def longer():
     """Enough cells that five kills, each soon after some cell was finished, leave work to do."""
-    return sweeps.grid("digits-mlp", [8, 16, 32, 64, 128, 256], ["momentum", "sgd"], [0.0], trials=30, hits=30, max_steps=200)
+    return sweeps.grid(
+        "digits-mlp", [8, 16, 32, 64, 128, 256], ["momentum", "sgd"], [0.0], trials=30, hits=30, max_steps=200
+    )
 
 
 def test_a_sweep_killed_five_times_ends_with_the_undisturbed_table(tmp_path):

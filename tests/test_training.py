@@ -26,7 +26,9 @@ def exhaustive(cell):
     for step in range(1, cell.max_steps + 1):
         pick = next(order)
         _, g, _ = executor.gradients(w, x[pick], y[pick])
-        algorithms.update(cell.algorithm, w, v, g * trials.mask, trials.rate, trials.momentum)
+        algorithms.update(
+            cell.algorithm, w, v, g if trials.mask is None else g * trials.mask, trials.rate, trials.momentum
+        )
         if step == check:
             check = training.next_check(step, "geometric")
             wrong = (executor.logits(w, inputs).argmax(2) != data.validation.y).sum(1)

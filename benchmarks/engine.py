@@ -1,0 +1,109 @@
+"""What the engine saves and how fast it is, as ratios measured in one run.
+
+    python -m benchmarks.engine            # all three; MNIST needs BOOK_DATASETS or a network; about ten minutes
+    python -m benchmarks.engine digits     # only the digits' throughput; seconds
+
+Run it on an idle machine.  Every ratio compares two things measured side by side, alternately, by their medians.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import joblib
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from lib import datasets, models, sweeps, training
+
+ROUNDS = 5
+
+
+def engine_rate(cell: sweeps.Cell, steps: int) -> float:
+    """Trial-steps per second of the engine on a cell that nobody finishes: updates only, checks none."""
+    torch.set_num_threads(1)
+    sweeps.keep_freed_memory()
+    data, trials = datasets.load(sweeps.workload(cell.workload).dataset), sweeps.start(cell)
+    executor = sweeps.executor(cell)
+    options = {"algorithm": cell.algorithm, "batch_size": cell.batch_size, "goals": (-1.0,), "checks": "every-100"}
+    training.train(executor, trials, data.train, data.validation, max_steps=2, **options)  # warm up
+    began = time.perf_counter()
+    outcome = training.train(executor, trials, data.train, data.validation, max_steps=steps, **options)
+    return outcome.trial_steps / (time.perf_counter() - began)
+
+
+def plain_rate(cell: sweeps.Cell, steps: int, threads: int) -> float:
+    """Trial-steps per second of the loop that everybody writes: one network, float32, torch.optim.SGD."""
+    torch.set_num_threads(threads)
+    work = sweeps.workload(cell.workload)
+    split = datasets.load(work.dataset).train
+    net = models.initialise(models.build(work.model), 0)
+    optimiser = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
+    order = training.batches(len(split), cell.batch_size, 0)
+    for step in range(steps + 3):
+        if step == 3:
+            began = time.perf_counter()
+        pick = next(order)
+        optimiser.zero_grad()
+        F.cross_entropy(net(split.x[pick]), split.y[pick]).backward()
+        optimiser.step()
+    return steps / (time.perf_counter() - began)
+
+
+def alternately(*measures) -> list[float]:
+    """Medians of several measures taken in turn: A B A B ..."""
+    return list(np.median([[measure() for measure in measures] for _ in range(ROUNDS)], axis=0))
+
+
+def digits() -> None:
+    """100 stacked trials of the digits' MLP at batch size 16 against a plain loop, one process each."""
+    cell = sweeps.Cell("digits-mlp", 16, trials=100)
+    ours, plain = alternately(lambda: engine_rate(cell, 300), lambda: plain_rate(cell, 3000, threads=1))
+    print(
+        f"digits-mlp, B = 16, 100 trials: engine {ours:,.0f} trial-steps/s, plain loop {plain:,.0f}: {ours / plain:.1f} x"
+    )
+
+
+def simple_cnn() -> None:
+    """Simple-CNN at batch size 64: one engine process per core against a plain loop that may use every core."""
+    cores = joblib.cpu_count()
+    # One trial that neither dies nor diverges (learning rate 0.01): dead trials would flatter the engine.
+    cell = sweeps.Cell("mnist-simple-cnn", 64, "sgd", trials=1)
+    pool = joblib.Parallel(n_jobs=cores)
+    pool(joblib.delayed(engine_rate)(cell, 2) for _ in range(cores))  # start the processes, load the data
+
+    def ours() -> float:
+        return sum(pool(joblib.delayed(engine_rate)(cell, 150) for _ in range(cores)))
+
+    fast, plain = alternately(ours, lambda: plain_rate(cell, 60, threads=cores))
+    one = float(np.median([pool([joblib.delayed(engine_rate)(cell, 150)])[0] for _ in range(3)]))
+    print(
+        f"Simple-CNN, B = 64: engine {64 * fast:,.0f} examples/s on {cores} cores ({64 * one:,.0f} on one), plain float32 "
+        f"loop with {cores} threads {64 * plain:,.0f}: {fast / plain:.1f} x (one core: {one / plain:.1f} x)"
+    )
+
+
+def exhaustive() -> None:
+    """The published protocol's cost of the MNIST cell at batch size 64: every trial to the goal or to 40,000 steps."""
+    cell = sweeps.Cell("mnist-simple-cnn", 64, trials=32)
+    torch.set_num_threads(1)
+    sweeps.keep_freed_memory()
+    outcome = sweeps.train_cell(cell)
+    budget = sweeps.workload(cell.workload).max_steps
+    off = (outcome.silent > len(datasets.load("mnist").train) / 64) | (outcome.cause == "dead")
+    open_end = (outcome.status == "stopped") & ~off
+    known = np.where(off, budget, outcome.last_step)  # others need at least the steps they were given
+    print(
+        f"MNIST dense, B = 64, {cell.trials} trials: lock step {outcome.trial_steps:,} trial-steps. Exhaustive: at least "
+        f"{known.sum():,} ({known.sum() / outcome.trial_steps:.1f} x), counting {off.sum()} trials whose units were all off "
+        f"for more than an epoch at the full budget; at most {known.sum() + open_end.sum() * budget:,} "
+        f"({(known.sum() + open_end.sum() * budget) / outcome.trial_steps:.1f} x)."
+    )
+
+
+if __name__ == "__main__":
+    wanted = sys.argv[1:] or ["digits", "simple_cnn", "exhaustive"]
+    for name in wanted:
+        {"digits": digits, "simple_cnn": simple_cnn, "exhaustive": exhaustive}[name]()
