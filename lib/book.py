@@ -73,11 +73,11 @@ def table(frame: pd.DataFrame, **formats: str):
     return styled.set_table_attributes('class="book-table"').set_properties(subset=right, **{"text-align": "right"})
 
 
-def absent(frame: pd.DataFrame) -> Html:
-    """What a study lacks, as a note; empty if every cell has its record."""
+def absent(frame: pd.DataFrame) -> Html | None:
+    """What a study lacks, as a note; None if every cell has its record."""
     lacking = frame.attrs["missing"]
     if not lacking:
-        return Html("")
+        return None
     names = sorted(
         {f"{c.workload}, {c.algorithm}, sparsity {c.sparsity:g}, batch size {c.batch_size:,}" for c in lacking}
     )

@@ -47,9 +47,10 @@ def by_algorithm(names: list[str], **options) -> alt.Color:
     return alt.Color("algorithm:N", scale=scale, title="algorithm", **options)
 
 
-def batch_axis(title: str = "batch size (examples)") -> alt.X:
-    """Batch size on a base-2 axis."""
-    return alt.X("batch_size:Q", title=title).scale(type="log", base=2, nice=False, padding=12)
+def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") -> alt.X:
+    """Batch size on a base-2 axis with a tick at every size measured."""
+    axis = alt.Axis(values=sorted({int(b) for b in sizes}), labelOverlap="greedy", format=",")
+    return alt.X("batch_size:Q", title=title, axis=axis).scale(type="log", base=2, nice=False, padding=12)
 
 
 def slider(field: str, values: list[float], start: float | None, name: str, caption: str) -> tuple:
@@ -122,23 +123,22 @@ def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.
 def scaling_chart(
     curve: pd.DataFrame,
     colour: alt.Color,
+    control: tuple | None = None,
     *,
-    goals: list[float] | None = None,
-    start: float | None = None,
     height: int = 380,
     title: str = "steps to result (training steps)",
 ) -> alt.LayerChart:
     """Steps to result against batch size: lines, 5-95 % bars, a line of perfect scaling per curve, legend selection.
 
-    curve: a row per cell and goal with batch_size, steps, low, upper, trials, hits_seen, infeasible and the colour's
-    field; goal and `perfect` (steps under perfect scaling from the first size) where there are any.  goals: values
-    for the slider; None for a table with one goal.
+    curve: a row per cell (and goal) with batch_size, steps, low, upper, trials, hits_seen, infeasible and the colour's
+    field, and `perfect` (steps under perfect scaling from the first size) where wanted.  control: what `slider` returns,
+    for a table with several values of the slider's column.
     """
     field = colour["shorthand"].split(":")[0]
     within = [
         curve.low.min() / 1.3,
         curve.upper.max() * 1.3,
-    ]  # one range for all goals: the slider moves marks, not axes
+    ]  # one range for all: the slider moves marks, not axes
     pick = alt.selection_point(fields=[field], bind="legend", name="shown")
     faded = alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1))
     tooltip = [
@@ -152,7 +152,7 @@ def scaling_chart(
         alt.Tooltip("infeasible:Q", title="infeasible trials"),
         *([alt.Tooltip("regime:N")] if "regime" in curve else []),
     ]
-    base = alt.Chart(curve).encode(x=batch_axis(), color=colour, opacity=faded)
+    base = alt.Chart(curve).encode(x=batch_axis(curve.batch_size), color=colour, opacity=faded)
     scale = alt.Scale(type="log", base=2, domain=within, nice=False)
     y = alt.Y("steps:Q", title=title, scale=scale)
     perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True).encode(y=alt.Y("perfect:Q", scale=scale))
@@ -162,9 +162,9 @@ def scaling_chart(
     layers = [*([perfect] if "perfect" in curve else []), bars, lines, points]
     layers[0] = layers[0].add_params(pick)
     chart = alt.layer(*layers)
-    if goals:
-        slider, keep, label = goal_slider(goals, start)
-        chart = alt.layer(alt.layer(*[layer.transform_filter(keep) for layer in layers]), label).add_params(slider)
+    if control:
+        chosen, keep, label = control
+        chart = alt.layer(alt.layer(*[layer.transform_filter(keep) for layer in layers]), label).add_params(chosen)
     return chart.properties(width="container", height=height)
 
 

@@ -28,8 +28,8 @@ FIRST_CHUNK = 128  # validation examples in the first chunk of a check; each fur
 class Trials:
     """What a cell starts from: one row a trial.
 
-    w: initial weights [T, P], already masked; mask: [T, P] of zeros and ones, or None for dense networks; rate: learning rates [T, 1];
-    momentum: [T, 1] (zeros for SGD); decay_steps, end_factor: [T, 1], or None for a constant rate.
+    w: initial weights [T, P], already masked; mask: [T, P] of zeros and ones, or None for dense networks; rate:
+    learning rates [T, 1]; momentum: [T, 1] (zeros for SGD); decay_steps, end_factor: [T, 1], or None for a constant rate.
     """
 
     w: Tensor
