@@ -108,9 +108,8 @@ def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.
         y=alt.Y("slowness:Q", title="1 − momentum").scale(type="log", nice=False, padding=10),
         tooltip=tooltip,
     )  # fmt: skip
-    shade = alt.Color("behind:Q", title="steps over the winner's").scale(
-        type="log", domain=[1, 3], clamp=True, reverse=True, scheme="viridis"
-    )
+    scale = alt.Scale(type="log", domain=[1, 3], clamp=True, range=["#d1495b", "#d98e04", "#3b82c4"])
+    shade = alt.Color("behind:Q", title="steps over the winner's", scale=scale)
     met = base.transform_filter("datum.met").mark_point(filled=True, size=130, opacity=1).encode(color=shade)
     missed = base.transform_filter("!datum.met").mark_point(size=40, color=GUIDE, opacity=0.6)
     chart = alt.layer(missed, met, label).add_params(chosen).properties(width="container", height=height)
