@@ -49,11 +49,13 @@ def glue(**numbers: object) -> None:
 
 
 def number(value: object) -> str:
-    """A value as the prose prints it: 1,234; 0.0312; "—" where there is none."""
+    """A value as the prose prints it: 1,234; 0.0312; "—" where there is none; "∞"."""
     if isinstance(value, str):
         return value
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "—"
+    if math.isinf(value):
+        return "∞"
     if float(value) == round(float(value)) and abs(value) < 1e15:
         return f"{round(float(value)):,}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -123,14 +123,13 @@ class Study:
     cells: tuple[Cell, ...]
 
     def smoke(self) -> Study:
-        """The same code path in seconds: the study's first algorithm and few cells, trials and steps."""
-        few = [c for c in self.cells if c.algorithm == self.cells[0].algorithm]
-        sizes = sorted({c.batch_size for c in few})
-        sizes = {sizes[len(sizes) // 2], sizes[-1]}
-        tiny = {
-            dataclasses.replace(c, trials=8, hits=2, max_steps=60, replicate=0) for c in few if c.batch_size in sizes
-        }
-        return Study(self.name, self.title, tuple(sorted(tiny, key=lambda c: (c.batch_size, c.sparsity))[:4]))
+        """The same code path in seconds: one algorithm, two batch sizes, two sparsities, few trials and steps."""
+        few = [c for c in self.cells if c.algorithm == self.cells[0].algorithm and c.workload == self.cells[0].workload]
+        sizes, levels = sorted({c.batch_size for c in few}), sorted({c.sparsity for c in few})
+        sizes, levels = {sizes[len(sizes) // 2], sizes[-1]}, {levels[0], levels[-1]}
+        chosen = [c for c in few if c.batch_size in sizes and c.sparsity in levels]
+        tiny = dict.fromkeys(dataclasses.replace(c, trials=16, hits=2, max_steps=400, replicate=0) for c in chosen)
+        return Study(self.name, self.title, tuple(tiny))
 
 
 def powers(low: int, high: int, every: int = 1) -> list[int]:
@@ -219,19 +218,19 @@ def start(cell: Cell) -> training.Trials:
     return training.Trials(w, mask, rate, momentum, column.get("decay_steps"), column.get("end_factor"))
 
 
-def executor(cell: Cell) -> stacks.Loop | stacks.Stack:
+def executor(cell: Cell, device: str = "cpu") -> stacks.Loop | stacks.Stack:
     """Small work is stacked, large work looped: see `Workload.stack_below`."""
     work = workload(cell.workload)
     kind = stacks.Stack if cell.batch_size < work.stack_below else stacks.Loop
-    return kind(models.build(work.model), cell.dtype)
+    return kind(models.build(work.model), cell.dtype, device)
 
 
-def train_cell(cell: Cell, **options) -> training.Outcome:
-    """Measure one cell; `options` as in `training.train` (progress, reject_early, drop_dead)."""
+def train_cell(cell: Cell, device: str = "cpu", **options) -> training.Outcome:
+    """Measure one cell on a device ("cpu", "cuda", ...); further options as in `training.train`."""
     work: Workload = workload(cell.workload)
     data = datasets.load(work.dataset)
     return training.train(
-        executor(cell), start(cell), data.train, data.validation,
+        executor(cell, device), start(cell).to(device), data.train, data.validation,
         algorithm=cell.algorithm, batch_size=cell.batch_size, goals=work.goals,
         max_steps=cell.max_steps or work.max_steps, order_seed=cell.replicate,
         hits=cell.hits, stop=cell.stop, checks=cell.checks, **options,
@@ -250,15 +249,15 @@ def table(cell: Cell, outcome: training.Outcome) -> pd.DataFrame:
     })  # fmt: skip
 
 
-def measure(cell: Cell, folder: Path, progress_folder: str | None = None) -> Path:
+def measure(cell: Cell, folder: Path, progress_folder: str | None = None, device: str = "cpu") -> Path:
     """Train a cell and write its record; returns the file.  A job of its own: one thread, no shared state."""
     torch.set_num_threads(1)
     keep_freed_memory()
-    outcome = train_cell(cell, progress=_Reporter(progress_folder))
+    outcome = train_cell(cell, device, progress=_Reporter(progress_folder))
     provenance = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "torch": torch.__version__,
-        "device": f"cpu ({torch.backends.cpu.get_cpu_capability()})",
+        "device": device_name(device),
         "precision": str(cell.dtype).removeprefix("torch."),
         "threads": torch.get_num_threads(),
         "source": SOURCE,
@@ -269,6 +268,13 @@ def measure(cell: Cell, folder: Path, progress_folder: str | None = None) -> Pat
     file = records.path(folder, cell)
     records.write(file, cell, table(cell, outcome), provenance)
     return file
+
+
+def device_name(device: str) -> str:
+    """What the record calls the device: its model where torch knows it."""
+    if torch.device(device).type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"cpu ({torch.backends.cpu.get_cpu_capability()})" if device == "cpu" else device
 
 
 def keep_freed_memory() -> None:
@@ -289,7 +295,7 @@ def missing(study: Study, folder: Path = DATA) -> list[Cell]:
     return [c for c in study.cells if not records.path(folder / study.name, c).exists()]
 
 
-def run(study: Study, folder: Path = DATA, jobs: int = 1) -> None:
+def run(study: Study, folder: Path = DATA, jobs: int = 1, device: str = "cpu") -> None:
     """Train what is missing, one cell a job, through joblib; every finished cell is in data/ at once.
 
     Wrap the call in `joblib.parallel_config(backend="dask")` to run on a Dask cluster that shares the folder.
@@ -303,7 +309,7 @@ def run(study: Study, folder: Path = DATA, jobs: int = 1) -> None:
         parallel = joblib.Parallel(
             n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs + 1", batch_size=1
         )
-        for _ in parallel(joblib.delayed(measure)(c, folder / study.name, reports) for c in todo):
+        for _ in parallel(joblib.delayed(measure)(c, folder / study.name, reports, device) for c in todo):
             bar.update()
 
 
@@ -420,10 +426,11 @@ def main(arguments: list[str] | None = None) -> None:
     runner = commands.add_parser("run", help="train a study's missing cells")
     runner.add_argument("study", choices=list(STUDIES))
     runner.add_argument("--jobs", type=int, default=1, help="cells trained side by side, one thread each")
+    runner.add_argument("--device", default="cpu", help='"cpu", "cuda", "cuda:1", ...')
     commands.add_parser("status", help="what is measured and what is missing")
     chosen = parser.parse_args(arguments)
     if chosen.command == "run":
-        run(study(chosen.study), jobs=chosen.jobs)
+        run(study(chosen.study), jobs=chosen.jobs, device=chosen.device)
     print(status().to_string(index=False))
 
 

@@ -39,6 +39,10 @@ class Trials:
     decay_steps: Tensor | None = None
     end_factor: Tensor | None = None
 
+    def to(self, device: str) -> Trials:
+        """The trials on another device."""
+        return Trials(*(None if v is None else v.to(device) for v in vars(self).values()))
+
     def keep(self, rows: Tensor) -> Trials:
         """The trials in `rows` (indices or a boolean mask)."""
         return Trials(*(None if v is None else v[rows] for v in vars(self).values()))

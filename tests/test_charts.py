@@ -58,7 +58,16 @@ def test_colours_stand_out_on_both_grounds(ground):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(1234, "1,234"), (1234.0, "1,234"), (0.03125, "0.0312"), (float("nan"), "—"), (None, "—"), ("a", "a"), (0, "0")],
+    [
+        (1234, "1,234"),
+        (1234.0, "1,234"),
+        (0.03125, "0.0312"),
+        (float("nan"), "—"),
+        (None, "—"),
+        ("a", "a"),
+        (0, "0"),
+        (float("inf"), "∞"),
+    ],
 )
 def test_numbers_read_as_prose(value, text):
     assert book.number(value) == text
