@@ -6,6 +6,7 @@ Works on the table of `lib.sweeps.results` (a row per trial) and measures nothin
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 import pandas as pd
@@ -27,12 +28,24 @@ def goals(trials: pd.DataFrame) -> list[float]:
 
 def at_goal(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
     """The table with `steps` and `goal` set to another goal of the ladder.  Raises ValueError if it is not on it."""
-    column = f"steps@{goal:g}"
+    column = f"steps@{goal:g}" if isinstance(goal, Real) else None
     if column not in trials:
         raise ValueError(
             f"goal: {goal!r} is not allowed; it must be one of {', '.join(f'{g:g}' for g in goals(trials))}"
         )
     return trials.assign(steps=trials[column], goal=goal)
+
+
+def _without_attrs(trials: pd.DataFrame) -> pd.DataFrame:
+    """A shallow copy without `attrs`: pandas deep-copies those at every selection, far slower than the analysis."""
+    trials = trials.copy(deep=False)
+    trials.attrs = {}
+    return trials
+
+
+def _half(n: int) -> int:
+    """The default k: a search half as large as the cell's."""
+    return max(1, n // 2)
 
 
 def best_of_k_pmf(n: int, k: int) -> np.ndarray:
@@ -71,12 +84,12 @@ def steps_to_result(trials: pd.DataFrame, goal: float | None = None, k: int | No
     search half as large would have varied.  Further columns: upper (high, or the cell's last step where high is not
     known and censored is True), hits_seen and infeasible (trials), k.
     """
-    trials = trials if goal is None else at_goal(trials, goal)
+    trials = _without_attrs(trials if goal is None else at_goal(trials, goal))
     keys = [c for c in CELL if c in trials]
     rows = []
     for key, cell in trials.groupby(keys, dropna=False, sort=True):
         steps, last = cell.steps.to_numpy(float), cell.last_step.max()
-        size = k or max(1, len(cell) // 2)
+        size = _half(len(cell)) if k is None else k
         low, median, high = best_of_k(steps, size)
         rows.append({
             **dict(zip(keys, key)), "goal": cell.goal.iloc[0],
@@ -180,11 +193,11 @@ def resampled(
     """
     random = np.random.default_rng(seed)
     columns = {}
-    for batch_size, cells in at_goal(trials, goal).groupby("batch_size"):
+    for batch_size, cells in _without_attrs(at_goal(trials, goal)).groupby("batch_size"):
         replicates = []
         for _, cell in cells.groupby("replicate"):
             steps = np.sort(np.where(cell.steps.isna(), np.inf, cell.steps))
-            pmf = best_of_k_pmf(len(steps), k or max(1, len(steps) // 2))
+            pmf = best_of_k_pmf(len(steps), _half(len(steps)) if k is None else k)
             best = random.choice(steps, size=draws, p=pmf / pmf.sum())
             replicates.append(np.minimum(best, cell.last_step.max()))
         columns[batch_size] = np.array(replicates)[random.integers(len(replicates), size=draws), np.arange(draws)]
@@ -221,13 +234,20 @@ class Hyperbola:
 
 
 def fit_hyperbola(batch_size: np.ndarray, steps: np.ndarray, weights: np.ndarray | None = None) -> Hyperbola:
-    """Least squares on log steps (Lee et al. 2021's form; Shallue et al. 2019 and McCandlish et al. 2018 compare).
+    """Least squares on log steps of the curve that SGD theory gives (Bottou et al. 2018; McCandlish et al. 2018).
 
-    batch_size, steps, weights: [n], n >= 3.  Raises ValueError for fewer points.
+    batch_size, steps, weights: [n], n >= 3.  Raises ValueError for fewer points, for lengths that differ, and for a
+    batch size or steps that are not positive and finite: a cell that missed the goal has no place in the fit.
     """
     b, k = np.asarray(batch_size, float), np.asarray(steps, float)
     if len(b) < 3:
         raise ValueError(f"batch_size: {len(b)} points are not enough for two constants; at least 3 are needed")
+    for name, values in (("batch_size", b), ("steps", k)):
+        wrong = values[~(np.isfinite(values) & (values > 0))]
+        if wrong.size:
+            raise ValueError(f"{name}: {wrong[0]:g} is not allowed; every value must be positive and finite")
+    if len(k) != len(b):
+        raise ValueError(f"steps: {len(k)} values for {len(b)} batch sizes are not allowed; one for each is needed")
     w = np.sqrt(np.ones_like(b) if weights is None else np.asarray(weights, float))
 
     def residuals(p):

@@ -1,5 +1,6 @@
 """The analysis recovers what was planted, and says so when it cannot know."""
 
+import copy
 import itertools
 
 import numpy as np
@@ -64,9 +65,39 @@ def test_infeasible_trials_are_counted_and_never_averaged():
 def test_goals_of_the_ladder():
     frame = table([30, 10])
     assert scaling.goals(frame) == [0.04, 0.1]
-    assert scaling.steps_to_result(frame, 0.1).steps.item() == 5
-    with pytest.raises(ValueError, match="goal: 0.2 is not allowed; it must be one of 0.04, 0.1"):
-        scaling.at_goal(frame, 0.2)
+    for goal in (0.1, np.float64(0.1), np.float32(0.1)):
+        assert scaling.steps_to_result(frame, goal).steps.item() == 5
+    for goal in (0.2, "0.04"):
+        with pytest.raises(ValueError, match=f"goal: {goal!r} is not allowed; it must be one of 0.04, 0.1"):
+            scaling.at_goal(frame, goal)
+
+
+def test_no_k_is_not_taken_for_the_default():
+    frame = table([30, 10])
+    for search in (scaling.steps_to_result, scaling.resampled):
+        with pytest.raises(ValueError, match="k: 0 is not allowed; it must be a whole number from 1 to 2"):
+            search(frame, 0.04, k=0)
+
+
+class Plan:
+    """Stands for what a study attaches to its table, and counts how often it is copied."""
+
+    copies = 0
+
+    def __deepcopy__(self, memo):
+        Plan.copies += 1
+        return copy.copy(self)
+
+
+@pytest.mark.parametrize("search", [scaling.steps_to_result, scaling.resampled])
+def test_what_is_attached_to_the_table_is_not_copied_per_cell(search):
+    frame = pd.concat([table([30, 10, 20, 40], batch_size=b) for b in SIZES])
+    plan = Plan()
+    frame.attrs["missing"] = plan
+    Plan.copies = 0
+    search(frame, 0.04)
+    assert Plan.copies < len(SIZES)
+    assert frame.attrs == {"missing": plan}
 
 
 def test_replicates_are_joined_not_pooled():
@@ -104,22 +135,36 @@ def test_a_curve_is_one_row_per_batch_size():
 
 def test_fit_recovers_planted_constants():
     fit = scaling.fit_hyperbola(SIZES, 5e4 / SIZES + 80)
-    assert (fit.c1, fit.c2, fit.critical, fit.r2) == pytest.approx((5e4, 80, 625, 1), rel=1e-5) and fit.identified
-    assert fit.predict(np.array([625.0])) == pytest.approx(160, rel=1e-5)
+    assert (fit.c1, fit.c2, fit.critical, fit.r2) == pytest.approx((5e4, 80, 625, 1), rel=1e-6) and fit.identified
+    assert fit.predict(np.array([625.0])) == pytest.approx(160, rel=1e-6)
     assert not scaling.fit_hyperbola(SIZES, 1e6 / SIZES + 1e-3).identified
     with pytest.raises(ValueError, match="2 points are not enough"):
         scaling.fit_hyperbola([1, 2], [3, 2])
 
 
+@pytest.mark.parametrize(
+    ("batch_size", "steps", "message"),
+    [
+        ([1, 2, 4], [8, np.nan, 2], "steps: nan is not allowed"),
+        ([1, 2, 4], [8, np.inf, 2], "steps: inf is not allowed"),
+        ([0, 2, 4], [8, 4, 2], "batch_size: 0 is not allowed"),
+        ([1, 2, 4], [8, 4], "steps: 2 values for 3 batch sizes are not allowed"),
+    ],
+)
+def test_fit_refuses_what_was_not_reached(batch_size, steps, message):
+    with pytest.raises(ValueError, match=message):
+        scaling.fit_hyperbola(batch_size, steps)
+
+
 def test_fit_intervals_cover_the_planted_bend():
-    """Nominally 90 % for the critical batch size; with half of 40 trials redrawn, 85 % in 80 simulated curves."""
+    """Nominally 90 % for the critical batch size; the bounds allow for draws that all come from one pool of 40."""
     covered = []
-    for seed in range(80):
+    for seed in range(100):
         random = np.random.default_rng(seed)
         cells = [table((5e3 / b + 20) * random.lognormal(1, 0.5, 40), hits=40, batch_size=b) for b in SIZES[:9]]
         low, high = scaling.fit_intervals(pd.concat(cells), 0.04, draws=60)["critical"]
         covered.append(low <= 5e3 / 20 <= high)
-    assert 0.75 <= np.mean(covered) <= 0.95
+    assert 0.80 <= np.mean(covered) <= 0.99
 
 
 def test_best_of_k_is_unbiased_for_an_independent_search():
