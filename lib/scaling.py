@@ -170,7 +170,8 @@ def _one_curve(curve: pd.DataFrame) -> pd.DataFrame:
 def label(curves: pd.DataFrame) -> pd.DataFrame:
     """Curves with `regime`, local `slope` (d log2 K* / d log2 B from the size before) and `perfect` (steps if scaling
     had stayed perfect from the smallest size), for every curve in the table."""
-    keys = [c for c in CELL if c in curves and c != "batch_size"] + ["goal"]
+    # How many hits a cell waits for does not change its K*: cells that differ in it lie on one curve.
+    keys = [c for c in CELL if c in curves and c not in ("batch_size", "hits")] + ["goal"]
     return pd.concat([_label_one(_one_curve(c)) for _, c in curves.groupby(keys, dropna=False)], ignore_index=True)
 
 

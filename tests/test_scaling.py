@@ -128,6 +128,11 @@ def test_hyperbola_changes_regime_where_it_must(critical):
     assert len(slope) == 14 and slope.between(-1, 0).all() and slope.is_monotonic_increasing
 
 
+def test_cells_that_stop_at_other_hits_lie_on_one_curve():
+    labelled = scaling.label(curve(1e6 / SIZES).assign(hits=np.where(SIZES > 64, 2, 5)))
+    assert np.allclose(labelled.perfect, labelled.steps)
+
+
 def test_a_curve_is_one_row_per_batch_size():
     with pytest.raises(ValueError, match="one row per size"):
         scaling.regimes(pd.concat([curve(SIZES), curve(SIZES)]))
