@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.optimize import least_squares
 from scipy.special import gammaln
 
-CELL = ["study", "workload", "algorithm", "pruning", "sparsity", "batch_size", "trials", "replicate", "stop", "checks",
+CELL = ["workload", "algorithm", "pruning", "sparsity", "batch_size", "trials", "replicate", "stop", "checks",
         "hits", "precision", "max_steps"]  # fmt: skip
 LEVELS = (0.05, 0.5, 0.95)
 TOLERANCE = 0.2  # of the operational definitions of the regimes

@@ -116,7 +116,7 @@ def _whole(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Study:
-    """A named grid of cells; `name` is its folder in data/.  The first cells are the most wanted."""
+    """A named set of cells, the most wanted first.  A cell that several studies share is measured once."""
 
     name: str
     title: str
@@ -137,36 +137,96 @@ def powers(low: int, high: int, every: int = 1) -> list[int]:
     return [2**k for k in range(low, high + 1, every)]
 
 
+DENSE_AND_SPARSE = (0.0, 0.9)
+LEVELS = (0.0, 0.5, 0.7, 0.9)
+ALL_POWERS = powers(0, 10, 2) + powers(1, 9, 2)  # every fourth power before those between
+DIGITS = ("digits-mlp", "digits-cnn")
+
+
 def _digits() -> Iterable[Cell]:
-    """The network that is cheap first; momentum first; every fourth power before those between; replicates last."""
-    sizes = powers(0, 10, 2) + powers(1, 9, 2)
-    for name in ("digits-mlp", "digits-cnn"):
+    """The network that is cheap first; momentum first; replicates last."""
+    for name in DIGITS:
         for algorithm in ("momentum", "sgd", "nesterov"):
-            for batch_size in sizes:
-                for sparsity in (0.0, 0.5, 0.7, 0.9):
+            for batch_size in ALL_POWERS:
+                for sparsity in LEVELS:
                     yield Cell(name, batch_size, algorithm, sparsity)
-    for name in ("digits-mlp", "digits-cnn"):
-        for batch_size in sizes:
-            for replicate in (1, 2):
-                for sparsity in (0.0, 0.5, 0.7, 0.9):
-                    yield Cell(name, batch_size, "momentum", sparsity, replicate=replicate)
+    for algorithm in ("momentum", "sgd", "nesterov"):
+        for name in DIGITS:
+            for batch_size in ALL_POWERS:
+                for replicate in (1, 2):
+                    for sparsity in LEVELS:
+                        yield Cell(name, batch_size, algorithm, sparsity, replicate=replicate)
+
+
+def _digits_sparsest() -> Iterable[Cell]:
+    """A budget of its own: pilot runs at this sparsity met not even the easiest goal."""
+    for batch_size in (4, 64, 1024):
+        for name in DIGITS:
+            yield Cell(name, batch_size, sparsity=0.95, max_steps=20_000)
+
+
+def _digits_methods() -> Iterable[Cell]:
+    """Every method of pruning at sparsity 0.9."""
+    for name in DIGITS:
+        for batch_size in ALL_POWERS:
+            for method in pruning.METHODS:
+                yield Cell(name, batch_size, sparsity=0.9, pruning=method)
+
+
+def _mnist_cell(batch_size: int, sparsity: float, **fields) -> Cell:
+    """32 trials, up to the second hit, but for the four cells that were run first."""
+    first = (batch_size, sparsity) in {(64, 0.0), (64, 0.9), (16, 0.0), (256, 0.0)} and not fields
+    return Cell("mnist-simple-cnn", batch_size, sparsity=sparsity, trials=32, hits=5 if first else 2, **fields)
 
 
 def _mnist() -> Iterable[Cell]:
-    """All sparsities of one batch size before the next.  Cells that take longest end at their second hit."""
-    for batch_size in (64, 256, 16, 1024):
-        for sparsity in (0.0, 0.9):
-            short = batch_size == 1024 or (sparsity and batch_size != 64)
-            yield Cell("mnist-simple-cnn", batch_size, sparsity=sparsity, trials=32, hits=2 if short else 5)
+    """All sparsities of one batch size before the next."""
+    for batch_size in (64, 256, 16, 4, 32, 128, 1024, 8, 512, 2048, 4096):
+        for sparsity in LEVELS:
+            yield _mnist_cell(batch_size, sparsity)
 
 
+def _mnist_methods() -> Iterable[Cell]:
+    for batch_size in (64, 16, 256, 1024):
+        yield _mnist_cell(batch_size, 0.9)
+        for method in pruning.METHODS[1:]:
+            yield _mnist_cell(batch_size, 0.9, pruning=method)
+
+
+def _images(name: str, sizes: Iterable[int], algorithms: Iterable[str], trials: int = 32) -> Iterable[Cell]:
+    """Dense and 90 % sparse; all sparsities of one batch size before the next, one algorithm after the other."""
+    for algorithm in algorithms:
+        for batch_size in sizes:
+            for sparsity in DENSE_AND_SPARSE:
+                yield Cell(name, batch_size, algorithm, sparsity, trials=trials, hits=2)
+
+
+def _precision() -> Iterable[Cell]:
+    """The same two cells in either precision, and with the check interval of Lee et al. (2021)."""
+    for sparsity in DENSE_AND_SPARSE:
+        yield _mnist_cell(64, sparsity)
+        yield _mnist_cell(64, sparsity, precision="float32")
+        yield _mnist_cell(64, sparsity, checks="every-100")
+
+
+MNIST_SIZES = (64, 16, 256, 4, 1024)
 STUDIES = {
     s.name: s
     for s in (
         Study("digits", "Digits: every batch size, sparsity and algorithm", tuple(_digits())),
+        Study("digits-sparsest", "Digits with 95 % of the weights removed", tuple(_digits_sparsest())),
+        Study("digits-methods", "Digits: five methods of pruning", tuple(_digits_methods())),
         Study("mnist", "MNIST: Simple-CNN with momentum", tuple(_mnist())),
+        Study("mnist-algorithms", "MNIST: SGD and Nesterov",
+              tuple(_images("mnist-simple-cnn", MNIST_SIZES, ("sgd", "nesterov")))),
+        Study("mnist-methods", "MNIST: five methods of pruning", tuple(_mnist_methods())),
+        Study("mnist-precision", "MNIST: precision and check interval", tuple(_precision())),
+        Study("fashion-mnist", "Fashion-MNIST: Simple-CNN",
+              tuple(_images("fashion-mnist-simple-cnn", MNIST_SIZES, ("momentum", "sgd", "nesterov")))),
+        Study("cifar-10", "CIFAR-10: ResNet-8",
+              tuple(_images("cifar-10-resnet-8", (128, 32, 512), ("momentum", "nesterov", "sgd"), trials=16))),
     )
-}
+}  # fmt: skip
 
 
 def study(name: str) -> Study:
@@ -176,25 +236,22 @@ def study(name: str) -> Study:
 
 
 def grid(name: str, batch_sizes: list[int], algorithms: list[str], sparsities: list[float], **fields) -> Study:
-    """All combinations for the workload called `name`, batch size slowest; further fields as in `Cell`.
-
-    Lies in the folder of the workload's data set, so cells that a larger study has measured are found there.
-    """
+    """All combinations for the workload called `name`, batch size slowest; further fields as in `Cell`."""
     work = workload(name)
     cells = (Cell(name, b, a, float(s), **fields) for b in batch_sizes for a in algorithms for s in sparsities)
-    return Study(work.dataset, work.title, tuple(cells))
+    return Study(name, work.title, tuple(cells))
 
 
 # --- one cell ---------------------------------------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=4096)
-def _scores(model: str, dataset: str, method: str, seed: int, dtype: torch.dtype) -> torch.Tensor:
-    """Pruning scores [P] of the trial with this seed: the same for every batch size, sparsity and algorithm."""
+def _scores(model: str, dataset: str, method: str, seed: int, dtype: torch.dtype, sparsity: float = 0) -> torch.Tensor:
+    """Pruning scores [P] of the trial with this seed: the same for every batch size and algorithm."""
     module = models.initialise(models.build(model), seed)
     w = stacks.flatten(module)
     loop, data = stacks.Loop(module, dtype), datasets.load(dataset).train
-    return pruning.scores(method, w, loop, loop.inputs(data.x), data.y, seed)
+    return pruning.scores(method, w, loop, loop.inputs(data.x), data.y, seed, sparsity)
 
 
 def seeds(cell: Cell) -> list[int]:
@@ -202,18 +259,20 @@ def seeds(cell: Cell) -> list[int]:
     return [100_000 * cell.replicate + trial for trial in range(cell.trials)]
 
 
-def start(cell: Cell) -> training.Trials:
-    """The cell's trials before their first step: initialised, pruned, with their metaparameters."""
-    work = workload(cell.workload)
-    w = torch.stack([stacks.flatten(models.initialise(models.build(work.model), s)) for s in seeds(cell)])
+def start(cell: Cell, chosen: list[int] | None = None) -> training.Trials:
+    """The cell's trials (or the chosen ones) before their first step: initialised, pruned, with their metaparameters."""
+    work, chosen = workload(cell.workload), list(range(cell.trials)) if chosen is None else chosen
+    own = [seeds(cell)[trial] for trial in chosen]
+    w = torch.stack([stacks.flatten(models.initialise(models.build(work.model), s)) for s in own])
     if cell.sparsity == 0:
         mask = None
     else:
-        scores = [_scores(work.model, work.dataset, cell.pruning, s, cell.dtype) for s in seeds(cell)]
+        needs = (cell.sparsity,) if cell.pruning == "synflow" else ()  # the other scores serve every sparsity
+        scores = [_scores(work.model, work.dataset, cell.pruning, s, cell.dtype, *needs) for s in own]
         mask = pruning.global_mask(torch.stack(scores), cell.sparsity)
         w = w * mask
     drawn = metaparameters.draw(work.space, cell.algorithm, cell.trials, decay=work.decay, replicate=cell.replicate)
-    column = {k: torch.from_numpy(v).float()[:, None] for k, v in drawn.items()}
+    column = {k: torch.from_numpy(v[chosen]).float()[:, None] for k, v in drawn.items()}
     rate = column["learning_rate"]
     momentum = column.get("momentum", torch.zeros_like(rate))
     return training.Trials(w, mask, rate, momentum, column.get("decay_steps"), column.get("end_factor"))
@@ -251,7 +310,7 @@ def table(cell: Cell, outcome: training.Outcome) -> pd.DataFrame:
 
 
 def measure(cell: Cell, folder: Path, progress_folder: str | None = None, device: str = "cpu") -> Path:
-    """Train a cell and write its record; returns the file.  A job of its own: one thread, no shared state."""
+    """Train a cell and write its record under `folder`; returns the file.  A job of its own: one thread, no shared state."""
     torch.set_num_threads(1)
     keep_freed_memory()
     outcome = train_cell(cell, device, progress=_Reporter(progress_folder))
@@ -266,7 +325,7 @@ def measure(cell: Cell, folder: Path, progress_folder: str | None = None, device
         "trial_steps": outcome.trial_steps,
         "wall_s": round(outcome.wall_s, 2),
     }
-    file = records.path(folder, cell)
+    file = record(cell, folder)
     records.write(file, cell, table(cell, outcome), provenance)
     return file
 
@@ -291,16 +350,21 @@ def keep_freed_memory() -> None:
 # --- many cells -------------------------------------------------------------------------------------------------------
 
 
+def record(cell: Cell, folder: Path = DATA) -> Path:
+    """Where the cell's record lies: by data set, so that every study finds it."""
+    return records.path(folder / workload(cell.workload).dataset, cell)
+
+
 def missing(study: Study, folder: Path = DATA) -> list[Cell]:
     """The study's cells that have no record."""
-    return [c for c in study.cells if not records.path(folder / study.name, c).exists()]
+    return [c for c in study.cells if not record(c, folder).exists()]
 
 
 def run(study: Study, folder: Path = DATA, jobs: int = 1, device: str = "cpu") -> None:
     """Train what is missing, one cell a job, through joblib; every finished cell is in data/ at once.
 
     Wrap the call in `joblib.parallel_config(backend="dask")` to run on a Dask cluster that shares the folder.
-    Raises RecordError if a file in the study's folder is damaged or foreign, before any training.
+    Raises RecordError if a file among the study's workloads is damaged or foreign, before any training.
     """
     check(study, folder)
     todo = missing(study, folder)
@@ -310,19 +374,20 @@ def run(study: Study, folder: Path = DATA, jobs: int = 1, device: str = "cpu") -
         parallel = joblib.Parallel(
             n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs + 1", batch_size=1
         )
-        for _ in parallel(joblib.delayed(measure)(c, folder / study.name, reports, device) for c in todo):
+        for _ in parallel(joblib.delayed(measure)(c, folder, reports, device) for c in todo):
             bar.update()
 
 
 def check(study: Study, folder: Path = DATA) -> None:
-    """Read every record in the study's folder, also those of cells that are not the study's.  Raises RecordError."""
-    for file in sorted((folder / study.name).rglob("*.csv")):
+    """Read every record of the study's workloads, also those of other studies' cells.  Raises RecordError."""
+    places = {record(c, folder).parents[2] for c in study.cells}  # data set / workload
+    for file in sorted(file for place in places for file in place.rglob("*.csv")):
         head, _ = records.read(file)
         try:
             cell = Cell(**head["cell"])
         except (TypeError, ValueError) as error:
             raise records.RecordError(f"{file}: its cell is not one of this book ({error}); remove it") from None
-        if records.path(folder / study.name, cell) != file:
+        if record(cell, folder) != file:
             raise records.RecordError(f"{file}: a record of another workload definition or file name; remove it")
 
 
@@ -341,21 +406,21 @@ def results(study: Study, budget: str = "cached", jobs: int = 1, folder: Path = 
     check(study, folder)
     tables, heads = [], []
     for cell in study.cells:
-        file = records.path(folder / study.name, cell)
+        file = record(cell, folder)
         if file.exists():
             head, trials = records.read(file, cell)
-            tables.append(_columns(study, cell, trials))
+            tables.append(_columns(cell, trials))
             heads.append({**dataclasses.asdict(cell), **{k: v for k, v in head.items() if k != "cell"}})
     frame = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
     frame.attrs.update(missing=missing(study, folder), cells_planned=len(study.cells), provenance=heads)
     return frame
 
 
-def _columns(study: Study, cell: Cell, trials: pd.DataFrame) -> pd.DataFrame:
+def _columns(cell: Cell, trials: pd.DataFrame) -> pd.DataFrame:
     goal = workload(cell.workload).goal
     fields = {**dataclasses.asdict(cell), "precision": str(cell.dtype).removeprefix("torch.")}
     fields["max_steps"] = cell.max_steps or workload(cell.workload).max_steps
-    own = pd.DataFrame({"study": study.name, **fields, "goal": goal}, index=trials.index)
+    own = pd.DataFrame({**fields, "goal": goal}, index=trials.index)
     if "momentum" not in trials:
         trials.insert(3, "momentum", np.nan)
     return pd.concat([own, trials.assign(steps=trials[f"steps@{goal:g}"])], axis=1)
@@ -365,7 +430,7 @@ def status(folder: Path = DATA) -> pd.DataFrame:
     """A row per study: cells done and planned, trials, training steps, hours, devices, precisions, dates."""
     rows = []
     for s in STUDIES.values():
-        heads = [records.read(f, c)[0] for c in s.cells if (f := records.path(folder / s.name, c)).exists()]
+        heads = [records.read(f, c)[0] for c in s.cells if (f := record(c, folder)).exists()]
         seen = {k: ", ".join(sorted({h[k] for h in heads})) for k in ("device", "precision", "torch", "date")}
         rows.append({
             "study": s.name, "cells": len(heads), "planned": len(s.cells), "trials": sum(h["rows"] for h in heads),

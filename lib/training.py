@@ -21,8 +21,6 @@ from lib import algorithms
 from lib.datasets import Split
 from lib.stacks import Loop, Stack
 
-FIRST_CHUNK = 128  # validation examples in the first chunk of a check; each further chunk is twice as large
-
 
 @dataclass
 class Trials:
@@ -103,6 +101,10 @@ def next_check(step: int, checks: str) -> int:
     raise ValueError(f"checks: {checks!r} is unknown; allowed: geometric, every-100")
 
 
+SPARE = 32  # examples asked beyond the mistakes that reject a trial, in the first chunk of a check
+FORGET = 0.9  # per check: what earlier trials got wrong says less and less
+
+
 class Validation:
     """Decides "error <= goal" for many trials, and stops reading a trial's answers once the decision is certain.
 
@@ -121,17 +123,21 @@ class Validation:
         A trial whose count is not whole has more mistakes than allowed.
         """
         count = torch.zeros(len(w), dtype=torch.int64, device=w.device)
-        rows, at, chunk = torch.arange(len(w), device=w.device), 0, FIRST_CHUNK
-        while at < len(self.order) and len(rows):
-            ask = self.order[at : at + chunk]
-            wrong = self.executor.logits(w[rows], self.x[ask]).argmax(2) != self.y[ask]
-            count[rows] += wrong.sum(1)
-            self.missed[ask] += wrong.float().mean(0)
-            at, chunk = at + chunk, 2 * chunk
-            if at < len(self.order):
-                rows = rows[count[rows] <= allowed[rows]]
         whole = torch.zeros(len(w), dtype=torch.bool, device=w.device)
-        whole[rows] = True
+        for limit in allowed.unique():
+            rows, at = (allowed == limit).nonzero()[:, 0], 0
+            chunk = int(limit) * 6 // 5 + SPARE  # enough to reject a trial that is mostly wrong
+            while at < len(self.order) and len(rows):
+                ask = self.order[at : at + chunk]
+                wrong = self.executor.logits(w[rows], self.x[ask]).argmax(2) != self.y[ask]
+                count[rows] += wrong.sum(1)
+                self.missed[ask] += wrong.float().sum(0)
+                chunk = chunk // 2 if at == 0 else chunk * 3 // 2
+                at += len(ask)
+                if at < len(self.order):
+                    rows = rows[count[rows] <= limit]
+            whole[rows] = True
+        self.missed *= FORGET
         self.order = self.missed.argsort(descending=True, stable=True)
         return count, whole
 

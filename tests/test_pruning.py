@@ -118,3 +118,64 @@ def test_linear_decay():
     values = [algorithms.decayed(rate, t, steps, factor).item() for t in (0, 50, 100, 1000)]
     assert values == pytest.approx([0.2, 0.11, 0.02, 0.02])
     assert algorithms.decayed(rate, 50, None, None) is rate
+
+
+def test_grasp_is_the_weight_times_hessian_times_gradient():
+    net, x, y = small()
+    w = stacks.flatten(net)
+    first, second = (p.numel() for p in net[1].parameters())
+    wide = w.double()
+
+    def loss(v):
+        a, b, c, d = v.split([first, second, 15, 3])
+        hidden = torch.relu(x.double().flatten(1) @ a.view(5, 6).T + b)
+        return F.cross_entropy(hidden @ c.view(3, 5).T + d, y)
+
+    g = torch.autograd.functional.jacobian(loss, wide)
+    reference = wide * (torch.autograd.functional.hessian(loss, wide) @ g)
+    assert torch.allclose(pruning.grasp(net, w, x, y).double(), reference, rtol=1e-3, atol=1e-7)
+
+
+def test_grasp_takes_a_balanced_sample():
+    y = torch.tensor([0] * 50 + [1] * 5 + [2] * 30)
+    pick = pruning.class_balanced(y, 10, seed=3)
+    assert torch.bincount(y[pick]).tolist() == [10, 5, 10] and len(pick.unique()) == 25
+
+
+def test_synflow_is_its_closed_form_on_two_layers():
+    """R = 1' |W2| |W1| 1: the score of a weight is its size times all that flows into it and out of it."""
+    net, x, _ = small()
+    w = stacks.flatten(net)
+    a, c = net[1].weight.detach().abs().double(), net[3].weight.detach().abs().double()
+    biases = torch.cat([torch.full(p.shape, p.dim() == 1).flatten() for p in net.parameters()])
+    left = torch.ones(45, dtype=torch.float64)
+    for r in range(1, 8):
+        ma, mc = a * left[:30].view(5, 6), c * left[30:].view(3, 5)
+        score = torch.cat([(ma * mc.sum(0)[:, None]).flatten(), (mc * ma.sum(1)).flatten()])
+        keep = round(len(w) * 0.3 ** (r / 7))
+        left = torch.zeros(45, dtype=torch.float64).scatter_(0, score.argsort(descending=True)[:keep], 1.0)
+    mine = pruning.synflow(net, w, x[:1].double(), 0.7, rounds=7)
+    assert not mine[biases].any()
+    assert torch.allclose(mine[~biases].double(), score, rtol=1e-5)
+    assert torch.equal(pruning.global_mask(mine, 0.7)[~biases].double(), left)
+
+
+def test_synflow_never_cuts_a_layer_off():
+    """Where magnitude leaves a layer without any weight (it is scaled down), synaptic flow does not."""
+    net = models.initialise(models.mlp(20, 20, 20, classes=10), 0)
+    net[3].weight.data *= 1e-3
+    w, x = stacks.flatten(net), torch.ones(1, 20)
+    kept = {}
+    for method in ("magnitude", "synflow"):
+        scores = pruning.scores(method, w, stacks.Loop(models.mlp(20, 20, 20, classes=10)), x, torch.zeros(1), 0, 0.9)
+        mask = pruning.global_mask(scores, 0.9)
+        kept[method] = {name: count for name, count, _ in pruning.layer_densities(mask, net)}
+    assert kept["magnitude"]["3.weight"] == 0 and min(n for k, n in kept["synflow"].items() if "weight" in k) > 0
+
+
+@pytest.mark.parametrize("model", ["simple-cnn", "resnet-8"])
+def test_layer_densities_sum_to_the_mask(model):
+    net = models.build(model)
+    mask = pruning.global_mask(torch.rand(models.parameter_count(net)), 0.9)
+    parts = pruning.layer_densities(mask, net)
+    assert sum(k for _, k, _ in parts) == mask.sum() and sum(n for *_, n in parts) == len(mask)

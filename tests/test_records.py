@@ -122,7 +122,7 @@ def test_every_committed_record_is_whole_and_one_of_ours():
     for study in sweeps.STUDIES.values():
         sweeps.check(study)
         for cell in study.cells:
-            file = records.path(sweeps.DATA / study.name, cell)
+            file = sweeps.record(cell)
             if file.exists():
                 head, table = records.read(file, cell)
                 assert len(table) == cell.trials and {"torch", "device", "precision", "source", "date"} <= set(head)

@@ -16,7 +16,7 @@ def table(steps, goal=0.04, hits=5, last=None, replicate=0, batch_size=16):
     steps = np.asarray(steps, float)
     last = last or (np.nanmax(steps) if not np.isnan(steps).all() else 100)
     return pd.DataFrame({
-        "study": "s", "workload": "w", "algorithm": "sgd", "sparsity": 0.0, "batch_size": batch_size,
+        "workload": "w", "algorithm": "sgd", "sparsity": 0.0, "batch_size": batch_size,
         "replicate": replicate, "hits": hits, "goal": goal, "steps": steps, "steps@0.04": steps, "steps@0.1": steps / 2,
         "status": np.where(np.isnan(steps), "stopped", "complete"), "last_step": last,
     })  # fmt: skip
