@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.func import functional_call
 
-from lib.stacks import Loop, unflatten
+from lib.stacks import Loop, outputs, unflatten
 
 METHODS = ("connection-sensitivity", "random", "magnitude", "grasp", "synflow")
 PASS_BATCH = 100  # Lee et al. (2021) sum the gradient over the training set in batches of this size
@@ -52,16 +51,10 @@ def class_balanced(y: Tensor, per_class: int, seed: int) -> Tensor:
     return torch.cat([order[y[order] == c][:per_class] for c in y.unique()])
 
 
-def _outputs(module: nn.Module, w: Tensor, x: Tensor) -> Tensor:
-    """Outputs [B, classes] of the module with the parameters w [P], which may carry gradients of any order."""
-    names = [name for name, _ in module.named_parameters()]
-    return functional_call(module, dict(zip(names, unflatten(w, module), strict=True)), x)
-
-
 def grasp(module: nn.Module, w: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """w * H g [P] for the mean cross-entropy on x [N, ...], y [N] (Wang et al. 2020, equation 8, sign turned)."""
     w = w.detach().clone().requires_grad_()
-    (g,) = torch.autograd.grad(F.cross_entropy(_outputs(module, w, x), y), w, create_graph=True)
+    (g,) = torch.autograd.grad(F.cross_entropy(outputs(module, w, x), y), w, create_graph=True)
     (hg,) = torch.autograd.grad(g @ g.detach(), w)
     return w.detach() * hg
 
@@ -75,7 +68,7 @@ def synflow(module: nn.Module, w: Tensor, x: Tensor, sparsity: float, rounds: in
     size, left = w.abs().double(), torch.ones_like(w, dtype=torch.float64)
     for r in range(1, rounds + 1):
         v = (size * left).requires_grad_()
-        (slope,) = torch.autograd.grad(_outputs(module, v, torch.ones_like(x)).sum(), v)
+        (slope,) = torch.autograd.grad(outputs(module, v, torch.ones_like(x)).sum(), v)
         score = (v * slope).detach()
         left = global_mask(score, 1 - (1 - sparsity) ** (r / rounds)).double()
     return score.float()

@@ -13,6 +13,7 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.func import functional_call
 
 
 def _memory_order(p: Tensor) -> Tensor:
@@ -33,6 +34,12 @@ def unflatten(w: Tensor, module: nn.Module) -> list[Tensor]:
         views.append(view.movedim(-1, -3) if p.dim() == 4 else view)
         at += p.numel()
     return views
+
+
+def outputs(module: nn.Module, w: Tensor, x: Tensor) -> Tensor:
+    """Outputs [B, classes] of the module with parameters w [P] in its own arithmetic, differentiable to any order."""
+    names = [name for name, _ in module.named_parameters()]
+    return functional_call(module, dict(zip(names, unflatten(w, module), strict=True)), x)
 
 
 def head(module: nn.Module) -> nn.Linear:

@@ -1,0 +1,232 @@
+"""The fastest trials of a cell, trained again, with smoothness and gradient noise measured along their paths.
+
+python -m lib.tracks run digits --jobs 2     # measures what is missing; stop and resume at any time
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from lib import algorithms, datasets, models, noise_scale, records, smoothness, stacks, sweeps, training
+from lib.workloads import workload
+
+FOLDER = sweeps.DATA / "tracks"
+SAMPLE = 1000  # training examples for the Hessian products
+POWER_ITERATIONS = 20
+
+
+@dataclass(frozen=True)
+class Track:
+    """One trial of a measured cell, followed to the step at which it met the goal.
+
+    points: how many steps are looked at, geometrically spaced from the first to the last.  examples: of the training
+    set, for all that is measured (0: all of them).  chunk: examples per gradient, of which the noise scale is made.
+    """
+
+    workload: str
+    batch_size: int
+    algorithm: str
+    sparsity: float
+    trials: int
+    trial: int
+    hits: int
+    points: int = 10
+    examples: int = 0
+    chunk: int = 50
+
+    @property
+    def cell(self) -> sweeps.Cell:
+        own = {f.name for f in dataclasses.fields(sweeps.Cell)}
+        return sweeps.Cell(**{k: v for k, v in dataclasses.asdict(self).items() if k in own})
+
+    def definition(self) -> dict:
+        return self.cell.definition()
+
+
+def fastest(cell: sweeps.Cell, count: int, **fields) -> list[Track]:
+    """Tracks of the cell's first `count` trials at the goal, the fastest first; none if the cell has no record."""
+    file = sweeps.record(cell)
+    if not file.exists():
+        return []
+    trials = records.read(file, cell)[1].dropna(subset=f"steps@{workload(cell.workload).goal:g}")
+    order = trials.sort_values([f"steps@{workload(cell.workload).goal:g}", "trial"]).trial.head(count)
+    own = {f.name: getattr(cell, f.name) for f in dataclasses.fields(Track) if hasattr(cell, f.name)}
+    return [Track(**own, trial=int(t), **fields) for t in order]
+
+
+def last_step(track: Track) -> int:
+    """The step at which the track's trial met the goal, from the cell's record."""
+    trials = records.read(sweeps.record(track.cell), track.cell)[1].set_index("trial")
+    return int(trials.loc[track.trial, f"steps@{workload(track.workload).goal:g}"])
+
+
+def follow(track: Track) -> pd.DataFrame:
+    """Train the trial again and measure at each of its points; a row per point.
+
+    step: the update looked at, from w to w'.  error: validation error at w'.  loss, square (|G|^2), trace (tr Sigma),
+    noise_scale with noise_low and noise_high: of training examples at w.  distance: |w' - w|.  lipschitz: between w and
+    w'.  along, spectral: the Hessian at w on a sample, along the step and its largest absolute eigenvalue.
+    All of it in single precision, whatever the cell's.
+    """
+    cell, work = track.cell, workload(track.workload)
+    data, validation = (getattr(datasets.load(work.dataset), part) for part in ("train", "validation"))
+    executor, trial = sweeps.executor(cell), sweeps.start(cell, [track.trial])
+    x, y = executor.inputs(data.x), data.y
+    points = set(np.unique(np.geomspace(1, last_step(track), track.points).round().astype(int)))
+    w, v, rows = trial.w.clone(), torch.zeros_like(trial.w), []
+    for step, pick in enumerate(training.batches(len(y), cell.batch_size, cell.replicate), start=1):
+        before = w.clone()
+        _, g, _ = executor.gradients(w, x[pick], y[pick])
+        if trial.mask is not None:
+            g *= trial.mask
+        rate = algorithms.decayed(trial.rate, step - 1, trial.decay_steps, trial.end_factor)
+        algorithms.update(cell.algorithm, w, v, g, rate, trial.momentum)
+        if step in points:
+            wrong = executor.logits(w, executor.inputs(validation.x)).argmax(2) != validation.y
+            rows.append(
+                {"step": step, "error": wrong.float().mean().item(), **_look(track, trial.mask, before[0], w[0])}
+            )
+        if step == max(points):
+            return pd.DataFrame(rows)
+
+
+def _look(track: Track, mask: Tensor | None, before: Tensor, after: Tensor) -> dict:
+    """What `follow` measures at one step, from w = `before` to w' = `after` [P]."""
+    work = workload(track.workload)
+    data, module = datasets.load(work.dataset).train, models.build(work.model)
+    order = torch.randperm(len(data), generator=torch.Generator().manual_seed(0))[: track.examples or len(data)]
+    loop, left = stacks.Loop(module), torch.ones_like(before) if mask is None else mask[0]
+    x, y = loop.inputs(data.x)[order], data.y[order]
+
+    def chunk_gradients(w: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean loss and gradient of every chunk: [n], [n, P]; the last chunk may be smaller and is left out."""
+        found = [
+            loop.gradients(w[None], *part) for part in zip(x.split(track.chunk), y.split(track.chunk), strict=True)
+        ]
+        whole = len(y) // track.chunk
+        return torch.cat([f[0] for f in found])[:whole], torch.cat([f[1] for f in found])[:whole] * left
+
+    losses, chunks = chunk_gradients(before)
+    products = noise_scale.gram(chunks)
+    scale = noise_scale.estimate(products, track.chunk, len(data))
+    low, high = noise_scale.interval(products, track.chunk, len(data))
+    plain = models.build(work.model)
+    product = smoothness.hessian_product(plain, before, data.x[order[:SAMPLE]], y[:SAMPLE], left)
+    along, spectral = smoothness.spectral_norm(product, after - before, POWER_ITERATIONS)
+    return {
+        "loss": losses.mean().item(), "square": scale.square, "trace": scale.trace,
+        "noise_scale": scale.simple, "noise_low": low, "noise_high": high,
+        "distance": (after - before).norm().item(), "along": along, "spectral": spectral,
+        "lipschitz": smoothness.path_lipschitz(lambda w: chunk_gradients(w)[1].mean(0), before, after),
+    }  # fmt: skip
+
+
+# --- many tracks ------------------------------------------------------------------------------------------------------
+
+
+def record(track: Track, folder: Path = FOLDER) -> Path:
+    """Where the track's record lies."""
+    return records.path(folder / workload(track.workload).dataset, track)
+
+
+def measure(track: Track, folder: Path = FOLDER) -> Path:
+    """Follow a track and write its record; returns the file."""
+    torch.set_num_threads(1)
+    sweeps.keep_freed_memory()
+    began = datetime.datetime.now(datetime.UTC)
+    table = follow(track)
+    provenance = {
+        "date": began.date().isoformat(),
+        "torch": torch.__version__,
+        "device": sweeps.device_name("cpu"),
+        "source": sweeps.SOURCE,
+        "wall_s": round((datetime.datetime.now(datetime.UTC) - began).total_seconds(), 2),
+    }
+    records.write(record(track, folder), track, table, provenance)
+    return record(track, folder)
+
+
+def _of(cells: Iterable[sweeps.Cell], count: int = 3, **fields) -> list[Track]:
+    """The fastest trial of every cell, then the second of every cell, ..."""
+    found = [fastest(cell, count, **fields) for cell in cells]
+    return [tracks[rank] for rank in range(count) for tracks in found if rank < len(tracks)]
+
+
+def _digits() -> list[Track]:
+    return _of(
+        [
+            sweeps.Cell(name, batch_size, algorithm, sparsity)
+            for name in sweeps.DIGITS
+            for algorithm in ("momentum", "sgd")
+            for batch_size in (16, 64, 256)
+            for sparsity in sweeps.LEVELS
+        ],
+        points=16,
+    )
+
+
+def _mnist() -> list[Track]:
+    """On the whole training set."""
+    cells = sweeps.study("mnist").cells
+    return _of([c for c in cells if c.batch_size == 64 and c.sparsity in sweeps.DENSE_AND_SPARSE], points=6)
+
+
+def _cifar() -> list[Track]:
+    """On a ninth of the training set."""
+    cells = sweeps.study("cifar-10").cells
+    return _of([c for c in cells if c.batch_size == 128 and c.algorithm == "momentum"], points=6, examples=5000)
+
+
+TRACKS = {"digits": _digits, "mnist": _mnist, "cifar-10": _cifar}
+
+
+def results(name: str, folder: Path = FOLDER) -> pd.DataFrame:
+    """All measured points of a set of tracks, a row each, with the track's fields.  Raises RecordError, ValueError."""
+    if name not in TRACKS:
+        raise ValueError(f"tracks: {name!r} is unknown; allowed: {', '.join(TRACKS)}")
+    tables, heads, planned = [], [], list(TRACKS[name]())
+    for track in planned:
+        file = record(track, folder)
+        if file.exists():
+            head, table = records.read(file, track)
+            tables.append(table.assign(**dataclasses.asdict(track)))
+            heads.append(head)
+    frame = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    frame.attrs.update(provenance=heads, planned=len(planned))
+    return frame
+
+
+def run(name: str, folder: Path = FOLDER, jobs: int = 1) -> None:
+    """Measure the tracks that have no record, one a job."""
+    todo = [t for t in TRACKS[name]() if not record(t, folder).exists()]
+    parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs + 1", batch_size=1)
+    for _ in tqdm(parallel(joblib.delayed(measure)(t, folder) for t in todo), total=len(todo), desc=name, unit="track"):
+        pass
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line: measure what is missing."""
+    parser = argparse.ArgumentParser(prog="python -m lib.tracks", description="Follow the fastest trials again.")
+    parser.add_argument("command", choices=["run"])
+    parser.add_argument("tracks", choices=list(TRACKS))
+    parser.add_argument("--jobs", type=int, default=1, help="tracks followed side by side, one thread each")
+    chosen = parser.parse_args(arguments)
+    run(chosen.tracks, jobs=chosen.jobs)
+
+
+if __name__ == "__main__":
+    from lib import tracks  # as a module, not as __main__: workers then find `measure` by name
+
+    tracks.main()

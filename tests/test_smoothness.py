@@ -1,0 +1,98 @@
+"""Smoothness and noise scale return what was planted."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from lib import models, noise_scale, smoothness, stacks
+
+
+def quadratic(seed=0, size=30):
+    """A symmetric matrix with eigenvalues 0.1 ... 5, and its eigenvectors as columns, the largest last."""
+    random = torch.Generator().manual_seed(seed)
+    q, _ = torch.linalg.qr(torch.randn(size, size, generator=random, dtype=torch.float64))
+    return q @ torch.diag(torch.linspace(0.1, 5, size, dtype=torch.float64)) @ q.T, q
+
+
+def test_on_a_quadratic_both_estimates_are_the_largest_eigenvalue():
+    h, q = quadratic()
+    w = torch.randn(30, dtype=torch.float64)
+    assert smoothness.path_lipschitz(lambda v: h @ v, w, w + 0.3 * q[:, -1]) == pytest.approx(5)
+    along, largest = smoothness.spectral_norm(lambda v: h @ v, torch.ones(30, dtype=torch.float64), iterations=400)
+    assert largest == pytest.approx(5, rel=1e-6) and along <= largest
+    assert along == pytest.approx(smoothness.path_lipschitz(lambda v: h @ v, w, w + 0.01), rel=1e-9)
+
+
+def test_gradient_descent_at_the_edge_walks_along_the_largest_eigenvalue():
+    """With a rate just below 2 / 5 all other directions die out, so the path sees the largest curvature."""
+    h, _ = quadratic()
+    before = torch.ones(30, dtype=torch.float64)
+    for _ in range(200):
+        before, after = before - 0.399 * h @ before, before - 0.399 * h @ (before - 0.399 * h @ before)
+    assert smoothness.path_lipschitz(lambda v: h @ v, before, after) == pytest.approx(5, rel=0.02)
+
+
+def test_a_curve_between_the_iterates_is_seen():
+    """|cos a - cos 0| / a on the way from 0 to 1 is largest at the last of the nine points."""
+    found = smoothness.path_lipschitz(
+        torch.cos, torch.zeros(1, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
+    )
+    assert found == pytest.approx((1 - np.cos(0.9)) / 0.9)
+
+
+def test_no_step_has_no_smoothness():
+    assert np.isnan(smoothness.path_lipschitz(torch.cos, torch.ones(2), torch.ones(2)))
+
+
+def test_hessian_products_of_a_network_and_of_its_mask():
+    net = models.initialise(models.mlp(6, 5, classes=3), 0).double()
+    random = torch.Generator().manual_seed(1)
+    x, y = torch.randn(40, 1, 2, 3, generator=random, dtype=torch.float64), torch.arange(40) % 3
+    w, v = stacks.flatten(net), torch.randn(53, generator=random, dtype=torch.float64)
+    mask = (torch.rand(53, generator=random) < 0.5).double()
+    full = torch.autograd.functional.hessian(lambda u: F.cross_entropy(stacks.outputs(net, u, x), y), w)
+    assert torch.allclose(smoothness.hessian_product(net, w, x, y)(v), full @ v)
+    assert torch.allclose(smoothness.hessian_product(net, w, x, y, mask)(v), mask * (full @ (mask * v)))
+
+
+def population(total, seed=0, d=50, signal=0.5):
+    random = np.random.default_rng(seed)
+    return torch.from_numpy(signal / np.sqrt(d) + random.normal(size=(total, d)))
+
+
+def truth(examples):
+    mean = examples.mean(0)
+    return ((examples - mean) ** 2).sum(1).mean().item(), (mean @ mean).item()
+
+
+@pytest.mark.parametrize("used", [1000, 500, 200])
+def test_the_noise_scale_is_unbiased_for_the_training_set_it_was_drawn_from(used):
+    """Chunks of all, half or a fifth of a set of 1,000: the mean over many divisions is that of the whole set."""
+    examples = population(1000)
+    trace, square = truth(examples)
+    found = []
+    for seed in range(300):
+        order = torch.randperm(1000, generator=torch.Generator().manual_seed(seed))[:used]
+        chunks = examples[order].view(-1, 10, 50).mean(1)
+        found.append(noise_scale.estimate(noise_scale.gram(chunks), 10, total=1000))
+    assert np.mean([f.trace for f in found]) == pytest.approx(trace, rel=0.01)
+    assert np.mean([f.square for f in found]) == pytest.approx(square, rel=0.05)
+
+
+def test_the_noise_scale_of_endless_data_and_its_interval():
+    """|G|^2 = 0.25 and tr(Sigma) = 50 are planted: a noise scale of 200 examples, in about 90 % of the intervals."""
+    held, ratios = [], []
+    for seed in range(60):
+        products = noise_scale.gram(population(4000, seed).view(-1, 20, 50).mean(1))
+        ratios.append(noise_scale.estimate(products, 20))
+        low, high = noise_scale.interval(products, 20, draws=100)
+        held.append(low <= 200 <= high)
+    planted = np.mean([r.trace for r in ratios]) / np.mean([r.square for r in ratios])
+    assert planted == pytest.approx(200, rel=0.03) and 0.78 <= np.mean(held) <= 0.99
+
+
+def test_a_hidden_gradient_has_an_infinite_noise_scale_and_one_chunk_none():
+    assert noise_scale.NoiseScale(5.0, -0.1).simple == float("inf")
+    with pytest.raises(ValueError, match="1 chunks are not enough"):
+        noise_scale.estimate(np.ones((1, 1)), 10)
