@@ -267,3 +267,57 @@ def fit_intervals(trials: pd.DataFrame, goal: float, k: int | None = None, draws
     curves = resampled(trials, goal, k, draws, seed)
     fits = [fit_hyperbola(curves.columns, row) for row in curves.to_numpy()]
     return {n: tuple(np.quantile([getattr(f, n) for f in fits], [0.05, 0.95])) for n in ("c1", "c2", "critical")}
+
+
+# --- the fit against alternatives -------------------------------------------------------------------------------------
+
+# log K* of log parameters p and log B; the hyperbola is the one that the theory gives.
+FORMS = {
+    "c1/B + c2": lambda p, b: np.logaddexp(p[0] - b, p[1]),
+    "c1/B": lambda p, b: p[0] - b,
+    "c1/B^p": lambda p, b: p[0] - np.exp(p[1]) * b,
+    "c1/B^p + c2": lambda p, b: np.logaddexp(p[0] - np.exp(p[2]) * b, p[1]),
+    "c2 (1 + (Bc/B)^a)^(1/a)": lambda p, b: p[1] + np.logaddexp(0, np.exp(p[2]) * (p[0] - p[1] - b)) / np.exp(p[2]),
+}
+PARAMETERS = {"c1/B + c2": 2, "c1/B": 1, "c1/B^p": 2, "c1/B^p + c2": 3, "c2 (1 + (Bc/B)^a)^(1/a)": 3}
+
+
+def fit_form(form: str, batch_size: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Log parameters of a form in FORMS by least squares on log steps; batch_size, steps: [n].
+
+    Exponents start at one.  Raises ValueError for an unknown form and for fewer points than parameters.
+    """
+    if form not in FORMS:
+        raise ValueError(f"form: {form!r} is unknown; allowed: {', '.join(FORMS)}")
+    b, k, n = np.log(np.asarray(batch_size, float)), np.log(np.asarray(steps, float)), PARAMETERS[form]
+    if len(b) < n:
+        raise ValueError(f"batch_size: {len(b)} points are not enough for {n} constants")
+    start = [k[b.argmin()] + b.min(), 0.0 if form == "c1/B^p" else k.min(), 0.0][:n]
+    return least_squares(lambda p: FORMS[form](p, b) - k, start, bounds=(-30, 30)).x
+
+
+def left_out(form: str, batch_size: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """log2 of predicted over measured steps [n] when each batch size in turn is left out of the fit and predicted."""
+    b, k = np.asarray(batch_size, float), np.asarray(steps, float)
+    found = []
+    for i in range(len(b)):
+        others = np.arange(len(b)) != i
+        p = fit_form(form, b[others], k[others])
+        found.append((FORMS[form](p, np.log(b[i])) - np.log(k[i])) / np.log(2))
+    return np.array(found)
+
+
+def predict_curve(curve: pd.DataFrame, sparsity: float) -> np.ndarray:
+    """Steps to result at the batch sizes of the curve of one sparsity, predicted from the other sparsities' curves.
+
+    curve: columns sparsity, batch_size, steps.  log c1 and log c2 of the others are fitted as straight lines in log
+    density.  Returns [batch sizes, increasing].  Raises ValueError if fewer than two other sparsities are there.
+    """
+    others = [(s, c) for s, c in curve.groupby("sparsity") if s != sparsity]
+    if len(others) < 2:
+        raise ValueError(f"sparsity: {len(others)} other curves are not enough to predict from; at least 2 are needed")
+    density = np.log([1 - s for s, _ in others])
+    logs = np.array([fit_form("c1/B + c2", c.batch_size, c.steps) for _, c in others])
+    there = [np.polyval(np.polyfit(density, logs[:, i], 1), np.log(1 - sparsity)) for i in range(2)]
+    sizes = np.sort(curve[curve.sparsity == sparsity].batch_size.to_numpy(float))
+    return np.exp(FORMS["c1/B + c2"](there, np.log(sizes)))

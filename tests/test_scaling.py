@@ -194,3 +194,60 @@ def test_cost_of_sparsity():
     a, b = curve(10 / SIZES), curve(30 / SIZES).assign(sparsity=0.9)
     assert np.allclose(scaling.cost_of_sparsity(pd.concat([a, b])), 3)
     assert scaling.cost_of_sparsity(a).empty
+
+
+PLANTED = {
+    "c1/B + c2": [5e4, 80],
+    "c1/B": [5e4],
+    "c1/B^p": [5e4, 0.6],
+    "c1/B^p + c2": [5e4, 80, 0.8],
+    "c2 (1 + (Bc/B)^a)^(1/a)": [5e4, 80, 1.7],
+}
+
+
+@pytest.mark.parametrize("form", scaling.FORMS)
+def test_every_form_recovers_what_was_planted_and_predicts_what_was_left_out(form):
+    planted = np.log(PLANTED[form])
+    steps = np.exp(scaling.FORMS[form](planted, np.log(SIZES)))
+    assert scaling.fit_form(form, SIZES, steps) == pytest.approx(planted, abs=1e-4)
+    assert np.abs(scaling.left_out(form, SIZES, steps)).max() < 1e-3
+
+
+def test_the_right_form_predicts_best():
+    """A planted bend sharper than the hyperbola's is told apart through 3 % of noise."""
+    noise = np.exp(0.03 * np.random.default_rng(0).normal(size=len(SIZES)))
+    steps = noise * np.exp(scaling.FORMS["c2 (1 + (Bc/B)^a)^(1/a)"](np.log([5e4, 80, 3]), np.log(SIZES)))
+    error = {form: np.sqrt(np.mean(scaling.left_out(form, SIZES, steps) ** 2)) for form in scaling.FORMS}
+    assert min(error, key=error.get) == "c2 (1 + (Bc/B)^a)^(1/a)"
+
+
+def test_forms_refuse_too_few_points_and_unknown_names():
+    with pytest.raises(ValueError, match="2 points are not enough for 3 constants"):
+        scaling.fit_form("c1/B^p + c2", [1, 2], [2, 1])
+    with pytest.raises(ValueError, match="form: 'line' is unknown"):
+        scaling.fit_form("line", SIZES, SIZES)
+
+
+def test_one_sparsity_is_predicted_from_the_others():
+    """c1 and c2 planted as powers of the density: the curve left out is recovered."""
+    rows = [curve(5e3 * (1 - s) ** -0.5 / SIZES + 20 * (1 - s) ** -0.3).assign(sparsity=s) for s in (0, 0.5, 0.7, 0.9)]
+    for s in (0, 0.7, 0.9):
+        assert np.allclose(
+            scaling.predict_curve(pd.concat(rows), s), rows[[0, 0.5, 0.7, 0.9].index(s)].steps, rtol=1e-3
+        )
+    with pytest.raises(ValueError, match="1 other curves are not enough"):
+        scaling.predict_curve(pd.concat(rows[:2]), 0.5)
+
+
+def test_intervals_of_both_constants_cover_what_was_planted():
+    """Nominally 90 %.  The best of k is lower than the typical trial by the same factor at every batch size."""
+    covered = {"c1": [], "c2": []}
+    for seed in range(80):
+        random = np.random.default_rng(seed)
+        cells = [table((5e3 / b + 20) * random.lognormal(0, 0.3, 40), hits=40, batch_size=b) for b in SIZES[:9]]
+        typical = np.exp(np.mean(np.log(random.lognormal(0, 0.3, (4000, 20)).min(1))))
+        found = scaling.fit_intervals(pd.concat(cells), 0.04, draws=60)
+        for name, value in (("c1", 5e3), ("c2", 20)):
+            low, high = found[name]
+            covered[name].append(low <= value * typical <= high)
+    assert all(0.7 <= np.mean(v) <= 0.99 for v in covered.values()), {k: np.mean(v) for k, v in covered.items()}
