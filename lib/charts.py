@@ -78,6 +78,51 @@ def goal_slider(goals: list[float], start: float | None = None) -> tuple:
     return slider("goal", goals, start, "goal error", "'goal: validation error ≤ ' + format(value, '.1%')")
 
 
+def menu(field: str, values: list[str], start: str, name: str) -> tuple:
+    """A menu over the values of a column: the parameter, the test that keeps the rows chosen, and no label."""
+    chosen = alt.param(
+        name=f"{field}_chosen", value=start, bind=alt.binding_select(options=list(values), name=f"{name} ")
+    )
+    return chosen, f"datum.{field} === {field}_chosen", None
+
+
+def controlled(layers: list[alt.Chart], *controls: tuple) -> alt.LayerChart:
+    """The layers with only the rows that every control (`slider`, `menu`) chooses."""
+    tests = " && ".join(f"({test})" for _, test, _ in controls)
+    shown = [layer.transform_filter(tests) for layer in layers]
+    labels = [label for *_, label in controls if label]
+    return alt.layer(alt.layer(*shown), *labels).add_params(*(chosen for chosen, *_ in controls))
+
+
+def range_chart(
+    rows: pd.DataFrame, value: str, title: str, colour: alt.Color, *controls: tuple, tooltip: list, one: bool = False
+) -> alt.LayerChart:
+    """Points with ranges on a logarithmic axis, a line of text each; rows: `row`, value, value_low, value_high.
+
+    one: draws a line at 1, for ratios.  Colour: clicking its legend singles out a value.
+    """
+    field = colour["shorthand"].split(":")[0]
+    pick = alt.selection_point(fields=[field], bind="legend", name="shown")
+    faded = alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1))
+    order = list(dict.fromkeys(rows.row))
+    scale = alt.Scale(type="log", base=2, nice=False, padding=12)
+    y = alt.Y("row:N", title=None, sort=order, axis=alt.Axis(labelLimit=190, labelFontSize=12))
+    base = alt.Chart(rows).encode(y=y, yOffset=alt.YOffset(f"{field}:O"), color=colour, opacity=faded)
+    bars = (
+        base.mark_rule(strokeWidth=2)
+        .encode(x=alt.X(f"{value}_low:Q", scale=scale), x2=f"{value}_high:Q")
+        .add_params(pick)
+    )
+    dots = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x=alt.X(f"{value}:Q", title=title, scale=scale), tooltip=tooltip
+    )
+    chart = controlled([bars, dots], *controls) if controls else alt.layer(bars, dots)
+    if one:
+        guide = alt.Chart(pd.DataFrame({"x": [1]})).mark_rule(color=GUIDE, strokeDash=[4, 4])
+        chart = alt.layer(guide.encode(x=alt.X("x:Q", scale=scale)), chart)
+    return chart.properties(width="container", height=alt.Step(max(12, 44 // rows[field].nunique())))
+
+
 def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.LayerChart, str]:
     """All trials of several cells by learning rate and 1 - momentum, a slider over batch sizes; chart, description.
 
@@ -122,16 +167,15 @@ def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.
 def scaling_chart(
     curve: pd.DataFrame,
     colour: alt.Color,
-    control: tuple | None = None,
-    *,
+    *controls: tuple,
     height: int = 380,
     title: str = "steps to result (training steps)",
 ) -> alt.LayerChart:
     """Steps to result against batch size: lines, 5-95 % bars, a line of perfect scaling per curve, legend selection.
 
     curve: a row per cell (and goal) with batch_size, steps, low, upper, trials, hits_seen, infeasible and the colour's
-    field, and `perfect` (steps under perfect scaling from the first size) where wanted.  control: what `slider` returns,
-    for a table with several values of the slider's column.
+    field, and `perfect` (steps under perfect scaling from the first size) where wanted.  controls: what `slider` and
+    `menu` return, for a table with several values of their columns.
     """
     field = colour["shorthand"].split(":")[0]
     within = [
@@ -160,10 +204,7 @@ def scaling_chart(
     points = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tooltip)
     layers = [*([perfect] if "perfect" in curve else []), bars, lines, points]
     layers[0] = layers[0].add_params(pick)
-    chart = alt.layer(*layers)
-    if control:
-        chosen, keep, label = control
-        chart = alt.layer(alt.layer(*[layer.transform_filter(keep) for layer in layers]), label).add_params(chosen)
+    chart = controlled(layers, *controls) if controls else alt.layer(*layers)
     return chart.properties(width="container", height=height)
 
 

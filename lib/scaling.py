@@ -5,7 +5,7 @@ Works on the table of `lib.sweeps.results` (a row per trial) and measures nothin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Real
 
 import numpy as np
@@ -209,8 +209,12 @@ def regime_intervals(trials: pd.DataFrame, goal: float, k: int | None = None, dr
     """5 to 95 % ranges of perfect_end and useful_end over `resampled` curves: name -> (low, high)."""
     curves = resampled(trials, goal, k, draws, seed)
     found = [regimes(pd.DataFrame({"batch_size": curves.columns, "steps": row})) for row in curves.to_numpy()]
-    ends = {name: [getattr(f, name) for f in found] for name in ("perfect_end", "useful_end")}
-    return {name: tuple(np.quantile(v, [0.05, 0.95], method="nearest")) for name, v in ends.items()}
+    return {name: span_of([getattr(f, name) for f in found]) for name in ("perfect_end", "useful_end")}
+
+
+def span_of(values: list[float] | np.ndarray | pd.Series) -> tuple[float, float]:
+    """The 5 and 95 % quantiles, each one of the values."""
+    return tuple(map(float, np.quantile(values, [0.05, 0.95], method="nearest")))
 
 
 @dataclass(frozen=True)
@@ -266,7 +270,65 @@ def fit_intervals(trials: pd.DataFrame, goal: float, k: int | None = None, draws
     """5 to 95 % ranges of c1, c2 and the critical batch size over fits to `resampled` curves: name -> (low, high)."""
     curves = resampled(trials, goal, k, draws, seed)
     fits = [fit_hyperbola(curves.columns, row) for row in curves.to_numpy()]
-    return {n: tuple(np.quantile([getattr(f, n) for f in fits], [0.05, 0.95])) for n in ("c1", "c2", "critical")}
+    return {name: span_of([getattr(f, name) for f in fits]) for name in ("c1", "c2", "critical")}
+
+
+REDRAWN = ["perfect_end", "useful_end", "c1", "c2", "critical"]
+
+
+def redrawn(trials: pd.DataFrame, goal: float, draws: int = 200, seed: int = 0) -> pd.DataFrame:
+    """What each of `draws` resampled curves says, a row each: perfect_end, useful_end, c1, c2, critical."""
+    curves, rows = resampled(trials, goal, None, draws, seed), []
+    for row in curves.to_numpy():
+        found = regimes(pd.DataFrame({"batch_size": curves.columns, "steps": row}))
+        fit = fit_hyperbola(curves.columns, row)
+        rows.append((found.perfect_end, found.useful_end, fit.c1, fit.c2, fit.critical))
+    return pd.DataFrame(rows, columns=REDRAWN)
+
+
+CURVE = ["workload", "algorithm", "pruning", "sparsity"]
+
+
+def summaries(trials: pd.DataFrame, draws: int = 200) -> tuple[pd.DataFrame, dict]:
+    """Every curve with at least three batch sizes on one row, at its workload's goal, and its draws by the same key.
+
+    Columns: those of CURVE, sizes and replicates (counts), start, perfect_end, useful_end, leaves_perfect,
+    reaches_plateau (as `Regimes`, of the median over replicates), c1, c2, critical, r2, identified (as `Hyperbola`), and
+    for all five of `redrawn` name_low and name_high, their 5 and 95 % quantiles.  draws: (workload, ...) -> `redrawn`.
+    """
+    rows, drawn, ends = [], {}, [f"{n}_{end}" for n in REDRAWN for end in ("low", "high")]
+    for key, cells in _without_attrs(trials).groupby(CURVE, dropna=False) if len(trials) else ():
+        met = cells.groupby(["batch_size", "replicate"]).steps.transform("count") > 0
+        cells = cells[met]
+        curve = across_replicates(steps_to_result(cells)) if len(cells) else cells
+        if cells.batch_size.nunique() < 3:
+            continue
+        own = redrawn(cells, cells.goal.iloc[0], draws)
+        fit = fit_hyperbola(curve.batch_size, curve.steps)
+        rows.append({
+            **dict(zip(CURVE, key)), "sizes": len(curve), "replicates": int(cells.replicate.nunique()),
+            **vars(regimes(curve)), **vars(fit), "critical": fit.critical,
+            **{f"{n}_{end}": v for n in own for end, v in zip(("low", "high"), span_of(own[n]))},
+        })  # fmt: skip
+        drawn[key] = own
+    known = [f.name for f in (*fields(Regimes), *fields(Hyperbola))]
+    return pd.DataFrame(rows, columns=[*CURVE, "sizes", "replicates", *known, "critical", *ends]), drawn
+
+
+def against_dense(drawn: dict, name: str) -> pd.DataFrame:
+    """A quantity of `redrawn` for every sparse curve over that of its dense one, from independent draws of both.
+
+    drawn: as `summaries` returns it.  Columns: those of CURVE, ratio (median), ratio_low, ratio_high (5 and 95 %).
+    """
+    rows = []
+    for key, own in drawn.items():
+        dense = (*key[:3], 0.0)
+        if key[3] == 0 or dense not in drawn:
+            continue
+        values = own[name].to_numpy() / drawn[dense][name].sample(frac=1, random_state=0).to_numpy()
+        low, high = span_of(values)
+        rows.append({**dict(zip(CURVE, key)), "ratio": np.median(values), "ratio_low": low, "ratio_high": high})
+    return pd.DataFrame(rows, columns=[*CURVE, "ratio", "ratio_low", "ratio_high"])
 
 
 # --- the fit against alternatives -------------------------------------------------------------------------------------

@@ -123,10 +123,10 @@ class Study:
     cells: tuple[Cell, ...]
 
     def smoke(self) -> Study:
-        """The same code path in seconds: one algorithm, two batch sizes, two sparsities, few trials and steps."""
+        """The same code path in seconds: one algorithm, three batch sizes, two sparsities, few trials and steps."""
         few = [c for c in self.cells if c.algorithm == self.cells[0].algorithm and c.workload == self.cells[0].workload]
         sizes, levels = sorted({c.batch_size for c in few}), sorted({c.sparsity for c in few})
-        sizes, levels = {sizes[len(sizes) // 2], sizes[-1]}, {levels[0], levels[-1]}
+        sizes, levels = {sizes[len(sizes) // 2], sizes[len(sizes) * 3 // 4], sizes[-1]}, {levels[0], levels[-1]}
         chosen = [c for c in few if c.batch_size in sizes and c.sparsity in levels]
         tiny = dict.fromkeys(dataclasses.replace(c, trials=16, hits=2, max_steps=400, replicate=0) for c in chosen)
         return Study(self.name, self.title, tuple(tiny))
@@ -240,6 +240,13 @@ def grid(name: str, batch_sizes: list[int], algorithms: list[str], sparsities: l
     work = workload(name)
     cells = (Cell(name, b, a, float(s), **fields) for b in batch_sizes for a in algorithms for s in sparsities)
     return Study(name, work.title, tuple(cells))
+
+
+def gathered(*more: Study, **fields) -> Study:
+    """The cells of all studies, and of `more`, that have a record and these fields, each once."""
+    cells = dict.fromkeys(c for s in (*STUDIES.values(), *more) for c in s.cells)
+    fitting = [c for c in cells if all(getattr(c, k) == v for k, v in fields.items())]
+    return Study("gathered", "All that is measured", tuple(c for c in fitting if record(c).exists()))
 
 
 # --- one cell ---------------------------------------------------------------------------------------------------------
