@@ -16,6 +16,8 @@ STATIC_WIDTH = 640  # pixels of the picture that stands in where scripts do not 
 # Legible on white and on near-black; distinguishable with the common colour-vision deficiencies.
 SPARSITY_COLOURS = {0.0: "#3b82c4", 0.5: "#2a9d8f", 0.7: "#d98e04", 0.9: "#d1495b", 0.95: "#9b5de5"}
 ALGORITHM_COLOURS = {"sgd": "#d98e04", "momentum": "#3b82c4", "nesterov": "#2a9d8f"}
+METHOD_COLOURS = {"connection-sensitivity": "#d1495b", "grasp": "#3b82c4", "synflow": "#2a9d8f", "magnitude": "#d98e04",
+                  "random": "#9b5de5", "dense": "#8a8f98"}  # fmt: skip
 GUIDE = "#8a8f98"  # guide lines and remarks
 
 
@@ -45,6 +47,13 @@ def by_algorithm(names: list[str], **options) -> alt.Color:
     names = [a for a in ALGORITHM_COLOURS if a in names]
     scale = alt.Scale(domain=names, range=[ALGORITHM_COLOURS[a] for a in names])
     return alt.Color("algorithm:N", scale=scale, title="algorithm", **options)
+
+
+def by_method(names: list[str], **options) -> alt.Color:
+    """Colour per method of pruning, the same throughout the book."""
+    names = [m for m in METHOD_COLOURS if m in names]
+    scale = alt.Scale(domain=names, range=[METHOD_COLOURS[m] for m in names])
+    return alt.Color("method:N", scale=scale, title="method", **options)
 
 
 def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") -> alt.X:

@@ -42,6 +42,7 @@ class Track:
     trials: int
     trial: int
     hits: int
+    max_steps: int | None = None
     points: int = 10
     examples: int = 0
     chunk: int = 50
@@ -55,9 +56,9 @@ class Track:
         return self.cell.definition()
 
 
-def fastest(cell: sweeps.Cell, count: int, **fields) -> list[Track]:
+def fastest(cell: sweeps.Cell, count: int, data: Path = sweeps.DATA, **fields) -> list[Track]:
     """Tracks of the cell's first `count` trials at the goal, the fastest first; none if the cell has no record."""
-    file = sweeps.record(cell)
+    file = sweeps.record(cell, data)
     if not file.exists():
         return []
     trials = records.read(file, cell)[1].dropna(subset=f"steps@{workload(cell.workload).goal:g}")
@@ -66,13 +67,13 @@ def fastest(cell: sweeps.Cell, count: int, **fields) -> list[Track]:
     return [Track(**own, trial=int(t), **fields) for t in order]
 
 
-def last_step(track: Track) -> int:
+def last_step(track: Track, data: Path = sweeps.DATA) -> int:
     """The step at which the track's trial met the goal, from the cell's record."""
-    trials = records.read(sweeps.record(track.cell), track.cell)[1].set_index("trial")
+    trials = records.read(sweeps.record(track.cell, data), track.cell)[1].set_index("trial")
     return int(trials.loc[track.trial, f"steps@{workload(track.workload).goal:g}"])
 
 
-def follow(track: Track) -> pd.DataFrame:
+def follow(track: Track, data: Path = sweeps.DATA) -> pd.DataFrame:
     """Train the trial again and measure at each of its points; a row per point.
 
     step: the update looked at, from w to w'.  error: validation error at w'.  loss, square (|G|^2), trace (tr Sigma),
@@ -81,10 +82,10 @@ def follow(track: Track) -> pd.DataFrame:
     All of it in single precision, whatever the cell's.
     """
     cell, work = track.cell, workload(track.workload)
-    data, validation = (getattr(datasets.load(work.dataset), part) for part in ("train", "validation"))
+    examples, validation = (getattr(datasets.load(work.dataset), part) for part in ("train", "validation"))
     executor, trial = sweeps.executor(cell), sweeps.start(cell, [track.trial])
-    x, y = executor.inputs(data.x), data.y
-    points = set(np.unique(np.geomspace(1, last_step(track), track.points).round().astype(int)))
+    x, y = executor.inputs(examples.x), examples.y
+    points = set(np.unique(np.geomspace(1, last_step(track, data), track.points).round().astype(int)))
     w, v, rows = trial.w.clone(), torch.zeros_like(trial.w), []
     for step, pick in enumerate(training.batches(len(y), cell.batch_size, cell.replicate), start=1):
         before = w.clone()
@@ -141,12 +142,12 @@ def record(track: Track, folder: Path = FOLDER) -> Path:
     return records.path(folder / workload(track.workload).dataset, track)
 
 
-def measure(track: Track, folder: Path = FOLDER) -> Path:
-    """Follow a track and write its record; returns the file."""
+def measure(track: Track, data: Path = sweeps.DATA) -> Path:
+    """Follow a track and write its record under data/tracks; returns the file."""
     torch.set_num_threads(1)
     sweeps.keep_freed_memory()
     began = datetime.datetime.now(datetime.UTC)
-    table = follow(track)
+    table = follow(track, data)
     provenance = {
         "date": began.date().isoformat(),
         "torch": torch.__version__,
@@ -154,13 +155,14 @@ def measure(track: Track, folder: Path = FOLDER) -> Path:
         "source": sweeps.SOURCE,
         "wall_s": round((datetime.datetime.now(datetime.UTC) - began).total_seconds(), 2),
     }
-    records.write(record(track, folder), track, table, provenance)
-    return record(track, folder)
+    file = record(track, data / "tracks")
+    records.write(file, track, table, provenance)
+    return file
 
 
-def _of(cells: Iterable[sweeps.Cell], count: int = 3, **fields) -> list[Track]:
+def _of(cells: Iterable[sweeps.Cell], count: int = 3, data: Path = sweeps.DATA, **fields) -> list[Track]:
     """The fastest trial of every cell, then the second of every cell, ..."""
-    found = [fastest(cell, count, **fields) for cell in cells]
+    found = [fastest(cell, count, data, **fields) for cell in cells]
     return [tracks[rank] for rank in range(count) for tracks in found if rank < len(tracks)]
 
 
@@ -196,7 +198,12 @@ def results(name: str, folder: Path = FOLDER) -> pd.DataFrame:
     """All measured points of a set of tracks, a row each, with the track's fields.  Raises RecordError, ValueError."""
     if name not in TRACKS:
         raise ValueError(f"tracks: {name!r} is unknown; allowed: {', '.join(TRACKS)}")
-    tables, heads, planned = [], [], list(TRACKS[name]())
+    return read(TRACKS[name](), folder)
+
+
+def read(planned: list[Track], folder: Path = FOLDER) -> pd.DataFrame:
+    """The points of those tracks that have a record."""
+    tables, heads = [], []
     for track in planned:
         file = record(track, folder)
         if file.exists():
@@ -208,11 +215,26 @@ def results(name: str, folder: Path = FOLDER) -> pd.DataFrame:
     return frame
 
 
-def run(name: str, folder: Path = FOLDER, jobs: int = 1) -> None:
-    """Measure the tracks that have no record, one a job."""
-    todo = [t for t in TRACKS[name]() if not record(t, folder).exists()]
+def along(study: sweeps.Study, count: int, points: int, budget: str = "cached") -> pd.DataFrame:
+    """The points of the `count` fastest trials of each of a study's cells that has a record; budget: as for results.
+
+    "cached" reads, "full" follows what is missing, "smoke" follows one trial of each toy cell.
+    """
+    if budget == "smoke":
+        study, data, count, points = study.smoke(), sweeps.SMOKE, 1, 3
+    else:
+        data = sweeps.DATA
+    planned = _of(study.cells, count, data, points=points)
+    if budget != "cached":
+        run(planned, data)
+    return read(planned, data / "tracks")
+
+
+def run(planned: list[Track], data: Path = sweeps.DATA, jobs: int = 1) -> None:
+    """Measure the tracks that have no record, one a job; data: the folder of the cells' records."""
+    todo = [t for t in planned if not record(t, data / "tracks").exists()]
     parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs + 1", batch_size=1)
-    for _ in tqdm(parallel(joblib.delayed(measure)(t, folder) for t in todo), total=len(todo), desc=name, unit="track"):
+    for _ in tqdm(parallel(joblib.delayed(measure)(t, data) for t in todo), total=len(todo), unit="track"):
         pass
 
 
@@ -223,7 +245,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("tracks", choices=list(TRACKS))
     parser.add_argument("--jobs", type=int, default=1, help="tracks followed side by side, one thread each")
     chosen = parser.parse_args(arguments)
-    run(chosen.tracks, jobs=chosen.jobs)
+    run(TRACKS[chosen.tracks](), jobs=chosen.jobs)
 
 
 if __name__ == "__main__":
