@@ -19,6 +19,9 @@ MATHJAX = "tex-svg.js"  # self-contained: its glyphs are paths, so no font files
 # --- in a chapter -----------------------------------------------------------------------------------------------------
 
 
+MARKS = {"holds": "yes", "holds in part": "part", "does not hold": "no", "cannot be judged": "open"}
+
+
 class Html(str):
     """Text that notebooks display as HTML."""
 
@@ -31,13 +34,24 @@ def claim(paper: str, ours: str, verdict: str, source: str) -> Html:
 
     verdict: one of "holds", "holds in part", "does not hold", "cannot be judged".  Raises ValueError for another.
     """
-    marks = {"holds": "yes", "holds in part": "part", "does not hold": "no", "cannot be judged": "open"}
-    if verdict not in marks:
-        raise ValueError(f"verdict: {verdict!r} is not allowed; it must be one of {', '.join(marks)}")
+    if verdict not in MARKS:
+        raise ValueError(f"verdict: {verdict!r} is not allowed; it must be one of {', '.join(MARKS)}")
     rows = ((f"Claim <small>({html.escape(source)})</small>", paper), ("Measured here", ours))
     body = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in rows)
     title = f'<p class="book-verdict">{verdict.capitalize()}</p>'
-    return Html(f'<div class="book-box book-{marks[verdict]}">{title}<dl>{body}</dl></div>')
+    return Html(f'<div class="book-box book-{MARKS[verdict]}">{title}<dl>{body}</dl></div>')
+
+
+def ledger(rows: list[tuple[str, str, dict]]) -> Html:
+    """A table of claims: key, chapter (its file's name) and the arguments of `claim`; keys link to #claim-KEY."""
+    body = "".join(
+        f'<tr><td><a href="#claim-{key}">{key}</a></td><td>{c["paper"]}</td>'
+        f'<td class="book-{MARKS[c["verdict"]]}"><span class="book-verdict">{c["verdict"].capitalize()}</span></td>'
+        f'<td><a href="{chapter}.html">chapter</a></td></tr>'
+        for key, chapter, c in rows
+    )
+    head = "<thead><tr><th></th><th>claim</th><th>verdict</th><th></th></tr></thead>"
+    return Html(f'<table class="book-table">{head}<tbody>{body}</tbody></table>')
 
 
 def glue(**numbers: object) -> None:

@@ -369,6 +369,26 @@ def left_out(form: str, batch_size: np.ndarray, steps: np.ndarray) -> np.ndarray
     return np.array(found)
 
 
+def left_out_factors(curves: pd.DataFrame, least: int = 8) -> pd.DataFrame:
+    """For every form and every curve with at least so many batch sizes: `factor`, the root mean square of `left_out`.
+
+    curves: a row per point with CURVE, batch_size and steps.  Columns: form, those of CURVE, factor (1: no error).
+    """
+    rows = []
+    for key, c in curves.sort_values("batch_size").groupby(CURVE):
+        for form in FORMS if len(c) >= least else ():
+            off = left_out(form, c.batch_size, c.steps)
+            rows.append({"form": form, **dict(zip(CURVE, key)), "factor": 2 ** np.sqrt(np.mean(off**2))})
+    return pd.DataFrame(rows, columns=["form", *CURVE, "factor"])
+
+
+def on_one_line(curves: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
+    """Points over their curve's bend (x) and floor (y), and `off`, |log2| of their distance from 1 + 1/x."""
+    points = curves.merge(summary, on=CURVE)
+    points = points.assign(x=points.batch_size / points.critical, y=points.steps / points.c2)
+    return points.assign(off=np.log2(points.y / (1 + 1 / points.x)).abs())
+
+
 def predict_curve(curve: pd.DataFrame, sparsity: float) -> np.ndarray:
     """Steps to result at the batch sizes of the curve of one sparsity, predicted from the other sparsities' curves.
 

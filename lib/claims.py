@@ -1,0 +1,130 @@
+"""The papers' claims and the rules by which the records judge them: what a claim box and the ledger show.
+
+Each function returns the arguments of `lib.book.claim`.  Rules are fixed here, before more data come in: a verdict
+changes only when the measurements do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from lib.book import number, span
+
+HOLDS, PART, FAILS, OPEN = "holds", "holds in part", "does not hold", "cannot be judged"
+
+
+def _claim(paper: str, ours: str, verdict: str, source: str) -> dict:
+    return {"paper": paper, "ours": ours, "verdict": verdict, "source": source}
+
+
+def regimes(summary: pd.DataFrame) -> dict:
+    """L1; summary: of `scaling.summaries`."""
+    bent = (summary.perfect_end > summary.start) & summary.leaves_perfect
+    flat = bent & summary.reaches_plateau
+    share = flat.mean()
+    return _claim(
+        "Across workloads there is one general trend: perfect scaling, then diminishing returns, then maximal data parallelism.",
+        f"{flat.sum()} of {len(summary)} curves show all three regimes within the batch sizes measured by the operational "
+        f"definitions; {summary.leaves_perfect.sum()} leave perfect scaling, {summary.reaches_plateau.sum()} reach a floor.",
+        OPEN if not len(summary) else HOLDS if share > 0.9 else PART if share > 0.1 else FAILS,
+        "Lee et al. 2021, abstract; Shallue et al. 2019",
+    )
+
+
+def irrespective(points: pd.DataFrame, summary: pd.DataFrame) -> dict:
+    """L2; points: `off`, |log2| of measured over the common line."""
+    good = ((summary.r2 > 0.9) & summary.leaves_perfect).mean()
+    return _claim(
+        "The trend holds irrespective of the sparsity level.",
+        f"{((summary.r2 > 0.9) & summary.leaves_perfect).sum()} of {len(summary)} curves leave perfect scaling and follow "
+        f"c₁/B + c₂ with R² above 0.9; points deviate from the common line by a factor of {2 ** points.off.median():.2f} in "
+        f"the median.",
+        OPEN if not len(summary) else HOLDS if good > 0.9 else PART if good > 0.5 else FAILS,
+        "Lee et al. 2021, abstract",
+    )
+
+
+def harder(cost: pd.Series, sparsity: float) -> dict:
+    """L3; cost: steps at `sparsity` over the dense network's, a value per pair of cells."""
+    share = (cost > 1).mean()
+    return _claim(
+        "Training is harder under sparsity: more steps to the same goal at every batch size.",
+        f"At sparsity {sparsity:g}, {span((cost.min(), cost.max()))} times the dense network's steps, {number(cost.median())} "
+        f"in the median; more at {(cost > 1).sum()} of {len(cost)} pairs of cells.",
+        OPEN if not len(cost) else HOLDS if share == 1 else PART if share > 0.5 else FAILS,
+        "Lee et al. 2021, abstract",
+    )
+
+
+def no_worse(bends: pd.DataFrame) -> dict:
+    """L4; bends: of `scaling.against_dense` for "critical"."""
+    worse, better = int((bends.ratio_high < 1).sum()), int((bends.ratio_low > 1).sum())
+    half = int((bends.ratio_low > 0.5).sum())
+    return _claim(
+        "Data parallelism in sparse training is no worse than in dense training.",
+        f"{len(bends)} sparse curves against their dense ones, by the ratio of their bends c₁/c₂: its 5–95 % range lies above 1 "
+        f"for {better}, below 1 for {worse}, and above one half (not much worse, if at all) for {half}.",
+        OPEN if not len(bends) else FAILS if worse > len(bends) / 2 else HOLDS if half == len(bends) else PART,
+        "Lee et al. 2021, abstract; Lee et al. 2020",
+    )
+
+
+def later_with_momentum(ends: pd.DataFrame, bends: pd.DataFrame) -> dict:
+    """L5; ends, bends: of `scaling.against_dense` for "perfect_end" and "critical", momentum and Nesterov only."""
+    above, below = int((ends.ratio_low > 1).sum()), int((ends.ratio_high < 1).sum())
+    bend_above, bend_below = int((bends.ratio_low > 1).sum()), int((bends.ratio_high < 1).sum())
+    excluded, n = int((bends.ratio_high < 2).sum()), len(ends)
+    return _claim(
+        "With momentum-based algorithms, perfect scaling breaks at a much larger batch size for sparse networks than for dense "
+        "ones.",
+        f"{n} pairs with momentum or Nesterov: the end of perfect scaling is {number(ends.ratio.median())} times the dense "
+        f"one's in the median, its range above 1 for {above} and below for {below}; the fitted bend "
+        f"{number(bends.ratio.median())} times, above 1 for {bend_above}, below for {bend_below}. A factor of two or more is "
+        f"excluded for {excluded} of the bends.",
+        OPEN if not n else HOLDS if above > 0.8 * n or (bend_above > 0.8 * n and bends.ratio.median() >= 2)
+        else FAILS if excluded > n / 2
+        else PART if above + bend_above > max(below + bend_below, n / 4) else OPEN,
+        "Lee et al. 2020 and 2021, abstracts",
+    )  # fmt: skip
+
+
+def theory(factors: pd.Series, r2: float, curves: int) -> dict:
+    """L6; factors: by form, the typical factor by which left-out batch sizes are missed (`scaling.left_out_factors`)."""
+    own, others = factors["c1/B + c2"], factors.drop("c1/B + c2")
+    return _claim(
+        "Convergence theory of stochastic gradient methods accounts for the relation between batch size and steps to result.",
+        f"c₁/B + c₂ predicts left-out batch sizes to a factor of {own:.2f} (median over {curves} curves), the best of the "
+        f"other forms to {others.min():.2f}, pure perfect scaling to {factors['c1/B']:.2f}; median R² {r2:.2f}.",
+        OPEN if np.isnan(own) else HOLDS if own < 1.05 * others.min()
+        else PART if own < factors[["c1/B", "c1/B^p"]].min() else FAILS,
+        "Lee et al. 2021, abstract",
+    )  # fmt: skip
+
+
+def rougher(over: pd.DataFrame) -> dict:
+    """L7; over: of `landscape.over_dense`, the highest sparsity of each workload."""
+    share = (over.lipschitz > 1).mean()
+    return _claim(
+        "A lack of smoothness, a larger local Lipschitz constant of the gradient, accounts for the difficulty of training "
+        "sparse networks.",
+        f"At sparsity {span((over.sparsity.min(), over.sparsity.max()))}, {number(over.lipschitz.median())} times the dense "
+        f"network's constant in the median along the fastest trials; larger in {(over.lipschitz > 1).sum()} of {len(over)} "
+        f"comparisons ({', '.join(sorted(over.workload.unique()))}).",
+        OPEN if not len(over) else HOLDS if share > 0.9 else FAILS if share < 0.1 else PART,
+        "Lee et al. 2021, abstract",
+    )
+
+
+def noise_scale(bends: pd.DataFrame) -> dict:
+    """bends: of `landscape.predicted_bends`."""
+    ratio = bends.critical / bends.predicted
+    off = np.log2(ratio).abs()
+    return _claim(
+        "The gradient noise scale predicts the largest useful batch size.",
+        f"{len(bends)} curves: the bend over the noise scale is {number(ratio.median())} in the median, from "
+        f"{number(ratio.min())} to {number(ratio.max())}; within a factor of two for {(off <= 1).sum()}, within four for "
+        f"{(off <= 2).sum()}.",
+        OPEN if not len(bends) else HOLDS if (off <= 1).mean() > 0.9 else PART if (off <= 2).mean() > 0.9 else FAILS,
+        "McCandlish et al. 2018, abstract",
+    )

@@ -1,0 +1,67 @@
+"""From the points of `lib.tracks` to what a path says: means along training, sparse over dense, predicted bends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+PATH = ["workload", "algorithm", "batch_size", "sparsity", "trial"]
+MEASURES = {
+    "lipschitz": "local Lipschitz constant",
+    "along": "curvature along the step",
+    "spectral": "largest eigenvalue",
+    "square": "squared gradient norm",
+    "trace": "gradient variance (trace)",
+    "noise_scale": "simple noise scale",
+}
+THEORY = {
+    "smoothness": "smoothness alone, L",
+    "noisy": "noise and smoothness, L M",
+    "theory": "the theory, Δ L M / ε²",
+}
+
+
+def typical(paths: pd.DataFrame) -> pd.DataFrame:
+    """One row per path: geometric means of MEASURES along training, and what the theory makes of them.
+
+    c1 of K* = c1/B + c2 is proportional to Delta L M / eps^2 (the book's chapter on the theory): Delta is the fall of the
+    loss from the first to the last point, L and M geometric means of `lipschitz` and `trace`, eps the mean of `square`.
+    """
+    ordered = paths.sort_values("step").groupby(PATH)
+    logs = np.log(paths[[*MEASURES]].clip(lower=1e-12)).groupby([paths[c] for c in PATH]).mean()
+    means = np.exp(logs)
+    fall = ordered.loss.first() - ordered.loss.last()
+    square = ordered.square.mean().clip(lower=1e-12)
+    noisy = means.lipschitz * means.trace
+    return means.assign(smoothness=means.lipschitz, noisy=noisy, theory=fall * noisy / square**2).reset_index()
+
+
+def over_dense(paths: pd.DataFrame) -> pd.DataFrame:
+    """`typical` of sparse paths over the median of the dense paths of the same workload, algorithm and batch size."""
+    means, by = typical(paths), ["workload", "algorithm", "batch_size"]
+    columns = [*MEASURES, *THEORY]
+    dense = means[means.sparsity == 0].groupby(by)[columns].median().add_suffix("_dense")
+    sparse = means[means.sparsity > 0].set_index(PATH)
+    joined = sparse[columns].reset_index().join(dense, on=by).dropna(subset=["lipschitz_dense"])
+    return joined[PATH].join(pd.DataFrame({c: joined[c] / joined[f"{c}_dense"] for c in columns}))
+
+
+def noise_scales(paths: pd.DataFrame) -> pd.DataFrame:
+    """One row per path: noise_scale, tr(Sigma) over |G|^2, each averaged over the steps of the run.
+
+    A point stands for the steps since the one before.  The averages are taken apart: the mean of the ratio would be ruled
+    by the points where |G|^2 is nearest to zero.
+    """
+    own = paths.sort_values("step").copy(deep=False)
+    weight = own.groupby(PATH).step.diff().fillna(1)
+    own = own.assign(trace=own.trace * weight, square=own.square.clip(lower=0) * weight)
+    total = own.groupby(PATH)[["trace", "square"]].sum()
+    return (total.trace / total.square).rename("noise_scale").reset_index()
+
+
+def predicted_bends(paths: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
+    """Curves of `scaling.summaries` beside the noise scale of their followed trials: predicted (median), least, most."""
+    by = ["workload", "algorithm", "sparsity"]
+    found = noise_scales(paths).groupby(by).noise_scale.agg(["median", "min", "max", "count"]).reset_index()
+    found = found.rename(columns={"median": "predicted", "min": "least", "max": "most", "count": "followed"})
+    return found.merge(summary, on=by)

@@ -1,0 +1,100 @@
+"""Verdicts follow from planted curves, in either direction; what a path says is what was planted in it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import claims, landscape, scaling
+
+SIZES = 2.0 ** np.arange(11)
+
+
+def trials(sparsity, c1, c2, algorithm="momentum", seed=0, sizes=SIZES, spread=0.1):
+    """Cells of 40 trials whose steps scatter around 2 (c1/B + c2): the best of half lies near c1/B + c2."""
+    random = np.random.default_rng(seed)
+    cells = []
+    for b in sizes:
+        steps = (c1 / b + c2) * random.lognormal(0, spread, 40)
+        cells.append(pd.DataFrame({
+            "workload": "w", "algorithm": algorithm, "pruning": "connection-sensitivity", "sparsity": sparsity,
+            "batch_size": int(b), "trials": 40, "replicate": 0, "goal": 0.04, "trial": range(40), "status": "complete",
+            "last_step": steps.max(), "steps": steps, "steps@0.04": steps,
+        }))  # fmt: skip
+    return pd.concat(cells)
+
+
+def judged(*curves):
+    frame = pd.concat(curves)
+    summary, drawn = scaling.summaries(frame, draws=100)
+    return frame, summary, drawn
+
+
+def test_no_worse_and_later_hold_fail_or_stay_open_with_the_planted_bend():
+    for factor, no_worse, later in (
+        (4, "holds", "holds"),
+        (1, "holds", "does not hold"),
+        (0.2, "does not hold", "does not hold"),
+    ):
+        _, _, drawn = judged(trials(0.0, 6400, 100), trials(0.9, 6400 * factor, 100, seed=1))
+        ends, bends = (scaling.against_dense(drawn, n) for n in ("perfect_end", "critical"))
+        assert claims.no_worse(bends)["verdict"] == no_worse
+        assert claims.later_with_momentum(ends, bends)["verdict"] == later
+        assert bends.ratio.iloc[0] == pytest.approx(factor, rel=0.25)
+    empty = scaling.against_dense({}, "critical")
+    assert (
+        claims.no_worse(empty)["verdict"] == claims.later_with_momentum(empty, empty)["verdict"] == "cannot be judged"
+    )
+
+
+def test_harder_holds_only_if_every_pair_is():
+    assert claims.harder(pd.Series([2.0, 3.0]), 0.9)["verdict"] == "holds"
+    assert claims.harder(pd.Series([0.9, 3.0, 2.0]), 0.9)["verdict"] == "holds in part"
+    assert claims.harder(pd.Series([0.9, 0.8]), 0.9)["verdict"] == "does not hold"
+    assert claims.harder(pd.Series(dtype=float), 0.9)["verdict"] == "cannot be judged"
+
+
+def test_the_trend_is_seen_where_it_is_and_not_where_it_is_not():
+    frame, summary, _ = judged(
+        *(trials(s, 2000 * (1 + s), 100 * (1 + s), seed=i) for i, s in enumerate((0.0, 0.5, 0.9)))
+    )
+    points = scaling.on_one_line(scaling.across_replicates(scaling.steps_to_result(frame)), summary)
+    assert claims.irrespective(points, summary)["verdict"] == claims.regimes(summary)["verdict"] == "holds"
+    assert points.off.median() < 0.2
+    _, straight, _ = judged(trials(0.0, 1e6, 1e-3, spread=0.01))
+    assert claims.regimes(straight)["verdict"] == "does not hold"
+
+
+def test_theory_is_judged_by_what_it_predicts():
+    forms = {"c1/B + c2": 1.2, "c1/B": 3.0, "c1/B^p": 1.5, "c1/B^p + c2": 1.18, "c2 (1 + (Bc/B)^a)^(1/a)": 1.3}
+    assert claims.theory(pd.Series(forms), 0.98, 5)["verdict"] == "holds"
+    assert claims.theory(pd.Series({**forms, "c1/B^p + c2": 1.05}), 0.98, 5)["verdict"] == "holds in part"
+    assert claims.theory(pd.Series({**forms, "c1/B^p": 1.1}), 0.9, 5)["verdict"] == "does not hold"
+    assert claims.theory(pd.Series(dict.fromkeys(forms, np.nan)), 0.9, 0)["verdict"] == "cannot be judged"
+
+
+def path(sparsity, trial=0, **values):
+    steps = np.array([1, 2, 4, 8])
+    own = {"lipschitz": 2.0, "along": 1.5, "spectral": 6.0, "square": 0.5, "trace": 30.0, "noise_scale": 60.0, **values}
+    return pd.DataFrame({
+        "workload": "w", "algorithm": "sgd", "batch_size": 64, "sparsity": sparsity, "trial": trial, "step": steps,
+        "loss": [2.0, 1.5, 1.0, 0.5], **own,
+    })  # fmt: skip
+
+
+def test_paths_over_the_dense_one():
+    over = landscape.over_dense(pd.concat([path(0.0), path(0.0, 1), path(0.9, lipschitz=1.0, square=0.25, trace=15.0)]))
+    assert len(over) == 1 and over.lipschitz.iloc[0] == pytest.approx(0.5) and over.noisy.iloc[0] == pytest.approx(0.25)
+    assert over.theory.iloc[0] == pytest.approx(0.5 * 0.5 / 0.25)
+    assert claims.rougher(over)["verdict"] == "does not hold"
+    assert claims.rougher(over.assign(lipschitz=2.0))["verdict"] == "holds"
+
+
+def test_the_noise_scale_of_a_run_weighs_steps_and_predicts_the_bend():
+    varying = path(0.0, trace=np.array([10.0, 20, 40, 80]), square=np.array([1.0, 1, 1, 2]))
+    weights = np.array([1, 1, 2, 4])
+    expected = (np.array([10, 20, 40, 80]) @ weights) / (np.array([1, 1, 1, 2]) @ weights)
+    assert landscape.noise_scales(varying).noise_scale.iloc[0] == pytest.approx(expected)
+    _, summary, _ = judged(trials(0.0, 6000, 100, "sgd"))
+    for trace, verdict in ((30.0, "holds"), (10.0, "holds in part"), (1.0, "does not hold")):
+        bends = landscape.predicted_bends(path(0.0, trace=trace), summary)
+        assert bends.predicted.iloc[0] == pytest.approx(trace / 0.5) and claims.noise_scale(bends)["verdict"] == verdict
