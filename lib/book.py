@@ -83,10 +83,14 @@ def span(ends: tuple[float, float]) -> str:
 
 def table(frame: pd.DataFrame, **formats: str):
     """A frame as the pages show it: no index, numbers as in the prose unless a column has a format of its own."""
-    shown = {c: formats.get(c, number if pd.api.types.is_numeric_dtype(frame[c]) else None) for c in frame}
+    shown = {c: formats.get(c, number if pd.api.types.is_numeric_dtype(frame[c]) else _unbroken) for c in frame}
     styled = frame.style.hide(axis="index").format(shown, na_rep="—")
     right = [c for c in frame if pd.api.types.is_numeric_dtype(frame[c])]
     return styled.set_table_attributes('class="book-table"').set_properties(subset=right, **{"text-align": "right"})
+
+
+def _unbroken(text: object) -> object:
+    return text.replace("–", "\u2060–\u2060") if isinstance(text, str) else text  # ranges stay on one line
 
 
 def absent(frame: pd.DataFrame) -> Html | None:

@@ -115,7 +115,7 @@ def range_chart(
     faded = alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1))
     order = list(dict.fromkeys(rows.row))
     scale = alt.Scale(type="log", base=2, nice=False, padding=12)
-    y = alt.Y("row:N", title=None, sort=order, axis=alt.Axis(labelLimit=190, labelFontSize=12))
+    y = alt.Y("row:N", title=None, sort=order, axis=alt.Axis(labelLimit=220, labelFontSize=12))
     base = alt.Chart(rows).encode(y=y, yOffset=alt.YOffset(f"{field}:O"), color=colour, opacity=faded)
     bars = (
         base.mark_rule(strokeWidth=2)
@@ -129,7 +129,7 @@ def range_chart(
     if one:
         guide = alt.Chart(pd.DataFrame({"x": [1]})).mark_rule(color=GUIDE, strokeDash=[4, 4])
         chart = alt.layer(guide.encode(x=alt.X("x:Q", scale=scale)), chart)
-    return chart.properties(width="container", height=alt.Step(max(12, 44 // rows[field].nunique())))
+    return chart.properties(width="container", height=len(order) * max(30, 13 * rows[field].nunique()) or 30)
 
 
 def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.LayerChart, str]:
