@@ -103,6 +103,12 @@ def controlled(layers: list[alt.Chart], *controls: tuple) -> alt.LayerChart:
     return alt.layer(alt.layer(*shown), *labels).add_params(*(chosen for chosen, *_ in controls))
 
 
+def nothing(why: str) -> alt.LayerChart:
+    """Stands in for a chart that has nothing to show."""
+    words = alt.Chart(pd.DataFrame({"why": [why]})).mark_text(color=GUIDE, fontSize=13).encode(text="why:N")
+    return alt.layer(words).properties(width="container", height=60)
+
+
 def range_chart(
     rows: pd.DataFrame, value: str, title: str, colour: alt.Color, *controls: tuple, tooltip: list, one: bool = False
 ) -> alt.LayerChart:
@@ -110,6 +116,8 @@ def range_chart(
 
     one: draws a line at 1, for ratios.  Colour: clicking its legend singles out a value.
     """
+    if rows.empty:
+        return nothing("No curve has three batch sizes yet.")
     field = colour["shorthand"].split(":")[0]
     pick = alt.selection_point(fields=[field], bind="legend", name="shown")
     faded = alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1))
@@ -129,7 +137,7 @@ def range_chart(
     if one:
         guide = alt.Chart(pd.DataFrame({"x": [1]})).mark_rule(color=GUIDE, strokeDash=[4, 4])
         chart = alt.layer(guide.encode(x=alt.X("x:Q", scale=scale)), chart)
-    return chart.properties(width="container", height=len(order) * max(30, 13 * rows[field].nunique()) or 30)
+    return chart.properties(width="container", height=len(order) * max(30, 13 * rows[field].nunique()))
 
 
 def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.LayerChart, str]:
