@@ -1,0 +1,121 @@
+"""The noisy quadratic model: a case in which steps to result are known exactly, for checking the analysis.
+
+Independent dimensions of curvature h_i, gradient h_i w_i plus noise of variance c_i / B, w_i^2 = 1 at the start; the loss
+is half the sum of h_i E w_i^2 (Zhang et al. 2019, "Which Algorithmic Choices Matter at Which Batch Sizes?").  Second
+moments follow a linear recursion, here with momentum and an exponential average of the weights, so no run is simulated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+LONGEST = 26  # steps are sought up to 2**LONGEST
+
+
+@dataclass(frozen=True)
+class Model:
+    """curvature: h_i [d]; noise: c_i [d], the variance of one example's gradient; target: the loss to reach."""
+
+    curvature: np.ndarray
+    noise: np.ndarray
+    target: float = 0.01
+
+    @property
+    def start(self) -> float:
+        """Loss before the first step."""
+        return 0.5 * self.curvature.sum()
+
+
+def power_law(dimensions: int = 1000, noise: float = 1.0, target: float = 0.01) -> Model:
+    """h_i = 1/i, so that the condition number is the number of dimensions, and c_i = noise h_i (Zhang et al. 2019).
+
+    Raises ValueError for fewer than one dimension or for noise or target that are not positive.
+    """
+    for name, value in (("dimensions", dimensions), ("noise", noise), ("target", target)):
+        if not value > 0:
+            raise ValueError(f"{name}: {value!r} is not allowed; it must be positive")
+    h = 1 / np.arange(1, dimensions + 1)
+    return Model(h, noise * h, target)
+
+
+def _recursion(model: Model, rate: float, momentum: float) -> tuple[np.ndarray, np.ndarray]:
+    """One step of the moments (E w^2, E w v, E v^2) of each dimension: a matrix [d, 3, 3] and what noise adds [d, 3] at B = 1.
+
+    v' = momentum v + h w + noise; w' = w - rate v', as in `lib.algorithms`.
+    """
+    h, m, a = model.curvature, momentum, rate
+    # (w, v) -> [[1 - a h, -a m], [h, m]] (w, v), and the noise enters as (-a, 1).
+    p, q, r, s = 1 - a * h, np.full_like(h, -a * m), h, np.full_like(h, m)
+    step = np.stack(
+        [
+            np.stack([p * p, 2 * p * q, q * q], -1),
+            np.stack([p * r, p * s + q * r, q * s], -1),
+            np.stack([r * r, 2 * r * s, s * s], -1),
+        ],
+        -2,
+    )
+    return step, model.noise[:, None] * np.array([a * a, -a, 1.0])
+
+
+def _averaged(model: Model, rate: float, average: float) -> tuple[np.ndarray, np.ndarray]:
+    """As `_recursion`, for SGD whose weights u are averaged as u' = average u + (1 - average) w': moments (u^2, u w, w^2)."""
+    p, k = 1 - rate * model.curvature, 1 - average
+    one = np.ones_like(p)
+    step = np.stack(
+        [
+            np.stack([average**2 * one, 2 * average * k * p, k * k * p * p], -1),
+            np.stack([0 * one, average * p, k * p * p], -1),
+            np.stack([0 * one, 0 * one, p * p], -1),
+        ],
+        -2,
+    )
+    return step, model.noise[:, None] * (rate**2 * np.array([k * k, k, 1.0]))
+
+
+def steps(
+    model: Model, batch_sizes: np.ndarray, rate: float, momentum: float = 0.0, average: float | None = None
+) -> np.ndarray:
+    """Steps to the target loss [batch sizes] at a constant rate; inf where it is not reached.
+
+    The loss is taken to fall until it stays above or below the target; a first crossing by an oscillation is passed over.
+    """
+    step, added = _recursion(model, rate, momentum) if average is None else _averaged(model, rate, average)
+    powers = [(step, added)]
+    for _ in range(LONGEST - 1):
+        last, extra = powers[-1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            powers.append((last @ last, extra + np.einsum("dij,dj->di", last, extra)))
+    b = np.asarray(batch_sizes, float)
+    state = np.zeros((len(model.curvature), len(b), 3))
+    state[:, :, 0 if average is None else slice(None)] = 1.0
+    done = np.zeros(len(b))
+    for k in reversed(range(LONGEST)):
+        matrix, extra = powers[k]
+        with np.errstate(over="ignore", invalid="ignore"):
+            ahead = state @ matrix.transpose(0, 2, 1) + extra[:, None] / b[:, None]
+            above = ~(0.5 * model.curvature @ ahead[:, :, 0] <= model.target)  # not a number counts as above
+        done += np.where(above, 2.0**k, 0)
+        state = np.where(above[:, None], ahead, state)
+    return np.where(done >= 2**LONGEST - 1, np.inf, done + 1)
+
+
+def best(
+    model: Model, batch_sizes: np.ndarray, rates: np.ndarray, momenta: tuple = (0.0,), averages: tuple = (None,)
+) -> tuple[np.ndarray, list]:
+    """Fewest steps [batch sizes] over the grid, and the (rate, momentum, average) that gives them."""
+    grid = [(r, m, a) for r in rates for m in momenta for a in averages]
+    table = np.array([steps(model, batch_sizes, *point) for point in grid])
+    return table.min(0), [grid[i] for i in table.argmin(0)]
+
+
+def noise_scales(
+    model: Model, batch_size: float, rate: float, count: int, points: int = 40
+) -> tuple[np.ndarray, np.ndarray]:
+    """Steps [points] along SGD and tr(Sigma) / |G|^2 there, from the expected |G|^2 = sum h^2 E w^2."""
+    at = np.unique(np.geomspace(1, count, points).round())
+    p = (1 - rate * model.curvature) ** 2
+    floor = rate**2 * model.noise / batch_size / (1 - p)
+    square = ((1 - floor) * p ** at[:, None] + floor) @ model.curvature**2
+    return at, model.noise.sum() / square
