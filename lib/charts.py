@@ -87,6 +87,17 @@ def goal_slider(goals: list[float], start: float | None = None) -> tuple:
     return slider("goal", goals, start, "goal error", "'goal: validation error ≤ ' + format(value, '.1%')")
 
 
+def dial(name: str, values: list[float], start: float, title: str, shown: str) -> tuple[alt.Parameter, str, str]:
+    """A slider over values that are not in the data: the parameter, an expression of its value, and one of its caption.
+
+    shown: a Vega expression in which `value` is the value chosen.
+    """
+    values = sorted({*values, start})
+    bind = alt.binding_range(min=0, max=len(values) - 1, step=1, name=f"{title} ")
+    value = f"{json.dumps(values)}[{name}]"
+    return alt.param(name=name, value=values.index(start), bind=bind), value, shown.replace("value", value)
+
+
 def menu(field: str, values: list[str], start: str, name: str) -> tuple:
     """A menu over the values of a column: the parameter, the test that keeps the rows chosen, and no label."""
     chosen = alt.param(
