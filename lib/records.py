@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -32,8 +33,11 @@ def digest(cell) -> str:
 
 
 def path(folder: Path, cell) -> Path:
-    """Where a cell's record lies: folder/workload/algorithm/sparsity-S/batch-B-DIGEST.csv."""
-    place = Path(cell.workload) / cell.algorithm / f"sparsity-{cell.sparsity:g}"
+    """Where a cell's record lies: folder/workload/algorithm/sparsity-S/batch-B-DIGEST.csv.
+
+    In a workload's name, what no file name should hold becomes a hyphen.
+    """
+    place = Path(re.sub(r"[^\w.-]+", "-", cell.workload)) / cell.algorithm / f"sparsity-{cell.sparsity:g}"
     return folder / place / f"batch-{cell.batch_size}-{digest(cell)}.csv"
 
 

@@ -8,6 +8,7 @@ with their input channel last, the layout in which convolutions are fastest.
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import torch
@@ -50,6 +51,22 @@ def head(module: nn.Module) -> nn.Linear:
     return linear[-1]
 
 
+class RowError(RuntimeError):
+    """A network raised in the trial of row `row`; the cause is its exception."""
+
+    def __init__(self, row: int, cause: Exception):
+        super().__init__(f"row {row}: {type(cause).__name__}: {cause}")
+        self.row = row
+
+
+@contextlib.contextmanager
+def _naming(row: int):
+    try:
+        yield
+    except Exception as error:
+        raise RowError(row, error) from error
+
+
 class Loop:
     """One trial after another through `module`, in `dtype` arithmetic with float32 weights outside."""
 
@@ -81,7 +98,8 @@ class Loop:
         alive = torch.ones(len(w), dtype=torch.bool, device=w.device)
         for t, row in enumerate(w):
             self.w.copy_(row)
-            logits = self.module(x).float()
+            with _naming(t):
+                logits = self.module(x).float()
             if self.features.any():
                 loss = F.cross_entropy(logits, y)
                 self.g.zero_()
@@ -99,9 +117,10 @@ class Loop:
     def logits(self, w: Tensor, x: Tensor) -> Tensor:
         """Outputs [T, B, classes] in float32."""
         out = []
-        for row in w:
+        for t, row in enumerate(w):
             self.w.copy_(row)
-            out.append(self.module(x).float())
+            with _naming(t):
+                out.append(self.module(x).float())
         return torch.stack(out)
 
     @torch.no_grad()

@@ -38,6 +38,7 @@ MEASURING = (
     "datasets",
     "metaparameters",
     "models",
+    "own",
     "pruning",
     "stacks",
     "sweeps",
@@ -70,7 +71,7 @@ class Cell:
     max_steps: int | None = None
 
     def __post_init__(self):
-        examples = datasets.TRAIN_SIZES[workload(self.workload).dataset]
+        examples = datasets.train_size(workload(self.workload).dataset)
         one_of = {
             "algorithm": ALGORITHMS,
             "pruning": pruning.METHODS,
@@ -98,7 +99,8 @@ class Cell:
     def definition(self) -> dict:
         """What the digest depends on besides the fields: the workload's, so that changing one mixes nothing."""
         own = dataclasses.asdict(workload(self.workload))
-        return {k: own[k] for k in ("dataset", "model", "goals", "decay", "max_steps", "precision", "space")}
+        parts = ("dataset", "model", "goals", "decay", "max_steps", "precision", "space")
+        return {k: own[k] for k in (*parts, *(["source"] if own["source"] else []))}
 
 
 def _require(fine: bool, field: str, value: object, allowed: str) -> None:
@@ -167,7 +169,7 @@ def _digits_sparsest() -> Iterable[Cell]:
 
 def _digits_methods() -> Iterable[Cell]:
     """Every method of pruning at sparsity 0.9; what takes longest, random masks and the smallest batches, last."""
-    sizes = sorted(ALL_POWERS, key=lambda b: (ALL_POWERS.index(b) > 5, -b))
+    sizes = [64, 16, 256, 4, *(b for b in reversed(ALL_POWERS) if b not in (64, 16, 256, 4))]
     for methods in ([m for m in pruning.METHODS if m != "random"], ["random"]):
         for name in DIGITS:
             for batch_size in sizes:
@@ -257,7 +259,7 @@ def gathered(*more: Study, **fields) -> Study:
 @functools.lru_cache(maxsize=4096)
 def _scores(model: str, dataset: str, method: str, seed: int, dtype: torch.dtype, sparsity: float = 0) -> torch.Tensor:
     """Pruning scores [P] of the trial with this seed: the same for every batch size and algorithm."""
-    module = models.initialise(models.build(model), seed)
+    module = models.fresh(model, seed)
     w = stacks.flatten(module)
     loop, data = stacks.Loop(module, dtype), datasets.load(dataset).train
     return pruning.scores(method, w, loop, loop.inputs(data.x), data.y, seed, sparsity)
@@ -272,7 +274,7 @@ def start(cell: Cell, chosen: list[int] | None = None) -> training.Trials:
     """The cell's trials (or the chosen ones) before their first step: initialised, pruned, with their metaparameters."""
     work, chosen = workload(cell.workload), list(range(cell.trials)) if chosen is None else chosen
     own = [seeds(cell)[trial] for trial in chosen]
-    w = torch.stack([stacks.flatten(models.initialise(models.build(work.model), s)) for s in own])
+    w = torch.stack([stacks.flatten(models.fresh(work.model, s)) for s in own])
     if cell.sparsity == 0:
         mask = None
     else:
@@ -359,9 +361,14 @@ def keep_freed_memory() -> None:
 # --- many cells -------------------------------------------------------------------------------------------------------
 
 
+def place(name: str) -> str:
+    """The folder of a workload's records."""
+    return "own" if workload(name).source else workload(name).dataset
+
+
 def record(cell: Cell, folder: Path = DATA) -> Path:
-    """Where the cell's record lies: by data set, so that every study finds it."""
-    return records.path(folder / workload(cell.workload).dataset, cell)
+    """Where the cell's record lies: by data set, so that every study finds it; a reader's own workloads under own/."""
+    return records.path(folder / place(cell.workload), cell)
 
 
 def missing(study: Study, folder: Path = DATA) -> list[Cell]:

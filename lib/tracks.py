@@ -139,7 +139,7 @@ def _look(track: Track, mask: Tensor | None, before: Tensor, after: Tensor) -> d
 
 def record(track: Track, folder: Path = FOLDER) -> Path:
     """Where the track's record lies."""
-    return records.path(folder / workload(track.workload).dataset, track)
+    return records.path(folder / sweeps.place(track.workload), track)
 
 
 def measure(track: Track, data: Path = sweeps.DATA) -> Path:

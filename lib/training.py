@@ -8,6 +8,7 @@ order statistics give the distribution of the best of k < n trials, then stops.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib import algorithms
+from lib import algorithms, stacks
 from lib.datasets import Split
 from lib.stacks import Loop, Stack
 
@@ -142,6 +143,19 @@ class Validation:
         return count, whole
 
 
+class TrialError(RuntimeError):
+    """A network raised while it was trained; the message names the trial, the step and the exception."""
+
+
+@contextlib.contextmanager
+def _telling(ids: np.ndarray, step: int) -> Iterator[None]:
+    try:
+        yield
+    except stacks.RowError as error:
+        cause = error.__cause__
+        raise TrialError(f"trial {ids[error.row]}, step {step}: {type(cause).__name__}: {cause}") from cause
+
+
 def allowed_mistakes(goal: float, examples: int) -> int:
     """The most mistakes with error <= goal: floor(goal x examples), safe against rounding of the product."""
     return math.floor(goal * examples + 1e-9)
@@ -211,7 +225,8 @@ def train(
     order = batches(len(y), batch_size, order_seed)
     while len(ids) and step < max_steps:
         pick = next(order).to(device)
-        losses, g, alive = executor.gradients(w, x[pick], y[pick])
+        with _telling(ids, step + 1):
+            losses, g, alive = executor.gradients(w, x[pick], y[pick])
         if trials.mask is not None:
             g.mul_(trials.mask)
         rate = algorithms.decayed(trials.rate, step, trials.decay_steps, trials.end_factor)
@@ -238,7 +253,8 @@ def train(
             met = ~np.isnan(first[ids])  # [rows, goals]
             loosest = torch.from_numpy(np.where(met, -1, limits.cpu().numpy()).max(1, initial=-1)).to(device)
             whole_set = stop == "budget" or not reject_early
-            count, whole = judge.mistakes(w, torch.full_like(loosest, len(validation)) if whole_set else loosest)
+            with _telling(ids, step):
+                count, whole = judge.mistakes(w, torch.full_like(loosest, len(validation)) if whole_set else loosest)
             now = (whole[:, None] & (count[:, None] <= limits)).cpu().numpy()
             first[ids] = np.where(now & ~met, step, first[ids])
             error = np.where(whole.cpu().numpy(), count.cpu().numpy() / len(validation), np.nan)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lib import own
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -12,6 +14,7 @@ class Workload:
     decay: whether the learning rate decays linearly.  max_steps: training steps after which a trial is given up.
     precision: of the arithmetic ("float32" or "bfloat16"; weights and updates are always float32).
     stack_below: batch size below which all trials of a cell are computed at once (faster for small work).
+    source: digest of the reader's file that defines the workload, if one does (`lib.own`).
     """
 
     name: str
@@ -24,6 +27,7 @@ class Workload:
     precision: str = "float32"
     stack_below: int = 0
     space: str = "lee2021"
+    source: str = ""
 
     @property
     def goal(self) -> float:
@@ -48,7 +52,10 @@ WORKLOADS = {
 
 
 def workload(name: str) -> Workload:
-    """Look a workload up.  Raises ValueError naming the allowed ones."""
+    """Look a workload up, or read a reader's own.  Raises ValueError naming the allowed ones."""
+    if own.is_own(name):
+        chosen = own.settings(own.load(name))
+        return Workload(name, chosen.pop("title") or name, name, name, **chosen, source=own.source(name))
     if name not in WORKLOADS:
-        raise ValueError(f"workload: {name!r} is unknown; allowed: {', '.join(WORKLOADS)}")
+        raise ValueError(f"workload: {name!r} is unknown; allowed: {', '.join(WORKLOADS)}, or file.py:function")
     return WORKLOADS[name]

@@ -1,0 +1,158 @@
+"""A reader's own workload: a function in a Python file that says what to train, on what, and to which error.
+
+Its name is "path/to/file.py:function", wherever the name of a workload is asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lib import ROOT
+
+
+class OwnError(ValueError):
+    """Something is wrong with a reader's own workload; the message names the file, the field and what is allowed."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """What the function returns.
+
+    model: builds the network anew, initialised by torch's random numbers, which are seeded for every trial; its last
+    layer is linear, and it has no buffers (trials share one module).  train, validation: inputs, float [N, ...], and
+    labels, int64 [N], classes from 0.  goals: validation errors, the hardest first.  max_steps: training steps after
+    which a trial is given up.  precision: "float32" or "bfloat16".  decay: whether the learning rate decays.
+    """
+
+    model: Callable[[], nn.Module]
+    train: tuple[Tensor, Tensor]
+    validation: tuple[Tensor, Tensor]
+    goals: tuple[float, ...]
+    title: str = ""
+    max_steps: int = 20_000
+    precision: str = "float32"
+    decay: bool = False
+
+
+def is_own(name: str) -> bool:
+    """Whether a workload's name is that of a function in a file."""
+    return isinstance(name, str) and ".py:" in name
+
+
+def load(name: str) -> Own:
+    """The workload called "path/to/file.py:function", checked; read again if the file has changed.
+
+    Raises OwnError for a file or function that is missing or fails, and for fields that do not fit together.
+    """
+    return _load(name, source(name))
+
+
+def source(name: str) -> str:
+    """Digest of the file, which goes into the digest of its cells: a changed file shares no records with the old one."""
+    return hashlib.sha256(_file(name).read_bytes()).hexdigest()[:12]
+
+
+def _file(name: str) -> Path:
+    """The file, sought from the current folder, then from the book's (a notebook runs in its own)."""
+    given = Path(name.rpartition(":")[0])
+    for file in (given, ROOT / given):
+        if file.is_file():
+            return file
+    raise OwnError(f"workload: {name!r} is not allowed; there is no file {given} here or in the book's folder")
+
+
+@functools.lru_cache(maxsize=8)
+def _load(name: str, digest: str) -> Own:
+    file, function = _file(name), name.rpartition(":")[2]
+    spec = importlib.util.spec_from_file_location(f"own_{digest}", file)
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise OwnError(f"{file}: cannot be imported; it raised {type(error).__name__}: {error}") from error
+    if not callable(getattr(module, function, None)):
+        named = [k for k, v in vars(module).items() if callable(v) and getattr(v, "__module__", "") == module.__name__]
+        raise OwnError(f"{name}: no function {function!r} in the file; it has {', '.join(named) or 'none'}")
+    try:
+        own = getattr(module, function)()
+    except Exception as error:
+        raise OwnError(f"{name}: raised {type(error).__name__}: {error}") from error
+    _check(name, own)
+    return own
+
+
+def _check(name: str, own: Own) -> None:
+    """Everything that can be said before any compute is spent."""
+
+    def require(fine: bool, field: str, value: object, allowed: str) -> None:
+        if not fine:
+            raise OwnError(f"{name}: {field}: {value} is not allowed; it must be {allowed}")
+
+    require(isinstance(own, Own), "returned value", type(own).__name__, "a lib.own.Own")
+    for field in ("train", "validation"):
+        pair = getattr(own, field)
+        require(isinstance(pair, tuple) and len(pair) == 2, field, type(pair).__name__, "a pair of inputs and labels")
+        x, y = pair
+        require(isinstance(x, Tensor) and x.is_floating_point(), f"{field} inputs", _kind(x), "a float tensor")
+        require(
+            isinstance(y, Tensor) and y.dtype == torch.int64 and y.dim() == 1, f"{field} labels", _kind(y), "int64 [N]"
+        )
+        require(len(x) == len(y) > 0, f"{field} lengths", f"{len(x)} inputs and {len(y)} labels", "equal and not zero")
+        require(bool(x.isfinite().all()), f"{field} inputs", "a value that is not finite", "finite")
+        require(int(y.min()) >= 0, f"{field} labels", int(y.min()), "from 0 on")
+    goals = own.goals
+    rising = isinstance(goals, tuple) and len(goals) > 0 and list(goals) == sorted(set(goals))
+    require(rising and all(0 <= g < 1 for g in goals), "goals", goals, "a tuple of errors in [0, 1), the hardest first")
+    require(isinstance(own.max_steps, int) and own.max_steps > 0, "max_steps", own.max_steps, "a whole number from 1")
+    require(own.precision in ("float32", "bfloat16"), "precision", repr(own.precision), "float32 or bfloat16")
+    _check_model(name, own, require)
+
+
+def _check_model(name: str, own: Own, require: Callable) -> None:
+    module, (x, y) = build(own, 0, name), own.train
+    buffers = [n for n, _ in module.named_buffers()]
+    require(not buffers, "model", f"with buffers ({', '.join(buffers[:3])})", "without (no batch normalisation)")
+    linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
+    require(bool(linear), "model", type(module).__name__, "a network whose last layer is nn.Linear")
+    classes, most = linear[-1].out_features, int(max(own.train[1].max(), own.validation[1].max()))
+    require(most < classes, "labels", f"up to {most}", f"below {classes}, the outputs of the last layer")
+    try:
+        out = module(x[:2])
+        loss = F.cross_entropy(out, y[:2])
+        loss.backward()
+    except Exception as error:
+        raise OwnError(f"{name}: model: on two examples it raised {type(error).__name__}: {error}") from error
+    require(tuple(out.shape) == (len(x[:2]), classes), "model outputs", tuple(out.shape), f"[examples, {classes}]")
+    require(bool(loss.isfinite()), "loss of an untrained network", loss.item(), "finite")
+
+
+def _kind(value: object) -> str:
+    return f"{value.dtype} {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+
+
+def build(own: Own, seed: int, name: str = "") -> nn.Module:
+    """The network of one trial, initialised from its seed.  Raises OwnError if the reader's code does."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        try:
+            module = own.model()
+        except Exception as error:
+            raise OwnError(f"{name}: model: building it raised {type(error).__name__}: {error}") from error
+    if not isinstance(module, nn.Module):
+        raise OwnError(f"{name}: model: {type(module).__name__} is not allowed; it must build an nn.Module")
+    return module
+
+
+def settings(own: Own) -> dict:
+    """The fields of a `lib.workloads.Workload` that the reader sets."""
+    shared = ("title", "goals", "max_steps", "precision", "decay")
+    return {f.name: getattr(own, f.name) for f in fields(own) if f.name in shared}

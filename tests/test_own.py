@@ -1,0 +1,128 @@
+"""A reader's own workload works from a file, and whatever is wrong with it is named before or while it trains."""
+
+import textwrap
+
+import numpy as np
+import pytest
+import torch
+
+from lib import datasets, models, own, records, sweeps, training, workloads
+
+GOOD = """
+import torch
+from torch import nn
+from lib.own import Own
+
+def task():
+    x = torch.randn(120, 4, generator=torch.Generator().manual_seed(0))
+    y = (x.sum(1) > 0).long()
+    return Own(model=lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)),
+               train=(x[:80], y[:80]), validation=(x[80:], y[80:]), goals=(0.1, 0.2), max_steps=200)
+"""
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def save(text, name="mine.py"):
+        (tmp_path / name).write_text(textwrap.dedent(text))
+        return f"{name}:task"
+
+    return save
+
+
+def test_it_trains_prunes_and_resumes_like_any_other(write, tmp_path):
+    name = write(GOOD)
+    study = sweeps.grid(name, [4, 16], ["sgd"], [0.0, 0.5], trials=8, hits=2)
+    sweeps.run(study, tmp_path / "data")
+    frame = sweeps.results(study, folder=tmp_path / "data")
+    assert not frame.attrs["missing"] and frame.steps.notna().any()
+    assert all(f.parts[-5:-3] == ("own", "mine.py-task") for f in (tmp_path / "data").rglob("*.csv"))
+    assert datasets.train_size(name) == 80 and workloads.workload(name).goal == 0.1
+
+
+def test_trials_start_apart_and_the_same_every_time(write):
+    name = write(GOOD)
+    state = torch.random.get_rng_state()
+    first, again, other = (models.fresh(name, seed)[0].weight for seed in (1, 1, 2))
+    assert torch.equal(first, again) and not torch.equal(first, other)
+    assert torch.equal(state, torch.random.get_rng_state()), "the reader's random numbers were disturbed"
+
+
+def test_a_changed_file_shares_no_records(write, tmp_path):
+    name = write(GOOD)
+    before = records.path(tmp_path, sweeps.Cell(name, 4))
+    write(GOOD.replace("nn.Linear(4, 8)", "nn.Linear(4, 9)").replace("nn.Linear(8, 2)", "nn.Linear(9, 2)"))
+    assert records.path(tmp_path, sweeps.Cell(name, 4)) != before
+    assert models.build(name)[0].out_features == 9
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "nn.Linear(8, 2)",
+            "nn.Linear(7, 2)",
+            r"mine.py:task: model: on two examples it raised RuntimeError: mat1 and mat2",
+        ),
+        ("nn.Linear(8, 2)", "nn.Linear(8, 1)", r"labels: up to 1 is not allowed; it must be below 1, the outputs"),
+        ("nn.Linear(8, 2))", "nn.Linear(8, 2), nn.Softmax(0), nn.Flatten(0))", "model: on two examples|model outputs"),
+        (
+            "nn.ReLU()",
+            "nn.BatchNorm1d(8)",
+            r"model: with buffers \(1.running_mean.* without \(no batch normalisation\)",
+        ),
+        ("nn.ReLU()", "nn.Rely()", "mine.py:task: model: building it raised AttributeError: module 'torch.nn' has no"),
+        ("y = (x.sum(1) > 0).long()", "y = (x.sum(1) > 0).float()", "train labels: torch.float32 .* must be int64"),
+        ("y[80:]", "y[79:]", "validation lengths: 40 inputs and 41 labels is not allowed"),
+        ("goals=(0.1, 0.2)", "goals=(0.2, 0.1)", "goals: .0.2, 0.1. is not allowed; .* the hardest first"),
+        ("torch.randn(120, 4,", "float('nan') + torch.randn(120, 4,", "train inputs: a value that is not finite"),
+        ("y = (x", "y = 1 / 0 + (x", "mine.py:task: raised ZeroDivisionError: division by zero"),
+        ("def task", "def tusk", "no function 'task' in the file; it has .*tusk"),
+        ("import torch\n", "import torchh\n", "mine.py: cannot be imported; it raised ModuleNotFoundError"),
+        ("return Own(", "return dict(", "returned value: dict is not allowed; it must be a lib.own.Own"),
+    ],
+)
+def test_what_is_wrong_is_named_before_anything_is_trained(write, tmp_path, old, new, message):
+    assert old in GOOD
+    name = write(GOOD.replace(old, new))
+    with pytest.raises(own.OwnError, match=message):
+        sweeps.run(sweeps.grid(name, [4], ["sgd"], [0.0], trials=4), tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_missing_file_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(own.OwnError, match="there is no file nowhere.py"):
+        sweeps.Cell("nowhere.py:task", 4)
+
+
+def test_an_exception_while_training_names_the_trial_and_the_step(write):
+    touchy = """
+class Touchy(nn.Sequential):
+    def forward(self, x):
+        if self[0].weight.abs().max() > 3:
+            raise FloatingPointError("weights have grown")
+        return super().forward(x)
+
+def task"""
+    changed = GOOD.replace("def task", touchy).replace("lambda: nn.Sequential(", "lambda: Touchy(")
+    name = write(changed.replace("(x.sum(1) > 0).long()", "torch.arange(120) % 2"))
+    with pytest.raises(training.TrialError, match=r"trial \d+, step \d+: FloatingPointError: weights have grown"):
+        sweeps.train_cell(sweeps.Cell(name, 4, "momentum", trials=16))
+
+
+def test_a_loss_that_is_no_number_makes_the_trial_infeasible(write):
+    """The square of an exponential overflows once the weights have grown: such trials diverge, and are counted so."""
+    blow = """
+class Blow(nn.Module):
+    def forward(self, x):
+        return torch.exp(x.square())
+
+def task"""
+    changed = GOOD.replace("nn.ReLU()", "Blow()").replace("def task", blow)
+    name = write(changed.replace("(x.sum(1) > 0).long()", "torch.arange(120) % 2"))
+    outcome = sweeps.train_cell(sweeps.Cell(name, 4, "momentum", trials=16))
+    assert (outcome.cause == "diverged").any() and (outcome.status[outcome.cause == "diverged"] == "infeasible").all()
+    assert np.isnan(outcome.first[outcome.cause == "diverged", 0]).all()
