@@ -123,7 +123,7 @@ def nothing(why: str) -> alt.LayerChart:
 def range_chart(
     rows: pd.DataFrame, value: str, title: str, colour: alt.Color, *controls: tuple, tooltip: list, one: bool = False
 ) -> alt.LayerChart:
-    """Points with ranges on a logarithmic axis, a line of text each; rows: `row`, value, value_low, value_high.
+    """Points with ranges on a logarithmic axis; rows: `row` (its name, broken at commas), value, value_low, value_high.
 
     one: draws a line at 1, for ratios.  Colour: clicking its legend singles out a value.
     """
@@ -134,7 +134,7 @@ def range_chart(
     faded = alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1))
     order = list(dict.fromkeys(rows.row))
     scale = alt.Scale(type="log", base=2, nice=False, padding=12)
-    y = alt.Y("row:N", title=None, sort=order, axis=alt.Axis(labelLimit=220, labelFontSize=12))
+    y = alt.Y("row:N", title=None, sort=order, axis=alt.Axis(labelLimit=150, labelExpr="split(datum.label, ', ')"))
     base = alt.Chart(rows).encode(y=y, yOffset=alt.YOffset(f"{field}:O"), color=colour, opacity=faded)
     bars = (
         base.mark_rule(strokeWidth=2)

@@ -11,12 +11,12 @@ MEASURES = {
     "along": "curvature along the step",
     "spectral": "largest eigenvalue",
     "square": "squared gradient norm",
-    "trace": "gradient variance (trace)",
+    "trace": "gradient variance",
     "noise_scale": "simple noise scale",
 }
 THEORY = {
-    "smoothness": "smoothness alone, L",
-    "noisy": "noise and smoothness, L M",
+    "smoothness": "smoothness, L",
+    "noisy": "with noise, L M",
     "theory": "the theory, Δ L M / ε²",
 }
 
