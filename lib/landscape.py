@@ -46,6 +46,14 @@ def over_dense(paths: pd.DataFrame) -> pd.DataFrame:
     return joined[PATH].join(pd.DataFrame({c: joined[c] / joined[f"{c}_dense"] for c in columns}))
 
 
+def over_twin(dense: pd.DataFrame, twins: pd.DataFrame) -> pd.DataFrame:
+    """`typical` of paths over that of the dense path with the same trial: same metaparameters and initialisation."""
+    by, columns = ["workload", "algorithm", "batch_size", "trial"], list(MEASURES)
+    base = typical(dense[dense.sparsity == 0]).set_index(by)[columns].add_suffix("_dense")
+    joined = typical(twins).join(base, on=by).dropna(subset=["lipschitz_dense"])
+    return joined[PATH].join(pd.DataFrame({c: joined[c] / joined[f"{c}_dense"] for c in columns}))
+
+
 def noise_scales(paths: pd.DataFrame) -> pd.DataFrame:
     """One row per path: noise_scale, tr(Sigma) over |G|^2, each averaged over the steps of the run.
 

@@ -29,7 +29,7 @@ POWER_ITERATIONS = 20
 
 @dataclass(frozen=True)
 class Track:
-    """One trial of a measured cell, followed to the step at which it met the goal.
+    """One trial of a measured cell, followed to the step at which it met the goal, or for `steps` steps.
 
     points: how many steps are looked at, geometrically spaced from the first to the last.  examples: of the training
     set, for all that is measured (0: all of them).  chunk: examples per gradient, of which the noise scale is made.
@@ -46,6 +46,7 @@ class Track:
     points: int = 10
     examples: int = 0
     chunk: int = 50
+    steps: int = 0
 
     @property
     def cell(self) -> sweeps.Cell:
@@ -68,7 +69,9 @@ def fastest(cell: sweeps.Cell, count: int, data: Path = sweeps.DATA, **fields) -
 
 
 def last_step(track: Track, data: Path = sweeps.DATA) -> int:
-    """The step at which the track's trial met the goal, from the cell's record."""
+    """The track's `steps`, or the step at which its trial met the goal, from the cell's record."""
+    if track.steps:
+        return track.steps
     trials = records.read(sweeps.record(track.cell, data), track.cell)[1].set_index("trial")
     return int(trials.loc[track.trial, f"steps@{workload(track.workload).goal:g}"])
 
@@ -191,14 +194,25 @@ def _cifar() -> list[Track]:
     return _of([c for c in cells if c.batch_size == 128 and c.algorithm == "momentum"], points=6, examples=5000)
 
 
+def twins(dense: list[Track], sparsities: Iterable[float], data: Path = sweeps.DATA) -> list[Track]:
+    """The same trials in sparse networks: same metaparameters, same initialisation before pruning, as many steps."""
+    return [dataclasses.replace(t, sparsity=s, steps=last_step(t, data)) for s in sparsities for t in dense]
+
+
+def _twins() -> list[Track]:
+    return twins([t for t in _digits() if t.sparsity == 0 and t.algorithm == "momentum"], sweeps.LEVELS[1:])
+
+
 TRACKS = {"digits": _digits, "mnist": _mnist, "cifar-10": _cifar}
+TWINS = {"digits-twins": _twins}
 
 
 def results(name: str, folder: Path = FOLDER) -> pd.DataFrame:
     """All measured points of a set of tracks, a row each, with the track's fields.  Raises RecordError, ValueError."""
-    if name not in TRACKS:
-        raise ValueError(f"tracks: {name!r} is unknown; allowed: {', '.join(TRACKS)}")
-    return read(TRACKS[name](), folder)
+    every = TRACKS | TWINS
+    if name not in every:
+        raise ValueError(f"tracks: {name!r} is unknown; allowed: {', '.join(every)}")
+    return read(every[name](), folder)
 
 
 def read(planned: list[Track], folder: Path = FOLDER) -> pd.DataFrame:
@@ -242,10 +256,10 @@ def main(arguments: list[str] | None = None) -> None:
     """The command line: measure what is missing."""
     parser = argparse.ArgumentParser(prog="python -m lib.tracks", description="Follow the fastest trials again.")
     parser.add_argument("command", choices=["run"])
-    parser.add_argument("tracks", choices=list(TRACKS))
+    parser.add_argument("tracks", choices=list(TRACKS | TWINS))
     parser.add_argument("--jobs", type=int, default=1, help="tracks followed side by side, one thread each")
     chosen = parser.parse_args(arguments)
-    run(TRACKS[chosen.tracks](), jobs=chosen.jobs)
+    run((TRACKS | TWINS)[chosen.tracks](), jobs=chosen.jobs)
 
 
 if __name__ == "__main__":

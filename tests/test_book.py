@@ -144,6 +144,14 @@ def test_charts_are_drawn_and_answer(open_page, page):
                 slider.fill(str(most if now != most else least))
                 tab.wait_for_timeout(300)
                 assert pixels(chart) != before, "the slider changes nothing"
+        for j in range(chart.locator("select").count()):
+            menu = chart.locator("select").nth(j)
+            before, now = pixels(chart), menu.input_value()
+            others = [o for o in menu.locator("option").all_inner_texts() if o != now]
+            if others:
+                menu.select_option(others[-1])
+                tab.wait_for_timeout(300)
+                assert pixels(chart) != before, "the menu changes nothing"
         legend = chart.evaluate(
             "c => (JSON.stringify(c.vegaView.getState({signals: n => n.endsWith('_legend')}).signals))"
         )

@@ -89,6 +89,12 @@ def test_paths_over_the_dense_one():
     assert claims.rougher(over.assign(lipschitz=2.0))["verdict"] == "holds"
 
 
+def test_twins_are_compared_with_their_own_dense_trial():
+    dense = pd.concat([path(0.0, 0, lipschitz=2.0), path(0.0, 1, lipschitz=8.0)])
+    over = landscape.over_twin(dense, pd.concat([path(0.9, 0, lipschitz=1.0), path(0.9, 1, lipschitz=16.0)]))
+    assert over.set_index("trial").lipschitz.to_dict() == pytest.approx({0: 0.5, 1: 2.0})
+
+
 def test_the_noise_scale_of_a_run_weighs_steps_and_predicts_the_bend():
     varying = path(0.0, trace=np.array([10.0, 20, 40, 80]), square=np.array([1.0, 1, 1, 2]))
     weights = np.array([1, 1, 2, 4])

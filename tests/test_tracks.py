@@ -60,5 +60,15 @@ def test_records_and_resuming(measured, monkeypatch):
         tracks.results("x")
 
 
+def test_twins_share_all_but_the_mask(measured):
+    folder, cells = measured
+    dense = tracks.fastest(cells[0], 1, folder, points=4)[0]
+    (twin,) = tracks.twins([dense], [0.5], folder)
+    one, other = (sweeps.start(t.cell, [t.trial]) for t in (dense, twin))
+    assert torch.equal(one.rate, other.rate) and torch.equal(one.momentum, other.momentum)
+    assert torch.equal(one.w * other.mask, other.w) and 0 < other.mask.mean() < 1
+    assert tracks.follow(twin, folder).step.tolist() == tracks.follow(dense, folder).step.tolist()
+
+
 def test_a_cell_without_a_record_has_no_tracks(measured):
     assert tracks.fastest(sweeps.Cell("digits-mlp", 3), 2, measured[0]) == []
