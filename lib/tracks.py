@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from lib import algorithms, datasets, models, noise_scale, records, smoothness, stacks, sweeps, training
+from lib import algorithms, datasets, models, noise_scale, records, smoothness, stacks, studies, sweeps, training
 from lib.workloads import workload
 
 FOLDER = sweeps.DATA / "tracks"
@@ -173,10 +173,10 @@ def _digits() -> list[Track]:
     return _of(
         [
             sweeps.Cell(name, batch_size, algorithm, sparsity)
-            for name in sweeps.DIGITS
+            for name in studies.DIGITS
             for algorithm in ("momentum", "sgd")
             for batch_size in (16, 64, 256)
-            for sparsity in sweeps.LEVELS
+            for sparsity in studies.LEVELS
         ],
         points=16,
     )
@@ -184,13 +184,13 @@ def _digits() -> list[Track]:
 
 def _mnist() -> list[Track]:
     """On the whole training set."""
-    cells = sweeps.study("mnist").cells
-    return _of([c for c in cells if c.batch_size == 64 and c.sparsity in sweeps.DENSE_AND_SPARSE], points=6)
+    cells = studies.study("mnist").cells
+    return _of([c for c in cells if c.batch_size == 64 and c.sparsity in studies.DENSE_AND_SPARSE], points=6)
 
 
 def _cifar() -> list[Track]:
     """On a ninth of the training set."""
-    cells = sweeps.study("cifar-10").cells
+    cells = studies.study("cifar-10").cells
     return _of([c for c in cells if c.batch_size == 128 and c.algorithm == "momentum"], points=6, examples=5000)
 
 
@@ -200,7 +200,7 @@ def twins(dense: list[Track], sparsities: Iterable[float], data: Path = sweeps.D
 
 
 def _twins() -> list[Track]:
-    return twins([t for t in _digits() if t.sparsity == 0 and t.algorithm == "momentum"], sweeps.LEVELS[1:])
+    return twins([t for t in _digits() if t.sparsity == 0 and t.algorithm == "momentum"], studies.LEVELS[1:])
 
 
 TRACKS = {"digits": _digits, "mnist": _mnist, "cifar-10": _cifar}

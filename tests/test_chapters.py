@@ -7,7 +7,7 @@ import sys
 import nbformat
 import pytest
 
-from lib import ROOT, sweeps
+from lib import ROOT, studies
 
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 
@@ -70,7 +70,7 @@ def test_chapters_are_committed_clean(chapter):
     nbformat.validate(nbformat.read(chapter, 4))
 
 
-@pytest.mark.parametrize("name", list(sweeps.STUDIES))
+@pytest.mark.parametrize("name", list(studies.STUDIES))
 def test_studies_have_no_cell_twice(name):
-    cells = sweeps.study(name).cells
+    cells = studies.study(name).cells
     assert len(set(cells)) == len(cells)

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from lib import ROOT, sweeps
+from lib import ROOT, studies, sweeps
 
 README = (ROOT / "README.md").read_text()
 COMMANDS = [
@@ -34,7 +34,7 @@ def test_papermill_lines_name_chapters_and_their_parameters():
 
 def test_sweep_lines_name_studies_and_options():
     lines = [c for c in COMMANDS if c.startswith("python -m lib.sweeps run")]
-    assert lines and all(line.split()[4] in sweeps.STUDIES for line in lines)
+    assert lines and all(line.split()[4] in studies.STUDIES for line in lines)
     with pytest.raises(SystemExit, match="0"):
         sweeps.main(["run", "--help"])
 

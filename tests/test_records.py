@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import records, sweeps
+from lib import records, studies, sweeps
 
 CELL = sweeps.Cell("digits-mlp", 16, sparsity=0.9, trials=2)
 TABLE = pd.DataFrame(
@@ -119,7 +119,7 @@ def test_a_crash_before_the_rename_leaves_no_record(tmp_path, monkeypatch):
 
 
 def test_every_committed_record_is_whole_and_one_of_ours():
-    for study in sweeps.STUDIES.values():
+    for study in studies.STUDIES.values():
         sweeps.check(study)
         for cell in study.cells:
             file = sweeps.record(cell)

@@ -10,7 +10,7 @@ import time
 import joblib
 import pytest
 
-from lib import ROOT, records, sweeps
+from lib import ROOT, records, studies, sweeps
 
 BAD = [
     ({"sparsity": -0.1}, "sparsity: -0.1 .* number in \\[0, 1\\)"),
@@ -37,7 +37,7 @@ def test_a_bad_cell_names_the_field_the_value_and_what_is_allowed(fields, messag
 
 def test_unknown_study_and_budget():
     with pytest.raises(ValueError, match="study: 'x' .* digits, digits-sparsest"):
-        sweeps.study("x")
+        studies.study("x")
     with pytest.raises(ValueError, match="budget: 'all' .* cached, smoke, full"):
         sweeps.results(tiny(), "all")
 
@@ -111,7 +111,7 @@ def test_a_sweep_killed_five_times_ends_with_the_undisturbed_table(tmp_path):
 
 def test_smoke_is_small_and_kept_apart(tmp_path, monkeypatch):
     monkeypatch.setattr(sweeps, "SMOKE", tmp_path)
-    study = sweeps.study("digits")
+    study = studies.study("digits")
     assert len(study.smoke().cells) <= 6 and all(c.trials == 16 and c.max_steps == 400 for c in study.smoke().cells)
     frame = sweeps.results(tiny(), "smoke", folder=tmp_path / "never")
     assert not (tmp_path / "never").exists() and len(frame) == 16 * len(tiny().smoke().cells)

@@ -1,0 +1,142 @@
+"""The book's studies: which cells it measures, in what order, and how far that has come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from lib import pruning, records
+from lib.sweeps import DATA, Cell, Study, record
+
+
+def powers(low: int, high: int, every: int = 1) -> list[int]:
+    """2**low ... 2**high, `every` so many powers."""
+    return [2**k for k in range(low, high + 1, every)]
+
+
+DENSE_AND_SPARSE = (0.0, 0.9)
+LEVELS = (0.0, 0.5, 0.7, 0.9)
+ALL_POWERS = powers(0, 10, 2) + powers(1, 9, 2)  # every fourth power before those between
+DIGITS = ("digits-mlp", "digits-cnn")
+
+
+def _digits() -> Iterable[Cell]:
+    """The network that is cheap first; momentum first; replicates last."""
+    for name in DIGITS:
+        for algorithm in ("momentum", "sgd", "nesterov"):
+            for batch_size in ALL_POWERS:
+                for sparsity in LEVELS:
+                    yield Cell(name, batch_size, algorithm, sparsity)
+    for algorithm in ("momentum", "sgd", "nesterov"):
+        for name in DIGITS:
+            for batch_size in ALL_POWERS:
+                for replicate in (1, 2):
+                    for sparsity in LEVELS:
+                        yield Cell(name, batch_size, algorithm, sparsity, replicate=replicate)
+
+
+def _digits_sparsest() -> Iterable[Cell]:
+    """A budget of its own: pilot runs at this sparsity met not even the easiest goal."""
+    for batch_size in (4, 64, 1024):
+        for name in DIGITS:
+            yield Cell(name, batch_size, sparsity=0.95, max_steps=20_000)
+
+
+def _digits_methods() -> Iterable[Cell]:
+    """Every method of pruning at sparsity 0.9; what takes longest, random masks and the smallest batches, last.
+
+    Cells of the poorer methods end at their second hit or after 20,000 steps: their later trials take many times longer.
+    """
+    sizes = [64, 16, 256, 4, *(b for b in reversed(ALL_POWERS) if b not in (64, 16, 256, 4))]
+    for methods in ([m for m in pruning.METHODS if m != "random"], ["random"]):
+        for name in DIGITS:
+            for batch_size in sizes:
+                for method in methods:
+                    short = {} if method == "connection-sensitivity" else {"hits": 2, "max_steps": 20_000}
+                    yield Cell(name, batch_size, sparsity=0.9, pruning=method, **short)
+
+
+def _mnist_cell(batch_size: int, sparsity: float, **fields) -> Cell:
+    """32 trials, up to the second hit, but for the four cells that were run first."""
+    first = (batch_size, sparsity) in {(64, 0.0), (64, 0.9), (16, 0.0), (256, 0.0)} and not fields
+    return Cell("mnist-simple-cnn", batch_size, sparsity=sparsity, trials=32, hits=5 if first else 2, **fields)
+
+
+def _mnist() -> Iterable[Cell]:
+    """All sparsities of one batch size before the next."""
+    for batch_size in (64, 256, 16, 4, 32, 128, 1024, 8, 512, 2048, 4096):
+        for sparsity in LEVELS:
+            yield _mnist_cell(batch_size, sparsity)
+
+
+def _mnist_methods() -> Iterable[Cell]:
+    for batch_size in (64, 16, 256, 1024):
+        yield _mnist_cell(batch_size, 0.9)
+        for method in pruning.METHODS[1:]:
+            yield _mnist_cell(batch_size, 0.9, pruning=method)
+
+
+def _images(name: str, sizes: Iterable[int], algorithms: Iterable[str], trials: int = 32) -> Iterable[Cell]:
+    """Dense and 90 % sparse; all sparsities of one batch size before the next, one algorithm after the other."""
+    for algorithm in algorithms:
+        for batch_size in sizes:
+            for sparsity in DENSE_AND_SPARSE:
+                yield Cell(name, batch_size, algorithm, sparsity, trials=trials, hits=2)
+
+
+def _precision() -> Iterable[Cell]:
+    """The same two cells in either precision, and with the check interval of Lee et al. (2021)."""
+    for sparsity in DENSE_AND_SPARSE:
+        yield _mnist_cell(64, sparsity)
+        yield _mnist_cell(64, sparsity, precision="float32")
+        yield _mnist_cell(64, sparsity, checks="every-100")
+
+
+MNIST_SIZES = (64, 16, 256, 4, 1024)
+STUDIES = {
+    s.name: s
+    for s in (
+        Study("digits", "Digits: every batch size, sparsity and algorithm", tuple(_digits())),
+        Study("digits-sparsest", "Digits with 95 % of the weights removed", tuple(_digits_sparsest())),
+        Study("digits-methods", "Digits: five methods of pruning", tuple(_digits_methods())),
+        Study("mnist", "MNIST: Simple-CNN with momentum", tuple(_mnist())),
+        Study("mnist-algorithms", "MNIST: SGD and Nesterov",
+              tuple(_images("mnist-simple-cnn", MNIST_SIZES, ("sgd", "nesterov")))),
+        Study("mnist-methods", "MNIST: five methods of pruning", tuple(_mnist_methods())),
+        Study("mnist-precision", "MNIST: precision and check interval", tuple(_precision())),
+        Study("fashion-mnist", "Fashion-MNIST: Simple-CNN",
+              tuple(_images("fashion-mnist-simple-cnn", MNIST_SIZES, ("momentum", "sgd", "nesterov")))),
+        Study("cifar-10", "CIFAR-10: ResNet-8",
+              tuple(_images("cifar-10-resnet-8", (128, 32, 512), ("momentum", "nesterov", "sgd"), trials=16))),
+    )
+}  # fmt: skip
+
+
+def study(name: str) -> Study:
+    """Look a study up.  Raises ValueError naming the allowed ones."""
+    if name not in STUDIES:
+        raise ValueError(f"study: {name!r} is not allowed; it must be one of {', '.join(STUDIES)}")
+    return STUDIES[name]
+
+
+def gathered(*more: Study, **fields) -> Study:
+    """The cells of all studies, and of `more`, that have a record and these fields, each once."""
+    cells = dict.fromkeys(c for s in (*STUDIES.values(), *more) for c in s.cells)
+    fitting = [c for c in cells if all(getattr(c, k) == v for k, v in fields.items())]
+    return Study("gathered", "All that is measured", tuple(c for c in fitting if record(c).exists()))
+
+
+def status(folder: Path = DATA) -> pd.DataFrame:
+    """A row per study: cells done and planned, trials, training steps, hours, devices, precisions, dates."""
+    rows = []
+    for s in STUDIES.values():
+        heads = [records.read(f, c)[0] for c in s.cells if (f := record(c, folder)).exists()]
+        seen = {k: ", ".join(sorted({h[k] for h in heads})) for k in ("device", "precision", "torch", "date")}
+        rows.append({
+            "study": s.name, "cells": len(heads), "planned": len(s.cells), "trials": sum(h["rows"] for h in heads),
+            "training steps": sum(h["trial_steps"] for h in heads), "core hours": sum(h["wall_s"] for h in heads) / 3600,
+            **seen,
+        })  # fmt: skip
+    return pd.DataFrame(rows)
