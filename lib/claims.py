@@ -128,3 +128,22 @@ def noise_scale(bends: pd.DataFrame) -> dict:
         OPEN if not len(bends) else HOLDS if (off <= 1).mean() > 0.9 else PART if (off <= 2).mean() > 0.9 else FAILS,
         "McCandlish et al. 2018, abstract",
     )
+
+
+def rules(spread: pd.DataFrame) -> dict:
+    """C10 of Shallue et al.; spread: rule, batch_size, over (steps over the tuned ones, inf where the goal was missed)."""
+    followed = spread[spread.rule.isin(["linear rule", "square-root rule"])]
+    worst = followed.groupby("rule").over.max()
+    lost = np.isinf(followed.over).groupby(followed.rule).sum()
+    told = "; ".join(
+        f"the {rule} costs more than twice the tuned steps at {(own.over > 2).sum()} of {len(own)} batch sizes and misses the "
+        f"goal at {lost[rule]}"
+        for rule, own in followed.groupby("rule")
+    )
+    return _claim(
+        "The best effective learning rate rises with the batch size but follows neither the linear nor the square-root rule "
+        "consistently.",
+        told[:1].upper() + told[1:] + ".",
+        OPEN if len(worst) < 2 else HOLDS if (worst > 2).all() else PART if (worst > 2).any() else FAILS,
+        "Shallue et al. 2019",
+    )

@@ -37,6 +37,29 @@ LEE2021 = {
 SPACES = {"lee2021": LEE2021}
 
 
+def point(**values: float) -> str:
+    """The name of a space that is one point, as `Cell.space` takes it: "learning_rate=0.1,momentum=0.95"."""
+    return ",".join(f"{name}={value:.6g}" for name, value in values.items())
+
+
+def parse(space: str, algorithm: str, decay: bool = False) -> dict[str, float] | None:
+    """The values of a space that is one point; None for a named space.
+
+    Raises ValueError for an unknown space, and for a point that lacks a metaparameter, has one too many or no number.
+    """
+    if space in SPACES:
+        return None
+    pairs = [word.partition("=") for word in space.split(",")]
+    try:
+        values = {name.strip(): float(value) for name, _, value in pairs}
+    except ValueError:
+        values = {}
+    if set(values) != set(names(algorithm, decay)) or not all(np.isfinite(v) and v >= 0 for v in values.values()):
+        wanted = ",".join(f"{n}=..." for n in names(algorithm, decay))
+        raise ValueError(f"space: {space!r} is not allowed; it must be one of {', '.join(SPACES)}, or {wanted}")
+    return values
+
+
 def names(algorithm: str, decay: bool) -> tuple[str, ...]:
     """What is tuned: the learning rate; momentum unless SGD; the linear decay where the workload has one."""
     tuned = ["learning_rate"]
@@ -48,13 +71,15 @@ def names(algorithm: str, decay: bool) -> tuple[str, ...]:
 
 
 def draw(space: str, algorithm: str, trials: int, *, decay: bool = False, replicate: int = 0) -> dict[str, np.ndarray]:
-    """`trials` quasi-random points: name -> float64 [trials].
+    """`trials` quasi-random points: name -> float64 [trials]; of a space that is one point, that point.
 
     Replicate 0 is the unscrambled Sobol sequence without its first point (the corner of the space): in one and two
     dimensions the very points of Lee et al. (2021).  Further dimensions use other direction numbers than theirs.
     Other replicates are Sobol sequences scrambled with the replicate's number as seed.
     """
-    axes = names(algorithm, decay)
+    axes, fixed = names(algorithm, decay), parse(space, algorithm, decay)
+    if fixed is not None:
+        return {name: np.full(trials, fixed[name]) for name in axes}
     if replicate == 0:
         points = qmc.Sobol(len(axes), scramble=False).fast_forward(1).random(trials)
     else:  # a power of two, then cut: scipy warns about any other count

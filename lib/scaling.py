@@ -14,7 +14,7 @@ from scipy.optimize import least_squares
 from scipy.special import gammaln
 
 CELL = ["workload", "algorithm", "pruning", "sparsity", "batch_size", "trials", "replicate", "stop", "checks",
-        "hits", "precision", "max_steps"]  # fmt: skip
+        "hits", "precision", "max_steps", "space"]  # fmt: skip
 LEVELS = (0.05, 0.5, 0.95)
 TOLERANCE = 0.2  # of the operational definitions of the regimes
 PERFECT, DIMINISHING, MAXIMAL = "perfect scaling", "diminishing returns", "maximal data parallelism"

@@ -16,6 +16,8 @@ def powers(low: int, high: int, every: int = 1) -> list[int]:
     return [2**k for k in range(low, high + 1, every)]
 
 
+# What the chapters compare unless they are about one of these fields.
+USUAL = {"stop": "goal", "checks": "geometric", "precision": None, "space": None, "pruning": "connection-sensitivity"}
 DENSE_AND_SPARSE = (0.0, 0.9)
 LEVELS = (0.0, 0.5, 0.7, 0.9)
 ALL_POWERS = powers(0, 10, 2) + powers(1, 9, 2)  # every fourth power before those between

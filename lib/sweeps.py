@@ -53,7 +53,8 @@ SOURCE = hashlib.sha256(b"".join((ROOT / "lib" / f"{name}.py").read_bytes() for 
 class Cell:
     """The unit that is run, cached and resumed.  Raises ValueError naming the field, its value and what is allowed.
 
-    stop, checks, hits: see `lib.training`.  precision and max_steps: None for the workload's own.
+    stop, checks, hits: see `lib.training`.  precision, max_steps and space: None for the workload's own; a space may also
+    be one point (`lib.metaparameters.point`), which every trial then shares.
     """
 
     workload: str
@@ -68,6 +69,7 @@ class Cell:
     hits: int = 5
     precision: str | None = None
     max_steps: int | None = None
+    space: str | None = None
 
     def __post_init__(self):
         examples = datasets.train_size(workload(self.workload).dataset)
@@ -89,7 +91,15 @@ class Cell:
             fine = value is None and field == "max_steps" or _whole(value) and 1 <= value <= most
             of = f" ({self.workload} has {examples} training examples)" if field == "batch_size" else ""
             _require(fine, field, value, f"a whole number from 1 to {most}{of}")
+        if self.space is not None:
+            metaparameters.parse(self.space, self.algorithm, workload(self.workload).decay)
         _require(_whole(self.replicate) and self.replicate >= 0, "replicate", self.replicate, "a whole number from 0")
+
+    def draw(self) -> dict[str, np.ndarray]:
+        """The metaparameters of all trials: name -> [trials]."""
+        work = workload(self.workload)
+        space = self.space or work.space
+        return metaparameters.draw(space, self.algorithm, self.trials, decay=work.decay, replicate=self.replicate)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -169,7 +179,7 @@ def start(cell: Cell, chosen: list[int] | None = None) -> training.Trials:
         scores = [_scores(work.model, work.dataset, cell.pruning, s, cell.dtype, *needs) for s in own]
         mask = pruning.global_mask(torch.stack(scores), cell.sparsity)
         w = w * mask
-    drawn = metaparameters.draw(work.space, cell.algorithm, cell.trials, decay=work.decay, replicate=cell.replicate)
+    drawn = cell.draw()
     column = {k: torch.from_numpy(v[chosen]).float()[:, None] for k, v in drawn.items()}
     rate = column["learning_rate"]
     momentum = column.get("momentum", torch.zeros_like(rate))
@@ -198,7 +208,7 @@ def train_cell(cell: Cell, device: str = "cpu", **options) -> training.Outcome:
 def table(cell: Cell, outcome: training.Outcome) -> pd.DataFrame:
     """The outcome as a table with a row per trial."""
     work = workload(cell.workload)
-    drawn = metaparameters.draw(work.space, cell.algorithm, cell.trials, decay=work.decay, replicate=cell.replicate)
+    drawn = cell.draw()
     return pd.DataFrame({
         "trial": range(cell.trials), "seed": seeds(cell), **drawn,
         "status": outcome.status, "cause": outcome.cause, "last_step": outcome.last_step,

@@ -104,3 +104,14 @@ def test_the_noise_scale_of_a_run_weighs_steps_and_predicts_the_bend():
     for trace, verdict in ((30.0, "holds"), (10.0, "holds in part"), (1.0, "does not hold")):
         bends = landscape.predicted_bends(path(0.0, trace=trace), summary)
         assert bends.predicted.iloc[0] == pytest.approx(trace / 0.5) and claims.noise_scale(bends)["verdict"] == verdict
+
+
+def test_rules_hold_nowhere_somewhere_or_everywhere():
+    def spread(linear, root):
+        names = ["linear rule"] * 2 + ["square-root rule"] * 2 + ["no change"]
+        return pd.DataFrame({"rule": names, "batch_size": [1, 2, 1, 2, 1], "over": [1.0, linear, 1.0, root, 9.0]})
+
+    assert claims.rules(spread(np.inf, 3.0))["verdict"] == "holds"
+    assert claims.rules(spread(1.5, 3.0))["verdict"] == "holds in part"
+    assert claims.rules(spread(1.5, 1.9))["verdict"] == "does not hold"
+    assert claims.rules(spread(1.5, 1.9)[:2])["verdict"] == "cannot be judged"

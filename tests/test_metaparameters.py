@@ -48,3 +48,19 @@ def test_scales():
     assert [int((whole == v).sum()) for v in (3, 4, 5)] == [100, 100, 100]
     with pytest.raises(ValueError, match="scale: 'cubic' is unknown; allowed: log"):
         Interval(0, 1, "cubic").at(u)
+
+
+def test_a_space_of_one_point_gives_every_trial_that_point():
+    space = metaparameters.point(learning_rate=2.5, momentum=0.95)
+    drawn = draw(space, "momentum", 3)
+    assert drawn["learning_rate"].tolist() == [2.5] * 3 and drawn["momentum"].tolist() == [0.95] * 3
+
+
+@pytest.mark.parametrize(
+    "space", ["lee2020", "learning_rate=0.1", "learning_rate=x,momentum=0.9", "learning_rate=-1,momentum=0.9"]
+)
+def test_a_space_that_fits_nothing_is_refused(space):
+    with pytest.raises(
+        ValueError, match="space: .* is not allowed; it must be one of lee2021, or learning_rate=...,momentum=..."
+    ):
+        draw(space, "momentum", 3)
