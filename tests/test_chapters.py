@@ -61,6 +61,34 @@ def test_bad_parameters_stop_at_once_and_say_what_is_allowed(tmp_path, parameter
     assert not (tmp_path / "data").exists(), "something was trained"
 
 
+OWN = """
+import torch
+from torch import nn
+from lib.own import Own
+
+def task():
+    x = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
+    y = (x.prod(1) > 0).long()
+    return Own(model=lambda: nn.Sequential(nn.Linear(3, 16), nn.ReLU(), nn.Linear(16, 2)),
+               train=(x[:150], y[:150]), validation=(x[150:], y[150:]), goals=(0.3, 0.4), max_steps=300)
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [(("", ""), None), (("nn.Linear(16, 2)", "nn.Linear(15, 2)"), "model: on two examples it raised RuntimeError")],
+)
+def test_a_readers_own_workload_runs_through_papermill_or_says_what_is_wrong(tmp_path, change, message):
+    (tmp_path / "mine.py").write_text(OWN.replace(*change) if message else OWN)
+    given = {"workload": "mine.py:task", "batch_sizes": "4 16 64", "trials": 8, "budget": "full"}
+    done = papermill(tmp_path, "own_workload", **given)
+    if message:
+        assert done.returncode != 0 and message in done.stderr
+    else:
+        assert done.returncode == 0, done.stderr[-2000:]
+    assert bool(list(tmp_path.rglob("data/own/mine.py-task/**/*.csv"))) == (message is None)
+
+
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda p: p.stem)
 def test_chapters_are_committed_clean(chapter):
     notebook = json.loads(chapter.read_text())
