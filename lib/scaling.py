@@ -278,12 +278,42 @@ REDRAWN = ["perfect_end", "useful_end", "c1", "c2", "critical"]
 
 def redrawn(trials: pd.DataFrame, goal: float, draws: int = 200, seed: int = 0) -> pd.DataFrame:
     """What each of `draws` resampled curves says, a row each: perfect_end, useful_end, c1, c2, critical."""
-    curves, rows = resampled(trials, goal, None, draws, seed), []
-    for row in curves.to_numpy():
-        found = regimes(pd.DataFrame({"batch_size": curves.columns, "steps": row}))
-        fit = fit_hyperbola(curves.columns, row)
-        rows.append((found.perfect_end, found.useful_end, fit.c1, fit.c2, fit.critical))
-    return pd.DataFrame(rows, columns=REDRAWN)
+    curves = resampled(trials, goal, None, draws, seed)
+    b, k = curves.columns.to_numpy(float), curves.to_numpy()
+    perfect, useful = _regime_ends(b, k)
+    c1, c2 = _hyperbolas(b, k)
+    return pd.DataFrame({"perfect_end": perfect, "useful_end": useful, "c1": c1, "c2": c2, "critical": c1 / c2})
+
+
+def _regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """perfect_end and useful_end [draws], as `regimes` finds them, for sizes b [n] (increasing) and steps k [draws, n]."""
+    examples = b * k
+    start = np.argmax(examples <= (1 + TOLERANCE) * examples.min(1, keepdims=True), axis=1)
+    base = np.take_along_axis(examples, start[:, None], 1)
+    before = np.arange(len(b)) < start[:, None]
+    perfect = np.logical_and.accumulate(before | (examples <= (1 + TOLERANCE) * base), axis=1)
+    floor = np.logical_and.accumulate((k <= (1 + TOLERANCE) * k.min(1, keepdims=True))[:, ::-1], axis=1)[:, ::-1]
+    useful = np.where(floor.any(1), b[np.argmax(floor, axis=1)], b[-1])
+    return b[len(b) - 1 - np.argmax(perfect[:, ::-1], axis=1)], useful
+
+
+def _hyperbolas(b: np.ndarray, k: np.ndarray, points: int = 600) -> tuple[np.ndarray, np.ndarray]:
+    """c1 and c2 [draws] of `fit_hyperbola` for sizes b [n] and steps k [draws, n], by a search over the bend alone.
+
+    For a given bend the best c2 is a mean of logarithms; the best bend is sought on a grid and refined by a parabola.
+    """
+    bends = np.linspace(np.log(b.min()) - 8, np.log(b.max()) + 8, points)
+    shape = np.logaddexp(0, bends[:, None] - np.log(b))  # [points, n]
+    logs = np.log(k)
+    # The sum of squares of (log k - shape) about its mean, for every draw and bend, without the [draws, points, n] array.
+    centred, flat = logs - logs.mean(1, keepdims=True), shape - shape.mean(1, keepdims=True)
+    loss = (flat**2).sum(1) - 2 * centred @ flat.T
+    at = loss.argmin(1).clip(1, points - 2)
+    left, middle, right = (loss[np.arange(len(k)), at + d] for d in (-1, 0, 1))
+    curvature = np.maximum(left - 2 * middle + right, 1e-12)
+    bend = bends[at] + np.clip(0.5 * (left - right) / curvature, -1, 1) * (bends[1] - bends[0])
+    c2 = np.exp((logs - np.logaddexp(0, bend[:, None] - np.log(b))).mean(1))
+    return c2 * np.exp(bend), c2
 
 
 CURVE = ["workload", "algorithm", "pruning", "sparsity"]

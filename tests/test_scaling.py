@@ -251,3 +251,15 @@ def test_intervals_of_both_constants_cover_what_was_planted():
             low, high = found[name]
             covered[name].append(low <= value * typical <= high)
     assert all(0.75 <= np.mean(v) <= 0.99 for v in covered.values()), {k: np.mean(v) for k, v in covered.items()}
+
+
+def test_redrawn_curves_are_analysed_as_single_ones_are():
+    """The array forms of the regimes and of the fit agree with the plain ones, draw by draw."""
+    random = np.random.default_rng(3)
+    k = (5e3 / SIZES + 20) * random.lognormal(0, 0.25, (60, len(SIZES)))
+    perfect, useful = scaling._regime_ends(SIZES, k)
+    c1, c2 = scaling._hyperbolas(SIZES, k)
+    for row, *found in zip(k, perfect, useful, c1, c2):
+        plain, fit = scaling.regimes(curve(row)), scaling.fit_hyperbola(SIZES, row)
+        assert found[:2] == [plain.perfect_end, plain.useful_end]
+        assert found[2:] == pytest.approx([fit.c1, fit.c2], rel=2e-3)
