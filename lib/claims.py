@@ -71,14 +71,15 @@ def no_worse(bends: pd.DataFrame) -> dict:
 
 
 def later_with_momentum(ends: pd.DataFrame, bends: pd.DataFrame) -> dict:
-    """L5; ends, bends: of `scaling.against_dense` for "perfect_end" and "critical", momentum and Nesterov only."""
+    """L5; ends, bends: of `scaling.against_dense` for "perfect_end" and "critical", momentum and Nesterov only, at the
+    highest sparsity of each, where the effect should be largest."""
     above, below = int((ends.ratio_low > 1).sum()), int((ends.ratio_high < 1).sum())
     bend_above, bend_below = int((bends.ratio_low > 1).sum()), int((bends.ratio_high < 1).sum())
     excluded, n = int((bends.ratio_high < 2).sum()), len(ends)
     return _claim(
         "With momentum-based algorithms, perfect scaling breaks at a much larger batch size for sparse networks than for dense "
         "ones.",
-        f"{n} pairs with momentum or Nesterov: the end of perfect scaling is {number(ends.ratio.median())} times the dense "
+        f"{n} pairs with momentum or Nesterov, at the highest sparsity of each: the end of perfect scaling is {number(ends.ratio.median())} times the dense "
         f"one's in the median, its range above 1 for {above} and below for {below}; the fitted bend "
         f"{number(bends.ratio.median())} times, above 1 for {bend_above}, below for {bend_below}. A factor of two or more is "
         f"excluded for {excluded} of the bends.",

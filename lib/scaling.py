@@ -361,6 +361,11 @@ def against_dense(drawn: dict, name: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*CURVE, "ratio", "ratio_low", "ratio_high"])
 
 
+def sparsest(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows at the highest sparsity of their workload and algorithm."""
+    return rows[rows.sparsity == rows.groupby(["workload", "algorithm"]).sparsity.transform("max")]
+
+
 # --- the fit against alternatives -------------------------------------------------------------------------------------
 
 # log K* of log parameters p and log B; the hyperbola is the one that the theory gives.
