@@ -79,7 +79,8 @@ def later_with_momentum(ends: pd.DataFrame, bends: pd.DataFrame) -> dict:
     return _claim(
         "With momentum-based algorithms, perfect scaling breaks at a much larger batch size for sparse networks than for dense "
         "ones.",
-        f"{n} pairs with momentum or Nesterov, at the highest sparsity of each: the end of perfect scaling is {number(ends.ratio.median())} times the dense "
+        f"{n} pairs with momentum or Nesterov, at the highest sparsity of each: "
+        f"the end of perfect scaling is {number(ends.ratio.median())} times the dense "
         f"one's in the median, its range above 1 for {above} and below for {below}; the fitted bend "
         f"{number(bends.ratio.median())} times, above 1 for {bend_above}, below for {bend_below}. A factor of two or more is "
         f"excluded for {excluded} of the bends.",
