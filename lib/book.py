@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import html
+import logging
 import math
 import os
+import re
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -134,6 +137,7 @@ def setup(app) -> dict:
     app.config.mathjax_path = MATHJAX
     app.connect("config-inited", _assets)
     app.connect("config-inited", _forget_stale_outputs, priority=100)  # before myst-nb opens its cache
+    app.connect("config-inited", _execute_side_by_side, priority=900)  # after the kernels' settings are known
     app.connect("env-get-outdated", _outdated)
     app.connect("html-page-context", _page, priority=900)  # after the extensions whose scripts it takes off
     app.connect("build-finished", _remember_inputs)
@@ -179,6 +183,26 @@ def _forget_stale_outputs(app, config) -> None:
     _stamp(app).unlink(missing_ok=True)
     if app.stale:
         shutil.rmtree(_build(app) / ".jupyter_cache", ignore_errors=True)
+
+
+def _execute_side_by_side(app, config) -> None:
+    """Run the chapters whose outputs are not in the cache, one per core: myst-nb itself runs one after another.
+
+    Whatever fails here is left to myst-nb, which runs it again and reports it.
+    """
+    if (os.cpu_count() or 1) < 2 or config.nb_execution_mode != "cache":
+        return
+    from jupyter_cache import get_cache
+    from jupyter_cache.executors import load_executor
+
+    cache = get_cache(config.nb_execution_cache_path or _build(app) / ".jupyter_cache")
+    chapters = [ROOT / f"{name}.ipynb" for name in re.findall(r"file: (\S+)", (ROOT / "_toc.yml").read_text())]
+    for chapter in filter(Path.exists, chapters):
+        cache.add_nb_to_project(str(chapter))
+    with contextlib.suppress(Exception):
+        executor = load_executor("local-parallel", cache=cache)
+        executor.run_and_cache(timeout=config.nb_execution_timeout)
+    logging.getLogger("multiprocessing").setLevel(logging.WARNING)  # the executor makes it talkative
 
 
 def _outdated(app, env, added, changed, removed) -> list[str]:

@@ -243,7 +243,6 @@ def _renderer(spec: dict, **_) -> dict[str, str]:
     """
     still = json.loads(json.dumps(spec).replace('"width": "container"', f'"width": {STATIC_WIDTH}'))
     svg = vlc.vegalite_to_svg(still, vl_version=VEGALITE)
-    png = vlc.vegalite_to_png(still, vl_version=VEGALITE, scale=2)
     words = spec.get("description", "")
     if not words:
         raise ValueError("description: a chart needs one; pass it through charts.finish(chart, description)")
@@ -252,7 +251,6 @@ def _renderer(spec: dict, **_) -> dict[str, str]:
     return {
         "text/html": f'<div class="vl-chart"><script type="application/json">{data}</script>'
         f'<img alt="{html.escape(words)}" src="data:image/svg+xml;base64,{picture}"></div>',
-        "image/png": base64.b64encode(png).decode(),
         "text/plain": f"<chart: {words}>",
     }
 

@@ -23,7 +23,7 @@ def bundle():
 def test_bundle_is_a_valid_notebook_output(bundle):
     output = nbformat.v4.new_output("display_data", data=bundle)
     nbformat.validate(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("c", outputs=[output])]))
-    assert {"text/html", "image/png", "text/plain"} <= set(bundle)
+    assert {"text/html", "text/plain"} <= set(bundle)
 
 
 def test_html_needs_no_network_and_has_words(bundle):
