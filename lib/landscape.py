@@ -55,21 +55,27 @@ def over_twin(dense: pd.DataFrame, twins: pd.DataFrame) -> pd.DataFrame:
 
 
 def noise_scales(paths: pd.DataFrame) -> pd.DataFrame:
-    """One row per path: noise_scale, tr(Sigma) over |G|^2, each averaged over the steps of the run.
+    """One row per path: noise_scale, tr(Sigma) over |G|^2, each averaged over the steps of the run; ratio_mean, their
+    ratio averaged instead.
 
-    A point stands for the steps since the one before.  The averages are taken apart: the mean of the ratio would be ruled
-    by the points where |G|^2 is nearest to zero.
+    A point stands for the steps since the one before.  The first is ruled by the points where |G|^2 is large, the second
+    by those where it is nearest to zero.
     """
     own = paths.sort_values("step").copy(deep=False)
     weight = own.groupby(PATH).step.diff().fillna(1)
-    own = own.assign(trace=own.trace * weight, square=own.square.clip(lower=0) * weight)
-    total = own.groupby(PATH)[["trace", "square"]].sum()
-    return (total.trace / total.square).rename("noise_scale").reset_index()
+    own = own.assign(trace=own.trace * weight, square=own.square.clip(lower=0) * weight, mean=own.noise_scale * weight)
+    total = own.assign(weight=weight).groupby(PATH)[["trace", "square", "mean", "weight"]].sum()
+    found = {"noise_scale": total.trace / total.square, "ratio_mean": total["mean"] / total.weight}
+    return pd.DataFrame(found).reset_index()
 
 
 def predicted_bends(paths: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
-    """Curves of `scaling.summaries` beside the noise scale of their followed trials: predicted (median), least, most."""
+    """Curves of `scaling.summaries` beside the noise scale of their followed trials: predicted (median), least, most,
+    ratio_mean (median), followed (count)."""
     by = ["workload", "algorithm", "sparsity"]
-    found = noise_scales(paths).groupby(by).noise_scale.agg(["median", "min", "max", "count"]).reset_index()
+    own = noise_scales(paths).groupby(by)
+    found = (
+        own.noise_scale.agg(["median", "min", "max", "count"]).assign(ratio_mean=own.ratio_mean.median()).reset_index()
+    )
     found = found.rename(columns={"median": "predicted", "min": "least", "max": "most", "count": "followed"})
     return found.merge(summary, on=by)
