@@ -6,6 +6,7 @@ quarter of the values.
 
 from __future__ import annotations
 
+import functools
 import math
 
 import torch
@@ -75,9 +76,14 @@ class ResNet8(nn.Module):
 
 
 MODELS = {
-    "mlp-64x2": lambda: mlp(64, 64, 64),
+    **{f"mlp-{width}x2": functools.partial(mlp, 64, width, width) for width in (16, 64, 256)},
+    **{f"mlp-64x{depth}": functools.partial(mlp, 64, *[64] * depth) for depth in (1, 4)},
     "digits-cnn": digits_cnn,
     "simple-cnn": simple_cnn,
+    "simple-cnn-half": functools.partial(simple_cnn, 0.5),
+    "simple-cnn-double": functools.partial(simple_cnn, 2.0),
+    "fc-1024": functools.partial(mlp, 784, 1024),
+    **{f"fc-{width}x3": functools.partial(mlp, 784, width, width, width) for width in (128, 256, 512, 1024)},
     "resnet-8": ResNet8,
 }
 

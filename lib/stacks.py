@@ -68,11 +68,16 @@ def _naming(row: int):
 
 
 class Loop:
-    """One trial after another through `module`, in `dtype` arithmetic with float32 weights outside."""
+    """One trial after another through `module`, in `dtype` arithmetic with float32 weights outside.
 
-    def __init__(self, module: nn.Module, dtype: torch.dtype = torch.float32, device: str = "cpu"):
+    smoothing: the share of the target that label smoothing spreads evenly over all classes.
+    """
+
+    def __init__(
+        self, module: nn.Module, dtype: torch.dtype = torch.float32, device: str = "cpu", smoothing: float = 0
+    ):
         module = module.to(device=device, memory_format=torch.channels_last)
-        self.module, self.dtype, self.classes = module, dtype, head(module).out_features
+        self.module, self.dtype, self.classes, self.smoothing = module, dtype, head(module).out_features, smoothing
         self.w = flatten(module).to(device=device, dtype=dtype)
         self.g = torch.zeros_like(self.w)
         for p, w, g in zip(module.parameters(), unflatten(self.w, module), unflatten(self.g, module), strict=True):
@@ -101,14 +106,15 @@ class Loop:
             with _naming(t):
                 logits = self.module(x).float()
             if self.features.any():
-                loss = F.cross_entropy(logits, y)
+                loss = F.cross_entropy(logits, y, label_smoothing=self.smoothing)
                 self.g.zero_()
                 loss.backward()
                 gradients[t] = self.g
             else:
                 logits = logits.detach()
-                loss = F.cross_entropy(logits, y)
-                gradients[t, -self.classes :] = (logits.softmax(1) - F.one_hot(y, self.classes)).mean(0)
+                loss = F.cross_entropy(logits, y, label_smoothing=self.smoothing)
+                target = _smooth(F.one_hot(y, self.classes), self.smoothing)
+                gradients[t, -self.classes :] = (logits.softmax(1) - target).mean(0)
                 alive[t] = False
             losses[t] = loss.detach()
         return losses, gradients, alive
@@ -148,14 +154,21 @@ class _Affine(torch.autograd.Function):
         return d.bmm(weight) if ctx.needs_input_grad[0] else None, d.transpose(1, 2).bmm(h), d.sum(1)
 
 
+def _smooth(one_hot: Tensor, smoothing: float) -> Tensor:
+    """Targets [B, classes] of which a share is spread evenly over all classes."""
+    return one_hot * (1 - smoothing) + smoothing / one_hot.shape[1] if smoothing else one_hot
+
+
 class Stack:
     """All trials at once through an `nn.Sequential` of linear, convolution, max-pool, ReLU and flatten layers."""
 
-    def __init__(self, module: nn.Module, dtype: torch.dtype = torch.float32, device: str = "cpu"):
+    def __init__(
+        self, module: nn.Module, dtype: torch.dtype = torch.float32, device: str = "cpu", smoothing: float = 0
+    ):
         known = (nn.Linear, nn.Conv2d, nn.MaxPool2d, nn.ReLU, nn.Flatten)
         if not isinstance(module, nn.Sequential) or not all(isinstance(m, known) for m in module):
             raise ValueError(f"model: {type(module).__name__} cannot be stacked; use Loop")
-        self.module, self.dtype, self.device = module.to(device), dtype, device
+        self.module, self.dtype, self.device, self.smoothing = module.to(device), dtype, device, smoothing
         self.classes = head(module).out_features
 
     def inputs(self, x: Tensor) -> Tensor:
@@ -193,8 +206,10 @@ class Stack:
         shifted = shifted - shifted.amax(2, keepdim=True)
         powers = shifted.exp()
         total = powers.sum(2, keepdim=True)
-        losses = (total.log()[..., 0] - shifted[:, torch.arange(len(y), device=y.device), y]).mean(1)
-        error = powers.div_(total).sub_(F.one_hot(y, self.classes)).div_(len(y))
+        target = _smooth(F.one_hot(y, self.classes), self.smoothing)
+        right = (shifted * target).sum(2) if self.smoothing else shifted[:, torch.arange(len(y), device=y.device), y]
+        losses = (total.log()[..., 0] - right).mean(1)
+        error = powers.div_(total).sub_(target).div_(len(y))
         parts = torch.autograd.grad(logits, leaves, error.to(logits.dtype))
         gradients = torch.cat([_memory_order_stacked(g).flatten(1) for g in parts], 1).float()
         return losses, gradients, features.detach().abs().amax((1, 2)) > 0

@@ -9,6 +9,7 @@ import pandas as pd
 
 from lib import pruning, records
 from lib.sweeps import DATA, Cell, Study, record
+from lib.workloads import FC_WIDTHS, FRACTIONS, MLP_SHAPES
 
 
 def powers(low: int, high: int, every: int = 1) -> list[int]:
@@ -17,7 +18,10 @@ def powers(low: int, high: int, every: int = 1) -> list[int]:
 
 
 # What the chapters compare unless they are about one of these fields.
-USUAL = {"stop": "goal", "checks": "geometric", "precision": None, "space": None, "pruning": "connection-sensitivity"}
+USUAL = {
+    "stop": "goal", "checks": "geometric", "precision": None, "space": None, "pruning": "connection-sensitivity",
+    "label_smoothing": 0.0,
+}  # fmt: skip
 DENSE_AND_SPARSE = (0.0, 0.9)
 LEVELS = (0.0, 0.5, 0.7, 0.9)
 ALL_POWERS = powers(0, 10, 2) + powers(1, 9, 2)  # every fourth power before those between
@@ -96,6 +100,28 @@ def _precision() -> Iterable[Cell]:
         yield _mnist_cell(64, sparsity, checks="every-100")
 
 
+def _variants(names: Iterable[str], sizes: Iterable[int], algorithm: str, trials: int, hits: int) -> Iterable[Cell]:
+    """Dense networks of several workloads: all workloads of one batch size before the next."""
+    for batch_size in sizes:
+        for name in names:
+            yield Cell(name, batch_size, algorithm, trials=trials, hits=hits)
+
+
+def _whole(name: str, sizes: Iterable[int], trials: int, examples: int, smoothings=(0.0,)) -> Iterable[Cell]:
+    """Every trial to its budget: 4,096 steps, or more where a small batch needs more for so many examples."""
+    for batch_size in sizes:
+        for smoothing in smoothings:
+            yield Cell(name, batch_size, trials=trials, stop="budget", max_steps=max(4096, examples // batch_size),
+                       label_smoothing=smoothing)  # fmt: skip
+
+
+def _digits_budget() -> Iterable[Cell]:
+    for name in DIGITS:
+        yield from _whole(name, ALL_POWERS, 100, 2**17)
+    for name in DIGITS:
+        yield from _whole(name, powers(2, 10, 2), 100, 2**17, (0.01, 0.1))
+
+
 MNIST_SIZES = (64, 16, 256, 4, 1024)
 STUDIES = {
     s.name: s
@@ -103,7 +129,24 @@ STUDIES = {
         Study("digits", "Digits: every batch size, sparsity and algorithm", tuple(_digits())),
         Study("digits-sparsest", "Digits with 95 % of the weights removed", tuple(_digits_sparsest())),
         Study("digits-methods", "Digits: five methods of pruning", tuple(_digits_methods())),
+        Study("digits-budget", "Digits: every trial to its budget", tuple(_digits_budget())),
+        Study("digits-shapes", "Digits: width and depth",
+              tuple(_variants([f"digits-mlp-{s}" for s in MLP_SHAPES], ALL_POWERS, "momentum", 100, 5))),
+        Study("digits-fractions", "Digits: fractions of the data",
+              tuple(_variants([f"digits-mlp-{1350 // n}" for n in FRACTIONS], powers(0, 7), "momentum", 100, 5))),
         Study("mnist", "MNIST: Simple-CNN with momentum", tuple(_mnist())),
+        Study("mnist-ladder", "MNIST: fully connected networks with SGD",
+              tuple(_variants([f"mnist-fc-{s}" for s in FC_WIDTHS], (64, 16, 256, 4, 1024, 4096), "sgd", 32, 2))),
+        Study("mnist-fractions", "MNIST: fractions of the data",
+              tuple(_variants([f"mnist-fc-128x3-{54_000 // n}" for n in FRACTIONS], (64, 16, 256, 4, 1024, 4096), "sgd",
+                              32, 2))),
+        Study("mnist-widths", "MNIST: Simple-CNN of half and double width",
+              tuple(_variants([f"mnist-simple-cnn-{s}" for s in ("half", "double")], (64, 16, 256, 4), "momentum", 32,
+                              2))),
+        Study("mnist-budget", "MNIST: every trial to its budget",
+              tuple(_whole("mnist-fc-128x3", MNIST_SIZES, 32, 2**18))),
+        Study("fashion-mnist-budget", "Fashion-MNIST: every trial to its budget",
+              tuple(_whole("fashion-mnist-fc-128x3", MNIST_SIZES, 32, 2**18))),
         Study("mnist-algorithms", "MNIST: SGD and Nesterov",
               tuple(_images("mnist-simple-cnn", MNIST_SIZES, ("sgd", "nesterov")))),
         Study("mnist-methods", "MNIST: five methods of pruning", tuple(_mnist_methods())),

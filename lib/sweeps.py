@@ -54,7 +54,8 @@ class Cell:
     """The unit that is run, cached and resumed.  Raises ValueError naming the field, its value and what is allowed.
 
     stop, checks, hits: see `lib.training`.  precision, max_steps and space: None for the workload's own; a space may also
-    be one point (`lib.metaparameters.point`), which every trial then shares.
+    be one point (`lib.metaparameters.point`), which every trial then shares.  label_smoothing: the share of the target
+    spread evenly over all classes.
     """
 
     workload: str
@@ -70,9 +71,10 @@ class Cell:
     precision: str | None = None
     max_steps: int | None = None
     space: str | None = None
+    label_smoothing: float = 0.0
 
     def __post_init__(self):
-        examples = datasets.train_size(workload(self.workload).dataset)
+        examples = workload(self.workload).train_size
         one_of = {
             "algorithm": ALGORITHMS,
             "pruning": pruning.METHODS,
@@ -84,7 +86,9 @@ class Cell:
             _require(
                 getattr(self, field) in allowed, field, getattr(self, field), "one of " + ", ".join(map(str, allowed))
             )
-        _require(_number(self.sparsity) and 0 <= self.sparsity < 1, "sparsity", self.sparsity, "a number in [0, 1)")
+        for field in ("sparsity", "label_smoothing"):
+            value = getattr(self, field)
+            _require(_number(value) and 0 <= value < 1, field, value, "a number in [0, 1)")
         whole = {"batch_size": examples, "trials": 4096, "hits": 4096, "max_steps": 10**8}
         for field, most in whole.items():
             value = getattr(self, field)
@@ -109,7 +113,7 @@ class Cell:
         """What the digest depends on besides the fields: the workload's, so that changing one mixes nothing."""
         own = dataclasses.asdict(workload(self.workload))
         parts = ("dataset", "model", "goals", "decay", "max_steps", "precision", "space")
-        return {k: own[k] for k in (*parts, *(["source"] if own["source"] else []))}
+        return {k: own[k] for k in (*parts, *(k for k in ("source", "examples") if own[k]))}
 
 
 def _require(fine: bool, field: str, value: object, allowed: str) -> None:
@@ -154,11 +158,11 @@ def grid(name: str, batch_sizes: list[int], algorithms: list[str], sparsities: l
 
 
 @functools.lru_cache(maxsize=4096)
-def _scores(model: str, dataset: str, method: str, seed: int, dtype: torch.dtype, sparsity: float = 0) -> torch.Tensor:
-    """Pruning scores [P] of the trial with this seed: the same for every batch size and algorithm."""
-    module = models.fresh(model, seed)
+def _scores(name: str, method: str, seed: int, dtype: torch.dtype, sparsity: float = 0) -> torch.Tensor:
+    """Pruning scores [P] of the workload's trial with this seed: the same for every batch size and algorithm."""
+    module = models.fresh(workload(name).model, seed)
     w = stacks.flatten(module)
-    loop, data = stacks.Loop(module, dtype), datasets.load(dataset).train
+    loop, data = stacks.Loop(module, dtype), workload(name).train()
     return pruning.scores(method, w, loop, loop.inputs(data.x), data.y, seed, sparsity)
 
 
@@ -176,7 +180,7 @@ def start(cell: Cell, chosen: list[int] | None = None) -> training.Trials:
         mask = None
     else:
         needs = (cell.sparsity,) if cell.pruning == "synflow" else ()  # the other scores serve every sparsity
-        scores = [_scores(work.model, work.dataset, cell.pruning, s, cell.dtype, *needs) for s in own]
+        scores = [_scores(cell.workload, cell.pruning, s, cell.dtype, *needs) for s in own]
         mask = pruning.global_mask(torch.stack(scores), cell.sparsity)
         w = w * mask
     drawn = cell.draw()
@@ -190,7 +194,7 @@ def executor(cell: Cell, device: str = "cpu") -> stacks.Loop | stacks.Stack:
     """Small work is stacked, large work looped: see `Workload.stack_below`."""
     work = workload(cell.workload)
     kind = stacks.Stack if cell.batch_size < work.stack_below else stacks.Loop
-    return kind(models.build(work.model), cell.dtype, device)
+    return kind(models.build(work.model), cell.dtype, device, cell.label_smoothing)
 
 
 def train_cell(cell: Cell, device: str = "cpu", **options) -> training.Outcome:
@@ -198,10 +202,10 @@ def train_cell(cell: Cell, device: str = "cpu", **options) -> training.Outcome:
     work: Workload = workload(cell.workload)
     data = datasets.load(work.dataset)
     return training.train(
-        executor(cell, device), start(cell).to(device), data.train, data.validation,
+        executor(cell, device), start(cell).to(device), work.train(), data.validation,
         algorithm=cell.algorithm, batch_size=cell.batch_size, goals=work.goals,
         max_steps=cell.max_steps or work.max_steps, order_seed=cell.replicate,
-        hits=cell.hits, stop=cell.stop, checks=cell.checks, **options,
+        hits=cell.hits, stop=cell.stop, checks=cell.checks, test=data.test, **options,
     )  # fmt: skip
 
 
@@ -214,6 +218,8 @@ def table(cell: Cell, outcome: training.Outcome) -> pd.DataFrame:
         "status": outcome.status, "cause": outcome.cause, "last_step": outcome.last_step,
         "best_error": outcome.best_error, "best_step": outcome.best_step,
         **{f"steps@{goal:g}": outcome.first[:, i] for i, goal in enumerate(work.goals)},
+        **{f"best@{budget}": outcome.best_within[:, i] for i, budget in enumerate(outcome.budgets)},
+        **{f"test@{budget}": outcome.test_within[:, i] for i, budget in enumerate(outcome.budgets)},
     })  # fmt: skip
 
 

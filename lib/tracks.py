@@ -85,7 +85,7 @@ def follow(track: Track, data: Path = sweeps.DATA) -> pd.DataFrame:
     All of it in single precision, whatever the cell's.
     """
     cell, work = track.cell, workload(track.workload)
-    examples, validation = (getattr(datasets.load(work.dataset), part) for part in ("train", "validation"))
+    examples, validation = work.train(), datasets.load(work.dataset).validation
     executor, trial = sweeps.executor(cell), sweeps.start(cell, [track.trial])
     x, y = executor.inputs(examples.x), examples.y
     points = set(np.unique(np.geomspace(1, last_step(track, data), track.points).round().astype(int)))
@@ -109,7 +109,7 @@ def follow(track: Track, data: Path = sweeps.DATA) -> pd.DataFrame:
 def _look(track: Track, mask: Tensor | None, before: Tensor, after: Tensor) -> dict:
     """What `follow` measures at one step, from w = `before` to w' = `after` [P]."""
     work = workload(track.workload)
-    data, module = datasets.load(work.dataset).train, models.build(work.model)
+    data, module = work.train(), models.build(work.model)
     order = torch.randperm(len(data), generator=torch.Generator().manual_seed(0))[: track.examples or len(data)]
     loop, left = stacks.Loop(module), torch.ones_like(before) if mask is None else mask[0]
     x, y = loop.inputs(data.x)[order], data.y[order]

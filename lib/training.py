@@ -58,6 +58,8 @@ class Outcome:
     infeasible trial never meets a goal).  best_error, best_step: the lowest validation error among checks carried
     through, and when; checks that early rejection ended are not among them.
     silent: steps in a row, up to the last, at which the last layer's inputs were zero on the whole batch.
+    budgets: the powers of two up to max_steps if the cell ran to its budget, else none.  best_within [T, budgets]: the
+    lowest validation error among checks up to that step; test_within: the test error at that check.
     steps: training steps of the cell.  trial_steps: updates computed, over all trials.
     """
 
@@ -68,6 +70,9 @@ class Outcome:
     best_error: np.ndarray
     best_step: np.ndarray
     silent: np.ndarray
+    budgets: tuple[int, ...]
+    best_within: np.ndarray
+    test_within: np.ndarray
     steps: int
     trial_steps: int
     wall_s: float
@@ -185,6 +190,7 @@ def train(
     hits: int = 5,
     stop: str = "goal",
     checks: str = "geometric",
+    test: Split | None = None,
     reject_early: bool = True,
     drop_dead: bool = True,
     progress: Callable[[int, int, float], None] = lambda step, alive, best: None,
@@ -192,7 +198,8 @@ def train(
     """Train all trials in lock step and say when each first met each goal (the hardest goal first in `goals`).
 
     stop: "goal" ends the cell once `hits` trials met the hardest goal; "budget" runs every trial for max_steps and
-    reads every check to the end.  reject_early and drop_dead may be switched off to test that they change nothing.
+    reads every check to the end; `test` is then looked at wherever a trial's validation error falls.  reject_early and
+    drop_dead may be switched off to test that they change nothing.
     progress is called after every check with the step, the number of trials still training and the lowest error seen.
     """
     began = time.perf_counter()
@@ -205,6 +212,10 @@ def train(
     first, last = np.full((n, len(goals)), np.nan), np.zeros(n, dtype=np.int64)
     best, best_step = np.full(n, np.nan), np.full(n, np.nan)
     silence = np.zeros(n, dtype=np.int64)
+    budgets = tuple(2**j for j in range(max_steps.bit_length())) if stop == "budget" else ()
+    within, test_within = np.full((n, len(budgets)), np.nan), np.full((n, len(budgets)), np.nan)
+    tested = np.full(n, np.nan)
+    asked = Validation(executor, test) if stop == "budget" and test is not None else None
 
     ids = np.arange(n)  # trials still training, in the order of the rows of w
     w, v = trials.w.clone(), torch.zeros_like(trials.w)
@@ -260,6 +271,12 @@ def train(
             error = np.where(whole.cpu().numpy(), count.cpu().numpy() / len(validation), np.nan)
             better = ~(error >= best[ids]) & ~np.isnan(error)
             best[ids], best_step[ids] = np.where(better, error, best[ids]), np.where(better, step, best_step[ids])
+            if asked and better.any():
+                rows = torch.from_numpy(better).to(device)
+                wrong, _ = asked.mistakes(w[rows], torch.full_like(loosest[rows], len(test)))
+                tested[ids[better]] = wrong.cpu().numpy() / len(test)
+            later = [b >= step for b in budgets]
+            within[:, later], test_within[:, later] = best[:, None], tested[:, None]
             progress(step, len(ids), np.nanmin(best, initial=np.inf))
             if stop == "goal":
                 leave(torch.from_numpy(~np.isnan(first[ids, 0])).to(device), "complete")
@@ -268,4 +285,7 @@ def train(
     leave(torch.ones(len(ids), dtype=torch.bool, device=device), "budget" if step == max_steps else "stopped")
     if stop == "budget":
         status[~np.isnan(first[:, 0])] = "complete"
-    return Outcome(status, cause, first, last, best, best_step, silence, step, trial_steps, time.perf_counter() - began)
+    return Outcome(
+        status, cause, first, last, best, best_step, silence, budgets, within, test_within, step, trial_steps,
+        time.perf_counter() - began,
+    )  # fmt: skip

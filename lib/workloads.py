@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lib import own
+from lib import datasets, own
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,7 @@ class Workload:
     precision: of the arithmetic ("float32" or "bfloat16"; weights and updates are always float32).
     stack_below: batch size below which all trials of a cell are computed at once (faster for small work).
     source: digest of the reader's file that defines the workload, if one does (`lib.own`).
+    examples: the first so many of the training set are all there is; None: the whole set.
     """
 
     name: str
@@ -28,19 +29,51 @@ class Workload:
     stack_below: int = 0
     space: str = "lee2021"
     source: str = ""
+    examples: int | None = None
 
     @property
     def goal(self) -> float:
         return self.goals[0]
 
+    @property
+    def train_size(self) -> int:
+        """Training examples."""
+        return self.examples or datasets.train_size(self.dataset)
 
+    def train(self) -> datasets.Split:
+        """The examples it trains on."""
+        whole = datasets.load(self.dataset).train
+        return whole if self.examples is None else datasets.Split(whole.x[: self.examples], whole.y[: self.examples])
+
+
+def _digits(name: str, title: str, model: str, goals: tuple[float, ...] = (0.04, 0.05, 0.06, 0.08, 0.1), **more):
+    return Workload(name, title, "digits", model, goals, max_steps=100_000, **more)
+
+
+def _mnist(name: str, title: str, model: str, goals: tuple[float, ...] = (0.03, 0.035, 0.04, 0.05, 0.06), **more):
+    return Workload(name, title, "mnist", model, goals, precision="bfloat16", **more)
+
+
+FC_WIDTHS = ("1024", "128x3", "256x3", "512x3", "1024x3")
+MLP_SHAPES = ("16x2", "256x2", "64x1", "64x4")
+FRACTIONS = (8, 4, 2)  # an eighth, a quarter and a half of a training set
 WORKLOADS = {
     w.name: w
     for w in (
-        Workload("digits-mlp", "MLP on digits", "digits", "mlp-64x2", (0.04, 0.05, 0.06, 0.08, 0.1),
-                 max_steps=100_000, stack_below=512),
-        Workload("digits-cnn", "Small CNN on digits", "digits", "digits-cnn", (0.04, 0.05, 0.06, 0.08, 0.1),
-                 max_steps=100_000, stack_below=129),
+        _digits("digits-mlp", "MLP on digits", "mlp-64x2", stack_below=512),
+        _digits("digits-cnn", "Small CNN on digits", "digits-cnn", stack_below=129),
+        *(_digits(f"digits-mlp-{s}", f"MLP {s.replace('x', '×')} on digits", f"mlp-{s}", stack_below=512)
+          for s in MLP_SHAPES),
+        *(_digits(f"digits-mlp-{1350 // n}", f"MLP on {1350 // n} digits", "mlp-64x2", (0.1, 0.12, 0.15, 0.2),
+                  stack_below=512, examples=1350 // n) for n in FRACTIONS),
+        *(_mnist(f"mnist-fc-{s}", f"FC-{s.replace('x', '×')} on MNIST", f"fc-{s}", stack_below=129 * (s == "128x3"))
+          for s in FC_WIDTHS),
+        *(_mnist(f"mnist-fc-128x3-{54_000 // n}", f"FC-128×3 on {54_000 // n:,} of MNIST", "fc-128x3",
+                 (0.06, 0.07, 0.08, 0.1), stack_below=129, examples=54_000 // n) for n in FRACTIONS),
+        *(_mnist(f"mnist-simple-cnn-{s}", f"Simple-CNN, {s} width, on MNIST", f"simple-cnn-{s}",
+                 (0.02, 0.025, 0.03, 0.04, 0.05)) for s in ("half", "double")),
+        Workload("fashion-mnist-fc-128x3", "FC-128×3 on Fashion-MNIST", "fashion-mnist", "fc-128x3",
+                 (0.13, 0.14, 0.15, 0.16, 0.18), precision="bfloat16", stack_below=129),
         Workload("mnist-simple-cnn", "Simple-CNN on MNIST", "mnist", "simple-cnn",
                  (0.02, 0.025, 0.03, 0.04, 0.05), precision="bfloat16"),
         Workload("fashion-mnist-simple-cnn", "Simple-CNN on Fashion-MNIST", "fashion-mnist", "simple-cnn",

@@ -166,3 +166,48 @@ def test_networks_without_a_last_linear_layer_are_refused():
         stacks.Loop(nn.Sequential(nn.Flatten(), nn.ReLU()))
     with pytest.raises(ValueError, match="cannot be stacked"):
         stacks.Stack(models.build("resnet-8"))
+
+
+def test_a_cell_run_to_its_budget_tells_the_best_error_within_every_power_of_two():
+    cell = sweeps.Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=90)
+    outcome, data = sweeps.train_cell(cell), datasets.load("digits")
+    trials, executor = sweeps.start(cell), sweeps.executor(cell)
+    w, v = trials.w.clone(), torch.zeros_like(trials.w)
+    errors, check, order = [], 1, training.batches(len(data.train), 64, 0)
+    for step in range(1, 91):
+        pick = next(order)
+        _, g, _ = executor.gradients(w, data.train.x[pick], data.train.y[pick])
+        algorithms.update("momentum", w, v, g, trials.rate, trials.momentum)
+        if step == check:
+            check = training.next_check(step, "geometric")
+            wrong = [(executor.logits(w, s.x).argmax(2) != s.y).float().mean(1) for s in (data.validation, data.test)]
+            errors.append((step, *wrong))
+    assert outcome.budgets == (1, 2, 4, 8, 16, 32, 64)
+    for i, budget in enumerate(outcome.budgets):
+        seen = [e for e in errors if e[0] <= budget]
+        own, test = (torch.stack([e[k] for e in seen]) for k in (1, 2))
+        best, first = own.min(0).values, own.argmin(0)
+        assert np.allclose(outcome.best_within[:, i], best, atol=1e-6)
+        assert np.allclose(outcome.test_within[:, i], test.gather(0, first[None])[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
+def test_label_smoothing_is_torchs_in_loop_and_stack(smoothing):
+    nets = [models.fresh("mlp-64x2", seed) for seed in range(2)]
+    w, data = torch.stack([stacks.flatten(n) for n in nets]), datasets.load("digits").train
+    x, y = data.x[:32], data.y[:32]
+    for net in nets:
+        F.cross_entropy(net(x), y, label_smoothing=smoothing).backward()
+    expected = torch.stack([torch.cat([p.grad.reshape(-1) for p in n.parameters()]) for n in nets])
+    for kind in (stacks.Loop, stacks.Stack):
+        losses, g, _ = kind(models.build("mlp-64x2"), smoothing=smoothing).gradients(w, x, y)
+        assert torch.allclose(g, expected, atol=1e-6)
+        assert torch.allclose(losses[0], F.cross_entropy(nets[0](x), y, label_smoothing=smoothing), atol=1e-6)
+
+
+def test_a_fraction_of_the_data_is_its_first_examples():
+    work = sweeps.workload("digits-mlp-168")
+    assert len(work.train()) == work.train_size == 168
+    assert torch.equal(work.train().x, datasets.load("digits").train.x[:168])
+    with pytest.raises(ValueError, match="batch_size: 169 .* 168 training examples"):
+        sweeps.Cell("digits-mlp-168", 169)
