@@ -34,7 +34,9 @@ LEE2021 = {
     "decay_steps": Interval(30_000, 60_000, "integer"),
     "end_factor": Interval(1e-4, 0.1),
 }
-SPACES = {"lee2021": LEE2021}
+# Shi et al. (2019) hold momentum at 0.9; their learning rates lie inside.
+SHI2019 = {"learning_rate": Interval(3e-3, 0.3), "momentum": Interval(0.9, 0.9)}
+SPACES = {"lee2021": LEE2021, "shi2019": SHI2019}
 
 
 def point(**values: float) -> str:

@@ -46,6 +46,15 @@ def digits_cnn() -> nn.Sequential:
     )  # fmt: skip
 
 
+def lenet5() -> nn.Sequential:
+    """LeNet-5 as in Shi et al. (2019), 61,706 parameters: [B, 1, 28, 28], padded to 32 x 32 -> [B, 10]."""
+    return nn.Sequential(
+        nn.Conv2d(1, 6, 5, padding=2), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Conv2d(6, 16, 5), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
+    )  # fmt: skip
+
+
 class Block(nn.Module):
     """Pre-activation residual block without normalisation; halves the image and doubles the channels at stride 2."""
 
@@ -84,6 +93,8 @@ MODELS = {
     "simple-cnn-double": functools.partial(simple_cnn, 2.0),
     "fc-1024": functools.partial(mlp, 784, 1024),
     **{f"fc-{width}x3": functools.partial(mlp, 784, width, width, width) for width in (128, 256, 512, 1024)},
+    "fnn-3": functools.partial(mlp, 784, 200, 200),
+    "lenet-5": lenet5,
     "resnet-8": ResNet8,
 }
 

@@ -29,7 +29,7 @@ def digest(cell) -> str:
     A new field with a default changes none, so old records stay valid.
     """
     own = {f.name: getattr(cell, f.name) for f in dataclasses.fields(cell) if getattr(cell, f.name) != f.default}
-    return _sha(json.dumps([PROTOCOL, own, cell.definition()], sort_keys=True))[:8]
+    return _sha(json.dumps([PROTOCOL, own, cell.definition()], sort_keys=True, default=dataclasses.asdict))[:8]
 
 
 def path(folder: Path, cell) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib import pruning, records
+from lib.sparsification import Messages
 from lib.sweeps import DATA, Cell, Study, record
 from lib.workloads import FC_WIDTHS, FRACTIONS, MLP_SHAPES
 
@@ -20,7 +21,7 @@ def powers(low: int, high: int, every: int = 1) -> list[int]:
 # What the chapters compare unless they are about one of these fields.
 USUAL = {
     "stop": "goal", "checks": "geometric", "precision": None, "space": None, "pruning": "connection-sensitivity",
-    "label_smoothing": 0.0,
+    "label_smoothing": 0.0, "messages": None,
 }  # fmt: skip
 DENSE_AND_SPARSE = (0.0, 0.9)
 LEVELS = (0.0, 0.5, 0.7, 0.9)
@@ -122,6 +123,55 @@ def _digits_budget() -> Iterable[Cell]:
         yield from _whole(name, powers(2, 10, 2), 100, 2**17, (0.01, 0.1))
 
 
+SENT = (0.001, 0.01)  # densities of messages
+RIVALS = (  # compressor, error feedback: what Shi et al. (2019) compare, Rand-k also with what they left out
+    ("top-k", True), ("gaussian-k", True), ("rand-k", False), ("rand-k", True), ("dgc-k", True),
+)  # fmt: skip
+EPOCH = 105  # steps of 512 examples in 54,000
+
+
+def _message_cell(name: str, replicate: int = 0, **messages) -> Cell:
+    """4 learning rates, every one for 2,048 steps of 16 workers with 32 examples each: twice d/k steps at density 0.001."""
+    return Cell(name, 512, trials=4, stop="budget", max_steps=2048, space="shi2019", replicate=replicate,
+                messages=Messages(**messages))  # fmt: skip
+
+
+def _messages(model: str) -> Iterable[Cell]:
+    """All methods on both data sets, then the next search."""
+    for replicate in range(3):
+        for data in ("mnist", "fashion-mnist"):
+            name = f"{data}-{model}"
+            yield _message_cell(name, replicate, compressor="dense", density=1.0, feedback=False)
+            for density in SENT:
+                for compressor, feedback in RIVALS:
+                    yield _message_cell(name, replicate, compressor=compressor, density=density, feedback=feedback)
+
+
+def _message_variants() -> Iterable[Cell]:
+    """One thing changed at a time."""
+    for changed in (
+        {"compressor": "top-k", "warm_up": EPOCH},
+        {"compressor": "gaussian-k", "warm_up": EPOCH},
+        {"compressor": "gaussian-k", "aggregation": "published"},
+        {"compressor": "gaussian-k-band"},
+        {"compressor": "gaussian-k-paper"},
+        {"compressor": "redsync"},
+        {"compressor": "top-k", "by_layer": True},
+        {"compressor": "top-k", "feedback": False},
+    ):
+        for density in SENT:
+            yield _message_cell("mnist-fnn-3", density=density, **changed)
+
+
+def _both_sparsities(name: str, sizes: Iterable[int], trials: int) -> Iterable[Cell]:
+    """Pruned and dense networks that exchange dense and sparse messages."""
+    for batch_size in sizes:
+        for sparsity in DENSE_AND_SPARSE:
+            for density in (1.0, 0.01, 0.001):
+                messages = Messages(compressor="top-k", density=density)
+                yield Cell(name, batch_size, sparsity=sparsity, trials=trials, hits=2, messages=messages)
+
+
 MNIST_SIZES = (64, 16, 256, 4, 1024)
 STUDIES = {
     s.name: s
@@ -147,6 +197,13 @@ STUDIES = {
               tuple(_whole("mnist-fc-128x3", MNIST_SIZES, 32, 2**18))),
         Study("fashion-mnist-budget", "Fashion-MNIST: every trial to its budget",
               tuple(_whole("fashion-mnist-fc-128x3", MNIST_SIZES, 32, 2**18))),
+        Study("messages", "Sparse messages: five methods, two data sets", tuple(_messages("fnn-3"))),
+        Study("message-variants", "Sparse messages: one thing changed at a time", tuple(_message_variants())),
+        Study("messages-lenet-5", "Sparse messages: LeNet-5", tuple(_messages("lenet-5"))),
+        Study("both-sparsities", "Digits: pruned networks with sparse messages",
+              tuple(_both_sparsities("digits-mlp", (64, 16, 256), 100))),
+        Study("both-sparsities-mnist", "MNIST: pruned networks with sparse messages",
+              tuple(_both_sparsities("mnist-fc-128x3", (64,), 32))),
         Study("mnist-algorithms", "MNIST: SGD and Nesterov",
               tuple(_images("mnist-simple-cnn", MNIST_SIZES, ("sgd", "nesterov")))),
         Study("mnist-methods", "MNIST: five methods of pruning", tuple(_mnist_methods())),

@@ -17,6 +17,7 @@ import json
 import os
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,8 +27,9 @@ import pandas as pd
 import torch
 from tqdm import tqdm
 
-from lib import ROOT, datasets, metaparameters, models, pruning, records, stacks, training
+from lib import ROOT, datasets, metaparameters, models, pruning, records, sparsification, stacks, training
 from lib.algorithms import ALGORITHMS
+from lib.sparsification import Messages
 from lib.workloads import Workload, workload
 
 DATA = ROOT / "data"
@@ -39,6 +41,7 @@ MEASURING = (
     "models",
     "own",
     "pruning",
+    "sparsification",
     "stacks",
     "sweeps",
     "training",
@@ -55,7 +58,7 @@ class Cell:
 
     stop, checks, hits: see `lib.training`.  precision, max_steps and space: None for the workload's own; a space may also
     be one point (`lib.metaparameters.point`), which every trial then shares.  label_smoothing: the share of the target
-    spread evenly over all classes.
+    spread evenly over all classes.  messages: how the batch is shared among workers, if it is; a dictionary will do.
     """
 
     workload: str
@@ -72,9 +75,12 @@ class Cell:
     max_steps: int | None = None
     space: str | None = None
     label_smoothing: float = 0.0
+    messages: Messages | None = None
 
     def __post_init__(self):
         examples = workload(self.workload).train_size
+        if isinstance(self.messages, dict):  # as records hold it
+            object.__setattr__(self, "messages", Messages(**self.messages))
         one_of = {
             "algorithm": ALGORITHMS,
             "pruning": pruning.METHODS,
@@ -95,6 +101,12 @@ class Cell:
             fine = value is None and field == "max_steps" or _whole(value) and 1 <= value <= most
             of = f" ({self.workload} has {examples} training examples)" if field == "batch_size" else ""
             _require(fine, field, value, f"a whole number from 1 to {most}{of}")
+        if self.messages:
+            workers = self.messages.workers
+            shared = self.batch_size % workers == 0
+            _require(shared, "batch_size", self.batch_size, f"a multiple of messages.workers ({workers})")
+            whole_net = not self.messages.by_layer or self.sparsity == 0
+            _require(whole_net, "messages.by_layer", True, "False for a sparse network")
         if self.space is not None:
             metaparameters.parse(self.space, self.algorithm, workload(self.workload).decay)
         _require(_whole(self.replicate) and self.replicate >= 0, "replicate", self.replicate, "a whole number from 0")
@@ -190,6 +202,15 @@ def start(cell: Cell, chosen: list[int] | None = None) -> training.Trials:
     return training.Trials(w, mask, rate, momentum, column.get("decay_steps"), column.get("end_factor"))
 
 
+def exchange(cell: Cell, trials: training.Trials, watch: Callable | None = None) -> sparsification.Exchange | None:
+    """What the cell's workers send each other, for these trials before their first step; None for a single worker."""
+    if cell.messages is None:
+        return None
+    kept = None if trials.mask is None else torch.stack([row.nonzero()[:, 0] for row in trials.mask])
+    sizes = [p.numel() for p in models.build(workload(cell.workload).model).parameters()]
+    return sparsification.Exchange(cell.messages, *trials.w.shape, kept, sizes, cell.replicate, watch)
+
+
 def executor(cell: Cell, device: str = "cpu") -> stacks.Loop | stacks.Stack:
     """Small work is stacked, large work looped: see `Workload.stack_below`."""
     work = workload(cell.workload)
@@ -200,9 +221,10 @@ def executor(cell: Cell, device: str = "cpu") -> stacks.Loop | stacks.Stack:
 def train_cell(cell: Cell, device: str = "cpu", **options) -> training.Outcome:
     """Measure one cell on a device ("cpu", "cuda", ...); further options as in `training.train`."""
     work: Workload = workload(cell.workload)
-    data = datasets.load(work.dataset)
+    data, trials = datasets.load(work.dataset), start(cell).to(device)
+    options.setdefault("exchange", exchange(cell, trials))
     return training.train(
-        executor(cell, device), start(cell).to(device), work.train(), data.validation,
+        executor(cell, device), trials, work.train(), data.validation,
         algorithm=cell.algorithm, batch_size=cell.batch_size, goals=work.goals,
         max_steps=cell.max_steps or work.max_steps, order_seed=cell.replicate,
         hits=cell.hits, stop=cell.stop, checks=cell.checks, test=data.test, **options,
@@ -220,6 +242,8 @@ def table(cell: Cell, outcome: training.Outcome) -> pd.DataFrame:
         **{f"steps@{goal:g}": outcome.first[:, i] for i, goal in enumerate(work.goals)},
         **{f"best@{budget}": outcome.best_within[:, i] for i, budget in enumerate(outcome.budgets)},
         **{f"test@{budget}": outcome.test_within[:, i] for i, budget in enumerate(outcome.budgets)},
+        **({"sent": outcome.sent} if cell.messages else {}),
+        **{f"sent@{budget}": outcome.sent_within[:, i] for i, budget in enumerate(outcome.budgets) if cell.messages},
     })  # fmt: skip
 
 
@@ -339,6 +363,7 @@ def _columns(cell: Cell, trials: pd.DataFrame) -> pd.DataFrame:
     goal = workload(cell.workload).goal
     fields = {**dataclasses.asdict(cell), "precision": str(cell.dtype).removeprefix("torch.")}
     fields["max_steps"] = cell.max_steps or workload(cell.workload).max_steps
+    fields.update(fields.pop("messages") or {})
     own = pd.DataFrame({**fields, "goal": goal}, index=trials.index)
     if "momentum" not in trials:
         trials.insert(3, "momentum", np.nan)

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from lib import algorithms, stacks
 from lib.datasets import Split
+from lib.sparsification import Exchange
 from lib.stacks import Loop, Stack
 
 
@@ -59,7 +60,8 @@ class Outcome:
     through, and when; checks that early rejection ended are not among them.
     silent: steps in a row, up to the last, at which the last layer's inputs were zero on the whole batch.
     budgets: the powers of two up to max_steps if the cell ran to its budget, else none.  best_within [T, budgets]: the
-    lowest validation error among checks up to that step; test_within: the test error at that check.
+    lowest validation error among checks up to that step; test_within: the test error at that check.  sent, sent_within:
+    elements that a worker had sent by the last check, and by the last within each budget, if there is an exchange.
     steps: training steps of the cell.  trial_steps: updates computed, over all trials.
     """
 
@@ -73,6 +75,8 @@ class Outcome:
     budgets: tuple[int, ...]
     best_within: np.ndarray
     test_within: np.ndarray
+    sent: np.ndarray
+    sent_within: np.ndarray
     steps: int
     trial_steps: int
     wall_s: float
@@ -191,6 +195,7 @@ def train(
     stop: str = "goal",
     checks: str = "geometric",
     test: Split | None = None,
+    exchange: Exchange | None = None,
     reject_early: bool = True,
     drop_dead: bool = True,
     progress: Callable[[int, int, float], None] = lambda step, alive, best: None,
@@ -200,6 +205,7 @@ def train(
     stop: "goal" ends the cell once `hits` trials met the hardest goal; "budget" runs every trial for max_steps and
     reads every check to the end; `test` is then looked at wherever a trial's validation error falls.  reject_early and
     drop_dead may be switched off to test that they change nothing.
+    exchange: what the workers send each other, if the batch is shared among several (`lib.sparsification`).
     progress is called after every check with the step, the number of trials still training and the lowest error seen.
     """
     began = time.perf_counter()
@@ -214,7 +220,8 @@ def train(
     silence = np.zeros(n, dtype=np.int64)
     budgets = tuple(2**j for j in range(max_steps.bit_length())) if stop == "budget" else ()
     within, test_within = np.full((n, len(budgets)), np.nan), np.full((n, len(budgets)), np.nan)
-    tested = np.full(n, np.nan)
+    sent_within = np.full((n, len(budgets)), np.nan)
+    tested, elements = np.full(n, np.nan), np.full(n, np.nan)
     asked = Validation(executor, test) if stop == "budget" and test is not None else None
 
     ids = np.arange(n)  # trials still training, in the order of the rows of w
@@ -232,12 +239,15 @@ def train(
         ids, w, v, trials, silent, patience = (
             ids[~gone], w[~rows], v[~rows], trials.keep(~rows), silent[~rows], patience[~rows]
         )  # fmt: skip
+        if exchange:
+            exchange.keep(~rows)
 
     order = batches(len(y), batch_size, order_seed)
     while len(ids) and step < max_steps:
         pick = next(order).to(device)
         with _telling(ids, step + 1):
-            losses, g, alive = executor.gradients(w, x[pick], y[pick])
+            through = (exchange or executor).gradients
+            losses, g, alive = through(*([executor] if exchange else []), w, x[pick], y[pick])
         if trials.mask is not None:
             g.mul_(trials.mask)
         rate = algorithms.decayed(trials.rate, step, trials.decay_steps, trials.end_factor)
@@ -277,6 +287,9 @@ def train(
                 tested[ids[better]] = wrong.cpu().numpy() / len(test)
             later = [b >= step for b in budgets]
             within[:, later], test_within[:, later] = best[:, None], tested[:, None]
+            if exchange:
+                elements[ids] = exchange.sent.numpy()
+                sent_within[:, later] = elements[:, None]
             progress(step, len(ids), np.nanmin(best, initial=np.inf))
             if stop == "goal":
                 leave(torch.from_numpy(~np.isnan(first[ids, 0])).to(device), "complete")
@@ -286,6 +299,6 @@ def train(
     if stop == "budget":
         status[~np.isnan(first[:, 0])] = "complete"
     return Outcome(
-        status, cause, first, last, best, best_step, silence, budgets, within, test_within, step, trial_steps,
-        time.perf_counter() - began,
+        status, cause, first, last, best, best_step, silence, budgets, within, test_within, elements, sent_within,
+        step, trial_steps, time.perf_counter() - began,
     )  # fmt: skip

@@ -72,6 +72,10 @@ WORKLOADS = {
                  (0.06, 0.07, 0.08, 0.1), stack_below=129, examples=54_000 // n) for n in FRACTIONS),
         *(_mnist(f"mnist-simple-cnn-{s}", f"Simple-CNN, {s} width, on MNIST", f"simple-cnn-{s}",
                  (0.02, 0.025, 0.03, 0.04, 0.05)) for s in ("half", "double")),
+        *(Workload(f"{data}-{model}", f"{title} on {known}", data, model, goals, space="shi2019")
+          for data, known, goals in (("mnist", "MNIST", (0.03, 0.04, 0.05)),
+                                     ("fashion-mnist", "Fashion-MNIST", (0.13, 0.15, 0.18)))
+          for model, title in (("fnn-3", "FNN-3"), ("lenet-5", "LeNet-5"))),
         Workload("fashion-mnist-fc-128x3", "FC-128×3 on Fashion-MNIST", "fashion-mnist", "fc-128x3",
                  (0.13, 0.14, 0.15, 0.16, 0.18), precision="bfloat16", stack_below=129),
         Workload("mnist-simple-cnn", "Simple-CNN on MNIST", "mnist", "simple-cnn",

@@ -1,0 +1,63 @@
+"""How much of a vector's energy its k largest entries leave behind: exact values, bounds, and when a bound holds."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import norm
+
+
+def left(u: np.ndarray, density: np.ndarray) -> np.ndarray:
+    """|u - Top_k(u)|^2 / |u|^2 at each density k/d, exactly: u [d] -> as density.  Fractions of an entry interpolate."""
+    energy = np.sort(np.square(u, dtype=np.float64))[::-1]
+    tail = 1 - np.concatenate([[0.0], np.cumsum(energy)]) / energy.sum()
+    return np.interp(np.asarray(density) * len(u), np.arange(len(u) + 1), tail).clip(min=0)
+
+
+def classical(density: np.ndarray) -> np.ndarray:
+    """1 - k/d: what any vector obeys, and Rand-k meets in expectation."""
+    return 1 - np.asarray(density)
+
+
+def tighter(density: np.ndarray) -> np.ndarray:
+    """(1 - k/d)^2: what a vector obeys for which `bell` is true (Shi et al. 2019, abstract: delta = (2kd - k^2)/d^2)."""
+    return (1 - np.asarray(density)) ** 2
+
+
+def gaussian(density: np.ndarray) -> np.ndarray:
+    """The share that Top-k leaves of a normal vector with mean 0 in the limit of many entries: 1 - x - 2 t phi(t)."""
+    density = np.asarray(density, dtype=np.float64)
+    t = norm.isf(density / 2)
+    return 1 - density - 2 * t * norm.pdf(t)
+
+
+def profile(u: np.ndarray, bins: int = 100) -> np.ndarray:
+    """Squared entries in falling order, averaged in `bins` equal bins, over the largest: [bins].
+
+    Raises ValueError unless 2 <= bins <= d.
+    """
+    if not 2 <= bins <= len(u):
+        raise ValueError(f"bins: {bins!r} is not allowed; it must be a whole number from 2 to {len(u)}")
+    energy = np.sort(np.square(u, dtype=np.float64))[::-1]
+    edges = np.linspace(0, len(u), bins + 1)
+    total = np.interp(edges, np.arange(len(u) + 1), np.concatenate([[0.0], np.cumsum(energy)]))
+    return np.diff(total) / (len(u) / bins) / energy[0]
+
+
+def bell(u: np.ndarray, bins: int = 100, tolerance: float = 0.0) -> bool:
+    """Whether u's squared sorted profile is convex and ends at zero, as far as `bins` bins can tell.
+
+    Convex: second differences of the bins are at least -tolerance.  Ends at zero: the last bin holds at most a third of
+    the one before, as on a straight line that reaches zero at the end.  With tolerance 0 this is enough for
+    left(u, m / bins) <= (1 - m / bins)^2 at every m: less twice the last bin's multiple of the line, the bins are a sum of
+    hinges (j - b)+ with j <= bins, and a hinge leaves (j - m)(j - m - 1) / j(j - 1), which is less than the line leaves.
+    """
+    p = profile(u, bins)
+    return bool((np.diff(p, 2) >= -tolerance).all() and p[-1] <= p[-2] / 3 + tolerance)
+
+
+def iterations(delta: np.ndarray) -> np.ndarray:
+    """Steps T from which on compression no longer rules the bound of error-feedback SGD, 1 / delta^2 up to constants.
+
+    delta: 1 - left, in (0, 1] (Karimireddy et al. 2019: the compression enters as (1 - delta) / (delta^2 T)).
+    """
+    return 1 / np.asarray(delta) ** 2

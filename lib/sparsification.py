@@ -1,0 +1,287 @@
+"""Sparse messages: which entries of its gradient a worker sends, what it keeps back, and how the messages are averaged.
+
+Top-k, Rand-k and Gaussian-k as in Shi et al. (2019), DGC-k of Lin et al. (2018), RedSync of Fang et al. (2018).  A
+compressor takes vectors u [R, d], a row a worker's, and says which entries of each are sent: bool [R, d].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.stats import norm
+from torch import Tensor
+
+from lib.stacks import Loop, Stack
+
+VALUE_BYTES = INDEX_BYTES = 4  # float32 values with int32 indices
+WARM_UP = (0.015625, 0.004)  # densities of the authors' first two epochs
+BAND = (2 / 3, 4 / 3)  # how many times k Gaussian-k may send
+
+
+def target(density: float, d: int) -> int:
+    """k, the number of d entries to send: the density's share rounded down, and at least one."""
+    return max(math.floor(density * d + 1e-9), 1)
+
+
+# --- compressors ------------------------------------------------------------------------------------------------------
+
+
+def dense(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
+    """Everything."""
+    return torch.ones_like(u, dtype=torch.bool)
+
+
+def top_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
+    """The k entries of largest magnitude, exactly."""
+    return _at(u.abs().topk(k, dim=1, sorted=False).indices, u)
+
+
+def rand_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
+    """k entries drawn without replacement, in every row others; their values are not scaled up."""
+    picks = [random.choice(u.shape[1], k, replace=False, shuffle=False) for _ in u]
+    return _at(torch.from_numpy(np.stack(picks)).to(u.device), u)
+
+
+def _at(indices: Tensor, u: Tensor) -> Tensor:
+    return torch.zeros_like(u, dtype=torch.bool).scatter_(1, indices, True)
+
+
+def gaussian_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
+    """Above the threshold that a normal distribution with u's mean and deviation puts at k, as in the authors' code.
+
+    Two-sided.  Up to three passes halve the threshold where fewer than 2k/3 lie above it and raise it by half where
+    more than 4k/3 do; what is sent is what the last pass counted, be it nothing or far too much.
+    """
+    return _passes(u, k, _normal(u, k, tails=2))
+
+
+def gaussian_k_paper(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
+    """Gaussian-k with the threshold as the paper writes it, from one tail of the distribution."""
+    return _passes(u, k, _normal(u, k, tails=1))
+
+
+def _normal(u: Tensor, k: int, tails: int) -> Tensor:
+    """Thresholds [R] above which normal vectors with u's means and deviations have k entries."""
+    d, mean = u.shape[1], u.mean(1)
+    variance = (torch.linalg.vector_norm(u, dim=1) ** 2 - d * mean**2) / max(d - 1, 1)
+    return mean + variance.clamp(min=0).sqrt() * norm.isf(min(k / d, 1 - 1e-9) / tails)
+
+
+def _passes(u: Tensor, k: int, threshold: Tensor) -> Tensor:
+    size = u.abs()
+    for again in (True, True, False):
+        sent = size > threshold[:, None]
+        count = sent.count_nonzero(1)
+        few, many = count < BAND[0] * k, count > BAND[1] * k
+        if not again or not (few | many).any():
+            return sent
+        threshold = torch.where(few, threshold / 2, torch.where(many, threshold * 1.5, threshold))
+
+
+def gaussian_k_band(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
+    """Gaussian-k that ends on its band: bisection, from the normal threshold, until 2k/3 to 4k/3 entries lie above.
+
+    A row that has no threshold with so many above it (equal magnitudes) sends the most that is at most 4k/3.
+    """
+    size = u.abs()
+    low, high = torch.zeros_like(size[:, 0]), size.amax(1)
+    threshold = _normal(u, k, tails=2).minimum(high)
+    for _ in range(60):
+        count = (size > threshold[:, None]).count_nonzero(1)
+        few, many = count < BAND[0] * k, count > BAND[1] * k
+        if not (few | many).any():
+            break
+        high, low = torch.where(few, threshold, high), torch.where(many, threshold, low)
+        threshold = torch.where(few | many, (low + high) / 2, threshold)
+    else:
+        threshold = torch.where(many, high, threshold)
+    return size > threshold[:, None]
+
+
+def _by_row(select: Callable[[Tensor, int, np.random.Generator], Tensor]):
+    def rows(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
+        return torch.stack([select(row, k, random) for row in u])
+
+    rows.__doc__ = select.__doc__
+    return rows
+
+
+@_by_row
+def dgc_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
+    """DGC's selection: the threshold is read off one entry in a hundred, then adapted (Lin et al. 2018).
+
+    Up to ten passes lower the threshold by a fifth while fewer than 0.8 k lie above it; where more than 1.3 k do, the
+    exact k largest among them are sent; never more than k.
+    """
+    size = u.abs()
+    sample = size[int(random.integers(min(100, len(u)))) :: 100]
+    threshold = sample.topk(min(math.ceil(k / len(u) * len(sample)), len(sample))).values[-1]
+    for _ in range(10):
+        above = (size >= threshold).nonzero()[:, 0]
+        if len(above) >= 0.8 * k:
+            break
+        threshold = threshold * 0.8
+    if len(above) > 1.3 * k:
+        above = above[size[above].topk(k, sorted=False).indices]
+    return torch.zeros_like(u, dtype=torch.bool).index_fill_(0, above[:k], True)
+
+
+@_by_row
+def redsync(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
+    """RedSync's bisection between mean and largest magnitude, until k to 2k entries lie above or the step is a fifth."""
+    size = u.abs()
+    mean, span, low, high = size.mean(), size.max() - size.mean(), 0.0, 1.0
+    while True:
+        middle = (low + high) / 2
+        sent = size > mean + middle * span
+        count = int(sent.sum())
+        if k < count < 2 * k or high - low <= 0.2:
+            return sent
+        low, high = (low, middle) if count <= k else (middle, high)
+
+
+COMPRESSORS = {
+    "dense": dense,
+    "top-k": top_k,
+    "rand-k": rand_k,
+    "gaussian-k": gaussian_k,
+    "gaussian-k-paper": gaussian_k_paper,
+    "gaussian-k-band": gaussian_k_band,
+    "dgc-k": dgc_k,
+    "redsync": redsync,
+}
+
+
+def layered(select: Callable, sizes: list[int], density: float) -> Callable:
+    """A compressor that treats the layers' stretches of u, of these sizes, each by itself and with its own k."""
+
+    def rows(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
+        return torch.cat([select(part, target(density, part.shape[1]), random) for part in u.split(sizes, 1)], 1)
+
+    return rows
+
+
+# --- what workers send each other -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Messages:
+    """How P synchronous workers share their gradients.  Raises ValueError naming field, value and what is allowed.
+
+    workers: P; a step's batch is shared out evenly.  density: share of the entries to send.  feedback: whether what is
+    not sent is added to the next step's gradient.  by_layer: k per layer instead of over the whole network.
+    aggregation: "exact", or "published" for the authors' code, which cuts the gathered pairs into P equal parts however
+    many each worker sent, and adds up only one of several pairs for the same entry in a part.  warm_up: steps that each
+    of the densities in WARM_UP holds first (where it is above the density).
+    """
+
+    workers: int = 16
+    compressor: str = "top-k"
+    density: float = 0.001
+    feedback: bool = True
+    by_layer: bool = False
+    aggregation: str = "exact"
+    warm_up: int = 0
+
+    def __post_init__(self):
+        whole = {"workers": 1, "warm_up": 0}
+        for field, least in whole.items():
+            value = getattr(self, field)
+            _require(type(value) is int and value >= least, field, value, f"a whole number from {least}")
+        _require(self.compressor in COMPRESSORS, "compressor", self.compressor, "one of " + ", ".join(COMPRESSORS))
+        fine = type(self.density) in (int, float) and 0 < self.density <= 1
+        _require(fine, "density", self.density, "a number in (0, 1]")
+        _require(self.aggregation in AGGREGATIONS, "aggregation", self.aggregation, "one of " + ", ".join(AGGREGATIONS))
+        for field in ("feedback", "by_layer"):
+            _require(type(getattr(self, field)) is bool, field, getattr(self, field), "True or False")
+
+    def density_at(self, step: int) -> float:
+        """The density of update number `step` (from 0)."""
+        stage = step // self.warm_up if self.warm_up else len(WARM_UP)
+        return max(self.density, WARM_UP[stage]) if stage < len(WARM_UP) else self.density
+
+
+def _require(fine: bool, field: str, value: object, allowed: str) -> None:
+    if not fine:
+        raise ValueError(f"{field}: {value!r} is not allowed; it must be {allowed}")
+
+
+def message_bytes(compressor: str, elements: float, d: int) -> float:
+    """Bytes of a message: values and indices, or for "dense" all d values."""
+    return d * VALUE_BYTES if compressor == "dense" else elements * (VALUE_BYTES + INDEX_BYTES)
+
+
+def published_sum(sent: list[Tensor], chosen: list[Tensor]) -> Tensor:
+    """What the authors' code makes of the workers' messages [R, d].
+
+    sent: u where it is sent and 0 elsewhere, per worker [R, d]; chosen: which entries are sent, bool [R, d].
+    """
+    result = torch.zeros_like(sent[0])
+    for row, out in enumerate(result):
+        index = torch.cat([c[row].nonzero()[:, 0] for c in chosen])
+        value = torch.cat([s[row][c[row]] for s, c in zip(sent, chosen, strict=True)])
+        part = len(index) // len(sent)
+        for p in range(len(sent)):
+            own = slice(p * part, (p + 1) * part)
+            out[index[own]] = out[index[own]] + value[own]  # of several pairs for one entry, one counts
+    return result
+
+
+AGGREGATIONS = ("exact", "published")
+
+
+class Exchange:
+    """P workers of T trials at once, in one process: their gradients, compressed, averaged, with what they keep back.
+
+    kept: which weights each trial has, indices [T, d'], or None if all d.  sizes: parameters per layer, for messages by
+    layer.  sent [T]: elements that a worker has sent so far, on average over workers.  watch: called with the step
+    (from 0) and worker 0's vectors u [T, d'] before they are compressed.
+    """
+
+    def __init__(self, messages: Messages, trials: int, d: int, kept: Tensor | None, sizes: list[int], seed: int,
+                 watch: Callable[[int, Tensor], None] | None = None):  # fmt: skip
+        self.messages, self.kept, self.watch, self.step = messages, kept, watch, 0
+        self.d, self.sizes = d if kept is None else kept.shape[1], sizes
+        self.random = np.random.default_rng([seed, 1])
+        self.residual = torch.zeros(messages.workers, trials, self.d) if messages.feedback else None
+        self.sent = torch.zeros(trials, dtype=torch.float64)
+
+    def gradients(self, executor: Loop | Stack, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """As `Loop.gradients`, on a batch shared out evenly; alive is True where messages kept back can still move w."""
+        own = self.messages
+        density = own.density_at(self.step)
+        select = COMPRESSORS[own.compressor]
+        select = layered(select, self.sizes, density) if own.by_layer else select
+        total, found, messages = 0, [], []
+        for p, rows in enumerate(torch.arange(len(y), device=y.device).chunk(own.workers)):
+            losses, g, alive = executor.gradients(w, x[rows], y[rows])
+            found.append((losses, alive))
+            u = g if self.kept is None else g.gather(1, self.kept)
+            if self.residual is not None:
+                u = self.residual[p].add_(u)
+            if p == 0 and self.watch:
+                self.watch(self.step, u)
+            chosen = select(u, target(density, self.d), self.random)
+            sent = torch.where(chosen, u, 0)  # not u * chosen, which would keep what is not finite
+            total = total + sent
+            if own.aggregation == "published":
+                messages.append((sent, chosen))
+            self.sent += chosen.count_nonzero(1).cpu() / own.workers
+            if self.residual is not None:
+                u.sub_(sent)
+        self.step += 1
+        g = (published_sum(*zip(*messages, strict=True)) if messages else total) / own.workers
+        g = g if self.kept is None else torch.zeros_like(w).scatter_(1, self.kept, g)
+        losses, alive = (torch.stack(part) for part in zip(*found, strict=True))
+        alive = alive.any(0) if self.residual is None else torch.ones_like(alive[0])
+        return losses.mean(0), g, alive
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with the trials in `rows` (a boolean mask) alone."""
+        self.kept = None if self.kept is None else self.kept[rows]
+        self.residual = None if self.residual is None else self.residual[:, rows]
+        self.sent = self.sent[rows.cpu()]
