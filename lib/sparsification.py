@@ -156,13 +156,17 @@ COMPRESSORS = {
 }
 
 
-def layered(select: Callable, sizes: list[int], density: float) -> Callable:
-    """A compressor that treats the layers' stretches of u, of these sizes, each by itself and with its own k."""
+def compress(
+    name: str, u: Tensor, density: float, random: np.random.Generator, sizes: list[int] | None = None
+) -> Tensor:
+    """Which entries of u [R, d] to send, bool [R, d]; at density 1 all of them, whatever the compressor.
 
-    def rows(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
-        return torch.cat([select(part, target(density, part.shape[1]), random) for part in u.split(sizes, 1)], 1)
-
-    return rows
+    sizes: of the layers, for stretches of u that are treated each by itself and with its own k.
+    """
+    if sizes:
+        return torch.cat([compress(name, part, density, random) for part in u.split(sizes, 1)], 1)
+    k = target(density, u.shape[1])
+    return (dense if k == u.shape[1] else COMPRESSORS[name])(u, k, random)
 
 
 # --- what workers send each other -------------------------------------------------------------------------------------
@@ -253,9 +257,7 @@ class Exchange:
     def gradients(self, executor: Loop | Stack, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """As `Loop.gradients`, on a batch shared out evenly; alive is True where messages kept back can still move w."""
         own = self.messages
-        density = own.density_at(self.step)
-        select = COMPRESSORS[own.compressor]
-        select = layered(select, self.sizes, density) if own.by_layer else select
+        density, sizes = own.density_at(self.step), self.sizes if own.by_layer else None
         total, found, messages = 0, [], []
         for p, rows in enumerate(torch.arange(len(y), device=y.device).chunk(own.workers)):
             losses, g, alive = executor.gradients(w, x[rows], y[rows])
@@ -265,7 +267,7 @@ class Exchange:
                 u = self.residual[p].add_(u)
             if p == 0 and self.watch:
                 self.watch(self.step, u)
-            chosen = select(u, target(density, self.d), self.random)
+            chosen = compress(own.compressor, u, density, self.random, sizes)
             sent = torch.where(chosen, u, 0)  # not u * chosen, which would keep what is not finite
             total = total + sent
             if own.aggregation == "published":
