@@ -13,6 +13,7 @@ process without torch.distributed, and both return the parameters after every st
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import os
 import sys
@@ -31,7 +32,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
-from lib import models
+from lib import models, sparsification
+from lib.comm_hook import SparseState, sparse_hook
+from lib.sparsification import Messages
 
 HAZARDS = {  # practice: (what breaks the equality, what restores it)
     "batch normalisation": ("each worker normalises by its own shard", "sum the statistics over the workers"),
@@ -53,7 +56,8 @@ class Run:
     model: a name that `lib.models.build` knows (with batch normalisation: "mlp-64x2", normalised before its ReLUs).
     hazard: None or a key of HAZARDS, which becomes part of the training; remedy: whether its remedy is applied.
     With "unequal shards" worker r's share of the batch grows like r + 1; under "summed loss" the rate is divided by
-    `batch_size`, so that one process takes the same steps with either loss.
+    `batch_size`, so that one process takes the same steps with either loss.  messages: what the workers send each other
+    instead of whole gradients (`lib.sparsification`), through the hook of `lib.comm_hook`.
     Raises ValueError naming field, value and what is allowed.
     """
 
@@ -67,6 +71,7 @@ class Run:
     seed: int = 0
     hazard: str | None = None
     remedy: bool = False
+    messages: Messages | None = None
 
     def __post_init__(self):
         for field, least in ("workers", 1), ("batch_size", 1), ("steps", 1), ("seed", 0):
@@ -83,6 +88,10 @@ class Run:
         known = ("mlp-64x2",) if self.hazard == "batch normalisation" else tuple(models.MODELS)
         _require(self.model in known, "model", self.model, f"one of {known}")
         _require(not self.remedy or self.hazard, "remedy", self.remedy, "False where hazard is None")
+        if self.messages:
+            allowed = f"None or Messages of as many workers ({self.workers}), without a hazard"
+            fits = self.messages.workers == self.workers and not self.hazard
+            _require(fits, "messages", self.messages, allowed)
         if self.hazard == "unequal shards":
             least = self.workers * (self.workers + 1) // 2
             _require(
@@ -147,13 +156,14 @@ def train(runs: Sequence[Run], data, timeout: float = 120.0) -> list[Tensor]:
 def reference(run: Run, data) -> Tensor:
     """The run as one process would do it, here and on the whole batch: flat parameters, float64 [steps + 1, P].
 
+    With messages, the one process simulates all workers.
     Raises FloatingPointError if training diverges (so do the workers of `train`, inside its RuntimeError).
     """
     _checked([run], data)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as the workers do: the order of additions may depend on it
     try:
-        return _trajectory(run, data.x, data.y)
+        return (_simulated if run.messages else _trajectory)(run, data.x, data.y)
     finally:
         torch.set_num_threads(threads)
 
@@ -220,10 +230,42 @@ def batches(examples: int, run: Run) -> Tensor:
     return order[: run.steps * run.batch_size].view(run.steps, run.batch_size)
 
 
+class _Network:
+    """The network as `lib.sparsification.Exchange` wants it: one trial, in the run's precision."""
+
+    def __init__(self, module: nn.Module):
+        self.parameters = list(module.parameters())
+        self.loss = lambda x, y: cross_entropy(module(x), y)
+
+    def gradients(self, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        loss = self.loss(x, y)
+        g = torch.cat([g.flatten() for g in torch.autograd.grad(loss, self.parameters)])
+        return loss.detach()[None], g[None], torch.ones(1, dtype=torch.bool)
+
+
+def _simulated(run: Run, x: Tensor, y: Tensor) -> Tensor:
+    """All workers of a run with messages, in this process."""
+    network = _network(run, None)
+    optimizer = torch.optim.SGD(network.parameters(), lr=run.learning_rate, momentum=run.momentum)
+    sizes, path = [p.numel() for p in network.parameters()], [_flat(network)]
+    exchange = sparsification.Exchange(run.messages, 1, sum(sizes), None, sizes, run.seed)
+    for rows in batches(len(x), run):
+        inputs = x[rows].to(getattr(torch, run.precision))
+        _, g, _ = exchange.gradients(_Network(network), path[-1][None], inputs, y[rows])
+        for p, part in zip(network.parameters(), g[0].split(sizes), strict=True):
+            p.grad = part.view_as(p)
+        optimizer.step()
+        path.append(_flat(network))
+    return torch.stack(path)
+
+
 def _trajectory(run: Run, x: Tensor, y: Tensor, rank: int = 0, group: dist.ProcessGroup | None = None) -> Tensor:
     """Train worker `rank` of `group`; group None: one process with the whole batch."""
     network = _network(run, group)
     model = network if group is None else DistributedDataParallel(network, process_group=group)
+    if group is not None and run.messages:
+        own = {k: v for k, v in dataclasses.asdict(run.messages).items() if k != "workers"}
+        model.register_comm_hook(SparseState(model, group, seed=run.seed, **own), sparse_hook)
     shard = slice(None) if group is None else run.shard(rank)
     own_stream = run.hazard == "dropout" and not run.remedy
     stream = torch.Generator().manual_seed(run.seed + rank * own_stream)

@@ -251,7 +251,7 @@ class Exchange:
         self.messages, self.kept, self.watch, self.step = messages, kept, watch, 0
         self.d, self.sizes = d if kept is None else kept.shape[1], sizes
         self.random = np.random.default_rng([seed, 1])
-        self.residual = torch.zeros(messages.workers, trials, self.d) if messages.feedback else None
+        self.residual: Tensor | None = None  # [P, T, d'], from the first gradient on, if there is feedback
         self.sent = torch.zeros(trials, dtype=torch.float64)
 
     def gradients(self, executor: Loop | Stack, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -263,7 +263,9 @@ class Exchange:
             losses, g, alive = executor.gradients(w, x[rows], y[rows])
             found.append((losses, alive))
             u = g if self.kept is None else g.gather(1, self.kept)
-            if self.residual is not None:
+            if own.feedback:
+                if self.residual is None:
+                    self.residual = u.new_zeros(own.workers, *u.shape)
                 u = self.residual[p].add_(u)
             if p == 0 and self.watch:
                 self.watch(self.step, u)
@@ -273,13 +275,13 @@ class Exchange:
             if own.aggregation == "published":
                 messages.append((sent, chosen))
             self.sent += chosen.count_nonzero(1).cpu() / own.workers
-            if self.residual is not None:
+            if own.feedback:
                 u.sub_(sent)
         self.step += 1
         g = (published_sum(*zip(*messages, strict=True)) if messages else total) / own.workers
         g = g if self.kept is None else torch.zeros_like(w).scatter_(1, self.kept, g)
         losses, alive = (torch.stack(part) for part in zip(*found, strict=True))
-        alive = alive.any(0) if self.residual is None else torch.ones_like(alive[0])
+        alive = torch.ones_like(alive[0]) if own.feedback else alive.any(0)
         return losses.mean(0), g, alive
 
     def keep(self, rows: Tensor) -> None:

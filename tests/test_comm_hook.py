@@ -1,0 +1,113 @@
+"""The communication hook: real processes do what the simulation says, and go on from a checkpoint as if nothing were."""
+
+import os
+import signal
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn
+
+from lib import data_parallel, datasets, models
+from lib.comm_hook import SparseState, sparse_hook
+from lib.data_parallel import Run
+from lib.sparsification import Messages
+
+EXCHANGES = [
+    Messages(4, "top-k", 0.01),
+    Messages(4, "top-k", 0.05, feedback=False),
+    Messages(4, "gaussian-k", 0.01),
+    Messages(4, "redsync", 0.01, warm_up=5),
+    Messages(4, "top-k", 0.01, by_layer=True),
+    Messages(4, "top-k", 1.0),
+]
+# In float64: which entry is the k-th largest hangs on the last bit, and digits have ties (pixels of one value).
+RUNS = [Run(4, messages=m, precision="float64") for m in EXCHANGES] + [Run(4, messages=EXCHANGES[-1])]
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return dict(zip(RUNS, data_parallel.train(RUNS, datasets.load("digits").train), strict=True))
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda r: f"{r.messages.compressor}-{r.messages.density}-{r.precision}")
+def test_four_processes_with_the_hook_take_the_steps_of_the_simulation(run, trained):
+    expected = data_parallel.reference(run, datasets.load("digits").train)
+    assert (expected[-1] - expected[0]).abs().max() > 0.01
+    difference = data_parallel.largest_difference(trained[run], expected)
+    assert difference.max() < (1e-6 if run.precision == "float32" else 1e-13)
+
+
+def test_sparse_messages_change_the_path(trained):
+    data = datasets.load("digits").train
+    whole = data_parallel.reference(Run(4, precision="float64"), data)[-1]
+    assert (trained[RUNS[5]][-1] - whole).abs().max() < 1e-13
+    assert all((trained[run][-1] - whole).abs().max() > 1e-3 for run in RUNS[:5])
+
+
+def _train(rank, folder, steps, kill_at, by_layer):
+    """Two workers; checkpoints at `kill_at`, then dies by its own hand; goes on from a checkpoint where there is one."""
+    torch.set_num_threads(1)
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    store = dist.FileStore(f"{folder}/store-{kill_at}", 2)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=2)
+    data = datasets.load("digits").train
+    cap = {"bucket_cap_mb": 0.005} if by_layer else {}  # by layer: several buckets, dealt anew after the first step
+    model = nn.parallel.DistributedDataParallel(models.fresh("mlp-64x2", 0), **cap)
+    state = SparseState(model, compressor="rand-k", density=0.05, by_layer=by_layer)
+    model.register_comm_hook(state, sparse_hook)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    file, begin = f"{folder}/checkpoint-{rank}.pt", 0
+    if os.path.exists(file):
+        saved = torch.load(file, weights_only=False)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        state.load_state_dict(saved["hook"])
+        begin = saved["step"]
+    for step in range(begin, steps):
+        rows = torch.arange(32) + 64 * step % 1024 + 32 * rank
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(data.x[rows]), data.y[rows]).backward()
+        optimizer.step()
+        if step + 1 == kill_at:
+            saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "hook": state.state_dict()}
+            torch.save({**saved, "step": step + 1}, file)
+            dist.barrier()
+            os.kill(os.getpid(), signal.SIGKILL)
+    w = torch.cat([p.detach().flatten() for p in model.parameters()])
+    torch.save((w, state.residual, state.stats()), f"{folder}/end-{rank}.pt")
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("by_layer", [False, True])
+def test_a_run_that_is_killed_goes_on_identically_from_its_checkpoint(tmp_path, by_layer):
+    ends = []
+    for name, kills in (("whole", [None]), ("killed", [7, None])):
+        folder = tmp_path / name
+        folder.mkdir()
+        for kill_at in kills:
+            context = mp.start_processes(
+                _train, (str(folder), 15, kill_at, by_layer), nprocs=2, join=False, start_method="spawn"
+            )
+            if kill_at:
+                with pytest.raises(mp.ProcessExitedException, match="SIGKILL"):
+                    context.join(60)
+                for process in context.processes:
+                    process.join()
+            else:
+                while not context.join(60):
+                    pass
+        ends.append([torch.load(folder / f"end-{rank}.pt") for rank in range(2)])
+    for a, b in zip(*ends, strict=True):
+        assert torch.equal(a[0], b[0]) and a[2] == b[2]
+        assert all(torch.equal(a[1][name], b[1][name]) for name in a[1])
+    assert torch.equal(ends[0][0][0], ends[0][1][0]), "workers agree"
+    stats = ends[0][0][2]
+    assert stats["steps"] == 15 and stats["dense_bytes"] == 4 * 8970
+    assert 0.9 < stats["bytes"] / (8 * 0.05 * 8970) <= 1.01  # a layer sends at least one entry
+
+
+def test_bad_messages_of_a_run():
+    with pytest.raises(ValueError, match="messages: .* as many workers \\(2\\)"):
+        Run(2, messages=Messages(4))
