@@ -33,12 +33,14 @@ def digest(cell) -> str:
 
 
 def path(folder: Path, cell) -> Path:
-    """Where a cell's record lies: folder/workload/algorithm/sparsity-S/batch-B-DIGEST.csv.
-
-    In a workload's name, what no file name should hold becomes a hyphen.
-    """
-    place = Path(re.sub(r"[^\w.-]+", "-", cell.workload)) / cell.algorithm / f"sparsity-{cell.sparsity:g}"
+    """Where a cell's record lies: folder/workload/algorithm/sparsity-S/batch-B-DIGEST.csv."""
+    place = Path(folder_name(cell.workload)) / cell.algorithm / f"sparsity-{cell.sparsity:g}"
     return folder / place / f"batch-{cell.batch_size}-{digest(cell)}.csv"
+
+
+def folder_name(workload: str) -> str:
+    """A workload's name with a hyphen for whatever no file name should hold."""
+    return re.sub(r"[^\w.-]+", "-", workload)
 
 
 def write(file: Path, cell, trials: pd.DataFrame, provenance: dict) -> None:

@@ -1,0 +1,49 @@
+"""Portraits of known distributions, and of a run."""
+
+import numpy as np
+import pytest
+
+from lib import portraits
+from lib.portraits import Portrait
+
+
+def scalars(u):
+    told = portraits.describe(u)
+    return told[told.x.isna()].set_index("measure").value
+
+
+@pytest.mark.parametrize("name", ["normal", "laplace", "student"])
+def test_the_nearest_distribution_is_the_one_it_was_drawn_from(name):
+    r = np.random.default_rng(0)
+    u = {"normal": r.normal(size=40_000), "laplace": r.laplace(size=40_000), "student": r.standard_t(3, size=40_000)}
+    told = scalars(0.01 * u[name])
+    assert told[name] == min(told["normal"], told["laplace"], told["student"]) or told[name] < 0.01
+    others = {"normal", "laplace"} - {name}
+    assert all(told[o] > 0.02 for o in others)
+    if name == "student":
+        assert 2.5 < told["freedom"] < 3.6
+
+
+def test_histogram_and_profile_are_normalised():
+    told = portraits.describe(np.random.default_rng(1).normal(2, 3, size=20_000))
+    density = told[told.measure == "density"]
+    assert (density.value * 2 * portraits.REACH / portraits.BINS).sum() == pytest.approx(1, abs=2e-3)
+    profile = told[told.measure == "profile"].value
+    assert profile.is_monotonic_decreasing and profile.max() <= 1
+    cumulative = told[told.measure == "cumulative"].value
+    assert cumulative.is_monotonic_increasing and cumulative.iloc[-1] > 0.999
+
+
+def test_a_run_is_looked_at_where_it_should_be_and_without_feedback_the_vector_is_a_plain_gradient():
+    fed = portraits.follow(Portrait("digits-mlp", steps=40, every=20, batch_size=64, density=0.01))
+    assert sorted(fed.step.unique()) == [20, 40]
+    bare = portraits.follow(Portrait("digits-mlp", steps=40, every=20, batch_size=64, density=0.01, feedback=False))
+    fed, bare = (t[(t.measure == "std") & (t.step == 40)].value.item() for t in (fed, bare))
+    assert fed > 2 * bare, "what is kept back piles up"
+
+
+def test_bad_portraits():
+    with pytest.raises(ValueError, match="every: 0 "):
+        Portrait("digits-mlp", every=0)
+    with pytest.raises(ValueError, match="density: 2 "):
+        Portrait("digits-mlp", density=2)
