@@ -101,7 +101,7 @@ def _exchange(state: SparseState, u: Tensor, parameters: list[nn.Parameter]) -> 
         kept = torch.where(chosen, 0, u)
         for name, part in zip(names, kept.split([p.numel() for p in parameters]), strict=True):
             state.residual[name].copy_(part)
-    return _sum_of_pairs(index, u[index], len(u), state.group).div_(own.workers)
+    return sum_of_pairs(index, u[index], len(u), state.group).div_(own.workers)
 
 
 def _chosen(state: SparseState, u: Tensor, place: int) -> Tensor:
@@ -110,7 +110,7 @@ def _chosen(state: SparseState, u: Tensor, place: int) -> Tensor:
     return sparsification.compress(own.compressor, u[None], own.density_at(state.steps), random)[0]
 
 
-def _sum_of_pairs(index: Tensor, value: Tensor, d: int, group: dist.ProcessGroup | None) -> Tensor:
+def sum_of_pairs(index: Tensor, value: Tensor, d: int, group: dist.ProcessGroup | None) -> Tensor:
     """Sum over the workers of their (index, value) pairs as a vector [d]; every worker may send another number."""
     workers = dist.get_world_size(group)
     counts = [torch.zeros(1, dtype=torch.int64, device=value.device) for _ in range(workers)]

@@ -1,0 +1,183 @@
+"""What a message costs: the time to choose what is sent, measured here, and the time to send it, by a model.
+
+python -m lib.message_cost run     # times the compressors and the collectives on this machine; leave it alone meanwhile
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+from lib import records, sparsification, sweeps
+from lib.comm_hook import sum_of_pairs
+from lib.sparsification import COMPRESSORS, INDEX_BYTES, VALUE_BYTES
+
+FOLDER = sweeps.DATA / "message-cost"
+TIMED = ("top-k", "gaussian-k", "gaussian-k-band", "dgc-k", "redsync", "rand-k")
+
+# --- the model --------------------------------------------------------------------------------------------------------
+
+
+def ring(workers: int, d: float, bandwidth: float, latency: float) -> float:
+    """Seconds of a ring all-reduce of d values: 2 (P - 1) messages of d/P values, latency and bytes/bandwidth each."""
+    return 2 * (workers - 1) * (latency + VALUE_BYTES * d / workers / bandwidth)
+
+
+def gather(workers: int, elements: float, bandwidth: float, latency: float) -> float:
+    """Seconds of an all-gather of `elements` (value, index) pairs from each of P workers: log2 P rounds, P - 1 messages."""
+    return np.log2(workers) * latency + (workers - 1) * elements * (VALUE_BYTES + INDEX_BYTES) / bandwidth
+
+
+def break_even(workers: int) -> float:
+    """The density below which an all-gather of pairs moves fewer bytes than the dense ring: 1 / P, at these sizes."""
+    return 2 * VALUE_BYTES / workers / (VALUE_BYTES + INDEX_BYTES)
+
+
+# The same in the language of the charts; a test evaluates both.
+EXPRESSIONS = {
+    "ring": f"2 * ({{workers}} - 1) * ({{latency}} + {VALUE_BYTES} * {{d}} / {{workers}} / {{bandwidth}})",
+    "gather": f"log({{workers}}) / LN2 * {{latency}} + ({{workers}} - 1) * {{elements}} * {VALUE_BYTES + INDEX_BYTES} "
+    "/ {bandwidth}",
+}
+
+# --- measured ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Operators:
+    """Times of the compressors on normal vectors of 2^smallest ... 2^largest entries, at one density, on one core."""
+
+    density: float = 0.001
+    smallest: int = 16
+    largest: int = 26
+    repeats: int = 5
+
+    def definition(self) -> dict:
+        return {}
+
+    def measure(self) -> pd.DataFrame:
+        """compressor, d, seconds (median), low, high (range), elements (sent)."""
+        torch.set_num_threads(1)
+        sweeps.keep_freed_memory()
+        rows, random = [], np.random.default_rng(0)
+        for power in range(self.smallest, self.largest + 1):
+            u = torch.randn(1, 2**power, generator=torch.Generator().manual_seed(power))
+            for name in TIMED:
+                k, times = sparsification.target(self.density, 2**power), []
+                for _ in range(self.repeats + 1):
+                    began = time.perf_counter()
+                    chosen = COMPRESSORS[name](u, k, random)
+                    times.append(time.perf_counter() - began)
+                rows.append({"compressor": name, "d": 2**power, **_spread(times[1:]),
+                             "elements": int(chosen.count_nonzero())})  # fmt: skip
+        return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True)
+class Collectives:
+    """Times of gloo's all-reduce of d values and of the exchange of pairs at one density, between processes here."""
+
+    workers: int = 2
+    density: float = 0.001
+    smallest: int = 14
+    largest: int = 24
+    repeats: int = 7
+
+    def definition(self) -> dict:
+        return {}
+
+    def measure(self) -> pd.DataFrame:
+        """what ("all-reduce", "pairs"), d, seconds (median), low, high (range)."""
+        with tempfile.TemporaryDirectory() as folder:
+            mp.start_processes(_collective, (self, folder), nprocs=self.workers, start_method="spawn")
+            return pd.read_csv(Path(folder, "times.csv"))
+
+
+def _collective(rank: int, own: Collectives, folder: str) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # gloo announces its connections
+    torch.set_num_threads(1)
+    if sys.platform in ("linux", "darwin"):
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
+    dist.init_process_group("gloo", init_method=Path(folder, "store").as_uri(), rank=rank, world_size=own.workers)
+    rows = []
+    for power in range(own.smallest, own.largest + 1, 2):
+        d = 2**power
+        k, u = sparsification.target(own.density, d), torch.ones(d)
+        index = torch.randperm(d, generator=torch.Generator().manual_seed(rank))[:k]
+        value = torch.ones(k)
+        kinds = {
+            "all-reduce": lambda u=u: dist.all_reduce(u),
+            "pairs": lambda i=index, v=value, d=d: sum_of_pairs(i, v, d, None),
+        }
+        for name, call in kinds.items():
+            times = []
+            for _ in range(own.repeats + 1):
+                dist.barrier()
+                began = time.perf_counter()
+                call()
+                times.append(time.perf_counter() - began)
+            rows.append({"what": name, "d": d, **_spread(times[1:])})
+    if rank == 0:
+        pd.DataFrame(rows).to_csv(Path(folder, "times.csv"), index=False)
+    dist.destroy_process_group()
+
+
+def _spread(times: list[float]) -> dict[str, float]:
+    return {"seconds": statistics.median(times), "low": min(times), "high": max(times)}
+
+
+PLANNED = (Operators(), Operators(density=0.01), Collectives(2), Collectives(4))
+
+
+def record(what: Operators | Collectives, folder: Path = FOLDER) -> Path:
+    """Where a set of timings lies."""
+    return folder / f"{type(what).__name__.lower()}-{records.digest(what)}.csv"
+
+
+def results(what: Operators | Collectives, folder: Path = FOLDER) -> pd.DataFrame:
+    """The timings with their settings, empty if they are not measured; attrs["head"]: when, where, with what."""
+    if not (file := record(what, folder)).exists():
+        return pd.DataFrame()
+    head, table = records.read(file, what)
+    table = table.assign(**head["cell"])
+    table.attrs["head"] = head
+    return table
+
+
+def run(planned=PLANNED, folder: Path = FOLDER) -> None:
+    """Measure what has no record."""
+    for what in planned:
+        if not (file := record(what, folder)).exists():
+            began = datetime.datetime.now(datetime.UTC)
+            provenance = {
+                "date": began.date().isoformat(), "torch": torch.__version__, "device": sweeps.device_name("cpu"),
+                "cores": os.cpu_count(),
+            }  # fmt: skip
+            records.write(file, what, what.measure(), provenance)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line: measure what is missing."""
+    parser = argparse.ArgumentParser(prog="python -m lib.message_cost", description="Time compressors and collectives.")
+    parser.add_argument("command", choices=["run"])
+    parser.parse_args(arguments)
+    run()
+
+
+if __name__ == "__main__":
+    from lib import message_cost  # as a module, not as __main__: spawned processes then find it by name
+
+    message_cost.main()

@@ -1,0 +1,51 @@
+"""The cost of messages: the model's limits, the model in the charts, and that timing times what it says."""
+
+import math
+
+import altair as alt
+import pandas as pd
+import pytest
+import vl_convert as vlc
+
+from lib import charts, message_cost
+from lib.message_cost import Collectives, Operators
+
+
+def test_one_worker_sends_nothing_and_the_ring_tends_to_twice_the_gradient():
+    assert message_cost.ring(1, 1e6, 1e9, 1e-3) == message_cost.gather(1, 1e3, 1e9, 1e-3) == 0
+    assert message_cost.ring(10_000, 1e9, 1e9, 0) == pytest.approx(2 * 4, rel=1e-3)
+    assert message_cost.ring(16, 1e6, float("inf"), 1e-4) == pytest.approx(30e-4)
+    assert message_cost.gather(16, 1e3, float("inf"), 1e-4) == pytest.approx(4e-4)
+
+
+@pytest.mark.parametrize("workers", [2, 16, 256])
+def test_below_the_break_even_density_pairs_move_fewer_bytes(workers):
+    density = message_cost.break_even(workers)
+    for factor, cheaper in ((0.9, True), (1.1, False)):
+        pairs = message_cost.gather(workers, factor * density * 1e6, 1e9, 0)
+        assert bool(pairs < message_cost.ring(workers, 1e6, 1e9, 0)) is cheaper
+
+
+def test_the_charts_compute_the_same():
+    case = {"workers": 16, "d": 2e6, "elements": 2e3, "bandwidth": 1.25e9, "latency": 5e-5}
+    chart = alt.Chart(pd.DataFrame({"at": [0]})).mark_point()
+    chart = chart.transform_calculate(**{n: e.format(**case) for n, e in message_cost.EXPRESSIONS.items()})
+    spec = chart.encode(x="ring:Q", y="gather:Q").to_json()
+    vega = vlc.vegalite_to_vega(spec, vl_version=charts.VEGALITE)
+    formulas = {t["as"]: t["expr"] for d in vega["data"] for t in d.get("transform", []) if t["type"] == "formula"}
+    names = {"log": math.log, "LN2": math.log(2)}
+    own = {k: v for k, v in case.items() if k != "elements"}
+    assert eval(formulas["ring"], {}, names) == pytest.approx(message_cost.ring(**own))
+    own = {k: v for k, v in case.items() if k != "d"}
+    assert eval(formulas["gather"], {}, names) == pytest.approx(message_cost.gather(**own))
+
+
+def test_timings_are_kept_whole_and_read_back(tmp_path):
+    small = (Operators(smallest=10, largest=11, repeats=2), Collectives(2, smallest=8, largest=8, repeats=2))
+    message_cost.run(small, tmp_path)
+    for what in small:
+        table = message_cost.results(what, tmp_path)
+        assert (table.low <= table.seconds).all() and (table.seconds <= table.high).all() and (table.seconds > 0).all()
+    assert set(message_cost.results(small[0], tmp_path).compressor) == set(message_cost.TIMED)
+    assert set(message_cost.results(small[1], tmp_path).what) == {"all-reduce", "pairs"}
+    assert message_cost.results(Operators(smallest=9), tmp_path).empty
