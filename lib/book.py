@@ -128,6 +128,18 @@ def provenance(frame: pd.DataFrame) -> Html:
     )
 
 
+def sources(frame: pd.DataFrame) -> Html:
+    """The same for records that are not cells."""
+    heads = pd.DataFrame(frame.attrs["provenance"])
+    if heads.empty:
+        return Html('<p class="book-provenance">No records.</p>')
+    seen = {k: ", ".join(sorted(map(str, heads[k].unique()))) for k in ("date", "torch", "device") if k in heads}
+    return Html(
+        f'<p class="book-provenance">{len(heads)} of {frame.attrs["planned"]} records; measured {seen["date"]} with PyTorch '
+        f"{seen['torch']} on {seen['device']}.</p>"
+    )
+
+
 # --- in the build -----------------------------------------------------------------------------------------------------
 
 

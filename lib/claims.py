@@ -149,3 +149,71 @@ def rules(spread: pd.DataFrame) -> dict:
         OPEN if len(worst) < 2 else HOLDS if (worst > 2).all() else PART if (worst > 2).any() else FAILS,
         "Shallue et al. 2019",
     )
+
+
+def bell_shaped(portraits: pd.DataFrame) -> dict:
+    """T1; portraits: a row per portrait with feedback: mean, std, skew, kurtosis, positive, above (`lib.portraits`)."""
+    centred = (portraits["mean"].abs() < 0.1 * portraits["std"]).mean()
+    even = ((portraits.positive - 0.5).abs() < 0.1).mean()
+    falling = (portraits.above == 0).mean()
+    return _claim(
+        "The vector that Top-k compresses is bell-shaped around zero, for fully connected, convolutional and recurrent networks.",
+        f"{len(portraits)} portraits: the mean is within a tenth of the standard deviation of zero in {centred:.0%}; between "
+        f"40 and 60 % of the entries are positive in {even:.0%}; the sorted squared profile lies below the straight line "
+        f"everywhere in {falling:.0%}. No recurrent network was measured.",
+        OPEN if not len(portraits) else HOLDS if min(centred, even, falling) > 0.95
+        else FAILS if min(centred, falling) < 0.5 else PART,
+        "Shi et al. 2019, abstract",
+    )  # fmt: skip
+
+
+def bounds(left: pd.DataFrame) -> dict:
+    """T3; left: value (measured share that Top-k leaves) at density x, a row per portrait and density."""
+    tighter = (1 - left.x) ** 2
+    inside = (left.value <= tighter + 1e-6).mean()
+    classical = (left.value <= 1 - left.x + 1e-6).mean()
+    return _claim(
+        "What Top-k leaves of the vector's energy is at most (1 − k/d)², a tighter bound than 1 − k/d.",
+        f"{left.value.count()} pairs of a portrait and a density: {inside:.1%} within (1 − k/d)², {classical:.1%} within "
+        f"1 − k/d; (1 − k/d)² exceeds what is left by {number((tighter - left.value).median())} in the median.",
+        OPEN if not len(left) else HOLDS if inside == 1 else PART if inside > 0.9 else FAILS,
+        "Shi et al. 2019, abstract",
+    )
+
+
+def loses_little(gaps: pd.DataFrame, name: str, published: str, points: float) -> dict:
+    """T4, T5; gaps: gap (test error over that of the rival, in points), noise (its standard error), density, workload."""
+    mean, worst = gaps.gap.mean(), gaps.gap.max()
+    small = (gaps.gap - 2 * gaps.noise <= points).mean()
+    return _claim(
+        published,
+        f"{len(gaps)} pairs of runs (workload, density, seed): {name} loses {mean:+.2f} points of test error on average, at "
+        f"worst {worst:+.2f}; at most {points:g} point within two standard errors in {small:.0%}.",
+        OPEN if not len(gaps) else HOLDS if small > 0.9 else PART if small > 0.5 else FAILS,
+        "Shi et al. 2019, abstract",
+    )
+
+
+def faster_operator(times: pd.DataFrame, at_least: int = 2**24) -> dict:
+    """T6; times: d, ratio (exact Top-k's time over Gaussian-k's), on this machine's processor."""
+    large = times[times.d >= at_least]
+    return _claim(
+        "Gaussian-k selects in a fraction of the time of exact Top-k on a graphics processor.",
+        f"On one CPU core Top-k takes {span((times.ratio.min(), times.ratio.max()))} times as long as Gaussian-k over "
+        f"{len(times)} vector lengths" + (f", {number(large.ratio.median())} times from 2²⁴ entries on" if len(large) else "")
+        + ". No graphics processor was at hand.",
+        OPEN,
+        "Shi et al. 2019, abstract",
+    )  # fmt: skip
+
+
+def denser_is_nearer(gaps: pd.DataFrame) -> dict:
+    """T9; gaps: as for `loses_little`, of one method at several densities."""
+    by = gaps.groupby(["workload", "replicate", "density"]).gap.mean().unstack()
+    falls = (by.diff(axis=1).iloc[:, 1:] <= 0).to_numpy()
+    return _claim(
+        "A larger density narrows the gap to dense messages.",
+        f"Gaussian-k: the gap falls from density to density in {falls.sum()} of {falls.size} steps up.",
+        OPEN if not falls.size else HOLDS if falls.mean() > 0.9 else PART if falls.mean() > 0.5 else FAILS,
+        "Shi et al. 2019, runs named in the authors' plotting code",
+    )

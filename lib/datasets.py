@@ -24,6 +24,7 @@ from lib import own
 
 VARIABLE = "BOOK_DATASETS"
 TRAIN_SIZES = {"digits": 1350, "mnist": 54_000, "fashion-mnist": 54_000, "cifar-10": 45_000}
+TEST_SIZES = {"digits": 297, "mnist": 10_000, "fashion-mnist": 10_000, "cifar-10": 10_000}
 NAMES = tuple(TRAIN_SIZES)
 SPLIT_SEED = 0
 
@@ -120,6 +121,11 @@ def load(name: str) -> Dataset:
 def train_size(name: str) -> int:
     """Training examples of the data set called `name`, without reading it unless it is a reader's own."""
     return len(own.load(name).train[1]) if own.is_own(name) else TRAIN_SIZES[name]
+
+
+def test_size(name: str) -> int:
+    """Test examples of the data set called `name`, without reading it unless it is a reader's own."""
+    return len(own.load(name).validation[1]) if own.is_own(name) else TEST_SIZES[name]
 
 
 def available(name: str) -> bool:

@@ -32,6 +32,7 @@ def test_sizes_shapes_and_normalisation(name):
     needs(name)
     data = datasets.load(name)
     whole = torch.cat([data.train.x, data.validation.x])
+    assert len(data.test) == datasets.test_size(name)
     assert len(data.train) == datasets.TRAIN_SIZES[name] and len(data.validation) == len(whole) // 10
     assert len(data.test) == {"digits": 297}.get(name, 10_000)
     assert data.train.x.dtype == torch.float32 and data.train.y.dtype == torch.int64 and data.train.x.dim() == 4

@@ -1,0 +1,52 @@
+"""What cells whose trials all ran to their budget say: the best error within any budget of steps or examples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from lib import datasets, scaling
+from lib.workloads import workload
+
+PARTS = {"best@": "validation", "test@": "test", "sent@": "sent"}
+
+
+def within(trials: pd.DataFrame) -> pd.DataFrame:
+    """One row per trial and budget: validation (lowest error so far), test (error at that check), sent (elements).
+
+    trials: of `lib.sweeps.results`, cells with stop "budget".  budget: in steps, powers of two; examples: budget x batch
+    size.  Trials that diverged or died are there, with the status "infeasible".
+    """
+    keys = [c for c in trials if "@" not in c]
+    parts = []
+    for prefix, name in PARTS.items():
+        columns = {c: int(c.removeprefix(prefix)) for c in trials if c.startswith(prefix)}
+        if columns:
+            part = trials.reset_index()[["index", *columns]].melt("index", var_name="budget", value_name=name)
+            parts.append(part.assign(budget=part.budget.map(columns)).set_index(["index", "budget"]))
+    if not parts:
+        return pd.DataFrame(columns=[*keys, "budget", "examples", *PARTS.values()])
+    joined = pd.concat(parts, axis=1).reset_index().join(trials[keys].reset_index(drop=True), on="index")
+    joined = joined[joined.budget <= joined.max_steps].dropna(subset="validation")
+    return joined.assign(examples=joined.budget * joined.batch_size).drop(columns="index").reset_index(drop=True)
+
+
+def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Of every group, the trial with the lowest validation error; infeasible trials do not stand for election.
+
+    low, high: 5 and 95 % of the lowest error of a random half of the trials.  noise: standard error of the test error,
+    from the number of test examples alone.  trials: that stood.
+    """
+    standing = rows[rows.status != "infeasible"]
+    if not len(standing):
+        return standing.assign(low=[], high=[], noise=[], trials=[])
+    groups = standing.groupby(by, sort=False)
+    winners = standing.loc[groups.validation.idxmin()].set_index(by)
+    spread = groups.validation.apply(lambda e: scaling.best_of_k(e.to_numpy(), (len(e) + 1) // 2))
+    n = winners.reset_index().workload.map(lambda w: datasets.test_size(workload(w).dataset)).to_numpy()
+    return winners.assign(
+        low=[s[0] for s in spread.loc[winners.index]],
+        high=[s[-1] for s in spread.loc[winners.index]],
+        noise=np.sqrt(winners.test * (1 - winners.test) / n),
+        trials=groups.size().loc[winners.index],
+    ).reset_index()

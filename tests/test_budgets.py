@@ -1,0 +1,40 @@
+"""The best error within a budget: infeasible trials are counted and never chosen, and every budget is one's own."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import budgets, sweeps
+
+
+@pytest.fixture(scope="module")
+def trials(tmp_path_factory):
+    cells = tuple(sweeps.Cell("digits-mlp", b, trials=6, stop="budget", max_steps=s) for b, s in ((16, 64), (64, 32)))
+    return sweeps.results(sweeps.Study("t", "t", cells), "full", folder=tmp_path_factory.mktemp("records"))
+
+
+def test_every_trial_has_a_row_per_budget_of_its_cell(trials):
+    rows = budgets.within(trials)
+    assert rows.groupby("batch_size").budget.max().to_dict() == {16: 64, 64: 32}
+    assert (rows.examples == rows.budget * rows.batch_size).all()
+    one = rows[(rows.batch_size == 16) & (rows.trial == 3)].set_index("budget")
+    assert one.validation.is_monotonic_decreasing
+    source = trials[(trials.batch_size == 16) & (trials.trial == 3)].iloc[0]
+    assert all(one.loc[b, "validation"] == source[f"best@{b}"] for b in one.index)
+
+
+def test_the_chosen_trial_is_the_best_that_is_feasible(trials):
+    rows = budgets.within(trials)
+    lowest = rows.groupby(["batch_size", "budget"]).validation.idxmin()
+    rows.loc[lowest, "status"] = "infeasible"
+    found = budgets.chosen(rows, ["workload", "batch_size", "budget"]).set_index(["batch_size", "budget"])
+    for key, group in rows[rows.status != "infeasible"].groupby(["batch_size", "budget"]):
+        assert found.loc[key, "validation"] == group.validation.min() <= found.loc[key, "low"] + 1e-12
+        assert found.loc[key, "trials"] == len(group)
+        best = group[group.trial == found.loc[key, "trial"]]
+        assert best.test.item() == found.loc[key, "test"]
+
+
+def test_without_records_there_is_nothing_to_choose():
+    empty = budgets.within(pd.DataFrame({"workload": []}))
+    assert empty.empty and not np.any(empty)
