@@ -17,7 +17,7 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
     trials: of `lib.sweeps.results`, cells with stop "budget".  budget: in steps, powers of two; examples: budget x batch
     size.  Trials that diverged or died are there, with the status "infeasible".
     """
-    keys = [c for c in trials if "@" not in c]
+    keys = [c for c in trials if "@" not in c and c not in PARTS.values()]
     parts = []
     for prefix, name in PARTS.items():
         columns = {c: int(c.removeprefix(prefix)) for c in trials if c.startswith(prefix)}

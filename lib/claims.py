@@ -194,6 +194,25 @@ def loses_little(gaps: pd.DataFrame, name: str, published: str, points: float) -
     )
 
 
+def far_behind(bare: pd.DataFrame, fed: pd.DataFrame) -> dict:
+    """T4, second half; bare, fed: as for `loses_little`, Rand-k without and with feedback against dense messages."""
+    behind = (bare.gap >= 10).mean()
+    with_feedback = f"; with feedback {fed.gap.mean():+.1f} points" if len(fed) else ""
+    return _claim(
+        "Rand-k, with the same classical bound as Top-k, trains far worse.",
+        f"{len(bare)} pairs of runs: Rand-k without feedback, as in the authors' comparison, loses {bare.gap.mean():+.1f} points "
+        f"of test error on average, ten or more in {behind:.0%}{with_feedback}.",
+        OPEN
+        if not len(bare)
+        else HOLDS
+        if behind > 0.9
+        else PART
+        if (bare.gap > 2 * bare.noise).mean() > 0.9
+        else FAILS,
+        "Shi et al. 2019, abstract; runs named in the authors' plotting code",
+    )
+
+
 def faster_operator(times: pd.DataFrame, at_least: int = 2**24) -> dict:
     """T6; times: d, ratio (exact Top-k's time over Gaussian-k's), on this machine's processor."""
     large = times[times.d >= at_least]

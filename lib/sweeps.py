@@ -155,7 +155,8 @@ class Study:
         sizes, levels = sorted({c.batch_size for c in few}), sorted({c.sparsity for c in few})
         sizes, levels = {sizes[len(sizes) // 2], sizes[len(sizes) * 3 // 4], sizes[-1]}, {levels[0], levels[-1]}
         chosen = [c for c in few if c.batch_size in sizes and c.sparsity in levels]
-        tiny = dict.fromkeys(dataclasses.replace(c, trials=16, hits=2, max_steps=400, replicate=0) for c in chosen)
+        small = {"goal": {"trials": 16, "hits": 2, "max_steps": 400}, "budget": {"trials": 4, "max_steps": 64}}
+        tiny = dict.fromkeys(dataclasses.replace(c, replicate=0, **small[c.stop]) for c in chosen)
         return Study(self.name, self.title, tuple(tiny))
 
 
