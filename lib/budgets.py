@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from lib import datasets, scaling
 from lib.workloads import workload
@@ -50,3 +51,21 @@ def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         noise=np.sqrt(winners.test * (1 - winners.test) / n),
         trials=groups.size().loc[winners.index],
     ).reset_index()
+
+
+def slope(best: pd.DataFrame) -> tuple[float, float, float]:
+    """Change of the chosen trials' test error per doubling of the batch size, with a 95 % interval; NaN under 3 sizes.
+
+    Least squares with the test set's noise as weights; the interval is widened where points scatter more than that.
+    """
+    if best is None or len(best) < 3:
+        return np.nan, np.nan, np.nan
+    x, y, noise = np.log2(best.batch_size.to_numpy(float)), best.test.to_numpy(), best.noise.clip(lower=1e-4).to_numpy()
+    weight = noise**-2
+    centre = (weight * x).sum() / weight.sum()
+    mean = (weight * y).sum() / weight.sum()
+    information = (weight * (x - centre) ** 2).sum()
+    rate = (weight * (x - centre) * (y - mean)).sum() / information
+    scatter = (weight * (y - mean - rate * (x - centre)) ** 2).sum() / (len(x) - 2)
+    reach = stats.t.ppf(0.975, len(x) - 2) * np.sqrt(max(scatter, 1) / information)
+    return rate, rate - reach, rate + reach

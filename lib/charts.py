@@ -106,6 +106,17 @@ def menu(field: str, values: list[str], start: str, name: str) -> tuple:
     return chosen, f"datum.{field} === {field}_chosen", None
 
 
+def captions(texts: list[str]) -> alt.Chart:
+    """What several dials are set to, two to a line, in the upper right corner; texts: Vega expressions (`dial`)."""
+    pairs = [" + ', ' + ".join(texts[i : i + 2]) for i in range(0, len(texts), 2)]
+    return (
+        alt.Chart(pd.DataFrame({"at": [0]}))
+        .transform_calculate(shown=" + '\\n' + ".join(pairs))
+        .mark_text(align="right", baseline="top", lineBreak="\n", lineHeight=17, fontSize=12, color=GUIDE)
+        .encode(x=alt.value("width"), y=alt.value(6), text="shown:N")
+    )
+
+
 def controlled(layers: list[alt.Chart], *controls: tuple) -> alt.LayerChart:
     """The layers with only the rows that every control (`slider`, `menu`) chooses."""
     tests = " && ".join(f"({test})" for _, test, _ in controls)
@@ -118,6 +129,28 @@ def nothing(why: str) -> alt.LayerChart:
     """Stands in for a chart that has nothing to show."""
     words = alt.Chart(pd.DataFrame({"why": [why]})).mark_text(color=GUIDE, fontSize=13).encode(text="why:N")
     return alt.layer(words).properties(width="container", height=60)
+
+
+def errors(rows: pd.DataFrame, sizes: list[int], *controls: tuple, title: str = "error") -> alt.LayerChart:
+    """Errors against batch size, a line per `part`; rows: part, batch_size, error, lower, upper, trials, learning_rate."""
+    pick = alt.selection_point(fields=["part"], bind="legend")
+    base = alt.Chart(rows).encode(
+        x=batch_axis(sizes),
+        color=alt.Color("part:N", title=None, sort=None, scale=alt.Scale(range=["#3b82c4", "#d98e04", "#d1495b"])),
+        opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
+    )
+    span = [max(rows.lower.min(), rows.error.min() / 2, 1e-4), min(rows.upper.max(), 1)]
+    scale = alt.Scale(type="log", domain=span, clamp=True, nice=False, padding=8)
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("lower:Q", scale=scale), y2="upper:Q").add_params(pick)
+    tooltip = [
+        "part:N", alt.Tooltip("batch_size:Q", format=","), alt.Tooltip("error:Q", format=".2%"),
+        alt.Tooltip("lower:Q", format=".2%"), alt.Tooltip("upper:Q", format=".2%"), "trials:Q",
+        alt.Tooltip("learning_rate:Q", format=".3g"),
+    ]  # fmt: skip
+    y = alt.Y("error:Q", title=title, scale=scale).axis(format=".2~%")
+    line = base.mark_line(point=alt.OverlayMarkDef(size=55)).encode(y=y, tooltip=tooltip)
+    chart = controlled([bars, line], *controls) if controls else alt.layer(bars, line)
+    return chart.properties(width="container", height=320)
 
 
 def range_chart(

@@ -151,6 +151,91 @@ def rules(spread: pd.DataFrame) -> dict:
     )
 
 
+def limits_differ(bends: pd.DataFrame) -> dict:
+    """C4 of Shallue et al.; bends: of `families.bends`."""
+    factor = bends.critical.max() / bends.critical.min() if len(bends) else np.nan
+    apart = bends.critical_low.max() / bends.critical_high.min() if len(bends) else np.nan
+    return _claim(
+        "The largest useful batch size varies a great deal between workloads.",
+        f"{len(bends)} curves of dense networks: bends differ by a factor of {number(factor)}, and by {number(apart)} between the "
+        f"near ends of the ranges farthest apart.",
+        OPEN if len(bends) < 2 else HOLDS if apart >= 4 else PART if apart > 1 else FAILS,
+        "Shallue et al. 2019, abstract",
+    )
+
+
+def no_rule_for_size(effects: pd.DataFrame) -> dict:
+    """C6; effects: of `families.effects`, of which those that change width or depth count."""
+    own = effects[effects.family.str.contains("width|depth|fully connected")]
+    above, below = int((own.ratio_low > 1).sum()), int((own.ratio_high < 1).sum())
+    told = "; ".join(f"{r.family}, {r['last']} over {r['first']}: {number(r.ratio)} ({span((r.ratio_low, r.ratio_high))})"
+                     for _, r in own.iterrows())  # fmt: skip
+    return _claim(
+        "Width and depth change the largest useful batch size, but not in the same direction in all families.",
+        f"Bend of the largest member over that of the smallest. {told or 'Not measured'}.",
+        OPEN if len(own) < 2 or not above + below else FAILS if max(above, below) == len(own) else HOLDS if above and below
+        else PART,
+        "Shallue et al. 2019",
+    )  # fmt: skip
+
+
+def data_size(effects: pd.DataFrame) -> dict:
+    """C8; effects: of `families.effects`, families of fractions of a data set."""
+    told = "; ".join(
+        f"{r.family}: {number(r.ratio)} ({span((r.ratio_low, r.ratio_high))})" for _, r in effects.iterrows()
+    )
+    within = ((effects.ratio_low < 2) & (effects.ratio_high > 0.5)).mean()
+    certain = ((effects.ratio_low > 0.5) & (effects.ratio_high < 2)).mean()
+    return _claim(
+        "The size of the data set hardly changes the largest useful batch size: fractions of MNIST have nearly the same curve.",
+        f"Bend with all data over that with an eighth. {told or 'Not measured'}.",
+        OPEN if not len(effects) else HOLDS if certain == 1 else PART if within == 1 else FAILS,
+        "Shallue et al. 2019",
+    )
+
+
+def budget_decides(by_steps: pd.DataFrame, by_epochs: pd.DataFrame) -> dict:
+    """C13; both: validation error by batch_size and budget (steps, or examples), of `budgets.chosen`."""
+
+    def trend(best: pd.DataFrame, column: str, pick) -> tuple[float, float]:
+        """Errors at the smallest and the largest batch size, at one budget."""
+        own = best[best[column] == pick(best[column])].sort_values("batch_size").validation
+        return own.iloc[0], own.iloc[-1]
+
+    if not len(by_steps) or not len(by_epochs):
+        found, verdict = "Not measured.", OPEN
+    else:
+        steps, epochs = trend(by_steps, "budget", min), trend(by_epochs, "examples", min)
+        late, ends = trend(by_steps, "budget", max), trend(by_epochs, "examples", max)
+        smaller = abs(late[1] - late[0]) < abs(steps[1] - steps[0]) and abs(ends[1] - ends[0]) < abs(
+            epochs[1] - epochs[0]
+        )
+        found = (
+            f"Validation error at the smallest and the largest batch: {steps[0]:.1%} and {steps[1]:.1%} within the smallest step "
+            f"budget, {epochs[0]:.1%} and {epochs[1]:.1%} within the smallest epoch budget; {late[0]:.1%} and {late[1]:.1%}, "
+            f"{ends[0]:.1%} and {ends[1]:.1%} within the largest."
+        )
+        right = (steps[1] < steps[0]) + (epochs[1] > epochs[0]) + smaller
+        verdict = HOLDS if right == 3 else PART if right == 2 else FAILS
+    return _claim(
+        "A budget of steps favours large batches, one of epochs small batches; with a large enough budget the difference goes.",
+        found, verdict, "Shallue et al. 2019",
+    )  # fmt: skip
+
+
+def no_accuracy_lost(slopes: dict[str, tuple[float, float, float]]) -> dict:
+    """C14; slopes: workload -> `budgets.slope` within the largest step budget."""
+    known = {w: s for w, s in slopes.items() if np.isfinite(s[0])}
+    told = "; ".join(f"{w}: {100 * s[0]:+.2f} ({100 * s[1]:+.2f} to {100 * s[2]:+.2f})" for w, s in known.items())
+    worse = [w for w, s in known.items() if s[1] > 0]
+    return _claim(
+        "There is no evidence that larger batch sizes degrade out-of-sample performance.",
+        f"Points of test error per doubling of the batch, at the largest step budget (95 %): {told or 'not measured'}.",
+        OPEN if not known else FAILS if len(worse) == len(known) else PART if worse else HOLDS,
+        "Shallue et al. 2019, abstract",
+    )
+
+
 def bell_shaped(portraits: pd.DataFrame) -> dict:
     """T1; portraits: a row per portrait with feedback: mean, std, skew, kurtosis, positive, above (`lib.portraits`)."""
     centred = (portraits["mean"].abs() < 0.1 * portraits["std"]).mean()

@@ -38,3 +38,15 @@ def test_the_chosen_trial_is_the_best_that_is_feasible(trials):
 def test_without_records_there_is_nothing_to_choose():
     empty = budgets.within(pd.DataFrame({"workload": []}))
     assert empty.empty and not np.any(empty)
+
+
+def test_slope_recovers_a_planted_one_and_covers_it_as_often_as_it_says():
+    r = np.random.default_rng(0)
+    sizes = 2 ** np.arange(11)
+    inside = []
+    for _ in range(300):
+        test = 0.05 + 0.001 * np.arange(11) + 0.004 * r.normal(size=11)
+        rate, low, high = budgets.slope(pd.DataFrame({"batch_size": sizes, "test": test, "noise": 0.004}))
+        inside.append(low <= 0.001 <= high)
+    assert 0.9 < np.mean(inside) <= 1
+    assert np.isnan(budgets.slope(pd.DataFrame({"batch_size": [1, 2], "test": [0, 0], "noise": [1, 1]}))).all()

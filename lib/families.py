@@ -1,0 +1,140 @@
+"""Families of workloads that differ in one thing, each with one goal error, and how their curves compare."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from lib import scaling, studies, sweeps
+from lib.sweeps import Study
+from lib.workloads import FC_WIDTHS, FRACTIONS, workload
+
+
+@dataclass(frozen=True)
+class Family:
+    """members: name -> (workload, algorithm), from the smallest or simplest on; goal: the error all of them share."""
+
+    members: dict[str, tuple[str, str]]
+    goal: float
+
+
+def _family(goal: float, algorithm: str, **members: str) -> Family:
+    return Family({title.replace("_", " "): (name, algorithm) for title, name in members.items()}, goal)
+
+
+WIDTH, DEPTH, FRACTION = "digits: width", "digits: depth", "digits: fractions of the data"
+LADDER, MNIST_WIDTH, MNIST_FRACTION = "MNIST: fully connected networks", "MNIST: width", "MNIST: fractions of the data"
+MODEL, DATA, ALGORITHM = "digits: kind of network", "data set", "digits: algorithm"
+FAMILIES = {
+    WIDTH: _family(0.04, "momentum", MLP_16x2="digits-mlp-16x2", MLP_64x2="digits-mlp", MLP_256x2="digits-mlp-256x2"),
+    DEPTH: _family(0.04, "momentum", MLP_64x1="digits-mlp-64x1", MLP_64x2="digits-mlp", MLP_64x4="digits-mlp-64x4"),
+    FRACTION: Family(
+        {f"{1350 // n:,} digits": (f"digits-mlp-{1350 // n}", "momentum") for n in FRACTIONS}
+        | {"1,350 digits": ("digits-mlp", "momentum")}, 0.1,
+    ),
+    MODEL: _family(0.04, "momentum", MLP="digits-mlp", CNN="digits-cnn"),
+    ALGORITHM: Family({a: ("digits-mlp", a) for a in ("sgd", "momentum", "nesterov")}, 0.04),
+    LADDER: Family({f"FC-{s.replace('x', '×')}": (f"mnist-fc-{s}", "sgd") for s in FC_WIDTHS}, 0.03),
+    MNIST_FRACTION: Family(
+        {f"{54_000 // n:,} of MNIST": (f"mnist-fc-128x3-{54_000 // n}", "sgd") for n in FRACTIONS}
+        | {"54,000 of MNIST": ("mnist-fc-128x3", "sgd")}, 0.06,
+    ),
+    MNIST_WIDTH: _family(0.02, "momentum", half="mnist-simple-cnn-half", whole="mnist-simple-cnn",
+                         double="mnist-simple-cnn-double"),
+    DATA: Family({"MNIST, goal 2 %": ("mnist-simple-cnn", "momentum"),
+                  "Fashion-MNIST, goal 12 %": ("fashion-mnist-simple-cnn", "momentum")}, 0.0),
+}  # fmt: skip
+
+
+def choose(name: str) -> dict[str, Family]:
+    """The family called `name`, or all of them.  Raises ValueError naming the allowed ones."""
+    if name != "all" and name not in FAMILIES:
+        raise ValueError(f"family: {name!r} is not allowed; it must be one of all, {', '.join(FAMILIES)}")
+    return FAMILIES if name == "all" else {name: FAMILIES[name]}
+
+
+def results(families: dict[str, Family], budget: str = "cached") -> pd.DataFrame:
+    """All trials of the dense networks of these families at the families' goals, with columns family and member.
+
+    budget: as for `lib.sweeps.results`; "full" trains what the book's studies plan for them, "smoke" a toy of the first.
+    """
+    every = [c for s in studies.STUDIES.values() for c in s.cells]
+    usual = {**studies.USUAL, "sparsity": 0.0, "replicate": 0}
+    every = [c for c in dict.fromkeys(every) if all(getattr(c, k) == v for k, v in usual.items())]
+    tables, heads, planned, missing = [], [], 0, []
+    for name, family in list(families.items())[: 1 if budget == "smoke" else None]:
+        for member, (work, algorithm) in family.members.items():
+            cells = tuple(c for c in every if (c.workload, c.algorithm) == (work, algorithm))
+            if not cells:
+                continue
+            frame = sweeps.results(Study(name, name, cells), budget)
+            planned, missing = planned + len(cells), missing + frame.attrs["missing"]
+            heads += frame.attrs["provenance"]
+            if len(frame):
+                goal = family.goal or workload(work).goal
+                tables.append(scaling.at_goal(frame, goal).assign(family=name, member=member))
+    joined = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    joined.attrs.update(provenance=heads, cells_planned=planned, missing=missing)
+    return joined
+
+
+def curves(trials: pd.DataFrame) -> pd.DataFrame:
+    """Points of every curve as `scaling.steps_to_result` gives them, with family and member, and twice three columns.
+
+    steps_low, steps_upper, steps_perfect; relative, relative_low, relative_upper, relative_perfect: over the steps at the
+    smallest batch size that all members of the family have.
+    """
+    parts = []
+    for (name, member), own in _by_member(trials):
+        points = scaling.steps_to_result(own).dropna(subset="steps")
+        parts.append(points.assign(family=name, member=member))
+    if not parts or not sum(map(len, parts)):
+        return pd.DataFrame()
+    joined = pd.concat(parts, ignore_index=True)
+    for _, own in joined.groupby("family"):
+        shared = set.intersection(*(set(m.batch_size) for _, m in own.groupby("member")))
+        base = min(shared or set(own.batch_size))
+        first = own[own.batch_size == base].set_index("member").steps.reindex(own.member).to_numpy()
+        joined.loc[own.index, ["first", "base"]] = np.stack([first, np.full(len(own), base)], 1)
+    perfect = joined["first"] * joined.base / joined.batch_size
+    joined = joined.assign(steps_low=joined.low, steps_upper=joined.upper, steps_perfect=perfect)
+    whole = {"relative": "steps", **{f"relative_{n}": f"steps_{n}" for n in ("low", "upper", "perfect")}}
+    return joined.assign(**{new: joined[old] / joined["first"] for new, old in whole.items()})
+
+
+def _by_member(trials: pd.DataFrame):
+    """In the order in which families list their members."""
+    return trials.groupby(["family", "member"], sort=False) if len(trials) else ()
+
+
+def bends(trials: pd.DataFrame) -> pd.DataFrame:
+    """`scaling.summaries` of every member with at least three batch sizes, with family, member, goal, trials and draws."""
+    rows = []
+    for (name, member), own in _by_member(trials):
+        summary, drawn = scaling.summaries(own)
+        if len(summary):
+            more = {
+                "family": name,
+                "member": member,
+                "goal": own.goal.iloc[0],
+                "trials": own.groupby("batch_size").size().min(),
+            }
+            rows.append(summary.assign(**more, draws=list(drawn.values())))
+    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
+
+
+def effects(summary: pd.DataFrame) -> pd.DataFrame:
+    """Per family, the bend of its last member over that of its first: ratio (median), ratio_low, ratio_high (5, 95 %)."""
+    rows = []
+    for name, own in summary.groupby("family", sort=False) if len(summary) else ():
+        order = [m for m in FAMILIES[name].members if m in set(own.member)]
+        if len(order) < 2:
+            continue
+        first, last = (own.set_index("member").draws[m].critical.to_numpy() for m in (order[0], order[-1]))
+        values = last / np.random.default_rng(0).permutation(first)
+        low, high = scaling.span_of(values)
+        rows.append({"family": name, "first": order[0], "last": order[-1], "ratio": np.median(values), "ratio_low": low,
+                     "ratio_high": high})  # fmt: skip
+    return pd.DataFrame(rows, columns=["family", "first", "last", "ratio", "ratio_low", "ratio_high"])
