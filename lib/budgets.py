@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib import datasets, scaling
+from lib import datasets, scaling, training
 from lib.workloads import workload
 
+LIMITS = {"steps": 1024, "examples": 2**14}  # at which the book's maps of trials are read
 PARTS = {"best@": "validation", "test@": "test", "sent@": "sent"}
 
 
@@ -16,7 +17,8 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
     """One row per trial and budget: validation (lowest error so far), test (error at that check), sent (elements).
 
     trials: of `lib.sweeps.results`, cells with stop "budget".  budget: in steps, powers of two; examples: budget x batch
-    size.  Trials that diverged or died are there, with the status "infeasible".
+    size.  checked: the last check within the budget, of which all three tell.  Trials that diverged or died are there, with
+    the status "infeasible".
     """
     keys = [c for c in trials if "@" not in c and c not in PARTS.values()]
     parts = []
@@ -29,6 +31,9 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame(columns=[*keys, "budget", "examples", *PARTS.values()])
     joined = pd.concat(parts, axis=1).reset_index().join(trials[keys].reset_index(drop=True), on="index")
     joined = joined[joined.budget <= joined.max_steps].dropna(subset="validation")
+    kinds = joined[["budget", "checks"]].drop_duplicates().itertuples(index=False)
+    checked = {(b, c): training.last_check(b, c) for b, c in kinds}
+    joined["checked"] = [checked[pair] for pair in zip(joined.budget, joined.checks, strict=True)]
     return joined.assign(examples=joined.budget * joined.batch_size).drop(columns="index").reset_index(drop=True)
 
 
@@ -38,9 +43,9 @@ def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     low, high: 5 and 95 % of the lowest error of a random half of the trials.  noise: standard error of the test error,
     from the number of test examples alone.  trials: that stood.
     """
-    standing = rows[rows.status != "infeasible"]
+    standing = rows[rows.status != "infeasible"] if len(rows) else rows
     if not len(standing):
-        return standing.assign(low=[], high=[], noise=[], trials=[])
+        return standing.reindex(columns=[*dict.fromkeys([*rows, *by, "low", "high", "noise", "trials"])])
     groups = standing.groupby(by, sort=False)
     winners = standing.loc[groups.validation.idxmin()].set_index(by)
     spread = groups.validation.apply(lambda e: scaling.best_of_k(e.to_numpy(), (len(e) + 1) // 2))
@@ -51,6 +56,52 @@ def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         noise=np.sqrt(winners.test * (1 - winners.test) / n),
         trials=groups.size().loc[winners.index],
     ).reset_index()
+
+
+def ladders(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`chosen` per batch size within the budgets that all batch sizes of one workload share: of steps, and of examples.
+
+    Steps from 16 on; examples from the largest batch on, so that every batch size takes at least a step.
+    """
+    rows, by = within(trials), ["workload", "batch_size"]
+    if not len(rows):
+        return chosen(rows, [*by, "budget"]), chosen(rows, [*by, "examples"])
+    sizes = rows.groupby("batch_size")
+    steps = rows[(rows.budget <= sizes.budget.max().min()) & (rows.budget >= 16)]
+    examples = rows[(rows.examples <= sizes.examples.max().min()) & (rows.examples >= rows.batch_size.max())]
+    return chosen(steps, [*by, "budget"]), chosen(examples, [*by, "examples"])
+
+
+def largest(best: pd.DataFrame, column: str = "budget") -> pd.DataFrame:
+    """The rows of a ladder at its largest budget, by batch size."""
+    return best[best[column] == best[column].max()].sort_values("batch_size")
+
+
+def outcomes(trials: pd.DataFrame, steps: int, examples: int) -> pd.DataFrame:
+    """Every trial twice, as a budget of so many steps (kind "fixed steps") and of so many examples ("fixed epochs") sees it.
+
+    outcome: "reached the goal", "did not", or "diverged or died" if it did so within the budget.  slowness: 1 - momentum.
+    """
+    parts = []
+    for kind, limit in {"fixed steps": steps, "fixed epochs": examples}.items() if len(trials) else ():
+        most = np.full(len(trials), limit) if kind == "fixed steps" else limit // trials.batch_size.to_numpy()
+        lost = (trials.status == "infeasible") & (trials.last_step <= most)
+        outcome = np.where(trials.steps <= most, "reached the goal", np.where(lost, "diverged or died", "did not"))
+        shown = trials[["batch_size", "trial", "learning_rate", "steps"]].assign(slowness=1 - trials.momentum.fillna(0))
+        parts.append(shown.assign(kind=kind, outcome=outcome, within=most)[most >= 1])
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def shares(outcome: pd.DataFrame) -> pd.DataFrame:
+    """Share of the trials of `outcomes` that reached the goal, per kind and batch size, with a 95 % Wilson interval."""
+    rows = []
+    for (kind, b), own in outcome.groupby(["kind", "batch_size"], sort=False) if len(outcome) else ():
+        met = int((own.outcome == "reached the goal").sum())
+        low, high = stats.binomtest(met, len(own)).proportion_ci(method="wilson")
+        rows.append(
+            {"kind": kind, "batch_size": b, "share": met / len(own), "low": low, "high": high, "trials": len(own)}
+        )
+    return pd.DataFrame(rows)
 
 
 def slope(best: pd.DataFrame) -> tuple[float, float, float]:

@@ -225,6 +225,33 @@ def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.
     )
 
 
+OUTCOMES = {"reached the goal": "#3b82c4", "did not": "#d98e04", "diverged or died": "#8a8f98"}
+
+
+def outcome_map(rows: pd.DataFrame, height: int = 380) -> tuple[alt.LayerChart, str]:
+    """Trials of `budgets.outcomes` by learning rate and 1 - momentum, a batch size and a kind at a time; with a description."""
+    sizes = sorted(map(int, rows.batch_size.unique()))
+    controls = [
+        menu("kind", ["fixed steps", "fixed epochs"], "fixed steps", "budget"),
+        slider("batch_size", sizes, sizes[len(sizes) // 2], "batch size", "'batch size ' + format(value, ',')"),
+    ]
+    domain = {"domain": list(OUTCOMES)}
+    points = alt.Chart(rows).mark_point(filled=True, size=70, opacity=0.85).encode(
+        x=alt.X("learning_rate:Q", title="learning rate").scale(type="log", domain=[1e-4, 1]),
+        y=alt.Y("slowness:Q", title="1 − momentum").scale(type="log", nice=False, padding=10),
+        color=alt.Color("outcome:N", title=None, scale=alt.Scale(range=list(OUTCOMES.values()), **domain)),
+        shape=alt.Shape("outcome:N", title=None, scale=alt.Scale(range=["circle", "square", "cross"], **domain)),
+        tooltip=["trial:Q", alt.Tooltip("learning_rate:Q", format=".3g"), alt.Tooltip("slowness:Q", format=".2g"),
+                 "outcome:N", alt.Tooltip("steps:Q", title="steps to the goal", format=","),
+                 alt.Tooltip("within:Q", title="budget in steps", format=",")],
+    )  # fmt: skip
+    chart = controlled([points], *controls).properties(width="container", height=height)
+    return chart, (
+        "All trials by learning rate and one minus momentum, both logarithmic, coloured by whether they reached the goal "
+        "within the budget, one batch size at a time."
+    )
+
+
 def scaling_chart(
     curve: pd.DataFrame,
     colour: alt.Color,

@@ -194,6 +194,29 @@ def data_size(effects: pd.DataFrame) -> dict:
     )
 
 
+def region(share: pd.DataFrame) -> dict:
+    """C12; share: of `budgets.shares`."""
+    ends = (
+        {kind: own.sort_values("batch_size").iloc[[0, -1]] for kind, own in share.groupby("kind")} if len(share) else {}
+    )
+    known = len(ends) == 2 and share.groupby("kind").batch_size.nunique().min() >= 5
+    if known:
+        grow, shrink = ends["fixed steps"], ends["fixed epochs"]
+        grows = grow.low.iloc[1] > grow.high.iloc[0]
+        shrinks = shrink.high.iloc[1] < shrink.low.iloc[0]
+    told = "; ".join(
+        f"{kind}: {e.share.iloc[0]:.0%} of the trials at batch size {e.batch_size.iloc[0]:,}, {e.share.iloc[1]:.0%} at "
+        f"{e.batch_size.iloc[1]:,}"
+        for kind, e in ends.items()
+    )
+    return _claim(
+        "The region of metaparameters that reach the goal grows with the batch size at fixed steps and shrinks at fixed epochs.",
+        f"{told or 'Not measured'}.",
+        OPEN if not known else HOLDS if grows and shrinks else PART if grows or shrinks else FAILS,
+        "Shallue et al. 2019",
+    )
+
+
 def budget_decides(by_steps: pd.DataFrame, by_epochs: pd.DataFrame) -> dict:
     """C13; both: validation error by batch_size and budget (steps, or examples), of `budgets.chosen`."""
 
@@ -202,8 +225,8 @@ def budget_decides(by_steps: pd.DataFrame, by_epochs: pd.DataFrame) -> dict:
         own = best[best[column] == pick(best[column])].sort_values("batch_size").validation
         return own.iloc[0], own.iloc[-1]
 
-    if not len(by_steps) or not len(by_epochs):
-        found, verdict = "Not measured.", OPEN
+    if min(best.batch_size.nunique() if len(best) else 0 for best in (by_steps, by_epochs)) < 5:
+        found, verdict = "Fewer than five batch sizes are measured.", OPEN
     else:
         steps, epochs = trend(by_steps, "budget", min), trend(by_epochs, "examples", min)
         late, ends = trend(by_steps, "budget", max), trend(by_epochs, "examples", max)
@@ -269,31 +292,26 @@ def bounds(left: pd.DataFrame) -> dict:
 def loses_little(gaps: pd.DataFrame, name: str, published: str, points: float) -> dict:
     """T4, T5; gaps: gap (test error over that of the rival, in points), noise (its standard error), density, workload."""
     mean, worst = gaps.gap.mean(), gaps.gap.max()
-    small = (gaps.gap - 2 * gaps.noise <= points).mean()
+    small = (gaps.gap - 2 * gaps.noise <= points).mean() if len(gaps) else 0
     return _claim(
         published,
-        f"{len(gaps)} pairs of runs (workload, density, seed): {name} loses {mean:+.2f} points of test error on average, at "
-        f"worst {worst:+.2f}; at most {points:g} point within two standard errors in {small:.0%}.",
-        OPEN if not len(gaps) else HOLDS if small > 0.9 else PART if small > 0.5 else FAILS,
+        f"{len(gaps)} pairs of runs (workload, density, seed): {name} loses {number(mean)} points of test error on average, at "
+        f"worst {number(worst)}; at most {points:g} point within two standard errors in {small:.0%}.",
+        OPEN if len(gaps) < 3 else HOLDS if small > 0.9 else PART if small > 0.5 else FAILS,
         "Shi et al. 2019, abstract",
     )
 
 
 def far_behind(bare: pd.DataFrame, fed: pd.DataFrame) -> dict:
     """T4, second half; bare, fed: as for `loses_little`, Rand-k without and with feedback against dense messages."""
-    behind = (bare.gap >= 10).mean()
-    with_feedback = f"; with feedback {fed.gap.mean():+.1f} points" if len(fed) else ""
+    behind = (bare.gap >= 10).mean() if len(bare) else 0
+    clear = (bare.gap > 2 * bare.noise).mean() if len(bare) else 0
+    with_feedback = f"; with feedback {number(fed.gap.mean())} points" if len(fed) else ""
     return _claim(
         "Rand-k, with the same classical bound as Top-k, trains far worse.",
-        f"{len(bare)} pairs of runs: Rand-k without feedback, as in the authors' comparison, loses {bare.gap.mean():+.1f} points "
-        f"of test error on average, ten or more in {behind:.0%}{with_feedback}.",
-        OPEN
-        if not len(bare)
-        else HOLDS
-        if behind > 0.9
-        else PART
-        if (bare.gap > 2 * bare.noise).mean() > 0.9
-        else FAILS,
+        f"{len(bare)} pairs of runs: Rand-k without feedback, as in the authors' comparison, loses {number(bare.gap.mean())} "
+        f"points of test error on average, ten or more in {behind:.0%}{with_feedback}.",
+        OPEN if len(bare) < 3 else HOLDS if behind > 0.9 else PART if clear > 0.9 else FAILS,
         "Shi et al. 2019, abstract; runs named in the authors' plotting code",
     )
 

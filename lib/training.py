@@ -111,6 +111,14 @@ def next_check(step: int, checks: str) -> int:
     raise ValueError(f"checks: {checks!r} is unknown; allowed: geometric, every-100")
 
 
+def last_check(step: int, checks: str = "geometric") -> int:
+    """The last step up to `step` at which errors are measured; 0 if there is none."""
+    found = 0
+    while (after := next_check(found, checks)) <= step:
+        found = after
+    return found
+
+
 SPARE = 32  # examples asked beyond the mistakes that reject a trial, in the first chunk of a check
 FORGET = 0.9  # per check: what earlier trials got wrong says less and less
 

@@ -50,3 +50,16 @@ def test_slope_recovers_a_planted_one_and_covers_it_as_often_as_it_says():
         inside.append(low <= 0.001 <= high)
     assert 0.9 < np.mean(inside) <= 1
     assert np.isnan(budgets.slope(pd.DataFrame({"batch_size": [1, 2], "test": [0, 0], "noise": [1, 1]}))).all()
+
+
+def test_outcomes_at_fixed_steps_and_epochs():
+    trials = pd.DataFrame({
+        "batch_size": [1, 1, 64, 64], "trial": [0, 1, 0, 1], "learning_rate": 0.1, "momentum": 0.9,
+        "steps": [100, np.nan, 10, 60], "status": ["complete", "infeasible", "complete", "complete"],
+        "last_step": [100, 30, 64, 64],
+    })  # fmt: skip
+    told = budgets.outcomes(trials, steps=50, examples=1000).set_index(["kind", "batch_size", "trial"]).outcome
+    assert told["fixed steps"].tolist() == ["did not", "diverged or died", "reached the goal", "did not"]
+    assert told["fixed epochs"].tolist() == ["reached the goal", "diverged or died", "reached the goal", "did not"]
+    share = budgets.shares(budgets.outcomes(trials, 50, 1000)).set_index(["kind", "batch_size"])
+    assert share.share.tolist() == [0, 0.5, 0.5, 0.5] and (share.low <= share.share).all()

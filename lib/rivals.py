@@ -1,0 +1,53 @@
+"""Compressors side by side: from records of runs with sparse messages to errors, what was sent, and gaps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from lib import budgets, models, sparsification
+from lib.workloads import workload
+
+NAMES = {
+    ("dense", False): "dense",
+    ("top-k", True): "Top-k",
+    ("gaussian-k", True): "Gaussian-k",
+    ("dgc-k", True): "DGC-k",
+    ("rand-k", True): "Rand-k with feedback",
+    ("rand-k", False): "Rand-k",
+}
+
+
+def best(trials: pd.DataFrame) -> pd.DataFrame:
+    """The trial with the lowest validation error per method, density, seed and budget of steps (`lib.budgets.chosen`).
+
+    method: of NAMES.  network: the workload's title.  megabytes: that a worker had sent.  over: entries sent per step over
+    those asked for.
+    """
+    rows = budgets.within(trials)
+    if not len(rows):
+        return pd.DataFrame(
+            columns=["workload", "network", "method", "density", "replicate", "budget", "test", "noise"]
+        )
+    rows["method"] = [NAMES.get((c, bool(f)), c) for c, f in zip(rows.compressor, rows.feedback, strict=True)]
+    rows["network"] = [workload(w).title for w in rows.workload]
+    found = budgets.chosen(rows, ["workload", "network", "method", "density", "replicate", "budget"])
+    sizes = {w: models.parameter_count(models.build(workload(w).model)) for w in found.workload.unique()}
+    asked = [sparsification.target(p, sizes[w]) for w, p in zip(found.workload, found.density, strict=True)]
+    pairs = sparsification.VALUE_BYTES + sparsification.INDEX_BYTES
+    size = np.where(found.method == "dense", sparsification.VALUE_BYTES, pairs)
+    return found.assign(megabytes=found.sent * size / 1e6, over=found.sent / found.checked / asked)
+
+
+def gaps(found: pd.DataFrame, method: str, rival: str = "dense") -> pd.DataFrame:
+    """Test error of a method over its rival's at the largest budget, in points, per workload, density and seed.
+
+    gap, and noise: its standard error from the number of test examples.
+    """
+    ends = found[found.budget == found.groupby("workload").budget.transform("max")]
+    key = ["workload", "replicate"] + (["density"] if rival != "dense" else [])
+    columns = [*key, "test", "noise"]
+    own, other = ends[ends.method == method], ends.loc[ends.method == rival, columns]
+    both = own.merge(other, on=key, suffixes=("", "_rival"))
+    noise = 100 * np.hypot(both.noise.astype(float), both.noise_rival.astype(float))
+    return both.assign(gap=100 * (both.test - both.test_rival).astype(float), noise=noise)

@@ -1,0 +1,56 @@
+"""Compressors side by side, on a tiny study."""
+
+import pandas as pd
+import pytest
+
+from lib import claims, rivals, sweeps, training
+from lib.sparsification import Messages
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    kinds = [Messages(4, "dense", 1.0, False), Messages(4, "top-k", 0.05), Messages(4, "rand-k", 0.05, False)]
+    cells = tuple(
+        sweeps.Cell("digits-mlp", 64, trials=3, stop="budget", max_steps=64, messages=m, replicate=r)
+        for m in kinds
+        for r in (0, 1)
+    )
+    frame = sweeps.results(sweeps.Study("t", "t", cells), "full", folder=tmp_path_factory.mktemp("records"))
+    return rivals.best(frame)
+
+
+def test_what_was_sent_is_what_was_asked_for(found):
+    assert found[found.method != "Gaussian-k"].over.to_numpy() == pytest.approx(1)
+    last = found[found.budget == 64].groupby("method").megabytes.first()
+    steps = training.last_check(64)
+    assert 60 < steps <= 64
+    assert last["dense"] == pytest.approx(steps * 4 * 8970 / 1e6)
+    assert last["Top-k"] == pytest.approx(steps * 8 * 448 / 1e6)
+
+
+def test_gaps_pair_runs_of_one_seed(found):
+    gap = rivals.gaps(found, "Top-k")
+    assert sorted(gap.replicate) == [0, 1]
+    ends = found[found.budget == 64].set_index(["method", "replicate"]).test
+    for _, row in gap.iterrows():
+        assert row.gap == pytest.approx(100 * (ends["Top-k", row.replicate] - ends["dense", row.replicate]))
+    assert (rivals.gaps(found, "Rand-k").gap > rivals.gaps(found, "Top-k").gap).all()
+    assert rivals.gaps(found, "Gaussian-k").empty
+
+
+def test_claims_without_records_cannot_be_judged():
+    none = rivals.best(pd.DataFrame())
+    empty = rivals.gaps(none, "Top-k")
+    assert claims.loses_little(empty, "Top-k", "…", 1.0)["verdict"] == claims.OPEN
+    assert claims.far_behind(empty, empty)["verdict"] == claims.OPEN
+    assert claims.denser_is_nearer(empty)["verdict"] == claims.OPEN
+
+
+def test_claims_judge_planted_gaps():
+    gap = pd.DataFrame({"gap": [0.1, 0.2, 0.0], "noise": 0.1, "workload": "w", "replicate": [0, 1, 2], "density": 0.01})
+    assert claims.loses_little(gap, "Top-k", "…", 1.0)["verdict"] == claims.HOLDS
+    assert claims.loses_little(gap.assign(gap=5.0), "Top-k", "…", 1.0)["verdict"] == claims.FAILS
+    assert claims.far_behind(gap.assign(gap=40.0), gap)["verdict"] == claims.HOLDS
+    both = pd.concat([gap.assign(density=0.001, gap=3.0), gap])
+    assert claims.denser_is_nearer(both)["verdict"] == claims.HOLDS
+    assert claims.denser_is_nearer(both.assign(gap=-both.gap))["verdict"] == claims.FAILS
