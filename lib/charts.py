@@ -29,10 +29,16 @@ def enable() -> None:
 
 
 def finish(chart: alt.TopLevelMixin, description: str) -> alt.TopLevelMixin:
-    """The chart with its alternative text, which no chart may lack.  Raises ValueError if it is empty."""
+    """The chart with its alternative text, which no chart may lack.
+
+    Raises ValueError if it is empty, and what is wrong with the chart, if anything is: Altair itself only shows that as
+    an output, and the page would be built with it.
+    """
     if not description.strip():
         raise ValueError("description: '' is not allowed; say in a sentence what the chart shows")
-    return chart.properties(description=" ".join(description.split()))
+    finished = chart.properties(description=" ".join(description.split()))
+    finished.to_dict()
+    return finished
 
 
 def by_sparsity(levels: list[float], **options) -> alt.Color:
