@@ -145,7 +145,8 @@ def errors(rows: pd.DataFrame, sizes: list[int], *controls: tuple, title: str = 
         color=alt.Color("part:N", title=None, sort=None, scale=alt.Scale(range=["#3b82c4", "#d98e04", "#d1495b"])),
         opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
     )
-    span = [max(rows.lower.min(), rows.error.min() / 2, 1e-4), min(rows.upper.max(), 1)]
+    least = rows.error[rows.error > 0].min() / 2  # an error of zero is drawn at the bottom
+    span = [max(rows.lower.min(), least), min(rows.upper.max(), 1)]
     scale = alt.Scale(type="log", domain=span, clamp=True, nice=False, padding=8)
     bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("lower:Q", scale=scale), y2="upper:Q").add_params(pick)
     tooltip = [

@@ -238,7 +238,7 @@ def budget_decides(by_steps: pd.DataFrame, by_epochs: pd.DataFrame) -> dict:
             f"budget, {epochs[0]:.1%} and {epochs[1]:.1%} within the smallest epoch budget; {late[0]:.1%} and {late[1]:.1%}, "
             f"{ends[0]:.1%} and {ends[1]:.1%} within the largest."
         )
-        right = (steps[1] < steps[0]) + (epochs[1] > epochs[0]) + smaller
+        right = sum(map(bool, (steps[1] < steps[0], epochs[1] > epochs[0], smaller)))
         verdict = HOLDS if right == 3 else PART if right == 2 else FAILS
     return _claim(
         "A budget of steps favours large batches, one of epochs small batches; with a large enough budget the difference goes.",
@@ -343,7 +343,7 @@ def denser_is_nearer(gaps: pd.DataFrame) -> dict:
     falls = (by.diff(axis=1).iloc[:, 1:] <= 0).to_numpy()
     return _claim(
         "A larger density narrows the gap to dense messages.",
-        f"Gaussian-k: the gap falls from density to density in {falls.sum()} of {falls.size} steps up.",
+        f"Gaussian-k: the gap falls from density to density in {int(falls.sum())} of {falls.size} steps up.",
         OPEN if not falls.size else HOLDS if falls.mean() > 0.9 else PART if falls.mean() > 0.5 else FAILS,
         "Shi et al. 2019, runs named in the authors' plotting code",
     )

@@ -115,3 +115,61 @@ def test_rules_hold_nowhere_somewhere_or_everywhere():
     assert claims.rules(spread(1.5, 3.0))["verdict"] == "holds in part"
     assert claims.rules(spread(1.5, 1.9))["verdict"] == "does not hold"
     assert claims.rules(spread(1.5, 1.9)[:2])["verdict"] == "cannot be judged"
+
+
+def ladder(column, budgets, errors):
+    """Validation errors [budgets][batch sizes] as `budgets.ladders` gives them."""
+    return pd.DataFrame([
+        {"batch_size": b, column: budget, "validation": e}
+        for budget, row in zip(budgets, errors, strict=True)
+        for b, e in zip((1, 4, 16, 64, 256), row, strict=True)
+    ])  # fmt: skip
+
+
+def test_budgets_that_favour_either_end():
+    steps = ladder("budget", (16, 4096), ((0.5, 0.4, 0.3, 0.2, 0.1), (0.02, 0.02, 0.02, 0.02, 0.01)))
+    epochs = ladder("examples", (256, 65536), ((0.1, 0.2, 0.3, 0.4, 0.5), (0.01, 0.01, 0.01, 0.02, 0.02)))
+    assert claims.budget_decides(steps, epochs)["verdict"] == claims.HOLDS
+    assert claims.budget_decides(steps, steps.rename(columns={"budget": "examples"}))["verdict"] == claims.PART
+    assert claims.budget_decides(epochs.rename(columns={"examples": "budget"}), epochs)["verdict"] == claims.PART
+    assert claims.budget_decides(steps[steps.batch_size < 64], epochs)["verdict"] == claims.OPEN
+
+
+def test_accuracy_is_lost_where_a_slope_says_so_and_open_where_it_is_blunt():
+    kept, lost, blunt = (0.0, -0.001, 0.001), (0.01, 0.005, 0.015), (0.0, -0.01, 0.01)
+    verdicts = [
+        claims.no_accuracy_lost(dict(enumerate(s)))["verdict"]
+        for s in ([kept], [lost], [kept, lost], [kept, blunt], [(np.nan,) * 3])
+    ]
+    assert verdicts == [claims.HOLDS, claims.FAILS, claims.PART, claims.OPEN, claims.OPEN]
+
+
+def test_the_region_of_good_metaparameters():
+    def share(first, last):
+        rows = [{"batch_size": b, "share": s, "low": s - 0.05, "high": s + 0.05} for b, s in
+                zip((1, 4, 16, 64, 256), np.linspace(first, last, 5), strict=True)]  # fmt: skip
+        return pd.DataFrame(rows)
+
+    def judge(steps, epochs):
+        both = [share(*steps).assign(kind="fixed steps"), share(*epochs).assign(kind="fixed epochs")]
+        return claims.region(pd.concat(both))["verdict"]
+
+    assert judge((0.1, 0.8), (0.8, 0.1)) == claims.HOLDS
+    assert judge((0.1, 0.8), (0.1, 0.8)) == claims.PART
+    assert judge((0.8, 0.1), (0.1, 0.8)) == claims.FAILS
+    assert claims.region(pd.DataFrame())["verdict"] == claims.OPEN
+
+
+def test_limits_and_the_bound():
+    bends = pd.DataFrame({"critical": [10.0, 100.0], "critical_low": [8.0, 80.0], "critical_high": [12.0, 120.0]})
+    assert claims.limits_differ(bends)["verdict"] == claims.HOLDS
+    assert claims.limits_differ(bends.assign(critical_high=200.0, critical_low=5.0))["verdict"] == claims.FAILS
+    x = np.array([0.01, 0.1, 0.5])
+    assert claims.bounds(pd.DataFrame({"x": x, "value": (1 - x) ** 2 - 0.01}))["verdict"] == claims.HOLDS
+    assert claims.bounds(pd.DataFrame({"x": x, "value": 1 - x}))["verdict"] == claims.FAILS
+    effects = pd.DataFrame({"family": ["digits: width", "digits: depth"], "first": "a", "last": "b", "ratio": [2.0, 0.5],
+                            "ratio_low": [1.5, 0.4], "ratio_high": [3.0, 0.7]})  # fmt: skip
+    assert claims.no_rule_for_size(effects)["verdict"] == claims.HOLDS
+    assert claims.no_rule_for_size(effects.assign(ratio_low=1.5, ratio_high=3.0))["verdict"] == claims.FAILS
+    assert claims.data_size(effects.assign(ratio_low=0.8, ratio_high=1.2))["verdict"] == claims.HOLDS
+    assert claims.data_size(effects.assign(ratio_low=3.0, ratio_high=9.0))["verdict"] == claims.FAILS
