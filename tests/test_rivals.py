@@ -54,3 +54,19 @@ def test_claims_judge_planted_gaps():
     both = pd.concat([gap.assign(density=0.001, gap=3.0), gap])
     assert claims.denser_is_nearer(both)["verdict"] == claims.HOLDS
     assert claims.denser_is_nearer(both.assign(gap=-both.gap))["verdict"] == claims.FAILS
+
+
+def test_planted_costs_multiply():
+    rows = [
+        {"batch_size": b, "sparsity": s, "density": d, "steps": 100 * (1 + 2 * (s > 0)) * (1 + 4 * (d < 1)) + t}
+        for b in (16, 64)
+        for s in (0.0, 0.9)
+        for d in (1.0, 0.01)
+        for t in (0, 50)
+    ]
+    costs = rivals.joint_costs(pd.DataFrame(rows))
+    assert len(costs) == 2 and costs.both.to_numpy() == pytest.approx(15) and costs.over.to_numpy() == pytest.approx(1)
+    assert costs.total.to_numpy() == pytest.approx(7)
+    missed = pd.DataFrame(rows).query("batch_size == 16")
+    missed.loc[(missed.sparsity == 0) & (missed.density == 0.01), "steps"] = float("nan")
+    assert rivals.joint_costs(missed).empty and rivals.joint_costs(pd.DataFrame()).empty
