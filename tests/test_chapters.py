@@ -61,6 +61,30 @@ def test_bad_parameters_stop_at_once_and_say_what_is_allowed(tmp_path, parameter
     assert not (tmp_path / "data").exists(), "something was trained"
 
 
+@pytest.mark.parametrize(
+    ("chapter", "given", "message"),
+    [
+        ("messages", {"densities": "0.01 1.5"}, "density: 1.5 is not allowed; it must be a number in (0, 1]"),
+        ("messages", {"workers": 0}, "workers: 0 is not allowed; it must be a whole number from 1"),
+        ("messages", {"compressors": "top-q"}, "compressor: 'top-q' is not allowed; it must be one of dense, top-k"),
+        ("gradients", {"density": 0.0}, "density: 0.0 is not allowed"),
+        ("gradients", {"compressor": "top"}, "compressor: 'top' is not allowed"),
+        ("contraction", {"density": -1.0}, "density: -1.0 is not allowed"),
+        ("operator_cost", {"workers": 0}, "workers: 0 is not allowed"),
+        (
+            "both_sparsities",
+            {"batch_sizes": "20"},
+            "batch_size: 20 is not allowed; it must be a multiple of messages.workers",
+        ),
+    ],
+)
+def test_sparse_messages_that_cannot_be_stop_at_once(tmp_path, chapter, given, message):
+    budget = {} if chapter == "operator_cost" else {"budget": "full"}
+    done = papermill(tmp_path, chapter, **given, **budget)
+    assert done.returncode != 0 and message in done.stderr
+    assert not (tmp_path / "data").exists(), "something was trained"
+
+
 OWN = """
 import torch
 from torch import nn
