@@ -59,7 +59,7 @@ def test_resnet_against_a_second_writing():
 
 
 def test_unknown_model():
-    with pytest.raises(ValueError, match="model: 'vgg' is unknown; allowed: mlp-64x2"):
+    with pytest.raises(ValueError, match="model: 'vgg' is unknown; allowed: mlp-16x2"):
         models.build("vgg")
 
 
