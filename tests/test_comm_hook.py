@@ -92,11 +92,11 @@ def test_a_run_that_is_killed_goes_on_identically_from_its_checkpoint(tmp_path, 
             )
             if kill_at:
                 with pytest.raises(mp.ProcessExitedException, match="SIGKILL"):
-                    context.join(60)
+                    context.join(300)
                 for process in context.processes:
                     process.join()
             else:
-                while not context.join(60):
+                while not context.join(300):
                     pass
         ends.append([torch.load(folder / f"end-{rank}.pt") for rank in range(2)])
     for a, b in zip(*ends, strict=True):
