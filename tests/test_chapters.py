@@ -73,7 +73,7 @@ def test_bad_parameters_stop_at_once_and_say_what_is_allowed(tmp_path, parameter
         ("operator_cost", {"workers": 0}, "workers: 0 is not allowed"),
         (
             "both_sparsities",
-            {"batch_sizes": "20"},
+            {"batch_sizes": "20 40"},
             "batch_size: 20 is not allowed; it must be a multiple of messages.workers",
         ),
     ],
