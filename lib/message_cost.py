@@ -41,11 +41,6 @@ def gather(workers: int, elements: float, bandwidth: float, latency: float) -> f
     return np.log2(workers) * latency + (workers - 1) * elements * (VALUE_BYTES + INDEX_BYTES) / bandwidth
 
 
-def break_even(workers: int) -> float:
-    """The density below which an all-gather of pairs moves fewer bytes than the dense ring: 1 / P, at these sizes."""
-    return 2 * VALUE_BYTES / workers / (VALUE_BYTES + INDEX_BYTES)
-
-
 # The same in the language of the charts; a test evaluates both.
 EXPRESSIONS = {
     "ring": f"2 * ({{workers}} - 1) * ({{latency}} + {VALUE_BYTES} * {{d}} / {{workers}} / {{bandwidth}})",

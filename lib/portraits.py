@@ -161,15 +161,7 @@ def results(planned: tuple[Portrait, ...], budget: str = "cached") -> pd.DataFra
         for portrait in planned:
             if not record(portrait, folder).exists():
                 measure(portrait, folder)
-    tables, heads = [], []
-    for portrait in planned:
-        if (file := record(portrait, folder)).exists():
-            head, table = records.read(file, portrait)
-            tables.append(table.assign(**dataclasses.asdict(portrait)))
-            heads.append(head)
-    frame = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-    frame.attrs.update(provenance=heads, planned=len(planned))
-    return frame
+    return records.gather(planned, lambda portrait: record(portrait, folder))
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import tempfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -89,6 +90,22 @@ def read(file: Path, cell=None) -> tuple[dict, pd.DataFrame]:
     table = pd.read_csv(io.StringIO(body))
     assert len(table) == rows, f"{file}: {len(table)} rows, {rows} expected"
     return head, table
+
+
+def gather(planned: Iterable, place: Callable[[object], Path]) -> pd.DataFrame:
+    """The tables of those planned measurements that have a record at `place`, one below the other, with their fields.
+
+    attrs: "provenance" (the first line of every record), "planned" (count).  Raises RecordError as `read` does.
+    """
+    planned, tables, heads = list(planned), [], []
+    for one in planned:
+        if (file := place(one)).exists():
+            head, table = read(file, one)
+            tables.append(table.assign(**dataclasses.asdict(one)))
+            heads.append(head)
+    frame = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    frame.attrs.update(provenance=heads, planned=len(planned))
+    return frame
 
 
 def _sha(text: str) -> str:

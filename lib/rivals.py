@@ -53,6 +53,11 @@ def gaps(found: pd.DataFrame, method: str, rival: str = "dense") -> pd.DataFrame
     return both.assign(gap=100 * (both.test - both.test_rival).astype(float), noise=noise)
 
 
+def mean_gap(gap: pd.DataFrame) -> str:
+    """The mean of `gaps` with its standard error from the test examples; a dash without runs."""
+    return f"{gap.gap.mean():.2f} ± {np.sqrt((gap.noise**2).sum()) / len(gap):.2f}" if len(gap) else "—"
+
+
 def joint_costs(trials: pd.DataFrame) -> pd.DataFrame:
     """Steps to result of sparse models with sparse messages over those of the dense model with dense ones, a row a cell.
 

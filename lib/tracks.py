@@ -217,16 +217,7 @@ def results(name: str, folder: Path = FOLDER) -> pd.DataFrame:
 
 def read(planned: list[Track], folder: Path = FOLDER) -> pd.DataFrame:
     """The points of those tracks that have a record."""
-    tables, heads = [], []
-    for track in planned:
-        file = record(track, folder)
-        if file.exists():
-            head, table = records.read(file, track)
-            tables.append(table.assign(**dataclasses.asdict(track)))
-            heads.append(head)
-    frame = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-    frame.attrs.update(provenance=heads, planned=len(planned))
-    return frame
+    return records.gather(planned, lambda track: record(track, folder))
 
 
 def along(study: sweeps.Study, count: int, points: int, budget: str = "cached") -> pd.DataFrame:

@@ -19,8 +19,8 @@ def test_one_worker_sends_nothing_and_the_ring_tends_to_twice_the_gradient():
 
 
 @pytest.mark.parametrize("workers", [2, 16, 256])
-def test_below_the_break_even_density_pairs_move_fewer_bytes(workers):
-    density = message_cost.break_even(workers)
+def test_pairs_move_fewer_bytes_below_a_density_of_one_over_the_workers(workers):
+    density = 1 / workers
     for factor, cheaper in ((0.9, True), (1.1, False)):
         pairs = message_cost.gather(workers, factor * density * 1e6, 1e9, 0)
         assert bool(pairs < message_cost.ring(workers, 1e6, 1e9, 0)) is cheaper
