@@ -36,8 +36,20 @@ def dense(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
 
 
 def top_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
-    """The k entries of largest magnitude, exactly."""
-    return _at(u.abs().topk(k, dim=1, sorted=False).indices, u)
+    """The k entries of largest magnitude, exactly.
+
+    In two levels, which halves the time or better: with the entries in groups, all k lie in those k groups whose largest
+    is largest (or among the few left over), so only these are sorted out.
+    """
+    size, d = u.abs(), u.shape[1]
+    group = math.isqrt(d // k)
+    groups = d // group
+    heads = size[:, : group * groups].unflatten(1, (group, groups)).amax(1)
+    best = heads.topk(k, dim=1, sorted=False).indices
+    inside = (torch.arange(group, device=u.device)[:, None] * groups + best[:, None]).flatten(1)
+    left = torch.arange(group * groups, d, device=u.device).expand(len(u), -1)
+    asked = torch.cat([inside, left], 1)
+    return _at(asked.gather(1, size.gather(1, asked).topk(k, dim=1, sorted=False).indices), u)
 
 
 def rand_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:

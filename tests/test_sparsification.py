@@ -51,6 +51,20 @@ def test_top_k_sends_the_largest():
         assert row[mask].min() >= row[~mask].max()
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_top_k_in_groups_is_the_plain_top_k(seed):
+    """At any size and k, where the largest lie together, and with ties; no entry is sent twice."""
+    r = np.random.default_rng(seed)
+    d = int(r.integers(1, 3000))
+    k = int(r.integers(1, d + 1)) if seed % 2 else min(d, 1 + seed)
+    together, ties = np.sort(r.normal(size=d)), r.integers(-3, 4, size=d)
+    u = torch.from_numpy(np.stack([r.normal(size=d), together, ties])).float()
+    sent = COMPRESSORS["top-k"](u, k, None)
+    assert (sent.sum(1) == k).all()
+    for row, mask in zip(u.abs(), sent, strict=True):
+        assert torch.equal(row[mask].sort(descending=True).values, row.topk(k).values)
+
+
 @pytest.mark.parametrize("name", [n for n in COMPRESSORS if n not in ("rand-k", "dense")])
 @pytest.mark.parametrize("seed", range(5))
 def test_what_is_sent_is_never_smaller_than_what_is_kept_back_unless_truncated(name, seed):
