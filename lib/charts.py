@@ -292,7 +292,8 @@ def scaling_chart(
     ]
     base = alt.Chart(curve).encode(x=batch_axis(curve.batch_size), color=colour, opacity=faded)
     scale = alt.Scale(type="log", base=2, domain=within, nice=False)
-    y = alt.Y("steps:Q", title=title, scale=scale)
+    fractions = alt.Axis(labelExpr="datum.value < 1 ? '1/' + format(1 / datum.value, ',') : datum.label")
+    y = alt.Y("steps:Q", title=title, scale=scale, axis=fractions)
     perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True).encode(y=alt.Y("perfect:Q", scale=scale))
     bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="upper:Q")
     lines = base.mark_line(strokeWidth=2.2).encode(y=y)

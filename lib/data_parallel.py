@@ -35,6 +35,7 @@ from torch.nn.parallel import DistributedDataParallel
 from lib import models, sparsification
 from lib.comm_hook import SparseState, sparse_hook
 from lib.sparsification import Messages
+from lib.stacks import Loop
 
 HAZARDS = {  # practice: (what breaks the equality, what restores it)
     "batch normalisation": ("each worker normalises by its own shard", "sum the statistics over the workers"),
@@ -241,6 +242,8 @@ class _Network:
         loss = self.loss(x, y)
         g = torch.cat([g.flatten() for g in torch.autograd.grad(loss, self.parameters)])
         return loss.detach()[None], g[None], torch.ones(1, dtype=torch.bool)
+
+    shares = Loop.shares
 
 
 def _simulated(run: Run, x: Tensor, y: Tensor) -> Tensor:

@@ -6,6 +6,11 @@ import math
 from dataclasses import dataclass, fields
 
 import numpy as np
+import pandas as pd
+import torch
+
+from lib import algorithms, models, stacks, timings
+from lib.workloads import workload
 
 BYTES = 4  # per weight and per gradient entry
 
@@ -36,29 +41,101 @@ class Hardware:
             raise ValueError(f"devices: {self.devices!r} is not allowed; it must be a whole number from 1")
 
 
-def step_time(hardware: Hardware, batch_size: np.ndarray, parameters: int) -> np.ndarray:
+def step_time(
+    hardware: Hardware, batch_size: np.ndarray, parameters: int, measured: pd.DataFrame | None = None
+) -> np.ndarray:
     """Seconds per training step [n] at these batch sizes [n] for a network with so many parameters.
 
-    Compute: the share of a device, or its saturation if that is more, over its throughput.  Communication: a ring
-    all-reduce sends 2 (W - 1) messages of 1/W of the gradient; not overlapped with compute.
+    Compute: the share of a device, or its saturation if that is more, over its throughput; or as `measured` on a device
+    (`interpolated`).  Communication: a ring all-reduce sends 2 (W - 1) messages of 1/W of the gradient; not overlapped
+    with compute.
     """
     w = hardware.devices
-    compute = np.maximum(np.asarray(batch_size, float) / w, hardware.saturation) / hardware.throughput
+    share = np.asarray(batch_size, float) / w
+    compute = np.maximum(share, hardware.saturation) / hardware.throughput
+    if measured is not None:
+        compute = interpolated(measured, share)
     messages = 2 * (w - 1)
     return compute + messages * (BYTES * parameters / w / hardware.bandwidth + hardware.latency)
 
 
+def interpolated(measured: pd.DataFrame, share: np.ndarray) -> np.ndarray:
+    """Seconds [n] of one device's step on these shares of a batch [n], from its measured times (`StepTimes`).
+
+    Both axes logarithmic; below the smallest batch measured its time, above the largest in proportion.
+    """
+    known = measured.sort_values("batch_size")
+    inside = np.interp(np.log(share), np.log(known.batch_size), np.log(known.seconds))
+    return np.exp(inside) * np.maximum(np.asarray(share, float) / known.batch_size.iloc[-1], 1)
+
+
+def described(measured: pd.DataFrame) -> tuple[float, float]:
+    """Throughput and saturation, the two constants of `Hardware`, of a device whose step times were measured.
+
+    Throughput is that of the largest batch; a step of `saturation` examples at it takes as long as one of one example.
+    """
+    known = measured.sort_values("batch_size")
+    throughput = known.batch_size.iloc[-1] / known.seconds.iloc[-1]
+    return throughput, max(known.seconds.iloc[0] * throughput, 1.0)
+
+
 def to_goal(
-    hardware: Hardware, batch_size: np.ndarray, steps: np.ndarray, parameters: int
+    hardware: Hardware,
+    batch_size: np.ndarray,
+    steps: np.ndarray,
+    parameters: int,
+    measured: pd.DataFrame | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Seconds and price [n] to reach the goal in `steps` [n] at these batch sizes [n]."""
-    seconds = np.asarray(steps, float) * step_time(hardware, batch_size, parameters)
+    """Seconds and price [n] to reach the goal in `steps` [n] at these batch sizes [n]; measured: see `step_time`."""
+    seconds = np.asarray(steps, float) * step_time(hardware, batch_size, parameters, measured)
     return seconds, seconds / 3600 * hardware.devices * hardware.price
 
 
-# The same in the language of the charts; a test evaluates both.
+# The same in the language of the charts; a test evaluates both.  own: whether datum.measured, a device's time, counts.
 EXPRESSIONS = {
-    "seconds": "datum.steps * (max(datum.batch_size / {devices}, {saturation}) / {throughput} + 2 * ({devices} - 1) * "
+    "seconds": "datum.steps * (({own} ? datum.measured : max(datum.batch_size / {devices}, {saturation}) / {throughput})"
+    " + 2 * ({devices} - 1) * "
     f"({BYTES} * datum.parameters / {{devices}} / {{bandwidth}} + {{latency}}))",
     "cost": "datum.seconds / 3600 * {devices} * {price}",
 }
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """Times of one trial's training step on one core, gradient and update, at 4^0 ... 2^largest examples."""
+
+    workload: str
+    largest: int = 10
+    repeats: int = 9
+
+    def definition(self) -> dict:
+        work = workload(self.workload)
+        return {"model": work.model, "precision": work.precision}
+
+    def measure(self) -> pd.DataFrame:
+        """batch_size, seconds (median), low, high (range)."""
+        work = workload(self.workload)
+        executor = stacks.Loop(models.build(work.model), getattr(torch, work.precision))
+        data, w = work.train(), stacks.flatten(models.fresh(work.model, 0))[None]
+        x, v, rate = executor.inputs(data.x[: 2**self.largest]), torch.zeros_like(w), torch.full((1, 1), 1e-3)
+
+        def step(size: int) -> None:
+            g = executor.gradients(w, x[:size], data.y[:size])[1]
+            algorithms.update("momentum", w, v, g, rate, rate)
+
+        sizes = [2**j for j in range(0, self.largest + 1, 2)]
+        return pd.DataFrame([{"batch_size": b, **timings.spread(lambda b=b: step(b), self.repeats)} for b in sizes])
+
+
+PLANNED = tuple(
+    StepTimes(name)
+    for name in (
+        "digits-mlp", "digits-cnn", "mnist-fc-128x3", "mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8",
+    )
+)  # fmt: skip
+
+
+def one_core(name: str) -> pd.DataFrame | None:
+    """The measured step times of a workload on one core of ours, or None."""
+    measured = timings.results(StepTimes(name))
+    return None if measured.empty else measured

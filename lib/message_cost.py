@@ -1,17 +1,10 @@
-"""What a message costs: the time to choose what is sent, measured here, and the time to send it, by a model.
-
-python -m lib.message_cost run     # times the compressors and the collectives on this machine; leave it alone meanwhile
-"""
+"""What a message costs: the time to choose what is sent, measured here, and the time to send it, by a model."""
 
 from __future__ import annotations
 
-import argparse
-import datetime
 import os
-import statistics
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,12 +14,9 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-from lib import records, sparsification, sweeps
+from lib import sparsification, timings
 from lib.comm_hook import sum_of_pairs
 from lib.sparsification import COMPRESSORS, INDEX_BYTES, VALUE_BYTES
-
-FOLDER = sweeps.DATA / "message-cost"
-TIMED = ("top-k", "gaussian-k", "gaussian-k-band", "dgc-k", "redsync", "rand-k")
 
 # --- the model --------------------------------------------------------------------------------------------------------
 
@@ -51,6 +41,17 @@ EXPRESSIONS = {
 # --- measured ---------------------------------------------------------------------------------------------------------
 
 
+def library_top_k(u: torch.Tensor, k: int, random: np.random.Generator) -> torch.Tensor:
+    """Top-k by PyTorch's own selection over the whole vector, as the authors' code has it."""
+    return torch.zeros_like(u, dtype=torch.bool).scatter_(1, u.abs().topk(k, dim=1, sorted=False).indices, True)
+
+
+TIMED = {
+    "torch.topk": library_top_k,
+    **{c: COMPRESSORS[c] for c in ("top-k", "gaussian-k", "gaussian-k-band", "dgc-k", "redsync", "rand-k")},
+}
+
+
 @dataclass(frozen=True)
 class Operators:
     """Times of the compressors on normal vectors of 2^smallest ... 2^largest entries, at one density, on one core."""
@@ -61,23 +62,18 @@ class Operators:
     repeats: int = 5
 
     def definition(self) -> dict:
-        return {}
+        return {"timed": list(TIMED)}
 
     def measure(self) -> pd.DataFrame:
         """compressor, d, seconds (median), low, high (range), elements (sent)."""
-        torch.set_num_threads(1)
-        sweeps.keep_freed_memory()
         rows, random = [], np.random.default_rng(0)
         for power in range(self.smallest, self.largest + 1):
             u = torch.randn(1, 2**power, generator=torch.Generator().manual_seed(power))
-            for name in TIMED:
-                k, times = sparsification.target(self.density, 2**power), []
-                for _ in range(self.repeats + 1):
-                    began = time.perf_counter()
-                    chosen = COMPRESSORS[name](u, k, random)
-                    times.append(time.perf_counter() - began)
-                rows.append({"compressor": name, "d": 2**power, **_spread(times[1:]),
-                             "elements": int(chosen.count_nonzero())})  # fmt: skip
+            k = sparsification.target(self.density, 2**power)
+            for name, choose in TIMED.items():
+                times = timings.spread(lambda choose=choose, u=u, k=k: choose(u, k, random), self.repeats)
+                rows.append({"compressor": name, "d": 2**power, **times,
+                             "elements": int(choose(u, k, random).count_nonzero())})  # fmt: skip
         return pd.DataFrame(rows)
 
 
@@ -118,61 +114,11 @@ def _collective(rank: int, own: Collectives, folder: str) -> None:
             "pairs": lambda i=index, v=value, d=d: sum_of_pairs(i, v, d, None),
         }
         for name, call in kinds.items():
-            times = []
-            for _ in range(own.repeats + 1):
-                dist.barrier()
-                began = time.perf_counter()
-                call()
-                times.append(time.perf_counter() - began)
-            rows.append({"what": name, "d": d, **_spread(times[1:])})
+            dist.barrier()
+            rows.append({"what": name, "d": d, **timings.spread(call, own.repeats)})
     if rank == 0:
         pd.DataFrame(rows).to_csv(Path(folder, "times.csv"), index=False)
     dist.destroy_process_group()
 
 
-def _spread(times: list[float]) -> dict[str, float]:
-    return {"seconds": statistics.median(times), "low": min(times), "high": max(times)}
-
-
 PLANNED = (Operators(), Operators(density=0.01), Collectives(2), Collectives(4))
-
-
-def record(what: Operators | Collectives, folder: Path = FOLDER) -> Path:
-    """Where a set of timings lies."""
-    return folder / f"{type(what).__name__.lower()}-{records.digest(what)}.csv"
-
-
-def results(what: Operators | Collectives, folder: Path = FOLDER) -> pd.DataFrame:
-    """The timings with their settings, empty if they are not measured; attrs["head"]: when, where, with what."""
-    if not (file := record(what, folder)).exists():
-        return pd.DataFrame()
-    head, table = records.read(file, what)
-    table = table.assign(**head["cell"])
-    table.attrs["head"] = head
-    return table
-
-
-def run(planned=PLANNED, folder: Path = FOLDER) -> None:
-    """Measure what has no record."""
-    for what in planned:
-        if not (file := record(what, folder)).exists():
-            began = datetime.datetime.now(datetime.UTC)
-            provenance = {
-                "date": began.date().isoformat(), "torch": torch.__version__, "device": sweeps.device_name("cpu"),
-                "cores": os.cpu_count(),
-            }  # fmt: skip
-            records.write(file, what, what.measure(), provenance)
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """The command line: measure what is missing."""
-    parser = argparse.ArgumentParser(prog="python -m lib.message_cost", description="Time compressors and collectives.")
-    parser.add_argument("command", choices=["run"])
-    parser.parse_args(arguments)
-    run()
-
-
-if __name__ == "__main__":
-    from lib import message_cost  # as a module, not as __main__: spawned processes then find it by name
-
-    message_cost.main()

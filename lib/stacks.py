@@ -119,6 +119,11 @@ class Loop:
             losses[t] = loss.detach()
         return losses, gradients, alive
 
+    def shares(self, w: Tensor, x: Tensor, y: Tensor, parts: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The same for every part of a batch that is shared out evenly: losses [parts, T], gradients [parts, T, P], alive."""
+        found = [self.gradients(w, *part) for part in zip(x.chunk(parts), y.chunk(parts), strict=True)]
+        return tuple(torch.stack(each) for each in zip(*found, strict=True))
+
     @torch.no_grad()
     def logits(self, w: Tensor, x: Tensor) -> Tensor:
         """Outputs [T, B, classes] in float32."""
@@ -141,17 +146,31 @@ class Loop:
 
 
 class _Affine(torch.autograd.Function):
-    """h [T, N, in], weight [T, out, in], bias [T, out] -> [T, N, out]; its weight gradient needs no transposed copy."""
+    """h [T, N, in], weight [parts, T, out, in], bias [parts, T, out] -> [T, N, out], all parts being the same.
+
+    Their gradients differ: every part's is that of its own stretch of the N rows.  No transposed copies are needed.
+    """
 
     @staticmethod
     def forward(ctx, h, weight, bias):
         ctx.save_for_backward(h, weight)
-        return torch.baddbmm(bias[:, None], h, weight.transpose(1, 2))
+        return torch.baddbmm(bias[0][:, None], h, weight[0].transpose(1, 2))
 
     @staticmethod
     def backward(ctx, d):
         h, weight = ctx.saved_tensors
-        return d.bmm(weight) if ctx.needs_input_grad[0] else None, d.transpose(1, 2).bmm(h), d.sum(1)
+        own, parts = (d, h), len(weight)
+        if parts > 1:
+            own = [
+                m.unflatten(1, (parts, -1)).transpose(0, 1).flatten(0, 1) for m in own
+            ]  # [parts x T, N / parts, ...]
+        g = own[0].transpose(1, 2).bmm(own[1])
+        shape = (parts, len(d))
+        return (
+            d.bmm(weight[0]) if ctx.needs_input_grad[0] else None,
+            g.unflatten(0, shape),
+            own[0].sum(1).unflatten(0, shape),
+        )
 
 
 def _smooth(one_hot: Tensor, smoothing: float) -> Tensor:
@@ -175,7 +194,7 @@ class Stack:
         return x.to(device=self.device, dtype=self.dtype)
 
     def _forward(self, views: list[Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
-        """x [B, C, H, W] -> logits [T, B, classes], features (the last layer's inputs) [T, B, F]."""
+        """x [B, C, H, W], views [parts, T, ...] -> logits [T, B, classes], features (the last layer's inputs) [T, B, F]."""
         h = x.movedim(1, -1)[None]  # [1 or T, B, H, W, C]: the data are shared by all trials
         at = 0
         for layer in self.module:
@@ -185,8 +204,8 @@ class Stack:
                 features = h
                 if isinstance(layer, nn.Conv2d):
                     h, shape = _patches(h, layer)
-                    weight = weight.movedim(-3, -1).flatten(2)  # [T, out, kernel x kernel x in]
-                h = _Affine.apply(h.expand(len(weight), -1, -1), weight, bias)
+                    weight = weight.movedim(-3, -1).flatten(3)  # [parts, T, out, kernel x kernel x in]
+                h = _Affine.apply(h.expand(weight.shape[1], -1, -1), weight, bias)
                 if isinstance(layer, nn.Conv2d):
                     h = h.view(*h.shape[:1], *shape, -1)
             elif isinstance(layer, nn.MaxPool2d):
@@ -199,7 +218,13 @@ class Stack:
 
     def gradients(self, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """As `Loop.gradients`."""
-        leaves = [v.detach().requires_grad_() for v in unflatten(w.to(self.dtype), self.module)]
+        losses, g, alive = self.shares(w, x, y, 1)
+        return losses[0], g[0], alive[0]
+
+    def shares(self, w: Tensor, x: Tensor, y: Tensor, parts: int) -> tuple[Tensor, Tensor, Tensor]:
+        """As `Loop.shares`, in one pass over the whole batch."""
+        views = [v.detach()[None].expand(parts, *v.shape) for v in unflatten(w.to(self.dtype), self.module)]
+        leaves = [v.requires_grad_() for v in views]
         logits, features = self._forward(leaves, x)
         # Cross-entropy and its gradient by hand: on rows this short the library's kernels cost a fifth of a step.
         shifted = logits.detach().float()
@@ -208,25 +233,26 @@ class Stack:
         total = powers.sum(2, keepdim=True)
         target = _smooth(F.one_hot(y, self.classes), self.smoothing)
         right = (shifted * target).sum(2) if self.smoothing else shifted[:, torch.arange(len(y), device=y.device), y]
-        losses = (total.log()[..., 0] - right).mean(1)
-        error = powers.div_(total).sub_(target).div_(len(y))
-        parts = torch.autograd.grad(logits, leaves, error.to(logits.dtype))
-        gradients = torch.cat([_memory_order_stacked(g).flatten(1) for g in parts], 1).float()
-        return losses, gradients, features.detach().abs().amax((1, 2)) > 0
+        losses = (total.log()[..., 0] - right).unflatten(1, (parts, -1)).mean(2)
+        error = powers.div_(total).sub_(target).div_(len(y) // parts)
+        found = torch.autograd.grad(logits, leaves, error.to(logits.dtype))
+        gradients = torch.cat([_memory_order_stacked(g).flatten(2) for g in found], 2).float()
+        alive = features.detach().abs().unflatten(1, (parts, -1)).amax((2, 3)) > 0
+        return losses.T, gradients, alive.T
 
     @torch.no_grad()
     def logits(self, w: Tensor, x: Tensor) -> Tensor:
-        return self._forward(unflatten(w.to(self.dtype), self.module), x)[0].float()
+        return self._forward(unflatten(w[None].to(self.dtype), self.module), x)[0].float()
 
     @torch.no_grad()
     def all_off(self, w: Tensor, x: Tensor) -> bool:
         """As `Loop.all_off`."""
-        views = unflatten(w[None].to(self.dtype), self.module)
+        views = unflatten(w[None, None].to(self.dtype), self.module)
         return not any(self._forward(views, part)[1].any() for part in x.split(1024))
 
 
 def _memory_order_stacked(g: Tensor) -> Tensor:
-    return g.movedim(-3, -1) if g.dim() == 5 else g
+    return g.movedim(-3, -1) if g.dim() == 6 else g
 
 
 def _patches(h: Tensor, layer: nn.Conv2d) -> tuple[Tensor, tuple[int, int, int]]:

@@ -72,7 +72,8 @@ WORKLOADS = {
                  (0.06, 0.07, 0.08, 0.1), stack_below=129, examples=54_000 // n) for n in FRACTIONS),
         *(_mnist(f"mnist-simple-cnn-{s}", f"Simple-CNN, {s} width, on MNIST", f"simple-cnn-{s}",
                  (0.02, 0.025, 0.03, 0.04, 0.05)) for s in ("half", "double")),
-        *(Workload(f"{data}-{model}", f"{title} on {known}", data, model, goals, space="shi2019")
+        *(Workload(f"{data}-{model}", f"{title} on {known}", data, model, goals, space="shi2019",
+                   stack_below=1025 * (model == "fnn-3"))
           for data, known, goals in (("mnist", "MNIST", (0.03, 0.04, 0.05)),
                                      ("fashion-mnist", "Fashion-MNIST", (0.13, 0.15, 0.18)))
           for model, title in (("fnn-3", "FNN-3"), ("lenet-5", "LeNet-5"))),

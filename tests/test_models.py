@@ -85,6 +85,19 @@ def test_executors_equal_plain_autograd(name, kind):
         assert losses[t] == pytest.approx(F.cross_entropy(out, y).item(), abs=1e-5)
 
 
+@pytest.mark.parametrize("name", ["mlp-64x2", "digits-cnn"])
+@pytest.mark.parametrize("parts", [1, 2, 6])
+def test_shares_of_a_batch_have_the_gradients_of_their_own_examples(name, parts):
+    x, y = torch.randn(12, 1, 8, 8), torch.arange(12) % 10
+    w = torch.stack([stacks.flatten(models.initialise(models.build(name), s)) for s in range(3)])
+    alone = stacks.Loop(models.build(name))
+    for executor in (alone, stacks.Stack(models.build(name))):
+        together = executor.shares(w, executor.inputs(x), y, parts)
+        for p, rows in enumerate(torch.arange(12).chunk(parts)):
+            for ours, own in zip(together, alone.gradients(w, alone.inputs(x[rows]), y[rows]), strict=True):
+                assert torch.allclose(ours[p], own, atol=1e-6)
+
+
 @pytest.mark.parametrize("kind", [stacks.Loop, stacks.Stack])
 def test_a_network_with_every_unit_off(kind):
     net = models.initialise(models.build("digits-cnn"), 0)

@@ -1,0 +1,77 @@
+"""Timings of a machine and their records: taken once, while it does nothing else, and read from then on.
+
+python -m lib.timings     # takes those that have no record, one thread each; leave the machine alone meanwhile
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Protocol
+
+import pandas as pd
+import torch
+
+from lib import records, sweeps
+
+FOLDER = sweeps.DATA / "timings"
+
+
+class Timing(Protocol):
+    """What can be timed: a frozen dataclass of its settings."""
+
+    def definition(self) -> dict:
+        """What the record's name depends on besides the settings."""
+
+    def measure(self) -> pd.DataFrame:
+        """Take the times: a table with columns seconds, low and high among others."""
+
+
+def spread(call: Callable[[], object], repeats: int) -> dict[str, float]:
+    """Median and range in seconds of so many calls, after one to warm up: {"seconds", "low", "high"}."""
+    times = []
+    for _ in range(repeats + 1):
+        began = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - began)
+    return {"seconds": statistics.median(times[1:]), "low": min(times[1:]), "high": max(times[1:])}
+
+
+def record(what: Timing, folder: Path = FOLDER) -> Path:
+    """Where a set of timings lies."""
+    return folder / f"{type(what).__name__.lower()}-{records.digest(what)}.csv"
+
+
+def results(*planned: Timing, folder: Path = FOLDER) -> pd.DataFrame:
+    """The timings that have a record, with their settings as columns; see `records.gather`."""
+    return records.gather(planned, lambda what: record(what, folder))
+
+
+def run(planned: Iterable[Timing], folder: Path = FOLDER) -> None:
+    """Measure what has no record, with one thread."""
+    torch.set_num_threads(1)
+    sweeps.keep_freed_memory()
+    for what in planned:
+        if not (file := record(what, folder)).exists():
+            provenance = {
+                "date": datetime.datetime.now(datetime.UTC).date().isoformat(), "torch": torch.__version__,
+                "device": sweeps.device_name("cpu"), "cores": os.cpu_count(),
+            }  # fmt: skip
+            records.write(file, what, what.measure(), provenance)
+
+
+def main() -> None:
+    """Measure all that the book plans."""
+    from lib import hardware, message_cost  # which import this module
+
+    run((*hardware.PLANNED, *message_cost.PLANNED))
+
+
+if __name__ == "__main__":
+    from lib import timings  # as a module, not as __main__
+
+    timings.main()
