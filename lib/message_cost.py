@@ -77,6 +77,15 @@ class Operators:
         return pd.DataFrame(rows)
 
 
+def over_gaussian(timed: pd.DataFrame) -> pd.DataFrame:
+    """Timings of `Operators` as a row per d with a column per compressor, and over Gaussian-k's: library (`torch.topk`'s
+    Top-k), own (ours)."""
+    if timed.empty:
+        return pd.DataFrame(columns=["d", *TIMED, "library", "own"], dtype=float)
+    wide = timed.pivot(index="d", columns="compressor", values="seconds").reset_index()
+    return wide.assign(library=wide["torch.topk"] / wide["gaussian-k"], own=wide["top-k"] / wide["gaussian-k"])
+
+
 @dataclass(frozen=True)
 class Collectives:
     """Times of gloo's all-reduce of d values and of the exchange of pairs at one density, between processes here."""
