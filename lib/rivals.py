@@ -64,17 +64,17 @@ def joint_costs(trials: pd.DataFrame) -> pd.DataFrame:
     model, messages: the cost of either alone.  both; product: of the two; total: 1 and the extra cost of either; over:
     both over product.  Only cells whose three partners met the goal.
     """
-    columns = ["batch_size", "sparsity", "density", "model", "messages", "both", "product", "total", "over"]
+    columns = ["workload", "batch_size", "sparsity", "density", "model", "messages", "both", "product", "total", "over"]
     if not len(trials):
         return pd.DataFrame(columns=columns)
-    best = trials.groupby(["batch_size", "sparsity", "density"]).steps.min().dropna()
+    best = trials.groupby(["workload", "batch_size", "sparsity", "density"]).steps.min().dropna()
     rows = []
-    for (b, sparsity, density), both in best.items():
-        partners = [best.get((b, s, d)) for s, d in ((0.0, 1.0), (sparsity, 1.0), (0.0, density))]
+    for (w, b, sparsity, density), both in best.items():
+        partners = [best.get((w, b, s, d)) for s, d in ((0.0, 1.0), (sparsity, 1.0), (0.0, density))]
         if sparsity == 0 or density == 1 or None in partners:
             continue
         one, model, messages = partners
         model, messages, both = model / one, messages / one, both / one
         product = model * messages
-        rows.append([b, sparsity, density, model, messages, both, product, model + messages - 1, both / product])
+        rows.append([w, b, sparsity, density, model, messages, both, product, model + messages - 1, both / product])
     return pd.DataFrame(rows, columns=columns)

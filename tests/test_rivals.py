@@ -58,15 +58,22 @@ def test_claims_judge_planted_gaps():
 
 def test_planted_costs_multiply():
     rows = [
-        {"batch_size": b, "sparsity": s, "density": d, "steps": 100 * (1 + 2 * (s > 0)) * (1 + 4 * (d < 1)) + t}
+        {
+            "workload": w,
+            "batch_size": b,
+            "sparsity": s,
+            "density": d,
+            "steps": (100 if w == "one" else 700) * (1 + 2 * (s > 0)) * (1 + 4 * (d < 1)) + t,
+        }
+        for w in ("one", "other")
         for b in (16, 64)
         for s in (0.0, 0.9)
         for d in (1.0, 0.01)
         for t in (0, 50)
     ]
     costs = rivals.joint_costs(pd.DataFrame(rows))
-    assert len(costs) == 2 and costs.both.to_numpy() == pytest.approx(15) and costs.over.to_numpy() == pytest.approx(1)
+    assert len(costs) == 4 and costs.both.to_numpy() == pytest.approx(15) and costs.over.to_numpy() == pytest.approx(1)
     assert costs.total.to_numpy() == pytest.approx(7)
-    missed = pd.DataFrame(rows).query("batch_size == 16")
+    missed = pd.DataFrame(rows).query("batch_size == 16 and workload == 'one'")
     missed.loc[(missed.sparsity == 0) & (missed.density == 0.01), "steps"] = float("nan")
     assert rivals.joint_costs(missed).empty and rivals.joint_costs(pd.DataFrame()).empty
