@@ -203,7 +203,7 @@ STUDIES = {
         Study("both-sparsities", "Digits: pruned networks with sparse messages",
               tuple(_both_sparsities("digits-mlp", (64, 16, 256), 100))),
         Study("both-sparsities-mnist", "MNIST: pruned networks with sparse messages",
-              tuple(_both_sparsities("mnist-fc-128x3", (64,), 32))),
+              tuple(_both_sparsities("mnist-fc-128x3", (64,), 16))),
         Study("mnist-algorithms", "MNIST: SGD and Nesterov",
               tuple(_images("mnist-simple-cnn", MNIST_SIZES, ("sgd", "nesterov")))),
         Study("mnist-methods", "MNIST: five methods of pruning", tuple(_mnist_methods())),
