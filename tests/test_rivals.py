@@ -77,3 +77,10 @@ def test_planted_costs_multiply():
     missed = pd.DataFrame(rows).query("batch_size == 16 and workload == 'one'")
     missed.loc[(missed.sparsity == 0) & (missed.density == 0.01), "steps"] = float("nan")
     assert rivals.joint_costs(missed).empty and rivals.joint_costs(pd.DataFrame()).empty
+
+
+def test_the_error_of_a_mean_gap_is_the_larger_of_test_set_and_seeds():
+    gap = pd.DataFrame({"gap": [1.0, 3.0, 11.0, 13.0], "noise": 0.1, "density": 0.01, "workload": ["a", "a", "b", "b"]})
+    assert rivals.mean_gap(gap) == "7.00 ± 0.71"  # within either workload the variance is 2; workloads may differ
+    assert rivals.mean_gap(gap.assign(noise=2.0)) == "7.00 ± 1.00"
+    assert rivals.mean_gap(gap[:1]) == "1.00 ± 0.10" and rivals.mean_gap(gap[:0]) == "—"
