@@ -120,3 +120,22 @@ def slope(best: pd.DataFrame) -> tuple[float, float, float]:
     scatter = (weight * (y - mean - rate * (x - centre)) ** 2).sum() / (len(x) - 2)
     reach = stats.t.ppf(0.975, len(x) - 2) * np.sqrt(max(scatter, 1) / information)
     return rate, rate - reach, rate + reach
+
+
+def smoothed(trials: pd.DataFrame, budget: int) -> pd.DataFrame:
+    """`chosen` per workload, batch size and label smoothing within so many steps, where there are trials with smoothing."""
+    rows = within(trials)
+    best = chosen(rows[rows.budget == budget], ["workload", "batch_size", "label_smoothing"])
+    pairs = best[best.label_smoothing > 0][["workload", "batch_size"]].drop_duplicates()
+    return best.merge(pairs, on=["workload", "batch_size"])
+
+
+def helped(best: pd.DataFrame) -> dict[tuple[str, float], tuple[float, float, float]]:
+    """`slope` of the test error that label smoothing saves (`smoothed`): (workload, smoothing) -> rate, low, high."""
+    key, found = ["workload", "batch_size"], {}
+    without = best.loc[best.label_smoothing == 0, [*key, "test", "noise"]]
+    for (name, share), own in best[best.label_smoothing > 0].groupby(["workload", "label_smoothing"]):
+        both = own.merge(without, on=key, suffixes=("", "_without"))
+        saved = both.assign(test=both.test_without - both.test, noise=np.hypot(both.noise, both.noise_without))
+        found[name, share] = slope(saved)
+    return found

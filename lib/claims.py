@@ -267,6 +267,21 @@ def no_accuracy_lost(slopes: dict[str, tuple[float, float, float]]) -> dict:
     )
 
 
+def smoothing_helps(rates: dict[tuple[str, float], tuple[float, float, float]]) -> dict:
+    """C9; rates: (workload, smoothing) -> change per doubling of the test error that smoothing saves (`budgets.helped`)."""
+    known = {k: r for k, r in rates.items() if np.isfinite(r[0])}
+    told = "; ".join(
+        f"{w}, {share:g}: {100 * r[0]:+.2f} ({100 * r[1]:+.2f} to {100 * r[2]:+.2f})" for (w, share), r in known.items()
+    )
+    up, down = (sum(test) for test in ([r[1] > 0 for r in known.values()], [r[2] < 0 for r in known.values()]))
+    return _claim(
+        "Label smoothing helps more at large batch sizes.",
+        f"Points of test error that smoothing saves, per doubling of the batch (95 %): {told or 'not measured'}.",
+        OPEN if not up + down else HOLDS if up == len(known) else FAILS if down == len(known) else PART,
+        "Shallue et al. 2019",
+    )
+
+
 def bell_shaped(portraits: pd.DataFrame) -> dict:
     """T1; portraits: a row per portrait with feedback: mean, std, skew, kurtosis, positive, above (`lib.portraits`)."""
     centred = (portraits["mean"].abs() < 0.1 * portraits["std"]).mean()

@@ -63,3 +63,15 @@ def test_outcomes_at_fixed_steps_and_epochs():
     assert told["fixed epochs"].tolist() == ["reached the goal", "diverged or died", "reached the goal", "did not"]
     share = budgets.shares(budgets.outcomes(trials, 50, 1000)).set_index(["kind", "batch_size"])
     assert share.share.tolist() == [0, 0.5, 0.5, 0.5] and (share.low <= share.share).all()
+
+
+def test_what_smoothing_saves_is_recovered(trials):
+    """A planted saving that grows by 0.01 with every doubling; batch sizes without smoothed trials do not count."""
+    rows = [
+        {"workload": "w", "batch_size": 2**j, "label_smoothing": s, "test": 0.3 - (s > 0) * 0.01 * j, "noise": 1e-3}
+        for j in range(6)
+        for s in (0.0, 0.1)
+    ]
+    found = budgets.helped(pd.DataFrame(rows))
+    assert list(found) == [("w", 0.1)] and found["w", 0.1][0] == pytest.approx(0.01)
+    assert budgets.smoothed(trials, 32).empty

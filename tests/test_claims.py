@@ -144,6 +144,15 @@ def test_accuracy_is_lost_where_a_slope_says_so_and_open_where_it_is_blunt():
     assert verdicts == [claims.HOLDS, claims.FAILS, claims.PART, claims.OPEN, claims.OPEN]
 
 
+def test_smoothing_helps_more_where_all_ranges_say_so():
+    more, less, blunt = (0.01, 0.005, 0.015), (-0.01, -0.015, -0.005), (0.0, -0.01, 0.01)
+    verdicts = [
+        claims.smoothing_helps({("w", share): s for share, s in enumerate(rates)})["verdict"]
+        for rates in ([more, more], [less], [more, blunt], [blunt], [(np.nan,) * 3], [])
+    ]
+    assert verdicts == [claims.HOLDS, claims.FAILS, claims.PART, claims.OPEN, claims.OPEN, claims.OPEN]
+
+
 def test_the_region_of_good_metaparameters():
     def share(first, last):
         rows = [{"batch_size": b, "share": s, "low": s - 0.05, "high": s + 0.05} for b, s in
