@@ -311,13 +311,14 @@ class Exchange:
             chosen = compress(own.compressor, u, density, self.random, sizes)
             if own.aggregation == "published":
                 messages.append((torch.where(chosen, u, 0), chosen))
-            at = _true(chosen)
-            self.sent += torch.bincount(at // self.d, minlength=len(u)).cpu() / own.workers
-            if len(at) == u.numel():
+            counts = _counts(chosen)
+            self.sent += counts.cpu() / own.workers
+            if counts.sum() == u.numel():
                 total.add_(u)
+                u.zero_()
             else:
+                at = _true(chosen)
                 total.view(-1).index_add_(0, at, u.view(-1)[at])
-            if own.feedback:
                 u.view(-1)[at] = 0
         self.step += 1
         g = (published_sum(*zip(*messages, strict=True)) if messages else total) / own.workers

@@ -163,13 +163,13 @@ def _message_variants() -> Iterable[Cell]:
             yield _message_cell("mnist-fnn-3", density=density, **changed)
 
 
-def _both_sparsities(name: str, sizes: Iterable[int], trials: int) -> Iterable[Cell]:
+def _both_sparsities(name: str, sizes: Iterable[int], trials: int, space: str | None = None) -> Iterable[Cell]:
     """Pruned and dense networks that exchange dense and sparse messages."""
     for batch_size in sizes:
         for sparsity in DENSE_AND_SPARSE:
             for density in (1.0, 0.01, 0.001):
                 messages = Messages(compressor="top-k", density=density)
-                yield Cell(name, batch_size, sparsity=sparsity, trials=trials, hits=2, messages=messages)
+                yield Cell(name, batch_size, sparsity=sparsity, trials=trials, hits=2, space=space, messages=messages)
 
 
 MNIST_SIZES = (64, 16, 256, 4, 1024)
@@ -203,7 +203,7 @@ STUDIES = {
         Study("both-sparsities", "Digits: pruned networks with sparse messages",
               tuple(_both_sparsities("digits-mlp", (64, 16, 256), 100))),
         Study("both-sparsities-mnist", "MNIST: pruned networks with sparse messages",
-              tuple(_both_sparsities("mnist-fc-128x3", (64,), 16))),
+              tuple(_both_sparsities("mnist-fc-128x3", (64,), 8, "shi2019"))),
         Study("mnist-algorithms", "MNIST: SGD and Nesterov",
               tuple(_images("mnist-simple-cnn", MNIST_SIZES, ("sgd", "nesterov")))),
         Study("mnist-methods", "MNIST: five methods of pruning", tuple(_mnist_methods())),
