@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from lib import budgets, models, sparsification
+from lib import budgets, models, scaling, sparsification
 from lib.workloads import workload
 
 NAMES = {
@@ -66,23 +66,39 @@ def mean_gap(gap: pd.DataFrame) -> str:
     return f"{gap.gap.mean():.2f} ± {max(np.sqrt((gap.noise**2).sum()) / len(gap), seeds):.2f}"
 
 
-def joint_costs(trials: pd.DataFrame) -> pd.DataFrame:
+def joint_curves(trials: pd.DataFrame) -> pd.DataFrame:
+    """Steps to result per cell (`scaling.steps_to_result`) with the density of the messages.
+
+    Of every workload and batch size at one goal: the hardest of those that the most of its cells met.
+    """
+    if not len(trials):
+        return pd.DataFrame(columns=["workload", "batch_size", "sparsity", "density", "goal", "steps"])
+    parts = trials.groupby(["workload", "density"])
+    curves = pd.concat([scaling.all_goals(own).assign(density=d) for (_, d), own in parts], ignore_index=True)
+    at = ["workload", "batch_size"]
+    curves["met"] = curves.groupby([*at, "goal"]).steps.transform("count")
+    curves = curves[curves.met == curves.groupby(at).met.transform("max")]
+    return curves[curves.goal == curves.groupby(at).goal.transform("min")].drop(columns="met").reset_index(drop=True)
+
+
+def joint_costs(curves: pd.DataFrame) -> pd.DataFrame:
     """Steps to result of sparse models with sparse messages over those of the dense model with dense ones, a row a cell.
 
-    model, messages: the cost of either alone.  both; product: of the two; total: 1 and the extra cost of either; over:
-    both over product.  Only cells whose three partners met the goal.
+    curves: of `joint_curves`.  model, messages: the cost of either alone.  both; product: of the two; total: 1 and the
+    extra cost of either; over: both over product.  Only cells whose three partners met the goal.
     """
-    columns = ["workload", "batch_size", "sparsity", "density", "model", "messages", "both", "product", "total", "over"]
-    if not len(trials):
-        return pd.DataFrame(columns=columns)
-    best = trials.groupby(["workload", "batch_size", "sparsity", "density"]).steps.min().dropna()
+    known = curves.set_index(["workload", "batch_size", "goal", "sparsity", "density"]).steps
     rows = []
-    for (w, b, sparsity, density), both in best.items():
-        partners = [best.get((w, b, s, d)) for s, d in ((0.0, 1.0), (sparsity, 1.0), (0.0, density))]
+    for (w, b, goal, sparsity, density), both in known.items():
+        partners = [known.get((w, b, goal, s, d)) for s, d in ((0.0, 1.0), (sparsity, 1.0), (0.0, density))]
         if sparsity == 0 or density == 1 or None in partners:
             continue
         one, model, messages = partners
         model, messages, both = model / one, messages / one, both / one
         product = model * messages
-        rows.append([w, b, sparsity, density, model, messages, both, product, model + messages - 1, both / product])
+        rows.append(
+            [w, b, goal, sparsity, density, model, messages, both, product, model + messages - 1, both / product]
+        )
+    columns = ["workload", "batch_size", "goal", "sparsity", "density", "model", "messages", "both", "product", "total",
+               "over"]  # fmt: skip
     return pd.DataFrame(rows, columns=columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -163,13 +164,19 @@ def _message_variants() -> Iterable[Cell]:
             yield _message_cell("mnist-fnn-3", density=density, **changed)
 
 
-def _both_sparsities(name: str, sizes: Iterable[int], trials: int, space: str | None = None) -> Iterable[Cell]:
+def _both_sparsities(name: str, sizes: Iterable[int], trials: int) -> Iterable[Cell]:
     """Pruned and dense networks that exchange dense and sparse messages."""
     for batch_size in sizes:
         for sparsity in DENSE_AND_SPARSE:
             for density in (1.0, 0.01, 0.001):
                 messages = Messages(compressor="top-k", density=density)
-                yield Cell(name, batch_size, sparsity=sparsity, trials=trials, hits=2, space=space, messages=messages)
+                yield Cell(name, batch_size, sparsity=sparsity, trials=trials, hits=2, messages=messages)
+
+
+def _both_sparsities_mnist() -> Iterable[Cell]:
+    """Learning rates only; the pruned network does not meet the hardest goal, so that its cells end at 16,384 steps."""
+    for cell in _both_sparsities("mnist-fc-128x3", (64,), 8):
+        yield replace(cell, space="shi2019", max_steps=2**14 if cell.sparsity else None)
 
 
 MNIST_SIZES = (64, 16, 256, 4, 1024)
@@ -203,7 +210,7 @@ STUDIES = {
         Study("both-sparsities", "Digits: pruned networks with sparse messages",
               tuple(_both_sparsities("digits-mlp", (64, 16, 256), 100))),
         Study("both-sparsities-mnist", "MNIST: pruned networks with sparse messages",
-              tuple(_both_sparsities("mnist-fc-128x3", (64,), 8, "shi2019"))),
+              tuple(_both_sparsities_mnist())),
         Study("mnist-algorithms", "MNIST: SGD and Nesterov",
               tuple(_images("mnist-simple-cnn", MNIST_SIZES, ("sgd", "nesterov")))),
         Study("mnist-methods", "MNIST: five methods of pruning", tuple(_mnist_methods())),

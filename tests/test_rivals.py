@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from lib import claims, rivals, sweeps, training
+from lib import claims, rivals, scaling, sweeps, training
 from lib.sparsification import Messages
 
 
@@ -58,25 +58,32 @@ def test_claims_judge_planted_gaps():
 
 def test_planted_costs_multiply():
     rows = [
-        {
-            "workload": w,
-            "batch_size": b,
-            "sparsity": s,
-            "density": d,
-            "steps": (100 if w == "one" else 700) * (1 + 2 * (s > 0)) * (1 + 4 * (d < 1)) + t,
-        }
+        {"workload": w, "batch_size": b, "goal": 0.1, "sparsity": s, "density": d,
+         "steps": (100 if w == "one" else 700) * (1 + 2 * (s > 0)) * (1 + 4 * (d < 1))}
         for w in ("one", "other")
         for b in (16, 64)
         for s in (0.0, 0.9)
         for d in (1.0, 0.01)
-        for t in (0, 50)
-    ]
-    costs = rivals.joint_costs(pd.DataFrame(rows))
+    ]  # fmt: skip
+    curves = pd.DataFrame(rows)
+    costs = rivals.joint_costs(curves)
     assert len(costs) == 4 and costs.both.to_numpy() == pytest.approx(15) and costs.over.to_numpy() == pytest.approx(1)
     assert costs.total.to_numpy() == pytest.approx(7)
-    missed = pd.DataFrame(rows).query("batch_size == 16 and workload == 'one'")
-    missed.loc[(missed.sparsity == 0) & (missed.density == 0.01), "steps"] = float("nan")
-    assert rivals.joint_costs(missed).empty and rivals.joint_costs(pd.DataFrame()).empty
+    alone = (curves.sparsity == 0) & (curves.density == 0.01)
+    assert rivals.joint_costs(curves[~alone]).empty
+    assert rivals.joint_costs(rivals.joint_curves(pd.DataFrame())).empty
+
+
+def test_joint_curves_are_read_at_the_hardest_goal_that_all_cells_met(tmp_path):
+    cells = [
+        sweeps.Cell("digits-mlp", 64, sparsity=s, trials=8, hits=8, max_steps=300, messages=Messages(4, density=d))
+        for s in (0.0, 0.9)
+        for d in (1.0, 0.05)
+    ]
+    trials = sweeps.results(sweeps.Study("t", "t", tuple(cells)), "full", folder=tmp_path)
+    curves = rivals.joint_curves(trials)
+    met = [g for g in scaling.goals(trials) if trials.groupby(["sparsity", "density"])[f"steps@{g:g}"].count().all()]
+    assert len(curves) == 4 and set(curves.goal) == {min(met)} and min(met) > min(scaling.goals(trials))
 
 
 def test_the_error_of_a_mean_gap_is_the_larger_of_test_set_and_seeds():
