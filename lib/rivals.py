@@ -71,10 +71,11 @@ def joint_curves(trials: pd.DataFrame) -> pd.DataFrame:
 
     Of every workload and batch size at one goal: the hardest of those that the most of its cells met.
     """
-    if not len(trials):
+    parts = [(d, own) for (_, d), own in trials.groupby(["workload", "density"])] if len(trials) else []
+    met = [scaling.all_goals(own).assign(density=d) for d, own in parts if scaling.goals(own)]
+    if not met:
         return pd.DataFrame(columns=["workload", "batch_size", "sparsity", "density", "goal", "steps"])
-    parts = trials.groupby(["workload", "density"])
-    curves = pd.concat([scaling.all_goals(own).assign(density=d) for (_, d), own in parts], ignore_index=True)
+    curves = pd.concat(met, ignore_index=True)
     at = ["workload", "batch_size"]
     curves["met"] = curves.groupby([*at, "goal"]).steps.transform("count")
     curves = curves[curves.met == curves.groupby(at).met.transform("max")]
