@@ -22,12 +22,12 @@ def best(trials: pd.DataFrame) -> pd.DataFrame:
     """The trial with the lowest validation error per method, density, seed and budget of steps (`lib.budgets.chosen`).
 
     method: of NAMES.  network: the workload's title.  megabytes: that a worker had sent.  over: entries sent per step over
-    those asked for.
+    those asked for.  edge: whether its learning rate is the lowest or the highest that the search tried.
     """
     rows = budgets.within(trials)
     if not len(rows):
         return pd.DataFrame(
-            columns=["workload", "network", "method", "density", "replicate", "budget", "test", "noise"]
+            columns=["workload", "network", "method", "density", "replicate", "budget", "test", "noise", "edge"]
         )
     rows["method"] = [NAMES.get((c, bool(f)), c) for c, f in zip(rows.compressor, rows.feedback, strict=True)]
     rows["network"] = [workload(w).title for w in rows.workload]
@@ -36,7 +36,12 @@ def best(trials: pd.DataFrame) -> pd.DataFrame:
     asked = [sparsification.target(p, sizes[w]) for w, p in zip(found.workload, found.density, strict=True)]
     pairs = sparsification.VALUE_BYTES + sparsification.INDEX_BYTES
     size = np.where(found.method == "dense", sparsification.VALUE_BYTES, pairs)
-    return found.assign(megabytes=found.sent * size / 1e6, over=found.sent / found.checked / asked)
+    tried = trials.groupby("replicate").learning_rate.agg(["min", "max"]).loc[found.replicate].to_numpy().T
+    return found.assign(
+        megabytes=found.sent * size / 1e6,
+        over=found.sent / found.checked / asked,
+        edge=(found.learning_rate.to_numpy() <= tried[0]) | (found.learning_rate.to_numpy() >= tried[1]),
+    )
 
 
 def gaps(found: pd.DataFrame, method: str, rival: str = "dense") -> pd.DataFrame:

@@ -28,6 +28,13 @@ def test_what_was_sent_is_what_was_asked_for(found):
     assert last["Top-k"] == pytest.approx(steps * 8 * 448 / 1e6)
 
 
+def test_a_choice_at_the_edge_of_the_search_is_flagged(found):
+    for replicate, own in found.groupby("replicate"):
+        rates = sweeps.Cell("digits-mlp", 64, trials=3, replicate=replicate).draw()["learning_rate"]
+        middle = sorted(rates)[1]
+        assert (own.edge == ~own.learning_rate.sub(middle).abs().lt(1e-9)).all()
+
+
 def test_gaps_pair_runs_of_one_seed(found):
     gap = rivals.gaps(found, "Top-k")
     assert sorted(gap.replicate) == [0, 1]
