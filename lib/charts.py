@@ -309,6 +309,7 @@ def _renderer(spec: dict, **_) -> dict[str, str]:
 
     No `application/vnd.vegalite.v6.json`: nbformat rejects that key, and with it the whole notebook.
     """
+    spec = json.loads(json.dumps(spec), parse_constant=lambda _: None)  # browsers read no NaN
     still = json.loads(json.dumps(spec).replace('"width": "container"', f'"width": {STATIC_WIDTH}'))
     svg = vlc.vegalite_to_svg(still, vl_version=VEGALITE)
     words = spec.get("description", "")

@@ -69,10 +69,7 @@ def test_the_charts_compute_the_same(own):
     numbers = {**dataclasses.asdict(machine), "own": str(own).lower()}
     spec = {
         "data": {"values": [{"batch_size": 256.0, "steps": 275.0, "parameters": 5000, "measured": alone}]},
-        "transform": [
-            {"calculate": e.format(**numbers, own=str(own).lower()), "as": name}
-            for name, e in hardware.EXPRESSIONS.items()
-        ]
+        "transform": [{"calculate": e.format(**numbers), "as": name} for name, e in hardware.EXPRESSIONS.items()]
         + [{"calculate": "format(datum.seconds, '.8e') + ' ' + format(datum.cost, '.8e')", "as": "both"}],
         "mark": "text",
         "encoding": {"text": {"field": "both"}},
