@@ -90,11 +90,7 @@ def top_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
 def rand_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
     """k entries drawn without replacement, in every row others; their values are not scaled up."""
     picks = [random.choice(u.shape[1], k, replace=False, shuffle=False) for _ in u]
-    return _at(torch.from_numpy(np.stack(picks)).to(u.device), u)
-
-
-def _at(indices: Tensor, u: Tensor) -> Tensor:
-    return torch.zeros_like(u, dtype=torch.bool).scatter_(1, indices, True)
+    return torch.zeros_like(u, dtype=torch.bool).scatter_(1, torch.from_numpy(np.stack(picks)).to(u.device), True)
 
 
 def gaussian_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
