@@ -86,7 +86,8 @@ class Run:
             _require(type(value) in (int, float) and fits(value), field, value, allowed)
         _require(self.precision in PRECISIONS, "precision", self.precision, f"one of {PRECISIONS}")
         _require(self.hazard in (None, *HAZARDS), "hazard", self.hazard, f"None or one of {tuple(HAZARDS)}")
-        known = ("mlp-64x2",) if self.hazard == "batch normalisation" else tuple(models.MODELS)
+        plain = tuple(m for m in models.MODELS if m not in models.NORMALISED)
+        known = ("mlp-64x2",) if self.hazard == "batch normalisation" else plain
         _require(self.model in known, "model", self.model, f"one of {known}")
         _require(not self.remedy or self.hazard, "remedy", self.remedy, "False where hazard is None")
         if self.messages:

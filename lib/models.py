@@ -84,6 +84,43 @@ class ResNet8(nn.Module):
         return self.head(F.relu(self.blocks(self.stem(x))).mean((2, 3)))
 
 
+class NormalisedBlock(nn.Module):
+    """Two convolutions with batch normalisation; at stride 2 the shortcut is every other pixel, with zeros for the new channels."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int):
+        super().__init__()
+        self.first, self.norm1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False), _batch_norm(outputs)
+        self.second, self.norm2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False), _batch_norm(outputs)
+        self.stride, self.new = stride, (outputs - inputs) // 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.norm2(self.second(F.relu(self.norm1(self.first(x)))))
+        short = F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, self.new, self.new))
+        return F.relu(h + short)
+
+
+class ResNet20(nn.Module):
+    """ResNet-20 as in Shi et al. (2019), 269,722 parameters: [B, 3, 32, 32] -> [B, 10].
+
+    Batch normalisation takes the statistics of the examples at hand, of a worker's own share in training and of the
+    examples evaluated together in evaluation: trials share one module, so it can keep no running averages.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.norm = nn.Conv2d(3, 16, 3, padding=1, bias=False), _batch_norm(16)
+        shapes = [(16, 16, 1)] * 3 + [(16, 32, 2)] + [(32, 32, 1)] * 2 + [(32, 64, 2)] + [(64, 64, 1)] * 2
+        self.blocks = nn.Sequential(*(NormalisedBlock(*shape) for shape in shapes))
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.blocks(F.relu(self.norm(self.stem(x)))).mean((2, 3)))
+
+
+def _batch_norm(channels: int) -> nn.BatchNorm2d:
+    return nn.BatchNorm2d(channels, track_running_stats=False)
+
+
 MODELS = {
     **{f"mlp-{width}x2": functools.partial(mlp, 64, width, width) for width in (16, 64, 256)},
     **{f"mlp-64x{depth}": functools.partial(mlp, 64, *[64] * depth) for depth in (1, 4)},
@@ -96,7 +133,11 @@ MODELS = {
     "fnn-3": functools.partial(mlp, 784, 200, 200),
     "lenet-5": lenet5,
     "resnet-8": ResNet8,
+    "resnet-20": ResNet20,
 }
+
+
+NORMALISED = ("resnet-20",)  # for batch normalisation it matters which examples go together
 
 
 def build(name: str) -> nn.Module:
@@ -119,6 +160,7 @@ def initialise(module: nn.Module, seed: int) -> nn.Module:
 
     Weights have standard deviation sqrt(1 / fan_in) after the cut at two standard deviations.  Drawn in float32 on
     the CPU from `seed` alone, so a trial starts from the same weights on every device and in every precision.
+    Batch normalisation begins with scales of 1.
     """
     random = torch.Generator().manual_seed(seed)
     for parameter in module.parameters():
@@ -128,6 +170,9 @@ def initialise(module: nn.Module, seed: int) -> nn.Module:
         std = math.sqrt(1 / parameter[0].numel()) / TRUNCATED_STD
         draw = torch.empty(parameter.shape)
         parameter.copy_(nn.init.trunc_normal_(draw, std=std, a=-2 * std, b=2 * std, generator=random))
+    for layer in module.modules():
+        if isinstance(layer, nn.BatchNorm2d):
+            layer.weight.fill_(1)
     return module
 
 

@@ -138,7 +138,7 @@ def measure(portrait: Portrait, folder: Path = FOLDER) -> Path:
 
 PORTRAITS = tuple(
     Portrait(name, **how)
-    for name in ("mnist-fnn-3", "mnist-lenet-5")
+    for name in ("mnist-fnn-3", "mnist-lenet-5", "cifar-10-resnet-20")
     for how in (
         {},
         {"feedback": False},

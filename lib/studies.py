@@ -137,11 +137,10 @@ def _message_cell(name: str, replicate: int = 0, **messages) -> Cell:
                 messages=Messages(**messages))  # fmt: skip
 
 
-def _messages(model: str) -> Iterable[Cell]:
-    """All methods on both data sets, then the next search."""
+def _messages(*names: str) -> Iterable[Cell]:
+    """All methods on every workload, then the next search."""
     for replicate in range(3):
-        for data in ("mnist", "fashion-mnist"):
-            name = f"{data}-{model}"
+        for name in names:
             yield _message_cell(name, replicate, compressor="dense", density=1.0, feedback=False)
             for density in SENT:
                 for compressor, feedback in RIVALS:
@@ -204,9 +203,10 @@ STUDIES = {
               tuple(_whole("mnist-fc-128x3", MNIST_SIZES, 32, 2**18))),
         Study("fashion-mnist-budget", "Fashion-MNIST: every trial to its budget",
               tuple(_whole("fashion-mnist-fc-128x3", MNIST_SIZES, 32, 2**18))),
-        Study("messages", "Sparse messages: five methods, two data sets", tuple(_messages("fnn-3"))),
+        Study("messages", "Sparse messages: five methods, two data sets", tuple(_messages("mnist-fnn-3", "fashion-mnist-fnn-3"))),
         Study("message-variants", "Sparse messages: one thing changed at a time", tuple(_message_variants())),
-        Study("messages-lenet-5", "Sparse messages: LeNet-5", tuple(_messages("lenet-5"))),
+        Study("messages-lenet-5", "Sparse messages: LeNet-5", tuple(_messages("mnist-lenet-5", "fashion-mnist-lenet-5"))),
+        Study("messages-resnet-20", "Sparse messages: ResNet-20 on CIFAR-10", tuple(_messages("cifar-10-resnet-20"))),
         Study("both-sparsities", "Digits: pruned networks with sparse messages",
               tuple(_both_sparsities("digits-mlp", (64, 16, 256), 100))),
         Study("both-sparsities-mnist", "MNIST: pruned networks with sparse messages",

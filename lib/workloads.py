@@ -83,6 +83,7 @@ WORKLOADS = {
                  (0.02, 0.025, 0.03, 0.04, 0.05), precision="bfloat16"),
         Workload("fashion-mnist-simple-cnn", "Simple-CNN on Fashion-MNIST", "fashion-mnist", "simple-cnn",
                  (0.12, 0.13, 0.14, 0.16, 0.18), precision="bfloat16"),
+        Workload("cifar-10-resnet-20", "ResNet-20 on CIFAR-10", "cifar-10", "resnet-20", (0.3, 0.35, 0.4), space="shi2019"),
         Workload("cifar-10-resnet-8", "ResNet-8 on CIFAR-10", "cifar-10", "resnet-8",
                  (0.4, 0.425, 0.45, 0.475, 0.5), decay=True, max_steps=100_000, precision="bfloat16"),
     )

@@ -7,7 +7,8 @@ import torch.nn.functional as F
 
 from lib import models, stacks
 
-COUNTS = {"simple-cnn": 62_346, "resnet-8": 75_050, "digits-cnn": 6_090, "mlp-64x2": 8_970}
+COUNTS = {"simple-cnn": 62_346, "resnet-8": 75_050, "digits-cnn": 6_090, "mlp-64x2": 8_970, "resnet-20": 269_722}
+IMAGES = {"resnet-8": (3, 32, 32), "resnet-20": (3, 32, 32), "simple-cnn": (1, 28, 28)}
 
 
 @pytest.mark.parametrize(("name", "count"), COUNTS.items())
@@ -22,9 +23,10 @@ def test_simple_cnn_weights_without_biases():
 @pytest.mark.parametrize("name", COUNTS)
 def test_initialisation_is_variance_scaling(name):
     module = models.initialise(models.build(name), 7)
+    scales = {id(m.weight) for m in module.modules() if isinstance(m, torch.nn.BatchNorm2d)}
     for p in module.parameters():
         if p.dim() == 1:
-            assert not p.any()
+            assert (p == (id(p) in scales)).all()
         else:
             std = p[0].numel() ** -0.5
             assert p.abs().max() <= 2 * std / models.TRUNCATED_STD
@@ -58,6 +60,30 @@ def test_resnet_against_a_second_writing():
     assert torch.allclose(logits, module(x), atol=1e-5)
 
 
+def test_resnet_20_against_a_second_writing():
+    module, x = models.initialise(models.build("resnet-20"), 1), torch.randn(6, 3, 32, 32)
+
+    def normalised(h, norm):
+        mean, variance = h.mean((0, 2, 3), keepdim=True), h.var((0, 2, 3), unbiased=False, keepdim=True)
+        return (h - mean) / (variance + 1e-5).sqrt() * norm.weight[:, None, None] + norm.bias[:, None, None]
+
+    for norm in (m for m in module.modules() if isinstance(m, torch.nn.BatchNorm2d)):
+        torch.nn.init.normal_(norm.weight)
+        torch.nn.init.normal_(norm.bias)
+    h = normalised(F.conv2d(x, module.stem.weight, padding=1), module.norm).relu()
+    for block, channels in zip(module.blocks, [16] * 3 + [32] * 3 + [64] * 3, strict=True):
+        halved = channels > h.shape[1]
+        inner = normalised(F.conv2d(h, block.first.weight, stride=1 + halved, padding=1), block.norm1).relu()
+        inner = normalised(F.conv2d(inner, block.second.weight, padding=1), block.norm2)
+        if halved:
+            empty = torch.zeros(6, channels // 4, *inner.shape[2:])
+            h = torch.cat([empty, h[:, :, ::2, ::2], empty], 1)
+        h = (inner + h).relu()
+    logits = F.linear(h.mean((2, 3)), module.head.weight, module.head.bias)
+    assert torch.allclose(logits, module(x), atol=1e-4)
+    assert torch.equal(module(x), module.eval()(x))  # no running averages
+
+
 def test_unknown_model():
     with pytest.raises(ValueError, match="model: 'vgg' is unknown; allowed: mlp-16x2"):
         models.build("vgg")
@@ -66,9 +92,9 @@ def test_unknown_model():
 @pytest.mark.parametrize("name", COUNTS)
 @pytest.mark.parametrize("kind", [stacks.Loop, stacks.Stack])
 def test_executors_equal_plain_autograd(name, kind):
-    if kind is stacks.Stack and name == "resnet-8":
+    if kind is stacks.Stack and "resnet" in name:
         pytest.skip("only sequential networks are stacked")
-    shape = {"resnet-8": (3, 32, 32), "simple-cnn": (1, 28, 28)}.get(name, (1, 8, 8))
+    shape = IMAGES.get(name, (1, 8, 8))
     # in double precision, where rounding does not carry a unit across the kink of its ReLU
     x, y = torch.randn(6, *shape).double(), torch.arange(6)
     nets = [models.initialise(models.build(name), s) for s in range(3)]
