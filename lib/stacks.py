@@ -78,6 +78,7 @@ class Loop:
     ):
         module = module.to(device=device, memory_format=torch.channels_last)
         self.module, self.dtype, self.classes, self.smoothing = module, dtype, head(module).out_features, smoothing
+        self.normalised = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules())
         self.w = flatten(module).to(device=device, dtype=dtype)
         self.g = torch.zeros_like(self.w)
         for p, w, g in zip(module.parameters(), unflatten(self.w, module), unflatten(self.g, module), strict=True):
@@ -180,6 +181,8 @@ def _smooth(one_hot: Tensor, smoothing: float) -> Tensor:
 
 class Stack:
     """All trials at once through an `nn.Sequential` of linear, convolution, max-pool, ReLU and flatten layers."""
+
+    normalised = False  # by batch normalisation
 
     def __init__(
         self, module: nn.Module, dtype: torch.dtype = torch.float32, device: str = "cpu", smoothing: float = 0

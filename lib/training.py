@@ -127,7 +127,8 @@ class Validation:
     """Decides "error <= goal" for many trials, and stops reading a trial's answers once the decision is certain.
 
     Examples that earlier checks found hardest are asked first, so that poor trials are rejected after a few hundred.
-    The order cannot change a decision: a check that passes has counted every example.
+    The order cannot change a decision: a check that passes has counted every example.  A network with batch
+    normalisation, whose answers depend on who is asked together, is asked everything at once.
     """
 
     def __init__(self, executor: Loop | Stack, split: Split):
@@ -145,6 +146,7 @@ class Validation:
         for limit in allowed.unique():
             rows, at = (allowed == limit).nonzero()[:, 0], 0
             chunk = int(limit) * 6 // 5 + SPARE  # enough to reject a trial that is mostly wrong
+            chunk = len(self.order) if self.executor.normalised else chunk
             while at < len(self.order) and len(rows):
                 ask = self.order[at : at + chunk]
                 wrong = self.executor.logits(w[rows], self.x[ask]).argmax(2) != self.y[ask]
@@ -156,7 +158,7 @@ class Validation:
                     rows = rows[count[rows] <= limit]
             whole[rows] = True
         self.missed *= FORGET
-        self.order = self.missed.argsort(descending=True, stable=True)
+        self.order = self.order if self.executor.normalised else self.missed.argsort(descending=True, stable=True)
         return count, whole
 
 
