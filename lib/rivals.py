@@ -58,6 +58,27 @@ def gaps(found: pd.DataFrame, method: str, rival: str = "dense") -> pd.DataFrame
     return both.assign(gap=100 * (both.test - both.test_rival).astype(float), noise=noise)
 
 
+def matched_gaps(found: pd.DataFrame, method: str, rival: str) -> pd.DataFrame:
+    """As `gaps`, but after either has sent as much as the one that sends less does in the whole run.
+
+    Between budgets the error is interpolated in the logarithm of what was sent.  more: whether it is the rival that
+    sends less.
+    """
+    rows = []
+    for key, own in found.groupby(["workload", "replicate", "density"]):
+        sides = [own[own.method == m].sort_values("megabytes") for m in (method, rival)]
+        if min(map(len, sides)) == 0:
+            continue
+        whole = [side.loc[side.budget.idxmax(), "megabytes"] for side in sides]
+        sent = min(whole)
+        (error, noise), (other, other_noise) = (
+            [np.interp(np.log(sent), np.log(side.megabytes), side[c].astype(float)) for c in ("test", "noise")]
+            for side in sides
+        )
+        rows.append([*key, sent, 100 * (error - other), 100 * np.hypot(noise, other_noise), whole[0] > sent])
+    return pd.DataFrame(rows, columns=["workload", "replicate", "density", "megabytes", "gap", "noise", "more"])
+
+
 def mean_gap(gap: pd.DataFrame) -> str:
     """The mean of `gaps` with its standard error; a dash without runs.
 

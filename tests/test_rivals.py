@@ -1,5 +1,6 @@
 """Compressors side by side, on a tiny study."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -43,6 +44,22 @@ def test_gaps_pair_runs_of_one_seed(found):
         assert row.gap == pytest.approx(100 * (ends["Top-k", row.replicate] - ends["dense", row.replicate]))
     assert (rivals.gaps(found, "Rand-k").gap > rivals.gaps(found, "Top-k").gap).all()
     assert rivals.gaps(found, "Gaussian-k").empty
+
+
+def test_gaps_at_equal_amounts_sent():
+    budgets = [1, 2, 4, 8]
+    greedy = pd.DataFrame({"method": "greedy", "budget": budgets, "megabytes": [3, 6, 12, 24], "test": [0.9, 0.7, 0.5, 0.1]})
+    frugal = pd.DataFrame({"method": "frugal", "budget": budgets, "megabytes": [1, 2, 4, 8], "test": [0.8, 0.6, 0.4, 0.2]})
+    both = pd.concat([greedy, frugal]).assign(workload="w", replicate=0, density=0.1, noise=0.01)
+    found = rivals.matched_gaps(both, "greedy", "frugal")
+    assert found.megabytes.tolist() == [8]  # all that the frugal one sends; between the greedy one's budgets 2 and 4
+    share = np.log(8 / 6) / np.log(2)
+    assert found.gap.tolist() == pytest.approx([100 * (0.7 - 0.2 * share - 0.2)])
+    assert found.more.tolist() == [True]
+    assert found.noise.tolist() == pytest.approx([100 * np.hypot(0.01, 0.01)])
+    assert rivals.matched_gaps(both, "frugal", "greedy").gap.tolist() == pytest.approx((-found.gap).tolist())
+    assert rivals.matched_gaps(both, "greedy", "absent").empty
+    assert rivals.matched_gaps(rivals.best(pd.DataFrame()), "greedy", "frugal").empty
 
 
 def test_claims_without_records_cannot_be_judged():
