@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pandas as pd
@@ -89,6 +89,29 @@ def to_goal(
     """Seconds and price [n] to reach the goal in `steps` [n] at these batch sizes [n]; measured: see `step_time`."""
     seconds = np.asarray(steps, float) * step_time(hardware, batch_size, parameters, measured)
     return seconds, seconds / 3600 * hardware.devices * hardware.price
+
+
+def best_step(
+    hardware: Hardware, batch_size: np.ndarray, parameters: int, measured: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """The best a step can be at every batch size [n] (the index) on a power of two of devices, up to those there are.
+
+    seconds, on `fast` devices, where it is shortest; price, on `cheap` devices, where it is lowest.
+    """
+    counts = 2 ** np.arange(int(hardware.devices).bit_length())
+    each = [replace(hardware, devices=int(w)) for w in counts]
+    seconds, price = np.array(
+        [to_goal(h, batch_size, np.ones(len(batch_size)), parameters, measured) for h in each]
+    ).swapaxes(0, 1)  # each [counts, n]
+    return pd.DataFrame(
+        {
+            "seconds": seconds.min(0),
+            "fast": counts[seconds.argmin(0)],
+            "price": price.min(0),
+            "cheap": counts[price.argmin(0)],
+        },
+        index=batch_size,
+    )
 
 
 # The same in the language of the charts; a test evaluates both.  own: whether datum.measured, a device's time, counts.

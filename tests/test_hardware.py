@@ -54,6 +54,18 @@ def test_perfect_scaling_has_no_fastest_batch_and_a_floor_has_one():
     assert SIZES[hardware.to_goal(cheap, SIZES, STEPS, 10)[0].argmin()] == 64
 
 
+def test_the_best_step_is_the_best_over_device_counts():
+    most = hardware.Hardware(devices=48, throughput=500.0, saturation=4.0, bandwidth=1e8, latency=1e-3)
+    found = hardware.best_step(most, SIZES, 10**6)
+    counts = (1, 2, 4, 8, 16, 32)
+    ones = np.ones(len(SIZES))
+    tried = {w: hardware.to_goal(dataclasses.replace(most, devices=w), SIZES, ones, 10**6) for w in counts}
+    for i, (_, row) in enumerate(found.iterrows()):
+        assert row.seconds == min(tried[w][0][i] for w in counts) == tried[row.fast][0][i]
+        assert row.price == min(tried[w][1][i] for w in counts) == tried[row.cheap][1][i]
+    assert found.index.tolist() == SIZES.tolist()
+
+
 @pytest.mark.parametrize(("field", "value"), [("devices", 0), ("devices", 1.5), ("throughput", -1.0), ("price", -2.0)])
 def test_hardware_that_cannot_be_is_refused(field, value):
     with pytest.raises(ValueError, match=f"{field}: {value} is not allowed"):
