@@ -8,6 +8,7 @@ import pandas as pd
 from lib import budgets, models, scaling, sparsification
 from lib.workloads import workload
 
+CELL = ["workload", "batch_size", "goal", "sparsity", "density"]
 NAMES = {
     ("dense", False): "dense",
     ("top-k", True): "Top-k",
@@ -112,20 +113,30 @@ def joint_costs(curves: pd.DataFrame) -> pd.DataFrame:
     """Steps to result of sparse models with sparse messages over those of the dense model with dense ones, a row a cell.
 
     curves: of `joint_curves`.  model, messages: the cost of either alone.  both; product: of the two; total: 1 and the
-    extra cost of either; over: both over product.  Only cells whose three partners met the goal.
+    extra cost of either; over: both over product; beyond: both over total.  Only cells whose three partners met the goal.
     """
-    known = curves.set_index(["workload", "batch_size", "goal", "sparsity", "density"]).steps
-    rows = []
-    for (w, b, goal, sparsity, density), both in known.items():
-        partners = [known.get((w, b, goal, s, d)) for s, d in ((0.0, 1.0), (sparsity, 1.0), (0.0, density))]
+    known, rows = dict(curves.set_index(CELL).steps), []
+    for (*place, sparsity, density), both in known.items():
+        partners = [known.get((*place, *p)) for p in ((0.0, 1.0), (sparsity, 1.0), (0.0, density))]
         if sparsity == 0 or density == 1 or None in partners:
             continue
         one, model, messages = partners
         model, messages, both = model / one, messages / one, both / one
-        product = model * messages
-        rows.append(
-            [w, b, goal, sparsity, density, model, messages, both, product, model + messages - 1, both / product]
-        )
-    columns = ["workload", "batch_size", "goal", "sparsity", "density", "model", "messages", "both", "product", "total",
-               "over"]  # fmt: skip
-    return pd.DataFrame(rows, columns=columns)
+        product, total = model * messages, model + messages - 1
+        rows.append([*place, sparsity, density, model, messages, both, product, total, both / product, both / total])
+    names = ["model", "messages", "both", "product", "total", "over", "beyond"]
+    return pd.DataFrame(rows, columns=[*CELL, *names])
+
+
+def redrawn_costs(trials: pd.DataFrame, curves: pd.DataFrame, draws: int = 1000) -> pd.DataFrame:
+    """`joint_costs` had every search been half as large, as `scaling.resampled` draws it: its rows for every `draw`.
+
+    A draw beyond the hits that a cell has seen counts as the cell's last step, so that intervals come out too narrow.
+    """
+    again = []
+    for seed, (w, b, goal, sparsity, density) in enumerate(curves[CELL].itertuples(index=False)):
+        own = trials[(trials.workload == w) & (trials.sparsity == sparsity) & (trials.density == density)]
+        again.append(scaling.resampled(own[own.batch_size == b], goal, draws=draws, seed=seed)[b].rename(seed))
+    redrawn = pd.concat(again, axis=1) if again else pd.DataFrame()
+    each = [joint_costs(curves.assign(steps=row.to_numpy())).assign(draw=draw) for draw, row in redrawn.iterrows()]
+    return pd.concat(each, ignore_index=True) if each else joint_costs(curves).assign(draw=[])

@@ -48,8 +48,12 @@ def test_gaps_pair_runs_of_one_seed(found):
 
 def test_gaps_at_equal_amounts_sent():
     budgets = [1, 2, 4, 8]
-    greedy = pd.DataFrame({"method": "greedy", "budget": budgets, "megabytes": [3, 6, 12, 24], "test": [0.9, 0.7, 0.5, 0.1]})
-    frugal = pd.DataFrame({"method": "frugal", "budget": budgets, "megabytes": [1, 2, 4, 8], "test": [0.8, 0.6, 0.4, 0.2]})
+    greedy = pd.DataFrame(
+        {"method": "greedy", "budget": budgets, "megabytes": [3, 6, 12, 24], "test": [0.9, 0.7, 0.5, 0.1]}
+    )
+    frugal = pd.DataFrame(
+        {"method": "frugal", "budget": budgets, "megabytes": [1, 2, 4, 8], "test": [0.8, 0.6, 0.4, 0.2]}
+    )
     both = pd.concat([greedy, frugal]).assign(workload="w", replicate=0, density=0.1, noise=0.01)
     found = rivals.matched_gaps(both, "greedy", "frugal")
     assert found.megabytes.tolist() == [8]  # all that the frugal one sends; between the greedy one's budgets 2 and 4
@@ -92,10 +96,31 @@ def test_planted_costs_multiply():
     curves = pd.DataFrame(rows)
     costs = rivals.joint_costs(curves)
     assert len(costs) == 4 and costs.both.to_numpy() == pytest.approx(15) and costs.over.to_numpy() == pytest.approx(1)
-    assert costs.total.to_numpy() == pytest.approx(7)
+    assert costs.total.to_numpy() == pytest.approx(7) and costs.beyond.to_numpy() == pytest.approx(15 / 7)
     alone = (curves.sparsity == 0) & (curves.density == 0.01)
     assert rivals.joint_costs(curves[~alone]).empty
     assert rivals.joint_costs(rivals.joint_curves(pd.DataFrame())).empty
+
+
+def test_redrawn_costs_lie_around_planted_ones():
+    """Every trial of a cell meets the goal after as many steps, but for the sparse cell with sparse messages."""
+    cells = []
+    for sparsity, density, steps in ((0.0, 1.0, [100] * 4), (0.9, 1.0, [300] * 4), (0.0, 0.01, [500] * 4),
+                                     (0.9, 0.01, [1500, 3000, 6000, 6000])):  # fmt: skip
+        cells.append(pd.DataFrame({
+            "workload": "w", "batch_size": 16, "sparsity": sparsity, "density": density, "replicate": 0, "trial": range(4),
+            "steps@0.1": steps, "last_step": 6000,
+        }))  # fmt: skip
+    trials = pd.concat(cells, ignore_index=True)
+    curves = pd.DataFrame(
+        [{**dict.fromkeys(rivals.CELL), "workload": "w", "batch_size": 16, "goal": 0.1, "sparsity": s, "density": d,
+          "steps": k} for s, d, k in ((0.0, 1.0, 100), (0.9, 1.0, 300), (0.0, 0.01, 500), (0.9, 0.01, 1500))]
+    )  # fmt: skip
+    over = rivals.redrawn_costs(trials, curves, draws=2000).over
+    # the best of 2 among 4: the first with probability 1/2, the second with 1/3, or else a later one
+    assert over.min() == 1 and over.max() == 4
+    assert (over == 1).mean() == pytest.approx(1 / 2, abs=0.05) and (over == 2).mean() == pytest.approx(1 / 3, abs=0.05)
+    assert rivals.redrawn_costs(trials, curves[:0]).empty
 
 
 def test_joint_curves_are_read_at_the_hardest_goal_that_all_cells_met(tmp_path):
