@@ -20,6 +20,7 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
     size.  checked: the last check within the budget, of which all three tell.  Trials that diverged or died are there, with
     the status "infeasible".
     """
+    trials = trials.reset_index(drop=True)  # a selection keeps the labels of what it was selected from
     keys = [c for c in trials if "@" not in c and c not in PARTS.values()]
     parts = []
     for prefix, name in PARTS.items():
@@ -29,7 +30,7 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
             parts.append(part.assign(budget=part.budget.map(columns)).set_index(["index", "budget"]))
     if not parts:
         return pd.DataFrame(columns=[*keys, "budget", "examples", *PARTS.values()])
-    joined = pd.concat(parts, axis=1).reset_index().join(trials[keys].reset_index(drop=True), on="index")
+    joined = pd.concat(parts, axis=1).reset_index().join(trials[keys], on="index")
     joined = joined[joined.budget <= joined.max_steps].dropna(subset="validation")
     kinds = joined[["budget", "checks"]].drop_duplicates().itertuples(index=False)
     checked = {(b, c): training.last_check(b, c) for b, c in kinds}

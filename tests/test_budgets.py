@@ -23,6 +23,13 @@ def test_every_trial_has_a_row_per_budget_of_its_cell(trials):
     assert all(one.loc[b, "validation"] == source[f"best@{b}"] for b in one.index)
 
 
+def test_a_selection_of_the_trials_keeps_its_rows(trials):
+    columns = ["batch_size", "trial", "budget", "validation", "test", "learning_rate"]
+    whole, some = budgets.within(trials), budgets.within(trials[trials.batch_size == 64].sample(frac=1, random_state=0))
+    expected = whole[whole.batch_size == 64].sort_values(["trial", "budget"])[columns].reset_index(drop=True)
+    assert some.sort_values(["trial", "budget"])[columns].reset_index(drop=True).equals(expected)
+
+
 def test_the_chosen_trial_is_the_best_that_is_feasible(trials):
     rows = budgets.within(trials)
     lowest = rows.groupby(["batch_size", "budget"]).validation.idxmin()
