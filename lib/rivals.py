@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pandas as pd
 
@@ -9,6 +11,7 @@ from lib import budgets, models, scaling, sparsification
 from lib.workloads import workload
 
 CELL = ["workload", "batch_size", "goal", "sparsity", "density"]
+KEYS = ["workload", "network", "compressor", "method", "density", "replicate", "budget"]
 NAMES = {
     ("dense", False): "dense",
     ("top-k", True): "Top-k",
@@ -19,20 +22,19 @@ NAMES = {
 }
 
 
-def best(trials: pd.DataFrame) -> pd.DataFrame:
+def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
     """The trial with the lowest validation error per method, density, seed and budget of steps (`lib.budgets.chosen`).
 
-    method: of NAMES.  network: the workload's title.  megabytes: that a worker had sent.  over: entries sent per step over
-    those asked for.  edge: whether its learning rate is the lowest or the highest that the search tried.
+    also: further columns of `trials` whose values are kept apart.  method: of NAMES.  network: the workload's title.
+    megabytes: that a worker had sent.  over: entries sent per step over those asked for.  edge: whether its learning rate
+    is the lowest or the highest that the search tried.
     """
-    rows = budgets.within(trials)
+    rows, by = budgets.within(trials), [*KEYS, *also]
     if not len(rows):
-        return pd.DataFrame(
-            columns=["workload", "network", "method", "density", "replicate", "budget", "test", "noise", "edge"]
-        )
+        return pd.DataFrame(columns=[*by, "test", "noise", "learning_rate", "over", "edge"])
     rows["method"] = [NAMES.get((c, bool(f)), c) for c, f in zip(rows.compressor, rows.feedback, strict=True)]
     rows["network"] = [workload(w).title for w in rows.workload]
-    found = budgets.chosen(rows, ["workload", "network", "method", "density", "replicate", "budget"])
+    found = budgets.chosen(rows, by)
     sizes = {w: models.parameter_count(models.build(workload(w).model)) for w in found.workload.unique()}
     asked = [sparsification.target(p, sizes[w]) for w, p in zip(found.workload, found.density, strict=True)]
     pairs = sparsification.VALUE_BYTES + sparsification.INDEX_BYTES
