@@ -31,7 +31,7 @@ def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
     """
     rows, by = budgets.within(trials), [*KEYS, *also]
     if not len(rows):
-        return pd.DataFrame(columns=[*by, "test", "noise", "learning_rate", "over", "edge"])
+        return pd.DataFrame(columns=[*by, "test", "noise", "learning_rate", "megabytes", "over", "edge"])
     rows["method"] = [NAMES.get((c, bool(f)), c) for c, f in zip(rows.compressor, rows.feedback, strict=True)]
     rows["network"] = [workload(w).title for w in rows.workload]
     found = budgets.chosen(rows, by)
