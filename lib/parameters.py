@@ -12,8 +12,8 @@
 
     chosen = parameters.guard(Parameters, globals())
 
-A field's type is int, float (whole numbers are converted), bool, str, or a Literal of the values allowed.
-A list comes as text, which `numbers` reads.
+A field's type is int, float (whole numbers are converted), bool, str (numbers are: papermill makes one of the list "64"),
+or a Literal of the values allowed.  A list comes as text, which `numbers` reads.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def guard(kind: type[T], namespace: dict[str, Any]) -> T:
     if problems:
         raise ValueError("; ".join(problems))
     namespace[BEFORE] = None
-    return kind(**{name: float(value) if types[name] is float else value for name, value in values.items()})
+    return kind(**{name: types[name](value) if types[name] in (float, str) else value for name, value in values.items()})
 
 
 def _unknown(name: str, types: dict[str, Any]) -> str:
@@ -79,6 +79,8 @@ def _fits(value: Any, kind: Any) -> bool:
         return any(type(value) is type(choice) and value == choice for choice in get_args(kind))
     if kind is float:
         return type(value) in (int, float) and math.isfinite(value)
+    if kind is str:
+        return type(value) in (str, int, float)
     return type(value) is kind
 
 

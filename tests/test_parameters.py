@@ -92,3 +92,17 @@ def test_a_list_is_passed_as_numbers_separated_by_spaces():
     for text in "", "1 2.5", "1,2":
         with pytest.raises(ValueError, match=f"batch_sizes: '{text}' is not allowed; it must be numbers"):
             parameters.numbers("batch_sizes", text, int)
+
+
+@pytest.mark.parametrize(("injected", "kind", "expected"), [(64, int, [64]), (0.05, float, [0.05]), (1e-05, float, [1e-05])])
+def test_a_list_of_one_number_may_come_as_that_number(injected, kind, expected):
+    @dataclass(frozen=True)
+    class Listed:
+        batch_size: int
+        learning_rate: float
+        budget: str
+
+    text = parameters.guard(Listed, notebook(budget=injected)).budget
+    assert parameters.numbers("budget", text, kind) == expected
+    with pytest.raises(ValueError, match=r"budget: True is not allowed; it must be text \(str\)"):
+        parameters.guard(Listed, notebook(budget=True))
