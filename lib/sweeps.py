@@ -161,8 +161,12 @@ class Study:
 
 
 def grid(name: str, batch_sizes: list[int], algorithms: list[str], sparsities: list[float], **fields) -> Study:
-    """All combinations for the workload called `name`, batch size slowest; further fields as in `Cell`."""
+    """All combinations for the workload called `name`, batch size slowest; further fields as in `Cell`.
+
+    hits: unless given, a sixth of the trials and at most 5, so that a small search does not wait for its worst trials.
+    """
     work = workload(name)
+    fields.setdefault("hits", min(5, max(1, fields.get("trials", 100) // 6)))
     cells = (Cell(name, b, a, float(s), **fields) for b in batch_sizes for a in algorithms for s in sparsities)
     return Study(name, work.title, tuple(cells))
 

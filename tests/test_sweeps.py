@@ -123,3 +123,9 @@ def test_the_table_says_what_ran(undisturbed, tmp_path):
     assert set(frame.status) <= {"complete", "stopped", "infeasible", "budget"}
     assert (frame.steps.dropna() <= frame.last_step[frame.steps.notna()]).all()
     assert (frame.precision == "float32").all() and (frame.max_steps == 40).all()
+
+
+@pytest.mark.parametrize(("given", "hits"), [({}, 5), ({"trials": 32}, 5), ({"trials": 8}, 1), ({"trials": 8, "hits": 3}, 3)])
+def test_a_small_search_does_not_wait_for_its_worst_trials(given, hits):
+    cells = sweeps.grid("digits-mlp", [64], ["momentum"], [0.0], **given).cells
+    assert [c.hits for c in cells] == [hits]
