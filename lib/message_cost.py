@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +14,12 @@ import pandas as pd
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+import torch.nn.functional as F
+from torch.nn.parallel import DistributedDataParallel
 
-from lib import sparsification, timings
-from lib.comm_hook import sum_of_pairs
-from lib.sparsification import COMPRESSORS, INDEX_BYTES, VALUE_BYTES
+from lib import models, sparsification, timings
+from lib.comm_hook import SparseState, sparse_hook, sum_of_pairs
+from lib.sparsification import COMPRESSORS, INDEX_BYTES, VALUE_BYTES, Messages
 
 # --- the model --------------------------------------------------------------------------------------------------------
 
@@ -101,33 +104,118 @@ class Collectives:
 
     def measure(self) -> pd.DataFrame:
         """what ("all-reduce", "pairs"), d, seconds (median), low, high (range)."""
-        with tempfile.TemporaryDirectory() as folder:
-            mp.start_processes(_collective, (self, folder), nprocs=self.workers, start_method="spawn")
-            return pd.read_csv(Path(folder, "times.csv"))
+        return _between_processes(self)
+
+    def each(self) -> Iterator[tuple[str, int, Callable]]:
+        """What every process times: its name, d, and the call."""
+        for power in range(self.smallest, self.largest + 1, 2):
+            d = 2**power
+            k, u = sparsification.target(self.density, d), torch.ones(d)
+            index = torch.randperm(d, generator=torch.Generator().manual_seed(dist.get_rank()))[:k]
+            value = torch.ones(k)
+            yield "all-reduce", d, lambda u=u: dist.all_reduce(u)
+            yield "pairs", d, lambda i=index, v=value, d=d: sum_of_pairs(i, v, d, None)
 
 
-def _collective(rank: int, own: Collectives, folder: str) -> None:
+@dataclass(frozen=True)
+class Hooked:
+    """Times of gradients under DistributedDataParallel between processes here: with its own all-reduce, and with the hook."""
+
+    model: str
+    workers: int = 2
+    density: float = 0.001
+    batch_size: int = 32  # of a worker
+    repeats: int = 15
+
+    def definition(self) -> dict:
+        return {}
+
+    def measure(self) -> pd.DataFrame:
+        """what ("all-reduce" or a compressor), d, seconds (median), low, high (range)."""
+        return _between_processes(self)
+
+    def each(self) -> Iterator[tuple[str, int, Callable]]:
+        x, y = torch.randn(self.batch_size, 1, 28, 28), torch.arange(self.batch_size) % 10
+        for name in ("all-reduce", "top-k", "gaussian-k"):
+            model = DistributedDataParallel(models.fresh(self.model, 0))
+            if name != "all-reduce":
+                state = SparseState(model, compressor=name, density=self.density)
+                model.register_comm_hook(state, sparse_hook)
+            yield name, models.parameter_count(model), lambda m=model: F.cross_entropy(m(x), y).backward()
+
+
+def _between_processes(own: Collectives | Hooked) -> pd.DataFrame:
+    with tempfile.TemporaryDirectory() as folder:
+        mp.start_processes(_process, (own, folder), nprocs=own.workers, start_method="spawn")
+        return pd.read_csv(Path(folder, "times.csv"))
+
+
+def _process(rank: int, own: Collectives | Hooked, folder: str) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # gloo announces its connections
     torch.set_num_threads(1)
     if sys.platform in ("linux", "darwin"):
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
     dist.init_process_group("gloo", init_method=Path(folder, "store").as_uri(), rank=rank, world_size=own.workers)
     rows = []
-    for power in range(own.smallest, own.largest + 1, 2):
-        d = 2**power
-        k, u = sparsification.target(own.density, d), torch.ones(d)
-        index = torch.randperm(d, generator=torch.Generator().manual_seed(rank))[:k]
-        value = torch.ones(k)
-        kinds = {
-            "all-reduce": lambda u=u: dist.all_reduce(u),
-            "pairs": lambda i=index, v=value, d=d: sum_of_pairs(i, v, d, None),
-        }
-        for name, call in kinds.items():
-            dist.barrier()
-            rows.append({"what": name, "d": d, **timings.spread(call, own.repeats)})
+    for name, d, call in own.each():
+        dist.barrier()
+        rows.append({"what": name, "d": d, **timings.spread(call, own.repeats)})
     if rank == 0:
         pd.DataFrame(rows).to_csv(Path(folder, "times.csv"), index=False)
     dist.destroy_process_group()
 
 
-PLANNED = (Operators(), Operators(density=0.01), Collectives(2), Collectives(4))
+@dataclass(frozen=True)
+class Feedback:
+    """Times in which one core does what P workers with Top-k and error feedback do in a step, given their gradients."""
+
+    workers: int = 16
+    density: float = 0.001
+    smallest: int = 16
+    largest: int = 22
+    repeats: int = 9
+
+    def definition(self) -> dict:
+        return {}
+
+    def measure(self) -> pd.DataFrame:
+        """what ("ours", "plain"), d, seconds (median), low, high (range)."""
+        rows = []
+        for power in range(self.smallest, self.largest + 1, 2):
+            d = 2**power
+            given = Given(torch.randn(self.workers, 1, d, generator=torch.Generator().manual_seed(power)))
+            own = Messages(self.workers, "top-k", self.density)
+            exchange, w = sparsification.Exchange(own, 1, d, None, [d], 0), torch.zeros(1, d)
+            kept, k = torch.zeros(self.workers, d), sparsification.target(self.density, d)
+            kinds = {
+                "ours": lambda e=exchange, g=given, w=w: e.gradients(g, w, w, w),
+                "plain": lambda kept=kept, g=given.g[:, 0], k=k: plainest(kept, g, k),
+            }
+            rows += [{"what": name, "d": d, **timings.spread(call, self.repeats)} for name, call in kinds.items()]
+        return pd.DataFrame(rows)
+
+
+class Given:
+    """Gradients g [P, T, d] in the place of an executor that would compute them."""
+
+    def __init__(self, g: torch.Tensor):
+        self.g = g
+
+    def shares(self, w: torch.Tensor, x: torch.Tensor, y: torch.Tensor, parts: int) -> tuple[torch.Tensor, ...]:
+        return self.g.new_zeros(self.g.shape[:2]), self.g, torch.ones(self.g.shape[:2], dtype=torch.bool)
+
+
+def plainest(kept: torch.Tensor, gradients: torch.Tensor, k: int) -> torch.Tensor:
+    """The mean [d] of Top-k messages with error feedback, in the fewest lines; kept [P, d] is changed in place."""
+    total = torch.zeros_like(gradients[0])
+    for residual, g in zip(kept, gradients, strict=True):
+        residual += g
+        index = residual.abs().topk(k).indices
+        total[index] += residual[index]
+        residual[index] = 0
+    return total / len(kept)
+
+
+PLANNED = (
+    Operators(), Operators(density=0.01), Collectives(2), Collectives(4), Hooked("fnn-3"), Hooked("fc-1024x3"), Feedback(),
+)  # fmt: skip

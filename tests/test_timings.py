@@ -2,20 +2,24 @@
 
 import torch
 
-from lib import message_cost, timings
+from lib import message_cost, sparsification, timings
 from lib.hardware import StepTimes
-from lib.message_cost import TIMED, Collectives, Operators
+from lib.message_cost import TIMED, Collectives, Feedback, Hooked, Operators
+from lib.sparsification import Messages
 
 
 def test_timings_are_kept_whole_and_read_back(tmp_path):
     operators, pairs = Operators(smallest=10, largest=11, repeats=2), Collectives(2, smallest=8, largest=8, repeats=2)
     steps = StepTimes("digits-mlp", largest=4, repeats=2)
-    timings.run((operators, pairs, steps), tmp_path)
-    for what in (operators, pairs, steps):
+    hooked, feedback = Hooked("fnn-3", repeats=2), Feedback(4, 0.1, smallest=8, largest=10, repeats=2)
+    timings.run(all_of_them := (operators, pairs, steps, hooked, feedback), tmp_path)
+    for what in all_of_them:
         table = timings.results(what, folder=tmp_path)
         assert (table.low <= table.seconds).all() and (table.seconds <= table.high).all() and (table.seconds > 0).all()
     assert set(timings.results(operators, folder=tmp_path).compressor) == set(TIMED)
     assert set(timings.results(pairs, folder=tmp_path).what) == {"all-reduce", "pairs"}
+    assert set(timings.results(hooked, folder=tmp_path).what) == {"all-reduce", "top-k", "gaussian-k"}
+    assert set(timings.results(feedback, folder=tmp_path).d) == {2**8, 2**10}
     assert list(timings.results(steps, folder=tmp_path).batch_size) == [1, 4, 16]
     assert timings.results(Operators(smallest=9), folder=tmp_path).empty
 
@@ -23,3 +27,16 @@ def test_timings_are_kept_whole_and_read_back(tmp_path):
 def test_both_forms_of_top_k_that_are_timed_choose_the_same():
     u = torch.randn(3, 5000, generator=torch.Generator().manual_seed(0))
     assert torch.equal(message_cost.TIMED["top-k"](u, 50, None), message_cost.library_top_k(u, 50, None))
+
+
+def test_the_plainest_code_does_what_ours_does():
+    g, kept, w = (
+        torch.randn(4, 1, 3000, generator=torch.Generator().manual_seed(0)),
+        torch.zeros(4, 3000),
+        torch.zeros(1, 3000),
+    )
+    ours = sparsification.Exchange(Messages(4, "top-k", 0.01), 1, 3000, None, [3000], 0)
+    for _ in range(5):
+        mean = ours.gradients(message_cost.Given(g), w, w, w)[1]
+        assert torch.allclose(mean[0], message_cost.plainest(kept, g[:, 0], 30), atol=1e-6)
+    assert torch.allclose(ours.residual[:, 0], kept, atol=1e-6)
