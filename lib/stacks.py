@@ -9,6 +9,7 @@ with their input channel last, the layout in which convolutions are fastest.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 
 import torch
@@ -199,24 +200,27 @@ class Stack:
     def _forward(self, views: list[Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
         """x [B, C, H, W], views [parts, T, ...] -> logits [T, B, classes], features (the last layer's inputs) [T, B, F]."""
         h = x.movedim(1, -1)[None]  # [1 or T, B, H, W, C]: the data are shared by all trials
-        at = 0
+        at, shape = 0, ()
         for layer in self.module:
             if isinstance(layer, (nn.Linear, nn.Conv2d)):
                 weight, bias = views[at], views[at + 1]
                 at += 2
                 features = h
                 if isinstance(layer, nn.Conv2d):
-                    h, shape = _patches(h, layer)
-                    weight = weight.movedim(-3, -1).flatten(3)  # [parts, T, out, kernel x kernel x in]
+                    h, weight, bias, shape = _as_products(h, weight.movedim(-3, -1), bias, layer)
+                elif shape:
+                    # The module flattens channel, row, column: its weights are turned, which are fewer than the values.
+                    weight, shape = weight.unflatten(3, (shape[2], *shape[:2])).movedim(3, -1).flatten(3), ()
                 h = _Affine.apply(h.expand(weight.shape[1], -1, -1), weight, bias)
                 if isinstance(layer, nn.Conv2d):
-                    h = h.view(*h.shape[:1], *shape, -1)
+                    h = h.view(len(h), x.shape[0], *shape)
             elif isinstance(layer, nn.MaxPool2d):
                 h = _pool(h, layer.kernel_size)
             elif isinstance(layer, nn.ReLU):
                 h = torch.relu(h)
-            else:  # flatten in the module's order: channel, row, column
-                h = h.movedim(-1, 2).flatten(2)
+            else:
+                shape = tuple(h.shape[2:])
+                h = h.flatten(2)
         return h, features
 
     def gradients(self, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -258,13 +262,45 @@ def _memory_order_stacked(g: Tensor) -> Tensor:
     return g.movedim(-3, -1) if g.dim() == 6 else g
 
 
-def _patches(h: Tensor, layer: nn.Conv2d) -> tuple[Tensor, tuple[int, int, int]]:
-    """Image patches [T, B x H' x W', kernel x kernel x C] of h [T, B, H, W, C], and (B, H', W')."""
+class _Spread(torch.autograd.Function):
+    """Kernels [parts, T, O, k, k, C], all parts being the same, to the matrices [parts, T, H'W'O, HWC] of their convolutions."""
+
+    @staticmethod
+    def forward(ctx, kernel, image, stride):
+        _, trials, channels, k, _, inputs = kernel.shape
+        rows, columns = ((side - k) // stride + 1 for side in image)
+        ctx.sizes, ctx.stride, ctx.k = (rows, columns, channels, *image, inputs), stride, k
+        whole = kernel.new_zeros(trials, *ctx.sizes)
+        for place in _Spread.places(ctx, whole):
+            place.copy_(kernel[0])
+        return whole.flatten(4).flatten(1, 3).expand(len(kernel), -1, -1, -1)
+
+    @staticmethod
+    def places(ctx, whole):
+        """Where the kernel stands in whole [..., H', W', O, H, W, C]."""
+        (rows, columns), s, k = ctx.sizes[:2], ctx.stride, ctx.k
+        for i, j in itertools.product(range(rows), range(columns)):
+            yield whole[..., i, j, :, i * s : i * s + k, j * s : j * s + k, :]
+
+    @staticmethod
+    def backward(ctx, d):
+        return sum(_Spread.places(ctx, d.unflatten(3, ctx.sizes[3:]).unflatten(2, ctx.sizes[:3]))), None, None
+
+
+def _as_products(h: Tensor, kernel: Tensor, bias: Tensor, layer: nn.Conv2d) -> tuple[Tensor, Tensor, Tensor, tuple]:
+    """A convolution of h [T, B, H, W, C] with kernel [parts, T, O, k, k, C] as inputs, weights, biases of `_Affine`.
+
+    Fourth, the shape (H', W', O) of an example's result.  Rows are patches; or whole examples, if the image is so small
+    that the zeros of the larger matrix cost less than to cut patches and to sum their gradients.
+    """
     (k, _), (s, _), (p, _) = layer.kernel_size, layer.stride, layer.padding
     h = F.pad(h, (0, 0, p, p, p, p)) if p else h
-    h = h.unfold(2, k, s).unfold(3, k, s)  # [T, B, H', W', C, k, k]
-    shape = tuple(h.shape[1:4])
-    return h.movedim(4, -1).reshape(len(h), math.prod(shape), -1), shape
+    batch, *image = h.shape[1:4]
+    shape = (*((side - k) // s + 1 for side in image), len(layer.bias))
+    if math.prod(image) <= 2 * k * k and batch >= 64:
+        return h.flatten(2), _Spread.apply(kernel, image, s), bias.repeat(1, 1, math.prod(shape[:2])), shape
+    windows = h.unfold(2, k, s).unfold(3, k, s).movedim(4, -1)  # [T, B, H', W', k, k, C]
+    return windows.reshape(len(h), batch * shape[0] * shape[1], -1), kernel.flatten(3), bias, shape
 
 
 def _pool(h: Tensor, k: int) -> Tensor:

@@ -61,7 +61,7 @@ WORKLOADS = {
     w.name: w
     for w in (
         _digits("digits-mlp", "MLP on digits", "mlp-64x2", stack_below=512),
-        _digits("digits-cnn", "Small CNN on digits", "digits-cnn", stack_below=129),
+        _digits("digits-cnn", "Small CNN on digits", "digits-cnn", stack_below=2049),
         *(_digits(f"digits-mlp-{s}", f"MLP {s.replace('x', '×')} on digits", f"mlp-{s}", stack_below=512)
           for s in MLP_SHAPES),
         *(_digits(f"digits-mlp-{1350 // n}", f"MLP on {1350 // n} digits", "mlp-64x2", (0.1, 0.12, 0.15, 0.2),
