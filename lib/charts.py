@@ -68,6 +68,12 @@ def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") ->
     return alt.X("batch_size:Q", title=title, axis=axis).scale(type="log", base=2, nice=False, padding=12)
 
 
+def fractions() -> alt.Axis:
+    """An axis on which 0.015625 reads 1/64."""
+    whole = "abs(1 / datum.value - round(1 / datum.value)) < 1e-6"
+    return alt.Axis(labelExpr=f"datum.value < 1 && {whole} ? '1/' + format(1 / datum.value, ',') : datum.label")
+
+
 def slider(field: str, values: list[float], start: float | None, name: str, caption: str) -> tuple:
     """A slider over the values of a column: the parameter, the test that keeps the rows chosen, and a label.
 
@@ -292,8 +298,7 @@ def scaling_chart(
     ]
     base = alt.Chart(curve).encode(x=batch_axis(curve.batch_size), color=colour, opacity=faded)
     scale = alt.Scale(type="log", base=2, domain=within, nice=False)
-    fractions = alt.Axis(labelExpr="datum.value < 1 ? '1/' + format(1 / datum.value, ',') : datum.label")
-    y = alt.Y("steps:Q", title=title, scale=scale, axis=fractions)
+    y = alt.Y("steps:Q", title=title, scale=scale, axis=fractions())
     perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True).encode(y=alt.Y("perfect:Q", scale=scale))
     bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="upper:Q")
     lines = base.mark_line(strokeWidth=2.2).encode(y=y)
