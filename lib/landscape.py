@@ -21,18 +21,28 @@ THEORY = {
 }
 
 
-def typical(paths: pd.DataFrame) -> pd.DataFrame:
-    """One row per path: geometric means of MEASURES along training, and what the theory makes of them.
+def _since(ordered: pd.DataFrame) -> pd.Series:
+    """Steps since the point before on the same path, for points in the order of steps: what each point stands for."""
+    return ordered.groupby(PATH).step.diff().fillna(ordered.step)
 
+
+def typical(paths: pd.DataFrame) -> pd.DataFrame:
+    """One row per path: geometric means of MEASURES over the steps of the run, and what the theory makes of them.
+
+    Points lie ever farther apart, and each counts for the steps since the one before: the means are over training steps,
+    as are the theory's, and those of authors who look at a fixed interval.
     c1 of K* = c1/B + c2 is proportional to Delta L M / eps^2 (the book's chapter on the theory): Delta is the fall of the
     loss from the first to the last point, L and M geometric means of `lipschitz` and `trace`, eps the mean of `square`.
     """
-    ordered = paths.sort_values("step").groupby(PATH)
-    logs = np.log(paths[[*MEASURES]].clip(lower=1e-12)).groupby([paths[c] for c in PATH]).mean()
-    means = np.exp(logs)
-    fall = ordered.loss.first() - ordered.loss.last()
-    square = ordered.square.mean().clip(lower=1e-12)
+    ordered = paths.sort_values("step")
+    by = [ordered[c] for c in PATH]
+    weight = _since(ordered)
+    share = weight / weight.groupby(by).transform("sum")
+    means = np.exp(np.log(ordered[[*MEASURES]].clip(lower=1e-12)).mul(share, axis=0).groupby(by).sum())
+    loss = ordered.loss.groupby(by)
+    square = (ordered.square * share).groupby(by).sum().clip(lower=1e-12)
     noisy = means.lipschitz * means.trace
+    fall = loss.first() - loss.last()
     return means.assign(smoothness=means.lipschitz, noisy=noisy, theory=fall * noisy / square**2).reset_index()
 
 
@@ -58,11 +68,11 @@ def noise_scales(paths: pd.DataFrame) -> pd.DataFrame:
     """One row per path: noise_scale, tr(Sigma) over |G|^2, each averaged over the steps of the run; ratio_mean, their
     ratio averaged instead.
 
-    A point stands for the steps since the one before.  The first is ruled by the points where |G|^2 is large, the second
+    A point counts for the steps since the one before.  The first is ruled by the points where |G|^2 is large, the second
     by those where it is nearest to zero.
     """
     own = paths.sort_values("step").copy(deep=False)
-    weight = own.groupby(PATH).step.diff().fillna(1)
+    weight = _since(own)
     own = own.assign(trace=own.trace * weight, square=own.square.clip(lower=0) * weight, mean=own.noise_scale * weight)
     total = own.assign(weight=weight).groupby(PATH)[["trace", "square", "mean", "weight"]].sum()
     found = {"noise_scale": total.trace / total.square, "ratio_mean": total["mean"] / total.weight}

@@ -87,6 +87,16 @@ def test_paths_over_the_dense_one():
     assert over.theory.iloc[0] == pytest.approx(0.5 * 0.5 / 0.25)
     assert claims.rougher(over)["verdict"] == "does not hold"
     assert claims.rougher(over.assign(lipschitz=2.0))["verdict"] == "holds"
+    other = over.assign(lipschitz=2.0, workload="v")
+    assert claims.rougher(pd.concat([*[over] * 20, other]))["verdict"] == "holds in part"  # workloads count, not paths
+
+
+def test_means_along_a_path_are_over_its_steps():
+    """Two points, the second of which stands for nine steps of ten."""
+    two = path(0.0).iloc[:2].assign(step=[1, 10], lipschitz=[1024.0, 1.0], square=[10.0, 0.0])
+    mean = landscape.typical(two).iloc[0]
+    assert mean.lipschitz == pytest.approx(2.0)
+    assert mean.theory == pytest.approx(0.5 * 2 * 30 / 1.0**2)
 
 
 def test_twins_are_compared_with_their_own_dense_trial():
