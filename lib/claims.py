@@ -70,25 +70,25 @@ def no_worse(bends: pd.DataFrame) -> dict:
     )
 
 
-def later_with_momentum(ends: pd.DataFrame, bends: pd.DataFrame) -> dict:
+def later_with_momentum(ends: pd.DataFrame, bends: pd.DataFrame, end: tuple, bend: tuple) -> dict:
     """L5; ends, bends: of `scaling.against_dense` for "perfect_end" and "critical", momentum and Nesterov only, at the
-    highest sparsity of each, where the effect should be largest."""
-    above, below = int((ends.ratio_low > 1).sum()), int((ends.ratio_high < 1).sum())
-    bend_above, bend_below = int((bends.ratio_low > 1).sum()), int((bends.ratio_high < 1).sum())
-    excluded, n = int((bends.ratio_high < 2).sum()), len(ends)
+    highest sparsity of each, where the effect should be largest; end, bend: their geometric means (`scaling.pooled`).
+
+    The bend decides, since it uses every point of a curve, and on a curve c1/B + c2 scaling leaves the perfect by a given
+    share at a given share of the bend.  "Much larger" is a factor of two.
+    """
+    n = len(bends)
+    apart = [(int((rows.ratio_low > 1).sum()), int((rows.ratio_high < 1).sum())) for rows in (ends, bends)]
     return _claim(
         "With momentum-based algorithms, perfect scaling breaks at a much larger batch size for sparse networks than for dense "
         "ones.",
-        f"{n} pairs with momentum or Nesterov, at the highest sparsity of each: "
-        f"the end of perfect scaling is {number(ends.ratio.median())} times the dense "
-        f"one's in the median, its range above 1 for {above} and below for {below}; the fitted bend "
-        f"{number(bends.ratio.median())} times, above 1 for {bend_above}, below for {bend_below}. A factor of two or more is "
-        f"excluded for {excluded} of the bends.",
-        OPEN if not n else HOLDS if above > 0.8 * n or (bend_above > 0.8 * n and bends.ratio.median() >= 2)
-        else FAILS if excluded > n / 2
-        else PART if above + bend_above > max(below + bend_below, n / 4) else OPEN,
+        f"{n} pairs with momentum or Nesterov, at the highest sparsity of each. The fitted bend is {number(bend[1])} times the "
+        f"dense one's in the geometric mean (5–95 %: {span(bend[::2])}); single ranges lie above 1 for {apart[1][0]} and below "
+        f"for {apart[1][1]}. The end of perfect scaling, which can only be one of the batch sizes measured, is {number(end[1])} "
+        f"times ({span(end[::2])}), above for {apart[0][0]} and below for {apart[0][1]}.",
+        OPEN if not n else HOLDS if bend[0] > 1 and bend[1] >= 2 else PART if bend[0] > 1 else FAILS if bend[2] < 2 else OPEN,
         "Lee et al. 2020 and 2021, abstracts",
-    )  # fmt: skip
+    )
 
 
 def theory(factors: pd.Series, r2: float, curves: int) -> dict:

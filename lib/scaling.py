@@ -351,14 +351,33 @@ def against_dense(drawn: dict, name: str) -> pd.DataFrame:
     drawn: as `summaries` returns it.  Columns: those of CURVE, ratio (median), ratio_low, ratio_high (5 and 95 %).
     """
     rows = []
-    for key, own in drawn.items():
-        dense = (*key[:3], 0.0)
-        if key[3] == 0 or dense not in drawn:
+    for key in drawn:
+        if key[3] == 0 or _dense(key) not in drawn:
             continue
-        values = own[name].to_numpy() / drawn[dense][name].sample(frac=1, random_state=0).to_numpy()
+        values = _over_dense(drawn, name, key)
         low, high = span_of(values)
         rows.append({**dict(zip(CURVE, key)), "ratio": np.median(values), "ratio_low": low, "ratio_high": high})
     return pd.DataFrame(rows, columns=[*CURVE, "ratio", "ratio_low", "ratio_high"])
+
+
+def pooled(drawn: dict, name: str, pairs: pd.DataFrame) -> tuple[float, float, float]:
+    """The geometric mean over pairs (rows of `against_dense`) of their ratios: its 5 % quantile, median, 95 % quantile.
+
+    Draws of different pairs are combined at random; NaN if there is no pair.
+    """
+    if pairs.empty:
+        return (np.nan,) * 3
+    random, keys = np.random.default_rng(0), pairs[CURVE].itertuples(index=False, name=None)
+    logs = [random.permutation(np.log(_over_dense(drawn, name, key))) for key in keys]
+    return tuple(map(float, np.quantile(np.exp(np.mean(logs, axis=0)), [0.05, 0.5, 0.95])))
+
+
+def _dense(key: tuple) -> tuple:
+    return (*key[:3], 0.0)
+
+
+def _over_dense(drawn: dict, name: str, key: tuple) -> np.ndarray:
+    return drawn[key][name].to_numpy() / drawn[_dense(key)][name].sample(frac=1, random_state=0).to_numpy()
 
 
 def sparsest(rows: pd.DataFrame) -> pd.DataFrame:

@@ -38,12 +38,27 @@ def test_no_worse_and_later_hold_fail_or_stay_open_with_the_planted_bend():
         _, _, drawn = judged(trials(0.0, 6400, 100), trials(0.9, 6400 * factor, 100, seed=1))
         ends, bends = (scaling.against_dense(drawn, n) for n in ("perfect_end", "critical"))
         assert claims.no_worse(bends)["verdict"] == no_worse
-        assert claims.later_with_momentum(ends, bends)["verdict"] == later
+        pooled = [scaling.pooled(drawn, n, bends) for n in ("perfect_end", "critical")]
+        assert claims.later_with_momentum(ends, bends, *pooled)["verdict"] == later
         assert bends.ratio.iloc[0] == pytest.approx(factor, rel=0.25)
-    empty = scaling.against_dense({}, "critical")
-    assert (
-        claims.no_worse(empty)["verdict"] == claims.later_with_momentum(empty, empty)["verdict"] == "cannot be judged"
-    )
+    empty, none = scaling.against_dense({}, "critical"), scaling.pooled({}, "critical", bends[:0])
+    assert claims.no_worse(empty)["verdict"] == "cannot be judged"
+    assert claims.later_with_momentum(empty, empty, none, none)["verdict"] == "cannot be judged"
+
+
+def test_pairs_together_tell_what_none_tells_alone():
+    """Sixteen pairs whose ranges are wide: their geometric mean is the planted ratio, its range a quarter as wide."""
+    curves = [
+        trials(s, 6400 * (3 if s else 1), 100, seed=10 * i + bool(s), spread=0.5).assign(workload=f"w{i}")
+        for i in range(16)
+        for s in (0.0, 0.9)
+    ]
+    _, _, drawn = judged(*curves)
+    bends = scaling.against_dense(drawn, "critical")
+    low, middle, high = scaling.pooled(drawn, "critical", bends)
+    assert low < 3 < high and middle == pytest.approx(3, rel=0.2)
+    alone = np.log(bends.ratio_high / bends.ratio_low).median()
+    assert np.log(high / low) == pytest.approx(alone / 4, rel=0.35)
 
 
 def test_harder_holds_only_if_every_pair_is():
