@@ -188,7 +188,7 @@ def range_chart(
         .add_params(pick)
     )
     dots = base.mark_point(filled=True, size=70, opacity=1).encode(
-        x=alt.X(f"{value}:Q", title=title, scale=scale), tooltip=tooltip
+        x=alt.X(f"{value}:Q", title=title, scale=scale, axis=fractions()), tooltip=tooltip
     )
     chart = controlled([bars, dots], *controls) if controls else alt.layer(bars, dots)
     if one:
