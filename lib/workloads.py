@@ -60,7 +60,7 @@ FRACTIONS = (8, 4, 2)  # an eighth, a quarter and a half of a training set
 WORKLOADS = {
     w.name: w
     for w in (
-        _digits("digits-mlp", "MLP on digits", "mlp-64x2", stack_below=512),
+        _digits("digits-mlp", "MLP on digits", "mlp-64x2", stack_below=2049),
         _digits("digits-cnn", "Small CNN on digits", "digits-cnn", stack_below=2049),
         *(_digits(f"digits-mlp-{s}", f"MLP {s.replace('x', '×')} on digits", f"mlp-{s}", stack_below=512)
           for s in MLP_SHAPES),
