@@ -79,9 +79,9 @@ def number(value: object) -> str:
 
 
 def span(ends: tuple[float, float]) -> str:
-    """An interval as the prose prints it: 8–64."""
+    """An interval as the prose prints it: 8–64, or -2 to 1."""
     low, high = map(number, ends)
-    return low if low == high else f"{low}–{high}"
+    return low if low == high else f"{low} to {high}" if "-" in low + high else f"{low}–{high}"
 
 
 def table(frame: pd.DataFrame, **formats: str):

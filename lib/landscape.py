@@ -64,6 +64,34 @@ def over_twin(dense: pd.DataFrame, twins: pd.DataFrame) -> pd.DataFrame:
     return joined[PATH].join(pd.DataFrame({c: joined[c] / joined[f"{c}_dense"] for c in columns}))
 
 
+def at_rates(paths: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
+    """`typical` with `rate`, the effective learning rate of the trial, eta / (1 - momentum); trials: of `sweeps.results`."""
+    own = trials[trials.replicate == 0].drop_duplicates(PATH)
+    own = own.assign(rate=own.learning_rate / (1 - own.momentum.fillna(0)))
+    return typical(paths).merge(own[[*PATH, "rate"]], on=PATH)
+
+
+def rate_law(rows: pd.DataFrame, draws: int = 400, seed: int = 0) -> dict[str, tuple[float, float, float]]:
+    """How the local Lipschitz constant goes with the learning rate, and with sparsity at equal rate; rows: of `at_rates`.
+
+    log L = power log(rate) + an offset for every workload and batch size + one for every sparsity, by least squares.
+    power; factor: the highest sparsity over the dense network, at equal rate and batch size; r2.  Each as its 5 %
+    quantile over resampled paths, the fit to all, and the 95 % quantile.
+    """
+    places = pd.get_dummies(rows.workload + rows.batch_size.astype(str), dtype=float)
+    levels = pd.get_dummies(rows.sparsity, dtype=float).drop(columns=0.0)
+    design = np.column_stack([np.log(rows.rate), levels[sorted(levels)], places])
+    logs, last = np.log(rows.lipschitz.to_numpy()), levels.shape[1]
+
+    def fit(of: np.ndarray) -> tuple[float, float, float]:
+        p = np.linalg.lstsq(design[of], logs[of])[0]
+        return p[0], np.exp(p[last]), 1 - np.var(logs[of] - design[of] @ p) / np.var(logs[of])
+
+    random, n = np.random.default_rng(seed), len(rows)
+    low, high = np.quantile([fit(random.integers(n, size=n)) for _ in range(draws)], [0.05, 0.95], axis=0)
+    return dict(zip(("power", "factor", "r2"), map(tuple, np.column_stack([low, fit(np.arange(n)), high]))))
+
+
 def noise_scales(paths: pd.DataFrame) -> pd.DataFrame:
     """One row per path: noise_scale, tr(Sigma) over |G|^2, each averaged over the steps of the run; ratio_mean, their
     ratio averaged instead.

@@ -120,6 +120,30 @@ def test_twins_are_compared_with_their_own_dense_trial():
     assert over.set_index("trial").lipschitz.to_dict() == pytest.approx({0: 0.5, 1: 2.0})
 
 
+def test_what_the_learning_rate_does_is_told_from_what_sparsity_does():
+    """Sparse trials have smaller rates, so that their constant is larger although sparsity makes it smaller."""
+    random, rows = np.random.default_rng(0), []
+    for batch_size, sparsity in [(b, s) for b in (16, 64, 256) for s in (0.0, 0.9) for _ in range(10)]:
+        rate = random.lognormal(-2 - 3 * sparsity, 0.5)
+        scale = 0.6 if sparsity else 1.0
+        constant = batch_size / rate**0.8 * scale * random.lognormal(0, 0.05)
+        rows.append(
+            {"workload": "w", "batch_size": batch_size, "sparsity": sparsity, "rate": rate, "lipschitz": constant}
+        )
+    frame = pd.DataFrame(rows)
+    assert frame[frame.sparsity > 0].lipschitz.median() > frame[frame.sparsity == 0].lipschitz.median()
+    law = landscape.rate_law(frame)
+    for name, planted in (("power", -0.8), ("factor", 0.6)):
+        low, middle, high = law[name]
+        assert low < planted < high and middle == pytest.approx(planted, rel=0.1)
+    assert law["r2"][1] > 0.99
+
+
+def test_effective_learning_rates_are_those_of_the_trials():
+    trials = path(0.0).iloc[[0]].assign(replicate=0, learning_rate=0.02, momentum=0.9)
+    assert landscape.at_rates(path(0.0), trials).rate.tolist() == pytest.approx([0.2])
+
+
 def test_the_noise_scale_of_a_run_weighs_steps_and_predicts_the_bend():
     varying = path(0.0, trace=np.array([10.0, 20, 40, 80]), square=np.array([1.0, 1, 1, 2]))
     weights = np.array([1, 1, 2, 4])
