@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lib import scaling, studies, sweeps
+from lib import records, scaling, studies, sweeps
 from lib.sweeps import Study
 from lib.workloads import FC_WIDTHS, FRACTIONS, workload
 
@@ -76,7 +76,7 @@ def results(families: dict[str, Family], budget: str = "cached") -> pd.DataFrame
                 goal = family.goal or workload(work).goal
                 tables.append(scaling.at_goal(frame, goal).assign(family=name, member=member))
     joined = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-    joined.attrs.update(provenance=heads, cells_planned=planned, missing=missing)
+    joined.attrs.update(provenance=records.Shared(heads), cells_planned=planned, missing=records.Shared(missing))
     return joined
 
 

@@ -6,6 +6,7 @@ Files are written beside their place and renamed into it, so a cell is there who
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import io
 import json
@@ -69,11 +70,28 @@ def read(file: Path, cell=None) -> tuple[dict, pd.DataFrame]:
     Raises RecordError, naming the file and what to do, if it is damaged, was measured under another protocol, or
     (where `cell` is given) belongs to another cell.
     """
-    text = file.read_text()
-    first, _, body = text.partition("\n")
+    about, body = _checked(file)
+    if cell is not None and about["cell"] != dataclasses.asdict(cell):
+        other = [k for k, v in dataclasses.asdict(cell).items() if about["cell"].get(k, v) != v]
+        if other or set(about["cell"]) - set(dataclasses.asdict(cell)):
+            raise RecordError(
+                f"{file}: belongs to another cell ({', '.join(other) or 'unknown fields'} differ); remove it"
+            )
+    table = _table(body).copy()
+    assert len(table) == about["rows"], f"{file}: {len(table)} rows, {about['rows']} expected"
+    return about, table
+
+
+def head(file: Path) -> dict:
+    """The first line of a record that is whole.  Raises RecordError as `read` does."""
+    return _checked(file)[0]
+
+
+def _checked(file: Path) -> tuple[dict, str]:
+    first, _, body = file.read_text().partition("\n")
     try:
-        head = json.loads(first)
-        protocol, sha256, rows = head["protocol"], head["sha256"], head["rows"]
+        about = json.loads(first)
+        protocol, sha256, _ = about["protocol"], about["sha256"], about["rows"]
     except (ValueError, KeyError, TypeError):
         raise RecordError(f"{file}: not a record of this book; remove it from data/") from None
     if protocol != PROTOCOL:
@@ -81,15 +99,20 @@ def read(file: Path, cell=None) -> tuple[dict, pd.DataFrame]:
         raise RecordError(f"{file}: {versions}; move it out of data/ and measure the cell again")
     if _sha(body) != sha256:
         raise RecordError(f"{file}: damaged (truncated or altered); remove it and measure the cell again")
-    if cell is not None and head["cell"] != dataclasses.asdict(cell):
-        other = [k for k, v in dataclasses.asdict(cell).items() if head["cell"].get(k, v) != v]
-        if other or set(head["cell"]) - set(dataclasses.asdict(cell)):
-            raise RecordError(
-                f"{file}: belongs to another cell ({', '.join(other) or 'unknown fields'} differ); remove it"
-            )
-    table = pd.read_csv(io.StringIO(body))
-    assert len(table) == rows, f"{file}: {len(table)} rows, {rows} expected"
-    return head, table
+    return about, body
+
+
+@functools.lru_cache(maxsize=4096)
+def _table(body: str) -> pd.DataFrame:
+    """Chapters read the same records many times, and parsing them is most of the work."""
+    return pd.read_csv(io.StringIO(body))
+
+
+class Shared(list):
+    """A list for `DataFrame.attrs`: pandas deep-copies those at every selection, which took longer than the analysis."""
+
+    def __deepcopy__(self, memo: dict) -> Shared:
+        return self
 
 
 def gather(planned: Iterable, place: Callable[[object], Path]) -> pd.DataFrame:
@@ -104,7 +127,7 @@ def gather(planned: Iterable, place: Callable[[object], Path]) -> pd.DataFrame:
             tables.append(table.assign(**dataclasses.asdict(one)))
             heads.append(head)
     frame = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-    frame.attrs.update(provenance=heads, planned=len(planned))
+    frame.attrs.update(provenance=Shared(heads), planned=len(planned))
     return frame
 
 

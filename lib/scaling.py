@@ -36,13 +36,6 @@ def at_goal(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
     return trials.assign(steps=trials[column], goal=goal)
 
 
-def _without_attrs(trials: pd.DataFrame) -> pd.DataFrame:
-    """A shallow copy without `attrs`: pandas deep-copies those at every selection, far slower than the analysis."""
-    trials = trials.copy(deep=False)
-    trials.attrs = {}
-    return trials
-
-
 def _half(n: int) -> int:
     """The default k: a search half as large as the cell's."""
     return max(1, n // 2)
@@ -84,7 +77,7 @@ def steps_to_result(trials: pd.DataFrame, goal: float | None = None, k: int | No
     search half as large would have varied.  Further columns: upper (high, or the cell's last step where high is not
     known and censored is True), hits_seen and infeasible (trials), k.
     """
-    trials = _without_attrs(trials if goal is None else at_goal(trials, goal))
+    trials = trials if goal is None else at_goal(trials, goal)
     keys = [c for c in CELL if c in trials]
     rows = []
     for key, cell in trials.groupby(keys, dropna=False, sort=True):
@@ -194,7 +187,7 @@ def resampled(
     """
     random = np.random.default_rng(seed)
     columns = {}
-    for batch_size, cells in _without_attrs(at_goal(trials, goal)).groupby("batch_size"):
+    for batch_size, cells in at_goal(trials, goal).groupby("batch_size"):
         replicates = []
         for _, cell in cells.groupby("replicate"):
             steps = np.sort(np.where(cell.steps.isna(), np.inf, cell.steps))
@@ -327,7 +320,7 @@ def summaries(trials: pd.DataFrame, draws: int = 200) -> tuple[pd.DataFrame, dic
     for all five of `redrawn` name_low and name_high, their 5 and 95 % quantiles.  draws: (workload, ...) -> `redrawn`.
     """
     rows, drawn, ends = [], {}, [f"{n}_{end}" for n in REDRAWN for end in ("low", "high")]
-    for key, cells in _without_attrs(trials).groupby(CURVE, dropna=False) if len(trials) else ():
+    for key, cells in trials.groupby(CURVE, dropna=False) if len(trials) else ():
         met = cells.groupby(["batch_size", "replicate"]).steps.transform("count") > 0
         cells = cells[met]
         curve = across_replicates(steps_to_result(cells)) if len(cells) else cells

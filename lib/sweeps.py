@@ -330,9 +330,8 @@ def check(study: Study, folder: Path = DATA) -> None:
     """Read every record of the study's workloads, also those of other studies' cells.  Raises RecordError."""
     places = {record(c, folder).parents[2] for c in study.cells}  # data set / workload
     for file in sorted(file for place in places for file in place.rglob("*.csv")):
-        head, _ = records.read(file)
         try:
-            cell = Cell(**head["cell"])
+            cell = Cell(**records.head(file)["cell"])
         except (TypeError, ValueError) as error:
             raise records.RecordError(f"{file}: its cell is not one of this book ({error}); remove it") from None
         if record(cell, folder) != file:
@@ -360,7 +359,8 @@ def results(study: Study, budget: str = "cached", jobs: int = 1, folder: Path = 
             tables.append(_columns(cell, trials))
             heads.append({**dataclasses.asdict(cell), **{k: v for k, v in head.items() if k != "cell"}})
     frame = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-    frame.attrs.update(missing=missing(study, folder), cells_planned=len(study.cells), provenance=heads)
+    lacking, heads = records.Shared(missing(study, folder)), records.Shared(heads)
+    frame.attrs.update(missing=lacking, cells_planned=len(study.cells), provenance=heads)
     return frame
 
 

@@ -127,3 +127,14 @@ def test_every_committed_record_is_whole_and_one_of_ours():
                 head, table = records.read(file, cell)
                 assert len(table) == cell.trials and {"torch", "device", "precision", "source", "date"} <= set(head)
                 assert json.loads(file.read_text().partition("\n")[0]) == head
+
+
+def test_what_is_attached_to_a_table_goes_with_every_selection_and_is_not_copied():
+    frame = pd.DataFrame({"a": [1, 2, 3]})
+    frame.attrs["provenance"] = records.Shared([{"rows": 3}])
+    assert frame[frame.a > 1].assign(b=0).attrs["provenance"] is frame.attrs["provenance"]
+
+
+def test_a_table_that_is_changed_leaves_the_next_reading_alone(record):
+    records.read(record)[1].loc[0, "rate"] = 7
+    assert records.read(record)[1].rate.tolist() == pytest.approx(TABLE.rate.tolist())

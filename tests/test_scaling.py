@@ -1,6 +1,5 @@
 """The analysis recovers what was planted, and says so when it cannot know."""
 
-import copy
 import itertools
 
 import numpy as np
@@ -77,27 +76,6 @@ def test_no_k_is_not_taken_for_the_default():
     for search in (scaling.steps_to_result, scaling.resampled):
         with pytest.raises(ValueError, match="k: 0 is not allowed; it must be a whole number from 1 to 2"):
             search(frame, 0.04, k=0)
-
-
-class Plan:
-    """Stands for what a study attaches to its table, and counts how often it is copied."""
-
-    copies = 0
-
-    def __deepcopy__(self, memo):
-        Plan.copies += 1
-        return copy.copy(self)
-
-
-@pytest.mark.parametrize("search", [scaling.steps_to_result, scaling.resampled])
-def test_what_is_attached_to_the_table_is_not_copied_per_cell(search):
-    frame = pd.concat([table([30, 10, 20, 40], batch_size=b) for b in SIZES])
-    plan = Plan()
-    frame.attrs["missing"] = plan
-    Plan.copies = 0
-    search(frame, 0.04)
-    assert Plan.copies < len(SIZES)
-    assert frame.attrs == {"missing": plan}
 
 
 def test_replicates_are_joined_not_pooled():
