@@ -136,5 +136,7 @@ def test_what_is_attached_to_a_table_goes_with_every_selection_and_is_not_copied
 
 
 def test_a_table_that_is_changed_leaves_the_next_reading_alone(record):
-    records.read(record)[1].loc[0, "rate"] = 7
-    assert records.read(record)[1].rate.tolist() == pytest.approx(TABLE.rate.tolist())
+    _, table = records.read(record)
+    table.loc[0, "rate"] = 7
+    table.insert(0, "new", 1)
+    pd.testing.assert_frame_equal(records.read(record)[1], TABLE, rtol=1e-9)
