@@ -27,6 +27,9 @@ def enable() -> None:
     alt.renderers.enable("book")
     alt.theme.enable("book")
 
+# A legend for charts whose row labels leave little room: it begins where the plot does, and is cut at the chart's end.
+BESIDE_LABELS = {"columns": 2, "titleOrient": "top"}
+
 
 def finish(chart: alt.TopLevelMixin, description: str) -> alt.TopLevelMixin:
     """The chart with its alternative text, which no chart may lack.
@@ -68,10 +71,11 @@ def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") ->
     return alt.X("batch_size:Q", title=title, axis=axis).scale(type="log", base=2, nice=False, padding=12)
 
 
-def fractions() -> alt.Axis:
+def fractions(**options) -> alt.Axis:
     """An axis on which 0.015625 reads 1/64."""
     whole = "abs(1 / datum.value - round(1 / datum.value)) < 1e-6"
-    return alt.Axis(labelExpr=f"datum.value < 1 && {whole} ? '1/' + format(1 / datum.value, ',') : datum.label")
+    label = f"datum.value < 1 && {whole} ? '1/' + format(1 / datum.value, ',') : datum.label"
+    return alt.Axis(labelExpr=label, **options)
 
 
 def slider(field: str, values: list[float], start: float | None, name: str, caption: str) -> tuple:
@@ -181,6 +185,7 @@ def range_chart(
     order = list(dict.fromkeys(rows.row))
     scale = alt.Scale(type="log", base=2, nice=False, padding=12)
     y = alt.Y("row:N", title=None, sort=order, axis=alt.Axis(labelLimit=150, labelExpr="split(datum.label, ', ')"))
+    colour = colour.legend(**BESIDE_LABELS)
     base = alt.Chart(rows).encode(y=y, yOffset=alt.YOffset(f"{field}:O"), color=colour, opacity=faded)
     bars = (
         base.mark_rule(strokeWidth=2)
@@ -188,7 +193,7 @@ def range_chart(
         .add_params(pick)
     )
     dots = base.mark_point(filled=True, size=70, opacity=1).encode(
-        x=alt.X(f"{value}:Q", title=title, scale=scale, axis=fractions()), tooltip=tooltip
+        x=alt.X(f"{value}:Q", title=title, scale=scale, axis=fractions(titleAnchor="end")), tooltip=tooltip
     )
     chart = controlled([bars, dots], *controls) if controls else alt.layer(bars, dots)
     if one:
