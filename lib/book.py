@@ -93,7 +93,10 @@ def table(frame: pd.DataFrame, **formats: str):
 
 
 def _unbroken(text: object) -> object:
-    return text.replace("–", "\u2060–\u2060") if isinstance(text, str) else text  # ranges stay on one line
+    """A text in which ranges, 1–2 or -1 to +2, stay on one line."""
+    if not isinstance(text, str):
+        return text
+    return re.sub(r"(?<=\d) to (?=[-+]?\d)", "\u00a0to\u00a0", text.replace("–", "\u2060–\u2060"))
 
 
 def absent(frame: pd.DataFrame) -> Html | None:
