@@ -152,7 +152,8 @@ def errors(rows: pd.DataFrame, sizes: list[int], *controls: tuple, title: str = 
     pick = alt.selection_point(fields=["part"], bind="legend")
     base = alt.Chart(rows).encode(
         x=batch_axis(sizes),
-        color=alt.Color("part:N", title=None, sort=None, scale=alt.Scale(range=["#3b82c4", "#d98e04", "#d1495b"])),
+        color=alt.Color("part:N", title=None, sort=None, scale=alt.Scale(range=["#3b82c4", "#d98e04", "#d1495b"]))
+        .legend(columns=1 if rows.part.str.len().max() > 12 else 3),
         opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
     )
     least = rows.error[rows.error > 0].min() / 2  # an error of zero is drawn at the bottom
