@@ -27,6 +27,7 @@ def enable() -> None:
     alt.renderers.enable("book")
     alt.theme.enable("book")
 
+
 # A legend for charts whose row labels leave little room: it begins where the plot does, and is cut at the chart's end.
 BESIDE_LABELS = {"columns": 2, "titleOrient": "top"}
 
@@ -152,8 +153,9 @@ def errors(rows: pd.DataFrame, sizes: list[int], *controls: tuple, title: str = 
     pick = alt.selection_point(fields=["part"], bind="legend")
     base = alt.Chart(rows).encode(
         x=batch_axis(sizes),
-        color=alt.Color("part:N", title=None, sort=None, scale=alt.Scale(range=["#3b82c4", "#d98e04", "#d1495b"]))
-        .legend(columns=1 if rows.part.str.len().max() > 12 else 3),
+        color=alt.Color(
+            "part:N", title=None, sort=None, scale=alt.Scale(range=["#3b82c4", "#d98e04", "#d1495b"])
+        ).legend(columns=1 if rows.part.str.len().max() > 12 else 3),  # long names, side by side, are cut on a phone
         opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
     )
     least = rows.error[rows.error > 0].min() / 2  # an error of zero is drawn at the bottom
