@@ -348,6 +348,7 @@ def _theme() -> alt.theme.ThemeConfig:
             "view": {"stroke": None, "continuousWidth": 560, "continuousHeight": 340},
             "axis": {"gridColor": quiet, "domainColor": GUIDE, "tickColor": GUIDE, "labelOverlap": True, **text},
             "legend": {"orient": "top", "symbolSize": 90, "symbolStrokeWidth": 3, "labelFontSize": 13,
+                       "symbolBaseFillColor": GUIDE, "symbolBaseStrokeColor": GUIDE,
                        "titleFontSize": 13, "titleOrient": "left", "titleFontWeight": "normal", "columns": 5,
                        "gradientLength": 120},
             "header": text,
