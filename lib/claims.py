@@ -10,12 +10,17 @@ import numpy as np
 import pandas as pd
 
 from lib.book import number, span
+from lib.workloads import WORKLOADS
 
 HOLDS, PART, FAILS, OPEN = "holds", "holds in part", "does not hold", "cannot be judged"
 
 
 def _claim(paper: str, ours: str, verdict: str, source: str) -> dict:
     return {"paper": paper, "ours": ours, "verdict": verdict, "source": source}
+
+
+def _title(name: str) -> str:
+    return WORKLOADS[name].title if name in WORKLOADS else str(name)
 
 
 def regimes(summary: pd.DataFrame) -> dict:
@@ -109,7 +114,8 @@ def rougher(over: pd.DataFrame) -> dict:
     each = over.groupby("workload").lipschitz.agg(["median", lambda ratio: (ratio > 1).sum(), "count"])
     each.columns = ["median", "larger", "paths"]
     share = (each.larger / each.paths).mean()
-    told = "; ".join(f"{w}: {number(r['median'])} times, larger in {r.larger:.0f} of {r.paths:.0f}" for w, r in each.iterrows())
+    told = "; ".join(f"{_title(w)}: {number(r['median'])} times, larger in {r.larger:.0f} of {r.paths:.0f}"
+                     for w, r in each.iterrows())  # fmt: skip
     return _claim(
         "A lack of smoothness, a larger local Lipschitz constant of the gradient, accounts for the difficulty of training "
         "sparse networks.",
@@ -252,7 +258,9 @@ def budget_decides(by_steps: pd.DataFrame, by_epochs: pd.DataFrame) -> dict:
 def no_accuracy_lost(slopes: dict[str, tuple[float, float, float]]) -> dict:
     """C14; slopes: workload -> `budgets.slope` within the largest step budget."""
     known = {w: s for w, s in slopes.items() if np.isfinite(s[0])}
-    told = "; ".join(f"{w}: {100 * s[0]:+.2f} ({100 * s[1]:+.2f} to {100 * s[2]:+.2f})" for w, s in known.items())
+    told = "; ".join(
+        f"{_title(w)}: {100 * s[0]:+.2f} ({100 * s[1]:+.2f} to {100 * s[2]:+.2f})" for w, s in known.items()
+    )
     worse = [w for w, s in known.items() if s[1] > 0]
     sharp = [w for w, s in known.items() if s[2] < 0.002]  # a fifth of a point per doubling: two points over ten
     return _claim(
@@ -274,7 +282,8 @@ def smoothing_helps(rates: dict[tuple[str, float], tuple[float, float, float]]) 
     """C9; rates: (workload, smoothing) -> change per doubling of the test error that smoothing saves (`budgets.helped`)."""
     known = {k: r for k, r in rates.items() if np.isfinite(r[0])}
     told = "; ".join(
-        f"{w}, {share:g}: {100 * r[0]:+.2f} ({100 * r[1]:+.2f} to {100 * r[2]:+.2f})" for (w, share), r in known.items()
+        f"{_title(w)}, {share:g}: {100 * r[0]:+.2f} ({100 * r[1]:+.2f} to {100 * r[2]:+.2f})"
+        for (w, share), r in known.items()
     )
     up, down = (sum(test) for test in ([r[1] > 0 for r in known.values()], [r[2] < 0 for r in known.values()]))
     return _claim(

@@ -14,10 +14,14 @@ from lib.workloads import FC_WIDTHS, FRACTIONS, workload
 
 @dataclass(frozen=True)
 class Family:
-    """members: name -> (workload, algorithm), from the smallest or simplest on; goal: the error all of them share."""
+    """members: name -> (workload, algorithm), from the smallest or simplest on.
+
+    goal: the error all of them share; 0: each its workload's own.  stop: of the cells that are compared, as in `Cell`.
+    """
 
     members: dict[str, tuple[str, str]]
     goal: float
+    stop: str = "goal"
 
 
 def _family(goal: float, algorithm: str, **members: str) -> Family:
@@ -26,7 +30,8 @@ def _family(goal: float, algorithm: str, **members: str) -> Family:
 
 WIDTH, DEPTH, FRACTION = "digits: width", "digits: depth", "digits: fractions of the data"
 LADDER, MNIST_WIDTH, MNIST_FRACTION = "MNIST: fully connected networks", "MNIST: width", "MNIST: fractions of the data"
-MODEL, DATA, ALGORITHM = "digits: kind of network", "data set", "digits: algorithm"
+MODEL, ALGORITHM = "digits: kind of network", "digits: algorithm"
+DATA, DATA_CNN = "data set (FC-128×3)", "data set (Simple-CNN)"
 FAMILIES = {
     WIDTH: _family(0.04, "momentum", MLP_16x2="digits-mlp-16x2", MLP_64x2="digits-mlp", MLP_256x2="digits-mlp-256x2"),
     DEPTH: _family(0.04, "momentum", MLP_64x1="digits-mlp-64x1", MLP_64x2="digits-mlp", MLP_64x4="digits-mlp-64x4"),
@@ -43,8 +48,10 @@ FAMILIES = {
     ),
     MNIST_WIDTH: _family(0.02, "momentum", half="mnist-simple-cnn-half", whole="mnist-simple-cnn",
                          double="mnist-simple-cnn-double"),
-    DATA: Family({"MNIST, goal 2 %": ("mnist-simple-cnn", "momentum"),
-                  "Fashion-MNIST, goal 12 %": ("fashion-mnist-simple-cnn", "momentum")}, 0.0),
+    DATA: Family({"MNIST, goal 3 %": ("mnist-fc-128x3", "momentum"),
+                  "Fashion-MNIST, goal 13 %": ("fashion-mnist-fc-128x3", "momentum")}, 0.0, "budget"),
+    DATA_CNN: Family({"MNIST, goal 2 %": ("mnist-simple-cnn", "momentum"),
+                      "Fashion-MNIST, goal 12 %": ("fashion-mnist-simple-cnn", "momentum")}, 0.0),
 }  # fmt: skip
 
 
@@ -58,15 +65,18 @@ def choose(name: str) -> dict[str, Family]:
 def results(families: dict[str, Family], budget: str = "cached") -> pd.DataFrame:
     """All trials of the dense networks of these families at the families' goals, with columns family and member.
 
-    budget: as for `lib.sweeps.results`; "full" trains what the book's studies plan for them, "smoke" a toy of the first.
+    A family is left out until two of its members have curves of three batch sizes.  budget: as for `lib.sweeps.results`;
+    "full" trains what the book's studies plan for them, "smoke" a toy of the first.
     """
     every = [c for s in studies.STUDIES.values() for c in s.cells]
     usual = {**studies.USUAL, "sparsity": 0.0, "replicate": 0}
+    del usual["stop"]
     every = [c for c in dict.fromkeys(every) if all(getattr(c, k) == v for k, v in usual.items())]
     tables, heads, planned, missing = [], [], 0, []
     for name, family in list(families.items())[: 1 if budget == "smoke" else None]:
         for member, (work, algorithm) in family.members.items():
-            cells = tuple(c for c in every if (c.workload, c.algorithm) == (work, algorithm))
+            same = (work, algorithm, family.stop)
+            cells = tuple(c for c in every if (c.workload, c.algorithm, c.stop) == same)
             if not cells:
                 continue
             frame = sweeps.results(Study(name, name, cells), budget)
@@ -75,6 +85,8 @@ def results(families: dict[str, Family], budget: str = "cached") -> pd.DataFrame
             if len(frame):
                 goal = family.goal or workload(work).goal
                 tables.append(scaling.at_goal(frame, goal).assign(family=name, member=member))
+    comparable = pd.Series([t.family.iloc[0] for t in tables if t.batch_size.nunique() >= 3], dtype=str).value_counts()
+    tables = [t for t in tables if comparable.get(t.family.iloc[0], 0) > 1]
     joined = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
     joined.attrs.update(provenance=records.Shared(heads), cells_planned=planned, missing=records.Shared(missing))
     return joined
