@@ -201,8 +201,8 @@ def resampled(
 def regime_intervals(trials: pd.DataFrame, goal: float, k: int | None = None, draws: int = 1000, seed: int = 0) -> dict:
     """5 to 95 % ranges of perfect_end and useful_end over `resampled` curves: name -> (low, high)."""
     curves = resampled(trials, goal, k, draws, seed)
-    found = [regimes(pd.DataFrame({"batch_size": curves.columns, "steps": row})) for row in curves.to_numpy()]
-    return {name: span_of([getattr(f, name) for f in found]) for name in ("perfect_end", "useful_end")}
+    ends = _regime_ends(curves.columns.to_numpy(float), curves.to_numpy())
+    return {name: span_of(found) for name, found in zip(("perfect_end", "useful_end"), ends)}
 
 
 def span_of(values: list[float] | np.ndarray | pd.Series) -> tuple[float, float]:
