@@ -211,9 +211,11 @@ def _execute_side_by_side(app, config) -> None:
     from jupyter_cache.executors import load_executor
 
     cache = get_cache(config.nb_execution_cache_path or _build(app) / ".jupyter_cache")
-    chapters = [ROOT / f"{name}.ipynb" for name in re.findall(r"file: (\S+)", (ROOT / "_toc.yml").read_text())]
-    for chapter in filter(Path.exists, chapters):
-        cache.add_nb_to_project(str(chapter))
+    pages = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text())
+    for page in (ROOT / f"{name}{suffix}" for name in pages for suffix in (".ipynb", ".md")):
+        if page.exists() and (page.suffix == ".ipynb" or "{code-cell}" in page.read_text()):
+            reader = {"name": "nbformat" if page.suffix == ".ipynb" else "myst_nb_md", "type": "plugin"}
+            cache.add_nb_to_project(str(page), read_data=reader)
     with contextlib.suppress(Exception):
         executor = load_executor("local-parallel", cache=cache)
         executor.run_and_cache(timeout=config.nb_execution_timeout)
