@@ -9,7 +9,6 @@ from scipy import stats
 from lib import datasets, scaling, training
 from lib.workloads import workload
 
-LIMITS = {"steps": 1024, "examples": 2**14}  # at which the book's maps of trials are read
 PARTS = {"best@": "validation", "test@": "test", "sent@": "sent"}
 
 
@@ -78,6 +77,19 @@ def largest(best: pd.DataFrame, column: str = "budget") -> pd.DataFrame:
     return best[best[column] == best[column].max()].sort_values("batch_size")
 
 
+def limits(name: str) -> dict[str, int]:
+    """The budgets, in steps and in examples, at which the maps of a workload's trials are read: more for large data sets."""
+    small = workload(name).train_size < 10_000
+    return {"steps": 1024, "examples": 2**14} if small else {"steps": 4096, "examples": 2**18}
+
+
+def maps(trials: pd.DataFrame) -> pd.DataFrame:
+    """`outcomes` of every workload's trials at its `limits`, one below the other, with its name in `workload`."""
+    own = trials.groupby("workload", sort=False) if len(trials) else ()
+    found = [outcomes(rows, **limits(name)).assign(workload=name) for name, rows in own]
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+
+
 def outcomes(trials: pd.DataFrame, steps: int, examples: int) -> pd.DataFrame:
     """Every trial twice, as a budget of so many steps (kind "fixed steps") and of so many examples ("fixed epochs") sees it.
 
@@ -94,14 +106,13 @@ def outcomes(trials: pd.DataFrame, steps: int, examples: int) -> pd.DataFrame:
 
 
 def shares(outcome: pd.DataFrame) -> pd.DataFrame:
-    """Share of the trials of `outcomes` that reached the goal, per kind and batch size, with a 95 % Wilson interval."""
-    rows = []
-    for (kind, b), own in outcome.groupby(["kind", "batch_size"], sort=False) if len(outcome) else ():
+    """Share of the trials of `maps` that reached the goal, per workload, kind and batch size, with a 95 % Wilson interval."""
+    rows, keys = [], ["workload", "kind", "batch_size"]
+    for key, own in outcome.groupby(keys, sort=False) if len(outcome) else ():
         met = int((own.outcome == "reached the goal").sum())
         low, high = stats.binomtest(met, len(own)).proportion_ci(method="wilson")
-        rows.append(
-            {"kind": kind, "batch_size": b, "share": met / len(own), "low": low, "high": high, "trials": len(own)}
-        )
+        own = {"share": met / len(own), "low": low, "high": high, "trials": len(own)}
+        rows.append({**dict(zip(keys, key, strict=True)), **own})
     return pd.DataFrame(rows)
 
 

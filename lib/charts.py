@@ -249,10 +249,14 @@ def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.
 OUTCOMES = {"reached the goal": "#3b82c4", "did not": "#d98e04", "diverged or died": "#8a8f98"}
 
 
-def outcome_map(rows: pd.DataFrame, height: int = 380) -> tuple[alt.LayerChart, str]:
-    """Trials of `budgets.outcomes` by learning rate and 1 - momentum, a batch size and a kind at a time; with a description."""
+def outcome_map(rows: pd.DataFrame, *more: tuple, height: int = 380) -> tuple[alt.LayerChart, str]:
+    """Trials of `budgets.outcomes` by learning rate and 1 - momentum, a batch size and a kind at a time; with a description.
+
+    more: further controls, for a table with several values of their columns.
+    """
     sizes = sorted(map(int, rows.batch_size.unique()))
     controls = [
+        *more,
         menu("kind", ["fixed steps", "fixed epochs"], "fixed steps", "budget"),
         slider("batch_size", sizes, sizes[len(sizes) // 2], "batch size", "'batch size ' + format(value, ',')"),
     ]

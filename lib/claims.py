@@ -204,24 +204,25 @@ def data_size(effects: pd.DataFrame) -> dict:
 
 
 def region(share: pd.DataFrame) -> dict:
-    """C12; share: of `budgets.shares`."""
-    ends = (
-        {kind: own.sort_values("batch_size").iloc[[0, -1]] for kind, own in share.groupby("kind")} if len(share) else {}
-    )
-    known = len(ends) == 2 and share.groupby("kind").batch_size.nunique().min() >= 5
-    if known:
-        grow, shrink = ends["fixed steps"], ends["fixed epochs"]
-        grows = grow.low.iloc[1] > grow.high.iloc[0]
-        shrinks = shrink.high.iloc[1] < shrink.low.iloc[0]
-    told = "; ".join(
-        f"{kind}: {e.share.iloc[0]:.0%} of the trials at batch size {e.batch_size.iloc[0]:,}, {e.share.iloc[1]:.0%} at "
-        f"{e.batch_size.iloc[1]:,}"
-        for kind, e in ends.items()
-    )
+    """C12; share: of `budgets.shares`.  Workloads with five batch sizes count; all of them must agree."""
+    told, found = [], []
+    for name, own in share.groupby("workload", sort=False) if len(share) else ():
+        kinds = {kind: rows.sort_values("batch_size") for kind, rows in own.groupby("kind")}
+        if len(kinds) < 2 or min(map(len, kinds.values())) < 5:
+            continue
+        grow, shrink = kinds["fixed steps"], kinds["fixed epochs"]
+        found.append(grow.low.iloc[-1] > grow.high.iloc[0])
+        found.append(shrink.high.iloc[-1] < shrink.low.iloc[0])
+        shares = "; ".join(
+            f"{kind}, {r.share.iloc[0]:.0%} of the trials at batch size {r.batch_size.iloc[0]:,} and {r.share.iloc[-1]:.0%} at "
+            f"{r.batch_size.iloc[-1]:,}"
+            for kind, r in kinds.items()
+        )
+        told.append(f"{_title(name)}: {shares}.")
     return _claim(
         "The region of metaparameters that reach the goal grows with the batch size at fixed steps and shrinks at fixed epochs.",
-        f"{told or 'Not measured'}.",
-        OPEN if not known else HOLDS if grows and shrinks else PART if grows or shrinks else FAILS,
+        " ".join(told) or "Not measured.",
+        OPEN if not found else HOLDS if all(found) else PART if any(found) else FAILS,
         "Shallue et al. 2019",
     )
 

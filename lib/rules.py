@@ -24,6 +24,51 @@ def start(best: pd.DataFrame, base: int) -> pd.Series:
     return (own if len(own) else best).iloc[0]
 
 
+def near_best(trials: pd.DataFrame, base: int, most: float = 3) -> pd.DataFrame:
+    """Trials that met the goal within `most` times the steps of the fastest, and guides, a row per workload and metaparameter.
+
+    which: "learning rate", "1 - momentum" or "effective learning rate"; value; behind: steps over the winner's.  rule: None
+    for a trial; else the value that a rule of POWERS predicts from the winner at `base`, or at the smallest batch size.
+    """
+    met = trials.dropna(subset="steps")
+    met = met.assign(behind=met.steps / met.groupby(["workload", "batch_size"]).steps.transform("min"))
+    met = met[met.behind <= most].assign(rule=None)
+    guides = []
+    for name, own in met.groupby("workload", sort=False):
+        first = start(winners(own), base)
+        for rule, power in POWERS.items():
+            sizes = np.unique(own.batch_size)
+            rates = float(first.learning_rate) * (sizes / int(first.batch_size)) ** power
+            guides.append(pd.DataFrame({"workload": name, "batch_size": sizes, "learning_rate": rates, "rule": rule,
+                                        "momentum": first.momentum}))  # fmt: skip
+    both = pd.concat([met, *guides], ignore_index=True)
+    both = both.assign(**{"learning rate": both.learning_rate, "1 - momentum": 1 - both.momentum,
+                          "effective learning rate": both.learning_rate / (1 - both.momentum)})  # fmt: skip
+    keep = ["workload", "batch_size", "trial", "steps", "behind", "rule"]
+    return both.melt(keep, ["learning rate", "1 - momentum", "effective learning rate"], "which", "value")
+
+
+def exponents(near: pd.DataFrame, draws: int = 400) -> pd.DataFrame:
+    """The power of the batch size as which the winners' effective learning rate grows, a row per workload of `near_best`.
+
+    power: least squares on logarithms of the winners; low, high: 5 and 95 % of those of resampled near-best trials.
+    Workloads with fewer than three batch sizes are left out.
+    """
+    rows, own = [], near[near.rule.isna() & (near.which == "effective learning rate")]
+    for name, trials in own.groupby("workload", sort=False):
+        first = trials.loc[trials.groupby("batch_size").behind.idxmin()]
+        if len(first) < 3:
+            continue
+        logs, random = np.log(trials[["batch_size", "value"]].to_numpy(float)), np.random.default_rng(0)
+        picks = (logs[random.integers(len(logs), size=len(logs))] for _ in range(draws))
+        drawn = [np.polyfit(*pick.T, 1)[0] for pick in picks if np.ptp(pick[:, 0]) > 0]
+        low, high = np.quantile(drawn, [0.05, 0.95])
+        power = np.polyfit(np.log(first.batch_size), np.log(first.value), 1)[0]
+        rows.append({"workload": name, "batch_sizes": len(first), "trials": len(trials), "power": power, "low": low,
+                     "high": high})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
 def retrained(best: pd.DataFrame, base: int, repeats: int, budget: str = "cached") -> pd.DataFrame:
     """Trials of the settings that every rule of POWERS makes of the start, at every batch size of `best`; column rule.
 

@@ -68,7 +68,7 @@ def test_outcomes_at_fixed_steps_and_epochs():
     told = budgets.outcomes(trials, steps=50, examples=1000).set_index(["kind", "batch_size", "trial"]).outcome
     assert told["fixed steps"].tolist() == ["did not", "diverged or died", "reached the goal", "did not"]
     assert told["fixed epochs"].tolist() == ["reached the goal", "diverged or died", "reached the goal", "did not"]
-    share = budgets.shares(budgets.outcomes(trials, 50, 1000)).set_index(["kind", "batch_size"])
+    share = budgets.shares(budgets.outcomes(trials, 50, 1000).assign(workload="w")).set_index(["kind", "batch_size"])
     assert share.share.tolist() == [0, 0.5, 0.5, 0.5] and (share.low <= share.share).all()
 
 

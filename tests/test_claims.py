@@ -208,13 +208,17 @@ def test_the_region_of_good_metaparameters():
                 zip((1, 4, 16, 64, 256), np.linspace(first, last, 5), strict=True)]  # fmt: skip
         return pd.DataFrame(rows)
 
-    def judge(steps, epochs):
+    def region(steps, epochs):
         both = [share(*steps).assign(kind="fixed steps"), share(*epochs).assign(kind="fixed epochs")]
-        return claims.region(pd.concat(both))["verdict"]
+        return pd.concat(both)
 
-    assert judge((0.1, 0.8), (0.8, 0.1)) == claims.HOLDS
-    assert judge((0.1, 0.8), (0.1, 0.8)) == claims.PART
-    assert judge((0.8, 0.1), (0.1, 0.8)) == claims.FAILS
+    def verdict(*shares):
+        return claims.region(pd.concat([s.assign(workload=str(i)) for i, s in enumerate(shares)]))["verdict"]
+
+    assert verdict(region((0.1, 0.8), (0.8, 0.1))) == claims.HOLDS
+    assert verdict(region((0.1, 0.8), (0.1, 0.8))) == claims.PART
+    assert verdict(region((0.8, 0.1), (0.1, 0.8))) == claims.FAILS
+    assert verdict(region((0.1, 0.8), (0.8, 0.1)), region((0.8, 0.1), (0.1, 0.8))) == claims.PART
     assert claims.region(pd.DataFrame())["verdict"] == claims.OPEN
 
 

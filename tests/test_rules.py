@@ -1,0 +1,40 @@
+"""Rules for the learning rate: planted winners come out with their exponent, and guides pass through the start."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import rules
+
+
+def planted(power):
+    """Five trials a batch size, the first the winner, whose effective learning rate grows as this power."""
+    rows = []
+    for b in 2 ** np.arange(0, 11, 2):
+        steps = np.array([100, 110, 150, 299, 500])
+        rate = 1e-3 * float(b) ** power * np.array([1, 1.1, 0.9, 1.05, 40])
+        rows.append(pd.DataFrame({"workload": "digits-mlp", "batch_size": b, "trial": range(5), "steps": steps,
+                                  "learning_rate": rate, "momentum": 0.9}))  # fmt: skip
+    return pd.concat(rows, ignore_index=True)
+
+
+@pytest.mark.parametrize("power", [1.0, 0.5, 0.0])
+def test_a_planted_exponent_is_recovered_and_far_trials_do_not_count(power):
+    near = rules.near_best(planted(power), 16)
+    found = rules.exponents(near).iloc[0]
+    assert found.power == pytest.approx(power) and found.low <= power <= found.high and found.high - found.low < 0.1
+    assert found.batch_sizes == 6 and found.trials == 24  # the fifth trial took five times the winner's steps
+
+
+def test_the_rule_that_fits_passes_through_every_winner():
+    near = rules.near_best(planted(0.5), 16)
+    own = near[near.which == "effective learning rate"]
+    guide = own[own.rule == "square-root rule"].set_index("batch_size").value
+    winners = own[own.rule.isna() & (own.behind == 1)].set_index("batch_size").value
+    assert np.allclose(guide, winners.reindex(guide.index))
+    assert set(near.which) == {"learning rate", "1 - momentum", "effective learning rate"}
+
+
+def test_too_few_batch_sizes_have_no_exponent():
+    few = planted(1.0).query("batch_size < 16")
+    assert rules.exponents(rules.near_best(few, 16)).empty
