@@ -26,6 +26,15 @@ class Interval:
             return np.floor(self.low + u * (self.high - self.low + 1))
         raise ValueError(f"scale: {self.scale!r} is unknown; allowed: log, reverse-log, integer")
 
+    def place(self, values: np.ndarray) -> np.ndarray:
+        """Where values lie on the interval's own scale, from 0 to 1: the inverse of `at`; NaN in an interval of one point."""
+        ends = {"log": (self.low, self.high), "reverse-log": (1 - self.high, 1 - self.low)}.get(self.scale)
+        with np.errstate(invalid="ignore"):
+            if ends is None:
+                return np.divide(np.subtract(values, self.low), self.high - self.low)
+            own = np.subtract(1, values) if self.scale == "reverse-log" else values
+            return np.log(np.divide(own, ends[0])) / np.log(ends[1] / ends[0])
+
 
 # Lee et al. (2021), from the authors' code.
 LEE2021 = {

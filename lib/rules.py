@@ -7,6 +7,7 @@ import pandas as pd
 
 from lib import metaparameters, sweeps
 from lib.sweeps import Cell, Study
+from lib.workloads import workload
 
 POWERS = {"linear rule": 1.0, "square-root rule": 0.5, "no change": 0.0}
 MOST = 20_000  # steps after which a rule has missed the goal
@@ -66,6 +67,23 @@ def exponents(near: pd.DataFrame, draws: int = 400) -> pd.DataFrame:
         power = np.polyfit(np.log(first.batch_size), np.log(first.value), 1)[0]
         rows.append({"workload": name, "batch_sizes": len(first), "trials": len(trials), "power": power, "low": low,
                      "high": high})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def at_edge(near: pd.DataFrame, margin: float = 0.05) -> pd.DataFrame:
+    """Winners of `near_best` whose metaparameter lies within a share of the space of its edge, a row per workload and name.
+
+    metaparameter; winners (count); batch_sizes: of those at an edge, where a wider space could hold a better trial.
+    """
+    rows, won = [], near[near.rule.isna() & (near.behind == 1)]
+    for (name, which), own in won.groupby(["workload", "which"], sort=False):
+        if which not in ("learning rate", "1 - momentum"):
+            continue
+        field, values = ("learning_rate", own.value) if which == "learning rate" else ("momentum", 1 - own.value)
+        place = metaparameters.SPACES[workload(name).space][field].place(values)
+        edge = own[(place < margin) | (place > 1 - margin)]
+        rows.append({"workload": name, "metaparameter": field.replace("_", " "), "winners": own.batch_size.nunique(),
+                     "batch_sizes": sorted(map(int, edge.batch_size.unique()))})  # fmt: skip
     return pd.DataFrame(rows)
 
 

@@ -65,3 +65,10 @@ def test_a_space_that_fits_nothing_is_refused(space):
         match="space: .* is not allowed; it must be one of lee2021, shi2019, or learning_rate=...,momentum=...",
     ):
         draw(space, "momentum", 3)
+
+
+def test_places_are_the_inverse_of_values():
+    u = np.linspace(0.05, 0.95, 7)
+    for axis in metaparameters.LEE2021.values():
+        assert np.allclose(axis.place(axis.at(u)), u, atol=1e-4)
+    assert np.isnan(metaparameters.SHI2019["momentum"].place(np.array([0.9]))).all()

@@ -38,3 +38,13 @@ def test_the_rule_that_fits_passes_through_every_winner():
 def test_too_few_batch_sizes_have_no_exponent():
     few = planted(1.0).query("batch_size < 16")
     assert rules.exponents(rules.near_best(few, 16)).empty
+
+
+def test_an_optimum_planted_at_the_edge_is_flagged():
+    """The largest batch sizes want the largest learning rate of the space, and momentum lies in its middle."""
+    trials = planted(1.0).assign(momentum=1 - 10**-2.5, learning_rate=lambda d: np.minimum(d.batch_size / 128, 0.99))
+    found = rules.at_edge(rules.near_best(trials, 16)).set_index("metaparameter")
+    assert found.batch_sizes.to_dict() == {"learning rate": [256, 1024], "momentum": []}
+    assert (found.winners == 6).all()
+    low = rules.at_edge(rules.near_best(trials.assign(momentum=0.9), 16)).set_index("metaparameter")
+    assert low.batch_sizes["momentum"] == [1, 4, 16, 64, 256, 1024]
