@@ -17,11 +17,13 @@ class Family:
     """members: name -> (workload, algorithm), from the smallest or simplest on.
 
     goal: the error all of them share; 0: each its workload's own.  stop: of the cells that are compared, as in `Cell`.
+    ends: the two members whose bends are compared; None: the first and the last.
     """
 
     members: dict[str, tuple[str, str]]
     goal: float
     stop: str = "goal"
+    ends: tuple[str, str] | None = None
 
 
 def _family(goal: float, algorithm: str, **members: str) -> Family:
@@ -29,7 +31,8 @@ def _family(goal: float, algorithm: str, **members: str) -> Family:
 
 
 WIDTH, DEPTH, FRACTION = "digits: width", "digits: depth", "digits: fractions of the data"
-LADDER, MNIST_WIDTH, MNIST_FRACTION = "MNIST: fully connected networks", "MNIST: width", "MNIST: fractions of the data"
+LADDER, MNIST_DEPTH = "MNIST: fully connected networks", "MNIST: depth"
+MNIST_WIDTH, MNIST_FRACTION = "MNIST: width", "MNIST: fractions of the data"
 MODEL, ALGORITHM = "digits: kind of network", "digits: algorithm"
 DATA, DATA_CNN = "data set (FC-128×3)", "data set (Simple-CNN)"
 FAMILIES = {
@@ -41,7 +44,9 @@ FAMILIES = {
     ),
     MODEL: _family(0.04, "momentum", MLP="digits-mlp", CNN="digits-cnn"),
     ALGORITHM: Family({a: ("digits-mlp", a) for a in ("sgd", "momentum", "nesterov")}, 0.04),
-    LADDER: Family({f"FC-{s.replace('x', '×')}": (f"mnist-fc-{s}", "sgd") for s in FC_WIDTHS}, 0.03),
+    LADDER: Family({f"FC-{s.replace('x', '×')}": (f"mnist-fc-{s}", "sgd") for s in FC_WIDTHS}, 0.03,
+                   ends=("FC-128×3", "FC-1024×3")),
+    MNIST_DEPTH: Family({"FC-1024": ("mnist-fc-1024", "sgd"), "FC-1024×3": ("mnist-fc-1024x3", "sgd")}, 0.03),
     MNIST_FRACTION: Family(
         {f"{54_000 // n:,} of MNIST": (f"mnist-fc-128x3-{54_000 // n}", "sgd") for n in FRACTIONS}
         | {"54,000 of MNIST": ("mnist-fc-128x3", "sgd")}, 0.06,
@@ -138,10 +143,10 @@ def bends(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def effects(summary: pd.DataFrame) -> pd.DataFrame:
-    """Per family, the bend of its last member over that of its first: ratio (median), ratio_low, ratio_high (5, 95 %)."""
+    """Per family, the bend of its last member (or end) over that of its first: ratio (median), ratio_low, ratio_high (5, 95 %)."""
     rows = []
     for name, own in summary.groupby("family", sort=False) if len(summary) else ():
-        order = [m for m in FAMILIES[name].members if m in set(own.member)]
+        order = [m for m in FAMILIES[name].ends or FAMILIES[name].members if m in set(own.member)]
         if len(order) < 2:
             continue
         first, last = (own.set_index("member").draws[m].critical.to_numpy() for m in (order[0], order[-1]))
