@@ -264,7 +264,7 @@ def outcome_map(rows: pd.DataFrame, *more: tuple, height: int = 380) -> tuple[al
     points = alt.Chart(rows).mark_point(filled=True, size=70, opacity=0.85).encode(
         x=alt.X("learning_rate:Q", title="learning rate").scale(type="log", domain=[1e-4, 1]),
         y=alt.Y("slowness:Q", title="1 − momentum").scale(type="log", nice=False, padding=10),
-        color=alt.Color("outcome:N", title=None, scale=alt.Scale(range=list(OUTCOMES.values()), **domain)),
+        color=alt.Color("outcome:N", title=None, scale=alt.Scale(range=list(OUTCOMES.values()), **domain)).legend(columns=2),
         shape=alt.Shape("outcome:N", title=None, scale=alt.Scale(range=["circle", "square", "cross"], **domain)),
         tooltip=["trial:Q", alt.Tooltip("learning_rate:Q", format=".3g"), alt.Tooltip("slowness:Q", format=".2g"),
                  "outcome:N", alt.Tooltip("steps:Q", title="steps to the goal", format=","),
