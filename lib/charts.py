@@ -56,7 +56,7 @@ def by_algorithm(names: list[str], **options) -> alt.Color:
     """Colour per training algorithm, the same throughout the book."""
     names = [a for a in ALGORITHM_COLOURS if a in names]
     scale = alt.Scale(domain=names, range=[ALGORITHM_COLOURS[a] for a in names])
-    return alt.Color("algorithm:N", scale=scale, title="algorithm", **options)
+    return alt.Color("algorithm:N", scale=scale, title=None, **options)  # three names fill a narrow page
 
 
 def by_method(names: list[str], **options) -> alt.Color:
