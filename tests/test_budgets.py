@@ -82,3 +82,15 @@ def test_what_smoothing_saves_is_recovered(trials):
     found = budgets.helped(pd.DataFrame(rows))
     assert list(found) == [("w", 0.1)] and found["w", 0.1][0] == pytest.approx(0.01)
     assert budgets.smoothed(trials, 32).empty
+
+
+def test_maps_read_every_workload_at_its_own_budgets():
+    trials = pd.DataFrame({
+        "workload": ["digits-mlp", "mnist-fc-128x3"], "batch_size": 64, "trial": 0, "learning_rate": 0.1, "momentum": 0.9,
+        "steps": 2000, "status": "complete", "last_step": 2000,
+    })  # fmt: skip
+    told = budgets.maps(trials).set_index(["workload", "kind"])
+    assert told.within.to_dict() == {("digits-mlp", "fixed steps"): 1024, ("digits-mlp", "fixed epochs"): 256,
+                                     ("mnist-fc-128x3", "fixed steps"): 4096, ("mnist-fc-128x3", "fixed epochs"): 4096}  # fmt: skip
+    assert set(told.outcome["digits-mlp"]) == {"did not"} and set(told.outcome["mnist-fc-128x3"]) == {"reached the goal"}
+    assert budgets.maps(pd.DataFrame()).empty
