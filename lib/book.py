@@ -22,6 +22,7 @@ MATHJAX = "tex-svg.js"  # self-contained: its glyphs are paths, so no font files
 # --- in a chapter -----------------------------------------------------------------------------------------------------
 
 
+LONG = 20  # rows
 MARKS = {"holds": "yes", "holds in part": "part", "does not hold": "no", "cannot be judged": "open"}
 
 
@@ -85,11 +86,15 @@ def span(ends: tuple[float, float]) -> str:
 
 
 def table(frame: pd.DataFrame, **formats: str):
-    """A frame as the pages show it: no index, numbers as in the prose unless a column has a format of its own."""
+    """A frame as the pages show it: no index, numbers as in the prose unless a column has a format of its own.
+
+    A table of more than `LONG` rows scrolls under its own head.
+    """
     shown = {c: formats.get(c, number if pd.api.types.is_numeric_dtype(frame[c]) else _unbroken) for c in frame}
     styled = frame.style.hide(axis="index").format(shown, na_rep="—")
     right = [c for c in frame if pd.api.types.is_numeric_dtype(frame[c])]
-    return styled.set_table_attributes('class="book-table"').set_properties(subset=right, **{"text-align": "right"})
+    kind = "book-table book-long" if len(frame) > LONG else "book-table"
+    return styled.set_table_attributes(f'class="{kind}"').set_properties(subset=right, **{"text-align": "right"})
 
 
 def _unbroken(text: object) -> object:
@@ -123,10 +128,11 @@ def provenance(frame: pd.DataFrame) -> Html:
         return Html('<p class="book-provenance">No records.</p>')
     columns = ("date", "torch", "device", "precision", "source")
     seen = {k: ", ".join(sorted(map(str, heads[k].unique()))) for k in columns}
-    hours = heads["wall_s"].sum() / 3600
+    minutes = heads["wall_s"].sum() / 60
+    time = f"{minutes / 60:.1f} core hours" if minutes >= 60 else f"{minutes:.1f} core minutes"
     return Html(
         f'<p class="book-provenance">{len(heads)} of {frame.attrs["cells_planned"]} cells, {heads["rows"].sum():,} '
-        f"trials, {heads['trial_steps'].sum():,} training steps in {hours:.1f} core hours; measured {seen['date']} with "
+        f"trials, {heads['trial_steps'].sum():,} training steps in {time}; measured {seen['date']} with "
         f"PyTorch {seen['torch']} on {seen['device']} in {seen['precision']}; code {seen['source']}.</p>"
     )
 
