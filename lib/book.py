@@ -85,6 +85,11 @@ def span(ends: tuple[float, float]) -> str:
     return low if low == high else f"{low} to {high}" if "-" in low + high else f"{low}–{high}"
 
 
+def trials(frame: pd.DataFrame) -> str:
+    """How many trials stand behind a point of a figure of these results: "100", or "32–100"."""
+    return span((frame["trials"].min(), frame["trials"].max())) if len(frame) else "—"
+
+
 def table(frame: pd.DataFrame, **formats: str):
     """A frame as the pages show it: no index, numbers as in the prose unless a column has a format of its own.
 

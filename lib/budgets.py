@@ -134,6 +134,16 @@ def slope(best: pd.DataFrame) -> tuple[float, float, float]:
     return rate, rate - reach, rate + reach
 
 
+def slopes(trials: pd.DataFrame) -> dict[str, dict[str, tuple[float, float, float]]]:
+    """`slope` of every workload within the largest budget that its batch sizes share: "steps" and "epochs" -> workload -> it."""
+    found: dict = {"steps": {}, "epochs": {}}
+    for name, own in trials.groupby("workload") if len(trials) else ():
+        by_steps, by_epochs = ladders(own)
+        found["steps"][name] = slope(largest(by_steps))
+        found["epochs"][name] = slope(largest(by_epochs, "examples"))
+    return found
+
+
 def smoothed(trials: pd.DataFrame, budget: int) -> pd.DataFrame:
     """`chosen` per workload, batch size and label smoothing within so many steps, where there are trials with smoothing."""
     rows = within(trials)

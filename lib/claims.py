@@ -256,18 +256,20 @@ def budget_decides(by_steps: pd.DataFrame, by_epochs: pd.DataFrame) -> dict:
     )  # fmt: skip
 
 
-def no_accuracy_lost(slopes: dict[str, tuple[float, float, float]]) -> dict:
-    """C14; slopes: workload -> `budgets.slope` within the largest step budget."""
-    known = {w: s for w, s in slopes.items() if np.isfinite(s[0])}
-    told = "; ".join(
-        f"{_title(w)}: {100 * s[0]:+.2f} ({100 * s[1]:+.2f} to {100 * s[2]:+.2f})" for w, s in known.items()
+def no_accuracy_lost(steps: dict[str, tuple[float, float, float]], epochs: dict | None = None) -> dict:
+    """C14; workload -> `budgets.slope` within the largest step budget, by which it is judged, and the largest of epochs."""
+    known, beside = ({w: s for w, s in found.items() if np.isfinite(s[0])} for found in (steps, epochs or {}))
+    told, less = (
+        "; ".join(f"{_title(w)}: {100 * s[0]:+.2f} ({100 * s[1]:+.2f} to {100 * s[2]:+.2f})" for w, s in found.items())
+        for found in (known, beside)
     )
     worse = [w for w, s in known.items() if s[1] > 0]
     sharp = [w for w, s in known.items() if s[2] < 0.002]  # a fifth of a point per doubling: two points over ten
     return _claim(
         "There is no evidence that larger batch sizes degrade out-of-sample performance.",
         f"Points of test error per doubling of the batch, at the largest step budget (95 %): {told or 'not measured'}. To hold, "
-        f"all ranges must end below 0.2.",
+        f"all ranges must end below 0.2. Beside them, not judged, the largest budget of epochs, in which larger batches take "
+        f"fewer steps: {less or 'not measured'}.",
         FAILS
         if worse and len(worse) == len(known)
         else PART
