@@ -181,7 +181,7 @@ def no_rule_for_size(effects: pd.DataFrame) -> dict:
                      for _, r in own.iterrows())  # fmt: skip
     return _claim(
         "Width and depth change the largest useful batch size, but not in the same direction in all families.",
-        f"Bend of the largest member over that of the smallest. {told or 'Not measured'}.",
+        f"Bend of the largest member over that of the smallest, at batch sizes both have. {told or 'Not measured'}.",
         OPEN if len(own) < 2 or not above + below else FAILS if max(above, below) == len(own) else HOLDS if above and below
         else PART,
         "Shallue et al. 2019",
@@ -197,7 +197,7 @@ def data_size(effects: pd.DataFrame) -> dict:
     certain = ((effects.ratio_low > 0.5) & (effects.ratio_high < 2)).mean()
     return _claim(
         "The size of the data set hardly changes the largest useful batch size: fractions of MNIST have nearly the same curve.",
-        f"Bend with all data over that with an eighth. {told or 'Not measured'}.",
+        f"Bend with all data over that with an eighth, at batch sizes both have. {told or 'Not measured'}.",
         OPEN if not len(effects) else HOLDS if certain == 1 else PART if within == 1 else FAILS,
         "Shallue et al. 2019",
     )

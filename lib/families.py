@@ -127,7 +127,10 @@ def _by_member(trials: pd.DataFrame):
 
 
 def bends(trials: pd.DataFrame) -> pd.DataFrame:
-    """`scaling.summaries` of every member with at least three batch sizes, with family, member, goal, trials and draws."""
+    """`scaling.summaries` of every member with at least three batch sizes, with family, member, goal, trials and curves.
+
+    curves: of the member, as `scaling.resampled`.
+    """
     rows = []
     for (name, member), own in _by_member(trials):
         summary, drawn = scaling.summaries(own)
@@ -138,19 +141,24 @@ def bends(trials: pd.DataFrame) -> pd.DataFrame:
                 "goal": own.goal.iloc[0],
                 "trials": own.groupby("batch_size").size().min(),
             }
-            rows.append(summary.assign(**more, draws=list(drawn.values())))
+            rows.append(summary.assign(**more, curves=list(drawn.values())))
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
 
 
 def effects(summary: pd.DataFrame) -> pd.DataFrame:
-    """Per family, the bend of its last member (or end) over that of its first: ratio (median), ratio_low, ratio_high (5, 95 %)."""
+    """Per family, the bend of its last member (or end) over that of its first, at the batch sizes both have.
+
+    summary: of `bends`.  Columns: family, first, last, ratio (median), ratio_low, ratio_high (5, 95 %).
+    """
     rows = []
     for name, own in summary.groupby("family", sort=False) if len(summary) else ():
         order = [m for m in FAMILIES[name].ends or FAMILIES[name].members if m in set(own.member)]
         if len(order) < 2:
             continue
-        first, last = (own.set_index("member").draws[m].critical.to_numpy() for m in (order[0], order[-1]))
-        values = last / np.random.default_rng(0).permutation(first)
+        first, last = (own.set_index("member").curves[m] for m in (order[0], order[-1]))
+        values = scaling.ratios(last, first, "critical")
+        if not len(values):
+            continue
         low, high = scaling.span_of(values)
         rows.append({"family": name, "first": order[0], "last": order[-1], "ratio": np.median(values), "ratio_low": low,
                      "ratio_high": high})  # fmt: skip

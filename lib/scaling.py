@@ -269,9 +269,8 @@ def fit_intervals(trials: pd.DataFrame, goal: float, k: int | None = None, draws
 REDRAWN = ["perfect_end", "useful_end", "c1", "c2", "critical"]
 
 
-def redrawn(trials: pd.DataFrame, goal: float, draws: int = 200, seed: int = 0) -> pd.DataFrame:
-    """What each of `draws` resampled curves says, a row each: perfect_end, useful_end, c1, c2, critical."""
-    curves = resampled(trials, goal, None, draws, seed)
+def redrawn(curves: pd.DataFrame) -> pd.DataFrame:
+    """What each `resampled` curve [draws, batch sizes] says, a row each: perfect_end, useful_end, c1, c2, critical."""
     b, k = curves.columns.to_numpy(float), curves.to_numpy()
     perfect, useful = _regime_ends(b, k)
     c1, c2 = _hyperbolas(b, k)
@@ -317,7 +316,7 @@ def summaries(trials: pd.DataFrame, draws: int = 200) -> tuple[pd.DataFrame, dic
 
     Columns: those of CURVE, sizes and replicates (counts), start, perfect_end, useful_end, leaves_perfect,
     reaches_plateau (as `Regimes`, of the median over replicates), c1, c2, critical, r2, identified (as `Hyperbola`), and
-    for all five of `redrawn` name_low and name_high, their 5 and 95 % quantiles.  draws: (workload, ...) -> `redrawn`.
+    for all five of `redrawn` name_low and name_high, their 5 and 95 % quantiles.  draws: (workload, ...) -> `resampled`.
     """
     rows, drawn, ends = [], {}, [f"{n}_{end}" for n in REDRAWN for end in ("low", "high")]
     for key, cells in trials.groupby(CURVE, dropna=False) if len(trials) else ():
@@ -326,31 +325,49 @@ def summaries(trials: pd.DataFrame, draws: int = 200) -> tuple[pd.DataFrame, dic
         curve = across_replicates(steps_to_result(cells)) if len(cells) else cells
         if cells.batch_size.nunique() < 3:
             continue
-        own = redrawn(cells, cells.goal.iloc[0], draws)
+        drawn[key] = resampled(cells, cells.goal.iloc[0], None, draws)
+        own = redrawn(drawn[key])
         fit = fit_hyperbola(curve.batch_size, curve.steps)
         rows.append({
             **dict(zip(CURVE, key)), "sizes": len(curve), "replicates": int(cells.replicate.nunique()),
             **vars(regimes(curve)), **vars(fit), "critical": fit.critical,
             **{f"{n}_{end}": v for n in own for end, v in zip(("low", "high"), span_of(own[n]))},
         })  # fmt: skip
-        drawn[key] = own
     known = [f.name for f in (*fields(Regimes), *fields(Hyperbola))]
     return pd.DataFrame(rows, columns=[*CURVE, "sizes", "replicates", *known, "critical", *ends]), drawn
 
 
-def against_dense(drawn: dict, name: str) -> pd.DataFrame:
-    """A quantity of `redrawn` for every sparse curve over that of its dense one, from independent draws of both.
+def ratios(above: pd.DataFrame, below: pd.DataFrame, name: str) -> np.ndarray:
+    """A quantity of `redrawn` of one `resampled` curve over that of another, [draws], independent draws of both.
 
-    drawn: as `summaries` returns it.  Columns: those of CURVE, ratio (median), ratio_low, ratio_high (5 and 95 %).
+    Both are read at the batch sizes that both have: a longer curve bends elsewhere if the fit is not the truth.  Empty
+    if these are fewer than three.
+    """
+    shared = above.columns.intersection(below.columns)
+    if len(shared) < 3:
+        return np.empty(0)
+    top, bottom = (redrawn(curves[shared])[name] for curves in (above, below))
+    return top.to_numpy() / bottom.sample(frac=1, random_state=0).to_numpy()
+
+
+def against_dense(drawn: dict, name: str) -> pd.DataFrame:
+    """A quantity of `redrawn` for every sparse curve over that of its dense one (`ratios`), if they share three batch sizes.
+
+    drawn: as `summaries` returns it.  Columns: those of CURVE, sizes (shared), ratio (median), ratio_low, ratio_high (5 and
+    95 %).
     """
     rows = []
-    for key in drawn:
+    for key, curves in drawn.items():
         if key[3] == 0 or _dense(key) not in drawn:
             continue
-        values = _over_dense(drawn, name, key)
+        dense = drawn[_dense(key)]
+        values = ratios(curves, dense, name)
+        if not len(values):
+            continue
         low, high = span_of(values)
-        rows.append({**dict(zip(CURVE, key)), "ratio": np.median(values), "ratio_low": low, "ratio_high": high})
-    return pd.DataFrame(rows, columns=[*CURVE, "ratio", "ratio_low", "ratio_high"])
+        rows.append({**dict(zip(CURVE, key)), "sizes": len(curves.columns.intersection(dense.columns)),
+                     "ratio": np.median(values), "ratio_low": low, "ratio_high": high})  # fmt: skip
+    return pd.DataFrame(rows, columns=[*CURVE, "sizes", "ratio", "ratio_low", "ratio_high"])
 
 
 def pooled(drawn: dict, name: str, pairs: pd.DataFrame) -> tuple[float, float, float]:
@@ -361,16 +378,12 @@ def pooled(drawn: dict, name: str, pairs: pd.DataFrame) -> tuple[float, float, f
     if pairs.empty:
         return (np.nan,) * 3
     random, keys = np.random.default_rng(0), pairs[CURVE].itertuples(index=False, name=None)
-    logs = [random.permutation(np.log(_over_dense(drawn, name, key))) for key in keys]
+    logs = [random.permutation(np.log(ratios(drawn[key], drawn[_dense(key)], name))) for key in keys]
     return tuple(map(float, np.quantile(np.exp(np.mean(logs, axis=0)), [0.05, 0.5, 0.95])))
 
 
 def _dense(key: tuple) -> tuple:
     return (*key[:3], 0.0)
-
-
-def _over_dense(drawn: dict, name: str, key: tuple) -> np.ndarray:
-    return drawn[key][name].to_numpy() / drawn[_dense(key)][name].sample(frac=1, random_state=0).to_numpy()
 
 
 def sparsest(rows: pd.DataFrame) -> pd.DataFrame:

@@ -241,3 +241,16 @@ def test_redrawn_curves_are_analysed_as_single_ones_are():
         plain, fit = scaling.regimes(curve(row)), scaling.fit_hyperbola(SIZES, row)
         assert found[:2] == [plain.perfect_end, plain.useful_end]
         assert found[2:] == pytest.approx([fit.c1, fit.c2], rel=2e-3)
+
+
+def test_two_curves_are_compared_at_the_batch_sizes_both_have():
+    """A curve that is no hyperbola bends elsewhere on a longer range; against a stretch of itself its ratio is one."""
+    random = np.random.default_rng(5)
+    long, again = (pd.DataFrame((5e3 / SIZES**0.7 + 20) * random.lognormal(0, 0.02, (200, len(SIZES))), columns=SIZES)
+                   for _ in range(2))  # fmt: skip
+    short = again[SIZES[SIZES >= 16]]
+    apart = np.median(scaling.redrawn(short).critical) / np.median(scaling.redrawn(long).critical)
+    assert abs(np.log(apart)) > 0.3
+    low, high = scaling.span_of(scaling.ratios(short, long, "critical"))
+    assert low < 1 < high < 1.2
+    assert len(scaling.ratios(short[SIZES[-2:]], long, "critical")) == 0
