@@ -33,7 +33,7 @@ def _family(goal: float, algorithm: str, **members: str) -> Family:
 WIDTH, DEPTH, FRACTION = "digits: width", "digits: depth", "digits: fractions of the data"
 LADDER, MNIST_DEPTH = "MNIST: fully connected networks", "MNIST: depth"
 MNIST_WIDTH, MNIST_FRACTION = "MNIST: width", "MNIST: fractions of the data"
-MODEL, ALGORITHM = "digits: kind of network", "digits: algorithm"
+MODEL, MNIST_MODEL, ALGORITHM = "digits: kind of network", "MNIST: kind of network", "digits: algorithm"
 DATA, DATA_CNN = "data set (FC-128×3)", "data set (Simple-CNN)"
 FAMILIES = {
     WIDTH: _family(0.04, "momentum", MLP_16x2="digits-mlp-16x2", MLP_64x2="digits-mlp", MLP_256x2="digits-mlp-256x2"),
@@ -46,6 +46,7 @@ FAMILIES = {
     ALGORITHM: Family({a: ("digits-mlp", a) for a in ("sgd", "momentum", "nesterov")}, 0.04),
     LADDER: Family({f"FC-{s.replace('x', '×')}": (f"mnist-fc-{s}", "sgd") for s in FC_WIDTHS}, 0.03,
                    ends=("FC-128×3", "FC-1024×3")),
+    MNIST_MODEL: Family({"FC-1024": ("mnist-fc-1024", "sgd"), "Simple-CNN": ("mnist-simple-cnn", "sgd")}, 0.03),
     MNIST_DEPTH: Family({"FC-1024": ("mnist-fc-1024", "sgd"), "FC-1024×3": ("mnist-fc-1024x3", "sgd")}, 0.03),
     MNIST_FRACTION: Family(
         {f"{54_000 // n:,} of MNIST": (f"mnist-fc-128x3-{54_000 // n}", "sgd") for n in FRACTIONS}
@@ -157,9 +158,42 @@ def effects(summary: pd.DataFrame) -> pd.DataFrame:
             continue
         first, last = (own.set_index("member").curves[m] for m in (order[0], order[-1]))
         values = scaling.ratios(last, first, "critical")
-        if not len(values):
-            continue
-        low, high = scaling.span_of(values)
-        rows.append({"family": name, "first": order[0], "last": order[-1], "ratio": np.median(values), "ratio_low": low,
-                     "ratio_high": high})  # fmt: skip
+        if len(values):
+            rows.append({"family": name, "first": order[0], "last": order[-1], **scaling.ranged("ratio", values)})
     return pd.DataFrame(rows, columns=["family", "first", "last", "ratio", "ratio_low", "ratio_high"])
+
+
+def over_sgd(drawn: dict) -> pd.DataFrame:
+    """Every dense curve with momentum beside the same workload's with SGD, at the batch sizes both have.
+
+    drawn: as `scaling.summaries` returns it.  Columns: workload, algorithm, sizes (shared), smallest; bend (momentum's over
+    SGD's: median), bend_low, bend_high (5, 95 %), draws (of it); steps (SGD's over momentum's at the smallest batch),
+    steps_low, steps_high.
+    """
+    rows = []
+    for (work, algorithm, pruned, sparsity), curve in drawn.items():
+        plain = drawn.get((work, "sgd", pruned, sparsity))
+        if algorithm == "sgd" or sparsity or plain is None or not len(bend := scaling.ratios(curve, plain, "critical")):
+            continue
+        shared = curve.columns.intersection(plain.columns)
+        steps = plain[shared.min()].to_numpy() / curve[shared.min()].sample(frac=1, random_state=0).to_numpy()
+        rows.append({"workload": work, "algorithm": algorithm, "sizes": len(shared), "smallest": shared.min(),
+                     **scaling.ranged("bend", bend), **scaling.ranged("steps", steps), "draws": bend})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def easy_over_hard(trials: pd.DataFrame) -> pd.DataFrame:
+    """The bend of every dense curve at the easiest goal of its workload over that at the hardest.
+
+    Columns: workload, algorithm, easy, hard (goal errors), bend (median), bend_low, bend_high (5, 95 %), draws (of it).
+    """
+    rows = []
+    dense = trials[trials.sparsity == 0] if len(trials) else trials
+    for (work, algorithm), own in dense.groupby(["workload", "algorithm"]) if len(dense) else ():
+        goals = scaling.goals(own)
+        curves = [list(scaling.summaries(scaling.at_goal(own, g))[1].values()) for g in (max(goals), min(goals))]
+        bend = scaling.ratios(curves[0][0], curves[1][0], "critical") if all(curves) else []
+        if len(goals) > 1 and len(bend):
+            rows.append({"workload": work, "algorithm": algorithm, "easy": max(goals), "hard": min(goals),
+                         **scaling.ranged("bend", bend), "draws": bend})  # fmt: skip
+    return pd.DataFrame(rows)

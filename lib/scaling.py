@@ -5,6 +5,7 @@ Works on the table of `lib.sweeps.results` (a row per trial) and measures nothin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from numbers import Real
 
@@ -210,6 +211,11 @@ def span_of(values: list[float] | np.ndarray | pd.Series) -> tuple[float, float]
     return tuple(map(float, np.quantile(values, [0.05, 0.95], method="nearest")))
 
 
+def ranged(name: str, values: np.ndarray) -> dict[str, float]:
+    """Draws as columns of a table: name (the median), name_low, name_high (`span_of`)."""
+    return {name: float(np.median(values)), **dict(zip((f"{name}_low", f"{name}_high"), span_of(values)))}
+
+
 @dataclass(frozen=True)
 class Hyperbola:
     """K* = c1 / B + c2: c1 in examples, c2 in steps, critical = c1 / c2 in examples (the bend), r2 in log space.
@@ -364,21 +370,29 @@ def against_dense(drawn: dict, name: str) -> pd.DataFrame:
         values = ratios(curves, dense, name)
         if not len(values):
             continue
-        low, high = span_of(values)
-        rows.append({**dict(zip(CURVE, key)), "sizes": len(curves.columns.intersection(dense.columns)),
-                     "ratio": np.median(values), "ratio_low": low, "ratio_high": high})  # fmt: skip
+        sizes = len(curves.columns.intersection(dense.columns))
+        rows.append({**dict(zip(CURVE, key)), "sizes": sizes, **ranged("ratio", values)})
     return pd.DataFrame(rows, columns=[*CURVE, "sizes", "ratio", "ratio_low", "ratio_high"])
 
 
 def pooled(drawn: dict, name: str, pairs: pd.DataFrame) -> tuple[float, float, float]:
     """The geometric mean over pairs (rows of `against_dense`) of their ratios: its 5 % quantile, median, 95 % quantile.
 
-    Draws of different pairs are combined at random; NaN if there is no pair.
+    NaN if there is no pair.
     """
-    if pairs.empty:
+    keys = pairs[CURVE].itertuples(index=False, name=None)
+    return geometric_mean([ratios(drawn[key], drawn[_dense(key)], name) for key in keys])
+
+
+def geometric_mean(draws: Sequence[np.ndarray]) -> tuple[float, float, float]:
+    """The geometric mean of several ratios, each given by as many draws, which are combined at random: 5, 50, 95 % quantiles.
+
+    NaN if there is none.
+    """
+    if not len(draws):
         return (np.nan,) * 3
-    random, keys = np.random.default_rng(0), pairs[CURVE].itertuples(index=False, name=None)
-    logs = [random.permutation(np.log(ratios(drawn[key], drawn[_dense(key)], name))) for key in keys]
+    random = np.random.default_rng(0)
+    logs = [random.permutation(np.log(own)) for own in draws]
     return tuple(map(float, np.quantile(np.exp(np.mean(logs, axis=0)), [0.05, 0.5, 0.95])))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import claims, landscape, scaling
+from lib import claims, families, landscape, scaling
 
 SIZES = 2.0 ** np.arange(11)
 
@@ -235,3 +235,51 @@ def test_limits_and_the_bound():
     assert claims.no_rule_for_size(effects.assign(ratio_low=1.5, ratio_high=3.0))["verdict"] == claims.FAILS
     assert claims.data_size(effects.assign(ratio_low=0.8, ratio_high=1.2))["verdict"] == claims.HOLDS
     assert claims.data_size(effects.assign(ratio_low=3.0, ratio_high=9.0))["verdict"] == claims.FAILS
+
+
+def test_momentum_extends_scaling_where_its_bend_lies_beyond_that_of_sgd():
+    for c1, c2, verdict in ((6400, 25, "holds"), (12_800, 25, "holds in part"), (6400, 100, "cannot be judged"),
+                            (6400, 400, "does not hold")):  # fmt: skip
+        _, _, drawn = judged(trials(0.0, 6400, 100, "sgd"), trials(0.0, c1, c2, seed=1))
+        pairs = families.over_sgd(drawn)
+        assert pairs.bend.item() == pytest.approx(c1 / c2 / 64, rel=0.25)
+        assert pairs.steps.item() == pytest.approx(6400 / c1, rel=0.1)
+        assert claims.momentum_extends(pairs, scaling.geometric_mean(pairs.draws))["verdict"] == verdict
+    assert families.over_sgd({}).empty
+    assert claims.momentum_extends(pairs[:0], scaling.geometric_mean([]))["verdict"] == "cannot be judged"
+
+
+def test_goals_shift_a_curve_unless_they_move_its_bend():
+    for factor, verdict in ((1, "holds"), (1 / 8, "does not hold")):
+        hard = trials(0.0, 6400, 100)
+        easy = trials(0.0, 640 * factor, 10, seed=1)  # a tenth of the steps; its bend is the hard goal's times the factor
+        pairs = families.easy_over_hard(hard.assign(**{"steps@0.1": easy.steps}))
+        assert (pairs.easy.item(), pairs.hard.item()) == (0.1, 0.04)
+        assert pairs.bend.item() == pytest.approx(factor, rel=0.25)
+        assert claims.goals_shift(pairs, scaling.geometric_mean(pairs.draws))["verdict"] == verdict
+    assert families.easy_over_hard(hard).empty and families.easy_over_hard(pd.DataFrame()).empty
+    assert claims.goals_shift(pairs[:0], scaling.geometric_mean([]))["verdict"] == "cannot be judged"
+
+
+def test_kinds_of_network_differ_where_their_ranges_leave_one_out():
+    def effects(*ends):
+        return pd.DataFrame([{"family": "f", "first": "a", "last": "b", "ratio": np.sqrt(low * high), "ratio_low": low,
+                              "ratio_high": high} for low, high in ends])  # fmt: skip
+
+    cases = {
+        "holds": ((2, 3), (0.2, 0.5)), "holds in part": ((2, 3), (0.5, 2)), "does not hold": ((0.9, 1.1),),
+        "cannot be judged": ((0.5, 2),),
+    }  # fmt: skip
+    for verdict, ends in cases.items():
+        assert claims.kinds_differ(effects(*ends))["verdict"] == verdict
+
+
+def test_small_batches_diverge_more_only_if_their_ranges_are_apart():
+    def run(*lost):  # of 100 trials at batch sizes 1 and 64
+        return pd.concat(pd.DataFrame({"workload": w, "batch_size": b, "status": ["infeasible"] * n + ["budget"] * (100 - n)})
+                         for w, ends in enumerate(lost) for b, n in zip((1, 64), ends))  # fmt: skip
+
+    cases = {"holds": [(60, 5)], "holds in part": [(60, 5), (9, 8)], "does not hold": [(5, 60)], "cannot be judged": [(9, 8)]}
+    for verdict, lost in cases.items():
+        assert claims.small_batches_diverge(run(*lost))["verdict"] == verdict
+    assert claims.small_batches_diverge(pd.DataFrame())["verdict"] == "cannot be judged"
