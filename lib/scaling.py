@@ -211,6 +211,12 @@ def span_of(values: list[float] | np.ndarray | pd.Series) -> tuple[float, float]
     return tuple(map(float, np.quantile(values, [0.05, 0.95], method="nearest")))
 
 
+def ranges(draws: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Draws [draws, batch sizes] as rows of a table: batch_size, name_low, name_high (5 and 95 %)."""
+    low, high = np.quantile(draws, [0.05, 0.95], axis=0, method="nearest")
+    return pd.DataFrame({"batch_size": draws.columns, f"{name}_low": low, f"{name}_high": high})
+
+
 def ranged(name: str, values: np.ndarray) -> dict[str, float]:
     """Draws as columns of a table: name (the median), name_low, name_high (`span_of`)."""
     return {name: float(np.median(values)), **dict(zip((f"{name}_low", f"{name}_high"), span_of(values)))}

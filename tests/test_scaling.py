@@ -254,3 +254,11 @@ def test_two_curves_are_compared_at_the_batch_sizes_both_have():
     low, high = scaling.span_of(scaling.ratios(short, long, "critical"))
     assert low < 1 < high < 1.2
     assert len(scaling.ratios(short[SIZES[-2:]], long, "critical")) == 0
+
+
+def test_ranges_are_the_quantiles_of_the_draws():
+    logs = np.random.default_rng(6).normal([1.0, -2.0], [0.1, 0.3], (20_000, 2))
+    table = scaling.ranges(pd.DataFrame(logs, columns=[16, 64]), "slope")
+    assert table.batch_size.tolist() == [16, 64]
+    assert table.slope_low.to_numpy() == pytest.approx([1 - 0.1645, -2 - 0.4935], abs=0.02)
+    assert table.slope_high.to_numpy() == pytest.approx([1 + 0.1645, -2 + 0.4935], abs=0.02)
