@@ -184,7 +184,8 @@ def momentum_extends(pairs: pd.DataFrame, together: tuple[float, float, float]) 
     low, middle, high = together
     equal = ((pairs.steps_low <= EQUAL[1]) & (pairs.steps_high >= EQUAL[0])).sum() if len(pairs) else 0
     told = "; ".join(
-        f"{_title(r.workload)}, {r.algorithm}: {number(r.bend)} ({span((r.bend_low, r.bend_high))})" for r in pairs.itertuples()
+        f"{_title(r.workload)}, {r.algorithm}, {r.sizes} batch sizes: {number(r.bend)} ({span((r.bend_low, r.bend_high))})"
+        for r in pairs.itertuples()
     )
     least = span((pairs.steps.min(), pairs.steps.max())) if len(pairs) else "—"
     return _claim(
