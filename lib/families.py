@@ -191,8 +191,8 @@ def easy_over_hard(trials: pd.DataFrame) -> pd.DataFrame:
     dense = trials[trials.sparsity == 0] if len(trials) else trials
     for (work, algorithm), own in dense.groupby(["workload", "algorithm"]) if len(dense) else ():
         goals = scaling.goals(own)
-        curves = [list(scaling.summaries(scaling.at_goal(own, g))[1].values()) for g in (max(goals), min(goals))]
-        bend = scaling.ratios(curves[0][0], curves[1][0], "critical") if all(curves) else []
+        ends = [(scaling.reached(scaling.at_goal(own, g)), g) for g in (max(goals), min(goals))]
+        bend = scaling.ratios(*(scaling.resampled(*end, draws=200) for end in ends), "critical")
         if len(goals) > 1 and len(bend):
             rows.append({"workload": work, "algorithm": algorithm, "easy": max(goals), "hard": min(goals),
                          **scaling.ranged("bend", bend), "draws": bend})  # fmt: skip

@@ -41,37 +41,27 @@ def power_law(dimensions: int = 1000, noise: float = 1.0, target: float = 0.01) 
 
 
 def _recursion(model: Model, rate: float, momentum: float) -> tuple[np.ndarray, np.ndarray]:
-    """One step of the moments (E w^2, E w v, E v^2) of each dimension: a matrix [d, 3, 3] and what noise adds [d, 3] at B = 1.
+    """One step of the moments (E w^2, E w v, E v^2) of each dimension: a matrix [3, 3, d] and what noise adds [3, d] at B = 1.
 
     v' = momentum v + h w + noise; w' = w - rate v', as in `lib.algorithms`.
     """
     h, m, a = model.curvature, momentum, rate
     # (w, v) -> [[1 - a h, -a m], [h, m]] (w, v), and the noise enters as (-a, 1).
     p, q, r, s = 1 - a * h, np.full_like(h, -a * m), h, np.full_like(h, m)
-    step = np.stack(
-        [
-            np.stack([p * p, 2 * p * q, q * q], -1),
-            np.stack([p * r, p * s + q * r, q * s], -1),
-            np.stack([r * r, 2 * r * s, s * s], -1),
-        ],
-        -2,
-    )
-    return step, model.noise[:, None] * np.array([a * a, -a, 1.0])
+    step = np.array([[p * p, 2 * p * q, q * q], [p * r, p * s + q * r, q * s], [r * r, 2 * r * s, s * s]])
+    return step, np.array([[a * a], [-a], [1.0]]) * model.noise
 
 
 def _averaged(model: Model, rate: float, average: float) -> tuple[np.ndarray, np.ndarray]:
     """As `_recursion`, for SGD whose weights u are averaged as u' = average u + (1 - average) w': moments (u^2, u w, w^2)."""
     p, k = 1 - rate * model.curvature, 1 - average
-    one = np.ones_like(p)
-    step = np.stack(
-        [
-            np.stack([average**2 * one, 2 * average * k * p, k * k * p * p], -1),
-            np.stack([0 * one, average * p, k * p * p], -1),
-            np.stack([0 * one, 0 * one, p * p], -1),
-        ],
-        -2,
-    )
-    return step, model.noise[:, None] * (rate**2 * np.array([k * k, k, 1.0]))
+    one, none = np.ones_like(p), np.zeros_like(p)
+    step = np.array([
+        [average**2 * one, 2 * average * k * p, k * k * p * p],
+        [none, average * p, k * p * p],
+        [none, none, p * p],
+    ])  # fmt: skip
+    return step, rate**2 * np.array([[k * k], [k], [1.0]]) * model.noise
 
 
 def steps(
@@ -86,16 +76,16 @@ def steps(
     for _ in range(LONGEST - 1):
         last, extra = powers[-1]
         with np.errstate(over="ignore", invalid="ignore"):
-            powers.append((last @ last, extra + np.einsum("dij,dj->di", last, extra)))
+            powers.append((np.einsum("ijd,jkd->ikd", last, last), extra + np.einsum("ijd,jd->id", last, extra)))
     b = np.asarray(batch_sizes, float)
-    state = np.zeros((len(model.curvature), len(b), 3))
-    state[:, :, 0 if average is None else slice(None)] = 1.0
+    state = np.zeros((3, len(b), len(model.curvature)))
+    state[0 if average is None else slice(None)] = 1.0
     done = np.zeros(len(b))
     for k in reversed(range(LONGEST)):
         matrix, extra = powers[k]
         with np.errstate(over="ignore", invalid="ignore"):
-            ahead = state @ matrix.transpose(0, 2, 1) + extra[:, None] / b[:, None]
-            above = ~(0.5 * model.curvature @ ahead[:, :, 0] <= model.target)  # not a number counts as above
+            ahead = np.einsum("ijd,jbd->ibd", matrix, state) + extra[:, None] / b[:, None]
+            above = ~(0.5 * ahead[0] @ model.curvature <= model.target)  # not a number counts as above
         done += np.where(above, 2.0**k, 0)
         state = np.where(above[:, None], ahead, state)
     return np.where(done >= 2**LONGEST - 1, np.inf, done + 1)

@@ -37,6 +37,12 @@ def at_goal(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
     return trials.assign(steps=trials[column], goal=goal)
 
 
+def _slim(trials: pd.DataFrame) -> pd.DataFrame:
+    """Only what curves are made of: taking the rows of all the columns, cell by cell, is slow."""
+    wanted = {*CELL, "goal", "steps", "last_step", "status"}
+    return trials[[c for c in trials if c in wanted or c.startswith("steps@")]]
+
+
 def _half(n: int) -> int:
     """The default k: a search half as large as the cell's."""
     return max(1, n // 2)
@@ -81,7 +87,7 @@ def steps_to_result(trials: pd.DataFrame, goal: float | None = None, k: int | No
     trials = trials if goal is None else at_goal(trials, goal)
     keys = [c for c in CELL if c in trials]
     rows = []
-    for key, cell in trials.groupby(keys, dropna=False, sort=True):
+    for key, cell in _slim(trials).groupby(keys, dropna=False, sort=True):
         steps, last = cell.steps.to_numpy(float), cell.last_step.max()
         size = _half(len(cell)) if k is None else k
         low, median, high = best_of_k(steps, size)
@@ -96,7 +102,9 @@ def steps_to_result(trials: pd.DataFrame, goal: float | None = None, k: int | No
 
 def all_goals(trials: pd.DataFrame) -> pd.DataFrame:
     """`steps_to_result` at every goal of the ladder, one below the other; cells that missed a goal are left out."""
-    curves = pd.concat([steps_to_result(trials, goal) for goal in goals(trials)], ignore_index=True)
+    slim = _slim(trials)
+    met = {g: slim.workload.isin(slim.workload[slim[f"steps@{g:g}"].notna()].unique()) for g in goals(slim)}
+    curves = pd.concat([steps_to_result(slim[where], goal) for goal, where in met.items()], ignore_index=True)
     return curves[curves.steps.notna()].reset_index(drop=True)
 
 
@@ -264,7 +272,7 @@ def fit_hyperbola(batch_size: np.ndarray, steps: np.ndarray, weights: np.ndarray
         return w * (np.logaddexp(p[0] - np.log(b), p[1]) - np.log(k))
 
     start = [np.log(k[b.argmin()] * b.min()), np.log(k.min())]
-    p = least_squares(residuals, start, x_scale="jac").x
+    p = least_squares(residuals, start, x_scale="jac", method="lm").x
     spread = np.sum((w * (np.log(k) - np.average(np.log(k), weights=w**2))) ** 2)
     r2 = 1 - np.sum(residuals(p) ** 2) / spread if spread > 0 else np.nan
     c1, c2 = np.exp(p)
@@ -323,6 +331,11 @@ def _hyperbolas(b: np.ndarray, k: np.ndarray, points: int = 600) -> tuple[np.nda
 CURVE = ["workload", "algorithm", "pruning", "sparsity"]
 
 
+def reached(curve: pd.DataFrame) -> pd.DataFrame:
+    """One curve's trials without the cells of which none met the goal."""
+    return curve[curve.groupby(["batch_size", "replicate"]).steps.transform("count") > 0]
+
+
 def summaries(trials: pd.DataFrame, draws: int = 200) -> tuple[pd.DataFrame, dict]:
     """Every curve with at least three batch sizes on one row, at its workload's goal, and its draws by the same key.
 
@@ -331,9 +344,8 @@ def summaries(trials: pd.DataFrame, draws: int = 200) -> tuple[pd.DataFrame, dic
     for all five of `redrawn` name_low and name_high, their 5 and 95 % quantiles.  draws: (workload, ...) -> `resampled`.
     """
     rows, drawn, ends = [], {}, [f"{n}_{end}" for n in REDRAWN for end in ("low", "high")]
-    for key, cells in trials.groupby(CURVE, dropna=False) if len(trials) else ():
-        met = cells.groupby(["batch_size", "replicate"]).steps.transform("count") > 0
-        cells = cells[met]
+    for key, cells in _slim(trials).groupby(CURVE, dropna=False) if len(trials) else ():
+        cells = reached(cells)
         curve = across_replicates(steps_to_result(cells)) if len(cells) else cells
         if cells.batch_size.nunique() < 3:
             continue
@@ -435,7 +447,8 @@ def fit_form(form: str, batch_size: np.ndarray, steps: np.ndarray) -> np.ndarray
     if len(b) < n:
         raise ValueError(f"batch_size: {len(b)} points are not enough for {n} constants")
     start = [k[b.argmin()] + b.min(), 0.0 if form == "c1/B^p" else k.min(), 0.0][:n]
-    return least_squares(lambda p: FORMS[form](p, b) - k, start, bounds=(-30, 30)).x
+    # Bounds by clipping, where the gradient then vanishes: the method that knows bounds takes twice as long.
+    return least_squares(lambda p: FORMS[form](p.clip(-30, 30), b) - k, start, method="lm").x.clip(-30, 30)
 
 
 def left_out(form: str, batch_size: np.ndarray, steps: np.ndarray) -> np.ndarray:

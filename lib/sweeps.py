@@ -339,7 +339,7 @@ def check(study: Study, folder: Path = DATA) -> None:
 
 
 def results(study: Study, budget: str = "cached", jobs: int = 1, folder: Path = DATA) -> pd.DataFrame:
-    """All trials of the study's cells as one table, a row per trial; `lib.sweeps.COLUMNS` lists the columns.
+    """All trials of the study's cells as one table, a row per trial: its cell's fields, its record, the goal and the steps to it.
 
     budget: "cached" reads the records and never trains; "full" first trains the missing cells; "smoke" trains a toy
     version of the study into a folder of its own.  attrs: "missing" (cells without a record), "cells_planned",
@@ -351,28 +351,37 @@ def results(study: Study, budget: str = "cached", jobs: int = 1, folder: Path = 
     if budget != "cached":
         run(study, folder, jobs)
     check(study, folder)
-    tables, heads = [], []
+    cells, tables, heads = [], [], []
     for cell in study.cells:
         file = record(cell, folder)
         if file.exists():
             head, trials = records.read(file, cell)
-            tables.append(_columns(cell, trials))
+            cells.append(cell)
+            tables.append(trials)
             heads.append({**dataclasses.asdict(cell), **{k: v for k, v in head.items() if k != "cell"}})
-    frame = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    frame = _joined(cells, tables) if tables else pd.DataFrame()
     lacking, heads = records.Shared(missing(study, folder)), records.Shared(heads)
     frame.attrs.update(missing=lacking, cells_planned=len(study.cells), provenance=heads)
     return frame
 
 
-def _columns(cell: Cell, trials: pd.DataFrame) -> pd.DataFrame:
-    goal = workload(cell.workload).goal
-    fields = {**dataclasses.asdict(cell), "precision": str(cell.dtype).removeprefix("torch.")}
-    fields["max_steps"] = cell.max_steps or workload(cell.workload).max_steps
-    fields.update(fields.pop("messages") or {})
-    own = pd.DataFrame({**fields, "goal": goal}, index=trials.index)
+def _joined(cells: list[Cell], tables: list[pd.DataFrame]) -> pd.DataFrame:
+    """The cells' tables one below the other, each row with its cell's fields, the goal and the steps to it."""
+    fields = pd.DataFrame(list(map(_fields, cells)))
+    fields = fields.loc[fields.index.repeat(list(map(len, tables)))].reset_index(drop=True)
+    trials = pd.concat(tables, ignore_index=True)
     if "momentum" not in trials:
         trials.insert(3, "momentum", np.nan)
-    return pd.concat([own, trials.assign(steps=trials[f"steps@{goal:g}"])], axis=1)
+    steps = pd.concat([trials[f"steps@{goal:g}"][fields.goal == goal] for goal in fields.goal.unique()])
+    return pd.concat([fields, trials, steps.rename("steps")], axis=1)
+
+
+def _fields(cell: Cell) -> dict:
+    work = workload(cell.workload)
+    own = {**dataclasses.asdict(cell), "precision": str(cell.dtype).removeprefix("torch.")}
+    own["max_steps"] = cell.max_steps or work.max_steps
+    own.update(own.pop("messages") or {})
+    return {**own, "goal": work.goal}
 
 
 # --- progress ---------------------------------------------------------------------------------------------------------
