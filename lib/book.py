@@ -98,7 +98,8 @@ def table(frame: pd.DataFrame, **formats: str):
     shown = {c: formats.get(c, number if pd.api.types.is_numeric_dtype(frame[c]) else _unbroken) for c in frame}
     styled = frame.style.hide(axis="index").format(shown, na_rep="—")
     right = [c for c in frame if pd.api.types.is_numeric_dtype(frame[c])]
-    kind = "book-table book-long" if len(frame) > LONG else "book-table"
+    names = list(frame.columns[:1]) != right[:1]
+    kind = "book-table" + " book-names" * names + " book-long" * (len(frame) > LONG)
     return styled.set_table_attributes(f'class="{kind}"').set_properties(subset=right, **{"text-align": "right"})
 
 

@@ -24,6 +24,14 @@ def _title(name: str) -> str:
     return WORKLOADS[name].title if name in WORKLOADS else str(name)
 
 
+def _told(effects: pd.DataFrame) -> str:
+    """`families.effects` in words."""
+    return "; ".join(
+        f"{r.family}, {r['last']} over {r['first']}: {number(r.ratio)} ({span((r.ratio_low, r.ratio_high))})"
+        for _, r in effects.iterrows()
+    ) or "not measured"  # fmt: skip
+
+
 def regimes(summary: pd.DataFrame) -> dict:
     """L1; summary: of `scaling.summaries`."""
     bent = (summary.perfect_end > summary.start) & summary.leaves_perfect
@@ -200,15 +208,11 @@ def momentum_extends(pairs: pd.DataFrame, together: tuple[float, float, float]) 
 
 def kinds_differ(effects: pd.DataFrame) -> dict:
     """C5; effects: of `families.effects`, families that change the kind of network."""
-    told = "; ".join(
-        f"{r.family}, {r['last']} over {r['first']}: {number(r.ratio)} ({span((r.ratio_low, r.ratio_high))})"
-        for _, r in effects.iterrows()
-    )
     apart = ((effects.ratio_low > 1) | (effects.ratio_high < 1)).sum()
     alike = ((effects.ratio_low > EQUAL[0]) & (effects.ratio_high < EQUAL[1])).sum()
     return _claim(
         "The kind of network changes the largest useful batch size at equal data and goal.",
-        f"Bend of a convolutional network over that of a fully connected one, at batch sizes both have. {told or 'Not measured'}.",
+        f"Bend of a convolutional network over that of a fully connected one, at batch sizes both have: {_told(effects)}.",
         OPEN if not apart + alike else HOLDS if apart == len(effects) else PART if apart else FAILS,
         "Shallue et al. 2019",
     )
@@ -251,11 +255,9 @@ def no_rule_for_size(effects: pd.DataFrame) -> dict:
     """C6; effects: of `families.effects`, of which those that change width or depth count."""
     own = effects[effects.family.str.contains("width|depth|fully connected")]
     above, below = int((own.ratio_low > 1).sum()), int((own.ratio_high < 1).sum())
-    told = "; ".join(f"{r.family}, {r['last']} over {r['first']}: {number(r.ratio)} ({span((r.ratio_low, r.ratio_high))})"
-                     for _, r in own.iterrows())  # fmt: skip
     return _claim(
         "Width and depth change the largest useful batch size, but not in the same direction in all families.",
-        f"Bend of the largest member over that of the smallest, at batch sizes both have. {told or 'Not measured'}.",
+        f"Bend of the largest member over that of the smallest, at batch sizes both have: {_told(own)}.",
         OPEN if len(own) < 2 or not above + below else FAILS if max(above, below) == len(own) else HOLDS if above and below
         else PART,
         "Shallue et al. 2019",
@@ -264,14 +266,11 @@ def no_rule_for_size(effects: pd.DataFrame) -> dict:
 
 def data_size(effects: pd.DataFrame) -> dict:
     """C8; effects: of `families.effects`, families of fractions of a data set."""
-    told = "; ".join(
-        f"{r.family}: {number(r.ratio)} ({span((r.ratio_low, r.ratio_high))})" for _, r in effects.iterrows()
-    )
     within = ((effects.ratio_low < 2) & (effects.ratio_high > 0.5)).mean()
     certain = ((effects.ratio_low > 0.5) & (effects.ratio_high < 2)).mean()
     return _claim(
         "The size of the data set hardly changes the largest useful batch size: fractions of MNIST have nearly the same curve.",
-        f"Bend with all data over that with an eighth, at batch sizes both have. {told or 'Not measured'}.",
+        f"Bend with all data over that with an eighth, at batch sizes both have: {_told(effects)}.",
         OPEN if not len(effects) else HOLDS if certain == 1 else PART if within == 1 else FAILS,
         "Shallue et al. 2019",
     )

@@ -253,23 +253,34 @@ def table(cell: Cell, outcome: training.Outcome) -> pd.DataFrame:
 
 
 def measure(cell: Cell, folder: Path, progress_folder: str | None = None, device: str = "cpu") -> Path:
-    """Train a cell and write its record under `folder`; returns the file.  A job of its own: one thread, no shared state."""
+    """Train a cell, or the rest of one that was interrupted, and write its record under `folder`; returns the file.
+
+    A job of its own: one thread, no shared state.
+    """
     torch.set_num_threads(1)
     keep_freed_memory()
-    outcome = train_cell(cell, device, progress=_Reporter(progress_folder))
-    provenance = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+    origin = {
         "torch": torch.__version__,
         "device": device_name(device),
         "precision": str(cell.dtype).removeprefix("torch."),
         "threads": torch.get_num_threads(),
         "source": SOURCE,
+    }
+    file = record(cell, folder)
+    # Its name tells the origin, so that a cell begun with other code or on another device is begun anew.
+    unfinished = file.with_suffix(f".{hashlib.sha256(json.dumps(origin).encode()).hexdigest()[:8]}.part")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    outcome = train_cell(cell, device, progress=_Reporter(progress_folder), unfinished=unfinished)
+    provenance = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        **origin,
         "steps": outcome.steps,
         "trial_steps": outcome.trial_steps,
         "wall_s": round(outcome.wall_s, 2),
     }
-    file = record(cell, folder)
     records.write(file, cell, table(cell, outcome), provenance)
+    for part in file.parent.glob(f"{file.stem}.*.part"):
+        part.unlink()
     return file
 
 

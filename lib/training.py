@@ -9,10 +9,13 @@ order statistics give the distribution of the best of k < n trials, then stops.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -77,9 +80,47 @@ class Outcome:
     test_within: np.ndarray
     sent: np.ndarray
     sent_within: np.ndarray
-    steps: int
-    trial_steps: int
-    wall_s: float
+    steps: int = 0
+    trial_steps: int = 0
+    wall_s: float = 0.0
+
+    @staticmethod
+    def blank(n: int, goals: int, budgets: tuple[int, ...]) -> Outcome:
+        """That of n trials before their first step."""
+        names, counts, nothing = (lambda: np.full(n, "", dtype=object)), (lambda: np.zeros(n, np.int64)), np.nan
+        one, each = (lambda: np.full(n, nothing)), (lambda: np.full((n, len(budgets)), nothing))
+        first = np.full((n, goals), nothing)
+        return Outcome(names(), names(), first, counts(), one(), one(), counts(), budgets, each(), each(), one(), each())
+
+
+@dataclass
+class State:
+    """All that changes while a cell trains, hence all that is kept of one that is interrupted.
+
+    outcome: what is known of all trials so far.  The rest has a row for each trial that still trains: ids [T] (numpy), its
+    number; trials, what it started from; w, v [T, P], weights and momentum buffers; silent [T], steps in a row without any
+    unit on; patience [T], such steps before a look at all data.  exchange: what the workers send each other, if any.
+    """
+
+    outcome: Outcome
+    ids: np.ndarray
+    trials: Trials
+    w: Tensor
+    v: Tensor
+    silent: Tensor
+    patience: Tensor
+    exchange: Exchange | None
+
+    def leave(self, rows: Tensor, how: str, why: str = "") -> None:
+        """Take rows (a boolean mask) out of the training."""
+        gone, out = rows.cpu().numpy(), self.outcome
+        left = self.ids[gone]
+        out.status[left], out.cause[left], out.last_step[left] = how, why, out.steps
+        out.silent[left] = self.silent[rows].cpu().numpy()
+        self.ids, self.trials, self.w, self.v = self.ids[~gone], self.trials.keep(~rows), self.w[~rows], self.v[~rows]
+        self.silent, self.patience = self.silent[~rows], self.patience[~rows]
+        if self.exchange:
+            self.exchange.keep(~rows)
 
 
 def batches(examples: int, batch_size: int, seed: int) -> Iterator[Tensor]:
@@ -166,6 +207,24 @@ class TrialError(RuntimeError):
     """A network raised while it was trained; the message names the trial, the step and the exception."""
 
 
+SAVE_EVERY = 300.0  # seconds
+
+
+def _save(file: Path, state: State, judges: list[Validation]) -> None:
+    """Keep an unfinished cell, whole or not at all."""
+    part = file.with_suffix(".new.part")
+    torch.save((state, [(j.missed, j.order) for j in judges], torch.get_rng_state()), part)
+    os.replace(part, file)
+
+
+def _resume(file: Path, judges: list[Validation], device: torch.device) -> State:
+    state, asked, random = torch.load(file, map_location=device, weights_only=False)
+    for judge, (missed, order) in zip(judges, asked, strict=True):
+        judge.missed, judge.order = missed, order
+    torch.set_rng_state(random.cpu())
+    return state
+
+
 @contextlib.contextmanager
 def _telling(ids: np.ndarray, step: int) -> Iterator[None]:
     try:
@@ -209,6 +268,7 @@ def train(
     reject_early: bool = True,
     drop_dead: bool = True,
     progress: Callable[[int, int, float], None] = lambda step, alive, best: None,
+    unfinished: Path | None = None,
 ) -> Outcome:
     """Train all trials in lock step and say when each first met each goal (the hardest goal first in `goals`).
 
@@ -217,98 +277,95 @@ def train(
     drop_dead may be switched off to test that they change nothing.
     exchange: what the workers send each other, if the batch is shared among several (`lib.sparsification`).
     progress is called after every check with the step, the number of trials still training and the lowest error seen.
+    unfinished: a file that keeps the state every `SAVE_EVERY` seconds; if it is there, the cell goes on from it, and ends
+    as if it had never been interrupted.
     """
-    began = time.perf_counter()
     device = trials.w.device
     x, y = executor.inputs(training.x), training.y.to(device)
-    judge = Validation(executor, validation)
+    judges = [Validation(executor, validation)]
+    if stop == "budget" and test is not None:
+        judges.append(Validation(executor, test))
     limits = torch.tensor([allowed_mistakes(g, len(validation)) for g in goals], device=device)
-    n = len(trials.w)
-    status, cause = np.full(n, "", dtype=object), np.full(n, "", dtype=object)
-    first, last = np.full((n, len(goals)), np.nan), np.zeros(n, dtype=np.int64)
-    best, best_step = np.full(n, np.nan), np.full(n, np.nan)
-    silence = np.zeros(n, dtype=np.int64)
+    n, patience = len(trials.w), 1 + len(y) // (8 * batch_size)
     budgets = tuple(2**j for j in range(max_steps.bit_length())) if stop == "budget" else ()
-    within, test_within = np.full((n, len(budgets)), np.nan), np.full((n, len(budgets)), np.nan)
-    sent_within = np.full((n, len(budgets)), np.nan)
-    tested, elements = np.full(n, np.nan), np.full(n, np.nan)
-    asked = Validation(executor, test) if stop == "budget" and test is not None else None
+    if unfinished and unfinished.exists():
+        now = _resume(unfinished, judges, device)
+    else:
+        silent = torch.zeros(n, dtype=torch.int64, device=device)
+        start = trials.w.clone(), torch.zeros_like(trials.w), silent, torch.full_like(silent, patience)
+        now = State(Outcome.blank(n, len(goals), budgets), np.arange(n), trials, *start, exchange)
+    out = now.outcome
+    began = time.perf_counter() - out.wall_s
+    saved = time.perf_counter()
+    order = itertools.islice(batches(len(y), batch_size, order_seed), out.steps, None)
+    check = next_check(last_check(out.steps, checks), checks)
 
-    ids = np.arange(n)  # trials still training, in the order of the rows of w
-    w, v = trials.w.clone(), torch.zeros_like(trials.w)
-    silent = torch.zeros(n, dtype=torch.int64, device=device)  # steps in a row without any unit on
-    patience = torch.full((n,), 1 + len(y) // (8 * batch_size), device=device)  # such steps before a look at all data
-    step, check, trial_steps = 0, next_check(0, checks), 0
-
-    def leave(rows: Tensor, how: str, why: str = "") -> None:
-        """Take rows (a boolean mask) out of the training."""
-        nonlocal ids, w, v, trials, silent, patience
-        gone = rows.cpu().numpy()
-        status[ids[gone]], cause[ids[gone]], last[ids[gone]] = how, why, step
-        silence[ids[gone]] = silent[rows].cpu().numpy()
-        ids, w, v, trials, silent, patience = (
-            ids[~gone], w[~rows], v[~rows], trials.keep(~rows), silent[~rows], patience[~rows]
-        )  # fmt: skip
-        if exchange:
-            exchange.keep(~rows)
-
-    order = batches(len(y), batch_size, order_seed)
-    while len(ids) and step < max_steps:
+    while len(now.ids) and out.steps < max_steps:
         pick = next(order).to(device)
-        with _telling(ids, step + 1):
-            through = (exchange or executor).gradients
-            losses, g, alive = through(*([executor] if exchange else []), w, x[pick], y[pick])
-        if trials.mask is not None:
-            g.mul_(trials.mask)
-        rate = algorithms.decayed(trials.rate, step, trials.decay_steps, trials.end_factor)
-        algorithms.update(algorithm, w, v, g, rate, trials.momentum)
-        step, trial_steps = step + 1, trial_steps + len(ids)
+        with _telling(now.ids, out.steps + 1):
+            through = (now.exchange or executor).gradients
+            losses, g, alive = through(*([executor] if now.exchange else []), now.w, x[pick], y[pick])
+        if now.trials.mask is not None:
+            g.mul_(now.trials.mask)
+        rate = algorithms.decayed(now.trials.rate, out.steps, now.trials.decay_steps, now.trials.end_factor)
+        algorithms.update(algorithm, now.w, now.v, g, rate, now.trials.momentum)
+        out.steps, out.trial_steps = out.steps + 1, out.trial_steps + len(now.ids)
 
         finite = losses.isfinite()
-        silent = torch.where(alive, 0, silent + 1)
+        now.silent = torch.where(alive, 0, now.silent + 1)
         if not finite.all():
-            leave(~finite, "infeasible", "diverged")
-        suspects = (silent >= patience).nonzero()[:, 0]
+            now.leave(~finite, "infeasible", "diverged")
+        suspects = (now.silent >= now.patience).nonzero()[:, 0]
         if drop_dead and len(suspects):
-            patience[suspects] += patience[suspects] // 4 + 1  # looked at again a quarter later, if it stays
-            rate, momentum = (rate[finite] if len(rate) > len(ids) else rate), trials.momentum
-            quiet = settled(algorithm, *(m[suspects] for m in (w, v, rate, momentum)), executor.classes)
-            dead = torch.zeros(len(ids), dtype=torch.bool, device=device)
-            for row in suspects[quiet]:
-                dead[row] = executor.all_off(w[row], x)
+            now.patience[suspects] += now.patience[suspects] // 4 + 1  # looked at again a quarter later, if it stays
+            rate = rate[finite] if len(rate) > len(now.ids) else rate
+            moving = (m[suspects] for m in (now.w, now.v, rate, now.trials.momentum))
+            dead = torch.zeros(len(now.ids), dtype=torch.bool, device=device)
+            for row in suspects[settled(algorithm, *moving, executor.classes)]:
+                dead[row] = executor.all_off(now.w[row], x)
             if dead.any():
-                leave(dead, "infeasible", "dead")
+                now.leave(dead, "infeasible", "dead")
 
-        if step == check:
-            check = next_check(step, checks)
-            met = ~np.isnan(first[ids])  # [rows, goals]
-            loosest = torch.from_numpy(np.where(met, -1, limits.cpu().numpy()).max(1, initial=-1)).to(device)
-            whole_set = stop == "budget" or not reject_early
-            with _telling(ids, step):
-                count, whole = judge.mistakes(w, torch.full_like(loosest, len(validation)) if whole_set else loosest)
-            now = (whole[:, None] & (count[:, None] <= limits)).cpu().numpy()
-            first[ids] = np.where(now & ~met, step, first[ids])
-            error = np.where(whole.cpu().numpy(), count.cpu().numpy() / len(validation), np.nan)
-            better = ~(error >= best[ids]) & ~np.isnan(error)
-            best[ids], best_step[ids] = np.where(better, error, best[ids]), np.where(better, step, best_step[ids])
-            if asked and better.any():
-                rows = torch.from_numpy(better).to(device)
-                wrong, _ = asked.mistakes(w[rows], torch.full_like(loosest[rows], len(test)))
-                tested[ids[better]] = wrong.cpu().numpy() / len(test)
-            later = [b >= step for b in budgets]
-            within[:, later], test_within[:, later] = best[:, None], tested[:, None]
-            if exchange:
-                elements[ids] = exchange.sent.numpy()
-                sent_within[:, later] = elements[:, None]
-            progress(step, len(ids), np.nanmin(best, initial=np.inf))
+        if out.steps == check:
+            check = next_check(out.steps, checks)
+            _look(now, judges, limits, whole_set=stop == "budget" or not reject_early)
+            progress(out.steps, len(now.ids), np.nanmin(out.best_error, initial=np.inf))
             if stop == "goal":
-                leave(torch.from_numpy(~np.isnan(first[ids, 0])).to(device), "complete")
-                if np.sum(status == "complete") >= hits:
+                now.leave(torch.from_numpy(~np.isnan(out.first[now.ids, 0])).to(device), "complete")
+                if np.sum(out.status == "complete") >= hits:
                     break
-    leave(torch.ones(len(ids), dtype=torch.bool, device=device), "budget" if step == max_steps else "stopped")
+        if unfinished and time.perf_counter() - saved >= SAVE_EVERY:
+            saved = time.perf_counter()
+            out.wall_s = saved - began
+            _save(unfinished, now, judges)
+    now.leave(torch.ones(len(now.ids), dtype=torch.bool, device=device), "budget" if out.steps == max_steps else "stopped")
     if stop == "budget":
-        status[~np.isnan(first[:, 0])] = "complete"
-    return Outcome(
-        status, cause, first, last, best, best_step, silence, budgets, within, test_within, elements, sent_within,
-        step, trial_steps, time.perf_counter() - began,
-    )  # fmt: skip
+        out.status[~np.isnan(out.first[:, 0])] = "complete"
+    out.wall_s = time.perf_counter() - began
+    return out
+
+
+def _look(now: State, judges: list[Validation], limits: Tensor, whole_set: bool) -> None:
+    """A check: which trials meet which goals (limits: mistakes allowed), their errors, and the test errors of the better.
+
+    whole_set: read every trial's answers to the end.
+    """
+    out, ids, step = now.outcome, now.ids, now.outcome.steps
+    met, every = ~np.isnan(out.first[ids]), len(judges[0].y)  # [rows, goals]
+    loosest = torch.from_numpy(np.where(met, -1, limits.cpu().numpy()).max(1, initial=-1)).to(limits.device)
+    with _telling(ids, step):
+        count, whole = judges[0].mistakes(now.w, torch.full_like(loosest, every) if whole_set else loosest)
+    reached = (whole[:, None] & (count[:, None] <= limits)).cpu().numpy()
+    out.first[ids] = np.where(reached & ~met, step, out.first[ids])
+    error = np.where(whole.cpu().numpy(), count.cpu().numpy() / every, np.nan)
+    better = ~(error >= out.best_error[ids]) & ~np.isnan(error)
+    risen, later = ids[better], np.array(out.budgets) >= step
+    out.best_error[risen], out.best_step[risen] = error[better], step
+    out.best_within[np.ix_(risen, later)] = error[better, None]
+    if len(judges) > 1 and len(risen):
+        rows = torch.from_numpy(better).to(limits.device)
+        wrong, _ = judges[1].mistakes(now.w[rows], torch.full_like(loosest[rows], len(judges[1].y)))
+        out.test_within[np.ix_(risen, later)] = wrong.cpu().numpy()[:, None] / len(judges[1].y)
+    if now.exchange:
+        out.sent[ids] = now.exchange.sent.numpy()
+        out.sent_within[np.ix_(ids, later)] = out.sent[ids, None]

@@ -75,6 +75,37 @@ def test_every_goal_of_the_ladder_is_exact_up_to_the_end_of_the_cell():
     assert np.array_equal(a.first, b.first, equal_nan=True) and a.steps == b.steps
 
 
+FEEDBACK = {"workers": 4, "compressor": "rand-k", "density": 0.01, "feedback": True}
+INTERRUPTED = [
+    sweeps.Cell("digits-cnn", 64, "nesterov", 0.9, trials=12, hits=2, max_steps=90),
+    sweeps.Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=90, checks="every-100"),
+    sweeps.Cell("digits-mlp", 64, trials=4, stop="budget", max_steps=90, messages=FEEDBACK),
+]
+
+
+@pytest.mark.parametrize("cell", INTERRUPTED, ids=["goal", "budget", "messages"])
+def test_an_interrupted_cell_ends_as_if_it_had_not_been(cell, tmp_path, monkeypatch):
+    whole, gradients, steps = sweeps.train_cell(cell), training.algorithms.update, []
+
+    def killed(*arguments):
+        steps.append(0)
+        if len(steps) in (30, 80):
+            raise KeyboardInterrupt
+        return gradients(*arguments)
+
+    monkeypatch.setattr(training.algorithms, "update", killed)
+    monkeypatch.setattr(training, "SAVE_EVERY", 0.0)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            sweeps.train_cell(cell, unfinished=tmp_path / "cell.part")
+    assert list(tmp_path.iterdir()) == [tmp_path / "cell.part"]
+    again = sweeps.train_cell(cell, unfinished=tmp_path / "cell.part")
+    assert len(steps) == whole.steps + 2, "it did not go on where it was"
+    for field, value in vars(whole).items():
+        if field != "wall_s":
+            np.testing.assert_array_equal(getattr(again, field), value, err_msg=field)
+
+
 def test_dropping_dead_trials_changes_no_result():
     cell = sweeps.Cell("digits-cnn", 64, "sgd", trials=40, max_steps=120, hits=40)
     dropped, kept = sweeps.train_cell(cell), sweeps.train_cell(cell, drop_dead=False)
