@@ -176,7 +176,7 @@ def over_sgd(drawn: dict) -> pd.DataFrame:
         if algorithm == "sgd" or sparsity or plain is None or not len(bend := scaling.ratios(curve, plain, "critical")):
             continue
         shared = curve.columns.intersection(plain.columns)
-        steps = plain[shared.min()].to_numpy() / curve[shared.min()].sample(frac=1, random_state=0).to_numpy()
+        steps = (plain[shared.min()] / curve[shared.min()]).to_numpy()
         rows.append({"workload": work, "algorithm": algorithm, "sizes": len(shared), "smallest": shared.min(),
                      **scaling.ranged("bend", bend), **scaling.ranged("steps", steps), "draws": bend})  # fmt: skip
     return pd.DataFrame(rows)
@@ -192,7 +192,7 @@ def easy_over_hard(trials: pd.DataFrame) -> pd.DataFrame:
     for (work, algorithm), own in dense.groupby(["workload", "algorithm"]) if len(dense) else ():
         goals = scaling.goals(own)
         ends = [(scaling.reached(scaling.at_goal(own, g)), g) for g in (max(goals), min(goals))]
-        bend = scaling.ratios(*(scaling.resampled(*end, draws=200) for end in ends), "critical")
+        bend = scaling.ratios(*(scaling.resampled(*end, draws=500) for end in ends), "critical")
         if len(goals) > 1 and len(bend):
             rows.append({"workload": work, "algorithm": algorithm, "easy": max(goals), "hard": min(goals),
                          **scaling.ranged("bend", bend), "draws": bend})  # fmt: skip

@@ -136,9 +136,9 @@ def redrawn_costs(trials: pd.DataFrame, curves: pd.DataFrame, draws: int = 1000)
     A draw beyond the hits that a cell has seen counts as the cell's last step, so that intervals come out too narrow.
     """
     again = []
-    for seed, (w, b, goal, sparsity, density) in enumerate(curves[CELL].itertuples(index=False)):
+    for w, b, goal, sparsity, density in curves[CELL].itertuples(index=False):
         own = trials[(trials.workload == w) & (trials.sparsity == sparsity) & (trials.density == density)]
-        again.append(scaling.resampled(own[own.batch_size == b], goal, draws=draws, seed=seed)[b].rename(seed))
+        again.append(scaling.resampled(own[own.batch_size == b], goal, draws=draws)[b])
     redrawn = pd.concat(again, axis=1) if again else pd.DataFrame()
     each = [joint_costs(curves.assign(steps=row.to_numpy())).assign(draw=draw) for draw, row in redrawn.iterrows()]
     return pd.concat(each, ignore_index=True) if each else joint_costs(curves).assign(draw=[])

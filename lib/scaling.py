@@ -5,6 +5,7 @@ Works on the table of `lib.sweeps.results` (a row per trial) and measures nothin
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from numbers import Real
@@ -186,17 +187,17 @@ def _label_one(curve: pd.DataFrame) -> pd.DataFrame:
     return curve.assign(regime=regime, slope=slope, perfect=k.iloc[0] * b.iloc[0] / b)
 
 
-def resampled(
-    trials: pd.DataFrame, goal: float, k: int | None = None, draws: int = 1000, seed: int = 0
-) -> pd.DataFrame:
+def resampled(trials: pd.DataFrame, goal: float, k: int | None = None, draws: int = 1000) -> pd.DataFrame:
     """One curve redrawn, [draws, batch sizes]: per batch size one replicate at random and the best of k of its trials.
 
     k defaults to half of the trials.  A draw beyond the hits that a cell has seen counts as the cell's last step, which
-    makes large values too small.
+    makes large values too small.  The trials themselves are the seed: a curve that several comparisons share is drawn
+    alike in all of them, row by row, and other curves independently.
     """
-    random = np.random.default_rng(seed)
+    trials = at_goal(_slim(trials), goal)
+    random = np.random.default_rng(zlib.crc32(trials[["batch_size", "steps"]].to_numpy(float).tobytes()))
     columns = {}
-    for batch_size, cells in at_goal(trials, goal).groupby("batch_size"):
+    for batch_size, cells in trials.groupby("batch_size"):
         replicates = []
         for _, cell in cells.groupby("replicate"):
             steps = np.sort(np.where(cell.steps.isna(), np.inf, cell.steps))
@@ -207,9 +208,9 @@ def resampled(
     return pd.DataFrame(columns)
 
 
-def regime_intervals(trials: pd.DataFrame, goal: float, k: int | None = None, draws: int = 1000, seed: int = 0) -> dict:
+def regime_intervals(trials: pd.DataFrame, goal: float, k: int | None = None, draws: int = 1000) -> dict:
     """5 to 95 % ranges of perfect_end and useful_end over `resampled` curves: name -> (low, high)."""
-    curves = resampled(trials, goal, k, draws, seed)
+    curves = resampled(trials, goal, k, draws)
     ends = _regime_ends(curves.columns.to_numpy(float), curves.to_numpy())
     return {name: span_of(found) for name, found in zip(("perfect_end", "useful_end"), ends)}
 
@@ -279,9 +280,9 @@ def fit_hyperbola(batch_size: np.ndarray, steps: np.ndarray, weights: np.ndarray
     return Hyperbola(c1, c2, r2, bool(b.min() < c1 / c2 < b.max()))
 
 
-def fit_intervals(trials: pd.DataFrame, goal: float, k: int | None = None, draws: int = 200, seed: int = 0) -> dict:
+def fit_intervals(trials: pd.DataFrame, goal: float, k: int | None = None, draws: int = 500) -> dict:
     """5 to 95 % ranges of c1, c2 and the critical batch size over fits to `resampled` curves: name -> (low, high)."""
-    curves = resampled(trials, goal, k, draws, seed)
+    curves = resampled(trials, goal, k, draws)
     fits = [fit_hyperbola(curves.columns, row) for row in curves.to_numpy()]
     return {name: span_of([getattr(f, name) for f in fits]) for name in ("c1", "c2", "critical")}
 
@@ -336,7 +337,7 @@ def reached(curve: pd.DataFrame) -> pd.DataFrame:
     return curve[curve.groupby(["batch_size", "replicate"]).steps.transform("count") > 0]
 
 
-def summaries(trials: pd.DataFrame, draws: int = 200) -> tuple[pd.DataFrame, dict]:
+def summaries(trials: pd.DataFrame, draws: int = 500) -> tuple[pd.DataFrame, dict]:
     """Every curve with at least three batch sizes on one row, at its workload's goal, and its draws by the same key.
 
     Columns: those of CURVE, sizes and replicates (counts), start, perfect_end, useful_end, leaves_perfect,
@@ -362,7 +363,7 @@ def summaries(trials: pd.DataFrame, draws: int = 200) -> tuple[pd.DataFrame, dic
 
 
 def ratios(above: pd.DataFrame, below: pd.DataFrame, name: str) -> np.ndarray:
-    """A quantity of `redrawn` of one `resampled` curve over that of another, [draws], independent draws of both.
+    """A quantity of `redrawn` of one `resampled` curve over that of another, [draws].
 
     Both are read at the batch sizes that both have: a longer curve bends elsewhere if the fit is not the truth.  Empty
     if these are fewer than three.
@@ -371,7 +372,7 @@ def ratios(above: pd.DataFrame, below: pd.DataFrame, name: str) -> np.ndarray:
     if len(shared) < 3:
         return np.empty(0)
     top, bottom = (redrawn(curves[shared])[name] for curves in (above, below))
-    return top.to_numpy() / bottom.sample(frac=1, random_state=0).to_numpy()
+    return top.to_numpy() / bottom.to_numpy()
 
 
 def against_dense(drawn: dict, name: str) -> pd.DataFrame:
@@ -403,15 +404,13 @@ def pooled(drawn: dict, name: str, pairs: pd.DataFrame) -> tuple[float, float, f
 
 
 def geometric_mean(draws: Sequence[np.ndarray]) -> tuple[float, float, float]:
-    """The geometric mean of several ratios, each given by as many draws, which are combined at random: 5, 50, 95 % quantiles.
+    """The geometric mean of several ratios, each given by as many draws, row by row: its 5, 50, 95 % quantiles.
 
     NaN if there is none.
     """
     if not len(draws):
         return (np.nan,) * 3
-    random = np.random.default_rng(0)
-    logs = [random.permutation(np.log(own)) for own in draws]
-    return tuple(map(float, np.quantile(np.exp(np.mean(logs, axis=0)), [0.05, 0.5, 0.95])))
+    return tuple(map(float, np.quantile(np.exp(np.mean(np.log(list(draws)), axis=0)), [0.05, 0.5, 0.95])))
 
 
 def _dense(key: tuple) -> tuple:

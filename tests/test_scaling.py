@@ -256,6 +256,16 @@ def test_two_curves_are_compared_at_the_batch_sizes_both_have():
     assert len(scaling.ratios(short[SIZES[-2:]], long, "critical")) == 0
 
 
+def test_a_curve_that_comparisons_share_is_drawn_alike_and_others_independently():
+    """Ratios over one noisy curve err together: their mean is as uncertain as that curve, however many they are."""
+    noisy = table(100 * np.random.default_rng(7).lognormal(0, 0.3, 80), hits=80)
+    shared = [scaling.resampled(noisy.copy(), 0.04)[16] for _ in range(9)]
+    others = [scaling.resampled(table(noisy.steps * (1 + i / 1000), hits=80), 0.04)[16] for i in range(9)]
+    assert all(below.equals(shared[0]) for below in shared)
+    widths = [np.log(high / low) for low, _, high in map(scaling.geometric_mean, (1 / np.array(shared), 1 / np.array(others)))]
+    assert widths[0] > 1.5 * widths[1]
+
+
 def test_ranges_are_the_quantiles_of_the_draws():
     logs = np.random.default_rng(6).normal([1.0, -2.0], [0.1, 0.3], (20_000, 2))
     table = scaling.ranges(pd.DataFrame(logs, columns=[16, 64]), "slope")
