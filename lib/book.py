@@ -115,9 +115,9 @@ def absent(frame: pd.DataFrame) -> Html | None:
     lacking = frame.attrs["missing"]
     if not lacking:
         return None
-    names = sorted(
-        {f"{c.workload}, {c.algorithm}, sparsity {c.sparsity:g}, batch size {c.batch_size:,}" for c in lacking}
-    )
+    names = sorted({
+        f"{c.workload}, {c.algorithm}, sparsity {c.sparsity:g} ({c.pruning}), batch size {c.batch_size:,}" for c in lacking
+    })  # fmt: skip
     some = "".join(f"<li>{html.escape(n)}</li>" for n in names[:12]) + (
         f"<li>… {len(names) - 12} more</li>" if len(names) > 12 else ""
     )

@@ -84,6 +84,23 @@ def no_worse(bends: pd.DataFrame) -> dict:
     )
 
 
+def whatever_the_method(summary: pd.DataFrame, bends: pd.DataFrame) -> dict:
+    """L2 for other ways to prune; summary: of sparse curves, several methods each; bends: of `scaling.beside` for "critical",
+    over the curve pruned by connection sensitivity.
+    """
+    told = "; ".join(f"{_title(r.workload)}, {r.pruning}: {number(r.ratio)} ({span((r.ratio_low, r.ratio_high))})"
+                     for r in bends.itertuples())  # fmt: skip
+    apart, follow = int(((bends.ratio_low > 1) | (bends.ratio_high < 1)).sum()), int((summary.r2 > 0.9).sum())
+    return _claim(
+        "The trend between batch size and steps to result holds irrespective of sparsity (shown for pruning by connection "
+        "sensitivity; whether it depends on the method is our question).",
+        f"{follow} of {len(summary)} curves follow c₁/B + c₂ with R² above 0.9. Bend over that after pruning by connection "
+        f"sensitivity, at batch sizes both have: {told or 'not measured'}; the range leaves one out for {apart} of {len(bends)}.",
+        OPEN if not len(bends) else HOLDS if follow == len(summary) and not apart else PART if follow else FAILS,
+        "Lee et al. 2021, abstract",
+    )
+
+
 def later_with_momentum(ends: pd.DataFrame, bends: pd.DataFrame, end: tuple, bend: tuple) -> dict:
     """L5; ends, bends: of `scaling.against_dense` for "perfect_end" and "critical", momentum and Nesterov only, at the
     highest sparsity of each, where the effect should be largest; end, bend: their geometric means (`scaling.pooled`).

@@ -6,7 +6,7 @@ Works on the table of `lib.sweeps.results` (a row per trial) and measures nothin
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from numbers import Real
 
@@ -375,23 +375,25 @@ def ratios(above: pd.DataFrame, below: pd.DataFrame, name: str) -> np.ndarray:
     return top.to_numpy() / bottom.to_numpy()
 
 
-def against_dense(drawn: dict, name: str) -> pd.DataFrame:
-    """A quantity of `redrawn` for every sparse curve over that of its dense one (`ratios`), if they share three batch sizes.
+def beside(drawn: dict, partner: Callable[[tuple], tuple], name: str) -> pd.DataFrame:
+    """A quantity of `redrawn` for every curve over that of its partner (`ratios`), where they share three batch sizes.
 
-    drawn: as `summaries` returns it.  Columns: those of CURVE, sizes (shared), ratio (median), ratio_low, ratio_high (5 and
-    95 %).
+    drawn: as `summaries` returns it.  partner: of a key of it, another, or the same for a curve that has none.  Columns:
+    those of CURVE, sizes (shared), ratio (median), ratio_low, ratio_high (5 and 95 %).
     """
     rows = []
     for key, curves in drawn.items():
-        if key[3] == 0 or _dense(key) not in drawn:
+        other = partner(key)
+        if other == key or other not in drawn or not len(values := ratios(curves, drawn[other], name)):
             continue
-        dense = drawn[_dense(key)]
-        values = ratios(curves, dense, name)
-        if not len(values):
-            continue
-        sizes = len(curves.columns.intersection(dense.columns))
+        sizes = len(curves.columns.intersection(drawn[other].columns))
         rows.append({**dict(zip(CURVE, key)), "sizes": sizes, **ranged("ratio", values)})
     return pd.DataFrame(rows, columns=[*CURVE, "sizes", "ratio", "ratio_low", "ratio_high"])
+
+
+def against_dense(drawn: dict, name: str) -> pd.DataFrame:
+    """Every sparse curve `beside` its dense one."""
+    return beside(drawn, _dense, name)
 
 
 def pooled(drawn: dict, name: str, pairs: pd.DataFrame) -> tuple[float, float, float]:

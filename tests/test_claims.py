@@ -222,6 +222,16 @@ def test_the_region_of_good_metaparameters():
     assert claims.region(pd.DataFrame())["verdict"] == claims.OPEN
 
 
+def test_the_trend_depends_on_the_method_where_a_bend_lies_apart():
+    for factor, verdict in ((1, "holds"), (8, "holds in part")):
+        pruned = trials(0.9, 6400, 100), trials(0.9, 6400, 100 / factor, seed=1).assign(pruning="synflow")
+        _, summary, drawn = judged(trials(0.0, 3200, 50, seed=2), *pruned)
+        bends = scaling.beside(drawn, lambda key: (*key[:2], "connection-sensitivity", key[3]), "critical")
+        assert bends.pruning.tolist() == ["synflow"] and bends.ratio.item() == pytest.approx(factor, rel=0.25)
+        assert claims.whatever_the_method(summary[summary.sparsity > 0], bends)["verdict"] == verdict
+    assert claims.whatever_the_method(summary[:0], bends[:0])["verdict"] == "cannot be judged"
+
+
 def test_limits_and_the_bound():
     bends = pd.DataFrame({"critical": [10.0, 100.0], "critical_low": [8.0, 80.0], "critical_high": [12.0, 120.0]})
     assert claims.limits_differ(bends)["verdict"] == claims.HOLDS
