@@ -63,7 +63,7 @@ def by_method(names: list[str], **options) -> alt.Color:
     """Colour per method of pruning, the same throughout the book."""
     names = [m for m in METHOD_COLOURS if m in names]
     scale = alt.Scale(domain=names, range=[METHOD_COLOURS[m] for m in names])
-    return alt.Color("method:N", scale=scale, title="method", legend=alt.Legend(columns=2), **options)
+    return alt.Color("method:N", scale=scale, title=None, legend=alt.Legend(columns=2), **options)
 
 
 def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") -> alt.X:
@@ -188,7 +188,8 @@ def range_chart(
     order = list(dict.fromkeys(rows.row))
     scale = alt.Scale(type="log", base=2, nice=False, padding=12)
     y = alt.Y("row:N", title=None, sort=order, axis=alt.Axis(labelLimit=150, labelExpr="split(datum.label, ', ')"))
-    colour = colour.legend(**BESIDE_LABELS)
+    long = rows[field].astype(str).str.len().max() > 12  # two such names, side by side, are cut on a phone
+    colour = colour.legend(**{**BESIDE_LABELS, "columns": 1 if long else 2})
     base = alt.Chart(rows).encode(y=y, yOffset=alt.YOffset(f"{field}:O"), color=colour, opacity=faded)
     bars = (
         base.mark_rule(strokeWidth=2)
