@@ -63,7 +63,7 @@ def by_method(names: list[str], **options) -> alt.Color:
     """Colour per method of pruning, the same throughout the book."""
     names = [m for m in METHOD_COLOURS if m in names]
     scale = alt.Scale(domain=names, range=[METHOD_COLOURS[m] for m in names])
-    return alt.Color("method:N", scale=scale, title=None, legend=alt.Legend(columns=2), **options)
+    return alt.Color("method:N", scale=scale, title=None, legend=alt.Legend(columns=1), **options)  # two do not fit a phone
 
 
 def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") -> alt.X:
