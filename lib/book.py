@@ -222,6 +222,7 @@ def _execute_side_by_side(app, config) -> None:
     from jupyter_cache import get_cache
     from jupyter_cache.executors import load_executor
 
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a core for each chapter, not all for all
     cache = get_cache(config.nb_execution_cache_path or _build(app) / ".jupyter_cache")
     pages = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text())
     for page in (ROOT / f"{name}{suffix}" for name in pages for suffix in (".ipynb", ".md")):
