@@ -85,8 +85,8 @@ def no_worse(bends: pd.DataFrame) -> dict:
 
 
 def whatever_the_method(summary: pd.DataFrame, bends: pd.DataFrame) -> dict:
-    """L2 for other ways to prune; summary: of sparse curves, several methods each; bends: of `scaling.beside` for "critical",
-    over the curve pruned by connection sensitivity.
+    """L2 for other ways to prune; summary: of sparse curves, several methods each; bends: of
+    `scaling.against_sensitivity` for "critical".
     """
     told = "; ".join(f"{_title(r.workload)}, {r.pruning}: {number(r.ratio)} ({span((r.ratio_low, r.ratio_high))})"
                      for r in bends.itertuples())  # fmt: skip

@@ -194,7 +194,7 @@ def resampled(trials: pd.DataFrame, goal: float, k: int | None = None, draws: in
     makes large values too small.  The trials themselves are the seed: a curve that several comparisons share is drawn
     alike in all of them, row by row, and other curves independently.
     """
-    trials = at_goal(_slim(trials), goal)
+    trials = at_goal(_slim(trials), goal).sort_values(["batch_size", "replicate"], kind="stable")  # in whatever order they come
     random = np.random.default_rng(zlib.crc32(trials[["batch_size", "steps"]].to_numpy(float).tobytes()))
     columns = {}
     for batch_size, cells in trials.groupby("batch_size"):
@@ -394,6 +394,11 @@ def beside(drawn: dict, partner: Callable[[tuple], tuple], name: str) -> pd.Data
 def against_dense(drawn: dict, name: str) -> pd.DataFrame:
     """Every sparse curve `beside` its dense one."""
     return beside(drawn, _dense, name)
+
+
+def against_sensitivity(drawn: dict, name: str) -> pd.DataFrame:
+    """Every curve pruned in another way `beside` that pruned by connection sensitivity."""
+    return beside(drawn, lambda key: (*key[:2], "connection-sensitivity", key[3]), name)
 
 
 def pooled(drawn: dict, name: str, pairs: pd.DataFrame) -> tuple[float, float, float]:

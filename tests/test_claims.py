@@ -226,7 +226,7 @@ def test_the_trend_depends_on_the_method_where_a_bend_lies_apart():
     for factor, verdict in ((1, "holds"), (8, "holds in part")):
         pruned = trials(0.9, 6400, 100), trials(0.9, 6400, 100 / factor, seed=1).assign(pruning="synflow")
         _, summary, drawn = judged(trials(0.0, 3200, 50, seed=2), *pruned)
-        bends = scaling.beside(drawn, lambda key: (*key[:2], "connection-sensitivity", key[3]), "critical")
+        bends = scaling.against_sensitivity(drawn, "critical")
         assert bends.pruning.tolist() == ["synflow"] and bends.ratio.item() == pytest.approx(factor, rel=0.25)
         assert claims.whatever_the_method(summary[summary.sparsity > 0], bends)["verdict"] == verdict
     assert claims.whatever_the_method(summary[:0], bends[:0])["verdict"] == "cannot be judged"

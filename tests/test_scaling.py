@@ -262,6 +262,9 @@ def test_a_curve_that_comparisons_share_is_drawn_alike_and_others_independently(
     shared = [scaling.resampled(noisy.copy(), 0.04)[16] for _ in range(9)]
     others = [scaling.resampled(table(noisy.steps * (1 + i / 1000), hits=80), 0.04)[16] for i in range(9)]
     assert all(below.equals(shared[0]) for below in shared)
+    small, large = noisy, table(noisy.steps / 2, hits=80, batch_size=64)
+    one, other = (scaling.resampled(pd.concat(cells), 0.04) for cells in ((small, large), (large, small)))
+    assert one.equals(other), "the order of the cells is not theirs"
     widths = [np.log(high / low) for low, _, high in map(scaling.geometric_mean, (1 / np.array(shared), 1 / np.array(others)))]
     assert widths[0] > 1.5 * widths[1]
 
