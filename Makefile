@@ -34,5 +34,5 @@ sweep: $(READY)  ## train what a study lacks: make sweep STUDY=mnist JOBS=2
 status: $(READY)  ## what is measured and what is missing
 	$(BIN)/python -m lib.sweeps status
 
-clean:  ## remove the built book
-	rm -rf _build
+clean:  ## remove the built book; _build/runs stays
+	@[ ! -d _build ] || find _build -mindepth 1 -maxdepth 1 ! -name runs -exec rm -rf {} +

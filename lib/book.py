@@ -111,10 +111,15 @@ def _unbroken(text: object) -> object:
 
 
 def absent(frame: pd.DataFrame) -> Html | None:
-    """What a study lacks, as a note; None if every cell has its record."""
+    """What a study lacks, as a note; None if every cell has its record.  Raises ValueError if none has."""
     lacking = frame.attrs["missing"]
     if not lacking:
         return None
+    if not len(frame):
+        raise ValueError(
+            f"budget: no record is kept of any of these {len(lacking)} cells, the first of them {lacking[0]}; "
+            f"train them with -p budget full, or choose parameters that the studies have (python -m lib.sweeps status)"
+        )
     names = sorted({
         f"{c.workload}, {c.algorithm}, sparsity {c.sparsity:g} ({c.pruning}), batch size {c.batch_size:,}" for c in lacking
     })  # fmt: skip
@@ -127,9 +132,14 @@ def absent(frame: pd.DataFrame) -> Html | None:
     )
 
 
-def provenance(frame: pd.DataFrame) -> Html:
-    """A footer from the records themselves: how many, when, with what."""
-    heads = pd.DataFrame(frame.attrs["provenance"])
+def provenance(*frames: pd.DataFrame) -> Html:
+    """A footer from the records of these tables' workloads: how many, when, with what.  Records in several count once."""
+    found, lacking = {}, {}
+    for frame in frames:
+        own = set(frame.workload) if len(frame) else ()
+        found |= {head["sha256"]: head for head in frame.attrs["provenance"] if head["workload"] in own}
+        lacking |= {cell: None for cell in frame.attrs["missing"] if cell.workload in own}
+    heads = pd.DataFrame(found.values())
     if heads.empty:
         return Html('<p class="book-provenance">No records.</p>')
     columns = ("date", "torch", "device", "precision", "source")
@@ -137,7 +147,7 @@ def provenance(frame: pd.DataFrame) -> Html:
     minutes = heads["wall_s"].sum() / 60
     time = f"{minutes / 60:.1f} core hours" if minutes >= 60 else f"{minutes:.1f} core minutes"
     return Html(
-        f'<p class="book-provenance">{len(heads)} of {frame.attrs["cells_planned"]} cells, {heads["rows"].sum():,} '
+        f'<p class="book-provenance">{len(heads)} of {len(heads) + len(lacking)} cells, {heads["rows"].sum():,} '
         f"trials, {heads['trial_steps'].sum():,} training steps in {time}; measured {seen['date']} with "
         f"PyTorch {seen['torch']} on {seen['device']} in {seen['precision']}; code {seen['source']}.</p>"
     )

@@ -44,11 +44,14 @@ class SparseState:
         self.waiting: list[tuple[Tensor, list[nn.Parameter], Future]] = []
 
     def stats(self) -> dict[str, float]:
-        """Steps so far; per step the elements and bytes this worker sent, and the bytes of all its gradients."""
-        steps = max(self.steps, 1)
-        sent = sparsification.message_bytes(self.messages.compressor, self.elements / steps, self.entries // steps)
-        dense = sparsification.message_bytes("dense", 0, self.entries // steps)
-        return {"steps": self.steps, "elements": self.elements / steps, "bytes": sent, "dense_bytes": dense}
+        """Steps so far; per step the elements this worker sent, their bytes, and those of all gradients without indices.
+
+        Everything is sent as pairs of value and index, by the compressor "dense" too.
+        """
+        elements, entries = (count / max(self.steps, 1) for count in (self.elements, self.entries))
+        pairs = elements * (sparsification.VALUE_BYTES + sparsification.INDEX_BYTES)
+        dense = entries * sparsification.VALUE_BYTES
+        return {"steps": self.steps, "elements": elements, "bytes": pairs, "dense_bytes": dense}
 
     def state_dict(self) -> dict:
         """All that the next step depends on."""
@@ -136,9 +139,6 @@ def sum_of_pairs(index: Tensor, value: Tensor, d: int, group: dist.ProcessGroup 
 
 def main(arguments: list[str] | None = None, say: Callable[[str], None] = print) -> None:
     """Train a workload of the book under torchrun with sparse messages; worker 0 tells how it went."""
-    from lib import datasets, models, training
-    from lib.workloads import workload
-
     parser = argparse.ArgumentParser(prog="torchrun --nproc-per-node P -m lib.comm_hook", description=main.__doc__)
     parser.add_argument("--workload", default="digits-mlp", help="a name in lib/workloads.py")
     parser.add_argument("--compressor", default="top-k", choices=list(sparsification.COMPRESSORS))
@@ -147,29 +147,38 @@ def main(arguments: list[str] | None = None, say: Callable[[str], None] = print)
     parser.add_argument("--batch-size", type=int, default=16, help="examples per worker and step")
     parser.add_argument("--learning-rate", type=float, default=0.05)
     chosen = parser.parse_args(arguments)
-    work = workload(chosen.workload)
-    data = datasets.load(work.dataset)
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
+    try:
+        _demonstrate(chosen, say)  # of its own: a model that outlives the process group can hang the process
+    finally:
+        dist.destroy_process_group()
+
+
+def _demonstrate(chosen: argparse.Namespace, say: Callable[[str], None]) -> None:
+    from lib import datasets, models, training
+    from lib.workloads import workload
+
+    work = workload(chosen.workload)
+    examples, validation = work.train(), datasets.load(work.dataset).validation
     rank, workers = dist.get_rank(), dist.get_world_size()
     model = nn.parallel.DistributedDataParallel(models.fresh(work.model, seed=0))
     state = SparseState(model, compressor=chosen.compressor, density=chosen.density)
     model.register_comm_hook(state, sparse_hook)
     optimizer = torch.optim.SGD(model.parameters(), lr=chosen.learning_rate, momentum=0.9)
-    order = training.batches(len(data.train), workers * chosen.batch_size, seed=0)
+    order = training.batches(len(examples), workers * chosen.batch_size, seed=0)
     for _, rows in zip(range(chosen.steps), order, strict=False):
         mine = rows.chunk(workers)[rank]
         optimizer.zero_grad()
-        nn.functional.cross_entropy(model(data.train.x[mine]), data.train.y[mine]).backward()
+        nn.functional.cross_entropy(model(examples.x[mine]), examples.y[mine]).backward()
         optimizer.step()
     if rank == 0:
         with torch.no_grad():
-            wrong = model.module(data.validation.x).argmax(1) != data.validation.y
+            wrong = model.module(validation.x).argmax(1) != validation.y
         told = state.stats()
         say(f"{work.title}, {workers} workers, {chosen.compressor} at density {chosen.density:g}: validation error "
             f"{wrong.float().mean():.3f} after {chosen.steps} steps; {told['bytes']:,.0f} bytes sent per worker and step "
             f"instead of {told['dense_bytes']:,.0f}")  # fmt: skip
-    dist.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -55,9 +55,17 @@ def bell(u: np.ndarray, bins: int = 100, tolerance: float = 0.0) -> bool:
     return bool((np.diff(p, 2) >= -tolerance).all() and p[-1] <= p[-2] / 3 + tolerance)
 
 
-def iterations(delta: np.ndarray) -> np.ndarray:
-    """Steps T from which on compression no longer rules the bound of error-feedback SGD, 1 / delta^2 up to constants.
+def convex(profile: np.ndarray, rounding: float = 0.0) -> float:
+    """The share of a profile's second differences that are not negative, for values rounded by so much of themselves."""
+    p = np.asarray(profile)
+    return float((np.diff(p, 2) >= -4 * rounding * p[1:-1]).mean())
 
-    delta: 1 - left, in (0, 1] (Karimireddy et al. 2019: the compression enters as (1 - delta) / (delta^2 T)).
+
+def iterations(delta: np.ndarray) -> np.ndarray:
+    """Steps T until which compression rules the bound of error-feedback SGD, (1 - delta)^2 / delta^4 up to a factor.
+
+    delta: 1 - left, in (0, 1].  The bound is A / sqrt(T) + B (1 - delta) / (delta^2 T) (Karimireddy et al. 2019), with A
+    and B that do not depend on delta; the two terms are equal at (B / A)^2 times what this returns.
     """
-    return 1 / np.asarray(delta) ** 2
+    delta = np.asarray(delta)
+    return ((1 - delta) / delta**2) ** 2

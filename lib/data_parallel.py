@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import math
 import os
 import sys
@@ -32,7 +33,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
-from lib import models, sparsification
+from lib import models, sparsification, training
 from lib.comm_hook import SparseState, sparse_hook
 from lib.sparsification import Messages
 from lib.stacks import Loop
@@ -226,10 +227,7 @@ def _network(run: Run, group: dist.ProcessGroup | None) -> nn.Module:
 
 def batches(examples: int, run: Run) -> Tensor:
     """The order of the data, shuffled anew each epoch and shared by all workers: int64 [steps, batch_size]."""
-    generator = torch.Generator().manual_seed(run.seed)
-    epochs = math.ceil(run.steps * run.batch_size / examples)
-    order = torch.cat([torch.randperm(examples, generator=generator) for _ in range(epochs)])
-    return order[: run.steps * run.batch_size].view(run.steps, run.batch_size)
+    return torch.stack(list(itertools.islice(training.batches(examples, run.batch_size, run.seed), run.steps)))
 
 
 class _Network:

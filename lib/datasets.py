@@ -86,10 +86,8 @@ class Dataset:
     train: Split
     validation: Split
     test: Split
-    classes: int = 10
 
 
-@functools.cache
 def load(name: str) -> Dataset:
     """The data set called `name`, split and normalised as in Lee et al. (2021).
 
@@ -97,8 +95,14 @@ def load(name: str) -> Dataset:
     (MNIST: 0.13066 and 0.30811), for CIFAR-10 per channel.  A fixed permutation sets 10 % of it aside as the
     validation set.  Digits have no canonical test set: the same permutation first sets 297 of 1,797 aside.
     A reader's own (`lib.own`) is taken as it is; its validation set stands in for a test set.
+    Read once; a reader's own again if its file has changed.
     Raises ValueError for an unknown name, DatasetError for a missing, truncated or altered file.
     """
+    return _load(name, own.source(name) if own.is_own(name) else "")
+
+
+@functools.lru_cache(maxsize=8)
+def _load(name: str, source: str) -> Dataset:
     if own.is_own(name):
         mine = own.load(name)
         validation = Split(mine.validation[0].float(), mine.validation[1])
@@ -126,11 +130,6 @@ def train_size(name: str) -> int:
 def test_size(name: str) -> int:
     """Test examples of the data set called `name`, without reading it unless it is a reader's own."""
     return len(own.load(name).validation[1]) if own.is_own(name) else TEST_SIZES[name]
-
-
-def available(name: str) -> bool:
-    """Whether `load(name)` needs no download."""
-    return name == "digits" or VARIABLE in os.environ
 
 
 def _digits() -> tuple[np.ndarray, np.ndarray, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,7 +79,7 @@ def results(families: dict[str, Family], budget: str = "cached") -> pd.DataFrame
     usual = {**studies.USUAL, "sparsity": 0.0, "replicate": 0}
     del usual["stop"]
     every = [c for c in dict.fromkeys(every) if all(getattr(c, k) == v for k, v in usual.items())]
-    tables, heads, planned, missing = [], [], 0, []
+    tables, heads, planned, missing = [], {}, set(), []  # members of several families count once
     for name, family in list(families.items())[: 1 if budget == "smoke" else None]:
         for member, (work, algorithm) in family.members.items():
             same = (work, algorithm, family.stop)
@@ -86,15 +87,17 @@ def results(families: dict[str, Family], budget: str = "cached") -> pd.DataFrame
             if not cells:
                 continue
             frame = sweeps.results(Study(name, name, cells), budget)
-            planned, missing = planned + len(cells), missing + frame.attrs["missing"]
-            heads += frame.attrs["provenance"]
+            planned.update(cells)
+            missing += frame.attrs["missing"]
+            heads |= {head["sha256"]: head for head in frame.attrs["provenance"]}
             if len(frame):
                 goal = family.goal or workload(work).goal
                 tables.append(scaling.at_goal(frame, goal).assign(family=name, member=member))
     comparable = pd.Series([t.family.iloc[0] for t in tables if t.batch_size.nunique() >= 3], dtype=str).value_counts()
     tables = [t for t in tables if comparable.get(t.family.iloc[0], 0) > 1]
     joined = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-    joined.attrs.update(provenance=records.Shared(heads), cells_planned=planned, missing=records.Shared(missing))
+    heads, missing = records.Shared(heads.values()), records.Shared(dict.fromkeys(missing))
+    joined.attrs.update(provenance=heads, cells_planned=len(planned), missing=missing)
     return joined
 
 
@@ -149,18 +152,36 @@ def bends(trials: pd.DataFrame) -> pd.DataFrame:
 def effects(summary: pd.DataFrame) -> pd.DataFrame:
     """Per family, the bend of its last member (or end) over that of its first, at the batch sizes both have.
 
-    summary: of `bends`.  Columns: family, first, last, ratio (median), ratio_low, ratio_high (5, 95 %).
+    summary: of `bends`.  Columns: family, first, last, ratio (median), ratio_low, ratio_high (5, 95 %), inside (whether both
+    bend within these batch sizes; else the ratio is a bound).
     """
     rows = []
     for name, own in summary.groupby("family", sort=False) if len(summary) else ():
         order = [m for m in FAMILIES[name].ends or FAMILIES[name].members if m in set(own.member)]
-        if len(order) < 2:
-            continue
-        first, last = (own.set_index("member").curves[m] for m in (order[0], order[-1]))
-        values = scaling.ratios(last, first, "critical")
-        if len(values):
-            rows.append({"family": name, "first": order[0], "last": order[-1], **scaling.ranged("ratio", values)})
-    return pd.DataFrame(rows, columns=["family", "first", "last", "ratio", "ratio_low", "ratio_high"])
+        if len(order) > 1:
+            rows += _compared(own, order[0], order[-1])
+    return pd.DataFrame(rows, columns=["family", "first", "last", "ratio", "ratio_low", "ratio_high", "inside"])
+
+
+def widest(summary: pd.DataFrame) -> pd.DataFrame:
+    """The two members of each family whose bends lie farthest apart, as `effects`, largest first; both bend inside."""
+    rows = []
+    for _, own in summary.groupby("family", sort=False) if len(summary) else ():
+        pairs = [row for two in itertools.permutations(own.member, 2) for row in _compared(own, *two) if row["inside"]]
+        rows += sorted(pairs, key=lambda row: row["ratio"])[-1:]
+    found = pd.DataFrame(rows, columns=["family", "first", "last", "ratio", "ratio_low", "ratio_high", "inside"])
+    return found.sort_values("ratio", ascending=False, ignore_index=True)
+
+
+def _compared(own: pd.DataFrame, first: str, last: str) -> list[dict]:
+    """A row of `effects` for two members of one family, none if they share fewer than three batch sizes."""
+    below, above = (own.set_index("member").curves[m] for m in (first, last))
+    values, shared = scaling.ratios(above, below, "critical"), above.columns.intersection(below.columns)
+    if not len(values):
+        return []
+    middle = [scaling.redrawn(curves[shared]).critical.median() for curves in (above, below)]
+    inside = all(shared.min() < bend < shared.max() for bend in middle)
+    return [{"family": own.family.iloc[0], "first": first, "last": last, **scaling.ranged("ratio", values), "inside": inside}]
 
 
 def over_sgd(drawn: dict) -> pd.DataFrame:
@@ -168,7 +189,7 @@ def over_sgd(drawn: dict) -> pd.DataFrame:
 
     drawn: as `scaling.summaries` returns it.  Columns: workload, algorithm, sizes (shared), smallest; bend (momentum's over
     SGD's: median), bend_low, bend_high (5, 95 %), draws (of it); steps (SGD's over momentum's at the smallest batch),
-    steps_low, steps_high.
+    steps_low, steps_high, steps_draws.
     """
     rows = []
     for (work, algorithm, pruned, sparsity), curve in drawn.items():
@@ -178,7 +199,8 @@ def over_sgd(drawn: dict) -> pd.DataFrame:
         shared = curve.columns.intersection(plain.columns)
         steps = (plain[shared.min()] / curve[shared.min()]).to_numpy()
         rows.append({"workload": work, "algorithm": algorithm, "sizes": len(shared), "smallest": shared.min(),
-                     **scaling.ranged("bend", bend), **scaling.ranged("steps", steps), "draws": bend})  # fmt: skip
+                     **scaling.ranged("bend", bend), **scaling.ranged("steps", steps), "draws": bend,
+                     "steps_draws": steps})  # fmt: skip
     return pd.DataFrame(rows)
 
 

@@ -24,20 +24,38 @@ from lib.sparsification import COMPRESSORS, INDEX_BYTES, VALUE_BYTES, Messages
 # --- the model --------------------------------------------------------------------------------------------------------
 
 
+GATHERS = 3  # of `comm_hook.sum_of_pairs`: counts, indices, values
+
+
 def ring(workers: int, d: float, bandwidth: float, latency: float) -> float:
-    """Seconds of a ring all-reduce of d values: 2 (P - 1) messages of d/P values, latency and bytes/bandwidth each."""
+    """Seconds of a ring all-reduce of d values: 2 (P - 1) messages of d/P values, latency and bytes/bandwidth each.
+
+    bandwidth: bytes per second, positive; latency: seconds, not negative.  Raises ValueError naming field and value.
+    """
+    _check_link(bandwidth, latency)
     return 2 * (workers - 1) * (latency + VALUE_BYTES * d / workers / bandwidth)
 
 
 def gather(workers: int, elements: float, bandwidth: float, latency: float) -> float:
-    """Seconds of an all-gather of `elements` (value, index) pairs from each of P workers: log2 P rounds, P - 1 messages."""
-    return np.log2(workers) * latency + (workers - 1) * elements * (VALUE_BYTES + INDEX_BYTES) / bandwidth
+    """Seconds in which everyone gathers `elements` (value, index) pairs from each of P workers: log2 P rounds, P - 1 messages.
+
+    The latency of the rounds is paid for the counts, the indices and the values.  bandwidth, latency: as for `ring`.
+    """
+    _check_link(bandwidth, latency)
+    return GATHERS * np.log2(workers) * latency + (workers - 1) * elements * (VALUE_BYTES + INDEX_BYTES) / bandwidth
+
+
+def _check_link(bandwidth: float, latency: float) -> None:
+    if not bandwidth > 0:
+        raise ValueError(f"bandwidth: {bandwidth!r} is not allowed; it must be positive (bytes per second)")
+    if not latency >= 0:
+        raise ValueError(f"latency: {latency!r} is not allowed; it must be zero or positive (seconds)")
 
 
 # The same in the language of the charts; a test evaluates both.
 EXPRESSIONS = {
     "ring": f"2 * ({{workers}} - 1) * ({{latency}} + {VALUE_BYTES} * {{d}} / {{workers}} / {{bandwidth}})",
-    "gather": f"log({{workers}}) / LN2 * {{latency}} + ({{workers}} - 1) * {{elements}} * {VALUE_BYTES + INDEX_BYTES} "
+    "gather": f"{GATHERS} * log({{workers}}) / LN2 * {{latency}} + ({{workers}} - 1) * {{elements}} * {VALUE_BYTES + INDEX_BYTES} "
     "/ {bandwidth}",
 }
 
@@ -120,6 +138,18 @@ class Collectives:
             yield "pairs", d, lambda i=index, v=value, d=d: sum_of_pairs(i, v, d, None)
 
 
+def rebuilding(real: pd.DataFrame) -> float:
+    """Seconds per entry of d that the exchange of pairs takes beyond its latency, between the two workers of `Collectives`.
+
+    Nearly all of it is spent on the dense vector that the pairs are added to; nan without timings.
+    """
+    own = real[(real.workers == 2) & (real.what == "pairs")].sort_values("d") if len(real) else real
+    if len(own) < 2:
+        return float("nan")
+    first, last = own.iloc[0], own.iloc[-1]
+    return float((last.seconds - first.seconds) / (last.d - first.d))
+
+
 @dataclass(frozen=True)
 class Hooked:
     """Times of gradients under DistributedDataParallel between processes here: with its own all-reduce, and with the hook."""
@@ -159,13 +189,18 @@ def _process(rank: int, own: Collectives | Hooked, folder: str) -> None:
     if sys.platform in ("linux", "darwin"):
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
     dist.init_process_group("gloo", init_method=Path(folder, "store").as_uri(), rank=rank, world_size=own.workers)
+    times = _timed(own)  # of its own: a model that outlives the process group can hang the process
+    if rank == 0:
+        times.to_csv(Path(folder, "times.csv"), index=False)
+    dist.destroy_process_group()
+
+
+def _timed(own: Collectives | Hooked) -> pd.DataFrame:
     rows = []
     for name, d, call in own.each():
         dist.barrier()
         rows.append({"what": name, "d": d, **timings.spread(call, own.repeats)})
-    if rank == 0:
-        pd.DataFrame(rows).to_csv(Path(folder, "times.csv"), index=False)
-    dist.destroy_process_group()
+    return pd.DataFrame(rows)
 
 
 @dataclass(frozen=True)

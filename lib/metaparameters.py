@@ -46,6 +46,12 @@ LEE2021 = {
 # Shi et al. (2019) hold momentum at 0.9; their learning rates lie inside.
 SHI2019 = {"learning_rate": Interval(3e-3, 0.3), "momentum": Interval(0.9, 0.9)}
 SPACES = {"lee2021": LEE2021, "shi2019": SHI2019}
+LIMITS = {  # what a single point may be
+    "learning_rate": ("positive", lambda v: 0 < v < np.inf),
+    "momentum": ("in [0, 1)", lambda v: 0 <= v < 1),
+    "decay_steps": ("at least 1", lambda v: 1 <= v < np.inf),
+    "end_factor": ("in (0, 1]", lambda v: 0 < v <= 1),
+}
 
 
 def point(**values: float) -> str:
@@ -56,18 +62,21 @@ def point(**values: float) -> str:
 def parse(space: str, algorithm: str, decay: bool = False) -> dict[str, float] | None:
     """The values of a space that is one point; None for a named space.
 
-    Raises ValueError for an unknown space, and for a point that lacks a metaparameter, has one too many or no number.
+    Raises ValueError for an unknown space, and for a point that lacks a metaparameter, has one too many or twice, or a
+    value outside its `LIMITS`.
     """
-    if space in SPACES:
+    text, wanted = space if isinstance(space, str) else "", names(algorithm, decay)
+    if text in SPACES:
         return None
-    pairs = [word.partition("=") for word in space.split(",")]
+    pairs = [(name.strip(), value) for name, _, value in (word.partition("=") for word in text.split(","))]
     try:
-        values = {name.strip(): float(value) for name, _, value in pairs}
+        values = {name: float(value) for name, value in pairs}
     except ValueError:
         values = {}
-    if set(values) != set(names(algorithm, decay)) or not all(np.isfinite(v) and v >= 0 for v in values.values()):
-        wanted = ",".join(f"{n}=..." for n in names(algorithm, decay))
-        raise ValueError(f"space: {space!r} is not allowed; it must be one of {', '.join(SPACES)}, or {wanted}")
+    each_once = len(pairs) == len(values) and set(values) == set(wanted)
+    if not each_once or not all(LIMITS[name][1](value) for name, value in values.items()):
+        single, limits = ",".join(f"{n}=..." for n in wanted), ", ".join(f"{n} {LIMITS[n][0]}" for n in wanted)
+        raise ValueError(f"space: {space!r} is not allowed; it must be one of {', '.join(SPACES)}, or {single} ({limits})")
     return values
 
 

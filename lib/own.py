@@ -1,6 +1,7 @@
 """A reader's own workload: a function in a Python file that says what to train, on what, and to which error.
 
-Its name is "path/to/file.py:function", wherever the name of a workload is asked for.
+Its name is "path/to/file.py:function", wherever the name of a workload is asked for.  Its records belong to the contents
+of that one file: when what the file imports or reads is changed, they have to be moved out of data/ by hand.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from torch import Tensor, nn
 
 from lib import ROOT
 
+PROBE = 32  # examples on which an untrained network is tried
+
 
 class OwnError(ValueError):
     """Something is wrong with a reader's own workload; the message names the file, the field and what is allowed."""
@@ -28,9 +31,10 @@ class Own:
     """What the function returns.
 
     model: builds the network anew, initialised by torch's random numbers, which are seeded for every trial; its last
-    layer is linear, and it has no buffers (trials share one module).  train, validation: inputs, float [N, ...], and
-    labels, int64 [N], classes from 0.  goals: validation errors, the hardest first.  max_steps: training steps after
-    which a trial is given up.  precision: "float32" or "bfloat16".  decay: whether the learning rate decays.
+    layer is linear with a bias and registered last, the same input always gives the same output (no dropout), and it has
+    no buffers (trials share one module).  train, validation: inputs, float [N, ...], and labels, int64 [N], classes from
+    0.  goals: validation errors, the hardest first.  max_steps: training steps after which a trial is given up.
+    precision: "float32" or "bfloat16".  decay: whether the learning rate decays.
     """
 
     model: Callable[[], nn.Module]
@@ -110,29 +114,39 @@ def _check(name: str, own: Own) -> None:
         require(bool(x.isfinite().all()), f"{field} inputs", "a value that is not finite", "finite")
         require(int(y.min()) >= 0, f"{field} labels", int(y.min()), "from 0 on")
     goals = own.goals
-    rising = isinstance(goals, tuple) and len(goals) > 0 and list(goals) == sorted(set(goals))
-    require(rising and all(0 <= g < 1 for g in goals), "goals", goals, "a tuple of errors in [0, 1), the hardest first")
-    require(isinstance(own.max_steps, int) and own.max_steps > 0, "max_steps", own.max_steps, "a whole number from 1")
+    errors = isinstance(goals, tuple) and len(goals) > 0 and all(isinstance(g, float | int) and 0 <= g < 1 for g in goals)
+    rising = errors and list(goals) == sorted(set(goals))
+    require(rising, "goals", repr(goals), "a tuple of errors in [0, 1), the hardest first")
+    require(isinstance(own.title, str), "title", repr(own.title), "text")
+    require(type(own.max_steps) is int and own.max_steps > 0, "max_steps", repr(own.max_steps), "a whole number from 1")
     require(own.precision in ("float32", "bfloat16"), "precision", repr(own.precision), "float32 or bfloat16")
+    require(type(own.decay) is bool, "decay", repr(own.decay), "True or False")
     _check_model(name, own, require)
 
 
 def _check_model(name: str, own: Own, require: Callable) -> None:
-    module, (x, y) = build(own, 0, name), own.train
+    module, (x, y) = build(own, 0, name), (part[:PROBE] for part in own.train)
     buffers = [n for n, _ in module.named_buffers()]
     require(not buffers, "model", f"with buffers ({', '.join(buffers[:3])})", "without (no batch normalisation)")
     linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
     require(bool(linear), "model", type(module).__name__, "a network whose last layer is nn.Linear")
     classes, most = linear[-1].out_features, int(max(own.train[1].max(), own.validation[1].max()))
     require(most < classes, "labels", f"up to {most}", f"below {classes}, the outputs of the last layer")
+    last, ends = linear[-1], []
+    last.register_forward_hook(lambda *call: ends.append(call[2].detach()))
     try:
-        out = module(x[:2])
-        loss = F.cross_entropy(out, y[:2])
+        with torch.random.fork_rng(devices=[]):
+            out, again = module(x), module(x)
+        loss = F.cross_entropy(out, y)
         loss.backward()
     except Exception as error:
-        raise OwnError(f"{name}: model: on two examples it raised {type(error).__name__}: {error}") from error
-    require(tuple(out.shape) == (len(x[:2]), classes), "model outputs", tuple(out.shape), f"[examples, {classes}]")
+        raise OwnError(f"{name}: model: on {len(x)} examples it raised {type(error).__name__}: {error}") from error
+    require(tuple(out.shape) == (len(x), classes), "model outputs", tuple(out.shape), f"[examples, {classes}]")
     require(bool(loss.isfinite()), "loss of an untrained network", loss.item(), "finite")
+    require(torch.equal(out, again), "model outputs", "other ones when asked again", "the same every time (no dropout)")
+    # The engine takes the last parameters for the biases of the layer whose outputs are the network's.
+    final = list(module.parameters())[-1] is last.bias and bool(ends) and torch.equal(ends[-1], out)
+    require(final, "last layer", str(last), "the network's output, with a bias, registered after all other parameters")
 
 
 def _kind(value: object) -> str:

@@ -91,7 +91,7 @@ def _allowed(kind: Any) -> str:
 
 
 def numbers(name: str, text: str, kind: type[int] | type[float]) -> list:
-    """The numbers in `text`, separated by spaces: papermill's -p cannot pass a list.
+    """The numbers in `text`, separated by spaces, each once: papermill's -p cannot pass a list.
 
     Raises ValueError naming the parameter, its value and what is allowed.
     """
@@ -101,4 +101,6 @@ def numbers(name: str, text: str, kind: type[int] | type[float]) -> list:
         found = []
     if not found:
         raise ValueError(f"{name}: {text!r} is not allowed; it must be numbers ({kind.__name__}) separated by spaces")
+    if len(set(found)) < len(found):
+        raise ValueError(f"{name}: {text!r} is not allowed; it must hold every number once")
     return found

@@ -50,6 +50,12 @@ class Portrait:
             value = getattr(self, field)
             if type(value) is not int or value < 1:
                 raise ValueError(f"{field}: {value!r} is not allowed; it must be a whole number from 1")
+        if self.every > self.steps:
+            raise ValueError(f"every: {self.every!r} is not allowed; it must be at most steps ({self.steps})")
+        for field in ("learning_rate", "momentum"):
+            value, (allowed, fits) = getattr(self, field), metaparameters.LIMITS[field]
+            if not isinstance(value, int | float) or not fits(value):
+                raise ValueError(f"{field}: {value!r} is not allowed; it must be a number, {allowed}")
         self.cell  # noqa: B018  its checks are ours
 
     @property
@@ -162,6 +168,31 @@ def results(planned: tuple[Portrait, ...], budget: str = "cached") -> pd.DataFra
             if not record(portrait, folder).exists():
                 measure(portrait, folder)
     return records.gather(planned, lambda portrait: record(portrait, folder))
+
+
+def shapes(taken: pd.DataFrame) -> pd.DataFrame:
+    """Of `results`, a row per portrait: its fields, the single numbers of `describe`, and, from its curves, four more.
+
+    far: the largest entry in standard deviations.  peak: the density at zero over that of a normal distribution.  rise: by
+    how much the histogram, in bins of 3/8 of a standard deviation, rises again beyond its highest bin, over that.  convex:
+    `contraction.convex` of the profile.
+    """
+    key, rows = ["workload", "compressor", "density", "feedback", "step"], []
+    for at, own in taken.groupby(key) if len(taken) else ():
+        curves = {name: part.sort_values("x").value.to_numpy() for name, part in own[own.x.notna()].groupby("measure")}
+        fine = curves["density"]
+        coarse = fine[2:-2].reshape(-1, 3).mean(axis=1)
+        top = int(coarse.argmax())
+        rise = max((side - np.minimum.accumulate(side)).max() for side in (coarse[top:], coarse[top::-1]))
+        single = own[own.x.isna()].set_index("measure").value
+        rows.append({
+            **dict(zip(key, at, strict=True)), **single,
+            "far": np.sqrt((1 + (single["mean"] / single["std"]) ** 2) / curves["profile"].mean()),
+            "peak": fine[BINS // 2] / stats.norm.pdf(0), "rise": rise / coarse[top],
+            "convex": contraction.convex(curves["profile"], rounding=5e-5),  # of five digits
+        })  # fmt: skip
+    names = ["mean", "std", "skew", "kurtosis", "positive", "normal", "laplace", "student", "freedom", "above"]
+    return pd.DataFrame(rows, columns=[*key, *names, "far", "peak", "rise", "convex"])
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -13,12 +13,13 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pandas as pd
 
 PROTOCOL = 1  # raised by hand whenever a change of the measuring code could change a result
+AGAIN = "move it out of data/ and measure the cell again"
 
 
 class RecordError(RuntimeError):
@@ -26,12 +27,20 @@ class RecordError(RuntimeError):
 
 
 def digest(cell) -> str:
-    """Eight hex digits of the cell's non-default fields, its workload and the protocol.
+    """Eight hex digits of the cell's non-default fields, its workload and the protocol; the same for equal cells.
 
     A new field with a default changes none, so old records stay valid.
     """
-    own = {f.name: getattr(cell, f.name) for f in dataclasses.fields(cell) if getattr(cell, f.name) != f.default}
-    return _sha(json.dumps([PROTOCOL, own, cell.definition()], sort_keys=True, default=dataclasses.asdict))[:8]
+    own = {f.name: value for f, value in _fields(cell) if value != f.default}
+    what = [PROTOCOL, own, cell.definition()]
+    return _sha(json.dumps(what, sort_keys=True, default=lambda one: {f.name: value for f, value in _fields(one)}))[:8]
+
+
+def _fields(one) -> Iterator[tuple[dataclasses.Field, object]]:
+    """The fields of a dataclass and their values, a whole number in a field of type float as a float."""
+    for f in dataclasses.fields(one):
+        value = getattr(one, f.name)
+        yield f, float(value) if f.type in ("float", float) and type(value) is int else value
 
 
 def path(folder: Path, cell) -> Path:
@@ -75,10 +84,11 @@ def read(file: Path, cell=None) -> tuple[dict, pd.DataFrame]:
         other = [k for k, v in dataclasses.asdict(cell).items() if about["cell"].get(k, v) != v]
         if other or set(about["cell"]) - set(dataclasses.asdict(cell)):
             raise RecordError(
-                f"{file}: belongs to another cell ({', '.join(other) or 'unknown fields'} differ); remove it"
+                f"{file}: belongs to another cell ({', '.join(other) or 'unknown fields'} differ); move it out of data/"
             )
     table = _table(body).copy()
-    assert len(table) == about["rows"], f"{file}: {len(table)} rows, {about['rows']} expected"
+    if len(table) != about["rows"]:
+        raise RecordError(f"{file}: damaged ({len(table)} rows, {about['rows']} expected); {AGAIN}")
     return about, table
 
 
@@ -88,17 +98,17 @@ def head(file: Path) -> dict:
 
 
 def _checked(file: Path) -> tuple[dict, str]:
-    first, _, body = file.read_text().partition("\n")
     try:
+        first, _, body = file.read_text().partition("\n")
         about = json.loads(first)
-        protocol, sha256, _ = about["protocol"], about["sha256"], about["rows"]
-    except (ValueError, KeyError, TypeError):
-        raise RecordError(f"{file}: not a record of this book; remove it from data/") from None
+        protocol, sha256, _, _ = about["protocol"], about["sha256"], about["rows"], dict(about["cell"])
+    except (ValueError, KeyError, TypeError):  # UnicodeDecodeError is a ValueError
+        raise RecordError(f"{file}: not a record of this book; move it out of data/") from None
     if protocol != PROTOCOL:
         versions = f"measured under protocol {protocol}, this is protocol {PROTOCOL}"
-        raise RecordError(f"{file}: {versions}; move it out of data/ and measure the cell again")
+        raise RecordError(f"{file}: {versions}; {AGAIN}")
     if _sha(body) != sha256:
-        raise RecordError(f"{file}: damaged (truncated or altered); remove it and measure the cell again")
+        raise RecordError(f"{file}: damaged (truncated or altered); {AGAIN}")
     return about, body
 
 

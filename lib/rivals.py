@@ -27,11 +27,11 @@ def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
 
     also: further columns of `trials` whose values are kept apart.  method: of NAMES.  network: the workload's title.
     megabytes: that a worker had sent.  over: entries sent per step over those asked for.  edge: whether its learning rate
-    is the lowest or the highest that the search tried.
+    is the lowest or the highest that the search tried; highest: whether it is the highest.
     """
     rows, by = budgets.within(trials), [*KEYS, *also]
     if not len(rows):
-        return pd.DataFrame(columns=[*by, "test", "noise", "learning_rate", "megabytes", "over", "edge"])
+        return pd.DataFrame(columns=[*by, "test", "noise", "learning_rate", "megabytes", "over", "edge", "highest"])
     rows["method"] = [NAMES.get((c, bool(f)), c) for c, f in zip(rows.compressor, rows.feedback, strict=True)]
     rows["network"] = [workload(w).title for w in rows.workload]
     found = budgets.chosen(rows, by)
@@ -40,10 +40,12 @@ def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
     pairs = sparsification.VALUE_BYTES + sparsification.INDEX_BYTES
     size = np.where(found.method == "dense", sparsification.VALUE_BYTES, pairs)
     tried = trials.groupby("replicate").learning_rate.agg(["min", "max"]).loc[found.replicate].to_numpy().T
+    highest = found.learning_rate.to_numpy() >= tried[1]
     return found.assign(
         megabytes=found.sent * size / 1e6,
         over=found.sent / found.checked / asked,
-        edge=(found.learning_rate.to_numpy() <= tried[0]) | (found.learning_rate.to_numpy() >= tried[1]),
+        edge=(found.learning_rate.to_numpy() <= tried[0]) | highest,
+        highest=highest,
     )
 
 
@@ -80,6 +82,19 @@ def matched_gaps(found: pd.DataFrame, method: str, rival: str) -> pd.DataFrame:
         )
         rows.append([*key, sent, 100 * (error - other), 100 * np.hypot(noise, other_noise), whole[0] > sent])
     return pd.DataFrame(rows, columns=["workload", "replicate", "density", "megabytes", "gap", "noise", "more"])
+
+
+def means(gap: pd.DataFrame) -> pd.DataFrame:
+    """Of `gaps`, a row per workload and density: gap (mean over seeds), error (its standard error), worst, seeds.
+
+    error: the larger of what the number of test examples implies and what the spread over these seeds does.
+    """
+    rows = [
+        [*at, own.gap.mean(), max(np.sqrt((own.noise**2).sum()) / len(own), own.gap.sem() if len(own) > 1 else 0.0),
+         own.gap.max(), len(own)]
+        for at, own in gap.groupby(["workload", "density"], sort=False)
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=["workload", "density", "gap", "error", "worst", "seeds"])
 
 
 def mean_gap(gap: pd.DataFrame) -> str:

@@ -50,40 +50,41 @@ def near_best(trials: pd.DataFrame, base: int, most: float = 3) -> pd.DataFrame:
 
 
 def exponents(near: pd.DataFrame, draws: int = 400) -> pd.DataFrame:
-    """The power of the batch size as which the winners' effective learning rate grows, a row per workload of `near_best`.
+    """The power of the batch size as which fast trials' effective learning rate grows, a row per workload of `near_best`.
 
-    power: least squares on logarithms of the winners; low, high: 5 and 95 % of those of resampled near-best trials.
+    power: least squares on the logarithms of the near-best trials; low, high: 5 and 95 % of those of resampled ones.
     Workloads with fewer than three batch sizes are left out.
     """
     rows, own = [], near[near.rule.isna() & (near.which == "effective learning rate")]
     for name, trials in own.groupby("workload", sort=False):
-        first = trials.loc[trials.groupby("batch_size").behind.idxmin()]
-        if len(first) < 3:
+        if trials.batch_size.nunique() < 3:
             continue
         logs, random = np.log(trials[["batch_size", "value"]].to_numpy(float)), np.random.default_rng(0)
         picks = (logs[random.integers(len(logs), size=len(logs))] for _ in range(draws))
         drawn = [np.polyfit(*pick.T, 1)[0] for pick in picks if np.ptp(pick[:, 0]) > 0]
         low, high = np.quantile(drawn, [0.05, 0.95])
-        power = np.polyfit(np.log(first.batch_size), np.log(first.value), 1)[0]
-        rows.append({"workload": name, "batch_sizes": len(first), "trials": len(trials), "power": power, "low": low,
-                     "high": high})  # fmt: skip
+        rows.append({"workload": name, "batch_sizes": trials.batch_size.nunique(), "trials": len(trials),
+                     "power": np.polyfit(*logs.T, 1)[0], "low": low, "high": high})  # fmt: skip
     return pd.DataFrame(rows)
 
 
 def at_edge(near: pd.DataFrame, margin: float = 0.05) -> pd.DataFrame:
     """Winners of `near_best` whose metaparameter lies within a share of the space of its edge, a row per workload and name.
 
-    metaparameter; winners (count); batch_sizes: of those at an edge, where a wider space could hold a better trial.
+    metaparameter; winners (count); lower, upper: batch sizes of those at either edge, where a wider space could hold a
+    better trial.
     """
     rows, won = [], near[near.rule.isna() & (near.behind == 1)]
     for (name, which), own in won.groupby(["workload", "which"], sort=False):
         if which not in ("learning rate", "1 - momentum"):
             continue
         field, values = ("learning_rate", own.value) if which == "learning rate" else ("momentum", 1 - own.value)
-        place = metaparameters.SPACES[workload(name).space][field].place(values)
-        edge = own[(place < margin) | (place > 1 - margin)]
+        interval = metaparameters.SPACES[workload(name).space][field]
+        place = interval.place(values)
+        place = 1 - place if interval.scale == "reverse-log" else place
+        ends = {"lower": place < margin, "upper": place > 1 - margin}
         rows.append({"workload": name, "metaparameter": field.replace("_", " "), "winners": own.batch_size.nunique(),
-                     "batch_sizes": sorted(map(int, edge.batch_size.unique()))})  # fmt: skip
+                     **{end: sorted(map(int, own.batch_size[at].unique())) for end, at in ends.items()}})  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -106,11 +107,17 @@ def retrained(best: pd.DataFrame, base: int, repeats: int, budget: str = "cached
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
 
-def spread(trials: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:
-    """Steps under each rule: least, middle, most over the repeats (inf: missed), and over, the middle over the tuned steps."""
+def spread(trials: pd.DataFrame, best: pd.DataFrame, base: int) -> pd.DataFrame:
+    """Steps under each rule: least, middle, most over the repeats (inf: missed), over and beyond.
+
+    over: the middle over the tuned steps, which are those of the luckiest of many trials.  beyond: over, divided by that of
+    "no change" at the batch size where the rules start: there no rule acts, and only the winner's luck is lost.
+    """
     if not len(trials):
-        return pd.DataFrame(columns=["rule", "batch_size", "least", "middle", "most", "over"])
+        return pd.DataFrame(columns=["rule", "batch_size", "least", "middle", "most", "over", "beyond"])
     steps = trials.assign(steps=trials.steps.fillna(np.inf)).groupby(["rule", "batch_size"]).steps
     found = steps.quantile([0, 0.5, 1], interpolation="nearest").unstack()
     found = found.rename(columns={0.0: "least", 0.5: "middle", 1.0: "most"}).reset_index()
-    return found.assign(over=found.middle / found.batch_size.map(best.set_index("batch_size").steps))
+    found = found.assign(over=found.middle / found.batch_size.map(best.set_index("batch_size").steps))
+    alone = found[(found.rule == "no change") & (found.batch_size == int(start(best, base).batch_size))].over
+    return found.assign(beyond=found.over / (alone.item() if len(alone) else np.nan))

@@ -16,7 +16,9 @@ from scipy.optimize import least_squares
 from scipy.special import gammaln
 
 CELL = ["workload", "algorithm", "pruning", "sparsity", "batch_size", "trials", "replicate", "stop", "checks",
-        "hits", "precision", "max_steps", "space"]  # fmt: skip
+        "hits", "precision", "max_steps", "space", "label_smoothing", "workers", "compressor", "density", "feedback",
+        "by_layer", "aggregation", "warm_up"]  # fmt: skip
+PROTOCOL = ["trials", "stop", "checks", "precision", "space", "label_smoothing"]  # one each on a curve
 LEVELS = (0.05, 0.5, 0.95)
 TOLERANCE = 0.2  # of the operational definitions of the regimes
 PERFECT, DIMINISHING, MAXIMAL = "perfect scaling", "diminishing returns", "maximal data parallelism"
@@ -67,15 +69,15 @@ def _log_choose(n: np.ndarray | int, k: int) -> np.ndarray:
     return gammaln(np.add(n, 1)) - gammaln(k + 1) - gammaln(np.subtract(n, k) + 1)
 
 
-def best_of_k(steps: np.ndarray, k: int, levels: tuple[float, ...] = LEVELS) -> np.ndarray:
-    """Quantiles of the best of k of these trials; NaN (not reached) counts as infinite.
+def best_of_k(steps: np.ndarray, k: int) -> np.ndarray:
+    """Quantiles LEVELS of the best of k of these trials; NaN (not reached) counts as infinite.
 
     A cell stops after its m-th hit, so only the first m order statistics are known.  A quantile beyond them is
     returned as inf: all that is known is that it exceeds the cell's last step.
     """
     ordered = np.sort(np.where(np.isnan(steps), np.inf, steps))
     total = np.cumsum(best_of_k_pmf(len(ordered), k))
-    return ordered[np.minimum(np.searchsorted(total, np.array(levels) - 1e-12), len(ordered) - 1)]
+    return ordered[np.minimum(np.searchsorted(total, np.array(LEVELS) - 1e-12), len(ordered) - 1)]
 
 
 def steps_to_result(trials: pd.DataFrame, goal: float | None = None, k: int | None = None) -> pd.DataFrame:
@@ -144,19 +146,19 @@ class Regimes:
     reaches_plateau: bool
 
 
-def regimes(curve: pd.DataFrame, tolerance: float = TOLERANCE) -> Regimes:
+def regimes(curve: pd.DataFrame) -> Regimes:
     """The regimes of one curve (batch_size, steps) by the operational definitions of this book.
 
-    Let B0 be the smallest size whose examples B K*(B) are at most 1 + tolerance times the least.  Scaling is perfect
-    at B if K*(B) <= (1 + tolerance) K*(B0) B0 / B there and at every size from B0 on.
+    Let B0 be the smallest size whose examples B K*(B) are at most 1 + TOLERANCE times the least.  Scaling is perfect
+    at B if K*(B) <= (1 + TOLERANCE) K*(B0) B0 / B there and at every size from B0 on.
     Raises ValueError if a batch size stands twice or no cell met the goal.
     """
     curve = _one_curve(curve)
     b, k = curve.batch_size.to_numpy(float), curve.steps.to_numpy(float)
-    start = np.argmax(b * k <= (1 + tolerance) * (b * k).min())
-    perfect = np.logical_and.accumulate((b * k <= (1 + tolerance) * b[start] * k[start])[start:])
+    start = np.argmax(b * k <= (1 + TOLERANCE) * (b * k).min())
+    perfect = np.logical_and.accumulate((b * k <= (1 + TOLERANCE) * b[start] * k[start])[start:])
     end = b[start:][perfect].max()
-    floor = np.logical_and.accumulate((k <= (1 + tolerance) * k.min())[::-1])[::-1]
+    floor = np.logical_and.accumulate((k <= (1 + TOLERANCE) * k.min())[::-1])[::-1]
     useful = b[np.argmax(floor)] if floor.any() else b[-1]
     return Regimes(b[start], end, useful, bool(end < b[-1]), bool(floor.sum() >= 2))
 
@@ -208,9 +210,9 @@ def resampled(trials: pd.DataFrame, goal: float, k: int | None = None, draws: in
     return pd.DataFrame(columns)
 
 
-def regime_intervals(trials: pd.DataFrame, goal: float, k: int | None = None, draws: int = 1000) -> dict:
+def regime_intervals(trials: pd.DataFrame, goal: float, draws: int = 1000) -> dict:
     """5 to 95 % ranges of perfect_end and useful_end over `resampled` curves: name -> (low, high)."""
-    curves = resampled(trials, goal, k, draws)
+    curves = resampled(trials, goal, draws=draws)
     ends = _regime_ends(curves.columns.to_numpy(float), curves.to_numpy())
     return {name: span_of(found) for name, found in zip(("perfect_end", "useful_end"), ends)}
 
@@ -252,10 +254,10 @@ class Hyperbola:
         return self.c1 / np.asarray(batch_size, float) + self.c2
 
 
-def fit_hyperbola(batch_size: np.ndarray, steps: np.ndarray, weights: np.ndarray | None = None) -> Hyperbola:
+def fit_hyperbola(batch_size: np.ndarray, steps: np.ndarray) -> Hyperbola:
     """Least squares on log steps of the curve that SGD theory gives (Bottou et al. 2018; McCandlish et al. 2018).
 
-    batch_size, steps, weights: [n], n >= 3.  Raises ValueError for fewer points, for lengths that differ, and for a
+    batch_size, steps: [n], n >= 3.  Raises ValueError for fewer points, for lengths that differ, and for a
     batch size or steps that are not positive and finite: a cell that missed the goal has no place in the fit.
     """
     b, k = np.asarray(batch_size, float), np.asarray(steps, float)
@@ -267,24 +269,16 @@ def fit_hyperbola(batch_size: np.ndarray, steps: np.ndarray, weights: np.ndarray
             raise ValueError(f"{name}: {wrong[0]:g} is not allowed; every value must be positive and finite")
     if len(k) != len(b):
         raise ValueError(f"steps: {len(k)} values for {len(b)} batch sizes are not allowed; one for each is needed")
-    w = np.sqrt(np.ones_like(b) if weights is None else np.asarray(weights, float))
 
     def residuals(p):
-        return w * (np.logaddexp(p[0] - np.log(b), p[1]) - np.log(k))
+        return np.logaddexp(p[0] - np.log(b), p[1]) - np.log(k)
 
     start = [np.log(k[b.argmin()] * b.min()), np.log(k.min())]
     p = least_squares(residuals, start, x_scale="jac", method="lm").x
-    spread = np.sum((w * (np.log(k) - np.average(np.log(k), weights=w**2))) ** 2)
+    spread = np.sum((np.log(k) - np.log(k).mean()) ** 2)
     r2 = 1 - np.sum(residuals(p) ** 2) / spread if spread > 0 else np.nan
     c1, c2 = np.exp(p)
     return Hyperbola(c1, c2, r2, bool(b.min() < c1 / c2 < b.max()))
-
-
-def fit_intervals(trials: pd.DataFrame, goal: float, k: int | None = None, draws: int = 500) -> dict:
-    """5 to 95 % ranges of c1, c2 and the critical batch size over fits to `resampled` curves: name -> (low, high)."""
-    curves = resampled(trials, goal, k, draws)
-    fits = [fit_hyperbola(curves.columns, row) for row in curves.to_numpy()]
-    return {name: span_of([getattr(f, name) for f in fits]) for name in ("c1", "c2", "critical")}
 
 
 REDRAWN = ["perfect_end", "useful_end", "c1", "c2", "critical"]
@@ -332,6 +326,22 @@ def _hyperbolas(b: np.ndarray, k: np.ndarray, points: int = 600) -> tuple[np.nda
 CURVE = ["workload", "algorithm", "pruning", "sparsity"]
 
 
+def cut_short(trials: pd.DataFrame, n: int, hits: int) -> pd.DataFrame:
+    """The table as searches of the first n trials would have left it that end once so many have met the goal."""
+    cut = trials[trials.trial < n]
+    ranks = cut.groupby([*CURVE, "batch_size", "replicate"]).steps
+    end = cut.steps.where(ranks.rank(method="first") == hits).groupby([cut[k] for k in ranks.keys]).transform("max")
+    last = end.fillna(cut.last_step)
+    met = {c: cut[c].where(cut[c] <= last) for c in cut if c == "steps" or c.startswith("steps@")}
+    return cut.assign(**met, last_step=last, trials=n)
+
+
+def covered(short: pd.DataFrame, full: pd.DataFrame, name: str = "critical") -> pd.Series:
+    """Whether the range of a curve in one table of `summaries` holds the value of the same curve in another."""
+    both = short.merge(full, on=CURVE, suffixes=("", "_full"))
+    return (both[f"{name}_low"] <= both[f"{name}_full"]) & (both[f"{name}_full"] <= both[f"{name}_high"])
+
+
 def reached(curve: pd.DataFrame) -> pd.DataFrame:
     """One curve's trials without the cells of which none met the goal."""
     return curve[curve.groupby(["batch_size", "replicate"]).steps.transform("count") > 0]
@@ -343,9 +353,12 @@ def summaries(trials: pd.DataFrame, draws: int = 500) -> tuple[pd.DataFrame, dic
     Columns: those of CURVE, sizes and replicates (counts), start, perfect_end, useful_end, leaves_perfect,
     reaches_plateau (as `Regimes`, of the median over replicates), c1, c2, critical, r2, identified (as `Hyperbola`), and
     for all five of `redrawn` name_low and name_high, their 5 and 95 % quantiles.  draws: (workload, ...) -> `resampled`.
+    Raises ValueError if the trials of a curve are of several protocols.
     """
     rows, drawn, ends = [], {}, [f"{n}_{end}" for n in REDRAWN for end in ("low", "high")]
     for key, cells in _slim(trials).groupby(CURVE, dropna=False) if len(trials) else ():
+        for name in (c for c in PROTOCOL if c in cells and cells[c].nunique(dropna=False) > 1):
+            raise ValueError(f"{name}: {cells[name].unique().tolist()} are not allowed on one curve, {key}; choose one")
         cells = reached(cells)
         curve = across_replicates(steps_to_result(cells)) if len(cells) else cells
         if cells.batch_size.nunique() < 3:

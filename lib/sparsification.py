@@ -250,11 +250,6 @@ def _require(fine: bool, field: str, value: object, allowed: str) -> None:
         raise ValueError(f"{field}: {value!r} is not allowed; it must be {allowed}")
 
 
-def message_bytes(compressor: str, elements: float, d: int) -> float:
-    """Bytes of a message: values and indices, or for "dense" all d values."""
-    return d * VALUE_BYTES if compressor == "dense" else elements * (VALUE_BYTES + INDEX_BYTES)
-
-
 def published_sum(sent: list[Tensor], chosen: list[Tensor]) -> Tensor:
     """What the authors' code makes of the workers' messages [R, d].
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -237,11 +238,31 @@ def study(name: str) -> Study:
     return STUDIES[name]
 
 
+_CURVE = ("workload", "algorithm", "pruning", "sparsity", "stop", "label_smoothing", "messages")
+_curve = operator.attrgetter(*_CURVE)
+_point = operator.attrgetter(*_CURVE, "batch_size", "replicate")
+_protocol = operator.attrgetter("trials", "hits", "space", "precision", "checks", "max_steps")
+
+
 def gathered(*more: Study, **fields) -> Study:
-    """The cells of all studies, and of `more`, that have a record and these fields, each once."""
-    cells = dict.fromkeys(c for s in (*STUDIES.values(), *more) for c in s.cells)
-    fitting = [c for c in cells if all(getattr(c, k) == v for k, v in fields.items())]
-    return Study("gathered", "All that is measured", tuple(c for c in fitting if record(c).exists()))
+    """The cells of all studies, and of `more`, that have a record and these fields: one for every point of a curve.
+
+    A curve is of one protocol: where `more` has cells of a curve by another than the studies', they alone are taken.
+    """
+
+    def found(studies: Iterable[Study]) -> dict[Cell, None]:
+        cells = (c for s in studies for c in s.cells if all(getattr(c, k) == v for k, v in fields.items()))
+        return dict.fromkeys(c for c in cells if record(c).exists())
+
+    planned, given = found(STUDIES.values()), found(more)
+    points = {_point(c) for c in planned}
+    known = {(_curve(c), _protocol(c)) for c in planned}
+    new = [c for c in given if c not in planned]
+    apart = {_curve(c) for c in new if _point(c) in points or (_curve(c), _protocol(c)) not in known}
+    kept, taken = [c for c in planned if c in given or _curve(c) not in apart], {}
+    for cell in (*kept, *new):
+        taken.setdefault(_point(cell), cell)
+    return Study("gathered", "All that is measured", tuple(taken.values()))
 
 
 def status(folder: Path = DATA) -> pd.DataFrame:

@@ -27,7 +27,7 @@ import pandas as pd
 import torch
 from tqdm import tqdm
 
-from lib import ROOT, datasets, metaparameters, models, pruning, records, sparsification, stacks, training
+from lib import ROOT, datasets, metaparameters, models, own, pruning, records, sparsification, stacks, training
 from lib.algorithms import ALGORITHMS
 from lib.sparsification import Messages
 from lib.workloads import Workload, workload
@@ -80,7 +80,10 @@ class Cell:
     def __post_init__(self):
         examples = workload(self.workload).train_size
         if isinstance(self.messages, dict):  # as records hold it
+            known = [f.name for f in dataclasses.fields(Messages)]
+            _require(set(self.messages) <= set(known), "messages", self.messages, "of the fields " + ", ".join(known))
             object.__setattr__(self, "messages", Messages(**self.messages))
+        _require(isinstance(self.messages, Messages | None), "messages", self.messages, "None, a Messages or its fields")
         one_of = {
             "algorithm": ALGORITHMS,
             "pruning": pruning.METHODS,
@@ -123,9 +126,9 @@ class Cell:
 
     def definition(self) -> dict:
         """What the digest depends on besides the fields: the workload's, so that changing one mixes nothing."""
-        own = dataclasses.asdict(workload(self.workload))
+        work = dataclasses.asdict(workload(self.workload))
         parts = ("dataset", "model", "goals", "decay", "max_steps", "precision", "space")
-        return {k: own[k] for k in (*parts, *(k for k in ("source", "examples") if own[k]))}
+        return {k: work[k] for k in (*parts, *(k for k in ("source", "examples") if work[k]))}
 
 
 def _require(fine: bool, field: str, value: object, allowed: str) -> None:
@@ -143,11 +146,14 @@ def _whole(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Study:
-    """A named set of cells, the most wanted first.  A cell that several studies share is measured once."""
+    """A named set of cells, the most wanted first, each once.  A cell that several studies share is measured once."""
 
     name: str
     title: str
     cells: tuple[Cell, ...]
+
+    def __post_init__(self):
+        object.__setattr__(self, "cells", tuple(dict.fromkeys(self.cells)))
 
     def smoke(self) -> Study:
         """The same code path in seconds: one algorithm, three batch sizes, two sparsities, few trials and steps."""
@@ -156,30 +162,37 @@ class Study:
         sizes, levels = {sizes[len(sizes) // 2], sizes[len(sizes) * 3 // 4], sizes[-1]}, {levels[0], levels[-1]}
         chosen = [c for c in few if c.batch_size in sizes and c.sparsity in levels]
         small = {"goal": {"trials": 16, "hits": 2, "max_steps": 400}, "budget": {"trials": 4, "max_steps": 64}}
-        tiny = dict.fromkeys(dataclasses.replace(c, replicate=0, **small[c.stop]) for c in chosen)
-        return Study(self.name, self.title, tuple(tiny))
+        tiny = tuple(dataclasses.replace(c, replicate=0, **small[c.stop]) for c in chosen)
+        return Study(self.name, self.title, tiny)
 
 
 def grid(name: str, batch_sizes: list[int], algorithms: list[str], sparsities: list[float], **fields) -> Study:
     """All combinations for the workload called `name`, batch size slowest; further fields as in `Cell`.
 
-    hits: unless given, a sixth of the trials and at most 5, so that a small search does not wait for its worst trials.
+    hits: unless given, a sixth of the trials and at most 5, so that a small search does not wait for its worst trials; or
+    fewer, where such a search is on record: the steps to result are the same.
     """
-    work = workload(name)
-    fields.setdefault("hits", min(5, max(1, fields.get("trials", 100) // 6)))
-    cells = (Cell(name, b, a, float(s), **fields) for b in batch_sizes for a in algorithms for s in sparsities)
-    return Study(name, work.title, tuple(cells))
+    usual = min(5, max(1, fields.get("trials", 100) // 6))
+    given = {"hits": usual, **fields}
+    cells = (Cell(name, b, a, float(s), **given) for b in batch_sizes for a in algorithms for s in sparsities)
+    return Study(name, workload(name).title, tuple(c if "hits" in fields else _on_record(c) for c in cells))
+
+
+def _on_record(cell: Cell) -> Cell:
+    """The cell, or if it has no record the same search that has one and waited for fewer hits."""
+    searches = [dataclasses.replace(cell, hits=hits) for hits in range(cell.hits, 0, -1)]
+    return next((c for c in searches if record(c, DATA).exists()), cell)
 
 
 # --- one cell ---------------------------------------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=4096)
-def _scores(name: str, method: str, seed: int, dtype: torch.dtype, sparsity: float = 0) -> torch.Tensor:
+def _scores(work: Workload, method: str, seed: int, dtype: torch.dtype, sparsity: float = 0) -> torch.Tensor:
     """Pruning scores [P] of the workload's trial with this seed: the same for every batch size and algorithm."""
-    module = models.fresh(workload(name).model, seed)
+    module = models.fresh(work.model, seed)
     w = stacks.flatten(module)
-    loop, data = stacks.Loop(module, dtype), workload(name).train()
+    loop, data = stacks.Loop(module, dtype), work.train()
     return pruning.scores(method, w, loop, loop.inputs(data.x), data.y, seed, sparsity)
 
 
@@ -191,13 +204,13 @@ def seeds(cell: Cell) -> list[int]:
 def start(cell: Cell, chosen: list[int] | None = None) -> training.Trials:
     """The cell's trials (or the chosen ones) before their first step: initialised, pruned, with their metaparameters."""
     work, chosen = workload(cell.workload), list(range(cell.trials)) if chosen is None else chosen
-    own = [seeds(cell)[trial] for trial in chosen]
-    w = torch.stack([stacks.flatten(models.fresh(work.model, s)) for s in own])
+    chosen_seeds = [seeds(cell)[trial] for trial in chosen]
+    w = torch.stack([stacks.flatten(models.fresh(work.model, s)) for s in chosen_seeds])
     if cell.sparsity == 0:
         mask = None
     else:
         needs = (cell.sparsity,) if cell.pruning == "synflow" else ()  # the other scores serve every sparsity
-        scores = [_scores(cell.workload, cell.pruning, s, cell.dtype, *needs) for s in own]
+        scores = [_scores(work, cell.pruning, s, cell.dtype, *needs) for s in chosen_seeds]
         mask = pruning.global_mask(torch.stack(scores), cell.sparsity)
         w = w * mask
     drawn = cell.draw()
@@ -255,8 +268,11 @@ def table(cell: Cell, outcome: training.Outcome) -> pd.DataFrame:
 def measure(cell: Cell, folder: Path, progress_folder: str | None = None, device: str = "cpu") -> Path:
     """Train a cell, or the rest of one that was interrupted, and write its record under `folder`; returns the file.
 
-    A job of its own: one thread, no shared state.
+    A job of its own: one thread, no shared state.  A record that is there, another runner's, is left alone.
     """
+    file = record(cell, folder)
+    if file.exists():
+        return file
     torch.set_num_threads(1)
     keep_freed_memory()
     origin = {
@@ -266,7 +282,6 @@ def measure(cell: Cell, folder: Path, progress_folder: str | None = None, device
         "threads": torch.get_num_threads(),
         "source": SOURCE,
     }
-    file = record(cell, folder)
     # Its name tells the origin, so that a cell begun with other code or on another device is begun anew.
     unfinished = file.with_suffix(f".{hashlib.sha256(json.dumps(origin).encode()).hexdigest()[:8]}.part")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -280,7 +295,7 @@ def measure(cell: Cell, folder: Path, progress_folder: str | None = None, device
     }
     records.write(file, cell, table(cell, outcome), provenance)
     for part in file.parent.glob(f"{file.stem}.*.part"):
-        part.unlink()
+        part.unlink(missing_ok=True)
     return file
 
 
@@ -338,15 +353,20 @@ def run(study: Study, folder: Path = DATA, jobs: int = 1, device: str = "cpu") -
 
 
 def check(study: Study, folder: Path = DATA) -> None:
-    """Read every record of the study's workloads, also those of other studies' cells.  Raises RecordError."""
-    places = {record(c, folder).parents[2] for c in study.cells}  # data set / workload
-    for file in sorted(file for place in places for file in place.rglob("*.csv")):
+    """Read every record of the study's workloads, also those of other studies' cells.  Raises RecordError.
+
+    Of a reader's own workloads only the study's cells: what else is there may have been measured before its file changed.
+    """
+    mine = {c: record(c, folder) for c in study.cells}
+    places = {file.parents[2] for c, file in mine.items() if not own.is_own(c.workload)}  # data set / workload
+    files = {file for c, file in mine.items() if own.is_own(c.workload) and file.exists()}
+    for file in sorted(files.union(*(place.rglob("*.csv") for place in places))):
         try:
             cell = Cell(**records.head(file)["cell"])
         except (TypeError, ValueError) as error:
-            raise records.RecordError(f"{file}: its cell is not one of this book ({error}); remove it") from None
+            raise records.RecordError(f"{file}: its cell is not one of this book ({error}); move it out of data/") from None
         if record(cell, folder) != file:
-            raise records.RecordError(f"{file}: a record of another workload definition or file name; remove it")
+            raise records.RecordError(f"{file}: of another workload definition or file name; move it out of data/")
 
 
 def results(study: Study, budget: str = "cached", jobs: int = 1, folder: Path = DATA) -> pd.DataFrame:
@@ -389,10 +409,10 @@ def _joined(cells: list[Cell], tables: list[pd.DataFrame]) -> pd.DataFrame:
 
 def _fields(cell: Cell) -> dict:
     work = workload(cell.workload)
-    own = {**dataclasses.asdict(cell), "precision": str(cell.dtype).removeprefix("torch.")}
-    own["max_steps"] = cell.max_steps or work.max_steps
-    own.update(own.pop("messages") or {})
-    return {**own, "goal": work.goal}
+    fields = {**dataclasses.asdict(cell), "precision": str(cell.dtype).removeprefix("torch.")}
+    fields["max_steps"] = cell.max_steps or work.max_steps
+    fields.update(fields.pop("messages") or {})
+    return {**fields, "goal": work.goal}
 
 
 # --- progress ---------------------------------------------------------------------------------------------------------
@@ -440,6 +460,23 @@ class _Display(contextlib.AbstractContextManager):
         self.bar.close()
 
 
+def positive(text: str) -> int:
+    """A whole number from 1 on a command line.  Raises ArgumentTypeError."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; it must be a whole number from 1")
+    return int(text)
+
+
+def usable(device: str) -> str:
+    """A device on a command line.  Raises ArgumentTypeError if torch cannot compute on it."""
+    try:
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError) as error:  # of a torch built without CUDA
+        reason = str(error).partition("\n")[0]
+        raise argparse.ArgumentTypeError(f"{device!r} is not allowed; torch cannot compute there ({reason})") from None
+    return device
+
+
 def main(arguments: list[str] | None = None) -> None:
     """The command line: run a study, or print what is done."""
     from lib import studies  # which lists cells, and so imports this module
@@ -448,8 +485,8 @@ def main(arguments: list[str] | None = None) -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     runner = commands.add_parser("run", help="train a study's missing cells")
     runner.add_argument("study", choices=list(studies.STUDIES))
-    runner.add_argument("--jobs", type=int, default=1, help="cells trained side by side, one thread each")
-    runner.add_argument("--device", default="cpu", help='"cpu", "cuda", "cuda:1", ...')
+    runner.add_argument("--jobs", type=positive, default=1, help="cells trained side by side, one thread each")
+    runner.add_argument("--device", type=usable, default="cpu", help='"cpu", "cuda", "cuda:1", ...')
     commands.add_parser("status", help="what is measured and what is missing")
     chosen = parser.parse_args(arguments)
     if chosen.command == "run":

@@ -5,6 +5,7 @@ python -m lib.timings     # takes those that have no record, one thread each; le
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import os
 import statistics
@@ -64,11 +65,16 @@ def run(planned: Iterable[Timing], folder: Path = FOLDER) -> None:
             records.write(file, what, what.measure(), provenance)
 
 
-def main() -> None:
-    """Measure all that the book plans."""
+def main(arguments: list[str] | None = None) -> None:
+    """The command line: measure all that the book plans, or say that it is on record."""
     from lib import hardware, message_cost  # which import this module
 
-    run((*hardware.PLANNED, *message_cost.PLANNED))
+    about = "Take the timings that have no record; leave the machine alone meanwhile."
+    argparse.ArgumentParser(prog="python -m lib.timings", description=about).parse_args(arguments)
+    planned = (*hardware.PLANNED, *message_cost.PLANNED)
+    missing = [what for what in planned if not record(what).exists()]
+    print(f"{len(planned)} sets of timings, {len(missing) or 'none'} to take")
+    run(missing)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ class Track:
 
     points: how many steps are looked at, geometrically spaced from the first to the last.  examples: of the training
     set, for all that is measured (0: all of them).  chunk: examples per gradient, of which the noise scale is made.
+    Raises ValueError naming the field, its value and what is allowed, as `lib.sweeps.Cell`.
     """
 
     workload: str
@@ -48,6 +49,16 @@ class Track:
     chunk: int = 50
     steps: int = 0
 
+    def __post_init__(self):
+        size = workload(self.cell.workload).train_size
+        looked_at = self.examples or size
+        bounds = {"trial": (0, self.trials - 1), "points": (1, 10**6), "examples": (0, size),
+                  "chunk": (1, looked_at // 2), "steps": (0, 10**8)}  # fmt: skip
+        for field, (least, most) in bounds.items():
+            value = getattr(self, field)
+            if type(value) is not int or not least <= value <= most:
+                raise ValueError(f"{field}: {value!r} is not allowed; it must be a whole number from {least} to {most}")
+
     @property
     def cell(self) -> sweeps.Cell:
         own = {f.name for f in dataclasses.fields(sweeps.Cell)}
@@ -58,13 +69,19 @@ class Track:
 
 
 def fastest(cell: sweeps.Cell, count: int, data: Path = sweeps.DATA, **fields) -> list[Track]:
-    """Tracks of the cell's first `count` trials at the goal, the fastest first; none if the cell has no record."""
+    """Tracks of the cell's first `count` trials at the goal, the fastest first; none if the cell has no record.
+
+    Raises ValueError for a cell that a track cannot name: all fields that a track lacks must have their defaults.
+    """
+    own = {f.name: getattr(cell, f.name) for f in dataclasses.fields(Track) if hasattr(cell, f.name)}
+    for field in dataclasses.fields(cell):
+        if field.name not in own and (value := getattr(cell, field.name)) != field.default:
+            raise ValueError(f"{field.name}: {value!r} is not allowed; it must be {field.default!r} for a track")
     file = sweeps.record(cell, data)
     if not file.exists():
         return []
     trials = records.read(file, cell)[1].dropna(subset=f"steps@{workload(cell.workload).goal:g}")
     order = trials.sort_values([f"steps@{workload(cell.workload).goal:g}", "trial"]).trial.head(count)
-    own = {f.name: getattr(cell, f.name) for f in dataclasses.fields(Track) if hasattr(cell, f.name)}
     return [Track(**own, trial=int(t), **fields) for t in order]
 
 
@@ -248,7 +265,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m lib.tracks", description="Follow the fastest trials again.")
     parser.add_argument("command", choices=["run"])
     parser.add_argument("tracks", choices=list(TRACKS | TWINS))
-    parser.add_argument("--jobs", type=int, default=1, help="tracks followed side by side, one thread each")
+    parser.add_argument("--jobs", type=sweeps.positive, default=1, help="tracks followed side by side, one thread each")
     chosen = parser.parse_args(arguments)
     run((TRACKS | TWINS)[chosen.tracks](), jobs=chosen.jobs)
 

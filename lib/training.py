@@ -212,7 +212,7 @@ SAVE_EVERY = 300.0  # seconds
 
 def _save(file: Path, state: State, judges: list[Validation]) -> None:
     """Keep an unfinished cell, whole or not at all."""
-    part = file.with_suffix(".new.part")
+    part = file.with_suffix(f".{os.getpid()}.part")
     torch.save((state, [(j.missed, j.order) for j in judges], torch.get_rng_state()), part)
     os.replace(part, file)
 
@@ -221,6 +221,8 @@ def _resume(file: Path, judges: list[Validation], device: torch.device) -> State
     state, asked, random = torch.load(file, map_location=device, weights_only=False)
     for judge, (missed, order) in zip(judges, asked, strict=True):
         judge.missed, judge.order = missed, order
+    if state.exchange:
+        state.exchange.sent = state.exchange.sent.cpu()  # counted there, whatever the device
     torch.set_rng_state(random.cpu())
     return state
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import claims, families, landscape, scaling
+from lib import claims, families, landscape, portraits, scaling
 
 SIZES = 2.0 ** np.arange(11)
 
@@ -81,10 +81,17 @@ def test_the_trend_is_seen_where_it_is_and_not_where_it_is_not():
 
 def test_theory_is_judged_by_what_it_predicts():
     forms = {"c1/B + c2": 1.2, "c1/B": 3.0, "c1/B^p": 1.5, "c1/B^p + c2": 1.18, "c2 (1 + (Bc/B)^a)^(1/a)": 1.3}
-    assert claims.theory(pd.Series(forms), 0.98, 5)["verdict"] == "holds"
-    assert claims.theory(pd.Series({**forms, "c1/B^p + c2": 1.05}), 0.98, 5)["verdict"] == "holds in part"
-    assert claims.theory(pd.Series({**forms, "c1/B^p": 1.1}), 0.9, 5)["verdict"] == "does not hold"
-    assert claims.theory(pd.Series(dict.fromkeys(forms, np.nan)), 0.9, 0)["verdict"] == "cannot be judged"
+
+    def verdict(algorithms, **changes):
+        rows = [{"form": f, "factor": changes.get(a, {}).get(f, x), "algorithm": a}
+                for a in algorithms for f, x in forms.items()]  # fmt: skip
+        return claims.theory(pd.DataFrame(rows, columns=["form", "factor", "algorithm"]), 0.98)["verdict"]
+
+    assert verdict(["sgd", "momentum", "nesterov"]) == "holds"
+    assert verdict(["sgd", "momentum", "nesterov"], sgd={"c1/B^p + c2": 1.05}) == "holds in part"
+    assert verdict(["sgd", "momentum", "nesterov"], sgd={"c1/B^p": 1.1}) == "does not hold"
+    assert verdict(["sgd", "momentum", "nesterov"], momentum={"c1/B^p": 1.1}) == "holds"  # one of three
+    assert verdict([]) == "cannot be judged"
 
 
 def path(sparsity, trial=0, **values):
@@ -100,10 +107,13 @@ def test_paths_over_the_dense_one():
     over = landscape.over_dense(pd.concat([path(0.0), path(0.0, 1), path(0.9, lipschitz=1.0, square=0.25, trace=15.0)]))
     assert len(over) == 1 and over.lipschitz.iloc[0] == pytest.approx(0.5) and over.noisy.iloc[0] == pytest.approx(0.25)
     assert over.theory.iloc[0] == pytest.approx(0.5 * 0.5 / 0.25)
-    assert claims.rougher(over)["verdict"] == "does not hold"
-    assert claims.rougher(over.assign(lipschitz=2.0))["verdict"] == "holds"
+    assert claims.rougher(over)["verdict"] == "cannot be judged"  # a single path
+    many = pd.concat([over] * 20)
+    assert claims.rougher(many)["verdict"] == "does not hold"
+    assert claims.rougher(many.assign(lipschitz=2.0))["verdict"] == "holds"
     other = over.assign(lipschitz=2.0, workload="v")
-    assert claims.rougher(pd.concat([*[over] * 20, other]))["verdict"] == "holds in part"  # workloads count, not paths
+    assert claims.rougher(pd.concat([many, other]))["verdict"] == "does not hold"
+    assert claims.rougher(pd.concat([many, *[other] * 3]))["verdict"] == "holds in part"  # workloads count, not paths
 
 
 def test_means_along_a_path_are_over_its_steps():
@@ -158,7 +168,8 @@ def test_the_noise_scale_of_a_run_weighs_steps_and_predicts_the_bend():
 def test_rules_hold_nowhere_somewhere_or_everywhere():
     def spread(linear, root):
         names = ["linear rule"] * 2 + ["square-root rule"] * 2 + ["no change"]
-        return pd.DataFrame({"rule": names, "batch_size": [1, 2, 1, 2, 1], "over": [1.0, linear, 1.0, root, 9.0]})
+        over = [1.0, linear, 1.0, root, 9.0]
+        return pd.DataFrame({"rule": names, "batch_size": [1, 2, 1, 2, 1], "over": np.multiply(over, 3), "beyond": over})
 
     assert claims.rules(spread(np.inf, 3.0))["verdict"] == "holds"
     assert claims.rules(spread(1.5, 3.0))["verdict"] == "holds in part"
@@ -169,7 +180,7 @@ def test_rules_hold_nowhere_somewhere_or_everywhere():
 def ladder(column, budgets, errors):
     """Validation errors [budgets][batch sizes] as `budgets.ladders` gives them."""
     return pd.DataFrame([
-        {"batch_size": b, column: budget, "validation": e}
+        {"batch_size": b, column: budget, "validation": e, "low": e, "high": e + 0.01}
         for budget, row in zip(budgets, errors, strict=True)
         for b, e in zip((1, 4, 16, 64, 256), row, strict=True)
     ])  # fmt: skip
@@ -182,6 +193,8 @@ def test_budgets_that_favour_either_end():
     assert claims.budget_decides(steps, steps.rename(columns={"budget": "examples"}))["verdict"] == claims.PART
     assert claims.budget_decides(epochs.rename(columns={"examples": "budget"}), epochs)["verdict"] == claims.PART
     assert claims.budget_decides(steps[steps.batch_size < 64], epochs)["verdict"] == claims.OPEN
+    smaller = ladder("budget", (16, 4096), ((0.5, 0.4, 0.3, 0.2, 0.1), (0.04, 0.02, 0.02, 0.02, 0.01)))
+    assert claims.budget_decides(smaller, epochs)["verdict"] == claims.PART  # a tenth of the difference is left
 
 
 def test_accuracy_is_lost_where_a_slope_says_so_and_open_where_it_is_blunt():
@@ -223,26 +236,37 @@ def test_the_region_of_good_metaparameters():
 
 
 def test_the_trend_depends_on_the_method_where_a_bend_lies_apart():
-    for factor, verdict in ((1, "holds"), (8, "holds in part")):
-        pruned = trials(0.9, 6400, 100), trials(0.9, 6400, 100 / factor, seed=1).assign(pruning="synflow")
-        _, summary, drawn = judged(trials(0.0, 3200, 50, seed=2), *pruned)
-        bends = scaling.against_sensitivity(drawn, "critical")
-        assert bends.pruning.tolist() == ["synflow"] and bends.ratio.item() == pytest.approx(factor, rel=0.25)
+    for factors, verdict in (((1, 1, 1), "holds"), ((1, 1, 8), "holds in part"), ((1, 8, 8), "does not hold")):
+        names = ("synflow", "grasp", "magnitude")
+        pruned = [
+            trials(0.9, 6400, 100 / f, seed=5 + i).assign(pruning=n) for i, (f, n) in enumerate(zip(factors, names))
+        ]
+        _, summary, drawn = judged(trials(0.0, 3200, 50, seed=2), trials(0.9, 6400, 100), *pruned)
+        bends = scaling.against_sensitivity(drawn, "critical").set_index("pruning").loc[list(names)].reset_index()
+        assert bends.ratio.to_numpy() == pytest.approx(factors, rel=0.25)
         assert claims.whatever_the_method(summary[summary.sparsity > 0], bends)["verdict"] == verdict
+    bent = summary.assign(r2=np.where(summary.pruning == "synflow", 0.5, summary.r2))
+    told = claims.whatever_the_method(bent[bent.sparsity > 0], bends)["ours"]
+    assert "2 of 3 curves" in told and "synflow (R² 0.50)" in told
     assert claims.whatever_the_method(summary[:0], bends[:0])["verdict"] == "cannot be judged"
 
 
 def test_limits_and_the_bound():
-    bends = pd.DataFrame({"critical": [10.0, 100.0], "critical_low": [8.0, 80.0], "critical_high": [12.0, 120.0]})
+    bends = pd.DataFrame({"critical": [10.0, 100.0], "critical_low": [8.0, 80.0], "critical_high": [12.0, 120.0],
+                          "workload": ["a", "b"], "algorithm": "sgd", "goal": 0.1, "identified": True})  # fmt: skip
     assert claims.limits_differ(bends)["verdict"] == claims.HOLDS
+    assert claims.limits_differ(bends.assign(identified=[True, False]))["verdict"] == claims.OPEN
     assert claims.limits_differ(bends.assign(critical_high=200.0, critical_low=5.0))["verdict"] == claims.FAILS
     x = np.array([0.01, 0.1, 0.5])
-    assert claims.bounds(pd.DataFrame({"x": x, "value": (1 - x) ** 2 - 0.01}))["verdict"] == claims.HOLDS
-    assert claims.bounds(pd.DataFrame({"x": x, "value": 1 - x}))["verdict"] == claims.FAILS
-    effects = pd.DataFrame({"family": ["digits: width", "digits: depth"], "first": "a", "last": "b", "ratio": [2.0, 0.5],
-                            "ratio_low": [1.5, 0.4], "ratio_high": [3.0, 0.7]})  # fmt: skip
+    shapes = pd.DataFrame({"above": [0.0, 0.1], "convex": [1.0, 1.0]})
+    held = claims.bounds(pd.DataFrame({"x": x, "value": (1 - x) ** 2 - 0.01}), shapes)
+    assert held["verdict"] == claims.HOLDS and "line in 1 and is convex throughout in 2" in held["ours"]
+    assert claims.bounds(pd.DataFrame({"x": x, "value": 1 - x}), shapes)["verdict"] == claims.FAILS
+    effects = pd.DataFrame({"family": ["digits: width", "MNIST: width"], "first": "a", "last": "b", "ratio": [2.0, 0.5],
+                            "ratio_low": [1.5, 0.4], "ratio_high": [3.0, 0.7], "inside": True})  # fmt: skip
     assert claims.no_rule_for_size(effects)["verdict"] == claims.HOLDS
-    assert claims.no_rule_for_size(effects.assign(ratio_low=1.5, ratio_high=3.0))["verdict"] == claims.FAILS
+    assert claims.no_rule_for_size(effects.assign(family=["digits: width", "digits: depth"]))["verdict"] == claims.FAILS
+    assert claims.no_rule_for_size(effects.assign(ratio_high=[3.0, 1.4]))["verdict"] == claims.PART
     assert claims.data_size(effects.assign(ratio_low=0.8, ratio_high=1.2))["verdict"] == claims.HOLDS
     assert claims.data_size(effects.assign(ratio_low=3.0, ratio_high=9.0))["verdict"] == claims.FAILS
 
@@ -254,13 +278,14 @@ def test_momentum_extends_scaling_where_its_bend_lies_beyond_that_of_sgd():
         pairs = families.over_sgd(drawn)
         assert pairs.bend.item() == pytest.approx(c1 / c2 / 64, rel=0.25)
         assert pairs.steps.item() == pytest.approx(6400 / c1, rel=0.1)
-        assert claims.momentum_extends(pairs, scaling.geometric_mean(pairs.draws))["verdict"] == verdict
+        means = (scaling.geometric_mean(pairs[draws]) for draws in ("draws", "steps_draws"))
+        assert claims.momentum_extends(pairs, *means)["verdict"] == verdict
     assert families.over_sgd({}).empty
-    assert claims.momentum_extends(pairs[:0], scaling.geometric_mean([]))["verdict"] == "cannot be judged"
+    assert claims.momentum_extends(pairs[:0], *[scaling.geometric_mean([])] * 2)["verdict"] == "cannot be judged"
 
 
 def test_goals_shift_a_curve_unless_they_move_its_bend():
-    for factor, verdict in ((1, "holds"), (1 / 8, "does not hold")):
+    for factor, verdict in ((1, "holds"), (0.7, "holds in part"), (1 / 8, "does not hold")):
         hard = trials(0.0, 6400, 100)
         easy = trials(0.0, 640 * factor, 10, seed=1)  # a tenth of the steps; its bend is the hard goal's times the factor
         pairs = families.easy_over_hard(hard.assign(**{"steps@0.1": easy.steps}))
@@ -274,7 +299,7 @@ def test_goals_shift_a_curve_unless_they_move_its_bend():
 def test_kinds_of_network_differ_where_their_ranges_leave_one_out():
     def effects(*ends):
         return pd.DataFrame([{"family": "f", "first": "a", "last": "b", "ratio": np.sqrt(low * high), "ratio_low": low,
-                              "ratio_high": high} for low, high in ends])  # fmt: skip
+                              "ratio_high": high, "inside": True} for low, high in ends])  # fmt: skip
 
     cases = {
         "holds": ((2, 3), (0.2, 0.5)), "holds in part": ((2, 3), (0.5, 2)), "does not hold": ((0.9, 1.1),),
@@ -285,11 +310,34 @@ def test_kinds_of_network_differ_where_their_ranges_leave_one_out():
 
 
 def test_small_batches_diverge_more_only_if_their_ranges_are_apart():
-    def run(*lost):  # of 100 trials at batch sizes 1 and 64
-        return pd.concat(pd.DataFrame({"workload": w, "batch_size": b, "status": ["infeasible"] * n + ["budget"] * (100 - n)})
+    def run(*lost, last=10):  # of 100 trials at batch sizes 1 and 64
+        return pd.concat(pd.DataFrame({"workload": w, "batch_size": b, "status": ["infeasible"] * n + ["budget"] * (100 - n),
+                                       "cause": "dead", "last_step": last, "max_steps": 6400 // b})
                          for w, ends in enumerate(lost) for b, n in zip((1, 64), ends))  # fmt: skip
 
     cases = {"holds": [(60, 5)], "holds in part": [(60, 5), (9, 8)], "does not hold": [(5, 60)], "cannot be judged": [(9, 8)]}
     for verdict, lost in cases.items():
         assert claims.small_batches_diverge(run(*lost))["verdict"] == verdict
+    assert claims.small_batches_diverge(run((60, 5), last=101))["verdict"] == "cannot be judged"  # after the shorter budget
     assert claims.small_batches_diverge(pd.DataFrame())["verdict"] == "cannot be judged"
+
+
+@pytest.mark.parametrize(
+    "kind, verdict",
+    [("normal", claims.HOLDS), ("logistic", claims.HOLDS), ("signs", claims.FAILS), ("uniform", claims.FAILS),
+     ("two peaks", claims.FAILS), ("spike", claims.FAILS), ("aside", claims.FAILS)],
+)  # fmt: skip
+def test_a_bell_has_one_peak_at_zero_and_is_not_flat(kind, verdict):
+    r = np.random.default_rng(0)
+    normal = r.normal(size=50_000)
+    vector = {
+        "normal": normal, "logistic": r.logistic(size=50_000), "signs": np.sign(normal) + 0.1 * r.normal(size=50_000),
+        "uniform": r.uniform(-1, 1, 50_000), "two peaks": normal + 1.5 * r.choice([-1, 1], 50_000),
+        "spike": np.where(np.arange(50_000) % 3, normal, 0), "aside": normal + 0.5,
+    }[kind]  # fmt: skip
+    table = portraits.describe(vector).assign(workload="w", compressor="top-k", density=0.001, feedback=True, step=1)
+    shapes = portraits.shapes(table)
+    assert len(shapes) == 1 and shapes.convex.between(0.5, 1).all()
+    assert shapes.far.iloc[0] == pytest.approx(np.abs(vector).max() / vector.std(), rel=1e-6)
+    assert claims.bell_shaped(shapes)["verdict"] == verdict
+    assert claims.bell_shaped(portraits.shapes(table[:0]))["verdict"] == claims.OPEN

@@ -9,7 +9,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import nn
 
-from lib import data_parallel, datasets, models
+from lib import comm_hook, data_parallel, datasets, models, training
 from lib.comm_hook import SparseState, sparse_hook
 from lib.data_parallel import Run
 from lib.sparsification import Messages
@@ -77,6 +77,7 @@ def _train(rank, folder, steps, kill_at, by_layer):
             os.kill(os.getpid(), signal.SIGKILL)
     w = torch.cat([p.detach().flatten() for p in model.parameters()])
     torch.save((w, state.residual, state.stats()), f"{folder}/end-{rank}.pt")
+    del model  # one that outlives the process group can hang the process
     dist.destroy_process_group()
 
 
@@ -106,6 +107,45 @@ def test_a_run_that_is_killed_goes_on_identically_from_its_checkpoint(tmp_path, 
     stats = ends[0][0][2]
     assert stats["steps"] == 15 and stats["dense_bytes"] == 4 * 8970
     assert 0.9 < stats["bytes"] / (8 * 0.05 * 8970) <= 1.01  # a layer sends at least one entry
+
+
+@pytest.fixture
+def alone(monkeypatch):
+    """This process as the only worker."""
+    told = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "0", "GLOO_SOCKET_IFNAME": "lo"}
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    yield
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+@pytest.mark.parametrize(("compressor", "density"), [("dense", 1.0), ("top-k", 0.1)])
+def test_the_statistics_tell_the_bytes_that_are_exchanged(alone, monkeypatch, compressor, density):
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 5))
+    state = SparseState(model, compressor=compressor, density=density, feedback=False)
+    model.register_comm_hook(state, sparse_hook)
+    exchanged, gather = [], dist.all_gather
+
+    def listening(everyone, mine, group=None):
+        exchanged.append(mine.numel() * mine.element_size())
+        return gather(everyone, mine, group=group)
+
+    monkeypatch.setattr(dist, "all_gather", listening)
+    model(torch.randn(4, 8)).square().sum().backward()
+    del model  # one that outlives the process group can hang the process
+    count, indices, values = exchanged
+    assert state.stats()["bytes"] == indices + values and count == 8
+    assert state.stats()["dense_bytes"] == 4 * 45
+
+
+def test_the_command_trains_on_the_examples_of_its_workload(alone, monkeypatch):
+    said, sizes, batches = [], [], training.batches
+    monkeypatch.setattr(training, "batches", lambda n, *more, **named: sizes.append(n) or batches(n, *more, **named))
+    comm_hook.main(["--workload", "digits-mlp-168", "--steps", "2"], said.append)
+    assert "MLP on 168 digits, 1 workers, top-k at density 0.01: validation error" in said[0] and sizes == [168]
+    assert not dist.is_initialized()
 
 
 def test_bad_messages_of_a_run():

@@ -32,7 +32,10 @@ def test_planted_bends_come_out_with_their_ratio():
     summary = families.bends(planted([16, 32, 128]))
     assert summary.critical.to_numpy() == pytest.approx([16, 32, 128], rel=0.05)
     effect = families.effects(summary).iloc[0]
-    assert effect.ratio == pytest.approx(8, rel=0.3) and effect.ratio_low <= 8 <= effect.ratio_high * 1.1
+    assert effect.ratio == pytest.approx(8, rel=0.3) and effect.ratio_low <= 8 <= effect.ratio_high * 1.1 and effect.inside
+    assert families.widest(families.bends(planted([32, 16, 64]))).loc[0, ["first", "last"]].tolist() == ["MLP 64x2", "MLP 256x2"]
+    outside = families.bends(planted([16, 32, 8000]))
+    assert not families.effects(outside).inside.item() and families.widest(outside)["last"].item() == "MLP 64x2"
 
 
 def test_normalised_curves_start_at_one_and_follow_the_line_of_perfect_scaling_at_first():

@@ -14,7 +14,14 @@ def test_one_worker_sends_nothing_and_the_ring_tends_to_twice_the_gradient():
     assert message_cost.ring(1, 1e6, 1e9, 1e-3) == message_cost.gather(1, 1e3, 1e9, 1e-3) == 0
     assert message_cost.ring(10_000, 1e9, 1e9, 0) == pytest.approx(2 * 4, rel=1e-3)
     assert message_cost.ring(16, 1e6, float("inf"), 1e-4) == pytest.approx(30e-4)
-    assert message_cost.gather(16, 1e3, float("inf"), 1e-4) == pytest.approx(4e-4)
+    assert message_cost.gather(16, 1e3, float("inf"), 1e-4) == pytest.approx(3 * 4e-4)
+
+
+@pytest.mark.parametrize("cost", [message_cost.ring, message_cost.gather])
+@pytest.mark.parametrize(("bandwidth", "latency", "message"), [(0, 0, "bandwidth: 0 "), (1e9, -1e-5, "latency: -1e-05 ")])
+def test_a_link_that_cannot_be_is_refused(cost, bandwidth, latency, message):
+    with pytest.raises(ValueError, match=message):
+        cost(16, 1e6, bandwidth, latency)
 
 
 @pytest.mark.parametrize("workers", [2, 16, 256])
@@ -23,6 +30,13 @@ def test_pairs_move_fewer_bytes_below_a_density_of_one_over_the_workers(workers)
     for factor, cheaper in ((0.9, True), (1.1, False)):
         pairs = message_cost.gather(workers, factor * density * 1e6, 1e9, 0)
         assert bool(pairs < message_cost.ring(workers, 1e6, 1e9, 0)) is cheaper
+
+
+def test_rebuilding_is_what_the_exchange_takes_for_longer_vectors():
+    real = pd.DataFrame({"workers": [2, 2, 4, 2], "what": ["pairs", "pairs", "pairs", "all-reduce"],
+                         "d": [1000, 3000, 9000, 9000], "seconds": [0.5, 2.5, 90.0, 90.0]})  # fmt: skip
+    assert message_cost.rebuilding(real) == pytest.approx(2 / 2000)
+    assert math.isnan(message_cost.rebuilding(real[2:])) and math.isnan(message_cost.rebuilding(pd.DataFrame()))
 
 
 def test_the_charts_compute_the_same():

@@ -1,5 +1,7 @@
 """The search is the authors' where it can be, and nested everywhere."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -57,7 +59,12 @@ def test_a_space_of_one_point_gives_every_trial_that_point():
 
 
 @pytest.mark.parametrize(
-    "space", ["lee2020", "learning_rate=0.1", "learning_rate=x,momentum=0.9", "learning_rate=-1,momentum=0.9"]
+    "space",
+    [
+        *("lee2020", "learning_rate=0.1", "learning_rate=x,momentum=0.9", "learning_rate=-1,momentum=0.9"),
+        *("learning_rate=0,momentum=0.9", "learning_rate=inf,momentum=0.9", "learning_rate=0.1,momentum=1"),
+        *("learning_rate=0.1,momentum=-0.1", "learning_rate=0.1,momentum=0.9,momentum=0.9", "", 3, ["shi2019"]),
+    ],
 )
 def test_a_space_that_fits_nothing_is_refused(space):
     with pytest.raises(
@@ -65,6 +72,15 @@ def test_a_space_that_fits_nothing_is_refused(space):
         match="space: .* is not allowed; it must be one of lee2021, shi2019, or learning_rate=...,momentum=...",
     ):
         draw(space, "momentum", 3)
+
+
+@pytest.mark.parametrize(
+    ("decay", "fine"),
+    [("decay_steps=1,end_factor=1", True), ("decay_steps=0,end_factor=0.1", False), ("decay_steps=9,end_factor=0", False)],
+)
+def test_a_decay_takes_a_step_and_ends_above_zero(decay, fine):
+    with contextlib.nullcontext() if fine else pytest.raises(ValueError, match="decay_steps at least 1, end_factor in .0, 1"):
+        draw(f"learning_rate=1,{decay}", "sgd", 2, decay=True)
 
 
 def test_places_are_the_inverse_of_values():

@@ -32,7 +32,7 @@ def write(tmp_path, monkeypatch):
     return save
 
 
-def test_it_trains_prunes_and_resumes_like_any_other(write, tmp_path):
+def test_it_trains_and_prunes_like_any_other_and_not_twice(write, tmp_path, monkeypatch):
     name = write(GOOD)
     study = sweeps.grid(name, [4, 16], ["sgd"], [0.0, 0.5], trials=8, hits=2)
     sweeps.run(study, tmp_path / "data")
@@ -40,6 +40,32 @@ def test_it_trains_prunes_and_resumes_like_any_other(write, tmp_path):
     assert not frame.attrs["missing"] and frame.steps.notna().any()
     assert all(f.parts[-5:-3] == ("own", "mine.py-task") for f in (tmp_path / "data").rglob("*.csv"))
     assert datasets.train_size(name) == 80 and workloads.workload(name).goal == 0.1
+    monkeypatch.setattr(sweeps, "measure", lambda *_: pytest.fail("trained again"))
+    sweeps.run(study, tmp_path / "data")
+
+
+def test_an_interrupted_cell_ends_as_if_it_had_not_been(write, tmp_path, monkeypatch):
+    study = sweeps.grid(write(GOOD.replace("goals=(0.1", "goals=(0.0")), [16], ["sgd"], [0.5], trials=8, hits=8)
+    sweeps.run(study, tmp_path / "whole")
+    update, steps = training.algorithms.update, []
+
+    def killed(*arguments):
+        steps.append(0)
+        if len(steps) == 30:
+            raise KeyboardInterrupt
+        return update(*arguments)
+
+    monkeypatch.setattr(training.algorithms, "update", killed)
+    monkeypatch.setattr(training, "SAVE_EVERY", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        sweeps.run(study, tmp_path / "killed")
+    assert len(list(tmp_path.rglob("*.part"))) == 1
+    sweeps.run(study, tmp_path / "killed")
+    (whole, expected), (again, found) = (
+        records.read(sweeps.record(study.cells[0], tmp_path / name)) for name in ("whole", "killed")
+    )
+    assert found.equals(expected) and len(steps) == whole["steps"] + 1 == again["steps"] + 1
+    assert not list(tmp_path.rglob("*.part"))
 
 
 def test_trials_start_apart_and_the_same_every_time(write):
@@ -58,21 +84,52 @@ def test_a_changed_file_shares_no_records(write, tmp_path):
     assert models.build(name)[0].out_features == 9
 
 
+def test_a_changed_file_is_read_anew_in_the_same_process(write):
+    name = write(GOOD)
+    cell, before = sweeps.Cell(name, 4, "sgd", 0.5, trials=2), datasets.load(name).train.x
+    mask = sweeps.start(cell).mask
+    assert datasets.load(name).train.x is before
+    write(GOOD.replace("manual_seed(0)", "manual_seed(1)"))
+    assert not torch.equal(datasets.load(name).train.x, before)
+    assert not torch.equal(sweeps.start(cell).mask, mask), "pruned by the scores of the old data"
+
+
+def test_what_was_measured_before_a_file_changed_does_not_count_and_does_not_block(write, tmp_path):
+    study = sweeps.grid(write(GOOD), [4, 64], ["sgd"], [0.0], trials=2)
+    sweeps.run(study, tmp_path / "data")
+    write(GOOD.replace("x[:80], y[:80]", "x[:60], y[:60]"))  # a batch of 64 is no longer one of its cells
+    study = sweeps.Study("s", "", study.cells[:1])
+    assert sweeps.results(study, folder=tmp_path / "data").empty
+    assert len(sweeps.results(study, "full", folder=tmp_path / "data")) == 2
+    sweeps.record(study.cells[0], tmp_path / "data").write_text("a,b\n")
+    with pytest.raises(records.RecordError, match=r"not a record of this book; move it out of data/"):
+        sweeps.results(study, folder=tmp_path / "data")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         (
             "nn.Linear(8, 2)",
             "nn.Linear(7, 2)",
-            r"mine.py:task: model: on two examples it raised RuntimeError: mat1 and mat2",
+            r"mine.py:task: model: on 32 examples it raised RuntimeError: mat1 and mat2",
         ),
         ("nn.Linear(8, 2)", "nn.Linear(8, 1)", r"labels: up to 1 is not allowed; it must be below 1, the outputs"),
-        ("nn.Linear(8, 2))", "nn.Linear(8, 2), nn.Softmax(0), nn.Flatten(0))", "model: on two examples|model outputs"),
+        ("nn.Linear(8, 2))", "nn.Linear(8, 2), nn.Softmax(0), nn.Flatten(0))", "model: on 32 examples|model outputs"),
         (
             "nn.ReLU()",
             "nn.BatchNorm1d(8)",
             r"model: with buffers \(1.running_mean.* without \(no batch normalisation\)",
         ),
+        ("nn.ReLU()", "nn.Dropout(0.1)", "model outputs: other ones when asked again is not allowed; .*no dropout"),
+        ("nn.Linear(8, 2)", "nn.Linear(8, 2, bias=False)", "last layer: Linear.*bias=False. is not allowed; .* with a bias"),
+        ("nn.Linear(8, 2))", "nn.Linear(8, 2), nn.Tanh())", "last layer: .* must be the network's output"),
+        ("nn.Linear(8, 2))", "nn.Linear(8, 2), nn.PReLU())", "last layer: .* registered after all other parameters"),
+        ("max_steps=200", "max_steps=True", "max_steps: True is not allowed; it must be a whole number from 1"),
+        ("max_steps=200", "title=3", "title: 3 is not allowed; it must be text"),
+        ("max_steps=200", "decay='no'", "decay: 'no' is not allowed; it must be True or False"),
+        ("goals=(0.1, 0.2)", "goals=(0.1, 'x')", "goals: .0.1, 'x'. is not allowed; it must be a tuple of errors"),
+        ("goals=(0.1, 0.2)", "goals=0.1", "goals: 0.1 is not allowed; it must be a tuple of errors"),
         ("nn.ReLU()", "nn.Rely()", "mine.py:task: model: building it raised AttributeError: module 'torch.nn' has no"),
         ("y = (x.sum(1) > 0).long()", "y = (x.sum(1) > 0).float()", "train labels: torch.float32 .* must be int64"),
         ("y[80:]", "y[79:]", "validation lengths: 40 inputs and 41 labels is not allowed"),

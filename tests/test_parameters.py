@@ -92,6 +92,9 @@ def test_a_list_is_passed_as_numbers_separated_by_spaces():
     for text in "", "1 2.5", "1,2":
         with pytest.raises(ValueError, match=f"batch_sizes: '{text}' is not allowed; it must be numbers"):
             parameters.numbers("batch_sizes", text, int)
+    for text, kind in (("64 16 64", int), ("0 0.0", float)):
+        with pytest.raises(ValueError, match=f"x: '{text}' is not allowed; it must hold every number once"):
+            parameters.numbers("x", text, kind)
 
 
 @pytest.mark.parametrize(("injected", "kind", "expected"), [(64, int, [64]), (0.05, float, [0.05]), (1e-05, float, [1e-05])])

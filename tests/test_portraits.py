@@ -47,3 +47,9 @@ def test_bad_portraits():
         Portrait("digits-mlp", every=0)
     with pytest.raises(ValueError, match="density: 2 "):
         Portrait("digits-mlp", density=2)
+    with pytest.raises(ValueError, match=r"every: 200 is not allowed; it must be at most steps \(100\)"):
+        Portrait("digits-mlp", steps=100)
+    with pytest.raises(ValueError, match=r"momentum: 1.0 is not allowed; it must be a number, in \[0, 1\)"):
+        Portrait("digits-mlp", momentum=1.0)
+    with pytest.raises(ValueError, match="learning_rate: 0 is not allowed; it must be a number, positive"):
+        Portrait("digits-mlp", learning_rate=0)

@@ -1,12 +1,15 @@
 """What the README tells people to type exists."""
 
+import importlib
 import re
 import shutil
 import subprocess
 
+import pandas as pd
 import pytest
+import torch.distributed as dist
 
-from lib import ROOT, studies, sweeps
+from lib import ROOT, comm_hook, portraits, studies, sweeps, timings, tracks
 
 README = (ROOT / "README.md").read_text()
 COMMANDS = [
@@ -32,11 +35,34 @@ def test_papermill_lines_name_chapters_and_their_parameters():
             assert f'"{name}: ' in chapter.read_text(), f"{chapter.name} has no parameter {name}"
 
 
-def test_sweep_lines_name_studies_and_options():
-    lines = [c for c in COMMANDS if c.startswith("python -m lib.sweeps run")]
-    assert lines and all(line.split()[4] in studies.STUDIES for line in lines)
-    with pytest.raises(SystemExit, match="0"):
-        sweeps.main(["run", "--help"])
+WORK = [(sweeps, "run"), (studies, "status"), (tracks, "run"), (portraits, "results"), (timings, "run")]
+
+
+@pytest.mark.parametrize("line", [c for c in COMMANDS if c.startswith("python -m lib.")])
+def test_a_line_that_measures_starts_what_it_says(line, monkeypatch):
+    """Up to the work itself: its arguments must be known to the command."""
+    started = []
+    for module, name in WORK:
+        monkeypatch.setattr(module, name, lambda *_, name=name, **__: started.append(name) or pd.DataFrame())
+    monkeypatch.setattr(sweeps, "usable", str)  # there may be no GPU here
+    module, *arguments = line.removeprefix("python -m ").split()
+    importlib.import_module(module).main(arguments)
+    assert started
+    with pytest.raises(SystemExit, match="2"):
+        importlib.import_module(module).main([*arguments, "--unknown"])
+
+
+def test_the_line_that_sends_sparse_gradients_names_options(monkeypatch):
+    (line,) = [c for c in COMMANDS if c.startswith("torchrun")]
+    monkeypatch.setattr(dist, "init_process_group", lambda backend: (_ for _ in ()).throw(ConnectionError(backend)))
+    with pytest.raises(ConnectionError, match="gloo"):
+        comm_hook.main(line.partition("lib.comm_hook ")[2].split())
+
+
+def test_the_table_names_every_module():
+    (row,) = re.findall(r"^\| `lib/` \|.*", README, re.M)
+    modules = {file.stem for file in (ROOT / "lib").glob("*.py")} - {"__init__"}
+    assert set(re.findall(r"`(\w+)`", row)) == modules
 
 
 def test_every_path_of_the_table_exists():

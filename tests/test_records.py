@@ -1,14 +1,15 @@
 """Records: whole or absent, and never mixed with those of another cell or protocol."""
 
 import dataclasses
-import json
 import os
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from lib import records, studies, sweeps
+from lib import portraits, records, sweeps, timings, tracks
+from lib.hardware import StepTimes
+from lib.message_cost import Collectives, Feedback, Hooked, Operators
 
 CELL = sweeps.Cell("digits-mlp", 16, sparsity=0.9, trials=2)
 TABLE = pd.DataFrame(
@@ -57,6 +58,13 @@ def test_a_new_field_with_a_default_leaves_old_records_valid(record):
     assert records.digest(dataclasses.replace(newer, extra="some")) != records.digest(CELL)
 
 
+def test_equal_cells_have_one_record():
+    whole, real = (sweeps.Cell("digits-mlp", 16, messages={"density": d}) for d in (1, 1.0))
+    assert whole == real and records.digest(whole) == records.digest(real)
+    whole, real = (tracks.Track("digits-mlp", 16, "sgd", s, 2, 0, 1) for s in (0, 0.0))
+    assert whole == real and records.digest(whole) == records.digest(real)
+
+
 def test_a_changed_workload_is_another_cell(monkeypatch):
     changed = dataclasses.replace(sweeps.workload("digits-mlp"), goals=(0.5,))
     before = records.digest(CELL)
@@ -77,6 +85,15 @@ def damage(how):
     def of_another_protocol(text):
         return text.replace('"protocol": 1', '"protocol": 0')
 
+    def without_a_cell(text):
+        return text.replace('"cell"', '"call"')
+
+    def of_another_length(text):
+        return text.replace('"rows": 2', '"rows": 3')
+
+    def binary(text):
+        return text.replace("complete", "\udcff")
+
     def of_another_cell(text):
         return text.replace('"batch_size": 16', '"batch_size": 32')
 
@@ -91,16 +108,19 @@ def damage(how):
         ("foreign", "not a record"),
         ("of_another_protocol", "measured under protocol 0"),
         ("of_another_cell", "batch_size"),
+        ("without_a_cell", "not a record .* move it out of data/"),
+        ("binary", "not a record .* move it out of data/"),
+        ("of_another_length", r"damaged \(2 rows, 3 expected\); move it out of data/"),
     ],
 )
 def test_a_bad_record_is_named_and_refused(record, how, says):
-    record.write_text(damage(how)(record.read_text()))
+    record.write_bytes(damage(how)(record.read_text()).encode(errors="surrogateescape"))
     with pytest.raises(records.RecordError, match=says) as caught:
         records.read(record, CELL)
     assert str(record) in str(caught.value)
 
 
-@pytest.mark.parametrize("how", ["truncated", "foreign", "of_another_protocol", "of_another_cell"])
+@pytest.mark.parametrize("how", ["truncated", "foreign", "of_another_protocol", "of_another_cell", "without_a_cell"])
 def test_a_study_refuses_to_be_read_with_a_bad_record_among_good_ones(tmp_path, how):
     study = sweeps.Study("digits", "", (CELL,))
     file = records.path(tmp_path / "digits", CELL)
@@ -118,15 +138,25 @@ def test_a_crash_before_the_rename_leaves_no_record(tmp_path, monkeypatch):
     assert not list(tmp_path.rglob("*.csv"))
 
 
+TIMED = {kind.__name__.lower(): kind for kind in (StepTimes, Operators, Collectives, Hooked, Feedback)}
+KINDS = {  # folder under data/: what its records tell of, where such a record lies, and what its first line says
+    "timings": (lambda file, own: TIMED[file.name.partition("-")[0]](**own), timings.record, {"cores"}),
+    "portraits": (lambda file, own: portraits.Portrait(**own), portraits.record, {"source", "wall_s"}),
+    "tracks": (lambda file, own: tracks.Track(**own), tracks.record, {"source", "wall_s"}),
+}
+CELLS = (lambda file, own: sweeps.Cell(**own), sweeps.record, {"source", "wall_s", "precision", "steps", "trial_steps"})
+
+
 def test_every_committed_record_is_whole_and_one_of_ours():
-    for study in studies.STUDIES.values():
-        sweeps.check(study)
-        for cell in study.cells:
-            file = sweeps.record(cell)
-            if file.exists():
-                head, table = records.read(file, cell)
-                assert len(table) == cell.trials and {"torch", "device", "precision", "source", "date"} <= set(head)
-                assert json.loads(file.read_text().partition("\n")[0]) == head
+    files = [file for file in sweeps.DATA.rglob("*") if file.is_file() and file.suffix != ".part"]
+    assert {file.relative_to(sweeps.DATA).parts[0] for file in files} >= {*KINDS, "digits", "own"}
+    for file in files:
+        make, place, says = KINDS.get(file.relative_to(sweeps.DATA).parts[0], CELLS)
+        one = make(file, records.head(file)["cell"])
+        assert place(one) == file, "it would not be found"
+        head, table = records.read(file, one)
+        assert {"date", "torch", "device"} | says <= set(head) and len(table), file
+        assert not isinstance(one, sweeps.Cell) or len(table) == one.trials, file
 
 
 def test_what_is_attached_to_a_table_goes_with_every_selection_and_is_not_copied():

@@ -34,6 +34,7 @@ def test_a_choice_at_the_edge_of_the_search_is_flagged(found):
         rates = sweeps.Cell("digits-mlp", 64, trials=3, replicate=replicate).draw()["learning_rate"]
         middle = sorted(rates)[1]
         assert (own.edge == ~own.learning_rate.sub(middle).abs().lt(1e-9)).all()
+        assert (own.highest == own.learning_rate.sub(max(rates)).abs().lt(1e-9)).all()
 
 
 def test_gaps_pair_runs_of_one_seed(found):
@@ -69,16 +70,29 @@ def test_gaps_at_equal_amounts_sent():
 def test_claims_without_records_cannot_be_judged():
     none = rivals.best(pd.DataFrame())
     empty = rivals.gaps(none, "Top-k")
-    assert claims.loses_little(empty, "Top-k", "…", 1.0)["verdict"] == claims.OPEN
+    assert claims.loses_little(rivals.means(empty), "Top-k", "…", 1.0)["verdict"] == claims.OPEN
     assert claims.far_behind(empty, empty)["verdict"] == claims.OPEN
     assert claims.denser_is_nearer(empty)["verdict"] == claims.OPEN
 
 
 def test_claims_judge_planted_gaps():
     gap = pd.DataFrame({"gap": [0.1, 0.2, 0.0], "noise": 0.1, "workload": "w", "replicate": [0, 1, 2], "density": 0.01})
-    assert claims.loses_little(gap, "Top-k", "…", 1.0)["verdict"] == claims.HOLDS
-    assert claims.loses_little(gap.assign(gap=5.0), "Top-k", "…", 1.0)["verdict"] == claims.FAILS
-    assert claims.far_behind(gap.assign(gap=40.0), gap)["verdict"] == claims.HOLDS
+
+    def little(gap):
+        return claims.loses_little(rivals.means(gap), "Top-k", "…", 1.0)["verdict"]
+
+    assert little(gap) == claims.HOLDS and little(gap[:2]) == claims.OPEN
+    assert little(gap.assign(gap=5.0)) == little(gap.assign(gap=5.0, noise=9.0)) == claims.FAILS
+    assert little(gap.assign(noise=2.0)) == claims.PART  # noise helps no claim to hold
+    assert little(pd.concat([gap, gap.assign(density=0.001, gap=5.0)])) == claims.PART
+    far = gap.assign(gap=40.0, density=0.001, edge=False, highest=False)
+    assert claims.far_behind(far, far)["verdict"] == claims.HOLDS
+    assert claims.far_behind(far.assign(gap=3.0), far)["verdict"] == claims.PART
+    assert claims.far_behind(far.assign(gap=0.0), far)["verdict"] == claims.FAILS
+    assert claims.far_behind(far.assign(density=0.01), far)["verdict"] == claims.OPEN
+    at_edge = claims.far_behind(far.assign(edge=True, highest=True), far.assign(edge=True))
+    assert at_edge["verdict"] == claims.PART
+    assert "tried in 3 and the lowest in 0 of 3 searches (with feedback in 0 and 3 of 3)" in at_edge["ours"]
     both = pd.concat([gap.assign(density=0.001, gap=3.0), gap])
     assert claims.denser_is_nearer(both)["verdict"] == claims.HOLDS
     assert claims.denser_is_nearer(both.assign(gap=-both.gap))["verdict"] == claims.FAILS
@@ -133,6 +147,15 @@ def test_joint_curves_are_read_at_the_hardest_goal_that_all_cells_met(tmp_path):
     curves = rivals.joint_curves(trials)
     met = [g for g in scaling.goals(trials) if trials.groupby(["sparsity", "density"])[f"steps@{g:g}"].count().all()]
     assert len(curves) == 4 and set(curves.goal) == {min(met)} and min(met) > min(scaling.goals(trials))
+
+
+def test_means_over_seeds_by_workload_and_density():
+    gap = pd.DataFrame({"gap": [1.0, 3.0, 11.0], "noise": 0.1, "density": 0.01, "workload": ["a", "a", "b"]})
+    means = rivals.means(gap)
+    assert means.gap.tolist() == [2, 11] and means.seeds.tolist() == [2, 1] and means.worst.tolist() == [3, 11]
+    assert means.error.tolist() == pytest.approx([1, 0.1])  # of the seeds; of the test set
+    assert rivals.means(gap.assign(noise=2.0)).error.tolist() == pytest.approx([2**0.5, 2])
+    assert rivals.means(gap[:0]).empty
 
 
 def test_the_error_of_a_mean_gap_is_the_larger_of_test_set_and_seeds():

@@ -44,7 +44,17 @@ def test_an_optimum_planted_at_the_edge_is_flagged():
     """The largest batch sizes want the largest learning rate of the space, and momentum lies in its middle."""
     trials = planted(1.0).assign(momentum=1 - 10**-2.5, learning_rate=lambda d: np.minimum(d.batch_size / 128, 0.99))
     found = rules.at_edge(rules.near_best(trials, 16)).set_index("metaparameter")
-    assert found.batch_sizes.to_dict() == {"learning rate": [256, 1024], "momentum": []}
+    assert found.upper.to_dict() == {"learning rate": [256, 1024], "momentum": []} and not found.lower["momentum"]
     assert (found.winners == 6).all()
     low = rules.at_edge(rules.near_best(trials.assign(momentum=0.9), 16)).set_index("metaparameter")
-    assert low.batch_sizes["momentum"] == [1, 4, 16, 64, 256, 1024]
+    assert low.lower["momentum"] == [1, 4, 16, 64, 256, 1024] and not low.upper["momentum"]
+
+
+def test_the_winners_luck_is_what_no_rule_costs_at_the_start():
+    """Retrained winners take half as long again everywhere; a rule that loses a factor of two more is seen to."""
+    best = planted(0.0).query("trial == 0")
+    rows = [{"rule": rule, "batch_size": b, "steps": 150.0 * (2 if rule == "linear rule" and b > 16 else 1)}
+            for rule in rules.POWERS for b in best.batch_size for _ in range(3)]  # fmt: skip
+    found = rules.spread(pd.DataFrame(rows), best, 16).set_index(["rule", "batch_size"])
+    assert found.over["no change", 64] == pytest.approx(1.5) and found.beyond["no change", 64] == pytest.approx(1)
+    assert found.over["linear rule", 64] == pytest.approx(3) and found.beyond["linear rule", 64] == pytest.approx(2)

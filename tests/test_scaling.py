@@ -139,13 +139,18 @@ def test_fit_refuses_what_was_not_reached(batch_size, steps, message):
         scaling.fit_hyperbola(batch_size, steps)
 
 
+def fitted(cells, name):
+    """The 5 to 95 % range of a constant of the fit, as the chapters draw it."""
+    return scaling.span_of(scaling.redrawn(scaling.resampled(pd.concat(cells), 0.04, draws=60))[name])
+
+
 def test_fit_intervals_cover_the_planted_bend():
     """Nominally 90 % for the critical batch size; the bounds allow for draws that all come from one pool of 40."""
     covered = []
     for seed in range(100):
         random = np.random.default_rng(seed)
         cells = [table((5e3 / b + 20) * random.lognormal(1, 0.5, 40), hits=40, batch_size=b) for b in SIZES[:9]]
-        low, high = scaling.fit_intervals(pd.concat(cells), 0.04, draws=60)["critical"]
+        low, high = fitted(cells, "critical")
         covered.append(low <= 5e3 / 20 <= high)
     assert 0.80 <= np.mean(covered) <= 0.99
 
@@ -224,9 +229,8 @@ def test_intervals_of_both_constants_cover_what_was_planted():
         random = np.random.default_rng(seed)
         cells = [table((5e3 / b + 20) * random.lognormal(0, 0.3, 40), hits=40, batch_size=b) for b in SIZES[:9]]
         typical = np.exp(np.mean(np.log(random.lognormal(0, 0.3, (4000, 20)).min(1))))
-        found = scaling.fit_intervals(pd.concat(cells), 0.04, draws=60)
         for name, value in (("c1", 5e3), ("c2", 20)):
-            low, high = found[name]
+            low, high = fitted(cells, name)
             covered[name].append(low <= value * typical <= high)
     assert all(0.75 <= np.mean(v) <= 0.99 for v in covered.values()), {k: np.mean(v) for k, v in covered.items()}
 
@@ -275,3 +279,32 @@ def test_ranges_are_the_quantiles_of_the_draws():
     assert table.batch_size.tolist() == [16, 64]
     assert table.slope_low.to_numpy() == pytest.approx([1 - 0.1645, -2 - 0.4935], abs=0.02)
     assert table.slope_high.to_numpy() == pytest.approx([1 + 0.1645, -2 + 0.4935], abs=0.02)
+
+
+def curve_of_searches(sparsity=0.0, **fields):
+    cells = [table(np.arange(1, 9) * (640 / b + 10), batch_size=b) for b in (4, 16, 64, 256)]
+    frame = pd.concat(cells).assign(pruning="none", trial=[*range(8)] * 4, trials=8, sparsity=sparsity)
+    return frame.assign(**fields)
+
+
+def test_two_protocols_are_no_curve():
+    both = pd.concat([curve_of_searches(), curve_of_searches(trials=16).query("batch_size > 16")])
+    with pytest.raises(ValueError, match=r"trials: \[8, 16\] are not allowed on one curve"):
+        scaling.summaries(both)
+
+
+def test_smoothed_labels_are_another_cell():
+    both = pd.concat([table([10, 20]).assign(label_smoothing=s) for s in (0.0, 0.1)])
+    assert len(scaling.steps_to_result(both)) == 2
+
+
+def test_a_search_cut_short_is_one_of_fewer_trials_that_ends_sooner():
+    frame = curve_of_searches()
+    cut = scaling.cut_short(frame.sample(frac=1, random_state=0), 4, 2)
+    for _, cell in cut.groupby("batch_size"):
+        full = frame[frame.batch_size == cell.batch_size.iloc[0]].steps.nsmallest(2)
+        assert len(cell) == 4 and sorted(cell.steps.dropna()) == list(full) and (cell.last_step == full.max()).all()
+        assert (cell["steps@0.1"].dropna() <= full.max()).all()
+    summary, _ = scaling.summaries(frame)
+    assert scaling.covered(summary, summary.assign(critical=summary.critical_high)).all()
+    assert not scaling.covered(summary, summary.assign(critical=summary.critical_high * 1.01)).any()

@@ -26,6 +26,11 @@ BAD = [
     ({"precision": "float16"}, "precision: 'float16' .* bfloat16"),
     ({"stop": "late"}, "stop: 'late' .* goal, budget"),
     ({"replicate": -1}, "replicate: -1 "),
+    ({"space": 3}, "space: 3 is not allowed; it must be one of lee2021, shi2019, or learning_rate=...,momentum=..."),
+    ({"space": "learning_rate=0.1,momentum=1"}, "space: .* momentum in .0, 1."),
+    ({"messages": 16}, "messages: 16 is not allowed; it must be None, a Messages or its fields"),
+    ({"messages": False}, "messages: False "),
+    ({"messages": {"worker": 4}}, "messages: {'worker': 4} is not allowed; it must be of the fields workers, compressor"),
 ]
 
 
@@ -62,6 +67,60 @@ def test_reading_never_trains(tmp_path, monkeypatch):
     monkeypatch.setattr(sweeps, "measure", lambda *_: pytest.fail("trained"))
     frame = sweeps.results(tiny(), folder=tmp_path)
     assert frame.empty and frame.attrs["missing"] == list(tiny().cells) and frame.attrs["cells_planned"] == 4
+
+
+def test_a_study_holds_each_cell_once():
+    cell, other = sweeps.Cell("digits-mlp", 16), sweeps.Cell("digits-mlp", 32)
+    assert sweeps.Study("s", "", (cell, other, cell)).cells == (cell, other)
+    assert len(sweeps.grid("digits-mlp", [16, 32, 16], ["sgd"], [0, 0.0]).cells) == 2
+
+
+def test_what_another_runner_has_finished_is_left_alone(tmp_path, monkeypatch):
+    cell = tiny().cells[0]
+    (file := sweeps.record(cell, tmp_path)).parent.mkdir(parents=True)
+    file.write_text("another's")
+    monkeypatch.setattr(sweeps, "train_cell", lambda *_, **__: pytest.fail("trained"))
+    assert sweeps.measure(cell, tmp_path) == file and file.read_text() == "another's"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--jobs", "0", "argument --jobs: '0' is not allowed; it must be a whole number from 1"),
+        ("--jobs", "two", "argument --jobs: 'two' is not allowed"),
+        ("--device", "gpu", "argument --device: 'gpu' is not allowed; torch cannot compute there"),
+        ("--device", "cuda:99", "argument --device: 'cuda:99' is not allowed; torch cannot compute there"),
+    ],
+)
+def test_a_bad_option_is_refused_before_anything(option, value, message, monkeypatch, capsys):
+    monkeypatch.setattr(sweeps, "run", lambda *_, **__: pytest.fail("ran"))
+    with pytest.raises(SystemExit, match="2"):
+        sweeps.main(["run", "digits", option, value])
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("size", "fields", "measured", "expected"),
+    [
+        (16, {}, True, [(16, 100, 5), (64, 100, 5)]),
+        (32, {}, True, [(16, 100, 5), (64, 100, 5), (32, 100, 5)]),
+        (32, {"trials": 8}, True, [(32, 8, 1)]),
+        (16, {"hits": 1}, True, [(16, 100, 1)]),
+        (32, {"trials": 8}, False, [(16, 100, 5), (64, 100, 5)]),
+    ],
+    ids=["nothing new", "the same protocol", "another search", "another end at a size of the study", "no record"],
+)
+def test_a_readers_cells_join_a_studys_curve_only_if_measured_alike(size, fields, measured, expected, monkeypatch, tmp_path):
+    study = sweeps.grid("digits-mlp", [16, 64], ["momentum"], [0.0, 0.9])
+    more = sweeps.grid("digits-mlp", [size], ["momentum"], [0.0], **fields)
+    monkeypatch.setattr(studies, "STUDIES", {"s": study})
+    monkeypatch.setattr(studies, "record", lambda cell: sweeps.record(cell, tmp_path))
+    for cell in (*study.cells, *(more.cells if measured else ())):
+        (file := sweeps.record(cell, tmp_path)).parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    found = studies.gathered(more, **studies.USUAL).cells
+    assert [(c.batch_size, c.trials, c.hits) for c in found if c.sparsity == 0] == expected
+    assert [c for c in found if c.sparsity] == [c for c in study.cells if c.sparsity], "curves of which nothing was given"
 
 
 def test_one_process_and_two_give_the_same_records(undisturbed, tmp_path):
@@ -129,3 +188,14 @@ def test_the_table_says_what_ran(undisturbed, tmp_path):
 def test_a_small_search_does_not_wait_for_its_worst_trials(given, hits):
     cells = sweeps.grid("digits-mlp", [64], ["momentum"], [0.0], **given).cells
     assert [c.hits for c in cells] == [hits]
+
+
+def test_a_grid_takes_the_search_that_is_on_record_however_many_hits_it_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(sweeps, "DATA", tmp_path)
+    ask = dict(name="digits-mlp", batch_sizes=[64, 256], algorithms=["sgd"], sparsities=[0.0], trials=32)
+    assert [c.hits for c in sweeps.grid(**ask).cells] == [5, 5]
+    kept = sweeps.record(sweeps.Cell("digits-mlp", 256, "sgd", 0.0, trials=32, hits=2), tmp_path)
+    kept.parent.mkdir(parents=True)
+    kept.touch()
+    assert [c.hits for c in sweeps.grid(**ask).cells] == [5, 2]
+    assert [c.hits for c in sweeps.grid(**ask, hits=3).cells] == [3, 3]

@@ -1,5 +1,8 @@
 """Timings: what is timed, and that it is kept whole and read back."""
 
+from pathlib import Path
+
+import pytest
 import torch
 
 from lib import message_cost, sparsification, timings
@@ -22,6 +25,19 @@ def test_timings_are_kept_whole_and_read_back(tmp_path):
     assert set(timings.results(feedback, folder=tmp_path).d) == {2**8, 2**10}
     assert list(timings.results(steps, folder=tmp_path).batch_size) == [1, 4, 16]
     assert timings.results(Operators(smallest=9), folder=tmp_path).empty
+
+
+def test_the_command_line_says_what_is_to_be_taken(monkeypatch, tmp_path, capsys):
+    taken = []
+    monkeypatch.setattr(timings, "run", taken.extend)
+    monkeypatch.setattr(timings, "record", lambda what: Path(__file__))
+    timings.main([])
+    assert not taken and "none to take" in capsys.readouterr().out
+    monkeypatch.setattr(timings, "record", lambda what: tmp_path / "none")
+    timings.main([])
+    assert f"{len(taken)} to take" in capsys.readouterr().out and set(message_cost.PLANNED) < set(taken)
+    with pytest.raises(SystemExit, match="0"):
+        timings.main(["--help"])
 
 
 def test_both_forms_of_top_k_that_are_timed_choose_the_same():

@@ -1,5 +1,7 @@
 """A track is the trial that the record tells of, and what is measured along it is what it says."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -68,6 +70,23 @@ def test_twins_share_all_but_the_mask(measured):
     assert torch.equal(one.rate, other.rate) and torch.equal(one.momentum, other.momentum)
     assert torch.equal(one.w * other.mask, other.w) and 0 < other.mask.mean() < 1
     assert tracks.follow(twin, folder).step.tolist() == tracks.follow(dense, folder).step.tolist()
+
+
+def test_a_cell_that_a_track_cannot_name_has_none(measured):
+    for field, value in (("replicate", 1), ("pruning", "random"), ("checks", "every-100"), ("space", "shi2019")):
+        with pytest.raises(ValueError, match=f"{field}: {value!r} is not allowed; it must be .* for a track"):
+            tracks.fastest(dataclasses.replace(measured[1][0], **{field: value}), 1, measured[0])
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "most"),
+    [("points", 0, ""), ("trial", 16, "15"), ("examples", 1351, "1350"), ("chunk", 676, "675"), ("steps", -1, ""),
+     ("batch_size", 0, "1350")],
+)  # fmt: skip
+def test_a_bad_track_names_the_field_the_value_and_what_is_allowed(field, value, most):
+    fine = {"workload": "digits-mlp", "batch_size": 64, "algorithm": "sgd", "sparsity": 0.0, "trials": 16, "trial": 0}
+    with pytest.raises(ValueError, match=f"{field}: {value} is not allowed; it must be a whole number from . to {most}"):
+        tracks.Track(**{**fine, "hits": 3, field: value})
 
 
 def test_a_cell_without_a_record_has_no_tracks(measured):

@@ -1,5 +1,6 @@
 """The engine measures what the exhaustive protocol measures, only sooner."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -104,6 +105,17 @@ def test_an_interrupted_cell_ends_as_if_it_had_not_been(cell, tmp_path, monkeypa
     for field, value in vars(whole).items():
         if field != "wall_s":
             np.testing.assert_array_equal(getattr(again, field), value, err_msg=field)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_an_interrupted_exchange_goes_on_on_a_gpu(tmp_path, monkeypatch):
+    """What the workers have sent is counted on the processor, wherever the rest goes back to."""
+    cell, whole = INTERRUPTED[2], sweeps.train_cell(INTERRUPTED[2], "cuda")
+    monkeypatch.setattr(training, "SAVE_EVERY", 0.0)
+    short = dataclasses.replace(cell, max_steps=30)
+    sweeps.train_cell(short, "cuda", unfinished=tmp_path / "cell.part")
+    again = sweeps.train_cell(cell, "cuda", unfinished=tmp_path / "cell.part")
+    assert again.steps == whole.steps and np.array_equal(again.sent, whole.sent)
 
 
 def test_dropping_dead_trials_changes_no_result():

@@ -1,0 +1,38 @@
+"""What a chapter says of its own records: what is missing, and what stands behind its figures."""
+
+import pandas as pd
+import pytest
+
+from lib import book, records, sweeps
+
+
+def results(workload, found, missing=(), planned=None):
+    """A table as `sweeps.results` gives it, with a record for every name in found."""
+    heads = [{"sha256": name, "workload": workload, "rows": 2, "trial_steps": 10, "wall_s": 60.0, "date": "2026-01-01",
+              "torch": "2", "device": "cpu", "precision": "float32", "source": "abc"} for name in found]  # fmt: skip
+    frame = pd.DataFrame({"workload": [workload] * len(heads)})
+    frame.attrs.update(provenance=records.Shared(heads), missing=list(missing), cells_planned=planned or len(heads))
+    return frame
+
+
+CELL = sweeps.Cell("digits-mlp", 64, "sgd")
+
+
+def test_records_in_several_tables_count_once():
+    told = book.provenance(results("digits-mlp", "ab", [CELL]), results("digits-mlp", "bc", [CELL]))
+    assert "3 of 4 cells, 6 trials, 30 training steps in 3.0 core minutes" in told
+
+
+def test_records_of_workloads_that_are_not_shown_do_not_count():
+    both = results("digits-mlp", "ab")
+    both.attrs["provenance"] = records.Shared([*both.attrs["provenance"], *results("digits-cnn", "c").attrs["provenance"]])
+    assert "2 of 2 cells" in book.provenance(both)
+    assert "No records" in book.provenance(results("digits-mlp", ""))
+
+
+def test_what_is_missing_is_told_and_nothing_at_all_stops_the_chapter():
+    assert book.absent(results("digits-mlp", "a")) is None
+    some = book.absent(results("digits-mlp", "a", [CELL], 2))
+    assert "Not measured yet: 1 of 2 cells" in some and "digits-mlp, sgd, sparsity 0" in some
+    with pytest.raises(ValueError, match="no record is kept of any of these 1 cells.*batch_size=64.*-p budget full"):
+        book.absent(results("digits-mlp", "", [CELL], 1))
