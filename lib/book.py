@@ -132,6 +132,13 @@ def absent(frame: pd.DataFrame) -> Html | None:
     )
 
 
+def some(frame: pd.DataFrame, what: str) -> pd.DataFrame:
+    """The table, if it has a row.  Raises ValueError if no record is kept of what the parameters ask for."""
+    if not len(frame):
+        raise ValueError(f"budget: no record is kept of such {what}; measure them with -p budget full")
+    return frame
+
+
 def provenance(*frames: pd.DataFrame) -> Html:
     """A footer from the records of these tables' workloads: how many, when, with what.  Records in several count once."""
     found, lacking = {}, {}

@@ -12,8 +12,8 @@
 
     chosen = parameters.guard(Parameters, globals())
 
-A field's type is int, float (whole numbers are converted), bool, str (numbers are: papermill makes one of the list "64"),
-or a Literal of the values allowed.  A list comes as text, which `numbers` reads.
+A field's type is int, Count (from 1), float (whole numbers are converted), bool, str (numbers are: papermill makes one of
+the list "64"), or a Literal of the values allowed.  A list comes as text, which `numbers` reads.
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 T = TypeVar("T")
 BEFORE = "_before_parameters"  # where `begin` leaves what it saw
 INJECTED = (type(None), bool, int, float, str, list, dict)  # all that papermill can inject
-WORDS = {int: "a whole number", float: "a finite number", bool: "True or False", str: "text"}
+
+
+class Count(int):
+    """The type of a field that holds a whole number from 1."""
+
+
+WORDS = {int: "a whole number", Count: "a whole number from 1", float: "a finite number", bool: "True or False", str: "text"}
 
 
 def begin(namespace: dict[str, Any]) -> None:
@@ -79,6 +85,8 @@ def _fits(value: Any, kind: Any) -> bool:
         return any(type(value) is type(choice) and value == choice for choice in get_args(kind))
     if kind is float:
         return type(value) in (int, float) and math.isfinite(value)
+    if kind is Count:
+        return type(value) is int and value >= 1
     if kind is str:
         return type(value) in (str, int, float)
     return type(value) is kind
@@ -87,7 +95,14 @@ def _fits(value: Any, kind: Any) -> bool:
 def _allowed(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return "one of " + ", ".join(map(repr, get_args(kind)))
-    return f"{WORDS[kind]} ({kind.__name__})"
+    return WORDS[kind] if kind is Count else f"{WORDS[kind]} ({kind.__name__})"
+
+
+def among(name: str, value: Any, allowed: list) -> Any:
+    """The value, if it is one of those allowed; raises ValueError naming the parameter, its value and what is allowed."""
+    if value not in allowed:
+        raise ValueError(f"{name}: {value!r} is not allowed; it must be one of {', '.join(map(repr, allowed))}")
+    return value
 
 
 def numbers(name: str, text: str, kind: type[int] | type[float]) -> list:

@@ -114,7 +114,8 @@ def spread(trials: pd.DataFrame, best: pd.DataFrame, base: int) -> pd.DataFrame:
     "no change" at the batch size where the rules start: there no rule acts, and only the winner's luck is lost.
     """
     if not len(trials):
-        return pd.DataFrame(columns=["rule", "batch_size", "least", "middle", "most", "over", "beyond"])
+        columns = ["batch_size", "least", "middle", "most", "over", "beyond"]
+        return pd.DataFrame({"rule": pd.Series(dtype=str), **{c: pd.Series(dtype=float) for c in columns}})
     steps = trials.assign(steps=trials.steps.fillna(np.inf)).groupby(["rule", "batch_size"]).steps
     found = steps.quantile([0, 0.5, 1], interpolation="nearest").unstack()
     found = found.rename(columns={0.0: "least", 0.5: "middle", 1.0: "most"}).reset_index()

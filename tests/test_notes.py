@@ -36,3 +36,5 @@ def test_what_is_missing_is_told_and_nothing_at_all_stops_the_chapter():
     assert "Not measured yet: 1 of 2 cells" in some and "digits-mlp, sgd, sparsity 0" in some
     with pytest.raises(ValueError, match="no record is kept of any of these 1 cells.*batch_size=64.*-p budget full"):
         book.absent(results("digits-mlp", "", [CELL], 1))
+    with pytest.raises(ValueError, match="budget: no record is kept of such paths; measure them with -p budget full"):
+        book.some(pd.DataFrame(), "paths")

@@ -109,3 +109,23 @@ def test_a_list_of_one_number_may_come_as_that_number(injected, kind, expected):
     assert parameters.numbers("budget", text, kind) == expected
     with pytest.raises(ValueError, match=r"budget: True is not allowed; it must be text \(str\)"):
         parameters.guard(Listed, notebook(budget=True))
+
+
+@dataclass(frozen=True)
+class Counted:
+    batch_size: parameters.Count
+    learning_rate: float
+    budget: str
+
+
+@pytest.mark.parametrize("value", [0, -3, True, 2.0, "2"])
+def test_a_count_is_a_whole_number_from_one(value):
+    assert type(parameters.guard(Counted, notebook()).batch_size) is int
+    with pytest.raises(ValueError, match=f"^batch_size: {value!r} is not allowed; it must be a whole number from 1$"):
+        parameters.guard(Counted, notebook(batch_size=value))
+
+
+def test_one_of_the_values_of_another_parameter():
+    assert parameters.among("base", 16, [16, 64]) == 16
+    with pytest.raises(ValueError, match="base: 7 is not allowed; it must be one of 16, 64"):
+        parameters.among("base", 7, [16, 64])
