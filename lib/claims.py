@@ -11,6 +11,7 @@ import pandas as pd
 from scipy import stats
 
 from lib.book import number, span
+from lib.scaling import CURVE
 from lib.workloads import WORKLOADS
 
 HOLDS, PART, FAILS, OPEN = "holds", "holds in part", "does not hold", "cannot be judged"
@@ -96,8 +97,8 @@ def whatever_the_method(summary: pd.DataFrame, bends: pd.DataFrame) -> dict:
     """L2 for other ways to prune; summary: of sparse curves, several methods each; bends: of
     `scaling.against_sensitivity` for "critical".  A curve differs if it does not follow c1/B + c2 or bends elsewhere.
     """
-    other = summary[summary.pruning != "connection-sensitivity"]
-    rows = bends.merge(other[["workload", "algorithm", "pruning", "sparsity", "r2"]])
+    r2 = summary.set_index(CURVE).r2
+    rows = bends.assign(r2=np.array([r2[key] for key in bends[CURVE].itertuples(index=False, name=None)], float))
     apart = (rows.ratio_low > 1) | (rows.ratio_high < 1)
     follows = rows.r2 > FOLLOWS
     told = "; ".join(f"{_title(r.workload)}, {r.pruning}: {number(r.ratio)} ({span((r.ratio_low, r.ratio_high))})"
