@@ -134,14 +134,18 @@ def slope(best: pd.DataFrame) -> tuple[float, float, float]:
     return rate, rate - reach, rate + reach
 
 
-def slopes(trials: pd.DataFrame) -> dict[str, dict[str, tuple[float, float, float]]]:
-    """`slope` of every workload within the largest budget that its batch sizes share: "steps" and "epochs" -> workload -> it."""
-    found: dict = {"steps": {}, "epochs": {}}
-    for name, own in trials.groupby("workload") if len(trials) else ():
-        by_steps, by_epochs = ladders(own)
-        found["steps"][name] = slope(largest(by_steps))
-        found["epochs"][name] = slope(largest(by_epochs, "examples"))
-    return found
+def by_workload(trials: pd.DataFrame) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+    """`ladders` of every workload among trials without label smoothing: workload -> of steps, of examples."""
+    plain = trials[trials.label_smoothing == 0] if len(trials) else trials
+    return {name: ladders(own) for name, own in plain.groupby("workload", sort=False)} if len(plain) else {}
+
+
+def slopes(found: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> dict[str, dict[str, tuple[float, float, float]]]:
+    """`slope` of every workload's `ladders` at their largest budget: "steps" and "epochs" -> workload -> it."""
+    return {
+        kind: {name: slope(largest(both[i], column)) for name, both in found.items()}
+        for i, (kind, column) in enumerate({"steps": "budget", "epochs": "examples"}.items())
+    }
 
 
 def smoothed(trials: pd.DataFrame, budget: int) -> pd.DataFrame:

@@ -173,6 +173,11 @@ def errors(rows: pd.DataFrame, sizes: list[int], *controls: tuple, title: str = 
     return chart.properties(width="container", height=320)
 
 
+def broken() -> alt.Axis:
+    """An axis of names that are broken at their commas."""
+    return alt.Axis(labelLimit=170, labelExpr="split(datum.label, ', ')")
+
+
 def range_chart(
     rows: pd.DataFrame, value: str, title: str, colour: alt.Color, *controls: tuple, tooltip: list, one: bool = False
 ) -> alt.LayerChart:
@@ -187,7 +192,7 @@ def range_chart(
     faded = alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1))
     order = list(dict.fromkeys(rows.row))
     scale = alt.Scale(type="log", base=2, nice=False, padding=12)
-    y = alt.Y("row:N", title=None, sort=order, axis=alt.Axis(labelLimit=150, labelExpr="split(datum.label, ', ')"))
+    y = alt.Y("row:N", title=None, sort=order, axis=broken())
     long = rows[field].astype(str).str.len().max() > 12  # two such names, side by side, are cut on a phone
     colour = colour.legend(**{**BESIDE_LABELS, "columns": 1 if long else 2})
     base = alt.Chart(rows).encode(y=y, yOffset=alt.YOffset(f"{field}:O"), color=colour, opacity=faded)

@@ -100,8 +100,8 @@ def test_slopes_are_those_within_the_largest_budgets_that_all_batch_sizes_share(
     plan = ((16, 64), (32, 32), (64, 32))  # batch sizes and steps; 1,024 examples are the most that all three saw
     cells = tuple(sweeps.Cell("digits-mlp", b, trials=6, stop="budget", max_steps=s) for b, s in plan)
     trials = sweeps.results(sweeps.Study("t", "t", cells), "full", folder=tmp_path)
-    rows, found = budgets.within(trials), budgets.slopes(trials)
+    rows, found = budgets.within(trials), budgets.slopes(budgets.by_workload(trials))
     for kind, shared in (("steps", rows.budget == 32), ("epochs", rows.examples == 1024)):
         best = budgets.chosen(rows[shared], ["workload", "batch_size"])
         assert len(best) == 3 and found[kind] == {"digits-mlp": budgets.slope(best)}
-    assert budgets.slopes(pd.DataFrame()) == {"steps": {}, "epochs": {}}
+    assert budgets.slopes(budgets.by_workload(pd.DataFrame())) == {"steps": {}, "epochs": {}}

@@ -187,14 +187,20 @@ def ladder(column, budgets, errors):
 
 
 def test_budgets_that_favour_either_end():
+    def verdict(*ladders):
+        return claims.budget_decides(dict(enumerate(ladders)))["verdict"]
+
     steps = ladder("budget", (16, 4096), ((0.5, 0.4, 0.3, 0.2, 0.1), (0.02, 0.02, 0.02, 0.02, 0.01)))
     epochs = ladder("examples", (256, 65536), ((0.1, 0.2, 0.3, 0.4, 0.5), (0.01, 0.01, 0.01, 0.02, 0.02)))
-    assert claims.budget_decides(steps, epochs)["verdict"] == claims.HOLDS
-    assert claims.budget_decides(steps, steps.rename(columns={"budget": "examples"}))["verdict"] == claims.PART
-    assert claims.budget_decides(epochs.rename(columns={"examples": "budget"}), epochs)["verdict"] == claims.PART
-    assert claims.budget_decides(steps[steps.batch_size < 64], epochs)["verdict"] == claims.OPEN
+    for_small = steps, steps.rename(columns={"budget": "examples"})
+    assert verdict((steps, epochs)) == claims.HOLDS
+    assert verdict(for_small) == claims.PART
+    assert verdict((epochs.rename(columns={"examples": "budget"}), epochs)) == claims.PART
+    assert verdict((steps[steps.batch_size < 64], epochs)) == claims.OPEN
     smaller = ladder("budget", (16, 4096), ((0.5, 0.4, 0.3, 0.2, 0.1), (0.04, 0.02, 0.02, 0.02, 0.01)))
-    assert claims.budget_decides(smaller, epochs)["verdict"] == claims.PART  # a tenth of the difference is left
+    assert verdict((smaller, epochs)) == claims.PART  # a tenth of the difference is left
+    assert verdict((steps, epochs), for_small) == claims.PART  # every workload must agree
+    assert verdict((steps, epochs), (steps[steps.batch_size < 64], epochs)) == claims.HOLDS  # but for those not measured
 
 
 def test_accuracy_is_lost_where_a_slope_says_so_and_open_where_it_is_blunt():
