@@ -197,19 +197,19 @@ def noise_scale(bends: pd.DataFrame) -> dict:
 
 
 def rules(spread: pd.DataFrame) -> dict:
-    """C10 of Shallue et al.; spread: of `rules.spread`; beyond is judged, which is free of the luck of tuned winners."""
+    """C10 of Shallue et al.; spread: of `rules.costs`; beyond is judged, which is free of the luck of tuned winners."""
     followed = spread[spread.rule.isin(["linear rule", "square-root rule"])]
     worst = followed.groupby("rule").beyond.max()
-    lost = np.isinf(followed.beyond).groupby(followed.rule).sum()
     told = "; ".join(
-        f"the {rule} costs more than twice the tuned steps at {(own.over > 2).sum()} of {len(own)} batch sizes, at "
-        f"{(own.beyond > 2).sum()} once what retraining alone costs is taken out, and misses the goal at {lost[rule]}"
-        for rule, own in followed.groupby("rule")
+        f"{_title(name)}, {rule}: more than twice the tuned steps at {(own.over > 2).sum()} of {len(own)} batch sizes, at "
+        f"{(own.beyond > 2).sum()} once what retraining alone costs is taken out, and the goal missed at "
+        f"{np.isinf(own.beyond).sum()}"
+        for (name, rule), own in followed.groupby(["workload", "rule"], sort=False)
     )
     return _claim(
         "The best effective learning rate rises with the batch size but follows neither the linear nor the square-root rule "
         "consistently.",
-        told[:1].upper() + told[1:] + ".",
+        told + ".",
         OPEN if len(worst) < 2 else HOLDS if (worst > 2).all() else PART if (worst > 2).any() else FAILS,
         "Shallue et al. 2019",
     )

@@ -122,3 +122,14 @@ def spread(trials: pd.DataFrame, best: pd.DataFrame, base: int) -> pd.DataFrame:
     found = found.assign(over=found.middle / found.batch_size.map(best.set_index("batch_size").steps))
     alone = found[(found.rule == "no change") & (found.batch_size == int(start(best, base).batch_size))].over
     return found.assign(beyond=found.over / (alone.item() if len(alone) else np.nan))
+
+
+def costs(searches: pd.DataFrame, base: int, repeats: int, budget: str = "cached") -> pd.DataFrame:
+    """`spread` of every workload among the trials of searches in which one met the goal, with its name in `workload`."""
+    found = [spread(pd.DataFrame(), pd.DataFrame(), base).assign(workload=pd.Series(dtype=str))]
+    for name, own in searches.groupby("workload", sort=False) if len(searches) else ():
+        best = winners(own)
+        if len(best):
+            found.append(spread(retrained(best, base, repeats, budget), best, base).assign(workload=name))
+    filled = [f for f in found if len(f)]
+    return pd.concat(filled, ignore_index=True) if filled else found[0]

@@ -169,7 +169,8 @@ def test_rules_hold_nowhere_somewhere_or_everywhere():
     def spread(linear, root):
         names = ["linear rule"] * 2 + ["square-root rule"] * 2 + ["no change"]
         over = [1.0, linear, 1.0, root, 9.0]
-        return pd.DataFrame({"rule": names, "batch_size": [1, 2, 1, 2, 1], "over": np.multiply(over, 3), "beyond": over})
+        columns = {"rule": names, "batch_size": [1, 2, 1, 2, 1], "over": np.multiply(over, 3), "beyond": over}
+        return pd.DataFrame({"workload": "digits-mlp", **columns})
 
     assert claims.rules(spread(np.inf, 3.0))["verdict"] == "holds"
     assert claims.rules(spread(1.5, 3.0))["verdict"] == "holds in part"

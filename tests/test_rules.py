@@ -58,3 +58,14 @@ def test_the_winners_luck_is_what_no_rule_costs_at_the_start():
     found = rules.spread(pd.DataFrame(rows), best, 16).set_index(["rule", "batch_size"])
     assert found.over["no change", 64] == pytest.approx(1.5) and found.beyond["no change", 64] == pytest.approx(1)
     assert found.over["linear rule", 64] == pytest.approx(3) and found.beyond["linear rule", 64] == pytest.approx(2)
+
+
+def test_rules_are_followed_on_every_network_that_met_its_goal(monkeypatch):
+    def retrained(best, *_):
+        return pd.DataFrame([{"rule": r, "batch_size": b, "steps": 200.0} for r in rules.POWERS for b in best.batch_size])
+
+    monkeypatch.setattr(rules, "retrained", retrained)
+    searches = pd.concat([planted(1.0), planted(0.5).assign(workload="b"), planted(0.0).assign(workload="c", steps=np.nan)])
+    found = rules.costs(searches, 16, 5)
+    assert found.groupby("workload").size().to_dict() == {"b": 18, "digits-mlp": 18}
+    assert rules.costs(searches[searches.workload == "c"], 16, 5).empty and "beyond" in rules.costs(pd.DataFrame(), 16, 5)
