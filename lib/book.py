@@ -66,8 +66,13 @@ def glue(**numbers: object) -> None:
         one(name, number(value), display=False)
 
 
+def power_of_ten(exponent: int) -> str:
+    """10⁻⁶, and so on."""
+    return f"10{str(exponent).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
 def number(value: object) -> str:
-    """A value as the prose prints it: 1,234; 0.0312; "—" where there is none; "∞"."""
+    """A value as the prose prints it: 1,234; 0.0312; 1.79 × 10⁻⁷; "—" where there is none; "∞"."""
     if isinstance(value, str):
         return value
     if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -76,7 +81,10 @@ def number(value: object) -> str:
         return "∞"
     if float(value) == round(float(value)) and abs(value) < 1e15:
         return f"{round(float(value)):,}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    digits, _, power = f"{value:.3g}".partition("e")
+    return f"{digits}\u00a0×\u00a0{power_of_ten(int(power))}" if power else digits
 
 
 def span(ends: tuple[float, float]) -> str:

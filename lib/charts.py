@@ -10,6 +10,8 @@ import altair as alt
 import pandas as pd
 import vl_convert as vlc
 
+from lib.book import power_of_ten
+
 VEGALITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])  # "6.4"; one of vlc.get_vegalite_versions()
 STATIC_WIDTH = 640  # pixels of the picture that stands in where scripts do not run
 
@@ -68,7 +70,7 @@ def by_method(names: list[str], **options) -> alt.Color:
 
 def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") -> alt.X:
     """Batch size on a base-2 axis with a tick at every size measured."""
-    axis = alt.Axis(values=sorted({int(b) for b in sizes}), labelOverlap="greedy", format=",")
+    axis = alt.Axis(values=sorted({int(b) for b in sizes}), labelOverlap="greedy", labelFlush=True, format=",")
     return alt.X("batch_size:Q", title=title, axis=axis).scale(type="log", base=2, nice=False, padding=12)
 
 
@@ -77,6 +79,13 @@ def fractions(**options) -> alt.Axis:
     whole = "abs(1 / datum.value - round(1 / datum.value)) < 1e-6"
     label = f"datum.value < 1 && {whole} ? '1/' + format(1 / datum.value, ',') : datum.label"
     return alt.Axis(labelExpr=label, **options)
+
+
+def powers(exponents: list[int], names: dict[int, str] | None = None) -> alt.Axis:
+    """An axis with ticks at these powers of ten, which read 10⁻⁶, or what names has for the exponent."""
+    texts = {n: power_of_ten(n) for n in exponents} | {0: "1"} | (names or {})
+    label = f"{json.dumps(texts, ensure_ascii=False)}[round(log(datum.value) / LN10)]"
+    return alt.Axis(values=[10.0**n for n in exponents], labelExpr=label)
 
 
 def slider(field: str, values: list[float], start: float | None, name: str, caption: str) -> tuple:

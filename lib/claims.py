@@ -201,15 +201,18 @@ def rules(spread: pd.DataFrame) -> dict:
     followed = spread[spread.rule.isin(["linear rule", "square-root rule"])]
     worst = followed.groupby("rule").beyond.max()
     told = "; ".join(
-        f"{_title(name)}, {rule}: more than twice the tuned steps at {(own.over > 2).sum()} of {len(own)} batch sizes, at "
-        f"{(own.beyond > 2).sum()} once what retraining alone costs is taken out, and the goal missed at "
-        f"{np.isinf(own.beyond).sum()}"
-        for (name, rule), own in followed.groupby(["workload", "rule"], sort=False)
+        f"{_title(name)}: "
+        + ", ".join(
+            f"the {rule} at {(own.over > 2).sum()} ({(own.beyond > 2).sum()}), missing the goal at {np.isinf(own.beyond).sum()}"
+            for rule, own in rows.groupby("rule", sort=False)
+        )
+        for name, rows in followed.groupby("workload", sort=False)
     )
+    sizes = followed.batch_size.nunique()
     return _claim(
         "The best effective learning rate rises with the batch size but follows neither the linear nor the square-root rule "
         "consistently.",
-        told + ".",
+        f"More than twice the tuned steps (in brackets: retraining apart) at so many of {sizes} batch sizes: {told}.",
         OPEN if len(worst) < 2 else HOLDS if (worst > 2).all() else PART if (worst > 2).any() else FAILS,
         "Shallue et al. 2019",
     )
