@@ -183,8 +183,8 @@ def errors(rows: pd.DataFrame, sizes: list[int], *controls: tuple, title: str = 
 
 
 def broken() -> alt.Axis:
-    """An axis of names that are broken at their commas."""
-    return alt.Axis(labelLimit=170, labelExpr="split(datum.label, ', ')")
+    """An axis of names that are broken at their commas, and before the data set, so that a phone has room for the plot."""
+    return alt.Axis(labelLimit=150, labelExpr="split(replace(datum.label, ' on ', ', on '), ', ')")
 
 
 def range_chart(
@@ -217,7 +217,7 @@ def range_chart(
     if one:
         guide = alt.Chart(pd.DataFrame({"x": [1]})).mark_rule(color=GUIDE, strokeDash=[4, 4])
         chart = alt.layer(guide.encode(x=alt.X("x:Q", scale=scale)), chart)
-    return chart.properties(width="container", height=len(order) * max(30, 13 * rows[field].nunique()))
+    return chart.properties(width="container", height=len(order) * max(44, 13 * rows[field].nunique()))
 
 
 def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.LayerChart, str]:

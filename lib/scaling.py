@@ -15,6 +15,8 @@ import pandas as pd
 from scipy.optimize import least_squares
 from scipy.special import gammaln
 
+from lib.workloads import workload
+
 CELL = ["workload", "algorithm", "pruning", "sparsity", "batch_size", "trials", "replicate", "stop", "checks",
         "hits", "precision", "max_steps", "space", "label_smoothing", "workers", "compressor", "density", "feedback",
         "by_layer", "aggregation", "warm_up"]  # fmt: skip
@@ -109,6 +111,17 @@ def all_goals(trials: pd.DataFrame) -> pd.DataFrame:
     met = {g: slim.workload.isin(slim.workload[slim[f"steps@{g:g}"].notna()].unique()) for g in goals(slim)}
     curves = pd.concat([steps_to_result(slim[where], goal) for goal, where in met.items()], ignore_index=True)
     return curves[curves.steps.notna()].reset_index(drop=True)
+
+
+def curve_names(frame: pd.DataFrame) -> list[str]:
+    """The workload's title and the algorithm of every row."""
+    titles = {name: workload(name).title for name in frame.workload.unique()}
+    return [f"{titles[name]}, {algorithm}" for name, algorithm in zip(frame.workload, frame.algorithm)]
+
+
+def on_ladder(curves: pd.DataFrame) -> pd.DataFrame:
+    """The curves of `all_goals` with `place`, that of the goal on its workload's ladder: 0 for the hardest."""
+    return curves.assign(place=[workload(name).goals.index(g) for name, g in zip(curves.workload, curves.goal)])
 
 
 def across_replicates(curve: pd.DataFrame) -> pd.DataFrame:
@@ -324,6 +337,7 @@ def _hyperbolas(b: np.ndarray, k: np.ndarray, points: int = 600) -> tuple[np.nda
 
 
 CURVE = ["workload", "algorithm", "pruning", "sparsity"]
+SMALLEST, DENSEST = "its smallest batch", "the dense network"  # by what `relative` divides
 
 
 def cut_short(trials: pd.DataFrame, n: int, hits: int) -> pd.DataFrame:
@@ -407,6 +421,29 @@ def beside(drawn: dict, partner: Callable[[tuple], tuple], name: str) -> pd.Data
 def against_dense(drawn: dict, name: str) -> pd.DataFrame:
     """Every sparse curve `beside` its dense one."""
     return beside(drawn, _dense, name)
+
+
+def relative(curves: pd.DataFrame, drawn: dict) -> pd.DataFrame:
+    """Steps over those of the curve's smallest batch, and over the densest network's at the same batch size.
+
+    curves: of `across_replicates`.  drawn: of `summaries`.  The rows of curves, twice: `over` says by what they are
+    divided, relative, relative_low and relative_high (5 and 95 % of the draws; NaN where there are none) with what result.
+    """
+    network = CURVE[:3]
+    first = curves.sort_values("batch_size").groupby(CURVE).steps.transform("first").reindex(curves.index)
+    least = curves.groupby(network).sparsity.min()
+    densest = curves[curves.sparsity == least.loc[pd.MultiIndex.from_frame(curves[network])].to_numpy()]
+    dense = curves.merge(densest[[*network, "batch_size", "steps"]], "left", [*network, "batch_size"], suffixes=("", "_dense"))
+    both = {SMALLEST: curves.steps / first, DENSEST: curves.steps / dense.steps_dense.to_numpy()}
+    twice = pd.concat([curves.assign(over=over, relative=ratio) for over, ratio in both.items()])
+    parts = []
+    for key, draws in drawn.items():
+        own = {SMALLEST: draws.div(draws.iloc[:, 0], axis=0)}
+        if (below := drawn.get((*key[:3], least.get(key[:3])))) is not None:
+            own[DENSEST] = draws / below[draws.columns.intersection(below.columns)]
+        parts += [ranges(d.dropna(axis=1), "relative").assign(over=o, **dict(zip(CURVE, key))) for o, d in own.items()]
+    ends = pd.concat(parts) if parts else pd.DataFrame(columns=[*CURVE, "batch_size", "over", "relative_low", "relative_high"])
+    return twice.merge(ends.astype({"batch_size": curves.batch_size.dtype}), "left", [*CURVE, "batch_size", "over"])
 
 
 def against_sensitivity(drawn: dict, name: str) -> pd.DataFrame:

@@ -308,3 +308,25 @@ def test_a_search_cut_short_is_one_of_fewer_trials_that_ends_sooner():
     summary, _ = scaling.summaries(frame)
     assert scaling.covered(summary, summary.assign(critical=summary.critical_high)).all()
     assert not scaling.covered(summary, summary.assign(critical=summary.critical_high * 1.01)).any()
+
+
+def test_a_network_three_times_as_slow_is_level_over_the_dense_and_alike_over_its_smallest_batch():
+    slow = curve_of_searches(0.9).query("batch_size > 4")  # its smallest batch met no goal
+    slow = slow.assign(steps=3 * slow.steps, last_step=3 * slow.last_step)
+    frame = pd.concat([curve_of_searches(), slow], ignore_index=True)
+    curves = scaling.across_replicates(scaling.steps_to_result(frame)).sample(frac=1, random_state=0)
+    found = scaling.relative(curves, scaling.summaries(frame)[1]).set_index(["over", "sparsity", "batch_size"]).sort_index()
+    assert len(found) == 2 * 7 and (found.relative_low <= found.relative_high).all()
+    over = found.relative[scaling.DENSEST]
+    assert (over[0.0] == 1).all() and over[0.9].to_numpy() == pytest.approx(3)
+    assert found.relative_low[scaling.DENSEST, 0.9].max() <= 3 <= found.relative_high[scaling.DENSEST, 0.9].min()
+    first = found.relative[scaling.SMALLEST]
+    assert first[0.0, 4] == first[0.9, 16] == 1 and first[0.0, 64] < first[0.9, 64] < 1
+    alone = scaling.relative(curves[curves.sparsity == 0.9], {})
+    assert alone.relative_low.isna().all() and len(alone) == 6
+
+
+def test_a_goal_has_its_place_on_the_ladder_of_its_workload():
+    frame = pd.DataFrame({"workload": ["digits-mlp", "mnist-simple-cnn"], "algorithm": "sgd", "goal": [0.05, 0.02]})
+    assert scaling.on_ladder(frame).place.tolist() == [1, 0]
+    assert scaling.curve_names(frame) == ["MLP on digits, sgd", "Simple-CNN on MNIST, sgd"]
