@@ -70,8 +70,10 @@ def by_method(names: list[str], **options) -> alt.Color:
 
 def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") -> alt.X:
     """Batch size on a base-2 axis with a tick at every size measured."""
-    axis = alt.Axis(values=sorted({int(b) for b in sizes}), labelOverlap="greedy", labelFlush=True, format=",")
-    return alt.X("batch_size:Q", title=title, axis=axis).scale(type="log", base=2, nice=False, padding=12)
+    values = sorted({int(b) for b in sizes})
+    axis = alt.Axis(values=values, labelOverlap="greedy", format=",")
+    room = 20 if values and values[-1] >= 10_000 else 12  # for half of the last label, which would be cut
+    return alt.X("batch_size:Q", title=title, axis=axis).scale(type="log", base=2, nice=False, padding=room)
 
 
 def fractions(**options) -> alt.Axis:
@@ -217,7 +219,7 @@ def range_chart(
     if one:
         guide = alt.Chart(pd.DataFrame({"x": [1]})).mark_rule(color=GUIDE, strokeDash=[4, 4])
         chart = alt.layer(guide.encode(x=alt.X("x:Q", scale=scale)), chart)
-    return chart.properties(width="container", height=len(order) * max(44, 13 * rows[field].nunique()))
+    return chart.properties(width="container", height=len(order) * max(56, 14 * rows[field].nunique()))
 
 
 def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.LayerChart, str]:
