@@ -380,14 +380,13 @@ def budget_decides(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> dic
         early, late = ([ends(*kind, pick) for kind in columns] for pick in (min, max))
         right += [apart(early[0]) == 1, apart(early[1]) == -1, apart(late[0]) == apart(late[1]) == 0]
         shown = [
-            " and ".join(f"{r.validation:.1%} ({100 * r.low:.1f}–{100 * r.high:.1f})" for r in two.itertuples())
-            for two in (*early, *late)
+            " and ".join(f"{100 * r.low:.1f}–{100 * r.high:.1f}" for r in two.itertuples()) for two in (*early, *late)
         ]
-        told.append(
-            f"{_title(name)}: {shown[0]} within the smallest step budget, {shown[1]} within the smallest epoch budget; "
-            f"{shown[2]}, {shown[3]} within the largest."
-        )
-    found = f"Validation error at the smallest and the largest batch (5–95 %). {' '.join(told)}"
+        told.append(f"{_title(name)}: {shown[0]} (steps), {shown[1]} (epochs); largest {shown[2]}, {shown[3]}")
+    found = (
+        "Validation error in per cent at the smallest and the largest batch (5–95 %), within the smallest budget of steps, that "
+        f"of epochs, and the largest of either. {'. '.join(told)}."
+    )
     return _claim(
         "A budget of steps favours large batches, one of epochs small batches; with a large enough budget the difference goes.",
         found if told else "Fewer than five batch sizes are measured.",
