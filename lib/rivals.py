@@ -146,10 +146,7 @@ def joint_costs(curves: pd.DataFrame) -> pd.DataFrame:
 
 
 def redrawn_costs(trials: pd.DataFrame, curves: pd.DataFrame, draws: int = 1000) -> pd.DataFrame:
-    """`joint_costs` had every search been half as large, as `scaling.resampled` draws it: its rows for every `draw`.
-
-    A draw beyond the hits that a cell has seen counts as the cell's last step, so that intervals come out too narrow.
-    """
+    """`joint_costs` of searches redrawn by `scaling.resampled`: its rows for every `draw`."""
     again = []
     for w, b, goal, sparsity, density in curves[CELL].itertuples(index=False):
         own = trials[(trials.workload == w) & (trials.sparsity == sparsity) & (trials.density == density)]

@@ -23,6 +23,8 @@ CELL = ["workload", "algorithm", "pruning", "sparsity", "batch_size", "trials", 
 PROTOCOL = ["trials", "stop", "checks", "precision", "space", "label_smoothing"]  # one each on a curve
 LEVELS = (0.05, 0.5, 0.95)
 TOLERANCE = 0.2  # of the operational definitions of the regimes
+UNSEEN = 0.23  # what `unseen` finds on digits in searches of 32 trials up to their second hit
+WHOLE = (100, 5)  # trials and hits of a search of which redrawing shows nearly all
 PERFECT, DIMINISHING, MAXIMAL = "perfect scaling", "diminishing returns", "maximal data parallelism"
 
 
@@ -202,12 +204,35 @@ def _label_one(curve: pd.DataFrame) -> pd.DataFrame:
     return curve.assign(regime=regime, slope=slope, perfect=k.iloc[0] * b.iloc[0] / b)
 
 
-def resampled(trials: pd.DataFrame, goal: float, k: int | None = None, draws: int = 1000) -> pd.DataFrame:
+def scatter(curves: pd.DataFrame) -> float:
+    """Standard deviation of ln K* between searches of one cell, pooled over the cells searched several times.
+
+    curves: of `steps_to_result`.  NaN if no cell was.
+    """
+    met = curves[curves.steps.notna()]
+    cells = np.log(met.steps).groupby([met[c] for c in CELL if c in met and c != "replicate"], dropna=False)
+    freedom = len(met) - cells.ngroups
+    return float(np.sqrt((cells.var(ddof=0) * cells.size()).sum() / freedom)) if freedom else np.nan
+
+
+def unseen(trials: pd.DataFrame) -> float:
+    """The part of `scatter` that redrawing one search does not show: what a single search has to be widened by."""
+    cells = trials.groupby([*CURVE, "batch_size", "replicate"])
+    single = [resampled(c, c.goal.iloc[0], draws=200, widened=0) for _, c in cells if c.steps.notna().any()]
+    shown = np.mean([np.log(draws.iloc[:, 0]).var() for draws in single]) if single else np.nan
+    return float(np.sqrt(max(0, scatter(steps_to_result(trials)) ** 2 - shown)))
+
+
+def resampled(
+    trials: pd.DataFrame, goal: float, k: int | None = None, draws: int = 1000, widened: float = UNSEEN
+) -> pd.DataFrame:
     """One curve redrawn, [draws, batch sizes]: per batch size one replicate at random and the best of k of its trials.
 
     k defaults to half of the trials.  A draw beyond the hits that a cell has seen counts as the cell's last step, which
-    makes large values too small.  The trials themselves are the seed: a curve that several comparisons share is drawn
-    alike in all of them, row by row, and other curves independently.
+    makes large values too small.  One search does not know how another would have differed: where there is no replicate
+    and the search was less than `WHOLE`, a draw is multiplied by a log-normal factor, of whose logarithm `widened` is the
+    standard deviation.  The trials themselves are the seed: a curve that several comparisons share is drawn alike in all
+    of them, row by row, and other curves independently.
     """
     trials = at_goal(_slim(trials), goal).sort_values(["batch_size", "replicate"], kind="stable")  # in whatever order they come
     random = np.random.default_rng(zlib.crc32(trials[["batch_size", "steps"]].to_numpy(float).tobytes()))
@@ -220,6 +245,9 @@ def resampled(trials: pd.DataFrame, goal: float, k: int | None = None, draws: in
             best = random.choice(steps, size=draws, p=pmf / pmf.sum())
             replicates.append(np.minimum(best, cell.last_step.max()))
         columns[batch_size] = np.array(replicates)[random.integers(len(replicates), size=draws), np.arange(draws)]
+        whole = len(steps) >= WHOLE[0] and np.isfinite(steps).sum() >= WHOLE[1]
+        if len(replicates) == 1 and not whole:
+            columns[batch_size] *= np.exp(widened * random.standard_normal(draws))
     return pd.DataFrame(columns)
 
 
@@ -361,7 +389,7 @@ def reached(curve: pd.DataFrame) -> pd.DataFrame:
     return curve[curve.groupby(["batch_size", "replicate"]).steps.transform("count") > 0]
 
 
-def summaries(trials: pd.DataFrame, draws: int = 500) -> tuple[pd.DataFrame, dict]:
+def summaries(trials: pd.DataFrame, draws: int = 500, widened: float = UNSEEN) -> tuple[pd.DataFrame, dict]:
     """Every curve with at least three batch sizes on one row, at its workload's goal, and its draws by the same key.
 
     Columns: those of CURVE, sizes and replicates (counts), start, perfect_end, useful_end, leaves_perfect,
@@ -377,7 +405,7 @@ def summaries(trials: pd.DataFrame, draws: int = 500) -> tuple[pd.DataFrame, dic
         curve = across_replicates(steps_to_result(cells)) if len(cells) else cells
         if cells.batch_size.nunique() < 3:
             continue
-        drawn[key] = resampled(cells, cells.goal.iloc[0], None, draws)
+        drawn[key] = resampled(cells, cells.goal.iloc[0], None, draws, widened)
         own = redrawn(drawn[key])
         fit = fit_hyperbola(curve.batch_size, curve.steps)
         rows.append({

@@ -117,14 +117,14 @@ def test_planted_costs_multiply():
 
 
 def test_redrawn_costs_lie_around_planted_ones():
-    """Every trial of a cell meets the goal after as many steps, but for the sparse cell with sparse messages."""
+    """Every trial of a cell, and its replicate, meets the goal after as many steps, but with both sparsities."""
     cells = []
     for sparsity, density, steps in ((0.0, 1.0, [100] * 4), (0.9, 1.0, [300] * 4), (0.0, 0.01, [500] * 4),
                                      (0.9, 0.01, [1500, 3000, 6000, 6000])):  # fmt: skip
-        cells.append(pd.DataFrame({
-            "workload": "w", "batch_size": 16, "sparsity": sparsity, "density": density, "replicate": 0, "trial": range(4),
+        cells += [pd.DataFrame({
+            "workload": "w", "batch_size": 16, "sparsity": sparsity, "density": density, "replicate": r, "trial": range(4),
             "steps@0.1": steps, "last_step": 6000,
-        }))  # fmt: skip
+        }) for r in range(2)]  # fmt: skip
     trials = pd.concat(cells, ignore_index=True)
     curves = pd.DataFrame(
         [{**dict.fromkeys(rivals.CELL), "workload": "w", "batch_size": 16, "goal": 0.1, "sparsity": s, "density": d,

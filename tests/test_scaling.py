@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import scaling
+from lib import scaling, studies, sweeps
 
 SIZES = 2.0 ** np.arange(0, 15)
 
@@ -141,7 +141,7 @@ def test_fit_refuses_what_was_not_reached(batch_size, steps, message):
 
 def fitted(cells, name):
     """The 5 to 95 % range of a constant of the fit, as the chapters draw it."""
-    return scaling.span_of(scaling.redrawn(scaling.resampled(pd.concat(cells), 0.04, draws=60))[name])
+    return scaling.span_of(scaling.redrawn(scaling.resampled(pd.concat(cells), 0.04, draws=60, widened=0))[name])
 
 
 def test_fit_intervals_cover_the_planted_bend():
@@ -330,3 +330,34 @@ def test_a_goal_has_its_place_on_the_ladder_of_its_workload():
     frame = pd.DataFrame({"workload": ["digits-mlp", "mnist-simple-cnn"], "algorithm": "sgd", "goal": [0.05, 0.02]})
     assert scaling.on_ladder(frame).place.tolist() == [1, 0]
     assert scaling.curve_names(frame) == ["MLP on digits, sgd", "Simple-CNN on MNIST, sgd"]
+
+
+def test_scatter_is_the_spread_between_searches_whatever_their_level():
+    random = np.random.default_rng(8)
+    cells = [table([level * random.lognormal(0, 0.25)], replicate=r, batch_size=b) for r in range(3)
+             for b, level in zip(range(1, 401), np.geomspace(10, 1e4, 400), strict=True)]  # fmt: skip
+    curves = scaling.steps_to_result(pd.concat(cells))
+    assert scaling.scatter(curves) == pytest.approx(0.25, rel=0.08)
+    assert np.isnan(scaling.scatter(curves[curves.replicate == 0]))
+
+
+def test_a_single_search_is_widened_and_replicates_speak_for_themselves():
+    single = pd.concat([table(np.full(8, 640 / b + 10), batch_size=b) for b in (4, 16, 64)])
+    drawn = np.log(scaling.resampled(single, 0.04, draws=4000))
+    assert drawn.std().to_numpy() == pytest.approx(scaling.UNSEEN, rel=0.05)
+    assert drawn.median().to_numpy() == pytest.approx(np.log([170, 50, 20]), abs=0.02)
+    several = pd.concat([single, single.assign(replicate=1)])
+    large = pd.concat([table(np.full(100, 640 / b + 10), batch_size=b) for b in (4, 16, 64)])
+    for fixed in (scaling.resampled(several, 0.04), scaling.resampled(single, 0.04, widened=0), scaling.resampled(large, 0.04)):
+        assert (fixed == [170, 50, 20]).all().all()
+
+
+def test_widened_ranges_of_real_searches_hold_what_several_searches_say():
+    """Searches of 32 trials up to the second hit, as on images, cut out of the records of digits with their replicates."""
+    cells = {"workload": "digits-mlp", "algorithm": "momentum", **studies.USUAL}
+    trials = sweeps.results(studies.gathered(**cells))
+    short = scaling.cut_short(trials, 32, 2)
+    full = scaling.summaries(trials, 200)[0]
+    found = [scaling.covered(scaling.summaries(short[short.replicate == r], 200)[0], full) for r in range(3)]
+    assert np.mean(pd.concat(found)) >= 0.8
+    assert scaling.unseen(short) == pytest.approx(scaling.UNSEEN, abs=0.06) and scaling.unseen(trials) < 0.12
