@@ -194,7 +194,8 @@ def range_chart(
 ) -> alt.LayerChart:
     """Points with ranges on a logarithmic axis; rows: `row` (its name, broken at commas), value, value_low, value_high.
 
-    one: draws a line at 1, for ratios.  Colour: clicking its legend singles out a value.
+    The axis ends at sixteen times the outermost points at most: a bar that goes on is cut at the edge.  one: draws a
+    line at 1, for ratios.  Colour: clicking its legend singles out a value.
     """
     if rows.empty:
         return nothing("No curve has three batch sizes yet.")
@@ -202,7 +203,9 @@ def range_chart(
     pick = alt.selection_point(fields=[field], bind="legend", name="shown")
     faded = alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1))
     order = list(dict.fromkeys(rows.row))
-    scale = alt.Scale(type="log", base=2, nice=False, padding=12)
+    least, most = rows[f"{value}_low"].min(), rows[f"{value}_high"].max()
+    within = [max(least, rows[value].min() / 16), min(most, rows[value].max() * 16)]
+    scale = alt.Scale(type="log", base=2, nice=False, padding=12, domain=within, clamp=True)
     y = alt.Y("row:N", title=None, sort=order, axis=broken())
     long = rows[field].astype(str).str.len().max() > 12  # two such names, side by side, are cut on a phone
     colour = colour.legend(**{**BESIDE_LABELS, "columns": 1 if long else 2})
