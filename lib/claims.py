@@ -523,9 +523,9 @@ def far_behind(bare: pd.DataFrame, fed: pd.DataFrame) -> dict:
     )
 
 
-def faster_operator(times: pd.DataFrame, at_least: int = 2**24) -> dict:
+def faster_operator(times: pd.DataFrame) -> dict:
     """T6; times: d, library, own (the times of PyTorch's exact Top-k and of ours over Gaussian-k's, `message_cost`)."""
-    large = times[times.d >= at_least]
+    large = times[times.d >= 2**24]
     told = [
         f"{who} takes {span((ratio.min(), ratio.max()))} times as long as Gaussian-k"
         + (f", {number(ratio[large.index].median())} times from 2²⁴ entries on" if len(large) else "")

@@ -207,6 +207,7 @@ def over_sgd(drawn: dict) -> pd.DataFrame:
 def easy_over_hard(trials: pd.DataFrame) -> pd.DataFrame:
     """The bend of every dense curve at the easiest goal of its workload over that at the hardest.
 
+    Either goal is drawn by itself: between searches, what luck does at one end of the ladder hardly shows at the other.
     Columns: workload, algorithm, easy, hard (goal errors), bend (median), bend_low, bend_high (5, 95 %), draws (of it).
     """
     rows = []

@@ -11,6 +11,8 @@ from lib.workloads import workload
 
 POWERS = {"linear rule": 1.0, "square-root rule": 0.5, "no change": 0.0}
 MOST = 20_000  # steps after which a rule has missed the goal
+NEAR = 3  # times the fastest trial's steps
+EDGE = 0.05  # of a metaparameter's space, on its scale
 
 
 def winners(trials: pd.DataFrame) -> pd.DataFrame:
@@ -25,15 +27,15 @@ def start(best: pd.DataFrame, base: int) -> pd.Series:
     return (own if len(own) else best).iloc[0]
 
 
-def near_best(trials: pd.DataFrame, base: int, most: float = 3) -> pd.DataFrame:
-    """Trials that met the goal within `most` times the steps of the fastest, and guides, a row per workload and metaparameter.
+def near_best(trials: pd.DataFrame, base: int) -> pd.DataFrame:
+    """Trials that met the goal within NEAR times the steps of the fastest, and guides, a row per workload and metaparameter.
 
     which: "learning rate", "1 - momentum" or "effective learning rate"; value; behind: steps over the winner's.  rule: None
     for a trial; else the value that a rule of POWERS predicts from the winner at `base`, or at the smallest batch size.
     """
     met = trials.dropna(subset="steps")
     met = met.assign(behind=met.steps / met.groupby(["workload", "batch_size"]).steps.transform("min"))
-    met = met[met.behind <= most].assign(rule=None)
+    met = met[met.behind <= NEAR].assign(rule=None)
     guides = []
     for name, own in met.groupby("workload", sort=False):
         first = start(winners(own), base)
@@ -49,7 +51,7 @@ def near_best(trials: pd.DataFrame, base: int, most: float = 3) -> pd.DataFrame:
     return both.melt(keep, ["learning rate", "1 - momentum", "effective learning rate"], "which", "value")
 
 
-def exponents(near: pd.DataFrame, draws: int = 400) -> pd.DataFrame:
+def exponents(near: pd.DataFrame) -> pd.DataFrame:
     """The power of the batch size as which fast trials' effective learning rate grows, a row per workload of `near_best`.
 
     power: least squares on the logarithms of the near-best trials; low, high: 5 and 95 % of those of resampled ones.
@@ -60,7 +62,7 @@ def exponents(near: pd.DataFrame, draws: int = 400) -> pd.DataFrame:
         if trials.batch_size.nunique() < 3:
             continue
         logs, random = np.log(trials[["batch_size", "value"]].to_numpy(float)), np.random.default_rng(0)
-        picks = (logs[random.integers(len(logs), size=len(logs))] for _ in range(draws))
+        picks = (logs[random.integers(len(logs), size=len(logs))] for _ in range(400))
         drawn = [np.polyfit(*pick.T, 1)[0] for pick in picks if np.ptp(pick[:, 0]) > 0]
         low, high = np.quantile(drawn, [0.05, 0.95])
         rows.append({"workload": name, "batch_sizes": trials.batch_size.nunique(), "trials": len(trials),
@@ -68,8 +70,8 @@ def exponents(near: pd.DataFrame, draws: int = 400) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def at_edge(near: pd.DataFrame, margin: float = 0.05) -> pd.DataFrame:
-    """Winners of `near_best` whose metaparameter lies within a share of the space of its edge, a row per workload and name.
+def at_edge(near: pd.DataFrame) -> pd.DataFrame:
+    """Winners of `near_best` whose metaparameter lies within the share EDGE of the space of its edge, a row per workload and name.
 
     metaparameter; winners (count); lower, upper: batch sizes of those at either edge, where a wider space could hold a
     better trial.
@@ -82,7 +84,7 @@ def at_edge(near: pd.DataFrame, margin: float = 0.05) -> pd.DataFrame:
         interval = metaparameters.SPACES[workload(name).space][field]
         place = interval.place(values)
         place = 1 - place if interval.scale == "reverse-log" else place
-        ends = {"lower": place < margin, "upper": place > 1 - margin}
+        ends = {"lower": place < EDGE, "upper": place > 1 - EDGE}
         rows.append({"workload": name, "metaparameter": field.replace("_", " "), "winners": own.batch_size.nunique(),
                      **{end: sorted(map(int, own.batch_size[at].unique())) for end, at in ends.items()}})  # fmt: skip
     return pd.DataFrame(rows)

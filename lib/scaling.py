@@ -517,6 +517,7 @@ FORMS = {
     "c1/B^p + c2": lambda p, b: np.logaddexp(p[0] - np.exp(p[2]) * b, p[1]),
     "c2 (1 + (Bc/B)^a)^(1/a)": lambda p, b: p[1] + np.logaddexp(0, np.exp(p[2]) * (p[0] - p[1] - b)) / np.exp(p[2]),
 }
+LONG = 8  # batch sizes of a curve, for one to be left out and three constants fitted to the rest
 PARAMETERS = {"c1/B + c2": 2, "c1/B": 1, "c1/B^p": 2, "c1/B^p + c2": 3, "c2 (1 + (Bc/B)^a)^(1/a)": 3}
 
 
@@ -546,14 +547,14 @@ def left_out(form: str, batch_size: np.ndarray, steps: np.ndarray) -> np.ndarray
     return np.array(found)
 
 
-def left_out_factors(curves: pd.DataFrame, least: int = 8) -> pd.DataFrame:
-    """For every form and every curve with at least so many batch sizes: `factor`, the root mean square of `left_out`.
+def left_out_factors(curves: pd.DataFrame) -> pd.DataFrame:
+    """For every form and every curve with at least LONG batch sizes: `factor`, the root mean square of `left_out`.
 
     curves: a row per point with CURVE, batch_size and steps.  Columns: form, those of CURVE, factor (1: no error).
     """
     rows = []
     for key, c in curves.sort_values("batch_size").groupby(CURVE):
-        for form in FORMS if len(c) >= least else ():
+        for form in FORMS if len(c) >= LONG else ():
             off = left_out(form, c.batch_size, c.steps)
             rows.append({"form": form, **dict(zip(CURVE, key)), "factor": 2 ** np.sqrt(np.mean(off**2))})
     return pd.DataFrame(rows, columns=["form", *CURVE, "factor"])

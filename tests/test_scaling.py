@@ -361,3 +361,11 @@ def test_widened_ranges_of_real_searches_hold_what_several_searches_say():
     found = [scaling.covered(scaling.summaries(short[short.replicate == r], 200)[0], full) for r in range(3)]
     assert np.mean(pd.concat(found)) >= 0.8
     assert scaling.unseen(short) == pytest.approx(scaling.UNSEEN, abs=0.06) and scaling.unseen(trials) < 0.12
+
+
+def test_the_luck_of_a_search_at_an_easy_goal_is_not_its_luck_at_a_hard_one():
+    trials = sweeps.results(studies.gathered(workload="digits-mlp", **studies.USUAL))
+    logs = scaling.all_goals(trials).assign(log=lambda c: np.log(c.steps))
+    cells = logs.pivot_table(index=[*scaling.CURVE, "batch_size", "replicate"], columns="goal", values="log")
+    luck = (cells - cells.groupby([*scaling.CURVE, "batch_size"]).transform("mean")).corr()
+    assert 0 < luck.loc[0.04, 0.1] < 0.4 < luck.loc[0.04, 0.05]
