@@ -81,7 +81,7 @@ def number(value: object) -> str:
         return "∞"
     if float(value) == round(float(value)) and abs(value) < 1e15:
         return f"{round(float(value)):,}"
-    if abs(value) >= 1000:
+    if abs(value) >= 999.5:  # what three digits would make 1e+03
         return f"{value:,.0f}"
     digits, _, power = f"{value:.3g}".partition("e")
     return f"{digits}\u00a0×\u00a0{power_of_ten(int(power))}" if power else digits
@@ -148,12 +148,16 @@ def some(frame: pd.DataFrame, what: str) -> pd.DataFrame:
 
 
 def provenance(*frames: pd.DataFrame) -> Html:
-    """A footer from the records of these tables' workloads: how many, when, with what.  Records in several count once."""
+    """A footer from the records of these tables' workloads: how many, when, with what.  Records in several count once.
+
+    A table that still has every workload with a record is whole: what it lacks counts all, as in `absent`.
+    """
     found, lacking = {}, {}
     for frame in frames:
-        own = set(frame.workload) if len(frame) else ()
+        own = set(frame.workload) if len(frame) else set()
         found |= {head["sha256"]: head for head in frame.attrs["provenance"] if head["workload"] in own}
-        lacking |= {cell: None for cell in frame.attrs["missing"] if cell.workload in own}
+        whole = own >= {head["workload"] for head in frame.attrs["provenance"]}
+        lacking |= {cell: None for cell in frame.attrs["missing"] if whole or cell.workload in own}
     heads = pd.DataFrame(found.values())
     if heads.empty:
         return Html('<p class="book-provenance">No records.</p>')
@@ -216,9 +220,10 @@ def _assets(app, config) -> None:
 
 
 def _digest() -> str:
-    """What a page shows besides its own source: lib/ and data/."""
+    """What a page shows besides its own source: lib/, data/ and the example of a reader's own workload."""
     text = hashlib.sha256()
-    for file in sorted([*(ROOT / "lib").rglob("*"), *(ROOT / "data").rglob("*.csv")]):
+    folders = ((ROOT / "lib", "*"), (ROOT / "data", "*.csv"), (ROOT / "chapters" / "own", "*.py"))
+    for file in sorted(file for folder, names in folders for file in folder.rglob(names)):
         if file.suffix in {".py", ".csv", ".js", ".css"}:
             text.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
     return text.hexdigest()

@@ -140,16 +140,29 @@ def by_workload(trials: pd.DataFrame) -> dict[str, tuple[pd.DataFrame, pd.DataFr
     return {name: ladders(own) for name, own in plain.groupby("workload", sort=False)} if len(plain) else {}
 
 
-def slopes(found: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> dict[str, dict[str, tuple[float, float, float]]]:
-    """`slope` of every workload's `ladders` at their largest budget: "steps" and "epochs" -> workload -> it."""
-    return {
+def slopes(found: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> dict:
+    """`slope` of every workload's `ladders` at their largest budget: "steps" and "epochs" -> workload -> it.
+
+    settled: the workloads whose smallest batch is.
+    """
+    rates = {
         kind: {name: slope(largest(both[i], column)) for name, both in found.items()}
         for i, (kind, column) in enumerate({"steps": "budget", "epochs": "examples"}.items())
     }
+    return {**rates, "settled": [name for name, (best, _) in found.items() if settled(best)]}
+
+
+def settled(best: pd.DataFrame) -> bool:
+    """Whether the smallest batch has had its steps: the last doubling of the budget lowers its validation error by < 5 %."""
+    own = best[best.batch_size == best.batch_size.min()].sort_values("budget").validation.to_numpy()
+    return len(own) > 1 and bool(own[-1] >= 0.95 * own[-2])
 
 
 def smoothed(trials: pd.DataFrame, budget: int) -> pd.DataFrame:
-    """`chosen` per workload, batch size and label smoothing within so many steps, where there are trials with smoothing."""
+    """`chosen` per workload, batch size and label smoothing within so many steps, where there are trials with smoothing.
+
+    trials: of one algorithm.
+    """
     rows = within(trials)
     best = chosen(rows[rows.budget == budget], ["workload", "batch_size", "label_smoothing"])
     pairs = best[best.label_smoothing > 0][["workload", "batch_size"]].drop_duplicates()

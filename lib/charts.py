@@ -5,22 +5,28 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 
 import altair as alt
 import pandas as pd
 import vl_convert as vlc
 
-from lib.book import power_of_ten
+from lib.book import power_of_ten, span
 
 VEGALITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])  # "6.4"; one of vlc.get_vegalite_versions()
 STATIC_WIDTH = 640  # pixels of the picture that stands in where scripts do not run
 
-# Legible on white and on near-black; distinguishable with the common colour-vision deficiencies.
-SPARSITY_COLOURS = {0.0: "#3b82c4", 0.5: "#2a9d8f", 0.7: "#d98e04", 0.9: "#d1495b", 0.95: "#9b5de5"}
-ALGORITHM_COLOURS = {"sgd": "#d98e04", "momentum": "#3b82c4", "nesterov": "#2a9d8f"}
-METHOD_COLOURS = {"connection-sensitivity": "#d1495b", "grasp": "#3b82c4", "synflow": "#2a9d8f", "magnitude": "#d98e04",
-                  "random": "#9b5de5", "dense": "#8a8f98"}  # fmt: skip
-GUIDE = "#8a8f98"  # guide lines and remarks
+# On either page at least 3:1 (WCAG's for graphics; text takes the page's ink), and told apart without red, green or blue
+# cones: tests compute both.
+BLUE, TEAL, ORANGE, RED, PURPLE = "#2f77b8", "#259e8c", "#c98100", "#d1495b", "#9b5de5"
+BROWN, INDIGO = "#846018", "#6c3cfc"  # where five are not enough
+GUIDE = "#778ca8"  # guide lines, and what is no kind of its own
+SPARSITY_COLOURS = {0.0: BLUE, 0.5: TEAL, 0.7: ORANGE, 0.9: RED, 0.95: PURPLE}
+ALGORITHM_COLOURS = {"sgd": ORANGE, "momentum": BLUE, "nesterov": TEAL}
+METHOD_COLOURS = {"connection-sensitivity": RED, "grasp": BLUE, "synflow": TEAL, "magnitude": ORANGE, "random": PURPLE,
+                  "dense": GUIDE}  # fmt: skip
+OUTCOMES = {"reached the goal": BLUE, "did not": ORANGE, "diverged or died": GUIDE}
+CATEGORIES = (ORANGE, BLUE, TEAL, RED, PURPLE, BROWN, INDIGO)
 
 
 def enable() -> None:
@@ -103,11 +109,20 @@ def slider(field: str, values: list[float], start: float | None, name: str, capt
     value = f"{json.dumps(values)}[{field}_place]"
     label = (
         alt.Chart(pd.DataFrame({"at": [0]}))
-        .mark_text(align="right", baseline="bottom", dy=-6, fontSize=13, fontWeight="bold", color=GUIDE)
+        .mark_text(align="right", baseline="bottom", dy=-6, fontSize=13, fontWeight="bold")
         .encode(x=alt.value("width"), y=alt.value(0), text=alt.Text("shown:N"))
-        .transform_calculate(shown=caption.replace("value", value))
+        .transform_calculate(shown=f"{field}_place{SPOKEN}")
+        .add_params(_spoken(caption.replace("value", value)))
     )
     return chosen, f"abs(datum.{field} - {value}) < 1e-9", label
+
+
+SPOKEN = "_text"  # ends the name of the text that a screen reader says for a slider; charts.js knows it
+
+
+def _spoken(text: str) -> alt.Parameter:
+    """What a slider is set to, in words, as a parameter; text: an expression with VALUES[NAME], NAME the slider's."""
+    return alt.param(name=re.search(r"\]\[(\w+)\]", text)[1] + SPOKEN, expr=text)
 
 
 def goal_slider(goals: list[float], start: float | None = None) -> tuple:
@@ -140,8 +155,9 @@ def captions(texts: list[str]) -> alt.Chart:
     return (
         alt.Chart(pd.DataFrame({"at": [0]}))
         .transform_calculate(shown=" + '\\n' + ".join(pairs))
-        .mark_text(align="right", baseline="top", lineBreak="\n", lineHeight=17, fontSize=12, color=GUIDE)
+        .mark_text(align="right", baseline="top", lineBreak="\n", lineHeight=17, fontSize=12)
         .encode(x=alt.value("width"), y=alt.value(6), text="shown:N")
+        .add_params(*map(_spoken, texts))
     )
 
 
@@ -155,7 +171,7 @@ def controlled(layers: list[alt.Chart], *controls: tuple) -> alt.LayerChart:
 
 def nothing(why: str) -> alt.LayerChart:
     """Stands in for a chart that has nothing to show."""
-    words = alt.Chart(pd.DataFrame({"why": [why]})).mark_text(color=GUIDE, fontSize=13).encode(text="why:N")
+    words = alt.Chart(pd.DataFrame({"why": [why]})).mark_text(fontSize=13).encode(text="why:N")
     return alt.layer(words).properties(width="container", height=60)
 
 
@@ -165,7 +181,7 @@ def errors(rows: pd.DataFrame, sizes: list[int], *controls: tuple, title: str = 
     base = alt.Chart(rows).encode(
         x=batch_axis(sizes),
         color=alt.Color(
-            "part:N", title=None, sort=None, scale=alt.Scale(range=["#3b82c4", "#d98e04", "#d1495b"])
+            "part:N", title=None, sort=None, scale=alt.Scale(range=[BLUE, ORANGE, RED])
         ).legend(columns=1 if rows.part.str.len().max() > 12 else 3),  # long names, side by side, are cut on a phone
         opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
     )
@@ -194,8 +210,8 @@ def range_chart(
 ) -> alt.LayerChart:
     """Points with ranges on a logarithmic axis; rows: `row` (its name, broken at commas), value, value_low, value_high.
 
-    The axis ends at sixteen times the outermost points at most: a bar that goes on is cut at the edge.  one: draws a
-    line at 1, for ratios.  Colour: clicking its legend singles out a value.
+    The axis ends at sixteen times the outermost points at most: a bar that goes on is cut at the edge.  tooltip: may name
+    what `cut` adds.  one: draws a line at 1, for ratios.  Colour: clicking its legend singles out a value.
     """
     if rows.empty:
         return nothing("No curve has three batch sizes yet.")
@@ -203,8 +219,7 @@ def range_chart(
     pick = alt.selection_point(fields=[field], bind="legend", name="shown")
     faded = alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1))
     order = list(dict.fromkeys(rows.row))
-    least, most = rows[f"{value}_low"].min(), rows[f"{value}_high"].max()
-    within = [max(least, rows[value].min() / 16), min(most, rows[value].max() * 16)]
+    rows, within = cut(rows, value, 16)
     scale = alt.Scale(type="log", base=2, nice=False, padding=12, domain=within, clamp=True)
     y = alt.Y("row:N", title=None, sort=order, axis=broken())
     long = rows[field].astype(str).str.len().max() > 12  # two such names, side by side, are cut on a phone
@@ -223,6 +238,18 @@ def range_chart(
         guide = alt.Chart(pd.DataFrame({"x": [1]})).mark_rule(color=GUIDE, strokeDash=[4, 4])
         chart = alt.layer(guide.encode(x=alt.X("x:Q", scale=scale)), chart)
     return chart.properties(width="container", height=len(order) * max(56, 14 * rows[field].nunique()))
+
+
+def cut(rows: pd.DataFrame, value: str, beyond: float) -> tuple[pd.DataFrame, list[float]]:
+    """Rows whose ranges end at an axis that goes so many times beyond the outermost points, and that axis's ends.
+
+    A mark at infinity could not be drawn; `range` tells the ends in words.
+    """
+    low, high = f"{value}_low", f"{value}_high"
+    points = rows[value][rows[value].between(0, float("inf"), inclusive="neither")]
+    within = [max(rows[low].min(), points.min() / beyond), min(rows[high].max(), points.max() * beyond)]
+    told = [span(ends) for ends in zip(rows[low], rows[high])]
+    return rows.assign(range=told, **{c: rows[c].clip(*within) for c in (low, value, high)}), within
 
 
 def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.LayerChart, str]:
@@ -255,7 +282,7 @@ def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.
         y=alt.Y("slowness:Q", title="1 − momentum").scale(type="log", nice=False, padding=10),
         tooltip=tooltip,
     )  # fmt: skip
-    scale = alt.Scale(type="log", domain=[1, 3], clamp=True, range=["#d1495b", "#d98e04", "#3b82c4"])
+    scale = alt.Scale(type="log", domain=[1, 3], clamp=True, range=[RED, ORANGE, BLUE])
     shade = alt.Color("behind:Q", title="steps over the winner's", scale=scale)
     met = base.transform_filter("datum.met").mark_point(filled=True, size=130, opacity=1).encode(color=shade)
     missed = base.transform_filter("!datum.met").mark_point(size=40, color=GUIDE, opacity=0.6)
@@ -264,9 +291,6 @@ def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.
         "Trials by learning rate and one minus momentum, both logarithmic, one batch size at a time: filled and "
         "coloured by steps to the goal if they met it, open grey circles if not."
     )
-
-
-OUTCOMES = {"reached the goal": "#3b82c4", "did not": "#d98e04", "diverged or died": "#8a8f98"}
 
 
 def outcome_map(rows: pd.DataFrame, *more: tuple, height: int = 380) -> tuple[alt.LayerChart, str]:
@@ -364,7 +388,7 @@ def _renderer(spec: dict, **_) -> dict[str, str]:
 @alt.theme.register("book", enable=False)
 def _theme() -> alt.theme.ThemeConfig:
     text = {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal"}
-    quiet = "#8a8f9833"  # grid lines that show on both grounds
+    quiet = f"{GUIDE}33"  # grid lines that show on both grounds
     return {
         "config": {
             "background": "transparent",
@@ -377,6 +401,6 @@ def _theme() -> alt.theme.ThemeConfig:
                        "gradientLength": 120},
             "header": text,
             "title": {"fontSize": 14, "anchor": "start", "fontWeight": "normal"},
-            "range": {"category": list(ALGORITHM_COLOURS.values()) + ["#d1495b", "#9b5de5", "#6b7280"]},
+            "range": {"category": list(CATEGORIES)},
         }
     }  # fmt: skip

@@ -49,7 +49,9 @@ def bell(u: np.ndarray, bins: int = 100, tolerance: float = 0.0) -> bool:
     Convex: second differences of the bins are at least -tolerance.  Ends at zero: the last bin holds at most a third of
     the one before, as on a straight line that reaches zero at the end.  With tolerance 0 this is enough for
     left(u, m / bins) <= (1 - m / bins)^2 at every m: less twice the last bin's multiple of the line, the bins are a sum of
-    hinges (j - b)+ with j <= bins, and a hinge leaves (j - m)(j - m - 1) / j(j - 1), which is less than the line leaves.
+    hinges (j - b)+ with 2 <= j <= bins, and of a hinge (j - m)(j - m - 1) / j(j - 1) is left if m < j, else nothing, which
+    is less than the line leaves.  Between bins the excess is at most 1 / (4 bins^2): `left` is convex in the density, so
+    that it lies below the chords of its bound, and these are no further above it.
     """
     p = profile(u, bins)
     return bool((np.diff(p, 2) >= -tolerance).all() and p[-1] <= p[-2] / 3 + tolerance)

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -127,14 +127,21 @@ def train(runs: Sequence[Run], data, timeout: float = 120.0) -> list[Tensor]:
     outlives the call.  All workers of a run must end with the same parameters, to the last bit: it is checked.
     """
     runs = _checked(runs, data)
-    workers = max(run.workers for run in runs)
+    return launch(_train_all, max(run.workers for run in runs), timeout, runs, data.x.numpy(), data.y.numpy())
+
+
+def launch(work: Callable, workers: int, timeout: float, *arguments):
+    """What `work(rank, *arguments)` returns in process 0 of `workers`, which form one gloo group; one thread each.
+
+    work: a module's function.  timeout, errors: as for `train`.
+    """
     deadline = time.monotonic() + timeout
     if START == "forkserver":  # it imports PyTorch once; every worker is then a copy of it, started in milliseconds
         mp.get_context(START).set_forkserver_preload(["torch", "torch._dynamo"])
     with tempfile.TemporaryDirectory() as folder:
         context = mp.start_processes(
             _worker,
-            (workers, folder, timeout, runs, data.x.numpy(), data.y.numpy()),
+            (workers, folder, timeout, work, arguments),
             nprocs=workers,
             join=False,
             daemon=True,
@@ -153,7 +160,7 @@ def train(runs: Sequence[Run], data, timeout: float = 120.0) -> list[Tensor]:
                 if process.is_alive():
                     process.kill()
                 process.join()
-        return torch.load(Path(folder, "parameters"))
+        return torch.load(Path(folder, "result"), weights_only=False)
 
 
 def reference(run: Run, data) -> Tensor:
@@ -314,8 +321,8 @@ def _flat(network: nn.Module) -> Tensor:
     return torch.cat([parameter.detach().double().flatten() for parameter in network.parameters()])
 
 
-def _worker(rank, workers, folder, timeout, runs, x, y):
-    """What process `rank` does: every run that needs it, in order; rank 0 leaves the results in `folder`."""
+def _worker(rank, workers, folder, timeout, work, arguments):
+    """What process `rank` does; rank 0 leaves the result in `folder`."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # gloo announces its connections on standard output
     try:
         torch.set_num_threads(1)
@@ -328,19 +335,24 @@ def _worker(rank, workers, folder, timeout, runs, x, y):
             world_size=workers,
             timeout=timedelta(seconds=timeout),
         )
-        groups = {size: dist.new_group(range(size)) for size in sorted({run.workers for run in runs})}
-        paths = [
-            _train_together(run, torch.from_numpy(x), torch.from_numpy(y), rank, groups[run.workers])
-            for run in runs
-            if rank < run.workers
-        ]
+        result = work(rank, *arguments)  # of its own: a model that outlives the process group can hang the process
         if rank == 0:
-            torch.save(paths, Path(folder, "parameters"))
+            torch.save(result, Path(folder, "result"))
         dist.destroy_process_group()
     except Exception:
         with contextlib.suppress(FileExistsError), open(Path(folder, "error"), "x") as report:  # the first to fail
             report.write(f"worker {rank} of {workers} failed:\n{traceback.format_exc()}")
         raise
+
+
+def _train_all(rank, runs, x, y) -> list[Tensor]:
+    """Every run that needs this worker, in order."""
+    groups = {size: dist.new_group(range(size)) for size in sorted({run.workers for run in runs})}
+    return [
+        _train_together(run, torch.from_numpy(x), torch.from_numpy(y), rank, groups[run.workers])
+        for run in runs
+        if rank < run.workers
+    ]
 
 
 def _train_together(run: Run, x: Tensor, y: Tensor, rank: int, group: dist.ProcessGroup) -> Tensor:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 
-from lib import algorithms, models, stacks, timings
+from lib import algorithms, models, own, records, stacks, sweeps, timings
 from lib.workloads import workload
 
 BYTES = 4  # per weight and per gradient entry
@@ -162,3 +164,20 @@ def one_core(name: str) -> pd.DataFrame | None:
     """The measured step times of a workload on one core of ours, or None."""
     measured = timings.results(StepTimes(name))
     return None if measured.empty else measured
+
+
+def readers(name: str, folder: Path = sweeps.DATA) -> sweeps.Study:
+    """The cells of a reader's own workload that are on record, of the search with most trials; of another workload none.
+
+    Raises ValueError if there are none, and RecordError as `lib.records.read`.
+    """
+    files = sorted((folder / "own" / records.folder_name(name)).rglob("*.csv")) if own.is_own(name) else []
+    found = []
+    for file in files:
+        with contextlib.suppress(ValueError):  # a batch that was in the data before the reader's file changed
+            cell = sweeps.Cell(**records.head(file)["cell"])
+            found += [cell] if cell.workload == name and sweeps.record(cell, folder) == file else []
+    if own.is_own(name) and not found:
+        raise ValueError(f"workload: no record is kept of {name!r}; measure it with own_workload.ipynb and -p budget full")
+    most = max((cell.trials for cell in found), default=0)
+    return sweeps.Study(name, name, tuple(cell for cell in found if cell.trials == most))

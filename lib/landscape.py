@@ -21,35 +21,41 @@ THEORY = {
 }
 
 
-def _since(ordered: pd.DataFrame) -> pd.Series:
-    """Steps since the point before on the same path, for points in the order of steps: what each point stands for."""
-    return ordered.groupby(PATH).step.diff().fillna(ordered.step)
+def _stands_for(ordered: pd.DataFrame) -> pd.Series:
+    """Half the steps to the neighbouring points on the same path, for points in the order of steps: the trapezoidal rule.
+
+    A path of one point stands for its step.
+    """
+    apart = ordered.groupby(PATH).step.diff()
+    after = apart.groupby([ordered[c] for c in PATH]).shift(-1)
+    return (apart.fillna(0) + after.fillna(0)).where(apart.notna() | after.notna(), 2 * ordered.step) / 2
 
 
 def typical(paths: pd.DataFrame) -> pd.DataFrame:
     """One row per path: geometric means of MEASURES over the steps of the run, and what the theory makes of them.
 
-    Points lie ever farther apart, and each counts for the steps since the one before: the means are over training steps,
-    as are the theory's, and those of authors who look at a fixed interval.
+    Points lie ever farther apart, and each counts for the steps around it: the means are over training steps, as are the
+    theory's, and those of authors who look at a fixed interval.
     c1 of K* = c1/B + c2 is proportional to Delta L M / eps^2 (the book's chapter on the theory): Delta is the fall of the
-    loss from the first to the last point, L and M geometric means of `lipschitz` and `trace`, eps the mean of `square`.
+    loss from the first to the last point, L and M geometric means of `lipschitz` and `trace`, eps (epsilon) the mean of
+    `square`.
     """
     ordered = paths.sort_values("step")
     by = [ordered[c] for c in PATH]
-    weight = _since(ordered)
+    weight = _stands_for(ordered)
     share = weight / weight.groupby(by).transform("sum")
     means = np.exp(np.log(ordered[[*MEASURES]].clip(lower=1e-12)).mul(share, axis=0).groupby(by).sum())
     loss = ordered.loss.groupby(by)
     square = (ordered.square * share).groupby(by).sum().clip(lower=1e-12)
     noisy = means.lipschitz * means.trace
     fall = loss.first() - loss.last()
-    return means.assign(smoothness=means.lipschitz, noisy=noisy, theory=fall * noisy / square**2).reset_index()
+    return means.assign(smoothness=means.lipschitz, noisy=noisy, theory=fall * noisy / square**2, epsilon=square).reset_index()
 
 
 def over_dense(paths: pd.DataFrame) -> pd.DataFrame:
     """`typical` of sparse paths over the median of the dense paths of the same workload, algorithm and batch size."""
     means, by = typical(paths), ["workload", "algorithm", "batch_size"]
-    columns = [*MEASURES, *THEORY]
+    columns = [*MEASURES, *THEORY, "epsilon"]
     dense = means[means.sparsity == 0].groupby(by)[columns].median().add_suffix("_dense")
     sparse = means[means.sparsity > 0].set_index(PATH)
     joined = sparse[columns].reset_index().join(dense, on=by).dropna(subset=["lipschitz_dense"])
@@ -93,27 +99,25 @@ def rate_law(rows: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
 
 
 def noise_scales(paths: pd.DataFrame) -> pd.DataFrame:
-    """One row per path: noise_scale, tr(Sigma) over |G|^2, each averaged over the steps of the run; ratio_mean, their
-    ratio averaged instead.
+    """One row per path: noise_scale, tr(Sigma) over |G|^2 averaged over its progress; apart, each averaged over its steps.
 
-    A point counts for the steps since the one before.  The first is ruled by the points where |G|^2 is large, the second
-    by those where it is nearest to zero.
+    A step at batch size B is worth 1 / (1 + noise scale / B) of one at an unlimited batch (McCandlish et al. 2018, equation
+    2.7), and the bend is the mean over such steps.  apart is the limit of that mean for batches far below the noise scale.
     """
     own = paths.sort_values("step").copy(deep=False)
-    weight = _since(own)
-    own = own.assign(trace=own.trace * weight, square=own.square.clip(lower=0) * weight, mean=own.noise_scale * weight)
-    total = own.assign(weight=weight).groupby(PATH)[["trace", "square", "mean", "weight"]].sum()
-    found = {"noise_scale": total.trace / total.square, "ratio_mean": total["mean"] / total.weight}
+    square, weight = own.square.clip(lower=0), _stands_for(own)
+    progress = weight / (square + own.trace / own.batch_size)
+    parts = {"up": own.trace * progress, "down": square * progress, "trace": own.trace * weight, "square": square * weight}
+    total = own[PATH].assign(**parts).groupby(PATH)[[*parts]].sum()
+    found = {"noise_scale": total.up / total.down, "apart": total.trace / total.square}
     return pd.DataFrame(found).reset_index()
 
 
 def predicted_bends(paths: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
     """Curves of `scaling.summaries` beside the noise scale of their followed trials: predicted (median), least, most,
-    ratio_mean (median), followed (count)."""
+    apart (median), followed (count)."""
     by = ["workload", "algorithm", "sparsity"]
     own = noise_scales(paths).groupby(by)
-    found = (
-        own.noise_scale.agg(["median", "min", "max", "count"]).assign(ratio_mean=own.ratio_mean.median()).reset_index()
-    )
+    found = own.noise_scale.agg(["median", "min", "max", "count"]).assign(apart=own.apart.median()).reset_index()
     found = found.rename(columns={"median": "predicted", "min": "least", "max": "most", "count": "followed"})
     return found.merge(summary, on=by)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 
-from lib import models, sparsification, timings
+from lib import data_parallel, models, sparsification, timings
 from lib.comm_hook import SparseState, sparse_hook, sum_of_pairs
 from lib.sparsification import COMPRESSORS, INDEX_BYTES, VALUE_BYTES, Messages
 
@@ -110,6 +105,9 @@ def over_gaussian(timed: pd.DataFrame) -> pd.DataFrame:
     return wide.assign(library=wide["torch.topk"] / wide["gaussian-k"], own=wide["top-k"] / wide["gaussian-k"])
 
 
+TIMEOUT = 600.0  # seconds that timings between processes may take
+
+
 @dataclass(frozen=True)
 class Collectives:
     """Times of gloo's all-reduce of d values and of the exchange of pairs at one density, between processes here."""
@@ -125,7 +123,7 @@ class Collectives:
 
     def measure(self) -> pd.DataFrame:
         """what ("all-reduce", "pairs"), d, seconds (median), low, high (range)."""
-        return _between_processes(self)
+        return data_parallel.launch(_timed, self.workers, TIMEOUT, self)
 
     def each(self) -> Iterator[tuple[str, int, Callable]]:
         """What every process times: its name, d, and the call."""
@@ -150,6 +148,19 @@ def rebuilding(real: pd.DataFrame) -> float:
     return float((last.seconds - first.seconds) / (last.d - first.d))
 
 
+def keeping(fed: pd.DataFrame, timed: pd.DataFrame) -> float:
+    """Seconds per entry of d in which a worker adds its gradient to what it kept back and takes off what it sends.
+
+    fed: of `Feedback`; timed: of `Operators` at the same density, for the choice that is not counted.  At the longest vector
+    of both; nan without timings.
+    """
+    if not len(fed) or not len(timed):
+        return float("nan")
+    both = fed[fed.what == "ours"].merge(timed[timed.compressor == "top-k"], on="d", suffixes=("", "_choice"))
+    longest = both.sort_values("d").iloc[-1]
+    return float((longest.seconds / longest.workers - longest.seconds_choice) / longest.d)
+
+
 @dataclass(frozen=True)
 class Hooked:
     """Times of gradients under DistributedDataParallel between processes here: with its own all-reduce, and with the hook."""
@@ -165,7 +176,7 @@ class Hooked:
 
     def measure(self) -> pd.DataFrame:
         """what ("all-reduce" or a compressor), d, seconds (median), low, high (range)."""
-        return _between_processes(self)
+        return data_parallel.launch(_timed, self.workers, TIMEOUT, self)
 
     def each(self) -> Iterator[tuple[str, int, Callable]]:
         x, y = torch.randn(self.batch_size, 1, 28, 28), torch.arange(self.batch_size) % 10
@@ -177,25 +188,7 @@ class Hooked:
             yield name, models.parameter_count(model), lambda m=model: F.cross_entropy(m(x), y).backward()
 
 
-def _between_processes(own: Collectives | Hooked) -> pd.DataFrame:
-    with tempfile.TemporaryDirectory() as folder:
-        mp.start_processes(_process, (own, folder), nprocs=own.workers, start_method="spawn")
-        return pd.read_csv(Path(folder, "times.csv"))
-
-
-def _process(rank: int, own: Collectives | Hooked, folder: str) -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # gloo announces its connections
-    torch.set_num_threads(1)
-    if sys.platform in ("linux", "darwin"):
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
-    dist.init_process_group("gloo", init_method=Path(folder, "store").as_uri(), rank=rank, world_size=own.workers)
-    times = _timed(own)  # of its own: a model that outlives the process group can hang the process
-    if rank == 0:
-        times.to_csv(Path(folder, "times.csv"), index=False)
-    dist.destroy_process_group()
-
-
-def _timed(own: Collectives | Hooked) -> pd.DataFrame:
+def _timed(rank: int, own: Collectives | Hooked) -> pd.DataFrame:
     rows = []
     for name, d, call in own.each():
         dist.barrier()

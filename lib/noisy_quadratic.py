@@ -7,9 +7,13 @@ moments follow a linear recursion, here with momentum and an exponential average
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
+
+from lib import metaparameters
 
 LONGEST = 26  # steps are sought up to 2**LONGEST
 
@@ -29,15 +33,19 @@ class Model:
 
 
 def power_law(dimensions: int = 1000, noise: float = 1.0, target: float = 0.01) -> Model:
-    """h_i = 1/i, so that the condition number is the number of dimensions, and c_i = noise h_i (Zhang et al. 2019).
+    """h_i = 1/i, so that the condition number is the number of dimensions, and c_i = noise h_i (after Zhang et al. 2019).
 
-    Raises ValueError for fewer than one dimension or for noise or target that are not positive.
+    Raises ValueError for fewer than one dimension, for noise or target that are not positive, and for a target that is
+    met before the first step.
     """
     for name, value in (("dimensions", dimensions), ("noise", noise), ("target", target)):
         if not value > 0:
             raise ValueError(f"{name}: {value!r} is not allowed; it must be positive")
     h = 1 / np.arange(1, dimensions + 1)
-    return Model(h, noise * h, target)
+    model = Model(h, noise * h, target)
+    if target >= model.start:
+        raise ValueError(f"target: {target!r} is not allowed; it must be below the loss at the start, {model.start:.3g}")
+    return model
 
 
 def _recursion(model: Model, rate: float, momentum: float) -> tuple[np.ndarray, np.ndarray]:
@@ -94,18 +102,43 @@ def steps(
 def best(
     model: Model, batch_sizes: np.ndarray, rates: np.ndarray, momenta: tuple = (0.0,), averages: tuple = (None,)
 ) -> tuple[np.ndarray, list]:
-    """Fewest steps [batch sizes] over the grid, and the (rate, momentum, average) that gives them."""
-    grid = [(r, m, a) for r in rates for m in momenta for a in averages]
+    """Fewest steps [batch sizes] over the grid, and the (rate, momentum, average) that gives them.
+
+    rates: those of plain SGD; with momentum, times 1 + momentum, as far as which stability then reaches.
+    """
+    grid = [(r * (1 + m), m, a) for r in rates for m in momenta for a in averages]
     table = np.array([steps(model, batch_sizes, *point) for point in grid])
     return table.min(0), [grid[i] for i in table.argmin(0)]
 
 
-def noise_scales(
-    model: Model, batch_size: float, rate: float, count: int, points: int = 40
-) -> tuple[np.ndarray, np.ndarray]:
-    """Steps [points] along SGD and tr(Sigma) / |G|^2 there, from the expected |G|^2 = sum h^2 E w^2."""
+def curve(model: Model, batch_sizes: np.ndarray, rates: np.ndarray, **grid: tuple) -> pd.DataFrame:
+    """`best` as rows: batch_size, steps, rate, momentum; sizes at which the target is not reached are left out."""
+    found, points = best(model, batch_sizes, rates, **grid)
+    rows = pd.DataFrame({"batch_size": batch_sizes, "steps": found, "rate": [p[0] for p in points],
+                         "momentum": [p[1] for p in points]})  # fmt: skip
+    return rows[np.isfinite(rows.steps)].reset_index(drop=True)
+
+
+def searched(model: Model, batch_sizes: Iterable[float], trials: int, replicate: int) -> pd.DataFrame:
+    """What a search of so many learning rates at every batch size finds with SGD, as a table of `lib.sweeps.results`.
+
+    Rates come from the sequence of every search of this book, doubled so that they reach the edge of stability.
+    """
+    tried = 2 * metaparameters.draw("lee2021", "sgd", trials, replicate=replicate)["learning_rate"]
+    sizes = np.asarray(list(batch_sizes), float)
+    steps_of = np.array([steps(model, sizes, rate) for rate in tried])  # [trials, sizes]
+    met = pd.Series(np.where(np.isinf(steps_of), np.nan, steps_of).T.ravel())
+    table = pd.DataFrame({"batch_size": np.repeat(sizes.astype(int), trials), "steps": met, f"steps@{model.target:g}": met})
+    fixed = {"workload": "quadratic", "algorithm": "sgd", "pruning": "none", "sparsity": 0.0, "trials": trials,
+             "replicate": replicate, "goal": model.target, "status": "complete"}  # fmt: skip
+    return table.assign(**fixed, last_step=table.groupby("batch_size").steps.transform("max")).dropna(subset="last_step")
+
+
+def path(model: Model, batch_size: float, rate: float, count: float, points: int = 60) -> pd.DataFrame:
+    """Points along SGD up to so many steps, as rows of `lib.tracks.follow`: step, square (expected |G|^2), trace (tr Sigma)."""
     at = np.unique(np.geomspace(1, count, points).round())
     p = (1 - rate * model.curvature) ** 2
     floor = rate**2 * model.noise / batch_size / (1 - p)
     square = ((1 - floor) * p ** at[:, None] + floor) @ model.curvature**2
-    return at, model.noise.sum() / square
+    return pd.DataFrame({"workload": "quadratic", "algorithm": "sgd", "batch_size": batch_size, "sparsity": 0.0, "trial": 0,
+                         "step": at, "square": square, "trace": model.noise.sum()})  # fmt: skip

@@ -125,7 +125,9 @@ def _check(name: str, own: Own) -> None:
 
 
 def _check_model(name: str, own: Own, require: Callable) -> None:
-    module, (x, y) = build(own, 0, name), (part[:PROBE] for part in own.train)
+    each, held = (list(pair[0].shape[1:]) for pair in (own.train, own.validation))
+    require(held == each, "validation inputs", f"of shape {held} each", f"of shape {each} each, as those to train on")
+    module = build(own, 0, name)
     buffers = [n for n, _ in module.named_buffers()]
     require(not buffers, "model", f"with buffers ({', '.join(buffers[:3])})", "without (no batch normalisation)")
     linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
@@ -134,19 +136,22 @@ def _check_model(name: str, own: Own, require: Callable) -> None:
     require(most < classes, "labels", f"up to {most}", f"below {classes}, the outputs of the last layer")
     last, ends = linear[-1], []
     last.register_forward_hook(lambda *call: ends.append(call[2].detach()))
-    try:
-        with torch.random.fork_rng(devices=[]):
-            out, again = module(x), module(x)
-        loss = F.cross_entropy(out, y)
-        loss.backward()
-    except Exception as error:
-        raise OwnError(f"{name}: model: on {len(x)} examples it raised {type(error).__name__}: {error}") from error
-    require(tuple(out.shape) == (len(x), classes), "model outputs", tuple(out.shape), f"[examples, {classes}]")
-    require(bool(loss.isfinite()), "loss of an untrained network", loss.item(), "finite")
-    require(torch.equal(out, again), "model outputs", "other ones when asked again", "the same every time (no dropout)")
-    # The engine takes the last parameters for the biases of the layer whose outputs are the network's.
-    final = list(module.parameters())[-1] is last.bias and bool(ends) and torch.equal(ends[-1], out)
-    require(final, "last layer", str(last), "the network's output, with a bias, registered after all other parameters")
+    for pair, which in ((own.train, ""), (own.validation, "validation ")):
+        x, y = (part[:PROBE] for part in pair)
+        try:
+            with torch.random.fork_rng(devices=[]):
+                out, again = module(x), module(x)
+            loss = F.cross_entropy(out, y)
+            loss.backward()
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+            raise OwnError(f"{name}: model: on {len(x)} {which}examples it raised {problem}") from error
+        require(tuple(out.shape) == (len(x), classes), "model outputs", tuple(out.shape), f"[examples, {classes}]")
+        require(bool(loss.isfinite()), "loss of an untrained network", loss.item(), "finite")
+        require(torch.equal(out, again), "model outputs", "other ones when asked again", "the same every time (no dropout)")
+        # The engine takes the last parameters for the biases of the layer whose outputs are the network's.
+        final = list(module.parameters())[-1] is last.bias and bool(ends) and torch.equal(ends[-1], out)
+        require(final, "last layer", str(last), "the network's output, with a bias, registered after all other parameters")
 
 
 def _kind(value: object) -> str:

@@ -110,14 +110,22 @@ def _distance(u: np.ndarray, distribution) -> float:
 
 
 def follow(portrait: Portrait) -> pd.DataFrame:
-    """Train and describe u_t at every `every`-th step: step (from 1), measure, x, value."""
+    """Train and describe u_t at every `every`-th step: step (from 1), measure, x, value.
+
+    Raises FloatingPointError if the run ends before its first portrait.
+    """
     cell, seen = dataclasses.replace(portrait.cell, checks="every-100"), []  # nobody asks for its errors
 
     def watch(step: int, u: torch.Tensor) -> None:
-        if (step + 1) % portrait.every == 0 and len(u):
+        if (step + 1) % portrait.every == 0 and len(u) and u.isfinite().all():
             seen.append(describe(u[0].numpy()).assign(step=step + 1))
 
-    sweeps.train_cell(cell, exchange=sweeps.exchange(cell, sweeps.start(cell), watch))
+    outcome = sweeps.train_cell(cell, exchange=sweeps.exchange(cell, sweeps.start(cell), watch))
+    if not seen:
+        raise FloatingPointError(
+            f"learning_rate: {portrait.learning_rate!r} does not do with momentum {portrait.momentum}: the run ended at step "
+            f"{outcome.last_step[0]} ({outcome.cause[0]}), before its first portrait at step {portrait.every}; try a smaller one"
+        )
     found = pd.concat(seen, ignore_index=True)[["step", "measure", "x", "value"]]
     return found.assign(x=found.x.round(6), value=[float(f"{v:.5g}") for v in found.value])
 
@@ -173,6 +181,8 @@ def results(planned: tuple[Portrait, ...], budget: str = "cached") -> pd.DataFra
 def shapes(taken: pd.DataFrame) -> pd.DataFrame:
     """Of `results`, a row per portrait: its fields, the single numbers of `describe`, and, from its curves, four more.
 
+    student, freedom: of Student's t, or of the normal distribution, its limit (freedom inf), where the t that was fitted is
+    farther: by likelihood, to a sample, a fit need not be the nearest, nor the likeliest where the entries have a spike.
     far: the largest entry in standard deviations.  peak: the density at zero over that of a normal distribution.  rise: by
     how much the histogram, in bins of 3/8 of a standard deviation, rises again beyond its highest bin, over that.  convex:
     `contraction.convex` of the profile.
@@ -184,7 +194,9 @@ def shapes(taken: pd.DataFrame) -> pd.DataFrame:
         coarse = fine[2:-2].reshape(-1, 3).mean(axis=1)
         top = int(coarse.argmax())
         rise = max((side - np.minimum.accumulate(side)).max() for side in (coarse[top:], coarse[top::-1]))
-        single = own[own.x.isna()].set_index("measure").value
+        single = own[own.x.isna()].set_index("measure").value.to_dict()
+        if single["student"] > single["normal"]:
+            single |= {"student": single["normal"], "freedom": np.inf}
         rows.append({
             **dict(zip(key, at, strict=True)), **single,
             "far": np.sqrt((1 + (single["mean"] / single["std"]) ** 2) / curves["profile"].mean()),

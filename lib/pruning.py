@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -21,7 +22,8 @@ def scores(method: str, w: Tensor, loop: Loop, x: Tensor, y: Tensor, seed: int, 
         2019; accumulated over one pass of the training set x [N, ...], y [N] as in the code of Lee et al. 2021).
         Biases are scored like weights.  They start at zero, so their sensitivity is exactly zero: at any sparsity
         that removes at least as many parameters as there are biases, the network trains without biases.
-    random: uniform.   magnitude: |w|, hence biases go first here too.
+    random: uniform, from a stream of its own (torch's, of this seed, has drawn the weights).
+    magnitude: |w|, hence biases go first here too.
     grasp: w * H g, the share of each weight in the gradient norm that its removal would take away (Wang et al. 2020,
         which removes the largest -w * H g), g and H on a class-balanced sample of the training set.
     synflow: |w * dR/dw| of the scores that are left when all but the last of 100 rounds have pruned (Tanaka et al.
@@ -29,7 +31,7 @@ def scores(method: str, w: Tensor, loop: Loop, x: Tensor, y: Tensor, seed: int, 
     Raises ValueError for another method.
     """
     if method == "random":
-        return torch.rand(len(w), generator=torch.Generator().manual_seed(seed)).to(w.device)
+        return torch.from_numpy(np.random.default_rng(seed).random(len(w), dtype=np.float32)).to(w.device)
     if method == "magnitude":
         return w.abs()
     if method == "grasp":

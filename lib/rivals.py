@@ -52,7 +52,8 @@ def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
 def gaps(found: pd.DataFrame, method: str, rival: str = "dense") -> pd.DataFrame:
     """Test error of a method over its rival's at the largest budget, in points, per workload, density and seed.
 
-    gap, and noise: its standard error from the number of test examples.
+    gap, and noise: its standard error from the number of test examples, too wide: both methods see the same ones, and what
+    that pairs is ignored.
     """
     ends = found[found.budget == found.groupby("workload").budget.transform("max")]
     key = ["workload", "replicate"] + (["density"] if rival != "dense" else [])
@@ -87,11 +88,11 @@ def matched_gaps(found: pd.DataFrame, method: str, rival: str) -> pd.DataFrame:
 def means(gap: pd.DataFrame) -> pd.DataFrame:
     """Of `gaps`, a row per workload and density: gap (mean over seeds), error (its standard error), worst, seeds.
 
-    error: the larger of what the number of test examples implies and what the spread over these seeds does.
+    error: the larger of what the number of test examples implies and what the spread over these seeds does.  All seeds are
+    scored on the same examples, so that more of them do not lessen the former.
     """
     rows = [
-        [*at, own.gap.mean(), max(np.sqrt((own.noise**2).sum()) / len(own), own.gap.sem() if len(own) > 1 else 0.0),
-         own.gap.max(), len(own)]
+        [*at, own.gap.mean(), max(own.noise.mean(), own.gap.sem() if len(own) > 1 else 0.0), own.gap.max(), len(own)]
         for at, own in gap.groupby(["workload", "density"], sort=False)
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=["workload", "density", "gap", "error", "worst", "seeds"])
@@ -100,26 +101,30 @@ def means(gap: pd.DataFrame) -> pd.DataFrame:
 def mean_gap(gap: pd.DataFrame) -> str:
     """The mean of `gaps` with its standard error; a dash without runs.
 
-    The larger of what the number of test examples implies and what the spread over seeds within a workload does.
+    The larger of what the number of test examples implies, which all runs on a workload share and different workloads do
+    not, and what the spread over seeds within a workload does.
     """
     if not len(gap):
         return "—"
     spread = gap.gap - gap.groupby(["workload", "density"]).gap.transform("mean")
     free = len(gap) - gap.groupby(["workload", "density"]).ngroups  # degrees of freedom
     seeds = np.sqrt((spread**2).sum() / free / len(gap)) if free else 0.0
-    return f"{gap.gap.mean():.2f} ± {max(np.sqrt((gap.noise**2).sum()) / len(gap), seeds):.2f}"
+    test = np.sqrt((gap.groupby("workload").noise.sum() ** 2).sum()) / len(gap)
+    return f"{gap.gap.mean():.2f} ± {max(test, seeds):.2f}"
 
 
-def joint_curves(trials: pd.DataFrame) -> pd.DataFrame:
+def joint_curves(trials: pd.DataFrame, least: float = 0.0) -> pd.DataFrame:
     """Steps to result per cell (`scaling.steps_to_result`) with the density of the messages.
 
-    Of every workload and batch size at one goal: the hardest of those that the most of its cells met.
+    Of every workload and batch size at one goal: the hardest, but no error below `least`, of those that the most of its
+    cells met.
     """
     parts = [(d, own) for (_, d), own in trials.groupby(["workload", "density"])] if len(trials) else []
     met = [scaling.all_goals(own).assign(density=d) for d, own in parts if scaling.goals(own)]
     if not met:
         return pd.DataFrame(columns=["workload", "batch_size", "sparsity", "density", "goal", "steps"])
     curves = pd.concat(met, ignore_index=True)
+    curves = curves[curves.goal >= least]
     at = ["workload", "batch_size"]
     curves["met"] = curves.groupby([*at, "goal"]).steps.transform("count")
     curves = curves[curves.met == curves.groupby(at).met.transform("max")]

@@ -113,16 +113,17 @@ def spread(trials: pd.DataFrame, best: pd.DataFrame, base: int) -> pd.DataFrame:
     """Steps under each rule: least, middle, most over the repeats (inf: missed), over and beyond.
 
     over: the middle over the tuned steps, which are those of the luckiest of many trials.  beyond: over, divided by that of
-    "no change" at the batch size where the rules start: there no rule acts, and only the winner's luck is lost.
+    "no change" at the batch size where the rules start (base): there no rule acts, and only the winner's luck is lost.
     """
     if not len(trials):
-        columns = ["batch_size", "least", "middle", "most", "over", "beyond"]
+        columns = ["batch_size", "least", "middle", "most", "over", "beyond", "base"]
         return pd.DataFrame({"rule": pd.Series(dtype=str), **{c: pd.Series(dtype=float) for c in columns}})
     steps = trials.assign(steps=trials.steps.fillna(np.inf)).groupby(["rule", "batch_size"]).steps
     found = steps.quantile([0, 0.5, 1], interpolation="nearest").unstack()
     found = found.rename(columns={0.0: "least", 0.5: "middle", 1.0: "most"}).reset_index()
     found = found.assign(over=found.middle / found.batch_size.map(best.set_index("batch_size").steps))
-    alone = found[(found.rule == "no change") & (found.batch_size == int(start(best, base).batch_size))].over
+    found["base"] = found.batch_size == int(start(best, base).batch_size)
+    alone = found[(found.rule == "no change") & found.base].over
     return found.assign(beyond=found.over / (alone.item() if len(alone) else np.nan))
 
 

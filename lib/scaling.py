@@ -23,9 +23,11 @@ CELL = ["workload", "algorithm", "pruning", "sparsity", "batch_size", "trials", 
 PROTOCOL = ["trials", "stop", "checks", "precision", "space", "label_smoothing"]  # one each on a curve
 LEVELS = (0.05, 0.5, 0.95)
 TOLERANCE = 0.2  # of the operational definitions of the regimes
-UNSEEN = 0.23  # what `unseen` finds on digits in searches of 32 trials up to their second hit
+UNSEEN = 0.24  # what `unseen` finds on digits in searches of 32 trials up to their second hit
+FAR = 8  # natural logarithms beyond the sizes measured, where a bend counts as none
 WHOLE = (100, 5)  # trials and hits of a search of which redrawing shows nearly all
-PERFECT, DIMINISHING, MAXIMAL = "perfect scaling", "diminishing returns", "maximal data parallelism"
+BEFORE, PERFECT = "more examples than larger batches", "perfect scaling"
+DIMINISHING, MAXIMAL = "diminishing returns", "maximal data parallelism"
 
 
 def goals(trials: pd.DataFrame) -> list[float]:
@@ -151,7 +153,8 @@ class Regimes:
     start: the smallest size whose total of examples is within the tolerance of the least; perfect_end: the largest
     size up to which scaling is perfect; useful_end: the smallest size from which on the steps stay within the
     tolerance of the least.  leaves_perfect: whether a larger size than perfect_end was measured; reaches_plateau:
-    whether at least two sizes lie on the floor, without which useful_end is only a lower bound.
+    whether at least two sizes lie on the floor, without which useful_end is only a lower bound; rises: whether the
+    largest size takes more steps than the least by more than the tolerance.
     """
 
     start: float
@@ -159,6 +162,7 @@ class Regimes:
     useful_end: float
     leaves_perfect: bool
     reaches_plateau: bool
+    rises: bool
 
 
 def regimes(curve: pd.DataFrame) -> Regimes:
@@ -175,7 +179,7 @@ def regimes(curve: pd.DataFrame) -> Regimes:
     end = b[start:][perfect].max()
     floor = np.logical_and.accumulate((k <= (1 + TOLERANCE) * k.min())[::-1])[::-1]
     useful = b[np.argmax(floor)] if floor.any() else b[-1]
-    return Regimes(b[start], end, useful, bool(end < b[-1]), bool(floor.sum() >= 2))
+    return Regimes(b[start], end, useful, bool(end < b[-1]), bool(floor.sum() >= 2), not floor.any())
 
 
 def _one_curve(curve: pd.DataFrame) -> pd.DataFrame:
@@ -197,7 +201,7 @@ def label(curves: pd.DataFrame) -> pd.DataFrame:
 
 def _label_one(curve: pd.DataFrame) -> pd.DataFrame:
     found, b, k = regimes(curve), curve.batch_size, curve.steps
-    regime = np.where(b <= found.perfect_end, PERFECT, DIMINISHING)
+    regime = np.select([b < found.start, b <= found.perfect_end], [BEFORE, PERFECT], DIMINISHING)
     if found.reaches_plateau:
         regime = np.where((b >= found.useful_end) & (b > found.perfect_end), MAXIMAL, regime)
     slope = np.log2(k).diff() / np.log2(b).diff()
@@ -295,6 +299,17 @@ class Hyperbola:
         return self.c1 / np.asarray(batch_size, float) + self.c2
 
 
+def by_chance(curves: Sequence[pd.DataFrame]) -> float:
+    """The factor by which the bends of these `resampled` curves would differ at most, 19 times out of 20, if they were one.
+
+    As where bends are compared, those outside the batch sizes measured do not count.
+    """
+    bends = (redrawn(drawn).critical.where(lambda c, b=drawn.columns: c.between(b.min(), b.max())) for drawn in curves)
+    logs = np.log(np.stack(list(bends)))
+    apart = logs - np.nanmedian(logs, axis=1, keepdims=True)
+    return float(np.exp(np.quantile(np.nanmax(apart, axis=0) - np.nanmin(apart, axis=0), 0.95, method="nearest")))
+
+
 def fit_hyperbola(batch_size: np.ndarray, steps: np.ndarray) -> Hyperbola:
     """Least squares on log steps of the curve that SGD theory gives (Bottou et al. 2018; McCandlish et al. 2018).
 
@@ -326,11 +341,15 @@ REDRAWN = ["perfect_end", "useful_end", "c1", "c2", "critical"]
 
 
 def redrawn(curves: pd.DataFrame) -> pd.DataFrame:
-    """What each `resampled` curve [draws, batch sizes] says, a row each: perfect_end, useful_end, c1, c2, critical."""
+    """What each `resampled` curve [draws, batch sizes] says, a row each: perfect_end, useful_end, c1, c2, critical.
+
+    critical is inf for a draw without a floor.
+    """
     b, k = curves.columns.to_numpy(float), curves.to_numpy()
     perfect, useful = _regime_ends(b, k)
     c1, c2 = _hyperbolas(b, k)
-    return pd.DataFrame({"perfect_end": perfect, "useful_end": useful, "c1": c1, "c2": c2, "critical": c1 / c2})
+    with np.errstate(divide="ignore"):
+        return pd.DataFrame({"perfect_end": perfect, "useful_end": useful, "c1": c1, "c2": c2, "critical": c1 / c2})
 
 
 def _regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -349,19 +368,21 @@ def _hyperbolas(b: np.ndarray, k: np.ndarray, points: int = 600) -> tuple[np.nda
     """c1 and c2 [draws] of `fit_hyperbola` for sizes b [n] and steps k [draws, n], by a search over the bend alone.
 
     For a given bend the best c2 is a mean of logarithms; the best bend is sought on a grid and refined by a parabola.
+    A curve that is best with its bend at an end of the grid shows no floor (c2 = 0) or no noise term (c1 = 0).
     """
-    bends = np.linspace(np.log(b.min()) - 8, np.log(b.max()) + 8, points)
+    bends = np.linspace(np.log(b.min()) - FAR, np.log(b.max()) + FAR, points)
     shape = np.logaddexp(0, bends[:, None] - np.log(b))  # [points, n]
     logs = np.log(k)
     # The sum of squares of (log k - shape) about its mean, for every draw and bend, without the [draws, points, n] array.
     centred, flat = logs - logs.mean(1, keepdims=True), shape - shape.mean(1, keepdims=True)
     loss = (flat**2).sum(1) - 2 * centred @ flat.T
     at = loss.argmin(1).clip(1, points - 2)
-    left, middle, right = (loss[np.arange(len(k)), at + d] for d in (-1, 0, 1))
-    curvature = np.maximum(left - 2 * middle + right, 1e-12)
+    left, centre, right = (loss[np.arange(len(k)), at + d] for d in (-1, 0, 1))
+    curvature = np.maximum(left - 2 * centre + right, 1e-12)
     bend = bends[at] + np.clip(0.5 * (left - right) / curvature, -1, 1) * (bends[1] - bends[0])
     c2 = np.exp((logs - np.logaddexp(0, bend[:, None] - np.log(b))).mean(1))
-    return c2 * np.exp(bend), c2
+    straight, flat = (loss.argmin(1) == end for end in (points - 1, 0))
+    return np.where(flat, 0, c2 * np.exp(bend)), np.where(straight, 0, c2)
 
 
 CURVE = ["workload", "algorithm", "pruning", "sparsity"]
@@ -421,13 +442,14 @@ def ratios(above: pd.DataFrame, below: pd.DataFrame, name: str) -> np.ndarray:
     """A quantity of `redrawn` of one `resampled` curve over that of another, [draws].
 
     Both are read at the batch sizes that both have: a longer curve bends elsewhere if the fit is not the truth.  Empty
-    if these are fewer than three.
+    if these are fewer than three.  0 or inf where one of the two is not bounded, 1 where neither is.
     """
     shared = above.columns.intersection(below.columns)
     if len(shared) < 3:
         return np.empty(0)
     top, bottom = (redrawn(curves[shared])[name] for curves in (above, below))
-    return top.to_numpy() / bottom.to_numpy()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nan_to_num(top.to_numpy() / bottom.to_numpy(), nan=1, posinf=np.inf)
 
 
 def beside(drawn: dict, partner: Callable[[tuple], tuple], name: str) -> pd.DataFrame:
@@ -480,22 +502,23 @@ def against_sensitivity(drawn: dict, name: str) -> pd.DataFrame:
 
 
 def pooled(drawn: dict, name: str, pairs: pd.DataFrame) -> tuple[float, float, float]:
-    """The geometric mean over pairs (rows of `against_dense`) of their ratios: its 5 % quantile, median, 95 % quantile.
-
-    NaN if there is no pair.
-    """
+    """`middle` of the ratios of pairs (rows of `against_dense`): its 5 % quantile, median, 95 % quantile."""
     keys = pairs[CURVE].itertuples(index=False, name=None)
-    return geometric_mean([ratios(drawn[key], drawn[_dense(key)], name) for key in keys])
+    return middle([ratios(drawn[key], drawn[_dense(key)], name) for key in keys])
 
 
-def geometric_mean(draws: Sequence[np.ndarray]) -> tuple[float, float, float]:
-    """The geometric mean of several ratios, each given by as many draws, row by row: its 5, 50, 95 % quantiles.
+def middle(draws: Sequence[np.ndarray]) -> tuple[float, float, float]:
+    """The median of several ratios, each given by as many draws, row by row: its 5, 50, 95 % quantiles.
 
-    NaN if there is none.
+    A median, since a ratio that a curve does not bound would rule a mean; between two middle ones, their geometric mean.
+    NaN if there is no ratio.
     """
     if not len(draws):
         return (np.nan,) * 3
-    return tuple(map(float, np.quantile(np.exp(np.mean(np.log(list(draws)), axis=0)), [0.05, 0.5, 0.95])))
+    ordered, n = np.sort(np.stack(list(draws)), axis=0), len(draws)
+    with np.errstate(invalid="ignore"):
+        between = np.nan_to_num(np.sqrt(ordered[(n - 1) // 2] * ordered[n // 2]), nan=1, posinf=np.inf)
+    return tuple(map(float, np.quantile(between, [0.05, 0.5, 0.95], method="nearest")))
 
 
 def _dense(key: tuple) -> tuple:

@@ -99,7 +99,7 @@ def follow(track: Track, data: Path = sweeps.DATA) -> pd.DataFrame:
     step: the update looked at, from w to w'.  error: validation error at w'.  loss, square (|G|^2), trace (tr Sigma),
     noise_scale with noise_low and noise_high: of training examples at w.  distance: |w' - w|.  lipschitz: between w and
     w'.  along, spectral: the Hessian at w on a sample, along the step and its largest absolute eigenvalue.
-    All of it in single precision, whatever the cell's.
+    What is measured is in single precision; the training is in the cell's own.
     """
     cell, work = track.cell, workload(track.workload)
     examples, validation = work.train(), datasets.load(work.dataset).validation

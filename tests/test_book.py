@@ -5,6 +5,8 @@ import http.server
 import os
 import re
 import shutil
+import subprocess
+import sys
 import threading
 from html.parser import HTMLParser
 
@@ -39,6 +41,15 @@ class Loads(HTMLParser):
             ]
 
 
+def test_a_chapter_opened_on_binder_finds_lib_and_what_it_needs():
+    start, clean = ROOT / "binder" / "start", {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    call = [str(start), sys.executable, "-c", "import lib; print(lib.ROOT)"]
+    found = subprocess.run(call, cwd=ROOT / "chapters", env=clean, capture_output=True, text=True)
+    assert found.stdout.strip() == str(ROOT), found.stderr
+    # A folder of this name hides the top folder's files from Binder.
+    assert (ROOT / "binder" / "requirements.txt").read_text() == "-r ../requirements.txt\n"
+
+
 @built
 @pytest.mark.parametrize("page", PAGES)
 def test_page_loads_nothing_from_another_host(page):
@@ -51,6 +62,14 @@ def test_page_loads_nothing_from_another_host(page):
 def test_every_chapter_of_the_table_of_contents_was_built():
     files = re.findall(r"file: (\S+)|root: (\S+)", (ROOT / "_toc.yml").read_text())
     assert len(files) >= 5 and all(f"{a or b}.html" in PAGES for a, b in files)
+
+
+@built
+@pytest.mark.parametrize("page", PAGES)
+def test_no_field_of_a_chart_is_made_of_itself(page):
+    """Vega computes in place: such a field would change with every move of a slider."""
+    made = re.findall(r'"calculate":"((?:[^"\\]|\\.)*)","as":"(\w+)"', (HTML / page).read_text())
+    assert not [name for expression, name in made if re.search(rf"datum\.{name}\b", expression)]
 
 
 @built
@@ -162,6 +181,22 @@ def test_charts_are_drawn_and_answer(open_page, page):
             chart.locator("canvas").first.click(position=symbol)
             tab.wait_for_timeout(300)
             assert pixels(chart) != before, "a click on the legend changes nothing"
+
+
+@built
+@needs_browser
+@pytest.mark.parametrize("page", [p for p in PAGES if '"input":"range"' in (HTML / p).read_text()])
+def test_sliders_tell_a_screen_reader_their_value(open_page, page):
+    sliders = open_page(page).locator(".vl-chart input[type=range]")
+    for i in range(sliders.count()):
+        slider = sliders.nth(i)
+        least, most, now = (slider.get_attribute("min"), slider.get_attribute("max"), slider.input_value())
+        said = slider.get_attribute("aria-valuetext")
+        assert said and said != now, "a place in a list"
+        if least != most:
+            slider.fill(most if now != most else least)
+            slider.page.wait_for_timeout(300)
+            assert slider.get_attribute("aria-valuetext") not in (None, "", said)
 
 
 # Where the first legend entry lies on the canvas, from the scene graph.

@@ -104,4 +104,11 @@ def test_slopes_are_those_within_the_largest_budgets_that_all_batch_sizes_share(
     for kind, shared in (("steps", rows.budget == 32), ("epochs", rows.examples == 1024)):
         best = budgets.chosen(rows[shared], ["workload", "batch_size"])
         assert len(best) == 3 and found[kind] == {"digits-mlp": budgets.slope(best)}
-    assert budgets.slopes(budgets.by_workload(pd.DataFrame())) == {"steps": {}, "epochs": {}}
+    assert budgets.slopes(budgets.by_workload(pd.DataFrame())) == {"steps": {}, "epochs": {}, "settled": []}
+
+
+def test_a_workload_is_settled_once_its_smallest_batch_gains_nothing_more():
+    best = pd.DataFrame({"batch_size": [4, 4, 4, 64, 64], "budget": [16, 32, 64, 32, 64]})
+    best["validation"] = [0.5, 0.2, 0.199, 0.2, 0.1]
+    assert budgets.settled(best) and not budgets.settled(best.assign(validation=[0.5, 0.3, 0.2, 0.1, 0.1]))
+    assert not budgets.settled(best[:1])

@@ -1,12 +1,16 @@
 """The renderer's contract: valid in a notebook, offline, and readable without scripts."""
 
+import itertools
+import re
+
 import altair as alt
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 import vl_convert as vlc
 
-from lib import book, charts
+from lib import ROOT, book, charts
 
 
 def chart():
@@ -42,18 +46,77 @@ def test_the_pinned_converter_knows_altairs_vega_lite():
     assert charts.VEGALITE in vlc.get_vegalite_versions()
 
 
-@pytest.mark.parametrize("ground", ["#ffffff", "#121212"])
-def test_colours_stand_out_on_both_grounds(ground):
-    def luminance(colour):
-        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        return sum(
-            w * (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4)
-            for w, c in zip((0.2126, 0.7152, 0.0722), parts, strict=True)
-        )
+PALETTES = {
+    "sparsity": [*charts.SPARSITY_COLOURS.values(), charts.GUIDE],
+    "algorithm": [*charts.ALGORITHM_COLOURS.values(), charts.GUIDE],
+    "method": list(charts.METHOD_COLOURS.values()),
+    "outcome": list(charts.OUTCOMES.values()),
+    "category": [*charts.CATEGORIES, charts.GUIDE],
+}
+GROUNDS = {"light": "#ffffff", "dark": "#14181e"}  # of the theme's pages
 
-    for colour in [*charts.SPARSITY_COLOURS.values(), *charts.ALGORITHM_COLOURS.values()]:
-        low, high = sorted((luminance(colour), luminance(ground)))
-        assert (high + 0.05) / (low + 0.05) >= 2.4, colour
+
+def linear(colour):
+    """Red, green and blue light [3] of an sRGB colour, 0 to 1."""
+    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one, other):
+    """Of WCAG 2."""
+    low, high = sorted(linear(c) @ [0.2126, 0.7152, 0.0722] for c in (one, other))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("ground", GROUNDS.values(), ids=GROUNDS)
+@pytest.mark.parametrize("palette", PALETTES.values(), ids=PALETTES)
+def test_colours_stand_out_on_both_grounds(palette, ground):
+    assert min(contrast(colour, ground) for colour in palette) >= 3
+
+
+# Machado, Oliveira and Fernandes (2009), severity 1, on linear light.
+EYES = {
+    "usual": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+
+
+def lab(light):
+    """CIELAB [3] of linear sRGB light [3], white D65."""
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ light
+    xyz = xyz / [0.95047, 1, 1.08883]
+    x, y, z = np.where(xyz > (6 / 29) ** 3, np.cbrt(xyz), xyz / (3 * (6 / 29) ** 2) + 4 / 29)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("eyes", EYES.values(), ids=EYES)
+@pytest.mark.parametrize("palette", PALETTES.values(), ids=PALETTES)
+def test_colours_of_a_palette_are_told_apart(palette, eyes):
+    seen = [lab(np.clip(np.array(eyes) @ linear(colour), 0, 1)) for colour in palette]
+    assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) >= 12
+
+
+def test_text_is_legible_on_both_grounds():
+    """Text takes the page's ink: a colour that stands out on white and on near-black has less than 4.5:1 on one."""
+    ink = dict(re.findall(r'(light|dark): "(#\w+)"', (ROOT / "lib" / "static" / "charts.js").read_text()))
+    assert min(contrast(ink[theme], ground) for theme, ground in GROUNDS.items()) >= 4.5
+    sliders = charts.goal_slider([0.1, 0.2]), charts.dial("w_at", [1, 2], 1, "w", "value + ' workers'")
+    for chart in (sliders[0][2], charts.captions([sliders[1][2]]), charts.nothing("nothing")):
+        assert '"color"' not in chart.to_json()
+    verdicts = (ROOT / "lib" / "static" / "book.css").read_text()
+    light, dark = (re.findall(r"--book-\w+: (#\w+)", line) for line in verdicts.splitlines() if "--book-yes:" in line)
+    assert min(contrast(c, GROUNDS["light"]) for c in light) >= 4.5 and len(light) == 3
+    assert min(contrast(c, GROUNDS["dark"]) for c in dark) >= 4.5 and len(dark) == 3
+
+
+def test_a_slider_says_its_value_in_words():
+    rows = alt.Chart(pd.DataFrame({"goal": [0.1, 0.2], "x": [1, 2]})).mark_point().encode(x="x:Q")
+    dial, _, words = charts.dial("w_at", [1, 2], 1, "w", "value + ' workers'")
+    chart = charts.controlled([rows], charts.goal_slider([0.1, 0.2])) + charts.captions([words]).add_params(dial)
+    told = {p["name"]: p["expr"] for p in chart.to_dict()["params"] if "expr" in p}
+    assert told["w_at_text"] == "[1, 2][w_at] + ' workers'" and "[0.1, 0.2][goal_place]" in told["goal_place_text"]
 
 
 @pytest.mark.parametrize(
@@ -61,6 +124,13 @@ def test_colours_stand_out_on_both_grounds(ground):
     [
         (1234, "1,234"),
         (1234.0, "1,234"),
+        (999.7, "1,000"),
+        (-999.7, "-1,000"),
+        (999.4, "999"),
+        (1000.4, "1,000"),
+        (99.97, "100"),
+        (1.79e-7, "1.79\u00a0×\u00a010⁻⁷"),
+        (9.996e-5, "0.0001"),
         (0.03125, "0.0312"),
         (float("nan"), "—"),
         (None, "—"),

@@ -49,7 +49,7 @@ def test_no_worse_and_later_hold_fail_or_stay_open_with_the_planted_bend():
 
 
 def test_pairs_together_tell_what_none_tells_alone():
-    """Sixteen pairs whose ranges are wide: their geometric mean is the planted ratio, its range a quarter as wide."""
+    """Sixteen pairs whose ranges are wide: their median is the planted ratio, its range less than half as wide."""
     curves = [
         trials(s, 6400 * (3 if s else 1), 100, seed=10 * i + bool(s), spread=0.5).assign(workload=f"w{i}")
         for i in range(16)
@@ -60,7 +60,7 @@ def test_pairs_together_tell_what_none_tells_alone():
     low, middle, high = scaling.pooled(drawn, "critical", bends)
     assert low < 3 < high and middle == pytest.approx(3, rel=0.2)
     alone = np.log(bends.ratio_high / bends.ratio_low).median()
-    assert np.log(high / low) == pytest.approx(alone / 4, rel=0.35)
+    assert alone / 5 < np.log(high / low) < alone / 2
 
 
 def test_harder_holds_only_if_every_pair_is():
@@ -119,11 +119,20 @@ def test_paths_over_the_dense_one():
 
 
 def test_means_along_a_path_are_over_its_steps():
-    """Two points, the second of which stands for nine steps of ten."""
-    two = path(0.0).iloc[:2].assign(step=[1, 10], lipschitz=[1024.0, 1.0], square=[10.0, 0.0])
-    mean = landscape.typical(two).iloc[0]
+    """Three points, of which the first stands for a step of ten, the second for five and the last for four."""
+    three = path(0.0).iloc[:3].assign(step=[1, 3, 11], lipschitz=[1024.0, 1.0, 1.0], square=[10.0, 0.0, 0.0])
+    mean = landscape.typical(three).iloc[0]
     assert mean.lipschitz == pytest.approx(2.0)
-    assert mean.theory == pytest.approx(0.5 * 2 * 30 / 1.0**2)
+    assert mean.theory == pytest.approx(1.0 * 2 * 30 / 1.0**2)
+    assert landscape.typical(three[:1]).lipschitz.item() == pytest.approx(1024)  # a path of one point
+
+
+def test_means_along_a_path_do_not_depend_on_where_one_looks():
+    """A quantity that falls as a power of the step, at six points and at all of them."""
+    steps = np.arange(1, 1001)
+    every = pd.concat([path(0.0).iloc[[0]]] * 1000).assign(step=steps, lipschitz=steps**-0.5)
+    few = every[every.step.isin(np.geomspace(1, 1000, 6).round())]
+    assert landscape.typical(few).lipschitz.item() == pytest.approx(landscape.typical(every).lipschitz.item(), rel=0.15)
 
 
 def test_twins_are_compared_with_their_own_dense_trial():
@@ -158,9 +167,13 @@ def test_effective_learning_rates_are_those_of_the_trials():
 
 def test_the_noise_scale_of_a_run_weighs_steps_and_predicts_the_bend():
     varying = path(0.0, trace=np.array([10.0, 20, 40, 80]), square=np.array([1.0, 1, 1, 2]))
-    weights = np.array([1, 1, 2, 4])
-    expected = (np.array([10, 20, 40, 80]) @ weights) / (np.array([1, 1, 1, 2]) @ weights)
-    assert landscape.noise_scales(varying).noise_scale.iloc[0] == pytest.approx(expected)
+    ratio, weights = varying.trace / varying.square, np.array([0.5, 1.5, 3, 2])
+    progress = weights / (1 + ratio / 64)
+    found = landscape.noise_scales(varying).iloc[0]
+    assert found.noise_scale == pytest.approx((ratio * progress).sum() / progress.sum())
+    assert found.apart == pytest.approx((varying.trace @ weights) / (varying.square @ weights))
+    hidden = landscape.noise_scales(varying.assign(square=-1.0)).iloc[0]  # noise hides the gradient
+    assert np.isinf(hidden.noise_scale) and np.isinf(hidden.apart)
     _, summary, _ = judged(trials(0.0, 6000, 100, "sgd"))
     for trace, verdict in ((30.0, "holds"), (10.0, "holds in part"), (1.0, "does not hold")):
         bends = landscape.predicted_bends(path(0.0, trace=trace), summary)
@@ -172,12 +185,15 @@ def test_rules_hold_nowhere_somewhere_or_everywhere():
         names = ["linear rule"] * 2 + ["square-root rule"] * 2 + ["no change"]
         over = [1.0, linear, 1.0, root, 9.0]
         columns = {"rule": names, "batch_size": [1, 2, 1, 2, 1], "over": np.multiply(over, 3), "beyond": over}
-        return pd.DataFrame({"workload": "digits-mlp", **columns})
+        return pd.DataFrame({"workload": "digits-mlp", **columns}).assign(base=lambda f: f.batch_size == 1)
 
-    assert claims.rules(spread(np.inf, 3.0))["verdict"] == "holds"
-    assert claims.rules(spread(1.5, 3.0))["verdict"] == "holds in part"
-    assert claims.rules(spread(1.5, 1.9))["verdict"] == "does not hold"
-    assert claims.rules(spread(1.5, 1.9)[:2])["verdict"] == "cannot be judged"
+    rises = pd.DataFrame({"workload": ["digits-mlp"], "power": [0.8], "low": [0.7], "high": [0.9]})
+    found = claims.rules(spread(np.inf, 3.0), rises)
+    assert found["verdict"] == "holds" and "linear rule at 1 (1) of 1 batch sizes, and misses the goal at batch" in found["ours"]
+    assert claims.rules(spread(np.inf, 3.0), rises.assign(low=-0.1))["verdict"] == "holds in part"
+    assert claims.rules(spread(1.5, 3.0), rises)["verdict"] == "holds in part"
+    assert claims.rules(spread(1.5, 1.9), rises.assign(low=-0.1))["verdict"] == "does not hold"
+    assert claims.rules(spread(1.5, 1.9)[:2], rises)["verdict"] == "cannot be judged"
 
 
 def ladder(column, budgets, errors):
@@ -209,10 +225,11 @@ def test_budgets_that_favour_either_end():
 def test_accuracy_is_lost_where_a_slope_says_so_and_open_where_it_is_blunt():
     kept, lost, blunt = (0.0, -0.001, 0.001), (0.01, 0.005, 0.015), (0.0, -0.01, 0.01)
     verdicts = [
-        claims.no_accuracy_lost(dict(enumerate(s)))["verdict"]
+        claims.no_accuracy_lost(dict(enumerate(s)), {}, [0, 1])["verdict"]
         for s in ([kept], [lost], [kept, lost], [kept, blunt], [(np.nan,) * 3])
     ]
     assert verdicts == [claims.HOLDS, claims.FAILS, claims.PART, claims.OPEN, claims.OPEN]
+    assert claims.no_accuracy_lost({0: kept}, {}, [])["verdict"] == claims.OPEN  # its smallest batch has not had its steps
 
 
 def test_smoothing_helps_more_where_all_ranges_say_so():
@@ -264,9 +281,12 @@ def test_the_trend_depends_on_the_method_where_a_bend_lies_apart():
 def test_limits_and_the_bound():
     bends = pd.DataFrame({"critical": [10.0, 100.0], "critical_low": [8.0, 80.0], "critical_high": [12.0, 120.0],
                           "workload": ["a", "b"], "algorithm": "sgd", "goal": 0.1, "identified": True})  # fmt: skip
+    sizes, random = 4.0 ** np.arange(6), np.random.default_rng(0)
+    bends["curves"] = [pd.DataFrame((1 + c / sizes) * random.lognormal(0, 0.1, (200, 6)), columns=sizes) for c in (10, 100)]
     assert claims.limits_differ(bends)["verdict"] == claims.HOLDS
+    assert claims.limits_differ(bends.assign(critical=[50.0, 60.0]))["verdict"] == claims.FAILS
     assert claims.limits_differ(bends.assign(identified=[True, False]))["verdict"] == claims.OPEN
-    assert claims.limits_differ(bends.assign(critical_high=200.0, critical_low=5.0))["verdict"] == claims.FAILS
+    assert claims.limits_differ(bends.assign(critical_high=200.0, critical_low=5.0))["verdict"] == claims.PART
     x = np.array([0.01, 0.1, 0.5])
     shapes = pd.DataFrame({"above": [0.0, 0.1], "convex": [1.0, 1.0]})
     held = claims.bounds(pd.DataFrame({"x": x, "value": (1 - x) ** 2 - 0.01}), shapes)
@@ -279,6 +299,8 @@ def test_limits_and_the_bound():
     assert claims.no_rule_for_size(effects.assign(ratio_high=[3.0, 1.4]))["verdict"] == claims.PART
     assert claims.data_size(effects.assign(ratio_low=0.8, ratio_high=1.2))["verdict"] == claims.HOLDS
     assert claims.data_size(effects.assign(ratio_low=3.0, ratio_high=9.0))["verdict"] == claims.FAILS
+    assert claims.data_size(effects.assign(ratio_low=[0.8, 3.0], ratio_high=[1.2, 9.0]))["verdict"] == claims.PART
+    assert claims.data_size(effects.assign(ratio_low=0.8, ratio_high=9.0))["verdict"] == claims.OPEN
 
 
 def test_momentum_extends_scaling_where_its_bend_lies_beyond_that_of_sgd():
@@ -288,10 +310,10 @@ def test_momentum_extends_scaling_where_its_bend_lies_beyond_that_of_sgd():
         pairs = families.over_sgd(drawn)
         assert pairs.bend.item() == pytest.approx(c1 / c2 / 64, rel=0.25)
         assert pairs.steps.item() == pytest.approx(6400 / c1, rel=0.1)
-        means = (scaling.geometric_mean(pairs[draws]) for draws in ("draws", "steps_draws"))
-        assert claims.momentum_extends(pairs, *means)["verdict"] == verdict
+        middles = (scaling.middle(pairs[draws]) for draws in ("draws", "steps_draws"))
+        assert claims.momentum_extends(pairs, *middles)["verdict"] == verdict
     assert families.over_sgd({}).empty
-    assert claims.momentum_extends(pairs[:0], *[scaling.geometric_mean([])] * 2)["verdict"] == "cannot be judged"
+    assert claims.momentum_extends(pairs[:0], *[scaling.middle([])] * 2)["verdict"] == "cannot be judged"
 
 
 def test_goals_shift_a_curve_unless_they_move_its_bend():
@@ -301,9 +323,9 @@ def test_goals_shift_a_curve_unless_they_move_its_bend():
         pairs = families.easy_over_hard(hard.assign(**{"steps@0.1": easy.steps}))
         assert (pairs.easy.item(), pairs.hard.item()) == (0.1, 0.04)
         assert pairs.bend.item() == pytest.approx(factor, rel=0.25)
-        assert claims.goals_shift(pairs, scaling.geometric_mean(pairs.draws))["verdict"] == verdict
+        assert claims.goals_shift(pairs, scaling.middle(pairs.draws))["verdict"] == verdict
     assert families.easy_over_hard(hard).empty and families.easy_over_hard(pd.DataFrame()).empty
-    assert claims.goals_shift(pairs[:0], scaling.geometric_mean([]))["verdict"] == "cannot be judged"
+    assert claims.goals_shift(pairs[:0], scaling.middle([]))["verdict"] == "cannot be judged"
 
 
 def test_kinds_of_network_differ_where_their_ranges_leave_one_out():
@@ -334,7 +356,7 @@ def test_small_batches_diverge_more_only_if_their_ranges_are_apart():
 
 @pytest.mark.parametrize(
     "kind, verdict",
-    [("normal", claims.HOLDS), ("logistic", claims.HOLDS), ("signs", claims.FAILS), ("uniform", claims.FAILS),
+    [("normal", claims.PART), ("logistic", claims.PART), ("signs", claims.FAILS), ("uniform", claims.FAILS),
      ("two peaks", claims.FAILS), ("spike", claims.FAILS), ("aside", claims.FAILS)],
 )  # fmt: skip
 def test_a_bell_has_one_peak_at_zero_and_is_not_flat(kind, verdict):

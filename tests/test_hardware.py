@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import vl_convert as vlc
 
-from lib import hardware
+from lib import hardware, records, sweeps
 from lib.charts import VEGALITE
 
 SIZES, STEPS = 2.0 ** np.arange(11), 5e4 / 2.0 ** np.arange(11) + 80
@@ -64,6 +64,33 @@ def test_the_best_step_is_the_best_over_device_counts():
         assert row.seconds == min(tried[w][0][i] for w in counts) == tried[row.fast][0][i]
         assert row.price == min(tried[w][1][i] for w in counts) == tried[row.cheap][1][i]
     assert found.index.tolist() == SIZES.tolist()
+
+
+TASK = """
+import torch
+from torch import nn
+from lib.own import Own
+
+def task():
+    x = torch.arange(64.0)[:, None] / 64
+    return Own(lambda: nn.Linear(1, 2), (x, (x[:, 0] > 0.5).long()), (x, (x[:, 0] > 0.5).long()), goals=(0.1,))
+"""
+
+
+def test_a_readers_records_are_found_those_of_the_largest_search(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(TASK)
+    name, table = "mine.py:task", pd.DataFrame({"trial": [0], "steps@0.1": [3.0]})
+    with pytest.raises(ValueError, match="workload: no record is kept of 'mine.py:task'; measure it with own_workload"):
+        hardware.readers(name, tmp_path)
+    cells = [sweeps.Cell(name, size, trials=trials) for size, trials in ((16, 4), (16, 8), (64, 8))]
+    for cell in cells:
+        records.write(sweeps.record(cell, tmp_path), cell, table, {})
+    assert set(hardware.readers(name, tmp_path).cells) == set(cells[1:])
+    assert hardware.readers("digits-mlp", tmp_path).cells == ()
+    (tmp_path / "mine.py").write_text(TASK.replace("arange(64.0)", "arange(32.0)"))  # 64 is more than there are now
+    with pytest.raises(ValueError, match="no record"):
+        hardware.readers(name, tmp_path)
 
 
 @pytest.mark.parametrize(("field", "value"), [("devices", 0), ("devices", 1.5), ("throughput", -1.0), ("price", -2.0)])

@@ -39,6 +39,13 @@ def test_rebuilding_is_what_the_exchange_takes_for_longer_vectors():
     assert math.isnan(message_cost.rebuilding(real[2:])) and math.isnan(message_cost.rebuilding(pd.DataFrame()))
 
 
+def test_feedback_is_what_a_worker_takes_beyond_the_choice():
+    timed = pd.DataFrame({"compressor": ["top-k", "top-k", "rand-k"], "d": [1000, 4000, 4000], "seconds": [0.1, 0.5, 9.0]})
+    fed = pd.DataFrame({"what": ["plain", "ours", "ours"], "workers": 16, "d": [4000, 4000, 1000], "seconds": [90.0, 40.0, 2.0]})
+    assert message_cost.keeping(fed, timed) == pytest.approx((40 / 16 - 0.5) / 4000)
+    assert math.isnan(message_cost.keeping(pd.DataFrame(), timed)) and math.isnan(message_cost.keeping(fed, pd.DataFrame()))
+
+
 def test_the_charts_compute_the_same():
     case = {"workers": 16, "d": 2e6, "elements": 2e3, "bandwidth": 1.25e9, "latency": 5e-5}
     chart = alt.Chart(pd.DataFrame({"at": [0]})).mark_point()

@@ -1,8 +1,10 @@
-"""The noisy quadratic model against its own simulation and a table computed elsewhere, and our analysis against it."""
+"""The noisy quadratic model against its own simulation and a table of other code, and our analysis against it."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from lib import landscape, scaling
 from lib import noisy_quadratic as nqm
 
 # Steps at the best constant rate, dimensions 10^4, target 0.01, on a coarse grid of rates: hence the tolerance.
@@ -19,7 +21,7 @@ TABLE = {
 }
 
 
-def test_the_published_case_is_recovered():
+def test_a_table_of_other_code_is_recovered():
     model, sizes = nqm.power_law(10_000), np.array(list(TABLE))
     found, chosen = nqm.best(model, sizes, np.r_[np.geomspace(1e-3, 1.9, 50), 1.94, 1.98])
     assert found == pytest.approx(np.array(list(TABLE.values())), rel=0.13)
@@ -65,10 +67,38 @@ def test_momentum_gains_nothing_at_small_batches_and_much_at_large():
     model, sizes = nqm.power_law(1000), np.array([1, 65536])
     rates = np.geomspace(1e-5, 1.999, 80)
     plain, _ = nqm.best(model, sizes, rates)
-    heavy, _ = nqm.best(model, sizes, rates, (0.0, 0.9, 0.99))
+    heavy, chosen = nqm.best(model, sizes, rates, (0.0, 0.9, 0.99))
     assert heavy[0] == pytest.approx(plain[0], rel=0.1) and heavy[1] < plain[1] / 3
+    assert chosen[1][0] > 2  # with momentum, larger rates than any that SGD bears are stable, and tried
+
+
+def test_the_gradient_along_a_path_is_that_of_simulated_runs():
+    model, rate, b, random = nqm.power_law(20, noise=0.5), 0.3, 4, np.random.default_rng(0)
+    points = nqm.path(model, b, rate, 40, 5)
+    w, squares = np.ones((20_000, 20)), {}
+    for step in range(1, 41):
+        w = w - rate * (model.curvature * w + random.normal(size=w.shape) * np.sqrt(model.noise / b))
+        squares[step] = ((model.curvature * w) ** 2).sum(1).mean()
+    assert points.square.tolist() == pytest.approx([squares[step] for step in points.step], rel=0.02)
+
+
+def test_below_the_bend_the_noise_scale_predicts_it_to_a_factor():
+    model, sizes, rates = nqm.power_law(1000), 4.0 ** np.arange(5), np.geomspace(1e-3, 1.99, 60)
+    whole = nqm.curve(model, 4.0 ** np.arange(9), rates)
+    bend = scaling.fit_hyperbola(whole.batch_size, whole.steps).critical
+    paths = [nqm.path(model, r.batch_size, r.rate, r.steps) for r in nqm.curve(model, sizes, rates).itertuples()]
+    found = landscape.noise_scales(pd.concat(paths))
+    assert (found[["noise_scale", "apart"]] / bend).stack().between(1 / 2.6, 2.6).all()
+
+
+def test_a_search_of_the_model_is_a_table_like_any_other():
+    table = nqm.searched(nqm.power_law(50, target=0.1), [4, 64], 20, 0)
+    found = scaling.steps_to_result(table, 0.1)
+    assert found.batch_size.tolist() == [4, 64] and (found.trials == 20).all() and found.steps.is_monotonic_decreasing
 
 
 def test_bad_models_are_refused():
     with pytest.raises(ValueError, match="noise: -1 is not allowed; it must be positive"):
         nqm.power_law(10, -1)
+    with pytest.raises(ValueError, match="target: 10 is not allowed; it must be below the loss at the start, 1.46"):
+        nqm.power_law(10, target=10)

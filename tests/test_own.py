@@ -133,6 +133,11 @@ def test_what_was_measured_before_a_file_changed_does_not_count_and_does_not_blo
         ("nn.ReLU()", "nn.Rely()", "mine.py:task: model: building it raised AttributeError: module 'torch.nn' has no"),
         ("y = (x.sum(1) > 0).long()", "y = (x.sum(1) > 0).float()", "train labels: torch.float32 .* must be int64"),
         ("y[80:]", "y[79:]", "validation lengths: 40 inputs and 41 labels is not allowed"),
+        (
+            "validation=(x[80:],",
+            "validation=(x[80:, :3],",
+            r"mine.py:task: validation inputs: of shape \[3\] each is not allowed; it must be of shape \[4\] each",
+        ),
         ("goals=(0.1, 0.2)", "goals=(0.2, 0.1)", "goals: .0.2, 0.1. is not allowed; .* the hardest first"),
         ("torch.randn(120, 4,", "float('nan') + torch.randn(120, 4,", "train inputs: a value that is not finite"),
         ("y = (x", "y = 1 / 0 + (x", "mine.py:task: raised ZeroDivisionError: division by zero"),
@@ -147,6 +152,22 @@ def test_what_is_wrong_is_named_before_anything_is_trained(write, tmp_path, old,
     with pytest.raises(own.OwnError, match=message):
         sweeps.run(sweeps.grid(name, [4], ["sgd"], [0.0], trials=4), tmp_path / "data")
     assert not (tmp_path / "data").exists()
+
+
+def test_a_network_that_cannot_answer_the_validation_inputs_is_named(write):
+    picky = """
+class Picky(nn.Module):
+    def forward(self, x):
+        return nn.functional.one_hot(x.long(), 3).flatten(1).float()
+
+def task"""
+    changed = GOOD.replace("def task", picky).replace("nn.Linear(4, 8)", "Picky(), nn.Linear(12, 8)")
+    inputs = "x = torch.randint(3, (120, 4), generator=torch.Generator().manual_seed(0)).float()"
+    changed = changed.replace("x = torch.randn(120, 4, generator=torch.Generator().manual_seed(0))", inputs)
+    assert workloads.workload(write(changed)).goal == 0.1
+    name = write(changed.replace("validation=(x[80:],", "validation=(x[80:] + 1,"))
+    with pytest.raises(own.OwnError, match="mine.py:task: model: on 32 validation examples it raised RuntimeError: Class"):
+        workloads.workload(name)
 
 
 def test_a_missing_file_is_named(tmp_path, monkeypatch):

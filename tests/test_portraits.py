@@ -1,5 +1,7 @@
 """Portraits of known distributions, and of a run."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,16 @@ def test_the_nearest_distribution_is_the_one_it_was_drawn_from(name):
         assert 2.5 < told["freedom"] < 3.6
 
 
+def test_where_the_fitted_t_is_farther_than_the_normal_it_is_taken_as_its_limit():
+    told = portraits.describe(np.random.default_rng(0).normal(size=40_000))
+    told = told.assign(workload="w", compressor="top-k", density=0.001, feedback=True, step=1)
+    for student, near, freedom in ((0.5, "normal", np.inf), (0.0, "student", 7.0)):
+        changed = {"student": student, "freedom": 7.0}
+        shape = portraits.shapes(told.assign(value=told.measure.map(changed).fillna(told.value))).iloc[0]
+        assert shape.student == (shape.normal if near == "normal" else student) and shape.freedom == freedom
+        assert shape[["normal", "laplace", "student"]].astype(float).idxmin() == near
+
+
 def test_histogram_and_profile_are_normalised():
     told = portraits.describe(np.random.default_rng(1).normal(2, 3, size=20_000))
     density = told[told.measure == "density"]
@@ -40,6 +52,13 @@ def test_a_run_is_looked_at_where_it_should_be_and_without_feedback_the_vector_i
     bare = portraits.follow(Portrait("digits-mlp", steps=40, every=20, batch_size=64, density=0.01, feedback=False))
     fed, bare = (t[(t.measure == "std") & (t.step == 40)].value.item() for t in (fed, bare))
     assert fed > 2 * bare, "what is kept back piles up"
+
+
+def test_a_run_that_diverges_before_its_first_portrait_is_named_and_one_that_does_later_keeps_what_it_has():
+    fast = Portrait("digits-mlp", steps=40, every=20, batch_size=64, density=1.0, compressor="dense", learning_rate=1e6)
+    with pytest.raises(FloatingPointError, match=r"learning_rate: 1000000.0 .* ended at step \d+ \(diverged\), .* at step 20"):
+        portraits.follow(fast)
+    assert portraits.follow(dataclasses.replace(fast, every=1)).step.max() < 40
 
 
 def test_bad_portraits():

@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from lib import algorithms, models, pruning, stacks
+from lib.workloads import workload
 
 
 def small():
@@ -68,6 +69,15 @@ def test_other_methods():
     assert torch.equal(a, b) and not torch.equal(a, c)
     with pytest.raises(ValueError, match="pruning: 'oracle' is unknown; allowed: connection"):
         pruning.scores("oracle", w, loop, x, y, 0)
+
+
+def test_random_scores_know_nothing_of_the_weights():
+    """One seed draws both: a shared stream would make masks of the first layer's large or small weights."""
+    of_layer = []
+    for seed in range(30):
+        w = stacks.flatten(models.fresh(workload("digits-mlp").model, seed))[:4096]
+        of_layer.append(torch.stack([w, pruning.scores("random", w, None, None, None, seed)]))
+    assert abs(torch.corrcoef(torch.cat(of_layer, 1))[0, 1]) < 0.01  # three standard errors of 122,880 pairs
 
 
 @pytest.mark.parametrize("algorithm", algorithms.ALGORITHMS)

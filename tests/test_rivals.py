@@ -76,16 +76,22 @@ def test_claims_without_records_cannot_be_judged():
 
 
 def test_claims_judge_planted_gaps():
-    gap = pd.DataFrame({"gap": [0.1, 0.2, 0.0], "noise": 0.1, "workload": "w", "replicate": [0, 1, 2], "density": 0.01})
+    gap = pd.DataFrame({"gap": [0.1, 0.2, 0.0], "noise": 0.1, "workload": "w", "replicate": [0, 1, 2], "density": 0.001})
 
-    def little(gap):
-        return claims.loses_little(rivals.means(gap), "Top-k", "…", 1.0)["verdict"]
+    def little(gap, say="verdict", **more):
+        return claims.loses_little(rivals.means(gap), "Top-k", "…", 1.0, **more)[say]
 
     assert little(gap) == claims.HOLDS and little(gap[:2]) == claims.OPEN
     assert little(gap.assign(gap=5.0)) == little(gap.assign(gap=5.0, noise=9.0)) == claims.FAILS
     assert little(gap.assign(noise=2.0)) == claims.PART  # noise helps no claim to hold
-    assert little(pd.concat([gap, gap.assign(density=0.001, gap=5.0)])) == claims.PART
-    far = gap.assign(gap=40.0, density=0.001, edge=False, highest=False)
+    assert little(gap.assign(noise=0.48)) == claims.PART  # the mean, 0.1, and twice the noise of one test set
+    assert little(pd.concat([gap, gap.assign(workload="x", gap=5.0)])) == claims.PART
+    denser = pd.concat([gap, gap.assign(density=0.01, gap=5.0)])  # told, not judged: the authors' density is 0.001
+    assert little(denser) == claims.HOLDS and "Not judged: at density 0.01, w 5.00 ± 0.10" in little(denser, "ours")
+    assert little(gap.assign(density=0.01)) == claims.OPEN
+    warmed = little(gap.assign(gap=5.0), "ours", warmed=gap[:1].assign(gap=0.3))
+    assert warmed.endswith("with it, as in the authors' runs, a single pair: w 0.30 ± 0.10.")
+    far = gap.assign(gap=40.0, edge=False, highest=False)
     assert claims.far_behind(far, far)["verdict"] == claims.HOLDS
     assert claims.far_behind(far.assign(gap=3.0), far)["verdict"] == claims.PART
     assert claims.far_behind(far.assign(gap=0.0), far)["verdict"] == claims.FAILS
@@ -93,7 +99,7 @@ def test_claims_judge_planted_gaps():
     at_edge = claims.far_behind(far.assign(edge=True, highest=True), far.assign(edge=True))
     assert at_edge["verdict"] == claims.PART
     assert "tried in 3 and the lowest in 0 of 3 searches (with feedback in 0 and 3 of 3)" in at_edge["ours"]
-    both = pd.concat([gap.assign(density=0.001, gap=3.0), gap])
+    both = pd.concat([gap.assign(gap=3.0), gap.assign(density=0.01)])
     assert claims.denser_is_nearer(both)["verdict"] == claims.HOLDS
     assert claims.denser_is_nearer(both.assign(gap=-both.gap))["verdict"] == claims.FAILS
 
@@ -147,6 +153,9 @@ def test_joint_curves_are_read_at_the_hardest_goal_that_all_cells_met(tmp_path):
     curves = rivals.joint_curves(trials)
     met = [g for g in scaling.goals(trials) if trials.groupby(["sparsity", "density"])[f"steps@{g:g}"].count().all()]
     assert len(curves) == 4 and set(curves.goal) == {min(met)} and min(met) > min(scaling.goals(trials))
+    easier = rivals.joint_curves(trials, least=max(met))
+    assert set(easier.goal) == {max(met)} and (easier.steps.to_numpy() <= curves.steps.to_numpy()).all()
+    assert rivals.joint_curves(trials, least=0.9).empty
 
 
 def test_means_over_seeds_by_workload_and_density():
@@ -154,12 +163,12 @@ def test_means_over_seeds_by_workload_and_density():
     means = rivals.means(gap)
     assert means.gap.tolist() == [2, 11] and means.seeds.tolist() == [2, 1] and means.worst.tolist() == [3, 11]
     assert means.error.tolist() == pytest.approx([1, 0.1])  # of the seeds; of the test set
-    assert rivals.means(gap.assign(noise=2.0)).error.tolist() == pytest.approx([2**0.5, 2])
+    assert rivals.means(gap.assign(noise=2.0)).error.tolist() == pytest.approx([2, 2])  # the seeds share their test set
     assert rivals.means(gap[:0]).empty
 
 
 def test_the_error_of_a_mean_gap_is_the_larger_of_test_set_and_seeds():
     gap = pd.DataFrame({"gap": [1.0, 3.0, 11.0, 13.0], "noise": 0.1, "density": 0.01, "workload": ["a", "a", "b", "b"]})
     assert rivals.mean_gap(gap) == "7.00 ± 0.71"  # within either workload the variance is 2; workloads may differ
-    assert rivals.mean_gap(gap.assign(noise=2.0)) == "7.00 ± 1.00"
+    assert rivals.mean_gap(gap.assign(noise=2.0)) == "7.00 ± 1.41"  # two test sets, each shared by two seeds
     assert rivals.mean_gap(gap[:1]) == "1.00 ± 0.10" and rivals.mean_gap(gap[:0]) == "—"

@@ -106,6 +106,48 @@ def test_hyperbola_changes_regime_where_it_must(critical):
     assert len(slope) == 14 and slope.between(-1, 0).all() and slope.is_monotonic_increasing
 
 
+def test_sizes_below_the_start_and_a_rise_at_the_end_are_told_apart():
+    """A small size that wastes examples is not on the line of perfect scaling, and a largest that costs steps is no floor."""
+    steps = 1e6 / SIZES
+    steps[0] *= 3
+    labelled = scaling.label(curve(steps))
+    assert labelled.regime.tolist() == [scaling.BEFORE] + [scaling.PERFECT] * 14
+    steps[-1] *= 4
+    found = scaling.regimes(curve(steps))
+    assert found.start == 2 and found.rises and not found.reaches_plateau and not scaling.regimes(curve(1e6 / SIZES)).rises
+
+
+def test_a_curve_without_a_floor_bends_nowhere_and_rules_no_pool(monkeypatch):
+    straight = pd.DataFrame([[400.0, 100.0, 25.0]], columns=[4, 16, 64])
+    found = scaling.redrawn(straight)
+    assert np.isinf(found.critical.item()) and found.c1.item() == pytest.approx(1600, rel=1e-3)
+    assert scaling.redrawn(straight * 0 + 50.0).critical.item() == 0
+    random = np.random.default_rng(9)
+    sizes = 4.0 ** np.arange(6)
+    curves = {f"w{i}": pd.DataFrame((100 / sizes + 1) * random.lognormal(0, 0.3, (300, 6)), columns=sizes) for i in range(5)}
+    curves["w0"] = curves["w0"][sizes[:3]]  # below its bend: no floor in many draws
+    drawn = {(w, "sgd", "none", s): c for w, c in curves.items() for s in (0.0, 0.9)}
+    drawn |= {("w0", "sgd", "none", 0.9): curves["w1"]}
+    pairs = scaling.against_dense(drawn, "critical")
+    found = []
+    for far in (6, 8, 16):
+        monkeypatch.setattr(scaling, "FAR", far)
+        found.append(scaling.pooled(drawn, "critical", pairs))
+    assert np.isfinite(found).all() and found[0] == pytest.approx(found[2], rel=0.02)
+
+
+def test_equal_bends_differ_by_chance_as_much_as_their_ranges_say():
+    """The largest of twenty equal bends over the smallest, in fresh draws of the same noise, stays below the factor."""
+    random, sizes = np.random.default_rng(10), 4.0 ** np.arange(7)
+
+    def noisy(draws):
+        return pd.DataFrame((64 / sizes + 1) * random.lognormal(0, 0.2, (draws, 7)), columns=sizes)
+
+    limit = scaling.by_chance([noisy(300) for _ in range(20)])
+    bends = np.stack([scaling.redrawn(noisy(300)).critical for _ in range(20)])
+    assert (bends.max(0) / bends.min(0) < limit).mean() == pytest.approx(0.95, abs=0.04)
+
+
 def test_cells_that_stop_at_other_hits_lie_on_one_curve():
     labelled = scaling.label(curve(1e6 / SIZES).assign(hits=np.where(SIZES > 64, 2, 5)))
     assert np.allclose(labelled.perfect, labelled.steps)
@@ -170,7 +212,7 @@ def test_regime_intervals_hold_the_point_and_are_reproducible():
     first, again = (scaling.regime_intervals(frame, 0.04, draws=200) for _ in range(2))
     assert first == again
     low, high = first["perfect_end"]
-    assert low <= scaling.regimes(scaling.steps_to_result(frame)).perfect_end <= high * 2
+    assert low <= scaling.regimes(scaling.steps_to_result(frame)).perfect_end <= high
 
 
 def test_cost_of_sparsity():
@@ -269,7 +311,7 @@ def test_a_curve_that_comparisons_share_is_drawn_alike_and_others_independently(
     small, large = noisy, table(noisy.steps / 2, hits=80, batch_size=64)
     one, other = (scaling.resampled(pd.concat(cells), 0.04) for cells in ((small, large), (large, small)))
     assert one.equals(other), "the order of the cells is not theirs"
-    widths = [np.log(high / low) for low, _, high in map(scaling.geometric_mean, (1 / np.array(shared), 1 / np.array(others)))]
+    widths = [np.log(high / low) for low, _, high in map(scaling.middle, (1 / np.array(shared), 1 / np.array(others)))]
     assert widths[0] > 1.5 * widths[1]
 
 

@@ -1,7 +1,9 @@
 """Cells refuse bad input; a study runs anywhere, in any number of processes, and survives being killed."""
 
 import os
+import pathlib
 import random
+import runpy
 import signal
 import subprocess
 import sys
@@ -166,6 +168,29 @@ def test_a_sweep_killed_five_times_ends_with_the_undisturbed_table(tmp_path):
     assert 5 <= len(bodies(folder)) < 12
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
     assert bodies(folder) == bodies(tmp_path / "undisturbed")
+
+
+@pytest.mark.parametrize("name", studies.STUDIES)
+def test_smoke_is_short_or_refused(name):
+    study = studies.study(name)
+    digits, to_goal = (study.cells[0].workload.startswith("digits"), study.cells[0].stop == "goal")
+    if to_goal and not digits:
+        with pytest.raises(ValueError, match=f"budget: 'smoke' is not allowed; it must be cached.* {study.cells[0].workload}; "):
+            study.smoke()
+    else:
+        toys = study.smoke().cells
+        assert len(toys) > 1 and len({c.workload for c in toys}) == 1
+        assert sum(c.trials * c.max_steps * c.batch_size for c in toys) < (10**8 if digits else 10**5)
+
+
+def test_smoke_is_kept_by_the_code_that_made_it(monkeypatch):
+    """Toy records that older code left behind are not found, whichever module changed."""
+    file, read = str(ROOT / "lib" / "sweeps.py"), pathlib.Path.read_bytes
+    before = runpy.run_path(file)
+    monkeypatch.setattr(pathlib.Path, "read_bytes", lambda f: read(f) + b"#" * (f.name == "smoothness.py"))
+    after = runpy.run_path(file)
+    assert before["SOURCE"] == after["SOURCE"] and before["SMOKE"] != after["SMOKE"]
+    assert before["SMOKE"].parent == after["SMOKE"].parent == ROOT / "_build" / "smoke"
 
 
 def test_smoke_is_small_and_kept_apart(tmp_path, monkeypatch):

@@ -12,6 +12,15 @@
     text: { color: ink[theme] },
   });
 
+  // Sliders count places in a list: a screen reader is told the value, as the chart shows it.
+  const speak = (place, spec, view) => (spec.params || []).forEach(({ name }) => {
+    const input = place.querySelector(`input[type="range"][name="${name}"]`);
+    if (!input || !spec.params.some((p) => p.name === `${name}_text`)) return;
+    const say = () => input.setAttribute("aria-valuetext", view.signal(`${name}_text`));
+    view.addSignalListener(`${name}_text`, say);
+    say();
+  });
+
   const draw = async (node) => {
     const spec = JSON.parse(node.querySelector('script[type="application/json"]').textContent);
     const theme = document.documentElement.dataset.theme === "dark" ? "dark" : "light";
@@ -34,6 +43,7 @@
     node.vegaView = result.view;
     Object.entries(kept || {}).forEach(([name, value]) => result.view.signal(name, value));
     await result.view.runAsync();
+    speak(place, spec, result.view);
     place.querySelector("canvas")?.setAttribute("aria-label", spec.description || "chart");
     node.querySelector(":scope > img")?.remove();
     node.dataset.drawn = theme;
