@@ -149,13 +149,20 @@ def slopes(found: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> dict:
         kind: {name: slope(largest(both[i], column)) for name, both in found.items()}
         for i, (kind, column) in enumerate({"steps": "budget", "epochs": "examples"}.items())
     }
-    return {**rates, "settled": [name for name, (best, _) in found.items() if settled(best)]}
+    return {**rates, "settled": [w for w, (best, _) in found.items() if len(best) and best.batch_size.min() in settled(best)]}
 
 
-def settled(best: pd.DataFrame) -> bool:
-    """Whether the smallest batch has had its steps: the last doubling of the budget lowers its validation error by < 5 %."""
-    own = best[best.batch_size == best.batch_size.min()].sort_values("budget").validation.to_numpy()
-    return len(own) > 1 and bool(own[-1] >= 0.95 * own[-2])
+def settled(best: pd.DataFrame) -> list[int]:
+    """The batch sizes that have had their steps, in one workload's ladder of steps.
+
+    The last doubling of the budget lowers their validation error by less than a twentieth, or by one example at most.
+    """
+    errors = best.pivot_table(index="batch_size", columns="budget", values="validation")
+    if errors.shape[1] < 2:
+        return []
+    before, last = errors.iloc[:, -2], errors.iloc[:, -1]
+    example = 9 / workload(best.workload.iloc[0]).train_size  # validation sets are a ninth as large
+    return list(errors.index[before - last <= np.maximum(before / 20, example * 1.001)])
 
 
 def smoothed(trials: pd.DataFrame, budget: int) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections import Counter
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -167,7 +168,7 @@ def one_core(name: str) -> pd.DataFrame | None:
 
 
 def readers(name: str, folder: Path = sweeps.DATA) -> sweeps.Study:
-    """The cells of a reader's own workload that are on record, of the search with most trials; of another workload none.
+    """The cells of a reader's own workload that are on record, of each curve's largest search; of another workload none.
 
     Raises ValueError if there are none, and RecordError as `lib.records.read`.
     """
@@ -179,5 +180,8 @@ def readers(name: str, folder: Path = sweeps.DATA) -> sweeps.Study:
             found += [cell] if cell.workload == name and sweeps.record(cell, folder) == file else []
     if own.is_own(name) and not found:
         raise ValueError(f"workload: no record is kept of {name!r}; measure it with own_workload.ipynb and -p budget full")
-    most = max((cell.trials for cell in found), default=0)
-    return sweeps.Study(name, name, tuple(cell for cell in found if cell.trials == most))
+    searches = Counter((c.algorithm, c.sparsity, c.trials) for c in found)
+    largest = {}  # (algorithm, sparsity) -> trials of the search with most batch sizes, and of these of the one with most trials
+    for (*curve, trials), _ in sorted(searches.items(), key=lambda item: (item[1], item[0][2])):
+        largest[tuple(curve)] = trials
+    return sweeps.Study(name, name, tuple(c for c in found if c.trials == largest[c.algorithm, c.sparsity]))

@@ -102,7 +102,7 @@ def noise_scales(paths: pd.DataFrame) -> pd.DataFrame:
     """One row per path: noise_scale, tr(Sigma) over |G|^2 averaged over its progress; apart, each averaged over its steps.
 
     A step at batch size B is worth 1 / (1 + noise scale / B) of one at an unlimited batch (McCandlish et al. 2018, equation
-    2.7), and the bend is the mean over such steps.  apart is the limit of that mean for batches far below the noise scale.
+    2.7), and the bend is the mean over such steps.
     """
     own = paths.sort_values("step").copy(deep=False)
     square, weight = own.square.clip(lower=0), _stands_for(own)

@@ -61,7 +61,8 @@ def exponents(near: pd.DataFrame) -> pd.DataFrame:
     for name, trials in own.groupby("workload", sort=False):
         if trials.batch_size.nunique() < 3:
             continue
-        logs, random = np.log(trials[["batch_size", "value"]].to_numpy(float)), np.random.default_rng(0)
+        ordered = trials.sort_values(["batch_size", "trial"])  # in whatever order they come, the same draws
+        logs, random = np.log(ordered[["batch_size", "value"]].to_numpy(float)), np.random.default_rng(0)
         picks = (logs[random.integers(len(logs), size=len(logs))] for _ in range(400))
         drawn = [np.polyfit(*pick.T, 1)[0] for pick in picks if np.ptp(pick[:, 0]) > 0]
         low, high = np.quantile(drawn, [0.05, 0.95])

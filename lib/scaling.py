@@ -302,12 +302,12 @@ class Hyperbola:
 def by_chance(curves: Sequence[pd.DataFrame]) -> float:
     """The factor by which the bends of these `resampled` curves would differ at most, 19 times out of 20, if they were one.
 
-    As where bends are compared, those outside the batch sizes measured do not count.
+    As where bends are compared, those outside the batch sizes measured do not count; NaN if no draw has any inside.
     """
     bends = (redrawn(drawn).critical.where(lambda c, b=drawn.columns: c.between(b.min(), b.max())) for drawn in curves)
     logs = np.log(np.stack(list(bends)))
-    apart = logs - np.nanmedian(logs, axis=1, keepdims=True)
-    return float(np.exp(np.quantile(np.nanmax(apart, axis=0) - np.nanmin(apart, axis=0), 0.95, method="nearest")))
+    apart = pd.DataFrame(logs - pd.DataFrame(logs).median(axis=1).to_numpy()[:, None])
+    return float(np.exp((apart.max() - apart.min()).quantile(0.95, interpolation="nearest")))
 
 
 def fit_hyperbola(batch_size: np.ndarray, steps: np.ndarray) -> Hyperbola:
@@ -442,14 +442,21 @@ def ratios(above: pd.DataFrame, below: pd.DataFrame, name: str) -> np.ndarray:
     """A quantity of `redrawn` of one `resampled` curve over that of another, [draws].
 
     Both are read at the batch sizes that both have: a longer curve bends elsewhere if the fit is not the truth.  Empty
-    if these are fewer than three.  0 or inf where one of the two is not bounded, 1 where neither is.
+    if these are fewer than three.  0 or inf where one of the two is not bounded, and in turn where neither is.
     """
     shared = above.columns.intersection(below.columns)
     if len(shared) < 3:
         return np.empty(0)
     top, bottom = (redrawn(curves[shared])[name] for curves in (above, below))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.nan_to_num(top.to_numpy() / bottom.to_numpy(), nan=1, posinf=np.inf)
+        return _either_way(top.to_numpy() / bottom.to_numpy())
+
+
+def _either_way(values: np.ndarray) -> np.ndarray:
+    """Values of which the unknown ones (NaN) count as 0 and as inf in turn, so that they widen a range at both ends."""
+    unknown = np.isnan(values)
+    values[unknown] = np.resize([0, np.inf], unknown.sum())
+    return values
 
 
 def beside(drawn: dict, partner: Callable[[tuple], tuple], name: str) -> pd.DataFrame:
@@ -517,7 +524,7 @@ def middle(draws: Sequence[np.ndarray]) -> tuple[float, float, float]:
         return (np.nan,) * 3
     ordered, n = np.sort(np.stack(list(draws)), axis=0), len(draws)
     with np.errstate(invalid="ignore"):
-        between = np.nan_to_num(np.sqrt(ordered[(n - 1) // 2] * ordered[n // 2]), nan=1, posinf=np.inf)
+        between = _either_way(np.sqrt(ordered[(n - 1) // 2] * ordered[n // 2]))
     return tuple(map(float, np.quantile(between, [0.05, 0.5, 0.95], method="nearest")))
 
 

@@ -107,8 +107,10 @@ def test_slopes_are_those_within_the_largest_budgets_that_all_batch_sizes_share(
     assert budgets.slopes(budgets.by_workload(pd.DataFrame())) == {"steps": {}, "epochs": {}, "settled": []}
 
 
-def test_a_workload_is_settled_once_its_smallest_batch_gains_nothing_more():
-    best = pd.DataFrame({"batch_size": [4, 4, 4, 64, 64], "budget": [16, 32, 64, 32, 64]})
+def test_a_batch_size_is_settled_once_it_gains_nothing_more():
+    best = pd.DataFrame({"workload": "digits-mlp", "batch_size": [4, 4, 4, 64, 64], "budget": [16, 32, 64, 32, 64]})
     best["validation"] = [0.5, 0.2, 0.199, 0.2, 0.1]
-    assert budgets.settled(best) and not budgets.settled(best.assign(validation=[0.5, 0.3, 0.2, 0.1, 0.1]))
-    assert not budgets.settled(best[:1])
+    assert budgets.settled(best) == [4] and budgets.settled(best.assign(validation=[0.5, 0.3, 0.2, 0.1, 0.1])) == [64]
+    one_in_150 = best.assign(validation=[0.5, 4 / 150, 3 / 150, 5 / 150, 3 / 150])  # finer than the validation set can tell
+    assert budgets.settled(one_in_150) == [4] and budgets.settled(one_in_150.assign(workload="mnist-fc-128x3")) == []
+    assert budgets.settled(best[:1]) == []

@@ -230,6 +230,7 @@ def test_accuracy_is_lost_where_a_slope_says_so_and_open_where_it_is_blunt():
     ]
     assert verdicts == [claims.HOLDS, claims.FAILS, claims.PART, claims.OPEN, claims.OPEN]
     assert claims.no_accuracy_lost({0: kept}, {}, [])["verdict"] == claims.OPEN  # its smallest batch has not had its steps
+    assert claims.no_accuracy_lost({0: kept, 1: lost}, {}, [0])["verdict"] == claims.PART  # lost even so
 
 
 def test_smoothing_helps_more_where_all_ranges_say_so():
@@ -284,7 +285,9 @@ def test_limits_and_the_bound():
     sizes, random = 4.0 ** np.arange(6), np.random.default_rng(0)
     bends["curves"] = [pd.DataFrame((1 + c / sizes) * random.lognormal(0, 0.1, (200, 6)), columns=sizes) for c in (10, 100)]
     assert claims.limits_differ(bends)["verdict"] == claims.HOLDS
-    assert claims.limits_differ(bends.assign(critical=[50.0, 60.0]))["verdict"] == claims.FAILS
+    assert claims.limits_differ(bends.assign(critical=[50.0, 60.0]))["verdict"] == claims.OPEN  # no more than chance
+    straight = [pd.DataFrame(np.outer(np.ones(20), 1 / sizes), columns=sizes)] * 2  # none bends inside its sizes
+    assert claims.limits_differ(bends.assign(curves=straight))["verdict"] == claims.OPEN
     assert claims.limits_differ(bends.assign(identified=[True, False]))["verdict"] == claims.OPEN
     assert claims.limits_differ(bends.assign(critical_high=200.0, critical_low=5.0))["verdict"] == claims.PART
     x = np.array([0.01, 0.1, 0.5])

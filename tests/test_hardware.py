@@ -84,6 +84,7 @@ def test_a_readers_records_are_found_those_of_the_largest_search(tmp_path, monke
     with pytest.raises(ValueError, match="workload: no record is kept of 'mine.py:task'; measure it with own_workload"):
         hardware.readers(name, tmp_path)
     cells = [sweeps.Cell(name, size, trials=trials) for size, trials in ((16, 4), (16, 8), (64, 8))]
+    cells += [sweeps.Cell(name, size, "sgd", trials=4) for size in (16, 64)]  # a smaller search of another algorithm stays
     for cell in cells:
         records.write(sweeps.record(cell, tmp_path), cell, table, {})
     assert set(hardware.readers(name, tmp_path).cells) == set(cells[1:])

@@ -90,7 +90,10 @@ def test_claims_judge_planted_gaps():
     assert little(denser) == claims.HOLDS and "Not judged: at density 0.01, w 5.00 ± 0.10" in little(denser, "ours")
     assert little(gap.assign(density=0.01)) == claims.OPEN
     warmed = little(gap.assign(gap=5.0), "ours", warmed=gap[:1].assign(gap=0.3))
-    assert warmed.endswith("with it, as in the authors' runs, a single pair: w 0.30 ± 0.10.")
+    assert warmed.endswith("pairs with it, as in the authors' runs, 1: at density 0.001, w 0.30 ± 0.10.")
+    assert little(gap.assign(gap=5.0), warmed=gap[:1].assign(gap=0.3)) == claims.PART  # another protocol than theirs failed
+    assert little(gap.assign(gap=5.0), warmed=gap[:1].assign(gap=5.0)) == claims.FAILS
+    assert little(denser, every=True) == claims.PART and little(gap.assign(density=0.01), every=True) == claims.HOLDS
     far = gap.assign(gap=40.0, edge=False, highest=False)
     assert claims.far_behind(far, far)["verdict"] == claims.HOLDS
     assert claims.far_behind(far.assign(gap=3.0), far)["verdict"] == claims.PART

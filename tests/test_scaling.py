@@ -128,6 +128,8 @@ def test_a_curve_without_a_floor_bends_nowhere_and_rules_no_pool(monkeypatch):
     curves["w0"] = curves["w0"][sizes[:3]]  # below its bend: no floor in many draws
     drawn = {(w, "sgd", "none", s): c for w, c in curves.items() for s in (0.0, 0.9)}
     drawn |= {("w0", "sgd", "none", 0.9): curves["w1"]}
+    both = pd.DataFrame([[400.0, 100.0, 25.0]] * 40, columns=[4, 16, 64])
+    assert scaling.span_of(scaling.ratios(both, both, "critical")) == (0, np.inf)  # nothing is known
     pairs = scaling.against_dense(drawn, "critical")
     found = []
     for far in (6, 8, 16):
