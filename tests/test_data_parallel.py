@@ -143,12 +143,19 @@ def test_bad_data_and_an_empty_list_are_refused(digits):
         data_parallel.reference(Run(), SimpleNamespace(x=digits.x, y=digits.y[:-1]))
 
 
-def test_a_workers_exception_reaches_the_caller_and_nobody_is_left_waiting(digits):
+@pytest.fixture
+def children():
+    """The processes that the test has started and that live: a pool of an earlier test's may idle beside them."""
+    before = set(multiprocessing.active_children())
+    return lambda: [process for process in multiprocessing.active_children() if process not in before]
+
+
+def test_a_workers_exception_reaches_the_caller_and_nobody_is_left_waiting(digits, children):
     labels = digits.y.clone()
     labels[data_parallel.batches(len(labels), Run())[0, -1]] = 10  # no such class; it falls to the last worker
     with pytest.raises(RuntimeError, match="(?s)worker 1 of 2 failed:.*Target 10 is out of bounds"):
         data_parallel.train([Run(2)], SimpleNamespace(x=digits.x, y=labels), timeout=60)
-    assert not multiprocessing.active_children()
+    assert not children()
 
 
 def test_divergence_is_named(digits):
@@ -157,23 +164,23 @@ def test_divergence_is_named(digits):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
-def test_a_killed_worker_is_reported(digits):
+def test_a_killed_worker_is_reported(digits, children):
     def kill():
-        while not (children := multiprocessing.active_children()):
+        while not (started := children()):
             time.sleep(0.01)
-        children[0].kill()
+        started[0].kill()
 
     killer = threading.Timer(0.5, kill)
     killer.start()
     with pytest.raises(RuntimeError, match="a worker died: process . terminated with signal SIGKILL"):
         data_parallel.train([Run(2, steps=10**5)], digits, timeout=60)
     killer.join()
-    assert not multiprocessing.active_children()
+    assert not children()
 
 
-def test_time_runs_out_with_an_error_and_without_leftovers(digits):
+def test_time_runs_out_with_an_error_and_without_leftovers(digits, children):
     begun = time.monotonic()
     with pytest.raises(TimeoutError, match=r"2 workers did not finish within timeout=1\.5 s"):
         data_parallel.train([Run(2, steps=10**5)], digits, timeout=1.5)
     assert time.monotonic() - begun < 20
-    assert not multiprocessing.active_children()
+    assert not children()
