@@ -24,6 +24,7 @@
   const draw = async (node) => {
     const spec = JSON.parse(node.querySelector('script[type="application/json"]').textContent);
     const theme = document.documentElement.dataset.theme === "dark" ? "dark" : "light";
+    if (node.dataset.drawn === theme) return;
     let place = node.querySelector(".vl-live");
     if (!place) {
       place = document.createElement("div");
@@ -50,7 +51,10 @@
   };
 
   document.addEventListener("DOMContentLoaded", () => {
-    const all = () => document.querySelectorAll(".vl-chart").forEach(draw);
+    // One drawing of a chart at a time: two at once, as when the theme is set while a page loads, measure each other's canvas.
+    const last = new Map();
+    const next = (node) => last.set(node, (last.get(node) || Promise.resolve()).then(() => draw(node)).catch(console.error));
+    const all = () => document.querySelectorAll(".vl-chart").forEach(next);
     all();
     new MutationObserver(all).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   });
