@@ -333,7 +333,7 @@ def _worker(rank, workers, folder, timeout, work, arguments):
             init_method=Path(folder, "store").as_uri(),
             rank=rank,
             world_size=workers,
-            timeout=timedelta(seconds=timeout),
+            timeout=timedelta(seconds=2 * timeout + 10),  # the caller's ends first, also on a busy machine
         )
         result = work(rank, *arguments)  # of its own: a model that outlives the process group can hang the process
         if rank == 0:
