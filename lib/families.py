@@ -208,7 +208,7 @@ def easy_over_hard(trials: pd.DataFrame) -> pd.DataFrame:
     """The bend of every dense curve at the easiest goal of its workload over that at the hardest.
 
     Either goal is drawn by itself: between searches, what luck does at one end of the ladder hardly shows at the other.
-    Columns: workload, algorithm, easy, hard (goal errors), sizes, bend (median), bend_low, bend_high (5, 95 %), draws (of it).
+    Columns: workload, algorithm, easy, hard (goal errors), bend (median), bend_low, bend_high (5, 95 %), draws (of it).
     """
     rows = []
     dense = trials[trials.sparsity == 0] if len(trials) else trials
@@ -217,7 +217,6 @@ def easy_over_hard(trials: pd.DataFrame) -> pd.DataFrame:
         ends = [(scaling.reached(scaling.at_goal(own, g)), g) for g in (max(goals), min(goals))]
         bend = scaling.ratios(*(scaling.resampled(*end, draws=500) for end in ends), "critical")
         if len(goals) > 1 and len(bend):
-            sizes = min(end.batch_size.nunique() for end, _ in ends)
-            rows.append({"workload": work, "algorithm": algorithm, "easy": max(goals), "hard": min(goals), "sizes": sizes,
+            rows.append({"workload": work, "algorithm": algorithm, "easy": max(goals), "hard": min(goals),
                          **scaling.ranged("bend", bend), "draws": bend})  # fmt: skip
     return pd.DataFrame(rows)
