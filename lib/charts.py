@@ -283,7 +283,7 @@ def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.
         tooltip=tooltip,
     )  # fmt: skip
     scale = alt.Scale(type="log", domain=[1, 3], clamp=True, range=[RED, ORANGE, BLUE])
-    shade = alt.Color("behind:Q", title="steps over the winner's", scale=scale)
+    shade = alt.Color("behind:Q", title="steps over the winner's", scale=scale).legend(titleOrient="top")
     met = base.transform_filter("datum.met").mark_point(filled=True, size=130, opacity=1).encode(color=shade)
     missed = base.transform_filter("!datum.met").mark_point(size=40, color=GUIDE, opacity=0.6)
     chart = alt.layer(missed, met, label).add_params(chosen).properties(width="container", height=height)
@@ -395,7 +395,7 @@ def _theme() -> alt.theme.ThemeConfig:
             "font": "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif",
             "view": {"stroke": None, "continuousWidth": 560, "continuousHeight": 340},
             "axis": {"gridColor": quiet, "domainColor": GUIDE, "tickColor": GUIDE, "labelOverlap": True, **text},
-            "legend": {"orient": "top", "symbolSize": 90, "symbolStrokeWidth": 3, "labelFontSize": 13,
+            "legend": {"orient": "top", "offset": 24, "symbolSize": 90, "symbolStrokeWidth": 3, "labelFontSize": 13,
                        "symbolBaseFillColor": GUIDE, "symbolBaseStrokeColor": GUIDE,
                        "titleFontSize": 13, "titleOrient": "left", "titleFontWeight": "normal", "columns": 5,
                        "gradientLength": 120},

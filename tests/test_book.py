@@ -209,6 +209,13 @@ LEGEND = """c => { const origin = c.vegaView.origin(); let found = null;
   walk(c.vegaView.scenegraph().root, 0, 0); return found; }"""
 
 
+# How far the words of the legends reach to the right on the canvas, in its pixels, and how wide it is.
+REACH = """c => { let most = 0; const walk = (item, x) => { for (const m of item.items || []) {
+    if (/^legend-(label|title)$/.test(item.role)) most = Math.max(most, x + m.bounds.x2);
+    walk(m, m.marktype ? x : x + (m.x || 0)); } };
+  walk(c.vegaView.scenegraph().root, c.vegaView.origin()[0]); return [most, c.querySelector('canvas').clientWidth]; }"""
+
+
 @built
 @needs_browser
 @pytest.mark.parametrize("page", PAGES)
@@ -219,6 +226,8 @@ def test_page_fits_a_phone_and_follows_the_dark_theme(open_page, page):
     assert all(theme == "dark" for theme in drawn)
     for i in range(len(drawn)):
         assert tab.locator(".vl-chart canvas").nth(i).bounding_box()["width"] <= 390
+        reach, width = tab.locator(".vl-chart").nth(i).evaluate(REACH)
+        assert reach <= width, "a legend is cut"
 
 
 @built
