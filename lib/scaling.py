@@ -590,6 +590,15 @@ def left_out_factors(curves: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["form", *CURVE, "factor"])
 
 
+def missed(curves: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
+    """The cells in which no trial met the goal, with `predicted`: their steps by the line fitted to the rest of the curve.
+
+    curves: of `steps_to_result`.  predicted is missing where the curve has no line.
+    """
+    lost = curves[curves.steps.isna()].merge(summary[[*CURVE, "c1", "c2"]], on=CURVE, how="left")
+    return lost.assign(predicted=lost.c1 / lost.batch_size + lost.c2)
+
+
 def on_one_line(curves: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
     """Points over their curve's bend (x) and floor (y), and `off`, |log2| of their distance from 1 + 1/x."""
     points = curves.merge(summary, on=CURVE)

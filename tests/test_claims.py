@@ -75,7 +75,13 @@ def test_the_trend_is_seen_where_it_is_and_not_where_it_is_not():
         *(trials(s, 2000 * (1 + s), 100 * (1 + s), seed=i) for i, s in enumerate((0.0, 0.5, 0.9)))
     )
     points = scaling.on_one_line(scaling.across_replicates(scaling.steps_to_result(frame)), summary)
-    assert claims.irrespective(points, summary)["verdict"] == claims.regimes(summary)["verdict"] == "holds"
+    cell = frame[["workload", "algorithm", "pruning", "sparsity"]].iloc[-1].to_dict() | {"batch_size": 4}
+    lost = scaling.missed(pd.DataFrame([{**cell, "max_steps": 1500, "steps": np.nan}, {**cell, "steps": 7.0}]), summary)
+    assert lost.predicted.tolist() == pytest.approx([1.9 * (2000 / 4 + 100)], rel=0.3)
+    trend = claims.irrespective(points, summary, lost)
+    assert trend["verdict"] == claims.regimes(summary)["verdict"] == "holds"
+    assert f"1 cells that missed the goal in {1500 / lost.predicted[0]:.3g} times the steps" in trend["ours"]
+    assert "Not counted" not in claims.irrespective(points, summary, lost[:0])["ours"]
     assert points.off.median() < 0.2
     _, straight, _ = judged(trials(0.0, 1e6, 1e-3, spread=0.01))
     assert claims.regimes(straight)["verdict"] == "does not hold"
@@ -85,9 +91,9 @@ def test_theory_is_judged_by_what_it_predicts():
     forms = {"c1/B + c2": 1.2, "c1/B": 3.0, "c1/B^p": 1.5, "c1/B^p + c2": 1.18, "c2 (1 + (Bc/B)^a)^(1/a)": 1.3}
 
     def verdict(algorithms, **changes):
-        rows = [{"form": f, "factor": changes.get(a, {}).get(f, x), "algorithm": a}
+        rows = [{"form": f, "factor": changes.get(a, {}).get(f, x), "algorithm": a, "workload": "digits-mlp"}
                 for a in algorithms for f, x in forms.items()]  # fmt: skip
-        return claims.theory(pd.DataFrame(rows, columns=["form", "factor", "algorithm"]), 0.98)["verdict"]
+        return claims.theory(pd.DataFrame(rows, columns=["form", "factor", "algorithm", "workload"]), 0.98)["verdict"]
 
     assert verdict(["sgd", "momentum", "nesterov"]) == "holds"
     assert verdict(["sgd", "momentum", "nesterov"], sgd={"c1/B^p + c2": 1.05}) == "holds in part"

@@ -90,7 +90,9 @@ def test_claims_judge_planted_gaps():
     assert little(denser) == claims.HOLDS and "Not judged: at density 0.01, w 5.00 ± 0.10" in little(denser, "ours")
     assert little(gap.assign(density=0.01)) == claims.OPEN
     warmed = little(gap.assign(gap=5.0), "ours", warmed=gap[:1].assign(gap=0.3))
-    assert warmed.endswith("pairs with it, as in the authors' runs, 1: at density 0.001, w 0.30 ± 0.10.")
+    with_it = "pairs with it, as in the authors' runs, 1: at density 0.001, w 0.30 ± 0.10"
+    assert warmed.endswith(f"{with_it}; but for them the claim would not hold.")
+    assert little(gap, "ours", warmed=gap[:1].assign(gap=0.3)).endswith(f"{with_it}.")
     assert little(gap.assign(gap=5.0), warmed=gap[:1].assign(gap=0.3)) == claims.PART  # another protocol than theirs failed
     assert little(gap.assign(gap=5.0), warmed=gap[:1].assign(gap=5.0)) == claims.FAILS
     assert little(denser, every=True) == claims.PART and little(gap.assign(density=0.01), every=True) == claims.HOLDS
