@@ -32,9 +32,10 @@ class Own:
 
     model: builds the network anew, initialised by torch's random numbers, which are seeded for every trial; its last
     layer is linear with a bias and registered last, the same input always gives the same output (no dropout), and it has
-    no buffers (trials share one module).  train, validation: inputs, float [N, ...], and labels, int64 [N], classes from
-    0.  goals: validation errors, the hardest first.  max_steps: training steps after which a trial is given up.
-    precision: "float32" or "bfloat16".  decay: whether the learning rate decays.
+    no buffers (trials share one module).  Inputs of four dimensions come to it with channels last in memory.  train,
+    validation: inputs, float [N, ...], and labels, int64 [N], classes from 0.  goals: validation errors, the hardest
+    first.  max_steps: training steps after which a trial is given up.  precision: "float32" or "bfloat16".  decay:
+    whether the learning rate decays.
     """
 
     model: Callable[[], nn.Module]
@@ -127,7 +128,8 @@ def _check(name: str, own: Own) -> None:
 def _check_model(name: str, own: Own, require: Callable) -> None:
     each, held = (list(pair[0].shape[1:]) for pair in (own.train, own.validation))
     require(held == each, "validation inputs", f"of shape {held} each", f"of shape {each} each, as those to train on")
-    module = build(own, 0, name)
+    dtype = getattr(torch, own.precision)  # as the engine has it, in memory too
+    module = build(own, 0, name).to(dtype=dtype, memory_format=torch.channels_last)
     buffers = [n for n, _ in module.named_buffers()]
     require(not buffers, "model", f"with buffers ({', '.join(buffers[:3])})", "without (no batch normalisation)")
     linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
@@ -135,13 +137,14 @@ def _check_model(name: str, own: Own, require: Callable) -> None:
     classes, most = linear[-1].out_features, int(max(own.train[1].max(), own.validation[1].max()))
     require(most < classes, "labels", f"up to {most}", f"below {classes}, the outputs of the last layer")
     last, ends = linear[-1], []
-    last.register_forward_hook(lambda *call: ends.append(call[2].detach()))
+    last.register_forward_hook(lambda *call: ends.append((call[1][0].detach(), call[2].detach())))
     for pair, which in ((own.train, ""), (own.validation, "validation ")):
-        x, y = (part[:PROBE] for part in pair)
+        x, y = pair[0][:PROBE].to(dtype), pair[1][:PROBE]
+        x = x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
         try:
             with torch.random.fork_rng(devices=[]):
                 out, again = module(x), module(x)
-            loss = F.cross_entropy(out, y)
+            loss = F.cross_entropy(out.float(), y)
             loss.backward()
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
@@ -150,8 +153,12 @@ def _check_model(name: str, own: Own, require: Callable) -> None:
         require(bool(loss.isfinite()), "loss of an untrained network", loss.item(), "finite")
         require(torch.equal(out, again), "model outputs", "other ones when asked again", "the same every time (no dropout)")
         # The engine takes the last parameters for the biases of the layer whose outputs are the network's.
-        final = list(module.parameters())[-1] is last.bias and bool(ends) and torch.equal(ends[-1], out)
+        final = list(module.parameters())[-1] is last.bias and bool(ends) and torch.equal(ends[-1][1], out)
         require(final, "last layer", str(last), "the network's output, with a bias, registered after all other parameters")
+        # And it takes a network in which nothing reaches the last layer for dead, as one of rectifiers then is.
+        moved = any(p.grad is not None and bool(p.grad.any()) for p in module.parameters() if p is not last.bias)
+        reached = bool(ends[-1][0].any()) or not moved
+        require(reached, "model", "one whose last layer sees zeros only at first", "initialised so that something reaches it")
 
 
 def _kind(value: object) -> str:

@@ -154,6 +154,48 @@ def test_what_is_wrong_is_named_before_anything_is_trained(write, tmp_path, old,
     assert not (tmp_path / "data").exists()
 
 
+def test_a_network_that_the_engine_would_take_for_dead_is_named(write):
+    """Behind zeros a hyperbolic tangent still passes a gradient on; rectifiers do not, and are dead indeed."""
+    silent = """
+def silent():
+    layers = nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)
+    for p in layers[0].parameters():
+        nn.init.zeros_(p)
+    return nn.Sequential(*layers)
+
+def task"""
+    built = "lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))"
+    changed = GOOD.replace("def task", silent).replace(built, "silent")
+    assert workloads.workload(write(changed)).goal == 0.1
+    with pytest.raises(own.OwnError, match="model: one whose last layer sees zeros only at first is not allowed"):
+        workloads.workload(write(changed.replace("nn.ReLU()", "nn.Tanh()")))
+
+
+@pytest.mark.parametrize(
+    ("way", "precision"), [("x.view(len(x), -1)", "float32"), ("x.flatten(1) @ torch.eye(32)", "bfloat16")]
+)
+def test_it_is_tried_as_the_engine_runs_it(write, way, precision):
+    """With channels last in memory, and in its own arithmetic; inputs may come in any."""
+    picture = f"""
+class Picture(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.filter, self.end = nn.Conv2d(1, 2, 3, bias=False), nn.Linear(32, 2)
+
+    def forward(self, x):
+        x = self.filter(x)
+        return self.end({way})
+
+def task"""
+    changed = GOOD.replace("def task", picture).replace("torch.randn(120, 4,", "torch.randn(120, 1, 6, 6, dtype=torch.double,")
+    changed = changed.replace("x.sum(1)", "x.sum((1, 2, 3))").replace("max_steps", f"precision={precision!r}, max_steps")
+    changed = changed.replace("nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))", "Picture()")
+    with pytest.raises(own.OwnError, match="model: on 32 examples it raised RuntimeError"):
+        workloads.workload(write(changed))
+    name = write(changed.replace(way, "x.flatten(1)"))
+    assert len(sweeps.train_cell(sweeps.Cell(name, 4, "sgd", trials=2)).status) == 2
+
+
 def test_a_network_that_cannot_answer_the_validation_inputs_is_named(write):
     picky = """
 class Picky(nn.Module):
