@@ -41,19 +41,23 @@ def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Of every group, the trial with the lowest validation error; infeasible trials do not stand for election.
 
     low, high: 5 and 95 % of the lowest error of a random half of the trials.  noise: standard error of the test error,
-    from the number of test examples alone.  trials: that stood.
+    from the number of test examples alone.  unsure: that of the lowest validation error, one example at least.  trials: that
+    stood.
     """
     standing = rows[rows.status != "infeasible"] if len(rows) else rows
     if not len(standing):
-        return standing.reindex(columns=[*dict.fromkeys([*rows, *by, "low", "high", "noise", "trials"])])
+        return standing.reindex(columns=[*dict.fromkeys([*rows, *by, "low", "high", "noise", "unsure", "trials"])])
     groups = standing.groupby(by, sort=False)
     winners = standing.loc[groups.validation.idxmin()].set_index(by)
     spread = groups.validation.apply(lambda e: scaling.best_of_k(e.to_numpy(), (len(e) + 1) // 2))
-    n = winners.reset_index().workload.map(lambda w: datasets.test_size(workload(w).dataset)).to_numpy()
+    names = winners.reset_index().workload
+    n = names.map(lambda w: datasets.test_size(workload(w).dataset)).to_numpy()
+    held = names.map(lambda w: 1 / _example(w)).to_numpy()
     return winners.assign(
         low=[s[0] for s in spread.loc[winners.index]],
         high=[s[-1] for s in spread.loc[winners.index]],
         noise=np.sqrt(winners.test * (1 - winners.test) / n),
+        unsure=np.maximum(np.sqrt(winners.validation * (1 - winners.validation) / held), 1 / held),
         trials=groups.size().loc[winners.index],
     ).reset_index()
 
@@ -152,16 +156,32 @@ def slopes(found: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> dict:
     return {**rates, "settled": [w for w, (best, _) in found.items() if len(best) and best.batch_size.min() in settled(best)]}
 
 
-def settled(best: pd.DataFrame) -> list[int]:
-    """The batch sizes that have had their steps, in one workload's ladder of steps.
+def enough(found: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> dict[str, tuple[bool, bool]]:
+    """Of every workload's `ladders`, whether the largest budgets are large: of steps for the smallest batch, of examples for
+    the largest (`settled`)."""
+
+    def done(best: pd.DataFrame, column: str, end: float) -> bool:
+        return len(best) > 0 and end in settled(best, column)
+
+    return {w: (done(steps, "budget", steps.batch_size.min()), done(examples, "examples", examples.batch_size.max()))
+            for w, (steps, examples) in found.items()}  # fmt: skip
+
+
+def _example(name: str) -> float:
+    """What one validation example counts; validation sets are a ninth as large as training sets."""
+    return 9 / workload(name).train_size
+
+
+def settled(best: pd.DataFrame, column: str = "budget") -> list[int]:
+    """The batch sizes that have had their steps, in one workload's ladder.
 
     The last doubling of the budget lowers their validation error by less than a twentieth, or by one example at most.
     """
-    errors = best.pivot_table(index="batch_size", columns="budget", values="validation")
+    errors = best.pivot_table(index="batch_size", columns=column, values="validation")
     if errors.shape[1] < 2:
         return []
     before, last = errors.iloc[:, -2], errors.iloc[:, -1]
-    example = 9 / workload(best.workload.iloc[0]).train_size  # validation sets are a ninth as large
+    example = _example(best.workload.iloc[0])
     return list(errors.index[before - last <= np.maximum(before / 20, example * 1.001)])
 
 

@@ -36,17 +36,23 @@ def _told(effects: pd.DataFrame) -> str:
     ) or "not measured"  # fmt: skip
 
 
-def regimes(summary: pd.DataFrame) -> dict:
-    """L1; summary: of `scaling.summaries`."""
-    bent = (summary.perfect_end > summary.start) & summary.leaves_perfect
-    flat = bent & summary.reaches_plateau
-    share = flat.mean()
+def regimes(summary: pd.DataFrame, expected: pd.DataFrame) -> dict:
+    """L1; summary: of `scaling.summaries`; expected: of `scaling.expected_regimes`.
+
+    Searches scatter by more than the definitions tolerate, so that even exact curves seldom pass: it holds if as many pass
+    as should, and more than if no curve had a floor.
+    """
+    shown, random = int(scaling.all_three(summary).sum()), np.random.default_rng(0).random((2000, len(summary)))
+    least, most = (int(np.quantile((random < p).sum(1), q)) for p, q in ((expected.trend.to_numpy(), 0.05),
+                                                                        (expected.power.to_numpy(), 0.95)))  # fmt: skip
     return _claim(
         "Across workloads there is one general trend: perfect scaling, then diminishing returns, then maximal data parallelism.",
-        f"{flat.sum()} of {len(summary)} curves show all three regimes by the operational definitions: perfect scaling over "
+        f"{shown} of {len(summary)} curves show all three regimes by the operational definitions: perfect scaling over "
         f"more than one batch size, an end to it, and a floor of at least two. {summary.leaves_perfect.sum()} leave perfect "
-        f"scaling, {summary.reaches_plateau.sum()} reach a floor.",
-        OPEN if not len(summary) else HOLDS if share > 0.9 else PART if share > 0.1 else FAILS,
+        f"scaling, {summary.reaches_plateau.sum()} reach a floor. Searches scatter: if every curve were exactly c₁/B + c₂, "
+        f"{expected.trend.sum():.1f} would pass on average, {least} or more in 95 % of cases; if each were a power law, without "
+        f"a floor, {expected.power.sum():.1f}, at most {most} in 95 %.",
+        OPEN if not len(summary) or least <= shown <= most else HOLDS if least <= shown else PART if shown > most else FAILS,
         f"Lee et al. 2021, abstract; {SUMMARISED}",
     )
 
@@ -96,14 +102,15 @@ def no_worse(bends: pd.DataFrame) -> dict:
         "Data parallelism in sparse training is no worse than in dense training.",
         f"{len(bends)} sparse curves against their dense ones, by the ratio of their bends c₁/c₂: its 5–95 % range lies above 1 "
         f"for {better}, below 1 for {worse}, and above one half (not much worse, if at all) for {half}.",
-        OPEN if not len(bends) else FAILS if worse > len(bends) / 2 else HOLDS if half == len(bends) else PART,
+        OPEN if not worse + half else FAILS if worse > len(bends) / 2 else HOLDS if half == len(bends) and not worse else PART,
         "Lee et al. 2021, abstract; Lee et al. 2020",
     )
 
 
 def whatever_the_method(summary: pd.DataFrame, bends: pd.DataFrame) -> dict:
     """L2 for other ways to prune; summary: of sparse curves, several methods each; bends: of
-    `scaling.against_sensitivity` for "critical".  A curve differs if it does not follow c1/B + c2 or bends elsewhere.
+    `scaling.against_sensitivity` for "critical".  A curve differs if it does not follow c1/B + c2 or bends elsewhere, and is
+    alike if it follows it and the whole range of its bend is within a factor of two.
     """
     r2 = summary.set_index(CURVE).r2
     rows = bends.assign(r2=np.array([r2[key] for key in bends[CURVE].itertuples(index=False, name=None)], float))
@@ -112,16 +119,18 @@ def whatever_the_method(summary: pd.DataFrame, bends: pd.DataFrame) -> dict:
     told = "; ".join(f"{_title(r.workload)}, {r.pruning}: {number(r.ratio)} ({span((r.ratio_low, r.ratio_high))})"
                      for r in rows[follows].itertuples())  # fmt: skip
     rest = "; ".join(f"{_title(r.workload)}, {r.pruning} (R² {r.r2:.2f})" for r in rows[~follows].itertuples())
-    alike = (follows & ~apart).sum()
+    alike, differ = (follows & (rows.ratio_low > 0.5) & (rows.ratio_high < 2)).sum(), (~follows | apart).sum()
     return _claim(
         "The trend between batch size and steps to result holds irrespective of sparsity (shown for pruning by connection "
         "sensitivity; whether it depends on the method is our question).",
         f"{follows.sum()} of {len(rows)} curves pruned in other ways follow c₁/B + c₂ with R² above {FOLLOWS}. The bend of "
         f"these over that after pruning by connection sensitivity, at batch sizes both have: {told or 'none'}. Curves that "
-        f"do not follow it have no bend to compare: {rest or 'none'}.",
-        OPEN if not len(rows) else HOLDS if alike == len(rows) else FAILS if alike <= len(rows) / 2 else PART,
+        f"do not follow it have no bend to compare: {rest or 'none'}. {alike} bend alike, with a range within a factor of two; "
+        f"{differ} differ; the others decide nothing.",
+        OPEN if not alike + differ else FAILS if differ > len(rows) / 2 or not alike
+        else HOLDS if alike == len(rows) else PART,
         "Lee et al. 2021, abstract",
-    )
+    )  # fmt: skip
 
 
 def later_with_momentum(ends: pd.DataFrame, bends: pd.DataFrame, end: tuple, bend: tuple) -> dict:
@@ -282,9 +291,10 @@ def kinds_differ(effects: pd.DataFrame) -> dict:
     return _claim(
         "The kind of network changes the largest useful batch size at equal data and goal.",
         f"Bend of a convolutional network over that of a fully connected one, at batch sizes both have: {_told(effects)}.",
-        OPEN if not apart + alike else HOLDS if apart == len(effects) else PART if apart else FAILS,
+        OPEN if not len(effects) or not apart and alike < len(effects)
+        else HOLDS if apart == len(effects) else PART if apart else FAILS,
         SUMMARISED,
-    )
+    )  # fmt: skip
 
 
 def small_batches_diverge(trials: pd.DataFrame) -> dict:
@@ -377,11 +387,12 @@ def region(share: pd.DataFrame) -> dict:
     )
 
 
-def budget_decides(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> dict:
+def budget_decides(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]], enough: dict[str, tuple[bool, bool]]) -> dict:
     """C13; workload -> validation error with its range by batch_size and budget, of steps and of examples (`budgets.ladders`).
 
-    The difference between the smallest and the largest batch is gone where their ranges meet.  Workloads with five batch
-    sizes count; all of them must agree.
+    The difference between the smallest and the largest batch is gone where their ranges meet, each widened by what its
+    validation set leaves open.  enough: of `budgets.enough`: what the largest budgets leave is judged where they are large.
+    Workloads with five batch sizes count; all of them must agree.
     """
 
     def ends(best: pd.DataFrame, column: str, pick) -> pd.DataFrame:
@@ -392,27 +403,31 @@ def budget_decides(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> dic
     def apart(two: pd.DataFrame) -> int:
         """-1, 1: the smallest, the largest batch has the lower error; 0: their ranges meet."""
         small, large = two.iloc[0], two.iloc[1]
-        return int(large.high < small.low) - int(small.high < large.low)
+        doubt = np.hypot(small.unsure, large.unsure)
+        return int(large.high + doubt < small.low) - int(small.high + doubt < large.low)
 
-    right, told = [], []
+    right, gone, told, early_ends = [], [], [], []
     for name, kinds in ladders.items():
         if min(best.batch_size.nunique() if len(best) else 0 for best in kinds) < 5:
             continue
         columns = list(zip(kinds, ("budget", "examples"), strict=True))
         early, late = ([ends(*kind, pick) for kind in columns] for pick in (min, max))
-        right += [apart(early[0]) == 1, apart(early[1]) == -1, apart(late[0]) == apart(late[1]) == 0]
+        right += [apart(early[0]) == 1, apart(early[1]) == -1]
+        gone += [apart(two) == 0 for two, large in zip(late, enough[name]) if large]
+        early_ends += [f"{_title(name)} ({kind})" for kind, large in zip(("steps", "epochs"), enough[name]) if not large]
         shown = [
             " and ".join(f"{100 * r.low:.1f}–{100 * r.high:.1f}" for r in two.itertuples()) for two in (*early, *late)
         ]
         told.append(f"{_title(name)}: {shown[0]} (steps), {shown[1]} (epochs); largest {shown[2]}, {shown[3]}")
     found = (
         "Validation error in per cent at the smallest and the largest batch (5–95 %), within the smallest budget of steps, that "
-        f"of epochs, and the largest of either. {'. '.join(told)}."
+        f"of epochs, and the largest of either. {'. '.join(told)}. The largest is not large enough to be judged, since the "
+        f"batch that has seen least still gains: {', '.join(early_ends) or 'nowhere'}."
     )
     return _claim(
         "A budget of steps favours large batches, one of epochs small batches; with a large enough budget the difference goes.",
         found if told else "Fewer than five batch sizes are measured.",
-        OPEN if not told else HOLDS if all(right) else PART if sum(right) > len(right) / 2 else FAILS,
+        OPEN if not told else HOLDS if gone and all(right + gone) else PART if 2 * sum(right + gone) > len(right + gone) else FAILS,
         SUMMARISED,
     )
 
@@ -460,7 +475,7 @@ def smoothing_helps(rates: dict[tuple[str, float], tuple[float, float, float]]) 
         "Label smoothing helps more at large batch sizes.",
         f"Points of test error that smoothing saves, per doubling of the batch (95 %): {told or 'not measured'}. The range lies "
         f"above zero for {up} of {len(known)} and below for {down}.",
-        OPEN if not up + down else HOLDS if up == len(known) else FAILS if down == len(known) else PART,
+        OPEN if not up + down else HOLDS if up == len(known) else FAILS if not up else PART,
         SUMMARISED,
     )
 
@@ -593,7 +608,7 @@ def faster_operator(times: pd.DataFrame) -> dict:
 def denser_is_nearer(gaps: pd.DataFrame) -> dict:
     """T9; gaps: of `rivals.gaps`, of one method at several densities."""
     by = gaps.groupby(["workload", "replicate", "density"]).gap.mean().unstack()
-    falls = (by.diff(axis=1).iloc[:, 1:] <= 0).to_numpy()
+    falls = (by.diff(axis=1).stack().dropna() <= 0).to_numpy()
     return _claim(
         "A larger density narrows the gap to dense messages: no statement of theirs, but a comparison named in the authors' "
         "plotting code.",

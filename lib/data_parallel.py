@@ -166,7 +166,7 @@ def launch(work: Callable, workers: int, timeout: float, *arguments):
 def reference(run: Run, data) -> Tensor:
     """The run as one process would do it, here and on the whole batch: flat parameters, float64 [steps + 1, P].
 
-    With messages, the one process simulates all workers.
+    With messages, the one process simulates all workers; compressors that draw at random draw other entries there.
     Raises FloatingPointError if training diverges (so do the workers of `train`, inside its RuntimeError).
     """
     _checked([run], data)

@@ -213,10 +213,11 @@ def easy_over_hard(trials: pd.DataFrame) -> pd.DataFrame:
     rows = []
     dense = trials[trials.sparsity == 0] if len(trials) else trials
     for (work, algorithm), own in dense.groupby(["workload", "algorithm"]) if len(dense) else ():
-        goals = scaling.goals(own)
+        if len(goals := scaling.goals(own)) < 2:
+            continue
         ends = [(scaling.reached(scaling.at_goal(own, g)), g) for g in (max(goals), min(goals))]
         bend = scaling.ratios(*(scaling.resampled(*end, draws=500) for end in ends), "critical")
-        if len(goals) > 1 and len(bend):
+        if len(bend):
             rows.append({"workload": work, "algorithm": algorithm, "easy": max(goals), "hard": min(goals),
                          **scaling.ranged("bend", bend), "draws": bend})  # fmt: skip
     return pd.DataFrame(rows)

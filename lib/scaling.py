@@ -20,6 +20,7 @@ from lib.workloads import workload
 CELL = ["workload", "algorithm", "pruning", "sparsity", "batch_size", "trials", "replicate", "stop", "checks",
         "hits", "precision", "max_steps", "space", "label_smoothing", "workers", "compressor", "density", "feedback",
         "by_layer", "aggregation", "warm_up"]  # fmt: skip
+SAME = ("replicate", "hits")  # searches of one cell: how many hits it waits for does not change its K*
 PROTOCOL = ["trials", "stop", "checks", "precision", "space", "label_smoothing"]  # one each on a curve
 LEVELS = (0.05, 0.5, 0.95)
 TOLERANCE = 0.2  # of the operational definitions of the regimes
@@ -110,9 +111,16 @@ def steps_to_result(trials: pd.DataFrame, goal: float | None = None, k: int | No
 
 
 def all_goals(trials: pd.DataFrame) -> pd.DataFrame:
-    """`steps_to_result` at every goal of the ladder, one below the other; cells that missed a goal are left out."""
+    """`steps_to_result` at every goal of the ladder, one below the other; cells that missed a goal are left out.
+
+    Raises ValueError if none of the trials met any.
+    """
     slim = _slim(trials)
     met = {g: slim.workload.isin(slim.workload[slim[f"steps@{g:g}"].notna()].unique()) for g in goals(slim)}
+    if not met:
+        ladder = ", ".join(c.removeprefix("steps@") for c in trials if c.startswith("steps@"))
+        raise ValueError(f"goal: none of {len(trials)} trials met any of {ladder}; their lowest validation error was "
+                         f"{trials.best_error.min():.3g}, so that easier goals or more steps are needed")  # fmt: skip
     curves = pd.concat([steps_to_result(slim[where], goal) for goal, where in met.items()], ignore_index=True)
     return curves[curves.steps.notna()].reset_index(drop=True)
 
@@ -130,7 +138,7 @@ def on_ladder(curves: pd.DataFrame) -> pd.DataFrame:
 
 def across_replicates(curve: pd.DataFrame) -> pd.DataFrame:
     """Replicates of a cell joined: steps (median), low, high (range), replicates (count of those that met the goal)."""
-    keys = [c for c in CELL if c in curve and c != "replicate"] + ["goal"]
+    keys = [c for c in CELL if c in curve and c not in SAME] + ["goal"]
     grouped = curve[curve.steps.notna()].groupby(keys, dropna=False).steps
     joined = grouped.agg(["median", "min", "max", "count"]).reset_index()
     return joined.rename(columns={"median": "steps", "min": "low", "max": "high", "count": "replicates"})
@@ -194,7 +202,6 @@ def _one_curve(curve: pd.DataFrame) -> pd.DataFrame:
 def label(curves: pd.DataFrame) -> pd.DataFrame:
     """Curves with `regime`, local `slope` (d log2 K* / d log2 B from the size before) and `perfect` (steps if scaling
     had stayed perfect from the smallest size), for every curve in the table."""
-    # How many hits a cell waits for does not change its K*: cells that differ in it lie on one curve.
     keys = [c for c in CELL if c in curves and c not in ("batch_size", "hits")] + ["goal"]
     return pd.concat([_label_one(_one_curve(c)) for _, c in curves.groupby(keys, dropna=False)], ignore_index=True)
 
@@ -214,7 +221,7 @@ def scatter(curves: pd.DataFrame) -> float:
     curves: of `steps_to_result`.  NaN if no cell was.
     """
     met = curves[curves.steps.notna()]
-    cells = np.log(met.steps).groupby([met[c] for c in CELL if c in met and c != "replicate"], dropna=False)
+    cells = np.log(met.steps).groupby([met[c] for c in CELL if c in met and c not in SAME], dropna=False)
     freedom = len(met) - cells.ngroups
     return float(np.sqrt((cells.var(ddof=0) * cells.size()).sum() / freedom)) if freedom else np.nan
 
@@ -258,8 +265,8 @@ def resampled(
 def regime_intervals(trials: pd.DataFrame, goal: float, draws: int = 1000) -> dict:
     """5 to 95 % ranges of perfect_end and useful_end over `resampled` curves: name -> (low, high)."""
     curves = resampled(trials, goal, draws=draws)
-    ends = _regime_ends(curves.columns.to_numpy(float), curves.to_numpy())
-    return {name: span_of(found) for name, found in zip(("perfect_end", "useful_end"), ends)}
+    perfect, useful, _ = _regime_ends(curves.columns.to_numpy(float), curves.to_numpy())
+    return {"perfect_end": span_of(perfect), "useful_end": span_of(useful)}
 
 
 def span_of(values: list[float] | np.ndarray | pd.Series) -> tuple[float, float]:
@@ -346,14 +353,17 @@ def redrawn(curves: pd.DataFrame) -> pd.DataFrame:
     critical is inf for a draw without a floor.
     """
     b, k = curves.columns.to_numpy(float), curves.to_numpy()
-    perfect, useful = _regime_ends(b, k)
+    perfect, useful, _ = _regime_ends(b, k)
     c1, c2 = _hyperbolas(b, k)
     with np.errstate(divide="ignore"):
         return pd.DataFrame({"perfect_end": perfect, "useful_end": useful, "c1": c1, "c2": c2, "critical": c1 / c2})
 
 
-def _regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """perfect_end and useful_end [draws], as `regimes` finds them, for sizes b [n] (increasing) and steps k [draws, n]."""
+def _regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """perfect_end, useful_end and whether all three regimes are there [draws], as `regimes` and `all_three` find them.
+
+    b: sizes [n] (increasing); k: steps [draws, n].
+    """
     examples = b * k
     start = np.argmax(examples <= (1 + TOLERANCE) * examples.min(1, keepdims=True), axis=1)
     base = np.take_along_axis(examples, start[:, None], 1)
@@ -361,7 +371,31 @@ def _regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     perfect = np.logical_and.accumulate(before | (examples <= (1 + TOLERANCE) * base), axis=1)
     floor = np.logical_and.accumulate((k <= (1 + TOLERANCE) * k.min(1, keepdims=True))[:, ::-1], axis=1)[:, ::-1]
     useful = np.where(floor.any(1), b[np.argmax(floor, axis=1)], b[-1])
-    return b[len(b) - 1 - np.argmax(perfect[:, ::-1], axis=1)], useful
+    end = b[len(b) - 1 - np.argmax(perfect[:, ::-1], axis=1)]
+    return end, useful, (end > b[start]) & (end < b[-1]) & (floor.sum(1) >= 2)
+
+
+def all_three(summary: pd.DataFrame) -> pd.Series:
+    """Which curves of `summaries` show all three regimes: perfect scaling over two sizes, an end to it, a floor of two."""
+    return (summary.perfect_end > summary.start) & summary.leaves_perfect & summary.reaches_plateau
+
+
+def expected_regimes(summary: pd.DataFrame, drawn: dict, draws: int = 1000) -> pd.DataFrame:
+    """How likely `all_three` is for every curve of `summaries`, were it exactly of a form and searches as scattered.
+
+    Columns: trend, for its c1/B + c2 (1 for a curve of LONG sizes that does not bend within them, which ought to); power,
+    for the straight line through the logarithms of its draws, which has no floor.  The scatter at a batch size is that of
+    the draws, and a point the median of as many searches as the curve has.
+    """
+    random, rows = np.random.default_rng(0), []
+    for r in summary.itertuples():
+        own = drawn[tuple(getattr(r, c) for c in CURVE)]
+        b, logs = own.columns.to_numpy(float), np.log(own.to_numpy())
+        off = np.median(logs.std(0) * random.standard_normal((r.replicates, draws, len(b))), axis=0)
+        line = np.polyval(np.polyfit(np.log(b), logs.mean(0), 1), np.log(b))
+        trend, power = (_regime_ends(b, np.exp(k + off))[2].mean() for k in (np.log(r.c1 / b + r.c2), line))
+        rows.append((1.0 if r.sizes >= LONG and not r.identified else trend, power))
+    return pd.DataFrame(rows, columns=["trend", "power"], index=summary.index)
 
 
 def _hyperbolas(b: np.ndarray, k: np.ndarray, points: int = 600) -> tuple[np.ndarray, np.ndarray]:

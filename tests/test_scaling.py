@@ -84,6 +84,19 @@ def test_replicates_are_joined_not_pooled():
     assert (joined.low, joined.steps, joined.high, joined.replicates) == (10, 20, 40, 3)
 
 
+def test_searches_of_one_cell_are_joined_however_many_hits_they_waited_for():
+    frame = pd.concat([table([40, 90], replicate=0), table([80, 90], replicate=1, hits=2)])
+    joined = scaling.across_replicates(scaling.steps_to_result(frame))
+    assert joined.steps.tolist() == [60] and joined.replicates.tolist() == [2]
+    assert scaling.scatter(scaling.steps_to_result(frame)) == pytest.approx(np.log(2) / np.sqrt(2))
+
+
+def test_trials_that_met_no_goal_are_no_curve():
+    lost = table([np.nan, np.nan]).assign(best_error=[0.3, 0.25])
+    with pytest.raises(ValueError, match=r"goal: none of 2 trials met any of 0.04, 0.1; .* error was 0.25, so that easier"):
+        scaling.all_goals(lost)
+
+
 def curve(steps):
     return pd.DataFrame({"batch_size": SIZES, "steps": steps, "goal": 0.04, "sparsity": 0.0})
 
@@ -283,11 +296,12 @@ def test_redrawn_curves_are_analysed_as_single_ones_are():
     """The array forms of the regimes and of the fit agree with the plain ones, draw by draw."""
     random = np.random.default_rng(3)
     k = (5e3 / SIZES + 20) * random.lognormal(0, 0.25, (60, len(SIZES)))
-    perfect, useful = scaling._regime_ends(SIZES, k)
+    perfect, useful, whole = scaling._regime_ends(SIZES, k)
     c1, c2 = scaling._hyperbolas(SIZES, k)
-    for row, *found in zip(k, perfect, useful, c1, c2):
+    for row, shown, *found in zip(k, whole, perfect, useful, c1, c2):
         plain, fit = scaling.regimes(curve(row)), scaling.fit_hyperbola(SIZES, row)
         assert found[:2] == [plain.perfect_end, plain.useful_end]
+        assert shown == scaling.all_three(pd.DataFrame([vars(plain)])).item()
         assert found[2:] == pytest.approx([fit.c1, fit.c2], rel=2e-3)
 
 
