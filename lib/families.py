@@ -76,8 +76,7 @@ def results(families: dict[str, Family], budget: str = "cached") -> pd.DataFrame
     "full" trains what the book's studies plan for them, "smoke" a toy of the first.
     """
     every = [c for s in studies.STUDIES.values() for c in s.cells]
-    usual = {**studies.USUAL, "sparsity": 0.0, "replicate": 0}
-    del usual["stop"]
+    usual = {k: v for k, v in studies.USUAL.items() if k not in ("stop", "max_steps")} | {"sparsity": 0.0, "replicate": 0}
     every = [c for c in dict.fromkeys(every) if all(getattr(c, k) == v for k, v in usual.items())]
     tables, heads, planned, missing = [], {}, set(), []  # members of several families count once
     for name, family in list(families.items())[: 1 if budget == "smoke" else None]:
