@@ -201,7 +201,9 @@ def rougher(over: pd.DataFrame) -> dict:
 
 
 def noise_scale(bends: pd.DataFrame) -> dict:
-    """M1; bends: of `landscape.predicted_bends`.  Every workload counts alike."""
+    """M1; bends: of `landscape.predicted_bends`; those outside the batch sizes measured do not count, every workload does
+    alike."""
+    beyond, bends = int((~bends.identified.astype(bool)).sum()), bends[bends.identified.astype(bool)]
     ratio = bends.critical / bends.predicted
     off = np.log2(ratio).abs()
     two, four = ((off <= limit).groupby(bends.workload).mean().mean() for limit in (1, 2))
@@ -209,7 +211,7 @@ def noise_scale(bends: pd.DataFrame) -> dict:
         "The gradient noise scale predicts the largest useful batch size.",
         f"{len(bends)} curves: the bend over the noise scale is {number(ratio.median())} in the median, from "
         f"{number(ratio.min())} to {number(ratio.max())}; within a factor of two for {(off <= 1).sum()}, within four for "
-        f"{(off <= 2).sum()}.",
+        f"{(off <= 2).sum()}. Not counted, since they bend outside the batch sizes measured: {beyond}.",
         OPEN if not len(bends) else HOLDS if two > 0.9 else PART if four > 0.5 else FAILS,
         "McCandlish et al. 2018, abstract",
     )

@@ -201,6 +201,7 @@ def test_the_noise_scale_of_a_run_weighs_steps_and_predicts_the_bend():
     for trace, verdict in ((30.0, "holds"), (10.0, "holds in part"), (1.0, "does not hold")):
         bends = landscape.predicted_bends(path(0.0, trace=trace), summary)
         assert bends.predicted.iloc[0] == pytest.approx(trace / 0.5) and claims.noise_scale(bends)["verdict"] == verdict
+    assert claims.noise_scale(bends.assign(identified=False))["verdict"] == "cannot be judged"
 
 
 def test_rules_hold_nowhere_somewhere_or_everywhere():
