@@ -611,14 +611,17 @@ def left_out(form: str, batch_size: np.ndarray, steps: np.ndarray) -> np.ndarray
     return np.array(found)
 
 
-def left_out_factors(curves: pd.DataFrame) -> pd.DataFrame:
-    """For every form and every curve with at least LONG batch sizes: `factor`, the root mean square of `left_out`.
+def left_out_factors(curves: pd.DataFrame, least: int = LONG, constants: int = 3) -> pd.DataFrame:
+    """For every form and every curve with at least so many batch sizes: `factor`, the root mean square of `left_out`.
 
+    constants: how many a form may have; shorter curves do not determine three.
     curves: a row per point with CURVE, batch_size and steps.  Columns: form, those of CURVE, factor (1: no error).
     """
     rows = []
     for key, c in curves.sort_values("batch_size").groupby(CURVE):
-        for form in FORMS if len(c) >= LONG else ():
+        for form in FORMS if len(c) >= least else ():
+            if PARAMETERS[form] > constants:
+                continue
             off = left_out(form, c.batch_size, c.steps)
             rows.append({"form": form, **dict(zip(CURVE, key)), "factor": 2 ** np.sqrt(np.mean(off**2))})
     return pd.DataFrame(rows, columns=["form", *CURVE, "factor"])
