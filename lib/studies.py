@@ -47,10 +47,13 @@ def _digits() -> Iterable[Cell]:
 
 
 def _digits_sparsest() -> Iterable[Cell]:
-    """A budget of its own: pilot runs at this sparsity met not even the easiest goal."""
-    for batch_size in (4, 64, 1024):
-        for name in DIGITS:
-            yield Cell(name, batch_size, sparsity=0.95, max_steps=20_000)
+    """A budget of its own, since little is left to train; momentum first, few batch sizes before all, replicates last."""
+    sizes = [4, 64, 16, 256, *(b for b in ALL_POWERS if b not in (4, 64, 16, 256))]
+    for replicate in range(3):
+        for algorithm in ("momentum", "sgd", "nesterov"):
+            for batch_size in sizes:
+                for name in DIGITS:
+                    yield Cell(name, batch_size, algorithm, 0.95, replicate=replicate, max_steps=20_000)
 
 
 def _digits_methods() -> Iterable[Cell]:
