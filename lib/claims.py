@@ -408,7 +408,7 @@ def budget_decides(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]], enough
         doubt = np.hypot(small.unsure, large.unsure)
         return int(large.high + doubt < small.low) - int(small.high + doubt < large.low)
 
-    right, gone, told, early_ends = [], [], [], []
+    right, gone, told, brief = [], [], [], []
     for name, kinds in ladders.items():
         if min(best.batch_size.nunique() if len(best) else 0 for best in kinds) < 5:
             continue
@@ -416,7 +416,7 @@ def budget_decides(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]], enough
         early, late = ([ends(*kind, pick) for kind in columns] for pick in (min, max))
         right += [apart(early[0]) == 1, apart(early[1]) == -1]
         gone += [apart(two) == 0 for two, large in zip(late, enough[name]) if large]
-        early_ends += [f"{_title(name)} ({kind})" for kind, large in zip(("steps", "epochs"), enough[name]) if not large]
+        brief += [f"{_title(name)} ({kind})" for kind, large in zip(("steps", "epochs"), enough[name]) if not large]
         shown = [
             " and ".join(f"{100 * r.low:.1f}–{100 * r.high:.1f}" for r in two.itertuples()) for two in (*early, *late)
         ]
@@ -424,7 +424,7 @@ def budget_decides(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]], enough
     found = (
         "Validation error in per cent at the smallest and the largest batch (5–95 %), within the smallest budget of steps, that "
         f"of epochs, and the largest of either. {'. '.join(told)}. The largest is not large enough to be judged, since the "
-        f"batch that has seen least still gains: {', '.join(early_ends) or 'nowhere'}."
+        f"batch that has seen least still gains: {', '.join(brief) or 'nowhere'}."
     )
     return _claim(
         "A budget of steps favours large batches, one of epochs small batches; with a large enough budget the difference goes.",

@@ -619,9 +619,7 @@ def left_out_factors(curves: pd.DataFrame, least: int = LONG, constants: int = 3
     """
     rows = []
     for key, c in curves.sort_values("batch_size").groupby(CURVE):
-        for form in FORMS if len(c) >= least else ():
-            if PARAMETERS[form] > constants:
-                continue
+        for form in (f for f, n in PARAMETERS.items() if n <= constants and len(c) >= least):
             off = left_out(form, c.batch_size, c.steps)
             rows.append({"form": form, **dict(zip(CURVE, key)), "factor": 2 ** np.sqrt(np.mean(off**2))})
     return pd.DataFrame(rows, columns=["form", *CURVE, "factor"])
