@@ -26,6 +26,15 @@ LONG = 20  # rows
 MARKS = {"holds": "yes", "holds in part": "part", "does not hold": "no", "cannot be judged": "open"}
 
 
+NAMES = {"sgd": "SGD", "nesterov": "Nesterov", "grasp": "GraSP", "synflow": "SynFlow",
+         "connection-sensitivity": "connection sensitivity"}  # fmt: skip
+LINES = re.compile(r"(?:\n- .*)+")
+
+
+def _listed(lines: re.Match) -> str:
+    return "<ul>" + "".join(f"<li>{item}</li>" for item in lines[0].split("\n- ")[1:]) + "</ul>"
+
+
 class Html(str):
     """Text that notebooks display as HTML."""
 
@@ -36,12 +45,13 @@ class Html(str):
 def claim(paper: str, ours: str, verdict: str, source: str) -> Html:
     """A box with a published claim, our measurement and a verdict, all three computed or cited by the caller.
 
+    ours: lines that begin with "- " become a list.
     verdict: one of "holds", "holds in part", "does not hold", "cannot be judged".  Raises ValueError for another.
     """
     if verdict not in MARKS:
         raise ValueError(f"verdict: {verdict!r} is not allowed; it must be one of {', '.join(MARKS)}")
     rows = ((f"Claim <small>({html.escape(source)})</small>", paper), ("Measured here", ours))
-    body = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in rows)
+    body = "".join(f"<dt>{name}</dt><dd>{LINES.sub(_listed, text)}</dd>" for name, text in rows)
     title = f'<p class="book-verdict">{verdict.capitalize()}</p>'
     return Html(f'<div class="book-box book-{MARKS[verdict]}">{title}<dl>{body}</dl></div>')
 
@@ -71,10 +81,15 @@ def power_of_ten(exponent: int) -> str:
     return f"10{str(exponent).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
 
+def named(name: str) -> str:
+    """What a record calls sgd or synflow as the pages spell it; any other text as it is."""
+    return NAMES.get(name, name)
+
+
 def number(value: object) -> str:
-    """A value as the prose prints it: 1,234; 0.0312; 1.79 × 10⁻⁷; "—" where there is none; "∞"."""
+    """A value as the prose prints it: 1,234; 0.0312; 1.79 × 10⁻⁷; "—" where there is none; "∞"; a text as `named`."""
     if isinstance(value, str):
-        return value
+        return named(value)
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "—"
     if math.isinf(value):
@@ -112,10 +127,10 @@ def table(frame: pd.DataFrame, **formats: str):
 
 
 def _unbroken(text: object) -> object:
-    """A text in which ranges, 1–2 or -1 to +2, stay on one line."""
+    """A text, as `named`, in which ranges, 1–2 or -1 to +2, stay on one line."""
     if not isinstance(text, str):
         return text
-    return re.sub(r"(?<=\d) to (?=[-+]?\d)", "\u00a0to\u00a0", text.replace("–", "\u2060–\u2060"))
+    return re.sub(r"(?<=\d) to (?=[-+]?\d)", "\u00a0to\u00a0", named(text).replace("–", "\u2060–\u2060"))
 
 
 def absent(frame: pd.DataFrame) -> Html | None:

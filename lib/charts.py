@@ -11,7 +11,7 @@ import altair as alt
 import pandas as pd
 import vl_convert as vlc
 
-from lib.book import power_of_ten, span
+from lib.book import NAMES, power_of_ten, span
 
 VEGALITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])  # "6.4"; one of vlc.get_vegalite_versions()
 STATIC_WIDTH = 640  # pixels of the picture that stands in where scripts do not run
@@ -38,6 +38,7 @@ def enable() -> None:
 
 # A legend for charts whose row labels leave little room: it begins where the plot does, and is cut at the chart's end.
 BESIDE_LABELS = {"columns": 2, "titleOrient": "top"}
+SPELT = f"{json.dumps(NAMES)}[datum.label] || datum.label"
 
 
 def finish(chart: alt.TopLevelMixin, description: str) -> alt.TopLevelMixin:
@@ -64,14 +65,16 @@ def by_algorithm(names: list[str], **options) -> alt.Color:
     """Colour per training algorithm, the same throughout the book."""
     names = [a for a in ALGORITHM_COLOURS if a in names]
     scale = alt.Scale(domain=names, range=[ALGORITHM_COLOURS[a] for a in names])
-    return alt.Color("algorithm:N", scale=scale, title=None, **options)  # three names fill a narrow page
+    legend = alt.Legend(title=None, labelExpr=SPELT)  # three names fill a narrow page
+    return alt.Color("algorithm:N", scale=scale, legend=legend, **options)
 
 
 def by_method(names: list[str], **options) -> alt.Color:
     """Colour per method of pruning, the same throughout the book."""
     names = [m for m in METHOD_COLOURS if m in names]
     scale = alt.Scale(domain=names, range=[METHOD_COLOURS[m] for m in names])
-    return alt.Color("method:N", scale=scale, title=None, legend=alt.Legend(columns=1), **options)  # two do not fit a phone
+    legend = alt.Legend(title=None, labelExpr=SPELT, columns=1)  # two do not fit a phone
+    return alt.Color("method:N", scale=scale, legend=legend, **options)
 
 
 def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") -> alt.X:

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy import stats
 
 from lib import scaling
-from lib.book import number, span
+from lib.book import named, number, span
 from lib.scaling import CURVE
 from lib.workloads import WORKLOADS
 
@@ -27,13 +27,18 @@ def _title(name: str) -> str:
     return WORKLOADS[name].title if name in WORKLOADS else str(name)
 
 
+def _each(items: list[str], none: str = "not measured") -> str:
+    """What follows upon a phrase: ": this." if it is one item, a list, a line each, if there are more (`lib.book.claim`)."""
+    return ":" + "".join(f"\n- {item}" for item in items) + "\n" if len(items) > 1 else f": {items[0] if items else none}."
+
+
 def _told(effects: pd.DataFrame) -> str:
     """`families.effects` in words."""
-    return "; ".join(
+    return _each([
         f"{r.family}, {r['last']} over {r['first']}: {number(r.ratio)} ({span((r.ratio_low, r.ratio_high))}"
         f"{'' if r.inside else '; a bend lies outside the batch sizes measured'})"
         for _, r in effects.iterrows()
-    ) or "not measured"  # fmt: skip
+    ])  # fmt: skip
 
 
 def regimes(summary: pd.DataFrame, expected: pd.DataFrame) -> dict:
@@ -67,7 +72,7 @@ def irrespective(points: pd.DataFrame, summary: pd.DataFrame, missed: pd.DataFra
     """
     sparse = summary[summary.sparsity > 0]
     good = (sparse.r2 > FOLLOWS) & sparse.leaves_perfect
-    bad = "; ".join(f"{_title(r.workload)}, {r.algorithm}, sparsity {r.sparsity:g} (R² {r.r2:.2f})"
+    bad = "; ".join(f"{_title(r.workload)}, {named(r.algorithm)}, sparsity {r.sparsity:g} (R² {r.r2:.2f})"
                     for r in sparse[~good].itertuples())  # fmt: skip
     lost = (missed.max_steps / missed.predicted).dropna()
     told = f" Not counted: {len(lost)} cells that missed the goal in {span((lost.min(), lost.max()))} times the steps that the " \
@@ -116,15 +121,15 @@ def whatever_the_method(summary: pd.DataFrame, bends: pd.DataFrame) -> dict:
     rows = bends.assign(r2=np.array([r2[key] for key in bends[CURVE].itertuples(index=False, name=None)], float))
     apart = (rows.ratio_low > 1) | (rows.ratio_high < 1)
     follows = rows.r2 > FOLLOWS
-    told = "; ".join(f"{_title(r.workload)}, {r.pruning}: {number(r.ratio)} ({span((r.ratio_low, r.ratio_high))})"
-                     for r in rows[follows].itertuples())  # fmt: skip
-    rest = "; ".join(f"{_title(r.workload)}, {r.pruning} (R² {r.r2:.2f})" for r in rows[~follows].itertuples())
+    told = [f"{_title(r.workload)}, {named(r.pruning)}: {number(r.ratio)} ({span((r.ratio_low, r.ratio_high))})"
+            for r in rows[follows].itertuples()]  # fmt: skip
+    rest = "; ".join(f"{_title(r.workload)}, {named(r.pruning)} (R² {r.r2:.2f})" for r in rows[~follows].itertuples())
     alike, differ = (follows & (rows.ratio_low > 0.5) & (rows.ratio_high < 2)).sum(), (~follows | apart).sum()
     return _claim(
         "The trend between batch size and steps to result holds irrespective of sparsity (shown for pruning by connection "
         "sensitivity; whether it depends on the method is our question).",
         f"{follows.sum()} of {len(rows)} curves pruned in other ways follow c₁/B + c₂ with R² above {FOLLOWS}. The bend of "
-        f"these over that after pruning by connection sensitivity, at batch sizes both have: {told or 'none'}. Curves that "
+        f"these over that after pruning by connection sensitivity, at batch sizes both have{_each(told, 'none')} Curves that "
         f"do not follow it have no bend to compare: {rest or 'none'}. {alike} bend alike, with a range within a factor of two; "
         f"{differ} differ; the others decide nothing.",
         OPEN if not alike + differ else FAILS if differ > len(rows) / 2 or not alike
@@ -188,13 +193,13 @@ def rougher(over: pd.DataFrame) -> dict:
     each.columns = ["median", "larger", "paths"]
     counted = each[each.paths >= ENOUGH]
     share = (counted.larger / counted.paths).mean()
-    told = "; ".join(f"{_title(w)}: {number(r['median'])} times, larger in {r.larger:.0f} of {r.paths:.0f}"
-                     f"{'' if r.paths >= ENOUGH else ', too few to count'}" for w, r in each.iterrows())  # fmt: skip
+    told = [f"{_title(w)}: {number(r['median'])} times, larger in {r.larger:.0f} of {r.paths:.0f}"
+            f"{'' if r.paths >= ENOUGH else ', too few to count'}" for w, r in each.iterrows()]  # fmt: skip
     return _claim(
         "A lack of smoothness, a larger local Lipschitz constant of the gradient, accounts for the difficulty of training "
         "sparse networks.",
         f"At sparsity {span((over.sparsity.min(), over.sparsity.max()))}, the constant along the fastest trials over the dense "
-        f"network's, in the median. {told}.",
+        f"network's, in the median{_each(told)}",
         OPEN if not len(counted) else HOLDS if share > 0.9 else FAILS if share < 0.1 else PART,
         "Lee et al. 2021, abstract",
     )
@@ -223,19 +228,19 @@ def rules(spread: pd.DataFrame, powers: pd.DataFrame) -> dict:
     """
     followed = spread[spread.rule.isin(["linear rule", "square-root rule"]) & ~spread.base.astype(bool)]
     worst = followed.groupby("rule").beyond.max()
-    told = "; ".join(
+    told = [
         f"{_title(name)}: " + ", ".join(f"the {rule} at {_followed(own)}" for rule, own in rows.groupby("rule", sort=False))
         for name, rows in followed.groupby("workload", sort=False)
-    )
+    ]
     known = powers[powers.workload.isin(followed.workload)]
-    rise = "; ".join(f"{_title(r.workload)} {r.power:.2f} ({span((r.low, r.high))})" for r in known.itertuples())
+    rise = [f"{_title(r.workload)}: {r.power:.2f} ({span((r.low, r.high))})" for r in known.itertuples()]
     rises = len(known) > 0 and (known.low > 0).all()
     return _claim(
         "The best effective learning rate rises with the batch size but follows neither the linear nor the square-root rule "
         "consistently.",
-        f"It grows as this power of the batch size (5–95 %): {rise or 'not measured'}. A rule fails where it takes more than twice "
-        f"the tuned steps (in brackets: retraining apart), and one such batch size is enough for it not to be followed: "
-        f"{told or 'not measured'}.",
+        f"It grows as this power of the batch size (5–95 %){_each(rise)} A rule fails where it takes more than twice "
+        f"the tuned steps (in brackets: retraining apart), and one such batch size is enough for it not to be followed"
+        f"{_each(told)}",
         OPEN if len(worst) < 2 else HOLDS if rises and (worst > 2).all() else PART if rises or (worst > 2).any() else FAILS,
         SUMMARISED,
     )
@@ -270,14 +275,15 @@ EQUAL = (0.8, 1.25)  # ratios of steps that count as none
 
 def momentum_extends(pairs: pd.DataFrame, bend: tuple[float, ...], steps: tuple[float, ...]) -> dict:
     """C7; pairs: of `families.over_sgd`; bend, steps: `scaling.middle` of their draws."""
-    told = "; ".join(
-        f"{_title(r.workload)}, {r.algorithm}, {r.sizes} batch sizes: {number(r.bend)} ({span((r.bend_low, r.bend_high))})"
+    told = [
+        f"{_title(r.workload)}, {named(r.algorithm)}, {r.sizes} batch sizes: {number(r.bend)} "
+        f"({span((r.bend_low, r.bend_high))})"
         for r in pairs.itertuples()
-    )
+    ]
     smallest = span((pairs.smallest.min(), pairs.smallest.max())) if len(pairs) else "—"
     return _claim(
         "Momentum and Nesterov momentum extend perfect scaling to larger batches than SGD; at small batches all three are equal.",
-        f"Bend over that of SGD, dense networks: {told or 'not measured'}. In the median over pairs {number(bend[1])} "
+        f"Bend over that of SGD, dense networks{_each(told)} In the median over pairs {number(bend[1])} "
         f"({span(bend[::2])}). At the smallest batch of each pair ({smallest} examples) SGD takes {number(steps[1])} times the "
         f"steps ({span(steps[::2])}); to count as equal, this range has to lie within {span(EQUAL)}.",
         OPEN if not len(pairs) or bend[0] <= 1 <= bend[2] else FAILS if bend[2] < 1
@@ -292,7 +298,7 @@ def kinds_differ(effects: pd.DataFrame) -> dict:
     alike = ((effects.ratio_low > EQUAL[0]) & (effects.ratio_high < EQUAL[1])).sum()
     return _claim(
         "The kind of network changes the largest useful batch size at equal data and goal.",
-        f"Bend of a convolutional network over that of a fully connected one, at batch sizes both have: {_told(effects)}.",
+        f"Bend of a convolutional network over that of a fully connected one, at batch sizes both have{_told(effects)}",
         OPEN if not len(effects) or not apart and alike < len(effects)
         else HOLDS if apart == len(effects) else PART if apart else FAILS,
         SUMMARISED,
@@ -314,8 +320,8 @@ def small_batches_diverge(trials: pd.DataFrame) -> dict:
     return _claim(
         "In a broad search space more trials fail at small batches than at large ones: with Nesterov momentum on CIFAR-10, 108 of "
         "273 at batch size 2 and 31 of 190 at 4,096, in spaces that vary with the batch size.",
-        f"Trials that diverged or died within as many steps at either batch size, of one space. "
-        f"{'; '.join(told) or 'Not measured'}. The 95 % ranges are apart for {sum(map(abs, found))} of {len(found)}.",
+        f"Trials that diverged or died within as many steps at either batch size, of one space{_each(told)} "
+        f"The 95 % ranges are apart for {sum(map(abs, found))} of {len(found)}.",
         OPEN if not any(found) else HOLDS if min(found) == 1 else FAILS if max(found) < 1 else PART,
         "Shallue et al. 2019, released data",
     )
@@ -345,7 +351,7 @@ def no_rule_for_size(effects: pd.DataFrame) -> dict:
     split = [name for name, sign in zip(("width", "depth"), signs) if len(sign) == 2]
     return _claim(
         "Width and depth change the largest useful batch size, but not in the same direction in all families.",
-        f"Bend of the largest member over that of the smallest, at batch sizes both have: {_told(own)}. {clear} of {len(own)} "
+        f"Bend of the largest member over that of the smallest, at batch sizes both have{_told(own)} {clear} of {len(own)} "
         f"ranges leave one out; families of one kind contradict each other in {' and '.join(split) or 'neither width nor depth'}.",
         OPEN if len(own) < 2 or not clear else HOLDS if split else FAILS if clear == len(own) else PART,
         SUMMARISED,
@@ -358,7 +364,7 @@ def data_size(effects: pd.DataFrame) -> dict:
     outside = (effects.ratio_low > 2) | (effects.ratio_high < 0.5)
     return _claim(
         "The size of the data set hardly changes the largest useful batch size: fractions of MNIST have nearly the same curve.",
-        f"Bend with all data over that with an eighth, at batch sizes both have: {_told(effects)}. {certain.sum()} of "
+        f"Bend with all data over that with an eighth, at batch sizes both have{_told(effects)} {certain.sum()} of "
         f"{len(effects)} ranges lie within a factor of two and {outside.sum()} beyond it; the others decide nothing.",
         OPEN if not (certain | outside).any() else HOLDS if certain.all() else FAILS if not certain.any() else PART,
         SUMMARISED,
@@ -376,14 +382,14 @@ def region(share: pd.DataFrame) -> dict:
         found.append(grow.low.iloc[-1] > grow.high.iloc[0])
         found.append(shrink.high.iloc[-1] < shrink.low.iloc[0])
         shares = "; ".join(
-            f"{kind}, {r.share.iloc[0]:.0%} of the trials at batch size {r.batch_size.iloc[0]:,} and {r.share.iloc[-1]:.0%} at "
+            f"{kind}, {r.share.iloc[0]:.0%} at batch size {r.batch_size.iloc[0]:,} and {r.share.iloc[-1]:.0%} at "
             f"{r.batch_size.iloc[-1]:,}"
             for kind, r in kinds.items()
         )
-        told.append(f"{_title(name)}: {shares}.")
+        told.append(f"{_title(name)}: {shares}")
     return _claim(
         "The region of metaparameters that reach the goal grows with the batch size at fixed steps and shrinks at fixed epochs.",
-        " ".join(told) or "Not measured.",
+        f"Share of the trials that reach the goal{_each(told)}",
         OPEN if not found else HOLDS if all(found) else PART if any(found) else FAILS,
         "Shallue et al. 2019",
     )
@@ -418,12 +424,13 @@ def budget_decides(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]], enough
         gone += [apart(two) == 0 for two, large in zip(late, enough[name]) if large]
         brief += [f"{_title(name)} ({kind})" for kind, large in zip(("steps", "epochs"), enough[name]) if not large]
         shown = [
-            " and ".join(f"{100 * r.low:.1f}–{100 * r.high:.1f}" for r in two.itertuples()) for two in (*early, *late)
+            " and ".join(span((round(100 * r.low, 1), round(100 * r.high, 1))) for r in two.itertuples())
+            for two in (*early, *late)
         ]
         told.append(f"{_title(name)}: {shown[0]} (steps), {shown[1]} (epochs); largest {shown[2]}, {shown[3]}")
     found = (
         "Validation error in per cent at the smallest and the largest batch (5–95 %), within the smallest budget of steps, that "
-        f"of epochs, and the largest of either. {'. '.join(told)}. The largest is not large enough to be judged, since the "
+        f"of epochs, and the largest of either{_each(told)} The largest is not large enough to be judged, since the "
         f"batch that has seen least still gains: {', '.join(brief) or 'nowhere'}."
     )
     return _claim(
@@ -443,7 +450,7 @@ def no_accuracy_lost(steps: dict[str, tuple[float, float, float]], epochs: dict,
     steps, beside = ({w: s for w, s in found.items() if np.isfinite(s[0])} for found in (steps, epochs))
     known, early = ({w: s for w, s in steps.items() if (w in settled) == done} for done in (True, False))
     told, short, less = (
-        "; ".join(f"{_title(w)}: {100 * s[0]:+.2f} ({100 * s[1]:+.2f} to {100 * s[2]:+.2f})" for w, s in found.items())
+        [f"{_title(w)}: {100 * s[0]:+.2f} ({100 * s[1]:+.2f} to {100 * s[2]:+.2f})" for w, s in found.items()]
         for found in (known, early, beside)
     )
     worse, early_loss = ([w for w, s in found.items() if s[1] > 0] for found in (known, early))
@@ -451,9 +458,9 @@ def no_accuracy_lost(steps: dict[str, tuple[float, float, float]], epochs: dict,
     return _claim(
         "There is no evidence that larger batch sizes degrade out-of-sample performance.",
         f"Points of test error per doubling of the batch, at the largest step budget (95 %), where the smallest batch gains no "
-        f"more from the last doubling of its steps: {told or 'no workload'}. To hold, all ranges must end below 0.2. Where it "
-        f"still gains, which favours the claim, so that only a loss would count: {short or 'none'}. Not judged: "
-        f"the largest budget of epochs, in which larger batches take fewer steps, {less or 'not measured'}.",
+        f"more from the last doubling of its steps{_each(told, 'no workload')} To hold, all ranges must end below 0.2. Where it "
+        f"still gains, which favours the claim, only a loss would count{_each(short, 'none')} Not judged: "
+        f"the largest budget of epochs, in which larger batches take fewer steps{_each(less)}",
         FAILS
         if worse and len(worse) == len(known)
         else PART
@@ -468,14 +475,14 @@ def no_accuracy_lost(steps: dict[str, tuple[float, float, float]], epochs: dict,
 def smoothing_helps(rates: dict[tuple[str, float], tuple[float, float, float]]) -> dict:
     """C9; rates: (workload, smoothing) -> change per doubling of the test error that smoothing saves (`budgets.helped`)."""
     known = {k: r for k, r in rates.items() if np.isfinite(r[0])}
-    told = "; ".join(
+    told = [
         f"{_title(w)}, {share:g}: {100 * r[0]:+.2f} ({100 * r[1]:+.2f} to {100 * r[2]:+.2f})"
         for (w, share), r in known.items()
-    )
+    ]
     up, down = (sum(test) for test in ([r[1] > 0 for r in known.values()], [r[2] < 0 for r in known.values()]))
     return _claim(
         "Label smoothing helps more at large batch sizes.",
-        f"Points of test error that smoothing saves, per doubling of the batch (95 %): {told or 'not measured'}. The range lies "
+        f"Points of test error that smoothing saves, per doubling of the batch (95 %){_each(told)} The range lies "
         f"above zero for {up} of {len(known)} and below for {down}.",
         OPEN if not up + down else HOLDS if up == len(known) else FAILS if not up else PART,
         SUMMARISED,

@@ -15,6 +15,7 @@ import pandas as pd
 from scipy.optimize import least_squares
 from scipy.special import gammaln
 
+from lib.book import named
 from lib.workloads import workload
 
 CELL = ["workload", "algorithm", "pruning", "sparsity", "batch_size", "trials", "replicate", "stop", "checks",
@@ -128,7 +129,7 @@ def all_goals(trials: pd.DataFrame) -> pd.DataFrame:
 def curve_names(frame: pd.DataFrame) -> list[str]:
     """The workload's title and the algorithm of every row."""
     titles = {name: workload(name).title for name in frame.workload.unique()}
-    return [f"{titles[name]}, {algorithm}" for name, algorithm in zip(frame.workload, frame.algorithm)]
+    return [f"{titles[name]}, {named(algorithm)}" for name, algorithm in zip(frame.workload, frame.algorithm)]
 
 
 def on_ladder(curves: pd.DataFrame) -> pd.DataFrame:

@@ -301,7 +301,7 @@ def test_the_trend_depends_on_the_method_where_a_bend_lies_apart():
         assert claims.whatever_the_method(summary[summary.sparsity > 0], bends)["verdict"] == verdict
     bent = summary.assign(r2=np.where(summary.pruning == "synflow", 0.5, summary.r2))
     told = claims.whatever_the_method(bent[bent.sparsity > 0], bends)["ours"]
-    assert "2 of 3 curves" in told and "synflow (R² 0.50)" in told
+    assert "2 of 3 curves" in told and "SynFlow (R² 0.50)" in told
     unknown = bends.assign(ratio_low=0.0, ratio_high=np.inf)
     assert claims.whatever_the_method(summary[summary.sparsity > 0], unknown)["verdict"] == "cannot be judged"
     none = scaling.against_sensitivity({}, "critical")

@@ -30,6 +30,12 @@ def test_records_of_workloads_that_are_not_shown_do_not_count():
     assert "No records" in book.provenance(results("digits-mlp", ""))
 
 
+def test_lines_of_a_claim_box_become_a_list_and_names_are_spelt_as_in_print():
+    shown = book.claim("Bends.", "Of these:\n- a 1\n- b 2\n none.", "holds", "Lee & Co.")
+    assert "Of these:<ul><li>a 1</li><li>b 2</li></ul>\n none." in shown and "Lee &amp; Co." in shown
+    assert [book.number(x) for x in ("sgd", "synflow", "MLP")] == ["SGD", "SynFlow", "MLP"]
+
+
 def test_what_is_missing_is_told_and_nothing_at_all_stops_the_chapter():
     assert book.absent(results("digits-mlp", "a")) is None
     some = book.absent(results("digits-mlp", "a", [CELL], 2))

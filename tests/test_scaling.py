@@ -387,7 +387,7 @@ def test_a_network_three_times_as_slow_is_level_over_the_dense_and_alike_over_it
 def test_a_goal_has_its_place_on_the_ladder_of_its_workload():
     frame = pd.DataFrame({"workload": ["digits-mlp", "mnist-simple-cnn"], "algorithm": "sgd", "goal": [0.05, 0.02]})
     assert scaling.on_ladder(frame).place.tolist() == [1, 0]
-    assert scaling.curve_names(frame) == ["MLP on digits, sgd", "Simple-CNN on MNIST, sgd"]
+    assert scaling.curve_names(frame) == ["MLP on digits, SGD", "Simple-CNN on MNIST, SGD"]
 
 
 def test_scatter_is_the_spread_between_searches_whatever_their_level():
