@@ -95,11 +95,12 @@ class Loop:
         x = x.to(device=self.w.device, dtype=self.dtype)
         return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
 
-    def gradients(self, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Mean cross-entropy, its gradient, and which trials are alive, for w [T, P], x [B, ...], y [B].
 
         Returns losses [T], gradients [T, P], alive [T] (False where the last layer's inputs are zero on the batch:
         then nothing but its bias has a gradient, and the backward pass is spared).
+        mask [T, P]: gradients are zero where it is; a weight must be, too.
         """
         losses, gradients = w.new_empty(len(w)), torch.zeros_like(w)
         alive = torch.ones(len(w), dtype=torch.bool, device=w.device)
@@ -119,7 +120,7 @@ class Loop:
                 gradients[t, -self.classes :] = (logits.softmax(1) - target).mean(0)
                 alive[t] = False
             losses[t] = loss.detach()
-        return losses, gradients, alive
+        return losses, gradients if mask is None else gradients.mul_(mask), alive
 
     def shares(self, w: Tensor, x: Tensor, y: Tensor, parts: int) -> tuple[Tensor, Tensor, Tensor]:
         """The same for every part of a batch that is shared out evenly: losses [parts, T], gradients [parts, T, P], alive."""
@@ -180,6 +181,21 @@ def _smooth(one_hot: Tensor, smoothing: float) -> Tensor:
     return one_hot * (1 - smoothing) + smoothing / one_hot.shape[1] if smoothing else one_hot
 
 
+def cross_entropy(logits: Tensor, y: Tensor, smoothing: float, parts: int = 1) -> tuple[Tensor, Tensor]:
+    """Means over each part of the batch [parts, T] for logits [T, B, classes], y [B], and their derivatives [T, B, classes].
+
+    By hand: on rows this short the library's kernels cost a fifth of a step.
+    """
+    shifted = logits.float()
+    shifted = shifted - shifted.amax(2, keepdim=True)
+    powers = shifted.exp()
+    total = powers.sum(2, keepdim=True)
+    target = _smooth(F.one_hot(y, logits.shape[2]), smoothing)
+    right = (shifted * target).sum(2) if smoothing else shifted[:, torch.arange(len(y), device=y.device), y]
+    losses = (total.log()[..., 0] - right).unflatten(1, (parts, -1)).mean(2)
+    return losses.T, powers.div_(total).sub_(target).div_(len(y) // parts)
+
+
 class Stack:
     """All trials at once through an `nn.Sequential` of linear, convolution, max-pool, ReLU and flatten layers."""
 
@@ -223,29 +239,21 @@ class Stack:
                 h = h.flatten(2)
         return h, features
 
-    def gradients(self, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """As `Loop.gradients`."""
         losses, g, alive = self.shares(w, x, y, 1)
-        return losses[0], g[0], alive[0]
+        return losses[0], g[0] if mask is None else g[0].mul_(mask), alive[0]
 
     def shares(self, w: Tensor, x: Tensor, y: Tensor, parts: int) -> tuple[Tensor, Tensor, Tensor]:
         """As `Loop.shares`, in one pass over the whole batch."""
         views = [v.detach()[None].expand(parts, *v.shape) for v in unflatten(w.to(self.dtype), self.module)]
         leaves = [v.requires_grad_() for v in views]
         logits, features = self._forward(leaves, x)
-        # Cross-entropy and its gradient by hand: on rows this short the library's kernels cost a fifth of a step.
-        shifted = logits.detach().float()
-        shifted = shifted - shifted.amax(2, keepdim=True)
-        powers = shifted.exp()
-        total = powers.sum(2, keepdim=True)
-        target = _smooth(F.one_hot(y, self.classes), self.smoothing)
-        right = (shifted * target).sum(2) if self.smoothing else shifted[:, torch.arange(len(y), device=y.device), y]
-        losses = (total.log()[..., 0] - right).unflatten(1, (parts, -1)).mean(2)
-        error = powers.div_(total).sub_(target).div_(len(y) // parts)
+        losses, error = cross_entropy(logits.detach(), y, self.smoothing, parts)
         found = torch.autograd.grad(logits, leaves, error.to(logits.dtype))
         gradients = torch.cat([_memory_order_stacked(g).flatten(2) for g in found], 2).float()
         alive = features.detach().abs().unflatten(1, (parts, -1)).amax((2, 3)) > 0
-        return losses.T, gradients, alive.T
+        return losses, gradients, alive.T
 
     @torch.no_grad()
     def logits(self, w: Tensor, x: Tensor) -> Tensor:

@@ -109,9 +109,7 @@ def follow(track: Track, data: Path = sweeps.DATA) -> pd.DataFrame:
     w, v, rows = trial.w.clone(), torch.zeros_like(trial.w), []
     for step, pick in enumerate(training.batches(len(y), cell.batch_size, cell.replicate), start=1):
         before = w.clone()
-        _, g, _ = executor.gradients(w, x[pick], y[pick])
-        if trial.mask is not None:
-            g *= trial.mask
+        _, g, _ = executor.gradients(w, x[pick], y[pick], trial.mask)
         rate = algorithms.decayed(trial.rate, step - 1, trial.decay_steps, trial.end_factor)
         algorithms.update(cell.algorithm, w, v, g, rate, trial.momentum)
         if step in points:

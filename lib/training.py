@@ -305,10 +305,10 @@ def train(
     while len(now.ids) and out.steps < max_steps:
         pick = next(order).to(device)
         with _telling(now.ids, out.steps + 1):
-            through = (now.exchange or executor).gradients
-            losses, g, alive = through(*([executor] if now.exchange else []), now.w, x[pick], y[pick])
-        if now.trials.mask is not None:
-            g.mul_(now.trials.mask)
+            if now.exchange:  # which knows the weights that are left
+                losses, g, alive = now.exchange.gradients(executor, now.w, x[pick], y[pick])
+            else:
+                losses, g, alive = executor.gradients(now.w, x[pick], y[pick], now.trials.mask)
         rate = algorithms.decayed(now.trials.rate, out.steps, now.trials.decay_steps, now.trials.end_factor)
         algorithms.update(algorithm, now.w, now.v, g, rate, now.trials.momentum)
         out.steps, out.trial_steps = out.steps + 1, out.trial_steps + len(now.ids)

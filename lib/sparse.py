@@ -1,0 +1,142 @@
+"""Many trials of a small pruned network at once, for the price of the weights that are left.
+
+`Sparse` takes the place of `lib.stacks.Stack` where so few are left that sparse matrix products are the faster.  Every
+layer, a convolution too, is one sparse matrix with a block per trial; activations lie with their examples last.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lib import stacks
+
+warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")  # told at every start
+
+TOGETHER = 2**19  # activations of the widest layer that are computed at once: about what a core's cache holds
+
+
+@dataclass(frozen=True)
+class Wires:
+    """What a layer joins when nothing is pruned: weight[n] joins input column[n] to output row[n]; by row, then column.
+
+    Inputs and outputs are numbered as the module flattens them; weights, and the bias of every output, as by
+    `stacks.flatten`.
+    """
+
+    row: Tensor
+    column: Tensor
+    weight: Tensor
+    bias: Tensor
+    inputs: int
+
+
+def wires(module: nn.Sequential, shape: tuple[int, ...]) -> list[Wires]:
+    """Those of every layer with weights, for examples of this shape."""
+    found, numbers = [], iter(stacks.unflatten(torch.arange(sum(p.numel() for p in module.parameters())), module))
+    for layer in module:
+        if not isinstance(layer, (nn.Linear, nn.Conv2d)):
+            continue
+        weight, bias = next(numbers).flatten(1), next(numbers)
+        inputs = torch.arange(1, math.prod(shape) + 1, dtype=torch.float64)
+        if isinstance(layer, nn.Conv2d):
+            (k, _), (s, _), (p, _) = layer.kernel_size, layer.stride, layer.padding
+            seen = F.unfold(inputs.view(1, *shape), k, padding=p, stride=s)[0].T  # [places, elements], 0 where it is padding
+            shape = (len(bias), *((side + 2 * p - k) // s + 1 for side in shape[1:]))
+        else:
+            seen, shape = inputs[None], (len(bias),)
+        column = seen.long().expand(len(bias), -1, -1) - 1  # [outputs, places, elements]
+        row = torch.arange(len(bias) * len(seen)).view(len(bias), -1, 1).expand_as(column)
+        real = column >= 0
+        joined = (row[real], column[real], weight[:, None].expand_as(column)[real])
+        found.append(Wires(*joined, bias.repeat_interleave(len(seen)), len(inputs)))
+    return found
+
+
+def fits(module: nn.Module, dtype: torch.dtype, device: str) -> bool:
+    """Whether `Sparse` can run it: layers with weights and a ReLU between any two, in arithmetic that sparse matrices have."""
+    kinds = [type(m) for m in module if not isinstance(m, nn.Flatten)] if isinstance(module, nn.Sequential) else []
+    alternate = [kind in (nn.Linear, nn.Conv2d) for kind in kinds] == [i % 2 == 0 for i in range(len(kinds))]
+    known = {*kinds} <= {nn.Linear, nn.Conv2d, nn.ReLU}
+    return bool(len(kinds) % 2) and alternate and known and dtype in (torch.float32, torch.float64) and device == "cpu"
+
+
+class Layer:
+    """A layer's sparse matrix [T x outputs, T x inputs] for the weights that mask [T, P] leaves, and its transpose.
+
+    shared: the inputs are the same for all trials, [inputs, B].
+    """
+
+    def __init__(self, wires: Wires, mask: Tensor, shared: bool):
+        trials, outputs = len(mask), len(wires.bias)
+        trial, n = mask[:, wires.weight].nonzero().T
+        row = trial * outputs + wires.row[n]
+        column = wires.column[n] + (0 if shared else trial * wires.inputs)
+        self.weight = trial * mask.shape[1] + wires.weight[n]  # where the values stand in w [T, P], flattened
+        self.bias, self.shape = wires.bias, (trials * outputs, (1 if shared else trials) * wires.inputs)
+        self.rows, self.columns = _ends(row, self.shape[0]), column.int()
+        self.order = torch.argsort(column, stable=True)
+        self.turned_rows, self.turned_columns = _ends(column, self.shape[1]), row[self.order].int()
+
+    def matrix(self, values: Tensor) -> Tensor:
+        return torch.sparse_csr_tensor(self.rows, self.columns, values, self.shape, check_invariants=False)
+
+    def transpose(self, values: Tensor) -> Tensor:
+        parts = (self.turned_rows, self.turned_columns, values[self.order])
+        return torch.sparse_csr_tensor(*parts, self.shape[::-1], check_invariants=False)
+
+
+def _ends(sorted_or_not: Tensor, size: int) -> Tensor:
+    """Where each row of a compressed matrix begins and ends, given the row of every entry."""
+    return F.pad(torch.bincount(sorted_or_not, minlength=size).cumsum(0), (1, 0)).int()
+
+
+class Sparse(stacks.Stack):
+    """As `Stack`, for layers with a ReLU between any two: gradients are computed of the weights that a mask leaves alone."""
+
+    def __init__(
+        self, module: nn.Module, dtype: torch.dtype = torch.float32, device: str = "cpu", smoothing: float = 0
+    ):
+        super().__init__(module, dtype, device, smoothing)
+        if not fits(module, dtype, device):
+            raise ValueError(f"model: {type(module).__name__} in {dtype} on {device} has no sparse executor; use Stack")
+        self.mask, self.size, self.groups = None, 0, []
+
+    def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """As `Loop.gradients`."""
+        if mask is None:
+            return super().gradients(w, x, y)
+        if mask is not self.mask:  # the first, or trials have left
+            every = wires(self.module, x.shape[1:])
+            self.size = max(1, TOGETHER // (len(x) * max(len(one.bias) for one in every)))
+            self.groups = [[Layer(one, rows, n == 0) for n, one in enumerate(every)] for rows in mask.split(self.size)]
+            self.mask = mask
+        inputs, w = x.flatten(1).T.contiguous(), w.to(self.dtype)
+        groups = zip(w.split(self.size), mask.split(self.size), self.groups, strict=True)
+        found = [self._group(*group, inputs, y) for group in groups]
+        return tuple(torch.cat(each) for each in zip(*found, strict=True))
+
+    def _group(
+        self, w: Tensor, mask: Tensor, layers: list[Layer], x: Tensor, y: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """`gradients` of some of the trials, for x [inputs, B]."""
+        values, hidden, h = [w.reshape(-1)[layer.weight] for layer in layers], [], x
+        for layer, own in zip(layers, values, strict=True):
+            hidden.append(torch.relu_(h) if hidden else h)
+            h = (layer.matrix(own) @ h).add_(w[:, layer.bias].reshape(-1, 1))
+        logits = h.unflatten(0, (len(w), -1)).movedim(1, 2)
+        losses, error = stacks.cross_entropy(logits, y, self.smoothing)
+        d, gradients = error.to(self.dtype).movedim(2, 1).flatten(0, 1), torch.zeros_like(w)
+        for n, layer in reversed(list(enumerate(layers))):
+            own = torch.sparse.sampled_addmm(layer.matrix(values[n]), d, hidden[n].T, beta=0).values()
+            gradients.view(-1).index_add_(0, layer.weight, own)
+            gradients.index_add_(1, layer.bias, d.sum(1).view(len(w), -1))
+            if n:
+                d = torch.ops.aten.threshold_backward(layer.transpose(values[n]) @ d, hidden[n], 0)
+        alive = hidden[-1].view(len(w) if len(layers) > 1 else 1, -1).abs().amax(1) > 0
+        return losses[0], gradients.float().mul_(mask), alive.expand(len(w))  # biases, too, can be pruned
