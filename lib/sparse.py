@@ -87,7 +87,7 @@ class Layer:
         return torch.sparse_csr_tensor(self.rows, self.columns, values, self.shape, check_invariants=False)
 
     def transpose(self, values: Tensor) -> Tensor:
-        parts = (self.turned_rows, self.turned_columns, values[self.order])
+        parts = (self.turned_rows, self.turned_columns, values.index_select(0, self.order))
         return torch.sparse_csr_tensor(*parts, self.shape[::-1], check_invariants=False)
 
 
@@ -125,10 +125,11 @@ class Sparse(stacks.Stack):
         self, w: Tensor, mask: Tensor, layers: list[Layer], x: Tensor, y: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """`gradients` of some of the trials, for x [inputs, B]."""
-        values, hidden, h = [w.reshape(-1)[layer.weight] for layer in layers], [], x
+        values = [w.reshape(-1).index_select(0, layer.weight) for layer in layers]  # four times as fast as w[...]
+        hidden, h = [], x
         for layer, own in zip(layers, values, strict=True):
             hidden.append(torch.relu_(h) if hidden else h)
-            h = (layer.matrix(own) @ h).add_(w[:, layer.bias].reshape(-1, 1))
+            h = (layer.matrix(own) @ h).add_(w.index_select(1, layer.bias).view(-1, 1))
         logits = h.unflatten(0, (len(w), -1)).movedim(1, 2)
         losses, error = stacks.cross_entropy(logits, y, self.smoothing)
         d, gradients = error.to(self.dtype).movedim(2, 1).flatten(0, 1), torch.zeros_like(w)
