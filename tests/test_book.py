@@ -232,6 +232,19 @@ def test_page_fits_a_phone_and_follows_the_dark_theme(open_page, page):
 
 @built
 @needs_browser
+@pytest.mark.parametrize("page", ["intro.html", "chapters/sparsity.html", "chapters/hardware.html"])
+def test_charts_follow_a_column_that_changes_its_width_while_the_window_does_not(open_page, page):
+    tab, off = open_page(page), "[...document.querySelectorAll('.vl-chart')].map(c => c.clientWidth - c.scrollWidth)"
+    assert set(tab.evaluate(off)) == {0}
+    for width in (420, 560):
+        tab.evaluate(f"document.querySelector('article').style.width = '{width}px'")
+        tab.wait_for_timeout(500)
+        widths = tab.evaluate("[...document.querySelectorAll('.vl-chart canvas')].map(c => c.clientWidth)")
+        assert set(tab.evaluate(off)) == {0} and all(width - 130 <= w <= width - 60 for w in widths)
+
+
+@built
+@needs_browser
 def test_without_scripts_a_picture_with_words_stands_in(open_page):
     tab = open_page("intro.html", java_script_enabled=False)
     picture = tab.locator(".vl-chart > img").first

@@ -47,8 +47,17 @@
     speak(place, spec, result.view);
     place.querySelector("canvas")?.setAttribute("aria-label", spec.description || "chart");
     node.querySelector(":scope > img")?.remove();
+    window.dispatchEvent(new Event("resize"));  // the page may have moved while Vega was at work
     node.dataset.drawn = theme;
   };
+
+  // A sidebar that opens, or is laid out late, leaves a chart another width, but the window, which alone Vega watches, its own.
+  const widths = new WeakMap();
+  const watch = new ResizeObserver((entries) => {
+    const moved = entries.filter(({ target, contentRect }) => widths.get(target) !== contentRect.width);
+    moved.forEach(({ target, contentRect }) => widths.set(target, contentRect.width));
+    if (moved.length) window.dispatchEvent(new Event("resize"));
+  });
 
   document.addEventListener("DOMContentLoaded", () => {
     // One drawing of a chart at a time: two at once, as when the theme is set while a page loads, measure each other's canvas.
@@ -56,6 +65,7 @@
     const next = (node) => last.set(node, (last.get(node) || Promise.resolve()).then(() => draw(node)).catch(console.error));
     const all = () => document.querySelectorAll(".vl-chart").forEach(next);
     all();
+    document.querySelectorAll(".vl-chart").forEach((node) => watch.observe(node));
     new MutationObserver(all).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   });
 })();
