@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lib import algorithms, models, own, records, stacks, sweeps, timings
+from lib import algorithms, models, own, records, sparse, stacks, sweeps, timings
 from lib.workloads import workload
 
 BYTES = 4  # per weight and per gradient entry
@@ -153,12 +153,72 @@ class StepTimes:
         return pd.DataFrame([{"batch_size": b, **timings.spread(lambda b=b: step(b), self.repeats)} for b in sizes])
 
 
-PLANNED = tuple(
+@dataclass(frozen=True)
+class SparseTimes:
+    """Times of a trial's step on one core, of many trials trained at once, by dense and by sparse matrix products."""
+
+    workload: str
+    sparsity: float
+    trials: int = 100
+    largest: int = 10
+    repeats: int = 5
+
+    def definition(self) -> dict:
+        return {"model": workload(self.workload).model}
+
+    def measure(self) -> pd.DataFrame:
+        """batch_size (16, 64, ... 2^largest), products ("dense", "sparse"), seconds (median), low, high (range)."""
+        work = workload(self.workload)
+        start = sweeps.start(sweeps.Cell(work.name, 16, sparsity=self.sparsity, trials=self.trials))
+        w, v, data, rows = start.w.clone(), torch.zeros_like(start.w), work.train(), []
+
+        def step(executor: stacks.Stack, size: int) -> None:
+            g = executor.gradients(w, data.x[:size], data.y[:size], start.mask)[1]
+            algorithms.update("momentum", w, v, g, start.rate * 0, start.momentum * 0)
+
+        for size in (2**j for j in range(4, self.largest + 1, 2)):
+            for products, kind in (("dense", stacks.Stack), ("sparse", sparse.Sparse)):
+                executor = kind(models.build(work.model))
+                times = timings.spread(lambda executor=executor, size=size: step(executor, size), self.repeats)
+                rows.append({"batch_size": size, "products": products, **{k: t / self.trials for k, t in times.items()}})
+        return pd.DataFrame(rows)
+
+
+SKIPPED = tuple(SparseTimes(name, sparsity) for name in ("digits-mlp", "digits-cnn") for sparsity in (0.5, 0.7, 0.9))
+PLANNED = SKIPPED + tuple(
     StepTimes(name)
     for name in (
         "digits-mlp", "digits-cnn", "mnist-fc-128x3", "mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8",
     )
 )  # fmt: skip
+
+
+def skipped(curves: pd.DataFrame, searches: dict, times: pd.DataFrame) -> pd.DataFrame:
+    """Sparse networks over their dense ones, if a core skips the zeros: a row per curve, batch size and what is compared.
+
+    curves: medians of `scaling.across_replicates`; searches: curve -> its redrawn steps [draws, batch sizes]; times: of
+    `SparseTimes`.  what: "steps to the goal", "time of a step", "time to the goal"; ratio, with low and high, 5 to 95 % over
+    redrawn searches (a step's time is taken as exact).
+    """
+    keys = ["workload", "algorithm", "pruning", "sparsity", "batch_size"]
+    steps, rows = curves.set_index(keys).steps, []
+    if times.empty:
+        return pd.DataFrame(columns=[*keys, "what", "ratio", "low", "high"])
+    step = times.pivot_table(index=["workload", "sparsity", "batch_size"], columns="products", values="seconds")
+    for (name, sparsity, size), seconds in step.iterrows():
+        for curve in [k for k in searches if k[0] == name and k[3] == sparsity and size in searches[k]]:
+            dense = (*curve[:3], 0.0)
+            if dense in searches and size in searches[dense]:
+                ratio, faster = steps[(*curve, size)] / steps[(*dense, size)], seconds["sparse"] / seconds["dense"]
+                low, high = (searches[curve][size] / searches[dense][size]).quantile([0.05, 0.95])
+                about = dict(zip(keys, (*curve, size)))
+                for what, (middle, *ends) in {
+                    "steps to the goal": (ratio, low, high),
+                    "time of a step": (faster, faster, faster),
+                    "time to the goal": (ratio * faster, low * faster, high * faster),
+                }.items():
+                    rows.append({**about, "what": what, "ratio": middle, "low": ends[0], "high": ends[1]})
+    return pd.DataFrame(rows, columns=[*keys, "what", "ratio", "low", "high"])
 
 
 def one_core(name: str) -> pd.DataFrame | None:

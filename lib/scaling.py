@@ -132,6 +132,11 @@ def curve_names(frame: pd.DataFrame) -> list[str]:
     return [f"{titles[name]}, {named(algorithm)}" for name, algorithm in zip(frame.workload, frame.algorithm)]
 
 
+def of_sizes(trials: pd.DataFrame, least: int) -> pd.DataFrame:
+    """The trials of curves that are measured at so many batch sizes."""
+    return trials[trials.groupby(CURVE).batch_size.transform("nunique") >= least] if len(trials) else trials
+
+
 def on_ladder(curves: pd.DataFrame) -> pd.DataFrame:
     """The curves of `all_goals` with `place`, that of the goal on its workload's ladder: 0 for the hardest."""
     return curves.assign(place=[workload(name).goals.index(g) for name, g in zip(curves.workload, curves.goal)])

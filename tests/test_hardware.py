@@ -94,6 +94,22 @@ def test_a_readers_records_are_found_those_of_the_largest_search(tmp_path, monke
         hardware.readers(name, tmp_path)
 
 
+def test_time_to_a_goal_is_steps_times_the_time_of_a_step():
+    """Twice the steps at half the time of a step; of curves without a dense one, or sizes that were not timed, nothing."""
+    curve = {"workload": "w", "algorithm": "sgd", "pruning": "p"}
+    curves = pd.DataFrame([{**curve, "sparsity": s, "batch_size": b, "steps": n}
+                           for s, b, n in ((0.0, 16, 100), (0.9, 16, 200), (0.9, 64, 70), (0.0, 256, 9), (0.9, 256, 9))]
+                          )  # fmt: skip
+    searches = {("w", "sgd", "p", 0.0): pd.DataFrame({16: [100.0] * 9, 256: 9.0}),
+                ("w", "sgd", "p", 0.9): pd.DataFrame({16: np.linspace(100, 300, 9), 64: 70.0, 256: 9.0}),
+                ("w", "nesterov", "p", 0.9): pd.DataFrame({16: [1.0] * 9})}  # fmt: skip
+    times = pd.DataFrame({"workload": "w", "sparsity": 0.9, "batch_size": [16, 16, 64, 64], "products": ["dense", "sparse"] * 2,
+                          "seconds": [4.0, 2.0, 4.0, 2.0]})  # fmt: skip
+    found = hardware.skipped(curves, searches, times).set_index("what")
+    assert found.ratio.to_dict() == {"steps to the goal": 2, "time of a step": 0.5, "time to the goal": 1}
+    assert found.loc["time to the goal", ["low", "high"]].tolist() == pytest.approx([0.55, 1.45])
+
+
 @pytest.mark.parametrize(("field", "value"), [("devices", 0), ("devices", 1.5), ("throughput", -1.0), ("price", -2.0)])
 def test_hardware_that_cannot_be_is_refused(field, value):
     with pytest.raises(ValueError, match=f"{field}: {value} is not allowed"):

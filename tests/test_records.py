@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from lib import ROOT, portraits, records, sweeps, timings, tracks
-from lib.hardware import StepTimes
+from lib.hardware import SparseTimes, StepTimes
 from lib.message_cost import Collectives, Feedback, Hooked, Operators
 
 CELL = sweeps.Cell("digits-mlp", 16, sparsity=0.9, trials=2)
@@ -140,7 +140,7 @@ def test_a_crash_before_the_rename_leaves_no_record(tmp_path, monkeypatch):
     assert not list(tmp_path.rglob("*.csv"))
 
 
-TIMED = {kind.__name__.lower(): kind for kind in (StepTimes, Operators, Collectives, Hooked, Feedback)}
+TIMED = {kind.__name__.lower(): kind for kind in (SparseTimes, StepTimes, Operators, Collectives, Hooked, Feedback)}
 KINDS = {  # folder under data/: what its records tell of, where such a record lies, and what its first line says
     "timings": (lambda file, own: TIMED[file.name.partition("-")[0]](**own), timings.record, {"cores"}),
     "portraits": (lambda file, own: portraits.Portrait(**own), portraits.record, {"source", "wall_s"}),
