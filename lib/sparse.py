@@ -78,6 +78,7 @@ class Layer:
         row = trial * outputs + wires.row[n]
         column = wires.column[n] + (0 if shared else trial * wires.inputs)
         self.weight = trial * mask.shape[1] + wires.weight[n]  # where the values stand in w [T, P], flattened
+        self.biased = bool(mask[:, wires.bias].any())
         self.bias, self.shape = wires.bias, (trials * outputs, (1 if shared else trials) * wires.inputs)
         self.rows, self.columns = _ends(row, self.shape[0]), column.int()
         self.order = torch.argsort(column, stable=True)
@@ -129,15 +130,17 @@ class Sparse(stacks.Stack):
         hidden, h = [], x
         for layer, own in zip(layers, values, strict=True):
             hidden.append(torch.relu_(h) if hidden else h)
-            h = (layer.matrix(own) @ h).add_(w.index_select(1, layer.bias).view(-1, 1))
+            h = w.index_select(1, layer.bias).view(-1, 1).repeat(1, len(y)).addmm_(layer.matrix(own), h)
         logits = h.unflatten(0, (len(w), -1)).movedim(1, 2)
         losses, error = stacks.cross_entropy(logits, y, self.smoothing)
         d, gradients = error.to(self.dtype).movedim(2, 1).flatten(0, 1), torch.zeros_like(w)
         for n, layer in reversed(list(enumerate(layers))):
             own = torch.sparse.sampled_addmm(layer.matrix(values[n]), d, hidden[n].T, beta=0).values()
             gradients.view(-1).index_add_(0, layer.weight, own)
-            gradients.index_add_(1, layer.bias, d.sum(1).view(len(w), -1))
+            if layer.biased:
+                gradients.index_add_(1, layer.bias, d.sum(1).view(len(w), -1))
             if n:
-                d = torch.ops.aten.threshold_backward(layer.transpose(values[n]) @ d, hidden[n], 0)
-        alive = hidden[-1].view(len(w) if len(layers) > 1 else 1, -1).abs().amax(1) > 0
+                d = torch.empty_like(hidden[n]).addmm_(layer.transpose(values[n]), d, beta=0)
+                torch.ops.aten.threshold_backward.grad_input(d, hidden[n], 0, grad_input=d)
+        alive = hidden[-1].view(len(w) if len(layers) > 1 else 1, -1).any(1)
         return losses[0], gradients.float().mul_(mask), alive.expand(len(w))  # biases, too, can be pruned
