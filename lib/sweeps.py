@@ -254,8 +254,8 @@ def exchange(cell: Cell, trials: training.Trials, watch: Callable | None = None)
     return sparsification.Exchange(cell.messages, *trials.w.shape, kept, sizes, cell.replicate, watch)
 
 
-# Beyond this sparsity and from this batch size on `Sparse` is up to four times as fast.  (At 0.9 it would be, too, but came
-# when those cells had been measured.)
+# Beyond this sparsity and from this batch size on `Sparse` is up to four times as fast.  It would be at 0.9, but came when
+# those cells had been measured, and five of 0.95: their records' source is a3952e2c3824.
 SPARSE_ABOVE, SPARSE_FROM = 0.9, 16
 
 

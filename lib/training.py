@@ -113,6 +113,8 @@ class State:
 
     def leave(self, rows: Tensor, how: str, why: str = "") -> None:
         """Take rows (a boolean mask) out of the training."""
+        if not rows.any():
+            return
         gone, out = rows.cpu().numpy(), self.outcome
         left = self.ids[gone]
         out.status[left], out.cause[left], out.last_step[left] = how, why, out.steps

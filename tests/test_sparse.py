@@ -79,6 +79,20 @@ def test_what_a_sparse_executor_cannot_run_is_refused():
             sparse.Sparse(models.build(model), dtype)
 
 
+def test_trials_that_meet_the_goal_leave(monkeypatch):
+    cell = sweeps.Cell("digits-cnn", 64, sparsity=0.7, trials=16, hits=3, max_steps=200)
+    dense = sweeps.train_cell(cell)
+    monkeypatch.setattr(sweeps, "SPARSE_ABOVE", 0.5)
+    built = []
+    start = sparse.Layer.__init__
+    monkeypatch.setattr(sparse.Layer, "__init__", lambda self, *a: built.append(1) or start(self, *a))
+    found = sweeps.train_cell(cell)
+    assert np.array_equal(found.status, dense.status) and "complete" in found.status
+    assert np.allclose(found.first, dense.first, rtol=0.12, equal_nan=True)  # two checks: rounding parts the paths
+    left = len(set(found.last_step[found.status != "stopped"]))  # steps at which somebody left
+    assert len(built) <= 3 * (1 + left), "matrices are built anew only when trials leave"
+
+
 def test_very_sparse_cells_are_trained_so_and_measure_the_same(monkeypatch):
     cell = sweeps.Cell("digits-cnn", 64, sparsity=0.95, trials=8, stop="budget", max_steps=64)
     assert isinstance(sweeps.executor(cell), sparse.Sparse)

@@ -81,10 +81,11 @@ INTERRUPTED = [
     sweeps.Cell("digits-cnn", 64, "nesterov", 0.9, trials=12, hits=2, max_steps=90),
     sweeps.Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=90, checks="every-100"),
     sweeps.Cell("digits-mlp", 64, trials=4, stop="budget", max_steps=90, messages=FEEDBACK),
+    sweeps.Cell("digits-cnn", 64, sparsity=0.95, trials=8, max_steps=90),
 ]
 
 
-@pytest.mark.parametrize("cell", INTERRUPTED, ids=["goal", "budget", "messages"])
+@pytest.mark.parametrize("cell", INTERRUPTED, ids=["goal", "budget", "messages", "sparse"])
 def test_an_interrupted_cell_ends_as_if_it_had_not_been(cell, tmp_path, monkeypatch):
     whole, gradients, steps = sweeps.train_cell(cell), training.algorithms.update, []
 
