@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lib import records, scaling, studies, sweeps
+from lib.book import named
 from lib.sweeps import Study
 from lib.workloads import FC_WIDTHS, FRACTIONS, workload
 
@@ -44,7 +45,7 @@ FAMILIES = {
         | {"1,350 digits": ("digits-mlp", "momentum")}, 0.1,
     ),
     MODEL: _family(0.04, "momentum", MLP="digits-mlp", CNN="digits-cnn"),
-    ALGORITHM: Family({a: ("digits-mlp", a) for a in ("sgd", "momentum", "nesterov")}, 0.04),
+    ALGORITHM: Family({named(a): ("digits-mlp", a) for a in ("sgd", "momentum", "nesterov")}, 0.04),
     LADDER: Family({f"FC-{s.replace('x', '×')}": (f"mnist-fc-{s}", "sgd") for s in FC_WIDTHS}, 0.03,
                    ends=("FC-128×3", "FC-1024×3")),
     MNIST_MODEL: Family({"FC-1024": ("mnist-fc-1024", "sgd"), "Simple-CNN": ("mnist-simple-cnn", "sgd")}, 0.03),

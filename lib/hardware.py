@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lib import algorithms, models, own, records, sparse, stacks, sweeps, timings
+from lib import algorithms, models, own, pruning, records, scaling, sparse, stacks, sweeps, timings, training
 from lib.workloads import workload
 
 BYTES = 4  # per weight and per gradient entry
@@ -155,36 +157,45 @@ class StepTimes:
 
 @dataclass(frozen=True)
 class SparseTimes:
-    """Times of a trial's step on one core, of many trials trained at once, by dense and by sparse matrix products."""
+    """Times per trial, on one core, of a step of many trials trained at once, of dense and of pruned networks."""
 
     workload: str
-    sparsity: float
     trials: int = 100
     largest: int = 10
-    repeats: int = 5
+    repeats: int = 7
 
     def definition(self) -> dict:
-        return {"model": workload(self.workload).model}
+        return {"model": workload(self.workload).model, "sparsities": SPARSITIES}
 
     def measure(self) -> pd.DataFrame:
-        """batch_size (16, 64, ... 2^largest), products ("dense", "sparse"), seconds (median), low, high (range)."""
-        work = workload(self.workload)
-        start = sweeps.start(sweeps.Cell(work.name, 16, sparsity=self.sparsity, trials=self.trials))
-        w, v, data, rows = start.w.clone(), torch.zeros_like(start.w), work.train(), []
+        """what, sparsity, batch_size (16, 64, ... 2^largest), seconds (median), low, high (range).
 
-        def step(executor: stacks.Stack, size: int) -> None:
-            g = executor.gradients(w, data.x[:size], data.y[:size], start.mask)[1]
-            algorithms.update("momentum", w, v, g, start.rate * 0, start.momentum * 0)
+        what: "dense" and "dense, bfloat16"; "sparse", by products that skip the zeros; "scores", that pruning needs first.
+        All are timed in turn, so that what else the machine does falls upon all.
+        """
+        work, rows = workload(self.workload), []
+        data, module = work.train(), models.build(work.model)
+        starts = {s: sweeps.start(sweeps.Cell(work.name, 16, sparsity=s, trials=self.trials)) for s in (0.0, *SPARSITIES)}
+
+        def step(executor: stacks.Stack, start: training.Trials, x: torch.Tensor) -> None:
+            g = executor.gradients(start.w, x, data.y[: len(x)], start.mask)[1]
+            algorithms.update("momentum", start.w, torch.zeros_like(g), g, start.rate * 0, start.momentum)
 
         for size in (2**j for j in range(4, self.largest + 1, 2)):
-            for products, kind in (("dense", stacks.Stack), ("sparse", sparse.Sparse)):
-                executor = kind(models.build(work.model))
-                times = timings.spread(lambda executor=executor, size=size: step(executor, size), self.repeats)
-                rows.append({"batch_size": size, "products": products, **{k: t / self.trials for k, t in times.items()}})
-        return pd.DataFrame(rows)
+            kinds = [("dense", 0.0, stacks.Stack(module)), ("dense, bfloat16", 0.0, stacks.Stack(module, torch.bfloat16)),
+                     *(("sparse", level, sparse.Sparse(module)) for level in SPARSITIES)]  # fmt: skip
+            calls = [functools.partial(step, run, starts[s], run.inputs(data.x[:size])) for _, s, run in kinds]
+            for (what, s, _), found in zip(kinds, timings.alternately(calls, self.repeats), strict=True):
+                times = {name: seconds / self.trials for name, seconds in found.items()}
+                rows.append({"what": what, "sparsity": s, "batch_size": size, **times})
+        loop = stacks.Loop(models.build(work.model))
+        own = (starts[0.0].w[0], loop, loop.inputs(data.x), data.y, 0)
+        times = timings.spread(lambda: pruning.scores("connection-sensitivity", *own), self.repeats)
+        return pd.DataFrame([*rows, {"what": "scores", "sparsity": 0.0, "batch_size": len(data), **times}])
 
 
-SKIPPED = tuple(SparseTimes(name, sparsity) for name in ("digits-mlp", "digits-cnn") for sparsity in (0.5, 0.7, 0.9))
+SPARSITIES = (0.5, 0.7, 0.9)
+SKIPPED = tuple(map(SparseTimes, ("digits-mlp", "digits-cnn")))
 PLANNED = SKIPPED + tuple(
     StepTimes(name)
     for name in (
@@ -193,32 +204,57 @@ PLANNED = SKIPPED + tuple(
 )  # fmt: skip
 
 
-def skipped(curves: pd.DataFrame, searches: dict, times: pd.DataFrame) -> pd.DataFrame:
-    """Sparse networks over their dense ones, if a core skips the zeros: a row per curve, batch size and what is compared.
+GOAL, SCORED, ROUGH = (f"time to the goal{more}" for more in ("", ", scores included", ", dense in bfloat16"))
+
+
+def _both(curves: pd.DataFrame, searches: dict, times: pd.DataFrame) -> Iterator[tuple]:
+    """Every pruned curve that has a dense one, of workloads that were timed: its name (`scaling.CURVE`) and what is compared.
+
+    That is, by name, a function of the pruned and the dense network's steps [..., sizes] to two numbers of each size, of
+    which the ratio counts; the median steps of the two; and their redrawn ones [draws, sizes].
+    """
+    steps = curves.set_index([*scaling.CURVE, "batch_size"]).steps.sort_index()
+    for name, timed in times.groupby("workload"):
+        scores = timed.seconds[timed.what == "scores"].item()
+        dense, rough = (timed[timed.what == kind].set_index("batch_size").seconds for kind in ("dense", "dense, bfloat16"))
+        for curve in (c for c in searches if c[0] == name):
+            plain, level = (*curve[:3], 0.0), timed[(timed.what == "sparse") & (timed.sparsity == curve[3])]
+            sizes = [b for b in level.batch_size if b in searches[curve] and b in searches.get(plain, ())]
+            if sizes:
+                quick, slow, fair = (t[sizes] for t in (level.set_index("batch_size").seconds, dense, rough))
+                compared = {
+                    GOAL: lambda few, many, q=quick, s=slow: (few * q, many * s),
+                    SCORED: lambda few, many, q=quick, s=slow, first=scores: (few * q + first, many * s),
+                    ROUGH: lambda few, many, q=quick, s=fair: (few * q, many * s),
+                    "time of a step": lambda few, many, q=quick, s=slow: (0 * few + q, 0 * many + s),
+                    "steps to the goal": lambda few, many: (few, many),
+                }
+                medians, drawn = ([found[c][sizes] for c in (curve, plain)] for found in (steps, searches))
+                yield curve, compared, medians, drawn
+
+
+def skipped(curves: pd.DataFrame, searches: dict, times: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Pruned networks over their dense ones if a core skips the zeros: at every batch size, and each at its best.
 
     curves: medians of `scaling.across_replicates`; searches: curve -> its redrawn steps [draws, batch sizes]; times: of
-    `SparseTimes`.  what: "steps to the goal", "time of a step", "time to the goal"; ratio, with low and high, 5 to 95 % over
-    redrawn searches (a step's time is taken as exact).
+    `SparseTimes`.  Both tables have the curve, what (GOAL, ...), ratio, low and high, 5 to 95 % over redrawn searches (times
+    count as exact); the second has the times to the goal alone, the shortest on either side.  Raises ValueError without times.
     """
-    keys = ["workload", "algorithm", "pruning", "sparsity", "batch_size"]
-    steps, rows = curves.set_index(keys).steps, []
     if times.empty:
-        return pd.DataFrame(columns=[*keys, "what", "ratio", "low", "high"])
-    step = times.pivot_table(index=["workload", "sparsity", "batch_size"], columns="products", values="seconds")
-    for (name, sparsity, size), seconds in step.iterrows():
-        for curve in [k for k in searches if k[0] == name and k[3] == sparsity and size in searches[k]]:
-            dense = (*curve[:3], 0.0)
-            if dense in searches and size in searches[dense]:
-                ratio, faster = steps[(*curve, size)] / steps[(*dense, size)], seconds["sparse"] / seconds["dense"]
-                low, high = (searches[curve][size] / searches[dense][size]).quantile([0.05, 0.95])
-                about = dict(zip(keys, (*curve, size)))
-                for what, (middle, *ends) in {
-                    "steps to the goal": (ratio, low, high),
-                    "time of a step": (faster, faster, faster),
-                    "time to the goal": (ratio * faster, low * faster, high * faster),
-                }.items():
-                    rows.append({**about, "what": what, "ratio": middle, "low": ends[0], "high": ends[1]})
-    return pd.DataFrame(rows, columns=[*keys, "what", "ratio", "low", "high"])
+        raise ValueError("timings: none of sparse products is on record; take them with python -m lib.timings")
+    rows, best = [], []
+    for curve, compared, medians, drawn in _both(curves, searches, times):
+        about = dict(zip(scaling.CURVE, curve, strict=True))
+        for what, sides in compared.items():
+            (few, many), (few_drawn, many_drawn) = sides(*medians), sides(*drawn)
+            low, high = (few_drawn / many_drawn).quantile([0.05, 0.95]).to_numpy()
+            rows += [{**about, "batch_size": b, "what": what, "ratio": few[b] / many[b], "low": low[i], "high": high[i]}
+                     for i, b in enumerate(few.index)]  # fmt: skip
+            if what in (GOAL, SCORED, ROUGH):
+                low, high = (few_drawn.min(axis=1) / many_drawn.min(axis=1)).quantile([0.05, 0.95])
+                best.append({**about, "what": what, "ratio": few.min() / many.min(), "low": low, "high": high})
+    columns = [*scaling.CURVE, "batch_size", "what", "ratio", "low", "high"]
+    return pd.DataFrame(rows, columns=columns), pd.DataFrame(best, columns=[c for c in columns if c != "batch_size"])
 
 
 def one_core(name: str) -> pd.DataFrame | None:

@@ -111,10 +111,11 @@ def steps_to_result(trials: pd.DataFrame, goal: float | None = None, k: int | No
     return pd.DataFrame(rows)
 
 
-def all_goals(trials: pd.DataFrame) -> pd.DataFrame:
+def all_goals(trials: pd.DataFrame, missed: bool = False) -> pd.DataFrame:
     """`steps_to_result` at every goal of the ladder, one below the other; cells that missed a goal are left out.
 
-    Raises ValueError if none of the trials met any.
+    missed: these instead, without steps and range: where a line that is drawn has a gap.  Raises ValueError if none of the
+    trials met any.
     """
     slim = _slim(trials)
     met = {g: slim.workload.isin(slim.workload[slim[f"steps@{g:g}"].notna()].unique()) for g in goals(slim)}
@@ -123,7 +124,8 @@ def all_goals(trials: pd.DataFrame) -> pd.DataFrame:
         raise ValueError(f"goal: none of {len(trials)} trials met any of {ladder}; their lowest validation error was "
                          f"{trials.best_error.min():.3g}, so that easier goals or more steps are needed")  # fmt: skip
     curves = pd.concat([steps_to_result(slim[where], goal) for goal, where in met.items()], ignore_index=True)
-    return curves[curves.steps.notna()].reset_index(drop=True)
+    nothing = {"low": np.nan, "upper": np.nan} if missed else {}
+    return curves[curves.steps.isna() if missed else curves.steps.notna()].reset_index(drop=True).assign(**nothing)
 
 
 def curve_names(frame: pd.DataFrame) -> list[str]:

@@ -10,7 +10,7 @@ import datetime
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -32,14 +32,20 @@ class Timing(Protocol):
         """Take the times: a table with columns seconds, low and high among others."""
 
 
-def spread(call: Callable[[], object], repeats: int) -> dict[str, float]:
-    """Median and range in seconds of so many calls, after one to warm up: {"seconds", "low", "high"}."""
-    times = []
+def alternately(calls: Sequence[Callable[[], object]], repeats: int) -> list[dict[str, float]]:
+    """Median and range in seconds of so many rounds of calls, after one to warm up: {"seconds", "low", "high"} of each."""
+    times = [[] for _ in calls]
     for _ in range(repeats + 1):
-        began = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - began)
-    return {"seconds": statistics.median(times[1:]), "low": min(times[1:]), "high": max(times[1:])}
+        for call, own in zip(calls, times, strict=True):
+            began = time.perf_counter()
+            call()
+            own.append(time.perf_counter() - began)
+    return [{"seconds": statistics.median(t[1:]), "low": min(t[1:]), "high": max(t[1:])} for t in times]
+
+
+def spread(call: Callable[[], object], repeats: int) -> dict[str, float]:
+    """`alternately` of one call."""
+    return alternately([call], repeats)[0]
 
 
 def record(what: Timing, folder: Path = FOLDER) -> Path:
@@ -60,7 +66,7 @@ def run(planned: Iterable[Timing], folder: Path = FOLDER) -> None:
         if not (file := record(what, folder)).exists():
             provenance = {
                 "date": datetime.datetime.now(datetime.UTC).date().isoformat(), "torch": torch.__version__,
-                "device": sweeps.device_name("cpu"), "cores": os.cpu_count(),
+                "device": sweeps.device_name("cpu"), "cores": os.cpu_count(), "source": sweeps.SOURCE,
             }  # fmt: skip
             records.write(file, what, what.measure(), provenance)
 

@@ -96,18 +96,25 @@ def test_a_readers_records_are_found_those_of_the_largest_search(tmp_path, monke
 
 def test_time_to_a_goal_is_steps_times_the_time_of_a_step():
     """Twice the steps at half the time of a step; of curves without a dense one, or sizes that were not timed, nothing."""
-    curve = {"workload": "w", "algorithm": "sgd", "pruning": "p"}
-    curves = pd.DataFrame([{**curve, "sparsity": s, "batch_size": b, "steps": n}
-                           for s, b, n in ((0.0, 16, 100), (0.9, 16, 200), (0.9, 64, 70), (0.0, 256, 9), (0.9, 256, 9))]
-                          )  # fmt: skip
+    name = {"workload": "w", "algorithm": "sgd", "pruning": "p"}
+    measured = ((0.0, 16, 100), (0.9, 16, 200), (0.9, 64, 70), (0.0, 256, 9), (0.9, 256, 36))
+    curves = pd.DataFrame([{**name, "sparsity": s, "batch_size": b, "steps": n} for s, b, n in measured])
     searches = {("w", "sgd", "p", 0.0): pd.DataFrame({16: [100.0] * 9, 256: 9.0}),
-                ("w", "sgd", "p", 0.9): pd.DataFrame({16: np.linspace(100, 300, 9), 64: 70.0, 256: 9.0}),
-                ("w", "nesterov", "p", 0.9): pd.DataFrame({16: [1.0] * 9})}  # fmt: skip
-    times = pd.DataFrame({"workload": "w", "sparsity": 0.9, "batch_size": [16, 16, 64, 64], "products": ["dense", "sparse"] * 2,
-                          "seconds": [4.0, 2.0, 4.0, 2.0]})  # fmt: skip
-    found = hardware.skipped(curves, searches, times).set_index("what")
-    assert found.ratio.to_dict() == {"steps to the goal": 2, "time of a step": 0.5, "time to the goal": 1}
-    assert found.loc["time to the goal", ["low", "high"]].tolist() == pytest.approx([0.55, 1.45])
+                ("w", "sgd", "p", 0.9): pd.DataFrame({16: np.linspace(100, 300, 9), 64: 70.0, 256: 36.0}),
+                ("w", "nesterov", "p", 0.9): pd.DataFrame({16: [1.0] * 9}), ("v", "sgd", "p", 0.0): pd.DataFrame()}  # fmt: skip
+    timed = [("dense", 0.0, 16, 4.0), ("dense", 0.0, 64, 4.0), ("dense, bfloat16", 0.0, 16, 1.0), ("sparse", 0.9, 16, 2.0),
+             ("sparse", 0.9, 64, 2.0), ("scores", 0.0, 99, 40.0), ("dense", 0.0, 256, 40.0),
+             ("dense, bfloat16", 0.0, 256, 40.0), ("sparse", 0.9, 256, 30.0)]  # fmt: skip
+    times = pd.DataFrame(timed, columns=["what", "sparsity", "batch_size", "seconds"]).assign(workload="w")
+    found, best = (table.set_index("what") for table in hardware.skipped(curves, searches, times))
+    small = found[found.batch_size == 16]
+    assert small.ratio.to_dict() == {"steps to the goal": 2, "time of a step": 0.5, hardware.GOAL: 1, hardware.SCORED: 1.1,
+                                     hardware.ROUGH: 4}  # fmt: skip
+    assert small.loc[hardware.GOAL, ["low", "high"]].tolist() == pytest.approx([0.55, 1.45])
+    assert set(found.batch_size) == {16, 256} and set(found.algorithm) == {"sgd"}
+    assert best.ratio.to_dict() == {hardware.GOAL: 400 / 360, hardware.SCORED: 440 / 360, hardware.ROUGH: 4}  # 16 over 256; 16
+    with pytest.raises(ValueError, match="none of sparse products is on record; take them with python -m lib.timings"):
+        hardware.skipped(curves, searches, times[:0])
 
 
 @pytest.mark.parametrize(("field", "value"), [("devices", 0), ("devices", 1.5), ("throughput", -1.0), ("price", -2.0)])

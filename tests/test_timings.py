@@ -13,7 +13,7 @@ from lib.sparsification import Messages
 
 def test_timings_are_kept_whole_and_read_back(tmp_path):
     operators, pairs = Operators(smallest=10, largest=11, repeats=2), Collectives(2, smallest=8, largest=8, repeats=2)
-    steps, skipped = StepTimes("digits-mlp", largest=4, repeats=2), SparseTimes("digits-mlp", 0.9, 2, largest=6, repeats=1)
+    steps, skipped = StepTimes("digits-mlp", largest=4, repeats=2), SparseTimes("digits-mlp", 2, largest=6, repeats=1)
     hooked, feedback = Hooked("fnn-3", repeats=2), Feedback(4, 0.1, smallest=8, largest=10, repeats=2)
     timings.run(all_of_them := (operators, pairs, steps, skipped, hooked, feedback), tmp_path)
     for what in all_of_them:
@@ -24,7 +24,8 @@ def test_timings_are_kept_whole_and_read_back(tmp_path):
     assert set(timings.results(hooked, folder=tmp_path).what) == {"all-reduce", "top-k", "gaussian-k"}
     assert set(timings.results(feedback, folder=tmp_path).d) == {2**8, 2**10}
     assert list(timings.results(steps, folder=tmp_path).batch_size) == [1, 4, 16]
-    assert list(timings.results(skipped, folder=tmp_path).products) == ["dense", "sparse"] * 2
+    kinds = timings.results(skipped, folder=tmp_path).groupby("what").batch_size.agg(list).to_dict()
+    assert kinds == {"dense": [16, 64], "dense, bfloat16": [16, 64], "sparse": [16] * 3 + [64] * 3, "scores": [1350]}
     assert timings.results(Operators(smallest=9), folder=tmp_path).empty
 
 
