@@ -255,8 +255,8 @@ def exchange(cell: Cell, trials: training.Trials, watch: Callable | None = None)
 
 
 # Beyond this sparsity and from this batch size on `Sparse` is up to four times as fast.  It would be at 0.9, but came when
-# those cells had been measured, and five of 0.95: their records' source is a3952e2c3824.
-SPARSE_ABOVE, SPARSE_FROM = 0.9, 16
+# those cells had been measured, and the first of 0.95 (those whose records' source is a3952e2c3824).
+SPARSE_ABOVE, SPARSE_FROM = 0.9, 8
 
 
 def executor(cell: Cell, device: str = "cpu") -> stacks.Loop | stacks.Stack:
