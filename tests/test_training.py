@@ -26,10 +26,8 @@ def exhaustive(cell):
     order, check = training.batches(len(y), cell.batch_size, cell.replicate), 1
     for step in range(1, cell.max_steps + 1):
         pick = next(order)
-        _, g, _ = executor.gradients(w, x[pick], y[pick])
-        algorithms.update(
-            cell.algorithm, w, v, g if trials.mask is None else g * trials.mask, trials.rate, trials.momentum
-        )
+        _, g, _ = executor.gradients(w, x[pick], y[pick], trials.mask)
+        algorithms.update(cell.algorithm, w, v, g, trials.rate, trials.momentum)
         if step == check:
             check = training.next_check(step, "geometric")
             wrong = (executor.logits(w, inputs).argmax(2) != data.validation.y).sum(1)
