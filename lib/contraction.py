@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 
 def left(u: np.ndarray, density: np.ndarray) -> np.ndarray:
@@ -26,8 +26,8 @@ def tighter(density: np.ndarray) -> np.ndarray:
 def gaussian(density: np.ndarray) -> np.ndarray:
     """The share that Top-k leaves of a normal vector with mean 0 in the limit of many entries: 1 - x - 2 t phi(t)."""
     density = np.asarray(density, dtype=np.float64)
-    t = norm.isf(density / 2)
-    return 1 - density - 2 * t * norm.pdf(t)
+    t = -ndtri(density / 2)
+    return 1 - density - 2 * t * np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)
 
 
 def profile(u: np.ndarray, bins: int = 100) -> np.ndarray:

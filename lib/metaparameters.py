@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import qmc
 
 
 @dataclass(frozen=True)
@@ -100,6 +99,8 @@ def draw(space: str, algorithm: str, trials: int, *, decay: bool = False, replic
     axes, fixed = names(algorithm, decay), parse(space, algorithm, decay)
     if fixed is not None:
         return {name: np.full(trials, fixed[name]) for name in axes}
+    from scipy.stats import qmc  # slow to import, and most chapters draw nothing
+
     if replicate == 0:
         points = qmc.Sobol(len(axes), scramble=False).fast_forward(1).random(trials)
     else:  # a power of two, then cut: scipy warns about any other count

@@ -136,11 +136,12 @@ def joint_costs(curves: pd.DataFrame) -> pd.DataFrame:
 
     curves: of `joint_curves`.  model, messages: the cost of either alone.  both; product: of the two; total: 1 and the
     extra cost of either; over: both over product; beyond: both over total.  Only cells whose three partners met the goal.
+    Steps may be arrays, of draws: then so are all these.
     """
     known, rows = dict(curves.set_index(CELL).steps), []
     for (*place, sparsity, density), both in known.items():
         partners = [known.get((*place, *p)) for p in ((0.0, 1.0), (sparsity, 1.0), (0.0, density))]
-        if sparsity == 0 or density == 1 or None in partners:
+        if sparsity == 0 or density == 1 or any(p is None for p in partners):
             continue
         one, model, messages = partners
         model, messages, both = model / one, messages / one, both / one
@@ -155,7 +156,7 @@ def redrawn_costs(trials: pd.DataFrame, curves: pd.DataFrame, draws: int = 1000)
     again = []
     for w, b, goal, sparsity, density in curves[CELL].itertuples(index=False):
         own = trials[(trials.workload == w) & (trials.sparsity == sparsity) & (trials.density == density)]
-        again.append(scaling.resampled(own[own.batch_size == b], goal, draws=draws)[b])
-    redrawn = pd.concat(again, axis=1) if again else pd.DataFrame()
-    each = [joint_costs(curves.assign(steps=row.to_numpy())).assign(draw=draw) for draw, row in redrawn.iterrows()]
-    return pd.concat(each, ignore_index=True) if each else joint_costs(curves).assign(draw=[])
+        again.append(scaling.resampled(own[own.batch_size == b], goal, draws=draws)[b].to_numpy())
+    joint = joint_costs(curves.assign(steps=pd.Series(again, curves.index, dtype=object)))
+    every = joint.explode([c for c in joint if c not in CELL], ignore_index=True)
+    return every.assign(draw=every.groupby(CELL, dropna=False).cumcount()).infer_objects()

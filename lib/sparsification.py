@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.stats import norm
+from scipy.special import ndtri
 from torch import Tensor
 
 from lib.stacks import Loop, Stack
@@ -111,7 +111,7 @@ def _normal(u: Tensor, k: int, tails: int) -> Tensor:
     """Thresholds [R] above which normal vectors with u's means and deviations have k entries."""
     d, mean = u.shape[1], u.mean(1)
     variance = (torch.linalg.vector_norm(u, dim=1) ** 2 - d * mean**2) / max(d - 1, 1)
-    return mean + variance.clamp(min=0).sqrt() * norm.isf(min(k / d, 1 - 1e-9) / tails)
+    return mean + variance.clamp(min=0).sqrt() * -ndtri(min(k / d, 1 - 1e-9) / tails)
 
 
 def _passes(u: Tensor, k: int, threshold: Tensor) -> Tensor:

@@ -136,9 +136,9 @@ class Cell:
 
     def definition(self) -> dict:
         """What the digest depends on besides the fields: the workload's, so that changing one mixes nothing."""
-        work = dataclasses.asdict(workload(self.workload))
+        work = workload(self.workload)
         parts = ("dataset", "model", "goals", "decay", "max_steps", "precision", "space")
-        return {k: work[k] for k in (*parts, *(k for k in ("source", "examples") if work[k]))}
+        return {k: getattr(work, k) for k in (*parts, *(k for k in ("source", "examples") if getattr(work, k)))}
 
 
 def _require(fine: bool, field: str, value: object, allowed: str) -> None:
@@ -394,12 +394,19 @@ def check(study: Study, folder: Path = DATA) -> None:
     places = {file.parents[2] for c, file in mine.items() if not own.is_own(c.workload)}  # data set / workload
     files = {file for c, file in mine.items() if own.is_own(c.workload) and file.exists()}
     for file in sorted(files.union(*(place.rglob("*.csv") for place in places))):
-        try:
-            cell = Cell(**records.head(file)["cell"])
-        except (TypeError, ValueError) as error:
-            raise records.RecordError(f"{file}: its cell is not one of this book ({error}); move it out of data/") from None
-        if record(cell, folder) != file:
-            raise records.RecordError(f"{file}: of another workload definition or file name; move it out of data/")
+        about = file.stat()
+        _check_one(file, folder, (about.st_mtime_ns, about.st_size))
+
+
+@functools.lru_cache(maxsize=2**16)  # chapters ask for the records of a workload a hundred times
+def _check_one(file: Path, folder: Path, stamp: tuple[int, int]) -> None:
+    """`check` of a file; stamp: when it was last changed, and its size, so that it is looked at again if it is not the same."""
+    try:
+        cell = Cell(**records.head(file)["cell"])
+    except (TypeError, ValueError) as error:
+        raise records.RecordError(f"{file}: its cell is not one of this book ({error}); move it out of data/") from None
+    if record(cell, folder) != file:
+        raise records.RecordError(f"{file}: of another workload definition or file name; move it out of data/")
 
 
 def results(study: Study, budget: str = "cached", jobs: int = 1, folder: Path = DATA) -> pd.DataFrame:
