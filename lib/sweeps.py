@@ -307,6 +307,7 @@ def measure(cell: Cell, folder: Path, progress_folder: str | None = None, device
     if file.exists():
         return file
     torch.set_num_threads(1)
+    torch.set_flush_denormal(True)  # gradients below 1e-38, of classes long ruled out, made steps take twice as long
     keep_freed_memory()
     origin = {
         "torch": torch.__version__,
