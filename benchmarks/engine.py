@@ -24,8 +24,7 @@ HORIZON = 8_000  # steps for which the exhaustive protocol is followed
 
 def engine_rate(cell: sweeps.Cell, steps: int) -> float:
     """Trial-steps per second of the engine on a cell that nobody finishes: updates only, checks none."""
-    torch.set_num_threads(1)
-    sweeps.keep_freed_memory()
+    sweeps.use_one_core()
     data, trials = datasets.load(sweeps.workload(cell.workload).dataset), sweeps.start(cell)
     executor = sweeps.executor(cell)
     options = {"algorithm": cell.algorithm, "batch_size": cell.batch_size, "goals": (-1.0,), "checks": "every-100"}
@@ -111,8 +110,7 @@ def exhaustive() -> None:
     whose units have been off for an epoch with the whole budget, since nothing can switch them on again.
     """
     cell = sweeps.Cell("mnist-simple-cnn", 64, trials=32, hits=32, max_steps=HORIZON)
-    torch.set_num_threads(1)
-    sweeps.keep_freed_memory()
+    sweeps.use_one_core()
     outcome = sweeps.train_cell(cell)
     budget, met = sweeps.workload(cell.workload).max_steps, outcome.first[:, 0]
     fifth = np.sort(met)[sweeps.Cell.hits - 1]

@@ -46,8 +46,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 def operators() -> None:
     """Exact Top-k, PyTorch's and ours in two levels, over Gaussian-k, on normal vectors of 2^20 to 2^26 entries."""
-    torch.set_num_threads(1)
-    sweeps.keep_freed_memory()
+    sweeps.use_one_core()
     for power in range(20, 27):
         u, k = torch.randn(1, 2**power), sparsification.target(DENSITY, 2**power)
         plain, exact, guessed = alternately(
@@ -62,8 +61,7 @@ def operators() -> None:
 
 def feedback() -> None:
     """One exchange of 16 workers with Top-k and error feedback, ours over the plainest torch code for the same."""
-    torch.set_num_threads(1)
-    sweeps.keep_freed_memory()
+    sweeps.use_one_core()
     workers, d = 16, models.parameter_count(models.build("fnn-3"))
     k, gradients = sparsification.target(DENSITY, d), torch.randn(workers, 1, d)
     kept = [torch.zeros(d) for _ in range(workers)]

@@ -138,8 +138,7 @@ def record(portrait: Portrait, folder: Path = FOLDER) -> Path:
 
 def measure(portrait: Portrait, folder: Path = FOLDER) -> Path:
     """Make a portrait and write its record; returns the file."""
-    torch.set_num_threads(1)
-    sweeps.keep_freed_memory()
+    sweeps.use_one_core()
     began = datetime.datetime.now(datetime.UTC)
     table = follow(portrait)
     provenance = {

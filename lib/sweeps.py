@@ -306,9 +306,7 @@ def measure(cell: Cell, folder: Path, progress_folder: str | None = None, device
     file = record(cell, folder)
     if file.exists():
         return file
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)  # gradients below 1e-38, of classes long ruled out, made steps take twice as long
-    keep_freed_memory()
+    use_one_core()
     origin = {
         "torch": torch.__version__,
         "device": device_name(device),
@@ -340,8 +338,14 @@ def device_name(device: str) -> str:
     return f"cpu ({torch.backends.cpu.get_cpu_capability()})" if device == "cpu" else device
 
 
-def keep_freed_memory() -> None:
-    """Ask glibc to keep large blocks when they are freed: faulting them in anew took half of a Simple-CNN step."""
+def use_one_core() -> None:
+    """Set this process up to train on its own: one thread, numbers below 1e-38 as zeros, freed memory kept.
+
+    Gradients so small, of classes that a network has long ruled out, doubled the time of a step.
+    """
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    # Ask glibc to keep large blocks when they are freed: faulting them in anew took half of a Simple-CNN step.
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL("libc.so.6").mallopt
         m_trim_threshold, m_top_pad, m_mmap_max = -1, -2, -4

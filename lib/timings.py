@@ -60,8 +60,7 @@ def results(*planned: Timing, folder: Path = FOLDER) -> pd.DataFrame:
 
 def run(planned: Iterable[Timing], folder: Path = FOLDER) -> None:
     """Measure what has no record, with one thread."""
-    torch.set_num_threads(1)
-    sweeps.keep_freed_memory()
+    sweeps.use_one_core()
     for what in planned:
         if not (file := record(what, folder)).exists():
             provenance = {

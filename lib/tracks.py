@@ -162,8 +162,7 @@ def record(track: Track, folder: Path = FOLDER) -> Path:
 
 def measure(track: Track, data: Path = sweeps.DATA) -> Path:
     """Follow a track and write its record under data/tracks; returns the file."""
-    torch.set_num_threads(1)
-    sweeps.keep_freed_memory()
+    sweeps.use_one_core()
     began = datetime.datetime.now(datetime.UTC)
     table = follow(track, data)
     provenance = {

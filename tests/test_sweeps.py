@@ -11,6 +11,7 @@ import time
 
 import joblib
 import pytest
+import torch
 
 from lib import ROOT, records, studies, sweeps
 
@@ -83,6 +84,18 @@ def test_what_another_runner_has_finished_is_left_alone(tmp_path, monkeypatch):
     file.write_text("another's")
     monkeypatch.setattr(sweeps, "train_cell", lambda *_, **__: pytest.fail("trained"))
     assert sweeps.measure(cell, tmp_path) == file and file.read_text() == "another's"
+
+
+def test_numbers_too_small_to_matter_do_not_slow_a_cell_down(tmp_path, monkeypatch):
+    def stand_in(*_, **__):
+        seen.append((torch.full((8,), 1e-30) * 1e-12).any().item())
+        raise KeyboardInterrupt
+
+    seen, able = [], torch.set_flush_denormal(False)
+    monkeypatch.setattr(sweeps, "train_cell", stand_in)
+    with pytest.raises(KeyboardInterrupt):
+        sweeps.measure(tiny().cells[0], tmp_path)
+    assert seen == [not able]
 
 
 @pytest.mark.parametrize(
