@@ -210,8 +210,8 @@ GOAL, SCORED, ROUGH = (f"time to the goal{more}" for more in ("", ", scores incl
 def _both(curves: pd.DataFrame, searches: dict, times: pd.DataFrame) -> Iterator[tuple]:
     """Every pruned curve that has a dense one, of workloads that were timed: its name (`scaling.CURVE`) and what is compared.
 
-    That is, by name, a function of the pruned and the dense network's steps [..., sizes] to two numbers of each size, of
-    which the ratio counts; the median steps of the two; and their redrawn ones [draws, sizes].
+    That is, by name, (quick, slow, first, power): few^power quick + first over many^power slow, for few and many steps of the
+    pruned and the dense network; the median steps of the two [sizes]; and their redrawn ones [draws, sizes].
     """
     steps = curves.set_index([*scaling.CURVE, "batch_size"]).steps.sort_index()
     for name, timed in times.groupby("workload"):
@@ -223,11 +223,11 @@ def _both(curves: pd.DataFrame, searches: dict, times: pd.DataFrame) -> Iterator
             if sizes:
                 quick, slow, fair = (t[sizes] for t in (level.set_index("batch_size").seconds, dense, rough))
                 compared = {
-                    GOAL: lambda few, many, q=quick, s=slow: (few * q, many * s),
-                    SCORED: lambda few, many, q=quick, s=slow, first=scores: (few * q + first, many * s),
-                    ROUGH: lambda few, many, q=quick, s=fair: (few * q, many * s),
-                    "time of a step": lambda few, many, q=quick, s=slow: (0 * few + q, 0 * many + s),
-                    "steps to the goal": lambda few, many: (few, many),
+                    GOAL: (quick, slow, 0, 1),
+                    SCORED: (quick, slow, scores, 1),
+                    ROUGH: (quick, fair, 0, 1),
+                    "time of a step": (quick, slow, 0, 0),
+                    "steps to the goal": (1, 1, 0, 1),
                 }
                 medians, drawn = ([found[c][sizes] for c in (curve, plain)] for found in (steps, searches))
                 yield curve, compared, medians, drawn
@@ -245,8 +245,9 @@ def skipped(curves: pd.DataFrame, searches: dict, times: pd.DataFrame) -> tuple[
     rows, best = [], []
     for curve, compared, medians, drawn in _both(curves, searches, times):
         about = dict(zip(scaling.CURVE, curve, strict=True))
-        for what, sides in compared.items():
-            (few, many), (few_drawn, many_drawn) = sides(*medians), sides(*drawn)
+        for what, (quick, slow, first, power) in compared.items():
+            few, few_drawn = (found**power * quick + first for found in (medians[0], drawn[0]))
+            many, many_drawn = (found**power * slow for found in (medians[1], drawn[1]))
             low, high = (few_drawn / many_drawn).quantile([0.05, 0.95]).to_numpy()
             rows += [{**about, "batch_size": b, "what": what, "ratio": few[b] / many[b], "low": low[i], "high": high[i]}
                      for i, b in enumerate(few.index)]  # fmt: skip
