@@ -97,18 +97,17 @@ def retrained(best: pd.DataFrame, base: int, repeats: int, budget: str = "cached
     Momentum is kept, the learning rate multiplied by the ratio of batch sizes to the rule's power.  budget: as for
     `lib.sweeps.results`; each setting is trained with `repeats` initialisations.
     """
-    first, cells = start(best, base), {}
+    first, found = start(best, base), []
     for rule, power in POWERS.items():
         for b in sorted(best.batch_size):
             rate = float(first.learning_rate) * (int(b) / int(first.batch_size)) ** power
             space = metaparameters.point(learning_rate=rate, momentum=float(first.momentum))
-            cells[rule, int(b)] = Cell(first.workload, int(b), first.algorithm, float(first.sparsity), trials=repeats,
-                                       hits=repeats, max_steps=MOST, space=space)  # fmt: skip
-    found = sweeps.results(Study("rules", "Rules for the learning rate", tuple(cells.values())), budget)
-    if not len(found):
-        return found
-    of_each = (found[(found.batch_size == b) & (found.space == c.space)].assign(rule=r) for (r, b), c in cells.items())
-    return pd.concat(of_each, ignore_index=True)
+            cell = Cell(first.workload, int(b), first.algorithm, float(first.sparsity), trials=repeats, hits=repeats,
+                        max_steps=MOST, space=space)  # fmt: skip
+            own = sweeps.results(Study(rule, rule, (cell,)), budget)
+            if len(own):
+                found.append(own.assign(rule=rule))
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
 
 
 def spread(trials: pd.DataFrame, best: pd.DataFrame, base: int) -> pd.DataFrame:

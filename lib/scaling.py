@@ -74,7 +74,9 @@ def best_of_k_pmf(n: int, k: int) -> np.ndarray:
     possible = n - j >= k - 1
     left = np.where(possible, n - j, k - 1)
     log = _log_choose(left, k - 1) - _log_choose(n, k)
-    return np.where(possible, np.exp(log), 0.0)
+    chances = np.where(possible, np.exp(log), 0.0)
+    chances.setflags(write=False)  # they are the cache's
+    return chances
 
 
 def _log_choose(n: np.ndarray | int, k: int) -> np.ndarray:
@@ -107,7 +109,7 @@ def steps_to_result(trials: pd.DataFrame, goal: float | None = None, k: int | No
         size = _half(len(steps)) if k is None else k
         low, median, high = best_of_k(steps, size)
         rows.append({
-            "steps": np.fmin.reduce(steps), "low": low, "median": median, "high": high, "upper": min(high, last.max()),
+            "steps": float(np.fmin.reduce(steps)), "low": low, "median": median, "high": high, "upper": min(high, last.max()),
             "censored": np.isinf(high), "k": size, "hits_seen": int((~np.isnan(steps)).sum()),
             "infeasible": int((status == "infeasible").sum()),
         })  # fmt: skip
@@ -263,7 +265,7 @@ def _best_of(steps: np.ndarray, last: np.ndarray, k: int | None = None) -> tuple
     steps, last: to the goal, and followed, of every trial.  What the cell has not seen counts as its last step.
     """
     chances = best_of_k_pmf(len(steps), _half(len(steps)) if k is None else k)
-    return np.sort(np.fmin(steps, last.max())), chances / chances.sum()
+    return np.sort(np.fmin(steps, last.max())).astype(float), chances / chances.sum()
 
 
 def resampled(

@@ -18,7 +18,7 @@ from lib import stacks
 
 warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")  # told at every start
 
-TOGETHER = 2**21  # activations of the widest layer, pruned units included, that are computed at once: about a core's cache
+TOGETHER = 2**21  # activations of the widest layer computed at once, did all its units matter: what does fits a core's cache
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _any(wire: Tensor, unit: Tensor, units: int) -> Tensor:
 class Layer:
     """A layer's sparse matrix [live outputs, live inputs] of all trials for the weights that mask [T, P] leaves, and its transpose.
 
-    inputs, outputs: bool [T, units], as of `live`.  shared: the inputs are the same for all trials, [inputs, B].
+    inputs, outputs: bool [T, units], as of `live`.  shared: the inputs are the data, [inputs, B], for all trials.
     """
 
     def __init__(self, wires: Wires, mask: Tensor, inputs: Tensor, outputs: Tensor, shared: bool):
@@ -137,7 +137,7 @@ class Sparse(stacks.Stack):
         self.mask, self.size, self.groups = None, 0, []
 
     def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """As `Loop.gradients`."""
+        """As `Loop.gradients`, but who is alive only asks the units that matter (`live`); `all_off` asks all."""
         if mask is None:
             return super().gradients(w, x, y)
         if mask is not self.mask:  # the first, or trials have left

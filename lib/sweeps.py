@@ -254,8 +254,8 @@ def exchange(cell: Cell, trials: training.Trials, watch: Callable | None = None)
     return sparsification.Exchange(cell.messages, *trials.w.shape, kept, sizes, cell.replicate, watch)
 
 
-# From this sparsity and this batch size on `Sparse` is up to seven times as fast.  It came when most cells of sparsity 0.9 had
-# been measured by `Stack`, to which it is equal up to rounding.
+# From this sparsity and this batch size on `Sparse` is up to seven times as fast.  It came when most cells of sparsity 0.9 and
+# the first of 0.95 (source a3952e2c3824 and before) had been measured by `Stack`, to which it is equal up to rounding.
 SPARSE_SPARSITY, SPARSE_BATCH = 0.9, 8
 
 
@@ -339,9 +339,9 @@ def device_name(device: str) -> str:
 
 
 def use_one_core() -> None:
-    """Set this process up to train on its own: one thread, numbers below 1e-38 as zeros, freed memory kept.
+    """Set this process up, from here on, to train on its own: one thread, denormal numbers as zeros, freed memory kept.
 
-    Gradients so small, of classes that a network has long ruled out, doubled the time of a step.
+    Gradients below 1e-38, of classes that a network has long ruled out, doubled the time of a step in single precision.
     """
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)

@@ -94,7 +94,7 @@ def last_step(track: Track, data: Path = sweeps.DATA) -> int:
 
 
 def follow(track: Track, data: Path = sweeps.DATA) -> pd.DataFrame:
-    """Train the trial again and measure at each of its points; a row per point.
+    """Train the trial again and measure at each of its points; a row per point.  Up to rounding, if the engine has changed.
 
     step: the update looked at, from w to w'.  error: validation error at w'.  loss, square (|G|^2), trace (tr Sigma),
     noise_scale with noise_low and noise_high: of training examples at w.  distance: |w' - w|.  lipschitz: between w and

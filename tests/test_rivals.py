@@ -141,7 +141,13 @@ def test_redrawn_costs_lie_around_planted_ones():
         [{**dict.fromkeys(rivals.CELL), "workload": "w", "batch_size": 16, "goal": 0.1, "sparsity": s, "density": d,
           "steps": k} for s, d, k in ((0.0, 1.0, 100), (0.9, 1.0, 300), (0.0, 0.01, 500), (0.9, 0.01, 1500))]
     )  # fmt: skip
-    over = rivals.redrawn_costs(trials, curves, draws=2000).over
+    redrawn = rivals.redrawn_costs(trials, curves, draws=2000)
+    cells = (trials[(trials.sparsity == s) & (trials.density == d)] for s, d in zip(curves.sparsity, curves.density))
+    drawn = pd.concat([scaling.resampled(cell, 0.1, draws=2000) for cell in cells], axis=1)
+    for draw in (0, 1, 1999):
+        alone = rivals.joint_costs(curves.assign(steps=drawn.iloc[draw].to_numpy()))
+        pd.testing.assert_frame_equal(redrawn[redrawn.draw == draw][alone.columns].reset_index(drop=True), alone)
+    over = redrawn.over
     # the best of 2 among 4: the first with probability 1/2, the second with 1/3, or else a later one
     assert over.min() == 1 and over.max() == 4
     assert (over == 1).mean() == pytest.approx(1 / 2, abs=0.05) and (over == 2).mean() == pytest.approx(1 / 3, abs=0.05)

@@ -410,6 +410,15 @@ def test_a_single_search_is_widened_and_replicates_speak_for_themselves():
         assert (fixed == [170, 50, 20]).all().all()
 
 
+def test_searches_of_which_every_trial_met_the_goal_are_redrawn():
+    """Their steps are whole numbers in the records, and are read as such."""
+    trials = pd.concat([table(np.array([640, 700, 900, 950]) // b, batch_size=b) for b in (4, 16, 64)])
+    trials = trials.astype({"steps": int, "steps@0.04": int, "last_step": int}).assign(pruning="none")
+    summary, drawn = scaling.summaries(trials)
+    assert len(summary) == 1 and all((curve > 0).all().all() for curve in drawn.values())
+    assert scaling.steps_to_result(trials).steps.dtype == float
+
+
 def test_widened_ranges_of_real_searches_hold_what_several_searches_say():
     """Searches of 32 trials up to the second hit, as on images, cut out of the records of digits with their replicates."""
     cells = {"workload": "digits-mlp", "algorithm": "momentum", **studies.USUAL}

@@ -13,7 +13,7 @@ import joblib
 import pytest
 import torch
 
-from lib import ROOT, records, studies, sweeps
+from lib import ROOT, records, stacks, studies, sweeps
 
 BAD = [
     ({"sparsity": -0.1}, "sparsity: -0.1 .* number in \\[0, 1\\)"),
@@ -95,7 +95,21 @@ def test_numbers_too_small_to_matter_do_not_slow_a_cell_down(tmp_path, monkeypat
     monkeypatch.setattr(sweeps, "train_cell", stand_in)
     with pytest.raises(KeyboardInterrupt):
         sweeps.measure(tiny().cells[0], tmp_path)
+    torch.set_flush_denormal(False)
     assert seen == [not able]
+
+
+def test_without_sparse_products_a_sparse_cell_is_trained_by_dense_ones(monkeypatch):
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
+    assert type(sweeps.executor(sweeps.Cell("digits-cnn", 64, sparsity=0.95))) is stacks.Stack
+
+
+def test_a_record_that_changes_is_looked_at_again(tmp_path):
+    file = sweeps.measure(tiny().cells[0], tmp_path)
+    sweeps.check(tiny(), tmp_path)
+    file.write_text(file.read_text()[:-3])
+    with pytest.raises(records.RecordError, match="damaged"):
+        sweeps.check(tiny(), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ def exhaustive(cell):
     for step in range(1, cell.max_steps + 1):
         pick = next(order)
         _, g, _ = executor.gradients(w, x[pick], y[pick], trials.mask)
+        assert trials.mask is None or not g[trials.mask == 0].any()
         algorithms.update(cell.algorithm, w, v, g, trials.rate, trials.momentum)
         if step == check:
             check = training.next_check(step, "geometric")
