@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from lib import scaling, studies, sweeps
+from lib.workloads import workload
 
 SIZES = 2.0 ** np.arange(0, 15)
 
@@ -417,6 +418,25 @@ def test_searches_of_which_every_trial_met_the_goal_are_redrawn():
     summary, drawn = scaling.summaries(trials)
     assert len(summary) == 1 and all((curve > 0).all().all() for curve in drawn.values())
     assert scaling.steps_to_result(trials).steps.dtype == float
+
+
+def test_what_is_reached_at_equal_steps_is_read_off_the_ladder():
+    """The dense network meets the hardest goal after 100 steps, the pruned ones some easier one by then, or none."""
+    ladder = workload("digits-mlp").goals
+
+    def cell(sparsity, steps, replicate=0):
+        met = {f"steps@{goal:g}": float(k) for goal, k in zip(ladder, steps)}
+        return pd.DataFrame({"workload": "digits-mlp", "algorithm": "sgd", "pruning": "p", "sparsity": sparsity, "batch_size": 16,
+                             "replicate": replicate, "trial": range(8), "last_step": 500, **met})  # fmt: skip
+
+    trials = pd.concat([cell(0.0, [100, 80, 60, 40, 20]), cell(0.5, [100, 99, 9, 9, 9]), cell(0.7, [300, 200, 100, 50, 20]),
+                        cell(0.9, [np.nan] * 5), cell(0.9, [np.nan, 101, 101, 101, 99], replicate=1)])  # fmt: skip
+    found = scaling.at_equal_steps(trials).set_index("sparsity").rungs
+    assert set(found[0.5]) == {0} and set(found[0.7]) == {2} and set(found[0.9]) == {4, np.inf}
+    assert np.mean(found[0.9] == 4) == pytest.approx(0.5, abs=0.12)
+    lucky = pd.concat([cell(0.0, [100] * 5), cell(0.9, [200] * 5).assign(**{"steps@0.04": [50.0, *[200.0] * 7]})])
+    assert np.mean(scaling.at_equal_steps(lucky).rungs[0] == 0) == pytest.approx(0.5, abs=0.12)  # whether the half holds it
+    assert scaling.at_equal_steps(trials[trials.sparsity > 0]).empty
 
 
 def test_widened_ranges_of_real_searches_hold_what_several_searches_say():
