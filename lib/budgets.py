@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import stdtrit
 
 from lib import datasets, scaling, training
 from lib.workloads import workload
@@ -114,7 +114,7 @@ def shares(outcome: pd.DataFrame) -> pd.DataFrame:
     rows, keys = [], ["workload", "kind", "batch_size"]
     for key, own in outcome.groupby(keys, sort=False) if len(outcome) else ():
         met = int((own.outcome == "reached the goal").sum())
-        low, high = stats.binomtest(met, len(own)).proportion_ci(method="wilson")
+        low, high = scaling.wilson(met, len(own))
         own = {"share": met / len(own), "low": low, "high": high, "trials": len(own)}
         rows.append({**dict(zip(keys, key, strict=True)), **own})
     return pd.DataFrame(rows)
@@ -134,7 +134,7 @@ def slope(best: pd.DataFrame) -> tuple[float, float, float]:
     information = (weight * (x - centre) ** 2).sum()
     rate = (weight * (x - centre) * (y - mean)).sum() / information
     scatter = (weight * (y - mean - rate * (x - centre)) ** 2).sum() / (len(x) - 2)
-    reach = stats.t.ppf(0.975, len(x) - 2) * np.sqrt(max(scatter, 1) / information)
+    reach = stdtrit(len(x) - 2, 0.975) * np.sqrt(max(scatter, 1) / information)
     return rate, rate - reach, rate + reach
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from lib import scaling
 from lib.book import named, number, span
@@ -312,8 +311,8 @@ def small_batches_diverge(trials: pd.DataFrame) -> dict:
         steps = int(own.groupby("batch_size").max_steps.max().min())
         lost = own.status.eq("infeasible") & (own.last_step <= steps)
         ends = [(b, own.batch_size == b) for b in (own.batch_size.min(), own.batch_size.max())]
-        few, many = (stats.binomtest(int(lost[at].sum()), int(at.sum())).proportion_ci(method="wilson") for _, at in ends)
-        found.append(int(few.low > many.high) - int(many.low > few.high))
+        few, many = (scaling.wilson(lost[at].sum(), at.sum()) for _, at in ends)
+        found.append(int(few[0] > many[1]) - int(many[0] > few[1]))
         parts = (f"{lost[at].sum()} of {at.sum()} at batch size {b:,} ({(lost & own.cause.eq('diverged'))[at].sum()} diverged)"
                  for b, at in ends)  # fmt: skip
         told.append(f"{_title(name)}, {steps:,} steps: {', '.join(parts)}")

@@ -338,6 +338,13 @@ def span_of(values: list[float] | np.ndarray | pd.Series) -> tuple[float, float]
     return tuple(map(float, np.quantile(values, [0.05, 0.95], method="nearest")))
 
 
+def wilson(met: int, trials: int) -> tuple[float, float]:
+    """The 95 % interval of a share of trials (Wilson's score interval)."""
+    from scipy.stats import binomtest  # slow to import, and most chapters count no shares
+
+    return tuple(binomtest(int(met), int(trials)).proportion_ci(method="wilson"))
+
+
 def ranges(draws: pd.DataFrame, name: str) -> pd.DataFrame:
     """Draws [draws, batch sizes] as rows of a table: batch_size, name_low, name_high (5 and 95 %)."""
     low, high = np.quantile(draws, [0.05, 0.95], axis=0, method="nearest")
