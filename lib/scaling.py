@@ -184,7 +184,7 @@ def at_equal_steps(trials: pd.DataFrame, draws: int = 200) -> pd.DataFrame:
 
     A row per pruned curve and batch size that the dense network has, too: CURVE, batch_size and rungs [draws], places on the
     workload's ladder of goals (0 for the hardest; inf if none is met).  A draw is a random half of the trials of one
-    replicate, chosen at random, of either network; a dense one that misses the goal counts as if it met it at its last step.
+    replicate, chosen at random, of either network; what a search has not seen counts as its last step, as in `resampled`.
     """
     random, rows = np.random.default_rng(0), []
     for key, cells in trials.groupby([*CURVE[:3], "batch_size"]):
@@ -192,20 +192,19 @@ def at_equal_steps(trials: pd.DataFrame, draws: int = 200) -> pd.DataFrame:
         found = {s: _halves(own, columns, draws, random) for s, own in cells.groupby("sparsity")}
         if 0.0 not in found:
             continue
-        end = np.minimum(found[0.0][:, 0], cells[cells.sparsity == 0].last_step.max())
         for sparsity in sorted(found.keys() - {0.0}):
-            met = found[sparsity] <= end[:, None]  # [draws, goals]
+            met = found[sparsity] <= found[0.0][:, :1]  # [draws, goals]
             rungs = np.where(met.any(1), met.argmax(1), np.inf)
             rows.append({**dict(zip(CURVE, (*key[:3], sparsity))), "batch_size": key[3], "rungs": rungs})
     return pd.DataFrame(rows, columns=[*CURVE, "batch_size", "rungs"])
 
 
 def _halves(cells: pd.DataFrame, columns: list[str], draws: int, random: np.random.Generator) -> np.ndarray:
-    """Fewest steps [draws, columns] among a random half of the trials of a replicate chosen at random; inf where none has."""
-    _, searches = _grouped(cells, ["replicate"], *columns)
+    """Fewest steps [draws, columns] among a random half of the trials of a replicate chosen at random; at most its last step."""
+    _, searches = _grouped(cells, ["replicate"], *columns, "last_step")
     found = []
-    for search in searches:
-        steps = np.nan_to_num(np.stack(search, 1).astype(float), nan=np.inf)  # [trials, columns]
+    for *search, last in searches:
+        steps = np.fmin(np.stack(search, 1), last.max())  # [trials, columns]
         ranks = random.random((draws, len(steps))).argsort(1)
         found.append(steps[ranks[:, : _half(len(steps))]].min(1))
     return np.array(found)[random.integers(len(found), size=draws), np.arange(draws)]
