@@ -159,7 +159,7 @@ def later_with_momentum(ends: pd.DataFrame, bends: pd.DataFrame, end: tuple, ben
 
 
 def theory(rms: pd.DataFrame, r2: float) -> dict:
-    """L6; rms: of `scaling.left_out_factors`.  All curves have to agree with the form, and those of plain SGD by themselves,
+    """L6; rms: of `forms.left_out_factors`.  All curves have to agree with the form, and those of plain SGD by themselves,
     for which alone it is derived.
     """
     own, told, verdicts = "c1/B + c2", [], []

@@ -30,6 +30,7 @@ LEVELS = (0.05, 0.5, 0.95)
 TOLERANCE = 0.2  # of the operational definitions of the regimes
 UNSEEN = 0.24  # what `unseen` finds on digits in searches of 32 trials up to their second hit
 FAR = 8  # natural logarithms beyond the sizes measured, where a bend counts as none
+LONG = 8  # batch sizes of a curve, for one to be left out and three constants fitted to the rest
 WHOLE = (100, 5)  # trials and hits of a search of which redrawing shows nearly all
 BEFORE, PERFECT = "more examples than larger batches", "perfect scaling"
 DIMINISHING, MAXIMAL = "diminishing returns", "maximal data parallelism"
@@ -143,6 +144,13 @@ def all_goals(trials: pd.DataFrame, missed: bool = False) -> pd.DataFrame:
     curves = pd.concat([steps_to_result(slim[where], goal) for goal, where in met.items()], ignore_index=True)
     nothing = {"low": np.nan, "upper": np.nan} if missed else {}
     return curves[curves.steps.isna() if missed else curves.steps.notna()].reset_index(drop=True).assign(**nothing)
+
+
+def well_met(trials: pd.DataFrame, hits: int = WHOLE[1]) -> float | None:
+    """The hardest goal of the ladder that at least so many trials of every cell met; None if there is none."""
+    cells = trials.groupby([*CURVE, "batch_size", "replicate"])
+    met = (g for g in goals(trials) if cells[f"steps@{g:g}"].count().min() >= hits)
+    return next(met, None)
 
 
 def curve_names(frame: pd.DataFrame) -> list[str]:
@@ -553,10 +561,10 @@ def ratios(above: pd.DataFrame, below: pd.DataFrame, name: str) -> np.ndarray:
         return np.empty(0)
     top, bottom = (redrawn(curves[shared])[name] for curves in (above, below))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _either_way(top.to_numpy() / bottom.to_numpy())
+        return either_way(top.to_numpy() / bottom.to_numpy())
 
 
-def _either_way(values: np.ndarray) -> np.ndarray:
+def either_way(values: np.ndarray) -> np.ndarray:
     """Values of which the unknown ones (NaN) count as 0 and as inf in turn, so that they widen a range at both ends."""
     unknown = np.isnan(values)
     values[unknown] = np.resize([0, np.inf], unknown.sum())
@@ -628,7 +636,7 @@ def middle(draws: Sequence[np.ndarray]) -> tuple[float, float, float]:
         return (np.nan,) * 3
     ordered, n = np.sort(np.stack(list(draws)), axis=0), len(draws)
     with np.errstate(invalid="ignore"):
-        between = _either_way(np.sqrt(ordered[(n - 1) // 2] * ordered[n // 2]))
+        between = either_way(np.sqrt(ordered[(n - 1) // 2] * ordered[n // 2]))
     return tuple(map(float, np.quantile(between, [0.05, 0.5, 0.95], method="nearest")))
 
 
@@ -639,60 +647,6 @@ def _dense(key: tuple) -> tuple:
 def sparsest(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows at the highest sparsity of their workload and algorithm."""
     return rows[rows.sparsity == rows.groupby(["workload", "algorithm"]).sparsity.transform("max")]
-
-
-# --- the fit against alternatives -------------------------------------------------------------------------------------
-
-# log K* of log parameters p and log B; the hyperbola is the one that the theory gives.
-FORMS = {
-    "c1/B + c2": lambda p, b: np.logaddexp(p[0] - b, p[1]),
-    "c1/B": lambda p, b: p[0] - b,
-    "c1/B^p": lambda p, b: p[0] - np.exp(p[1]) * b,
-    "c1/B^p + c2": lambda p, b: np.logaddexp(p[0] - np.exp(p[2]) * b, p[1]),
-    "c2 (1 + (Bc/B)^a)^(1/a)": lambda p, b: p[1] + np.logaddexp(0, np.exp(p[2]) * (p[0] - p[1] - b)) / np.exp(p[2]),
-}
-LONG = 8  # batch sizes of a curve, for one to be left out and three constants fitted to the rest
-PARAMETERS = {"c1/B + c2": 2, "c1/B": 1, "c1/B^p": 2, "c1/B^p + c2": 3, "c2 (1 + (Bc/B)^a)^(1/a)": 3}
-
-
-def fit_form(form: str, batch_size: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Log parameters of a form in FORMS by least squares on log steps; batch_size, steps: [n].
-
-    Exponents start at one.  Raises ValueError for an unknown form and for fewer points than parameters.
-    """
-    if form not in FORMS:
-        raise ValueError(f"form: {form!r} is unknown; allowed: {', '.join(FORMS)}")
-    b, k, n = np.log(np.asarray(batch_size, float)), np.log(np.asarray(steps, float)), PARAMETERS[form]
-    if len(b) < n:
-        raise ValueError(f"batch_size: {len(b)} points are not enough for {n} constants")
-    start = [k[b.argmin()] + b.min(), 0.0 if form == "c1/B^p" else k.min(), 0.0][:n]
-    # Bounds by clipping, where the gradient then vanishes: the method that knows bounds takes twice as long.
-    return least_squares(lambda p: FORMS[form](p.clip(-30, 30), b) - k, start, method="lm").x.clip(-30, 30)
-
-
-def left_out(form: str, batch_size: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """log2 of predicted over measured steps [n] when each batch size in turn is left out of the fit and predicted."""
-    b, k = np.asarray(batch_size, float), np.asarray(steps, float)
-    found = []
-    for i in range(len(b)):
-        others = np.arange(len(b)) != i
-        p = fit_form(form, b[others], k[others])
-        found.append((FORMS[form](p, np.log(b[i])) - np.log(k[i])) / np.log(2))
-    return np.array(found)
-
-
-def left_out_factors(curves: pd.DataFrame, least: int = LONG, constants: int = 3) -> pd.DataFrame:
-    """For every form and every curve with at least so many batch sizes: `factor`, the root mean square of `left_out`.
-
-    constants: how many a form may have; shorter curves do not determine three.
-    curves: a row per point with CURVE, batch_size and steps.  Columns: form, those of CURVE, factor (1: no error).
-    """
-    rows = []
-    for key, c in curves.sort_values("batch_size").groupby(CURVE):
-        for form in (f for f, n in PARAMETERS.items() if n <= constants and len(c) >= least):
-            off = left_out(form, c.batch_size, c.steps)
-            rows.append({"form": form, **dict(zip(CURVE, key)), "factor": 2 ** np.sqrt(np.mean(off**2))})
-    return pd.DataFrame(rows, columns=["form", *CURVE, "factor"])
 
 
 def missed(curves: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
@@ -709,19 +663,3 @@ def on_one_line(curves: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
     points = curves.merge(summary, on=CURVE)
     points = points.assign(x=points.batch_size / points.critical, y=points.steps / points.c2)
     return points.assign(off=np.log2(points.y / (1 + 1 / points.x)).abs())
-
-
-def predict_curve(curve: pd.DataFrame, sparsity: float) -> np.ndarray:
-    """Steps to result at the batch sizes of the curve of one sparsity, predicted from the other sparsities' curves.
-
-    curve: columns sparsity, batch_size, steps.  log c1 and log c2 of the others are fitted as straight lines in log
-    density.  Returns [batch sizes, increasing].  Raises ValueError if fewer than two other sparsities are there.
-    """
-    others = [(s, c) for s, c in curve.groupby("sparsity") if s != sparsity]
-    if len(others) < 2:
-        raise ValueError(f"sparsity: {len(others)} other curves are not enough to predict from; at least 2 are needed")
-    density = np.log([1 - s for s, _ in others])
-    logs = np.array([fit_form("c1/B + c2", c.batch_size, c.steps) for _, c in others])
-    there = [np.polyval(np.polyfit(density, logs[:, i], 1), np.log(1 - sparsity)) for i in range(2)]
-    sizes = np.sort(curve[curve.sparsity == sparsity].batch_size.to_numpy(float))
-    return np.exp(FORMS["c1/B + c2"](there, np.log(sizes)))

@@ -1,0 +1,84 @@
+"""Forms of a scaling curve recover what was planted, and predict a curve that was planted to follow from others."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import forms
+
+SIZES = 2.0 ** np.arange(0, 15)
+
+
+def curve(steps):
+    return pd.DataFrame({"batch_size": SIZES, "steps": steps})
+
+
+PLANTED = {
+    "c1/B + c2": [5e4, 80],
+    "c1/B": [5e4],
+    "c1/B^p": [5e4, 0.6],
+    "c1/B^p + c2": [5e4, 80, 0.8],
+    "c2 (1 + (Bc/B)^a)^(1/a)": [5e4, 80, 1.7],
+}
+
+
+@pytest.mark.parametrize("form", forms.FORMS)
+def test_every_form_recovers_what_was_planted_and_predicts_what_was_left_out(form):
+    planted = np.log(PLANTED[form])
+    steps = np.exp(forms.FORMS[form](planted, np.log(SIZES)))
+    assert forms.fit_form(form, SIZES, steps) == pytest.approx(planted, abs=1e-4)
+    assert np.abs(forms.left_out(form, SIZES, steps)).max() < 1e-3
+
+
+def test_the_right_form_predicts_best():
+    """A planted bend sharper than the hyperbola's is told apart through 3 % of noise."""
+    noise = np.exp(0.03 * np.random.default_rng(0).normal(size=len(SIZES)))
+    steps = noise * np.exp(forms.FORMS["c2 (1 + (Bc/B)^a)^(1/a)"](np.log([5e4, 80, 3]), np.log(SIZES)))
+    error = {form: np.sqrt(np.mean(forms.left_out(form, SIZES, steps) ** 2)) for form in forms.FORMS}
+    assert min(error, key=error.get) == "c2 (1 + (Bc/B)^a)^(1/a)"
+
+
+def test_forms_refuse_too_few_points_and_unknown_names():
+    with pytest.raises(ValueError, match="2 points are not enough for 3 constants"):
+        forms.fit_form("c1/B^p + c2", [1, 2], [2, 1])
+    with pytest.raises(ValueError, match="form: 'line' is unknown"):
+        forms.fit_form("line", SIZES, SIZES)
+
+
+def test_one_sparsity_is_predicted_from_the_others():
+    """c1 and c2 planted as powers of the density: the curve left out is recovered."""
+    rows = [curve(5e3 * (1 - s) ** -0.5 / SIZES + 20 * (1 - s) ** -0.3).assign(sparsity=s) for s in (0, 0.5, 0.7, 0.9)]
+    for s in (0, 0.7, 0.9):
+        assert np.allclose(
+            forms.predict_curve(pd.concat(rows), s), rows[[0, 0.5, 0.7, 0.9].index(s)].steps, rtol=1e-3
+        )
+    with pytest.raises(ValueError, match="1 other curves are not enough"):
+        forms.predict_curve(pd.concat(rows[:2]), 0.5)
+
+
+def searches(sparsity, factor=1.0, trials=20):
+    """Every trial takes its own multiple of the steps of c1/B + c2, both constants powers of the density."""
+    density, own = 1 - sparsity, np.geomspace(1, 4, trials)
+    rows = [{"batch_size": b, "steps@0.1": factor * k * own} for b, k in zip(SIZES, 5e3 / (density * SIZES) + 20 / density**0.5)]
+    table = pd.concat([pd.DataFrame(row).assign(last_step=row["steps@0.1"].max()) for row in rows])
+    return table.assign(workload="digits-mlp", algorithm="sgd", pruning="connection-sensitivity", sparsity=sparsity,
+                        replicate=0, steps=np.nan, goal=0.04, status="complete")  # fmt: skip
+
+
+@pytest.mark.parametrize("factor", [1.0, 7.0])
+def test_measured_over_predicted_recovers_the_factor_by_which_the_sparsest_curve_departs(factor):
+    trials = pd.concat([*(searches(s) for s in (0.0, 0.5, 0.7, 0.9)), searches(0.95, factor)])
+    over = forms.over_predicted(trials, 0.95)
+    assert len(over) == len(SIZES) and (over.goal == 0.1).all()
+    assert over.ratio.median() == pytest.approx(factor, rel=0.1)
+    assert ((over.ratio_low <= factor) & (factor <= over.ratio_high)).mean() > 0.8
+    few = trials[(trials.sparsity == 0.0) | (trials.sparsity > 0.9)]
+    assert forms.over_predicted(few, 0.95).empty  # from one other curve there is no line
+    assert forms.over_predicted(trials, 0.8).empty
+
+
+def test_a_curve_of_which_cells_missed_the_goal_is_told_at_the_others():
+    trials = pd.concat([searches(s) for s in (0.0, 0.5, 0.9, 0.95)])
+    lost = (trials.sparsity == 0.95) & (trials.batch_size > 64)
+    over = forms.over_predicted(trials.assign(**{"steps@0.1": trials["steps@0.1"].mask(lost)}), 0.95)
+    assert over.batch_size.max() == 64 and over.ratio.notna().all()
