@@ -318,7 +318,8 @@ def resampled(
     standard deviation.  The trials themselves are the seed: a curve that several comparisons share is drawn alike in all
     of them, row by row, and other curves independently.
     """
-    trials = at_goal(_slim(trials), goal).sort_values(["batch_size", "replicate"], kind="stable")  # in whatever order they come
+    trials = at_goal(trials, goal)[["batch_size", "replicate", "steps", "last_step"]]
+    trials = trials.sort_values(["batch_size", "replicate"], kind="stable")  # in whatever order they come
     random = np.random.default_rng(zlib.crc32(trials[["batch_size", "steps"]].to_numpy(float).tobytes()))
     columns = {}
     first, cells = _grouped(trials, ["batch_size", "replicate"], "steps", "last_step")
@@ -531,13 +532,14 @@ def summaries(trials: pd.DataFrame, draws: int = 500, widened: float = UNSEEN) -
     Raises ValueError if the trials of a curve are of several protocols.
     """
     rows, drawn, ends = [], {}, [f"{n}_{end}" for n in REDRAWN for end in ("low", "high")]
-    for key, cells in _slim(trials).groupby(CURVE, dropna=False) if len(trials) else ():
+    trials = _slim(trials)
+    for key, cells in trials.groupby(CURVE) if len(trials) else ():
         for name in (c for c in PROTOCOL if c in cells and cells[c].nunique(dropna=False) > 1):
             raise ValueError(f"{name}: {cells[name].unique().tolist()} are not allowed on one curve, {key}; choose one")
-        cells = reached(cells)
-        curve = across_replicates(steps_to_result(cells)) if len(cells) else cells
-        if cells.batch_size.nunique() < 3:
-            continue
+    trials = of_sizes(reached(trials), 3) if len(trials) else trials
+    curves = across_replicates(steps_to_result(trials)).groupby(CURVE) if len(trials) else None
+    for key, cells in trials.groupby(CURVE) if len(trials) else ():
+        curve = curves.get_group(key)
         drawn[key] = resampled(cells, cells.goal.iloc[0], None, draws, widened)
         own = redrawn(drawn[key])
         fit = fit_hyperbola(curve.batch_size, curve.steps)
