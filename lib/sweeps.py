@@ -427,25 +427,22 @@ def results(study: Study, budget: str = "cached", jobs: int = 1, folder: Path = 
     if budget != "cached":
         run(study, folder, jobs)
     check(study, folder)
-    cells, tables, heads = [], [], []
-    for cell in study.cells:
-        file = record(cell, folder)
-        if file.exists():
-            head, trials = records.read(file, cell)
-            cells.append(cell)
-            tables.append(trials)
-            heads.append({**dataclasses.asdict(cell), **{k: v for k, v in head.items() if k != "cell"}})
-    frame = _joined(cells, tables) if tables else pd.DataFrame()
+    files = {file: cell for cell in study.cells if (file := record(cell, folder)).exists()}
+    heads, trials = records.read_all(files) if files else ([], None)
+    frame = _joined(files.values(), [head["rows"] for head in heads], trials) if files else pd.DataFrame()
+    heads = [
+        {**dataclasses.asdict(cell), **{k: v for k, v in head.items() if k != "cell"}}
+        for cell, head in zip(files.values(), heads)
+    ]
     lacking, heads = records.Shared(missing(study, folder)), records.Shared(heads)
     frame.attrs.update(missing=lacking, cells_planned=len(study.cells), provenance=heads)
     return frame
 
 
-def _joined(cells: list[Cell], tables: list[pd.DataFrame]) -> pd.DataFrame:
-    """The cells' tables one below the other, each row with its cell's fields, the goal and the steps to it."""
+def _joined(cells: Iterable[Cell], lengths: list[int], trials: pd.DataFrame) -> pd.DataFrame:
+    """The trials of these cells, so many of each, with their cell's fields, the goal and the steps to it."""
     fields = pd.DataFrame(list(map(_fields, cells)))
-    fields = fields.loc[fields.index.repeat(list(map(len, tables)))].reset_index(drop=True)
-    trials = pd.concat(tables, ignore_index=True)
+    fields = fields.loc[fields.index.repeat(lengths)].reset_index(drop=True)
     if "momentum" not in trials:
         trials.insert(3, "momentum", np.nan)
     steps = pd.concat([trials[f"steps@{goal:g}"][fields.goal == goal] for goal in fields.goal.unique()])

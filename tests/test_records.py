@@ -32,6 +32,29 @@ def test_what_is_written_is_read(record):
     pd.testing.assert_frame_equal(table, TABLE, rtol=1e-9)
 
 
+def test_many_are_read_as_one_by_one_whatever_their_columns(tmp_path):
+    files = {}
+    for n, columns in enumerate([{}, {"momentum": [0.9, 0.99]}, {"cause": [None, "died, of a comma"]}, {}]):
+        cell = dataclasses.replace(CELL, replicate=n)
+        files[records.path(tmp_path, cell)] = cell
+        records.write(records.path(tmp_path, cell), cell, TABLE.assign(trial=[n, 10 + n], **columns), {"n": n})
+    heads, tables = records.read_all(files)
+    each = [records.read(file, cell)[1] for file, cell in files.items()]
+    assert [head["n"] for head in heads] == [0, 1, 2, 3]
+    pd.testing.assert_frame_equal(tables, pd.concat(each, ignore_index=True), check_dtype=False)
+    with pytest.raises(records.RecordError, match="replicate"):
+        records.read_all({file: CELL for file in files})
+
+
+def test_a_record_that_changes_is_read_again(record):
+    records.read(record, CELL)
+    records.write(record, CELL, TABLE.assign(rate=[0.25, 0.125]), {"torch": "y"})
+    assert records.read(record, CELL)[1].rate.tolist() == [0.25, 0.125]
+    record.write_text(record.read_text() + "2")
+    with pytest.raises(records.RecordError, match="damaged"):
+        records.read(record, CELL)
+
+
 def test_the_path_is_readable_and_names_the_cell(record):
     assert str(record).endswith(f"digits-mlp/momentum/sparsity-0.9/batch-16-{records.digest(CELL)}.csv")
 
