@@ -133,6 +133,12 @@ def goal_slider(goals: list[float], start: float | None = None) -> tuple:
     return slider("goal", goals, start, "goal error", "'goal: validation error ≤ ' + format(value, '.1%')")
 
 
+def ladder_slider(ladders: dict[str, list[float]], places: list[int]) -> tuple:
+    """A slider over places on the ladders of goals of the curves among which a menu of "curve" chooses; see `slider`."""
+    goal = f"'goal: validation error ≤ ' + format({ladders}[curve_chosen][value], '.1%')"
+    return slider("place", list(map(int, places)), None, "goal error", goal)
+
+
 def dial(name: str, values: list[float], start: float, title: str, shown: str) -> tuple[alt.Parameter, str, str]:
     """A slider over values that are not in the data: the parameter, an expression of its value, and one of its caption.
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import least_squares
 
-from lib.scaling import CURVE, LONG, at_goal, either_way, goals, of_sizes, ranged, reached, redrawn, resampled
+from lib.scaling import CURVE, LONG, at_goal, either_way, goals, mixed, of_sizes, ranged, reached, redrawn, resampled
 
 # log K* of log parameters p and log B; the hyperbola is the one that the theory gives.
 FORMS = {
@@ -82,29 +82,34 @@ def _in_density(sparsities: list[float], sparsity: float) -> np.ndarray:
 def over_predicted(trials: pd.DataFrame, sparsity: float, draws: int = 500) -> pd.DataFrame:
     """Steps to every goal at one sparsity over those that the curves of the denser networks predict (`predict_curve`).
 
-    A row per workload, algorithm, method of pruning, goal and batch size: CURVE, goal, batch_size and ratio (median),
-    ratio_low, ratio_high (5 and 95 % over redrawn curves).  Only where two denser networks or more are measured at three
-    batch sizes.
+    A row per workload, algorithm, method of pruning, goal and batch size: CURVE, goal, batch_size, met (trials that met
+    it) and ratio (median), ratio_low, ratio_high (5 and 95 % over redrawn curves).  What a search has not seen counts as its
+    last step: where met is 0, a ratio is a lower bound.  Only where two denser networks or more are measured at three
+    batch sizes, all by one protocol.
     """
     rows = []
-    for network, own in trials[trials.sparsity <= sparsity].groupby(CURVE[:3]):
-        if own.sparsity.nunique() < 3 or own.sparsity.max() < sparsity:
-            continue
-        for goal in goals(own):
-            found = of_sizes(reached(at_goal(own, goal)), 3).groupby("sparsity")
-            curves = {level: resampled(cells, goal, draws=draws) for level, cells in found}
-            measured = curves.pop(sparsity, None)
-            if measured is None or len(curves) < 2:
+    for network, own in trials[trials.sparsity <= sparsity].groupby(CURVE[:3]) if len(trials) else ():
+        measured = own[own.sparsity == sparsity]
+        for goal in goals(measured) if not mixed(own) else ():
+            others = of_sizes(reached(at_goal(own[own.sparsity < sparsity], goal)), 3)
+            if others.sparsity.nunique() < 2:
                 continue
-            over = measured.to_numpy() / _predicted(curves, sparsity, measured.columns)
-            rows += [{**dict(zip(CURVE, (*network, sparsity))), "goal": goal, "batch_size": b, **ranged("ratio", values)}
-                     for b, values in zip(measured.columns, either_way(over).T)]  # fmt: skip
-    return pd.DataFrame(rows, columns=[*CURVE, "goal", "batch_size", "ratio", "ratio_low", "ratio_high"])
+            denser = {level: resampled(cells, goal, draws=draws) for level, cells in others.groupby("sparsity")}
+            curve = resampled(measured, goal, draws=draws)
+            met = measured.groupby("batch_size")[f"steps@{goal:g}"].count()
+            over = curve.to_numpy() / _predicted(denser, sparsity, curve.columns)
+            rows += [{**dict(zip(CURVE, (*network, sparsity))), "goal": goal, "batch_size": b, "met": met[b],
+                      **ranged("ratio", either_way(values))} for b, values in zip(curve, over.T)]  # fmt: skip
+    return pd.DataFrame(rows, columns=[*CURVE, "goal", "batch_size", "met", "ratio", "ratio_low", "ratio_high"])
 
 
 def _predicted(curves: dict[float, pd.DataFrame], sparsity: float, sizes: pd.Index) -> np.ndarray:
-    """As `predict_curve` for redrawn curves of other sparsities: steps [draws, batch sizes]; NaN where one shows no bend."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log([redrawn(curve)[["c1", "c2"]] for curve in curves.values()])  # [levels, draws, 2]
-        there = np.tensordot(_in_density(list(curves), sparsity), logs, 1).T[..., None]  # [2, draws, 1]
+    """As `predict_curve` for redrawn curves of other sparsities: steps [draws, batch sizes].
+
+    NaN in a draw of which a curve shows no floor or no noise term: its logarithm says nothing of a power.
+    """
+    both = np.stack([redrawn(curve)[["c1", "c2"]] for curve in curves.values()])  # [levels, draws, 2]
+    logs = np.log(np.where(both > 0, both, np.nan))
+    there = np.tensordot(_in_density(list(curves), sparsity), logs, 1).T[..., None]  # [2, draws, 1]
+    with np.errstate(invalid="ignore"):
         return np.exp(FORMS["c1/B + c2"](there, np.log(sizes.to_numpy(float))))

@@ -147,10 +147,24 @@ def all_goals(trials: pd.DataFrame, missed: bool = False) -> pd.DataFrame:
 
 
 def well_met(trials: pd.DataFrame, hits: int = WHOLE[1]) -> float | None:
-    """The hardest goal of the ladder that at least so many trials of every cell met; None if there is none."""
-    cells = trials.groupby([*CURVE, "batch_size", "replicate"])
-    met = (g for g in goals(trials) if cells[f"steps@{g:g}"].count().min() >= hits)
+    """The hardest goal of the ladder that so many trials of a search met at every batch size, on average over its searches.
+
+    trials: of one curve.  None if there is no such goal.
+    """
+    cells = trials.groupby(["batch_size", "replicate"])
+    met = (g for g in goals(trials) if cells[f"steps@{g:g}"].count().groupby("batch_size").mean().min() >= hits)
     return next(met, None)
+
+
+def mixed(trials: pd.DataFrame) -> dict[str, list]:
+    """What these trials do not share of the protocol that a comparison needs to be of: field -> its values."""
+    several = (c for c in PROTOCOL if c in trials and trials[c].nunique(dropna=False) > 1)
+    return {c: trials[c].unique().tolist() for c in several}
+
+
+def ladders(curves: pd.DataFrame) -> dict[str, list[float]]:
+    """The goals of every curve of a table with `curve` (its name) and workload, the hardest first."""
+    return {name: list(workload(w).goals) for name, w in zip(curves.curve, curves.workload)}
 
 
 def curve_names(frame: pd.DataFrame) -> list[str]:
@@ -534,8 +548,8 @@ def summaries(trials: pd.DataFrame, draws: int = 500, widened: float = UNSEEN) -
     rows, drawn, ends = [], {}, [f"{n}_{end}" for n in REDRAWN for end in ("low", "high")]
     trials = _slim(trials)
     for key, cells in trials.groupby(CURVE) if len(trials) else ():
-        for name in (c for c in PROTOCOL if c in cells and cells[c].nunique(dropna=False) > 1):
-            raise ValueError(f"{name}: {cells[name].unique().tolist()} are not allowed on one curve, {key}; choose one")
+        for name, values in mixed(cells).items():
+            raise ValueError(f"{name}: {values} are not allowed on one curve, {key}; choose one")
     trials = of_sizes(reached(trials), 3) if len(trials) else trials
     curves = across_replicates(steps_to_result(trials)).groupby(CURVE) if len(trials) else None
     for key, cells in trials.groupby(CURVE) if len(trials) else ():

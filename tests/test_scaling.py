@@ -303,12 +303,14 @@ def curve_of_searches(sparsity=0.0, **fields):
     return frame.assign(**fields)
 
 
-def test_the_hardest_goal_that_enough_trials_of_every_cell_met():
-    """One cell of four met 4 % in its three fastest trials only, and 10 % in the five fastest."""
-    both = curve_of_searches()
-    few = (both.batch_size == 16) & (both.trial >= 3)
+def test_the_hardest_goal_that_enough_trials_met_at_every_batch_size():
+    """At one batch size of four, 4 % is met by the three fastest trials of the first search, and 10 % by five."""
+    both = pd.concat([curve_of_searches(), curve_of_searches(replicate=1)])
+    few = (both.batch_size == 16) & (both.replicate == 0) & (both.trial >= 3)
     both = both.assign(**{"steps@0.04": both["steps@0.04"].mask(few), "steps@0.1": both["steps@0.1"].mask(few & (both.trial >= 5))})
-    assert [scaling.well_met(both, hits) for hits in (3, 4, 5, 6)] == [0.04, 0.1, 0.1, None]
+    alone = both[both.replicate == 0]
+    assert [scaling.well_met(alone, hits) for hits in (3, 4, 5, 6)] == [0.04, 0.1, 0.1, None]
+    assert [scaling.well_met(both, hits) for hits in (5, 6, 7)] == [0.04, 0.1, None]  # 5.5 and 6.5 on average
 
 
 def test_two_protocols_are_no_curve():
