@@ -256,15 +256,15 @@ def exchange(cell: Cell, trials: training.Trials, watch: Callable | None = None)
 
 # From this sparsity and this batch size on `Sparse` is up to seven times as fast.  It came when most cells of sparsity 0.9 and
 # the first of 0.95 (source a3952e2c3824 and before) had been measured by `Stack`, to which it is equal up to rounding.
-SPARSE_SPARSITY, SPARSE_BATCH = 0.9, 8
+SPARSE_FROM = {"sparsity": 0.9, "batch_size": 8}
 
 
 def executor(cell: Cell, device: str = "cpu") -> stacks.Loop | stacks.Stack:
     """Small work is stacked, large work looped: see `Workload.stack_below`."""
     work = workload(cell.workload)
     module, kind = models.build(work.model), stacks.Stack if cell.batch_size < work.stack_below else stacks.Loop
-    large = cell.sparsity >= SPARSE_SPARSITY and cell.batch_size >= SPARSE_BATCH
-    if kind is stacks.Stack and large and sparse.fits(module, cell.dtype, device):
+    pays = all(getattr(cell, field) >= least for field, least in SPARSE_FROM.items())
+    if kind is stacks.Stack and pays and sparse.fits(module, cell.dtype, device):
         kind = sparse.Sparse
     return kind(module, cell.dtype, device, cell.label_smoothing)
 
