@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from scipy.special import bdtrc
 
 from lib import scaling
 from lib.book import named, number, span
@@ -82,18 +83,24 @@ def irrespective(points: pd.DataFrame, summary: pd.DataFrame, missed: pd.DataFra
         f"{FOLLOWS}{f', all but {bad}' if bad else ''}; points of all curves deviate from the common line by a factor of "
         f"{2 ** points.off.median():.2f} in the median.{told}",
         OPEN if not len(sparse) else HOLDS if good.mean() > 0.9 else PART if good.mean() > 0.5 else FAILS,
-        "Lee et al. 2021, abstract",
+        "Lee et al. 2021, abstract of an earlier version",
     )
 
 
-def harder(cost: pd.Series, sparsity: float) -> dict:
-    """L3; cost: steps at `sparsity` over the dense network's, a value per pair of cells."""
-    share = (cost > 1).mean()
+def harder(costs: dict[float, pd.Series], lost: int = 0) -> dict:
+    """L3; costs: sparsity -> steps over the dense network's, a value per pair of cells; lost: cells that missed the goal."""
+    costs = {level: cost for level, cost in costs.items() if len(cost)}
+    told = [
+        f"{level:g}: {span((cost.min(), cost.max()))} times, {number(cost.median())} in the median; more at {(cost > 1).sum()} of "
+        f"{len(cost)} pairs of cells, as many at {(cost == 1).sum()}"
+        for level, cost in costs.items()
+    ]
+    share = pd.concat(costs).gt(1).mean() if costs else np.nan
     return _claim(
         "Training is harder under sparsity: more steps to the same goal at every batch size.",
-        f"At sparsity {sparsity:g}, {span((cost.min(), cost.max()))} times the dense network's steps, {number(cost.median())} "
-        f"in the median; more at {(cost > 1).sum()} of {len(cost)} pairs of cells.",
-        OPEN if not len(cost) else HOLDS if share == 1 else PART if share > 0.5 else FAILS,
+        f"Steps over the dense network's, by sparsity{_each(told)} Single pairs scatter as searches do. Left out "
+        f"are {lost} cells in which no trial of the pruned network met the goal.",
+        OPEN if not costs else HOLDS if share == 1 else PART if share > 0.5 else FAILS,
         "Lee et al. 2021, abstract",
     )
 
@@ -125,15 +132,15 @@ def whatever_the_method(summary: pd.DataFrame, bends: pd.DataFrame) -> dict:
     rest = "; ".join(f"{_title(r.workload)}, {named(r.pruning)} (R² {r.r2:.2f})" for r in rows[~follows].itertuples())
     alike, differ = (follows & (rows.ratio_low > 0.5) & (rows.ratio_high < 2)).sum(), (~follows | apart).sum()
     return _claim(
-        "The trend between batch size and steps to result holds irrespective of sparsity (shown for pruning by connection "
-        "sensitivity; whether it depends on the method is our question).",
+        "The trend between batch size and steps to result does not depend on how one prunes: no statement of theirs, who prune "
+        "by connection sensitivity.",
         f"{follows.sum()} of {len(rows)} curves pruned in other ways follow c₁/B + c₂ with R² above {FOLLOWS}. The bend of "
         f"these over that after pruning by connection sensitivity, at batch sizes both have{_each(told, 'none')} Curves that "
         f"do not follow it have no bend to compare: {rest or 'none'}. {alike} bend alike, with a range within a factor of two; "
         f"{differ} differ; the others decide nothing.",
         OPEN if not alike + differ else FAILS if differ > len(rows) / 2 or not alike
         else HOLDS if alike == len(rows) else PART,
-        "Lee et al. 2021, abstract",
+        "our question, after Lee et al. 2021",
     )  # fmt: skip
 
 
@@ -147,14 +154,14 @@ def later_with_momentum(ends: pd.DataFrame, bends: pd.DataFrame, end: tuple, ben
     n = len(bends)
     apart = [(int((rows.ratio_low > 1).sum()), int((rows.ratio_high < 1).sum())) for rows in (ends, bends)]
     return _claim(
-        "With momentum-based algorithms, perfect scaling breaks at a much larger batch size for sparse networks than for dense "
+        "With momentum-based algorithms, perfect scaling can break at a much larger batch size for sparse networks than for dense "
         "ones.",
         f"{n} pairs with momentum or Nesterov, at the highest sparsity of each. The fitted bend is {number(bend[1])} times the "
         f"dense one's in the median over pairs (5–95 %: {span(bend[::2])}); single ranges lie above 1 for {apart[1][0]} and below "
         f"for {apart[1][1]}. The end of perfect scaling, which can only be one of the batch sizes measured, is {number(end[1])} "
         f"times ({span(end[::2])}), above for {apart[0][0]} and below for {apart[0][1]}.",
         OPEN if not n else HOLDS if bend[0] > 1 and bend[1] >= 2 else PART if bend[0] > 1 else FAILS if bend[2] < 2 else OPEN,
-        "Lee et al. 2020 and 2021, abstracts",
+        "Lee et al. 2020, abstract",
     )
 
 
@@ -174,7 +181,8 @@ def theory(rms: pd.DataFrame, r2: float) -> dict:
         verdicts.append(HOLDS if typical[own] < 1.05 * others.min()
                         else PART if typical[own] < typical[["c1/B", "c1/B^p"]].min() else FAILS)  # fmt: skip
     return _claim(
-        "Convergence theory of stochastic gradient methods accounts for the relation between batch size and steps to result.",
+        "Convergence theory of stochastic gradient methods accounts for the relation between batch size and steps to result. "
+        "(Here: the form c₁/B + c₂ that it gives, which other models share, not the values of its constants.)",
         f"c₁/B + c₂ predicts left-out batch sizes of curves with at least {scaling.LONG} ({data}), "
         f"{'; '.join(told) or 'not measured'}. Median R² {r2:.2f}. The shape is "
         f"judged here; L7 and the chapter on smoothness look at what its constants are made of.",
@@ -191,15 +199,21 @@ def rougher(over: pd.DataFrame) -> dict:
     each = over.groupby("workload").lipschitz.agg(["median", lambda ratio: (ratio > 1).sum(), "count"])
     each.columns = ["median", "larger", "paths"]
     counted = each[each.paths >= ENOUGH]
-    share = (counted.larger / counted.paths).mean()
     told = [f"{_title(w)}: {number(r['median'])} times, larger in {r.larger:.0f} of {r.paths:.0f}"
             f"{'' if r.paths >= ENOUGH else ', too few to count'}" for w, r in each.iterrows()]  # fmt: skip
+
+    def verdict(rows: pd.DataFrame) -> str:
+        share = (rows.larger / rows.paths).mean()
+        return OPEN if not len(rows) else HOLDS if share > 0.9 else FAILS if share < 0.1 else PART
+
+    fewest = counted[counted.index != counted.paths.idxmin()] if len(counted) > 1 else counted
+    without = f"without {_title(counted.paths.idxmin())} it would be: {verdict(fewest)}" if len(counted) > 1 else "there is one"
     return _claim(
         "A lack of smoothness, a larger local Lipschitz constant of the gradient, accounts for the difficulty of training "
-        "sparse networks.",
+        "sparse networks. (Here: whether it is larger.)",
         f"At sparsity {span((over.sparsity.min(), over.sparsity.max()))}, the constant along the fastest trials over the dense "
-        f"network's, in the median{_each(told)}",
-        OPEN if not len(counted) else HOLDS if share > 0.9 else FAILS if share < 0.1 else PART,
+        f"network's, in the median{_each(told)} Workloads count alike in the verdict, whatever their number of paths; {without}.",
+        verdict(counted),
         "Lee et al. 2021, abstract",
     )
 
@@ -232,13 +246,17 @@ def rules(spread: pd.DataFrame, powers: pd.DataFrame) -> dict:
         for name, rows in followed.groupby("workload", sort=False)
     ]
     known = powers[powers.workload.isin(followed.workload)]
-    rise = [f"{_title(r.workload)}: {r.power:.2f} ({span((r.low, r.high))})" for r in known.itertuples()]
+    rise, rest = (
+        [f"{_title(r.workload)}: {r.power:.2f} ({span((r.low, r.high))})" for r in rows.itertuples()]
+        for rows in (known, powers.drop(known.index))
+    )
     rises = len(known) > 0 and (known.low > 0).all()
     return _claim(
         "The best effective learning rate rises with the batch size but follows neither the linear nor the square-root rule "
         "consistently.",
-        f"It grows as this power of the batch size (5–95 %){_each(rise)} A rule fails where it takes more than twice "
-        f"the tuned steps (in brackets: retraining apart), and one such batch size is enough for it not to be followed"
+        f"It grows as this power of the batch size (5–95 %){_each(rise)} Where no rule was retrained{_each(rest)} "
+        f"A rule fails where it takes more than twice the tuned steps (in brackets: retraining apart), and one such batch size is "
+        f"enough for it not to be followed"
         f"{_each(told)}",
         OPEN if len(worst) < 2 else HOLDS if rises and (worst > 2).all() else PART if rises or (worst > 2).any() else FAILS,
         SUMMARISED,
@@ -343,16 +361,21 @@ def limits_differ(bends: pd.DataFrame) -> dict:
 
 
 def no_rule_for_size(effects: pd.DataFrame) -> dict:
-    """C6; effects: of `families.effects`, of which those that change width or depth count, each kind by itself."""
+    """C6; effects: of `families.effects`, of which those that change width or depth count, each kind by itself.
+
+    A range of 5 to 95 % leaves out one by chance in a tenth of the families without any effect: as many prove nothing.
+    """
     kinds = [effects[effects.family.str.contains(names)] for names in ("width|fully connected", "depth")]
     signs = [set(np.sign(np.log(own.ratio[(own.ratio_low > 1) | (own.ratio_high < 1)]))) for own in kinds]
     own, clear = pd.concat(kinds), sum(((k.ratio_low > 1) | (k.ratio_high < 1)).sum() for k in kinds)
     split = [name for name, sign in zip(("width", "depth"), signs) if len(sign) == 2]
+    chance = float(bdtrc(clear - 1, len(own), 0.1)) if clear else 1.0
     return _claim(
         "Width and depth change the largest useful batch size, but not in the same direction in all families.",
         f"Bend of the largest member over that of the smallest, at batch sizes both have{_told(own)} {clear} of {len(own)} "
-        f"ranges leave one out; families of one kind contradict each other in {' and '.join(split) or 'neither width nor depth'}.",
-        OPEN if len(own) < 2 or not clear else HOLDS if split else FAILS if clear == len(own) else PART,
+        f"ranges leave one out, which as many would by chance with probability {chance:.2g}; families of one kind "
+        f"contradict each other in {' and '.join(split) or 'neither width nor depth'}.",
+        OPEN if len(own) < 2 or chance > 0.05 else HOLDS if split else FAILS if clear == len(own) else PART,
         SUMMARISED,
     )
 
@@ -407,13 +430,15 @@ def budget_decides(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]], enough
         own = best[best[column] == pick(best[column])].sort_values("batch_size")
         return own.iloc[[0, -1]]
 
+    def doubt(two: pd.DataFrame) -> float:
+        return float(np.hypot(*two.unsure))
+
     def apart(two: pd.DataFrame) -> int:
         """-1, 1: the smallest, the largest batch has the lower error; 0: their ranges meet."""
         small, large = two.iloc[0], two.iloc[1]
-        doubt = np.hypot(small.unsure, large.unsure)
-        return int(large.high + doubt < small.low) - int(small.high + doubt < large.low)
+        return int(large.high + doubt(two) < small.low) - int(small.high + doubt(two) < large.low)
 
-    right, gone, told, brief = [], [], [], []
+    right, gone, told, brief, doubts = [], [], [], [], [0.0]
     for name, kinds in ladders.items():
         if min(best.batch_size.nunique() if len(best) else 0 for best in kinds) < 5:
             continue
@@ -421,6 +446,7 @@ def budget_decides(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]], enough
         early, late = ([ends(*kind, pick) for kind in columns] for pick in (min, max))
         right += [apart(early[0]) == 1, apart(early[1]) == -1]
         gone += [apart(two) == 0 for two, large in zip(late, enough[name]) if large]
+        doubts += [doubt(two) for two, large in zip(late, enough[name]) if large]
         brief += [f"{_title(name)} ({kind})" for kind, large in zip(("steps", "epochs"), enough[name]) if not large]
         shown = [
             " and ".join(span((round(100 * r.low, 1), round(100 * r.high, 1))) for r in two.itertuples())
@@ -429,7 +455,8 @@ def budget_decides(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]], enough
         told.append(f"{_title(name)}: {shown[0]} (steps), {shown[1]} (epochs); largest {shown[2]}, {shown[3]}")
     found = (
         "Validation error in per cent at the smallest and the largest batch (5–95 %), within the smallest budget of steps, that "
-        f"of epochs, and the largest of either{_each(told)} The largest is not large enough to be judged, since the "
+        f"of epochs, and the largest of either{_each(told)} A difference is gone where the two meet once widened by the standard "
+        f"errors of both, at most {100 * max(doubts):.1f} points. The largest is not large enough to be judged, since the "
         f"batch that has seen least still gains: {', '.join(brief) or 'nowhere'}."
     )
     return _claim(
@@ -613,14 +640,18 @@ def faster_operator(times: pd.DataFrame) -> dict:
     )
 
 
-def denser_is_nearer(gaps: pd.DataFrame) -> dict:
-    """T9; gaps: of `rivals.gaps`, of one method at several densities."""
-    by = gaps.groupby(["workload", "replicate", "density"]).gap.mean().unstack()
-    falls = (by.diff(axis=1).stack().dropna() <= 0).to_numpy()
+def denser_is_nearer(gaps: pd.DataFrame, exact: pd.DataFrame) -> dict:
+    """T9; gaps, exact: of `rivals.gaps`, of Gaussian-k and of Top-k at several densities."""
+    falls, beside = (
+        (rows.groupby(["workload", "replicate", "density"]).gap.mean().unstack().diff(axis=1).stack().dropna() <= 0).to_numpy()
+        for rows in (gaps, exact)
+    )
     return _claim(
         "A larger density narrows the gap to dense messages: no statement of theirs, but a comparison named in the authors' "
         "plotting code.",
-        f"Gaussian-k: the gap falls from density to density in {int(falls.sum())} of {falls.size} steps up.",
+        f"Gaussian-k: the gap falls from density to density in {int(falls.sum())} of {falls.size} steps up, but what it sends is "
+        f"another multiple of its k at each, so that this is not the effect of density alone; Top-k's, which sends just k, in "
+        f"{int(beside.sum())} of {beside.size}.",
         OPEN if not falls.size else HOLDS if falls.mean() > 0.9 else PART if falls.mean() > 0.5 else FAILS,
         "plotting code of Shi et al. 2019",
     )

@@ -188,8 +188,8 @@ def over_sgd(drawn: dict) -> pd.DataFrame:
     """Every dense curve with momentum beside the same workload's with SGD, at the batch sizes both have.
 
     drawn: as `scaling.summaries` returns it.  Columns: workload, algorithm, sizes (shared), smallest; bend (momentum's over
-    SGD's: median), bend_low, bend_high (5, 95 %), draws (of it); steps (SGD's over momentum's at the smallest batch),
-    steps_low, steps_high, steps_draws.
+    SGD's: median), bend_low, bend_high (5, 95 %), draws (of it); c1, c2 (the same of these constants), with their ends;
+    steps (SGD's over momentum's at the smallest batch), steps_low, steps_high, steps_draws.
     """
     rows = []
     for (work, algorithm, pruned, sparsity), curve in drawn.items():
@@ -198,9 +198,10 @@ def over_sgd(drawn: dict) -> pd.DataFrame:
             continue
         shared = curve.columns.intersection(plain.columns)
         steps = (plain[shared.min()] / curve[shared.min()]).to_numpy()
+        constants = {name: scaling.ratios(curve, plain, name) for name in ("c1", "c2")}
         rows.append({"workload": work, "algorithm": algorithm, "sizes": len(shared), "smallest": shared.min(),
-                     **scaling.ranged("bend", bend), **scaling.ranged("steps", steps), "draws": bend,
-                     "steps_draws": steps})  # fmt: skip
+                     **scaling.ranged("bend", bend), **scaling.ranged("steps", steps), "draws": bend, "steps_draws": steps,
+                     **{k: v for name, draws in constants.items() for k, v in scaling.ranged(name, draws).items()}})  # fmt: skip
     return pd.DataFrame(rows)
 
 

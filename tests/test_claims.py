@@ -67,10 +67,15 @@ def test_pairs_together_tell_what_none_tells_alone():
 
 
 def test_harder_holds_only_if_every_pair_is():
-    assert claims.harder(pd.Series([2.0, 3.0]), 0.9)["verdict"] == "holds"
-    assert claims.harder(pd.Series([0.9, 3.0, 2.0]), 0.9)["verdict"] == "holds in part"
-    assert claims.harder(pd.Series([0.9, 0.8]), 0.9)["verdict"] == "does not hold"
-    assert claims.harder(pd.Series(dtype=float), 0.9)["verdict"] == "cannot be judged"
+    def verdict(**costs):
+        return claims.harder({float(s[1:]) / 10: pd.Series(cost, dtype=float) for s, cost in costs.items()})["verdict"]
+
+    assert verdict(s9=[2.0, 3.0]) == verdict(s9=[2.0, 3.0], s5=[1.1, 1.2]) == "holds"
+    assert verdict(s9=[0.9, 3.0, 2.0]) == "holds in part"
+    assert verdict(s9=[2.0, 3.0], s5=[1.1, 1.0]) == "holds in part"  # at every sparsity
+    assert verdict(s9=[0.9, 0.8]) == "does not hold"
+    assert verdict(s9=[]) == verdict() == "cannot be judged"
+    assert "Left out are 3 cells" in claims.harder({0.9: pd.Series([2.0])}, 3)["ours"]
 
 
 def test_the_trend_is_seen_where_it_is_and_not_where_it_is_not():
@@ -138,7 +143,8 @@ def test_paths_over_the_dense_one():
     assert claims.rougher(many.assign(lipschitz=2.0))["verdict"] == "holds"
     other = over.assign(lipschitz=2.0, workload="v")
     assert claims.rougher(pd.concat([many, other]))["verdict"] == "does not hold"
-    assert claims.rougher(pd.concat([many, *[other] * 3]))["verdict"] == "holds in part"  # workloads count, not paths
+    told = claims.rougher(pd.concat([many, *[other] * 3]))
+    assert told["verdict"] == "holds in part" and "it would be: does not hold" in told["ours"]  # workloads count, not paths
 
 
 def test_means_along_a_path_are_over_its_steps():
@@ -327,8 +333,11 @@ def test_limits_and_the_bound():
     effects = pd.DataFrame({"family": ["digits: width", "MNIST: width"], "first": "a", "last": "b", "ratio": [2.0, 0.5],
                             "ratio_low": [1.5, 0.4], "ratio_high": [3.0, 0.7], "inside": True})  # fmt: skip
     assert claims.no_rule_for_size(effects)["verdict"] == claims.HOLDS
+    many = pd.concat([effects, *[effects.assign(ratio_low=0.5, ratio_high=2.0)] * 3])
+    assert claims.no_rule_for_size(many)["verdict"] == claims.OPEN  # two of eight are no more than chance allows
     assert claims.no_rule_for_size(effects.assign(family=["digits: width", "digits: depth"]))["verdict"] == claims.FAILS
-    assert claims.no_rule_for_size(effects.assign(ratio_high=[3.0, 1.4]))["verdict"] == claims.PART
+    told = claims.no_rule_for_size(effects.assign(ratio_high=[3.0, 1.4]))
+    assert told["verdict"] == claims.OPEN and "with probability 0.19" in told["ours"]  # one of two
     assert claims.data_size(effects.assign(ratio_low=0.8, ratio_high=1.2))["verdict"] == claims.HOLDS
     assert claims.data_size(effects.assign(ratio_low=3.0, ratio_high=9.0))["verdict"] == claims.FAILS
     assert claims.data_size(effects.assign(ratio_low=[0.8, 3.0], ratio_high=[1.2, 9.0]))["verdict"] == claims.PART

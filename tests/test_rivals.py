@@ -72,7 +72,7 @@ def test_claims_without_records_cannot_be_judged():
     empty = rivals.gaps(none, "Top-k")
     assert claims.loses_little(rivals.means(empty), "Top-k", "…", 1.0)["verdict"] == claims.OPEN
     assert claims.far_behind(empty, empty)["verdict"] == claims.OPEN
-    assert claims.denser_is_nearer(empty)["verdict"] == claims.OPEN
+    assert claims.denser_is_nearer(empty, empty)["verdict"] == claims.OPEN
 
 
 def test_claims_judge_planted_gaps():
@@ -105,8 +105,10 @@ def test_claims_judge_planted_gaps():
     assert at_edge["verdict"] == claims.PART
     assert "tried in 3 and the lowest in 0 of 3 searches (with feedback in 0 and 3 of 3)" in at_edge["ours"]
     both = pd.concat([gap.assign(gap=3.0), gap.assign(density=0.01)])
-    assert claims.denser_is_nearer(both)["verdict"] == claims.HOLDS
-    assert claims.denser_is_nearer(both.assign(gap=-both.gap))["verdict"] == claims.FAILS
+    wider = both.assign(gap=-both.gap)
+    told = claims.denser_is_nearer(both, wider)
+    assert told["verdict"] == claims.HOLDS and "in 3 of 3 steps up" in told["ours"] and told["ours"].endswith("in 0 of 3.")
+    assert claims.denser_is_nearer(wider, both)["verdict"] == claims.FAILS
 
 
 def test_planted_costs_multiply():
