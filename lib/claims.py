@@ -250,11 +250,12 @@ def rules(spread: pd.DataFrame, powers: pd.DataFrame) -> dict:
         [f"{_title(r.workload)}: {r.power:.2f} ({span((r.low, r.high))})" for r in rows.itertuples()]
         for rows in (known, powers.drop(known.index))
     )
+    elsewhere = f"Where no rule was retrained{_each(rest)} " if rest else ""
     rises = len(known) > 0 and (known.low > 0).all()
     return _claim(
         "The best effective learning rate rises with the batch size but follows neither the linear nor the square-root rule "
         "consistently.",
-        f"It grows as this power of the batch size (5–95 %){_each(rise)} Where no rule was retrained{_each(rest)} "
+        f"It grows as this power of the batch size (5–95 %){_each(rise)} {elsewhere}"
         f"A rule fails where it takes more than twice the tuned steps (in brackets: retraining apart), and one such batch size is "
         f"enough for it not to be followed"
         f"{_each(told)}",

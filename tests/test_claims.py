@@ -220,6 +220,9 @@ def test_rules_hold_nowhere_somewhere_or_everywhere():
     rises = pd.DataFrame({"workload": ["digits-mlp"], "power": [0.8], "low": [0.7], "high": [0.9]})
     found = claims.rules(spread(np.inf, 3.0), rises)
     assert found["verdict"] == "holds" and "linear rule at 1 (1) of 1 batch sizes, and misses the goal at batch" in found["ours"]
+    more = pd.concat([rises, rises.assign(workload="mnist-simple-cnn", low=-1.0)], ignore_index=True)  # told, not judged
+    beside = claims.rules(spread(np.inf, 3.0), more)
+    assert beside["verdict"] == "holds" and "no rule was retrained: Simple-CNN on MNIST: 0.80 (-1 to 0.9)." in beside["ours"]
     assert claims.rules(spread(np.inf, 3.0), rises.assign(low=-0.1))["verdict"] == "holds in part"
     assert claims.rules(spread(1.5, 3.0), rises)["verdict"] == "holds in part"
     assert claims.rules(spread(1.5, 1.9), rises.assign(low=-0.1))["verdict"] == "does not hold"
