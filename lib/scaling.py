@@ -382,12 +382,14 @@ def ranged(name: str, values: np.ndarray) -> dict[str, float]:
 class Hyperbola:
     """K* = c1 / B + c2: c1 in examples, c2 in steps, critical = c1 / c2 in examples (the bend), r2 in log space.
 
+    residual: the factor by which points lie off, root mean square in log space; unlike r2 it does not reward steep curves.
     identified: whether the bend lies inside the measured range; outside, one of the constants is only bounded.
     """
 
     c1: float
     c2: float
     r2: float
+    residual: float
     identified: bool
 
     @property
@@ -433,8 +435,9 @@ def fit_hyperbola(batch_size: np.ndarray, steps: np.ndarray) -> Hyperbola:
     p = least_squares(residuals, start, x_scale="jac", method="lm").x
     spread = np.sum((np.log(k) - np.log(k).mean()) ** 2)
     r2 = 1 - np.sum(residuals(p) ** 2) / spread if spread > 0 else np.nan
+    off = float(np.exp(np.sqrt(np.mean(residuals(p) ** 2))))
     c1, c2 = np.exp(p)
-    return Hyperbola(c1, c2, r2, bool(b.min() < c1 / c2 < b.max()))
+    return Hyperbola(c1, c2, r2, off, bool(b.min() < c1 / c2 < b.max()))
 
 
 REDRAWN = ["perfect_end", "useful_end", "c1", "c2", "critical"]
@@ -606,6 +609,26 @@ def beside(drawn: dict, partner: Callable[[tuple], tuple], name: str) -> pd.Data
 def against_dense(drawn: dict, name: str) -> pd.DataFrame:
     """Every sparse curve `beside` its dense one."""
     return beside(drawn, _dense, name)
+
+
+def steps_over_dense(drawn: dict) -> pd.DataFrame:
+    """Steps of every sparse curve of `summaries` over the dense network's, a row per batch size that both have.
+
+    Columns: those of CURVE, batch_size, ratio (median), ratio_low, ratio_high (5 and 95 %) and draws (of it).
+    """
+    rows = []
+    for key, curves in drawn.items():
+        dense = drawn.get(_dense(key), pd.DataFrame())
+        for b in curves.columns.intersection(dense.columns) if key[3] > 0 else ():
+            ratio = (curves[b] / dense[b]).to_numpy()
+            rows.append({**dict(zip(CURVE, key)), "batch_size": b, **ranged("ratio", ratio), "draws": ratio})
+    return pd.DataFrame(rows, columns=[*CURVE, "batch_size", "ratio", "ratio_low", "ratio_high", "draws"])
+
+
+def unmet(trials: pd.DataFrame) -> int:
+    """How many points of sparse curves have no search of which a trial met the goal."""
+    sparse = trials[trials.sparsity > 0] if len(trials) else trials
+    return int((sparse.groupby([*CURVE, "batch_size"]).steps.count() == 0).sum()) if len(sparse) else 0
 
 
 def relative(curves: pd.DataFrame, drawn: dict) -> pd.DataFrame:
