@@ -68,10 +68,10 @@ def digits() -> None:
 
 def very_sparse() -> None:
     """Sparse against dense matrix products on the digits' networks with a twentieth of their weights, updates included."""
-    usual = sweeps.SPARSE_SPARSITY
+    usual = sweeps.SPARSE_FROM["sparsity"]
 
     def rate(cell: sweeps.Cell, least: float) -> float:
-        sweeps.SPARSE_SPARSITY = least
+        sweeps.SPARSE_FROM["sparsity"] = least
         return engine_rate(cell, max(5, 5_000 // cell.batch_size))
 
     for name in ("digits-mlp", "digits-cnn"):
@@ -81,7 +81,7 @@ def very_sparse() -> None:
             sparse, dense = alternately(lambda cell=cell: rate(cell, usual), lambda cell=cell: rate(cell, 1.0))
             told.append(f"{sparse / dense:.1f} x at {size:,} ({1e6 / dense:,.0f} to {1e6 / sparse:,.0f} µs)")
         print(f"{name}, sparsity 0.95, 100 trials, time of a trial's step: {', '.join(told)}")
-    sweeps.SPARSE_SPARSITY = usual
+    sweeps.SPARSE_FROM["sparsity"] = usual
 
 
 def simple_cnn() -> None:

@@ -112,7 +112,7 @@ def test_what_a_sparse_executor_cannot_run_is_refused():
 def test_trials_that_meet_the_goal_leave(monkeypatch):
     cell = sweeps.Cell("digits-cnn", 64, sparsity=0.5, trials=16, hits=3, max_steps=300)
     dense = sweeps.train_cell(cell)
-    monkeypatch.setattr(sweeps, "SPARSE_SPARSITY", 0.5)
+    monkeypatch.setitem(sweeps.SPARSE_FROM, "sparsity", 0.5)
     built = []
     start = sparse.Layer.__init__
     monkeypatch.setattr(sparse.Layer, "__init__", lambda self, *a: built.append(1) or start(self, *a))
@@ -127,6 +127,6 @@ def test_very_sparse_cells_are_trained_so_and_measure_the_same(monkeypatch):
     cell = sweeps.Cell("digits-cnn", 64, sparsity=0.95, trials=8, stop="budget", max_steps=64)
     assert isinstance(sweeps.executor(cell), sparse.Sparse)
     found = sweeps.train_cell(cell)
-    monkeypatch.setattr(sweeps, "SPARSE_SPARSITY", 1.0)
+    monkeypatch.setitem(sweeps.SPARSE_FROM, "sparsity", 1.0)
     assert type(sweeps.executor(cell)) is stacks.Stack
     assert np.array_equal(found.best_error, sweeps.train_cell(cell).best_error) and found.best_error.min() < 0.7
