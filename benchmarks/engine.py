@@ -16,17 +16,18 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from lib import datasets, models, sweeps, training
+from lib import datasets, measurement, models, training, workloads
+from lib.cells import Cell
 
 ROUNDS = 5
 HORIZON = 8_000  # steps for which the exhaustive protocol is followed
 
 
-def engine_rate(cell: sweeps.Cell, steps: int) -> float:
+def engine_rate(cell: Cell, steps: int) -> float:
     """Trial-steps per second of the engine on a cell that nobody finishes: updates only, checks none."""
-    sweeps.use_one_core()
-    data, trials = datasets.load(sweeps.workload(cell.workload).dataset), sweeps.start(cell)
-    executor = sweeps.executor(cell)
+    measurement.use_one_core()
+    data, trials = datasets.load(workloads.workload(cell.workload).dataset), measurement.start(cell)
+    executor = measurement.executor(cell)
     options = {"algorithm": cell.algorithm, "batch_size": cell.batch_size, "goals": (-1.0,), "checks": "every-100"}
     training.train(executor, trials, data.train, data.validation, max_steps=2, **options)  # warm up
     began = time.perf_counter()
@@ -34,10 +35,10 @@ def engine_rate(cell: sweeps.Cell, steps: int) -> float:
     return outcome.trial_steps / (time.perf_counter() - began)
 
 
-def plain_rate(cell: sweeps.Cell, steps: int, threads: int) -> float:
+def plain_rate(cell: Cell, steps: int, threads: int) -> float:
     """Trial-steps per second of the loop that everybody writes: one network, float32, torch.optim.SGD."""
     torch.set_num_threads(threads)
-    work = sweeps.workload(cell.workload)
+    work = workloads.workload(cell.workload)
     split = datasets.load(work.dataset).train
     net = models.initialise(models.build(work.model), 0)
     optimiser = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
@@ -59,7 +60,7 @@ def alternately(*measures) -> list[float]:
 
 def digits() -> None:
     """100 stacked trials of the digits' MLP at batch size 16 against a plain loop, one process each."""
-    cell = sweeps.Cell("digits-mlp", 16, trials=100)
+    cell = Cell("digits-mlp", 16, trials=100)
     ours, plain = alternately(lambda: engine_rate(cell, 300), lambda: plain_rate(cell, 3000, threads=1))
     print(
         f"digits-mlp, B = 16, 100 trials: engine {ours:,.0f} trial-steps/s, plain loop {plain:,.0f}: {ours / plain:.1f} x"
@@ -68,27 +69,27 @@ def digits() -> None:
 
 def very_sparse() -> None:
     """Sparse against dense matrix products on the digits' networks with a twentieth of their weights, updates included."""
-    usual = sweeps.SPARSE_FROM["sparsity"]
+    usual = measurement.SPARSE_FROM["sparsity"]
 
-    def rate(cell: sweeps.Cell, least: float) -> float:
-        sweeps.SPARSE_FROM["sparsity"] = least
+    def rate(cell: Cell, least: float) -> float:
+        measurement.SPARSE_FROM["sparsity"] = least
         return engine_rate(cell, max(5, 5_000 // cell.batch_size))
 
     for name in ("digits-mlp", "digits-cnn"):
         told = []
         for size in (16, 64, 256, 1024):
-            cell = sweeps.Cell(name, size, sparsity=0.95, trials=100)
+            cell = Cell(name, size, sparsity=0.95, trials=100)
             sparse, dense = alternately(lambda cell=cell: rate(cell, usual), lambda cell=cell: rate(cell, 1.0))
             told.append(f"{sparse / dense:.1f} x at {size:,} ({1e6 / dense:,.0f} to {1e6 / sparse:,.0f} µs)")
         print(f"{name}, sparsity 0.95, 100 trials, time of a trial's step: {', '.join(told)}")
-    sweeps.SPARSE_FROM["sparsity"] = usual
+    measurement.SPARSE_FROM["sparsity"] = usual
 
 
 def simple_cnn() -> None:
     """Simple-CNN at batch size 64: one engine process per core against a plain loop that may use every core."""
     cores = joblib.cpu_count()
     # One trial that neither dies nor diverges (learning rate 0.01): dead trials would flatter the engine.
-    cell = sweeps.Cell("mnist-simple-cnn", 64, "sgd", trials=1)
+    cell = Cell("mnist-simple-cnn", 64, "sgd", trials=1)
     pool = joblib.Parallel(n_jobs=cores)
     pool(joblib.delayed(engine_rate)(cell, 2) for _ in range(cores))  # start the processes, load the data
 
@@ -109,11 +110,11 @@ def exhaustive() -> None:
     Trials are followed for HORIZON steps; those still training then are counted with these steps and no more, those
     whose units have been off for an epoch with the whole budget, since nothing can switch them on again.
     """
-    cell = sweeps.Cell("mnist-simple-cnn", 64, trials=32, hits=32, max_steps=HORIZON)
-    sweeps.use_one_core()
-    outcome = sweeps.train_cell(cell)
-    budget, met = sweeps.workload(cell.workload).max_steps, outcome.first[:, 0]
-    fifth = np.sort(met)[sweeps.Cell.hits - 1]
+    cell = Cell("mnist-simple-cnn", 64, trials=32, hits=32, max_steps=HORIZON)
+    measurement.use_one_core()
+    outcome = measurement.train_cell(cell)
+    budget, met = workloads.workload(cell.workload).max_steps, outcome.first[:, 0]
+    fifth = np.sort(met)[Cell.hits - 1]
     lock_step = np.minimum(outcome.last_step, fifth).sum()
     off = np.isnan(met) & ((outcome.silent > len(datasets.load("mnist").train) / 64) | (outcome.cause == "dead"))
     known = np.where(off, budget, outcome.last_step)

@@ -22,10 +22,11 @@ import torch.multiprocessing as mp
 import torch.nn.functional as F
 from torch import nn
 
-from lib import models, sparsification, sweeps
+from lib import measurement, models
 from lib.comm_hook import SparseState, sparse_hook
 from lib.message_cost import library_top_k
-from lib.sparsification import COMPRESSORS, Exchange, Messages
+from lib.messages import Messages, target
+from lib.sparsification import COMPRESSORS, Exchange
 from lib.stacks import Loop
 
 ROUNDS = 7
@@ -46,9 +47,9 @@ def _seconds(call: Callable[[], object]) -> float:
 
 def operators() -> None:
     """Exact Top-k, PyTorch's and ours in two levels, over Gaussian-k, on normal vectors of 2^20 to 2^26 entries."""
-    sweeps.use_one_core()
+    measurement.use_one_core()
     for power in range(20, 27):
-        u, k = torch.randn(1, 2**power), sparsification.target(DENSITY, 2**power)
+        u, k = torch.randn(1, 2**power), target(DENSITY, 2**power)
         plain, exact, guessed = alternately(
             lambda u=u, k=k: library_top_k(u, k, None),
             lambda u=u, k=k: COMPRESSORS["top-k"](u, k, None),
@@ -61,9 +62,9 @@ def operators() -> None:
 
 def feedback() -> None:
     """One exchange of 16 workers with Top-k and error feedback, ours over the plainest torch code for the same."""
-    sweeps.use_one_core()
+    measurement.use_one_core()
     workers, d = 16, models.parameter_count(models.build("fnn-3"))
-    k, gradients = sparsification.target(DENSITY, d), torch.randn(workers, 1, d)
+    k, gradients = target(DENSITY, d), torch.randn(workers, 1, d)
     kept = [torch.zeros(d) for _ in range(workers)]
 
     class Given:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-ALGORITHMS = ("sgd", "momentum", "nesterov")
-
 
 @torch.no_grad()
 def update(algorithm: str, w: Tensor, v: Tensor, g: Tensor, rate: Tensor, momentum: Tensor) -> None:

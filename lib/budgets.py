@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from lib import datasets, scaling, training
+from lib import datasets, scaling
+from lib.checks import last_check
 from lib.workloads import workload
 
 PARTS = {"best@": "validation", "test@": "test", "sent@": "sent"}
@@ -32,7 +33,7 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
     joined = pd.concat(parts, axis=1).reset_index().join(trials[keys], on="index")
     joined = joined[joined.budget <= joined.max_steps].dropna(subset="validation")
     kinds = joined[["budget", "checks"]].drop_duplicates().itertuples(index=False)
-    checked = {(b, c): training.last_check(b, c) for b, c in kinds}
+    checked = {(b, c): last_check(b, c) for b, c in kinds}
     joined["checked"] = [checked[pair] for pair in zip(joined.budget, joined.checks, strict=True)]
     return joined.assign(examples=joined.budget * joined.batch_size).drop(columns="index").reset_index(drop=True)
 

@@ -18,13 +18,13 @@ from torch import Tensor, nn
 from torch.futures import Future
 
 from lib import sparsification
-from lib.sparsification import Messages
+from lib.messages import INDEX_BYTES, VALUE_BYTES, Messages
 
 
 class SparseState:
     """One worker's side of the exchange: what it keeps back, by parameter, and how much it has sent.
 
-    model: the module or its DistributedDataParallel.  The other arguments are those of `lib.sparsification.Messages`,
+    model: the module or its DistributedDataParallel.  The other arguments are those of `lib.messages.Messages`,
     with its errors.  By layer, every bucket of gradients is sent as soon as it is there, while the backward pass goes
     on; else all wait for the last, since k counts over the whole network.  Nothing here belongs to a bucket:
     DistributedDataParallel deals its buckets anew after the first step, and after a restart.
@@ -49,8 +49,8 @@ class SparseState:
         Everything is sent as pairs of value and index, by the compressor "dense" too.
         """
         elements, entries = (count / max(self.steps, 1) for count in (self.elements, self.entries))
-        pairs = elements * (sparsification.VALUE_BYTES + sparsification.INDEX_BYTES)
-        dense = entries * sparsification.VALUE_BYTES
+        pairs = elements * (VALUE_BYTES + INDEX_BYTES)
+        dense = entries * VALUE_BYTES
         return {"steps": self.steps, "elements": elements, "bytes": pairs, "dense_bytes": dense}
 
     def state_dict(self) -> dict:

@@ -33,9 +33,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
-from lib import models, sparsification, training
+from lib import models, require, sparsification, training
 from lib.comm_hook import SparseState, sparse_hook
-from lib.sparsification import Messages
+from lib.messages import Messages
 from lib.stacks import Loop
 
 HAZARDS = {  # practice: (what breaks the equality, what restores it)
@@ -78,33 +78,33 @@ class Run:
     def __post_init__(self):
         for field, least in ("workers", 1), ("batch_size", 1), ("steps", 1), ("seed", 0):
             value = getattr(self, field)
-            _require(type(value) is int and value >= least, field, value, f"a whole number of at least {least}")
+            require(type(value) is int and value >= least, field, value, f"a whole number of at least {least}")
         for field, fits, allowed in (
             ("learning_rate", lambda rate: 0 < rate < math.inf, "a positive finite number"),
             ("momentum", lambda share: 0 <= share < 1, "a number in [0, 1)"),
         ):
             value = getattr(self, field)
-            _require(type(value) in (int, float) and fits(value), field, value, allowed)
-        _require(self.precision in PRECISIONS, "precision", self.precision, f"one of {PRECISIONS}")
-        _require(self.hazard in (None, *HAZARDS), "hazard", self.hazard, f"None or one of {tuple(HAZARDS)}")
+            require(type(value) in (int, float) and fits(value), field, value, allowed)
+        require(self.precision in PRECISIONS, "precision", self.precision, f"one of {PRECISIONS}")
+        require(self.hazard in (None, *HAZARDS), "hazard", self.hazard, f"None or one of {tuple(HAZARDS)}")
         plain = tuple(m for m in models.MODELS if m not in models.NORMALISED)
         known = ("mlp-64x2",) if self.hazard == "batch normalisation" else plain
-        _require(self.model in known, "model", self.model, f"one of {known}")
-        _require(not self.remedy or self.hazard, "remedy", self.remedy, "False where hazard is None")
+        require(self.model in known, "model", self.model, f"one of {known}")
+        require(not self.remedy or self.hazard, "remedy", self.remedy, "False where hazard is None")
         if self.messages:
             allowed = f"None or Messages of as many workers ({self.workers}), without a hazard"
             fits = self.messages.workers == self.workers and not self.hazard
-            _require(fits, "messages", self.messages, allowed)
+            require(fits, "messages", self.messages, allowed)
         if self.hazard == "unequal shards":
             least = self.workers * (self.workers + 1) // 2
-            _require(
+            require(
                 self.batch_size >= least,
                 "batch_size",
                 self.batch_size,
                 f"at least {least} for {self.workers} unequal shards",
             )
         else:
-            _require(
+            require(
                 self.batch_size % self.workers == 0,
                 "batch_size",
                 self.batch_size,
@@ -366,11 +366,6 @@ def _train_together(run: Run, x: Tensor, y: Tensor, rank: int, group: dist.Proce
 
 def _checked(runs: Sequence[Run], data) -> list[Run]:
     runs = list(runs)
-    _require(runs and all(isinstance(run, Run) for run in runs), "runs", runs, "a non-empty sequence of Run")
-    _require(len(data.x) == len(data.y) > 0, "data", (len(data.x), len(data.y)), "as many examples as labels")
+    require(runs and all(isinstance(run, Run) for run in runs), "runs", runs, "a non-empty sequence of Run")
+    require(len(data.x) == len(data.y) > 0, "data", (len(data.x), len(data.y)), "as many examples as labels")
     return runs
-
-
-def _require(condition, field: str, value, allowed: str) -> None:
-    if not condition:
-        raise ValueError(f"{field}: {value!r} is not allowed; it must be {allowed}")

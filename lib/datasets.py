@@ -15,12 +15,14 @@ import os
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from lib import own
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 VARIABLE = "BOOK_DATASETS"
 TRAIN_SIZES = {"digits": 1350, "mnist": 54_000, "fashion-mnist": 54_000, "cifar-10": 45_000}
@@ -103,6 +105,8 @@ def load(name: str) -> Dataset:
 
 @functools.lru_cache(maxsize=8)
 def _load(name: str, source: str) -> Dataset:
+    import torch  # slow to import, and most chapters only read records
+
     if own.is_own(name):
         mine = own.load(name)
         validation = Split(mine.validation[0].float(), mine.validation[1])

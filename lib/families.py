@@ -10,7 +10,7 @@ import pandas as pd
 
 from lib import records, scaling, studies, sweeps
 from lib.book import named
-from lib.sweeps import Study
+from lib.cells import Study
 from lib.workloads import FC_WIDTHS, FRACTIONS, workload
 
 

@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lib import algorithms, models, own, pruning, records, scaling, sparse, stacks, sweeps, timings, training
+from lib import algorithms, measurement, models, own, pruning, records, scaling, sparse, stacks, timings, training
+from lib.cells import DATA, Cell, Study, record
 from lib.workloads import workload
 
 BYTES = 4  # per weight and per gradient entry
@@ -175,7 +176,7 @@ class SparseTimes:
         """
         work, rows = workload(self.workload), []
         data, module = work.train(), models.build(work.model)
-        starts = {s: sweeps.start(sweeps.Cell(work.name, 16, sparsity=s, trials=self.trials)) for s in (0.0, *SPARSITIES)}
+        starts = {s: measurement.start(Cell(work.name, 16, sparsity=s, trials=self.trials)) for s in (0.0, *SPARSITIES)}
 
         def step(executor: stacks.Stack, start: training.Trials, x: torch.Tensor) -> None:
             g = executor.gradients(start.w, x, data.y[: len(x)], start.mask)[1]
@@ -264,7 +265,7 @@ def one_core(name: str) -> pd.DataFrame | None:
     return None if measured.empty else measured
 
 
-def readers(name: str, folder: Path = sweeps.DATA) -> sweeps.Study:
+def readers(name: str, folder: Path = DATA) -> Study:
     """The cells of a reader's own workload that are on record, of each curve's largest search; of another workload none.
 
     Raises ValueError if there are none, and RecordError as `lib.records.read`.
@@ -273,12 +274,12 @@ def readers(name: str, folder: Path = sweeps.DATA) -> sweeps.Study:
     found = []
     for file in files:
         with contextlib.suppress(ValueError):  # a batch that was in the data before the reader's file changed
-            cell = sweeps.Cell(**records.head(file)["cell"])
-            found += [cell] if cell.workload == name and sweeps.record(cell, folder) == file else []
+            cell = Cell(**records.head(file)["cell"])
+            found += [cell] if cell.workload == name and record(cell, folder) == file else []
     if own.is_own(name) and not found:
         raise ValueError(f"workload: no record is kept of {name!r}; measure it with own_workload.ipynb and -p budget full")
     searches = Counter((c.algorithm, c.sparsity, c.trials) for c in found)
     largest = {}  # (algorithm, sparsity) -> trials of the search with most batch sizes, and of these of the one with most trials
     for (*curve, trials), _ in sorted(searches.items(), key=lambda item: (item[1], item[0][2])):
         largest[tuple(curve)] = trials
-    return sweeps.Study(name, name, tuple(c for c in found if c.trials == largest[c.algorithm, c.sparsity]))
+    return Study(name, name, tuple(c for c in found if c.trials == largest[c.algorithm, c.sparsity]))

@@ -14,7 +14,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from lib import data_parallel, models, sparsification, timings
 from lib.comm_hook import SparseState, sparse_hook, sum_of_pairs
-from lib.sparsification import COMPRESSORS, INDEX_BYTES, VALUE_BYTES, Messages
+from lib.messages import INDEX_BYTES, VALUE_BYTES, Messages
+from lib.sparsification import COMPRESSORS
 
 # --- the model --------------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lib import own
+from lib import own, own_network
 
 TRUNCATED_STD = 0.87962566103423978  # standard deviation of a unit normal cut at +-2
 
@@ -143,7 +143,7 @@ NORMALISED = ("resnet-20",)  # for batch normalisation it matters which examples
 def build(name: str) -> nn.Module:
     """The network called `name`, uninitialised.  Raises ValueError for an unknown name."""
     if own.is_own(name):
-        return own.build(own.load(name), 0, name)
+        return own_network.build(own.load(name), 0, name)
     if name not in MODELS:
         raise ValueError(f"model: {name!r} is unknown; allowed: {', '.join(MODELS)}")
     return MODELS[name]()
@@ -151,7 +151,7 @@ def build(name: str) -> nn.Module:
 
 def fresh(name: str, seed: int) -> nn.Module:
     """The network called `name`, initialised from `seed`: a reader's own by its own code, the others by `initialise`."""
-    return own.build(own.load(name), seed, name) if own.is_own(name) else initialise(build(name), seed)
+    return own_network.build(own.load(name), seed, name) if own.is_own(name) else initialise(build(name), seed)
 
 
 @torch.no_grad()

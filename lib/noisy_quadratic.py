@@ -51,9 +51,11 @@ def power_law(dimensions: int = 1000, noise: float = 1.0, target: float = 0.01) 
 def _recursion(model: Model, rate: float, momentum: float) -> tuple[np.ndarray, np.ndarray]:
     """One step of the moments (E w^2, E w v, E v^2) of each dimension: a matrix [3, 3, d] and what noise adds [3, d] at B = 1.
 
-    v' = momentum v + h w + noise; w' = w - rate v', as in `lib.algorithms`.
+    v' = momentum v + h w + noise; w' = w - rate v', as in `lib.algorithms`.  Without momentum E w^2 alone: [1, 1, d], [1, d].
     """
     h, m, a = model.curvature, momentum, rate
+    if m == 0:
+        return ((1 - a * h) ** 2)[None, None], (a * a * model.noise)[None]
     # (w, v) -> [[1 - a h, -a m], [h, m]] (w, v), and the noise enters as (-a, 1).
     p, q, r, s = 1 - a * h, np.full_like(h, -a * m), h, np.full_like(h, m)
     step = np.array([[p * p, 2 * p * q, q * q], [p * r, p * s + q * r, q * s], [r * r, 2 * r * s, s * s]])
@@ -86,7 +88,7 @@ def steps(
         with np.errstate(over="ignore", invalid="ignore"):
             powers.append((np.einsum("ijd,jkd->ikd", last, last), extra + np.einsum("ijd,jd->id", last, extra)))
     b = np.asarray(batch_sizes, float)
-    state = np.zeros((3, len(b), len(model.curvature)))
+    state = np.zeros((len(added), len(b), len(model.curvature)))
     state[0 if average is None else slice(None)] = 1.0
     done = np.zeros(len(b))
     for k in reversed(range(LONGEST)):
@@ -135,7 +137,7 @@ def searched(model: Model, batch_sizes: Iterable[float], trials: int, replicate:
 
 
 def path(model: Model, batch_size: float, rate: float, count: float, points: int = 60) -> pd.DataFrame:
-    """Points along SGD up to so many steps, as rows of `lib.tracks.follow`: step, square (expected |G|^2), trace (tr Sigma)."""
+    """Points along SGD up to so many steps, as rows of `lib.following.follow`: step, square (expected |G|^2), trace (tr Sigma)."""
     at = np.unique(np.geomspace(1, count, points).round())
     p = (1 - rate * model.curvature) ** 2
     floor = rate**2 * model.noise / batch_size / (1 - p)

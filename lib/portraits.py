@@ -10,16 +10,20 @@ import dataclasses
 import datetime
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import torch
 from scipy import stats
 
 from lib import contraction, metaparameters, records, sweeps
-from lib.sparsification import Messages
+from lib.cells import DATA, Cell, place
+from lib.messages import Messages
 
-FOLDER = sweeps.DATA / "portraits"
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FOLDER = DATA / "portraits"
 REACH, BINS = 6.0, 97  # the histogram: standard deviations on either side, and bins
 PROFILE = 100
 DENSITIES = np.unique(np.concatenate([np.geomspace(1e-3, 0.1, 13), np.linspace(0.1, 0.9, 17)]).round(6))
@@ -30,7 +34,7 @@ SAMPLE = 5000  # entries to which Student's t is fitted
 class Portrait:
     """A run of P workers whose first worker's vector u_t = gradient + what it kept back is looked at every `every` steps.
 
-    batch_size: over all workers.  feedback False: u_t is the gradient alone.  Raises ValueError as `lib.sweeps.Cell`.
+    batch_size: over all workers.  feedback False: u_t is the gradient alone.  Raises ValueError as `lib.cells.Cell`.
     """
 
     workload: str
@@ -59,10 +63,10 @@ class Portrait:
         self.cell  # noqa: B018  its checks are ours
 
     @property
-    def cell(self) -> sweeps.Cell:
+    def cell(self) -> Cell:
         messages = Messages(self.workers, self.compressor, self.density, self.feedback)
         space = metaparameters.point(learning_rate=self.learning_rate, momentum=self.momentum)
-        return sweeps.Cell(self.workload, self.batch_size, trials=1, replicate=self.replicate, stop="budget",
+        return Cell(self.workload, self.batch_size, trials=1, replicate=self.replicate, stop="budget",
                            max_steps=self.steps, space=space, messages=messages)  # fmt: skip
 
     def definition(self) -> dict:
@@ -114,13 +118,15 @@ def follow(portrait: Portrait) -> pd.DataFrame:
 
     Raises FloatingPointError if the run ends before its first portrait.
     """
+    from lib import measurement  # brings PyTorch, which is slow to import, and most chapters only read
+
     cell, seen = dataclasses.replace(portrait.cell, checks="every-100"), []  # nobody asks for its errors
 
-    def watch(step: int, u: torch.Tensor) -> None:
+    def watch(step: int, u: Tensor) -> None:
         if (step + 1) % portrait.every == 0 and len(u) and u.isfinite().all():
             seen.append(describe(u[0].numpy()).assign(step=step + 1))
 
-    outcome = sweeps.train_cell(cell, exchange=sweeps.exchange(cell, sweeps.start(cell), watch))
+    outcome = measurement.train_cell(cell, exchange=measurement.exchange(cell, measurement.start(cell), watch))
     if not seen:
         raise FloatingPointError(
             f"learning_rate: {portrait.learning_rate!r} does not do with momentum {portrait.momentum}: the run ended at step "
@@ -133,17 +139,21 @@ def follow(portrait: Portrait) -> pd.DataFrame:
 def record(portrait: Portrait, folder: Path = FOLDER) -> Path:
     """Where the portrait's record lies."""
     name = f"{portrait.compressor}-{portrait.density:g}-{records.digest(portrait)}.csv"
-    return folder / sweeps.place(portrait.workload) / records.folder_name(portrait.workload) / name
+    return folder / place(portrait.workload) / records.folder_name(portrait.workload) / name
 
 
 def measure(portrait: Portrait, folder: Path = FOLDER) -> Path:
     """Make a portrait and write its record; returns the file."""
-    sweeps.use_one_core()
+    import torch
+
+    from lib import measurement
+
+    measurement.use_one_core()
     began = datetime.datetime.now(datetime.UTC)
     table = follow(portrait)
     provenance = {
-        "date": began.date().isoformat(), "torch": torch.__version__, "device": sweeps.device_name("cpu"),
-        "source": sweeps.SOURCE, "wall_s": round((datetime.datetime.now(datetime.UTC) - began).total_seconds(), 2),
+        "date": began.date().isoformat(), "torch": torch.__version__, "device": measurement.device_name("cpu"),
+        "source": measurement.SOURCE, "wall_s": round((datetime.datetime.now(datetime.UTC) - began).total_seconds(), 2),
     }  # fmt: skip
     records.write(file := record(portrait, folder), portrait, table, provenance)
     return file

@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lib.cells import METHODS
 from lib.stacks import Loop, outputs, unflatten
 
-METHODS = ("connection-sensitivity", "random", "magnitude", "grasp", "synflow")
 PASS_BATCH = 100  # Lee et al. (2021) sum the gradient over the training set in batches of this size
 GRASP_PER_CLASS = 100  # examples of each class from which GraSP takes gradient and curvature
 SYNFLOW_ROUNDS = 100

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from lib import budgets, models, scaling, sparsification
+from lib import budgets, messages, scaling
 from lib.workloads import workload
 
 CELL = ["workload", "batch_size", "goal", "sparsity", "density"]
@@ -29,6 +29,8 @@ def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
     megabytes: that a worker had sent.  over: entries sent per step over those asked for.  edge: whether its learning rate
     is the lowest or the highest that the search tried; highest: whether it is the highest.
     """
+    from lib import models  # brings PyTorch, which is slow to import
+
     rows, by = budgets.within(trials), [*KEYS, *also]
     if not len(rows):
         return pd.DataFrame(columns=[*by, "test", "noise", "learning_rate", "megabytes", "over", "edge", "highest"])
@@ -36,9 +38,9 @@ def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
     rows["network"] = [workload(w).title for w in rows.workload]
     found = budgets.chosen(rows, by)
     sizes = {w: models.parameter_count(models.build(workload(w).model)) for w in found.workload.unique()}
-    asked = [sparsification.target(p, sizes[w]) for w, p in zip(found.workload, found.density, strict=True)]
-    pairs = sparsification.VALUE_BYTES + sparsification.INDEX_BYTES
-    size = np.where(found.method == "dense", sparsification.VALUE_BYTES, pairs)
+    asked = [messages.target(p, sizes[w]) for w, p in zip(found.workload, found.density, strict=True)]
+    pairs = messages.VALUE_BYTES + messages.INDEX_BYTES
+    size = np.where(found.method == "dense", messages.VALUE_BYTES, pairs)
     tried = trials.groupby("replicate").learning_rate.agg(["min", "max"]).loc[found.replicate].to_numpy().T
     highest = found.learning_rate.to_numpy() >= tried[1]
     return found.assign(

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from lib import metaparameters, sweeps
-from lib.sweeps import Cell, Study
+from lib.cells import Cell, Study
 from lib.workloads import workload
 
 POWERS = {"linear rule": 1.0, "square-root rule": 0.5, "no change": 0.0}

@@ -15,7 +15,7 @@ from numbers import Real
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import least_squares
+from scipy.optimize import leastsq
 from scipy.special import gammaln
 
 from lib.book import named
@@ -432,7 +432,7 @@ def fit_hyperbola(batch_size: np.ndarray, steps: np.ndarray) -> Hyperbola:
         return np.logaddexp(p[0] - np.log(b), p[1]) - np.log(k)
 
     start = [np.log(k[b.argmin()] * b.min()), np.log(k.min())]
-    p = least_squares(residuals, start, x_scale="jac", method="lm").x
+    p = leastsq(residuals, start)[0]
     spread = np.sum((np.log(k) - np.log(k).mean()) ** 2)
     r2 = 1 - np.sum(residuals(p) ** 2) / spread if spread > 0 else np.nan
     off = float(np.exp(np.sqrt(np.mean(residuals(p) ** 2))))

@@ -8,24 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from scipy.special import ndtri
 from torch import Tensor
 
+from lib import messages
+from lib.messages import Messages, target
 from lib.stacks import Loop, Stack
 
-VALUE_BYTES = INDEX_BYTES = 4  # float32 values with int32 indices
-WARM_UP = (0.015625, 0.004)  # densities of the authors' first two epochs
 BAND = (2 / 3, 4 / 3)  # how many times k Gaussian-k may send
 BLOCK = 2**18  # entries looked at together, so that they stay in the cache
-
-
-def target(density: float, d: int) -> int:
-    """k, the number of d entries to send: the density's share rounded down, and at least one."""
-    return max(math.floor(density * d + 1e-9), 1)
 
 
 # --- compressors ------------------------------------------------------------------------------------------------------
@@ -179,16 +173,13 @@ def redsync(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
         low, high = (low, middle) if count <= k else (middle, high)
 
 
-COMPRESSORS = {
-    "dense": dense,
-    "top-k": top_k,
-    "rand-k": rand_k,
-    "gaussian-k": gaussian_k,
-    "gaussian-k-paper": gaussian_k_paper,
-    "gaussian-k-band": gaussian_k_band,
-    "dgc-k": dgc_k,
-    "redsync": redsync,
-}
+COMPRESSORS = dict(
+    zip(
+        messages.COMPRESSORS,
+        (dense, top_k, rand_k, gaussian_k, gaussian_k_paper, gaussian_k_band, dgc_k, redsync),
+        strict=True,
+    )
+)
 
 
 def compress(
@@ -208,48 +199,6 @@ def compress(
 # --- what workers send each other -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Messages:
-    """How P synchronous workers share their gradients.  Raises ValueError naming field, value and what is allowed.
-
-    workers: P; a step's batch is shared out evenly.  density: share of the entries to send.  feedback: whether what is
-    not sent is added to the next step's gradient.  by_layer: k per layer instead of over the whole network.
-    aggregation: "exact", or "published" for the authors' code, which cuts the gathered pairs into P equal parts however
-    many each worker sent, and adds up only one of several pairs for the same entry in a part.  warm_up: steps that each
-    of the densities in WARM_UP holds first (where it is above the density).
-    """
-
-    workers: int = 16
-    compressor: str = "top-k"
-    density: float = 0.001
-    feedback: bool = True
-    by_layer: bool = False
-    aggregation: str = "exact"
-    warm_up: int = 0
-
-    def __post_init__(self):
-        whole = {"workers": 1, "warm_up": 0}
-        for field, least in whole.items():
-            value = getattr(self, field)
-            _require(type(value) is int and value >= least, field, value, f"a whole number from {least}")
-        _require(self.compressor in COMPRESSORS, "compressor", self.compressor, "one of " + ", ".join(COMPRESSORS))
-        fine = type(self.density) in (int, float) and 0 < self.density <= 1
-        _require(fine, "density", self.density, "a number in (0, 1]")
-        _require(self.aggregation in AGGREGATIONS, "aggregation", self.aggregation, "one of " + ", ".join(AGGREGATIONS))
-        for field in ("feedback", "by_layer"):
-            _require(type(getattr(self, field)) is bool, field, getattr(self, field), "True or False")
-
-    def density_at(self, step: int) -> float:
-        """The density of update number `step` (from 0)."""
-        stage = step // self.warm_up if self.warm_up else len(WARM_UP)
-        return max(self.density, WARM_UP[stage]) if stage < len(WARM_UP) else self.density
-
-
-def _require(fine: bool, field: str, value: object, allowed: str) -> None:
-    if not fine:
-        raise ValueError(f"{field}: {value!r} is not allowed; it must be {allowed}")
-
-
 def published_sum(sent: list[Tensor], chosen: list[Tensor]) -> Tensor:
     """What the authors' code makes of the workers' messages [R, d].
 
@@ -264,9 +213,6 @@ def published_sum(sent: list[Tensor], chosen: list[Tensor]) -> Tensor:
             own = slice(p * part, (p + 1) * part)
             out[index[own]] = out[index[own]] + value[own]  # of several pairs for one entry, one counts
     return result
-
-
-AGGREGATIONS = ("exact", "published")
 
 
 class Exchange:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import pruning, records
-from lib.sparsification import Messages
-from lib.sweeps import DATA, Cell, Study, record
+from lib import records
+from lib.cells import DATA, METHODS, Cell, Study, record
+from lib.messages import Messages
 from lib.workloads import FC_WIDTHS, FRACTIONS, MLP_SHAPES
 
 
@@ -62,7 +62,7 @@ def _digits_methods() -> Iterable[Cell]:
     Cells of the poorer methods end at their second hit or after 20,000 steps: their later trials take many times longer.
     """
     sizes = [64, 16, 256, 4, *(b for b in reversed(ALL_POWERS) if b not in (64, 16, 256, 4))]
-    for methods in ([m for m in pruning.METHODS if m != "random"], ["random"]):
+    for methods in ([m for m in METHODS if m != "random"], ["random"]):
         for name in DIGITS:
             for batch_size in sizes:
                 for method in methods:
@@ -86,7 +86,7 @@ def _mnist() -> Iterable[Cell]:
 def _mnist_methods() -> Iterable[Cell]:
     for batch_size in (64, 16, 256, 1024):
         yield _mnist_cell(batch_size, 0.9)
-        for method in pruning.METHODS[1:]:
+        for method in METHODS[1:]:
             yield _mnist_cell(batch_size, 0.9, pruning=method)
 
 

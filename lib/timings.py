@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Protocol
 
 import pandas as pd
-import torch
 
-from lib import records, sweeps
+from lib import records
+from lib.cells import DATA
 
-FOLDER = sweeps.DATA / "timings"
+FOLDER = DATA / "timings"
 
 
 class Timing(Protocol):
@@ -60,12 +60,16 @@ def results(*planned: Timing, folder: Path = FOLDER) -> pd.DataFrame:
 
 def run(planned: Iterable[Timing], folder: Path = FOLDER) -> None:
     """Measure what has no record, with one thread."""
-    sweeps.use_one_core()
+    import torch  # slow to import, and most chapters only read
+
+    from lib import measurement
+
+    measurement.use_one_core()
     for what in planned:
         if not (file := record(what, folder)).exists():
             provenance = {
                 "date": datetime.datetime.now(datetime.UTC).date().isoformat(), "torch": torch.__version__,
-                "device": sweeps.device_name("cpu"), "cores": os.cpu_count(), "source": sweeps.SOURCE,
+                "device": measurement.device_name("cpu"), "cores": os.cpu_count(), "source": measurement.SOURCE,
             }  # fmt: skip
             records.write(file, what, what.measure(), provenance)
 

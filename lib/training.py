@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from lib import algorithms, stacks
+from lib.checks import last_check, next_check
 from lib.datasets import Split
 from lib.sparsification import Exchange
 from lib.stacks import Loop, Stack
@@ -139,27 +140,6 @@ def batches(examples: int, batch_size: int, seed: int) -> Iterator[Tensor]:
             rest = torch.cat([rest, torch.randperm(examples, generator=random)])
         yield rest[:batch_size]
         rest = rest[batch_size:]
-
-
-def next_check(step: int, checks: str) -> int:
-    """The next step after `step` at which errors are measured.
-
-    "geometric": every step to 20, then 5 % apart, the same relative resolution at every batch size.
-    "every-100": the fixed interval of Lee et al. (2021).
-    """
-    if checks == "geometric":
-        return step + 1 if step < 20 else max(step + 1, round(step * 1.05))
-    if checks == "every-100":
-        return step // 100 * 100 + 100
-    raise ValueError(f"checks: {checks!r} is unknown; allowed: geometric, every-100")
-
-
-def last_check(step: int, checks: str = "geometric") -> int:
-    """The last step up to `step` at which errors are measured; 0 if there is none."""
-    found = 0
-    while (after := next_check(found, checks)) <= step:
-        found = after
-    return found
 
 
 SPARE = 32  # examples asked beyond the mistakes that reject a trial, in the first chunk of a check

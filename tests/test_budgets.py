@@ -5,12 +5,13 @@ import pandas as pd
 import pytest
 
 from lib import budgets, sweeps
+from lib.cells import Cell, Study
 
 
 @pytest.fixture(scope="module")
 def trials(tmp_path_factory):
-    cells = tuple(sweeps.Cell("digits-mlp", b, trials=6, stop="budget", max_steps=s) for b, s in ((16, 64), (64, 32)))
-    return sweeps.results(sweeps.Study("t", "t", cells), "full", folder=tmp_path_factory.mktemp("records"))
+    cells = tuple(Cell("digits-mlp", b, trials=6, stop="budget", max_steps=s) for b, s in ((16, 64), (64, 32)))
+    return sweeps.results(Study("t", "t", cells), "full", folder=tmp_path_factory.mktemp("records"))
 
 
 def test_every_trial_has_a_row_per_budget_of_its_cell(trials):
@@ -98,8 +99,8 @@ def test_maps_read_every_workload_at_its_own_budgets():
 
 def test_slopes_are_those_within_the_largest_budgets_that_all_batch_sizes_share(tmp_path):
     plan = ((16, 64), (32, 32), (64, 32))  # batch sizes and steps; 1,024 examples are the most that all three saw
-    cells = tuple(sweeps.Cell("digits-mlp", b, trials=6, stop="budget", max_steps=s) for b, s in plan)
-    trials = sweeps.results(sweeps.Study("t", "t", cells), "full", folder=tmp_path)
+    cells = tuple(Cell("digits-mlp", b, trials=6, stop="budget", max_steps=s) for b, s in plan)
+    trials = sweeps.results(Study("t", "t", cells), "full", folder=tmp_path)
     rows, found = budgets.within(trials), budgets.slopes(budgets.by_workload(trials))
     for kind, shared in (("steps", rows.budget == 32), ("epochs", rows.examples == 1024)):
         best = budgets.chosen(rows[shared], ["workload", "batch_size"])

@@ -12,7 +12,7 @@ from torch import nn
 from lib import comm_hook, data_parallel, datasets, models, training
 from lib.comm_hook import SparseState, sparse_hook
 from lib.data_parallel import Run
-from lib.sparsification import Messages
+from lib.messages import Messages
 
 EXCHANGES = [
     Messages(4, "top-k", 0.01),

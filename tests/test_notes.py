@@ -3,7 +3,8 @@
 import pandas as pd
 import pytest
 
-from lib import book, records, sweeps
+from lib import book, records
+from lib.cells import Cell
 
 
 def results(workload, found, missing=(), planned=None):
@@ -15,7 +16,7 @@ def results(workload, found, missing=(), planned=None):
     return frame
 
 
-CELL = sweeps.Cell("digits-mlp", 64, "sgd")
+CELL = Cell("digits-mlp", 64, "sgd")
 
 
 def test_records_in_several_tables_count_once():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from lib import datasets, models, own, records, sweeps, training, workloads
+from lib import datasets, measurement, models, own, records, sweeps, training, workloads
+from lib.cells import Cell, Study, grid, record
 
 GOOD = """
 import torch
@@ -34,18 +35,18 @@ def write(tmp_path, monkeypatch):
 
 def test_it_trains_and_prunes_like_any_other_and_not_twice(write, tmp_path, monkeypatch):
     name = write(GOOD)
-    study = sweeps.grid(name, [4, 16], ["sgd"], [0.0, 0.5], trials=8, hits=2)
+    study = grid(name, [4, 16], ["sgd"], [0.0, 0.5], trials=8, hits=2)
     sweeps.run(study, tmp_path / "data")
     frame = sweeps.results(study, folder=tmp_path / "data")
     assert not frame.attrs["missing"] and frame.steps.notna().any()
     assert all(f.parts[-5:-3] == ("own", "mine.py-task") for f in (tmp_path / "data").rglob("*.csv"))
     assert datasets.train_size(name) == 80 and workloads.workload(name).goal == 0.1
-    monkeypatch.setattr(sweeps, "measure", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(measurement, "measure", lambda *_: pytest.fail("trained again"))
     sweeps.run(study, tmp_path / "data")
 
 
 def test_an_interrupted_cell_ends_as_if_it_had_not_been(write, tmp_path, monkeypatch):
-    study = sweeps.grid(write(GOOD.replace("goals=(0.1", "goals=(0.0")), [16], ["sgd"], [0.5], trials=8, hits=8)
+    study = grid(write(GOOD.replace("goals=(0.1", "goals=(0.0")), [16], ["sgd"], [0.5], trials=8, hits=8)
     sweeps.run(study, tmp_path / "whole")
     update, steps = training.algorithms.update, []
 
@@ -62,7 +63,7 @@ def test_an_interrupted_cell_ends_as_if_it_had_not_been(write, tmp_path, monkeyp
     assert len(list(tmp_path.rglob("*.part"))) == 1
     sweeps.run(study, tmp_path / "killed")
     (whole, expected), (again, found) = (
-        records.read(sweeps.record(study.cells[0], tmp_path / name)) for name in ("whole", "killed")
+        records.read(record(study.cells[0], tmp_path / name)) for name in ("whole", "killed")
     )
     assert found.equals(expected) and len(steps) == whole["steps"] + 1 == again["steps"] + 1
     assert not list(tmp_path.rglob("*.part"))
@@ -78,30 +79,30 @@ def test_trials_start_apart_and_the_same_every_time(write):
 
 def test_a_changed_file_shares_no_records(write, tmp_path):
     name = write(GOOD)
-    before = records.path(tmp_path, sweeps.Cell(name, 4))
+    before = records.path(tmp_path, Cell(name, 4))
     write(GOOD.replace("nn.Linear(4, 8)", "nn.Linear(4, 9)").replace("nn.Linear(8, 2)", "nn.Linear(9, 2)"))
-    assert records.path(tmp_path, sweeps.Cell(name, 4)) != before
+    assert records.path(tmp_path, Cell(name, 4)) != before
     assert models.build(name)[0].out_features == 9
 
 
 def test_a_changed_file_is_read_anew_in_the_same_process(write):
     name = write(GOOD)
-    cell, before = sweeps.Cell(name, 4, "sgd", 0.5, trials=2), datasets.load(name).train.x
-    mask = sweeps.start(cell).mask
+    cell, before = Cell(name, 4, "sgd", 0.5, trials=2), datasets.load(name).train.x
+    mask = measurement.start(cell).mask
     assert datasets.load(name).train.x is before
     write(GOOD.replace("manual_seed(0)", "manual_seed(1)"))
     assert not torch.equal(datasets.load(name).train.x, before)
-    assert not torch.equal(sweeps.start(cell).mask, mask), "pruned by the scores of the old data"
+    assert not torch.equal(measurement.start(cell).mask, mask), "pruned by the scores of the old data"
 
 
 def test_what_was_measured_before_a_file_changed_does_not_count_and_does_not_block(write, tmp_path):
-    study = sweeps.grid(write(GOOD), [4, 64], ["sgd"], [0.0], trials=2)
+    study = grid(write(GOOD), [4, 64], ["sgd"], [0.0], trials=2)
     sweeps.run(study, tmp_path / "data")
     write(GOOD.replace("x[:80], y[:80]", "x[:60], y[:60]"))  # a batch of 64 is no longer one of its cells
-    study = sweeps.Study("s", "", study.cells[:1])
+    study = Study("s", "", study.cells[:1])
     assert sweeps.results(study, folder=tmp_path / "data").empty
     assert len(sweeps.results(study, "full", folder=tmp_path / "data")) == 2
-    sweeps.record(study.cells[0], tmp_path / "data").write_text("a,b\n")
+    record(study.cells[0], tmp_path / "data").write_text("a,b\n")
     with pytest.raises(records.RecordError, match=r"not a record of this book; move it out of data/"):
         sweeps.results(study, folder=tmp_path / "data")
 
@@ -150,7 +151,7 @@ def test_what_is_wrong_is_named_before_anything_is_trained(write, tmp_path, old,
     assert old in GOOD
     name = write(GOOD.replace(old, new))
     with pytest.raises(own.OwnError, match=message):
-        sweeps.run(sweeps.grid(name, [4], ["sgd"], [0.0], trials=4), tmp_path / "data")
+        sweeps.run(grid(name, [4], ["sgd"], [0.0], trials=4), tmp_path / "data")
     assert not (tmp_path / "data").exists()
 
 
@@ -193,7 +194,7 @@ def task"""
     with pytest.raises(own.OwnError, match="model: on 32 examples it raised RuntimeError"):
         workloads.workload(write(changed))
     name = write(changed.replace(way, "x.flatten(1)"))
-    assert len(sweeps.train_cell(sweeps.Cell(name, 4, "sgd", trials=2)).status) == 2
+    assert len(measurement.train_cell(Cell(name, 4, "sgd", trials=2)).status) == 2
 
 
 def test_a_network_that_cannot_answer_the_validation_inputs_is_named(write):
@@ -215,7 +216,7 @@ def task"""
 def test_a_missing_file_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(own.OwnError, match="there is no file nowhere.py"):
-        sweeps.Cell("nowhere.py:task", 4)
+        Cell("nowhere.py:task", 4)
 
 
 def test_an_exception_while_training_names_the_trial_and_the_step(write):
@@ -230,7 +231,7 @@ def task"""
     changed = GOOD.replace("def task", touchy).replace("lambda: nn.Sequential(", "lambda: Touchy(")
     name = write(changed.replace("(x.sum(1) > 0).long()", "torch.arange(120) % 2"))
     with pytest.raises(training.TrialError, match=r"trial \d+, step \d+: FloatingPointError: weights have grown"):
-        sweeps.train_cell(sweeps.Cell(name, 4, "momentum", trials=16))
+        measurement.train_cell(Cell(name, 4, "momentum", trials=16))
 
 
 def test_a_loss_that_is_no_number_makes_the_trial_infeasible(write):
@@ -243,6 +244,6 @@ class Blow(nn.Module):
 def task"""
     changed = GOOD.replace("nn.ReLU()", "Blow()").replace("def task", blow)
     name = write(changed.replace("(x.sum(1) > 0).long()", "torch.arange(120) % 2"))
-    outcome = sweeps.train_cell(sweeps.Cell(name, 4, "momentum", trials=16))
+    outcome = measurement.train_cell(Cell(name, 4, "momentum", trials=16))
     assert (outcome.cause == "diverged").any() and (outcome.status[outcome.cause == "diverged"] == "infeasible").all()
     assert np.isnan(outcome.first[outcome.cause == "diverged", 0]).all()

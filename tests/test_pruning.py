@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from lib import algorithms, models, pruning, stacks
+from lib.cells import ALGORITHMS
 from lib.workloads import workload
 
 
@@ -80,7 +81,7 @@ def test_random_scores_know_nothing_of_the_weights():
     assert abs(torch.corrcoef(torch.cat(of_layer, 1))[0, 1]) < 0.01  # three standard errors of 122,880 pairs
 
 
-@pytest.mark.parametrize("algorithm", algorithms.ALGORITHMS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_removed_weight_never_moves(algorithm):
     net, x, y = small()
     loop = stacks.Loop(net)
@@ -94,7 +95,7 @@ def test_a_removed_weight_never_moves(algorithm):
     assert not w[mask == 0].any() and (w != before)[mask == 1].float().mean() > 0.5
 
 
-@pytest.mark.parametrize("algorithm", algorithms.ALGORITHMS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_updates_equal_torch(algorithm):
     random = torch.Generator().manual_seed(0)
     w, v = torch.randn(2, 4, generator=random), torch.zeros(2, 4)
@@ -113,7 +114,7 @@ def test_updates_equal_torch(algorithm):
     assert torch.allclose(w, torch.stack([p.detach() for p in rows]), atol=1e-6)
 
 
-@pytest.mark.parametrize("algorithm", algorithms.ALGORITHMS)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_drift_is_where_silent_weights_end(algorithm):
     w, v = torch.ones(1, 3, dtype=torch.float64), torch.tensor([[1.0, -2.0, 0.5]], dtype=torch.float64)
     rate, momentum = torch.full((1, 1), 0.1, dtype=torch.float64), torch.full((1, 1), 0.95, dtype=torch.float64)

@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import ROOT, portraits, records, sweeps, timings, tracks
+from lib import ROOT, cells, portraits, records, sweeps, timings, tracks, workloads
+from lib.cells import DATA, Cell, Study
 from lib.hardware import SparseTimes, StepTimes
 from lib.message_cost import Collectives, Feedback, Hooked, Operators
 
-CELL = sweeps.Cell("digits-mlp", 16, sparsity=0.9, trials=2)
+CELL = Cell("digits-mlp", 16, sparsity=0.9, trials=2)
 TABLE = pd.DataFrame(
     {"trial": [0, 1], "status": ["complete", "stopped"], "steps@0.04": [12.0, np.nan], "rate": [1 / 3, 0.1]}
 )
@@ -62,9 +63,9 @@ def test_the_path_is_readable_and_names_the_cell(record):
 @pytest.mark.parametrize(
     ("cell", "digest"),
     [
-        (sweeps.Cell("digits-mlp", 64), "ced44ecf"),
-        (sweeps.Cell("mnist-simple-cnn", 64, sparsity=0.9, trials=32), "c775e484"),
-        (sweeps.Cell("digits-cnn", 1, "sgd", 0.5, replicate=2), "ab654258"),
+        (Cell("digits-mlp", 64), "ced44ecf"),
+        (Cell("mnist-simple-cnn", 64, sparsity=0.9, trials=32), "c775e484"),
+        (Cell("digits-cnn", 1, "sgd", 0.5, replicate=2), "ab654258"),
     ],
 )
 def test_digests_are_frozen(cell, digest):
@@ -74,7 +75,7 @@ def test_digests_are_frozen(cell, digest):
 
 def test_a_new_field_with_a_default_leaves_old_records_valid(record):
     @dataclasses.dataclass(frozen=True)
-    class Cell(sweeps.Cell):
+    class Cell(cells.Cell):
         extra: str = "none"
 
     newer = Cell("digits-mlp", 16, sparsity=0.9, trials=2)
@@ -84,16 +85,16 @@ def test_a_new_field_with_a_default_leaves_old_records_valid(record):
 
 
 def test_equal_cells_have_one_record():
-    whole, real = (sweeps.Cell("digits-mlp", 16, messages={"density": d}) for d in (1, 1.0))
+    whole, real = (Cell("digits-mlp", 16, messages={"density": d}) for d in (1, 1.0))
     assert whole == real and records.digest(whole) == records.digest(real)
     whole, real = (tracks.Track("digits-mlp", 16, "sgd", s, 2, 0, 1) for s in (0, 0.0))
     assert whole == real and records.digest(whole) == records.digest(real)
 
 
 def test_a_changed_workload_is_another_cell(monkeypatch):
-    changed = dataclasses.replace(sweeps.workload("digits-mlp"), goals=(0.5,))
+    changed = dataclasses.replace(workloads.workload("digits-mlp"), goals=(0.5,))
     before = records.digest(CELL)
-    monkeypatch.setitem(sweeps.workload.__globals__["WORKLOADS"], "digits-mlp", changed)
+    monkeypatch.setitem(workloads.WORKLOADS, "digits-mlp", changed)
     assert records.digest(CELL) != before
 
 
@@ -147,7 +148,7 @@ def test_a_bad_record_is_named_and_refused(record, how, says):
 
 @pytest.mark.parametrize("how", ["truncated", "foreign", "of_another_protocol", "of_another_cell", "without_a_cell"])
 def test_a_study_refuses_to_be_read_with_a_bad_record_among_good_ones(tmp_path, how):
-    study = sweeps.Study("digits", "", (CELL,))
+    study = Study("digits", "", (CELL,))
     file = records.path(tmp_path / "digits", CELL)
     records.write(file, CELL, TABLE, {})
     file.write_text(damage(how)(file.read_text()))
@@ -169,7 +170,7 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "portraits": (lambda file, own: portraits.Portrait(**own), portraits.record, {"source", "wall_s"}),
     "tracks": (lambda file, own: tracks.Track(**own), tracks.record, {"source", "wall_s"}),
 }
-CELLS = (lambda file, own: sweeps.Cell(**own), sweeps.record, {"source", "wall_s", "precision", "steps", "trial_steps"})
+CELLS = (lambda file, own: Cell(**own), cells.record, {"source", "wall_s", "precision", "steps", "trial_steps"})
 
 
 def committed():
@@ -178,21 +179,21 @@ def committed():
     known = git and subprocess.run([git, "ls-files", "-z", "data"], cwd=ROOT, capture_output=True, text=True).stdout
     if known:
         return [file for name in known.split("\0") if (file := ROOT / name).is_file()]
-    files = [file for file in sweeps.DATA.rglob("*") if file.is_file() and file.suffix != ".part"]
-    ours = sweeps.DATA / "own" / records.folder_name("chapters/own/next_letter.py:next_letter")
-    return [file for file in files if sweeps.DATA / "own" not in file.parents or ours in file.parents]
+    files = [file for file in DATA.rglob("*") if file.is_file() and file.suffix != ".part"]
+    ours = DATA / "own" / records.folder_name("chapters/own/next_letter.py:next_letter")
+    return [file for file in files if DATA / "own" not in file.parents or ours in file.parents]
 
 
 def test_every_committed_record_is_whole_and_one_of_ours():
     files = committed()
-    assert {file.relative_to(sweeps.DATA).parts[0] for file in files} >= {*KINDS, "digits", "own"}
+    assert {file.relative_to(DATA).parts[0] for file in files} >= {*KINDS, "digits", "own"}
     for file in files:
-        make, place, says = KINDS.get(file.relative_to(sweeps.DATA).parts[0], CELLS)
+        make, place, says = KINDS.get(file.relative_to(DATA).parts[0], CELLS)
         one = make(file, records.head(file)["cell"])
         assert place(one) == file, "it would not be found"
         head, table = records.read(file, one)
         assert {"date", "torch", "device"} | says <= set(head) and len(table), file
-        assert not isinstance(one, sweeps.Cell) or len(table) == one.trials, file
+        assert not isinstance(one, Cell) or len(table) == one.trials, file
 
 
 def test_what_is_attached_to_a_table_goes_with_every_selection_and_is_not_copied():

@@ -4,26 +4,28 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import claims, rivals, scaling, sweeps, training
-from lib.sparsification import Messages
+from lib import claims, rivals, scaling, sweeps
+from lib.cells import Cell, Study
+from lib.checks import last_check
+from lib.messages import Messages
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     kinds = [Messages(4, "dense", 1.0, False), Messages(4, "top-k", 0.05), Messages(4, "rand-k", 0.05, False)]
     cells = tuple(
-        sweeps.Cell("digits-mlp", 64, trials=3, stop="budget", max_steps=64, messages=m, replicate=r)
+        Cell("digits-mlp", 64, trials=3, stop="budget", max_steps=64, messages=m, replicate=r)
         for m in kinds
         for r in (0, 1)
     )
-    frame = sweeps.results(sweeps.Study("t", "t", cells), "full", folder=tmp_path_factory.mktemp("records"))
+    frame = sweeps.results(Study("t", "t", cells), "full", folder=tmp_path_factory.mktemp("records"))
     return rivals.best(frame)
 
 
 def test_what_was_sent_is_what_was_asked_for(found):
     assert found[found.method != "Gaussian-k"].over.to_numpy() == pytest.approx(1)
     last = found[found.budget == 64].groupby("method").megabytes.first()
-    steps = training.last_check(64)
+    steps = last_check(64)
     assert 60 < steps <= 64
     assert last["dense"] == pytest.approx(steps * 4 * 8970 / 1e6)
     assert last["Top-k"] == pytest.approx(steps * 8 * 448 / 1e6)
@@ -31,7 +33,7 @@ def test_what_was_sent_is_what_was_asked_for(found):
 
 def test_a_choice_at_the_edge_of_the_search_is_flagged(found):
     for replicate, own in found.groupby("replicate"):
-        rates = sweeps.Cell("digits-mlp", 64, trials=3, replicate=replicate).draw()["learning_rate"]
+        rates = Cell("digits-mlp", 64, trials=3, replicate=replicate).draw()["learning_rate"]
         middle = sorted(rates)[1]
         assert (own.edge == ~own.learning_rate.sub(middle).abs().lt(1e-9)).all()
         assert (own.highest == own.learning_rate.sub(max(rates)).abs().lt(1e-9)).all()
@@ -159,11 +161,11 @@ def test_redrawn_costs_lie_around_planted_ones():
 
 def test_joint_curves_are_read_at_the_hardest_goal_that_all_cells_met(tmp_path):
     cells = [
-        sweeps.Cell("digits-mlp", 64, sparsity=s, trials=8, hits=8, max_steps=300, messages=Messages(4, density=d))
+        Cell("digits-mlp", 64, sparsity=s, trials=8, hits=8, max_steps=300, messages=Messages(4, density=d))
         for s in (0.0, 0.9)
         for d in (1.0, 0.05)
     ]
-    trials = sweeps.results(sweeps.Study("t", "t", tuple(cells)), "full", folder=tmp_path)
+    trials = sweeps.results(Study("t", "t", tuple(cells)), "full", folder=tmp_path)
     curves = rivals.joint_curves(trials)
     met = [g for g in scaling.goals(trials) if trials.groupby(["sparsity", "density"])[f"steps@{g:g}"].count().all()]
     assert len(curves) == 4 and set(curves.goal) == {min(met)} and min(met) > min(scaling.goals(trials))

@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lib import models, sparse, stacks, sweeps
+from lib import measurement, models, sparse, stacks
+from lib.cells import Cell
 
 pytestmark = pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="PyTorch without MKL")
 
@@ -110,13 +111,13 @@ def test_what_a_sparse_executor_cannot_run_is_refused():
 
 
 def test_trials_that_meet_the_goal_leave(monkeypatch):
-    cell = sweeps.Cell("digits-cnn", 64, sparsity=0.5, trials=16, hits=3, max_steps=300)
-    dense = sweeps.train_cell(cell)
-    monkeypatch.setitem(sweeps.SPARSE_FROM, "sparsity", 0.5)
+    cell = Cell("digits-cnn", 64, sparsity=0.5, trials=16, hits=3, max_steps=300)
+    dense = measurement.train_cell(cell)
+    monkeypatch.setitem(measurement.SPARSE_FROM, "sparsity", 0.5)
     built = []
     start = sparse.Layer.__init__
     monkeypatch.setattr(sparse.Layer, "__init__", lambda self, *a: built.append(1) or start(self, *a))
-    found = sweeps.train_cell(cell)
+    found = measurement.train_cell(cell)
     assert np.array_equal(found.status, dense.status) and "complete" in found.status
     assert np.allclose(found.first, dense.first, rtol=0.12, equal_nan=True)  # two checks: rounding parts the paths
     left = len(set(found.last_step[found.status != "stopped"]))  # steps at which somebody left
@@ -124,9 +125,9 @@ def test_trials_that_meet_the_goal_leave(monkeypatch):
 
 
 def test_very_sparse_cells_are_trained_so_and_measure_the_same(monkeypatch):
-    cell = sweeps.Cell("digits-cnn", 64, sparsity=0.95, trials=8, stop="budget", max_steps=64)
-    assert isinstance(sweeps.executor(cell), sparse.Sparse)
-    found = sweeps.train_cell(cell)
-    monkeypatch.setitem(sweeps.SPARSE_FROM, "sparsity", 1.0)
-    assert type(sweeps.executor(cell)) is stacks.Stack
-    assert np.array_equal(found.best_error, sweeps.train_cell(cell).best_error) and found.best_error.min() < 0.7
+    cell = Cell("digits-cnn", 64, sparsity=0.95, trials=8, stop="budget", max_steps=64)
+    assert isinstance(measurement.executor(cell), sparse.Sparse)
+    found = measurement.train_cell(cell)
+    monkeypatch.setitem(measurement.SPARSE_FROM, "sparsity", 1.0)
+    assert type(measurement.executor(cell)) is stacks.Stack
+    assert np.array_equal(found.best_error, measurement.train_cell(cell).best_error) and found.best_error.min() < 0.7

@@ -5,8 +5,10 @@ import pytest
 import torch
 from scipy.stats import norm
 
-from lib import contraction, sparsification, stacks, sweeps
-from lib.sparsification import COMPRESSORS, Messages, target
+from lib import contraction, measurement, models, sparsification, stacks, workloads
+from lib.cells import Cell
+from lib.messages import Messages, target
+from lib.sparsification import COMPRESSORS
 
 torch.set_num_threads(1)
 EXACT = ("top-k", "rand-k")
@@ -140,14 +142,14 @@ def test_density_one_is_dense(name, sizes):
 
 
 def test_training_with_density_one_equals_training_without_messages():
-    plain = sweeps.Cell("digits-mlp", 32, trials=4, hits=4, max_steps=40)
-    shared = sweeps.Cell("digits-mlp", 32, trials=4, hits=4, max_steps=40, messages=Messages(4, "top-k", 1.0))
-    trials = sweeps.start(plain)
-    data = sweeps.workload("digits-mlp").train()
-    a = sweeps.executor(plain).gradients(trials.w, data.x[:32], data.y[:32])
-    b = sweeps.exchange(shared, trials).gradients(sweeps.executor(shared), trials.w, data.x[:32], data.y[:32])
+    plain = Cell("digits-mlp", 32, trials=4, hits=4, max_steps=40)
+    shared = Cell("digits-mlp", 32, trials=4, hits=4, max_steps=40, messages=Messages(4, "top-k", 1.0))
+    trials = measurement.start(plain)
+    data = workloads.workload("digits-mlp").train()
+    a = measurement.executor(plain).gradients(trials.w, data.x[:32], data.y[:32])
+    b = measurement.exchange(shared, trials).gradients(measurement.executor(shared), trials.w, data.x[:32], data.y[:32])
     assert torch.allclose(a[1], b[1], atol=1e-6) and torch.allclose(a[0], b[0], atol=1e-6)
-    assert np.array_equal(sweeps.train_cell(plain).first, sweeps.train_cell(shared).first, equal_nan=True)
+    assert np.array_equal(measurement.train_cell(plain).first, measurement.train_cell(shared).first, equal_nan=True)
 
 
 def test_unequal_counts_are_averaged_exactly_and_the_authors_code_loses_some():
@@ -168,9 +170,9 @@ def test_unequal_counts_are_averaged_exactly_and_the_authors_code_loses_some():
 
 
 def test_a_pruned_network_sends_a_share_of_what_is_left_and_pruned_weights_stay_zero():
-    cell = sweeps.Cell("digits-mlp", 32, sparsity=0.9, trials=3, max_steps=30, messages=Messages(4, "top-k", 0.01))
-    trials, data = sweeps.start(cell), sweeps.workload("digits-mlp").train()
-    own, executor = sweeps.exchange(cell, trials), sweeps.executor(cell)
+    cell = Cell("digits-mlp", 32, sparsity=0.9, trials=3, max_steps=30, messages=Messages(4, "top-k", 0.01))
+    trials, data = measurement.start(cell), workloads.workload("digits-mlp").train()
+    own, executor = measurement.exchange(cell, trials), measurement.executor(cell)
     left = int(trials.mask[0].sum())
     _, g, _ = own.gradients(executor, trials.w, data.x[:32], data.y[:32])
     assert (own.sent == target(0.01, left)).all()
@@ -209,9 +211,9 @@ def test_bad_messages_name_field_value_and_what_is_allowed(fields, message):
 
 def test_cells_refuse_messages_that_do_not_fit():
     with pytest.raises(ValueError, match="batch_size: 20 .* multiple of messages.workers \\(16\\)"):
-        sweeps.Cell("digits-mlp", 20, messages=Messages())
+        Cell("digits-mlp", 20, messages=Messages())
     with pytest.raises(ValueError, match="by_layer"):
-        sweeps.Cell("digits-mlp", 32, sparsity=0.5, messages=Messages(by_layer=True))
+        Cell("digits-mlp", 32, sparsity=0.5, messages=Messages(by_layer=True))
 
 
 # --- contraction ------------------------------------------------------------------------------------------------------
@@ -298,11 +300,11 @@ def test_iterations_follow_from_delta():
 
 
 def test_the_loop_and_the_stack_exchange_the_same():
-    cell = sweeps.Cell("digits-mlp", 64, trials=3, messages=Messages(4, "top-k", 0.05))
-    trials, data = sweeps.start(cell), sweeps.workload("digits-mlp").train()
+    cell = Cell("digits-mlp", 64, trials=3, messages=Messages(4, "top-k", 0.05))
+    trials, data = measurement.start(cell), workloads.workload("digits-mlp").train()
     found = []
     for kind in (stacks.Loop, stacks.Stack):
-        own = sweeps.exchange(cell, trials)
-        executor = kind(sweeps.models.build("mlp-64x2"))
+        own = measurement.exchange(cell, trials)
+        executor = kind(models.build("mlp-64x2"))
         found.append(own.gradients(executor, trials.w, data.x[:64], data.y[:64])[1])
     assert torch.allclose(*found, atol=1e-6)

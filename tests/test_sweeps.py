@@ -13,7 +13,8 @@ import joblib
 import pytest
 import torch
 
-from lib import ROOT, records, stacks, studies, sweeps
+from lib import ROOT, measurement, records, stacks, studies, sweeps
+from lib.cells import Cell, Study, grid, record
 
 BAD = [
     ({"sparsity": -0.1}, "sparsity: -0.1 .* number in \\[0, 1\\)"),
@@ -40,7 +41,7 @@ BAD = [
 @pytest.mark.parametrize(("fields", "message"), BAD)
 def test_a_bad_cell_names_the_field_the_value_and_what_is_allowed(fields, message):
     with pytest.raises(ValueError, match=message):
-        sweeps.Cell(**{"workload": "digits-mlp", "batch_size": 16, **fields})
+        Cell(**{"workload": "digits-mlp", "batch_size": 16, **fields})
 
 
 def test_unknown_study_and_budget():
@@ -51,7 +52,7 @@ def test_unknown_study_and_budget():
 
 
 def tiny():
-    return sweeps.grid("digits-mlp", [64, 512], ["momentum"], [0.0, 0.9], trials=6, hits=2, max_steps=40)
+    return grid("digits-mlp", [64, 512], ["momentum"], [0.0, 0.9], trials=6, hits=2, max_steps=40)
 
 
 def bodies(folder):
@@ -67,23 +68,23 @@ def undisturbed(tmp_path_factory):
 
 
 def test_reading_never_trains(tmp_path, monkeypatch):
-    monkeypatch.setattr(sweeps, "measure", lambda *_: pytest.fail("trained"))
+    monkeypatch.setattr(measurement, "measure", lambda *_: pytest.fail("trained"))
     frame = sweeps.results(tiny(), folder=tmp_path)
     assert frame.empty and frame.attrs["missing"] == list(tiny().cells) and frame.attrs["cells_planned"] == 4
 
 
 def test_a_study_holds_each_cell_once():
-    cell, other = sweeps.Cell("digits-mlp", 16), sweeps.Cell("digits-mlp", 32)
-    assert sweeps.Study("s", "", (cell, other, cell)).cells == (cell, other)
-    assert len(sweeps.grid("digits-mlp", [16, 32, 16], ["sgd"], [0, 0.0]).cells) == 2
+    cell, other = Cell("digits-mlp", 16), Cell("digits-mlp", 32)
+    assert Study("s", "", (cell, other, cell)).cells == (cell, other)
+    assert len(grid("digits-mlp", [16, 32, 16], ["sgd"], [0, 0.0]).cells) == 2
 
 
 def test_what_another_runner_has_finished_is_left_alone(tmp_path, monkeypatch):
     cell = tiny().cells[0]
-    (file := sweeps.record(cell, tmp_path)).parent.mkdir(parents=True)
+    (file := record(cell, tmp_path)).parent.mkdir(parents=True)
     file.write_text("another's")
-    monkeypatch.setattr(sweeps, "train_cell", lambda *_, **__: pytest.fail("trained"))
-    assert sweeps.measure(cell, tmp_path) == file and file.read_text() == "another's"
+    monkeypatch.setattr(measurement, "train_cell", lambda *_, **__: pytest.fail("trained"))
+    assert measurement.measure(cell, tmp_path) == file and file.read_text() == "another's"
 
 
 def test_numbers_too_small_to_matter_do_not_slow_a_cell_down(tmp_path, monkeypatch):
@@ -92,20 +93,20 @@ def test_numbers_too_small_to_matter_do_not_slow_a_cell_down(tmp_path, monkeypat
         raise KeyboardInterrupt
 
     seen, able = [], torch.set_flush_denormal(False)
-    monkeypatch.setattr(sweeps, "train_cell", stand_in)
+    monkeypatch.setattr(measurement, "train_cell", stand_in)
     with pytest.raises(KeyboardInterrupt):
-        sweeps.measure(tiny().cells[0], tmp_path)
+        measurement.measure(tiny().cells[0], tmp_path)
     torch.set_flush_denormal(False)
     assert seen == [not able]
 
 
 def test_without_sparse_products_a_sparse_cell_is_trained_by_dense_ones(monkeypatch):
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
-    assert type(sweeps.executor(sweeps.Cell("digits-cnn", 64, sparsity=0.95))) is stacks.Stack
+    assert type(measurement.executor(Cell("digits-cnn", 64, sparsity=0.95))) is stacks.Stack
 
 
 def test_a_record_that_changes_is_looked_at_again(tmp_path):
-    file = sweeps.measure(tiny().cells[0], tmp_path)
+    file = measurement.measure(tiny().cells[0], tmp_path)
     sweeps.check(tiny(), tmp_path)
     file.write_text(file.read_text()[:-3])
     with pytest.raises(records.RecordError, match="damaged"):
@@ -140,12 +141,12 @@ def test_a_bad_option_is_refused_before_anything(option, value, message, monkeyp
     ids=["nothing new", "the same protocol", "another search", "another end at a size of the study", "no record"],
 )
 def test_a_readers_cells_join_a_studys_curve_only_if_measured_alike(size, fields, measured, expected, monkeypatch, tmp_path):
-    study = sweeps.grid("digits-mlp", [16, 64], ["momentum"], [0.0, 0.9])
-    more = sweeps.grid("digits-mlp", [size], ["momentum"], [0.0], **fields)
+    study = grid("digits-mlp", [16, 64], ["momentum"], [0.0, 0.9])
+    more = grid("digits-mlp", [size], ["momentum"], [0.0], **fields)
     monkeypatch.setattr(studies, "STUDIES", {"s": study})
-    monkeypatch.setattr(studies, "record", lambda cell: sweeps.record(cell, tmp_path))
+    monkeypatch.setattr(studies, "record", lambda cell: record(cell, tmp_path))
     for cell in (*study.cells, *(more.cells if measured else ())):
-        (file := sweeps.record(cell, tmp_path)).parent.mkdir(parents=True, exist_ok=True)
+        (file := record(cell, tmp_path)).parent.mkdir(parents=True, exist_ok=True)
         file.touch()
     found = studies.gathered(more, **studies.USUAL).cells
     assert [(c.batch_size, c.trials, c.hits) for c in found if c.sparsity == 0] == expected
@@ -168,7 +169,7 @@ def test_a_local_dask_cluster_gives_the_same_records(undisturbed, tmp_path, monk
 
 def longer():
     """Enough cells that five kills, each soon after some cell was finished, leave work to do."""
-    return sweeps.grid(
+    return grid(
         "digits-mlp", [8, 16, 32, 64, 128, 256], ["momentum", "sgd"], [0.0], trials=30, hits=30, max_steps=200
     )
 
@@ -212,10 +213,14 @@ def test_smoke_is_short_or_refused(name):
 
 def test_smoke_is_kept_by_the_code_that_made_it(monkeypatch):
     """Toy records that older code left behind are not found, whichever module changed."""
-    file, read = str(ROOT / "lib" / "sweeps.py"), pathlib.Path.read_bytes
-    before = runpy.run_path(file)
+    read = pathlib.Path.read_bytes
+
+    def anew() -> dict:
+        return {k: v for name in ("sweeps", "measurement") for k, v in runpy.run_path(str(ROOT / "lib" / f"{name}.py")).items()}
+
+    before = anew()
     monkeypatch.setattr(pathlib.Path, "read_bytes", lambda f: read(f) + b"#" * (f.name == "smoothness.py"))
-    after = runpy.run_path(file)
+    after = anew()
     assert before["SOURCE"] == after["SOURCE"] and before["SMOKE"] != after["SMOKE"]
     assert before["SMOKE"].parent == after["SMOKE"].parent == ROOT / "_build" / "smoke"
 
@@ -238,16 +243,16 @@ def test_the_table_says_what_ran(undisturbed, tmp_path):
 
 @pytest.mark.parametrize(("given", "hits"), [({}, 5), ({"trials": 32}, 5), ({"trials": 8}, 1), ({"trials": 8, "hits": 3}, 3)])
 def test_a_small_search_does_not_wait_for_its_worst_trials(given, hits):
-    cells = sweeps.grid("digits-mlp", [64], ["momentum"], [0.0], **given).cells
+    cells = grid("digits-mlp", [64], ["momentum"], [0.0], **given).cells
     assert [c.hits for c in cells] == [hits]
 
 
 def test_a_grid_takes_the_search_that_is_on_record_however_many_hits_it_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(sweeps, "DATA", tmp_path)
+    monkeypatch.setattr("lib.cells.DATA", tmp_path)
     ask = dict(name="digits-mlp", batch_sizes=[64, 256], algorithms=["sgd"], sparsities=[0.0], trials=32)
-    assert [c.hits for c in sweeps.grid(**ask).cells] == [5, 5]
-    kept = sweeps.record(sweeps.Cell("digits-mlp", 256, "sgd", 0.0, trials=32, hits=2), tmp_path)
+    assert [c.hits for c in grid(**ask).cells] == [5, 5]
+    kept = record(Cell("digits-mlp", 256, "sgd", 0.0, trials=32, hits=2), tmp_path)
     kept.parent.mkdir(parents=True)
     kept.touch()
-    assert [c.hits for c in sweeps.grid(**ask).cells] == [5, 2]
-    assert [c.hits for c in sweeps.grid(**ask, hits=3).cells] == [3, 3]
+    assert [c.hits for c in grid(**ask).cells] == [5, 2]
+    assert [c.hits for c in grid(**ask, hits=3).cells] == [3, 3]

@@ -8,7 +8,7 @@ import torch
 from lib import message_cost, sparsification, timings
 from lib.hardware import SparseTimes, StepTimes
 from lib.message_cost import TIMED, Collectives, Feedback, Hooked, Operators
-from lib.sparsification import Messages
+from lib.messages import Messages
 
 
 def test_timings_are_kept_whole_and_read_back(tmp_path):

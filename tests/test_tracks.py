@@ -7,15 +7,16 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib import datasets, models, stacks, sweeps, tracks
+from lib import datasets, following, measurement, models, stacks, sweeps, tracks
+from lib.cells import Cell, Study
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     """A folder of records, and the cells it holds: dense and half sparse."""
     folder = tmp_path_factory.mktemp("data")
-    cells = tuple(sweeps.Cell("digits-mlp", 256, "momentum", s, trials=16, hits=3) for s in (0.0, 0.5))
-    sweeps.run(sweeps.Study("s", "", cells), folder)
+    cells = tuple(Cell("digits-mlp", 256, "momentum", s, trials=16, hits=3) for s in (0.0, 0.5))
+    sweeps.run(Study("s", "", cells), folder)
     return folder, cells
 
 
@@ -23,7 +24,7 @@ def test_a_track_meets_the_goal_where_the_record_says_and_not_before(measured):
     folder, cells = measured
     for cell in cells:
         track = tracks.fastest(cell, 2, folder, points=8)[1]
-        table = tracks.follow(track, folder)
+        table = following.follow(track, folder)
         assert table.step.iloc[-1] == tracks.last_step(track, folder) and table.error.iloc[-1] <= 0.04
         assert (table.error.iloc[:-1] > 0.04).all()
         assert table.step.iloc[0] == 1 and len(table) == 8
@@ -32,7 +33,7 @@ def test_a_track_meets_the_goal_where_the_record_says_and_not_before(measured):
 def test_the_first_point_is_measured_on_the_whole_training_set_at_the_start(measured):
     folder, cells = measured
     track = tracks.fastest(cells[1], 1, folder, points=3)[0]
-    first, trial = tracks.follow(track, folder).iloc[0], sweeps.start(track.cell, [track.trial])
+    first, trial = following.follow(track, folder).iloc[0], measurement.start(track.cell, [track.trial])
     data, net = datasets.load("digits").train, models.build("mlp-64x2")
     w = trial.w[0].clone().requires_grad_()
     loss = F.cross_entropy(stacks.outputs(net, w, data.x), data.y)
@@ -45,7 +46,7 @@ def test_the_first_point_is_measured_on_the_whole_training_set_at_the_start(meas
 def test_the_two_estimates_of_smoothness_agree_where_the_step_is_short(measured):
     """Along the step the largest of nine slopes is at least the curvature at the start, and near it."""
     folder, cells = measured
-    table = tracks.follow(tracks.fastest(cells[0], 1, folder, points=6, examples=tracks.SAMPLE)[0], folder)
+    table = following.follow(tracks.fastest(cells[0], 1, folder, points=6, examples=tracks.SAMPLE)[0], folder)
     assert (table.lipschitz < 3 * table.along).all() and (table.along <= table.spectral * (1 + 1e-3)).all()
     assert np.median(table.lipschitz / table.along) == pytest.approx(1.1, abs=0.3)
 
@@ -66,10 +67,10 @@ def test_twins_share_all_but_the_mask(measured):
     folder, cells = measured
     dense = tracks.fastest(cells[0], 1, folder, points=4)[0]
     (twin,) = tracks.twins([dense], [0.5], folder)
-    one, other = (sweeps.start(t.cell, [t.trial]) for t in (dense, twin))
+    one, other = (measurement.start(t.cell, [t.trial]) for t in (dense, twin))
     assert torch.equal(one.rate, other.rate) and torch.equal(one.momentum, other.momentum)
     assert torch.equal(one.w * other.mask, other.w) and 0 < other.mask.mean() < 1
-    assert tracks.follow(twin, folder).step.tolist() == tracks.follow(dense, folder).step.tolist()
+    assert following.follow(twin, folder).step.tolist() == following.follow(dense, folder).step.tolist()
 
 
 def test_a_cell_that_a_track_cannot_name_has_none(measured):
@@ -90,4 +91,4 @@ def test_a_bad_track_names_the_field_the_value_and_what_is_allowed(field, value,
 
 
 def test_a_cell_without_a_record_has_no_tracks(measured):
-    assert tracks.fastest(sweeps.Cell("digits-mlp", 3), 2, measured[0]) == []
+    assert tracks.fastest(Cell("digits-mlp", 3), 2, measured[0]) == []

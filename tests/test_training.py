@@ -9,15 +9,16 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lib import algorithms, datasets, models, stacks, sweeps, training
+from lib import algorithms, datasets, measurement, models, stacks, training, workloads
+from lib.cells import ALGORITHMS, Cell
 
 torch.set_num_threads(1)
 
 
 def exhaustive(cell):
     """The published protocol, written anew: every trial by itself, every check on the whole validation set."""
-    trials, data, work = sweeps.start(cell), datasets.load("digits"), sweeps.workload(cell.workload)
-    executor = sweeps.executor(cell)
+    trials, data, work = measurement.start(cell), datasets.load("digits"), workloads.workload(cell.workload)
+    executor = measurement.executor(cell)
     x, y = executor.inputs(data.train.x), data.train.y
     inputs = executor.inputs(data.validation.x)
     w, v = trials.w.clone(), torch.zeros_like(trials.w)
@@ -38,9 +39,9 @@ def exhaustive(cell):
 
 
 CELLS = [
-    sweeps.Cell(workload, 64, algorithm, sparsity, trials=16, hits=3, max_steps=steps)
+    Cell(workload, 64, algorithm, sparsity, trials=16, hits=3, max_steps=steps)
     for workload, sparse, steps in (("digits-mlp", 0.9, 400), ("digits-cnn", 0.7, 200))  # so that some trial hits
-    for algorithm in algorithms.ALGORITHMS
+    for algorithm in ALGORITHMS
     for sparsity in (0.0, sparse)
 ]
 
@@ -60,7 +61,7 @@ def test_lock_step_equals_exhaustive_search(cell, monkeypatch):
         return count, whole
 
     monkeypatch.setattr(training.Validation, "mistakes", spy)
-    outcome = sweeps.train_cell(cell)
+    outcome = measurement.train_cell(cell)
     assert len(checked) > 20
     exact = np.sort(steps)[: cell.hits]
     reached = np.sort(outcome.first[:, 0])[: cell.hits]
@@ -69,24 +70,24 @@ def test_lock_step_equals_exhaustive_search(cell, monkeypatch):
 
 
 def test_every_goal_of_the_ladder_is_exact_up_to_the_end_of_the_cell():
-    cell = sweeps.Cell("digits-mlp", 64, trials=12, hits=2, max_steps=300)
-    a = sweeps.train_cell(cell)
-    b = sweeps.train_cell(cell, reject_early=False, drop_dead=False)
+    cell = Cell("digits-mlp", 64, trials=12, hits=2, max_steps=300)
+    a = measurement.train_cell(cell)
+    b = measurement.train_cell(cell, reject_early=False, drop_dead=False)
     assert np.array_equal(a.first, b.first, equal_nan=True) and a.steps == b.steps
 
 
 FEEDBACK = {"workers": 4, "compressor": "rand-k", "density": 0.01, "feedback": True}
 INTERRUPTED = [
-    sweeps.Cell("digits-cnn", 64, "nesterov", 0.9, trials=12, hits=2, max_steps=90),
-    sweeps.Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=90, checks="every-100"),
-    sweeps.Cell("digits-mlp", 64, trials=4, stop="budget", max_steps=90, messages=FEEDBACK),
-    sweeps.Cell("digits-cnn", 64, sparsity=0.95, trials=8, max_steps=90),
+    Cell("digits-cnn", 64, "nesterov", 0.9, trials=12, hits=2, max_steps=90),
+    Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=90, checks="every-100"),
+    Cell("digits-mlp", 64, trials=4, stop="budget", max_steps=90, messages=FEEDBACK),
+    Cell("digits-cnn", 64, sparsity=0.95, trials=8, max_steps=90),
 ]
 
 
 @pytest.mark.parametrize("cell", INTERRUPTED, ids=["goal", "budget", "messages", "sparse"])
 def test_an_interrupted_cell_ends_as_if_it_had_not_been(cell, tmp_path, monkeypatch):
-    whole, gradients, steps = sweeps.train_cell(cell), training.algorithms.update, []
+    whole, gradients, steps = measurement.train_cell(cell), training.algorithms.update, []
 
     def killed(*arguments):
         steps.append(0)
@@ -98,9 +99,9 @@ def test_an_interrupted_cell_ends_as_if_it_had_not_been(cell, tmp_path, monkeypa
     monkeypatch.setattr(training, "SAVE_EVERY", 0.0)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            sweeps.train_cell(cell, unfinished=tmp_path / "cell.part")
+            measurement.train_cell(cell, unfinished=tmp_path / "cell.part")
     assert list(tmp_path.iterdir()) == [tmp_path / "cell.part"]
-    again = sweeps.train_cell(cell, unfinished=tmp_path / "cell.part")
+    again = measurement.train_cell(cell, unfinished=tmp_path / "cell.part")
     assert len(steps) == whole.steps + 2, "it did not go on where it was"
     for field, value in vars(whole).items():
         if field != "wall_s":
@@ -110,23 +111,23 @@ def test_an_interrupted_cell_ends_as_if_it_had_not_been(cell, tmp_path, monkeypa
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 def test_an_interrupted_exchange_goes_on_on_a_gpu(tmp_path, monkeypatch):
     """What the workers have sent is counted on the processor, wherever the rest goes back to."""
-    cell, whole = INTERRUPTED[2], sweeps.train_cell(INTERRUPTED[2], "cuda")
+    cell, whole = INTERRUPTED[2], measurement.train_cell(INTERRUPTED[2], "cuda")
     monkeypatch.setattr(training, "SAVE_EVERY", 0.0)
     short = dataclasses.replace(cell, max_steps=30)
-    sweeps.train_cell(short, "cuda", unfinished=tmp_path / "cell.part")
-    again = sweeps.train_cell(cell, "cuda", unfinished=tmp_path / "cell.part")
+    measurement.train_cell(short, "cuda", unfinished=tmp_path / "cell.part")
+    again = measurement.train_cell(cell, "cuda", unfinished=tmp_path / "cell.part")
     assert again.steps == whole.steps and np.array_equal(again.sent, whole.sent)
 
 
 MORTAL = [
-    sweeps.Cell("digits-cnn", 1, "sgd", trials=40, max_steps=200, hits=40),
-    sweeps.Cell("digits-mlp-16x2", 8, "momentum", trials=8, max_steps=700, hits=8),
+    Cell("digits-cnn", 1, "sgd", trials=40, max_steps=200, hits=40),
+    Cell("digits-mlp-16x2", 8, "momentum", trials=8, max_steps=700, hits=8),
 ]
 
 
 @pytest.mark.parametrize("cell", MORTAL, ids=lambda c: c.workload)
 def test_dropping_dead_trials_changes_no_result(cell):
-    dropped, kept = sweeps.train_cell(cell), sweeps.train_cell(cell, drop_dead=False)
+    dropped, kept = measurement.train_cell(cell), measurement.train_cell(cell, drop_dead=False)
     dead = dropped.cause == "dead"
     assert dead.any(), "nobody died, and nothing was tested"
     assert np.array_equal(dropped.first, kept.first, equal_nan=True)
@@ -168,9 +169,9 @@ def test_a_diverging_trial_is_infeasible_and_the_others_go_on():
 
 
 def test_engine_step_equals_torch_sgd():
-    cell = sweeps.Cell("digits-mlp", 32, "nesterov", trials=3)
-    trials, data, executor = sweeps.start(cell), datasets.load("digits").train, sweeps.executor(cell)
-    nets = [models.initialise(models.build("mlp-64x2"), s).double() for s in sweeps.seeds(cell)]
+    cell = Cell("digits-mlp", 32, "nesterov", trials=3)
+    trials, data, executor = measurement.start(cell), datasets.load("digits").train, measurement.executor(cell)
+    nets = [models.initialise(models.build("mlp-64x2"), s).double() for s in measurement.seeds(cell)]
     optimisers = [
         torch.optim.SGD(n.parameters(), lr=float(r), momentum=float(m), nesterov=True)
         for n, r, m in zip(nets, trials.rate, trials.momentum, strict=True)
@@ -233,9 +234,9 @@ def test_networks_without_a_last_linear_layer_are_refused():
 
 
 def test_a_cell_run_to_its_budget_tells_the_best_error_within_every_power_of_two():
-    cell = sweeps.Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=90)
-    outcome, data = sweeps.train_cell(cell), datasets.load("digits")
-    trials, executor = sweeps.start(cell), sweeps.executor(cell)
+    cell = Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=90)
+    outcome, data = measurement.train_cell(cell), datasets.load("digits")
+    trials, executor = measurement.start(cell), measurement.executor(cell)
     w, v = trials.w.clone(), torch.zeros_like(trials.w)
     errors, check, order = [], 1, training.batches(len(data.train), 64, 0)
     for step in range(1, 91):
@@ -270,8 +271,8 @@ def test_label_smoothing_is_torchs_in_loop_and_stack(smoothing):
 
 
 def test_a_fraction_of_the_data_is_its_first_examples():
-    work = sweeps.workload("digits-mlp-168")
+    work = workloads.workload("digits-mlp-168")
     assert len(work.train()) == work.train_size == 168
     assert torch.equal(work.train().x, datasets.load("digits").train.x[:168])
     with pytest.raises(ValueError, match="batch_size: 169 .* 168 training examples"):
-        sweeps.Cell("digits-mlp-168", 169)
+        Cell("digits-mlp-168", 169)

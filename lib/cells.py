@@ -1,0 +1,172 @@
+"""Cells, the unit that is trained, cached and resumed, and studies, which are sets of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lib import ROOT, metaparameters, records, require
+from lib.messages import Messages
+from lib.workloads import Workload, workload
+
+DATA = ROOT / "data"
+LIGHT = 256  # numbers in an example of which a toy can be trained in seconds
+ALGORITHMS = ("sgd", "momentum", "nesterov")  # `lib.algorithms`
+METHODS = ("connection-sensitivity", "random", "magnitude", "grasp", "synflow")  # of pruning, `lib.pruning`
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The unit that is run, cached and resumed.  Raises ValueError naming the field, its value and what is allowed.
+
+    stop, checks, hits: see `lib.training`.  precision, max_steps and space: None for the workload's own; a space may also
+    be one point (`lib.metaparameters.point`), which every trial then shares.  label_smoothing: the share of the target
+    spread evenly over all classes.  messages: how the batch is shared among workers, if it is; a dictionary will do.
+    """
+
+    workload: str
+    batch_size: int
+    algorithm: str = "momentum"
+    sparsity: float = 0.0
+    pruning: str = "connection-sensitivity"
+    trials: int = 100
+    replicate: int = 0
+    stop: str = "goal"
+    checks: str = "geometric"
+    hits: int = 5
+    precision: str | None = None
+    max_steps: int | None = None
+    space: str | None = None
+    label_smoothing: float = 0.0
+    messages: Messages | None = None
+
+    def __post_init__(self):
+        examples = workload(self.workload).train_size
+        if isinstance(self.messages, dict):  # as records hold it
+            known = [f.name for f in dataclasses.fields(Messages)]
+            require(set(self.messages) <= set(known), "messages", self.messages, "of the fields " + ", ".join(known))
+            object.__setattr__(self, "messages", Messages(**self.messages))
+        require(isinstance(self.messages, Messages | None), "messages", self.messages, "None, a Messages or its fields")
+        one_of = {
+            "algorithm": ALGORITHMS,
+            "pruning": METHODS,
+            "stop": ("goal", "budget"),
+            "checks": ("geometric", "every-100"),
+            "precision": (None, "float32", "bfloat16"),
+        }
+        for field, allowed in one_of.items():
+            require(
+                getattr(self, field) in allowed, field, getattr(self, field), "one of " + ", ".join(map(str, allowed))
+            )
+        for field in ("sparsity", "label_smoothing"):
+            value = getattr(self, field)
+            require(_number(value) and 0 <= value < 1, field, value, "a number in [0, 1)")
+        whole = {"batch_size": examples, "trials": 4096, "hits": 4096, "max_steps": 10**8}
+        for field, most in whole.items():
+            value = getattr(self, field)
+            fine = value is None and field == "max_steps" or _whole(value) and 1 <= value <= most
+            of = f" ({self.workload} has {examples} training examples)" if field == "batch_size" else ""
+            require(fine, field, value, f"a whole number from 1 to {most}{of}")
+        if self.messages:
+            workers = self.messages.workers
+            shared = self.batch_size % workers == 0
+            require(shared, "batch_size", self.batch_size, f"a multiple of messages.workers ({workers})")
+            whole_net = not self.messages.by_layer or self.sparsity == 0
+            require(whole_net, "messages.by_layer", True, "False for a sparse network")
+        if self.space is not None:
+            metaparameters.parse(self.space, self.algorithm, workload(self.workload).decay)
+        require(_whole(self.replicate) and self.replicate >= 0, "replicate", self.replicate, "a whole number from 0")
+
+    def draw(self) -> dict[str, np.ndarray]:
+        """The metaparameters of all trials: name -> [trials]."""
+        work = workload(self.workload)
+        space = self.space or work.space
+        return metaparameters.draw(space, self.algorithm, self.trials, decay=work.decay, replicate=self.replicate)
+
+    @property
+    def arithmetic(self) -> str:
+        """Its own precision, or else the workload's."""
+        return self.precision or workload(self.workload).precision
+
+    def definition(self) -> dict:
+        """What the digest depends on besides the fields: the workload's, so that changing one mixes nothing."""
+        work = workload(self.workload)
+        parts = ("dataset", "model", "goals", "decay", "max_steps", "precision", "space")
+        return {k: getattr(work, k) for k in (*parts, *(k for k in ("source", "examples") if getattr(work, k)))}
+
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A named set of cells, the most wanted first, each once.  A cell that several studies share is measured once."""
+
+    name: str
+    title: str
+    cells: tuple[Cell, ...]
+
+    def __post_init__(self):
+        object.__setattr__(self, "cells", tuple(dict.fromkeys(self.cells)))
+
+    def smoke(self) -> Study:
+        """The same code path in seconds: one algorithm, three batch sizes, two sparsities, few trials and steps.
+
+        Where examples are larger than the digits, only of cells that run to their budget: two trials of two steps.  Raises
+        ValueError for those that run to a goal, since chapters need one that is met, which takes many minutes.
+        """
+        light = _light(workload(self.cells[0].workload))
+        able = light or all(c.stop == "budget" for c in self.cells)
+        allowed = f"cached, or full with few trials, for {self.cells[0].workload}; smoke is for examples of at most {LIGHT} numbers"
+        require(able, "budget", "smoke", f"{allowed}, as the digits are")
+        few = [c for c in self.cells if c.algorithm == self.cells[0].algorithm and c.workload == self.cells[0].workload]
+        sizes, levels = sorted({c.batch_size for c in few}), sorted({c.sparsity for c in few})
+        sizes, levels = {sizes[len(sizes) // 2], sizes[len(sizes) * 3 // 4], sizes[-1]}, {levels[0], levels[-1]}
+        wanted = (c for c in few if c.batch_size in sizes and c.sparsity in levels)
+        chosen = tuple(dict.fromkeys(dataclasses.replace(c, replicate=0) for c in wanted))
+        small = {"goal": {"trials": 16, "hits": 2, "max_steps": 400}, "budget": {"trials": 4, "max_steps": 64}}
+        if not light:
+            small = dict.fromkeys(small, {"trials": 2, "hits": 2, "max_steps": 2})
+        return Study(self.name, self.title, tuple(dataclasses.replace(c, **small[c.stop]) for c in chosen))
+
+
+def _light(work: Workload) -> bool:
+    """Whether its examples are about as small as the digits."""
+    return work.dataset == "digits" or bool(work.source) and work.train().x[0].numel() <= LIGHT
+
+
+def grid(name: str, batch_sizes: list[int], algorithms: list[str], sparsities: list[float], **fields) -> Study:
+    """All combinations for the workload called `name`, batch size slowest; further fields as in `Cell`.
+
+    hits: unless given, a sixth of the trials and at most 5, so that a small search does not wait for its worst trials; or
+    fewer, where such a search is on record: the steps to result are the same.
+    """
+    usual = min(5, max(1, fields.get("trials", 100) // 6))
+    given = {"hits": usual, **fields}
+    cells = (Cell(name, b, a, float(s), **given) for b in batch_sizes for a in algorithms for s in sparsities)
+    return Study(name, workload(name).title, tuple(c if "hits" in fields else _on_record(c) for c in cells))
+
+
+def _on_record(cell: Cell) -> Cell:
+    """The cell, or if it has no record the same search that has one and waited for fewer hits."""
+    searches = [dataclasses.replace(cell, hits=hits) for hits in range(cell.hits, 0, -1)]
+    return next((c for c in searches if record(c, DATA).exists()), cell)
+
+
+def place(name: str) -> str:
+    """The folder of a workload's records."""
+    return "own" if workload(name).source else workload(name).dataset
+
+
+def record(cell: Cell, folder: Path = DATA) -> Path:
+    """Where the cell's record lies: by data set, so that every study finds it; a reader's own workloads under own/."""
+    return records.path(folder / place(cell.workload), cell)
