@@ -8,11 +8,31 @@ from pathlib import Path
 
 import numpy as np
 
-from lib import ROOT, metaparameters, records, require
+from lib import ROOT, code, metaparameters, records, require
 from lib.messages import Messages
 from lib.workloads import Workload, workload
 
 DATA = ROOT / "data"
+MEASURING = (
+    "algorithms",
+    "cells",
+    "checks",
+    "datasets",
+    "measurement",
+    "messages",
+    "metaparameters",
+    "models",
+    "own",
+    "own_network",
+    "pruning",
+    "sparse",
+    "sparsification",
+    "stacks",
+    "training",
+    "workloads",
+)
+# The code that measures, taken when it is loaded: a later edit is not what runs.
+SOURCE = code(MEASURING)
 LIGHT = 256  # numbers in an example of which a toy can be trained in seconds
 ALGORITHMS = ("sgd", "momentum", "nesterov")  # `lib.algorithms`
 METHODS = ("connection-sensitivity", "random", "magnitude", "grasp", "synflow")  # of pruning, `lib.pruning`
@@ -22,9 +42,10 @@ METHODS = ("connection-sensitivity", "random", "magnitude", "grasp", "synflow") 
 class Cell:
     """The unit that is run, cached and resumed.  Raises ValueError naming the field, its value and what is allowed.
 
-    stop, checks, hits: see `lib.training`.  precision, max_steps and space: None for the workload's own; a space may also
-    be one point (`lib.metaparameters.point`), which every trial then shares.  label_smoothing: the share of the target
-    spread evenly over all classes.  messages: how the batch is shared among workers, if it is; a dictionary will do.
+    stop, hits: see `lib.training`; checks: see `lib.checks`.  precision, max_steps and space: None for the workload's own; a
+    space may also be one point (`lib.metaparameters.point`), which every trial then shares.  label_smoothing: the share of
+    the target spread evenly over all classes.  messages: how the batch is shared among workers, if it is; a dictionary will
+    do.
     """
 
     workload: str
@@ -96,7 +117,6 @@ class Cell:
         work = workload(self.workload)
         parts = ("dataset", "model", "goals", "decay", "max_steps", "precision", "space")
         return {k: getattr(work, k) for k in (*parts, *(k for k in ("source", "examples") if getattr(work, k)))}
-
 
 
 def _number(value: object) -> bool:

@@ -6,7 +6,20 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import leastsq
 
-from lib.scaling import CURVE, LONG, at_goal, either_way, goals, mixed, of_sizes, ranged, reached, redrawn, resampled
+from lib.scaling import (
+    CURVE,
+    LONG,
+    at_goal,
+    check_points,
+    either_way,
+    goals,
+    mixed,
+    of_sizes,
+    ranged,
+    reached,
+    redrawn,
+    resampled,
+)
 
 # log K* of log parameters p and log B; the hyperbola is the one that the theory gives.
 FORMS = {
@@ -22,16 +35,19 @@ PARAMETERS = {"c1/B + c2": 2, "c1/B": 1, "c1/B^p": 2, "c1/B^p + c2": 3, "c2 (1 +
 def fit_form(form: str, batch_size: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """Log parameters of a form in FORMS by least squares on log steps; batch_size, steps: [n].
 
-    Exponents start at one.  Raises ValueError for an unknown form and for fewer points than parameters.
+    Exponents start at one.  Raises ValueError for an unknown form, for fewer points than parameters, and for values that are
+    not positive and finite.
     """
     if form not in FORMS:
         raise ValueError(f"form: {form!r} is unknown; allowed: {', '.join(FORMS)}")
-    b, k, n = np.log(np.asarray(batch_size, float)), np.log(np.asarray(steps, float)), PARAMETERS[form]
+    b, k, n = np.asarray(batch_size, float), np.asarray(steps, float), PARAMETERS[form]
     if len(b) < n:
         raise ValueError(f"batch_size: {len(b)} points are not enough for {n} constants")
+    check_points(b, k)
+    b, k = np.log(b), np.log(k)
     start = [k[b.argmin()] + b.min(), 0.0 if form == "c1/B^p" else k.min(), 0.0][:n]
     # Bounds by clipping, where the gradient then vanishes.  `least_squares` finds the same in six times the time.
-    return leastsq(lambda p: FORMS[form](p.clip(-30, 30), b) - k, start)[0].clip(-30, 30)
+    return leastsq(lambda p: FORMS[form](p.clip(-30, 30), b) - k, start, maxfev=5000)[0].clip(-30, 30)
 
 
 def left_out(form: str, batch_size: np.ndarray, steps: np.ndarray) -> np.ndarray:

@@ -14,7 +14,20 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lib import algorithms, measurement, models, own, pruning, records, scaling, sparse, stacks, timings, training
+from lib import (
+    algorithms,
+    measurement,
+    models,
+    own,
+    pruning,
+    records,
+    require,
+    scaling,
+    sparse,
+    stacks,
+    timings,
+    training,
+)
 from lib.cells import DATA, Cell, Study, record
 from lib.workloads import workload
 
@@ -40,11 +53,8 @@ class Hardware:
     def __post_init__(self):
         for field in fields(self):
             value, zero = getattr(self, field.name), field.name in ("latency", "price")
-            if not (value >= 0 if zero else value > 0):
-                allowed = "zero or positive" if zero else "positive"
-                raise ValueError(f"{field.name}: {value!r} is not allowed; it must be {allowed}")
-        if self.devices != int(self.devices):
-            raise ValueError(f"devices: {self.devices!r} is not allowed; it must be a whole number from 1")
+            require(value >= 0 if zero else value > 0, field.name, value, "zero or positive" if zero else "positive")
+        require(self.devices == int(self.devices), "devices", self.devices, "a whole number from 1")
 
 
 def step_time(

@@ -17,31 +17,11 @@ import pandas as pd
 import torch
 
 from lib import code, datasets, models, pruning, records, sparse, sparsification, stacks, training
-from lib.cells import Cell, record
+from lib.cells import MEASURING, SOURCE, Cell, record
 from lib.workloads import Workload, workload
 
-MEASURING = (
-    "algorithms",
-    "cells",
-    "checks",
-    "datasets",
-    "measurement",
-    "messages",
-    "metaparameters",
-    "models",
-    "own",
-    "own_network",
-    "pruning",
-    "sparse",
-    "sparsification",
-    "stacks",
-    "training",
-    "workloads",
-)
-
-
-# The code that measures, taken when it is loaded: a later edit is not what runs.
-SOURCE = code(MEASURING)
+if code(MEASURING) != SOURCE:
+    raise RuntimeError("lib was edited after its first modules had been loaded; start anew, so that a record names its code")
 
 
 @functools.lru_cache(maxsize=4096)

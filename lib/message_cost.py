@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from lib import data_parallel, models, sparsification, timings
 from lib.comm_hook import SparseState, sparse_hook, sum_of_pairs
-from lib.messages import INDEX_BYTES, VALUE_BYTES, Messages
+from lib.messages import INDEX_BYTES, VALUE_BYTES, Messages, target
 from lib.sparsification import COMPRESSORS
 
 # --- the model --------------------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ class Operators:
         rows, random = [], np.random.default_rng(0)
         for power in range(self.smallest, self.largest + 1):
             u = torch.randn(1, 2**power, generator=torch.Generator().manual_seed(power))
-            k = sparsification.target(self.density, 2**power)
+            k = target(self.density, 2**power)
             for name, choose in TIMED.items():
                 times = timings.spread(lambda choose=choose, u=u, k=k: choose(u, k, random), self.repeats)
                 rows.append({"compressor": name, "d": 2**power, **times,
@@ -130,7 +130,7 @@ class Collectives:
         """What every process times: its name, d, and the call."""
         for power in range(self.smallest, self.largest + 1, 2):
             d = 2**power
-            k, u = sparsification.target(self.density, d), torch.ones(d)
+            k, u = target(self.density, d), torch.ones(d)
             index = torch.randperm(d, generator=torch.Generator().manual_seed(dist.get_rank()))[:k]
             value = torch.ones(k)
             yield "all-reduce", d, lambda u=u: dist.all_reduce(u)
@@ -218,7 +218,7 @@ class Feedback:
             given = Given(torch.randn(self.workers, 1, d, generator=torch.Generator().manual_seed(power)))
             own = Messages(self.workers, "top-k", self.density)
             exchange, w = sparsification.Exchange(own, 1, d, None, [d], 0), torch.zeros(1, d)
-            kept, k = torch.zeros(self.workers, d), sparsification.target(self.density, d)
+            kept, k = torch.zeros(self.workers, d), target(self.density, d)
             kinds = {
                 "ours": lambda e=exchange, g=given, w=w: e.gradients(g, w, w, w),
                 "plain": lambda kept=kept, g=given.g[:, 0], k=k: plainest(kept, g, k),

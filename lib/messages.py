@@ -55,7 +55,6 @@ class Messages:
         return max(self.density, WARM_UP[stage]) if stage < len(WARM_UP) else self.density
 
 
-
 def target(density: float, d: int) -> int:
     """k, the number of d entries to send: the density's share rounded down, and at least one."""
     return max(math.floor(density * d + 1e-9), 1)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lib import metaparameters
+from lib import metaparameters, require
 
 LONGEST = 26  # steps are sought up to 2**LONGEST
 
@@ -39,12 +39,10 @@ def power_law(dimensions: int = 1000, noise: float = 1.0, target: float = 0.01) 
     met before the first step.
     """
     for name, value in (("dimensions", dimensions), ("noise", noise), ("target", target)):
-        if not value > 0:
-            raise ValueError(f"{name}: {value!r} is not allowed; it must be positive")
+        require(value > 0, name, value, "positive")
     h = 1 / np.arange(1, dimensions + 1)
     model = Model(h, noise * h, target)
-    if target >= model.start:
-        raise ValueError(f"target: {target!r} is not allowed; it must be below the loss at the start, {model.start:.3g}")
+    require(target < model.start, "target", target, f"below the loss at the start, {model.start:.3g}")
     return model
 
 

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib import contraction, metaparameters, records, sweeps
-from lib.cells import DATA, Cell, place
+from lib import cells, contraction, metaparameters, records, require, sweeps
+from lib.cells import DATA, Cell
 from lib.messages import Messages
 
 if TYPE_CHECKING:
@@ -52,14 +52,11 @@ class Portrait:
     def __post_init__(self):
         for field in ("every", "steps"):
             value = getattr(self, field)
-            if type(value) is not int or value < 1:
-                raise ValueError(f"{field}: {value!r} is not allowed; it must be a whole number from 1")
-        if self.every > self.steps:
-            raise ValueError(f"every: {self.every!r} is not allowed; it must be at most steps ({self.steps})")
+            require(type(value) is int and value >= 1, field, value, "a whole number from 1")
+        require(self.every <= self.steps, "every", self.every, f"at most steps ({self.steps})")
         for field in ("learning_rate", "momentum"):
             value, (allowed, fits) = getattr(self, field), metaparameters.LIMITS[field]
-            if not isinstance(value, int | float) or not fits(value):
-                raise ValueError(f"{field}: {value!r} is not allowed; it must be a number, {allowed}")
+            require(isinstance(value, int | float) and fits(value), field, value, f"a number, {allowed}")
         self.cell  # noqa: B018  its checks are ours
 
     @property
@@ -67,7 +64,7 @@ class Portrait:
         messages = Messages(self.workers, self.compressor, self.density, self.feedback)
         space = metaparameters.point(learning_rate=self.learning_rate, momentum=self.momentum)
         return Cell(self.workload, self.batch_size, trials=1, replicate=self.replicate, stop="budget",
-                           max_steps=self.steps, space=space, messages=messages)  # fmt: skip
+                    max_steps=self.steps, space=space, messages=messages)  # fmt: skip
 
     def definition(self) -> dict:
         return self.cell.definition()
@@ -139,7 +136,7 @@ def follow(portrait: Portrait) -> pd.DataFrame:
 def record(portrait: Portrait, folder: Path = FOLDER) -> Path:
     """Where the portrait's record lies."""
     name = f"{portrait.compressor}-{portrait.density:g}-{records.digest(portrait)}.csv"
-    return folder / place(portrait.workload) / records.folder_name(portrait.workload) / name
+    return folder / cells.place(portrait.workload) / records.folder_name(portrait.workload) / name
 
 
 def measure(portrait: Portrait, folder: Path = FOLDER) -> Path:

@@ -29,11 +29,11 @@ def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
     megabytes: that a worker had sent.  over: entries sent per step over those asked for.  edge: whether its learning rate
     is the lowest or the highest that the search tried; highest: whether it is the highest.
     """
-    from lib import models  # brings PyTorch, which is slow to import
-
     rows, by = budgets.within(trials), [*KEYS, *also]
     if not len(rows):
         return pd.DataFrame(columns=[*by, "test", "noise", "learning_rate", "megabytes", "over", "edge", "highest"])
+    from lib import models  # brings PyTorch, which is slow to import
+
     rows["method"] = [NAMES.get((c, bool(f)), c) for c, f in zip(rows.compressor, rows.feedback, strict=True)]
     rows["network"] = [workload(w).title for w in rows.workload]
     found = budgets.chosen(rows, by)

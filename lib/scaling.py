@@ -412,6 +412,16 @@ def by_chance(curves: Sequence[pd.DataFrame]) -> float:
     return float(np.exp((apart.max() - apart.min()).quantile(0.95, interpolation="nearest")))
 
 
+def check_points(b: np.ndarray, k: np.ndarray) -> None:
+    """Raise ValueError unless batch sizes b and steps k are equally many, positive and finite."""
+    for name, values in (("batch_size", b), ("steps", k)):
+        wrong = values[~(np.isfinite(values) & (values > 0))]
+        if wrong.size:
+            raise ValueError(f"{name}: {wrong[0]:g} is not allowed; every value must be positive and finite")
+    if len(k) != len(b):
+        raise ValueError(f"steps: {len(k)} values for {len(b)} batch sizes are not allowed; one for each is needed")
+
+
 def fit_hyperbola(batch_size: np.ndarray, steps: np.ndarray) -> Hyperbola:
     """Least squares on log steps of the curve that SGD theory gives (Bottou et al. 2018; McCandlish et al. 2018).
 
@@ -421,12 +431,7 @@ def fit_hyperbola(batch_size: np.ndarray, steps: np.ndarray) -> Hyperbola:
     b, k = np.asarray(batch_size, float), np.asarray(steps, float)
     if len(b) < 3:
         raise ValueError(f"batch_size: {len(b)} points are not enough for two constants; at least 3 are needed")
-    for name, values in (("batch_size", b), ("steps", k)):
-        wrong = values[~(np.isfinite(values) & (values > 0))]
-        if wrong.size:
-            raise ValueError(f"{name}: {wrong[0]:g} is not allowed; every value must be positive and finite")
-    if len(k) != len(b):
-        raise ValueError(f"steps: {len(k)} values for {len(b)} batch sizes are not allowed; one for each is needed")
+    check_points(b, k)
 
     def residuals(p):
         return np.logaddexp(p[0] - np.log(b), p[1]) - np.log(k)

@@ -14,7 +14,6 @@ import torch
 from scipy.special import ndtri
 from torch import Tensor
 
-from lib import messages
 from lib.messages import Messages, target
 from lib.stacks import Loop, Stack
 
@@ -173,13 +172,16 @@ def redsync(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
         low, high = (low, middle) if count <= k else (middle, high)
 
 
-COMPRESSORS = dict(
-    zip(
-        messages.COMPRESSORS,
-        (dense, top_k, rand_k, gaussian_k, gaussian_k_paper, gaussian_k_band, dgc_k, redsync),
-        strict=True,
-    )
-)
+COMPRESSORS = {
+    "dense": dense,
+    "top-k": top_k,
+    "rand-k": rand_k,
+    "gaussian-k": gaussian_k,
+    "gaussian-k-paper": gaussian_k_paper,
+    "gaussian-k-band": gaussian_k_band,
+    "dgc-k": dgc_k,
+    "redsync": redsync,
+}
 
 
 def compress(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import records
+from lib import records, require
 from lib.cells import DATA, METHODS, Cell, Study, record
 from lib.messages import Messages
 from lib.workloads import FC_WIDTHS, FRACTIONS, MLP_SHAPES
@@ -236,8 +236,7 @@ STUDIES = {
 
 def study(name: str) -> Study:
     """Look a study up.  Raises ValueError naming the allowed ones."""
-    if name not in STUDIES:
-        raise ValueError(f"study: {name!r} is not allowed; it must be one of {', '.join(STUDIES)}")
+    require(name in STUDIES, "study", name, "one of " + ", ".join(STUDIES))
     return STUDIES[name]
 
 

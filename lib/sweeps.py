@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from lib import ROOT, code, own, records, require
+from lib import ROOT, code, own, records, require, studies
 from lib.cells import DATA, Cell, Study, record
 from lib.workloads import workload
 
@@ -161,7 +161,7 @@ def positive(text: str) -> int:
 
 def usable(device: str) -> str:
     """A device on a command line.  Raises ArgumentTypeError if torch cannot compute on it."""
-    import torch  # slow to import, and most chapters only read
+    import torch  # slow to import, and needed to train only
 
     try:
         torch.zeros(1, device=device).item()
@@ -173,8 +173,6 @@ def usable(device: str) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """The command line: run a study, or print what is done."""
-    from lib import studies  # which lists cells, and so imports this module
-
     parser = argparse.ArgumentParser(prog="python -m lib.sweeps", description="Train the missing cells of a study.")
     commands = parser.add_subparsers(dest="command", required=True)
     runner = commands.add_parser("run", help="train a study's missing cells")
@@ -189,6 +187,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    from lib import sweeps  # as a module, not as __main__: workers then find `measure` by name and keep their caches
-
-    sweeps.main()
+    main()

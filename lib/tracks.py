@@ -16,8 +16,9 @@ import joblib
 import pandas as pd
 from tqdm import tqdm
 
-from lib import cells, records, studies, sweeps
-from lib.cells import DATA, Cell, Study
+from lib import records, require, studies, sweeps
+from lib.cells import DATA, Cell, Study, place
+from lib.cells import record as cell_record
 from lib.workloads import workload
 
 FOLDER = DATA / "tracks"
@@ -54,8 +55,8 @@ class Track:
                   "chunk": (1, looked_at // 2), "steps": (0, 10**8)}  # fmt: skip
         for field, (least, most) in bounds.items():
             value = getattr(self, field)
-            if type(value) is not int or not least <= value <= most:
-                raise ValueError(f"{field}: {value!r} is not allowed; it must be a whole number from {least} to {most}")
+            fine = type(value) is int and least <= value <= most
+            require(fine, field, value, f"a whole number from {least} to {most}")
 
     @property
     def cell(self) -> Cell:
@@ -73,9 +74,9 @@ def fastest(cell: Cell, count: int, data: Path = DATA, **fields) -> list[Track]:
     """
     own = {f.name: getattr(cell, f.name) for f in dataclasses.fields(Track) if hasattr(cell, f.name)}
     for field in dataclasses.fields(cell):
-        if field.name not in own and (value := getattr(cell, field.name)) != field.default:
-            raise ValueError(f"{field.name}: {value!r} is not allowed; it must be {field.default!r} for a track")
-    file = cells.record(cell, data)
+        value = getattr(cell, field.name)
+        require(field.name in own or value == field.default, field.name, value, f"{field.default!r} for a track")
+    file = cell_record(cell, data)
     if not file.exists():
         return []
     trials = records.read(file, cell)[1].dropna(subset=f"steps@{workload(cell.workload).goal:g}")
@@ -87,13 +88,13 @@ def last_step(track: Track, data: Path = DATA) -> int:
     """The track's `steps`, or the step at which its trial met the goal, from the cell's record."""
     if track.steps:
         return track.steps
-    trials = records.read(cells.record(track.cell, data), track.cell)[1].set_index("trial")
+    trials = records.read(cell_record(track.cell, data), track.cell)[1].set_index("trial")
     return int(trials.loc[track.trial, f"steps@{workload(track.workload).goal:g}"])
 
 
 def record(track: Track, folder: Path = FOLDER) -> Path:
     """Where the track's record lies."""
-    return records.path(folder / cells.place(track.workload), track)
+    return records.path(folder / place(track.workload), track)
 
 
 def measure(track: Track, data: Path = DATA) -> Path:

@@ -43,6 +43,8 @@ def test_forms_refuse_too_few_points_and_unknown_names():
         forms.fit_form("c1/B^p + c2", [1, 2], [2, 1])
     with pytest.raises(ValueError, match="form: 'line' is unknown"):
         forms.fit_form("line", SIZES, SIZES)
+    with pytest.raises(ValueError, match="steps: nan is not allowed; every value must be positive and finite"):
+        forms.fit_form("c1/B", [1, 2], [2, np.nan])
 
 
 def test_one_sparsity_is_predicted_from_the_others():

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.stats import norm
 
-from lib import contraction, measurement, models, sparsification, stacks, workloads
+from lib import contraction, measurement, messages, models, sparsification, stacks, workloads
 from lib.cells import Cell
 from lib.messages import Messages, target
 from lib.sparsification import COMPRESSORS
@@ -67,6 +67,10 @@ def test_top_k_in_groups_is_the_plain_top_k(seed):
     assert (sent.sum(1) == k).all()
     for row, mask in zip(u.abs(), sent, strict=True):
         assert torch.equal(row[mask].sort(descending=True).values, row.topk(k).values)
+
+
+def test_every_compressor_has_its_name():
+    assert tuple(COMPRESSORS) == messages.COMPRESSORS
 
 
 @pytest.mark.parametrize("name", [n for n in COMPRESSORS if n not in ("rand-k", "dense")])

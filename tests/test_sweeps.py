@@ -216,13 +216,31 @@ def test_smoke_is_kept_by_the_code_that_made_it(monkeypatch):
     read = pathlib.Path.read_bytes
 
     def anew() -> dict:
-        return {k: v for name in ("sweeps", "measurement") for k, v in runpy.run_path(str(ROOT / "lib" / f"{name}.py")).items()}
+        return {k: v for name in ("sweeps", "cells") for k, v in runpy.run_path(str(ROOT / "lib" / f"{name}.py")).items()}
 
     before = anew()
     monkeypatch.setattr(pathlib.Path, "read_bytes", lambda f: read(f) + b"#" * (f.name == "smoothness.py"))
     after = anew()
     assert before["SOURCE"] == after["SOURCE"] and before["SMOKE"] != after["SMOKE"]
     assert before["SMOKE"].parent == after["SMOKE"].parent == ROOT / "_build" / "smoke"
+
+
+def test_code_edited_after_it_was_loaded_does_not_measure(monkeypatch):
+    """A notebook holds the old modules that plan, and would load the new ones that train: no digest names both."""
+    read = pathlib.Path.read_bytes
+    monkeypatch.setattr(pathlib.Path, "read_bytes", lambda f: read(f) + b"#" * (f.name == "training.py"))
+    with pytest.raises(RuntimeError, match="lib was edited"):
+        runpy.run_path(str(ROOT / "lib" / "measurement.py"))
+
+
+READING = ("budgets", "claims", "families", "forms", "landscape", "portraits", "rivals", "rules", "tracks")
+
+
+def test_reading_records_needs_no_pytorch():
+    """It takes seconds to import, and most chapters only read."""
+    ask = f"import sys; from lib import {', '.join(READING)}; print('torch' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "False"
 
 
 def test_smoke_is_small_and_kept_apart(tmp_path, monkeypatch):
