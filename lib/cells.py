@@ -33,6 +33,7 @@ MEASURING = (
 )
 # The code that measures, taken when it is loaded: a later edit is not what runs.
 SOURCE = code(MEASURING)
+SPLITS = 9999  # the largest number of a replicate and of a split
 LIGHT = 256  # numbers in an example of which a toy can be trained in seconds
 ALGORITHMS = ("sgd", "momentum", "nesterov")  # `lib.algorithms`
 METHODS = ("connection-sensitivity", "random", "magnitude", "grasp", "synflow")  # of pruning, `lib.pruning`
@@ -45,7 +46,7 @@ class Cell:
     stop, hits: see `lib.training`; checks: see `lib.checks`.  precision, max_steps and space: None for the workload's own; a
     space may also be one point (`lib.metaparameters.point`), which every trial then shares.  label_smoothing: the share of
     the target spread evenly over all classes.  messages: how the batch is shared among workers, if it is; a dictionary will
-    do.
+    do.  split: which draw of training and validation examples (`lib.datasets.load`).
     """
 
     workload: str
@@ -63,6 +64,7 @@ class Cell:
     space: str | None = None
     label_smoothing: float = 0.0
     messages: Messages | None = None
+    split: int = 0
 
     def __post_init__(self):
         examples = workload(self.workload).train_size
@@ -99,7 +101,11 @@ class Cell:
             require(whole_net, "messages.by_layer", True, "False for a sparse network")
         if self.space is not None:
             metaparameters.parse(self.space, self.algorithm, workload(self.workload).decay)
-        require(_whole(self.replicate) and self.replicate >= 0, "replicate", self.replicate, "a whole number from 0")
+        for field in ("replicate", "split"):
+            value = getattr(self, field)
+            require(_whole(value) and 0 <= value <= SPLITS, field, value, f"a whole number from 0 to {SPLITS}")
+        mine = self.split == 0 or not workload(self.workload).source
+        require(mine, "split", self.split, "0 for a workload of your own, which says itself what it is validated on")
 
     def draw(self) -> dict[str, np.ndarray]:
         """The metaparameters of all trials: name -> [trials]."""

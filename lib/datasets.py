@@ -28,7 +28,7 @@ VARIABLE = "BOOK_DATASETS"
 TRAIN_SIZES = {"digits": 1350, "mnist": 54_000, "fashion-mnist": 54_000, "cifar-10": 45_000}
 TEST_SIZES = {"digits": 297, "mnist": 10_000, "fashion-mnist": 10_000, "cifar-10": 10_000}
 NAMES = tuple(TRAIN_SIZES)
-SPLIT_SEED = 0
+TEST_SEED = 0  # of the test set of digits, which have no canonical one
 
 # MD5 of each file's contents, as their authors and the common loaders publish them.
 IDX = {
@@ -82,7 +82,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Training, validation and test examples; validation is 10 % of the training set, drawn once."""
+    """Training, validation and test examples; validation is 10 % of the training set."""
 
     name: str
     train: Split
@@ -90,21 +90,22 @@ class Dataset:
     test: Split
 
 
-def load(name: str) -> Dataset:
-    """The data set called `name`, split and normalised as in Lee et al. (2021).
+def load(name: str, split: int = 0) -> Dataset:
+    """The data set called `name`, normalised as in Lee et al. (2021) and split with the seed `split`.
 
     Pixels are scaled to [0, 1], then standardised with the mean and standard deviation of the whole training set
-    (MNIST: 0.13066 and 0.30811), for CIFAR-10 per channel.  A fixed permutation sets 10 % of it aside as the
-    validation set.  Digits have no canonical test set: the same permutation first sets 297 of 1,797 aside.
+    (MNIST: 0.13066 and 0.30811), for CIFAR-10 per channel.  A permutation, seeded by `split`, sets 10 % of it
+    aside as the validation set; the test set is the same for every split.  Digits have no canonical test set: a fixed
+    permutation first sets 297 of 1,797 aside.
     A reader's own (`lib.own`) is taken as it is; its validation set stands in for a test set.
     Read once; a reader's own again if its file has changed.
     Raises ValueError for an unknown name, DatasetError for a missing, truncated or altered file.
     """
-    return _load(name, own.source(name) if own.is_own(name) else "")
+    return _load(name, own.source(name) if own.is_own(name) else "", split)
 
 
-@functools.lru_cache(maxsize=8)
-def _load(name: str, source: str) -> Dataset:
+@functools.lru_cache(maxsize=4)
+def _load(name: str, source: str, split: int) -> Dataset:
     import torch  # slow to import, and most chapters only read records
 
     if own.is_own(name):
@@ -113,17 +114,24 @@ def _load(name: str, source: str) -> Dataset:
         return Dataset(name, Split(mine.train[0].float(), mine.train[1]), validation, validation)
     if name not in NAMES:
         raise ValueError(f"dataset: {name!r} is unknown; allowed: {', '.join(NAMES)}")
-    x, y, training = {"digits": _digits, "cifar-10": _cifar}.get(name, lambda: _idx(name))()
-    axes = (0, 2, 3) if name == "cifar-10" else None
-    known = x[:training].astype(np.float64)
-    x = (x - known.mean(axes, keepdims=True)) / known.std(axes, keepdims=True)
-    order = np.random.default_rng(SPLIT_SEED).permutation(training)
+    x, y, training = _standardised(name)
+    order = np.random.default_rng(split).permutation(training)
     held = training // 10
     parts = (np.sort(order[held:]), np.sort(order[:held]), np.arange(training, len(x)))
     return Dataset(
         name,
-        *(Split(torch.from_numpy(x[p].astype(np.float32)), torch.from_numpy(y[p].astype(np.int64))) for p in parts),
+        *(Split(torch.from_numpy(x[p]), torch.from_numpy(y[p])) for p in parts),
     )
+
+
+@functools.lru_cache(maxsize=1)  # one after the other, splits of the same images
+def _standardised(name: str) -> tuple[np.ndarray, np.ndarray, int]:
+    """All images and labels in their canonical order, and how many of them, the first, are the training set."""
+    x, y, training = {"digits": _digits, "cifar-10": _cifar}.get(name, lambda: _idx(name))()
+    axes = (0, 2, 3) if name == "cifar-10" else None
+    known = x[:training].astype(np.float64)
+    x = (x - known.mean(axes, keepdims=True)) / known.std(axes, keepdims=True)
+    return x.astype(np.float32), y.astype(np.int64), training
 
 
 def train_size(name: str) -> int:
@@ -140,7 +148,7 @@ def _digits() -> tuple[np.ndarray, np.ndarray, int]:
     from sklearn.datasets import load_digits  # slow to import; only this data set needs it
 
     digits = load_digits()
-    order = np.random.default_rng(SPLIT_SEED).permutation(len(digits.target))
+    order = np.random.default_rng(TEST_SEED).permutation(len(digits.target))
     return digits.images[order, None] / 16, digits.target[order], 1500
 
 

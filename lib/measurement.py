@@ -25,11 +25,13 @@ if code(MEASURING) != SOURCE:
 
 
 @functools.lru_cache(maxsize=4096)
-def _scores(work: Workload, method: str, seed: int, dtype: torch.dtype, sparsity: float = 0) -> torch.Tensor:
+def _scores(
+    work: Workload, method: str, seed: int, split: int, dtype: torch.dtype, sparsity: float = 0
+) -> torch.Tensor:
     """Pruning scores [P] of the workload's trial with this seed: the same for every batch size and algorithm."""
     module = models.fresh(work.model, seed)
     w = stacks.flatten(module)
-    loop, data = stacks.Loop(module, dtype), work.train()
+    loop, data = stacks.Loop(module, dtype), work.train(split)
     return pruning.scores(method, w, loop, loop.inputs(data.x), data.y, seed, sparsity)
 
 
@@ -47,7 +49,7 @@ def start(cell: Cell, chosen: list[int] | None = None) -> training.Trials:
         mask = None
     else:
         needs = (cell.sparsity,) if cell.pruning == "synflow" else ()  # the other scores serve every sparsity
-        scores = [_scores(work, cell.pruning, s, _dtype(cell), *needs) for s in chosen_seeds]
+        scores = [_scores(work, cell.pruning, s, cell.split, _dtype(cell), *needs) for s in chosen_seeds]
         mask = pruning.global_mask(torch.stack(scores), cell.sparsity)
         w = w * mask
     drawn = cell.draw()
@@ -88,10 +90,10 @@ def executor(cell: Cell, device: str = "cpu") -> stacks.Loop | stacks.Stack:
 def train_cell(cell: Cell, device: str = "cpu", **options) -> training.Outcome:
     """Measure one cell on a device ("cpu", "cuda", ...); further options as in `training.train`."""
     work: Workload = workload(cell.workload)
-    data, trials = datasets.load(work.dataset), start(cell).to(device)
+    data, trials = datasets.load(work.dataset, cell.split), start(cell).to(device)
     options.setdefault("exchange", exchange(cell, trials))
     return training.train(
-        executor(cell, device), trials, work.train(), data.validation,
+        executor(cell, device), trials, work.train(cell.split), data.validation,
         algorithm=cell.algorithm, batch_size=cell.batch_size, goals=work.goals,
         max_steps=cell.max_steps or work.max_steps, order_seed=cell.replicate,
         hits=cell.hits, stop=cell.stop, checks=cell.checks, test=data.test, **options,

@@ -23,7 +23,7 @@ def powers(low: int, high: int, every: int = 1) -> list[int]:
 # What the chapters compare unless they are about one of these fields.
 USUAL = {
     "stop": "goal", "checks": "geometric", "precision": None, "space": None, "pruning": "connection-sensitivity",
-    "label_smoothing": 0.0, "messages": None, "max_steps": None,
+    "label_smoothing": 0.0, "messages": None, "max_steps": None, "split": 0,
 }  # fmt: skip
 DENSE_AND_SPARSE = (0.0, 0.9)
 LEVELS = (0.0, 0.5, 0.7, 0.9)
@@ -54,6 +54,18 @@ def _digits_sparsest() -> Iterable[Cell]:
             for batch_size in sizes:
                 for name in DIGITS:
                     yield Cell(name, batch_size, algorithm, 0.95, replicate=replicate, max_steps=20_000)
+
+
+def _digits_searches() -> Iterable[Cell]:
+    """Searches 3 to 22, each on its own split of training and validation images and up to its first hit; momentum first."""
+    few = [64, 4, 512, 16, 256, 1, 1024, *(b for b in ALL_POWERS if b not in (64, 4, 512, 16, 256, 1, 1024))]
+    for searches in (range(3, 13), range(13, 23)):
+        for algorithm in ("momentum", "sgd", "nesterov"):
+            for name in DIGITS:
+                for batch_size in few:
+                    for search in searches:
+                        for sparsity in DENSE_AND_SPARSE:
+                            yield Cell(name, batch_size, algorithm, sparsity, replicate=search, split=search, hits=1)
 
 
 def _digits_methods() -> Iterable[Cell]:
@@ -194,6 +206,7 @@ STUDIES = {
     s.name: s
     for s in (
         Study("digits", "Digits: every batch size, sparsity and algorithm", tuple(_digits())),
+        Study("digits-searches", "Digits: twenty searches, each on a split of its own", tuple(_digits_searches())),
         Study("digits-sparsest", "Digits with 95 % of the weights removed", tuple(_digits_sparsest())),
         Study("digits-methods", "Digits: five methods of pruning", tuple(_digits_methods())),
         Study("digits-budget", "Digits: every trial to its budget", tuple(_digits_budget())),

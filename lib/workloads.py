@@ -40,9 +40,9 @@ class Workload:
         """Training examples."""
         return self.examples or datasets.train_size(self.dataset)
 
-    def train(self) -> datasets.Split:
-        """The examples it trains on."""
-        whole = datasets.load(self.dataset).train
+    def train(self, split: int = 0) -> datasets.Split:
+        """The examples it trains on, in this draw of training and validation examples."""
+        whole = datasets.load(self.dataset, split).train
         return whole if self.examples is None else datasets.Split(whole.x[: self.examples], whole.y[: self.examples])
 
 
