@@ -31,6 +31,11 @@ NAMES = {"sgd": "SGD", "nesterov": "Nesterov", "grasp": "GraSP", "synflow": "Syn
 LINES = re.compile(r"(?:\n- .*)+")
 
 
+def _text(words: str) -> str:
+    """Words as HTML that shows them; a reader's own title may hold anything."""
+    return html.escape(words, quote=False)
+
+
 def _listed(lines: re.Match) -> str:
     return "<ul>" + "".join(f"<li>{item}</li>" for item in lines[0].split("\n- ")[1:]) + "</ul>"
 
@@ -43,7 +48,7 @@ class Html(str):
 
 
 def claim(paper: str, ours: str, verdict: str, source: str) -> Html:
-    """A box with a published claim, our measurement and a verdict, all three computed or cited by the caller.
+    """A box with a published claim, our measurement and a verdict, all three computed or cited by the caller, as text.
 
     ours: lines that begin with "- " become a list.
     verdict: one of "holds", "holds in part", "does not hold", "cannot be judged".  Raises ValueError for another.
@@ -51,7 +56,7 @@ def claim(paper: str, ours: str, verdict: str, source: str) -> Html:
     if verdict not in MARKS:
         raise ValueError(f"verdict: {verdict!r} is not allowed; it must be one of {', '.join(MARKS)}")
     rows = ((f"Claim <small>({html.escape(source)})</small>", paper), ("Measured here", ours))
-    body = "".join(f"<dt>{name}</dt><dd>{LINES.sub(_listed, text)}</dd>" for name, text in rows)
+    body = "".join(f"<dt>{name}</dt><dd>{LINES.sub(_listed, _text(text))}</dd>" for name, text in rows)
     title = f'<p class="book-verdict">{verdict.capitalize()}</p>'
     return Html(f'<div class="book-box book-{MARKS[verdict]}">{title}<dl>{body}</dl></div>')
 
@@ -59,7 +64,7 @@ def claim(paper: str, ours: str, verdict: str, source: str) -> Html:
 def ledger(rows: list[tuple[str, str, dict]]) -> Html:
     """A table of claims: key, chapter (its file's name) and the arguments of `claim`; keys link to #claim-KEY."""
     body = "".join(
-        f'<tr><td><a href="#claim-{key}">{key}</a></td><td>{c["paper"]}</td>'
+        f'<tr><td><a href="#claim-{key}">{key}</a></td><td>{_text(c["paper"])}</td>'
         f'<td class="book-{MARKS[c["verdict"]]}"><span class="book-verdict">{c["verdict"].capitalize()}</span></td>'
         f'<td><a href="{chapter}.html">chapter</a></td></tr>'
         for key, chapter, c in rows
@@ -119,7 +124,8 @@ def table(frame: pd.DataFrame, **formats: str):
     A table of more than `LONG` rows scrolls under its own head.
     """
     shown = {c: formats.get(c, number if pd.api.types.is_numeric_dtype(frame[c]) else _unbroken) for c in frame}
-    styled = frame.style.hide(axis="index").format(shown, na_rep="—")
+    styled = frame.style.hide(axis="index").format(shown, na_rep="—", escape="html")
+    styled = styled.format_index(axis="columns", escape="html")
     right = [c for c in frame if pd.api.types.is_numeric_dtype(frame[c])]
     names = list(frame.columns[:1]) != right[:1]
     kind = "book-table" + " book-names" * names + " book-long" * (len(frame) > LONG)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from lib import ROOT, code, metaparameters, records, require
+from lib import ROOT, code, metaparameters, own, records, require
 from lib.messages import Messages
 from lib.workloads import Workload, workload
 
@@ -67,7 +68,9 @@ class Cell:
     split: int = 0
 
     def __post_init__(self):
-        examples = workload(self.workload).train_size
+        work = workload(self.workload)
+        object.__setattr__(self, "workload", work.name)
+        examples = work.train_size
         if isinstance(self.messages, dict):  # as records hold it
             known = [f.name for f in dataclasses.fields(Messages)]
             require(set(self.messages) <= set(known), "messages", self.messages, "of the fields " + ", ".join(known))
@@ -196,3 +199,22 @@ def place(name: str) -> str:
 def record(cell: Cell, folder: Path = DATA) -> Path:
     """Where the cell's record lies: by data set, so that every study finds it; a reader's own workloads under own/."""
     return records.path(folder / place(cell.workload), cell)
+
+
+def same_data(name: str, folder: Path = DATA, mine: str | None = None) -> None:
+    """Raise OwnError unless all records of a reader's own workload, as its file is now, are of the same tensors.
+
+    mine: the digest of the tensors (`lib.own.data`) of which another record is to be added.  Records that tell none pass.
+    """
+    found = {} if mine is None else {mine: "what the function returns here and now"}
+    for file in sorted((folder / place(name) / records.folder_name(workload(name).name)).rglob("*.csv")):
+        with contextlib.suppress(TypeError, ValueError, records.RecordError):  # of the file as it was, or another's
+            head = records.head(file)
+            if "data" in head and record(Cell(**head["cell"]), folder) == file:
+                found.setdefault(head["data"], file)
+    if len(found) > 1:
+        each = ", ".join(f"{data} of {where}" for data, where in found.items())
+        raise own.OwnError(
+            f"{name}: data: tensors that differ ({each}) is not allowed; it must be the same in every process, or the records "
+            f"of the others moved out of data/"
+        )

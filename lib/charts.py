@@ -125,7 +125,7 @@ SPOKEN = "_text"  # ends the name of the text that a screen reader says for a sl
 
 def _spoken(text: str) -> alt.Parameter:
     """What a slider is set to, in words, as a parameter; text: an expression with VALUES[NAME], NAME the slider's."""
-    return alt.param(name=re.search(r"\]\[(\w+)\]", text)[1] + SPOKEN, expr=text)
+    return alt.param(name=re.findall(r"\]\[(\w+)\]", text)[-1] + SPOKEN, expr=text)
 
 
 def goal_slider(goals: list[float], start: float | None = None) -> tuple:
@@ -135,6 +135,7 @@ def goal_slider(goals: list[float], start: float | None = None) -> tuple:
 
 def ladder_slider(ladders: dict[str, list[float]], places: list[int]) -> tuple:
     """A slider over places on the ladders of goals of the curves among which a menu of "curve" chooses; see `slider`."""
+    ladders = json.dumps(ladders).replace("value", "valu\\u0065")  # a title may hold the word, which `slider` replaces
     goal = f"'goal: validation error ≤ ' + format({ladders}[curve_chosen][value], '.1%')"
     return slider("place", list(map(int, places)), None, "goal error", goal)
 
@@ -385,7 +386,7 @@ def _renderer(spec: dict, **_) -> dict[str, str]:
     words = spec.get("description", "")
     if not words:
         raise ValueError("description: a chart needs one; pass it through charts.finish(chart, description)")
-    data = json.dumps(spec, separators=(",", ":")).replace("</", "<\\/")
+    data = json.dumps(spec, separators=(",", ":")).replace("<", "\\u003c")  # "<!--<script>" would swallow the end tag
     picture = base64.b64encode(svg.encode()).decode()
     return {
         "text/html": f'<div class="vl-chart"><script type="application/json">{data}</script>'

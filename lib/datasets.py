@@ -101,7 +101,10 @@ def load(name: str, split: int = 0) -> Dataset:
     Read once; a reader's own again if its file has changed.
     Raises ValueError for an unknown name, DatasetError for a missing, truncated or altered file.
     """
-    return _load(name, own.source(name) if own.is_own(name) else "", split)
+    if own.is_own(name):
+        name = own.canonical(name)
+        return _load(name, own.source(name) + own.data(name), split)
+    return _load(name, "", split)
 
 
 @functools.lru_cache(maxsize=4)
@@ -110,8 +113,10 @@ def _load(name: str, source: str, split: int) -> Dataset:
 
     if own.is_own(name):
         mine = own.load(name)
-        validation = Split(mine.validation[0].float(), mine.validation[1])
-        return Dataset(name, Split(mine.train[0].float(), mine.train[1]), validation, validation)
+        train, validation = (
+            Split(x.detach().float().contiguous(), y.contiguous()) for x, y in (mine.train, mine.validation)
+        )
+        return Dataset(name, train, validation, validation)
     if name not in NAMES:
         raise ValueError(f"dataset: {name!r} is unknown; allowed: {', '.join(NAMES)}")
     x, y, training = _standardised(name)

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lib import code, datasets, models, pruning, records, sparse, sparsification, stacks, training
-from lib.cells import MEASURING, SOURCE, Cell, record
+from lib import code, datasets, models, own, pruning, records, sparse, sparsification, stacks, training
+from lib.cells import MEASURING, SOURCE, Cell, record, same_data
 from lib.workloads import Workload, workload
 
 if code(MEASURING) != SOURCE:
@@ -120,10 +120,12 @@ def measure(cell: Cell, folder: Path, progress_folder: str | None = None, device
     """Train a cell, or the rest of one that was interrupted, and write its record under `folder`; returns the file.
 
     A job of its own: one thread, no shared state.  A record that is there, another runner's, is left alone.
+    Raises OwnError if a reader's own workload has made other tensors than those of the records beside it, or has changed.
     """
     file = record(cell, folder)
     if file.exists():
         return file
+    _agree(cell, folder, file)
     use_one_core()
     origin = {
         "torch": torch.__version__,
@@ -131,6 +133,7 @@ def measure(cell: Cell, folder: Path, progress_folder: str | None = None, device
         "precision": cell.arithmetic,
         "threads": torch.get_num_threads(),
         "source": SOURCE,
+        **_data(cell),
     }
     # Its name tells the origin, so that a cell begun with other code or on another device is begun anew.
     unfinished = file.with_suffix(f".{hashlib.sha256(json.dumps(origin).encode()).hexdigest()[:8]}.part")
@@ -143,10 +146,25 @@ def measure(cell: Cell, folder: Path, progress_folder: str | None = None, device
         "trial_steps": outcome.trial_steps,
         "wall_s": round(outcome.wall_s, 2),
     }
+    _agree(cell, folder, file)  # once more: meanwhile the file may have changed, and others have measured
     records.write(file, cell, table(cell, outcome), provenance)
     for part in file.parent.glob(f"{file.stem}.*.part"):
         part.unlink(missing_ok=True)
     return file
+
+
+def _data(cell: Cell) -> dict[str, str]:
+    """Which tensors a reader's own workload has made, as its records tell."""
+    return {"data": own.data(cell.workload)} if own.is_own(cell.workload) else {}
+
+
+def _agree(cell: Cell, folder: Path, file: Path) -> None:
+    """Raise OwnError unless the record of a reader's own workload belongs into this file, among those beside it."""
+    if not own.is_own(cell.workload):
+        return
+    if record(cell, folder) != file:
+        raise own.OwnError(f"{cell.workload}: the file has changed while {file.name} was trained; run the rest anew")
+    same_data(cell.workload, folder, own.data(cell.workload))
 
 
 def device_name(device: str) -> str:

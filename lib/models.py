@@ -146,7 +146,8 @@ def build(name: str) -> nn.Module:
         return own_network.build(own.load(name), 0, name)
     if name not in MODELS:
         raise ValueError(f"model: {name!r} is unknown; allowed: {', '.join(MODELS)}")
-    return MODELS[name]()
+    with own_network.alone():  # the modules draw numbers as they are made, though `initialise` forgets them
+        return MODELS[name]()
 
 
 def fresh(name: str, seed: int) -> nn.Module:

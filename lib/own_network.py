@@ -2,87 +2,167 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import functools
+import hashlib
+import random
+import threading
+from collections.abc import Callable, Iterator
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from lib.own import Own, OwnError
 
 PROBE = 32  # examples on which an untrained network is tried
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+ALONE = threading.RLock()  # held by whoever seeds the global random numbers, which all threads of the process share
+SETTINGS = (  # of torch, which it keeps for a thread or for the process
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.get_num_threads, torch.set_num_threads),
+    (torch.is_grad_enabled, torch.set_grad_enabled),
+    (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
+    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    (lambda: str(torch.get_default_device()), torch.set_default_device),
+    (lambda: not (torch.full((1,), 1e-310, dtype=torch.float64, device="cpu") * 1).any(), torch.set_flush_denormal),
+)
+
+
+@contextlib.contextmanager
+def alone(seed: int | None = None) -> Iterator[None]:
+    """No other thread draws or seeds global random numbers in such a block; they and torch's settings are restored after it.
+
+    seed: where the numbers of torch, numpy and Python begin; None: where they are.
+    """
+    with ALONE, torch.random.fork_rng(devices=[]):
+        drawn, before = (random.getstate(), np.random.get_state()), [get() for get, _ in SETTINGS]
+        if seed is not None:
+            torch.manual_seed(seed)
+            np.random.seed(seed)
+            random.seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(drawn[0])
+            np.random.set_state(drawn[1])
+            for (get, put), value in zip(SETTINGS, before, strict=True):
+                if get() != value:
+                    put(value)
+
+
+def _surroundings() -> list:
+    """All that `alone` restores, to be compared."""
+    states = [torch.get_rng_state().tolist(), [str(part) for part in np.random.get_state()], random.getstate()]
+    return states + [get() for get, _ in SETTINGS]
 
 
 def build(own: Own, seed: int, name: str = "") -> nn.Module:
-    """The network of one trial, initialised from its seed.  Raises OwnError if the reader's code does."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    """The network of one trial, initialised from its seed, in single precision.  Raises OwnError if the reader's code does."""
+    with alone(seed):
         try:
             module = own.model()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise OwnError(f"{name}: model: building it raised {type(error).__name__}: {error}") from error
     if not isinstance(module, nn.Module):
         raise OwnError(f"{name}: model: {type(module).__name__} is not allowed; it must build an nn.Module")
-    return module
+    module.forward = _staying(module.forward, name)
+    return module.float()
 
 
-def check(name: str, own: Own) -> None:
-    """Everything that can be said before any compute is spent."""
+def _staying(forward: Callable, name: str) -> Callable:
+    """The function, which raises OwnError where it would end the process."""
 
-    def require(fine: bool, field: str, value: object, allowed: str) -> None:
+    @functools.wraps(forward)
+    def stays(*inputs):
+        try:
+            return forward(*inputs)
+        except SystemExit as error:
+            raise OwnError(f"{name}: model: asked for outputs it raised SystemExit: {error}") from error
+
+    return stays
+
+
+def fingerprints(own: Own) -> dict[str, str]:
+    """Digest of the type, the shape and the numbers of every tensor."""
+    tensors = {"train inputs": own.train[0], "train labels": own.train[1],
+               "validation inputs": own.validation[0], "validation labels": own.validation[1]}  # fmt: skip
+    return {part: _fingerprint(t.detach().contiguous()) for part, t in tensors.items()}
+
+
+def _fingerprint(tensor: Tensor) -> str:
+    whole = hashlib.sha256(_kind(tensor).encode())
+    whole.update(tensor.view(-1).view(torch.uint8).numpy())
+    return whole.hexdigest()
+
+
+def _requiring(name: str) -> Callable:
+    """`lib.require` for this workload's fields: its values are words."""
+
+    def require(fine: object, field: str, value: object, allowed: str) -> None:
         if not fine:
             raise OwnError(f"{name}: {field}: {value} is not allowed; it must be {allowed}")
 
+    return require
+
+
+def check_fields(name: str, own: Own) -> None:
+    """All that can be said of what the function returned before the network is built.  Raises OwnError."""
+    require = _requiring(name)
     require(isinstance(own, Own), "returned value", type(own).__name__, "a lib.own.Own")
     for field in ("train", "validation"):
         pair = getattr(own, field)
         require(isinstance(pair, tuple) and len(pair) == 2, field, type(pair).__name__, "a pair of inputs and labels")
         x, y = pair
-        require(isinstance(x, Tensor) and x.is_floating_point(), f"{field} inputs", _kind(x), "a float tensor")
-        require(
-            isinstance(y, Tensor) and y.dtype == torch.int64 and y.dim() == 1, f"{field} labels", _kind(y), "int64 [N]"
-        )
+        require(_plain(x) and x.dtype in FLOATS and x.dim() > 0, f"{field} inputs", _kind(x), "a float tensor, on the CPU")
+        fine = _plain(y) and y.dtype == torch.int64 and y.dim() == 1
+        require(fine, f"{field} labels", _kind(y), "int64 [N], on the CPU")
         require(len(x) == len(y) > 0, f"{field} lengths", f"{len(x)} inputs and {len(y)} labels", "equal and not zero")
-        require(bool(x.isfinite().all()), f"{field} inputs", "a value that is not finite", "finite")
+        require(x.float().isfinite().all(), f"{field} inputs", "a value that is not finite", "finite in single precision")
         require(int(y.min()) >= 0, f"{field} labels", int(y.min()), "from 0 on")
     goals = own.goals
     errors = isinstance(goals, tuple) and len(goals) > 0 and all(isinstance(g, float | int) and 0 <= g < 1 for g in goals)
     rising = errors and list(goals) == sorted(set(goals))
     require(rising, "goals", repr(goals), "a tuple of errors in [0, 1), the hardest first")
+    apart = len({f"{g:g}" for g in goals}) == len(goals)  # as records name their columns
+    require(apart, "goals", repr(goals), "of errors that differ in their first six digits")
     require(isinstance(own.title, str), "title", repr(own.title), "text")
+    require(own.title.isprintable(), "title", repr(own.title), "of printable characters, in one line")
     require(type(own.max_steps) is int and own.max_steps > 0, "max_steps", repr(own.max_steps), "a whole number from 1")
     require(own.precision in ("float32", "bfloat16"), "precision", repr(own.precision), "float32 or bfloat16")
     require(type(own.decay) is bool, "decay", repr(own.decay), "True or False")
-    _check_model(name, own, require)
-
-
-def _check_model(name: str, own: Own, require: Callable) -> None:
     each, held = (list(pair[0].shape[1:]) for pair in (own.train, own.validation))
     require(held == each, "validation inputs", f"of shape {held} each", f"of shape {each} each, as those to train on")
+    dtype = getattr(torch, own.precision)
+    for field, (x, _) in (("train", own.train), ("validation", own.validation)):
+        numbering = torch.equal(x, x.round())  # of classes, words or places, which rounding would make others
+        kept = not numbering or torch.equal(x.to(dtype).to(x.dtype), x)
+        require(kept, f"{field} inputs", f"whole numbers up to {x.abs().max():g}", f"such as {own.precision} does not round")
+
+
+def check_model(name: str, own: Own) -> None:
+    """All that can be said of the network before any compute is spent, of fields that fit.  Raises OwnError."""
+    require = _requiring(name)
     dtype = getattr(torch, own.precision)  # as the engine has it, in memory too
-    module = build(own, 0, name).to(dtype=dtype, memory_format=torch.channels_last)
+    module, again, other = (build(own, seed, name) for seed in (0, 0, 1))
     buffers = [n for n, _ in module.named_buffers()]
     require(not buffers, "model", f"with buffers ({', '.join(buffers[:3])})", "without (no batch normalisation)")
     linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
-    require(bool(linear), "model", type(module).__name__, "a network whose last layer is nn.Linear")
+    require(linear, "model", type(module).__name__, "a network whose last layer is nn.Linear")
+    _check_parameters(module, again, other, require)
     classes, most = linear[-1].out_features, int(max(own.train[1].max(), own.validation[1].max()))
     require(most < classes, "labels", f"up to {most}", f"below {classes}, the outputs of the last layer")
+    for network in (module, other):
+        network.to(dtype=dtype, memory_format=torch.channels_last)
     last, ends = linear[-1], []
     last.register_forward_hook(lambda *call: ends.append((call[1][0].detach(), call[2].detach())))
+    first, _ = _tried(module, own.train, "", name, require)
     for pair, which in ((own.train, ""), (own.validation, "validation ")):
-        x, y = pair[0][:PROBE].to(dtype), pair[1][:PROBE]
-        x = x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
-        try:
-            with torch.random.fork_rng(devices=[]):
-                out, again = module(x), module(x)
-            loss = F.cross_entropy(out.float(), y)
-            loss.backward()
-        except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
-            raise OwnError(f"{name}: model: on {len(x)} {which}examples it raised {problem}") from error
-        require(tuple(out.shape) == (len(x), classes), "model outputs", tuple(out.shape), f"[examples, {classes}]")
+        out, loss = _tried(module, pair, which, name, require)
+        require(tuple(out.shape) == (len(out), classes), "model outputs", tuple(out.shape), f"[examples, {classes}]")
         require(bool(loss.isfinite()), "loss of an untrained network", loss.item(), "finite")
-        require(torch.equal(out, again), "model outputs", "other ones when asked again", "the same every time (no dropout)")
         # The engine takes the last parameters for the biases of the layer whose outputs are the network's.
         final = list(module.parameters())[-1] is last.bias and bool(ends) and torch.equal(ends[-1][1], out)
         require(final, "last layer", str(last), "the network's output, with a bias, registered after all other parameters")
@@ -90,7 +170,103 @@ def _check_model(name: str, own: Own, require: Callable) -> None:
         moved = any(p.grad is not None and bool(p.grad.any()) for p in module.parameters() if p is not last.bias)
         reached = bool(ends[-1][0].any()) or not moved
         require(reached, "model", "one whose last layer sees zeros only at first", "initialised so that something reaches it")
+    x = _inputs(own.train[0], dtype)
+    same, allowed = functools.partial(_near, first), "the same every time, whatever was asked before"
+    with alone(0), torch.no_grad():
+        require(same(module(x)), "model outputs", "other ones after other inputs", allowed)
+        borrowed = functional_call(other, dict(module.named_parameters()), x)
+        require(same(borrowed), "model", "one that keeps more from its seed than parameters",
+                "the same function of its inputs and parameters for every trial")  # fmt: skip
+    _check_single(module, x, first, name, require)
+
+
+def _check_parameters(module: nn.Module, again: nn.Module, other: nn.Module, require: Callable) -> None:
+    """Two networks of one seed and one of another: trained whole, each its own, and drawn from the seed alone."""
+    named = dict(module.named_parameters())
+    lazy = [n for n, p in named.items() if nn.parameter.is_lazy(p)]
+    require(not lazy, "model", f"with parameters that have no shape yet ({', '.join(lazy[:3])})", "one that knows its shapes")
+    away = [f"{n} on {p.device}" for n, p in named.items() if not _plain(p)]
+    require(not away, "model", f"with {', '.join(away[:3])}", "built of dense parameters on the CPU")
+    fixed = [n for n, p in named.items() if not p.requires_grad or not p.is_floating_point()]
+    require(not fixed, "model", f"with parameters that are not trained ({', '.join(fixed[:3])})", "trained whole")
+    held = [_held(network) for network in (module, again, other)]
+    overlaps = any(begin < end for at in held[0].values() for (_, end), (begin, _) in zip(at, at[1:]))
+    require(not overlaps, "model", "with parameters that share memory", "with each in its own, or one parameter used twice")
+    apart = not (held[0].keys() & held[1].keys() or held[0].keys() & held[2].keys() or held[1].keys() & held[2].keys())
+    require(apart, "model", "a network that shares its parameters with an earlier one", "built anew each time")
+    shapes = [[(n, p.shape) for n, p in network.named_parameters()] for network in (module, again, other)]
+    require(shapes[0] == shapes[1] == shapes[2], "model", "of other parameters when built again", "the same network")
+    seeds = "of torch, of numpy's global generator or of Python's, which are seeded for every trial"
+    require(_equal(module, again), "model", "another initialisation from the same seed", f"drawn from the numbers {seeds}")
+    require(not _equal(module, other), "model", "the same initialisation from every seed", f"drawn from the numbers {seeds}")
+
+
+def _held(module: nn.Module) -> dict[int, list[tuple[int, int]]]:
+    """The stretches of memory, in bytes, that the parameters take: address -> begin and end, in order."""
+    stretches: dict[int, list[tuple[int, int]]] = {}
+    for p in module.parameters():
+        if p.numel():
+            begin = p.storage_offset() * p.element_size()
+            stretches.setdefault(p.untyped_storage().data_ptr(), []).append((begin, begin + p.numel() * p.element_size()))
+    return {at: sorted(parts) for at, parts in stretches.items()}
+
+
+def _equal(module: nn.Module, other: nn.Module) -> bool:
+    return all(torch.equal(p, q) for p, q in zip(module.parameters(), other.parameters(), strict=True))
+
+
+def _tried(module: nn.Module, pair: tuple, which: str, name: str, require: Callable) -> tuple[Tensor, Tensor]:
+    """Outputs and loss for a few examples; the gradients are in the parameters."""
+    given, y = _inputs(pair[0], next(module.parameters()).dtype), pair[1][:PROBE]
+    x, weights = given.clone(), [p.detach().clone() for p in module.parameters()]
+    with alone(0):
+        before = _surroundings()
+        try:
+            out, again = module(x), module(x)
+            loss = F.cross_entropy(out.float(), y)
+            loss.backward()
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+            raise OwnError(f"{name}: model: on {len(x)} {which}examples it raised {problem}") from error
+        after = _surroundings()
+    require(torch.equal(x, given), "model", "one that changes its inputs in place", "one that leaves them as they are")
+    require(torch.equal(out, again), "model outputs", "other ones when asked again", "the same every time (no dropout)")
+    kept = all(torch.equal(p, w) for p, w in zip(module.parameters(), weights, strict=True))
+    require(kept, "model", "one that changes its parameters when asked for outputs", "one that leaves them as they are")
+    quiet = "one that draws no random numbers and leaves torch's settings alone when asked for outputs"
+    require(after == before, "model", "one that changes global random numbers or settings", quiet)
+    return out.detach(), loss.detach()
+
+
+def _check_single(module: nn.Module, x: Tensor, whole: Tensor, name: str, require: Callable) -> None:
+    """Which examples are asked together is the engine's business; only of batch normalisation it knows."""
+    if any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules()):
+        return
+    with alone(0), torch.no_grad():
+        try:
+            found = module(x[:1].clone())
+        except Exception as error:
+            raise OwnError(f"{name}: model: on 1 example it raised {type(error).__name__}: {error}") from error
+    fine = found.shape == whole[:1].shape and _near(whole[:1], found)
+    require(fine, "model outputs", "others for an example alone than among others", "each example's own")
+
+
+def _near(expected: Tensor, found: Tensor) -> bool:
+    """Whether two outputs are the same up to rounding."""
+    least = max(1e-3, 16 * torch.finfo(expected.dtype).eps) * float(expected.abs().max())
+    return bool((expected - found).abs().max() <= least)
+
+
+def _inputs(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """A few examples as the engine passes them on (a copy)."""
+    x = x[:PROBE].detach().to(dtype, copy=True)
+    return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x.contiguous()
+
+
+def _plain(value: object) -> bool:
+    """Whether it is a dense tensor on the CPU."""
+    return isinstance(value, Tensor) and value.device.type == "cpu" and value.layout == torch.strided
 
 
 def _kind(value: object) -> str:
-    return f"{value.dtype} {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+    return f"{value.dtype} {list(value.shape)} on {value.device}" if isinstance(value, Tensor) else type(value).__name__

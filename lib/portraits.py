@@ -57,7 +57,7 @@ class Portrait:
         for field in ("learning_rate", "momentum"):
             value, (allowed, fits) = getattr(self, field), metaparameters.LIMITS[field]
             require(isinstance(value, int | float) and fits(value), field, value, f"a number, {allowed}")
-        self.cell  # noqa: B018  its checks are ours
+        object.__setattr__(self, "workload", self.cell.workload)  # its checks are ours
 
     @property
     def cell(self) -> Cell:

@@ -22,7 +22,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from lib import ROOT, code, own, records, require, studies
-from lib.cells import DATA, Cell, Study, record
+from lib.cells import DATA, Cell, Study, record, same_data
 from lib.workloads import workload
 
 BUDGETS = ("cached", "smoke", "full")
@@ -59,7 +59,10 @@ def check(study: Study, folder: Path = DATA) -> None:
     """Read every record of the study's workloads, also those of other studies' cells.  Raises RecordError.
 
     Of a reader's own workloads only the study's cells: what else is there may have been measured before its file changed.
+    Raises OwnError if records of such a workload are of tensors that differ.
     """
+    for name in sorted({c.workload for c in study.cells if own.is_own(c.workload)}):
+        same_data(name, folder)
     mine = {c: record(c, folder) for c in study.cells}
     places = {file.parents[2] for c, file in mine.items() if not own.is_own(c.workload)}  # data set / workload
     files = {file for c, file in mine.items() if own.is_own(c.workload) and file.exists()}

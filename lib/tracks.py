@@ -49,7 +49,8 @@ class Track:
     steps: int = 0
 
     def __post_init__(self):
-        size = workload(self.cell.workload).train_size
+        object.__setattr__(self, "workload", self.cell.workload)
+        size = workload(self.workload).train_size
         looked_at = self.examples or size
         bounds = {"trial": (0, self.trials - 1), "points": (1, 10**6), "examples": (0, size),
                   "chunk": (1, looked_at // 2), "steps": (0, 10**8)}  # fmt: skip

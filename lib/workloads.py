@@ -91,8 +91,9 @@ WORKLOADS = {
 
 
 def workload(name: str) -> Workload:
-    """Look a workload up, or read a reader's own.  Raises ValueError naming the allowed ones."""
+    """Look a workload up, or read a reader's own, whose name is then `lib.own.canonical`.  Raises ValueError naming the allowed."""
     if own.is_own(name):
+        name = own.canonical(name)
         chosen = own.settings(own.load(name))
         return Workload(name, chosen.pop("title") or name, name, name, **chosen, source=own.source(name))
     if name not in WORKLOADS:

@@ -39,7 +39,8 @@ def test_it_trains_and_prunes_like_any_other_and_not_twice(write, tmp_path, monk
     sweeps.run(study, tmp_path / "data")
     frame = sweeps.results(study, folder=tmp_path / "data")
     assert not frame.attrs["missing"] and frame.steps.notna().any()
-    assert all(f.parts[-5:-3] == ("own", "mine.py-task") for f in (tmp_path / "data").rglob("*.csv"))
+    folder = "own", records.folder_name(own.canonical(name))
+    assert all(f.parts[-5:-3] == folder for f in (tmp_path / "data").rglob("*.csv"))
     assert datasets.train_size(name) == 80 and workloads.workload(name).goal == 0.1
     monkeypatch.setattr(measurement, "measure", lambda *_: pytest.fail("trained again"))
     sweeps.run(study, tmp_path / "data")

@@ -38,7 +38,8 @@
     const result = await vegaEmbed(place, spec, {
       renderer: "canvas",  // gradient ids of several SVGs on one page clash
       config: config(theme),
-      actions: { export: true, source: true, compiled: false, editor: false },  // "editor" would post to another host
+      // "editor" would post to another host; "source" opens a page in which what looks like a tag would be one.
+      actions: { export: true, source: !/<[a-z!/?]/i.test(JSON.stringify(spec)), compiled: false, editor: false },
     });
     live.set(node, result);
     node.vegaView = result.view;
