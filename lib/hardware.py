@@ -280,6 +280,7 @@ def readers(name: str, folder: Path = DATA) -> Study:
 
     Raises ValueError if there are none, and RecordError as `lib.records.read`.
     """
+    name = workload(name).name
     files = sorted((folder / "own" / records.folder_name(name)).rglob("*.csv")) if own.is_own(name) else []
     found = []
     for file in files:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lib import code, datasets, models, own, pruning, records, sparse, sparsification, stacks, training
+from lib import code, datasets, models, own, own_network, pruning, records, sparse, sparsification, stacks, training
 from lib.cells import MEASURING, SOURCE, Cell, record, same_data
 from lib.workloads import Workload, workload
 
@@ -162,6 +162,7 @@ def _agree(cell: Cell, folder: Path, file: Path) -> None:
     """Raise OwnError unless the record of a reader's own workload belongs into this file, among those beside it."""
     if not own.is_own(cell.workload):
         return
+    own_network.check_rounding(cell.workload, own.load(cell.workload), cell.arithmetic)
     if record(cell, folder) != file:
         raise own.OwnError(f"{cell.workload}: the file has changed while {file.name} was trained; run the rest anew")
     same_data(cell.workload, folder, own.data(cell.workload))

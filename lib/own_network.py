@@ -20,25 +20,40 @@ from lib.own import Own, OwnError
 PROBE = 32  # examples on which an untrained network is tried
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 ALONE = threading.RLock()  # held by whoever seeds the global random numbers, which all threads of the process share
-SETTINGS = (  # of torch, which it keeps for a thread or for the process
-    (torch.get_default_dtype, torch.set_default_dtype),
-    (torch.get_num_threads, torch.set_num_threads),
-    (torch.is_grad_enabled, torch.set_grad_enabled),
-    (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
-    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
-    (lambda: str(torch.get_default_device()), torch.set_default_device),
-    (lambda: not (torch.full((1,), 1e-310, dtype=torch.float64, device="cpu") * 1).any(), torch.set_flush_denormal),
+
+
+def _flushing() -> bool:
+    """Whether denormal numbers are zeros; torch does not tell."""
+    return not (torch.full((1,), 1e-310, dtype=torch.float64, device="cpu") * 1).any()
+
+
+SETTINGS = (  # of torch, kept for a thread or for the process: how to read and to set them, and what a reader's code begins with
+    (torch.get_default_dtype, torch.set_default_dtype, torch.float32),
+    (torch.get_num_threads, torch.set_num_threads, 1),
+    (torch.is_grad_enabled, torch.set_grad_enabled, True),
+    (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms, False),
+    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest"),
+    (lambda: str(torch.get_default_device()), lambda d: torch.set_default_device(None if d == "cpu" else d), "cpu"),
+    (_flushing, torch.set_flush_denormal, False),
 )
+
+
+def _set(values: list) -> None:
+    for (get, put, _), value in zip(SETTINGS, values, strict=True):
+        if get() != value:
+            put(value)
 
 
 @contextlib.contextmanager
 def alone(seed: int | None = None) -> Iterator[None]:
-    """No other thread draws or seeds global random numbers in such a block; they and torch's settings are restored after it.
+    """A block in which a reader's code finds the same surroundings in every thread and process, and leaves none behind.
 
-    seed: where the numbers of torch, numpy and Python begin; None: where they are.
+    No other thread draws or seeds global random numbers meanwhile; they and torch's settings are restored after it.  seed:
+    where the numbers of torch, numpy and Python begin; None: where they are.
     """
     with ALONE, torch.random.fork_rng(devices=[]):
-        drawn, before = (random.getstate(), np.random.get_state()), [get() for get, _ in SETTINGS]
+        drawn, before = (random.getstate(), np.random.get_state()), [get() for get, *_ in SETTINGS]
+        _set([fresh for *_, fresh in SETTINGS])
         if seed is not None:
             torch.manual_seed(seed)
             np.random.seed(seed)
@@ -48,15 +63,13 @@ def alone(seed: int | None = None) -> Iterator[None]:
         finally:
             random.setstate(drawn[0])
             np.random.set_state(drawn[1])
-            for (get, put), value in zip(SETTINGS, before, strict=True):
-                if get() != value:
-                    put(value)
+            _set(before)
 
 
 def _surroundings() -> list:
     """All that `alone` restores, to be compared."""
     states = [torch.get_rng_state().tolist(), [str(part) for part in np.random.get_state()], random.getstate()]
-    return states + [get() for get, _ in SETTINGS]
+    return states + [get() for get, *_ in SETTINGS]
 
 
 def build(own: Own, seed: int, name: str = "") -> nn.Module:
@@ -135,11 +148,16 @@ def check_fields(name: str, own: Own) -> None:
     require(type(own.decay) is bool, "decay", repr(own.decay), "True or False")
     each, held = (list(pair[0].shape[1:]) for pair in (own.train, own.validation))
     require(held == each, "validation inputs", f"of shape {held} each", f"of shape {each} each, as those to train on")
-    dtype = getattr(torch, own.precision)
+    check_rounding(name, own, own.precision)
+
+
+def check_rounding(name: str, own: Own, precision: str) -> None:
+    """Inputs that are whole numbers stay themselves in this precision.  Raises OwnError."""
+    dtype = getattr(torch, precision)
     for field, (x, _) in (("train", own.train), ("validation", own.validation)):
         numbering = torch.equal(x, x.round())  # of classes, words or places, which rounding would make others
         kept = not numbering or torch.equal(x.to(dtype).to(x.dtype), x)
-        require(kept, f"{field} inputs", f"whole numbers up to {x.abs().max():g}", f"such as {own.precision} does not round")
+        _requiring(name)(kept, f"{field} inputs", f"whole numbers up to {x.abs().max():g}", f"such as {precision} keeps")
 
 
 def check_model(name: str, own: Own) -> None:
@@ -174,8 +192,9 @@ def check_model(name: str, own: Own) -> None:
     same, allowed = functools.partial(_near, first), "the same every time, whatever was asked before"
     with alone(0), torch.no_grad():
         require(same(module(x)), "model outputs", "other ones after other inputs", allowed)
+        other(_inputs(own.validation[0], dtype))  # which would stay, had the first inputs been kept
         borrowed = functional_call(other, dict(module.named_parameters()), x)
-        require(same(borrowed), "model", "one that keeps more from its seed than parameters",
+        require(same(borrowed), "model", "one that keeps more than its parameters",
                 "the same function of its inputs and parameters for every trial")  # fmt: skip
     _check_single(module, x, first, name, require)
 
@@ -222,7 +241,7 @@ def _tried(module: nn.Module, pair: tuple, which: str, name: str, require: Calla
     with alone(0):
         before = _surroundings()
         try:
-            out, again = module(x), module(x)
+            out, again = module(x), module(given.clone())
             loss = F.cross_entropy(out.float(), y)
             loss.backward()
         except Exception as error:

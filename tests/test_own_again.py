@@ -1,0 +1,479 @@
+"""A reader's own workload gives the same records in every thread and process, or none: what differs in silence is refused."""
+
+import json
+import os
+import random
+import sys
+import threading
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+import torch
+
+from lib import ROOT, datasets, measurement, models, own, own_network, records, sweeps, training, workloads
+from lib.cells import Cell, Study, grid, record
+
+GOOD = """
+import random, sys
+import numpy as np
+import torch
+from torch import nn
+from lib.own import Own
+
+def build():
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+
+def task():
+    x = torch.randn(120, 4, generator=torch.Generator().manual_seed(0))
+    y = (x.sum(1) > 0).long()
+    return Own(model=build, train=(x[:80], y[:80]), validation=(x[80:], y[80:]), goals=(0.1, 0.2), max_steps=200)
+"""
+EXAMPLE = "chapters/own/next_letter.py:next_letter"
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def save(text=GOOD, name="mine.py"):
+        (tmp_path / name).write_text(text)
+        return f"{name}:task"
+
+    return save
+
+
+def changed(**parts):
+    """GOOD with other parts: `build` the body of that function, `layers` between its linear ones, `data` after y."""
+    text = GOOD
+    if "build" in parts:
+        text = text.replace("    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))\n", parts["build"])
+    if "layers" in parts:
+        text = text.replace("nn.ReLU()", parts["layers"])
+    if "data" in parts:
+        text = text.replace("    return Own", f"    {parts['data']}\n    return Own")
+    if "top" in parts:
+        text = text.replace("def build", f"{parts['top']}\n\ndef build")
+    assert text != GOOD
+    return text
+
+
+def bodies(folder):
+    return {f.relative_to(folder): f.read_text().partition("\n")[2] for f in folder.rglob("*.csv")}
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+
+def test_initialisations_do_not_depend_on_threads(write):
+    name = write(changed(build="    return nn.Sequential(nn.Linear(4, 300), nn.ReLU(), nn.Linear(300, 2))\n"))
+    expected = [measurement.stacks.flatten(models.fresh(name, seed)) for seed in range(120)]
+    stop = threading.Event()
+
+    def disturb():  # what another thread of a worker does, which begins a cell of the book's own
+        while not stop.is_set():
+            models.build("mlp-64x2")
+
+    other = threading.Thread(target=disturb)
+    other.start()
+    found = joblib.Parallel(n_jobs=4, backend="threading")(joblib.delayed(models.fresh)(name, s) for s in range(120))
+    stop.set()
+    other.join()
+    assert all(torch.equal(a, measurement.stacks.flatten(b)) for a, b in zip(expected, found, strict=True))
+
+
+def test_a_worker_with_threads_gives_the_same_records(write, tmp_path):
+    """A reader's own workload and one of the book's, side by side."""
+    distributed = pytest.importorskip("distributed")
+    mine = grid(write(), [4, 8, 16], ["sgd", "momentum"], [0.0, 0.5], trials=6, hits=6, max_steps=40).cells
+    books = grid("digits-mlp", [4, 8, 16], ["sgd", "momentum"], [0.0, 0.5], trials=6, hits=6, max_steps=40).cells
+    study = Study("s", "", tuple(cell for pair in zip(mine, books, strict=True) for cell in pair))
+    sweeps.run(study, tmp_path / "serial")
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=4, processes=False, dashboard_address=None) as cluster:
+        with distributed.Client(cluster), joblib.parallel_config(backend="dask"):
+            sweeps.run(study, tmp_path / "threads", jobs=-1)
+    assert bodies(tmp_path / "threads") == bodies(tmp_path / "serial") and len(bodies(tmp_path / "serial")) == 24
+    changing = {"date", "wall_s"}
+    for cell in study.cells:
+        heads = [records.head(record(cell, tmp_path / folder)) for folder in ("serial", "threads")]
+        assert heads[0].keys() == heads[1].keys()
+        assert {k for k in heads[0] if heads[0][k] != heads[1][k]} <= changing
+
+
+def test_random_numbers_and_settings_are_the_readers_after_it(write):
+    top = "torch.manual_seed(5)\nnp.random.seed(5)\nrandom.seed(5)\n"
+    top += "torch.set_default_dtype(torch.float64)\ntorch.set_num_threads(3)"
+    name = write(changed(top=top))
+    before = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate(), torch.get_num_threads()
+    net = models.fresh(name, 3)
+    assert torch.equal(torch.get_rng_state(), before[0]) and np.random.get_state()[1].tolist() == before[1]
+    assert random.getstate() == before[2] and torch.get_num_threads() == before[3]
+    assert torch.get_default_dtype() == torch.float32 and next(net.parameters()).dtype == torch.float32
+
+
+# --- data -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"data": "order = torch.randperm(120); x, y = x[order], y[order]"},
+        {"data": "order = np.random.permutation(120); x, y = x[order], y[order]"},
+        {"data": "order = np.random.default_rng().permutation(120); x, y = x[order], y[order]"},
+        {"data": "order = random.sample(range(120), 120); x, y = x[order], y[order]"},
+        {"data": "from sklearn.model_selection import train_test_split as split; x, _, y, _ = split(x, y, test_size=1)"},
+        {"top": "ORDER = torch.randperm(120)", "data": "x, y = x[ORDER], y[ORDER]"},
+    ],
+)
+def test_data_that_differ_from_call_to_call_are_refused(write, tmp_path, parts):
+    name = write(changed(**parts))
+    with pytest.raises(own.OwnError, match=r"mine.py:task: train inputs: others when the function is called again is not allowed"):
+        sweeps.run(grid(name, [4], ["sgd"], [0.0], trials=2), tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def test_goals_that_differ_from_call_to_call_are_refused(write):
+    name = write(GOOD.replace("goals=(0.1, 0.2)", "goals=(random.random() / 2,)"))
+    with pytest.raises(own.OwnError, match="mine.py:task: goals: others when the function is called again"):
+        workloads.workload(name)
+
+
+BY_ENVIRONMENT = changed(data="import os; x = x + float(os.environ['SHIFT'])")
+
+
+def test_data_that_differ_from_process_to_process_are_not_recorded_beside_each_other(write, tmp_path, monkeypatch):
+    monkeypatch.setenv("SHIFT", "0")
+    name = write(BY_ENVIRONMENT)
+    cells = grid(name, [4, 8], ["sgd"], [0.0], trials=2, max_steps=8).cells
+    measurement.measure(cells[0], tmp_path / "data")
+    before = bodies(tmp_path / "data")
+    monkeypatch.setenv("SHIFT", "0.5")
+    own._load.cache_clear()  # as another process begins
+    with pytest.raises(own.OwnError, match="mine.py:task: data: tensors that differ"):
+        sweeps.run(Study("s", "", cells), tmp_path / "data")
+    assert bodies(tmp_path / "data") == before, "measured all the same"
+    monkeypatch.setenv("SHIFT", "0")
+    own._load.cache_clear()
+    sweeps.run(Study("s", "", cells), tmp_path / "data")
+    assert len(bodies(tmp_path / "data")) == 2
+
+
+def forge(file, **fields):
+    first, _, body = file.read_text().partition("\n")
+    file.write_text(json.dumps({**json.loads(first), **fields}) + "\n" + body)
+
+
+def test_records_of_other_data_are_not_read_together_and_old_ones_that_tell_none_are(write, tmp_path):
+    study = grid(write(), [4, 8], ["sgd"], [0.0], trials=2, max_steps=8)
+    sweeps.run(study, tmp_path / "data")
+    first, second = (record(c, tmp_path / "data") for c in study.cells)
+    head = records.head(first)
+    assert head["data"] == own.data(study.cells[0].workload) and "data" not in head["cell"]
+    forge(first, data="0" * 12)
+    with pytest.raises(own.OwnError, match=f"data: tensors that differ .{'0' * 12} of .*{first.name}"):
+        sweeps.results(study, folder=tmp_path / "data")
+    old = {k: v for k, v in records.head(first).items() if k != "data"}
+    first.write_text(json.dumps(old) + "\n" + first.read_text().partition("\n")[2])
+    assert len(sweeps.results(study, folder=tmp_path / "data")) == 4
+
+
+def test_what_another_worker_recorded_meanwhile_is_looked_at_before_writing(write, tmp_path, monkeypatch):
+    cells = grid(write(), [4, 8], ["sgd"], [0.0], trials=2, max_steps=8).cells
+    train = measurement.train_cell
+    measurement.measure(cells[0], tmp_path / "other")
+
+    def meanwhile(cell, *arguments, **options):
+        (file := record(cells[0], tmp_path / "data")).parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(record(cells[0], tmp_path / "other").read_bytes())
+        forge(file, data="0" * 12)
+        return train(cell, *arguments, **options)
+
+    monkeypatch.setattr(measurement, "train_cell", meanwhile)
+    with pytest.raises(own.OwnError, match="data: tensors that differ"):
+        measurement.measure(cells[1], tmp_path / "data")
+    assert not record(cells[1], tmp_path / "data").exists()
+
+
+def test_a_file_that_changes_while_a_cell_trains_gives_no_record(write, tmp_path, monkeypatch):
+    cell, train = grid(write(), [4], ["sgd"], [0.0], trials=2, max_steps=8).cells[0], measurement.train_cell
+
+    def edited(*arguments, **options):
+        outcome = train(*arguments, **options)
+        write(GOOD.replace("nn.Linear(4, 8)", "nn.Linear(4, 9)").replace("nn.Linear(8, 2)", "nn.Linear(9, 2)"))
+        return outcome
+
+    monkeypatch.setattr(measurement, "train_cell", edited)
+    with pytest.raises(own.OwnError, match="mine.py:task: the file has changed while batch-4-.*csv was trained"):
+        measurement.measure(cell, tmp_path / "data")
+    assert not list((tmp_path / "data").rglob("*.csv"))
+
+
+def test_a_changed_file_of_the_same_age_and_length_is_read_anew(write, tmp_path, monkeypatch):
+    """The import system would take the compiled module of the first for that of the second."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    found = []
+    for seed in (0, 1):
+        name = write(GOOD.replace("manual_seed(0)", f"manual_seed({seed})"))
+        os.utime(tmp_path / "mine.py", (1e9, 1e9))
+        found.append(datasets.load(name).train.x)
+    assert not torch.equal(*found)
+
+
+# --- networks ---------------------------------------------------------------------------------------------------------
+
+SHARED = "NET = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))"
+BLOCK = """class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {0}
+
+    def forward(self, x):
+        {1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"top": SHARED, "build": "    return NET\n"}, "shares its parameters with an earlier one .* built anew"),
+        (
+            {"top": SHARED, "build": "    for m in (NET[0], NET[2]):\n        m.reset_parameters()\n    return NET\n"},
+            "shares its parameters with an earlier one",
+        ),
+        (
+            {"top": "W = torch.randn(8, 4)",
+             "build": "    net = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 2))\n"
+                      "    net[0].weight = nn.Parameter(W)\n    return net\n"},
+            "shares its parameters with an earlier one",
+        ),
+        (
+            {"build": "    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 2))\n"
+                      "    net[1].weight = nn.Parameter(net[0].weight.data)\n    return net\n"},
+            "parameters that share memory",
+        ),
+        (
+            {"build": "    net = nn.Sequential(nn.Linear(4, 2))\n    draw = np.random.default_rng().normal(size=(2, 4))\n"
+                      "    net[0].weight.data = torch.tensor(draw).float()\n    return net\n"},
+            "another initialisation from the same seed",
+        ),
+        (
+            {"build": "    net = nn.Sequential(nn.Linear(4, 2))\n    draw = np.random.default_rng(0).normal(size=(2, 4))\n"
+                      "    net[0].weight.data = torch.tensor(draw).float()\n    nn.init.zeros_(net[0].bias)\n    return net\n"},
+            "the same initialisation from every seed",
+        ),
+        (
+            {"top": "N = [0]", "build": "    N[0] += 1\n    torch.manual_seed(N[0])\n    return nn.Sequential(nn.Linear(4, 2))\n"},
+            "another initialisation from the same seed",
+        ),
+        ({"build": "    torch.manual_seed(0)\n    return nn.Sequential(nn.Linear(4, 2))\n"}, "same initialisation from every"),
+        (
+            {"build": "    return nn.Sequential(nn.Linear(4, 2 + random.randrange(9)), nn.Flatten(), nn.LazyLinear(2))\n"},
+            "parameters that have no shape yet",
+        ),
+        (
+            {"build": "    n = 2 + torch.randint(9, (1,)).item()\n    return nn.Sequential(nn.Linear(4, n), nn.Linear(n, 2))\n"},
+            "of other parameters when built again",
+        ),
+        ({"top": BLOCK.format("self.r = torch.randn(8)", "return x * self.r"), "layers": "Block()"}, "keeps more than"),
+        ({"top": BLOCK.format("pass", "return x - x.mean(0)"), "layers": "Block()"}, "others for an example alone"),
+        ({"top": BLOCK.format("pass", "return x.squeeze()"), "layers": "Block()"}, "example alone|on 1 example it raised"),
+        (
+            {"top": BLOCK.format("pass", "self.m = getattr(self, 'm', x.detach().mean()); return x + self.m"),
+             "build": "    return nn.Sequential(Block(), nn.Linear(4, 2))\n"},
+            "keeps more than its parameters",
+        ),
+        ({"top": BLOCK.format("pass", "return x.clamp_(-1, 1)"), "build": "    return nn.Sequential(Block(), nn.Linear(4, 2))\n"},
+         "changes its inputs in place"),
+        ({"top": BLOCK.format("self.w = nn.Linear(8, 8)", "self.w.weight.data.clamp_(-.01, .01); return self.w(x)"),
+          "layers": "Block()"},
+         "changes its parameters when asked"),
+        ({"top": BLOCK.format("pass", "torch.rand(1); return x"), "layers": "Block()"}, "changes global random numbers"),
+        ({"top": BLOCK.format("pass", "np.random.rand(); return x"), "layers": "Block()"}, "changes global random numbers"),
+        ({"top": BLOCK.format("pass", "torch.set_num_threads(3); return x"), "layers": "Block()"}, "numbers or settings"),
+        (
+            {"build": "    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))\n"
+                      "    net[0].weight.requires_grad_(False)\n    return net\n"},
+            r"parameters that are not trained \(0.weight\)",
+        ),
+        ({"build": "    return nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 2)).to('meta')\n"}, "0.weight on meta"),
+    ],
+)  # fmt: skip
+def test_networks_that_trials_would_not_have_for_themselves_are_refused(write, tmp_path, parts, message):
+    name = write(changed(**parts))
+    with pytest.raises(own.OwnError, match=f"mine.py:task: model.*: .*{message}"):
+        sweeps.run(grid(name, [4], ["sgd"], [0.0], trials=2), tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("draw", ["torch.tensor(np.random.normal(size=(2, 4)))",
+                                  "torch.tensor([[random.random() for _ in range(4)] for _ in range(2)])"])  # fmt: skip
+def test_numpys_and_pythons_numbers_are_seeded_for_every_trial_too(write, draw):
+    name = write(changed(build=f"    net = nn.Sequential(nn.Linear(4, 2))\n    net[0].weight.data = {draw}\n    return net\n"))
+    first, again, other = (models.fresh(name, seed)[0].weight for seed in (5, 5, 6))
+    assert torch.equal(first, again) and not torch.equal(first, other) and first.dtype == torch.float32
+
+
+def test_a_parameter_used_twice_and_batch_normalisation_without_buffers_are_fine(write):
+    tied = "    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 2))\n"
+    tied += "    net[1].weight = net[0].weight\n    return net\n"
+    assert len(measurement.start(Cell(write(changed(build=tied)), 4, "sgd", trials=2)).w[0]) == 34
+    cell = Cell(write(changed(layers="nn.BatchNorm1d(8, track_running_stats=False)")), 4, "sgd", trials=2)
+    assert len(measurement.train_cell(cell).status) == 2
+
+
+@pytest.mark.parametrize("seed", [0, 100_000 * 9999 + 4095])
+def test_every_seed_of_a_trial_serves_all_generators(seed):
+    with own_network.alone(seed):
+        drawn = torch.rand(1).item(), np.random.rand(), random.random()
+    with own_network.alone(seed):
+        assert drawn == (torch.rand(1).item(), np.random.rand(), random.random())
+
+
+# --- fields -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("train=(x[:80]", "train=(x[:80].double() * 1e300", "train inputs: a value that is not finite"),
+        ("train=(x[:80]", "train=(x[:80].to_sparse()", "train inputs: torch.float32 .* must be a float tensor"),
+        ("train=(x[:80]", "train=(x[:80].to('meta')", r"train inputs: torch.float32 \[80, 4\] on meta is not allowed"),
+        ("y[:80])", "y[:80].to('meta'))", r"train labels: torch.int64 \[80\] on meta is not allowed"),
+        ("x[:80], y[:80]", "x[:80].mul(1e4).round(), y[:80]", "whole numbers up to .* float32", ),
+        ("goals=(0.1, 0.2)", "goals=(0.1, 0.10000001)", "goals: .* differ in their first six digits"),
+        ("goals=(0.1, 0.2)", "goals=(float('nan'),)", "goals: .nan,. is not allowed"),
+        ("max_steps=200", r"title='a\nb'", r"title: 'a\\nb' is not allowed; it must be of printable"),
+    ],
+)  # fmt: skip
+def test_fields_that_would_be_something_else_in_the_records_are_refused(write, old, new, message):
+    text = GOOD.replace(old, new)
+    if "round" in new:
+        text, message = text.replace("max_steps", "precision='bfloat16', max_steps"), message.replace("float32", "bfloat16")
+    assert text != GOOD
+    with pytest.raises(own.OwnError, match=f"mine.py:task: .*{message}"):
+        workloads.workload(write(text))
+
+
+def test_tensors_with_gradients_strides_and_numpys_numbers_train_like_plain_ones(write, tmp_path):
+    plain = grid(write(), [4], ["sgd"], [0.5], trials=4, max_steps=50).cells[0]
+    expected = measurement.table(plain, measurement.train_cell(plain))
+    text = changed(data="x = x.T.contiguous().T.requires_grad_() * 1; y = y.repeat_interleave(2)[::2]")
+    text = text.replace("goals=(0.1, 0.2)", "goals=(np.float64(0.1), np.float64(0.2))")
+    cell = grid(write(text), [4], ["sgd"], [0.5], trials=4, max_steps=50).cells[0]
+    assert measurement.table(cell, measurement.train_cell(cell)).equals(expected)
+    assert all(type(g) is float for g in workloads.workload(cell.workload).goals)
+    assert not datasets.load(cell.workload).train.x.requires_grad
+
+
+def test_whole_numbers_are_not_rounded_by_a_cells_own_precision_either(write, tmp_path):
+    name = write(GOOD.replace("x[:80], y[:80]", "x[:80].mul(1e4).round(), y[:80]"))
+    with pytest.raises(own.OwnError, match="mine.py:task: train inputs: whole numbers up to .* such as bfloat16 keeps"):
+        measurement.measure(Cell(name, 4, "sgd", trials=2, precision="bfloat16"), tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("flush", [False, True])
+def test_tensors_do_not_depend_on_the_settings_of_the_process(write, threads, flush):
+    name = write(changed(data="x = x * 0 + torch.get_num_threads() + float((torch.tensor([1e-40]) * 1).any())"))
+    plain, before = own.data(name), torch.get_num_threads()
+    own._load.cache_clear()
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(flush)
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert own.data(name) == plain
+        assert torch.get_num_threads() == threads and own_network._flushing() == flush
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_num_threads(before)
+        torch.set_flush_denormal(False)
+        torch.set_default_dtype(torch.float32)
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spelling", ["./chapters/own/next_letter.py", "chapters/../chapters//own/next_letter.py",
+                                      str(ROOT / "chapters/own/next_letter.py"), "chapters/own/next_letter.py"])  # fmt: skip
+def test_every_spelling_of_a_file_in_the_book_is_one_workload_with_its_records(spelling, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cell = Cell(f"{spelling}:next_letter", 4, trials=32)
+    assert cell.workload == EXAMPLE == workloads.workload(f"{spelling}:next_letter").name
+    assert record(cell).exists(), "the example's records are lost"
+    monkeypatch.chdir(ROOT / "chapters")
+    assert Cell("own/next_letter.py:next_letter", 4, trials=32) == cell and own.canonical(cell.workload) == EXAMPLE
+    (tmp_path / "link.py").symlink_to(ROOT / "chapters/own/next_letter.py")
+    assert own.canonical(f"{tmp_path}/link.py:next_letter") == EXAMPLE
+
+
+def test_a_file_elsewhere_goes_by_its_whole_path(write, tmp_path, monkeypatch):
+    name = write()
+    (tmp_path / "below").mkdir()
+    cell = Cell(name, 4)
+    assert cell.workload == f"{tmp_path.resolve()}/mine.py:task"
+    monkeypatch.chdir(tmp_path / "below")
+    assert Cell("../mine.py:task", 4) == cell == Cell(cell.workload, 4)
+    assert record(Cell("../mine.py:task", 4)) == record(cell)
+
+
+def test_a_name_that_two_files_answer_to_is_refused(write, tmp_path):
+    (tmp_path / "chapters/own").mkdir(parents=True)
+    write(name="chapters/own/next_letter.py")
+    with pytest.raises(own.OwnError, match="must name one file, and there are .* and "):
+        Cell(EXAMPLE, 4)
+
+
+@pytest.mark.parametrize("name", ["a b.py", "ü.py", "a:b.py", "a.py:b.py", "<b>&'.py", "50%.py"])
+def test_odd_names_are_fine(write, tmp_path, name):
+    cell = grid(write(name=name), [4], ["sgd"], [0.0], trials=2, max_steps=4).cells[0]
+    assert measurement.measure(cell, tmp_path / "data") == record(cell, tmp_path / "data")
+    assert len(sweeps.results(Study("s", "", (cell,)), folder=tmp_path / "data")) == 2
+
+
+@pytest.mark.parametrize("name", ["a\nb.py", "a\x00b.py", "a\udcffb.py", "x" * 200 + ".py", "x" * 300 + ".py"])
+def test_names_that_cannot_be_kept_are_refused(tmp_path, monkeypatch, name):
+    folder = tmp_path / ("y" * 100)
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    try:
+        Path(name).write_text(GOOD)
+    except (OSError, ValueError):
+        pass
+    with pytest.raises(own.OwnError, match="workload: .* is not allowed; (it must be of|there is no file)"):
+        Cell(f"{name}:task", 4)
+
+
+# --- endings ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"top": "sys.exit('bye')"}, "cannot be imported; it raised SystemExit: bye"),
+        ({"data": "sys.exit('bye')"}, "raised SystemExit: bye"),
+        ({"build": "    sys.exit('bye')\n"}, "model: building it raised SystemExit: bye"),
+        ({"top": BLOCK.format("pass", "sys.exit('bye')"), "layers": "Block()"}, "model: .*SystemExit: bye"),
+    ],
+)
+def test_an_exit_is_an_error(write, parts, message):
+    with pytest.raises(own.OwnError, match=message):
+        workloads.workload(write(changed(**parts)))
+
+
+LATER = BLOCK.format("pass", "sys.exit('bye') if x.abs().max() > {limit} else None; return x")
+
+
+def test_an_exit_while_training_or_pruning_is_an_error(write):
+    late = changed(top=LATER.format(limit=3), layers="Block()").replace("(x.sum(1) > 0).long()", "torch.arange(120) % 2")
+    with pytest.raises(training.TrialError, match=r"trial \d+, step \d+: .*SystemExit: bye"):
+        measurement.train_cell(Cell(write(late), 4, "momentum", trials=16))
+    far = changed(data="x[40] = 50", top=LATER.format(limit=20), build="    return nn.Sequential(Block(), nn.Linear(4, 2))\n")
+    with pytest.raises((own.OwnError, training.stacks.RowError), match="SystemExit: bye"):
+        measurement.start(Cell(write(far), 4, "sgd", 0.5, trials=1))
+
+
+def test_a_readers_interrupt_is_one(write):
+    with pytest.raises(KeyboardInterrupt):
+        workloads.workload(write(changed(data="raise KeyboardInterrupt")))

@@ -1,0 +1,86 @@
+"""A reader's title may hold anything, and is shown as the text that it is: in tables, claims, notes and charts."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import altair as alt
+import pandas as pd
+import pytest
+from IPython.lib import pretty
+from myst_nb.core import variables
+
+from lib import book, charts
+
+TITLES = ["<script>alert(1)</script>", "<!--<script>", "a & b <i>c</i> &lt;", "]]> it's \"quoted\" \\ `x` {y}"]
+
+
+class Page(HTMLParser):
+    """The tags and the text of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text = set(), []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+
+    def handle_comment(self, data):
+        self.tags.add("comment")
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def shows(text, title):
+    page = Page(text)
+    return title in "".join(page.text) and not page.tags & {"script", "i", "comment"}
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_tables_and_their_heads_show_it_as_text(title):
+    frame = pd.DataFrame({"network": [title], title: [1.5], "plain": ["a–b"]})
+    assert shows(book.table(frame).to_html(), title) and shows(book.table(frame[[title]]).to_html(), title)
+    assert shows(book.table(frame, network=str.strip).to_html(), title), "with a format of its own"
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_claims_the_ledger_and_notes_show_it_as_text(title):
+    claim = {"paper": f"on {title}", "ours": f"measured:\n- {title}: 2\n- b: 3\n", "verdict": "holds", "source": title}
+    shown = book.claim(**claim)
+    assert shows(shown, title) and shown.count("<li>") == 2 and "".join(Page(shown).text).count(title) == 3
+    assert shows(book.ledger([("L1", "theory", claim)]), title)
+
+
+@pytest.mark.parametrize("title", [*TITLES, "it's", ""])
+def test_glued_text_is_pasted_as_it_is(title):
+    glued = pretty.pretty(book.number(title))
+    assert variables.format_plain_text(glued, "") == title
+
+
+def chart(title):
+    rows = pd.DataFrame({"x": [1.0, 2.0], "y": [1.0, 2.0], "curve": title, "place": 0})
+    marks = alt.Chart(rows).mark_point().encode(x="x:Q", y=alt.Y("y:Q", title=title), color="curve:N", tooltip=["curve:N"])
+    controls = charts.ladder_slider({title: [0.1, 0.2]}, [0, 1]), charts.menu("curve", [title], title, "workload")
+    return charts.finish(charts.controlled([marks], *controls), f"Steps for {title}.")
+
+
+@pytest.mark.parametrize("title", [*TITLES, "a value network ][b]"])
+def test_charts_show_it_as_text_and_their_scripts_end_where_they_should(title):
+    charts.enable()
+    bundle = chart(title)._repr_mimebundle_()
+    inside = re.search(r'<script type="application/json">(.*?)</script>', bundle["text/html"], re.DOTALL)[1]
+    spec = json.loads(inside)
+    assert "<" not in inside and title in spec["description"]
+    assert [p["value"] for p in spec["params"] if p["name"] == "curve_chosen"] == [title]
+    rest = Page(bundle["text/html"].replace(inside, ""))
+    assert rest.tags == {"div", "script", "img"}
+
+
+@pytest.mark.parametrize("title", [*TITLES, "a value network ][b]"])
+def test_a_slider_finds_the_goals_of_a_curve_of_any_name(title):
+    still = chart(title).properties(width=300).to_dict()
+    svg = charts.vlc.vegalite_to_svg(still, vl_version=charts.VEGALITE)
+    assert "goal: validation error ≤ 10.0%" in svg
+    assert "place_place_text" in [p["name"] for p in still["params"]]
