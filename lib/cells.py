@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -207,14 +208,24 @@ def same_data(name: str, folder: Path = DATA, mine: str | None = None) -> None:
     mine: the digest of the tensors (`lib.own.data`) of which another record is to be added.  Records that tell none pass.
     """
     found = {} if mine is None else {mine: "what the function returns here and now"}
-    for file in sorted((folder / place(name) / records.folder_name(workload(name).name)).rglob("*.csv")):
-        with contextlib.suppress(TypeError, ValueError, records.RecordError):  # of the file as it was, or another's
-            head = records.head(file)
-            if "data" in head and record(Cell(**head["cell"]), folder) == file:
-                found.setdefault(head["data"], file)
+    work = workload(name)
+    for file in sorted((folder / place(name) / records.folder_name(work.name)).rglob("*.csv")):
+        stat = file.stat()
+        if data := _data(file, folder, work.source, (stat.st_mtime_ns, stat.st_size)):
+            found.setdefault(data, file)
     if len(found) > 1:
         each = ", ".join(f"{data} of {where}" for data, where in found.items())
         raise own.OwnError(
             f"{name}: data: tensors that differ ({each}) is not allowed; it must be the same in every process, or the records "
             f"of the others moved out of data/"
         )
+
+
+@functools.lru_cache(maxsize=2**16)  # every cell that is measured asks again
+def _data(file: Path, folder: Path, source: str, stamp: tuple[int, int]) -> str | None:
+    """The tensors of which a record tells, if it is of the reader's file with this digest; stamp: as the record is now."""
+    with contextlib.suppress(TypeError, ValueError, records.RecordError):  # of the file as it was, or another's
+        head = records.head(file)
+        if record(Cell(**head["cell"]), folder) == file:
+            return head.get("data")
+    return None
