@@ -120,6 +120,7 @@ def test_without_a_folder_a_failed_download_says_what_to_do(tmp_path, monkeypatc
     monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path)
     monkeypatch.setattr(pooch, "retrieve", lambda *_, **__: (_ for _ in ()).throw(OSError("no route")))
     datasets._load.cache_clear()
+    datasets._standardised.cache_clear()
     with pytest.raises(datasets.DatasetError, match=f"download failed .no route.*set {datasets.VARIABLE}"):
         datasets.load("mnist")
 
