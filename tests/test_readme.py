@@ -35,7 +35,7 @@ def test_papermill_lines_name_chapters_and_their_parameters():
             assert f'"{name}: ' in chapter.read_text(), f"{chapter.name} has no parameter {name}"
 
 
-WORK = [(sweeps, "run"), (studies, "status"), (tracks, "run"), (portraits, "results"), (timings, "run")]
+WORK = [(sweeps, "run"), (studies, "status"), (tracks, "run"), (portraits, "run"), (timings, "run")]
 
 
 @pytest.mark.parametrize("line", [c for c in COMMANDS if c.startswith("python -m lib.")])
