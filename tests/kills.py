@@ -16,12 +16,13 @@ import traceback
 from pathlib import Path
 
 import torch
+from tqdm import tqdm
 
 from lib import measurement, records, sweeps, training
 from lib.cells import Cell, Study
 
 FEEDBACK = {"workers": 4, "compressor": "rand-k", "density": 0.01, "feedback": True}
-SAVE_EVERY = 0.02  # seconds
+SAVE_EVERY = 0.05  # seconds
 
 
 def small() -> Study:
@@ -48,6 +49,7 @@ def _start(folder: Path) -> int:
     if child:
         return child
     try:
+        training.SAVE_EVERY = SAVE_EVERY
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
         sweeps.run(small(), folder)
         os._exit(0)
@@ -65,8 +67,8 @@ def killed(folder: Path, kills: int, seed: int = 0) -> int:
     of a sweep that was not killed.
     """
     moments, done, attempt, resumed = random.Random(seed), 0, 0, 0
-    training.SAVE_EVERY = SAVE_EVERY
-    torch.set_num_threads(1)  # a copy of a process with threads would hang
+    torch.set_num_threads(1)  # a copy of a process with threads may hang
+    tqdm.monitor_interval = 0
     sweeps.run(small(), folder / "whole")
     expected = tables(folder / "whole")
     assert len(expected) == len(small().cells)

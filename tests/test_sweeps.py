@@ -15,9 +15,8 @@ import joblib
 import pytest
 import torch
 
-from lib import ROOT, jobs, measurement, records, stacks, studies, sweeps, training
+from lib import ROOT, jobs, measurement, records, stacks, studies, sweeps
 from lib.cells import Cell, Study, grid, record
-from tests import kills
 
 BAD = [
     ({"sparsity": -0.1}, "sparsity: -0.1 .* number in \\[0, 1\\)"),
@@ -172,9 +171,11 @@ def test_a_local_dask_cluster_gives_the_same_records(undisturbed, tmp_path, monk
     assert bodies(tmp_path) == undisturbed
 
 
-def test_a_sweep_killed_twenty_times_ends_with_the_undisturbed_tables(tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "SAVE_EVERY", kills.SAVE_EVERY)  # which it sets, and the test sets back
-    assert kills.killed(tmp_path, 20) >= 5, "hardly any cell went on from a state"
+def test_a_sweep_killed_twenty_times_ends_with_the_undisturbed_tables():
+    done = subprocess.run([sys.executable, "-m", "tests.kills", "20"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    resumed = int(re.fullmatch(r"20 kills, after (\d+) of them .*: every table is the same\n", done.stdout)[1])
+    assert resumed >= 5, "hardly any cell went on from a state"
 
 
 def alive(group):
