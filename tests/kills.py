@@ -11,6 +11,7 @@ import random
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -23,6 +24,7 @@ from lib.cells import Cell, Study
 
 FEEDBACK = {"workers": 4, "compressor": "rand-k", "density": 0.01, "feedback": True}
 SAVE_EVERY = 0.05  # seconds
+LONGEST = 300.0  # seconds that the rest of the sweep may take
 
 
 def small() -> Study:
@@ -69,6 +71,7 @@ def killed(folder: Path, kills: int, seed: int = 0) -> int:
     moments, done, attempt, resumed = random.Random(seed), 0, 0, 0
     torch.set_num_threads(1)  # a copy of a process with threads may hang
     tqdm.monitor_interval = 0
+    tqdm.set_lock(threading.RLock())  # its own is shared with copies, and one that is killed may hold it
     sweeps.run(small(), folder / "whole")
     expected = tables(folder / "whole")
     assert len(expected) == len(small().cells)
@@ -89,8 +92,13 @@ def killed(folder: Path, kills: int, seed: int = 0) -> int:
                 records.read(file)
             resumed += bool(list(place.rglob("batch-*.part")))
             continue
+        until = time.monotonic() + LONGEST
+        while not ended and time.monotonic() < until:
+            ended = os.waitpid(process, os.WNOHANG)[0] == process
+            time.sleep(0.02)
         if not ended:
-            os.waitpid(process, 0)
+            os.killpg(process, signal.SIGKILL)
+        assert ended, f"{place}: the sweep hangs"
         assert not (place / "failure").exists(), (place / "failure").read_text()
         assert tables(place) == expected, f"{place}: not the tables of a sweep that was not killed"
         assert not list(place.rglob("batch-*.part")), "the state of a finished cell was left"
