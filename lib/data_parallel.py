@@ -133,7 +133,8 @@ def train(runs: Sequence[Run], data, timeout: float = 120.0) -> list[Tensor]:
 def launch(work: Callable, workers: int, timeout: float, *arguments):
     """What `work(rank, *arguments)` returns in process 0 of `workers`, which form one gloo group; one thread each.
 
-    work: a module's function.  timeout, errors: as for `train`.
+    work: a module's function that returns tensors, numbers and strings, or lists and dictionaries of them.  timeout,
+    errors: as for `train`.
     """
     deadline = time.monotonic() + timeout
     if START == "forkserver":  # it imports PyTorch once; every worker is then a copy of it, started in milliseconds
@@ -160,7 +161,7 @@ def launch(work: Callable, workers: int, timeout: float, *arguments):
                 if process.is_alive():
                     process.kill()
                 process.join()
-        return torch.load(Path(folder, "result"), weights_only=False)
+        return torch.load(Path(folder, "result"), weights_only=True)
 
 
 def reference(run: Run, data) -> Tensor:

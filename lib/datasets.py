@@ -13,6 +13,7 @@ import hashlib
 import lzma
 import os
 import tarfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -192,7 +193,7 @@ def _unpacked(file: Path) -> bytes:
     try:
         with opened(file, "rb") as stream:
             return stream.read()
-    except (OSError, EOFError, lzma.LZMAError) as error:
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise DatasetError(f"{file}: cannot be unpacked ({error}); replace it") from None
 
 
@@ -209,7 +210,7 @@ def _archive(archive: Path) -> dict[str, bytes]:
     try:
         with tarfile.open(archive) as tar:
             return {Path(m.name).name: tar.extractfile(m).read() for m in tar if m.isfile()}
-    except (OSError, EOFError, tarfile.TarError) as error:
+    except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
         raise DatasetError(f"{archive}: cannot be unpacked ({error}); replace it") from None
 
 

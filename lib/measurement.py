@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
 import datetime
 import functools
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -92,6 +94,7 @@ def train_cell(cell: Cell, device: str = "cpu", **options) -> training.Outcome:
     work: Workload = workload(cell.workload)
     data, trials = datasets.load(work.dataset, cell.split), start(cell).to(device)
     options.setdefault("exchange", exchange(cell, trials))
+    options.setdefault("whose", json.dumps([dataclasses.asdict(cell), cell.definition(), origin(cell, device)]))
     return training.train(
         executor(cell, device), trials, work.train(cell.split), data.validation,
         algorithm=cell.algorithm, batch_size=cell.batch_size, goals=work.goals,
@@ -121,13 +124,35 @@ def measure(cell: Cell, folder: Path, progress_folder: str | None = None, device
 
     A job of its own: one thread, no shared state.  A record that is there, another runner's, is left alone.
     Raises OwnError if a reader's own workload has made other tensors than those of the records beside it, or has changed.
+    Raises OSError naming the file, before any training, if its folder cannot be written.
     """
     file = record(cell, folder)
     if file.exists():
         return file
     _agree(cell, folder, file)
     use_one_core()
-    origin = {
+    measured_with = origin(cell, device)
+    # Its name tells the origin, so that a cell begun with other code or on another device is begun anew.
+    unfinished = file.with_suffix(f".{hashlib.sha256(json.dumps(measured_with).encode()).hexdigest()[:8]}.part")
+    records.prepare(file)
+    outcome = train_cell(cell, device, progress=_Reporter(progress_folder), unfinished=unfinished)
+    provenance = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        **measured_with,
+        "steps": outcome.steps,
+        "trial_steps": outcome.trial_steps,
+        "wall_s": round(outcome.wall_s, 2),
+    }
+    _agree(cell, folder, file)  # once more: meanwhile the file may have changed, and others have measured
+    records.write(file, cell, table(cell, outcome), provenance)
+    for state in records.states(file):
+        state.unlink(missing_ok=True)
+    return file
+
+
+def origin(cell: Cell, device: str) -> dict:
+    """What a cell is measured with, as its record tells."""
+    return {
         "torch": torch.__version__,
         "device": device_name(device),
         "precision": cell.arithmetic,
@@ -135,22 +160,6 @@ def measure(cell: Cell, folder: Path, progress_folder: str | None = None, device
         "source": SOURCE,
         **_data(cell),
     }
-    # Its name tells the origin, so that a cell begun with other code or on another device is begun anew.
-    unfinished = file.with_suffix(f".{hashlib.sha256(json.dumps(origin).encode()).hexdigest()[:8]}.part")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    outcome = train_cell(cell, device, progress=_Reporter(progress_folder), unfinished=unfinished)
-    provenance = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        **origin,
-        "steps": outcome.steps,
-        "trial_steps": outcome.trial_steps,
-        "wall_s": round(outcome.wall_s, 2),
-    }
-    _agree(cell, folder, file)  # once more: meanwhile the file may have changed, and others have measured
-    records.write(file, cell, table(cell, outcome), provenance)
-    for part in file.parent.glob(f"{file.stem}.*.part"):
-        part.unlink(missing_ok=True)
-    return file
 
 
 def _data(cell: Cell) -> dict[str, str]:
@@ -199,7 +208,7 @@ class _Reporter:
         self.next = 0.0
 
     def __call__(self, step: int, alive: int, best: float) -> None:
-        now = datetime.datetime.now().timestamp()
+        now = time.monotonic()
         if self.file and now >= self.next:
             self.next = now + 0.5
             with contextlib.suppress(OSError):

@@ -124,7 +124,7 @@ class Collectives:
 
     def measure(self) -> pd.DataFrame:
         """what ("all-reduce", "pairs"), d, seconds (median), low, high (range)."""
-        return data_parallel.launch(_timed, self.workers, TIMEOUT, self)
+        return pd.DataFrame(data_parallel.launch(_timed, self.workers, TIMEOUT, self))
 
     def each(self) -> Iterator[tuple[str, int, Callable]]:
         """What every process times: its name, d, and the call."""
@@ -177,7 +177,7 @@ class Hooked:
 
     def measure(self) -> pd.DataFrame:
         """what ("all-reduce" or a compressor), d, seconds (median), low, high (range)."""
-        return data_parallel.launch(_timed, self.workers, TIMEOUT, self)
+        return pd.DataFrame(data_parallel.launch(_timed, self.workers, TIMEOUT, self))
 
     def each(self) -> Iterator[tuple[str, int, Callable]]:
         x, y = torch.randn(self.batch_size, 1, 28, 28), torch.arange(self.batch_size) % 10
@@ -189,12 +189,12 @@ class Hooked:
             yield name, models.parameter_count(model), lambda m=model: F.cross_entropy(m(x), y).backward()
 
 
-def _timed(rank: int, own: Collectives | Hooked) -> pd.DataFrame:
+def _timed(rank: int, own: Collectives | Hooked) -> list[dict]:
     rows = []
     for name, d, call in own.each():
         dist.barrier()
         rows.append({"what": name, "d": d, **timings.spread(call, own.repeats)})
-    return pd.DataFrame(rows)
+    return rows
 
 
 @dataclass(frozen=True)

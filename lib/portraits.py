@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import datetime
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,9 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 from scipy import stats
+from tqdm import tqdm
 
 from lib import cells, contraction, metaparameters, records, require, sweeps
 from lib.cells import DATA, Cell
+from lib.jobs import stoppable
 from lib.messages import Messages
 
 if TYPE_CHECKING:
@@ -110,16 +114,17 @@ def _distance(u: np.ndarray, distribution) -> float:
     return max(np.abs(below - np.arange(n) / n).max(), np.abs(below - np.arange(1, n + 1) / n).max())
 
 
-def follow(portrait: Portrait) -> pd.DataFrame:
+def follow(portrait: Portrait, progress: Callable[[], object] = lambda: None) -> pd.DataFrame:
     """Train and describe u_t at every `every`-th step: step (from 1), measure, x, value.
 
-    Raises FloatingPointError if the run ends before its first portrait.
+    progress: called at every step.  Raises FloatingPointError if the run ends before its first portrait.
     """
     from lib import measurement  # brings PyTorch, which is slow to import, and most chapters only read
 
     cell, seen = dataclasses.replace(portrait.cell, checks="every-100"), []  # nobody asks for its errors
 
     def watch(step: int, u: Tensor) -> None:
+        progress()
         if (step + 1) % portrait.every == 0 and len(u) and u.isfinite().all():
             seen.append(describe(u[0].numpy()).assign(step=step + 1))
 
@@ -139,20 +144,21 @@ def record(portrait: Portrait, folder: Path = FOLDER) -> Path:
     return folder / cells.place(portrait.workload) / records.folder_name(portrait.workload) / name
 
 
-def measure(portrait: Portrait, folder: Path = FOLDER) -> Path:
+def measure(portrait: Portrait, folder: Path = FOLDER, progress: Callable[[], object] = lambda: None) -> Path:
     """Make a portrait and write its record; returns the file."""
     import torch
 
     from lib import measurement
 
     measurement.use_one_core()
-    began = datetime.datetime.now(datetime.UTC)
-    table = follow(portrait)
+    records.prepare(file := record(portrait, folder))
+    began, date = time.perf_counter(), datetime.datetime.now(datetime.UTC).date()
+    table = follow(portrait, progress)
     provenance = {
-        "date": began.date().isoformat(), "torch": torch.__version__, "device": measurement.device_name("cpu"),
-        "source": measurement.SOURCE, "wall_s": round((datetime.datetime.now(datetime.UTC) - began).total_seconds(), 2),
+        "date": date.isoformat(), "torch": torch.__version__, "device": measurement.device_name("cpu"),
+        "source": measurement.SOURCE, "wall_s": round(time.perf_counter() - began, 2),
     }  # fmt: skip
-    records.write(file := record(portrait, folder), portrait, table, provenance)
+    records.write(file, portrait, table, provenance)
     return file
 
 
@@ -178,10 +184,22 @@ def results(planned: tuple[Portrait, ...], budget: str = "cached") -> pd.DataFra
     if budget == "smoke":
         planned, folder = (dataclasses.replace(planned[0], steps=20, every=10),), sweeps.SMOKE / "portraits"
     if budget != "cached":
-        for portrait in planned:
-            if not record(portrait, folder).exists():
-                measure(portrait, folder)
+        run(planned, folder)
     return records.gather(planned, lambda portrait: record(portrait, folder))
+
+
+def missing(planned: tuple[Portrait, ...], folder: Path = FOLDER) -> list[Portrait]:
+    """Those that have no record."""
+    return [portrait for portrait in planned if not record(portrait, folder).exists()]
+
+
+def run(planned: tuple[Portrait, ...], folder: Path = FOLDER) -> None:
+    """Make those that have no record, with a bar that counts training steps."""
+    if todo := missing(planned, folder):
+        with tqdm(total=sum(portrait.steps for portrait in todo), unit="step", mininterval=0.5) as bar:
+            for portrait in todo:
+                bar.set_description(f"{portrait.workload}, {portrait.compressor}")
+                measure(portrait, folder, bar.update)
 
 
 def shapes(taken: pd.DataFrame) -> pd.DataFrame:
@@ -218,7 +236,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m lib.portraits", description="Make the portraits that are missing.")
     parser.add_argument("command", choices=["run"])
     parser.parse_args(arguments)
-    results(PORTRAITS, "full")
+    print(f"{len(missing(PORTRAITS)) or 'none'} of {len(PORTRAITS)} portraits to make")
+    with stoppable(lambda: f"{len(PORTRAITS) - len(missing(PORTRAITS))} are in data/", "python -m lib.portraits run"):
+        run(PORTRAITS)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Files are written beside their place and renamed into it, so a cell is there who
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -13,14 +14,17 @@ import json
 import os
 import re
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pandas as pd
 
 PROTOCOL = 1  # raised by hand whenever a change of the measuring code could change a result
 AGAIN = "move it out of data/ and measure the cell again"
+STALE = 86_400.0  # seconds after which a file that was never renamed into its place is some dead process's
 
 
 class RecordError(RuntimeError):
@@ -55,8 +59,57 @@ def folder_name(workload: str) -> str:
     return re.sub(r"[^\w.-]+", "-", workload)
 
 
+@contextlib.contextmanager
+def whole(file: Path) -> Iterator[BinaryIO]:
+    """A stream to a file beside `file` that takes its place at the end; where anything fails, nothing is left of it.
+
+    Raises OSError naming `file` if its folder cannot be written or the disk is full.
+    """
+    name = None
+    try:
+        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=f".{file.name}.", suffix=".part", delete=False) as part:
+            name = part.name
+            yield part
+            part.flush()
+            os.fsync(part.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, file)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(name or "")
+        if isinstance(error, OSError):
+            raise _named(error, file) from None
+        raise
+
+
+def prepare(file: Path) -> None:
+    """Make the folder of a record to be, and find out whether it can be written, before anything is computed.
+
+    What processes that were killed while they wrote have left there for more than a day is removed.  Raises OSError
+    naming the file or the folder.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        tempfile.TemporaryFile(dir=file.parent).close()
+    except OSError as error:
+        raise _named(error, file) from None
+    for part in file.parent.glob(".*.part"):
+        with contextlib.suppress(OSError):  # another runner may have been first
+            if time.time() - part.stat().st_mtime > STALE:
+                part.unlink()
+
+
+def states(file: Path) -> list[Path]:
+    """The states of a cell that are kept beside its record to be, while it is unfinished."""
+    return sorted(file.parent.glob(f"{file.stem}.*.part"))
+
+
+def _named(error: OSError, file: Path) -> OSError:
+    return type(error)(error.errno, f"cannot be written ({error.strerror or error})", str(file))
+
+
 def write(file: Path, cell, trials: pd.DataFrame, provenance: dict) -> None:
-    """Write a cell's record in one step: a reader sees the whole file or none."""
+    """Write a cell's record in one step: a reader sees the whole file or none.  Raises OSError naming the file."""
     body = trials.to_csv(index=False, float_format="%.10g", lineterminator="\n")
     head = {
         "protocol": PROTOCOL,
@@ -66,12 +119,8 @@ def write(file: Path, cell, trials: pd.DataFrame, provenance: dict) -> None:
         "sha256": _sha(body),
     }
     file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=".", suffix=".part", delete=False) as part:
-        part.write(json.dumps(head) + "\n" + body)
-        part.flush()
-        os.fsync(part.fileno())
-    os.chmod(part.name, 0o644)
-    os.replace(part.name, file)
+    with whole(file) as stream:
+        stream.write(f"{json.dumps(head)}\n{body}".encode())
 
 
 def read(file: Path, cell=None) -> tuple[dict, pd.DataFrame]:
@@ -112,10 +161,10 @@ def _of(file: Path, cell=None) -> tuple[dict, str]:
 def _checked(file: Path, stamp: tuple[int, int]) -> tuple[dict, str]:
     """`_of` without a cell; stamp: when the file was last changed, and its size, so that it is read again if it is not the same."""
     try:
-        first, _, body = file.read_text().partition("\n")
+        first, _, body = file.read_text("utf-8").partition("\n")
         about = json.loads(first)
         protocol, sha256, rows, _ = about["protocol"], about["sha256"], about["rows"], dict(about["cell"])
-    except (ValueError, KeyError, TypeError):  # UnicodeDecodeError is a ValueError
+    except (ValueError, KeyError, TypeError, RecursionError):  # UnicodeDecodeError is a ValueError
         raise RecordError(f"{file}: not a record of this book; move it out of data/") from None
     if protocol != PROTOCOL:
         versions = f"measured under protocol {protocol}, this is protocol {PROTOCOL}"

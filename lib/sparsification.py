@@ -6,6 +6,7 @@ compressor takes vectors u [R, d], a row a worker's, and says which entries of e
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 
@@ -242,9 +243,7 @@ class Exchange:
         for p, g in enumerate(gradients):
             u = g if self.kept is None else g.gather(1, self.kept)
             if own.feedback:
-                if self.residual is None:
-                    self.residual = u.new_zeros(own.workers, *u.shape)
-                u = self.residual[p].add_(u)
+                u = self.tensors(w)["residual"][p].add_(u)
             if p == 0 and self.watch:
                 self.watch(self.step, u)
             chosen = compress(own.compressor, u, density, self.random, sizes)
@@ -264,6 +263,29 @@ class Exchange:
         g = g if self.kept is None else torch.zeros_like(w).scatter_(1, self.kept, g)
         alive = torch.ones_like(alive[0]) if own.feedback else alive.any(0)
         return losses.mean(0), g, alive
+
+    def tensors(self, w: Tensor) -> dict[str, Tensor]:
+        """What it has counted and kept back, to be saved, or to be overwritten with what was; w: weights [T, d]."""
+        if not self.messages.feedback:
+            return {"sent": self.sent}
+        if self.residual is None:
+            self.residual = w.new_zeros(self.messages.workers, len(w), self.d)
+        return {"sent": self.sent, "residual": self.residual}
+
+    def numbers(self) -> dict:
+        """What else the next step depends on, for JSON."""
+        return {"step": self.step, "random": self.random.bit_generator.state}
+
+    def restored(self, rows: Tensor, numbers: dict) -> Exchange:
+        """One that goes on from these `numbers` with the trials in `rows` (a boolean mask); its `tensors` are still new.
+
+        Raises ValueError, TypeError or KeyError for what `numbers` cannot have given.
+        """
+        other = copy.copy(self)
+        other.step, other.random = numbers["step"], np.random.default_rng()
+        other.random.bit_generator.state = numbers["random"]
+        other.keep(rows)
+        return other
 
     def keep(self, rows: Tensor) -> None:
         """Go on with the trials in `rows` (a boolean mask) alone."""

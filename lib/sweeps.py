@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import functools
 import json
+import sys
 import tempfile
 import threading
 from collections.abc import Iterable
@@ -23,6 +24,7 @@ from tqdm import tqdm
 
 from lib import ROOT, code, own, records, require, studies
 from lib.cells import DATA, Cell, Study, record, same_data
+from lib.jobs import MOST, each, number, stoppable
 from lib.workloads import workload
 
 BUDGETS = ("cached", "smoke", "full")
@@ -39,7 +41,8 @@ def run(study: Study, folder: Path = DATA, jobs: int = 1, device: str = "cpu") -
     """Train what is missing, one cell a job, through joblib; every finished cell is in data/ at once.
 
     Wrap the call in `joblib.parallel_config(backend="dask")` to run on a Dask cluster that shares the folder.
-    Raises RecordError if a file among the study's workloads is damaged or foreign, before any training.
+    Raises RecordError if a file among the study's workloads is damaged or foreign, before any training, and OSError
+    naming the file if one cannot be written.
     """
     check(study, folder)
     todo = missing(study, folder)
@@ -48,11 +51,16 @@ def run(study: Study, folder: Path = DATA, jobs: int = 1, device: str = "cpu") -
     from lib.measurement import measure  # brings PyTorch, which is slow to import, and most chapters only read
 
     with tempfile.TemporaryDirectory() as reports, _Display(study, todo, reports) as bar:
-        parallel = joblib.Parallel(
-            n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs + 1", batch_size=1
-        )
-        for _ in parallel(joblib.delayed(measure)(c, folder, reports, device) for c in todo):
+        for _ in each((joblib.delayed(measure)(c, folder, reports, device) for c in todo), jobs):
             bar.update()
+
+
+def kept(study: Study, folder: Path = DATA) -> str:
+    """In words: how many of the study's cells have a record, and how many others a state to go on from."""
+    left = missing(study, folder)
+    begun = sum(bool(records.states(record(c, folder))) for c in left)
+    states = f"the state of {begun} more" if begun else "no state of an unfinished one yet"
+    return f"{len(study.cells) - len(left)} of {len(study.cells)} cells are in data/, and {states}"
 
 
 def check(study: Study, folder: Path = DATA) -> None:
@@ -67,8 +75,11 @@ def check(study: Study, folder: Path = DATA) -> None:
     places = {file.parents[2] for c, file in mine.items() if not own.is_own(c.workload)}  # data set / workload
     files = {file for c, file in mine.items() if own.is_own(c.workload) and file.exists()}
     for file in sorted(files.union(*(place.rglob("*.csv") for place in places))):
-        about = file.stat()
-        _check_one(file, folder, (about.st_mtime_ns, about.st_size))
+        try:
+            about = file.stat()
+            _check_one(file, folder, (about.st_mtime_ns, about.st_size))
+        except OSError as error:  # a link to nowhere, a folder, a file of somebody else's
+            raise records.RecordError(f"{file}: cannot be read ({error.strerror}); move it out of data/") from None
 
 
 @functools.lru_cache(maxsize=2**16)  # chapters ask for the records of a workload a hundred times
@@ -138,7 +149,8 @@ class _Display(contextlib.AbstractContextManager):
         self.thread.start()
 
     def _watch(self) -> None:
-        while not self.done.wait(1.0):
+        seldom = 1.0 if sys.stderr.isatty() else 5.0  # seconds; a notebook or a log keeps every line
+        while not self.done.wait(seldom):
             now = []
             for file in sorted(self.reports.glob("*")):
                 with contextlib.suppress(OSError, ValueError):
@@ -153,13 +165,6 @@ class _Display(contextlib.AbstractContextManager):
         self.done.set()
         self.thread.join()
         self.bar.close()
-
-
-def positive(text: str) -> int:
-    """A whole number from 1 on a command line.  Raises ArgumentTypeError."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; it must be a whole number from 1")
-    return int(text)
 
 
 def usable(device: str) -> str:
@@ -180,12 +185,16 @@ def main(arguments: list[str] | None = None) -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     runner = commands.add_parser("run", help="train a study's missing cells")
     runner.add_argument("study", choices=list(studies.STUDIES))
-    runner.add_argument("--jobs", type=positive, default=1, help="cells trained side by side, one thread each")
+    runner.add_argument("--jobs", type=number, default=1, help=f"cells trained side by side, 1 to {MOST}")
     runner.add_argument("--device", type=usable, default="cpu", help='"cpu", "cuda", "cuda:1", ...')
     commands.add_parser("status", help="what is measured and what is missing")
     chosen = parser.parse_args(arguments)
     if chosen.command == "run":
-        run(studies.study(chosen.study), jobs=chosen.jobs, device=chosen.device)
+        study = studies.study(chosen.study)
+        again = f"python -m lib.sweeps run {chosen.study} --jobs {chosen.jobs} --device {chosen.device}"
+        with stoppable(lambda: kept(study), again):
+            print(f"{study.name}: {len(missing(study)) or 'none'} of {len(study.cells)} cells to train")
+            run(study, jobs=chosen.jobs, device=chosen.device)
     print(studies.status().to_string(index=False))
 
 

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Protocol
 
 import pandas as pd
+from tqdm import tqdm
 
 from lib import records
 from lib.cells import DATA
+from lib.jobs import stoppable
 
 FOLDER = DATA / "timings"
 
@@ -59,19 +61,25 @@ def results(*planned: Timing, folder: Path = FOLDER) -> pd.DataFrame:
 
 
 def run(planned: Iterable[Timing], folder: Path = FOLDER) -> None:
-    """Measure what has no record, with one thread."""
+    """Measure what has no record, with one thread and a bar."""
     import torch  # slow to import, and most chapters only read
 
     from lib import measurement
 
     measurement.use_one_core()
-    for what in planned:
-        if not (file := record(what, folder)).exists():
-            provenance = {
-                "date": datetime.datetime.now(datetime.UTC).date().isoformat(), "torch": torch.__version__,
-                "device": measurement.device_name("cpu"), "cores": os.cpu_count(), "source": measurement.SOURCE,
-            }  # fmt: skip
-            records.write(file, what, what.measure(), provenance)
+    todo = missing(planned, folder)
+    for what in tqdm(todo, unit="set", disable=not todo):
+        records.prepare(file := record(what, folder))
+        provenance = {
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(), "torch": torch.__version__,
+            "device": measurement.device_name("cpu"), "cores": os.cpu_count(), "source": measurement.SOURCE,
+        }  # fmt: skip
+        records.write(file, what, what.measure(), provenance)
+
+
+def missing(planned: Iterable[Timing], folder: Path = FOLDER) -> list[Timing]:
+    """Those that have no record."""
+    return [what for what in planned if not record(what, folder).exists()]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -81,9 +89,10 @@ def main(arguments: list[str] | None = None) -> None:
     about = "Take the timings that have no record; leave the machine alone meanwhile."
     argparse.ArgumentParser(prog="python -m lib.timings", description=about).parse_args(arguments)
     planned = (*hardware.PLANNED, *message_cost.PLANNED)
-    missing = [what for what in planned if not record(what).exists()]
-    print(f"{len(planned)} sets of timings, {len(missing) or 'none'} to take")
-    run(missing)
+    todo = missing(planned)
+    print(f"{len(planned)} sets of timings, {len(todo) or 'none'} to take")
+    with stoppable(lambda: f"{len(planned) - len(missing(planned))} are in data/", "python -m lib.timings"):
+        run(todo)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import datetime
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from tqdm import tqdm
 from lib import records, require, studies, sweeps
 from lib.cells import DATA, Cell, Study, place
 from lib.cells import record as cell_record
+from lib.jobs import MOST, each, number, stoppable
 from lib.workloads import workload
 
 FOLDER = DATA / "tracks"
@@ -105,16 +107,16 @@ def measure(track: Track, data: Path = DATA) -> Path:
     from lib import following, measurement
 
     measurement.use_one_core()
-    began = datetime.datetime.now(datetime.UTC)
+    records.prepare(file := record(track, data / "tracks"))
+    began, date = time.perf_counter(), datetime.datetime.now(datetime.UTC).date()
     table = following.follow(track, data)
     provenance = {
-        "date": began.date().isoformat(),
+        "date": date.isoformat(),
         "torch": torch.__version__,
         "device": measurement.device_name("cpu"),
         "source": measurement.SOURCE,
-        "wall_s": round((datetime.datetime.now(datetime.UTC) - began).total_seconds(), 2),
+        "wall_s": round(time.perf_counter() - began, 2),
     }
-    file = record(track, data / "tracks")
     records.write(file, track, table, provenance)
     return file
 
@@ -193,10 +195,14 @@ def along(study: Study, count: int, points: int, budget: str = "cached") -> pd.D
 
 def run(planned: list[Track], data: Path = DATA, jobs: int = 1) -> None:
     """Measure the tracks that have no record, one a job; data: the folder of the cells' records."""
-    todo = [t for t in planned if not record(t, data / "tracks").exists()]
-    parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs + 1", batch_size=1)
-    for _ in tqdm(parallel(joblib.delayed(measure)(t, data) for t in todo), total=len(todo), unit="track"):
-        pass
+    if todo := missing(planned, data):
+        for _ in tqdm(each((joblib.delayed(measure)(t, data) for t in todo), jobs), total=len(todo), unit="track"):
+            pass
+
+
+def missing(planned: list[Track], data: Path = DATA) -> list[Track]:
+    """Those that have no record."""
+    return [t for t in planned if not record(t, data / "tracks").exists()]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -204,9 +210,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m lib.tracks", description="Follow the fastest trials again.")
     parser.add_argument("command", choices=["run"])
     parser.add_argument("tracks", choices=list(TRACKS | TWINS))
-    parser.add_argument("--jobs", type=sweeps.positive, default=1, help="tracks followed side by side, one thread each")
+    parser.add_argument("--jobs", type=number, default=1, help=f"tracks followed side by side, 1 to {MOST}")
     chosen = parser.parse_args(arguments)
-    run((TRACKS | TWINS)[chosen.tracks](), jobs=chosen.jobs)
+    planned = (TRACKS | TWINS)[chosen.tracks]()
+    print(f"{chosen.tracks}: {len(missing(planned)) or 'none'} of {len(planned)} tracks to follow")
+    again = f"python -m lib.tracks run {chosen.tracks} --jobs {chosen.jobs}"
+    with stoppable(lambda: f"{len(planned) - len(missing(planned))} of {len(planned)} tracks are in data/", again):
+        run(planned, jobs=chosen.jobs)
 
 
 if __name__ == "__main__":

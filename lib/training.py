@@ -9,10 +9,15 @@ order statistics give the distribution of the best of k < n trials, then stops.
 from __future__ import annotations
 
 import contextlib
+import copy
+import hashlib
+import io
 import itertools
+import json
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib import algorithms, stacks
+from lib import algorithms, records, stacks
 from lib.checks import last_check, next_check
 from lib.datasets import Split
 from lib.sparsification import Exchange
@@ -112,6 +117,13 @@ class State:
     patience: Tensor
     exchange: Exchange | None
 
+    @staticmethod
+    def first(outcome: Outcome, trials: Trials, patience: int, exchange: Exchange | None) -> State:
+        """That before the first step."""
+        silent = torch.zeros(len(trials.w), dtype=torch.int64, device=trials.w.device)
+        start = trials.w.clone(), torch.zeros_like(trials.w), silent, torch.full_like(silent, patience)
+        return State(outcome, np.arange(len(trials.w)), trials, *start, exchange)
+
     def leave(self, rows: Tensor, how: str, why: str = "") -> None:
         """Take rows (a boolean mask) out of the training."""
         if not rows.any():
@@ -190,23 +202,101 @@ class TrialError(RuntimeError):
 
 
 SAVE_EVERY = 300.0  # seconds
+STATUS, CAUSE = ("", "complete", "stopped", "infeasible", "budget"), ("", "diverged", "dead")
 
 
-def _save(file: Path, state: State, judges: list[Validation]) -> None:
-    """Keep an unfinished cell, whole or not at all."""
-    part = file.with_suffix(f".{os.getpid()}.part")
-    torch.save((state, [(j.missed, j.order) for j in judges], torch.get_rng_state()), part)
-    os.replace(part, file)
-
-
-def _resume(file: Path, judges: list[Validation], device: torch.device) -> State:
-    state, asked, random = torch.load(file, map_location=device, weights_only=False)
-    for judge, (missed, order) in zip(judges, asked, strict=True):
-        judge.missed, judge.order = missed, order
+def _tensors(state: State, judges: list[Validation]) -> dict[str, Tensor]:
+    """All tensors and arrays of numbers in a state, by name; writing into them changes the state."""
+    out = {f"outcome.{k}": v for k, v in vars(state.outcome).items() if isinstance(v, np.ndarray) and v.dtype != object}
+    found = {k: torch.from_numpy(v) for k, v in {"ids": state.ids, **out}.items()}
+    found |= {"w": state.w, "v": state.v, "silent": state.silent, "patience": state.patience}
+    for n, judge in enumerate(judges):
+        found |= {f"judge.{n}.missed": judge.missed, f"judge.{n}.order": judge.order}
     if state.exchange:
-        state.exchange.sent = state.exchange.sent.cpu()  # counted there, whatever the device
-    torch.set_rng_state(random.cpu())
-    return state
+        found |= {f"exchange.{k}": v for k, v in state.exchange.tensors(state.w).items()}
+    return found
+
+
+def _kinds(tensors: dict[str, Tensor]) -> dict[str, tuple]:
+    return {name: (t.shape, t.dtype, t.layout) for name, t in tensors.items()}
+
+
+def _save(file: Path, state: State, judges: list[Validation], identity: str) -> None:
+    """Keep an unfinished cell, whole or not at all: a line with a checksum, then tensors, and the rest as JSON."""
+    out = state.outcome
+    rest = {
+        "identity": identity, "status": list(out.status), "cause": list(out.cause),
+        "steps": out.steps, "trial_steps": out.trial_steps, "wall_s": out.wall_s,
+        "exchange": state.exchange.numbers() if state.exchange else None,
+    }  # fmt: skip
+    body = io.BytesIO()
+    torch.save({**_tensors(state, judges), "rest": json.dumps(rest)}, body)
+    with records.whole(file) as stream:
+        stream.write(hashlib.sha256(body.getbuffer()).hexdigest().encode() + b"\n")
+        stream.write(body.getbuffer())
+
+
+def _resume(file: Path, new: State, judges: list[Validation], identity: str, max_steps: int) -> State:
+    """The state kept in the file; new: that of all trials before their first step.
+
+    Nothing in the file is run, and nothing is changed before all of it has been checked.  Raises ValueError, or what torch
+    or JSON raise, for a file that is damaged or of another cell.
+    """
+    checksum, _, body = file.read_bytes().partition(b"\n")
+    if hashlib.sha256(body).hexdigest().encode() != checksum:
+        raise ValueError("damaged (truncated or altered), or no state of a cell")
+    saved = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
+    rest = json.loads(saved.pop("rest"))
+    if rest["identity"] != identity:
+        raise ValueError("of another cell, or of other code")
+
+    everyone, ids = len(new.ids), saved["ids"]
+    rows = torch.zeros(everyone, dtype=torch.bool).index_fill_(0, ids, True)
+    exchange, at = new.exchange and new.exchange.restored(rows, rest["exchange"]), rows.to(new.w.device)
+    left = new.trials.keep(at), new.w[at], new.v[at], new.silent[at], new.patience[at]
+    now = State(copy.deepcopy(new.outcome), rows.nonzero()[:, 0].numpy(), *left, exchange)
+    mine, steps, wall_s = _tensors(now, judges), rest["steps"], float(rest["wall_s"])
+    fine = {
+        "tensors": _kinds(saved) == _kinds(mine) and all(t.device.type == "cpu" for t in saved.values()),
+        "ids": torch.equal(ids, mine["ids"]),
+        "steps": type(steps) is int and 0 < steps <= max_steps and (exchange is None or exchange.step == steps),
+        "trial_steps": type(rest["trial_steps"]) is int and 0 < rest["trial_steps"] <= everyone * steps,
+        "wall_s": 0 <= wall_s < math.inf,
+        "order": all(torch.equal(saved[k].sort().values, torch.arange(len(t))) for k, t in mine.items() if "order" in k),
+        **{k: len(rest[k]) == everyone and set(rest[k]) <= set(known) for k, known in (("status", STATUS), ("cause", CAUSE))},
+    }
+    if not all(fine.values()):
+        raise ValueError(f"of another cell, or damaged ({', '.join(k for k, v in fine.items() if not v)})")
+
+    for name, own in mine.items():
+        own.copy_(saved[name])
+    now.outcome.status[:], now.outcome.cause[:] = rest["status"], rest["cause"]
+    now.outcome.steps, now.outcome.trial_steps, now.outcome.wall_s = steps, rest["trial_steps"], wall_s
+    return now
+
+
+def _resumed(file: Path, new: State, judges: list[Validation], identity: str, max_steps: int) -> State:
+    """`_resume`, or `new` where there is no file; one that will not do is set aside with a warning that names it."""
+    if not os.path.lexists(file):
+        return new
+    try:
+        return _resume(file, new, judges, identity, max_steps)
+    except Exception as error:  # whatever a file that anyone may have written makes torch and JSON raise
+        reason = str(error).partition("\n")[0] if type(error) is ValueError else f"cannot be read ({type(error).__name__})"
+    aside = file.with_suffix(".set-aside")
+    with contextlib.suppress(FileNotFoundError):  # another runner has been here
+        os.replace(file, aside)
+    warnings.warn(f"{file}: {reason}; set aside as {aside.name}, the cell begins anew", RuntimeWarning, stacklevel=3)
+    return new
+
+
+def _identity(whose: str, trials: Trials) -> str:
+    """A digest of what a cell is called and of the trials that it starts from."""
+    tensors = [v.cpu().contiguous().numpy() for v in vars(trials).values() if v is not None]
+    digest = hashlib.sha256(whose.encode())
+    for tensor in tensors:
+        digest.update(tensor)
+    return digest.hexdigest()
 
 
 @contextlib.contextmanager
@@ -253,6 +343,7 @@ def train(
     drop_dead: bool = True,
     progress: Callable[[int, int, float], None] = lambda step, alive, best: None,
     unfinished: Path | None = None,
+    whose: str = "",
 ) -> Outcome:
     """Train all trials in lock step and say when each first met each goal (the hardest goal first in `goals`).
 
@@ -262,7 +353,8 @@ def train(
     exchange: what the workers send each other, if the batch is shared among several (`lib.sparsification`).
     progress is called after every check with the step, the number of trials still training and the lowest error seen.
     unfinished: a file that keeps the state every `SAVE_EVERY` seconds; if it is there, the cell goes on from it, and ends
-    as if it had never been interrupted.
+    as if it had never been interrupted.  whose: what tells the cell from any other.  A file that is damaged or of another
+    cell is named in a warning and renamed, and the cell begins anew.  Raises OSError naming a file that cannot be written.
     """
     device = trials.w.device
     x, y = executor.inputs(training.x), training.y.to(device)
@@ -272,12 +364,10 @@ def train(
     limits = torch.tensor([allowed_mistakes(g, len(validation)) for g in goals], device=device)
     n, patience = len(trials.w), 1 + len(y) // (8 * batch_size)
     budgets = tuple(2**j for j in range(max_steps.bit_length())) if stop == "budget" else ()
-    if unfinished and unfinished.exists():
-        now = _resume(unfinished, judges, device)
-    else:
-        silent = torch.zeros(n, dtype=torch.int64, device=device)
-        start = trials.w.clone(), torch.zeros_like(trials.w), silent, torch.full_like(silent, patience)
-        now = State(Outcome.blank(n, len(goals), budgets), np.arange(n), trials, *start, exchange)
+    now = State.first(Outcome.blank(n, len(goals), budgets), trials, patience, exchange)
+    if unfinished:
+        identity = _identity(whose, trials)
+        now = _resumed(unfinished, now, judges, identity, max_steps)
     out = now.outcome
     began = time.perf_counter() - out.wall_s
     saved = time.perf_counter()
@@ -321,7 +411,7 @@ def train(
         if unfinished and time.perf_counter() - saved >= SAVE_EVERY:
             saved = time.perf_counter()
             out.wall_s = saved - began
-            _save(unfinished, now, judges)
+            _save(unfinished, now, judges, identity)
     now.leave(torch.ones(len(now.ids), dtype=torch.bool, device=device), "budget" if out.steps == max_steps else "stopped")
     if stop == "budget":
         out.status[~np.isnan(out.first[:, 0])] = "complete"

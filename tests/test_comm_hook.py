@@ -60,7 +60,7 @@ def _train(rank, folder, steps, kill_at, by_layer):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     file, begin = f"{folder}/checkpoint-{rank}.pt", 0
     if os.path.exists(file):
-        saved = torch.load(file, weights_only=False)
+        saved = torch.load(file, weights_only=True)
         model.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
         state.load_state_dict(saved["hook"])

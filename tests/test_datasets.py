@@ -15,6 +15,13 @@ from lib import datasets
 REAL = [name for name in datasets.NAMES if name != "digits"]
 
 
+def forget():
+    """Read the files again."""
+    datasets._load.cache_clear()
+    datasets._standardised.cache_clear()
+    datasets._archive.cache_clear()
+
+
 def needs(name):
     if name != "digits" and datasets.VARIABLE not in os.environ:
         pytest.skip(f"{name}: set {datasets.VARIABLE} to a folder that holds it")
@@ -61,7 +68,7 @@ def test_mnist_constants_are_the_published_ones():
 
 def test_the_split_is_the_same_every_time():
     first = datasets.load("digits")
-    datasets._load.cache_clear()
+    forget()
     again = datasets.load("digits")
     assert torch.equal(first.validation.x, again.validation.x) and torch.equal(first.train.y, again.train.y)
 
@@ -75,9 +82,9 @@ def test_unknown_name():
 def copy(source, tmp_path, monkeypatch):
     shutil.copytree(source / "mnist", tmp_path / "mnist", copy_function=shutil.copyfile)
     monkeypatch.setenv(datasets.VARIABLE, str(tmp_path))
-    datasets._load.cache_clear()
+    forget()
     yield tmp_path / "mnist" / "t10k-labels-idx1-ubyte.gz"
-    datasets._load.cache_clear()
+    forget()
 
 
 def test_a_missing_file(copy):
@@ -90,6 +97,26 @@ def test_a_truncated_file(copy):
     copy.write_bytes(copy.read_bytes()[:-100])
     with pytest.raises(datasets.DatasetError, match=r"t10k-labels-idx1-ubyte.gz: cannot be unpacked.*replace it"):
         datasets.load("mnist")
+
+
+@pytest.mark.parametrize("at", [0, 60, 2000, -6], ids=["name", "table", "data", "checksum"])
+def test_a_file_damaged_anywhere(copy, at):
+    raw = bytearray(copy.read_bytes())
+    raw[at] ^= 0xFF
+    copy.write_bytes(raw)
+    with pytest.raises(datasets.DatasetError, match=r"t10k-labels-idx1-ubyte.gz: .*replace it"):
+        datasets.load("mnist")
+
+
+def test_a_damaged_archive(tmp_path):
+    with tarfile.open(archive := tmp_path / datasets.CIFAR_ARCHIVE, "w:gz") as tar:
+        (tmp_path / "some").write_bytes(np.random.default_rng(0).bytes(10**5))
+        tar.add(tmp_path / "some")
+    raw = bytearray(archive.read_bytes())
+    raw[20:40] = bytes(20)
+    archive.write_bytes(raw)
+    with pytest.raises(datasets.DatasetError, match=rf"(?s){archive}: cannot be unpacked .*replace it"):
+        datasets._archive(archive)
 
 
 def test_an_altered_file(copy):
@@ -108,7 +135,7 @@ def test_an_uncompressed_file_will_do(copy):
 
 def test_a_folder_that_does_not_exist(tmp_path, monkeypatch):
     monkeypatch.setenv(datasets.VARIABLE, str(tmp_path / "nowhere"))
-    datasets._load.cache_clear()
+    forget()
     with pytest.raises(datasets.DatasetError, match="no such folder"):
         datasets.load("fashion-mnist")
 
@@ -119,8 +146,7 @@ def test_without_a_folder_a_failed_download_says_what_to_do(tmp_path, monkeypatc
     monkeypatch.delenv(datasets.VARIABLE, raising=False)
     monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path)
     monkeypatch.setattr(pooch, "retrieve", lambda *_, **__: (_ for _ in ()).throw(OSError("no route")))
-    datasets._load.cache_clear()
-    datasets._standardised.cache_clear()
+    forget()
     with pytest.raises(datasets.DatasetError, match=f"download failed .no route.*set {datasets.VARIABLE}"):
         datasets.load("mnist")
 

@@ -10,6 +10,7 @@ import pytest
 import torch.distributed as dist
 
 from lib import ROOT, comm_hook, portraits, studies, sweeps, timings, tracks
+from tests import kills
 
 README = (ROOT / "README.md").read_text()
 COMMANDS = [
@@ -35,7 +36,7 @@ def test_papermill_lines_name_chapters_and_their_parameters():
             assert f'"{name}: ' in chapter.read_text(), f"{chapter.name} has no parameter {name}"
 
 
-WORK = [(sweeps, "run"), (studies, "status"), (tracks, "run"), (portraits, "results"), (timings, "run")]
+WORK = [(sweeps, "run"), (studies, "status"), (tracks, "run"), (portraits, "run"), (timings, "run")]
 
 
 @pytest.mark.parametrize("line", [c for c in COMMANDS if c.startswith("python -m lib.")])
@@ -50,6 +51,13 @@ def test_a_line_that_measures_starts_what_it_says(line, monkeypatch):
     assert started
     with pytest.raises(SystemExit, match="2"):
         importlib.import_module(module).main([*arguments, "--unknown"])
+
+
+def test_the_harness_of_kills_is_called_as_it_says(monkeypatch, capsys):
+    (line,) = [c for c in COMMANDS if c.startswith("python -m tests.kills")]
+    monkeypatch.setattr(kills, "killed", lambda folder, count: count)
+    kills.main(line.split()[3:])
+    assert capsys.readouterr().out.startswith(f"{line.split()[3]} kills")
 
 
 def test_the_line_that_sends_sparse_gradients_names_options(monkeypatch):

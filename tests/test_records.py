@@ -1,6 +1,7 @@
 """Records: whole or absent, and never mixed with those of another cell or protocol."""
 
 import dataclasses
+import errno
 import os
 import shutil
 import subprocess
@@ -164,6 +165,30 @@ def test_a_crash_before_the_rename_leaves_no_record(tmp_path, monkeypatch):
     assert not list(tmp_path.rglob("*.csv"))
 
 
+@pytest.mark.parametrize("call", ["fsync", "replace", "chmod"])
+def test_a_full_disk_names_the_file_and_leaves_nothing_behind(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, call, lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")))
+    file = records.path(tmp_path, CELL)
+    with pytest.raises(OSError, match=rf"cannot be written \(No space left on device\): '{file}'") as caught:
+        records.write(file, CELL, TABLE, {})
+    assert caught.value.errno == errno.ENOSPC and not list(file.parent.iterdir())
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_what_is_interrupted_while_it_is_written_leaves_nothing_behind(error, record, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda *_: (_ for _ in ()).throw(error))
+    with pytest.raises(error):
+        records.write(record, CELL, TABLE.assign(rate=0.0), {})
+    assert list(record.parent.iterdir()) == [record] and records.read(record)[1].rate.max() > 0
+
+
+def test_an_empty_record_and_one_without_end_are_named(record):
+    for text in ("", "null\n", "[" * 10**5, '{"protocol": 1}\n'):
+        record.write_text(text)
+        with pytest.raises(records.RecordError, match=f"{record}: not a record of this book; move it out of data/"):
+            records.read(record)
+
+
 TIMED = {kind.__name__.lower(): kind for kind in (SparseTimes, StepTimes, Operators, Collectives, Hooked, Feedback)}
 KINDS = {  # folder under data/: what its records tell of, where such a record lies, and what its first line says
     "timings": (lambda file, own: TIMED[file.name.partition("-")[0]](**own), timings.record, {"cores"}),
@@ -179,7 +204,7 @@ def committed():
     known = git and subprocess.run([git, "ls-files", "-z", "data"], cwd=ROOT, capture_output=True, text=True).stdout
     if known:
         return [file for name in known.split("\0") if (file := ROOT / name).is_file()]
-    files = [file for file in DATA.rglob("*") if file.is_file() and file.suffix != ".part"]
+    files = [file for file in DATA.rglob("*") if file.is_file() and file.suffix not in (".part", ".set-aside")]
     ours = DATA / "own" / records.folder_name("chapters/own/next_letter.py:next_letter")
     return [file for file in files if DATA / "own" not in file.parents or ours in file.parents]
 

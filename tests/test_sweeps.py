@@ -1,19 +1,21 @@
 """Cells refuse bad input; a study runs anywhere, in any number of processes, and survives being killed."""
 
+import contextlib
 import os
 import pathlib
-import random
+import re
 import runpy
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import joblib
 import pytest
 import torch
 
-from lib import ROOT, measurement, records, stacks, studies, sweeps
+from lib import ROOT, jobs, measurement, records, stacks, studies, sweeps
 from lib.cells import Cell, Study, grid, record
 
 BAD = [
@@ -116,7 +118,9 @@ def test_a_record_that_changes_is_looked_at_again(tmp_path):
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("--jobs", "0", "argument --jobs: '0' is not allowed; it must be a whole number from 1"),
+        ("--jobs", "0", f"argument --jobs: '0' is not allowed; it must be a whole number from 1 to {jobs.MOST} (four for"),
+        ("--jobs", "1e9", "argument --jobs: '1e9' is not allowed"),
+        ("--jobs", "1000000000", "argument --jobs: '1000000000' is not allowed"),
         ("--jobs", "two", "argument --jobs: 'two' is not allowed"),
         ("--device", "gpu", "argument --device: 'gpu' is not allowed; torch cannot compute there"),
         ("--device", "cuda:99", "argument --device: 'cuda:99' is not allowed; torch cannot compute there"),
@@ -167,35 +171,111 @@ def test_a_local_dask_cluster_gives_the_same_records(undisturbed, tmp_path, monk
     assert bodies(tmp_path) == undisturbed
 
 
-def longer():
-    """Enough cells that five kills, each soon after some cell was finished, leave work to do."""
-    return grid(
-        "digits-mlp", [8, 16, 32, 64, 128, 256], ["momentum", "sgd"], [0.0], trials=30, hits=30, max_steps=200
-    )
+def test_a_sweep_killed_twenty_times_ends_with_the_undisturbed_tables():
+    done = subprocess.run([sys.executable, "-m", "tests.kills", "20"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    resumed = int(re.fullmatch(r"20 kills, after (\d+) of them .*: every table is the same\n", done.stdout)[1])
+    assert resumed >= 5, "hardly any cell went on from a state"
 
 
-def test_a_sweep_killed_five_times_ends_with_the_undisturbed_table(tmp_path):
-    sweeps.run(longer(), tmp_path / "undisturbed")
-    folder = tmp_path / "killed"
-    code = (
-        "import sys, pathlib; sys.path[:0] = [sys.argv[1], sys.argv[1] + '/tests']\n"
-        "from test_sweeps import longer; from lib import sweeps; sweeps.run(longer(), pathlib.Path(sys.argv[2]))"
+def alive(group):
+    """The processes of a session that still run."""
+    found = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, session = stat.read_text().rpartition(")")[2].split()[:4]
+            found += [stat.parent.name] if int(session) == group and state != "Z" else []
+    return found
+
+
+STOPPED = """
+import pathlib, sys
+from lib import cells, measurement, studies, sweeps, training
+sweeps.DATA = pathlib.Path(sys.argv[1])
+study = cells.grid("digits-cnn", [64], ["momentum"], [0.0, 0.5, 0.9], trials=100, hits=100, max_steps=10**6)
+studies.STUDIES["s"] = study
+for function in (sweeps.missing, sweeps.run, sweeps.check, sweeps.kept):
+    function.__defaults__ = tuple(sweeps.DATA if v == cells.DATA else v for v in function.__defaults__)
+training.SAVE_EVERY = 0.0
+sweeps.main(["run", "s", "--jobs", sys.argv[2]])
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="no /proc")
+@pytest.mark.parametrize(
+    ("count", "by", "to"), [(1, "SIGINT", os.kill), (2, "SIGTERM", os.kill), (2, "SIGINT", os.killpg)]
+)
+def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(count, by, to, tmp_path):
+    command = [sys.executable, "-c", STOPPED, str(tmp_path), str(count)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    command, moments = [sys.executable, "-c", code, str(ROOT), str(folder)], random.Random(0)
-    for _ in range(5):
-        process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
-        done = len(bodies(folder))
-        while process.poll() is None and len(bodies(folder)) == done:
-            time.sleep(0.02)
-        time.sleep(moments.uniform(0, 0.4))
-        assert process.poll() is None, "it ended before it could be killed"
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for file in folder.rglob("*.csv"):
-            records.read(file)  # whole, at any moment
-    assert 5 <= len(bodies(folder)) < 12
-    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
-    assert bodies(folder) == bodies(tmp_path / "undisturbed")
+    try:
+        deadline = time.monotonic() + 90
+        while len(list(tmp_path.rglob("sparsity-*"))) < count:
+            assert process.poll() is None and time.monotonic() < deadline, process.stderr.read()
+            time.sleep(0.05)
+        time.sleep(1)
+        to(process.pid, getattr(signal, by))
+        said = process.communicate(timeout=30)[1]
+        assert process.returncode == 128 + getattr(signal, by)
+        assert "Traceback" not in said and "KeyboardInterrupt" not in said
+        assert re.search(rf"\nstopped by {by}; 0 of 3 cells are in data/, and (no|the) state of .*; to go on: python -m "
+                         rf"lib.sweeps run s --jobs {count} --device cpu\n$", said), said  # fmt: skip
+        time.sleep(0.5)
+        assert not alive(process.pid)
+        assert not list(tmp_path.rglob(".*.part"))
+    finally:
+        if alive(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_whoever_calls_from_a_notebook_gets_the_interruption_itself(tmp_path, monkeypatch):
+    monkeypatch.setattr(measurement, "train_cell", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        sweeps.results(tiny(), "full", folder=tmp_path)
+
+
+def test_a_cluster_with_a_single_thread_trains_there(undisturbed, tmp_path, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        with distributed.Client(cluster), joblib.parallel_config(backend="dask"):
+            monkeypatch.setattr(measurement.training, "train", lambda *_, **__: pytest.fail("trained in the client"))
+            sweeps.run(tiny(), tmp_path, jobs=-1)
+    assert bodies(tmp_path) == undisturbed
+
+
+@pytest.mark.parametrize("what", [0, -2, 10**9, 2.0, True, "2"])
+def test_a_bad_number_of_jobs_is_refused(what, tmp_path):
+    with pytest.raises(ValueError, match=f"jobs: {what!r} is not allowed; it must be a whole number from 1 to {jobs.MOST}, or -1"):
+        sweeps.run(tiny(), tmp_path, jobs=what)
+
+
+def test_a_folder_that_cannot_be_written_is_named_before_any_training(tmp_path, monkeypatch):
+    monkeypatch.setattr(measurement, "train_cell", lambda *_, **__: pytest.fail("trained"))
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
+    file = record(tiny().cells[0], tmp_path)
+    with pytest.raises(PermissionError, match=rf"cannot be written \(Permission denied\): '{file}'"):
+        sweeps.run(tiny(), tmp_path)
+
+
+def test_what_a_killed_process_has_left_is_removed_after_a_day(tmp_path, monkeypatch):
+    (folder := record(tiny().cells[0], tmp_path).parent).mkdir(parents=True)
+    for name, age in ((".old.csv.1.part", 90_000), (".new.csv.1.part", 60)):
+        (folder / name).touch()
+        os.utime(folder / name, (time.time() - age,) * 2)
+    measurement.measure(tiny().cells[0], tmp_path)
+    assert [file.name for file in folder.glob(".*")] == [".new.csv.1.part"]
+
+
+@pytest.mark.parametrize("make", [pathlib.Path.mkdir, lambda file: file.symlink_to("nowhere")], ids=["a folder", "a broken link"])
+def test_what_is_called_a_record_but_cannot_be_read_is_named(make, tmp_path):
+    (file := record(tiny().cells[0], tmp_path)).parent.mkdir(parents=True)
+    make(file)
+    with pytest.raises(records.RecordError, match=rf"{file}: cannot be read .* move it out of data/"):
+        sweeps.check(tiny(), tmp_path)
 
 
 @pytest.mark.parametrize("name", studies.STUDIES)

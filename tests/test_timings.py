@@ -32,10 +32,10 @@ def test_timings_are_kept_whole_and_read_back(tmp_path):
 def test_the_command_line_says_what_is_to_be_taken(monkeypatch, tmp_path, capsys):
     taken = []
     monkeypatch.setattr(timings, "run", taken.extend)
-    monkeypatch.setattr(timings, "record", lambda what: Path(__file__))
+    monkeypatch.setattr(timings, "record", lambda *_: Path(__file__))
     timings.main([])
     assert not taken and "none to take" in capsys.readouterr().out
-    monkeypatch.setattr(timings, "record", lambda what: tmp_path / "none")
+    monkeypatch.setattr(timings, "record", lambda *_: tmp_path / "none")
     timings.main([])
     assert f"{len(taken)} to take" in capsys.readouterr().out and set(message_cost.PLANNED) < set(taken)
     with pytest.raises(SystemExit, match="0"):

@@ -1,7 +1,13 @@
 """The engine measures what the exhaustive protocol measures, only sooner."""
 
 import dataclasses
+import errno
+import hashlib
+import io
+import json
 import math
+import pickle
+import re
 
 import numpy as np
 import pytest
@@ -9,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lib import algorithms, datasets, measurement, models, stacks, training, workloads
+from lib import ROOT, algorithms, datasets, measurement, models, stacks, training, workloads
 from lib.cells import ALGORITHMS, Cell
 
 torch.set_num_threads(1)
@@ -106,6 +112,126 @@ def test_an_interrupted_cell_ends_as_if_it_had_not_been(cell, tmp_path, monkeypa
     for field, value in vars(whole).items():
         if field != "wall_s":
             np.testing.assert_array_equal(getattr(again, field), value, err_msg=field)
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory):
+    """The state of a cell of INTERRUPTED, with sparse messages, and its outcome."""
+    file, cell, pytest_patch = tmp_path_factory.mktemp("state") / "cell.part", INTERRUPTED[2], pytest.MonkeyPatch()
+    with pytest_patch.context() as patch:
+        patch.setattr(training, "SAVE_EVERY", 0.0)
+        outcome = measurement.train_cell(cell, unfinished=file)
+    return file.read_bytes(), outcome
+
+
+class Payload:
+    """What unpickling would run."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def __reduce__(self):
+        return open, (str(self.file), "w")
+
+
+def signed(parts) -> bytes:
+    """A file as `training._save` writes one, of any parts."""
+    body = io.BytesIO()
+    torch.save(parts, body)
+    return hashlib.sha256(body.getvalue()).hexdigest().encode() + b"\n" + body.getvalue()
+
+
+def parts_of(content: bytes) -> dict:
+    return torch.load(io.BytesIO(content.partition(b"\n")[2]), weights_only=True)
+
+
+def other(content: bytes, **changed) -> bytes:
+    """The same state with other tensors, or other entries in its JSON."""
+    parts = parts_of(content)
+    rest = json.loads(parts["rest"])
+    tensors = {k: v for k, v in changed.items() if k not in rest}
+    parts |= {k.replace("__", "."): v(parts[k.replace("__", ".")]) for k, v in tensors.items()}
+    parts["rest"] = json.dumps(rest | {k: v for k, v in changed.items() if k in rest})
+    return signed({k: v for k, v in parts.items() if v is not None})
+
+
+BAD_STATES = {
+    "empty": (lambda c, f: b"", "damaged"),
+    "truncated": (lambda c, f: c[:-100], "damaged"),
+    "altered": (lambda c, f: c[:5000] + bytes([c[5000] ^ 1]) + c[5001:], "damaged"),
+    "of old code": (lambda c, f: pickle.dumps(Payload(f)), "damaged"),
+    "a pickle": (lambda c, f: signed(Payload(f)), "cannot be read"),
+    "a pickle among tensors": (lambda c, f: signed({**parts_of(c), "w": Payload(f)}), "cannot be read"),
+    "a bare pickle": (
+        lambda c, f: hashlib.sha256(b := pickle.dumps(Payload(f))).hexdigest().encode() + b"\n" + b,
+        "cannot be read",
+    ),
+    "a list": (lambda c, f: signed([1, 2]), "cannot be read"),
+    "other cell": (lambda c, f: other(c, identity="x"), "of another cell"),
+    "a key less": (lambda c, f: other(c, v=lambda t: None), "tensors"),
+    "a key more": (lambda c, f: signed({**parts_of(c), "more": torch.zeros(1)}), "tensors"),
+    "other shape": (lambda c, f: other(c, w=lambda t: t[:, 1:]), "tensors"),
+    "other type": (lambda c, f: other(c, w=lambda t: t.double()), "tensors"),
+    "no such trial": (lambda c, f: other(c, ids=lambda t: t + 90), "cannot be read"),
+    "a trial twice": (lambda c, f: other(c, ids=lambda t: t * 0), "of another cell, or damaged"),
+    "order": (lambda c, f: other(c, judge__0__order=lambda t: t * 0), "order"),
+    "steps": (lambda c, f: other(c, steps=91), "steps"),
+    "no exchange": (lambda c, f: other(c, exchange=None), "cannot be read"),
+    "status": (lambda c, f: other(c, status=["x"] * 4), "status"),
+    "random": (lambda c, f: other(c, random=lambda t: t[1:]), "cannot be read"),
+}
+
+
+@pytest.mark.parametrize("how", BAD_STATES)
+def test_a_state_that_will_not_do_is_named_and_set_aside_and_the_cell_begins_anew(how, state, tmp_path, recwarn):
+    content, whole = state
+    make, says = BAD_STATES[how]
+    file, ran = tmp_path / "batch-1-0.part", tmp_path / "ran"
+    file.write_bytes(make(content, ran))
+    again = measurement.train_cell(INTERRUPTED[2], unfinished=file)
+    (warning,) = [w for w in recwarn if "set aside" in str(w.message)]
+    assert str(warning.message).startswith(f"{file}: ") and says in str(warning.message)
+    assert [f.name for f in tmp_path.iterdir()] == ["batch-1-0.set-aside"], "the file was run, or is still there"
+    assert again.trial_steps == whole.trial_steps
+    np.testing.assert_array_equal(again.best_within, whole.best_within)
+    np.testing.assert_array_equal(again.sent_within, whole.sent_within)
+
+
+def test_a_state_is_of_one_cell_its_trials_and_its_code_alone(state, tmp_path, monkeypatch):
+    cell, file = INTERRUPTED[2], tmp_path / "cell.part"
+    for change, name in (({"split": 1}, ""), ({"replicate": 1}, ""), ({}, "SOURCE")):
+        file.write_bytes(state[0])
+        with monkeypatch.context() as patch:
+            if name:
+                patch.setattr(measurement, name, "other")
+            with pytest.warns(RuntimeWarning, match="of another cell, or of other code; set aside as cell.set-aside"):
+                measurement.train_cell(dataclasses.replace(cell, max_steps=90, **change), unfinished=file)
+
+
+def test_a_state_that_cannot_be_written_is_named_and_the_last_one_stays(tmp_path, monkeypatch):
+    cell, file, sync, saved = INTERRUPTED[0], tmp_path / "cell.part", training.os.fsync, []
+
+    def full(number):
+        saved.append(number)
+        if len(saved) == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sync(number)
+
+    monkeypatch.setattr(training, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(training.os, "fsync", full)
+    with pytest.raises(OSError, match=rf"cannot be written \(No space left on device\): '{file}'"):
+        measurement.train_cell(cell, unfinished=file)
+    assert list(tmp_path.iterdir()) == [file]
+    whole, again = measurement.train_cell(cell), measurement.train_cell(cell, unfinished=file)
+    np.testing.assert_array_equal(whole.first, again.first)
+    assert whole.trial_steps == again.trial_steps
+
+
+def test_no_file_is_unpickled():
+    unsafe = re.compile(r"^\s*(import|from) (c?pickle|dill|cloudpickle|shelve|marshal)\b|weights_only=False|allow_pickle=True"
+                        r"|joblib\.load|read_pickle|torch\.load\((?!.*weights_only=True)", re.M)  # fmt: skip
+    files = [file for kind in ("lib/*.py", "chapters/**/*.py", "chapters/*.ipynb", "benchmarks/*.py") for file in ROOT.glob(kind)]
+    assert len(files) > 60 and not [file.name for file in files if unsafe.search(file.read_text())]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")

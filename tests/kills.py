@@ -1,0 +1,122 @@
+"""A sweep killed at random moments and taken up again, until it is done: its tables must be those of one left in peace.
+
+python -m tests.kills 100     # kills; prints how many there were and whether every table is the same
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+from lib import measurement, records, sweeps, training
+from lib.cells import Cell, Study
+
+FEEDBACK = {"workers": 4, "compressor": "rand-k", "density": 0.01, "feedback": True}
+SAVE_EVERY = 0.05  # seconds
+LONGEST = 300.0  # seconds that the rest of the sweep may take
+
+
+def small() -> Study:
+    """Cells of every kind: to a goal and to a budget, dense and sparse, with sparse messages and without."""
+    cells = [
+        Cell("digits-cnn", 64, "nesterov", 0.9, trials=12, hits=4, max_steps=300),
+        Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=300, checks="every-100"),
+        Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=300, messages=FEEDBACK),
+        Cell("digits-mlp", 256, trials=20, hits=10, max_steps=600),
+        Cell("digits-mlp", 32, "sgd", 0.5, trials=20, hits=20, max_steps=600),
+    ]
+    return Study("small", "", tuple(cells))
+
+
+def tables(folder: Path) -> dict[Path, str]:
+    """Each record's table, without the line that tells when and how fast it was measured."""
+    return {file.relative_to(folder): file.read_text().partition("\n")[2] for file in sorted(folder.rglob("*.csv"))}
+
+
+def _start(folder: Path) -> int:
+    """Run the sweep in a process group of its own, a copy of this process; returns its number."""
+    child = os.fork()
+    os.setpgid(child, child)  # by both of us, whoever comes first; of 0 it is the caller
+    if child:
+        return child
+    try:
+        training.SAVE_EVERY = SAVE_EVERY
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+        sweeps.run(small(), folder)
+        os._exit(0)
+    except BaseException:
+        (folder / "failure").write_text(traceback.format_exc())
+    finally:
+        os._exit(1)
+
+
+def killed(folder: Path, kills: int, seed: int = 0) -> int:
+    """Run the small sweep, killed so many times, each after up to half a second, to its end.
+
+    Returns after how many kills a cell had a state to go on from.  Whenever it comes to its end before that, it begins anew
+    in the next folder of `folder`.  Raises AssertionError unless every record is whole at any moment and every table is that
+    of a sweep that was not killed.
+    """
+    moments, done, attempt, resumed = random.Random(seed), 0, 0, 0
+    torch.set_num_threads(1)  # a copy of a process with threads may hang
+    tqdm.monitor_interval = 0
+    tqdm.set_lock(threading.RLock())  # its own is shared with copies, and one that is killed may hold it
+    sweeps.run(small(), folder / "whole")
+    expected = tables(folder / "whole")
+    assert len(expected) == len(small().cells)
+    while True:
+        place = folder / f"killed-{attempt}"
+        place.mkdir(exist_ok=True)
+        process, ended = _start(place), False
+        if done < kills:
+            until = time.monotonic() + moments.uniform(0, 0.5)
+            while time.monotonic() < until and not ended:
+                ended = os.waitpid(process, os.WNOHANG)[0] == process
+                time.sleep(0.005)
+        if not ended and done < kills:
+            os.killpg(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+            done += 1
+            for file in place.rglob("*.csv"):
+                records.read(file)
+            resumed += bool(list(place.rglob("batch-*.part")))
+            continue
+        until = time.monotonic() + LONGEST
+        while not ended and time.monotonic() < until:
+            ended = os.waitpid(process, os.WNOHANG)[0] == process
+            time.sleep(0.02)
+        if not ended:
+            os.killpg(process, signal.SIGKILL)
+        assert ended, f"{place}: the sweep hangs"
+        assert not (place / "failure").exists(), (place / "failure").read_text()
+        assert tables(place) == expected, f"{place}: not the tables of a sweep that was not killed"
+        assert not list(place.rglob("batch-*.part")), "the state of a finished cell was left"
+        attempt += 1
+        if done >= kills:
+            return resumed
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.kills", description=__doc__.partition("\n")[0])
+    parser.add_argument("kills", type=int, nargs="?", default=20)
+    chosen = parser.parse_args(arguments)
+    measurement.use_one_core()
+    with tempfile.TemporaryDirectory() as folder:
+        resumed = killed(Path(folder), chosen.kills)
+    print(f"{chosen.kills} kills, after {resumed} of them a cell went on from its state: every table is the same")
+
+
+if __name__ == "__main__":
+    main()
