@@ -178,7 +178,6 @@ BAD_STATES = {
     "steps": (lambda c, f: other(c, steps=91), "steps"),
     "no exchange": (lambda c, f: other(c, exchange=None), "cannot be read"),
     "status": (lambda c, f: other(c, status=["x"] * 4), "status"),
-    "random": (lambda c, f: other(c, random=lambda t: t[1:]), "cannot be read"),
 }
 
 
