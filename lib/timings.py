@@ -19,6 +19,7 @@ import pandas as pd
 from lib import records
 from lib.cells import DATA
 
+MOST_REPEATS = 10_000
 FOLDER = DATA / "timings"
 
 

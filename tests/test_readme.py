@@ -54,6 +54,8 @@ def test_a_line_that_measures_starts_what_it_says(line, monkeypatch):
 
 def test_the_line_that_sends_sparse_gradients_names_options(monkeypatch):
     (line,) = [c for c in COMMANDS if c.startswith("torchrun")]
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setattr(dist, "init_process_group", lambda backend: (_ for _ in ()).throw(ConnectionError(backend)))
     with pytest.raises(ConnectionError, match="gloo"):
         comm_hook.main(line.partition("lib.comm_hook ")[2].split())
