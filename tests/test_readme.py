@@ -1,9 +1,11 @@
 """What the README tells people to type exists."""
 
 import importlib
+import os
 import re
 import shutil
 import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -24,6 +26,21 @@ COMMANDS = [
 def test_make_knows_the_target(target):
     done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="no make")
+def test_make_from_another_folder_works_or_says_how(tmp_path):
+    done = subprocess.run(["make", "-C", str(ROOT), "-n", "lint"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run(["make", "-f", str(ROOT / "Makefile"), "-n", "lint"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode != 0 and f"call it from the book's folder, or so: make -C {ROOT}/ lint" in done.stderr
+
+
+def test_the_tests_are_found_from_another_folder(tmp_path):
+    clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    call = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", str(ROOT / "tests" / "test_forms.py")]
+    done = subprocess.run(call, cwd=tmp_path, env=clean, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 def test_papermill_lines_name_chapters_and_their_parameters():
