@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.distributed.elastic.multiprocessing.errors import get_error_handler
 from torch.futures import Future
 
-from lib import require, require_number, require_whole, sparsification
+from lib import datasets, require, require_number, require_whole, sparsification
 from lib.messages import INDEX_BYTES, VALUE_BYTES, Messages
 from lib.workloads import Workload, workload
 
@@ -190,22 +190,26 @@ def main(arguments: list[str] | None = None, say: Callable[[str], None] = print)
         parser.error(f"RANK: it is not set; start the workers with {parser.prog}")
     try:
         work = _chosen_workload(chosen, int(os.environ["WORLD_SIZE"]))
-    except ValueError as error:
+        data = work.train(), datasets.load(work.dataset).validation
+    except (ValueError, datasets.DatasetError) as error:
         parser.error(str(error))
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     try:
-        _demonstrate(work, chosen, say)  # of its own: a model that outlives the process group can hang the process
+        # In a function: a model that outlives the process group can hang the process.
+        _demonstrate(work.title, work.model, data, chosen, say)
     finally:
         dist.destroy_process_group()
 
 
-def _demonstrate(work: Workload, chosen: argparse.Namespace, say: Callable[[str], None]) -> None:
-    from lib import datasets, models, training
+def _demonstrate(
+    title: str, network: str, data: tuple[datasets.Split, datasets.Split], chosen: argparse.Namespace, say: Callable[[str], None]
+) -> None:
+    from lib import models, training
 
-    examples, validation = work.train(), datasets.load(work.dataset).validation
+    examples, validation = data
     rank, workers = dist.get_rank(), dist.get_world_size()
-    model = nn.parallel.DistributedDataParallel(models.fresh(work.model, seed=0))
+    model = nn.parallel.DistributedDataParallel(models.fresh(network, seed=0))
     state = SparseState(model, compressor=chosen.compressor, density=chosen.density)
     model.register_comm_hook(state, sparse_hook)
     optimizer = torch.optim.SGD(model.parameters(), lr=chosen.learning_rate, momentum=0.9)
@@ -217,10 +221,11 @@ def _demonstrate(work: Workload, chosen: argparse.Namespace, say: Callable[[str]
         optimizer.step()
     if rank == 0:
         with torch.no_grad():
-            wrong = model.module(validation.x).argmax(1) != validation.y
-        told = state.stats()
-        say(f"{work.title}, {workers} workers, {chosen.compressor} at density {chosen.density:g}: validation error "
-            f"{wrong.float().mean():.3f} after {chosen.steps} steps; {told['bytes']:,.0f} bytes sent per worker and step "
+            answers = model.module(validation.x)
+        error = f"validation error {(answers.argmax(1) != validation.y).float().mean():.3f}"
+        told, met = state.stats(), error if answers.isfinite().all() else "diverged (it needs a smaller learning rate)"
+        say(f"{title}, {workers} workers, {chosen.compressor} at density {chosen.density:g}: {met} "
+            f"after {chosen.steps} steps; {told['bytes']:,.0f} bytes sent per worker and step "
             f"instead of {told['dense_bytes']:,.0f}")  # fmt: skip
 
 

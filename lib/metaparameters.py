@@ -76,7 +76,13 @@ LIMITS = {  # what a single point may be
 
 
 def point(**values: float) -> str:
-    """The name of a space that is one point, as `Cell.space` takes it: "learning_rate=0.1,momentum=0.95"."""
+    """The name of a space that is one point, as `Cell.space` takes it: "learning_rate=0.1,momentum=0.95".
+
+    Raises ValueError for an unknown name and for a value outside its `LIMITS`.
+    """
+    for name, value in values.items():
+        require(name in LIMITS, name, value, f"left out; known are {', '.join(LIMITS)}")
+        require_number(name, value, LIMITS[name][1], LIMITS[name][0])
     return ",".join(f"{name}={value:.6g}" for name, value in values.items())
 
 

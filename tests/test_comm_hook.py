@@ -176,6 +176,21 @@ def test_a_bad_argument_ends_the_command_before_workers_meet(alone, monkeypatch,
     assert re.search(message, capsys.readouterr().err)
 
 
+def test_a_data_set_that_is_not_there_ends_the_command_as_a_bad_argument_does(alone, monkeypatch, capsys):
+    absent = datasets.DatasetError("mnist: no such file; download it")
+    monkeypatch.setattr(datasets, "load", lambda *_: (_ for _ in ()).throw(absent))
+    monkeypatch.setattr(dist, "init_process_group", lambda backend: pytest.fail("workers meet"))
+    with pytest.raises(SystemExit, match="2"):
+        comm_hook.main(["--workload", "mnist-fnn-3"])
+    assert "error: mnist: no such file; download it" in capsys.readouterr().err
+
+
+def test_a_run_that_diverges_is_not_given_an_error(alone):
+    said = []
+    comm_hook.main(["--steps", "30", "--learning-rate", "1e38"], said.append)
+    assert "diverged (it needs a smaller learning rate) after 30 steps" in said[0]
+
+
 def test_without_torchrun_the_command_says_how_it_is_started(monkeypatch, capsys):
     monkeypatch.delenv("RANK", raising=False)
     with pytest.raises(SystemExit, match="2"):
