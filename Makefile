@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 STUDY ?= digits
 JOBS ?= 2
+ifeq ($(wildcard requirements.txt),)
+$(error call it from the book's folder, or so: make -C $(dir $(firstword $(MAKEFILE_LIST))) $(MAKECMDGOALS))
+endif
 export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 
 .PHONY: book test lint sweep status clean help

@@ -1,8 +1,10 @@
 """Measuring data parallelism and sparsity: from a study's cells to records, and from records to charts."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -16,3 +18,27 @@ def require(fine: object, field: str, value: object, allowed: str) -> None:
     """Raise ValueError that names the field, its value and what is allowed, unless all is fine."""
     if not fine:
         raise ValueError(f"{field}: {value!r} is not allowed; it must be {allowed}")
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a Python number, as fields of dataclasses take it (NumPy's float64 is one): truth values are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def require_whole(field: str, value: object, least: int, most: int, more: str = "") -> None:
+    """Raise ValueError unless it is a Python int from `least` to `most`; more: what else the message says."""
+    fine = is_number(value) and isinstance(value, int) and least <= value <= most
+    require(fine, field, value, f"a whole number from {least} to {most}{more}")
+
+
+def require_number(field: str, value: object, fits: Callable[[float], bool], allowed: str) -> None:
+    """Raise ValueError unless it is a Python number that fits."""
+    require(is_number(value) and fits(value), field, value, allowed)
+
+
+def require_all(field: str, values: object, fits: Callable[[np.ndarray], np.ndarray], allowed: str) -> None:
+    """Raise ValueError naming the first of these values, one or an array of any shape, that is no number or does not fit."""
+    found = np.asarray(values)
+    require(found.dtype.kind in "iuf" or found.size == 0, field, values, allowed)
+    wrong = found[~fits(found)] if found.size else found
+    require(not wrong.size, field, wrong[:1].tolist()[0] if wrong.size else None, allowed)

@@ -213,6 +213,7 @@ def setup(app) -> dict:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     app.config.mathjax_path = MATHJAX
     app.connect("config-inited", _assets)
+    app.connect("config-inited", _repository_buttons)
     app.connect("config-inited", _forget_stale_outputs, priority=100)  # before myst-nb opens its cache
     app.connect("config-inited", _execute_side_by_side, priority=900)  # after the kernels' settings are known
     app.connect("env-get-outdated", _outdated)
@@ -238,6 +239,15 @@ def _assets(app, config) -> None:
     for asset in (ROOT / "lib" / "static").iterdir():
         shutil.copy(asset, out / asset.name)
     config.html_static_path.append(str(out))
+
+
+def _repository_buttons(app, config) -> None:
+    """Links to the repository, to its issues and to Binder, which reads it, where _config.yml says what it is: else none."""
+    options = config.html_theme_options
+    known = bool(options.get("repository_url"))
+    options["use_repository_button"] = options["use_issues_button"] = known
+    if not known:
+        options["launch_buttons"] = {}
 
 
 def _digest() -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from lib import datasets, scaling
+from lib import datasets, require_all, scaling
 from lib.checks import last_check
 from lib.workloads import workload
 
@@ -99,7 +99,10 @@ def outcomes(trials: pd.DataFrame, steps: int, examples: int) -> pd.DataFrame:
     """Every trial twice, as a budget of so many steps (kind "fixed steps") and of so many examples ("fixed epochs") sees it.
 
     outcome: "reached the goal", "did not", or "diverged or died" if it did so within the budget.  slowness: 1 - momentum.
+    Raises ValueError for budgets that are not positive.
     """
+    for name, limit in (("steps", steps), ("examples", examples)):
+        require_all(name, limit, lambda v: v >= 1, "a whole number from 1")
     parts = []
     for kind, limit in {"fixed steps": steps, "fixed epochs": examples}.items() if len(trials) else ():
         most = np.full(len(trials), limit) if kind == "fixed steps" else limit // trials.batch_size.to_numpy()
@@ -189,8 +192,9 @@ def settled(best: pd.DataFrame, column: str = "budget") -> list[int]:
 def smoothed(trials: pd.DataFrame, budget: int) -> pd.DataFrame:
     """`chosen` per workload, batch size and label smoothing within so many steps, where there are trials with smoothing.
 
-    trials: of one algorithm.
+    trials: of one algorithm.  Raises ValueError for a budget that is not positive.
     """
+    require_all("budget", budget, lambda v: v >= 1, "a whole number from 1")
     rows = within(trials)
     best = chosen(rows[rows.budget == budget], ["workload", "batch_size", "label_smoothing"])
     pairs = best[best.label_smoothing > 0][["workload", "batch_size"]].drop_duplicates()

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lib import ROOT, code, metaparameters, own, records, require
+from lib import ROOT, code, is_number, metaparameters, own, records, require, require_number, require_whole
 from lib.messages import Messages
+from lib.metaparameters import ALGORITHMS
 from lib.workloads import Workload, workload
 
 DATA = ROOT / "data"
@@ -37,7 +38,6 @@ MEASURING = (
 SOURCE = code(MEASURING)
 SPLITS = 9999  # the largest number of a replicate and of a split
 LIGHT = 256  # numbers in an example of which a toy can be trained in seconds
-ALGORITHMS = ("sgd", "momentum", "nesterov")  # `lib.algorithms`
 METHODS = ("connection-sensitivity", "random", "magnitude", "grasp", "synflow")  # of pruning, `lib.pruning`
 
 
@@ -89,14 +89,12 @@ class Cell:
                 getattr(self, field) in allowed, field, getattr(self, field), "one of " + ", ".join(map(str, allowed))
             )
         for field in ("sparsity", "label_smoothing"):
-            value = getattr(self, field)
-            require(_number(value) and 0 <= value < 1, field, value, "a number in [0, 1)")
+            require_number(field, getattr(self, field), lambda share: 0 <= share < 1, "a number in [0, 1)")
         whole = {"batch_size": examples, "trials": 4096, "hits": 4096, "max_steps": 10**8}
         for field, most in whole.items():
-            value = getattr(self, field)
-            fine = value is None and field == "max_steps" or _whole(value) and 1 <= value <= most
             of = f" ({self.workload} has {examples} training examples)" if field == "batch_size" else ""
-            require(fine, field, value, f"a whole number from 1 to {most}{of}")
+            if field != "max_steps" or self.max_steps is not None:
+                require_whole(field, getattr(self, field), 1, most, of)
         if self.messages:
             workers = self.messages.workers
             shared = self.batch_size % workers == 0
@@ -106,8 +104,7 @@ class Cell:
         if self.space is not None:
             metaparameters.parse(self.space, self.algorithm, workload(self.workload).decay)
         for field in ("replicate", "split"):
-            value = getattr(self, field)
-            require(_whole(value) and 0 <= value <= SPLITS, field, value, f"a whole number from 0 to {SPLITS}")
+            require_whole(field, getattr(self, field), 0, SPLITS)
         mine = self.split == 0 or not workload(self.workload).source
         require(mine, "split", self.split, "0 for a workload of your own, which says itself what it is validated on")
 
@@ -129,14 +126,6 @@ class Cell:
         return {k: getattr(work, k) for k in (*parts, *(k for k in ("source", "examples") if getattr(work, k)))}
 
 
-def _number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 @dataclass(frozen=True)
 class Study:
     """A named set of cells, the most wanted first, each once.  A cell that several studies share is measured once."""
@@ -152,8 +141,10 @@ class Study:
         """The same code path in seconds: one algorithm, three batch sizes, two sparsities, few trials and steps.
 
         Where examples are larger than the digits, only of cells that run to their budget: two trials of two steps.  Raises
-        ValueError for those that run to a goal, since chapters need one that is met, which takes many minutes.
+        ValueError for those that run to a goal, since chapters need one that is met, which takes many minutes; and for a
+        study without cells.
         """
+        require(self.cells, "cells", self.cells, "at least one")
         light = _light(workload(self.cells[0].workload))
         able = light or all(c.stop == "budget" for c in self.cells)
         allowed = f"cached, or full with few trials, for {self.cells[0].workload}; smoke is for examples of at most {LIGHT} numbers"
@@ -162,7 +153,7 @@ class Study:
         sizes, levels = sorted({c.batch_size for c in few}), sorted({c.sparsity for c in few})
         sizes, levels = {sizes[len(sizes) // 2], sizes[len(sizes) * 3 // 4], sizes[-1]}, {levels[0], levels[-1]}
         wanted = (c for c in few if c.batch_size in sizes and c.sparsity in levels)
-        chosen = tuple(dict.fromkeys(dataclasses.replace(c, replicate=0) for c in wanted))
+        chosen = tuple(dict.fromkeys(dataclasses.replace(c, replicate=0, split=0) for c in wanted))
         small = {"goal": {"trials": 16, "hits": 2, "max_steps": 400}, "budget": {"trials": 4, "max_steps": 64}}
         if not light:
             small = dict.fromkeys(small, {"trials": 2, "hits": 2, "max_steps": 2})
@@ -179,8 +170,18 @@ def grid(name: str, batch_sizes: list[int], algorithms: list[str], sparsities: l
 
     hits: unless given, a sixth of the trials and at most 5, so that a small search does not wait for its worst trials; or
     fewer, where such a search is on record: the steps to result are the same.
+    Raises ValueError for an empty list, for a field that cells do not have, and as `Cell`.
     """
-    usual = min(5, max(1, fields.get("trials", 100) // 6))
+    for field, given in {"batch_sizes": batch_sizes, "algorithms": algorithms, "sparsities": sparsities}.items():
+        several = not isinstance(given, str) and hasattr(given, "__len__") and len(given) > 0
+        require(several, field, given, "a list of at least one")
+    for level in sparsities:
+        require(is_number(level), "sparsities", level, "numbers in [0, 1)")
+    known = {f.name for f in dataclasses.fields(Cell)} - {"workload", "batch_size", "algorithm", "sparsity"}
+    for field, value in fields.items():
+        require(field in known, field, value, f"left out; the fields of a cell are {', '.join(sorted(known))}")
+    trials = fields.get("trials", 100)
+    usual = min(5, max(1, trials // 6)) if isinstance(trials, int) else 1
     given = {"hits": usual, **fields}
     cells = (Cell(name, b, a, float(s), **given) for b in batch_sizes for a in algorithms for s in sparsities)
     return Study(name, workload(name).title, tuple(c if "hits" in fields else _on_record(c) for c in cells))

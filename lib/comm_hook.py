@@ -9,32 +9,41 @@ To see it work: torchrun --nproc-per-node 4 -m lib.comm_hook --workload digits-m
 
 # No `from __future__ import annotations`: DistributedDataParallel reads the hook's, and strings will not do.
 import argparse
+import math
+import os
+import time
 from collections.abc import Callable
+from typing import NoReturn
 
 import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.elastic.multiprocessing.errors import get_error_handler
 from torch.futures import Future
 
-from lib import sparsification
+from lib import datasets, require, require_number, require_whole, sparsification
 from lib.messages import INDEX_BYTES, VALUE_BYTES, Messages
+from lib.workloads import Workload, workload
+
+MOST_STEPS = 10**8
 
 
 class SparseState:
     """One worker's side of the exchange: what it keeps back, by parameter, and how much it has sent.
 
-    model: the module or its DistributedDataParallel.  The other arguments are those of `lib.messages.Messages`,
-    with its errors.  By layer, every bucket of gradients is sent as soon as it is there, while the backward pass goes
-    on; else all wait for the last, since k counts over the whole network.  Nothing here belongs to a bucket:
-    DistributedDataParallel deals its buckets anew after the first step, and after a restart.
+    model: the module or its DistributedDataParallel.  seed: of what compressors draw at random.  The other arguments
+    are those of `lib.messages.Messages`, with its errors.  By layer, every bucket of gradients is sent as soon as it
+    is there, while the backward pass goes on; else all wait for the last, since k counts over the whole network.
+    Nothing here belongs to a bucket: DistributedDataParallel deals its buckets anew after the first step, and after a
+    restart.
     """
 
     def __init__(self, model: nn.Module, group: dist.ProcessGroup | None = None, seed: int = 0, **messages):
         workers = dist.get_world_size(group)
         self.messages = Messages(workers=workers, **messages)
-        if self.messages.aggregation != "exact":
-            raise ValueError(f"aggregation: {self.messages.aggregation!r} is not allowed; the hook's is exact")
+        require(self.messages.aggregation == "exact", "aggregation", self.messages.aggregation, "exact for the hook")
+        require_whole("seed", seed, 0, 2**32 - 1)
         module = model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model
         self.names = {p: name for name, p in module.named_parameters() if p.requires_grad}
         self.place = {p: i for i, p in enumerate(self.names)}
@@ -137,32 +146,70 @@ def sum_of_pairs(index: Tensor, value: Tensor, d: int, group: dist.ProcessGroup 
 # --- torchrun -m lib.comm_hook ----------------------------------------------------------------------------------------
 
 
+WAIT = 60  # seconds at most in which the first worker of a machine has said what is wrong
+
+
+class _Parser(argparse.ArgumentParser):
+    """Of the workers of a machine, who all read the same arguments, the first alone says what is wrong with them."""
+
+    def error(self, message: str) -> NoReturn:
+        if int(os.environ.get("LOCAL_RANK", "0")):
+            time.sleep(WAIT)  # torchrun ends all as soon as one has failed: let the one that speaks be that one
+            self.exit(2)
+        try:
+            raise ValueError(message) from None
+        except ValueError as wrong:
+            get_error_handler().record_exception(wrong)  # torchrun ends its own report with it
+        self.exit(2, f"{self.prog}: error: {message}\n")
+
+
+def _chosen_workload(chosen: argparse.Namespace, workers: int) -> Workload:
+    """The workload, after all arguments are checked.  Raises ValueError naming the one that does not fit."""
+    work = workload(chosen.workload)
+    Messages(workers, chosen.compressor, chosen.density)
+    require_whole("steps", chosen.steps, 1, MOST_STEPS)
+    require_number("learning-rate", chosen.learning_rate, lambda v: 0 < v < math.inf, "a positive finite number")
+    n = work.train_size
+    require(workers <= n, "nproc-per-node", workers, f"at most {n}, one for each training example of {work.name}")
+    share = f" ({work.name} has {n} training examples for {workers} workers)"
+    require_whole("batch-size", chosen.batch_size, 1, n // workers, share)
+    return work
+
+
 def main(arguments: list[str] | None = None, say: Callable[[str], None] = print) -> None:
     """Train a workload of the book under torchrun with sparse messages; worker 0 tells how it went."""
-    parser = argparse.ArgumentParser(prog="torchrun --nproc-per-node P -m lib.comm_hook", description=main.__doc__)
-    parser.add_argument("--workload", default="digits-mlp", help="a name in lib/workloads.py")
+    parser = _Parser(prog="torchrun --nproc-per-node P -m lib.comm_hook", description=main.__doc__)
+    parser.add_argument("--workload", default="digits-mlp", help="a name in lib/workloads.py, or file.py:function")
     parser.add_argument("--compressor", default="top-k", choices=list(sparsification.COMPRESSORS))
     parser.add_argument("--density", type=float, default=0.01, help="share of the gradient's entries to send, (0, 1]")
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--batch-size", type=int, default=16, help="examples per worker and step")
     parser.add_argument("--learning-rate", type=float, default=0.05)
     chosen = parser.parse_args(arguments)
+    if "RANK" not in os.environ:
+        parser.error(f"RANK: it is not set; start the workers with {parser.prog}")
+    try:
+        work = _chosen_workload(chosen, int(os.environ["WORLD_SIZE"]))
+        data = work.train(), datasets.load(work.dataset).validation
+    except (ValueError, datasets.DatasetError) as error:
+        parser.error(str(error))
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     try:
-        _demonstrate(chosen, say)  # of its own: a model that outlives the process group can hang the process
+        # In a function: a model that outlives the process group can hang the process.
+        _demonstrate(work.title, work.model, data, chosen, say)
     finally:
         dist.destroy_process_group()
 
 
-def _demonstrate(chosen: argparse.Namespace, say: Callable[[str], None]) -> None:
-    from lib import datasets, models, training
-    from lib.workloads import workload
+def _demonstrate(
+    title: str, network: str, data: tuple[datasets.Split, datasets.Split], chosen: argparse.Namespace, say: Callable[[str], None]
+) -> None:
+    from lib import models, training
 
-    work = workload(chosen.workload)
-    examples, validation = work.train(), datasets.load(work.dataset).validation
+    examples, validation = data
     rank, workers = dist.get_rank(), dist.get_world_size()
-    model = nn.parallel.DistributedDataParallel(models.fresh(work.model, seed=0))
+    model = nn.parallel.DistributedDataParallel(models.fresh(network, seed=0))
     state = SparseState(model, compressor=chosen.compressor, density=chosen.density)
     model.register_comm_hook(state, sparse_hook)
     optimizer = torch.optim.SGD(model.parameters(), lr=chosen.learning_rate, momentum=0.9)
@@ -174,10 +221,11 @@ def _demonstrate(chosen: argparse.Namespace, say: Callable[[str], None]) -> None
         optimizer.step()
     if rank == 0:
         with torch.no_grad():
-            wrong = model.module(validation.x).argmax(1) != validation.y
-        told = state.stats()
-        say(f"{work.title}, {workers} workers, {chosen.compressor} at density {chosen.density:g}: validation error "
-            f"{wrong.float().mean():.3f} after {chosen.steps} steps; {told['bytes']:,.0f} bytes sent per worker and step "
+            answers = model.module(validation.x)
+        error = f"validation error {(answers.argmax(1) != validation.y).float().mean():.3f}"
+        told, met = state.stats(), error if answers.isfinite().all() else "diverged (it needs a smaller learning rate)"
+        say(f"{title}, {workers} workers, {chosen.compressor} at density {chosen.density:g}: {met} "
+            f"after {chosen.steps} steps; {told['bytes']:,.0f} bytes sent per worker and step "
             f"instead of {told['dense_bytes']:,.0f}")  # fmt: skip
 
 

@@ -5,9 +5,24 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
+from lib import require, require_all, require_number, require_whole
+
+
+def _check_vector(u: np.ndarray) -> None:
+    require(np.ndim(u) == 1 and len(u) >= 2, "u", f"of shape {np.shape(u)}", "a vector of at least two entries")
+
+
+def _check_density(density: np.ndarray) -> None:
+    require_all("density", density, lambda v: (v >= 0) & (v <= 1), "a number in [0, 1]")
+
 
 def left(u: np.ndarray, density: np.ndarray) -> np.ndarray:
-    """|u - Top_k(u)|^2 / |u|^2 at each density k/d, exactly: u [d] -> as density.  Fractions of an entry interpolate."""
+    """|u - Top_k(u)|^2 / |u|^2 at each density k/d, exactly: u [d] -> as density.  Fractions of an entry interpolate.
+
+    Raises ValueError for a density outside [0, 1], as all functions here, and for u that is no vector.
+    """
+    _check_vector(u)
+    _check_density(density)
     energy = np.sort(np.square(u, dtype=np.float64))[::-1]
     tail = 1 - np.concatenate([[0.0], np.cumsum(energy)]) / energy.sum()
     return np.interp(np.asarray(density) * len(u), np.arange(len(u) + 1), tail).clip(min=0)
@@ -15,18 +30,21 @@ def left(u: np.ndarray, density: np.ndarray) -> np.ndarray:
 
 def classical(density: np.ndarray) -> np.ndarray:
     """1 - k/d: what any vector obeys, and Rand-k meets in expectation."""
+    _check_density(density)
     return 1 - np.asarray(density)
 
 
 def tighter(density: np.ndarray) -> np.ndarray:
     """(1 - k/d)^2: what a vector obeys for which `bell` is true (Shi et al. 2019, abstract: delta = (2kd - k^2)/d^2)."""
+    _check_density(density)
     return (1 - np.asarray(density)) ** 2
 
 
 def gaussian(density: np.ndarray) -> np.ndarray:
     """The share that Top-k leaves of a normal vector with mean 0 in the limit of many entries: 1 - x - 2 t phi(t)."""
+    _check_density(density)
     density = np.asarray(density, dtype=np.float64)
-    t = -ndtri(density / 2)
+    t = -ndtri(np.maximum(density, np.finfo(float).tiny) / 2)  # at density 0 the limit
     return 1 - density - 2 * t * np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)
 
 
@@ -35,8 +53,8 @@ def profile(u: np.ndarray, bins: int = 100) -> np.ndarray:
 
     Raises ValueError unless 2 <= bins <= d.
     """
-    if not 2 <= bins <= len(u):
-        raise ValueError(f"bins: {bins!r} is not allowed; it must be a whole number from 2 to {len(u)}")
+    _check_vector(u)
+    require_whole("bins", bins, 2, len(u))
     energy = np.sort(np.square(u, dtype=np.float64))[::-1]
     edges = np.linspace(0, len(u), bins + 1)
     total = np.interp(edges, np.arange(len(u) + 1), np.concatenate([[0.0], np.cumsum(energy)]))
@@ -52,14 +70,21 @@ def bell(u: np.ndarray, bins: int = 100, tolerance: float = 0.0) -> bool:
     hinges (j - b)+ with 2 <= j <= bins, and of a hinge (j - m)(j - m - 1) / j(j - 1) is left if m < j, else nothing, which
     is less than the line leaves.  Between bins the excess is at most 1 / (4 bins^2): `left` is convex in the density, so
     that it lies below the chords of its bound, and these are no further above it.
+    Raises ValueError as `profile`, and for a tolerance that is negative.
     """
+    require_number("tolerance", tolerance, lambda v: 0 <= v < np.inf, "zero or a positive finite number")
     p = profile(u, bins)
     return bool((np.diff(p, 2) >= -tolerance).all() and p[-1] <= p[-2] / 3 + tolerance)
 
 
 def convex(profile: np.ndarray, rounding: float = 0.0) -> float:
-    """The share of a profile's second differences that are not negative, for values rounded by so much of themselves."""
+    """The share of a profile's second differences that are not negative, for values rounded by so much of themselves.
+
+    Raises ValueError for a profile of fewer than three values and for a rounding outside [0, 1].
+    """
     p = np.asarray(profile)
+    require(p.ndim == 1 and len(p) >= 3, "profile", f"of shape {p.shape}", "at least three values")
+    require_number("rounding", rounding, lambda v: 0 <= v <= 1, "a number in [0, 1]")
     return float((np.diff(p, 2) >= -4 * rounding * p[1:-1]).mean())
 
 
@@ -67,7 +92,9 @@ def iterations(delta: np.ndarray) -> np.ndarray:
     """Steps T until which compression rules the bound of error-feedback SGD, (1 - delta)^2 / delta^4 up to a factor.
 
     delta: 1 - left, in (0, 1].  The bound is A / sqrt(T) + B (1 - delta) / (delta^2 T) (Karimireddy et al. 2019), with A
-    and B that do not depend on delta; the two terms are equal at (B / A)^2 times what this returns.
+    and B that do not depend on delta; the two terms are equal at (B / A)^2 times what this returns.  NaN, where nothing is
+    measured, stays NaN.  Raises ValueError for delta outside [0, 1].
     """
+    require_all("delta", delta, lambda v: ~((v < 0) | (v > 1)), "in (0, 1]")
     delta = np.asarray(delta)
     return ((1 - delta) / delta**2) ** 2

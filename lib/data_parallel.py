@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
-from lib import models, require, sparsification, training
+from lib import models, require, require_number, require_whole, sparsification, training
 from lib.comm_hook import SparseState, sparse_hook
 from lib.messages import Messages
 from lib.stacks import Loop
@@ -45,6 +45,9 @@ HAZARDS = {  # practice: (what breaks the equality, what restores it)
     "dropout": ("each worker draws from its own random stream", "draw the whole batch's mask on every worker"),
     "gradient clipping": ("each worker clips before the average", "clip after it"),
 }
+MOST_WORKERS = 256  # processes on this machine
+MOST_EXAMPLES = 2**20  # in a batch
+MOST_STEPS = 10**5  # all of whose parameters are returned
 PRECISIONS = ("float32", "float64")
 DROP = 0.2  # share of the inputs that dropout removes
 CLIP = 0.5  # largest gradient norm that clipping leaves alone
@@ -76,22 +79,20 @@ class Run:
     messages: Messages | None = None
 
     def __post_init__(self):
-        for field, least in ("workers", 1), ("batch_size", 1), ("steps", 1), ("seed", 0):
-            value = getattr(self, field)
-            require(type(value) is int and value >= least, field, value, f"a whole number of at least {least}")
-        for field, fits, allowed in (
-            ("learning_rate", lambda rate: 0 < rate < math.inf, "a positive finite number"),
-            ("momentum", lambda share: 0 <= share < 1, "a number in [0, 1)"),
-        ):
-            value = getattr(self, field)
-            require(type(value) in (int, float) and fits(value), field, value, allowed)
+        for field, most in {"workers": MOST_WORKERS, "batch_size": MOST_EXAMPLES, "steps": MOST_STEPS}.items():
+            require_whole(field, getattr(self, field), 1, most)
+        require_whole("seed", self.seed, 0, 2**32 - 1)
+        require_number("learning_rate", self.learning_rate, lambda rate: 0 < rate < math.inf, "a positive finite number")
+        require_number("momentum", self.momentum, lambda share: 0 <= share < 1, "a number in [0, 1)")
         require(self.precision in PRECISIONS, "precision", self.precision, f"one of {PRECISIONS}")
         require(self.hazard in (None, *HAZARDS), "hazard", self.hazard, f"None or one of {tuple(HAZARDS)}")
         plain = tuple(m for m in models.MODELS if m not in models.NORMALISED)
         known = ("mlp-64x2",) if self.hazard == "batch normalisation" else plain
         require(self.model in known, "model", self.model, f"one of {known}")
+        require(type(self.remedy) is bool, "remedy", self.remedy, "True or False")
         require(not self.remedy or self.hazard, "remedy", self.remedy, "False where hazard is None")
-        if self.messages:
+        if self.messages is not None:
+            require(isinstance(self.messages, Messages), "messages", self.messages, "None or a Messages")
             allowed = f"None or Messages of as many workers ({self.workers}), without a hazard"
             fits = self.messages.workers == self.workers and not self.hazard
             require(fits, "messages", self.messages, allowed)
@@ -112,7 +113,8 @@ class Run:
             )
 
     def shard(self, rank: int) -> slice:
-        """The rows of a batch that worker `rank` (0 ... workers - 1) trains on."""
+        """The rows of a batch that worker `rank` (0 ... workers - 1) trains on.  Raises ValueError for another rank."""
+        require_whole("rank", rank, 0, self.workers - 1)
         share = (lambda r: r * (r + 1)) if self.hazard == "unequal shards" else (lambda r: r)
         start, stop = (self.batch_size * share(r) // share(self.workers) for r in (rank, rank + 1))
         return slice(start, stop)
@@ -136,6 +138,8 @@ def launch(work: Callable, workers: int, timeout: float, *arguments):
     work: a module's function that returns tensors, numbers and strings, or lists and dictionaries of them.  timeout,
     errors: as for `train`.
     """
+    require_whole("workers", workers, 1, MOST_WORKERS)
+    require_number("timeout", timeout, lambda seconds: 0 < seconds <= 10**6, "a positive number of seconds, up to 10**6")
     deadline = time.monotonic() + timeout
     if START == "forkserver":  # it imports PyTorch once; every worker is then a copy of it, started in milliseconds
         mp.get_context(START).set_forkserver_preload(["torch", "torch._dynamo"])

@@ -7,7 +7,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,9 @@ from lib import (
     pruning,
     records,
     require,
+    require_all,
+    require_number,
+    require_whole,
     scaling,
     sparse,
     stacks,
@@ -32,6 +35,8 @@ from lib.cells import DATA, Cell, Study, record
 from lib.workloads import workload
 
 BYTES = 4  # per weight and per gradient entry
+MOST_DEVICES = 2**20
+MOST_PARAMETERS = 10**15
 
 
 @dataclass(frozen=True)
@@ -51,10 +56,12 @@ class Hardware:
     price: float = 1.0
 
     def __post_init__(self):
-        for field in fields(self):
-            value, zero = getattr(self, field.name), field.name in ("latency", "price")
-            require(value >= 0 if zero else value > 0, field.name, value, "zero or positive" if zero else "positive")
-        require(self.devices == int(self.devices), "devices", self.devices, "a whole number from 1")
+        require_whole("devices", self.devices, 1, MOST_DEVICES)
+        for field in ("throughput", "saturation"):
+            require_number(field, getattr(self, field), lambda v: 0 < v < math.inf, "a positive finite number")
+        require_number("bandwidth", self.bandwidth, lambda v: v > 0, "a positive number, or infinite")
+        for field in ("latency", "price"):
+            require_number(field, getattr(self, field), lambda v: 0 <= v < math.inf, "zero or a positive finite number")
 
 
 def step_time(
@@ -64,8 +71,11 @@ def step_time(
 
     Compute: the share of a device, or its saturation if that is more, over its throughput; or as `measured` on a device
     (`interpolated`).  Communication: a ring all-reduce sends 2 (W - 1) messages of 1/W of the gradient; not overlapped
-    with compute.
+    with compute.  Raises ValueError for a batch size that is not positive, and for fewer than one parameter.
     """
+    _check_sizes("batch_size", batch_size)
+    allowed = f"a whole number from 1 to {MOST_PARAMETERS}"
+    require_all("parameters", parameters, lambda v: (v >= 1) & (v <= MOST_PARAMETERS) & (v == np.floor(v)), allowed)
     w = hardware.devices
     share = np.asarray(batch_size, float) / w
     compute = np.maximum(share, hardware.saturation) / hardware.throughput
@@ -79,8 +89,10 @@ def interpolated(measured: pd.DataFrame, share: np.ndarray) -> np.ndarray:
     """Seconds [n] of one device's step on these shares of a batch [n], from its measured times (`StepTimes`).
 
     Both axes logarithmic; below the smallest batch measured its time, above the largest in proportion.
+    Raises ValueError for shares and for measured times that are not positive.
     """
-    known = measured.sort_values("batch_size")
+    _check_sizes("share", share)
+    known = _known(measured)
     inside = np.interp(np.log(share), np.log(known.batch_size), np.log(known.seconds))
     return np.exp(inside) * np.maximum(np.asarray(share, float) / known.batch_size.iloc[-1], 1)
 
@@ -89,10 +101,22 @@ def described(measured: pd.DataFrame) -> tuple[float, float]:
     """Throughput and saturation, the two constants of `Hardware`, of a device whose step times were measured.
 
     Throughput is that of the largest batch; a step of `saturation` examples at it takes as long as one of one example.
+    Raises ValueError for measured times that are not positive.
     """
-    known = measured.sort_values("batch_size")
+    known = _known(measured)
     throughput = known.batch_size.iloc[-1] / known.seconds.iloc[-1]
     return throughput, max(known.seconds.iloc[0] * throughput, 1.0)
+
+
+def _known(measured: pd.DataFrame) -> pd.DataFrame:
+    require(len(measured), "measured", "no row", "a time of at least one batch size")
+    for field in ("batch_size", "seconds"):
+        _check_sizes(f"measured.{field}", measured[field])
+    return measured.sort_values("batch_size")
+
+
+def _check_sizes(field: str, values: object) -> None:
+    require_all(field, values, lambda v: (v > 0) & np.isfinite(v), "a positive finite number")
 
 
 def to_goal(
@@ -102,7 +126,11 @@ def to_goal(
     parameters: int,
     measured: pd.DataFrame | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Seconds and price [n] to reach the goal in `steps` [n] at these batch sizes [n]; measured: see `step_time`."""
+    """Seconds and price [n] to reach the goal in `steps` [n] at these batch sizes [n]; measured: see `step_time`.
+
+    Raises ValueError for a number of steps that is negative or none, and as `step_time`.
+    """
+    require_all("steps", steps, lambda v: v >= 0, "zero or positive, infinite where the goal is not reached")
     seconds = np.asarray(steps, float) * step_time(hardware, batch_size, parameters, measured)
     return seconds, seconds / 3600 * hardware.devices * hardware.price
 
@@ -141,11 +169,19 @@ EXPRESSIONS = {
 
 @dataclass(frozen=True)
 class StepTimes:
-    """Times of one trial's training step on one core, gradient and update, at 4^0 ... 2^largest examples."""
+    """Times of one trial's training step on one core, gradient and update, at 4^0 ... 2^largest examples.
+
+    Raises ValueError naming the field, its value and what is allowed.
+    """
 
     workload: str
     largest: int = 10
     repeats: int = 9
+
+    def __post_init__(self):
+        workload(self.workload)  # complains of an unknown one
+        require_whole("largest", self.largest, 0, 16)
+        require_whole("repeats", self.repeats, 1, timings.MOST_REPEATS)
 
     def definition(self) -> dict:
         work = workload(self.workload)
@@ -168,12 +204,20 @@ class StepTimes:
 
 @dataclass(frozen=True)
 class SparseTimes:
-    """Times per trial, on one core, of a step of many trials trained at once, of dense and of pruned networks."""
+    """Times per trial, on one core, of a step of many trials trained at once, of dense and of pruned networks.
+
+    Raises ValueError naming the field, its value and what is allowed.
+    """
 
     workload: str
     trials: int = 100
     largest: int = 10
     repeats: int = 7
+
+    def __post_init__(self):
+        Cell(self.workload, 1, trials=self.trials)  # complains of an unknown workload, and of trials
+        require_whole("largest", self.largest, 4, 16)
+        require_whole("repeats", self.repeats, 1, timings.MOST_REPEATS)
 
     def definition(self) -> dict:
         return {"model": workload(self.workload).model, "sparsities": SPARSITIES}

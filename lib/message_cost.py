@@ -12,7 +12,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 
-from lib import data_parallel, models, sparsification, timings
+from lib import data_parallel, models, require, require_all, require_number, require_whole, sparsification, timings
 from lib.comm_hook import SparseState, sparse_hook, sum_of_pairs
 from lib.messages import INDEX_BYTES, VALUE_BYTES, Messages, target
 from lib.sparsification import COMPRESSORS
@@ -20,32 +20,40 @@ from lib.sparsification import COMPRESSORS
 # --- the model --------------------------------------------------------------------------------------------------------
 
 
+MOST_WORKERS = 2**20  # that the formulas take
 GATHERS = 3  # of `comm_hook.sum_of_pairs`: counts, indices, values
 
 
 def ring(workers: int, d: float, bandwidth: float, latency: float) -> float:
     """Seconds of a ring all-reduce of d values: 2 (P - 1) messages of d/P values, latency and bytes/bandwidth each.
 
-    bandwidth: bytes per second, positive; latency: seconds, not negative.  Raises ValueError naming field and value.
+    workers: from 1; bandwidth: bytes per second, positive; latency: seconds, not negative; d: not negative, NaN where it is
+    not known.  All may be arrays.  Raises ValueError naming the field, its value and what is allowed.
     """
-    _check_link(bandwidth, latency)
+    _check_link(workers, bandwidth, latency)
+    _check_amount("d", d)
     return 2 * (workers - 1) * (latency + VALUE_BYTES * d / workers / bandwidth)
 
 
 def gather(workers: int, elements: float, bandwidth: float, latency: float) -> float:
     """Seconds in which everyone gathers `elements` (value, index) pairs from each of P workers: log2 P rounds, P - 1 messages.
 
-    The latency of the rounds is paid for the counts, the indices and the values.  bandwidth, latency: as for `ring`.
+    The latency of the rounds is paid for the counts, the indices and the values.  Limits and errors as for `ring`.
     """
-    _check_link(bandwidth, latency)
+    _check_link(workers, bandwidth, latency)
+    _check_amount("elements", elements)
     return GATHERS * np.log2(workers) * latency + (workers - 1) * elements * (VALUE_BYTES + INDEX_BYTES) / bandwidth
 
 
-def _check_link(bandwidth: float, latency: float) -> None:
-    if not bandwidth > 0:
-        raise ValueError(f"bandwidth: {bandwidth!r} is not allowed; it must be positive (bytes per second)")
-    if not latency >= 0:
-        raise ValueError(f"latency: {latency!r} is not allowed; it must be zero or positive (seconds)")
+def _check_link(workers: int, bandwidth: float, latency: float) -> None:
+    whole = f"a whole number from 1 to {MOST_WORKERS}"
+    require_all("workers", workers, lambda v: (v >= 1) & (v <= MOST_WORKERS) & (v == np.floor(v)), whole)
+    require_all("bandwidth", bandwidth, lambda v: v > 0, "positive (bytes per second)")
+    require_all("latency", latency, lambda v: (v >= 0) & np.isfinite(v), "zero or positive and finite (seconds)")
+
+
+def _check_amount(field: str, amount: float) -> None:
+    require_all(field, amount, lambda v: ~((v < 0) | np.isinf(v)), "zero or positive and finite")
 
 
 # The same in the language of the charts; a test evaluates both.
@@ -63,6 +71,17 @@ def library_top_k(u: torch.Tensor, k: int, random: np.random.Generator) -> torch
     return torch.zeros_like(u, dtype=torch.bool).scatter_(1, u.abs().topk(k, dim=1, sorted=False).indices, True)
 
 
+LONGEST = 28  # vectors have up to 2**LONGEST entries
+
+
+def _check_timing(own: Operators | Collectives | Hooked | Feedback) -> None:
+    require_number("density", own.density, lambda share: 0 < share <= 1, "a number in (0, 1]")
+    require_whole("repeats", own.repeats, 1, timings.MOST_REPEATS)
+    if not isinstance(own, Hooked):
+        require_whole("smallest", own.smallest, 0, LONGEST)
+        require_whole("largest", own.largest, own.smallest, LONGEST)
+
+
 TIMED = {
     "torch.topk": library_top_k,
     **{c: COMPRESSORS[c] for c in ("top-k", "gaussian-k", "gaussian-k-band", "dgc-k", "redsync", "rand-k")},
@@ -71,12 +90,18 @@ TIMED = {
 
 @dataclass(frozen=True)
 class Operators:
-    """Times of the compressors on normal vectors of 2^smallest ... 2^largest entries, at one density, on one core."""
+    """Times of the compressors on normal vectors of 2^smallest ... 2^largest entries, at one density, on one core.
+
+    Raises ValueError naming the field, its value and what is allowed, as all timings here.
+    """
 
     density: float = 0.001
     smallest: int = 16
     largest: int = 26
     repeats: int = 5
+
+    def __post_init__(self):
+        _check_timing(self)
 
     def definition(self) -> dict:
         return {"timed": list(TIMED)}
@@ -118,6 +143,10 @@ class Collectives:
     smallest: int = 14
     largest: int = 24
     repeats: int = 7
+
+    def __post_init__(self):
+        require_whole("workers", self.workers, 1, data_parallel.MOST_WORKERS)
+        _check_timing(self)
 
     def definition(self) -> dict:
         return {}
@@ -172,6 +201,12 @@ class Hooked:
     batch_size: int = 32  # of a worker
     repeats: int = 15
 
+    def __post_init__(self):
+        require(self.model in models.MODELS, "model", self.model, "one of " + ", ".join(models.MODELS))
+        require_whole("workers", self.workers, 1, data_parallel.MOST_WORKERS)
+        require_whole("batch_size", self.batch_size, 1, data_parallel.MOST_EXAMPLES)
+        _check_timing(self)
+
     def definition(self) -> dict:
         return {}
 
@@ -206,6 +241,10 @@ class Feedback:
     smallest: int = 16
     largest: int = 22
     repeats: int = 9
+
+    def __post_init__(self):
+        require_whole("workers", self.workers, 1, 64)  # all of whose vectors this process holds
+        _check_timing(self)
 
     def definition(self) -> dict:
         return {}

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from lib import require
+from lib import require, require_number, require_whole
 
 VALUE_BYTES = INDEX_BYTES = 4  # float32 values with int32 indices
 WARM_UP = (0.015625, 0.004)  # densities of the authors' first two epochs
 COMPRESSORS = (
     "dense", "top-k", "rand-k", "gaussian-k", "gaussian-k-paper", "gaussian-k-band", "dgc-k", "redsync",
 )  # fmt: skip
+MOST_WORKERS = 4096
 AGGREGATIONS = ("exact", "published")
 
 
@@ -38,23 +39,26 @@ class Messages:
     warm_up: int = 0
 
     def __post_init__(self):
-        whole = {"workers": 1, "warm_up": 0}
-        for field, least in whole.items():
-            value = getattr(self, field)
-            require(type(value) is int and value >= least, field, value, f"a whole number from {least}")
+        require_whole("workers", self.workers, 1, MOST_WORKERS)
+        require_whole("warm_up", self.warm_up, 0, 10**8)
         require(self.compressor in COMPRESSORS, "compressor", self.compressor, "one of " + ", ".join(COMPRESSORS))
-        fine = type(self.density) in (int, float) and 0 < self.density <= 1
-        require(fine, "density", self.density, "a number in (0, 1]")
+        require_number("density", self.density, lambda share: 0 < share <= 1, "a number in (0, 1]")
         require(self.aggregation in AGGREGATIONS, "aggregation", self.aggregation, "one of " + ", ".join(AGGREGATIONS))
         for field in ("feedback", "by_layer"):
             require(type(getattr(self, field)) is bool, field, getattr(self, field), "True or False")
 
     def density_at(self, step: int) -> float:
-        """The density of update number `step` (from 0)."""
+        """The density of update number `step`, from 0.  Raises ValueError for another."""
+        require(step >= 0, "step", step, "a whole number from 0")
         stage = step // self.warm_up if self.warm_up else len(WARM_UP)
         return max(self.density, WARM_UP[stage]) if stage < len(WARM_UP) else self.density
 
 
 def target(density: float, d: int) -> int:
-    """k, the number of d entries to send: the density's share rounded down, and at least one."""
+    """k, the number of d entries to send: the density's share rounded down, and at least one.
+
+    Raises ValueError for a density outside (0, 1] and for fewer than one entry.
+    """
+    require(0 < density <= 1, "density", density, "a number in (0, 1]")
+    require(d >= 1, "d", d, "a whole number from 1")
     return max(math.floor(density * d + 1e-9), 1)

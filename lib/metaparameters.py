@@ -6,24 +6,46 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lib import require, require_all, require_number, require_whole
+
+ALGORITHMS = ("sgd", "momentum", "nesterov")  # `lib.algorithms`
+SCALES = ("log", "reverse-log", "integer")
+MOST_TRIALS = 2**20  # of one search
+
 
 @dataclass(frozen=True)
 class Interval:
-    """A range and the scale on which points are uniform: "log", "reverse-log" (1 - value is log-uniform), "integer"."""
+    """A range and the scale on which points are uniform: "log", "reverse-log" (1 - value is log-uniform), "integer".
+
+    Raises ValueError for another scale, and for ends that are no finite numbers in order: positive on the scale "log", in
+    [0, 1) on "reverse-log", whole on "integer".
+    """
 
     low: float
     high: float
     scale: str = "log"
 
+    def __post_init__(self):
+        require(self.scale in SCALES, "scale", self.scale, "one of " + ", ".join(SCALES))
+        allowed, fits = {
+            "log": ("a positive finite number", lambda v: 0 < v < np.inf),
+            "reverse-log": ("a number in [0, 1)", lambda v: 0 <= v < 1),
+            "integer": ("a whole number", lambda v: abs(v) < np.inf and v == int(v)),
+        }[self.scale]
+        require_number("low", self.low, fits, allowed)
+        require_number("high", self.high, lambda v: fits(v) and v >= self.low, f"{allowed}, not below low ({self.low})")
+
     def at(self, u: np.ndarray) -> np.ndarray:
-        """Map u in [0, 1) to values; shape kept.  On the reverse-log scale the value falls as u rises."""
+        """Map u in [0, 1) to values; shape kept.  On the reverse-log scale the value falls as u rises.
+
+        Raises ValueError for u outside [0, 1].
+        """
+        require_all("u", u, lambda v: (v >= 0) & (v <= 1), "in [0, 1)")
         if self.scale == "log":
             return self.low * (self.high / self.low) ** u
         if self.scale == "reverse-log":
             return 1 - (1 - self.high) * ((1 - self.low) / (1 - self.high)) ** u
-        if self.scale == "integer":
-            return np.floor(self.low + u * (self.high - self.low + 1))
-        raise ValueError(f"scale: {self.scale!r} is unknown; allowed: log, reverse-log, integer")
+        return np.floor(self.low + u * (self.high - self.low + 1))
 
     def place(self, values: np.ndarray) -> np.ndarray:
         """Where values lie on the interval's own scale, from 0 to 1: the inverse of `at`; NaN in an interval of one point."""
@@ -54,7 +76,13 @@ LIMITS = {  # what a single point may be
 
 
 def point(**values: float) -> str:
-    """The name of a space that is one point, as `Cell.space` takes it: "learning_rate=0.1,momentum=0.95"."""
+    """The name of a space that is one point, as `Cell.space` takes it: "learning_rate=0.1,momentum=0.95".
+
+    Raises ValueError for an unknown name and for a value outside its `LIMITS`.
+    """
+    for name, value in values.items():
+        require(name in LIMITS, name, value, f"left out; known are {', '.join(LIMITS)}")
+        require_number(name, value, LIMITS[name][1], LIMITS[name][0])
     return ",".join(f"{name}={value:.6g}" for name, value in values.items())
 
 
@@ -80,7 +108,11 @@ def parse(space: str, algorithm: str, decay: bool = False) -> dict[str, float] |
 
 
 def names(algorithm: str, decay: bool) -> tuple[str, ...]:
-    """What is tuned: the learning rate; momentum unless SGD; the linear decay where the workload has one."""
+    """What is tuned: the learning rate; momentum unless SGD; the linear decay where the workload has one.
+
+    Raises ValueError for an unknown algorithm.
+    """
+    require(algorithm in ALGORITHMS, "algorithm", algorithm, "one of " + ", ".join(ALGORITHMS))
     tuned = ["learning_rate"]
     if algorithm != "sgd":
         tuned.append("momentum")
@@ -95,7 +127,10 @@ def draw(space: str, algorithm: str, trials: int, *, decay: bool = False, replic
     Replicate 0 is the unscrambled Sobol sequence without its first point (the corner of the space): in one and two
     dimensions the very points of Lee et al. (2021).  Further dimensions use other direction numbers than theirs.
     Other replicates are Sobol sequences scrambled with the replicate's number as seed.
+    Raises ValueError as `parse`, and for trials or a replicate that are no whole numbers or too many.
     """
+    require_whole("trials", trials, 1, MOST_TRIALS)
+    require_whole("replicate", replicate, 0, 9999)
     axes, fixed = names(algorithm, decay), parse(space, algorithm, decay)
     if fixed is not None:
         return {name: np.full(trials, fixed[name]) for name in axes}

@@ -13,18 +13,31 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lib import metaparameters, require
+from lib import metaparameters, require, require_all, require_number, require_whole
 
 LONGEST = 26  # steps are sought up to 2**LONGEST
+MOST_DIMENSIONS = 10**5
 
 
 @dataclass(frozen=True)
 class Model:
-    """curvature: h_i [d]; noise: c_i [d], the variance of one example's gradient; target: the loss to reach."""
+    """curvature: h_i [d]; noise: c_i [d], the variance of one example's gradient; target: the loss to reach.
+
+    Raises ValueError for curvatures or a target that are not positive, for negative noise, and for too many dimensions.
+    """
 
     curvature: np.ndarray
     noise: np.ndarray
     target: float = 0.01
+
+    def __post_init__(self):
+        _check_positive("curvature", self.curvature)
+        require_all("noise", self.noise, lambda v: (v >= 0) & np.isfinite(v), "zero or a positive finite number")
+        fits = np.ndim(self.curvature) == 1 and 1 <= len(self.curvature) <= MOST_DIMENSIONS
+        require(fits, "curvature", f"of shape {np.shape(self.curvature)}", f"a vector of 1 to {MOST_DIMENSIONS} entries")
+        same = np.shape(self.noise) == np.shape(self.curvature)
+        require(same, "noise", f"of shape {np.shape(self.noise)}", "as long as the curvature")
+        require_number("target", self.target, lambda v: 0 < v < np.inf, "a positive finite number")
 
     @property
     def start(self) -> float:
@@ -32,14 +45,19 @@ class Model:
         return 0.5 * self.curvature.sum()
 
 
+def _check_positive(field: str, values: object) -> None:
+    require_all(field, values, lambda v: (v > 0) & np.isfinite(v), "a positive finite number")
+
+
 def power_law(dimensions: int = 1000, noise: float = 1.0, target: float = 0.01) -> Model:
     """h_i = 1/i, so that the condition number is the number of dimensions, and c_i = noise h_i (after Zhang et al. 2019).
 
-    Raises ValueError for fewer than one dimension, for noise or target that are not positive, and for a target that is
-    met before the first step.
+    Raises ValueError for fewer than one dimension or too many, for noise or target that are not positive, and for a target
+    that is met before the first step.
     """
-    for name, value in (("dimensions", dimensions), ("noise", noise), ("target", target)):
-        require(value > 0, name, value, "positive")
+    require_whole("dimensions", dimensions, 1, MOST_DIMENSIONS)
+    for name, value in (("noise", noise), ("target", target)):
+        require_number(name, value, lambda v: 0 < v < np.inf, "a positive finite number")
     h = 1 / np.arange(1, dimensions + 1)
     model = Model(h, noise * h, target)
     require(target < model.start, "target", target, f"below the loss at the start, {model.start:.3g}")
@@ -78,7 +96,14 @@ def steps(
     """Steps to the target loss [batch sizes] at a constant rate; inf where it is not reached.
 
     The loss is taken to fall until it stays above or below the target; a first crossing by an oscillation is passed over.
+    Raises ValueError for batch sizes or a rate that are not positive, for momentum or an average outside [0, 1), and for
+    both at once: averages are of plain SGD.
     """
+    _check_positive("batch_sizes", batch_sizes)
+    _check_positive("rate", rate)
+    for name, value in (("momentum", momentum), ("average", 0.0 if average is None else average)):
+        require_all(name, value, lambda v: (v >= 0) & (v < 1), "a number in [0, 1)")
+    require(average is None or momentum == 0, "average", average, "None with momentum")
     step, added = _recursion(model, rate, momentum) if average is None else _averaged(model, rate, average)
     powers = [(step, added)]
     for _ in range(LONGEST - 1):
@@ -105,7 +130,10 @@ def best(
     """Fewest steps [batch sizes] over the grid, and the (rate, momentum, average) that gives them.
 
     rates: those of plain SGD; with momentum, times 1 + momentum, as far as which stability then reaches.
+    Raises ValueError for an empty grid, and as `steps`.
     """
+    for name, points in (("rates", rates), ("momenta", momenta), ("averages", averages)):
+        require(len(points), name, points, "at least one")
     grid = [(r * (1 + m), m, a) for r in rates for m in momenta for a in averages]
     table = np.array([steps(model, batch_sizes, *point) for point in grid])
     return table.min(0), [grid[i] for i in table.argmin(0)]
@@ -123,6 +151,7 @@ def searched(model: Model, batch_sizes: Iterable[float], trials: int, replicate:
     """What a search of so many learning rates at every batch size finds with SGD, as a table of `lib.sweeps.results`.
 
     Rates come from the sequence of every search of this book, doubled so that they reach the edge of stability.
+    Raises ValueError as `lib.metaparameters.draw` and as `steps`.
     """
     tried = 2 * metaparameters.draw("lee2021", "sgd", trials, replicate=replicate)["learning_rate"]
     sizes = np.asarray(list(batch_sizes), float)
@@ -135,7 +164,14 @@ def searched(model: Model, batch_sizes: Iterable[float], trials: int, replicate:
 
 
 def path(model: Model, batch_size: float, rate: float, count: float, points: int = 60) -> pd.DataFrame:
-    """Points along SGD up to so many steps, as rows of `lib.following.follow`: step, square (expected |G|^2), trace (tr Sigma)."""
+    """Points along SGD up to so many steps, as rows of `lib.following.follow`: step, square (expected |G|^2), trace (tr Sigma).
+
+    Raises ValueError for a batch size or rate that is not positive, and for counts of steps or points out of their limits.
+    """
+    _check_positive("batch_size", batch_size)
+    _check_positive("rate", rate)
+    require_all("count", count, lambda v: (v >= 1) & (v <= 2**LONGEST), f"from 1 to {2**LONGEST}")
+    require_whole("points", points, 1, 10_000)
     at = np.unique(np.geomspace(1, count, points).round())
     p = (1 - rate * model.curvature) ** 2
     floor = rate**2 * model.noise / batch_size / (1 - p)

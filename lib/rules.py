@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from lib import metaparameters, sweeps
+from lib import metaparameters, require, require_all, sweeps
 from lib.cells import Cell, Study
 from lib.workloads import workload
 
@@ -22,7 +22,12 @@ def winners(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def start(best: pd.DataFrame, base: int) -> pd.Series:
-    """The winner from which the rules start: that of batch size `base`, or else of the smallest."""
+    """The winner from which the rules start: that of batch size `base`, or else of the smallest.
+
+    Raises ValueError for a base that is not positive, and without winners.
+    """
+    require_all("base", base, lambda v: v >= 1, "a batch size, a whole number from 1")
+    require(len(best), "best", "no row", "a winner of at least one batch size")
     own = best[best.batch_size == base]
     return (own if len(own) else best).iloc[0]
 
@@ -96,7 +101,9 @@ def retrained(best: pd.DataFrame, base: int, repeats: int, budget: str = "cached
 
     Momentum is kept, the learning rate multiplied by the ratio of batch sizes to the rule's power.  budget: as for
     `lib.sweeps.results`; each setting is trained with `repeats` initialisations.
+    Raises ValueError as `start` and, of the repeats, as the trials of a `lib.cells.Cell`.
     """
+    require_all("repeats", repeats, lambda v: (v >= 1) & (v <= 4096), "a whole number from 1 to 4096")
     first, found = start(best, base), []
     for rule, power in POWERS.items():
         for b in sorted(best.batch_size):

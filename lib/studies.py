@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
+from dataclasses import fields as fields_of
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
-from lib import records, require
+from lib import records, require, require_whole
 from lib.cells import DATA, METHODS, Cell, Study, record
 from lib.messages import Messages
 from lib.workloads import FC_WIDTHS, FRACTIONS, MLP_SHAPES
 
 
 def powers(low: int, high: int, every: int = 1) -> list[int]:
-    """2**low ... 2**high, `every` so many powers."""
+    """2**low ... 2**high, `every` so many powers.  Raises ValueError unless 0 <= low <= high <= 40 and 1 <= every <= 40."""
+    require_whole("low", low, 0, 40)
+    require_whole("high", high, low, 40)
+    require_whole("every", every, 1, 40)
     return [2**k for k in range(low, high + 1, every)]
 
 
@@ -263,7 +267,11 @@ def gathered(*more: Study, **fields) -> Study:
     """The cells of all studies, and of `more`, that have a record and these fields: one for every point of a curve.
 
     A curve is of one protocol: where `more` has cells of a curve by another than the studies', they alone are taken.
+    Raises ValueError for a field that cells do not have.
     """
+    known = [f.name for f in fields_of(Cell)]
+    for field, value in fields.items():
+        require(field in known, field, value, f"left out; the fields of a cell are {', '.join(known)}")
 
     def found(studies: Iterable[Study]) -> dict[Cell, None]:
         cells = (c for s in studies for c in s.cells if all(getattr(c, k) == v for k, v in fields.items()))

@@ -21,6 +21,7 @@ from lib import records
 from lib.cells import DATA
 from lib.jobs import stoppable
 
+MOST_REPEATS = 10_000
 FOLDER = DATA / "timings"
 
 

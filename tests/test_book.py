@@ -2,7 +2,9 @@
 
 import functools
 import http.server
+import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -11,6 +13,7 @@ import threading
 from html.parser import HTMLParser
 
 import pytest
+import yaml
 
 from lib import ROOT
 
@@ -48,6 +51,59 @@ def test_a_chapter_opened_on_binder_finds_lib_and_what_it_needs():
     assert found.stdout.strip() == str(ROOT), found.stderr
     # A folder of this name hides the top folder's files from Binder.
     assert (ROOT / "binder" / "requirements.txt").read_text() == "-r ../requirements.txt\n"
+
+
+LINKS = ("/issues/new", "mybinder.org", "colab.research", "fa-github")  # addresses and icons of the buttons
+
+
+def _repository():
+    """What _config.yml says of it."""
+    return yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """A function that builds a book of one notebook with the book's own settings, but for the repository's address."""
+    cell = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": ["# One page"]}
+    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    page = {"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
+    (tmp_path / "intro.ipynb").write_text(json.dumps(page))
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: intro\n")
+    config = yaml.safe_load((ROOT / "_config.yml").read_text()) | {"execute": {"execute_notebooks": "off"}}
+    config["bibtex_bibfiles"] = [str(ROOT / "references.bib")]
+    config["sphinx"]["local_extensions"] = {"lib.book": str(ROOT)}
+    config["sphinx"]["config"]["html_favicon"] = str(ROOT / "lib" / "static" / "favicon.svg")
+
+    def build(url):
+        config["repository"]["url"] = url
+        (tmp_path / "_config.yml").write_text(yaml.safe_dump(config))
+        command = [str(pathlib.Path(sys.executable).parent / "jupyter-book"), "build", tmp_path.name, "-W", "-n", "--keep-going"]
+        done = subprocess.run(command, cwd=tmp_path.parent, capture_output=True, text=True)  # also from another folder
+        assert done.returncode == 0, done.stdout + done.stderr
+        return (tmp_path / "_build" / "html" / "intro.html").read_text()
+
+    return build
+
+
+def test_pages_link_to_a_repository_only_where_its_address_is_known(tiny):
+    page = tiny("")
+    assert "One page" in page and not [link for link in LINKS if link in page]
+    page = tiny("https://github.com/someone/somewhere")
+    assert 'href="https://github.com/someone/somewhere"' in page
+    assert "https://github.com/someone/somewhere/issues/new" in page
+    assert "https://mybinder.org/v2/gh/someone/somewhere/main" in page
+
+
+@built
+@pytest.mark.parametrize("page", PAGES)
+def test_page_links_to_the_repository_that_the_settings_name(page):
+    text, url = (HTML / page).read_text(), _repository()
+    assert (f'href="{url}"' in text) if url else not [link for link in LINKS if link in text]
+
+
+def test_the_citation_names_the_repository_that_the_settings_name():
+    named = yaml.safe_load((ROOT / "CITATION.cff").read_text()).get("repository-code", "")
+    assert named == _repository()
 
 
 @built

@@ -1,7 +1,10 @@
 """The communication hook: real processes do what the simulation says, and go on from a checkpoint as if nothing were."""
 
 import os
+import re
 import signal
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -9,7 +12,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import nn
 
-from lib import comm_hook, data_parallel, datasets, models, training
+from lib import ROOT, comm_hook, data_parallel, datasets, models, training
 from lib.comm_hook import SparseState, sparse_hook
 from lib.data_parallel import Run
 from lib.messages import Messages
@@ -146,6 +149,64 @@ def test_the_command_trains_on_the_examples_of_its_workload(alone, monkeypatch):
     comm_hook.main(["--workload", "digits-mlp-168", "--steps", "2"], said.append)
     assert "MLP on 168 digits, 1 workers, top-k at density 0.01: validation error" in said[0] and sizes == [168]
     assert not dist.is_initialized()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--steps -1", "steps: -1 is not allowed; it must be a whole number from 1 to"),
+        ("--steps 1000000000", "steps: 1000000000 is not allowed"),
+        ("--learning-rate nan", "learning-rate: nan is not allowed; it must be a positive finite number"),
+        ("--learning-rate inf", "learning-rate: inf is not allowed"),
+        ("--learning-rate 0", "learning-rate: 0.0 is not allowed"),
+        ("--learning-rate=-0.1", "learning-rate: -0.1 is not allowed"),
+        ("--density 0", r"density: 0.0 is not allowed; it must be a number in \(0, 1\]"),
+        ("--density nan", "density: nan is not allowed"),
+        ("--batch-size 0", "batch-size: 0 is not allowed; it must be a whole number from 1 to 1350 .digits-mlp has 1350"),
+        ("--batch-size 1351", "batch-size: 1351 is not allowed"),
+        ("--workload digits", "workload: 'digits' is unknown; allowed: digits-mlp"),
+        ("--compressor all", "compressor: invalid choice: 'all'"),
+        ("--steps x", "steps: invalid int value: 'x'"),
+    ],
+)
+def test_a_bad_argument_ends_the_command_before_workers_meet(alone, monkeypatch, capsys, arguments, message):
+    monkeypatch.setattr(dist, "init_process_group", lambda backend: pytest.fail("workers meet"))
+    with pytest.raises(SystemExit, match="2"):
+        comm_hook.main(arguments.split())
+    assert re.search(message, capsys.readouterr().err)
+
+
+def test_a_data_set_that_is_not_there_ends_the_command_as_a_bad_argument_does(alone, monkeypatch, capsys):
+    absent = datasets.DatasetError("mnist: no such file; download it")
+    monkeypatch.setattr(datasets, "load", lambda *_: (_ for _ in ()).throw(absent))
+    monkeypatch.setattr(dist, "init_process_group", lambda backend: pytest.fail("workers meet"))
+    with pytest.raises(SystemExit, match="2"):
+        comm_hook.main(["--workload", "mnist-fnn-3"])
+    assert "error: mnist: no such file; download it" in capsys.readouterr().err
+
+
+def test_a_run_that_diverges_is_not_given_an_error(alone):
+    said = []
+    comm_hook.main(["--steps", "30", "--learning-rate", "1e38"], said.append)
+    assert "diverged (it needs a smaller learning rate) after 30 steps" in said[0]
+
+
+def test_without_torchrun_the_command_says_how_it_is_started(monkeypatch, capsys):
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(SystemExit, match="2"):
+        comm_hook.main([])
+    assert "RANK: it is not set; start the workers with torchrun --nproc-per-node" in capsys.readouterr().err
+
+
+def test_of_two_workers_one_says_what_is_wrong_and_no_traceback_hides_it():
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "lib.comm_hook"]
+    call = [*command, "--batch-size", "676"]
+    done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    said = [line for line in done.stderr.splitlines() if "676 is not allowed" in line]
+    worker, report = said  # a line of the first worker's, and the end of torchrun's report
+    assert worker.startswith("torchrun --nproc-per-node") and "1350 training examples for 2 workers" in worker
+    assert done.stderr.rstrip(" =\n").endswith(report) and report.lstrip().startswith("ValueError: batch-size: 676")
+    assert done.returncode != 0 and "exitcode  : 2" in done.stderr
 
 
 def test_bad_messages_of_a_run():

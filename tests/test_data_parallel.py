@@ -117,7 +117,7 @@ def test_epochs_are_shuffled_without_replacement():
     "fields, message",
     [
         ({"workers": 3}, r"batch_size: 64 is not allowed; it must be a multiple of workers \(3\)"),
-        ({"workers": 0}, "workers: 0 is not allowed; it must be a whole number of at least 1"),
+        ({"workers": 0}, "workers: 0 is not allowed; it must be a whole number from 1 to 256"),
         ({"workers": 2.0}, "workers: 2.0"),
         ({"steps": "20"}, "steps: '20'"),
         ({"learning_rate": float("nan")}, "learning_rate: nan"),

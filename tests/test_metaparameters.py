@@ -48,7 +48,7 @@ def test_scales():
     assert np.allclose(np.diff(np.log(1 - Interval(0.9, 0.9999, "reverse-log").at(u))), np.log(1e3) / 4)
     whole = Interval(3, 5, "integer").at(np.linspace(0, 1, 300, endpoint=False))
     assert [int((whole == v).sum()) for v in (3, 4, 5)] == [100, 100, 100]
-    with pytest.raises(ValueError, match="scale: 'cubic' is unknown; allowed: log"):
+    with pytest.raises(ValueError, match="scale: 'cubic' is not allowed; it must be one of log"):
         Interval(0, 1, "cubic").at(u)
 
 

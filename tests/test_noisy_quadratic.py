@@ -98,7 +98,7 @@ def test_a_search_of_the_model_is_a_table_like_any_other():
 
 
 def test_bad_models_are_refused():
-    with pytest.raises(ValueError, match="noise: -1 is not allowed; it must be positive"):
+    with pytest.raises(ValueError, match="noise: -1 is not allowed; it must be a positive"):
         nqm.power_law(10, -1)
     with pytest.raises(ValueError, match="target: 10 is not allowed; it must be below the loss at the start, 1.46"):
         nqm.power_law(10, target=10)

@@ -1,9 +1,11 @@
 """What the README tells people to type exists."""
 
 import importlib
+import os
 import re
 import shutil
 import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -25,6 +27,21 @@ COMMANDS = [
 def test_make_knows_the_target(target):
     done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="no make")
+def test_make_from_another_folder_works_or_says_how(tmp_path):
+    done = subprocess.run(["make", "-C", str(ROOT), "-n", "lint"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run(["make", "-f", str(ROOT / "Makefile"), "-n", "lint"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode != 0 and f"call it from the book's folder, or so: make -C {ROOT}/ lint" in done.stderr
+
+
+def test_the_tests_are_found_from_another_folder(tmp_path):
+    clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    call = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", str(ROOT / "tests" / "test_forms.py")]
+    done = subprocess.run(call, cwd=tmp_path, env=clean, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 def test_papermill_lines_name_chapters_and_their_parameters():
@@ -62,6 +79,8 @@ def test_the_harness_of_kills_is_called_as_it_says(monkeypatch, capsys):
 
 def test_the_line_that_sends_sparse_gradients_names_options(monkeypatch):
     (line,) = [c for c in COMMANDS if c.startswith("torchrun")]
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setattr(dist, "init_process_group", lambda backend: (_ for _ in ()).throw(ConnectionError(backend)))
     with pytest.raises(ConnectionError, match="gloo"):
         comm_hook.main(line.partition("lib.comm_hook ")[2].split())

@@ -47,7 +47,7 @@ def test_a_bad_cell_names_the_field_the_value_and_what_is_allowed(fields, messag
 
 
 def test_unknown_study_and_budget():
-    with pytest.raises(ValueError, match="study: 'x' .* digits, digits-sparsest"):
+    with pytest.raises(ValueError, match="study: 'x' .* digits, digits-searches, digits-sparsest"):
         studies.study("x")
     with pytest.raises(ValueError, match="budget: 'all' .* cached, smoke, full"):
         sweeps.results(tiny(), "all")

@@ -1,0 +1,201 @@
+"""Numbers that make no sense are refused by name wherever a reader can give them, before anything is computed."""
+
+import functools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import (
+    budgets,
+    cells,
+    contraction,
+    data_parallel,
+    hardware,
+    message_cost,
+    metaparameters,
+    noisy_quadratic,
+    rules,
+    studies,
+)
+from lib.cells import Cell
+from lib.comm_hook import SparseState
+from lib.data_parallel import Run
+from lib.hardware import Hardware, SparseTimes, StepTimes
+from lib.message_cost import Collectives, Feedback, Hooked, Operators
+from lib.messages import Messages, target
+from lib.metaparameters import Interval, draw
+
+NAN, INF, HUGE = float("nan"), float("inf"), 10**12
+NO_COUNT = (0, -1, HUGE, NAN, INF, 2.0, True, "3", None, np.int64(3))  # records hold Python's numbers: NumPy's are refused
+NO_LEAST = (-1, HUGE, NAN, 2.0, True, "3", np.int64(3))  # where zero is one
+NO_SHARE = (0, -0.1, 1.1, NAN, INF, True, "0.1", None, np.float32(0.5))  # of (0, 1]
+NO_PART = (1.0, -0.1, NAN, INF, True, "0.1", None)  # of [0, 1)
+NO_POSITIVE = (0, -1.0, NAN, INF, True, "1", None)
+NO_AMOUNT = (-1.0, NAN, INF, True, "1", None)  # zero is one
+
+
+def _cell(**fields):
+    return Cell("digits-mlp", **{"batch_size": 64, **fields})
+
+
+def _grid(**fields):
+    return cells.grid(**{"name": "digits-mlp", "batch_sizes": [64], "algorithms": ["sgd"], "sparsities": [0.0], **fields})
+
+
+def _draw(**fields):
+    return draw(**{"space": "lee2021", "algorithm": "sgd", "trials": 4, **fields})
+
+
+FIELDS = [  # what is called, a field, values that it refuses
+    *((_cell, field, NO_COUNT) for field in ("batch_size", "trials", "hits")),
+    (_cell, "max_steps", [v for v in NO_COUNT if v is not None]),
+    *((_cell, field, NO_LEAST) for field in ("replicate", "split")),
+    *((_cell, field, NO_PART) for field in ("sparsity", "label_smoothing")),
+    (_cell, "messages", (3, "dense", [4])),
+    *((_grid, field, ([], (), "sgd", None, 64)) for field in ("batch_sizes", "algorithms", "sparsities")),
+    *((_grid, field, NO_COUNT) for field in ("trials", "hits")),
+    (_grid, "replicate", NO_LEAST),
+    (_grid, "tirals", (4,)),
+    (studies.gathered, "tirals", (4,)),
+    *((functools.partial(studies.powers, 0, 10), "every", NO_COUNT) for _ in (0,)),
+    (Messages, "workers", NO_COUNT),
+    (Messages, "warm_up", NO_LEAST),
+    (Messages, "density", NO_SHARE),
+    *((Messages, field, (1, 0, None, "yes")) for field in ("feedback", "by_layer")),
+    (functools.partial(target, d=100), "density", (0, -0.1, 1.1, NAN)),
+    (functools.partial(target, 0.1), "d", (0, -5, NAN)),
+    (Hardware, "devices", NO_COUNT),
+    *((Hardware, field, NO_POSITIVE) for field in ("throughput", "saturation")),
+    (Hardware, "bandwidth", [v for v in NO_POSITIVE if v != INF]),
+    *((Hardware, field, NO_AMOUNT) for field in ("latency", "price")),
+    *((functools.partial(kind, "digits-mlp"), field, NO_COUNT) for kind, field in (
+        (StepTimes, "repeats"), (SparseTimes, "repeats"), (SparseTimes, "trials"), (SparseTimes, "largest"))),
+    (functools.partial(StepTimes, "digits-mlp"), "largest", NO_LEAST),
+    *((kind, "workload", ("digits", 3, None)) for kind in (StepTimes, SparseTimes)),
+    *((kind, "repeats", NO_COUNT) for kind in (Operators, Collectives, Feedback)),
+    *((kind, "density", NO_SHARE) for kind in (Operators, Collectives, Feedback)),
+    *((kind, "smallest", NO_LEAST) for kind in (Operators, Collectives, Feedback)),
+    *((kind, "largest", NO_COUNT) for kind in (Operators, Collectives, Feedback)),
+    *((kind, "workers", NO_COUNT) for kind in (Collectives, Feedback)),
+    *((functools.partial(Hooked, "fnn-3"), field, NO_COUNT) for field in ("workers", "batch_size", "repeats")),
+    (Hooked, "model", ("mlp", 3)),
+    *((Run, field, NO_COUNT) for field in ("workers", "batch_size", "steps")),
+    (Run, "seed", NO_LEAST),
+    (Run, "learning_rate", NO_POSITIVE),
+    (Run, "momentum", NO_PART),
+    (Run, "remedy", (1, "yes", None)),
+    (Run, "messages", (4, False, {"workers": 1})),
+    (Run(4).shard, "rank", (-1, 4, 1.0, True)),
+    (functools.partial(data_parallel.launch, print, timeout=1.0), "workers", NO_COUNT),
+    (functools.partial(data_parallel.launch, print, 2), "timeout", NO_POSITIVE),
+    (_draw, "trials", NO_COUNT),
+    (_draw, "replicate", NO_LEAST),
+    (_draw, "algorithm", ("adam", None, 3)),
+    (metaparameters.point, "learning_rate", NO_POSITIVE),
+    (metaparameters.point, "momentum", NO_PART),
+    (metaparameters.point, "rate", (0.1,)),
+    (functools.partial(Interval, high=1.0), "low", (0, -1.0, NAN, INF, 2.0 * INF, "0", True, None)),
+    (functools.partial(Interval, 0.5), "high", (0.1, NAN, INF, "1", True, None)),
+    (functools.partial(Interval, 0.5, 0.9), "scale", ("cubic", None)),
+    (noisy_quadratic.power_law, "dimensions", NO_COUNT),
+    *((noisy_quadratic.power_law, field, NO_POSITIVE) for field in ("noise", "target")),
+]  # fmt: skip
+CASES = [(call, field, value) for call, field, values in FIELDS for value in values]
+
+
+@pytest.mark.parametrize(("call", "field", "value"), CASES, ids=lambda v: repr(v)[:30])
+def test_a_field_refuses_what_it_cannot_be(call, field, value):
+    with pytest.raises(ValueError, match=rf"^{field}: .*(is not allowed; it must be|is unknown; allowed)"):
+        call(**{field: value})
+
+
+MODEL = noisy_quadratic.power_law(5, target=0.1)
+TIMED = pd.DataFrame({"batch_size": [1.0, 16.0], "seconds": [0.1, 0.2]})
+VECTOR = np.arange(1.0, 9)
+STEP = functools.partial(hardware.step_time, Hardware())
+GOAL = functools.partial(hardware.to_goal, Hardware(), np.ones(2), parameters=10)
+RING = functools.partial(message_cost.ring, workers=4, d=100, bandwidth=1e9, latency=0)
+GATHER = functools.partial(message_cost.gather, workers=4, elements=100, bandwidth=1e9, latency=0)
+STEPS = functools.partial(noisy_quadratic.steps, MODEL, batch_sizes=[1.0], rate=0.1)
+PATH = functools.partial(noisy_quadratic.path, MODEL, batch_size=1, rate=0.1, count=10)
+BAD_SIZES = (0, -2.0, NAN, INF, "4", True, [4.0, -1.0], [4.0, NAN])
+ARRAYS = [  # functions of one number or of many
+    (functools.partial(STEP, parameters=10), "batch_size", BAD_SIZES),
+    (functools.partial(STEP, np.ones(2)), "parameters", (0, -5, 1.5, NAN, INF, 10**16, "9", True)),
+    (functools.partial(hardware.interpolated, TIMED), "share", BAD_SIZES),
+    (GOAL, "steps", (-1.0, NAN, [3.0, -1.0], "3")),
+    *((call, "workers", (0, -1, 2.5, NAN, INF, HUGE, "4", True, [4, 0])) for call in (RING, GATHER)),
+    *((call, "bandwidth", (0, -1.0, NAN, "1", True, [1.0, 0.0])) for call in (RING, GATHER)),
+    *((call, "latency", (-1e-9, NAN, INF, "1", [0.0, -1.0])) for call in (RING, GATHER)),
+    (RING, "d", (-1, INF, "5", [1.0, -1.0])),
+    (GATHER, "elements", (-1, INF, "5", [1.0, -1.0])),
+    (STEPS, "batch_sizes", BAD_SIZES),
+    (STEPS, "rate", (0, -0.1, NAN, INF, "1")),
+    (STEPS, "momentum", (-0.1, 1.0, NAN, "0")),
+    (STEPS, "average", (-0.1, 1.0, NAN, "0")),
+    (functools.partial(STEPS, momentum=0.5), "average", (0.5,)),
+    *((functools.partial(noisy_quadratic.best, MODEL, [1.0], **{"rates": [0.1]} | {f: ()}), f, ((),))
+      for f in ("rates", "momenta", "averages")),
+    (PATH, "batch_size", BAD_SIZES),
+    (PATH, "rate", (0, -0.1, NAN, INF)),
+    (PATH, "count", (0, -1, NAN, INF, HUGE)),
+    (PATH, "points", (0, -1, HUGE, 2.0)),
+    (functools.partial(noisy_quadratic.searched, MODEL, [4], replicate=0), "trials", NO_COUNT),
+    (functools.partial(noisy_quadratic.Model, noise=np.ones(2)), "curvature", ([1.0, -1.0], [1.0, NAN], [], 1.0)),
+    (functools.partial(noisy_quadratic.Model, np.ones(2)), "noise", ([1.0, -1.0], [1.0, NAN], [1.0])),
+    *((call, "density", (-0.1, 1.1, NAN, "1", [0.5, -0.1])) for call in (
+        contraction.classical, contraction.tighter, contraction.gaussian, functools.partial(contraction.left, VECTOR))),
+    (functools.partial(contraction.left, density=0.1), "u", ([], [1.0], [[1.0, 2.0]], 3.0)),
+    (functools.partial(contraction.profile, VECTOR), "bins", (0, 1, -1, 9, 2.0, True, NAN)),
+    (functools.partial(contraction.bell, VECTOR, 4), "tolerance", (-1.0, NAN, INF, "0")),
+    (functools.partial(contraction.convex, VECTOR), "rounding", (-1.0, NAN, INF, "0")),
+    (contraction.convex, "profile", ([], [1.0, 2.0])),
+    (contraction.iterations, "delta", (-0.1, 1.1, "1", [0.5, 2.0])),
+    (functools.partial(budgets.outcomes, pd.DataFrame(), examples=9), "steps", (0, -1, NAN, "3")),
+    (functools.partial(budgets.outcomes, pd.DataFrame(), 9), "examples", (0, -1, NAN, "3")),
+    (functools.partial(budgets.smoothed, pd.DataFrame()), "budget", (0, -1, NAN, "3")),
+    (functools.partial(rules.start, pd.DataFrame({"batch_size": [4]})), "base", (0, -1, NAN, "3")),
+    (functools.partial(rules.start, base=4), "best", (pd.DataFrame({"batch_size": []}),)),
+    (functools.partial(rules.retrained, pd.DataFrame({"batch_size": [4]}), 4), "repeats", (0, -1, NAN, HUGE, "3")),
+    (functools.partial(metaparameters.SPACES["lee2021"]["momentum"].at), "u", (-0.1, 1.1, NAN, "1")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "field", "value"), [(c, f, v) for c, f, values in ARRAYS for v in values], ids=lambda v: repr(v)[:30]
+)
+def test_a_function_refuses_what_it_cannot_compute_with(call, field, value):
+    with pytest.raises(ValueError, match=rf"^{field}: .*is not allowed; it must be"):
+        call(**{field: value})
+
+
+@pytest.mark.parametrize("column", ["batch_size", "seconds"])
+@pytest.mark.parametrize("value", [0.0, -1.0, NAN])
+def test_measured_times_are_positive(column, value):
+    wrong = TIMED.assign(**{column: [1.0, value]})
+    for call in (hardware.described, functools.partial(hardware.interpolated, share=np.ones(1))):
+        with pytest.raises(ValueError, match=f"^measured.{column}: {value} is not allowed"):
+            call(wrong)
+        with pytest.raises(ValueError, match="^measured: 'no row' is not allowed"):
+            call(TIMED[:0])
+
+
+def test_numbers_of_numpy_are_welcome_where_they_are_computed_with():
+    assert RING(workers=np.int64(4), d=np.float32(100)) == RING()
+    assert (GATHER(workers=np.array([2, 4]))[1:] == GATHER()).all()
+    assert STEP(np.array([4, 8]), np.int32(10)) == pytest.approx(STEP([4.0, 8.0], 10))
+    assert Hardware(throughput=np.float64(5)) == Hardware(throughput=5.0), "a float64 is a Python float"
+    assert np.isnan(RING(d=NAN)) and np.isnan(contraction.iterations(NAN)), "nothing measured"
+
+
+def test_a_study_without_cells_has_no_toy():
+    with pytest.raises(ValueError, match="cells: .* at least one"):
+        cells.Study("none", "None", ()).smoke()
+
+
+def test_the_hook_refuses_a_seed_that_cannot_be(monkeypatch):
+    monkeypatch.setattr("torch.distributed.get_world_size", lambda group: 1)
+    for seed in (-1, 2**40, 1.0, True):
+        with pytest.raises(ValueError, match=f"^seed: {seed} is not allowed; it must be a whole number from 0"):
+            SparseState(None, seed=seed)
