@@ -20,7 +20,6 @@ checks with `require`, `among` and `fit`.
 from __future__ import annotations
 
 import difflib
-import math
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -244,11 +243,10 @@ def fit(chosen: Any, batch: str, names: str = "workload", workers: int = 1) -> N
     sizes, named = [given] if type(given) is int else given, [named] if type(named) is str else named
     least = min(named, key=lambda name: workloads.workload(name).train_size)
     most = workloads.workload(least).train_size
-    whole = "a whole number" if sizes is not given else "whole numbers"
-    told = given if sizes is not given else " ".join(map(str, sizes))
-    beside = {names: " ".join(named)}
-    require(
-        max(sizes) <= most, f"{whole} from 1 to {most} ({least} has {most} training examples)", batch, told, **beside
-    )
+    single = sizes is not given
+    whole, times = ("a whole number", "a multiple") if single else ("whole numbers", "multiples")
+    told = given if single else " ".join(map(str, sizes))
+    has = f"{whole} from 1 to {most} ({least} has {most} training examples)"
+    require(max(sizes) <= most, has, batch, told, **{names: " ".join(named)})
     shared = all(size % workers == 0 for size in sizes)
-    require(shared, f"{whole}, multiples of workers ({workers})", batch, told, workers=workers)
+    require(shared, f"{whole}, {times} of workers", batch, told, workers=workers)

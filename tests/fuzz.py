@@ -17,7 +17,6 @@ import functools
 import gc
 import importlib
 import io
-import itertools
 import json
 import math
 import multiprocessing.connection
@@ -36,7 +35,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before anything computes: a pro
 
 import nbformat
 
-from lib import ROOT
+from lib import ROOT, records
 
 SECONDS, BYTES = 90, 8 * 2**30  # limits of a case
 NAMES = sorted(file.stem for file in (ROOT / "chapters").glob("*.ipynb"))
@@ -47,6 +46,7 @@ NUMBERS = [0, -0.0, -1, 1, 2, 3, 0.5, 1.0, 1.5, -0.1, 10**9, 10**400, 1e9, 1e300
 LISTS = ["1 1", "1, 2", "0 0.0", "1 x", "-1 1", "nan", "inf 1", "1e400", "1 " * 5000, " ".join(map(str, range(5000))), "1;2"]
 TEXTS = ["digits-mlp digits-mlp", "digits-mlp x", "top-k top-k", "top-k x", "digits mlp", "DIGITS-MLP", "digits-mlp ", "../x"]
 BAD = defaultdict(lambda: NUMBERS + WEIRD)
+RECORDS = 4  # of which the parameters are tried
 PAIRS = 12  # of each kind: two right values, one wrong one, two of them
 OWN = ["no.py:f", ".py:", "x.py:", "chapters/own/next_letter.py:no", "chapters/own/next_letter.py", "a" * 5000 + ".py:f", "\0.py:f"]
 GOOD = {
@@ -120,11 +120,27 @@ def cases(chapter: str, seed: int = 0, share: float = 1.0) -> list[Case]:
         for first, second, wrong in ((kinds, kinds, False), (BAD, kinds, None), (BAD, BAD, None)):
             a, b = some.sample(list(own), 2)
             found.append(Case(chapter, {a: some.choice(first[a]), b: some.choice(second[b])}, wrong))
-    found.append(Case(chapter, {}, False))
+    found += [Case(chapter, {}, False), *measured(chapter, some)]
     if "budget" in own:  # and what is wrong must be refused before anything is trained
         found += [Case(chapter, {**c.given, "budget": "full"}, c.wrong) for c in found
                   if c.wrong and "budget" not in c.given and some.random() < 0.1]  # fmt: skip
-    return [case for case in found if some.random() < share]
+    return [case for case in found if some.random() < share or not case.given]
+
+
+def measured(chapter: str, some: random.Random) -> list[Case]:
+    """The parameters of searches that are on record, a reader's own among them."""
+    own, found = defaults(chapter), []
+    if "workload" not in own or "batch_sizes" not in own and "batch_size" not in own:
+        return []
+    files = sorted((ROOT / "data").glob("*/*/*/sparsity-*/batch-*.csv"))
+    mine = [file for file in files if "own" in file.parts]
+    for file in [some.choice(mine), *some.sample(files, RECORDS)]:
+        cell = records.head(file)["cell"]
+        alike = [records.head(f)["cell"] for f in sorted(file.parent.glob("*.csv"))]
+        sizes = sorted({c["batch_size"] for c in alike if c["trials"] == cell["trials"] and c["stop"] == cell["stop"]})
+        usual = {**cell, "sparsities": f"{cell['sparsity']:g}", "batch_sizes": " ".join(map(str, sizes))}
+        found.append(Case(chapter, {name: usual[name] for name in own if name in usual}, None))
+    return found
 
 
 class Trained(BaseException):
@@ -270,6 +286,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--share", type=float, default=1.0, help="of the cases")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--wrong", action="store_true", help="only what must be refused, which is quick")
     parser.add_argument("--json", type=Path, help="a file for all outcomes")
     chosen = parser.parse_args()
     counts, rest, told = {}, [], []
@@ -277,12 +294,14 @@ def main() -> None:
         os.environ["IPYTHONDIR"] = folder
         for chapter in chosen.chapters or NAMES:
             began, counts[chapter] = time.monotonic(), Counter()
-            for case, kind, message, seconds in outcomes(cases(chapter, chosen.seed, chosen.share), chosen.jobs):
+            todo = [c for c in cases(chapter, chosen.seed, chosen.share) if c.wrong or not chosen.wrong]
+            for case, kind, message, seconds in outcomes(todo, chosen.jobs):
                 counts[chapter][kind] += 1
                 told.append({"case": str(case), "kind": kind, "message": message[-500:], "seconds": round(seconds, 2)})
                 if kind not in RIGHT:
                     rest.append(f"{kind}: {case}\n    {message[:300]}")
-            print(f"{chapter}: {sum(counts[chapter].values())} in {time.monotonic() - began:.0f} s, {dict(counts[chapter])}", flush=True)
+            about = f"{sum(counts[chapter].values())} in {time.monotonic() - began:.0f} s"
+            print(f"{chapter}: {about}, {dict(counts[chapter])}", flush=True)
     total = sum(counts.values(), Counter())
     print("\n".join(rest))
     right = sum(total[kind] for kind in RIGHT)
