@@ -24,6 +24,7 @@ import os
 import random
 import re
 import resource
+import signal
 import sys
 import tempfile
 import time
@@ -37,7 +38,7 @@ import nbformat
 
 from lib import ROOT, records
 
-SECONDS, BYTES = 90, 8 * 2**30  # limits of a case
+SECONDS, PATIENCE, BYTES = 90, 400, 8 * 2**30  # limits of a case: of computing, of waiting for it, of memory
 NAMES = sorted(file.stem for file in (ROOT / "chapters").glob("*.ipynb"))
 REFUSED, RAN, LACKING, TRAINS = "refused", "ran", "lacking", "would train"
 RIGHT = (REFUSED, RAN, LACKING, TRAINS)
@@ -153,6 +154,7 @@ def run(case: Case) -> tuple[str, str]:
 
     forbid()
     resource.setrlimit(resource.RLIMIT_DATA, (BYTES, BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     code, at = sources(case.chapter)
     injected = PythonTranslator.codify(case.given)
     for source in [*code[: at + 1], injected, *code[at + 1 :]] if at >= 0 else code:
@@ -238,16 +240,18 @@ def outcomes(todo: list[Case], jobs: int = 2):
             try:
                 told = ours.recv()
             except EOFError:
-                told = "memory", "killed"
+                child.join()
+                late = child.exitcode in (-signal.SIGXCPU, -signal.SIGKILL)
+                told = ("hang", f"more than {SECONDS} s") if late else ("memory", f"ended with {child.exitcode}")
             child.join()
             yield case, *judged(case, *told), time.monotonic() - began
         for ours, (case, child, began) in list(running.items()):
-            if time.monotonic() - began > SECONDS:
+            if time.monotonic() - began > PATIENCE:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(child.pid, 9)
                 child.join()
                 del running[ours]
-                yield case, "hang", f"more than {SECONDS} s", float(SECONDS)
+                yield case, "hang", f"more than {PATIENCE} s", float(PATIENCE)
 
 
 def judged(case: Case, kind: str, message: str) -> tuple[str, str]:
@@ -299,11 +303,11 @@ def main() -> None:
                 counts[chapter][kind] += 1
                 told.append({"case": str(case), "kind": kind, "message": message[-500:], "seconds": round(seconds, 2)})
                 if kind not in RIGHT:
-                    rest.append(f"{kind}: {case}\n    {message[:300]}")
+                    rest.append(case)
+                    print(f"{kind}: {case}\n    {message[:300]}", flush=True)
             about = f"{sum(counts[chapter].values())} in {time.monotonic() - began:.0f} s"
             print(f"{chapter}: {about}, {dict(counts[chapter])}", flush=True)
     total = sum(counts.values(), Counter())
-    print("\n".join(rest))
     right = sum(total[kind] for kind in RIGHT)
     print(f"{right} of {sum(total.values())} right: {dict(total)}")
     if chosen.json:
