@@ -24,6 +24,23 @@ def test_every_parameter_of_every_chapter_is_tried_and_again_the_same():
         assert list(map(str, tried)) == list(map(str, fuzz.cases(chapter)))
 
 
+OWN = {"workload": "chapters/own/next_letter.py:next_letter", "trials": 32}
+
+
+def test_what_once_ended_in_a_raw_error_runs_or_is_refused_by_name():
+    tried = {
+        fuzz.RAN: [("steps_to_result", OWN), ("smoothness", {"sparsities": 0})],
+        fuzz.LACKING: [("pruning_methods", {"trials": 4}), ("gradients", {"learning_rate": 0.02})],
+        fuzz.REFUSED: [("contraction", {"entries": 1}), ("messages", {"workloads_shown": ""}), ("operator_cost", {"compute": -1})],
+    }
+    cases = [fuzz.Case(*case) for of in tried.values() for case in of]
+    code = "import sys; from tests import fuzz; from tests.fuzz import Case\n"
+    code += "for case, kind, message, _ in fuzz.outcomes(eval(sys.argv[1])): print(kind, '|', case)"
+    done = subprocess.run([sys.executable, "-c", code, repr(cases)], cwd=ROOT, capture_output=True, text=True)
+    expected = {f"{kind} | {fuzz.Case(*case)}" for kind, of in tried.items() for case in of}
+    assert set(done.stdout.splitlines()) == expected, done.stderr[-2000:]
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
