@@ -48,7 +48,7 @@ def test_papermill_trains_what_is_missing_and_draws(tmp_path):
         ("sparcity", 0.5, "sparcity: unknown parameter; did you mean sparsity"),
         ("sparsity", -0.1, "sparsity: -0.1 is not allowed; it must be a number in [0, 1)"),
         ("workload", "digits-mpl", "workload: 'digits-mpl' is unknown; allowed: digits-mlp"),
-        ("batch_size", 2048, "batch_size: 2048 is not allowed; it must be a whole number from 1 to 1350"),
+        ("batch_size", 2048, "batch_size: 2048 is not allowed with workload 'digits-mlp'; it must be a whole number from 1"),
         ("budget", "ful", "budget: 'ful' is not allowed; it must be one of 'cached'"),
         ("trials", 0, "trials: 0 is not allowed; it must be a whole number from 1"),
     ],
@@ -64,9 +64,9 @@ def test_bad_parameters_stop_at_once_and_say_what_is_allowed(tmp_path, parameter
 @pytest.mark.parametrize(
     ("chapter", "given", "message"),
     [
-        ("messages", {"densities": "0.01 1.5"}, "density: 1.5 is not allowed; it must be a number in (0, 1]"),
+        ("messages", {"densities": "0.01 1.5"}, "densities: '0.01 1.5' is not allowed; it must be numbers in (0, 1]"),
         ("messages", {"workers": 0}, "workers: 0 is not allowed; it must be a whole number from 1"),
-        ("messages", {"compressors": "top-q"}, "compressor: 'top-q' is not allowed; it must be one of dense, top-k"),
+        ("messages", {"compressors": "top-q"}, "compressors: 'top-q' is not allowed; it must be names"),
         ("gradients", {"density": 0.0}, "density: 0.0 is not allowed"),
         ("gradients", {"compressor": "top"}, "compressor: 'top' is not allowed"),
         ("contraction", {"density": -1.0}, "density: -1.0 is not allowed"),
@@ -74,7 +74,7 @@ def test_bad_parameters_stop_at_once_and_say_what_is_allowed(tmp_path, parameter
         (
             "both_sparsities",
             {"batch_sizes": "20 40"},
-            "batch_size: 20 is not allowed; it must be a multiple of messages.workers",
+            "batch_sizes: '20 40' is not allowed with workers 16; it must be whole numbers, multiples of workers",
         ),
     ],
 )
@@ -111,6 +111,23 @@ def test_a_readers_own_workload_runs_through_papermill_or_says_what_is_wrong(tmp
     else:
         assert done.returncode == 0, done.stderr[-2000:]
     assert bool(list(tmp_path.rglob("data/own/mine.py-task/**/*.csv"))) == (message is None)
+
+
+def test_called_from_another_folder_a_chapter_says_where_to_call_it(tmp_path):
+    command = [sys.executable, "-m", "papermill", ROOT / "chapters" / "status.ipynb", tmp_path / "out.ipynb"]
+    bare = {name: value for name, value in environment(tmp_path).items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, text=True)
+    assert done.returncode != 0 and "Start papermill in the top folder of the book" in done.stderr
+
+
+def test_devices_that_nobody_timed_are_not_passed_off_as_timed(tmp_path):
+    out = tmp_path / "out.ipynb"
+    given = ["-p", "workload", "mnist-fc-1024", "-p", "algorithm", "sgd", "-p", "device", "measured"]
+    command = [sys.executable, "-m", "papermill", "chapters/hardware.ipynb", out, *given]
+    done = subprocess.run(command, cwd=ROOT, env=environment(ROOT), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    shown = str([cell.get("outputs") for cell in nbformat.read(out, 4).cells])
+    assert "no step of it was timed on a core of ours" in shown
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda p: p.stem)
