@@ -9,9 +9,15 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def code(names: Iterable[str]) -> str:
-    """Twelve hex digits of these modules of lib."""
-    return hashlib.sha256(b"".join((ROOT / "lib" / f"{name}.py").read_bytes() for name in names)).hexdigest()[:12]
+def code(places: Iterable[str]) -> str:
+    """Twelve hex digits of the modules at these places in lib, files or whole packages."""
+    folder = ROOT / "lib"
+    found = {file for place in places for file in (folder.rglob("*.py") if place == "." else _modules(folder / place))}
+    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(found))).hexdigest()[:12]
+
+
+def _modules(place: Path) -> list[Path]:
+    return [place] if place.suffix == ".py" else list(place.rglob("*.py"))
 
 
 def require(fine: object, field: str, value: object, allowed: str) -> None:
@@ -42,3 +48,10 @@ def require_all(field: str, values: object, fits: Callable[[np.ndarray], np.ndar
     require(found.dtype.kind in "iuf" or found.size == 0, field, values, allowed)
     wrong = found[~fits(found)] if found.size else found
     require(not wrong.size, field, wrong[:1].tolist()[0] if wrong.size else None, allowed)
+
+
+MEASURING = (
+    "own.py", "methods", "workloads", "messages", "engine", "studies/cells.py", "measuring/machine.py", "measuring/one_cell.py",
+)  # fmt: skip
+# The code that measures, taken when lib is loaded: a later edit is not what runs.
+SOURCE = code(MEASURING)

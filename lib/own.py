@@ -1,28 +1,18 @@
 """A reader's own workload: a function in a Python file that says what to train, on what, and to which error.
 
 Its name is "path/to/file.py:function", wherever the name of a workload is asked for.  Its records belong to the contents
-of that one file, and tell which tensors it made: records of other tensors are not added to them (`lib.cells.same_data`).
-When a module that the file imports is changed, they have to be moved out of data/ by hand.
+of that one file, and tell which tensors it made: records of other tensors are not added to them
+(`lib.records.places.same_data`).  When a module that the file imports is changed, they have to be moved out of data/ by hand.
 """
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import importlib.util
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
-
-from lib import ROOT, records
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-
-LONGEST = 255  # bytes of a file's name, and records lie in a folder of the workload's
 
 
 class OwnError(ValueError):
@@ -56,113 +46,3 @@ class Own:
 def is_own(name: str) -> bool:
     """Whether a workload's name is that of a function in a file."""
     return isinstance(name, str) and ".py:" in name
-
-
-def canonical(name: str) -> str:
-    """The one spelling of a name: with the file's path in the book's folder, or else its absolute one; no links, no "..".
-
-    Raises OwnError for a file that is missing and for a name that cannot be kept.
-    """
-    file, function = _file(name), name.rpartition(":")[2]
-    spelt = f"{file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}:{function}"
-    size = len(os.fsencode(records.folder_name(spelt)))
-    if size > LONGEST:
-        raise OwnError(f"workload: {spelt!r} is not allowed; it must be of at most {LONGEST} bytes, not {size}")
-    return spelt
-
-
-def load(name: str) -> Own:
-    """The workload called "path/to/file.py:function", checked; read again if the file has changed.
-
-    Raises OwnError for a file or function that is missing or fails, for fields that do not fit together, and for what is
-    not the same whenever the function is called.
-    """
-    return _loaded(name)[0]
-
-
-def data(name: str) -> str:
-    """Digest of the workload's tensors, as this process made them.  Raises OwnError as `load`."""
-    return _loaded(name)[1]
-
-
-def source(name: str) -> str:
-    """Digest of the file, which goes into the digest of its cells: a changed file shares no records with the old one."""
-    return _digest(_file(name).read_bytes())
-
-
-def _digest(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()[:12]
-
-
-def _file(name: str) -> Path:
-    """The file, sought in the current folder and in the book's (a notebook runs in its own), links resolved."""
-    given = Path(name.rpartition(":")[0])
-    if not name.isprintable():
-        raise OwnError(f"workload: {name!r} is not allowed; it must be of printable characters")
-    found = {file.resolve() for file in (ROOT / given, given) if os.path.isfile(file)}
-    if not found:
-        raise OwnError(f"workload: {name!r} is not allowed; there is no file {given} here or in the book's folder")
-    if len(found) > 1:
-        both = " and ".join(map(str, sorted(found)))
-        raise OwnError(f"workload: {name!r} is not allowed; it must name one file, and there are {both}: rename one of them")
-    return found.pop()
-
-
-def _loaded(name: str) -> tuple[Own, str]:
-    from lib import own_network  # brings PyTorch, which is slow to import, and most chapters only read records
-
-    name = canonical(name)
-    with own_network.ALONE:  # one thread reads the file, the others wait for what it finds
-        return _load(name, _file(name).read_bytes())
-
-
-@functools.lru_cache(maxsize=8)
-def _load(name: str, text: bytes) -> tuple[Own, str]:
-    from lib import own_network
-
-    own, again = (_called(name, text, seed) for seed in (1, 2))  # what hangs on random numbers differs, then
-    for one in (own, again):
-        own_network.check_fields(name, one)
-    prints, others = own_network.fingerprints(own), own_network.fingerprints(again)
-    other = [part for part in prints if others[part] != prints[part]]
-    other += [field for field, value in settings(own).items() if settings(again)[field] != value]
-    if other:
-        raise OwnError(
-            f"{name}: {other[0]}: others when the function is called again is not allowed; it must be the same whenever it is "
-            f"called (give a random_state, a seed, or a generator of its own to whatever draws)"
-        )
-    own_network.check_model(name, own)
-    return own, _digest("".join(prints.values()).encode())
-
-
-def _called(name: str, text: bytes, seed: int) -> Own:
-    """What the function in this text of the file returns, when all global random numbers begin at this seed."""
-    from lib import own_network
-
-    function = name.rpartition(":")[2]
-    with own_network.alone(seed):
-        module = _module(name, text)
-        if not callable(getattr(module, function, None)):
-            own = [k for k, v in vars(module).items() if callable(v) and getattr(v, "__module__", "") == module.__name__]
-            raise OwnError(f"{name}: no function {function!r} in the file; it has {', '.join(own) or 'none'}")
-        try:
-            return getattr(module, function)()
-        except (Exception, SystemExit) as error:
-            raise OwnError(f"{name}: raised {type(error).__name__}: {error}") from error
-
-
-def _module(name: str, text: bytes) -> ModuleType:
-    """The module of this text: the import system would take a compiled one that is as old and as long for the same."""
-    file = _file(name)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(f"own_{_digest(text)}", file))
-    try:
-        exec(compile(text, str(file), "exec", dont_inherit=True), vars(module))
-    except (Exception, SystemExit) as error:
-        raise OwnError(f"{file}: cannot be imported; it raised {type(error).__name__}: {error}") from error
-    return module
-
-
-def settings(own: Own) -> dict:
-    """The fields of a `lib.workloads.Workload` that the reader sets, of Python's own types."""
-    shared = {name: getattr(own, name) for name in ("max_steps", "precision", "decay")}
-    return {"title": str(own.title), "goals": tuple(map(float, own.goals)), **shared}

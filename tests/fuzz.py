@@ -36,7 +36,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before anything computes: a pro
 
 import nbformat
 
-from lib import ROOT, records
+from lib import ROOT
+from lib.records import store
 
 SECONDS, PATIENCE, BYTES = 90, 400, 8 * 2**30  # limits of a case: of computing, of waiting for it, of memory
 NAMES = sorted(file.stem for file in (ROOT / "chapters").glob("*.ipynb"))
@@ -136,8 +137,8 @@ def measured(chapter: str, some: random.Random) -> list[Case]:
     files = sorted((ROOT / "data").glob("*/*/*/sparsity-*/batch-*.csv"))
     mine = [file for file in files if "own" in file.parts]
     for file in [some.choice(mine), *some.sample(files, RECORDS)]:
-        cell = records.head(file)["cell"]
-        alike = [records.head(f)["cell"] for f in sorted(file.parent.glob("*.csv"))]
+        cell = store.head(file)["cell"]
+        alike = [store.head(f)["cell"] for f in sorted(file.parent.glob("*.csv"))]
         sizes = sorted({c["batch_size"] for c in alike if c["trials"] == cell["trials"] and c["stop"] == cell["stop"]})
         usual = {**cell, "sparsities": f"{cell['sparsity']:g}", "batch_sizes": " ".join(map(str, sizes))}
         found.append(Case(chapter, {name: usual[name] for name in own if name in usual}, None))
@@ -177,14 +178,17 @@ def execute(source: str) -> BaseException | None:
 
 def forbid() -> None:
     """Let nothing train, time or start processes for minutes: a toy of a study trains, the rest raises `Trained`."""
-    from lib import data_parallel, portraits, sweeps, timings, tracks
+    from lib.measuring import sweeps
+    from lib.probes import portraits, timings, track_runs
+    from lib.records import places
+    from lib.workers import processes
 
     def trained(*_, **__):
         raise Trained
 
     train = sweeps.run
-    sweeps.run = lambda study, folder=sweeps.DATA, *a, **k: trained() if folder == sweeps.DATA else train(study, folder, *a, **k)
-    timings.run = portraits.measure = tracks.run = data_parallel.train = trained
+    sweeps.run = lambda study, folder=places.DATA, *a, **k: trained() if folder == places.DATA else train(study, folder, *a, **k)
+    timings.run = portraits.measure = track_runs.run = processes.train = trained
 
 
 def verdict(case: Case, error: BaseException) -> tuple[str, str]:
@@ -271,7 +275,9 @@ def warm() -> None:
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
-    from lib import studies, sweeps
+    from lib.measuring import sweeps
+    from lib.records import on_record
+    from lib.studies import plans
 
     for file in (ROOT / "lib").glob("*.py"):
         importlib.import_module(f"lib.{file.stem}" if file.stem != "__init__" else "lib")
@@ -279,7 +285,7 @@ def warm() -> None:
     torch.set_num_threads(1)
     shell = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
     shell.showtraceback = lambda *_, **__: None  # slow
-    sweeps.results(studies.gathered(**studies.USUAL))
+    sweeps.results(on_record.gathered(**plans.USUAL))
     gc.freeze()  # or every fork copies all that is collected
 
 

@@ -19,8 +19,11 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from lib import measurement, records, sweeps, training
-from lib.cells import Cell, Study
+from lib.engine import unfinished
+from lib.measuring import machine, sweeps
+from lib.records import store
+from lib.studies.cells import Cell
+from lib.studies.study import Study
 
 FEEDBACK = {"workers": 4, "compressor": "rand-k", "density": 0.01, "feedback": True}
 SAVE_EVERY = 0.05  # seconds
@@ -51,7 +54,7 @@ def _start(folder: Path) -> int:
     if child:
         return child
     try:
-        training.SAVE_EVERY = SAVE_EVERY
+        unfinished.SAVE_EVERY = SAVE_EVERY
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
         sweeps.run(small(), folder)
         os._exit(0)
@@ -89,7 +92,7 @@ def killed(folder: Path, kills: int, seed: int = 0) -> int:
             os.waitpid(process, 0)
             done += 1
             for file in place.rglob("*.csv"):
-                records.read(file)
+                store.read(file)
             resumed += bool(list(place.rglob("batch-*.part")))
             continue
         until = time.monotonic() + LONGEST
@@ -112,7 +115,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.kills", description=__doc__.partition("\n")[0])
     parser.add_argument("kills", type=int, nargs="?", default=20)
     chosen = parser.parse_args(arguments)
-    measurement.use_one_core()
+    machine.use_one_core()
     with tempfile.TemporaryDirectory() as folder:
         resumed = killed(Path(folder), chosen.kills)
     print(f"{chosen.kills} kills, after {resumed} of them a cell went on from its state: every table is the same")

@@ -71,7 +71,7 @@ def tiny(tmp_path):
     (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: intro\n")
     config = yaml.safe_load((ROOT / "_config.yml").read_text()) | {"execute": {"execute_notebooks": "off"}}
     config["bibtex_bibfiles"] = [str(ROOT / "references.bib")]
-    config["sphinx"]["local_extensions"] = {"lib.book": str(ROOT)}
+    config["sphinx"]["local_extensions"] = {"lib.page.boxes": str(ROOT)}
     config["sphinx"]["config"]["html_favicon"] = str(ROOT / "lib" / "static" / "favicon.svg")
 
     def build(url):

@@ -12,10 +12,13 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import nn
 
-from lib import ROOT, comm_hook, data_parallel, datasets, models, training
-from lib.comm_hook import SparseState, sparse_hook
-from lib.data_parallel import Run
-from lib.messages import Messages
+from lib import ROOT
+from lib.engine import lockstep
+from lib.messages.settings import Messages
+from lib.workers import hook, processes
+from lib.workers.hook import SparseState, sparse_hook
+from lib.workers.processes import Run
+from lib.workloads import datasets, models
 
 EXCHANGES = [
     Messages(4, "top-k", 0.01),
@@ -31,20 +34,20 @@ RUNS = [Run(4, messages=m, precision="float64") for m in EXCHANGES] + [Run(4, me
 
 @pytest.fixture(scope="module")
 def trained():
-    return dict(zip(RUNS, data_parallel.train(RUNS, datasets.load("digits").train), strict=True))
+    return dict(zip(RUNS, processes.train(RUNS, datasets.load("digits").train), strict=True))
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda r: f"{r.messages.compressor}-{r.messages.density}-{r.precision}")
 def test_four_processes_with_the_hook_take_the_steps_of_the_simulation(run, trained):
-    expected = data_parallel.reference(run, datasets.load("digits").train)
+    expected = processes.reference(run, datasets.load("digits").train)
     assert (expected[-1] - expected[0]).abs().max() > 0.01
-    difference = data_parallel.largest_difference(trained[run], expected)
+    difference = processes.largest_difference(trained[run], expected)
     assert difference.max() < (1e-6 if run.precision == "float32" else 1e-13)
 
 
 def test_sparse_messages_change_the_path(trained):
     data = datasets.load("digits").train
-    whole = data_parallel.reference(Run(4, precision="float64"), data)[-1]
+    whole = processes.reference(Run(4, precision="float64"), data)[-1]
     assert (trained[RUNS[5]][-1] - whole).abs().max() < 1e-13
     assert all((trained[run][-1] - whole).abs().max() > 1e-3 for run in RUNS[:5])
 
@@ -144,9 +147,9 @@ def test_the_statistics_tell_the_bytes_that_are_exchanged(alone, monkeypatch, co
 
 
 def test_the_command_trains_on_the_examples_of_its_workload(alone, monkeypatch):
-    said, sizes, batches = [], [], training.batches
-    monkeypatch.setattr(training, "batches", lambda n, *more, **named: sizes.append(n) or batches(n, *more, **named))
-    comm_hook.main(["--workload", "digits-mlp-168", "--steps", "2"], said.append)
+    said, sizes, batches = [], [], lockstep.batches
+    monkeypatch.setattr(lockstep, "batches", lambda n, *more, **named: sizes.append(n) or batches(n, *more, **named))
+    hook.main(["--workload", "digits-mlp-168", "--steps", "2"], said.append)
     assert "MLP on 168 digits, 1 workers, top-k at density 0.01: validation error" in said[0] and sizes == [168]
     assert not dist.is_initialized()
 
@@ -172,7 +175,7 @@ def test_the_command_trains_on_the_examples_of_its_workload(alone, monkeypatch):
 def test_a_bad_argument_ends_the_command_before_workers_meet(alone, monkeypatch, capsys, arguments, message):
     monkeypatch.setattr(dist, "init_process_group", lambda backend: pytest.fail("workers meet"))
     with pytest.raises(SystemExit, match="2"):
-        comm_hook.main(arguments.split())
+        hook.main(arguments.split())
     assert re.search(message, capsys.readouterr().err)
 
 
@@ -181,25 +184,25 @@ def test_a_data_set_that_is_not_there_ends_the_command_as_a_bad_argument_does(al
     monkeypatch.setattr(datasets, "load", lambda *_: (_ for _ in ()).throw(absent))
     monkeypatch.setattr(dist, "init_process_group", lambda backend: pytest.fail("workers meet"))
     with pytest.raises(SystemExit, match="2"):
-        comm_hook.main(["--workload", "mnist-fnn-3"])
+        hook.main(["--workload", "mnist-fnn-3"])
     assert "error: mnist: no such file; download it" in capsys.readouterr().err
 
 
 def test_a_run_that_diverges_is_not_given_an_error(alone):
     said = []
-    comm_hook.main(["--steps", "30", "--learning-rate", "1e38"], said.append)
+    hook.main(["--steps", "30", "--learning-rate", "1e38"], said.append)
     assert "diverged (it needs a smaller learning rate) after 30 steps" in said[0]
 
 
 def test_without_torchrun_the_command_says_how_it_is_started(monkeypatch, capsys):
     monkeypatch.delenv("RANK", raising=False)
     with pytest.raises(SystemExit, match="2"):
-        comm_hook.main([])
+        hook.main([])
     assert "RANK: it is not set; start the workers with torchrun --nproc-per-node" in capsys.readouterr().err
 
 
 def test_of_two_workers_one_says_what_is_wrong_and_no_traceback_hides_it():
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "lib.comm_hook"]
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "lib.workers.hook"]
     call = [*command, "--batch-size", "676"]
     done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, timeout=120)
     said = [line for line in done.stderr.splitlines() if "676 is not allowed" in line]

@@ -5,8 +5,11 @@ import signal
 
 import pytest
 
-from lib import cells, jobs, portraits, records, sweeps, tracks
-from lib.cells import Study, grid
+from lib.measuring import jobs, sweeps
+from lib.probes import portraits, tracks
+from lib.records import places, store
+from lib.records.on_record import grid
+from lib.studies.study import Study
 
 
 def stopped():
@@ -75,10 +78,10 @@ def test_nothing_to_do_is_said_in_words(command, says, finished, capsys):
 def test_the_state_that_is_kept_is_counted(tmp_path):
     study = Study("s", "", grid("digits-mlp", [64, 256, 512], ["sgd"], [0.0], trials=2).cells)
     for cell, suffix in zip(study.cells, (".csv", ".0123abcd.part", ".0123abcd.set-aside")):
-        (file := cells.record(cell, tmp_path)).parent.mkdir(parents=True, exist_ok=True)
+        (file := places.record(cell, tmp_path)).parent.mkdir(parents=True, exist_ok=True)
         file.with_suffix(suffix).touch()
     assert sweeps.kept(study, tmp_path) == "1 of 3 cells are in data/, and the state of 1 more"
-    assert records.states(cells.record(study.cells[2], tmp_path)) == []
+    assert store.states(places.record(study.cells[2], tmp_path)) == []
 
 
 def test_a_portrait_shows_every_step(tmp_path, capsys):

@@ -6,25 +6,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import (
-    budgets,
-    cells,
-    contraction,
-    data_parallel,
-    hardware,
-    message_cost,
-    metaparameters,
-    noisy_quadratic,
-    rules,
-    studies,
-)
-from lib.cells import Cell
-from lib.comm_hook import SparseState
-from lib.data_parallel import Run
-from lib.hardware import Hardware, SparseTimes, StepTimes
-from lib.message_cost import Collectives, Feedback, Hooked, Operators
-from lib.messages import Messages, target
-from lib.metaparameters import Interval, draw
+from lib.analysis import fixed_budgets, hardware, links, noisy_quadratic, rate_rules
+from lib.analysis.hardware import Hardware
+from lib.messages import contraction
+from lib.messages.settings import Messages, target
+from lib.methods import spaces
+from lib.methods.spaces import Interval, draw
+from lib.probes.message_times import Collectives, Feedback, Hooked, Operators
+from lib.probes.step_times import SparseTimes, StepTimes
+from lib.records import on_record
+from lib.studies import plans, study
+from lib.studies.cells import Cell
+from lib.workers import processes
+from lib.workers.hook import SparseState
+from lib.workers.processes import Run
 
 NAN, INF, HUGE = float("nan"), float("inf"), 10**12
 NO_COUNT = (0, -1, HUGE, NAN, INF, 2.0, True, "3", None, np.int64(3))  # records hold Python's numbers: NumPy's are refused
@@ -40,7 +35,7 @@ def _cell(**fields):
 
 
 def _grid(**fields):
-    return cells.grid(**{"name": "digits-mlp", "batch_sizes": [64], "algorithms": ["sgd"], "sparsities": [0.0], **fields})
+    return on_record.grid(**{"name": "digits-mlp", "batch_sizes": [64], "algorithms": ["sgd"], "sparsities": [0.0], **fields})
 
 
 def _draw(**fields):
@@ -57,8 +52,8 @@ FIELDS = [  # what is called, a field, values that it refuses
     *((_grid, field, NO_COUNT) for field in ("trials", "hits")),
     (_grid, "replicate", NO_LEAST),
     (_grid, "tirals", (4,)),
-    (studies.gathered, "tirals", (4,)),
-    *((functools.partial(studies.powers, 0, 10), "every", NO_COUNT) for _ in (0,)),
+    (on_record.gathered, "tirals", (4,)),
+    *((functools.partial(plans.powers, 0, 10), "every", NO_COUNT) for _ in (0,)),
     (Messages, "workers", NO_COUNT),
     (Messages, "warm_up", NO_LEAST),
     (Messages, "density", NO_SHARE),
@@ -87,14 +82,14 @@ FIELDS = [  # what is called, a field, values that it refuses
     (Run, "remedy", (1, "yes", None)),
     (Run, "messages", (4, False, {"workers": 1})),
     (Run(4).shard, "rank", (-1, 4, 1.0, True)),
-    (functools.partial(data_parallel.launch, print, timeout=1.0), "workers", NO_COUNT),
-    (functools.partial(data_parallel.launch, print, 2), "timeout", NO_POSITIVE),
+    (functools.partial(processes.launch, print, timeout=1.0), "workers", NO_COUNT),
+    (functools.partial(processes.launch, print, 2), "timeout", NO_POSITIVE),
     (_draw, "trials", NO_COUNT),
     (_draw, "replicate", NO_LEAST),
     (_draw, "algorithm", ("adam", None, 3)),
-    (metaparameters.point, "learning_rate", NO_POSITIVE),
-    (metaparameters.point, "momentum", NO_PART),
-    (metaparameters.point, "rate", (0.1,)),
+    (spaces.point, "learning_rate", NO_POSITIVE),
+    (spaces.point, "momentum", NO_PART),
+    (spaces.point, "rate", (0.1,)),
     (functools.partial(Interval, high=1.0), "low", (0, -1.0, NAN, INF, 2.0 * INF, "0", True, None)),
     (functools.partial(Interval, 0.5), "high", (0.1, NAN, INF, "1", True, None)),
     (functools.partial(Interval, 0.5, 0.9), "scale", ("cubic", None)),
@@ -115,8 +110,8 @@ TIMED = pd.DataFrame({"batch_size": [1.0, 16.0], "seconds": [0.1, 0.2]})
 VECTOR = np.arange(1.0, 9)
 STEP = functools.partial(hardware.step_time, Hardware())
 GOAL = functools.partial(hardware.to_goal, Hardware(), np.ones(2), parameters=10)
-RING = functools.partial(message_cost.ring, workers=4, d=100, bandwidth=1e9, latency=0)
-GATHER = functools.partial(message_cost.gather, workers=4, elements=100, bandwidth=1e9, latency=0)
+RING = functools.partial(links.ring, workers=4, d=100, bandwidth=1e9, latency=0)
+GATHER = functools.partial(links.gather, workers=4, elements=100, bandwidth=1e9, latency=0)
 STEPS = functools.partial(noisy_quadratic.steps, MODEL, batch_sizes=[1.0], rate=0.1)
 PATH = functools.partial(noisy_quadratic.path, MODEL, batch_size=1, rate=0.1, count=10)
 BAD_SIZES = (0, -2.0, NAN, INF, "4", True, [4.0, -1.0], [4.0, NAN])
@@ -152,13 +147,13 @@ ARRAYS = [  # functions of one number or of many
     (functools.partial(contraction.convex, VECTOR), "rounding", (-1.0, NAN, INF, "0")),
     (contraction.convex, "profile", ([], [1.0, 2.0])),
     (contraction.iterations, "delta", (-0.1, 1.1, "1", [0.5, 2.0])),
-    (functools.partial(budgets.outcomes, pd.DataFrame(), examples=9), "steps", (0, -1, NAN, "3")),
-    (functools.partial(budgets.outcomes, pd.DataFrame(), 9), "examples", (0, -1, NAN, "3")),
-    (functools.partial(budgets.smoothed, pd.DataFrame()), "budget", (0, -1, NAN, "3")),
-    (functools.partial(rules.start, pd.DataFrame({"batch_size": [4]})), "base", (0, -1, NAN, "3")),
-    (functools.partial(rules.start, base=4), "best", (pd.DataFrame({"batch_size": []}),)),
-    (functools.partial(rules.retrained, pd.DataFrame({"batch_size": [4]}), 4), "repeats", (0, -1, NAN, HUGE, "3")),
-    (functools.partial(metaparameters.SPACES["lee2021"]["momentum"].at), "u", (-0.1, 1.1, NAN, "1")),
+    (functools.partial(fixed_budgets.outcomes, pd.DataFrame(), examples=9), "steps", (0, -1, NAN, "3")),
+    (functools.partial(fixed_budgets.outcomes, pd.DataFrame(), 9), "examples", (0, -1, NAN, "3")),
+    (functools.partial(fixed_budgets.smoothed, pd.DataFrame()), "budget", (0, -1, NAN, "3")),
+    (functools.partial(rate_rules.start, pd.DataFrame({"batch_size": [4]})), "base", (0, -1, NAN, "3")),
+    (functools.partial(rate_rules.start, base=4), "best", (pd.DataFrame({"batch_size": []}),)),
+    (functools.partial(rate_rules.retrained, pd.DataFrame({"batch_size": [4]}), 4), "repeats", (0, -1, NAN, HUGE, "3")),
+    (functools.partial(spaces.SPACES["lee2021"]["momentum"].at), "u", (-0.1, 1.1, NAN, "1")),
 ]  # fmt: skip
 
 
@@ -191,7 +186,7 @@ def test_numbers_of_numpy_are_welcome_where_they_are_computed_with():
 
 def test_a_study_without_cells_has_no_toy():
     with pytest.raises(ValueError, match="cells: .* at least one"):
-        cells.Study("none", "None", ()).smoke()
+        study.Study("none", "None", ()).smoke()
 
 
 def test_the_hook_refuses_a_seed_that_cannot_be(monkeypatch):

@@ -12,8 +12,15 @@ import numpy as np
 import pytest
 import torch
 
-from lib import ROOT, datasets, measurement, models, own, own_network, records, sweeps, training, workloads
-from lib.cells import Cell, Study, grid, record
+from lib import ROOT, own
+from lib.engine import lockstep
+from lib.measuring import one_cell, sweeps
+from lib.records import store
+from lib.records.on_record import grid
+from lib.records.places import record
+from lib.studies.cells import Cell
+from lib.studies.study import Study
+from lib.workloads import catalogue, datasets, models, own_file, own_network
 
 GOOD = """
 import random, sys
@@ -68,7 +75,7 @@ def bodies(folder):
 
 def test_initialisations_do_not_depend_on_threads(write):
     name = write(changed(build="    return nn.Sequential(nn.Linear(4, 300), nn.ReLU(), nn.Linear(300, 2))\n"))
-    expected = [measurement.stacks.flatten(models.fresh(name, seed)) for seed in range(120)]
+    expected = [one_cell.stacks.flatten(models.fresh(name, seed)) for seed in range(120)]
     stop = threading.Event()
 
     def disturb():  # what another thread of a worker does, which begins a cell of the book's own
@@ -80,7 +87,7 @@ def test_initialisations_do_not_depend_on_threads(write):
     found = joblib.Parallel(n_jobs=4, backend="threading")(joblib.delayed(models.fresh)(name, s) for s in range(120))
     stop.set()
     other.join()
-    assert all(torch.equal(a, measurement.stacks.flatten(b)) for a, b in zip(expected, found, strict=True))
+    assert all(torch.equal(a, one_cell.stacks.flatten(b)) for a, b in zip(expected, found, strict=True))
 
 
 def test_a_worker_with_threads_gives_the_same_records(write, tmp_path):
@@ -96,7 +103,7 @@ def test_a_worker_with_threads_gives_the_same_records(write, tmp_path):
     assert bodies(tmp_path / "threads") == bodies(tmp_path / "serial") and len(bodies(tmp_path / "serial")) == 24
     changing = {"date", "wall_s"}
     for cell in study.cells:
-        heads = [records.head(record(cell, tmp_path / folder)) for folder in ("serial", "threads")]
+        heads = [store.head(record(cell, tmp_path / folder)) for folder in ("serial", "threads")]
         assert heads[0].keys() == heads[1].keys()
         assert {k for k in heads[0] if heads[0][k] != heads[1][k]} <= changing
 
@@ -136,7 +143,7 @@ def test_data_that_differ_from_call_to_call_are_refused(write, tmp_path, parts):
 def test_goals_that_differ_from_call_to_call_are_refused(write):
     name = write(GOOD.replace("goals=(0.1, 0.2)", "goals=(random.random() / 2,)"))
     with pytest.raises(own.OwnError, match="mine.py:task: goals: others when the function is called again"):
-        workloads.workload(name)
+        catalogue.workload(name)
 
 
 BY_ENVIRONMENT = changed(data="import os; x = x + float(os.environ['SHIFT'])")
@@ -146,15 +153,15 @@ def test_data_that_differ_from_process_to_process_are_not_recorded_beside_each_o
     monkeypatch.setenv("SHIFT", "0")
     name = write(BY_ENVIRONMENT)
     cells = grid(name, [4, 8], ["sgd"], [0.0], trials=2, max_steps=8).cells
-    measurement.measure(cells[0], tmp_path / "data")
+    one_cell.measure(cells[0], tmp_path / "data")
     before = bodies(tmp_path / "data")
     monkeypatch.setenv("SHIFT", "0.5")
-    own._load.cache_clear()  # as another process begins
+    own_file._load.cache_clear()  # as another process begins
     with pytest.raises(own.OwnError, match="mine.py:task: data: tensors that differ"):
         sweeps.run(Study("s", "", cells), tmp_path / "data")
     assert bodies(tmp_path / "data") == before, "measured all the same"
     monkeypatch.setenv("SHIFT", "0")
-    own._load.cache_clear()
+    own_file._load.cache_clear()
     sweeps.run(Study("s", "", cells), tmp_path / "data")
     assert len(bodies(tmp_path / "data")) == 2
 
@@ -168,20 +175,20 @@ def test_records_of_other_data_are_not_read_together_and_old_ones_that_tell_none
     study = grid(write(), [4, 8], ["sgd"], [0.0], trials=2, max_steps=8)
     sweeps.run(study, tmp_path / "data")
     first, second = (record(c, tmp_path / "data") for c in study.cells)
-    head = records.head(first)
-    assert head["data"] == own.data(study.cells[0].workload) and "data" not in head["cell"]
+    head = store.head(first)
+    assert head["data"] == own_file.data(study.cells[0].workload) and "data" not in head["cell"]
     forge(first, data="0" * 12)
     with pytest.raises(own.OwnError, match=f"data: tensors that differ .{'0' * 12} of .*{first.name}"):
         sweeps.results(study, folder=tmp_path / "data")
-    old = {k: v for k, v in records.head(first).items() if k != "data"}
+    old = {k: v for k, v in store.head(first).items() if k != "data"}
     first.write_text(json.dumps(old) + "\n" + first.read_text().partition("\n")[2])
     assert len(sweeps.results(study, folder=tmp_path / "data")) == 4
 
 
 def test_what_another_worker_recorded_meanwhile_is_looked_at_before_writing(write, tmp_path, monkeypatch):
     cells = grid(write(), [4, 8], ["sgd"], [0.0], trials=2, max_steps=8).cells
-    train = measurement.train_cell
-    measurement.measure(cells[0], tmp_path / "other")
+    train = one_cell.train_cell
+    one_cell.measure(cells[0], tmp_path / "other")
 
     def meanwhile(cell, *arguments, **options):
         (file := record(cells[0], tmp_path / "data")).parent.mkdir(parents=True, exist_ok=True)
@@ -189,23 +196,23 @@ def test_what_another_worker_recorded_meanwhile_is_looked_at_before_writing(writ
         forge(file, data="0" * 12)
         return train(cell, *arguments, **options)
 
-    monkeypatch.setattr(measurement, "train_cell", meanwhile)
+    monkeypatch.setattr(one_cell, "train_cell", meanwhile)
     with pytest.raises(own.OwnError, match="data: tensors that differ"):
-        measurement.measure(cells[1], tmp_path / "data")
+        one_cell.measure(cells[1], tmp_path / "data")
     assert not record(cells[1], tmp_path / "data").exists()
 
 
 def test_a_file_that_changes_while_a_cell_trains_gives_no_record(write, tmp_path, monkeypatch):
-    cell, train = grid(write(), [4], ["sgd"], [0.0], trials=2, max_steps=8).cells[0], measurement.train_cell
+    cell, train = grid(write(), [4], ["sgd"], [0.0], trials=2, max_steps=8).cells[0], one_cell.train_cell
 
     def edited(*arguments, **options):
         outcome = train(*arguments, **options)
         write(GOOD.replace("nn.Linear(4, 8)", "nn.Linear(4, 9)").replace("nn.Linear(8, 2)", "nn.Linear(9, 2)"))
         return outcome
 
-    monkeypatch.setattr(measurement, "train_cell", edited)
+    monkeypatch.setattr(one_cell, "train_cell", edited)
     with pytest.raises(own.OwnError, match="mine.py:task: the file has changed while batch-4-.*csv was trained"):
-        measurement.measure(cell, tmp_path / "data")
+        one_cell.measure(cell, tmp_path / "data")
     assert not list((tmp_path / "data").rglob("*.csv"))
 
 
@@ -317,9 +324,9 @@ def test_numpys_and_pythons_numbers_are_seeded_for_every_trial_too(write, draw):
 def test_a_parameter_used_twice_and_batch_normalisation_without_buffers_are_fine(write):
     tied = "    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 2))\n"
     tied += "    net[1].weight = net[0].weight\n    return net\n"
-    assert len(measurement.start(Cell(write(changed(build=tied)), 4, "sgd", trials=2)).w[0]) == 34
+    assert len(one_cell.start(Cell(write(changed(build=tied)), 4, "sgd", trials=2)).w[0]) == 34
     cell = Cell(write(changed(layers="nn.BatchNorm1d(8, track_running_stats=False)")), 4, "sgd", trials=2)
-    assert len(measurement.train_cell(cell).status) == 2
+    assert len(one_cell.train_cell(cell).status) == 2
 
 
 @pytest.mark.parametrize("seed", [0, 100_000 * 9999 + 4095])
@@ -352,24 +359,24 @@ def test_fields_that_would_be_something_else_in_the_records_are_refused(write, o
         text, message = text.replace("max_steps", "precision='bfloat16', max_steps"), message.replace("float32", "bfloat16")
     assert text != GOOD
     with pytest.raises(own.OwnError, match=f"mine.py:task: .*{message}"):
-        workloads.workload(write(text))
+        catalogue.workload(write(text))
 
 
 def test_tensors_with_gradients_strides_and_numpys_numbers_train_like_plain_ones(write, tmp_path):
     plain = grid(write(), [4], ["sgd"], [0.5], trials=4, max_steps=50).cells[0]
-    expected = measurement.table(plain, measurement.train_cell(plain))
+    expected = one_cell.table(plain, one_cell.train_cell(plain))
     text = changed(data="x = x.T.contiguous().T.requires_grad_() * 1; y = y.repeat_interleave(2)[::2]")
     text = text.replace("goals=(0.1, 0.2)", "goals=(np.float64(0.1), np.float64(0.2))")
     cell = grid(write(text), [4], ["sgd"], [0.5], trials=4, max_steps=50).cells[0]
-    assert measurement.table(cell, measurement.train_cell(cell)).equals(expected)
-    assert all(type(g) is float for g in workloads.workload(cell.workload).goals)
+    assert one_cell.table(cell, one_cell.train_cell(cell)).equals(expected)
+    assert all(type(g) is float for g in catalogue.workload(cell.workload).goals)
     assert not datasets.load(cell.workload).train.x.requires_grad
 
 
 def test_whole_numbers_are_not_rounded_by_a_cells_own_precision_either(write, tmp_path):
     name = write(GOOD.replace("x[:80], y[:80]", "x[:80].mul(1e4).round(), y[:80]"))
     with pytest.raises(own.OwnError, match="mine.py:task: train inputs: whole numbers up to .* such as bfloat16 keeps"):
-        measurement.measure(Cell(name, 4, "sgd", trials=2, precision="bfloat16"), tmp_path / "data")
+        one_cell.measure(Cell(name, 4, "sgd", trials=2, precision="bfloat16"), tmp_path / "data")
     assert not (tmp_path / "data").exists()
 
 
@@ -377,13 +384,13 @@ def test_whole_numbers_are_not_rounded_by_a_cells_own_precision_either(write, tm
 @pytest.mark.parametrize("flush", [False, True])
 def test_tensors_do_not_depend_on_the_settings_of_the_process(write, threads, flush):
     name = write(changed(data="x = x * 0 + torch.get_num_threads() + float((torch.tensor([1e-40]) * 1).any())"))
-    plain, before = own.data(name), torch.get_num_threads()
-    own._load.cache_clear()
+    plain, before = own_file.data(name), torch.get_num_threads()
+    own_file._load.cache_clear()
     torch.set_num_threads(threads)
     torch.set_flush_denormal(flush)
     torch.set_default_dtype(torch.float64)
     try:
-        assert own.data(name) == plain
+        assert own_file.data(name) == plain
         assert torch.get_num_threads() == threads and own_network._flushing() == flush
         assert torch.get_default_dtype() == torch.float64
     finally:
@@ -400,12 +407,12 @@ def test_tensors_do_not_depend_on_the_settings_of_the_process(write, threads, fl
 def test_every_spelling_of_a_file_in_the_book_is_one_workload_with_its_records(spelling, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     cell = Cell(f"{spelling}:next_letter", 4, trials=32)
-    assert cell.workload == EXAMPLE == workloads.workload(f"{spelling}:next_letter").name
+    assert cell.workload == EXAMPLE == catalogue.workload(f"{spelling}:next_letter").name
     assert record(cell).exists(), "the example's records are lost"
     monkeypatch.chdir(ROOT / "chapters")
-    assert Cell("own/next_letter.py:next_letter", 4, trials=32) == cell and own.canonical(cell.workload) == EXAMPLE
+    assert Cell("own/next_letter.py:next_letter", 4, trials=32) == cell and own_file.canonical(cell.workload) == EXAMPLE
     (tmp_path / "link.py").symlink_to(ROOT / "chapters/own/next_letter.py")
-    assert own.canonical(f"{tmp_path}/link.py:next_letter") == EXAMPLE
+    assert own_file.canonical(f"{tmp_path}/link.py:next_letter") == EXAMPLE
 
 
 def test_a_file_elsewhere_goes_by_its_whole_path(write, tmp_path, monkeypatch):
@@ -428,7 +435,7 @@ def test_a_name_that_two_files_answer_to_is_refused(write, tmp_path):
 @pytest.mark.parametrize("name", ["a b.py", "ü.py", "a:b.py", "a.py:b.py", "<b>&'.py", "50%.py"])
 def test_odd_names_are_fine(write, tmp_path, name):
     cell = grid(write(name=name), [4], ["sgd"], [0.0], trials=2, max_steps=4).cells[0]
-    assert measurement.measure(cell, tmp_path / "data") == record(cell, tmp_path / "data")
+    assert one_cell.measure(cell, tmp_path / "data") == record(cell, tmp_path / "data")
     assert len(sweeps.results(Study("s", "", (cell,)), folder=tmp_path / "data")) == 2
 
 
@@ -459,7 +466,7 @@ def test_names_that_cannot_be_kept_are_refused(tmp_path, monkeypatch, name):
 )
 def test_an_exit_is_an_error(write, parts, message):
     with pytest.raises(own.OwnError, match=message):
-        workloads.workload(write(changed(**parts)))
+        catalogue.workload(write(changed(**parts)))
 
 
 LATER = BLOCK.format("pass", "sys.exit('bye') if x.abs().max() > {limit} else None; return x")
@@ -467,13 +474,13 @@ LATER = BLOCK.format("pass", "sys.exit('bye') if x.abs().max() > {limit} else No
 
 def test_an_exit_while_training_or_pruning_is_an_error(write):
     late = changed(top=LATER.format(limit=3), layers="Block()").replace("(x.sum(1) > 0).long()", "torch.arange(120) % 2")
-    with pytest.raises(training.TrialError, match=r"trial \d+, step \d+: .*SystemExit: bye"):
-        measurement.train_cell(Cell(write(late), 4, "momentum", trials=16))
+    with pytest.raises(lockstep.TrialError, match=r"trial \d+, step \d+: .*SystemExit: bye"):
+        one_cell.train_cell(Cell(write(late), 4, "momentum", trials=16))
     far = changed(data="x[40] = 50", top=LATER.format(limit=20), build="    return nn.Sequential(Block(), nn.Linear(4, 2))\n")
-    with pytest.raises((own.OwnError, training.stacks.RowError), match="SystemExit: bye"):
-        measurement.start(Cell(write(far), 4, "sgd", 0.5, trials=1))
+    with pytest.raises((own.OwnError, lockstep.stacks.RowError), match="SystemExit: bye"):
+        one_cell.start(Cell(write(far), 4, "sgd", 0.5, trials=1))
 
 
 def test_a_readers_interrupt_is_one(write):
     with pytest.raises(KeyboardInterrupt):
-        workloads.workload(write(changed(data="raise KeyboardInterrupt")))
+        catalogue.workload(write(changed(data="raise KeyboardInterrupt")))

@@ -15,8 +15,15 @@ import joblib
 import pytest
 import torch
 
-from lib import ROOT, jobs, measurement, records, stacks, studies, sweeps
-from lib.cells import Cell, Study, grid, record
+from lib import ROOT
+from lib.engine import stacked
+from lib.measuring import jobs, one_cell, sweeps
+from lib.records import on_record, store
+from lib.records.on_record import grid
+from lib.records.places import record
+from lib.studies import plans
+from lib.studies.cells import Cell
+from lib.studies.study import Study
 
 BAD = [
     ({"sparsity": -0.1}, "sparsity: -0.1 .* number in \\[0, 1\\)"),
@@ -48,7 +55,7 @@ def test_a_bad_cell_names_the_field_the_value_and_what_is_allowed(fields, messag
 
 def test_unknown_study_and_budget():
     with pytest.raises(ValueError, match="study: 'x' .* digits, digits-searches, digits-sparsest"):
-        studies.study("x")
+        plans.study("x")
     with pytest.raises(ValueError, match="budget: 'all' .* cached, smoke, full"):
         sweeps.results(tiny(), "all")
 
@@ -70,7 +77,7 @@ def undisturbed(tmp_path_factory):
 
 
 def test_reading_never_trains(tmp_path, monkeypatch):
-    monkeypatch.setattr(measurement, "measure", lambda *_: pytest.fail("trained"))
+    monkeypatch.setattr(one_cell, "measure", lambda *_: pytest.fail("trained"))
     frame = sweeps.results(tiny(), folder=tmp_path)
     assert frame.empty and frame.attrs["missing"] == list(tiny().cells) and frame.attrs["cells_planned"] == 4
 
@@ -85,8 +92,8 @@ def test_what_another_runner_has_finished_is_left_alone(tmp_path, monkeypatch):
     cell = tiny().cells[0]
     (file := record(cell, tmp_path)).parent.mkdir(parents=True)
     file.write_text("another's")
-    monkeypatch.setattr(measurement, "train_cell", lambda *_, **__: pytest.fail("trained"))
-    assert measurement.measure(cell, tmp_path) == file and file.read_text() == "another's"
+    monkeypatch.setattr(one_cell, "train_cell", lambda *_, **__: pytest.fail("trained"))
+    assert one_cell.measure(cell, tmp_path) == file and file.read_text() == "another's"
 
 
 def test_numbers_too_small_to_matter_do_not_slow_a_cell_down(tmp_path, monkeypatch):
@@ -95,23 +102,23 @@ def test_numbers_too_small_to_matter_do_not_slow_a_cell_down(tmp_path, monkeypat
         raise KeyboardInterrupt
 
     seen, able = [], torch.set_flush_denormal(False)
-    monkeypatch.setattr(measurement, "train_cell", stand_in)
+    monkeypatch.setattr(one_cell, "train_cell", stand_in)
     with pytest.raises(KeyboardInterrupt):
-        measurement.measure(tiny().cells[0], tmp_path)
+        one_cell.measure(tiny().cells[0], tmp_path)
     torch.set_flush_denormal(False)
     assert seen == [not able]
 
 
 def test_without_sparse_products_a_sparse_cell_is_trained_by_dense_ones(monkeypatch):
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
-    assert type(measurement.executor(Cell("digits-cnn", 64, sparsity=0.95))) is stacks.Stack
+    assert type(one_cell.executor(Cell("digits-cnn", 64, sparsity=0.95))) is stacked.Stack
 
 
 def test_a_record_that_changes_is_looked_at_again(tmp_path):
-    file = measurement.measure(tiny().cells[0], tmp_path)
+    file = one_cell.measure(tiny().cells[0], tmp_path)
     sweeps.check(tiny(), tmp_path)
     file.write_text(file.read_text()[:-3])
-    with pytest.raises(records.RecordError, match="damaged"):
+    with pytest.raises(store.RecordError, match="damaged"):
         sweeps.check(tiny(), tmp_path)
 
 
@@ -147,12 +154,12 @@ def test_a_bad_option_is_refused_before_anything(option, value, message, monkeyp
 def test_a_readers_cells_join_a_studys_curve_only_if_measured_alike(size, fields, measured, expected, monkeypatch, tmp_path):
     study = grid("digits-mlp", [16, 64], ["momentum"], [0.0, 0.9])
     more = grid("digits-mlp", [size], ["momentum"], [0.0], **fields)
-    monkeypatch.setattr(studies, "STUDIES", {"s": study})
-    monkeypatch.setattr(studies, "record", lambda cell: record(cell, tmp_path))
+    monkeypatch.setattr(plans, "STUDIES", {"s": study})
+    monkeypatch.setattr(plans, "record", lambda cell: record(cell, tmp_path))
     for cell in (*study.cells, *(more.cells if measured else ())):
         (file := record(cell, tmp_path)).parent.mkdir(parents=True, exist_ok=True)
         file.touch()
-    found = studies.gathered(more, **studies.USUAL).cells
+    found = on_record.gathered(more, **plans.USUAL).cells
     assert [(c.batch_size, c.trials, c.hits) for c in found if c.sparsity == 0] == expected
     assert [c for c in found if c.sparsity] == [c for c in study.cells if c.sparsity], "curves of which nothing was given"
 
@@ -222,7 +229,7 @@ def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(count, by, to, tmp_
         assert process.returncode == 128 + getattr(signal, by)
         assert "Traceback" not in said and "KeyboardInterrupt" not in said
         assert re.search(rf"\nstopped by {by}; 0 of 3 cells are in data/, and (no|the) state of .*; to go on: python -m "
-                         rf"lib.sweeps run s --jobs {count} --device cpu\n$", said), said  # fmt: skip
+                         rf"lib.measuring.sweeps run s --jobs {count} --device cpu\n$", said), said  # fmt: skip
         time.sleep(0.5)
         assert not alive(process.pid)
         assert not list(tmp_path.rglob(".*.part"))
@@ -232,7 +239,7 @@ def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(count, by, to, tmp_
 
 
 def test_whoever_calls_from_a_notebook_gets_the_interruption_itself(tmp_path, monkeypatch):
-    monkeypatch.setattr(measurement, "train_cell", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(one_cell, "train_cell", lambda *_, **__: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         sweeps.results(tiny(), "full", folder=tmp_path)
 
@@ -242,7 +249,7 @@ def test_a_cluster_with_a_single_thread_trains_there(undisturbed, tmp_path, monk
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
         with distributed.Client(cluster), joblib.parallel_config(backend="dask"):
-            monkeypatch.setattr(measurement.training, "train", lambda *_, **__: pytest.fail("trained in the client"))
+            monkeypatch.setattr(one_cell.training, "train", lambda *_, **__: pytest.fail("trained in the client"))
             sweeps.run(tiny(), tmp_path, jobs=-1)
     assert bodies(tmp_path) == undisturbed
 
@@ -254,7 +261,7 @@ def test_a_bad_number_of_jobs_is_refused(what, tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_named_before_any_training(tmp_path, monkeypatch):
-    monkeypatch.setattr(measurement, "train_cell", lambda *_, **__: pytest.fail("trained"))
+    monkeypatch.setattr(one_cell, "train_cell", lambda *_, **__: pytest.fail("trained"))
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
     file = record(tiny().cells[0], tmp_path)
     with pytest.raises(PermissionError, match=rf"cannot be written \(Permission denied\): '{file}'"):
@@ -266,7 +273,7 @@ def test_what_a_killed_process_has_left_is_removed_after_a_day(tmp_path, monkeyp
     for name, age in ((".old.csv.1.part", 90_000), (".new.csv.1.part", 60)):
         (folder / name).touch()
         os.utime(folder / name, (time.time() - age,) * 2)
-    measurement.measure(tiny().cells[0], tmp_path)
+    one_cell.measure(tiny().cells[0], tmp_path)
     assert [file.name for file in folder.glob(".*")] == [".new.csv.1.part"]
 
 
@@ -274,13 +281,13 @@ def test_what_a_killed_process_has_left_is_removed_after_a_day(tmp_path, monkeyp
 def test_what_is_called_a_record_but_cannot_be_read_is_named(make, tmp_path):
     (file := record(tiny().cells[0], tmp_path)).parent.mkdir(parents=True)
     make(file)
-    with pytest.raises(records.RecordError, match=rf"{file}: cannot be read .* move it out of data/"):
+    with pytest.raises(store.RecordError, match=rf"{file}: cannot be read .* move it out of data/"):
         sweeps.check(tiny(), tmp_path)
 
 
-@pytest.mark.parametrize("name", studies.STUDIES)
+@pytest.mark.parametrize("name", plans.STUDIES)
 def test_smoke_is_short_or_refused(name):
-    study = studies.study(name)
+    study = plans.study(name)
     digits, to_goal = (study.cells[0].workload.startswith("digits"), study.cells[0].stop == "goal")
     if to_goal and not digits:
         with pytest.raises(ValueError, match=f"budget: 'smoke' is not allowed; it must be cached.* {study.cells[0].workload}; "):
@@ -296,7 +303,8 @@ def test_smoke_is_kept_by_the_code_that_made_it(monkeypatch):
     read = pathlib.Path.read_bytes
 
     def anew() -> dict:
-        return {k: v for name in ("sweeps", "cells") for k, v in runpy.run_path(str(ROOT / "lib" / f"{name}.py")).items()}
+        files = (ROOT / "lib" / f"{name}.py" for name in ("__init__", "measuring/sweeps"))
+        return {k: v for file in files for k, v in runpy.run_path(str(file)).items()}
 
     before = anew()
     monkeypatch.setattr(pathlib.Path, "read_bytes", lambda f: read(f) + b"#" * (f.name == "smoothness.py"))
@@ -308,24 +316,25 @@ def test_smoke_is_kept_by_the_code_that_made_it(monkeypatch):
 def test_code_edited_after_it_was_loaded_does_not_measure(monkeypatch):
     """A notebook holds the old modules that plan, and would load the new ones that train: no digest names both."""
     read = pathlib.Path.read_bytes
-    monkeypatch.setattr(pathlib.Path, "read_bytes", lambda f: read(f) + b"#" * (f.name == "training.py"))
+    monkeypatch.setattr(pathlib.Path, "read_bytes", lambda f: read(f) + b"#" * (f.name == "lockstep.py"))
     with pytest.raises(RuntimeError, match="lib was edited"):
-        runpy.run_path(str(ROOT / "lib" / "measurement.py"))
+        runpy.run_path(str(ROOT / "lib" / "measuring" / "one_cell.py"))
 
 
-READING = ("budgets", "claims", "families", "forms", "landscape", "portraits", "rivals", "rules", "tracks")
+READING = ("analysis.fixed_budgets", "analysis.curve_forms", "analysis.family_curves", "analysis.followed_paths",
+           "analysis.message_results", "analysis.rate_rules", "claims", "probes.portraits", "probes.tracks")  # fmt: skip
 
 
 def test_reading_records_needs_no_pytorch():
     """It takes seconds to import, and most chapters only read."""
-    ask = f"import sys; from lib import {', '.join(READING)}; print('torch' in sys.modules)"
+    ask = f"import sys, {', '.join(f'lib.{name}' for name in READING)}; print('torch' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "False"
 
 
 def test_smoke_is_small_and_kept_apart(tmp_path, monkeypatch):
     monkeypatch.setattr(sweeps, "SMOKE", tmp_path)
-    study = studies.study("digits")
+    study = plans.study("digits")
     assert len(study.smoke().cells) <= 6 and all(c.trials == 16 and c.max_steps == 400 for c in study.smoke().cells)
     frame = sweeps.results(tiny(), "smoke", folder=tmp_path / "never")
     assert not (tmp_path / "never").exists() and len(frame) == 16 * len(tiny().smoke().cells)
@@ -346,7 +355,7 @@ def test_a_small_search_does_not_wait_for_its_worst_trials(given, hits):
 
 
 def test_a_grid_takes_the_search_that_is_on_record_however_many_hits_it_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("lib.cells.DATA", tmp_path)
+    monkeypatch.setattr("lib.records.places.DATA", tmp_path)
     ask = dict(name="digits-mlp", batch_sizes=[64, 256], algorithms=["sgd"], sparsities=[0.0], trials=32)
     assert [c.hits for c in grid(**ask).cells] == [5, 5]
     kept = record(Cell("digits-mlp", 256, "sgd", 0.0, trials=32, hits=2), tmp_path)

@@ -10,7 +10,8 @@ import pytest
 from IPython.lib import pretty
 from myst_nb.core import variables
 
-from lib import book, charts
+from lib import wording
+from lib.page import boxes, charts
 
 TITLES = ["<script>alert(1)</script>", "<!--<script>", "a & b <i>c</i> &lt;", "]]> it's \"quoted\" \\ `x` {y}"]
 
@@ -41,21 +42,21 @@ def shows(text, title):
 @pytest.mark.parametrize("title", TITLES)
 def test_tables_and_their_heads_show_it_as_text(title):
     frame = pd.DataFrame({"network": [title], title: [1.5], "plain": ["a–b"]})
-    assert shows(book.table(frame).to_html(), title) and shows(book.table(frame[[title]]).to_html(), title)
-    assert shows(book.table(frame, network=str.strip).to_html(), title), "with a format of its own"
+    assert shows(boxes.table(frame).to_html(), title) and shows(boxes.table(frame[[title]]).to_html(), title)
+    assert shows(boxes.table(frame, network=str.strip).to_html(), title), "with a format of its own"
 
 
 @pytest.mark.parametrize("title", TITLES)
 def test_claims_the_ledger_and_notes_show_it_as_text(title):
     claim = {"paper": f"on {title}", "ours": f"measured:\n- {title}: 2\n- b: 3\n", "verdict": "holds", "source": title}
-    shown = book.claim(**claim)
+    shown = boxes.claim(**claim)
     assert shows(shown, title) and shown.count("<li>") == 2 and "".join(Page(shown).text).count(title) == 3
-    assert shows(book.ledger([("L1", "theory", claim)]), title)
+    assert shows(boxes.ledger([("L1", "theory", claim)]), title)
 
 
 @pytest.mark.parametrize("title", [*TITLES, "it's", ""])
 def test_glued_text_is_pasted_as_it_is(title):
-    glued = pretty.pretty(book.number(title))
+    glued = pretty.pretty(wording.number(title))
     assert variables.format_plain_text(glued, "") == title
 
 

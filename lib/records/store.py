@@ -1,0 +1,185 @@
+"""One text file per cell: a line of JSON that says what was measured and how, then a table with a row per trial.
+
+Files are written beside their place and renamed into it, so a cell is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import io
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lib.atomic import naming_file, whole
+from lib.wording import folder_name
+
+PROTOCOL = 1  # raised by hand whenever a change of the measuring code could change a result
+AGAIN = "move it out of data/ and measure the cell again"
+STALE = 86_400.0  # seconds after which a file that was never renamed into its place is some dead process's
+
+
+class RecordError(RuntimeError):
+    """A file under data/ that must not be read: damaged, foreign, or measured under another protocol."""
+
+
+def digest(cell) -> str:
+    """Eight hex digits of the cell's non-default fields, its workload and the protocol; the same for equal cells.
+
+    A new field with a default changes none, so old records stay valid.
+    """
+    own = {f.name: value for f, value in _fields(cell) if value != f.default}
+    what = [PROTOCOL, own, cell.definition()]
+    return _sha(json.dumps(what, sort_keys=True, default=lambda one: {f.name: value for f, value in _fields(one)}))[:8]
+
+
+def _fields(one) -> Iterator[tuple[dataclasses.Field, object]]:
+    """The fields of a dataclass and their values, a whole number in a field of type float as a float."""
+    for f in dataclasses.fields(one):
+        value = getattr(one, f.name)
+        yield f, float(value) if f.type in ("float", float) and type(value) is int else value
+
+
+def path(folder: Path, cell) -> Path:
+    """Where a cell's record lies: folder/workload/algorithm/sparsity-S/batch-B-DIGEST.csv."""
+    place = Path(folder_name(cell.workload)) / cell.algorithm / f"sparsity-{cell.sparsity:g}"
+    return folder / place / f"batch-{cell.batch_size}-{digest(cell)}.csv"
+
+
+def prepare(file: Path) -> None:
+    """Make the folder of a record to be, and find out whether it can be written, before anything is computed.
+
+    What processes that were killed while they wrote have left there for more than a day is removed.  Raises OSError
+    naming the file or the folder.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        tempfile.TemporaryFile(dir=file.parent).close()
+    except OSError as error:
+        raise naming_file(error, file) from None
+    for part in file.parent.glob(".*.part"):
+        with contextlib.suppress(OSError):  # another runner may have been first
+            if time.time() - part.stat().st_mtime > STALE:
+                part.unlink()
+
+
+def write(file: Path, cell, trials: pd.DataFrame, provenance: dict) -> None:
+    """Write a cell's record in one step: a reader sees the whole file or none.  Raises OSError naming the file."""
+    body = trials.to_csv(index=False, float_format="%.10g", lineterminator="\n")
+    head = {
+        "protocol": PROTOCOL,
+        "cell": dataclasses.asdict(cell),
+        **provenance,
+        "rows": len(trials),
+        "sha256": _sha(body),
+    }
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with whole(file) as stream:
+        stream.write(f"{json.dumps(head)}\n{body}".encode())
+
+
+def read(file: Path, cell=None) -> tuple[dict, pd.DataFrame]:
+    """A record's first line and its table.
+
+    Raises RecordError, naming the file and what to do, if it is damaged, was measured under another protocol, or
+    (where `cell` is given) belongs to another cell.
+    """
+    about, body = _of(file, cell)
+    return about, _table((body,)).copy()
+
+
+def read_all(files: dict[Path, object]) -> tuple[list[dict], pd.DataFrame]:
+    """As `read` for many records, each with its cell: their first lines, and their tables one below the other."""
+    found = [_of(file, cell) for file, cell in files.items()]
+    return [about for about, _ in found], _table(tuple(body for _, body in found)).copy()
+
+
+def head(file: Path) -> dict:
+    """The first line of a record that is whole.  Raises RecordError as `read` does."""
+    return _of(file)[0]
+
+
+def states(file: Path) -> list[Path]:
+    """The states of a cell that are kept beside its record to be, while it is unfinished."""
+    return sorted(file.parent.glob(f"{file.stem}.*.part"))
+
+
+def _of(file: Path, cell=None) -> tuple[dict, str]:
+    """A record's first line and the text of its table."""
+    stat = file.stat()
+    about, body = _checked(file, (stat.st_mtime_ns, stat.st_size))
+    if cell is not None and about["cell"] != dataclasses.asdict(cell):
+        other = [k for k, v in dataclasses.asdict(cell).items() if about["cell"].get(k, v) != v]
+        if other or set(about["cell"]) - set(dataclasses.asdict(cell)):
+            raise RecordError(
+                f"{file}: belongs to another cell ({', '.join(other) or 'unknown fields'} differ); move it out of data/"
+            )
+    return about, body
+
+
+@functools.lru_cache(maxsize=4096)  # chapters read the same records many times
+def _checked(file: Path, stamp: tuple[int, int]) -> tuple[dict, str]:
+    """`_of` without a cell; stamp: when the file was last changed, and its size, so that it is read again if it is not the same."""
+    try:
+        first, _, body = file.read_text("utf-8").partition("\n")
+        about = json.loads(first)
+        protocol, sha256, rows, _ = about["protocol"], about["sha256"], about["rows"], dict(about["cell"])
+    except (ValueError, KeyError, TypeError, RecursionError):  # UnicodeDecodeError is a ValueError
+        raise RecordError(f"{file}: not a record of this book; move it out of data/") from None
+    if protocol != PROTOCOL:
+        versions = f"measured under protocol {protocol}, this is protocol {PROTOCOL}"
+        raise RecordError(f"{file}: {versions}; {AGAIN}")
+    if _sha(body) != sha256:
+        raise RecordError(f"{file}: damaged (truncated or altered); {AGAIN}")
+    if (lines := body.count("\n") - 1) != rows:
+        raise RecordError(f"{file}: damaged ({lines} rows, {rows} expected); {AGAIN}")
+    return about, body
+
+
+@functools.lru_cache(maxsize=64)
+def _table(bodies: tuple[str, ...]) -> pd.DataFrame:
+    """Tables one below the other, those with the same columns parsed at once: one by one takes ten times as long."""
+    alike: dict[str, list[int]] = {}
+    for n, body in enumerate(bodies):
+        alike.setdefault(body.partition("\n")[0], []).append(n)
+    parts = []
+    for names, which in alike.items():
+        rows = [bodies[n][len(names) + 1 :] for n in which]
+        part = pd.read_csv(io.StringIO(f"{names}\n{''.join(rows)}"))
+        parts.append(part.set_index(np.repeat(which, [text.count("\n") for text in rows])))
+    return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
+
+
+class Shared(list):
+    """A list for `DataFrame.attrs`: pandas deep-copies those at every selection, which took longer than the analysis."""
+
+    def __deepcopy__(self, memo: dict) -> Shared:
+        return self
+
+
+def gather(planned: Iterable, place: Callable[[object], Path]) -> pd.DataFrame:
+    """The tables of those planned measurements that have a record at `place`, one below the other, with their fields.
+
+    attrs: "provenance" (the first line of every record), "planned" (count).  Raises RecordError as `read` does.
+    """
+    planned, tables, heads = list(planned), [], []
+    for one in planned:
+        if (file := place(one)).exists():
+            head, table = read(file, one)
+            tables.append(table.assign(**dataclasses.asdict(one)))
+            heads.append(head)
+    frame = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    frame.attrs.update(provenance=Shared(heads), planned=len(planned))
+    return frame
+
+
+def _sha(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
