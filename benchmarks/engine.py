@@ -16,8 +16,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from lib import datasets, measurement, models, training, workloads
-from lib.cells import Cell
+from lib.engine import lockstep
+from lib.measuring import machine, one_cell
+from lib.studies.cells import Cell
+from lib.workloads import catalogue, datasets, models
 
 ROUNDS = 5
 HORIZON = 8_000  # steps for which the exhaustive protocol is followed
@@ -25,24 +27,24 @@ HORIZON = 8_000  # steps for which the exhaustive protocol is followed
 
 def engine_rate(cell: Cell, steps: int) -> float:
     """Trial-steps per second of the engine on a cell that nobody finishes: updates only, checks none."""
-    measurement.use_one_core()
-    data, trials = datasets.load(workloads.workload(cell.workload).dataset), measurement.start(cell)
-    executor = measurement.executor(cell)
+    machine.use_one_core()
+    data, trials = datasets.load(catalogue.workload(cell.workload).dataset), one_cell.start(cell)
+    executor = one_cell.executor(cell)
     options = {"algorithm": cell.algorithm, "batch_size": cell.batch_size, "goals": (-1.0,), "checks": "every-100"}
-    training.train(executor, trials, data.train, data.validation, max_steps=2, **options)  # warm up
+    lockstep.train(executor, trials, data.train, data.validation, max_steps=2, **options)  # warm up
     began = time.perf_counter()
-    outcome = training.train(executor, trials, data.train, data.validation, max_steps=steps, **options)
+    outcome = lockstep.train(executor, trials, data.train, data.validation, max_steps=steps, **options)
     return outcome.trial_steps / (time.perf_counter() - began)
 
 
 def plain_rate(cell: Cell, steps: int, threads: int) -> float:
     """Trial-steps per second of the loop that everybody writes: one network, float32, torch.optim.SGD."""
     torch.set_num_threads(threads)
-    work = workloads.workload(cell.workload)
+    work = catalogue.workload(cell.workload)
     split = datasets.load(work.dataset).train
     net = models.initialise(models.build(work.model), 0)
     optimiser = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
-    order = training.batches(len(split), cell.batch_size, 0)
+    order = lockstep.batches(len(split), cell.batch_size, 0)
     for step in range(steps + 3):
         if step == 3:
             began = time.perf_counter()
@@ -69,10 +71,10 @@ def digits() -> None:
 
 def very_sparse() -> None:
     """Sparse against dense matrix products on the digits' networks with a twentieth of their weights, updates included."""
-    usual = measurement.SPARSE_FROM["sparsity"]
+    usual = one_cell.SPARSE_FROM["sparsity"]
 
     def rate(cell: Cell, least: float) -> float:
-        measurement.SPARSE_FROM["sparsity"] = least
+        one_cell.SPARSE_FROM["sparsity"] = least
         return engine_rate(cell, max(5, 5_000 // cell.batch_size))
 
     for name in ("digits-mlp", "digits-cnn"):
@@ -82,7 +84,7 @@ def very_sparse() -> None:
             sparse, dense = alternately(lambda cell=cell: rate(cell, usual), lambda cell=cell: rate(cell, 1.0))
             told.append(f"{sparse / dense:.1f} x at {size:,} ({1e6 / dense:,.0f} to {1e6 / sparse:,.0f} µs)")
         print(f"{name}, sparsity 0.95, 100 trials, time of a trial's step: {', '.join(told)}")
-    measurement.SPARSE_FROM["sparsity"] = usual
+    one_cell.SPARSE_FROM["sparsity"] = usual
 
 
 def simple_cnn() -> None:
@@ -111,9 +113,9 @@ def exhaustive() -> None:
     whose units have been off for an epoch with the whole budget, since nothing can switch them on again.
     """
     cell = Cell("mnist-simple-cnn", 64, trials=32, hits=32, max_steps=HORIZON)
-    measurement.use_one_core()
-    outcome = measurement.train_cell(cell)
-    budget, met = workloads.workload(cell.workload).max_steps, outcome.first[:, 0]
+    machine.use_one_core()
+    outcome = one_cell.train_cell(cell)
+    budget, met = catalogue.workload(cell.workload).max_steps, outcome.first[:, 0]
     fifth = np.sort(met)[Cell.hits - 1]
     lock_step = np.minimum(outcome.last_step, fifth).sum()
     off = np.isnan(met) & ((outcome.silent > len(datasets.load("mnist").train) / 64) | (outcome.cause == "dead"))

@@ -22,12 +22,14 @@ import torch.multiprocessing as mp
 import torch.nn.functional as F
 from torch import nn
 
-from lib import measurement, models
-from lib.comm_hook import SparseState, sparse_hook
-from lib.message_cost import library_top_k
-from lib.messages import Messages, target
-from lib.sparsification import COMPRESSORS, Exchange
-from lib.stacks import Loop
+from lib.engine.looped import Loop
+from lib.measuring import machine
+from lib.messages.compressors import COMPRESSORS
+from lib.messages.exchanges import Exchange
+from lib.messages.settings import Messages, target
+from lib.probes.message_times import library_top_k
+from lib.workers.hook import SparseState, sparse_hook
+from lib.workloads import models
 
 ROUNDS = 7
 DENSITY = 0.001
@@ -47,7 +49,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 def operators() -> None:
     """Exact Top-k, PyTorch's and ours in two levels, over Gaussian-k, on normal vectors of 2^20 to 2^26 entries."""
-    measurement.use_one_core()
+    machine.use_one_core()
     for power in range(20, 27):
         u, k = torch.randn(1, 2**power), target(DENSITY, 2**power)
         plain, exact, guessed = alternately(
@@ -62,7 +64,7 @@ def operators() -> None:
 
 def feedback() -> None:
     """One exchange of 16 workers with Top-k and error feedback, ours over the plainest torch code for the same."""
-    measurement.use_one_core()
+    machine.use_one_core()
     workers, d = 16, models.parameter_count(models.build("fnn-3"))
     k, gradients = target(DENSITY, d), torch.randn(workers, 1, d)
     kept = [torch.zeros(d) for _ in range(workers)]

@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import budgets, sweeps
-from lib.cells import Cell, Study
+from lib.analysis import fixed_budgets
+from lib.measuring import sweeps
+from lib.studies.cells import Cell
+from lib.studies.study import Study
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +17,7 @@ def trials(tmp_path_factory):
 
 
 def test_every_trial_has_a_row_per_budget_of_its_cell(trials):
-    rows = budgets.within(trials)
+    rows = fixed_budgets.within(trials)
     assert rows.groupby("batch_size").budget.max().to_dict() == {16: 64, 64: 32}
     assert (rows.examples == rows.budget * rows.batch_size).all()
     one = rows[(rows.batch_size == 16) & (rows.trial == 3)].set_index("budget")
@@ -26,16 +28,16 @@ def test_every_trial_has_a_row_per_budget_of_its_cell(trials):
 
 def test_a_selection_of_the_trials_keeps_its_rows(trials):
     columns = ["batch_size", "trial", "budget", "validation", "test", "learning_rate"]
-    whole, some = budgets.within(trials), budgets.within(trials[trials.batch_size == 64].sample(frac=1, random_state=0))
+    whole, some = fixed_budgets.within(trials), fixed_budgets.within(trials[trials.batch_size == 64].sample(frac=1, random_state=0))
     expected = whole[whole.batch_size == 64].sort_values(["trial", "budget"])[columns].reset_index(drop=True)
     assert some.sort_values(["trial", "budget"])[columns].reset_index(drop=True).equals(expected)
 
 
 def test_the_chosen_trial_is_the_best_that_is_feasible(trials):
-    rows = budgets.within(trials)
+    rows = fixed_budgets.within(trials)
     lowest = rows.groupby(["batch_size", "budget"]).validation.idxmin()
     rows.loc[lowest, "status"] = "infeasible"
-    found = budgets.chosen(rows, ["workload", "batch_size", "budget"]).set_index(["batch_size", "budget"])
+    found = fixed_budgets.chosen(rows, ["workload", "batch_size", "budget"]).set_index(["batch_size", "budget"])
     for key, group in rows[rows.status != "infeasible"].groupby(["batch_size", "budget"]):
         assert found.loc[key, "validation"] == group.validation.min() <= found.loc[key, "low"] + 1e-12
         assert found.loc[key, "trials"] == len(group)
@@ -44,7 +46,7 @@ def test_the_chosen_trial_is_the_best_that_is_feasible(trials):
 
 
 def test_without_records_there_is_nothing_to_choose():
-    empty = budgets.within(pd.DataFrame({"workload": []}))
+    empty = fixed_budgets.within(pd.DataFrame({"workload": []}))
     assert empty.empty and not np.any(empty)
 
 
@@ -54,10 +56,10 @@ def test_slope_recovers_a_planted_one_and_covers_it_as_often_as_it_says():
     inside = []
     for _ in range(300):
         test = 0.05 + 0.001 * np.arange(11) + 0.004 * r.normal(size=11)
-        rate, low, high = budgets.slope(pd.DataFrame({"batch_size": sizes, "test": test, "noise": 0.004}))
+        rate, low, high = fixed_budgets.slope(pd.DataFrame({"batch_size": sizes, "test": test, "noise": 0.004}))
         inside.append(low <= 0.001 <= high)
     assert 0.9 < np.mean(inside) <= 1
-    assert np.isnan(budgets.slope(pd.DataFrame({"batch_size": [1, 2], "test": [0, 0], "noise": [1, 1]}))).all()
+    assert np.isnan(fixed_budgets.slope(pd.DataFrame({"batch_size": [1, 2], "test": [0, 0], "noise": [1, 1]}))).all()
 
 
 def test_outcomes_at_fixed_steps_and_epochs():
@@ -66,10 +68,10 @@ def test_outcomes_at_fixed_steps_and_epochs():
         "steps": [100, np.nan, 10, 60], "status": ["complete", "infeasible", "complete", "complete"],
         "last_step": [100, 30, 64, 64],
     })  # fmt: skip
-    told = budgets.outcomes(trials, steps=50, examples=1000).set_index(["kind", "batch_size", "trial"]).outcome
+    told = fixed_budgets.outcomes(trials, steps=50, examples=1000).set_index(["kind", "batch_size", "trial"]).outcome
     assert told["fixed steps"].tolist() == ["did not", "diverged or died", "reached the goal", "did not"]
     assert told["fixed epochs"].tolist() == ["reached the goal", "diverged or died", "reached the goal", "did not"]
-    share = budgets.shares(budgets.outcomes(trials, 50, 1000).assign(workload="w")).set_index(["kind", "batch_size"])
+    share = fixed_budgets.shares(fixed_budgets.outcomes(trials, 50, 1000).assign(workload="w")).set_index(["kind", "batch_size"])
     assert share.share.tolist() == [0, 0.5, 0.5, 0.5] and (share.low <= share.share).all()
 
 
@@ -80,9 +82,9 @@ def test_what_smoothing_saves_is_recovered(trials):
         for j in range(6)
         for s in (0.0, 0.1)
     ]
-    found = budgets.helped(pd.DataFrame(rows))
+    found = fixed_budgets.helped(pd.DataFrame(rows))
     assert list(found) == [("w", 0.1)] and found["w", 0.1][0] == pytest.approx(0.01)
-    assert budgets.smoothed(trials, 32).empty
+    assert fixed_budgets.smoothed(trials, 32).empty
 
 
 def test_maps_read_every_workload_at_its_own_budgets():
@@ -90,28 +92,28 @@ def test_maps_read_every_workload_at_its_own_budgets():
         "workload": ["digits-mlp", "mnist-fc-128x3"], "batch_size": 64, "trial": 0, "learning_rate": 0.1, "momentum": 0.9,
         "steps": 2000, "status": "complete", "last_step": 2000,
     })  # fmt: skip
-    told = budgets.maps(trials).set_index(["workload", "kind"])
+    told = fixed_budgets.maps(trials).set_index(["workload", "kind"])
     assert told.within.to_dict() == {("digits-mlp", "fixed steps"): 1024, ("digits-mlp", "fixed epochs"): 256,
                                      ("mnist-fc-128x3", "fixed steps"): 4096, ("mnist-fc-128x3", "fixed epochs"): 4096}  # fmt: skip
     assert set(told.outcome["digits-mlp"]) == {"did not"} and set(told.outcome["mnist-fc-128x3"]) == {"reached the goal"}
-    assert budgets.maps(pd.DataFrame()).empty
+    assert fixed_budgets.maps(pd.DataFrame()).empty
 
 
 def test_slopes_are_those_within_the_largest_budgets_that_all_batch_sizes_share(tmp_path):
     plan = ((16, 64), (32, 32), (64, 32))  # batch sizes and steps; 1,024 examples are the most that all three saw
     cells = tuple(Cell("digits-mlp", b, trials=6, stop="budget", max_steps=s) for b, s in plan)
     trials = sweeps.results(Study("t", "t", cells), "full", folder=tmp_path)
-    rows, found = budgets.within(trials), budgets.slopes(budgets.by_workload(trials))
+    rows, found = fixed_budgets.within(trials), fixed_budgets.slopes(fixed_budgets.by_workload(trials))
     for kind, shared in (("steps", rows.budget == 32), ("epochs", rows.examples == 1024)):
-        best = budgets.chosen(rows[shared], ["workload", "batch_size"])
-        assert len(best) == 3 and found[kind] == {"digits-mlp": budgets.slope(best)}
-    assert budgets.slopes(budgets.by_workload(pd.DataFrame())) == {"steps": {}, "epochs": {}, "settled": []}
+        best = fixed_budgets.chosen(rows[shared], ["workload", "batch_size"])
+        assert len(best) == 3 and found[kind] == {"digits-mlp": fixed_budgets.slope(best)}
+    assert fixed_budgets.slopes(fixed_budgets.by_workload(pd.DataFrame())) == {"steps": {}, "epochs": {}, "settled": []}
 
 
 def test_a_batch_size_is_settled_once_it_gains_nothing_more():
     best = pd.DataFrame({"workload": "digits-mlp", "batch_size": [4, 4, 4, 64, 64], "budget": [16, 32, 64, 32, 64]})
     best["validation"] = [0.5, 0.2, 0.199, 0.2, 0.1]
-    assert budgets.settled(best) == [4] and budgets.settled(best.assign(validation=[0.5, 0.3, 0.2, 0.1, 0.1])) == [64]
+    assert fixed_budgets.settled(best) == [4] and fixed_budgets.settled(best.assign(validation=[0.5, 0.3, 0.2, 0.1, 0.1])) == [64]
     one_in_150 = best.assign(validation=[0.5, 4 / 150, 3 / 150, 5 / 150, 3 / 150])  # finer than the validation set can tell
-    assert budgets.settled(one_in_150) == [4] and budgets.settled(one_in_150.assign(workload="mnist-fc-128x3")) == []
-    assert budgets.settled(best[:1]) == []
+    assert fixed_budgets.settled(one_in_150) == [4] and fixed_budgets.settled(one_in_150.assign(workload="mnist-fc-128x3")) == []
+    assert fixed_budgets.settled(best[:1]) == []

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 import vl_convert as vlc
 
-from lib import ROOT, book, charts
+from lib import ROOT, wording
+from lib.page import boxes, charts
 
 
 def chart():
@@ -140,10 +141,10 @@ def test_a_slider_says_its_value_in_words():
     ],
 )
 def test_numbers_read_as_prose(value, text):
-    assert book.number(value) == text
+    assert wording.number(value) == text
 
 
 def test_a_verdict_must_be_one_of_four():
     with pytest.raises(ValueError, match="verdict: 'maybe' is not allowed"):
-        book.claim("a", "b", "maybe", "c")
-    assert "Holds in part" in book.claim("a", "b", "holds in part", "c")
+        boxes.claim("a", "b", "maybe", "c")
+    assert "Holds in part" in boxes.claim("a", "b", "holds in part", "c")

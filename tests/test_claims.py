@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import claims, families, landscape, portraits, scaling
+from lib import claims
+from lib.analysis import family_curves, followed_paths, scaling
+from lib.probes import portraits
 
 SIZES = 2.0 ** np.arange(11)
 
@@ -140,7 +142,7 @@ def path(sparsity, trial=0, **values):
 
 
 def test_paths_over_the_dense_one():
-    over = landscape.over_dense(pd.concat([path(0.0), path(0.0, 1), path(0.9, lipschitz=1.0, square=0.25, trace=15.0)]))
+    over = followed_paths.over_dense(pd.concat([path(0.0), path(0.0, 1), path(0.9, lipschitz=1.0, square=0.25, trace=15.0)]))
     assert len(over) == 1 and over.lipschitz.iloc[0] == pytest.approx(0.5) and over.noisy.iloc[0] == pytest.approx(0.25)
     assert over.theory.iloc[0] == pytest.approx(0.5 * 0.5 / 0.25)
     assert claims.rougher(over)["verdict"] == "cannot be judged"  # a single path
@@ -156,10 +158,10 @@ def test_paths_over_the_dense_one():
 def test_means_along_a_path_are_over_its_steps():
     """Three points, of which the first stands for a step of ten, the second for five and the last for four."""
     three = path(0.0).iloc[:3].assign(step=[1, 3, 11], lipschitz=[1024.0, 1.0, 1.0], square=[10.0, 0.0, 0.0])
-    mean = landscape.typical(three).iloc[0]
+    mean = followed_paths.typical(three).iloc[0]
     assert mean.lipschitz == pytest.approx(2.0)
     assert mean.theory == pytest.approx(1.0 * 2 * 30 / 1.0**2)
-    assert landscape.typical(three[:1]).lipschitz.item() == pytest.approx(1024)  # a path of one point
+    assert followed_paths.typical(three[:1]).lipschitz.item() == pytest.approx(1024)  # a path of one point
 
 
 def test_means_along_a_path_do_not_depend_on_where_one_looks():
@@ -167,12 +169,12 @@ def test_means_along_a_path_do_not_depend_on_where_one_looks():
     steps = np.arange(1, 1001)
     every = pd.concat([path(0.0).iloc[[0]]] * 1000).assign(step=steps, lipschitz=steps**-0.5)
     few = every[every.step.isin(np.geomspace(1, 1000, 6).round())]
-    assert landscape.typical(few).lipschitz.item() == pytest.approx(landscape.typical(every).lipschitz.item(), rel=0.15)
+    assert followed_paths.typical(few).lipschitz.item() == pytest.approx(followed_paths.typical(every).lipschitz.item(), rel=0.15)
 
 
 def test_twins_are_compared_with_their_own_dense_trial():
     dense = pd.concat([path(0.0, 0, lipschitz=2.0), path(0.0, 1, lipschitz=8.0)])
-    over = landscape.over_twin(dense, pd.concat([path(0.9, 0, lipschitz=1.0), path(0.9, 1, lipschitz=16.0)]))
+    over = followed_paths.over_twin(dense, pd.concat([path(0.9, 0, lipschitz=1.0), path(0.9, 1, lipschitz=16.0)]))
     assert over.set_index("trial").lipschitz.to_dict() == pytest.approx({0: 0.5, 1: 2.0})
 
 
@@ -188,7 +190,7 @@ def test_what_the_learning_rate_does_is_told_from_what_sparsity_does():
         )
     frame = pd.DataFrame(rows)
     assert frame[frame.sparsity > 0].lipschitz.median() > frame[frame.sparsity == 0].lipschitz.median()
-    law = landscape.rate_law(frame)
+    law = followed_paths.rate_law(frame)
     for name, planted in (("power", -0.8), ("factor", 0.6)):
         low, middle, high = law[name]
         assert low < planted < high and middle == pytest.approx(planted, rel=0.1)
@@ -197,21 +199,21 @@ def test_what_the_learning_rate_does_is_told_from_what_sparsity_does():
 
 def test_effective_learning_rates_are_those_of_the_trials():
     trials = path(0.0).iloc[[0]].assign(replicate=0, learning_rate=0.02, momentum=0.9)
-    assert landscape.at_rates(path(0.0), trials).rate.tolist() == pytest.approx([0.2])
+    assert followed_paths.at_rates(path(0.0), trials).rate.tolist() == pytest.approx([0.2])
 
 
 def test_the_noise_scale_of_a_run_weighs_steps_and_predicts_the_bend():
     varying = path(0.0, trace=np.array([10.0, 20, 40, 80]), square=np.array([1.0, 1, 1, 2]))
     ratio, weights = varying.trace / varying.square, np.array([0.5, 1.5, 3, 2])
     progress = weights / (1 + ratio / 64)
-    found = landscape.noise_scales(varying).iloc[0]
+    found = followed_paths.noise_scales(varying).iloc[0]
     assert found.noise_scale == pytest.approx((ratio * progress).sum() / progress.sum())
     assert found.apart == pytest.approx((varying.trace @ weights) / (varying.square @ weights))
-    hidden = landscape.noise_scales(varying.assign(square=-1.0)).iloc[0]  # noise hides the gradient
+    hidden = followed_paths.noise_scales(varying.assign(square=-1.0)).iloc[0]  # noise hides the gradient
     assert np.isinf(hidden.noise_scale) and np.isinf(hidden.apart)
     _, summary, _ = judged(trials(0.0, 6000, 100, "sgd"))
     for trace, verdict in ((30.0, "holds"), (10.0, "holds in part"), (1.0, "does not hold")):
-        bends = landscape.predicted_bends(path(0.0, trace=trace), summary)
+        bends = followed_paths.predicted_bends(path(0.0, trace=trace), summary)
         assert bends.predicted.iloc[0] == pytest.approx(trace / 0.5) and claims.noise_scale(bends)["verdict"] == verdict
     assert claims.noise_scale(bends.assign(identified=False))["verdict"] == "cannot be judged"
 
@@ -358,12 +360,12 @@ def test_momentum_extends_scaling_where_its_bend_lies_beyond_that_of_sgd():
     for c1, c2, verdict in ((6400, 25, "holds"), (12_800, 25, "holds in part"), (6400, 100, "cannot be judged"),
                             (6400, 400, "does not hold")):  # fmt: skip
         _, _, drawn = judged(trials(0.0, 6400, 100, "sgd"), trials(0.0, c1, c2, seed=1))
-        pairs = families.over_sgd(drawn)
+        pairs = family_curves.over_sgd(drawn)
         assert pairs.bend.item() == pytest.approx(c1 / c2 / 64, rel=0.25)
         assert pairs.steps.item() == pytest.approx(6400 / c1, rel=0.1)
         middles = (scaling.middle(pairs[draws]) for draws in ("draws", "steps_draws"))
         assert claims.momentum_extends(pairs, *middles)["verdict"] == verdict
-    assert families.over_sgd({}).empty
+    assert family_curves.over_sgd({}).empty
     assert claims.momentum_extends(pairs[:0], *[scaling.middle([])] * 2)["verdict"] == "cannot be judged"
 
 
@@ -371,11 +373,11 @@ def test_goals_shift_a_curve_unless_they_move_its_bend():
     for factor, verdict in ((1, "holds"), (0.7, "holds in part"), (1 / 8, "does not hold")):
         hard = trials(0.0, 6400, 100)
         easy = trials(0.0, 640 * factor, 10, seed=1)  # a tenth of the steps; its bend is the hard goal's times the factor
-        pairs = families.easy_over_hard(hard.assign(**{"steps@0.1": easy.steps}))
+        pairs = family_curves.easy_over_hard(hard.assign(**{"steps@0.1": easy.steps}))
         assert (pairs.easy.item(), pairs.hard.item()) == (0.1, 0.04)
         assert pairs.bend.item() == pytest.approx(factor, rel=0.25)
         assert claims.goals_shift(pairs, scaling.middle(pairs.draws))["verdict"] == verdict
-    assert families.easy_over_hard(hard).empty and families.easy_over_hard(pd.DataFrame()).empty
+    assert family_curves.easy_over_hard(hard).empty and family_curves.easy_over_hard(pd.DataFrame()).empty
     assert claims.goals_shift(pairs[:0], scaling.middle([]))["verdict"] == "cannot be judged"
 
 

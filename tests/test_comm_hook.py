@@ -9,10 +9,12 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import nn
 
-from lib import comm_hook, data_parallel, datasets, models, training
-from lib.comm_hook import SparseState, sparse_hook
-from lib.data_parallel import Run
-from lib.messages import Messages
+from lib.engine import lockstep
+from lib.messages.settings import Messages
+from lib.workers import hook, processes
+from lib.workers.hook import SparseState, sparse_hook
+from lib.workers.processes import Run
+from lib.workloads import datasets, models
 
 EXCHANGES = [
     Messages(4, "top-k", 0.01),
@@ -28,20 +30,20 @@ RUNS = [Run(4, messages=m, precision="float64") for m in EXCHANGES] + [Run(4, me
 
 @pytest.fixture(scope="module")
 def trained():
-    return dict(zip(RUNS, data_parallel.train(RUNS, datasets.load("digits").train), strict=True))
+    return dict(zip(RUNS, processes.train(RUNS, datasets.load("digits").train), strict=True))
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda r: f"{r.messages.compressor}-{r.messages.density}-{r.precision}")
 def test_four_processes_with_the_hook_take_the_steps_of_the_simulation(run, trained):
-    expected = data_parallel.reference(run, datasets.load("digits").train)
+    expected = processes.reference(run, datasets.load("digits").train)
     assert (expected[-1] - expected[0]).abs().max() > 0.01
-    difference = data_parallel.largest_difference(trained[run], expected)
+    difference = processes.largest_difference(trained[run], expected)
     assert difference.max() < (1e-6 if run.precision == "float32" else 1e-13)
 
 
 def test_sparse_messages_change_the_path(trained):
     data = datasets.load("digits").train
-    whole = data_parallel.reference(Run(4, precision="float64"), data)[-1]
+    whole = processes.reference(Run(4, precision="float64"), data)[-1]
     assert (trained[RUNS[5]][-1] - whole).abs().max() < 1e-13
     assert all((trained[run][-1] - whole).abs().max() > 1e-3 for run in RUNS[:5])
 
@@ -141,9 +143,9 @@ def test_the_statistics_tell_the_bytes_that_are_exchanged(alone, monkeypatch, co
 
 
 def test_the_command_trains_on_the_examples_of_its_workload(alone, monkeypatch):
-    said, sizes, batches = [], [], training.batches
-    monkeypatch.setattr(training, "batches", lambda n, *more, **named: sizes.append(n) or batches(n, *more, **named))
-    comm_hook.main(["--workload", "digits-mlp-168", "--steps", "2"], said.append)
+    said, sizes, batches = [], [], lockstep.batches
+    monkeypatch.setattr(lockstep, "batches", lambda n, *more, **named: sizes.append(n) or batches(n, *more, **named))
+    hook.main(["--workload", "digits-mlp-168", "--steps", "2"], said.append)
     assert "MLP on 168 digits, 1 workers, top-k at density 0.01: validation error" in said[0] and sizes == [168]
     assert not dist.is_initialized()
 

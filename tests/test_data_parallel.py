@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from lib import data_parallel, datasets, models
-from lib.data_parallel import HAZARDS, PRECISIONS, BatchNorm, Run
+from lib.workers import processes
+from lib.workers.processes import HAZARDS, PRECISIONS, BatchNorm, Run
+from lib.workloads import datasets, models
 
 ROUNDING = {"float32": 1e-6, "float64": 2e-15}  # a few units in the last place of parameters below 1
 MODELS = ("mlp-64x2", "digits-cnn")
@@ -38,7 +39,7 @@ def digits():
 def trained(digits):
     """Run -> its parameters after every step, all from one start of four workers."""
     runs = EQUAL + HAZARDOUS
-    return dict(zip(runs, data_parallel.train(runs, digits), strict=True))
+    return dict(zip(runs, processes.train(runs, digits), strict=True))
 
 
 def label(run):
@@ -47,17 +48,17 @@ def label(run):
 
 @pytest.mark.parametrize("run", EQUAL, ids=label)
 def test_workers_on_shards_take_the_steps_of_one_process(run, trained, digits):
-    expected = data_parallel.reference(run, digits)
+    expected = processes.reference(run, digits)
     assert expected.shape == (21, models.parameter_count(models.build(run.model)))
     assert (expected[-1] - expected[0]).abs().max() > 0.05, "the parameters must have moved"
-    difference = data_parallel.largest_difference(trained[run], expected)
+    difference = processes.largest_difference(trained[run], expected)
     assert difference[0] == 0
     assert difference.max() <= (0 if run.workers == 1 else ROUNDING[run.precision])
 
 
 def test_what_remains_is_rounding_for_it_shrinks_with_the_precision(trained, digits):
     coarse, fine = (
-        data_parallel.largest_difference(trained[run], data_parallel.reference(run, digits))[-1]
+        processes.largest_difference(trained[run], processes.reference(run, digits))[-1]
         for run in (Run(4, precision=precision) for precision in PRECISIONS)
     )
     assert 0 < fine < 1e-7 * coarse
@@ -67,16 +68,16 @@ def test_what_remains_is_rounding_for_it_shrinks_with_the_precision(trained, dig
 @pytest.mark.parametrize("hazard", HAZARDS)
 def test_a_hazard_breaks_the_equality_in_any_precision_and_its_remedy_restores_it(hazard, precision, trained, digits):
     broken, mended = (Run(4, precision=precision, hazard=hazard, remedy=remedy) for remedy in (False, True))
-    expected = data_parallel.reference(broken, digits)
-    assert data_parallel.relative_deviation(trained[broken], expected).min() > 0.01
-    assert data_parallel.largest_difference(trained[mended], expected).max() < ROUNDING[precision]
+    expected = processes.reference(broken, digits)
+    assert processes.relative_deviation(trained[broken], expected).min() > 0.01
+    assert processes.largest_difference(trained[mended], expected).max() < ROUNDING[precision]
 
 
 def test_the_reference_is_plain_momentum(digits):
     run = Run(steps=5, precision="float64")
     network = models.initialise(models.build(run.model), run.seed).double()
     velocity = [torch.zeros_like(w) for w in network.parameters()]
-    for rows in data_parallel.batches(len(digits.x), run):
+    for rows in processes.batches(len(digits.x), run):
         loss = nn.functional.cross_entropy(network(digits.x[rows].double()), digits.y[rows])
         gradients = torch.autograd.grad(loss, list(network.parameters()))
         with torch.no_grad():
@@ -84,13 +85,13 @@ def test_the_reference_is_plain_momentum(digits):
                 v.mul_(run.momentum).add_(g)
                 w.sub_(run.learning_rate * v)
     flat = torch.cat([w.detach().flatten() for w in network.parameters()])
-    torch.testing.assert_close(data_parallel.reference(run, digits)[-1], flat, rtol=0, atol=1e-15)
+    torch.testing.assert_close(processes.reference(run, digits)[-1], flat, rtol=0, atol=1e-15)
 
 
 def test_a_summed_loss_is_a_rate_divided_by_the_number_of_workers(trained, digits):
     broken = Run(4, precision="float64", hazard="summed loss")
-    slower = data_parallel.reference(Run(learning_rate=broken.learning_rate / 4, precision="float64"), digits)
-    assert data_parallel.largest_difference(trained[broken], slower).max() < ROUNDING["float64"]
+    slower = processes.reference(Run(learning_rate=broken.learning_rate / 4, precision="float64"), digits)
+    assert processes.largest_difference(trained[broken], slower).max() < ROUNDING["float64"]
 
 
 def test_batch_norm_is_pytorchs_own():
@@ -109,7 +110,7 @@ def test_shards_cover_the_batch_once(workers, hazard):
 
 
 def test_epochs_are_shuffled_without_replacement():
-    order = data_parallel.batches(10, Run(batch_size=4, steps=5)).flatten()
+    order = processes.batches(10, Run(batch_size=4, steps=5)).flatten()
     assert sorted(order[:10].tolist()) == sorted(order[10:].tolist()) == list(range(10))
 
 
@@ -138,9 +139,9 @@ def test_a_bad_field_is_named_with_its_value_and_what_is_allowed(fields, message
 
 def test_bad_data_and_an_empty_list_are_refused(digits):
     with pytest.raises(ValueError, match="runs"):
-        data_parallel.train([], digits)
+        processes.train([], digits)
     with pytest.raises(ValueError, match="data"):
-        data_parallel.reference(Run(), SimpleNamespace(x=digits.x, y=digits.y[:-1]))
+        processes.reference(Run(), SimpleNamespace(x=digits.x, y=digits.y[:-1]))
 
 
 @pytest.fixture
@@ -152,15 +153,15 @@ def children():
 
 def test_a_workers_exception_reaches_the_caller_and_nobody_is_left_waiting(digits, children):
     labels = digits.y.clone()
-    labels[data_parallel.batches(len(labels), Run())[0, -1]] = 10  # no such class; it falls to the last worker
+    labels[processes.batches(len(labels), Run())[0, -1]] = 10  # no such class; it falls to the last worker
     with pytest.raises(RuntimeError, match="(?s)worker 1 of 2 failed:.*Target 10 is out of bounds"):
-        data_parallel.train([Run(2)], SimpleNamespace(x=digits.x, y=labels), timeout=60)
+        processes.train([Run(2)], SimpleNamespace(x=digits.x, y=labels), timeout=60)
     assert not children()
 
 
 def test_divergence_is_named(digits):
     with pytest.raises(FloatingPointError, match="learning_rate 1e\\+30 is too large"):
-        data_parallel.reference(Run(learning_rate=1e30), digits)
+        processes.reference(Run(learning_rate=1e30), digits)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
@@ -173,7 +174,7 @@ def test_a_killed_worker_is_reported(digits, children):
     killer = threading.Timer(0.5, kill)
     killer.start()
     with pytest.raises(RuntimeError, match="a worker died: process . terminated with signal SIGKILL"):
-        data_parallel.train([Run(2, steps=10**5)], digits, timeout=60)
+        processes.train([Run(2, steps=10**5)], digits, timeout=60)
     killer.join()
     assert not children()
 
@@ -181,6 +182,6 @@ def test_a_killed_worker_is_reported(digits, children):
 def test_time_runs_out_with_an_error_and_without_leftovers(digits, children):
     begun = time.monotonic()
     with pytest.raises(TimeoutError, match=r"2 workers did not finish within timeout=1\.5 s"):
-        data_parallel.train([Run(2, steps=10**5)], digits, timeout=1.5)
+        processes.train([Run(2, steps=10**5)], digits, timeout=1.5)
     assert time.monotonic() - begun < 20
     assert not children()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from lib import datasets
+from lib.workloads import datasets
 
 REAL = [name for name in datasets.NAMES if name != "digits"]
 

@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import families
-from lib.families import FAMILIES, WIDTH
-from lib.workloads import workload
+from lib.analysis import family_curves
+from lib.studies import families
+from lib.studies.families import FAMILIES, WIDTH
+from lib.workloads.catalogue import workload
 
 
 def planted(bends):
@@ -29,17 +30,17 @@ def test_every_member_is_a_workload_that_has_the_familys_goal():
 
 
 def test_planted_bends_come_out_with_their_ratio():
-    summary = families.bends(planted([16, 32, 128]))
+    summary = family_curves.bends(planted([16, 32, 128]))
     assert summary.critical.to_numpy() == pytest.approx([16, 32, 128], rel=0.05)
-    effect = families.effects(summary).iloc[0]
+    effect = family_curves.effects(summary).iloc[0]
     assert effect.ratio == pytest.approx(8, rel=0.3) and effect.ratio_low <= 8 <= effect.ratio_high * 1.1 and effect.inside
-    assert families.widest(families.bends(planted([32, 16, 64]))).loc[0, ["first", "last"]].tolist() == ["MLP 64x2", "MLP 256x2"]
-    outside = families.bends(planted([16, 32, 8000]))
-    assert not families.effects(outside).inside.item() and families.widest(outside)["last"].item() == "MLP 64x2"
+    assert family_curves.widest(family_curves.bends(planted([32, 16, 64]))).loc[0, ["first", "last"]].tolist() == ["MLP 64x2", "MLP 256x2"]
+    outside = family_curves.bends(planted([16, 32, 8000]))
+    assert not family_curves.effects(outside).inside.item() and family_curves.widest(outside)["last"].item() == "MLP 64x2"
 
 
 def test_normalised_curves_start_at_one_and_follow_the_line_of_perfect_scaling_at_first():
-    curve = families.curves(planted([64, 64, 64]))
+    curve = family_curves.curves(planted([64, 64, 64]))
     first = curve[curve.batch_size == 1]
     assert (first.relative == 1).all() and (first.relative_perfect == 1).all()
     assert (curve.relative >= curve.relative_perfect - 1e-9).all()
@@ -48,5 +49,5 @@ def test_normalised_curves_start_at_one_and_follow_the_line_of_perfect_scaling_a
 def test_unknown_family_and_nothing_measured():
     with pytest.raises(ValueError, match="family: 'x' .* digits: width"):
         families.choose("x")
-    assert families.curves(pd.DataFrame()).empty and families.bends(pd.DataFrame()).empty
-    assert families.effects(pd.DataFrame()).empty
+    assert family_curves.curves(pd.DataFrame()).empty and family_curves.bends(pd.DataFrame()).empty
+    assert family_curves.effects(pd.DataFrame()).empty

@@ -8,9 +8,11 @@ import pandas as pd
 import pytest
 import vl_convert as vlc
 
-from lib import hardware, records
-from lib.cells import Cell, record
-from lib.charts import VEGALITE
+from lib.analysis import hardware
+from lib.page.charts import VEGALITE
+from lib.records import store
+from lib.records.places import record
+from lib.studies.cells import Cell
 
 SIZES, STEPS = 2.0 ** np.arange(11), 5e4 / 2.0 ** np.arange(11) + 80
 
@@ -87,7 +89,7 @@ def test_a_readers_records_are_found_those_of_the_largest_search(tmp_path, monke
     cells = [Cell(name, size, trials=trials) for size, trials in ((16, 4), (16, 8), (64, 8))]
     cells += [Cell(name, size, "sgd", trials=4) for size in (16, 64)]  # a smaller search of another algorithm stays
     for cell in cells:
-        records.write(record(cell, tmp_path), cell, table, {})
+        store.write(record(cell, tmp_path), cell, table, {})
     assert set(hardware.readers(name, tmp_path).cells) == set(cells[1:])
     assert hardware.readers("digits-mlp", tmp_path).cells == ()
     (tmp_path / "mine.py").write_text(TASK.replace("arange(64.0)", "arange(32.0)"))  # 64 is more than there are now
@@ -114,7 +116,7 @@ def test_time_to_a_goal_is_steps_times_the_time_of_a_step():
     assert small.loc[hardware.GOAL, ["low", "high"]].tolist() == pytest.approx([0.55, 1.45])
     assert set(found.batch_size) == {16, 256} and set(found.algorithm) == {"sgd"}
     assert best.ratio.to_dict() == {hardware.GOAL: 400 / 360, hardware.SCORED: 440 / 360, hardware.ROUGH: 4}  # 16 over 256; 16
-    with pytest.raises(ValueError, match="none of sparse products is on record; take them with python -m lib.timings"):
+    with pytest.raises(ValueError, match="none of sparse products is on record; take them with python -m lib.probes.timings"):
         hardware.skipped(curves, searches, times[:0])
 
 

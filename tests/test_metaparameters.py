@@ -5,8 +5,8 @@ import contextlib
 import numpy as np
 import pytest
 
-from lib import metaparameters
-from lib.metaparameters import Interval, draw
+from lib.methods import spaces
+from lib.methods.spaces import Interval, draw
 
 
 def test_the_authors_trial_two():
@@ -37,7 +37,7 @@ def test_replicates_are_other_searches():
 @pytest.mark.parametrize("algorithm", ["sgd", "momentum", "nesterov"])
 def test_points_stay_in_their_intervals_and_fill_them(algorithm):
     for name, values in draw("lee2021", algorithm, 100, decay=True).items():
-        axis = metaparameters.SPACES["lee2021"][name]
+        axis = spaces.SPACES["lee2021"][name]
         assert axis.low <= values.min() and values.max() <= axis.high
     assert ("momentum" in draw("lee2021", algorithm, 1)) == (algorithm != "sgd")
 
@@ -53,7 +53,7 @@ def test_scales():
 
 
 def test_a_space_of_one_point_gives_every_trial_that_point():
-    space = metaparameters.point(learning_rate=2.5, momentum=0.95)
+    space = spaces.point(learning_rate=2.5, momentum=0.95)
     drawn = draw(space, "momentum", 3)
     assert drawn["learning_rate"].tolist() == [2.5] * 3 and drawn["momentum"].tolist() == [0.95] * 3
 
@@ -85,6 +85,6 @@ def test_a_decay_takes_a_step_and_ends_above_zero(decay, fine):
 
 def test_places_are_the_inverse_of_values():
     u = np.linspace(0.05, 0.95, 7)
-    for axis in metaparameters.LEE2021.values():
+    for axis in spaces.LEE2021.values():
         assert np.allclose(axis.place(axis.at(u)), u, atol=1e-4)
-    assert np.isnan(metaparameters.SHI2019["momentum"].place(np.array([0.9]))).all()
+    assert np.isnan(spaces.SHI2019["momentum"].place(np.array([0.9]))).all()

@@ -5,7 +5,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib import models, stacks
+from lib.engine import flattening, looped, stacked
+from lib.workloads import models
 
 COUNTS = {"simple-cnn": 62_346, "resnet-8": 75_050, "digits-cnn": 6_090, "mlp-64x2": 8_970, "resnet-20": 269_722}
 IMAGES = {"resnet-8": (3, 32, 32), "resnet-20": (3, 32, 32), "simple-cnn": (1, 28, 28)}
@@ -32,8 +33,8 @@ def test_initialisation_is_variance_scaling(name):
             assert p.abs().max() <= 2 * std / models.TRUNCATED_STD
             assert p.std().item() == pytest.approx(std, rel=4 / np.sqrt(2 * p.numel()))
     again, other = models.initialise(models.build(name), 7), models.initialise(models.build(name), 8)
-    assert torch.equal(stacks.flatten(module), stacks.flatten(again))
-    assert not torch.equal(stacks.flatten(module), stacks.flatten(other))
+    assert torch.equal(flattening.flatten(module), flattening.flatten(again))
+    assert not torch.equal(flattening.flatten(module), flattening.flatten(other))
 
 
 def test_pooling_before_the_relu_is_the_same_function():
@@ -90,16 +91,16 @@ def test_unknown_model():
 
 
 @pytest.mark.parametrize("name", COUNTS)
-@pytest.mark.parametrize("kind", [stacks.Loop, stacks.Stack])
+@pytest.mark.parametrize("kind", [looped.Loop, stacked.Stack])
 def test_executors_equal_plain_autograd(name, kind):
-    if kind is stacks.Stack and "resnet" in name:
+    if kind is stacked.Stack and "resnet" in name:
         pytest.skip("only sequential networks are stacked")
     shape = IMAGES.get(name, (1, 8, 8))
     # in double precision, where rounding does not carry a unit across the kink of its ReLU
     n = 72 if name == "digits-cnn" else 6  # from 64 on, small images are convolved as whole matrices
     x, y = torch.randn(n, *shape).double(), torch.arange(n) % 10
     nets = [models.initialise(models.build(name), s) for s in range(3)]
-    w = torch.stack([stacks.flatten(n) for n in nets])
+    w = torch.stack([flattening.flatten(n) for n in nets])
     executor = kind(models.build(name), torch.float64)
     losses, gradients, alive = executor.gradients(w, executor.inputs(x), y)
     logits = executor.logits(w, executor.inputs(x))
@@ -108,7 +109,7 @@ def test_executors_equal_plain_autograd(name, kind):
         F.cross_entropy(out, y).backward()
         for p in net.parameters():
             p.data = p.grad
-        assert torch.allclose(gradients[t], stacks.flatten(net).float(), atol=1e-5) and alive[t]
+        assert torch.allclose(gradients[t], flattening.flatten(net).float(), atol=1e-5) and alive[t]
         assert torch.allclose(logits[t], out.float(), atol=1e-5)
         assert losses[t] == pytest.approx(F.cross_entropy(out, y).item(), abs=1e-5)
 
@@ -117,33 +118,33 @@ def test_executors_equal_plain_autograd(name, kind):
 @pytest.mark.parametrize("parts", [1, 2, 6])
 def test_shares_of_a_batch_have_the_gradients_of_their_own_examples(name, parts):
     x, y = torch.randn(72, 1, 8, 8), torch.arange(72) % 10
-    w = torch.stack([stacks.flatten(models.initialise(models.build(name), s)) for s in range(3)])
-    alone = stacks.Loop(models.build(name))
-    for executor in (alone, stacks.Stack(models.build(name))):
+    w = torch.stack([flattening.flatten(models.initialise(models.build(name), s)) for s in range(3)])
+    alone = looped.Loop(models.build(name))
+    for executor in (alone, stacked.Stack(models.build(name))):
         together = executor.shares(w, executor.inputs(x), y, parts)
         for p, rows in enumerate(torch.arange(72).chunk(parts)):
             for ours, own in zip(together, alone.gradients(w, alone.inputs(x[rows]), y[rows]), strict=True):
                 assert torch.allclose(ours[p], own, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [stacks.Loop, stacks.Stack])
+@pytest.mark.parametrize("kind", [looped.Loop, stacked.Stack])
 def test_a_network_with_every_unit_off(kind):
     net = models.initialise(models.build("digits-cnn"), 0)
     net[2].bias.data -= 100.0
     net[5].bias.data[:] = torch.arange(10.0) / 10
     x, y = torch.randn(5, 1, 8, 8), torch.arange(5)
-    w, executor = stacks.flatten(net)[None], kind(models.build("digits-cnn"))
+    w, executor = flattening.flatten(net)[None], kind(models.build("digits-cnn"))
     _, gradient, alive = executor.gradients(w, executor.inputs(x), y)
     assert not alive[0] and executor.all_off(w[0], executor.inputs(x))
     F.cross_entropy(net(x), y).backward()
     for p in net.parameters():
         p.data = p.grad
-    assert torch.allclose(gradient[0], stacks.flatten(net), atol=1e-6)
+    assert torch.allclose(gradient[0], flattening.flatten(net), atol=1e-6)
 
 
 def test_bfloat16_is_close():
     x, y = torch.randn(32, 1, 28, 28), torch.arange(32) % 10
-    w = stacks.flatten(models.initialise(models.build("simple-cnn"), 0))[None]
-    exact, rough = (stacks.Loop(models.build("simple-cnn"), d) for d in (torch.float32, torch.bfloat16))
+    w = flattening.flatten(models.initialise(models.build("simple-cnn"), 0))[None]
+    exact, rough = (looped.Loop(models.build("simple-cnn"), d) for d in (torch.float32, torch.bfloat16))
     a, b = exact.gradients(w, exact.inputs(x), y)[1][0], rough.gradients(w, rough.inputs(x), y)[1][0]
     assert F.cosine_similarity(a, b, 0) > 0.999

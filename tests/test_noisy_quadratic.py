@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import landscape, scaling
-from lib import noisy_quadratic as nqm
+from lib.analysis import followed_paths, scaling
+from lib.analysis import noisy_quadratic as nqm
 
 # Steps at the best constant rate, dimensions 10^4, target 0.01, on a coarse grid of rates: hence the tolerance.
 TABLE = {
@@ -87,7 +87,7 @@ def test_below_the_bend_the_noise_scale_predicts_it_to_a_factor():
     whole = nqm.curve(model, 4.0 ** np.arange(9), rates)
     bend = scaling.fit_hyperbola(whole.batch_size, whole.steps).critical
     paths = [nqm.path(model, r.batch_size, r.rate, r.steps) for r in nqm.curve(model, sizes, rates).itertuples()]
-    found = landscape.noise_scales(pd.concat(paths))
+    found = followed_paths.noise_scales(pd.concat(paths))
     assert (found[["noise_scale", "apart"]] / bend).stack().between(1 / 2.6, 2.6).all()
 
 

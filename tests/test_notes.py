@@ -3,8 +3,10 @@
 import pandas as pd
 import pytest
 
-from lib import book, records
-from lib.cells import Cell
+from lib import wording
+from lib.page import boxes
+from lib.records import store
+from lib.studies.cells import Cell
 
 
 def results(workload, found, missing=(), planned=None):
@@ -12,7 +14,7 @@ def results(workload, found, missing=(), planned=None):
     heads = [{"sha256": name, "workload": workload, "rows": 2, "trial_steps": 10, "wall_s": 60.0, "date": "2026-01-01",
               "torch": "2", "device": "cpu", "precision": "float32", "source": "abc"} for name in found]  # fmt: skip
     frame = pd.DataFrame({"workload": [workload] * len(heads)})
-    frame.attrs.update(provenance=records.Shared(heads), missing=list(missing), cells_planned=planned or len(heads))
+    frame.attrs.update(provenance=store.Shared(heads), missing=list(missing), cells_planned=planned or len(heads))
     return frame
 
 
@@ -20,28 +22,28 @@ CELL = Cell("digits-mlp", 64, "sgd")
 
 
 def test_records_in_several_tables_count_once():
-    told = book.provenance(results("digits-mlp", "ab", [CELL]), results("digits-mlp", "bc", [CELL]))
+    told = boxes.provenance(results("digits-mlp", "ab", [CELL]), results("digits-mlp", "bc", [CELL]))
     assert "3 of 4 cells, 6 trials, 30 training steps in 3.0 core minutes" in told
 
 
 def test_records_of_workloads_that_are_not_shown_do_not_count():
     both = results("digits-mlp", "ab")
-    both.attrs["provenance"] = records.Shared([*both.attrs["provenance"], *results("digits-cnn", "c").attrs["provenance"]])
-    assert "2 of 2 cells" in book.provenance(both)
-    assert "No records" in book.provenance(results("digits-mlp", ""))
+    both.attrs["provenance"] = store.Shared([*both.attrs["provenance"], *results("digits-cnn", "c").attrs["provenance"]])
+    assert "2 of 2 cells" in boxes.provenance(both)
+    assert "No records" in boxes.provenance(results("digits-mlp", ""))
 
 
 def test_lines_of_a_claim_box_become_a_list_and_names_are_spelt_as_in_print():
-    shown = book.claim("Bends.", "Of these:\n- a 1\n- b 2\n none.", "holds", "Lee & Co.")
+    shown = boxes.claim("Bends.", "Of these:\n- a 1\n- b 2\n none.", "holds", "Lee & Co.")
     assert "Of these:<ul><li>a 1</li><li>b 2</li></ul>\n none." in shown and "Lee &amp; Co." in shown
-    assert [book.number(x) for x in ("sgd", "synflow", "MLP")] == ["SGD", "SynFlow", "MLP"]
+    assert [wording.number(x) for x in ("sgd", "synflow", "MLP")] == ["SGD", "SynFlow", "MLP"]
 
 
 def test_what_is_missing_is_told_and_nothing_at_all_stops_the_chapter():
-    assert book.absent(results("digits-mlp", "a")) is None
-    some = book.absent(results("digits-mlp", "a", [CELL], 2))
+    assert boxes.absent(results("digits-mlp", "a")) is None
+    some = boxes.absent(results("digits-mlp", "a", [CELL], 2))
     assert "Not measured yet: 1 of 2 cells" in some and "digits-mlp, sgd, sparsity 0" in some
     with pytest.raises(ValueError, match="no record is kept of any of these 1 cells.*batch_size=64.*-p budget full"):
-        book.absent(results("digits-mlp", "", [CELL], 1))
+        boxes.absent(results("digits-mlp", "", [CELL], 1))
     with pytest.raises(ValueError, match="budget: no record is kept of such paths; measure them with -p budget full"):
-        book.some(pd.DataFrame(), "paths")
+        boxes.some(pd.DataFrame(), "paths")

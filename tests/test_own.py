@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from lib import datasets, measurement, models, own, records, sweeps, training, workloads
-from lib.cells import Cell, Study, grid, record
+from lib import own
+from lib.engine import lockstep
+from lib.measuring import one_cell, sweeps
+from lib.records import store
+from lib.records.on_record import grid
+from lib.records.places import record
+from lib.studies.cells import Cell
+from lib.studies.study import Study
+from lib.workloads import catalogue, datasets, models
 
 GOOD = """
 import torch
@@ -40,15 +47,15 @@ def test_it_trains_and_prunes_like_any_other_and_not_twice(write, tmp_path, monk
     frame = sweeps.results(study, folder=tmp_path / "data")
     assert not frame.attrs["missing"] and frame.steps.notna().any()
     assert all(f.parts[-5:-3] == ("own", "mine.py-task") for f in (tmp_path / "data").rglob("*.csv"))
-    assert datasets.train_size(name) == 80 and workloads.workload(name).goal == 0.1
-    monkeypatch.setattr(measurement, "measure", lambda *_: pytest.fail("trained again"))
+    assert datasets.train_size(name) == 80 and catalogue.workload(name).goal == 0.1
+    monkeypatch.setattr(one_cell, "measure", lambda *_: pytest.fail("trained again"))
     sweeps.run(study, tmp_path / "data")
 
 
 def test_an_interrupted_cell_ends_as_if_it_had_not_been(write, tmp_path, monkeypatch):
     study = grid(write(GOOD.replace("goals=(0.1", "goals=(0.0")), [16], ["sgd"], [0.5], trials=8, hits=8)
     sweeps.run(study, tmp_path / "whole")
-    update, steps = training.algorithms.update, []
+    update, steps = lockstep.algorithms.update, []
 
     def killed(*arguments):
         steps.append(0)
@@ -56,14 +63,14 @@ def test_an_interrupted_cell_ends_as_if_it_had_not_been(write, tmp_path, monkeyp
             raise KeyboardInterrupt
         return update(*arguments)
 
-    monkeypatch.setattr(training.algorithms, "update", killed)
-    monkeypatch.setattr(training, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(lockstep.algorithms, "update", killed)
+    monkeypatch.setattr(lockstep, "SAVE_EVERY", 0.0)
     with pytest.raises(KeyboardInterrupt):
         sweeps.run(study, tmp_path / "killed")
     assert len(list(tmp_path.rglob("*.part"))) == 1
     sweeps.run(study, tmp_path / "killed")
     (whole, expected), (again, found) = (
-        records.read(record(study.cells[0], tmp_path / name)) for name in ("whole", "killed")
+        store.read(record(study.cells[0], tmp_path / name)) for name in ("whole", "killed")
     )
     assert found.equals(expected) and len(steps) == whole["steps"] + 1 == again["steps"] + 1
     assert not list(tmp_path.rglob("*.part"))
@@ -79,20 +86,20 @@ def test_trials_start_apart_and_the_same_every_time(write):
 
 def test_a_changed_file_shares_no_records(write, tmp_path):
     name = write(GOOD)
-    before = records.path(tmp_path, Cell(name, 4))
+    before = store.path(tmp_path, Cell(name, 4))
     write(GOOD.replace("nn.Linear(4, 8)", "nn.Linear(4, 9)").replace("nn.Linear(8, 2)", "nn.Linear(9, 2)"))
-    assert records.path(tmp_path, Cell(name, 4)) != before
+    assert store.path(tmp_path, Cell(name, 4)) != before
     assert models.build(name)[0].out_features == 9
 
 
 def test_a_changed_file_is_read_anew_in_the_same_process(write):
     name = write(GOOD)
     cell, before = Cell(name, 4, "sgd", 0.5, trials=2), datasets.load(name).train.x
-    mask = measurement.start(cell).mask
+    mask = one_cell.start(cell).mask
     assert datasets.load(name).train.x is before
     write(GOOD.replace("manual_seed(0)", "manual_seed(1)"))
     assert not torch.equal(datasets.load(name).train.x, before)
-    assert not torch.equal(measurement.start(cell).mask, mask), "pruned by the scores of the old data"
+    assert not torch.equal(one_cell.start(cell).mask, mask), "pruned by the scores of the old data"
 
 
 def test_what_was_measured_before_a_file_changed_does_not_count_and_does_not_block(write, tmp_path):
@@ -103,7 +110,7 @@ def test_what_was_measured_before_a_file_changed_does_not_count_and_does_not_blo
     assert sweeps.results(study, folder=tmp_path / "data").empty
     assert len(sweeps.results(study, "full", folder=tmp_path / "data")) == 2
     record(study.cells[0], tmp_path / "data").write_text("a,b\n")
-    with pytest.raises(records.RecordError, match=r"not a record of this book; move it out of data/"):
+    with pytest.raises(store.RecordError, match=r"not a record of this book; move it out of data/"):
         sweeps.results(study, folder=tmp_path / "data")
 
 
@@ -167,9 +174,9 @@ def silent():
 def task"""
     built = "lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))"
     changed = GOOD.replace("def task", silent).replace(built, "silent")
-    assert workloads.workload(write(changed)).goal == 0.1
+    assert catalogue.workload(write(changed)).goal == 0.1
     with pytest.raises(own.OwnError, match="model: one whose last layer sees zeros only at first is not allowed"):
-        workloads.workload(write(changed.replace("nn.ReLU()", "nn.Tanh()")))
+        catalogue.workload(write(changed.replace("nn.ReLU()", "nn.Tanh()")))
 
 
 @pytest.mark.parametrize(
@@ -192,9 +199,9 @@ def task"""
     changed = changed.replace("x.sum(1)", "x.sum((1, 2, 3))").replace("max_steps", f"precision={precision!r}, max_steps")
     changed = changed.replace("nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))", "Picture()")
     with pytest.raises(own.OwnError, match="model: on 32 examples it raised RuntimeError"):
-        workloads.workload(write(changed))
+        catalogue.workload(write(changed))
     name = write(changed.replace(way, "x.flatten(1)"))
-    assert len(measurement.train_cell(Cell(name, 4, "sgd", trials=2)).status) == 2
+    assert len(one_cell.train_cell(Cell(name, 4, "sgd", trials=2)).status) == 2
 
 
 def test_a_network_that_cannot_answer_the_validation_inputs_is_named(write):
@@ -207,10 +214,10 @@ def task"""
     changed = GOOD.replace("def task", picky).replace("nn.Linear(4, 8)", "Picky(), nn.Linear(12, 8)")
     inputs = "x = torch.randint(3, (120, 4), generator=torch.Generator().manual_seed(0)).float()"
     changed = changed.replace("x = torch.randn(120, 4, generator=torch.Generator().manual_seed(0))", inputs)
-    assert workloads.workload(write(changed)).goal == 0.1
+    assert catalogue.workload(write(changed)).goal == 0.1
     name = write(changed.replace("validation=(x[80:],", "validation=(x[80:] + 1,"))
     with pytest.raises(own.OwnError, match="mine.py:task: model: on 32 validation examples it raised RuntimeError: Class"):
-        workloads.workload(name)
+        catalogue.workload(name)
 
 
 def test_a_missing_file_is_named(tmp_path, monkeypatch):
@@ -230,8 +237,8 @@ class Touchy(nn.Sequential):
 def task"""
     changed = GOOD.replace("def task", touchy).replace("lambda: nn.Sequential(", "lambda: Touchy(")
     name = write(changed.replace("(x.sum(1) > 0).long()", "torch.arange(120) % 2"))
-    with pytest.raises(training.TrialError, match=r"trial \d+, step \d+: FloatingPointError: weights have grown"):
-        measurement.train_cell(Cell(name, 4, "momentum", trials=16))
+    with pytest.raises(lockstep.TrialError, match=r"trial \d+, step \d+: FloatingPointError: weights have grown"):
+        one_cell.train_cell(Cell(name, 4, "momentum", trials=16))
 
 
 def test_a_loss_that_is_no_number_makes_the_trial_infeasible(write):
@@ -244,6 +251,6 @@ class Blow(nn.Module):
 def task"""
     changed = GOOD.replace("nn.ReLU()", "Blow()").replace("def task", blow)
     name = write(changed.replace("(x.sum(1) > 0).long()", "torch.arange(120) % 2"))
-    outcome = measurement.train_cell(Cell(name, 4, "momentum", trials=16))
+    outcome = one_cell.train_cell(Cell(name, 4, "momentum", trials=16))
     assert (outcome.cause == "diverged").any() and (outcome.status[outcome.cause == "diverged"] == "infeasible").all()
     assert np.isnan(outcome.first[outcome.cause == "diverged", 0]).all()

@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 
-from lib import parameters
+from lib.page import parameters
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from lib import portraits
-from lib.portraits import Portrait
+from lib.probes import portraits
+from lib.probes.portraits import Portrait
 
 
 def scalars(u):

@@ -4,9 +4,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib import algorithms, models, pruning, stacks
-from lib.cells import ALGORITHMS
-from lib.workloads import workload
+from lib.engine import flattening, looped, pruning
+from lib.methods import updates
+from lib.studies.cells import ALGORITHMS
+from lib.workloads import models
+from lib.workloads.catalogue import workload
 
 
 def small():
@@ -19,13 +21,13 @@ def test_connection_sensitivity_is_the_derivative_by_the_mask():
     net, x, y = small()
     for p in net.parameters():  # biases too must have something to lose
         p.data += 0.05
-    w = stacks.flatten(net)
-    scores = pruning.scores("connection-sensitivity", w, stacks.Loop(net), x, y, 0)
+    w = flattening.flatten(net)
+    scores = pruning.scores("connection-sensitivity", w, looped.Loop(net), x, y, 0)
     reference = models.mlp(6, 5, classes=3).double()
 
     def loss(mask):
         total = 0.0
-        for p, value in zip(reference.parameters(), stacks.unflatten(w.double() * mask, reference), strict=True):
+        for p, value in zip(reference.parameters(), flattening.unflatten(w.double() * mask, reference), strict=True):
             p.data = value
         for part in (slice(0, 100), slice(100, 200), slice(200, 250)):
             total += F.cross_entropy(reference(x[part].double()), y[part]).item()
@@ -40,7 +42,7 @@ def test_connection_sensitivity_is_the_derivative_by_the_mask():
 
 def test_biases_that_start_at_zero_go_first():
     net, x, y = small()
-    scores = pruning.scores("connection-sensitivity", stacks.flatten(net), stacks.Loop(net), x, y, 0)
+    scores = pruning.scores("connection-sensitivity", flattening.flatten(net), looped.Loop(net), x, y, 0)
     biases = torch.cat([torch.full(p.shape, p.dim() == 1).flatten() for p in net.parameters()])
     assert not scores[biases].any() and scores[~biases].any()
     assert not pruning.global_mask(scores, 0.5)[biases].any()
@@ -64,7 +66,7 @@ def test_a_sparsity_outside_is_refused(sparsity):
 
 def test_other_methods():
     net, x, y = small()
-    w, loop = stacks.flatten(net), stacks.Loop(net)
+    w, loop = flattening.flatten(net), looped.Loop(net)
     assert torch.equal(pruning.scores("magnitude", w, loop, x, y, 0), w.abs())
     a, b, c = (pruning.scores("random", w, loop, x, y, s) for s in (0, 0, 1))
     assert torch.equal(a, b) and not torch.equal(a, c)
@@ -76,7 +78,7 @@ def test_random_scores_know_nothing_of_the_weights():
     """One seed draws both: a shared stream would make masks of the first layer's large or small weights."""
     of_layer = []
     for seed in range(30):
-        w = stacks.flatten(models.fresh(workload("digits-mlp").model, seed))[:4096]
+        w = flattening.flatten(models.fresh(workload("digits-mlp").model, seed))[:4096]
         of_layer.append(torch.stack([w, pruning.scores("random", w, None, None, None, seed)]))
     assert abs(torch.corrcoef(torch.cat(of_layer, 1))[0, 1]) < 0.01  # three standard errors of 122,880 pairs
 
@@ -84,14 +86,14 @@ def test_random_scores_know_nothing_of_the_weights():
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_removed_weight_never_moves(algorithm):
     net, x, y = small()
-    loop = stacks.Loop(net)
-    w = stacks.flatten(net)[None]
+    loop = looped.Loop(net)
+    w = flattening.flatten(net)[None]
     mask = pruning.global_mask(w.abs(), 0.8)
     w, v = w * mask, torch.zeros_like(w)
     before = w.clone()
     for _ in range(30):
         g = loop.gradients(w, x[:50], y[:50])[1]
-        algorithms.update(algorithm, w, v, g * mask, torch.full((1, 1), 0.5), torch.full((1, 1), 0.9))
+        updates.update(algorithm, w, v, g * mask, torch.full((1, 1), 0.5), torch.full((1, 1), 0.9))
     assert not w[mask == 0].any() and (w != before)[mask == 1].float().mean() > 0.5
 
 
@@ -107,7 +109,7 @@ def test_updates_equal_torch(algorithm):
     ]
     for _ in range(10):
         g = torch.randn(2, 4, generator=random)
-        algorithms.update(algorithm, w, v, g, rate, momentum)
+        updates.update(algorithm, w, v, g, rate, momentum)
         for p, optimiser, row in zip(rows, theirs, g, strict=True):
             p.grad = row
             optimiser.step()
@@ -118,22 +120,22 @@ def test_updates_equal_torch(algorithm):
 def test_drift_is_where_silent_weights_end(algorithm):
     w, v = torch.ones(1, 3, dtype=torch.float64), torch.tensor([[1.0, -2.0, 0.5]], dtype=torch.float64)
     rate, momentum = torch.full((1, 1), 0.1, dtype=torch.float64), torch.full((1, 1), 0.95, dtype=torch.float64)
-    end = w + algorithms.drift(algorithm, v, rate, momentum)
+    end = w + updates.drift(algorithm, v, rate, momentum)
     for _ in range(1000):
-        algorithms.update(algorithm, w, v, torch.zeros_like(w), rate, momentum)
+        updates.update(algorithm, w, v, torch.zeros_like(w), rate, momentum)
     assert torch.allclose(w, end)
 
 
 def test_linear_decay():
     rate, steps, factor = torch.tensor([[0.2]]), torch.tensor([[100.0]]), torch.tensor([[0.1]])
-    values = [algorithms.decayed(rate, t, steps, factor).item() for t in (0, 50, 100, 1000)]
+    values = [updates.decayed(rate, t, steps, factor).item() for t in (0, 50, 100, 1000)]
     assert values == pytest.approx([0.2, 0.11, 0.02, 0.02])
-    assert algorithms.decayed(rate, 50, None, None) is rate
+    assert updates.decayed(rate, 50, None, None) is rate
 
 
 def test_grasp_is_the_weight_times_hessian_times_gradient():
     net, x, y = small()
-    w = stacks.flatten(net)
+    w = flattening.flatten(net)
     first, second = (p.numel() for p in net[1].parameters())
     wide = w.double()
 
@@ -156,7 +158,7 @@ def test_grasp_takes_a_balanced_sample():
 def test_synflow_is_its_closed_form_on_two_layers():
     """R = 1' |W2| |W1| 1: the score of a weight is its size times all that flows into it and out of it."""
     net, x, _ = small()
-    w = stacks.flatten(net)
+    w = flattening.flatten(net)
     a, c = net[1].weight.detach().abs().double(), net[3].weight.detach().abs().double()
     biases = torch.cat([torch.full(p.shape, p.dim() == 1).flatten() for p in net.parameters()])
     left = torch.ones(45, dtype=torch.float64)
@@ -175,10 +177,10 @@ def test_synflow_never_cuts_a_layer_off():
     """Where magnitude leaves a layer without any weight (it is scaled down), synaptic flow does not."""
     net = models.initialise(models.mlp(20, 20, 20, classes=10), 0)
     net[3].weight.data *= 1e-3
-    w, x = stacks.flatten(net), torch.ones(1, 20)
+    w, x = flattening.flatten(net), torch.ones(1, 20)
     kept = {}
     for method in ("magnitude", "synflow"):
-        scores = pruning.scores(method, w, stacks.Loop(models.mlp(20, 20, 20, classes=10)), x, torch.zeros(1), 0, 0.9)
+        scores = pruning.scores(method, w, looped.Loop(models.mlp(20, 20, 20, classes=10)), x, torch.zeros(1), 0, 0.9)
         mask = pruning.global_mask(scores, 0.9)
         kept[method] = {name: count for name, count, _ in pruning.layer_densities(mask, net)}
     assert kept["magnitude"]["3.weight"] == 0 and min(n for k, n in kept["synflow"].items() if "weight" in k) > 0

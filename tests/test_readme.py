@@ -9,7 +9,11 @@ import pandas as pd
 import pytest
 import torch.distributed as dist
 
-from lib import ROOT, comm_hook, portraits, studies, sweeps, timings, tracks
+from lib import ROOT
+from lib.measuring import sweeps
+from lib.probes import portraits, timings, tracks
+from lib.studies import plans
+from lib.workers import hook
 
 README = (ROOT / "README.md").read_text()
 COMMANDS = [
@@ -35,7 +39,7 @@ def test_papermill_lines_name_chapters_and_their_parameters():
             assert f'"{name}: ' in chapter.read_text(), f"{chapter.name} has no parameter {name}"
 
 
-WORK = [(sweeps, "run"), (studies, "status"), (tracks, "run"), (portraits, "results"), (timings, "run")]
+WORK = [(sweeps, "run"), (plans, "status"), (tracks, "run"), (portraits, "results"), (timings, "run")]
 
 
 @pytest.mark.parametrize("line", [c for c in COMMANDS if c.startswith("python -m lib.")])
@@ -56,7 +60,7 @@ def test_the_line_that_sends_sparse_gradients_names_options(monkeypatch):
     (line,) = [c for c in COMMANDS if c.startswith("torchrun")]
     monkeypatch.setattr(dist, "init_process_group", lambda backend: (_ for _ in ()).throw(ConnectionError(backend)))
     with pytest.raises(ConnectionError, match="gloo"):
-        comm_hook.main(line.partition("lib.comm_hook ")[2].split())
+        hook.main(line.partition("lib.workers.hook ")[2].split())
 
 
 def test_the_table_names_every_module():

@@ -9,10 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import ROOT, cells, portraits, records, sweeps, timings, tracks, workloads
-from lib.cells import DATA, Cell, Study
-from lib.hardware import SparseTimes, StepTimes
-from lib.message_cost import Collectives, Feedback, Hooked, Operators
+from lib import ROOT
+from lib.measuring import sweeps
+from lib.probes import portraits, timings, tracks
+from lib.probes.message_times import Collectives, Feedback, Hooked, Operators
+from lib.probes.step_times import SparseTimes, StepTimes
+from lib.records import places, store
+from lib.records.places import DATA
+from lib.studies import cells
+from lib.studies.cells import Cell
+from lib.studies.study import Study
+from lib.workloads import catalogue
 
 CELL = Cell("digits-mlp", 16, sparsity=0.9, trials=2)
 TABLE = pd.DataFrame(
@@ -22,13 +29,13 @@ TABLE = pd.DataFrame(
 
 @pytest.fixture
 def record(tmp_path):
-    file = records.path(tmp_path, CELL)
-    records.write(file, CELL, TABLE, {"torch": "x"})
+    file = store.path(tmp_path, CELL)
+    store.write(file, CELL, TABLE, {"torch": "x"})
     return file
 
 
 def test_what_is_written_is_read(record):
-    head, table = records.read(record, CELL)
+    head, table = store.read(record, CELL)
     assert head["torch"] == "x" and head["cell"]["sparsity"] == 0.9
     pd.testing.assert_frame_equal(table, TABLE, rtol=1e-9)
 
@@ -37,27 +44,27 @@ def test_many_are_read_as_one_by_one_whatever_their_columns(tmp_path):
     files = {}
     for n, columns in enumerate([{}, {"momentum": [0.9, 0.99]}, {"cause": [None, "died, of a comma"]}, {}]):
         cell = dataclasses.replace(CELL, replicate=n)
-        files[records.path(tmp_path, cell)] = cell
-        records.write(records.path(tmp_path, cell), cell, TABLE.assign(trial=[n, 10 + n], **columns), {"n": n})
-    heads, tables = records.read_all(files)
-    each = [records.read(file, cell)[1] for file, cell in files.items()]
+        files[store.path(tmp_path, cell)] = cell
+        store.write(store.path(tmp_path, cell), cell, TABLE.assign(trial=[n, 10 + n], **columns), {"n": n})
+    heads, tables = store.read_all(files)
+    each = [store.read(file, cell)[1] for file, cell in files.items()]
     assert [head["n"] for head in heads] == [0, 1, 2, 3]
     pd.testing.assert_frame_equal(tables, pd.concat(each, ignore_index=True), check_dtype=False)
-    with pytest.raises(records.RecordError, match="replicate"):
-        records.read_all({file: CELL for file in files})
+    with pytest.raises(store.RecordError, match="replicate"):
+        store.read_all({file: CELL for file in files})
 
 
 def test_a_record_that_changes_is_read_again(record):
-    records.read(record, CELL)
-    records.write(record, CELL, TABLE.assign(rate=[0.25, 0.125]), {"torch": "y"})
-    assert records.read(record, CELL)[1].rate.tolist() == [0.25, 0.125]
+    store.read(record, CELL)
+    store.write(record, CELL, TABLE.assign(rate=[0.25, 0.125]), {"torch": "y"})
+    assert store.read(record, CELL)[1].rate.tolist() == [0.25, 0.125]
     record.write_text(record.read_text() + "2")
-    with pytest.raises(records.RecordError, match="damaged"):
-        records.read(record, CELL)
+    with pytest.raises(store.RecordError, match="damaged"):
+        store.read(record, CELL)
 
 
 def test_the_path_is_readable_and_names_the_cell(record):
-    assert str(record).endswith(f"digits-mlp/momentum/sparsity-0.9/batch-16-{records.digest(CELL)}.csv")
+    assert str(record).endswith(f"digits-mlp/momentum/sparsity-0.9/batch-16-{store.digest(CELL)}.csv")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +77,7 @@ def test_the_path_is_readable_and_names_the_cell(record):
 )
 def test_digests_are_frozen(cell, digest):
     """If this fails, records in data/ would no longer be found: give a new field a default, or raise PROTOCOL."""
-    assert records.digest(cell) == digest
+    assert store.digest(cell) == digest
 
 
 def test_a_new_field_with_a_default_leaves_old_records_valid(record):
@@ -79,23 +86,23 @@ def test_a_new_field_with_a_default_leaves_old_records_valid(record):
         extra: str = "none"
 
     newer = Cell("digits-mlp", 16, sparsity=0.9, trials=2)
-    assert records.digest(newer) == records.digest(CELL)
-    assert len(records.read(record, newer)[1]) == 2
-    assert records.digest(dataclasses.replace(newer, extra="some")) != records.digest(CELL)
+    assert store.digest(newer) == store.digest(CELL)
+    assert len(store.read(record, newer)[1]) == 2
+    assert store.digest(dataclasses.replace(newer, extra="some")) != store.digest(CELL)
 
 
 def test_equal_cells_have_one_record():
     whole, real = (Cell("digits-mlp", 16, messages={"density": d}) for d in (1, 1.0))
-    assert whole == real and records.digest(whole) == records.digest(real)
+    assert whole == real and store.digest(whole) == store.digest(real)
     whole, real = (tracks.Track("digits-mlp", 16, "sgd", s, 2, 0, 1) for s in (0, 0.0))
-    assert whole == real and records.digest(whole) == records.digest(real)
+    assert whole == real and store.digest(whole) == store.digest(real)
 
 
 def test_a_changed_workload_is_another_cell(monkeypatch):
-    changed = dataclasses.replace(workloads.workload("digits-mlp"), goals=(0.5,))
-    before = records.digest(CELL)
-    monkeypatch.setitem(workloads.WORKLOADS, "digits-mlp", changed)
-    assert records.digest(CELL) != before
+    changed = dataclasses.replace(catalogue.workload("digits-mlp"), goals=(0.5,))
+    before = store.digest(CELL)
+    monkeypatch.setitem(catalogue.WORKLOADS, "digits-mlp", changed)
+    assert store.digest(CELL) != before
 
 
 def damage(how):
@@ -141,26 +148,26 @@ def damage(how):
 )
 def test_a_bad_record_is_named_and_refused(record, how, says):
     record.write_bytes(damage(how)(record.read_text()).encode(errors="surrogateescape"))
-    with pytest.raises(records.RecordError, match=says) as caught:
-        records.read(record, CELL)
+    with pytest.raises(store.RecordError, match=says) as caught:
+        store.read(record, CELL)
     assert str(record) in str(caught.value)
 
 
 @pytest.mark.parametrize("how", ["truncated", "foreign", "of_another_protocol", "of_another_cell", "without_a_cell"])
 def test_a_study_refuses_to_be_read_with_a_bad_record_among_good_ones(tmp_path, how):
     study = Study("digits", "", (CELL,))
-    file = records.path(tmp_path / "digits", CELL)
-    records.write(file, CELL, TABLE, {})
+    file = store.path(tmp_path / "digits", CELL)
+    store.write(file, CELL, TABLE, {})
     file.write_text(damage(how)(file.read_text()))
-    with pytest.raises(records.RecordError, match=file.name):
+    with pytest.raises(store.RecordError, match=file.name):
         sweeps.results(study, folder=tmp_path)
 
 
 def test_a_crash_before_the_rename_leaves_no_record(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("killed")))
-    file = records.path(tmp_path, CELL)
+    file = store.path(tmp_path, CELL)
     with pytest.raises(OSError, match="killed"):
-        records.write(file, CELL, TABLE, {})
+        store.write(file, CELL, TABLE, {})
     assert not list(tmp_path.rglob("*.csv"))
 
 
@@ -170,7 +177,7 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "portraits": (lambda file, own: portraits.Portrait(**own), portraits.record, {"source", "wall_s"}),
     "tracks": (lambda file, own: tracks.Track(**own), tracks.record, {"source", "wall_s"}),
 }
-CELLS = (lambda file, own: Cell(**own), cells.record, {"source", "wall_s", "precision", "steps", "trial_steps"})
+CELLS = (lambda file, own: Cell(**own), places.record, {"source", "wall_s", "precision", "steps", "trial_steps"})
 
 
 def committed():
@@ -180,7 +187,7 @@ def committed():
     if known:
         return [file for name in known.split("\0") if (file := ROOT / name).is_file()]
     files = [file for file in DATA.rglob("*") if file.is_file() and file.suffix != ".part"]
-    ours = DATA / "own" / records.folder_name("chapters/own/next_letter.py:next_letter")
+    ours = DATA / "own" / store.folder_name("chapters/own/next_letter.py:next_letter")
     return [file for file in files if DATA / "own" not in file.parents or ours in file.parents]
 
 
@@ -189,21 +196,21 @@ def test_every_committed_record_is_whole_and_one_of_ours():
     assert {file.relative_to(DATA).parts[0] for file in files} >= {*KINDS, "digits", "own"}
     for file in files:
         make, place, says = KINDS.get(file.relative_to(DATA).parts[0], CELLS)
-        one = make(file, records.head(file)["cell"])
+        one = make(file, store.head(file)["cell"])
         assert place(one) == file, "it would not be found"
-        head, table = records.read(file, one)
+        head, table = store.read(file, one)
         assert {"date", "torch", "device"} | says <= set(head) and len(table), file
         assert not isinstance(one, Cell) or len(table) == one.trials, file
 
 
 def test_what_is_attached_to_a_table_goes_with_every_selection_and_is_not_copied():
     frame = pd.DataFrame({"a": [1, 2, 3]})
-    frame.attrs["provenance"] = records.Shared([{"rows": 3}])
+    frame.attrs["provenance"] = store.Shared([{"rows": 3}])
     assert frame[frame.a > 1].assign(b=0).attrs["provenance"] is frame.attrs["provenance"]
 
 
 def test_a_table_that_is_changed_leaves_the_next_reading_alone(record):
-    _, table = records.read(record)
+    _, table = store.read(record)
     table.loc[0, "rate"] = 7
     table.insert(0, "new", 1)
-    pd.testing.assert_frame_equal(records.read(record)[1], TABLE, rtol=1e-9)
+    pd.testing.assert_frame_equal(store.read(record)[1], TABLE, rtol=1e-9)

@@ -4,10 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import claims, rivals, scaling, sweeps
-from lib.cells import Cell, Study
-from lib.checks import last_check
-from lib.messages import Messages
+from lib import claims
+from lib.analysis import message_results, scaling
+from lib.engine.check_steps import last_check
+from lib.measuring import sweeps
+from lib.messages.settings import Messages
+from lib.studies.cells import Cell
+from lib.studies.study import Study
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +22,7 @@ def found(tmp_path_factory):
         for r in (0, 1)
     )
     frame = sweeps.results(Study("t", "t", cells), "full", folder=tmp_path_factory.mktemp("records"))
-    return rivals.best(frame)
+    return message_results.best(frame)
 
 
 def test_what_was_sent_is_what_was_asked_for(found):
@@ -40,13 +43,13 @@ def test_a_choice_at_the_edge_of_the_search_is_flagged(found):
 
 
 def test_gaps_pair_runs_of_one_seed(found):
-    gap = rivals.gaps(found, "Top-k")
+    gap = message_results.gaps(found, "Top-k")
     assert sorted(gap.replicate) == [0, 1]
     ends = found[found.budget == 64].set_index(["method", "replicate"]).test
     for _, row in gap.iterrows():
         assert row.gap == pytest.approx(100 * (ends["Top-k", row.replicate] - ends["dense", row.replicate]))
-    assert (rivals.gaps(found, "Rand-k").gap > rivals.gaps(found, "Top-k").gap).all()
-    assert rivals.gaps(found, "Gaussian-k").empty
+    assert (message_results.gaps(found, "Rand-k").gap > message_results.gaps(found, "Top-k").gap).all()
+    assert message_results.gaps(found, "Gaussian-k").empty
 
 
 def test_gaps_at_equal_amounts_sent():
@@ -58,21 +61,21 @@ def test_gaps_at_equal_amounts_sent():
         {"method": "frugal", "budget": budgets, "megabytes": [1, 2, 4, 8], "test": [0.8, 0.6, 0.4, 0.2]}
     )
     both = pd.concat([greedy, frugal]).assign(workload="w", replicate=0, density=0.1, noise=0.01)
-    found = rivals.matched_gaps(both, "greedy", "frugal")
+    found = message_results.matched_gaps(both, "greedy", "frugal")
     assert found.megabytes.tolist() == [8]  # all that the frugal one sends; between the greedy one's budgets 2 and 4
     share = np.log(8 / 6) / np.log(2)
     assert found.gap.tolist() == pytest.approx([100 * (0.7 - 0.2 * share - 0.2)])
     assert found.more.tolist() == [True]
     assert found.noise.tolist() == pytest.approx([100 * np.hypot(0.01, 0.01)])
-    assert rivals.matched_gaps(both, "frugal", "greedy").gap.tolist() == pytest.approx((-found.gap).tolist())
-    assert rivals.matched_gaps(both, "greedy", "absent").empty
-    assert rivals.matched_gaps(rivals.best(pd.DataFrame()), "greedy", "frugal").empty
+    assert message_results.matched_gaps(both, "frugal", "greedy").gap.tolist() == pytest.approx((-found.gap).tolist())
+    assert message_results.matched_gaps(both, "greedy", "absent").empty
+    assert message_results.matched_gaps(message_results.best(pd.DataFrame()), "greedy", "frugal").empty
 
 
 def test_claims_without_records_cannot_be_judged():
-    none = rivals.best(pd.DataFrame())
-    empty = rivals.gaps(none, "Top-k")
-    assert claims.loses_little(rivals.means(empty), "Top-k", "…", 1.0)["verdict"] == claims.OPEN
+    none = message_results.best(pd.DataFrame())
+    empty = message_results.gaps(none, "Top-k")
+    assert claims.loses_little(message_results.means(empty), "Top-k", "…", 1.0)["verdict"] == claims.OPEN
     assert claims.far_behind(empty, empty)["verdict"] == claims.OPEN
     assert claims.denser_is_nearer(empty, empty)["verdict"] == claims.OPEN
 
@@ -81,7 +84,7 @@ def test_claims_judge_planted_gaps():
     gap = pd.DataFrame({"gap": [0.1, 0.2, 0.0], "noise": 0.1, "workload": "w", "replicate": [0, 1, 2], "density": 0.001})
 
     def little(gap, say="verdict", **more):
-        return claims.loses_little(rivals.means(gap), "Top-k", "…", 1.0, **more)[say]
+        return claims.loses_little(message_results.means(gap), "Top-k", "…", 1.0, **more)[say]
 
     assert little(gap) == claims.HOLDS and little(gap[:2]) == claims.OPEN
     assert little(gap.assign(gap=5.0)) == claims.FAILS and little(gap.assign(gap=5.0, noise=9.0)) == claims.OPEN
@@ -124,12 +127,12 @@ def test_planted_costs_multiply():
         for d in (1.0, 0.01)
     ]  # fmt: skip
     curves = pd.DataFrame(rows)
-    costs = rivals.joint_costs(curves)
+    costs = message_results.joint_costs(curves)
     assert len(costs) == 4 and costs.both.to_numpy() == pytest.approx(15) and costs.over.to_numpy() == pytest.approx(1)
     assert costs.total.to_numpy() == pytest.approx(7) and costs.beyond.to_numpy() == pytest.approx(15 / 7)
     alone = (curves.sparsity == 0) & (curves.density == 0.01)
-    assert rivals.joint_costs(curves[~alone]).empty
-    assert rivals.joint_costs(rivals.joint_curves(pd.DataFrame())).empty
+    assert message_results.joint_costs(curves[~alone]).empty
+    assert message_results.joint_costs(message_results.joint_curves(pd.DataFrame())).empty
 
 
 def test_redrawn_costs_lie_around_planted_ones():
@@ -143,20 +146,20 @@ def test_redrawn_costs_lie_around_planted_ones():
         }) for r in range(2)]  # fmt: skip
     trials = pd.concat(cells, ignore_index=True)
     curves = pd.DataFrame(
-        [{**dict.fromkeys(rivals.CELL), "workload": "w", "batch_size": 16, "goal": 0.1, "sparsity": s, "density": d,
+        [{**dict.fromkeys(message_results.CELL), "workload": "w", "batch_size": 16, "goal": 0.1, "sparsity": s, "density": d,
           "steps": k} for s, d, k in ((0.0, 1.0, 100), (0.9, 1.0, 300), (0.0, 0.01, 500), (0.9, 0.01, 1500))]
     )  # fmt: skip
-    redrawn = rivals.redrawn_costs(trials, curves, draws=2000)
+    redrawn = message_results.redrawn_costs(trials, curves, draws=2000)
     cells = (trials[(trials.sparsity == s) & (trials.density == d)] for s, d in zip(curves.sparsity, curves.density))
     drawn = pd.concat([scaling.resampled(cell, 0.1, draws=2000) for cell in cells], axis=1)
     for draw in (0, 1, 1999):
-        alone = rivals.joint_costs(curves.assign(steps=drawn.iloc[draw].to_numpy()))
+        alone = message_results.joint_costs(curves.assign(steps=drawn.iloc[draw].to_numpy()))
         pd.testing.assert_frame_equal(redrawn[redrawn.draw == draw][alone.columns].reset_index(drop=True), alone)
     over = redrawn.over
     # the best of 2 among 4: the first with probability 1/2, the second with 1/3, or else a later one
     assert over.min() == 1 and over.max() == 4
     assert (over == 1).mean() == pytest.approx(1 / 2, abs=0.05) and (over == 2).mean() == pytest.approx(1 / 3, abs=0.05)
-    assert rivals.redrawn_costs(trials, curves[:0]).empty
+    assert message_results.redrawn_costs(trials, curves[:0]).empty
 
 
 def test_joint_curves_are_read_at_the_hardest_goal_that_all_cells_met(tmp_path):
@@ -166,25 +169,25 @@ def test_joint_curves_are_read_at_the_hardest_goal_that_all_cells_met(tmp_path):
         for d in (1.0, 0.05)
     ]
     trials = sweeps.results(Study("t", "t", tuple(cells)), "full", folder=tmp_path)
-    curves = rivals.joint_curves(trials)
+    curves = message_results.joint_curves(trials)
     met = [g for g in scaling.goals(trials) if trials.groupby(["sparsity", "density"])[f"steps@{g:g}"].count().all()]
     assert len(curves) == 4 and set(curves.goal) == {min(met)} and min(met) > min(scaling.goals(trials))
-    easier = rivals.joint_curves(trials, least=max(met))
+    easier = message_results.joint_curves(trials, least=max(met))
     assert set(easier.goal) == {max(met)} and (easier.steps.to_numpy() <= curves.steps.to_numpy()).all()
-    assert rivals.joint_curves(trials, least=0.9).empty
+    assert message_results.joint_curves(trials, least=0.9).empty
 
 
 def test_means_over_seeds_by_workload_and_density():
     gap = pd.DataFrame({"gap": [1.0, 3.0, 11.0], "noise": 0.1, "density": 0.01, "workload": ["a", "a", "b"]})
-    means = rivals.means(gap)
+    means = message_results.means(gap)
     assert means.gap.tolist() == [2, 11] and means.seeds.tolist() == [2, 1] and means.worst.tolist() == [3, 11]
     assert means.error.tolist() == pytest.approx([1, 0.1])  # of the seeds; of the test set
-    assert rivals.means(gap.assign(noise=2.0)).error.tolist() == pytest.approx([2, 2])  # the seeds share their test set
-    assert rivals.means(gap[:0]).empty
+    assert message_results.means(gap.assign(noise=2.0)).error.tolist() == pytest.approx([2, 2])  # the seeds share their test set
+    assert message_results.means(gap[:0]).empty
 
 
 def test_the_error_of_a_mean_gap_is_the_larger_of_test_set_and_seeds():
     gap = pd.DataFrame({"gap": [1.0, 3.0, 11.0, 13.0], "noise": 0.1, "density": 0.01, "workload": ["a", "a", "b", "b"]})
-    assert rivals.mean_gap(gap) == "7.00 ± 0.71"  # within either workload the variance is 2; workloads may differ
-    assert rivals.mean_gap(gap.assign(noise=2.0)) == "7.00 ± 1.41"  # two test sets, each shared by two seeds
-    assert rivals.mean_gap(gap[:1]) == "1.00 ± 0.10" and rivals.mean_gap(gap[:0]) == "—"
+    assert message_results.mean_gap(gap) == "7.00 ± 0.71"  # within either workload the variance is 2; workloads may differ
+    assert message_results.mean_gap(gap.assign(noise=2.0)) == "7.00 ± 1.41"  # two test sets, each shared by two seeds
+    assert message_results.mean_gap(gap[:1]) == "1.00 ± 0.10" and message_results.mean_gap(gap[:0]) == "—"

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import rules
+from lib.analysis import rate_rules
 
 
 def planted(power):
@@ -20,14 +20,14 @@ def planted(power):
 
 @pytest.mark.parametrize("power", [1.0, 0.5, 0.0])
 def test_a_planted_exponent_is_recovered_and_far_trials_do_not_count(power):
-    near = rules.near_best(planted(power), 16)
-    found = rules.exponents(near).iloc[0]
+    near = rate_rules.near_best(planted(power), 16)
+    found = rate_rules.exponents(near).iloc[0]
     assert found.power == pytest.approx(power) and found.low <= power <= found.high and found.high - found.low < 0.1
     assert found.batch_sizes == 6 and found.trials == 24  # the fifth trial took five times the winner's steps
 
 
 def test_the_rule_that_fits_passes_through_every_winner():
-    near = rules.near_best(planted(0.5), 16)
+    near = rate_rules.near_best(planted(0.5), 16)
     own = near[near.which == "effective learning rate"]
     guide = own[own.rule == "square-root rule"].set_index("batch_size").value
     winners = own[own.rule.isna() & (own.behind == 1)].set_index("batch_size").value
@@ -37,16 +37,16 @@ def test_the_rule_that_fits_passes_through_every_winner():
 
 def test_too_few_batch_sizes_have_no_exponent():
     few = planted(1.0).query("batch_size < 16")
-    assert rules.exponents(rules.near_best(few, 16)).empty
+    assert rate_rules.exponents(rate_rules.near_best(few, 16)).empty
 
 
 def test_an_optimum_planted_at_the_edge_is_flagged():
     """The largest batch sizes want the largest learning rate of the space, and momentum lies in its middle."""
     trials = planted(1.0).assign(momentum=1 - 10**-2.5, learning_rate=lambda d: np.minimum(d.batch_size / 128, 0.99))
-    found = rules.at_edge(rules.near_best(trials, 16)).set_index("metaparameter")
+    found = rate_rules.at_edge(rate_rules.near_best(trials, 16)).set_index("metaparameter")
     assert found.upper.to_dict() == {"learning rate": [256, 1024], "momentum": []} and not found.lower["momentum"]
     assert (found.winners == 6).all()
-    low = rules.at_edge(rules.near_best(trials.assign(momentum=0.9), 16)).set_index("metaparameter")
+    low = rate_rules.at_edge(rate_rules.near_best(trials.assign(momentum=0.9), 16)).set_index("metaparameter")
     assert low.lower["momentum"] == [1, 4, 16, 64, 256, 1024] and not low.upper["momentum"]
 
 
@@ -54,18 +54,18 @@ def test_the_winners_luck_is_what_no_rule_costs_at_the_start():
     """Retrained winners take half as long again everywhere; a rule that loses a factor of two more is seen to."""
     best = planted(0.0).query("trial == 0")
     rows = [{"rule": rule, "batch_size": b, "steps": 150.0 * (2 if rule == "linear rule" and b > 16 else 1)}
-            for rule in rules.POWERS for b in best.batch_size for _ in range(3)]  # fmt: skip
-    found = rules.spread(pd.DataFrame(rows), best, 16).set_index(["rule", "batch_size"])
+            for rule in rate_rules.POWERS for b in best.batch_size for _ in range(3)]  # fmt: skip
+    found = rate_rules.spread(pd.DataFrame(rows), best, 16).set_index(["rule", "batch_size"])
     assert found.over["no change", 64] == pytest.approx(1.5) and found.beyond["no change", 64] == pytest.approx(1)
     assert found.over["linear rule", 64] == pytest.approx(3) and found.beyond["linear rule", 64] == pytest.approx(2)
 
 
 def test_rules_are_followed_on_every_network_that_met_its_goal(monkeypatch):
     def retrained(best, *_):
-        return pd.DataFrame([{"rule": r, "batch_size": b, "steps": 200.0} for r in rules.POWERS for b in best.batch_size])
+        return pd.DataFrame([{"rule": r, "batch_size": b, "steps": 200.0} for r in rate_rules.POWERS for b in best.batch_size])
 
-    monkeypatch.setattr(rules, "retrained", retrained)
+    monkeypatch.setattr(rate_rules, "retrained", retrained)
     searches = pd.concat([planted(1.0), planted(0.5).assign(workload="b"), planted(0.0).assign(workload="c", steps=np.nan)])
-    found = rules.costs(searches, 16, 5)
+    found = rate_rules.costs(searches, 16, 5)
     assert found.groupby("workload").size().to_dict() == {"b": 18, "digits-mlp": 18}
-    assert rules.costs(searches[searches.workload == "c"], 16, 5).empty and "beyond" in rules.costs(pd.DataFrame(), 16, 5)
+    assert rate_rules.costs(searches[searches.workload == "c"], 16, 5).empty and "beyond" in rate_rules.costs(pd.DataFrame(), 16, 5)

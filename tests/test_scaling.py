@@ -6,8 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import scaling, studies, sweeps
-from lib.workloads import workload
+from lib.analysis import scaling
+from lib.analysis.scaling import fits, regimes
+from lib.measuring import sweeps
+from lib.records import on_record
+from lib.studies import plans
+from lib.workloads.catalogue import workload
 
 SIZES = 2.0 ** np.arange(0, 15)
 
@@ -254,8 +258,8 @@ def test_redrawn_curves_are_analysed_as_single_ones_are():
     """The array forms of the regimes and of the fit agree with the plain ones, draw by draw."""
     random = np.random.default_rng(3)
     k = (5e3 / SIZES + 20) * random.lognormal(0, 0.25, (60, len(SIZES)))
-    perfect, useful, whole = scaling._regime_ends(SIZES, k)
-    c1, c2 = scaling._hyperbolas(SIZES, k)
+    perfect, useful, whole = regimes.regime_ends(SIZES, k)
+    c1, c2 = fits.hyperbolas(SIZES, k)
     for row, shown, *found in zip(k, whole, perfect, useful, c1, c2):
         plain, fit = scaling.regimes(curve(row)), scaling.fit_hyperbola(SIZES, row)
         assert found[:2] == [plain.perfect_end, plain.useful_end]
@@ -408,8 +412,8 @@ def test_what_is_reached_at_equal_steps_is_read_off_the_ladder():
 
 def test_widened_ranges_of_real_searches_hold_what_several_searches_say():
     """Searches of 32 trials up to the second hit, as on images, cut out of the records of digits with their replicates."""
-    cells = {"workload": "digits-mlp", "algorithm": "momentum", **studies.USUAL}
-    trials = sweeps.results(studies.gathered(**cells))
+    cells = {"workload": "digits-mlp", "algorithm": "momentum", **plans.USUAL}
+    trials = sweeps.results(on_record.gathered(**cells))
     short = scaling.cut_short(trials, 32, 2)
     full = scaling.summaries(trials, 200)[0]
     found = [scaling.covered(scaling.summaries(short[short.replicate == r], 200)[0], full) for r in range(3)]
@@ -418,7 +422,7 @@ def test_widened_ranges_of_real_searches_hold_what_several_searches_say():
 
 
 def test_the_luck_of_a_search_at_an_easy_goal_is_not_its_luck_at_a_hard_one():
-    trials = sweeps.results(studies.gathered(workload="digits-mlp", **studies.USUAL))
+    trials = sweeps.results(on_record.gathered(workload="digits-mlp", **plans.USUAL))
     logs = scaling.all_goals(trials).assign(log=lambda c: np.log(c.steps))
     cells = logs.pivot_table(index=[*scaling.CURVE, "batch_size", "replicate"], columns="goal", values="log")
     luck = (cells - cells.groupby([*scaling.CURVE, "batch_size"]).transform("mean")).corr()

@@ -5,7 +5,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib import models, noise_scale, smoothness, stacks
+from lib.engine import flattening
+from lib.probes import noise_scale, smoothness
+from lib.workloads import models
 
 
 def quadratic(seed=0, size=30):
@@ -49,9 +51,9 @@ def test_hessian_products_of_a_network_and_of_its_mask():
     net = models.initialise(models.mlp(6, 5, classes=3), 0).double()
     random = torch.Generator().manual_seed(1)
     x, y = torch.randn(40, 1, 2, 3, generator=random, dtype=torch.float64), torch.arange(40) % 3
-    w, v = stacks.flatten(net), torch.randn(53, generator=random, dtype=torch.float64)
+    w, v = flattening.flatten(net), torch.randn(53, generator=random, dtype=torch.float64)
     mask = (torch.rand(53, generator=random) < 0.5).double()
-    full = torch.autograd.functional.hessian(lambda u: F.cross_entropy(stacks.outputs(net, u, x), y), w)
+    full = torch.autograd.functional.hessian(lambda u: F.cross_entropy(flattening.outputs(net, u, x), y), w)
     assert torch.allclose(smoothness.hessian_product(net, w, x, y)(v), full @ v)
     assert torch.allclose(smoothness.hessian_product(net, w, x, y, mask)(v), mask * (full @ (mask * v)))
 

@@ -5,10 +5,13 @@ import pytest
 import torch
 from scipy.stats import norm
 
-from lib import contraction, measurement, messages, models, sparsification, stacks, workloads
-from lib.cells import Cell
-from lib.messages import Messages, target
-from lib.sparsification import COMPRESSORS
+from lib.engine import looped, stacked
+from lib.measuring import one_cell
+from lib.messages import compressors, contraction, exchanges, settings
+from lib.messages.compressors import COMPRESSORS
+from lib.messages.settings import Messages, target
+from lib.studies.cells import Cell
+from lib.workloads import catalogue, models
 
 torch.set_num_threads(1)
 EXACT = ("top-k", "rand-k")
@@ -35,9 +38,9 @@ def exchange(d, executor_gradients, **messages):
         def gradients(self, w, x, y):
             return torch.zeros(1), next(given)[None].clone(), torch.ones(1, dtype=torch.bool)
 
-        shares = stacks.Loop.shares
+        shares = looped.Loop.shares
 
-    return sparsification.Exchange(Messages(**messages), 1, d, None, [d // 2, d - d // 2], seed=0), Executor()
+    return exchanges.Exchange(Messages(**messages), 1, d, None, [d // 2, d - d // 2], seed=0), Executor()
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -70,7 +73,7 @@ def test_top_k_in_groups_is_the_plain_top_k(seed):
 
 
 def test_every_compressor_has_its_name():
-    assert tuple(COMPRESSORS) == messages.COMPRESSORS
+    assert tuple(COMPRESSORS) == settings.COMPRESSORS
 
 
 @pytest.mark.parametrize("name", [n for n in COMPRESSORS if n not in ("rand-k", "dense")])
@@ -95,8 +98,8 @@ def test_compressors_that_count_are_idempotent(name):
 def test_gaussian_k_selects_about_k_of_normal_vectors_and_the_papers_form_twice_as_many_at_first():
     u = torch.from_numpy(np.random.default_rng(0).normal(size=(4, 200_000))).float()
     k = 200
-    two = (u.abs() > sparsification._normal(u, k, tails=2)[:, None]).sum(1)
-    one = (u.abs() > sparsification._normal(u, k, tails=1)[:, None]).sum(1)
+    two = (u.abs() > compressors._normal(u, k, tails=2)[:, None]).sum(1)
+    one = (u.abs() > compressors._normal(u, k, tails=1)[:, None]).sum(1)
     assert (two.float() / k - 1).abs().max() < 0.3
     assert (one.float() / k - 2).abs().max() < 0.4
     assert (COMPRESSORS["gaussian-k"](u, k, None).sum(1) == two).all()
@@ -142,18 +145,18 @@ def test_error_feedback_telescopes(name, by_layer):
 @pytest.mark.parametrize("name", COMPRESSORS)
 @pytest.mark.parametrize("sizes", [None, [2000, 3000]])
 def test_density_one_is_dense(name, sizes):
-    assert sparsification.compress(name, vectors(4), 1.0, np.random.default_rng(0), sizes).all()
+    assert compressors.compress(name, vectors(4), 1.0, np.random.default_rng(0), sizes).all()
 
 
 def test_training_with_density_one_equals_training_without_messages():
     plain = Cell("digits-mlp", 32, trials=4, hits=4, max_steps=40)
     shared = Cell("digits-mlp", 32, trials=4, hits=4, max_steps=40, messages=Messages(4, "top-k", 1.0))
-    trials = measurement.start(plain)
-    data = workloads.workload("digits-mlp").train()
-    a = measurement.executor(plain).gradients(trials.w, data.x[:32], data.y[:32])
-    b = measurement.exchange(shared, trials).gradients(measurement.executor(shared), trials.w, data.x[:32], data.y[:32])
+    trials = one_cell.start(plain)
+    data = catalogue.workload("digits-mlp").train()
+    a = one_cell.executor(plain).gradients(trials.w, data.x[:32], data.y[:32])
+    b = one_cell.exchange(shared, trials).gradients(one_cell.executor(shared), trials.w, data.x[:32], data.y[:32])
     assert torch.allclose(a[1], b[1], atol=1e-6) and torch.allclose(a[0], b[0], atol=1e-6)
-    assert np.array_equal(measurement.train_cell(plain).first, measurement.train_cell(shared).first, equal_nan=True)
+    assert np.array_equal(one_cell.train_cell(plain).first, one_cell.train_cell(shared).first, equal_nan=True)
 
 
 def test_unequal_counts_are_averaged_exactly_and_the_authors_code_loses_some():
@@ -167,16 +170,16 @@ def test_unequal_counts_are_averaged_exactly_and_the_authors_code_loses_some():
         for i in np.flatnonzero(c[0]):
             expected[i] += row[i]
     assert np.allclose(sum(sent)[0], expected, atol=1e-6)
-    assert not np.allclose(sparsification.published_sum(sent, chosen)[0], expected, atol=1e-3)
+    assert not np.allclose(exchanges.published_sum(sent, chosen)[0], expected, atol=1e-3)
     equal = [torch.zeros(1, d, dtype=torch.bool).index_fill_(1, torch.arange(10) + 10 * p, True) for p in range(4)]
     sent = [torch.where(c, row[None], 0) for c, row in zip(equal, u, strict=True)]
-    assert torch.allclose(sparsification.published_sum(sent, equal), sum(sent))
+    assert torch.allclose(exchanges.published_sum(sent, equal), sum(sent))
 
 
 def test_a_pruned_network_sends_a_share_of_what_is_left_and_pruned_weights_stay_zero():
     cell = Cell("digits-mlp", 32, sparsity=0.9, trials=3, max_steps=30, messages=Messages(4, "top-k", 0.01))
-    trials, data = measurement.start(cell), workloads.workload("digits-mlp").train()
-    own, executor = measurement.exchange(cell, trials), measurement.executor(cell)
+    trials, data = one_cell.start(cell), catalogue.workload("digits-mlp").train()
+    own, executor = one_cell.exchange(cell, trials), one_cell.executor(cell)
     left = int(trials.mask[0].sum())
     _, g, _ = own.gradients(executor, trials.w, data.x[:32], data.y[:32])
     assert (own.sent == target(0.01, left)).all()
@@ -185,7 +188,7 @@ def test_a_pruned_network_sends_a_share_of_what_is_left_and_pruned_weights_stay_
 
 def test_layers_have_a_k_each():
     u = torch.cat([100 * torch.ones(1, 50), torch.rand(1, 950)], 1)
-    sent = sparsification.compress("top-k", u, 0.1, None, [50, 950])
+    sent = compressors.compress("top-k", u, 0.1, None, [50, 950])
     assert sent[0, :50].sum() == 5 and sent[0, 50:].sum() == 95
 
 
@@ -305,10 +308,10 @@ def test_iterations_follow_from_delta():
 
 def test_the_loop_and_the_stack_exchange_the_same():
     cell = Cell("digits-mlp", 64, trials=3, messages=Messages(4, "top-k", 0.05))
-    trials, data = measurement.start(cell), workloads.workload("digits-mlp").train()
+    trials, data = one_cell.start(cell), catalogue.workload("digits-mlp").train()
     found = []
-    for kind in (stacks.Loop, stacks.Stack):
-        own = measurement.exchange(cell, trials)
+    for kind in (looped.Loop, stacked.Stack):
+        own = one_cell.exchange(cell, trials)
         executor = kind(models.build("mlp-64x2"))
         found.append(own.gradients(executor, trials.w, data.x[:64], data.y[:64])[1])
     assert torch.allclose(*found, atol=1e-6)

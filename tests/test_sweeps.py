@@ -13,8 +13,15 @@ import joblib
 import pytest
 import torch
 
-from lib import ROOT, measurement, records, stacks, studies, sweeps
-from lib.cells import Cell, Study, grid, record
+from lib import ROOT
+from lib.engine import stacked
+from lib.measuring import one_cell, sweeps
+from lib.records import on_record, store
+from lib.records.on_record import grid
+from lib.records.places import record
+from lib.studies import plans
+from lib.studies.cells import Cell
+from lib.studies.study import Study
 
 BAD = [
     ({"sparsity": -0.1}, "sparsity: -0.1 .* number in \\[0, 1\\)"),
@@ -46,7 +53,7 @@ def test_a_bad_cell_names_the_field_the_value_and_what_is_allowed(fields, messag
 
 def test_unknown_study_and_budget():
     with pytest.raises(ValueError, match="study: 'x' .* digits, digits-sparsest"):
-        studies.study("x")
+        plans.study("x")
     with pytest.raises(ValueError, match="budget: 'all' .* cached, smoke, full"):
         sweeps.results(tiny(), "all")
 
@@ -68,7 +75,7 @@ def undisturbed(tmp_path_factory):
 
 
 def test_reading_never_trains(tmp_path, monkeypatch):
-    monkeypatch.setattr(measurement, "measure", lambda *_: pytest.fail("trained"))
+    monkeypatch.setattr(one_cell, "measure", lambda *_: pytest.fail("trained"))
     frame = sweeps.results(tiny(), folder=tmp_path)
     assert frame.empty and frame.attrs["missing"] == list(tiny().cells) and frame.attrs["cells_planned"] == 4
 
@@ -83,8 +90,8 @@ def test_what_another_runner_has_finished_is_left_alone(tmp_path, monkeypatch):
     cell = tiny().cells[0]
     (file := record(cell, tmp_path)).parent.mkdir(parents=True)
     file.write_text("another's")
-    monkeypatch.setattr(measurement, "train_cell", lambda *_, **__: pytest.fail("trained"))
-    assert measurement.measure(cell, tmp_path) == file and file.read_text() == "another's"
+    monkeypatch.setattr(one_cell, "train_cell", lambda *_, **__: pytest.fail("trained"))
+    assert one_cell.measure(cell, tmp_path) == file and file.read_text() == "another's"
 
 
 def test_numbers_too_small_to_matter_do_not_slow_a_cell_down(tmp_path, monkeypatch):
@@ -93,23 +100,23 @@ def test_numbers_too_small_to_matter_do_not_slow_a_cell_down(tmp_path, monkeypat
         raise KeyboardInterrupt
 
     seen, able = [], torch.set_flush_denormal(False)
-    monkeypatch.setattr(measurement, "train_cell", stand_in)
+    monkeypatch.setattr(one_cell, "train_cell", stand_in)
     with pytest.raises(KeyboardInterrupt):
-        measurement.measure(tiny().cells[0], tmp_path)
+        one_cell.measure(tiny().cells[0], tmp_path)
     torch.set_flush_denormal(False)
     assert seen == [not able]
 
 
 def test_without_sparse_products_a_sparse_cell_is_trained_by_dense_ones(monkeypatch):
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
-    assert type(measurement.executor(Cell("digits-cnn", 64, sparsity=0.95))) is stacks.Stack
+    assert type(one_cell.executor(Cell("digits-cnn", 64, sparsity=0.95))) is stacked.Stack
 
 
 def test_a_record_that_changes_is_looked_at_again(tmp_path):
-    file = measurement.measure(tiny().cells[0], tmp_path)
+    file = one_cell.measure(tiny().cells[0], tmp_path)
     sweeps.check(tiny(), tmp_path)
     file.write_text(file.read_text()[:-3])
-    with pytest.raises(records.RecordError, match="damaged"):
+    with pytest.raises(store.RecordError, match="damaged"):
         sweeps.check(tiny(), tmp_path)
 
 
@@ -143,12 +150,12 @@ def test_a_bad_option_is_refused_before_anything(option, value, message, monkeyp
 def test_a_readers_cells_join_a_studys_curve_only_if_measured_alike(size, fields, measured, expected, monkeypatch, tmp_path):
     study = grid("digits-mlp", [16, 64], ["momentum"], [0.0, 0.9])
     more = grid("digits-mlp", [size], ["momentum"], [0.0], **fields)
-    monkeypatch.setattr(studies, "STUDIES", {"s": study})
-    monkeypatch.setattr(studies, "record", lambda cell: record(cell, tmp_path))
+    monkeypatch.setattr(plans, "STUDIES", {"s": study})
+    monkeypatch.setattr(plans, "record", lambda cell: record(cell, tmp_path))
     for cell in (*study.cells, *(more.cells if measured else ())):
         (file := record(cell, tmp_path)).parent.mkdir(parents=True, exist_ok=True)
         file.touch()
-    found = studies.gathered(more, **studies.USUAL).cells
+    found = on_record.gathered(more, **plans.USUAL).cells
     assert [(c.batch_size, c.trials, c.hits) for c in found if c.sparsity == 0] == expected
     assert [c for c in found if c.sparsity] == [c for c in study.cells if c.sparsity], "curves of which nothing was given"
 
@@ -192,15 +199,15 @@ def test_a_sweep_killed_five_times_ends_with_the_undisturbed_table(tmp_path):
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         for file in folder.rglob("*.csv"):
-            records.read(file)  # whole, at any moment
+            store.read(file)  # whole, at any moment
     assert 5 <= len(bodies(folder)) < 12
     subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
     assert bodies(folder) == bodies(tmp_path / "undisturbed")
 
 
-@pytest.mark.parametrize("name", studies.STUDIES)
+@pytest.mark.parametrize("name", plans.STUDIES)
 def test_smoke_is_short_or_refused(name):
-    study = studies.study(name)
+    study = plans.study(name)
     digits, to_goal = (study.cells[0].workload.startswith("digits"), study.cells[0].stop == "goal")
     if to_goal and not digits:
         with pytest.raises(ValueError, match=f"budget: 'smoke' is not allowed; it must be cached.* {study.cells[0].workload}; "):
@@ -245,7 +252,7 @@ def test_reading_records_needs_no_pytorch():
 
 def test_smoke_is_small_and_kept_apart(tmp_path, monkeypatch):
     monkeypatch.setattr(sweeps, "SMOKE", tmp_path)
-    study = studies.study("digits")
+    study = plans.study("digits")
     assert len(study.smoke().cells) <= 6 and all(c.trials == 16 and c.max_steps == 400 for c in study.smoke().cells)
     frame = sweeps.results(tiny(), "smoke", folder=tmp_path / "never")
     assert not (tmp_path / "never").exists() and len(frame) == 16 * len(tiny().smoke().cells)
@@ -266,7 +273,7 @@ def test_a_small_search_does_not_wait_for_its_worst_trials(given, hits):
 
 
 def test_a_grid_takes_the_search_that_is_on_record_however_many_hits_it_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("lib.cells.DATA", tmp_path)
+    monkeypatch.setattr("lib.records.places.DATA", tmp_path)
     ask = dict(name="digits-mlp", batch_sizes=[64, 256], algorithms=["sgd"], sparsities=[0.0], trials=32)
     assert [c.hits for c in grid(**ask).cells] == [5, 5]
     kept = record(Cell("digits-mlp", 256, "sgd", 0.0, trials=32, hits=2), tmp_path)

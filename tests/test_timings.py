@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from lib import message_cost, sparsification, timings
-from lib.hardware import SparseTimes, StepTimes
-from lib.message_cost import TIMED, Collectives, Feedback, Hooked, Operators
-from lib.messages import Messages
+from lib.messages import exchanges
+from lib.messages.settings import Messages
+from lib.probes import message_times, timings
+from lib.probes.message_times import TIMED, Collectives, Feedback, Hooked, Operators
+from lib.probes.step_times import SparseTimes, StepTimes
 
 
 def test_timings_are_kept_whole_and_read_back(tmp_path):
@@ -37,14 +38,14 @@ def test_the_command_line_says_what_is_to_be_taken(monkeypatch, tmp_path, capsys
     assert not taken and "none to take" in capsys.readouterr().out
     monkeypatch.setattr(timings, "record", lambda what: tmp_path / "none")
     timings.main([])
-    assert f"{len(taken)} to take" in capsys.readouterr().out and set(message_cost.PLANNED) < set(taken)
+    assert f"{len(taken)} to take" in capsys.readouterr().out and set(message_times.PLANNED) < set(taken)
     with pytest.raises(SystemExit, match="0"):
         timings.main(["--help"])
 
 
 def test_both_forms_of_top_k_that_are_timed_choose_the_same():
     u = torch.randn(3, 5000, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(message_cost.TIMED["top-k"](u, 50, None), message_cost.library_top_k(u, 50, None))
+    assert torch.equal(message_times.TIMED["top-k"](u, 50, None), message_times.library_top_k(u, 50, None))
 
 
 def test_the_plainest_code_does_what_ours_does():
@@ -53,8 +54,8 @@ def test_the_plainest_code_does_what_ours_does():
         torch.zeros(4, 3000),
         torch.zeros(1, 3000),
     )
-    ours = sparsification.Exchange(Messages(4, "top-k", 0.01), 1, 3000, None, [3000], 0)
+    ours = exchanges.Exchange(Messages(4, "top-k", 0.01), 1, 3000, None, [3000], 0)
     for _ in range(5):
-        mean = ours.gradients(message_cost.Given(g), w, w, w)[1]
-        assert torch.allclose(mean[0], message_cost.plainest(kept, g[:, 0], 30), atol=1e-6)
+        mean = ours.gradients(message_times.Given(g), w, w, w)[1]
+        assert torch.allclose(mean[0], message_times.plainest(kept, g[:, 0], 30), atol=1e-6)
     assert torch.allclose(ours.residual[:, 0], kept, atol=1e-6)

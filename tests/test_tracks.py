@@ -7,8 +7,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib import datasets, following, measurement, models, stacks, sweeps, tracks
-from lib.cells import Cell, Study
+from lib.engine import flattening
+from lib.measuring import one_cell, sweeps
+from lib.probes import follow, track_runs, tracks
+from lib.studies.cells import Cell
+from lib.studies.study import Study
+from lib.workloads import datasets, models
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +28,7 @@ def test_a_track_meets_the_goal_where_the_record_says_and_not_before(measured):
     folder, cells = measured
     for cell in cells:
         track = tracks.fastest(cell, 2, folder, points=8)[1]
-        table = following.follow(track, folder)
+        table = follow.follow(track, folder)
         assert table.step.iloc[-1] == tracks.last_step(track, folder) and table.error.iloc[-1] <= 0.04
         assert (table.error.iloc[:-1] > 0.04).all()
         assert table.step.iloc[0] == 1 and len(table) == 8
@@ -33,10 +37,10 @@ def test_a_track_meets_the_goal_where_the_record_says_and_not_before(measured):
 def test_the_first_point_is_measured_on_the_whole_training_set_at_the_start(measured):
     folder, cells = measured
     track = tracks.fastest(cells[1], 1, folder, points=3)[0]
-    first, trial = following.follow(track, folder).iloc[0], measurement.start(track.cell, [track.trial])
+    first, trial = follow.follow(track, folder).iloc[0], one_cell.start(track.cell, [track.trial])
     data, net = datasets.load("digits").train, models.build("mlp-64x2")
     w = trial.w[0].clone().requires_grad_()
-    loss = F.cross_entropy(stacks.outputs(net, w, data.x), data.y)
+    loss = F.cross_entropy(flattening.outputs(net, w, data.x), data.y)
     (g,) = torch.autograd.grad(loss, w)
     assert first.loss == pytest.approx(loss.item(), rel=1e-4)
     assert first.square == pytest.approx((g * trial.mask[0]).square().sum().item(), rel=1e-4)
@@ -46,7 +50,7 @@ def test_the_first_point_is_measured_on_the_whole_training_set_at_the_start(meas
 def test_the_two_estimates_of_smoothness_agree_where_the_step_is_short(measured):
     """Along the step the largest of nine slopes is at least the curvature at the start, and near it."""
     folder, cells = measured
-    table = following.follow(tracks.fastest(cells[0], 1, folder, points=6, examples=tracks.SAMPLE)[0], folder)
+    table = follow.follow(tracks.fastest(cells[0], 1, folder, points=6, examples=tracks.SAMPLE)[0], folder)
     assert (table.lipschitz < 3 * table.along).all() and (table.along <= table.spectral * (1 + 1e-3)).all()
     assert np.median(table.lipschitz / table.along) == pytest.approx(1.1, abs=0.3)
 
@@ -54,11 +58,11 @@ def test_the_two_estimates_of_smoothness_agree_where_the_step_is_short(measured)
 def test_records_and_resuming(measured, monkeypatch):
     folder, cells = measured
     planned = tracks.fastest(cells[0], 2, folder, points=3)
-    tracks.run(planned, folder)
+    track_runs.run(planned, folder)
     found = tracks.read(planned, folder / "tracks")
     assert found.attrs["planned"] == 2 and len(found) == 6 and set(found.trial) == {t.trial for t in planned}
     monkeypatch.setattr(tracks, "measure", lambda *_: pytest.fail("measured again"))
-    tracks.run(planned, folder)
+    track_runs.run(planned, folder)
     with pytest.raises(ValueError, match="tracks: 'x' is unknown"):
         tracks.results("x")
 
@@ -67,10 +71,10 @@ def test_twins_share_all_but_the_mask(measured):
     folder, cells = measured
     dense = tracks.fastest(cells[0], 1, folder, points=4)[0]
     (twin,) = tracks.twins([dense], [0.5], folder)
-    one, other = (measurement.start(t.cell, [t.trial]) for t in (dense, twin))
+    one, other = (one_cell.start(t.cell, [t.trial]) for t in (dense, twin))
     assert torch.equal(one.rate, other.rate) and torch.equal(one.momentum, other.momentum)
     assert torch.equal(one.w * other.mask, other.w) and 0 < other.mask.mean() < 1
-    assert following.follow(twin, folder).step.tolist() == following.follow(dense, folder).step.tolist()
+    assert follow.follow(twin, folder).step.tolist() == follow.follow(dense, folder).step.tolist()
 
 
 def test_a_cell_that_a_track_cannot_name_has_none(measured):

@@ -9,29 +9,32 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lib import algorithms, datasets, measurement, models, stacks, training, workloads
-from lib.cells import ALGORITHMS, Cell
+from lib.engine import check_steps, flattening, lockstep, looped, stacked, validation
+from lib.measuring import one_cell
+from lib.methods import updates
+from lib.studies.cells import ALGORITHMS, Cell
+from lib.workloads import catalogue, datasets, models
 
 torch.set_num_threads(1)
 
 
 def exhaustive(cell):
     """The published protocol, written anew: every trial by itself, every check on the whole validation set."""
-    trials, data, work = measurement.start(cell), datasets.load("digits"), workloads.workload(cell.workload)
-    executor = measurement.executor(cell)
+    trials, data, work = one_cell.start(cell), datasets.load("digits"), catalogue.workload(cell.workload)
+    executor = one_cell.executor(cell)
     x, y = executor.inputs(data.train.x), data.train.y
     inputs = executor.inputs(data.validation.x)
     w, v = trials.w.clone(), torch.zeros_like(trials.w)
     steps = np.full(cell.trials, np.nan)
     decisions = {}  # step -> whether each trial's error is at most the goal
-    order, check = training.batches(len(y), cell.batch_size, cell.replicate), 1
+    order, check = lockstep.batches(len(y), cell.batch_size, cell.replicate), 1
     for step in range(1, cell.max_steps + 1):
         pick = next(order)
         _, g, _ = executor.gradients(w, x[pick], y[pick], trials.mask)
         assert trials.mask is None or not g[trials.mask == 0].any()
-        algorithms.update(cell.algorithm, w, v, g, trials.rate, trials.momentum)
+        updates.update(cell.algorithm, w, v, g, trials.rate, trials.momentum)
         if step == check:
-            check = training.next_check(step, "geometric")
+            check = check_steps.next_check(step, "geometric")
             wrong = (executor.logits(w, inputs).argmax(2) != data.validation.y).sum(1)
             decisions[step] = (wrong <= work.goal * len(data.validation) + 1e-9).numpy()
             steps[np.isnan(steps) & decisions[step]] = step
@@ -50,7 +53,7 @@ CELLS = [
 def test_lock_step_equals_exhaustive_search(cell, monkeypatch):
     steps, decisions = exhaustive(cell)
     checked = []
-    mistakes = training.Validation.mistakes
+    mistakes = validation.Validation.mistakes
 
     def spy(self, w, allowed):
         count, whole = mistakes(self, w, allowed)
@@ -60,8 +63,8 @@ def test_lock_step_equals_exhaustive_search(cell, monkeypatch):
         checked.append(len(w))
         return count, whole
 
-    monkeypatch.setattr(training.Validation, "mistakes", spy)
-    outcome = measurement.train_cell(cell)
+    monkeypatch.setattr(validation.Validation, "mistakes", spy)
+    outcome = one_cell.train_cell(cell)
     assert len(checked) > 20
     exact = np.sort(steps)[: cell.hits]
     reached = np.sort(outcome.first[:, 0])[: cell.hits]
@@ -71,8 +74,8 @@ def test_lock_step_equals_exhaustive_search(cell, monkeypatch):
 
 def test_every_goal_of_the_ladder_is_exact_up_to_the_end_of_the_cell():
     cell = Cell("digits-mlp", 64, trials=12, hits=2, max_steps=300)
-    a = measurement.train_cell(cell)
-    b = measurement.train_cell(cell, reject_early=False, drop_dead=False)
+    a = one_cell.train_cell(cell)
+    b = one_cell.train_cell(cell, reject_early=False, drop_dead=False)
     assert np.array_equal(a.first, b.first, equal_nan=True) and a.steps == b.steps
 
 
@@ -87,7 +90,7 @@ INTERRUPTED = [
 
 @pytest.mark.parametrize("cell", INTERRUPTED, ids=["goal", "budget", "messages", "sparse"])
 def test_an_interrupted_cell_ends_as_if_it_had_not_been(cell, tmp_path, monkeypatch):
-    whole, gradients, steps = measurement.train_cell(cell), training.algorithms.update, []
+    whole, gradients, steps = one_cell.train_cell(cell), lockstep.algorithms.update, []
 
     def killed(*arguments):
         steps.append(0)
@@ -95,13 +98,13 @@ def test_an_interrupted_cell_ends_as_if_it_had_not_been(cell, tmp_path, monkeypa
             raise KeyboardInterrupt
         return gradients(*arguments)
 
-    monkeypatch.setattr(training.algorithms, "update", killed)
-    monkeypatch.setattr(training, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(lockstep.algorithms, "update", killed)
+    monkeypatch.setattr(lockstep, "SAVE_EVERY", 0.0)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            measurement.train_cell(cell, unfinished=tmp_path / "cell.part")
+            one_cell.train_cell(cell, unfinished=tmp_path / "cell.part")
     assert list(tmp_path.iterdir()) == [tmp_path / "cell.part"]
-    again = measurement.train_cell(cell, unfinished=tmp_path / "cell.part")
+    again = one_cell.train_cell(cell, unfinished=tmp_path / "cell.part")
     assert len(steps) == whole.steps + 2, "it did not go on where it was"
     for field, value in vars(whole).items():
         if field != "wall_s":
@@ -111,11 +114,11 @@ def test_an_interrupted_cell_ends_as_if_it_had_not_been(cell, tmp_path, monkeypa
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 def test_an_interrupted_exchange_goes_on_on_a_gpu(tmp_path, monkeypatch):
     """What the workers have sent is counted on the processor, wherever the rest goes back to."""
-    cell, whole = INTERRUPTED[2], measurement.train_cell(INTERRUPTED[2], "cuda")
-    monkeypatch.setattr(training, "SAVE_EVERY", 0.0)
+    cell, whole = INTERRUPTED[2], one_cell.train_cell(INTERRUPTED[2], "cuda")
+    monkeypatch.setattr(lockstep, "SAVE_EVERY", 0.0)
     short = dataclasses.replace(cell, max_steps=30)
-    measurement.train_cell(short, "cuda", unfinished=tmp_path / "cell.part")
-    again = measurement.train_cell(cell, "cuda", unfinished=tmp_path / "cell.part")
+    one_cell.train_cell(short, "cuda", unfinished=tmp_path / "cell.part")
+    again = one_cell.train_cell(cell, "cuda", unfinished=tmp_path / "cell.part")
     assert again.steps == whole.steps and np.array_equal(again.sent, whole.sent)
 
 
@@ -127,7 +130,7 @@ MORTAL = [
 
 @pytest.mark.parametrize("cell", MORTAL, ids=lambda c: c.workload)
 def test_dropping_dead_trials_changes_no_result(cell):
-    dropped, kept = measurement.train_cell(cell), measurement.train_cell(cell, drop_dead=False)
+    dropped, kept = one_cell.train_cell(cell), one_cell.train_cell(cell, drop_dead=False)
     dead = dropped.cause == "dead"
     assert dead.any(), "nobody died, and nothing was tested"
     assert np.array_equal(dropped.first, kept.first, equal_nan=True)
@@ -137,14 +140,14 @@ def test_dropping_dead_trials_changes_no_result(cell):
 
 
 def test_a_trial_with_every_unit_off_leaves_and_is_counted():
-    data, executor = datasets.load("digits"), stacks.Loop(models.build("mlp-64x2"))
-    w = torch.stack([stacks.flatten(models.initialise(models.build("mlp-64x2"), s)) for s in range(3)])
-    views = stacks.unflatten(w, executor.module)
+    data, executor = datasets.load("digits"), looped.Loop(models.build("mlp-64x2"))
+    w = torch.stack([flattening.flatten(models.initialise(models.build("mlp-64x2"), s)) for s in range(3)])
+    views = flattening.unflatten(w, executor.module)
     views[2][1], views[3][1] = -views[2][1].abs(), -1.0  # second hidden layer of trial 1: never on
     ones = torch.ones(3, 1)
     for algorithm, momentum in (("sgd", 0.0), ("momentum", 0.5)):
-        trials = training.Trials(w, torch.ones_like(w), 0.05 * ones, momentum * ones)
-        outcome = training.train(executor, trials, data.train, data.validation, algorithm=algorithm, batch_size=64,
+        trials = lockstep.Trials(w, torch.ones_like(w), 0.05 * ones, momentum * ones)
+        outcome = lockstep.train(executor, trials, data.train, data.validation, algorithm=algorithm, batch_size=64,
                                  goals=(0.0,), max_steps=60)  # fmt: skip
         assert list(outcome.cause) == ["", "dead", ""]
         assert outcome.status[1] == "infeasible" and outcome.last_step[1] < 60
@@ -153,16 +156,16 @@ def test_a_trial_with_every_unit_off_leaves_and_is_counted():
 def test_silent_weights_that_still_drift_are_not_dead():
     rate, momentum = torch.ones(1, 1), torch.full((1, 1), 0.9)
     w, v = torch.ones(1, 5), torch.full((1, 5), 1e-3)
-    assert not training.settled("momentum", w, v, rate, momentum, bias=1)
-    assert training.settled("momentum", w, v * 1e-7, rate, momentum, bias=1)
-    assert training.settled("sgd", w, v, rate, 0 * momentum, bias=1)
+    assert not lockstep.settled("momentum", w, v, rate, momentum, bias=1)
+    assert lockstep.settled("momentum", w, v * 1e-7, rate, momentum, bias=1)
+    assert lockstep.settled("sgd", w, v, rate, 0 * momentum, bias=1)
 
 
 def test_a_diverging_trial_is_infeasible_and_the_others_go_on():
-    data, executor = datasets.load("digits"), stacks.Stack(models.build("mlp-64x2"))
-    w = torch.stack([stacks.flatten(models.initialise(models.build("mlp-64x2"), s)) for s in range(2)])
+    data, executor = datasets.load("digits"), stacked.Stack(models.build("mlp-64x2"))
+    w = torch.stack([flattening.flatten(models.initialise(models.build("mlp-64x2"), s)) for s in range(2)])
     rate = torch.tensor([[1e30], [0.1]])
-    outcome = training.train(executor, training.Trials(w, torch.ones_like(w), rate, torch.zeros(2, 1)), data.train,
+    outcome = lockstep.train(executor, lockstep.Trials(w, torch.ones_like(w), rate, torch.zeros(2, 1)), data.train,
                              data.validation, algorithm="sgd", batch_size=32, goals=(0.5,), max_steps=100)  # fmt: skip
     assert list(outcome.status) == ["infeasible", "complete"] and outcome.cause[0] == "diverged"
     assert np.isnan(outcome.first[0, 0])
@@ -170,18 +173,18 @@ def test_a_diverging_trial_is_infeasible_and_the_others_go_on():
 
 def test_engine_step_equals_torch_sgd():
     cell = Cell("digits-mlp", 32, "nesterov", trials=3)
-    trials, data, executor = measurement.start(cell), datasets.load("digits").train, measurement.executor(cell)
-    nets = [models.initialise(models.build("mlp-64x2"), s).double() for s in measurement.seeds(cell)]
+    trials, data, executor = one_cell.start(cell), datasets.load("digits").train, one_cell.executor(cell)
+    nets = [models.initialise(models.build("mlp-64x2"), s).double() for s in one_cell.seeds(cell)]
     optimisers = [
         torch.optim.SGD(n.parameters(), lr=float(r), momentum=float(m), nesterov=True)
         for n, r, m in zip(nets, trials.rate, trials.momentum, strict=True)
     ]
     w, v = trials.w.clone(), torch.zeros_like(trials.w)
-    order = training.batches(len(data), 32, 0)
+    order = lockstep.batches(len(data), 32, 0)
     for _ in range(3):
         pick = next(order)
         _, g, _ = executor.gradients(w, data.x[pick], data.y[pick])
-        algorithms.update("nesterov", w, v, g, trials.rate, trials.momentum)
+        updates.update("nesterov", w, v, g, trials.rate, trials.momentum)
         for net, optimiser in zip(nets, optimisers, strict=True):
             optimiser.zero_grad()
             F.cross_entropy(net(data.x[pick].double()), data.y[pick]).backward()
@@ -191,21 +194,21 @@ def test_engine_step_equals_torch_sgd():
 
 
 def test_batches_see_every_example_once_an_epoch_and_straddle():
-    order = training.batches(10, 4, seed=3)
+    order = lockstep.batches(10, 4, seed=3)
     seen = torch.cat([next(order) for _ in range(5)])
     assert sorted(seen[:10].tolist()) == sorted(seen[10:].tolist()) == list(range(10))
-    assert torch.equal(seen[:4], next(training.batches(10, 4, seed=3)))
+    assert torch.equal(seen[:4], next(lockstep.batches(10, 4, seed=3)))
     with pytest.raises(ValueError, match="batch_size: 11 .* 10 examples"):
-        next(training.batches(10, 11, seed=0))
+        next(lockstep.batches(10, 11, seed=0))
 
 
 def test_a_network_with_batch_normalisation_is_asked_everything_at_once():
     norm = nn.BatchNorm1d(16, track_running_stats=False)
     module = nn.Sequential(nn.Flatten(), nn.Linear(64, 16), norm, nn.ReLU(), nn.Linear(16, 10))
-    executor, split = stacks.Loop(models.initialise(module, 0)), datasets.load("digits").validation
+    executor, split = looped.Loop(models.initialise(module, 0)), datasets.load("digits").validation
     nn.init.normal_(norm.weight)
-    w = torch.stack([stacks.flatten(module), stacks.flatten(module)])
-    judge = training.Validation(executor, split)
+    w = torch.stack([flattening.flatten(module), flattening.flatten(module)])
+    judge = validation.Validation(executor, split)
     wrong = (module(split.x).argmax(1) != split.y).sum()
     for _ in range(3):  # neither the limit nor what was missed before changes who is asked together
         count, whole = judge.mistakes(w, torch.tensor([3, 200]))
@@ -215,36 +218,36 @@ def test_a_network_with_batch_normalisation_is_asked_everything_at_once():
 def test_checks_lie_five_percent_apart():
     steps = [1]
     while steps[-1] < 40_000:
-        steps.append(training.next_check(steps[-1], "geometric"))
+        steps.append(check_steps.next_check(steps[-1], "geometric"))
     assert steps[:20] == list(range(1, 21))
     assert max((b - a) / a for a, b in zip(steps[19:], steps[20:], strict=False)) <= 1.5 / 21  # rounding to whole steps
-    assert [training.next_check(s, "every-100") for s in (0, 1, 100, 199)] == [100, 100, 200, 200]
+    assert [check_steps.next_check(s, "every-100") for s in (0, 1, 100, 199)] == [100, 100, 200, 200]
 
 
 @pytest.mark.parametrize(("goal", "examples", "most"), [(0.02, 6000, 120), (0.04, 150, 6), (0.1, 150, 15), (0.0, 9, 0)])
 def test_goal_is_met_at_equality(goal, examples, most):
-    assert training.allowed_mistakes(goal, examples) == most == math.floor(round(goal * examples, 6))
+    assert validation.allowed_mistakes(goal, examples) == most == math.floor(round(goal * examples, 6))
 
 
 def test_networks_without_a_last_linear_layer_are_refused():
     with pytest.raises(ValueError, match="no linear layer"):
-        stacks.Loop(nn.Sequential(nn.Flatten(), nn.ReLU()))
+        looped.Loop(nn.Sequential(nn.Flatten(), nn.ReLU()))
     with pytest.raises(ValueError, match="cannot be stacked"):
-        stacks.Stack(models.build("resnet-8"))
+        stacked.Stack(models.build("resnet-8"))
 
 
 def test_a_cell_run_to_its_budget_tells_the_best_error_within_every_power_of_two():
     cell = Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=90)
-    outcome, data = measurement.train_cell(cell), datasets.load("digits")
-    trials, executor = measurement.start(cell), measurement.executor(cell)
+    outcome, data = one_cell.train_cell(cell), datasets.load("digits")
+    trials, executor = one_cell.start(cell), one_cell.executor(cell)
     w, v = trials.w.clone(), torch.zeros_like(trials.w)
-    errors, check, order = [], 1, training.batches(len(data.train), 64, 0)
+    errors, check, order = [], 1, lockstep.batches(len(data.train), 64, 0)
     for step in range(1, 91):
         pick = next(order)
         _, g, _ = executor.gradients(w, data.train.x[pick], data.train.y[pick])
-        algorithms.update("momentum", w, v, g, trials.rate, trials.momentum)
+        updates.update("momentum", w, v, g, trials.rate, trials.momentum)
         if step == check:
-            check = training.next_check(step, "geometric")
+            check = check_steps.next_check(step, "geometric")
             wrong = [(executor.logits(w, s.x).argmax(2) != s.y).float().mean(1) for s in (data.validation, data.test)]
             errors.append((step, *wrong))
     assert outcome.budgets == (1, 2, 4, 8, 16, 32, 64)
@@ -259,19 +262,19 @@ def test_a_cell_run_to_its_budget_tells_the_best_error_within_every_power_of_two
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
 def test_label_smoothing_is_torchs_in_loop_and_stack(smoothing):
     nets = [models.fresh("mlp-64x2", seed) for seed in range(2)]
-    w, data = torch.stack([stacks.flatten(n) for n in nets]), datasets.load("digits").train
+    w, data = torch.stack([flattening.flatten(n) for n in nets]), datasets.load("digits").train
     x, y = data.x[:32], data.y[:32]
     for net in nets:
         F.cross_entropy(net(x), y, label_smoothing=smoothing).backward()
     expected = torch.stack([torch.cat([p.grad.reshape(-1) for p in n.parameters()]) for n in nets])
-    for kind in (stacks.Loop, stacks.Stack):
+    for kind in (looped.Loop, stacked.Stack):
         losses, g, _ = kind(models.build("mlp-64x2"), smoothing=smoothing).gradients(w, x, y)
         assert torch.allclose(g, expected, atol=1e-6)
         assert torch.allclose(losses[0], F.cross_entropy(nets[0](x), y, label_smoothing=smoothing), atol=1e-6)
 
 
 def test_a_fraction_of_the_data_is_its_first_examples():
-    work = workloads.workload("digits-mlp-168")
+    work = catalogue.workload("digits-mlp-168")
     assert len(work.train()) == work.train_size == 168
     assert torch.equal(work.train().x, datasets.load("digits").train.x[:168])
     with pytest.raises(ValueError, match="batch_size: 169 .* 168 training examples"):

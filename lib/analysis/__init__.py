@@ -1,0 +1,1 @@
+"""From records to findings; nothing here measures or shows."""

@@ -1,0 +1,170 @@
+"""Families of workloads: how their curves compare."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+
+from lib.analysis import scaling
+from lib.measuring import sweeps
+from lib.records import store
+from lib.studies import plans
+from lib.studies.families import FAMILIES, Family
+from lib.studies.study import Study
+from lib.workloads.catalogue import workload
+
+
+def results(families: dict[str, Family], budget: str = "cached") -> pd.DataFrame:
+    """All trials of the dense networks of these families at the families' goals, with columns family and member.
+
+    A family is left out until two of its members have curves of three batch sizes.  budget: as for `lib.measuring.sweeps.results`;
+    "full" trains what the book's studies plan for them, "smoke" a toy of the first.
+    """
+    every = [c for s in plans.STUDIES.values() for c in s.cells]
+    usual = {k: v for k, v in plans.USUAL.items() if k not in ("stop", "max_steps")} | {"sparsity": 0.0, "replicate": 0}
+    every = [c for c in dict.fromkeys(every) if all(getattr(c, k) == v for k, v in usual.items())]
+    tables, heads, planned, missing = [], {}, set(), []  # members of several families count once
+    for name, family in list(families.items())[: 1 if budget == "smoke" else None]:
+        for member, (work, algorithm) in family.members.items():
+            same = (work, algorithm, family.stop)
+            cells = tuple(c for c in every if (c.workload, c.algorithm, c.stop) == same)
+            if not cells:
+                continue
+            frame = sweeps.results(Study(name, name, cells), budget)
+            planned.update(cells)
+            missing += frame.attrs["missing"]
+            heads |= {head["sha256"]: head for head in frame.attrs["provenance"]}
+            if len(frame):
+                goal = family.goal or workload(work).goal
+                tables.append(scaling.at_goal(frame, goal).assign(family=name, member=member))
+    comparable = pd.Series([t.family.iloc[0] for t in tables if t.batch_size.nunique() >= 3], dtype=str).value_counts()
+    tables = [t for t in tables if comparable.get(t.family.iloc[0], 0) > 1]
+    joined = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    heads, missing = store.Shared(heads.values()), store.Shared(dict.fromkeys(missing))
+    joined.attrs.update(provenance=heads, cells_planned=len(planned), missing=missing)
+    return joined
+
+
+def curves(trials: pd.DataFrame) -> pd.DataFrame:
+    """Points of every curve as `scaling.steps_to_result` gives them, with family and member, and twice three columns.
+
+    steps_low, steps_upper, steps_perfect; relative, relative_low, relative_upper, relative_perfect: over the steps at the
+    smallest batch size that all members of the family have.
+    """
+    parts = []
+    for (name, member), own in _by_member(trials):
+        points = scaling.steps_to_result(own).dropna(subset="steps")
+        parts.append(points.assign(family=name, member=member))
+    if not parts or not sum(map(len, parts)):
+        return pd.DataFrame()
+    joined = pd.concat(parts, ignore_index=True)
+    for _, own in joined.groupby("family"):
+        shared = set.intersection(*(set(m.batch_size) for _, m in own.groupby("member")))
+        base = min(shared or set(own.batch_size))
+        first = own[own.batch_size == base].set_index("member").steps.reindex(own.member).to_numpy()
+        joined.loc[own.index, ["first", "base"]] = np.stack([first, np.full(len(own), base)], 1)
+    perfect = joined["first"] * joined.base / joined.batch_size
+    joined = joined.assign(steps_low=joined.low, steps_upper=joined.upper, steps_perfect=perfect)
+    whole = {"relative": "steps", **{f"relative_{n}": f"steps_{n}" for n in ("low", "upper", "perfect")}}
+    return joined.assign(**{new: joined[old] / joined["first"] for new, old in whole.items()})
+
+
+def _by_member(trials: pd.DataFrame):
+    """In the order in which families list their members."""
+    return trials.groupby(["family", "member"], sort=False) if len(trials) else ()
+
+
+def bends(trials: pd.DataFrame) -> pd.DataFrame:
+    """`scaling.summaries` of every member with at least three batch sizes, with family, member, goal, trials and curves.
+
+    curves: of the member, as `scaling.resampled`.
+    """
+    rows = []
+    for (name, member), own in _by_member(trials):
+        summary, drawn = scaling.summaries(own)
+        if len(summary):
+            more = {
+                "family": name,
+                "member": member,
+                "goal": own.goal.iloc[0],
+                "trials": own.groupby("batch_size").size().min(),
+            }
+            rows.append(summary.assign(**more, curves=list(drawn.values())))
+    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
+
+
+def effects(summary: pd.DataFrame) -> pd.DataFrame:
+    """Per family, the bend of its last member (or end) over that of its first, at the batch sizes both have.
+
+    summary: of `bends`.  Columns: family, first, last, ratio (median), ratio_low, ratio_high (5, 95 %), inside (whether both
+    bend within these batch sizes; else the ratio is a bound).
+    """
+    rows = []
+    for name, own in summary.groupby("family", sort=False) if len(summary) else ():
+        order = [m for m in FAMILIES[name].ends or FAMILIES[name].members if m in set(own.member)]
+        if len(order) > 1:
+            rows += _compared(own, order[0], order[-1])
+    return pd.DataFrame(rows, columns=["family", "first", "last", "ratio", "ratio_low", "ratio_high", "inside"])
+
+
+def widest(summary: pd.DataFrame) -> pd.DataFrame:
+    """The two members of each family whose bends lie farthest apart, as `effects`, largest first; both bend inside."""
+    rows = []
+    for _, own in summary.groupby("family", sort=False) if len(summary) else ():
+        pairs = [row for two in itertools.permutations(own.member, 2) for row in _compared(own, *two) if row["inside"]]
+        rows += sorted(pairs, key=lambda row: row["ratio"])[-1:]
+    found = pd.DataFrame(rows, columns=["family", "first", "last", "ratio", "ratio_low", "ratio_high", "inside"])
+    return found.sort_values("ratio", ascending=False, ignore_index=True)
+
+
+def _compared(own: pd.DataFrame, first: str, last: str) -> list[dict]:
+    """A row of `effects` for two members of one family, none if they share fewer than three batch sizes."""
+    below, above = (own.set_index("member").curves[m] for m in (first, last))
+    values, shared = scaling.ratios(above, below, "critical"), above.columns.intersection(below.columns)
+    if not len(values):
+        return []
+    middle = [scaling.redrawn(curves[shared]).critical.median() for curves in (above, below)]
+    inside = all(shared.min() < bend < shared.max() for bend in middle)
+    return [{"family": own.family.iloc[0], "first": first, "last": last, **scaling.ranged("ratio", values), "inside": inside}]
+
+
+def over_sgd(drawn: dict) -> pd.DataFrame:
+    """Every dense curve with momentum beside the same workload's with SGD, at the batch sizes both have.
+
+    drawn: as `scaling.summaries` returns it.  Columns: workload, algorithm, sizes (shared), smallest; bend (momentum's over
+    SGD's: median), bend_low, bend_high (5, 95 %), draws (of it); c1, c2 (the same of these constants), with their ends;
+    steps (SGD's over momentum's at the smallest batch), steps_low, steps_high, steps_draws.
+    """
+    rows = []
+    for (work, algorithm, pruned, sparsity), curve in drawn.items():
+        plain = drawn.get((work, "sgd", pruned, sparsity))
+        if algorithm == "sgd" or sparsity or plain is None or not len(bend := scaling.ratios(curve, plain, "critical")):
+            continue
+        shared = curve.columns.intersection(plain.columns)
+        steps = (plain[shared.min()] / curve[shared.min()]).to_numpy()
+        constants = {name: scaling.ratios(curve, plain, name) for name in ("c1", "c2")}
+        rows.append({"workload": work, "algorithm": algorithm, "sizes": len(shared), "smallest": shared.min(),
+                     **scaling.ranged("bend", bend), **scaling.ranged("steps", steps), "draws": bend, "steps_draws": steps,
+                     **{k: v for name, draws in constants.items() for k, v in scaling.ranged(name, draws).items()}})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def easy_over_hard(trials: pd.DataFrame) -> pd.DataFrame:
+    """The bend of every dense curve at the easiest goal of its workload over that at the hardest.
+
+    Either goal is drawn by itself: between searches, what luck does at one end of the ladder hardly shows at the other.
+    Columns: workload, algorithm, easy, hard (goal errors), bend (median), bend_low, bend_high (5, 95 %), draws (of it).
+    """
+    rows = []
+    dense = trials[trials.sparsity == 0] if len(trials) else trials
+    for (work, algorithm), own in dense.groupby(["workload", "algorithm"]) if len(dense) else ():
+        if len(goals := scaling.goals(own)) < 2:
+            continue
+        ends = [(scaling.reached(scaling.at_goal(own, g)), g) for g in (max(goals), min(goals))]
+        bend = scaling.ratios(*(scaling.resampled(*end, draws=500) for end in ends), "critical")
+        if len(bend):
+            rows.append({"workload": work, "algorithm": algorithm, "easy": max(goals), "hard": min(goals),
+                         **scaling.ranged("bend", bend), "draws": bend})  # fmt: skip
+    return pd.DataFrame(rows)

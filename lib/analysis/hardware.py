@@ -1,0 +1,207 @@
+"""From steps to hours and money: the time of a step on given hardware, and what a goal costs at every batch size."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lib import own, require
+from lib.analysis import scaling
+from lib.probes import timings
+from lib.probes.step_times import StepTimes
+from lib.records import store
+from lib.records.places import DATA, record
+from lib.studies.cells import Cell
+from lib.studies.study import Study
+
+BYTES = 4  # per weight and per gradient entry
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """Equal devices that share every batch and add up their gradients in a ring.
+
+    throughput: examples per second of one device that has enough to do.  saturation: examples per device below which a
+    step gets no faster.  bandwidth: bytes per second between neighbours in the ring.  latency: seconds per message.
+    price: of one device for an hour.  Raises ValueError naming the field, its value and what is allowed.
+    """
+
+    devices: int = 1
+    throughput: float = 10_000.0
+    saturation: float = 1.0
+    bandwidth: float = math.inf
+    latency: float = 0.0
+    price: float = 1.0
+
+    def __post_init__(self):
+        for field in fields(self):
+            value, zero = getattr(self, field.name), field.name in ("latency", "price")
+            require(value >= 0 if zero else value > 0, field.name, value, "zero or positive" if zero else "positive")
+        require(self.devices == int(self.devices), "devices", self.devices, "a whole number from 1")
+
+
+def step_time(
+    hardware: Hardware, batch_size: np.ndarray, parameters: int, measured: pd.DataFrame | None = None
+) -> np.ndarray:
+    """Seconds per training step [n] at these batch sizes [n] for a network with so many parameters.
+
+    Compute: the share of a device, or its saturation if that is more, over its throughput; or as `measured` on a device
+    (`interpolated`).  Communication: a ring all-reduce sends 2 (W - 1) messages of 1/W of the gradient; not overlapped
+    with compute.
+    """
+    w = hardware.devices
+    share = np.asarray(batch_size, float) / w
+    compute = np.maximum(share, hardware.saturation) / hardware.throughput
+    if measured is not None:
+        compute = interpolated(measured, share)
+    messages = 2 * (w - 1)
+    return compute + messages * (BYTES * parameters / w / hardware.bandwidth + hardware.latency)
+
+
+def interpolated(measured: pd.DataFrame, share: np.ndarray) -> np.ndarray:
+    """Seconds [n] of one device's step on these shares of a batch [n], from its measured times (`StepTimes`).
+
+    Both axes logarithmic; below the smallest batch measured its time, above the largest in proportion.
+    """
+    known = measured.sort_values("batch_size")
+    inside = np.interp(np.log(share), np.log(known.batch_size), np.log(known.seconds))
+    return np.exp(inside) * np.maximum(np.asarray(share, float) / known.batch_size.iloc[-1], 1)
+
+
+def described(measured: pd.DataFrame) -> tuple[float, float]:
+    """Throughput and saturation, the two constants of `Hardware`, of a device whose step times were measured.
+
+    Throughput is that of the largest batch; a step of `saturation` examples at it takes as long as one of one example.
+    """
+    known = measured.sort_values("batch_size")
+    throughput = known.batch_size.iloc[-1] / known.seconds.iloc[-1]
+    return throughput, max(known.seconds.iloc[0] * throughput, 1.0)
+
+
+def to_goal(
+    hardware: Hardware,
+    batch_size: np.ndarray,
+    steps: np.ndarray,
+    parameters: int,
+    measured: pd.DataFrame | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Seconds and price [n] to reach the goal in `steps` [n] at these batch sizes [n]; measured: see `step_time`."""
+    seconds = np.asarray(steps, float) * step_time(hardware, batch_size, parameters, measured)
+    return seconds, seconds / 3600 * hardware.devices * hardware.price
+
+
+def best_step(
+    hardware: Hardware, batch_size: np.ndarray, parameters: int, measured: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """The best a step can be at every batch size [n] (the index) on a power of two of devices, up to those there are.
+
+    seconds, on `fast` devices, where it is shortest; price, on `cheap` devices, where it is lowest.
+    """
+    counts = 2 ** np.arange(int(hardware.devices).bit_length())
+    each = [replace(hardware, devices=int(w)) for w in counts]
+    seconds, price = np.array(
+        [to_goal(h, batch_size, np.ones(len(batch_size)), parameters, measured) for h in each]
+    ).swapaxes(0, 1)  # each [counts, n]
+    return pd.DataFrame(
+        {
+            "seconds": seconds.min(0),
+            "fast": counts[seconds.argmin(0)],
+            "price": price.min(0),
+            "cheap": counts[price.argmin(0)],
+        },
+        index=batch_size,
+    )
+
+
+# The same in the language of the charts; a test evaluates both.  own: whether datum.measured, a device's time, counts.
+EXPRESSIONS = {
+    "seconds": "datum.steps * (({own} ? datum.measured : max(datum.batch_size / {devices}, {saturation}) / {throughput})"
+    " + 2 * ({devices} - 1) * "
+    f"({BYTES} * datum.parameters / {{devices}} / {{bandwidth}} + {{latency}}))",
+    "cost": "datum.seconds / 3600 * {devices} * {price}",
+}
+GOAL, SCORED, ROUGH = (f"time to the goal{more}" for more in ("", ", scores included", ", dense in bfloat16"))
+
+
+def _both(curves: pd.DataFrame, searches: dict, times: pd.DataFrame) -> Iterator[tuple]:
+    """Every pruned curve that has a dense one, of workloads that were timed: its name (`scaling.CURVE`) and what is compared.
+
+    That is, by name, (quick, slow, first, power): few^power quick + first over many^power slow, for few and many steps of the
+    pruned and the dense network; the median steps of the two [sizes]; and their redrawn ones [draws, sizes].
+    """
+    steps = curves.set_index([*scaling.CURVE, "batch_size"]).steps.sort_index()
+    for name, timed in times.groupby("workload"):
+        scores = timed.seconds[timed.what == "scores"].item()
+        dense, rough = (timed[timed.what == kind].set_index("batch_size").seconds for kind in ("dense", "dense, bfloat16"))
+        for curve in (c for c in searches if c[0] == name):
+            plain, level = (*curve[:3], 0.0), timed[(timed.what == "sparse") & (timed.sparsity == curve[3])]
+            sizes = [b for b in level.batch_size if b in searches[curve] and b in searches.get(plain, ())]
+            if sizes:
+                quick, slow, fair = (t[sizes] for t in (level.set_index("batch_size").seconds, dense, rough))
+                compared = {
+                    GOAL: (quick, slow, 0, 1),
+                    SCORED: (quick, slow, scores, 1),
+                    ROUGH: (quick, fair, 0, 1),
+                    "time of a step": (quick, slow, 0, 0),
+                    "steps to the goal": (1, 1, 0, 1),
+                }
+                medians, drawn = ([found[c][sizes] for c in (curve, plain)] for found in (steps, searches))
+                yield curve, compared, medians, drawn
+
+
+def skipped(curves: pd.DataFrame, searches: dict, times: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Pruned networks over their dense ones if a core skips the zeros: at every batch size, and each at its best.
+
+    curves: medians of `scaling.across_replicates`; searches: curve -> its redrawn steps [draws, batch sizes]; times: of
+    `SparseTimes`.  Both tables have the curve, what (GOAL, ...), ratio, low and high, 5 to 95 % over redrawn searches (times
+    count as exact); the second has the times to the goal alone, the shortest on either side.  Raises ValueError without times.
+    """
+    if times.empty:
+        raise ValueError("timings: none of sparse products is on record; take them with python -m lib.probes.timings")
+    rows, best = [], []
+    for curve, compared, medians, drawn in _both(curves, searches, times):
+        about = dict(zip(scaling.CURVE, curve, strict=True))
+        for what, (quick, slow, first, power) in compared.items():
+            few, few_drawn = (found**power * quick + first for found in (medians[0], drawn[0]))
+            many, many_drawn = (found**power * slow for found in (medians[1], drawn[1]))
+            low, high = (few_drawn / many_drawn).quantile([0.05, 0.95]).to_numpy()
+            rows += [{**about, "batch_size": b, "what": what, "ratio": few[b] / many[b], "low": low[i], "high": high[i]}
+                     for i, b in enumerate(few.index)]  # fmt: skip
+            if what in (GOAL, SCORED, ROUGH):
+                low, high = (few_drawn.min(axis=1) / many_drawn.min(axis=1)).quantile([0.05, 0.95])
+                best.append({**about, "what": what, "ratio": few.min() / many.min(), "low": low, "high": high})
+    columns = [*scaling.CURVE, "batch_size", "what", "ratio", "low", "high"]
+    return pd.DataFrame(rows, columns=columns), pd.DataFrame(best, columns=[c for c in columns if c != "batch_size"])
+
+
+def one_core(name: str) -> pd.DataFrame | None:
+    """The measured step times of a workload on one core of ours, or None."""
+    measured = timings.results(StepTimes(name))
+    return None if measured.empty else measured
+
+
+def readers(name: str, folder: Path = DATA) -> Study:
+    """The cells of a reader's own workload that are on record, of each curve's largest search; of another workload none.
+
+    Raises ValueError if there are none, and RecordError as `lib.records.store.read`.
+    """
+    files = sorted((folder / "own" / store.folder_name(name)).rglob("*.csv")) if own.is_own(name) else []
+    found = []
+    for file in files:
+        with contextlib.suppress(ValueError):  # a batch that was in the data before the reader's file changed
+            cell = Cell(**store.head(file)["cell"])
+            found += [cell] if cell.workload == name and record(cell, folder) == file else []
+    if own.is_own(name) and not found:
+        raise ValueError(f"workload: no record is kept of {name!r}; measure it with own_workload.ipynb and -p budget full")
+    searches = Counter((c.algorithm, c.sparsity, c.trials) for c in found)
+    largest = {}  # (algorithm, sparsity) -> trials of the search with most batch sizes, and of these of the one with most trials
+    for (*curve, trials), _ in sorted(searches.items(), key=lambda item: (item[1], item[0][2])):
+        largest[tuple(curve)] = trials
+    return Study(name, name, tuple(c for c in found if c.trials == largest[c.algorithm, c.sparsity]))

@@ -1,0 +1,145 @@
+"""The noisy quadratic model: a case in which steps to result are known exactly, for checking the analysis.
+
+Independent dimensions of curvature h_i, gradient h_i w_i plus noise of variance c_i / B, w_i^2 = 1 at the start; the loss
+is half the sum of h_i E w_i^2 (Zhang et al. 2019, "Which Algorithmic Choices Matter at Which Batch Sizes?").  Second
+moments follow a linear recursion, here with momentum and an exponential average of the weights, so no run is simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from lib import require
+from lib.methods import spaces
+
+LONGEST = 26  # steps are sought up to 2**LONGEST
+
+
+@dataclass(frozen=True)
+class Model:
+    """curvature: h_i [d]; noise: c_i [d], the variance of one example's gradient; target: the loss to reach."""
+
+    curvature: np.ndarray
+    noise: np.ndarray
+    target: float = 0.01
+
+    @property
+    def start(self) -> float:
+        """Loss before the first step."""
+        return 0.5 * self.curvature.sum()
+
+
+def power_law(dimensions: int = 1000, noise: float = 1.0, target: float = 0.01) -> Model:
+    """h_i = 1/i, so that the condition number is the number of dimensions, and c_i = noise h_i (after Zhang et al. 2019).
+
+    Raises ValueError for fewer than one dimension, for noise or target that are not positive, and for a target that is
+    met before the first step.
+    """
+    for name, value in (("dimensions", dimensions), ("noise", noise), ("target", target)):
+        require(value > 0, name, value, "positive")
+    h = 1 / np.arange(1, dimensions + 1)
+    model = Model(h, noise * h, target)
+    require(target < model.start, "target", target, f"below the loss at the start, {model.start:.3g}")
+    return model
+
+
+def _recursion(model: Model, rate: float, momentum: float) -> tuple[np.ndarray, np.ndarray]:
+    """One step of the moments (E w^2, E w v, E v^2) of each dimension: a matrix [3, 3, d] and what noise adds [3, d] at B = 1.
+
+    v' = momentum v + h w + noise; w' = w - rate v', as in `lib.methods.updates`.  Without momentum E w^2 alone: [1, 1, d], [1, d].
+    """
+    h, m, a = model.curvature, momentum, rate
+    if m == 0:
+        return ((1 - a * h) ** 2)[None, None], (a * a * model.noise)[None]
+    # (w, v) -> [[1 - a h, -a m], [h, m]] (w, v), and the noise enters as (-a, 1).
+    p, q, r, s = 1 - a * h, np.full_like(h, -a * m), h, np.full_like(h, m)
+    step = np.array([[p * p, 2 * p * q, q * q], [p * r, p * s + q * r, q * s], [r * r, 2 * r * s, s * s]])
+    return step, np.array([[a * a], [-a], [1.0]]) * model.noise
+
+
+def _averaged(model: Model, rate: float, average: float) -> tuple[np.ndarray, np.ndarray]:
+    """As `_recursion`, for SGD whose weights u are averaged as u' = average u + (1 - average) w': moments (u^2, u w, w^2)."""
+    p, k = 1 - rate * model.curvature, 1 - average
+    one, none = np.ones_like(p), np.zeros_like(p)
+    step = np.array([
+        [average**2 * one, 2 * average * k * p, k * k * p * p],
+        [none, average * p, k * p * p],
+        [none, none, p * p],
+    ])  # fmt: skip
+    return step, rate**2 * np.array([[k * k], [k], [1.0]]) * model.noise
+
+
+def steps(
+    model: Model, batch_sizes: np.ndarray, rate: float, momentum: float = 0.0, average: float | None = None
+) -> np.ndarray:
+    """Steps to the target loss [batch sizes] at a constant rate; inf where it is not reached.
+
+    The loss is taken to fall until it stays above or below the target; a first crossing by an oscillation is passed over.
+    """
+    step, added = _recursion(model, rate, momentum) if average is None else _averaged(model, rate, average)
+    powers = [(step, added)]
+    for _ in range(LONGEST - 1):
+        last, extra = powers[-1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            powers.append((np.einsum("ijd,jkd->ikd", last, last), extra + np.einsum("ijd,jd->id", last, extra)))
+    b = np.asarray(batch_sizes, float)
+    state = np.zeros((len(added), len(b), len(model.curvature)))
+    state[0 if average is None else slice(None)] = 1.0
+    done = np.zeros(len(b))
+    for k in reversed(range(LONGEST)):
+        matrix, extra = powers[k]
+        with np.errstate(over="ignore", invalid="ignore"):
+            ahead = np.einsum("ijd,jbd->ibd", matrix, state) + extra[:, None] / b[:, None]
+            above = ~(0.5 * ahead[0] @ model.curvature <= model.target)  # not a number counts as above
+        done += np.where(above, 2.0**k, 0)
+        state = np.where(above[:, None], ahead, state)
+    return np.where(done >= 2**LONGEST - 1, np.inf, done + 1)
+
+
+def best(
+    model: Model, batch_sizes: np.ndarray, rates: np.ndarray, momenta: tuple = (0.0,), averages: tuple = (None,)
+) -> tuple[np.ndarray, list]:
+    """Fewest steps [batch sizes] over the grid, and the (rate, momentum, average) that gives them.
+
+    rates: those of plain SGD; with momentum, times 1 + momentum, as far as which stability then reaches.
+    """
+    grid = [(r * (1 + m), m, a) for r in rates for m in momenta for a in averages]
+    table = np.array([steps(model, batch_sizes, *point) for point in grid])
+    return table.min(0), [grid[i] for i in table.argmin(0)]
+
+
+def curve(model: Model, batch_sizes: np.ndarray, rates: np.ndarray, **grid: tuple) -> pd.DataFrame:
+    """`best` as rows: batch_size, steps, rate, momentum; sizes at which the target is not reached are left out."""
+    found, points = best(model, batch_sizes, rates, **grid)
+    rows = pd.DataFrame({"batch_size": batch_sizes, "steps": found, "rate": [p[0] for p in points],
+                         "momentum": [p[1] for p in points]})  # fmt: skip
+    return rows[np.isfinite(rows.steps)].reset_index(drop=True)
+
+
+def searched(model: Model, batch_sizes: Iterable[float], trials: int, replicate: int) -> pd.DataFrame:
+    """What a search of so many learning rates at every batch size finds with SGD, as a table of `lib.measuring.sweeps.results`.
+
+    Rates come from the sequence of every search of this book, doubled so that they reach the edge of stability.
+    """
+    tried = 2 * spaces.draw("lee2021", "sgd", trials, replicate=replicate)["learning_rate"]
+    sizes = np.asarray(list(batch_sizes), float)
+    steps_of = np.array([steps(model, sizes, rate) for rate in tried])  # [trials, sizes]
+    met = pd.Series(np.where(np.isinf(steps_of), np.nan, steps_of).T.ravel())
+    table = pd.DataFrame({"batch_size": np.repeat(sizes.astype(int), trials), "steps": met, f"steps@{model.target:g}": met})
+    fixed = {"workload": "quadratic", "algorithm": "sgd", "pruning": "none", "sparsity": 0.0, "trials": trials,
+             "replicate": replicate, "goal": model.target, "status": "complete"}  # fmt: skip
+    return table.assign(**fixed, last_step=table.groupby("batch_size").steps.transform("max")).dropna(subset="last_step")
+
+
+def path(model: Model, batch_size: float, rate: float, count: float, points: int = 60) -> pd.DataFrame:
+    """Points along SGD up to so many steps, as rows of `lib.probes.follow.follow`: step, square (expected |G|^2), trace (tr Sigma)."""
+    at = np.unique(np.geomspace(1, count, points).round())
+    p = (1 - rate * model.curvature) ** 2
+    floor = rate**2 * model.noise / batch_size / (1 - p)
+    square = ((1 - floor) * p ** at[:, None] + floor) @ model.curvature**2
+    return pd.DataFrame({"workload": "quadratic", "algorithm": "sgd", "batch_size": batch_size, "sparsity": 0.0, "trial": 0,
+                         "step": at, "square": square, "trace": model.noise.sum()})  # fmt: skip

@@ -1,0 +1,96 @@
+"""The three regimes of a curve, by the operational definitions of this book."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from lib.analysis.scaling.steps import CELL
+
+TOLERANCE = 0.2  # of the operational definitions of the regimes
+BEFORE, PERFECT = "more examples than larger batches", "perfect scaling"
+DIMINISHING, MAXIMAL = "diminishing returns", "maximal data parallelism"
+
+
+@dataclass(frozen=True)
+class Regimes:
+    """Where one curve changes regime, in batch sizes (examples).
+
+    start: the smallest size whose total of examples is within the tolerance of the least; perfect_end: the largest
+    size up to which scaling is perfect; useful_end: the smallest size from which on the steps stay within the
+    tolerance of the least.  leaves_perfect: whether a larger size than perfect_end was measured; reaches_plateau:
+    whether at least two sizes lie on the floor, without which useful_end is only a lower bound; rises: whether the
+    largest size takes more steps than the least by more than the tolerance.
+    """
+
+    start: float
+    perfect_end: float
+    useful_end: float
+    leaves_perfect: bool
+    reaches_plateau: bool
+    rises: bool
+
+
+def regimes(curve: pd.DataFrame) -> Regimes:
+    """The regimes of one curve (batch_size, steps) by the operational definitions of this book.
+
+    Let B0 be the smallest size whose examples B K*(B) are at most 1 + TOLERANCE times the least.  Scaling is perfect
+    at B if K*(B) <= (1 + TOLERANCE) K*(B0) B0 / B there and at every size from B0 on.
+    Raises ValueError if a batch size stands twice or no cell met the goal.
+    """
+    curve = one_curve(curve)
+    b, k = curve.batch_size.to_numpy(float), curve.steps.to_numpy(float)
+    start = np.argmax(b * k <= (1 + TOLERANCE) * (b * k).min())
+    perfect = np.logical_and.accumulate((b * k <= (1 + TOLERANCE) * b[start] * k[start])[start:])
+    end = b[start:][perfect].max()
+    floor = np.logical_and.accumulate((k <= (1 + TOLERANCE) * k.min())[::-1])[::-1]
+    useful = b[np.argmax(floor)] if floor.any() else b[-1]
+    return Regimes(b[start], end, useful, bool(end < b[-1]), bool(floor.sum() >= 2), not floor.any())
+
+
+def one_curve(curve: pd.DataFrame) -> pd.DataFrame:
+    curve = curve[curve.steps.notna()].sort_values("batch_size")
+    if curve.batch_size.duplicated().any() or curve.empty:
+        raise ValueError(
+            f"curve: {len(curve)} rows with {curve.batch_size.nunique()} batch sizes; one row per size is needed"
+        )
+    return curve
+
+
+def label(curves: pd.DataFrame) -> pd.DataFrame:
+    """Curves with `regime`, local `slope` (d log2 K* / d log2 B from the size before) and `perfect` (steps if scaling
+    had stayed perfect from the smallest size), for every curve in the table."""
+    keys = [c for c in CELL if c in curves and c not in ("batch_size", "hits")] + ["goal"]
+    return pd.concat([_label_one(one_curve(c)) for _, c in curves.groupby(keys, dropna=False)], ignore_index=True)
+
+
+def _label_one(curve: pd.DataFrame) -> pd.DataFrame:
+    found, b, k = regimes(curve), curve.batch_size, curve.steps
+    regime = np.select([b < found.start, b <= found.perfect_end], [BEFORE, PERFECT], DIMINISHING)
+    if found.reaches_plateau:
+        regime = np.where((b >= found.useful_end) & (b > found.perfect_end), MAXIMAL, regime)
+    slope = np.log2(k).diff() / np.log2(b).diff()
+    return curve.assign(regime=regime, slope=slope, perfect=k.iloc[0] * b.iloc[0] / b)
+
+
+def regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """perfect_end, useful_end and whether all three regimes are there [draws], as `regimes` and `all_three` find them.
+
+    b: sizes [n] (increasing); k: steps [draws, n].
+    """
+    examples = b * k
+    start = np.argmax(examples <= (1 + TOLERANCE) * examples.min(1, keepdims=True), axis=1)
+    base = np.take_along_axis(examples, start[:, None], 1)
+    before = np.arange(len(b)) < start[:, None]
+    perfect = np.logical_and.accumulate(before | (examples <= (1 + TOLERANCE) * base), axis=1)
+    floor = np.logical_and.accumulate((k <= (1 + TOLERANCE) * k.min(1, keepdims=True))[:, ::-1], axis=1)[:, ::-1]
+    useful = np.where(floor.any(1), b[np.argmax(floor, axis=1)], b[-1])
+    end = b[len(b) - 1 - np.argmax(perfect[:, ::-1], axis=1)]
+    return end, useful, (end > b[start]) & (end < b[-1]) & (floor.sum(1) >= 2)
+
+
+def all_three(summary: pd.DataFrame) -> pd.Series:
+    """Which curves of `summaries` show all three regimes: perfect scaling over two sizes, an end to it, a floor of two."""
+    return (summary.perfect_end > summary.start) & summary.leaves_perfect & summary.reaches_plateau

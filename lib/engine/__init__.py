@@ -1,0 +1,1 @@
+"""Many trials of one cell, trained in lock step."""

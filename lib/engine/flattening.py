@@ -1,0 +1,44 @@
+"""A network's parameters as one vector, and back.
+
+Convolution kernels lie with their input channel last, the layout in which convolutions are fastest.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+
+def memory_order(p: Tensor) -> Tensor:
+    return p.permute(0, 2, 3, 1) if p.dim() == 4 else p
+
+
+def flatten(module: nn.Module) -> Tensor:
+    """The module's parameters as one vector [P] (a copy)."""
+    return torch.cat([memory_order(p.detach()).reshape(-1) for p in module.parameters()])
+
+
+def unflatten(w: Tensor, module: nn.Module) -> list[Tensor]:
+    """Views of w [..., P] with the shapes of the module's parameters: a list of [..., *shape]."""
+    views, at = [], 0
+    for p in module.parameters():
+        shape = memory_order(p).shape
+        view = w[..., at : at + p.numel()].unflatten(-1, shape)
+        views.append(view.movedim(-1, -3) if p.dim() == 4 else view)
+        at += p.numel()
+    return views
+
+
+def outputs(module: nn.Module, w: Tensor, x: Tensor) -> Tensor:
+    """Outputs [B, classes] of the module with parameters w [P] in its own arithmetic, differentiable to any order."""
+    names = [name for name, _ in module.named_parameters()]
+    return functional_call(module, dict(zip(names, unflatten(w, module), strict=True)), x)
+
+
+def head(module: nn.Module) -> nn.Linear:
+    """The last linear layer.  Raises ValueError if the network has none."""
+    linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
+    if not linear:
+        raise ValueError(f"model: {type(module).__name__} has no linear layer; the last layer must be one")
+    return linear[-1]

@@ -1,0 +1,108 @@
+"""Any module, one trial after another: for networks that fill a core by themselves."""
+
+from __future__ import annotations
+
+import contextlib
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lib.engine.flattening import flatten, head, unflatten
+from lib.workloads.tasks import smooth
+
+
+class RowError(RuntimeError):
+    """A network raised in the trial of row `row`; the cause is its exception."""
+
+    def __init__(self, row: int, cause: Exception):
+        super().__init__(f"row {row}: {type(cause).__name__}: {cause}")
+        self.row = row
+
+
+@contextlib.contextmanager
+def naming(row: int):
+    try:
+        yield
+    except Exception as error:
+        raise RowError(row, error) from error
+
+
+class Loop:
+    """One trial after another through `module`, in `dtype` arithmetic with float32 weights outside.
+
+    smoothing: the share of the target that label smoothing spreads evenly over all classes.
+    """
+
+    def __init__(
+        self, module: nn.Module, dtype: torch.dtype = torch.float32, device: str = "cpu", smoothing: float = 0
+    ):
+        module = module.to(device=device, memory_format=torch.channels_last)
+        self.module, self.dtype, self.classes, self.smoothing = module, dtype, head(module).out_features, smoothing
+        self.normalised = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules())
+        self.w = flatten(module).to(device=device, dtype=dtype)
+        self.g = torch.zeros_like(self.w)
+        for p, w, g in zip(module.parameters(), unflatten(self.w, module), unflatten(self.g, module), strict=True):
+            p.data = w
+            p.grad = g
+        head(module).register_forward_pre_hook(self._keep_features)
+
+    def _keep_features(self, _, inputs):
+        self.features = inputs[0].detach()
+
+    def inputs(self, x: Tensor) -> Tensor:
+        """x as the network takes it; convert a data set once."""
+        x = x.to(device=self.w.device, dtype=self.dtype)
+        return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
+
+    def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean cross-entropy, its gradient, and which trials are alive, for w [T, P], x [B, ...], y [B].
+
+        Returns losses [T], gradients [T, P], alive [T] (False where the last layer's inputs are zero on the batch:
+        then nothing but its bias has a gradient, and the backward pass is spared).
+        mask [T, P]: gradients are zero where it is; a weight must be, too.
+        """
+        losses, gradients = w.new_empty(len(w)), torch.zeros_like(w)
+        alive = torch.ones(len(w), dtype=torch.bool, device=w.device)
+        for t, row in enumerate(w):
+            self.w.copy_(row)
+            with naming(t):
+                logits = self.module(x).float()
+            if self.features.any():
+                loss = F.cross_entropy(logits, y, label_smoothing=self.smoothing)
+                self.g.zero_()
+                loss.backward()
+                gradients[t] = self.g
+            else:
+                logits = logits.detach()
+                loss = F.cross_entropy(logits, y, label_smoothing=self.smoothing)
+                target = smooth(F.one_hot(y, self.classes), self.smoothing)
+                gradients[t, -self.classes :] = (logits.softmax(1) - target).mean(0)
+                alive[t] = False
+            losses[t] = loss.detach()
+        return losses, gradients if mask is None else gradients.mul_(mask), alive
+
+    def shares(self, w: Tensor, x: Tensor, y: Tensor, parts: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The same for every part of a batch that is shared out evenly: losses [parts, T], gradients [parts, T, P], alive."""
+        found = [self.gradients(w, *part) for part in zip(x.chunk(parts), y.chunk(parts), strict=True)]
+        return tuple(torch.stack(each) for each in zip(*found, strict=True))
+
+    @torch.no_grad()
+    def logits(self, w: Tensor, x: Tensor) -> Tensor:
+        """Outputs [T, B, classes] in float32."""
+        out = []
+        for t, row in enumerate(w):
+            self.w.copy_(row)
+            with naming(t):
+                out.append(self.module(x).float())
+        return torch.stack(out)
+
+    @torch.no_grad()
+    def all_off(self, w: Tensor, x: Tensor) -> bool:
+        """Whether the last layer's inputs are zero for every example of x [N, ...] at the weights w [P]."""
+        self.w.copy_(w)
+        for part in x.split(1024):
+            self.module(part)
+            if self.features.any():
+                return False
+        return True

@@ -1,0 +1,100 @@
+"""Pruning at initialisation: a score for every parameter, then one global mask with an exact count."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lib.engine.flattening import outputs, unflatten
+from lib.engine.looped import Loop
+from lib.engine.vocabulary import METHODS
+
+PASS_BATCH = 100  # Lee et al. (2021) sum the gradient over the training set in batches of this size
+GRASP_PER_CLASS = 100  # examples of each class from which GraSP takes gradient and curvature
+SYNFLOW_ROUNDS = 100
+
+
+def scores(method: str, w: Tensor, loop: Loop, x: Tensor, y: Tensor, seed: int, sparsity: float = 0.9) -> Tensor:
+    """Scores [P] of the parameters w [P] of one freshly initialised network; the larger, the more kept.
+
+    connection-sensitivity: |sum over batches of dL/dm| at an all-ones mask m, which is |w * sum of dL/dw| (Lee et al.
+        2019; accumulated over one pass of the training set x [N, ...], y [N] as in the code of Lee et al. 2021).
+        Biases are scored like weights.  They start at zero, so their sensitivity is exactly zero: at any sparsity
+        that removes at least as many parameters as there are biases, the network trains without biases.
+    random: uniform, from a stream of its own (torch's, of this seed, has drawn the weights).
+    magnitude: |w|, hence biases go first here too.
+    grasp: w * H g, the share of each weight in the gradient norm that its removal would take away (Wang et al. 2020,
+        which removes the largest -w * H g), g and H on a class-balanced sample of the training set.
+    synflow: |w * dR/dw| of the scores that are left when all but the last of 100 rounds have pruned (Tanaka et al.
+        2020); needs the sparsity, and no data.
+    Raises ValueError for another method.
+    """
+    if method == "random":
+        return torch.from_numpy(np.random.default_rng(seed).random(len(w), dtype=np.float32)).to(w.device)
+    if method == "magnitude":
+        return w.abs()
+    if method == "grasp":
+        pick = class_balanced(y, GRASP_PER_CLASS, seed)
+        return grasp(loop.module, w, x[pick].float(), y[pick])
+    if method == "synflow":
+        return synflow(loop.module, w, x[:1].double(), sparsity)
+    if method == "connection-sensitivity":
+        total = torch.zeros_like(w)
+        for at in range(0, len(y), PASS_BATCH):
+            total += loop.gradients(w[None], x[at : at + PASS_BATCH], y[at : at + PASS_BATCH])[1][0]
+        return (w * total).abs()
+    raise ValueError(f"pruning: {method!r} is unknown; allowed: {', '.join(METHODS)}")
+
+
+def class_balanced(y: Tensor, per_class: int, seed: int) -> Tensor:
+    """Indices of up to `per_class` examples of every class in y [N], drawn without replacement."""
+    order = torch.randperm(len(y), generator=torch.Generator().manual_seed(seed)).to(y.device)
+    return torch.cat([order[y[order] == c][:per_class] for c in y.unique()])
+
+
+def grasp(module: nn.Module, w: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """w * H g [P] for the mean cross-entropy on x [N, ...], y [N] (Wang et al. 2020, equation 8, sign turned)."""
+    w = w.detach().clone().requires_grad_()
+    (g,) = torch.autograd.grad(F.cross_entropy(outputs(module, w, x), y), w, create_graph=True)
+    (hg,) = torch.autograd.grad(g @ g.detach(), w)
+    return w.detach() * hg
+
+
+def synflow(module: nn.Module, w: Tensor, x: Tensor, sparsity: float, rounds: int = SYNFLOW_ROUNDS) -> Tensor:
+    """Scores [P] of the last round; zero for what earlier rounds removed (Tanaka et al. 2020, algorithm 1).
+
+    R is the sum of the outputs for an all-ones input when every parameter is replaced by its absolute value; round r
+    keeps a share density^(r / rounds).  In double precision, since R multiplies whole layers.
+    """
+    size, left = w.abs().double(), torch.ones_like(w, dtype=torch.float64)
+    for r in range(1, rounds + 1):
+        v = (size * left).requires_grad_()
+        (slope,) = torch.autograd.grad(outputs(module, v, torch.ones_like(x)).sum(), v)
+        score = (v * slope).detach()
+        left = global_mask(score, 1 - (1 - sparsity) ** (r / rounds)).double()
+    return score.float()
+
+
+def layer_densities(mask: Tensor, module: nn.Module) -> list[tuple[str, int, int]]:
+    """Per parameter tensor: name, scalars kept, scalars in all, for one mask [P].  The counts sum to those of the mask."""
+    parts = unflatten(mask, module)
+    return [(n, int(m.sum()), m.numel()) for (n, _), m in zip(module.named_parameters(), parts, strict=True)]
+
+
+def kept(parameters: int, sparsity: float) -> int:
+    """How many of `parameters` a sparsity in [0, 1) leaves: round(parameters (1 - sparsity)), at least one."""
+    if not 0 <= sparsity < 1:
+        raise ValueError(f"sparsity: {sparsity!r} is not allowed; it must be in [0, 1)")
+    return max(1, round(parameters * (1 - sparsity)))
+
+
+def global_mask(scores: Tensor, sparsity: float) -> Tensor:
+    """Mask [..., P] of zeros and ones that keeps exactly `kept(P, sparsity)` largest scores of each row.
+
+    Ties are broken by position, so the count is exact whatever the scores.
+    """
+    count = kept(scores.shape[-1], sparsity)
+    order = scores.argsort(dim=-1, descending=True, stable=True)[..., :count]
+    return torch.zeros_like(scores).scatter_(-1, order, 1.0)

@@ -1,0 +1,166 @@
+"""All trials of a small network at once, as batched matrix products [trials, ...]."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lib.engine.flattening import head, unflatten
+from lib.workloads.tasks import cross_entropy
+
+
+class _Affine(torch.autograd.Function):
+    """h [T, N, in], weight [parts, T, out, in], bias [parts, T, out] -> [T, N, out], all parts being the same.
+
+    Their gradients differ: every part's is that of its own stretch of the N rows.  No transposed copies are needed.
+    """
+
+    @staticmethod
+    def forward(ctx, h, weight, bias):
+        ctx.save_for_backward(h, weight)
+        return torch.baddbmm(bias[0][:, None], h, weight[0].transpose(1, 2))
+
+    @staticmethod
+    def backward(ctx, d):
+        h, weight = ctx.saved_tensors
+        own, parts = (d, h), len(weight)
+        if parts > 1:
+            own = [
+                m.unflatten(1, (parts, -1)).transpose(0, 1).flatten(0, 1) for m in own
+            ]  # [parts x T, N / parts, ...]
+        g = own[0].transpose(1, 2).bmm(own[1])
+        shape = (parts, len(d))
+        return (
+            d.bmm(weight[0]) if ctx.needs_input_grad[0] else None,
+            g.unflatten(0, shape),
+            own[0].sum(1).unflatten(0, shape),
+        )
+
+
+class Stack:
+    """All trials at once through an `nn.Sequential` of linear, convolution, max-pool, ReLU and flatten layers."""
+
+    normalised = False  # by batch normalisation
+
+    def __init__(
+        self, module: nn.Module, dtype: torch.dtype = torch.float32, device: str = "cpu", smoothing: float = 0
+    ):
+        known = (nn.Linear, nn.Conv2d, nn.MaxPool2d, nn.ReLU, nn.Flatten)
+        if not isinstance(module, nn.Sequential) or not all(isinstance(m, known) for m in module):
+            raise ValueError(f"model: {type(module).__name__} cannot be stacked; use Loop")
+        self.module, self.dtype, self.device, self.smoothing = module.to(device), dtype, device, smoothing
+        self.classes = head(module).out_features
+
+    def inputs(self, x: Tensor) -> Tensor:
+        return x.to(device=self.device, dtype=self.dtype)
+
+    def _forward(self, views: list[Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
+        """x [B, C, H, W], views [parts, T, ...] -> logits [T, B, classes], features (the last layer's inputs) [T, B, F]."""
+        h = x.movedim(1, -1)[None]  # [1 or T, B, H, W, C]: the data are shared by all trials
+        at, shape = 0, ()
+        for layer in self.module:
+            if isinstance(layer, (nn.Linear, nn.Conv2d)):
+                weight, bias = views[at], views[at + 1]
+                at += 2
+                features = h
+                if isinstance(layer, nn.Conv2d):
+                    h, weight, bias, shape = _as_products(h, weight.movedim(-3, -1), bias, layer)
+                elif shape:
+                    # The module flattens channel, row, column: its weights are turned, which are fewer than the values.
+                    weight, shape = weight.unflatten(3, (shape[2], *shape[:2])).movedim(3, -1).flatten(3), ()
+                h = _Affine.apply(h.expand(weight.shape[1], -1, -1), weight, bias)
+                if isinstance(layer, nn.Conv2d):
+                    h = h.view(len(h), x.shape[0], *shape)
+            elif isinstance(layer, nn.MaxPool2d):
+                h = _pool(h, layer.kernel_size)
+            elif isinstance(layer, nn.ReLU):
+                h = torch.relu(h)
+            else:
+                shape = tuple(h.shape[2:])
+                h = h.flatten(2)
+        return h, features
+
+    def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """As `Loop.gradients`."""
+        losses, g, alive = self.shares(w, x, y, 1)
+        return losses[0], g[0] if mask is None else g[0].mul_(mask), alive[0]
+
+    def shares(self, w: Tensor, x: Tensor, y: Tensor, parts: int) -> tuple[Tensor, Tensor, Tensor]:
+        """As `Loop.shares`, in one pass over the whole batch."""
+        views = [v.detach()[None].expand(parts, *v.shape) for v in unflatten(w.to(self.dtype), self.module)]
+        leaves = [v.requires_grad_() for v in views]
+        logits, features = self._forward(leaves, x)
+        losses, error = cross_entropy(logits.detach(), y, self.smoothing, parts)
+        found = torch.autograd.grad(logits, leaves, error.to(logits.dtype))
+        gradients = torch.cat([_memory_order_stacked(g).flatten(2) for g in found], 2).float()
+        alive = features.detach().abs().unflatten(1, (parts, -1)).amax((2, 3)) > 0
+        return losses, gradients, alive.T
+
+    @torch.no_grad()
+    def logits(self, w: Tensor, x: Tensor) -> Tensor:
+        return self._forward(unflatten(w[None].to(self.dtype), self.module), x)[0].float()
+
+    @torch.no_grad()
+    def all_off(self, w: Tensor, x: Tensor) -> bool:
+        """As `Loop.all_off`."""
+        views = unflatten(w[None, None].to(self.dtype), self.module)
+        return not any(self._forward(views, part)[1].any() for part in x.split(1024))
+
+
+def _memory_order_stacked(g: Tensor) -> Tensor:
+    return g.movedim(-3, -1) if g.dim() == 6 else g
+
+
+class _Spread(torch.autograd.Function):
+    """Kernels [parts, T, O, k, k, C], all parts being the same, to the matrices [parts, T, H'W'O, HWC] of their convolutions."""
+
+    @staticmethod
+    def forward(ctx, kernel, image, stride):
+        _, trials, channels, k, _, inputs = kernel.shape
+        rows, columns = ((side - k) // stride + 1 for side in image)
+        ctx.sizes, ctx.stride, ctx.k = (rows, columns, channels, *image, inputs), stride, k
+        whole = kernel.new_zeros(trials, *ctx.sizes)
+        for place in _Spread.places(ctx, whole):
+            place.copy_(kernel[0])
+        return whole.flatten(4).flatten(1, 3).expand(len(kernel), -1, -1, -1)
+
+    @staticmethod
+    def places(ctx, whole):
+        """Where the kernel stands in whole [..., H', W', O, H, W, C]."""
+        (rows, columns), s, k = ctx.sizes[:2], ctx.stride, ctx.k
+        for i, j in itertools.product(range(rows), range(columns)):
+            yield whole[..., i, j, :, i * s : i * s + k, j * s : j * s + k, :]
+
+    @staticmethod
+    def backward(ctx, d):
+        return sum(_Spread.places(ctx, d.unflatten(3, ctx.sizes[3:]).unflatten(2, ctx.sizes[:3]))), None, None
+
+
+def _as_products(h: Tensor, kernel: Tensor, bias: Tensor, layer: nn.Conv2d) -> tuple[Tensor, Tensor, Tensor, tuple]:
+    """A convolution of h [T, B, H, W, C] with kernel [parts, T, O, k, k, C] as inputs, weights, biases of `_Affine`.
+
+    Fourth, the shape (H', W', O) of an example's result.  Rows are patches; or whole examples, if the image is so small
+    that the zeros of the larger matrix cost less than to cut patches and to sum their gradients.
+    """
+    (k, _), (s, _), (p, _) = layer.kernel_size, layer.stride, layer.padding
+    h = F.pad(h, (0, 0, p, p, p, p)) if p else h
+    batch, *image = h.shape[1:4]
+    shape = (*((side - k) // s + 1 for side in image), len(layer.bias))
+    if math.prod(image) <= 2 * k * k and batch >= 64:
+        return h.flatten(2), _Spread.apply(kernel, image, s), bias.repeat(1, 1, math.prod(shape[:2])), shape
+    windows = h.unfold(2, k, s).unfold(3, k, s).movedim(4, -1)  # [T, B, H', W', k, k, C]
+    return windows.reshape(len(h), batch * shape[0] * shape[1], -1), kernel.flatten(3), bias, shape
+
+
+def _pool(h: Tensor, k: int) -> Tensor:
+    """Maximum over k x k cells of h [T, B, H, W, C]; rows and columns left over are dropped."""
+    rows, columns = h.shape[2] // k * k, h.shape[3] // k * k
+    cells = [h[:, :, i:rows:k, j:columns:k] for i in range(k) for j in range(k)]
+    best = cells[0]
+    for cell in cells[1:]:
+        best = torch.maximum(best, cell)
+    return best

@@ -1,0 +1,166 @@
+"""Measuring one cell: its trials initialised, pruned, trained, and written to its record."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from lib import SOURCE
+from lib.engine import flattening, lockstep, looped, pruning, sparse_stacked, stacked
+from lib.measuring.machine import device_name, use_one_core
+from lib.messages import exchanges
+from lib.records import store
+from lib.records.places import record
+from lib.studies.cells import Cell
+from lib.workloads import datasets, models
+from lib.workloads.catalogue import Workload, workload
+
+
+@functools.lru_cache(maxsize=4096)
+def _scores(
+    work: Workload, method: str, seed: int, split: int, dtype: torch.dtype, sparsity: float = 0
+) -> torch.Tensor:
+    """Pruning scores [P] of the workload's trial with this seed: the same for every batch size and algorithm."""
+    module = models.fresh(work.model, seed)
+    w = flattening.flatten(module)
+    loop, data = looped.Loop(module, dtype), work.train(split)
+    return pruning.scores(method, w, loop, loop.inputs(data.x), data.y, seed, sparsity)
+
+
+def seeds(cell: Cell) -> list[int]:
+    """The initialisation seed of every trial: its index, moved by 100,000 for every replicate."""
+    return [100_000 * cell.replicate + trial for trial in range(cell.trials)]
+
+
+def start(cell: Cell, chosen: list[int] | None = None) -> lockstep.Trials:
+    """The cell's trials (or the chosen ones) before their first step: initialised, pruned, with their metaparameters."""
+    work, chosen = workload(cell.workload), list(range(cell.trials)) if chosen is None else chosen
+    chosen_seeds = [seeds(cell)[trial] for trial in chosen]
+    w = torch.stack([flattening.flatten(models.fresh(work.model, s)) for s in chosen_seeds])
+    if cell.sparsity == 0:
+        mask = None
+    else:
+        needs = (cell.sparsity,) if cell.pruning == "synflow" else ()  # the other scores serve every sparsity
+        scores = [_scores(work, cell.pruning, s, cell.split, _dtype(cell), *needs) for s in chosen_seeds]
+        mask = pruning.global_mask(torch.stack(scores), cell.sparsity)
+        w = w * mask
+    drawn = cell.draw()
+    column = {k: torch.from_numpy(v[chosen]).float()[:, None] for k, v in drawn.items()}
+    rate = column["learning_rate"]
+    momentum = column.get("momentum", torch.zeros_like(rate))
+    return lockstep.Trials(w, mask, rate, momentum, column.get("decay_steps"), column.get("end_factor"))
+
+
+def exchange(cell: Cell, trials: lockstep.Trials, watch: Callable | None = None) -> exchanges.Exchange | None:
+    """What the cell's workers send each other, for these trials before their first step; None for a single worker."""
+    if cell.messages is None:
+        return None
+    kept = None if trials.mask is None else torch.stack([row.nonzero()[:, 0] for row in trials.mask])
+    sizes = [p.numel() for p in models.build(workload(cell.workload).model).parameters()]
+    return exchanges.Exchange(cell.messages, *trials.w.shape, kept, sizes, cell.replicate, watch)
+
+
+# From this sparsity and this batch size on `Sparse` is up to seven times as fast.  It came when most cells of sparsity 0.9 and
+# the first of 0.95 (source a3952e2c3824 and before) had been measured by `Stack`, to which it is equal up to rounding.
+SPARSE_FROM = {"sparsity": 0.9, "batch_size": 8}
+
+
+def _dtype(cell: Cell) -> torch.dtype:
+    return getattr(torch, cell.arithmetic)
+
+
+def executor(cell: Cell, device: str = "cpu") -> looped.Loop | stacked.Stack:
+    """Small work is stacked, large work looped: see `Workload.stack_below`."""
+    work = workload(cell.workload)
+    module, kind = models.build(work.model), stacked.Stack if cell.batch_size < work.stack_below else looped.Loop
+    pays = all(getattr(cell, field) >= least for field, least in SPARSE_FROM.items())
+    if kind is stacked.Stack and pays and sparse_stacked.fits(module, _dtype(cell), device):
+        kind = sparse_stacked.Sparse
+    return kind(module, _dtype(cell), device, cell.label_smoothing)
+
+
+def train_cell(cell: Cell, device: str = "cpu", **options) -> lockstep.Outcome:
+    """Measure one cell on a device ("cpu", "cuda", ...); further options as in `training.train`."""
+    work: Workload = workload(cell.workload)
+    data, trials = datasets.load(work.dataset, cell.split), start(cell).to(device)
+    options.setdefault("exchange", exchange(cell, trials))
+    return lockstep.train(
+        executor(cell, device), trials, work.train(cell.split), data.validation,
+        algorithm=cell.algorithm, batch_size=cell.batch_size, goals=work.goals,
+        max_steps=cell.max_steps or work.max_steps, order_seed=cell.replicate,
+        hits=cell.hits, stop=cell.stop, checks=cell.checks, test=data.test, **options,
+    )  # fmt: skip
+
+
+def table(cell: Cell, outcome: lockstep.Outcome) -> pd.DataFrame:
+    """The outcome as a table with a row per trial."""
+    work = workload(cell.workload)
+    drawn = cell.draw()
+    return pd.DataFrame({
+        "trial": range(cell.trials), "seed": seeds(cell), **drawn,
+        "status": outcome.status, "cause": outcome.cause, "last_step": outcome.last_step,
+        "best_error": outcome.best_error, "best_step": outcome.best_step,
+        **{f"steps@{goal:g}": outcome.first[:, i] for i, goal in enumerate(work.goals)},
+        **{f"best@{budget}": outcome.best_within[:, i] for i, budget in enumerate(outcome.budgets)},
+        **{f"test@{budget}": outcome.test_within[:, i] for i, budget in enumerate(outcome.budgets)},
+        **({"sent": outcome.sent} if cell.messages else {}),
+        **{f"sent@{budget}": outcome.sent_within[:, i] for i, budget in enumerate(outcome.budgets) if cell.messages},
+    })  # fmt: skip
+
+
+def measure(cell: Cell, folder: Path, progress_folder: str | None = None, device: str = "cpu") -> Path:
+    """Train a cell, or the rest of one that was interrupted, and write its record under `folder`; returns the file.
+
+    A job of its own: one thread, no shared state.  A record that is there, another runner's, is left alone.
+    """
+    file = record(cell, folder)
+    if file.exists():
+        return file
+    use_one_core()
+    origin = {
+        "torch": torch.__version__,
+        "device": device_name(device),
+        "precision": cell.arithmetic,
+        "threads": torch.get_num_threads(),
+        "source": SOURCE,
+    }
+    # Its name tells the origin, so that a cell begun with other code or on another device is begun anew.
+    unfinished = file.with_suffix(f".{hashlib.sha256(json.dumps(origin).encode()).hexdigest()[:8]}.part")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    outcome = train_cell(cell, device, progress=Reporter(progress_folder), unfinished=unfinished)
+    provenance = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        **origin,
+        "steps": outcome.steps,
+        "trial_steps": outcome.trial_steps,
+        "wall_s": round(outcome.wall_s, 2),
+    }
+    store.write(file, cell, table(cell, outcome), provenance)
+    for part in file.parent.glob(f"{file.stem}.*.part"):
+        part.unlink(missing_ok=True)
+    return file
+
+
+class Reporter:
+    """Writes a worker's progress to a file of its own, at most twice a second."""
+
+    def __init__(self, folder: str | None):
+        self.file = folder and Path(folder) / str(os.getpid())
+        self.next = 0.0
+
+    def __call__(self, step: int, alive: int, best: float) -> None:
+        now = datetime.datetime.now().timestamp()
+        if self.file and now >= self.next:
+            self.next = now + 0.5
+            with contextlib.suppress(OSError):
+                self.file.write_text(json.dumps([step, alive, None if np.isinf(best) else best]))

@@ -1,0 +1,1 @@
+"""What workers send each other: compressed gradients, with error feedback or without."""

@@ -1,0 +1,87 @@
+"""The exchange of compressed gradients among the workers of many trials, with error feedback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lib.engine.looped import Loop
+from lib.engine.stacked import Stack
+from lib.messages.compressors import _counts, _true, compress
+from lib.messages.settings import Messages
+
+# --- what workers send each other -------------------------------------------------------------------------------------
+
+
+def published_sum(sent: list[Tensor], chosen: list[Tensor]) -> Tensor:
+    """What the authors' code makes of the workers' messages [R, d].
+
+    sent: u where it is sent and 0 elsewhere, per worker [R, d]; chosen: which entries are sent, bool [R, d].
+    """
+    result = torch.zeros_like(sent[0])
+    for row, out in enumerate(result):
+        index = torch.cat([c[row].nonzero()[:, 0] for c in chosen])
+        value = torch.cat([s[row][c[row]] for s, c in zip(sent, chosen, strict=True)])
+        part = len(index) // len(sent)
+        for p in range(len(sent)):
+            own = slice(p * part, (p + 1) * part)
+            out[index[own]] = out[index[own]] + value[own]  # of several pairs for one entry, one counts
+    return result
+
+
+class Exchange:
+    """P workers of T trials at once, in one process: their gradients, compressed, averaged, with what they keep back.
+
+    kept: which weights each trial has, indices [T, d'], or None if all d.  sizes: parameters per layer, for messages by
+    layer.  sent [T]: elements that a worker has sent so far, on average over workers.  watch: called with the step
+    (from 0) and worker 0's vectors u [T, d'] before they are compressed.
+    """
+
+    def __init__(self, messages: Messages, trials: int, d: int, kept: Tensor | None, sizes: list[int], seed: int,
+                 watch: Callable[[int, Tensor], None] | None = None):  # fmt: skip
+        self.messages, self.kept, self.watch, self.step = messages, kept, watch, 0
+        self.d, self.sizes = d if kept is None else kept.shape[1], sizes
+        self.random = np.random.default_rng([seed, 1])
+        self.residual: Tensor | None = None  # [P, T, d'], from the first gradient on, if there is feedback
+        self.sent = torch.zeros(trials, dtype=torch.float64)
+
+    def gradients(self, executor: Loop | Stack, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """As `Loop.gradients`, on a batch shared out evenly; alive is True where messages kept back can still move w."""
+        own = self.messages
+        density, sizes = own.density_at(self.step), self.sizes if own.by_layer else None
+        losses, gradients, alive = executor.shares(w, x, y, own.workers)
+        total, messages = gradients.new_zeros(len(w), self.d), []
+        for p, g in enumerate(gradients):
+            u = g if self.kept is None else g.gather(1, self.kept)
+            if own.feedback:
+                if self.residual is None:
+                    self.residual = u.new_zeros(own.workers, *u.shape)
+                u = self.residual[p].add_(u)
+            if p == 0 and self.watch:
+                self.watch(self.step, u)
+            chosen = compress(own.compressor, u, density, self.random, sizes)
+            if own.aggregation == "published":
+                messages.append((torch.where(chosen, u, 0), chosen))
+            counts = _counts(chosen)
+            self.sent += counts.cpu() / own.workers
+            if counts.sum() == u.numel():
+                total.add_(u)
+                u.zero_()
+            else:
+                at = _true(chosen)
+                total.view(-1).index_add_(0, at, u.view(-1)[at])
+                u.view(-1)[at] = 0
+        self.step += 1
+        g = (published_sum(*zip(*messages, strict=True)) if messages else total) / own.workers
+        g = g if self.kept is None else torch.zeros_like(w).scatter_(1, self.kept, g)
+        alive = torch.ones_like(alive[0]) if own.feedback else alive.any(0)
+        return losses.mean(0), g, alive
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with the trials in `rows` (a boolean mask) alone."""
+        self.kept = None if self.kept is None else self.kept[rows]
+        self.residual = None if self.residual is None else self.residual[:, rows]
+        self.sent = self.sent[rows.cpu()]

@@ -1,0 +1,60 @@
+"""What workers send each other, as far as a setting goes: which compressor, how much, and whether the rest is kept.
+
+The compressors themselves are in `lib.messages.compressors`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from lib import require
+
+VALUE_BYTES = INDEX_BYTES = 4  # float32 values with int32 indices
+WARM_UP = (0.015625, 0.004)  # densities of the authors' first two epochs
+COMPRESSORS = (
+    "dense", "top-k", "rand-k", "gaussian-k", "gaussian-k-paper", "gaussian-k-band", "dgc-k", "redsync",
+)  # fmt: skip
+AGGREGATIONS = ("exact", "published")
+
+
+@dataclass(frozen=True)
+class Messages:
+    """How P synchronous workers share their gradients.  Raises ValueError naming field, value and what is allowed.
+
+    workers: P; a step's batch is shared out evenly.  density: share of the entries to send.  feedback: whether what is
+    not sent is added to the next step's gradient.  by_layer: k per layer instead of over the whole network.
+    aggregation: "exact", or "published" for the authors' code, which cuts the gathered pairs into P equal parts however
+    many each worker sent, and adds up only one of several pairs for the same entry in a part.  warm_up: steps that each
+    of the densities in WARM_UP holds first (where it is above the density).
+    """
+
+    workers: int = 16
+    compressor: str = "top-k"
+    density: float = 0.001
+    feedback: bool = True
+    by_layer: bool = False
+    aggregation: str = "exact"
+    warm_up: int = 0
+
+    def __post_init__(self):
+        whole = {"workers": 1, "warm_up": 0}
+        for field, least in whole.items():
+            value = getattr(self, field)
+            require(type(value) is int and value >= least, field, value, f"a whole number from {least}")
+        require(self.compressor in COMPRESSORS, "compressor", self.compressor, "one of " + ", ".join(COMPRESSORS))
+        fine = type(self.density) in (int, float) and 0 < self.density <= 1
+        require(fine, "density", self.density, "a number in (0, 1]")
+        require(self.aggregation in AGGREGATIONS, "aggregation", self.aggregation, "one of " + ", ".join(AGGREGATIONS))
+        for field in ("feedback", "by_layer"):
+            require(type(getattr(self, field)) is bool, field, getattr(self, field), "True or False")
+
+    def density_at(self, step: int) -> float:
+        """The density of update number `step` (from 0)."""
+        stage = step // self.warm_up if self.warm_up else len(WARM_UP)
+        return max(self.density, WARM_UP[stage]) if stage < len(WARM_UP) else self.density
+
+
+def target(density: float, d: int) -> int:
+    """k, the number of d entries to send: the density's share rounded down, and at least one."""
+    return max(math.floor(density * d + 1e-9), 1)

@@ -1,0 +1,1 @@
+"""Training methods: how weights follow from gradients, and what is tuned of each."""

@@ -1,0 +1,153 @@
+"""What every chapter shows: claim boxes, tables, numbers in prose, provenance."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pandas as pd
+
+from lib.wording import named, number, span
+
+# --- in a chapter -----------------------------------------------------------------------------------------------------
+
+
+LONG = 20  # rows
+MARKS = {"holds": "yes", "holds in part": "part", "does not hold": "no", "cannot be judged": "open"}
+LINES = re.compile(r"(?:\n- .*)+")
+
+
+def _listed(lines: re.Match) -> str:
+    return "<ul>" + "".join(f"<li>{item}</li>" for item in lines[0].split("\n- ")[1:]) + "</ul>"
+
+
+class Html(str):
+    """Text that notebooks display as HTML."""
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+def claim(paper: str, ours: str, verdict: str, source: str) -> Html:
+    """A box with a published claim, our measurement and a verdict, all three computed or cited by the caller.
+
+    ours: lines that begin with "- " become a list.
+    verdict: one of "holds", "holds in part", "does not hold", "cannot be judged".  Raises ValueError for another.
+    """
+    if verdict not in MARKS:
+        raise ValueError(f"verdict: {verdict!r} is not allowed; it must be one of {', '.join(MARKS)}")
+    rows = ((f"Claim <small>({html.escape(source)})</small>", paper), ("Measured here", ours))
+    body = "".join(f"<dt>{name}</dt><dd>{LINES.sub(_listed, text)}</dd>" for name, text in rows)
+    title = f'<p class="book-verdict">{verdict.capitalize()}</p>'
+    return Html(f'<div class="book-box book-{MARKS[verdict]}">{title}<dl>{body}</dl></div>')
+
+
+def ledger(rows: list[tuple[str, str, dict]]) -> Html:
+    """A table of claims: key, chapter (its file's name) and the arguments of `claim`; keys link to #claim-KEY."""
+    body = "".join(
+        f'<tr><td><a href="#claim-{key}">{key}</a></td><td>{c["paper"]}</td>'
+        f'<td class="book-{MARKS[c["verdict"]]}"><span class="book-verdict">{c["verdict"].capitalize()}</span></td>'
+        f'<td><a href="{chapter}.html">chapter</a></td></tr>'
+        for key, chapter, c in rows
+    )
+    head = "<thead><tr><th></th><th>claim</th><th>verdict</th><th></th></tr></thead>"
+    return Html(f'<table class="book-table">{head}<tbody>{body}</tbody></table>')
+
+
+def glue(**numbers: object) -> None:
+    """Make values available to the prose as {glue:text}`name`; floats to three digits, whole numbers with commas."""
+    from myst_nb import glue as one  # slow to import, and not wanted where a chapter runs under papermill alone
+
+    for name, value in numbers.items():
+        one(name, number(value), display=False)
+
+
+def trials(frame: pd.DataFrame) -> str:
+    """How many trials stand behind a point of a figure of these results: "100", or "32–100"."""
+    return span((frame["trials"].min(), frame["trials"].max())) if len(frame) else "—"
+
+
+def table(frame: pd.DataFrame, **formats: str):
+    """A frame as the pages show it: no index, numbers as in the prose unless a column has a format of its own.
+
+    A table of more than `LONG` rows scrolls under its own head.
+    """
+    shown = {c: formats.get(c, number if pd.api.types.is_numeric_dtype(frame[c]) else _unbroken) for c in frame}
+    styled = frame.style.hide(axis="index").format(shown, na_rep="—")
+    right = [c for c in frame if pd.api.types.is_numeric_dtype(frame[c])]
+    names = list(frame.columns[:1]) != right[:1]
+    kind = "book-table" + " book-names" * names + " book-long" * (len(frame) > LONG)
+    return styled.set_table_attributes(f'class="{kind}"').set_properties(subset=right, **{"text-align": "right"})
+
+
+def _unbroken(text: object) -> object:
+    """A text, as `named`, in which ranges, 1–2 or -1 to +2, stay on one line."""
+    if not isinstance(text, str):
+        return text
+    return re.sub(r"(?<=\d) to (?=[-+]?\d)", "\u00a0to\u00a0", named(text).replace("–", "\u2060–\u2060"))
+
+
+def absent(frame: pd.DataFrame) -> Html | None:
+    """What a study lacks, as a note; None if every cell has its record.  Raises ValueError if none has."""
+    lacking = frame.attrs["missing"]
+    if not lacking:
+        return None
+    if not len(frame):
+        raise ValueError(
+            f"budget: no record is kept of any of these {len(lacking)} cells, the first of them {lacking[0]}; "
+            f"train them with -p budget full, or choose parameters that the studies have (python -m lib.measuring.sweeps status)"
+        )
+    names = sorted({
+        f"{c.workload}, {c.algorithm}, sparsity {c.sparsity:g} ({c.pruning}), batch size {c.batch_size:,}" for c in lacking
+    })  # fmt: skip
+    some = "".join(f"<li>{html.escape(n)}</li>" for n in names[:12]) + (
+        f"<li>… {len(names) - 12} more</li>" if len(names) > 12 else ""
+    )
+    return Html(
+        f'<div class="book-box book-open"><p class="book-verdict">Not measured yet: {len(lacking)} of '
+        f"{frame.attrs['cells_planned']} cells</p><details><summary>which</summary><ul>{some}</ul></details></div>"
+    )
+
+
+def some(frame: pd.DataFrame, what: str) -> pd.DataFrame:
+    """The table, if it has a row.  Raises ValueError if no record is kept of what the parameters ask for."""
+    if not len(frame):
+        raise ValueError(f"budget: no record is kept of such {what}; measure them with -p budget full")
+    return frame
+
+
+def provenance(*frames: pd.DataFrame) -> Html:
+    """A footer from the records of these tables' workloads: how many, when, with what.  Records in several count once.
+
+    A table that still has every workload with a record is whole: what it lacks counts all, as in `absent`.
+    """
+    found, lacking = {}, {}
+    for frame in frames:
+        own = set(frame.workload) if len(frame) else set()
+        found |= {head["sha256"]: head for head in frame.attrs["provenance"] if head["workload"] in own}
+        whole = own >= {head["workload"] for head in frame.attrs["provenance"]}
+        lacking |= {cell: None for cell in frame.attrs["missing"] if whole or cell.workload in own}
+    heads = pd.DataFrame(found.values())
+    if heads.empty:
+        return Html('<p class="book-provenance">No records.</p>')
+    columns = ("date", "torch", "device", "precision", "source")
+    seen = {k: ", ".join(sorted(map(str, heads[k].unique()))) for k in columns}
+    minutes = heads["wall_s"].sum() / 60
+    time = f"{minutes / 60:.1f} core hours" if minutes >= 60 else f"{minutes:.1f} core minutes"
+    return Html(
+        f'<p class="book-provenance">{len(heads)} of {len(heads) + len(lacking)} cells, {heads["rows"].sum():,} '
+        f"trials, {heads['trial_steps'].sum():,} training steps in {time}; measured {seen['date']} with "
+        f"PyTorch {seen['torch']} on {seen['device']} in {seen['precision']}; code {seen['source']}.</p>"
+    )
+
+
+def sources(frame: pd.DataFrame) -> Html:
+    """The same for records that are not cells."""
+    heads = pd.DataFrame(frame.attrs["provenance"])
+    if heads.empty:
+        return Html('<p class="book-provenance">No records.</p>')
+    seen = {k: ", ".join(sorted(map(str, heads[k].unique()))) for k in ("date", "torch", "device") if k in heads}
+    return Html(
+        f'<p class="book-provenance">{len(heads)} of {frame.attrs["planned"]} records; measured {seen["date"]} with PyTorch '
+        f"{seen['torch']} on {seen['device']}.</p>"
+    )

@@ -1,0 +1,416 @@
+"""The book's charts: one theme, fixed colours, and a renderer that needs no network and, to be read, no JavaScript."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+
+import altair as alt
+import pandas as pd
+import vl_convert as vlc
+
+from lib.wording import NAMES, power_of_ten, span
+
+VEGALITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])  # "6.4"; one of vlc.get_vegalite_versions()
+STATIC_WIDTH = 640  # pixels of the picture that stands in where scripts do not run
+
+# On either page at least 3:1 (WCAG's for graphics; text takes the page's ink), and told apart without red, green or blue
+# cones: tests compute both.
+BLUE, TEAL, ORANGE, RED, PURPLE = "#2f77b8", "#259e8c", "#c98100", "#d1495b", "#9b5de5"
+BROWN, INDIGO = "#846018", "#6c3cfc"  # where five are not enough
+GUIDE = "#778ca8"  # guide lines, and what is no kind of its own
+SPARSITY_COLOURS = {0.0: BLUE, 0.5: TEAL, 0.7: ORANGE, 0.9: RED, 0.95: PURPLE}
+ALGORITHM_COLOURS = {"sgd": ORANGE, "momentum": BLUE, "nesterov": TEAL}
+METHOD_COLOURS = {"connection-sensitivity": RED, "grasp": BLUE, "synflow": TEAL, "magnitude": ORANGE, "random": PURPLE,
+                  "dense": GUIDE}  # fmt: skip
+OUTCOMES = {"reached the goal": BLUE, "did not": ORANGE, "diverged or died": GUIDE}
+CATEGORIES = (ORANGE, BLUE, TEAL, RED, PURPLE, BROWN, INDIGO)
+
+
+def enable() -> None:
+    """Call once at the top of every chapter."""
+    alt.renderers.register("book", _renderer)
+    alt.renderers.enable("book")
+    alt.theme.enable("book")
+
+
+# A legend for charts whose row labels leave little room: it begins where the plot does, and is cut at the chart's end.
+BESIDE_LABELS = {"columns": 2, "titleOrient": "top"}
+SPELT = f"{json.dumps(NAMES)}[datum.label] || datum.label"
+
+
+def finish(chart: alt.TopLevelMixin, description: str) -> alt.TopLevelMixin:
+    """The chart with its alternative text, which no chart may lack.
+
+    Raises ValueError if it is empty, and what is wrong with the chart, if anything is: Altair itself only shows that as
+    an output, and the page would be built with it.
+    """
+    if not description.strip():
+        raise ValueError("description: '' is not allowed; say in a sentence what the chart shows")
+    finished = chart.properties(description=" ".join(description.split()))
+    finished.to_dict()
+    return finished
+
+
+def by_sparsity(levels: list[float], **options) -> alt.Color:
+    """Colour per sparsity, the same throughout the book."""
+    levels = sorted(levels)
+    scale = alt.Scale(domain=levels, range=[SPARSITY_COLOURS.get(s, GUIDE) for s in levels])
+    return alt.Color("sparsity:O", scale=scale, title="sparsity", **options)
+
+
+def by_algorithm(names: list[str], **options) -> alt.Color:
+    """Colour per training algorithm, the same throughout the book."""
+    names = [a for a in ALGORITHM_COLOURS if a in names]
+    scale = alt.Scale(domain=names, range=[ALGORITHM_COLOURS[a] for a in names])
+    legend = alt.Legend(title=None, labelExpr=SPELT)  # three names fill a narrow page
+    return alt.Color("algorithm:N", scale=scale, legend=legend, **options)
+
+
+def by_method(names: list[str], **options) -> alt.Color:
+    """Colour per method of pruning, the same throughout the book."""
+    names = [m for m in METHOD_COLOURS if m in names]
+    scale = alt.Scale(domain=names, range=[METHOD_COLOURS[m] for m in names])
+    legend = alt.Legend(title=None, labelExpr=SPELT, columns=1)  # two do not fit a phone
+    return alt.Color("method:N", scale=scale, legend=legend, **options)
+
+
+def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") -> alt.X:
+    """Batch size on a base-2 axis with a tick at every size measured."""
+    values = sorted({int(b) for b in sizes})
+    axis = alt.Axis(values=values, labelOverlap="greedy", format=",")
+    room = 20 if values and values[-1] >= 10_000 else 12  # for half of the last label, which would be cut
+    return alt.X("batch_size:Q", title=title, axis=axis).scale(type="log", base=2, nice=False, padding=room)
+
+
+def fractions(**options) -> alt.Axis:
+    """An axis on which 0.015625 reads 1/64."""
+    whole = "abs(1 / datum.value - round(1 / datum.value)) < 1e-6"
+    label = f"datum.value < 1 && {whole} ? '1/' + format(1 / datum.value, ',') : datum.label"
+    return alt.Axis(labelExpr=label, **options)
+
+
+def powers(exponents: list[int], names: dict[int, str] | None = None) -> alt.Axis:
+    """An axis with ticks at these powers of ten, which read 10⁻⁶, or what names has for the exponent."""
+    texts = {n: power_of_ten(n) for n in exponents} | {0: "1"} | (names or {})
+    label = f"{json.dumps(texts, ensure_ascii=False)}[round(log(datum.value) / LN10)]"
+    return alt.Axis(values=[10.0**n for n in exponents], labelExpr=label)
+
+
+def slider(field: str, values: list[float], start: float | None, name: str, caption: str) -> tuple:
+    """A slider over the values of a column: the parameter, the test that keeps the rows chosen, and a label.
+
+    It counts places in the sorted list, since browsers cannot step along an uneven one; the label shows the value.
+    caption: a Vega expression in which `value` is the value chosen.
+    """
+    values = sorted(values)
+    place = values.index(start) if start is not None else 0
+    bind = alt.binding_range(min=0, max=len(values) - 1, step=1, name=f"{name} ")
+    chosen = alt.param(name=f"{field}_place", value=place, bind=bind)
+    value = f"{json.dumps(values)}[{field}_place]"
+    label = (
+        alt.Chart(pd.DataFrame({"at": [0]}))
+        .mark_text(align="right", baseline="bottom", dy=-6, fontSize=13, fontWeight="bold")
+        .encode(x=alt.value("width"), y=alt.value(0), text=alt.Text("shown:N"))
+        .transform_calculate(shown=f"{field}_place{SPOKEN}")
+        .add_params(_spoken(caption.replace("value", value)))
+    )
+    return chosen, f"abs(datum.{field} - {value}) < 1e-9", label
+
+
+SPOKEN = "_text"  # ends the name of the text that a screen reader says for a slider; charts.js knows it
+
+
+def _spoken(text: str) -> alt.Parameter:
+    """What a slider is set to, in words, as a parameter; text: an expression with VALUES[NAME], NAME the slider's."""
+    return alt.param(name=re.search(r"\]\[(\w+)\]", text)[1] + SPOKEN, expr=text)
+
+
+def goal_slider(goals: list[float], start: float | None = None) -> tuple:
+    """A slider over goal errors; see `slider`."""
+    return slider("goal", goals, start, "goal error", "'goal: validation error ≤ ' + format(value, '.1%')")
+
+
+def ladder_slider(ladders: dict[str, list[float]], places: list[int]) -> tuple:
+    """A slider over places on the ladders of goals of the curves among which a menu of "curve" chooses; see `slider`."""
+    goal = f"'goal: validation error ≤ ' + format({ladders}[curve_chosen][value], '.1%')"
+    return slider("place", list(map(int, places)), None, "goal error", goal)
+
+
+def dial(name: str, values: list[float], start: float, title: str, shown: str) -> tuple[alt.Parameter, str, str]:
+    """A slider over values that are not in the data: the parameter, an expression of its value, and one of its caption.
+
+    shown: a Vega expression in which `value` is the value chosen.
+    """
+    values = sorted({*values, start})
+    bind = alt.binding_range(min=0, max=len(values) - 1, step=1, name=f"{title} ")
+    value = f"{json.dumps(values)}[{name}]"
+    return alt.param(name=name, value=values.index(start), bind=bind), value, shown.replace("value", value)
+
+
+def menu(field: str, values: list[str], start: str, name: str) -> tuple:
+    """A menu over the values of a column: the parameter, the test that keeps the rows chosen, and no label."""
+    chosen = alt.param(
+        name=f"{field}_chosen", value=start, bind=alt.binding_select(options=list(values), name=f"{name} ")
+    )
+    return chosen, f"datum.{field} === {field}_chosen", None
+
+
+def captions(texts: list[str]) -> alt.Chart:
+    """What several dials are set to, two to a line, in the upper right corner; texts: Vega expressions (`dial`)."""
+    pairs = [" + ', ' + ".join(texts[i : i + 2]) for i in range(0, len(texts), 2)]
+    return (
+        alt.Chart(pd.DataFrame({"at": [0]}))
+        .transform_calculate(shown=" + '\\n' + ".join(pairs))
+        .mark_text(align="right", baseline="top", lineBreak="\n", lineHeight=17, fontSize=12)
+        .encode(x=alt.value("width"), y=alt.value(6), text="shown:N")
+        .add_params(*map(_spoken, texts))
+    )
+
+
+def controlled(layers: list[alt.Chart], *controls: tuple) -> alt.LayerChart:
+    """The layers with only the rows that every control (`slider`, `menu`) chooses."""
+    tests = " && ".join(f"({test})" for _, test, _ in controls)
+    shown = [layer.transform_filter(tests) for layer in layers]
+    labels = [label for *_, label in controls if label]
+    return alt.layer(alt.layer(*shown), *labels).add_params(*(chosen for chosen, *_ in controls))
+
+
+def nothing(why: str) -> alt.LayerChart:
+    """Stands in for a chart that has nothing to show."""
+    words = alt.Chart(pd.DataFrame({"why": [why]})).mark_text(fontSize=13).encode(text="why:N")
+    return alt.layer(words).properties(width="container", height=60)
+
+
+def errors(rows: pd.DataFrame, sizes: list[int], *controls: tuple, title: str = "error") -> alt.LayerChart:
+    """Errors against batch size, a line per `part`; rows: part, batch_size, error, lower, upper, trials, learning_rate."""
+    pick = alt.selection_point(fields=["part"], bind="legend")
+    base = alt.Chart(rows).encode(
+        x=batch_axis(sizes),
+        color=alt.Color(
+            "part:N", title=None, sort=None, scale=alt.Scale(range=[BLUE, ORANGE, RED])
+        ).legend(columns=1 if rows.part.str.len().max() > 12 else 3),  # long names, side by side, are cut on a phone
+        opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
+    )
+    least = rows.error[rows.error > 0].min() / 2  # an error of zero is drawn at the bottom
+    span = [max(rows.lower.min(), least), min(rows.upper.max(), 1)]
+    scale = alt.Scale(type="log", domain=span, clamp=True, nice=False, padding=8)
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("lower:Q", scale=scale), y2="upper:Q").add_params(pick)
+    tooltip = [
+        "part:N", alt.Tooltip("batch_size:Q", format=","), alt.Tooltip("error:Q", format=".2%"),
+        alt.Tooltip("lower:Q", format=".2%"), alt.Tooltip("upper:Q", format=".2%"), "trials:Q",
+        alt.Tooltip("learning_rate:Q", format=".3g"),
+    ]  # fmt: skip
+    y = alt.Y("error:Q", title=title, scale=scale).axis(format=".2~%")
+    line = base.mark_line(point=alt.OverlayMarkDef(size=55)).encode(y=y, tooltip=tooltip)
+    chart = controlled([bars, line], *controls) if controls else alt.layer(bars, line)
+    return chart.properties(width="container", height=320)
+
+
+def broken() -> alt.Axis:
+    """An axis of names that are broken at their commas, and before the data set, so that a phone has room for the plot."""
+    return alt.Axis(labelLimit=150, labelExpr="split(replace(datum.label, ' on ', ', on '), ', ')")
+
+
+def range_chart(
+    rows: pd.DataFrame, value: str, title: str, colour: alt.Color, *controls: tuple, tooltip: list, one: bool = False
+) -> alt.LayerChart:
+    """Points with ranges on a logarithmic axis; rows: `row` (its name, broken at commas), value, value_low, value_high.
+
+    The axis ends at sixteen times the outermost points at most: a bar that goes on is cut at the edge.  tooltip: may name
+    what `cut` adds.  one: draws a line at 1, for ratios.  Colour: clicking its legend singles out a value.
+    """
+    if rows.empty:
+        return nothing("No curve has three batch sizes yet.")
+    field = colour["shorthand"].split(":")[0]
+    pick = alt.selection_point(fields=[field], bind="legend", name="shown")
+    faded = alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1))
+    order = list(dict.fromkeys(rows.row))
+    rows, within = cut(rows, value, 16)
+    scale = alt.Scale(type="log", base=2, nice=False, padding=12, domain=within, clamp=True)
+    y = alt.Y("row:N", title=None, sort=order, axis=broken())
+    long = rows[field].astype(str).str.len().max() > 12  # two such names, side by side, are cut on a phone
+    colour = colour.legend(**{**BESIDE_LABELS, "columns": 1 if long else 2})
+    base = alt.Chart(rows).encode(y=y, yOffset=alt.YOffset(f"{field}:O"), color=colour, opacity=faded)
+    bars = (
+        base.mark_rule(strokeWidth=2)
+        .encode(x=alt.X(f"{value}_low:Q", scale=scale), x2=f"{value}_high:Q")
+        .add_params(pick)
+    )
+    dots = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x=alt.X(f"{value}:Q", title=title, scale=scale, axis=fractions(titleAnchor="end")), tooltip=tooltip
+    )
+    chart = controlled([bars, dots], *controls) if controls else alt.layer(bars, dots)
+    if one:
+        guide = alt.Chart(pd.DataFrame({"x": [1]})).mark_rule(color=GUIDE, strokeDash=[4, 4])
+        chart = alt.layer(guide.encode(x=alt.X("x:Q", scale=scale)), chart)
+    return chart.properties(width="container", height=len(order) * max(56, 14 * rows[field].nunique()))
+
+
+def cut(rows: pd.DataFrame, value: str, beyond: float) -> tuple[pd.DataFrame, list[float]]:
+    """Rows whose ranges end at an axis that goes so many times beyond the outermost points, and that axis's ends.
+
+    A mark at infinity could not be drawn; `range` tells the ends in words.
+    """
+    low, high = f"{value}_low", f"{value}_high"
+    points = rows[value][rows[value].between(0, float("inf"), inclusive="neither")]
+    within = [max(rows[low].min(), points.min() / beyond), min(rows[high].max(), points.max() * beyond)]
+    told = [span(ends) for ends in zip(rows[low], rows[high])]
+    return rows.assign(range=told, **{c: rows[c].clip(*within) for c in (low, value, high)}), within
+
+
+def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.LayerChart, str]:
+    """All trials of several cells by learning rate and 1 - momentum, a slider over batch sizes; chart, description.
+
+    trials: a row per trial with learning_rate, slowness (1 - momentum), steps, status, cause and batch_size.
+    """
+    columns = ["batch_size", "trial", "learning_rate", "slowness", "steps", "status", "cause", "last_step"]
+    shown = trials[columns].assign(met=trials.steps.notna(), cause=trials.cause.fillna(""))
+    best = trials.groupby("batch_size").steps.transform("min")
+    shown["behind"] = shown.steps / best  # 1 for the winner
+    chosen, keep, label = slider(
+        "batch_size",
+        sorted(map(int, shown.batch_size.unique())),
+        start,
+        "batch size",
+        "'batch size ' + format(value, ',')",
+    )
+    tooltip = [
+        "trial:Q",
+        alt.Tooltip("learning_rate:Q", title="learning rate", format=".3g"),
+        alt.Tooltip("slowness:Q", title="1 − momentum", format=".2g"),
+        "status:N",
+        "cause:N",
+        alt.Tooltip("steps:Q", title="steps to the goal", format=","),
+        alt.Tooltip("last_step:Q", title="trained for", format=","),
+    ]
+    base = alt.Chart(shown).transform_filter(keep).encode(
+        x=alt.X("learning_rate:Q", title="learning rate").scale(type="log", domain=[1e-4, 1]),
+        y=alt.Y("slowness:Q", title="1 − momentum").scale(type="log", nice=False, padding=10),
+        tooltip=tooltip,
+    )  # fmt: skip
+    scale = alt.Scale(type="log", domain=[1, 3], clamp=True, range=[RED, ORANGE, BLUE])
+    shade = alt.Color("behind:Q", title="steps over the winner's", scale=scale).legend(titleOrient="top")
+    met = base.transform_filter("datum.met").mark_point(filled=True, size=130, opacity=1).encode(color=shade)
+    missed = base.transform_filter("!datum.met").mark_point(size=40, color=GUIDE, opacity=0.6)
+    chart = alt.layer(missed, met, label).add_params(chosen).properties(width="container", height=height)
+    return chart, (
+        "Trials by learning rate and one minus momentum, both logarithmic, one batch size at a time: filled and "
+        "coloured by steps to the goal if they met it, open grey circles if not."
+    )
+
+
+def outcome_map(rows: pd.DataFrame, *more: tuple, height: int = 380) -> tuple[alt.LayerChart, str]:
+    """Trials of `budgets.outcomes` by learning rate and 1 - momentum, a batch size and a kind at a time; with a description.
+
+    more: further controls, for a table with several values of their columns.
+    """
+    sizes = sorted(map(int, rows.batch_size.unique()))
+    controls = [
+        *more,
+        menu("kind", ["fixed steps", "fixed epochs"], "fixed steps", "budget"),
+        slider("batch_size", sizes, sizes[len(sizes) // 2], "batch size", "'batch size ' + format(value, ',')"),
+    ]
+    domain = {"domain": list(OUTCOMES)}
+    points = alt.Chart(rows).mark_point(filled=True, size=70, opacity=0.85).encode(
+        x=alt.X("learning_rate:Q", title="learning rate").scale(type="log", domain=[1e-4, 1]),
+        y=alt.Y("slowness:Q", title="1 − momentum").scale(type="log", nice=False, padding=10),
+        color=alt.Color("outcome:N", title=None, scale=alt.Scale(range=list(OUTCOMES.values()), **domain)).legend(columns=2),
+        shape=alt.Shape("outcome:N", title=None, scale=alt.Scale(range=["circle", "square", "cross"], **domain)),
+        tooltip=["trial:Q", alt.Tooltip("learning_rate:Q", format=".3g"), alt.Tooltip("slowness:Q", format=".2g"),
+                 "outcome:N", alt.Tooltip("steps:Q", title="steps to the goal", format=","),
+                 alt.Tooltip("within:Q", title="budget in steps", format=",")],
+    )  # fmt: skip
+    chart = controlled([points], *controls).properties(width="container", height=height)
+    return chart, (
+        "All trials by learning rate and one minus momentum, both logarithmic, coloured by whether they reached the goal "
+        "within the budget, one batch size at a time."
+    )
+
+
+def scaling_chart(
+    curve: pd.DataFrame,
+    colour: alt.Color,
+    *controls: tuple,
+    height: int = 380,
+    title: str = "steps to result (training steps)",
+) -> alt.LayerChart:
+    """Steps to result against batch size: lines, 5-95 % bars, a line of perfect scaling per curve, legend selection.
+
+    curve: a row per cell (and goal) with batch_size, steps, low, upper, trials, hits_seen, infeasible and the colour's
+    field, and `perfect` (steps under perfect scaling from the first size) where wanted.  controls: what `slider` and
+    `menu` return, for a table with several values of their columns.
+    """
+    field = colour["shorthand"].split(":")[0]
+    within = [
+        curve.low.min() / 1.3,
+        curve.upper.max() * 1.3,
+    ]  # one range for all: the slider moves marks, not axes
+    pick = alt.selection_point(fields=[field], bind="legend", name="shown")
+    faded = alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1))
+    tooltip = [
+        alt.Tooltip(f"{field}:N"),
+        alt.Tooltip("batch_size:Q", title="batch size", format=","),
+        alt.Tooltip("steps:Q", title="steps to result", format=","),
+        alt.Tooltip("low:Q", title="best of half: 5 %", format=","),
+        alt.Tooltip("upper:Q", title="best of half: 95 %", format=","),
+        alt.Tooltip("trials:Q"),
+        alt.Tooltip("hits_seen:Q", title="trials at the goal"),
+        alt.Tooltip("infeasible:Q", title="infeasible trials"),
+        *([alt.Tooltip("regime:N")] if "regime" in curve else []),
+    ]
+    base = alt.Chart(curve).encode(x=batch_axis(curve.batch_size), color=colour, opacity=faded)
+    scale = alt.Scale(type="log", base=2, domain=within, nice=False)
+    y = alt.Y("steps:Q", title=title, scale=scale, axis=fractions())
+    perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True).encode(y=alt.Y("perfect:Q", scale=scale))
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="upper:Q")
+    lines = base.mark_line(strokeWidth=2.2).encode(y=y)
+    points = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tooltip)
+    layers = [*([perfect] if "perfect" in curve else []), bars, lines, points]
+    layers[0] = layers[0].add_params(pick)
+    chart = controlled(layers, *controls) if controls else alt.layer(*layers)
+    return chart.properties(width="container", height=height)
+
+
+def _renderer(spec: dict, **_) -> dict[str, str]:
+    """An Altair renderer: the specification and a static picture, which `charts.js` replaces by a live view.
+
+    No `application/vnd.vegalite.v6.json`: nbformat rejects that key, and with it the whole notebook.
+    """
+    spec = json.loads(json.dumps(spec), parse_constant=lambda _: None)  # browsers read no NaN
+    still = json.loads(json.dumps(spec).replace('"width": "container"', f'"width": {STATIC_WIDTH}'))
+    svg = vlc.vegalite_to_svg(still, vl_version=VEGALITE)
+    words = spec.get("description", "")
+    if not words:
+        raise ValueError("description: a chart needs one; pass it through charts.finish(chart, description)")
+    data = json.dumps(spec, separators=(",", ":")).replace("</", "<\\/")
+    picture = base64.b64encode(svg.encode()).decode()
+    return {
+        "text/html": f'<div class="vl-chart"><script type="application/json">{data}</script>'
+        f'<img alt="{html.escape(words)}" src="data:image/svg+xml;base64,{picture}"></div>',
+        "text/plain": f"<chart: {words}>",
+    }
+
+
+@alt.theme.register("book", enable=False)
+def _theme() -> alt.theme.ThemeConfig:
+    text = {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal"}
+    quiet = f"{GUIDE}33"  # grid lines that show on both grounds
+    return {
+        "config": {
+            "background": "transparent",
+            "font": "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif",
+            "view": {"stroke": None, "continuousWidth": 560, "continuousHeight": 340},
+            "axis": {"gridColor": quiet, "domainColor": GUIDE, "tickColor": GUIDE, "labelOverlap": True,
+                     "labelSeparation": 6, **text},
+            "legend": {"orient": "top", "offset": 24, "symbolSize": 90, "symbolStrokeWidth": 3, "labelFontSize": 13,
+                       "symbolBaseFillColor": GUIDE, "symbolBaseStrokeColor": GUIDE,
+                       "titleFontSize": 13, "titleOrient": "left", "titleFontWeight": "normal", "columns": 5,
+                       "gradientLength": 120},
+            "header": text,
+            "title": {"fontSize": 14, "anchor": "start", "fontWeight": "normal"},
+            "range": {"category": list(CATEGORIES)},
+        }
+    }  # fmt: skip

@@ -1,0 +1,121 @@
+"""The Sphinx side of the book, a local extension."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import re
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+from lib import ROOT
+
+MATHJAX = "tex-svg.js"  # self-contained: its glyphs are paths, so no font files
+
+
+# --- in the build -----------------------------------------------------------------------------------------------------
+
+
+def setup(app) -> dict:
+    """Register with Sphinx: charts and formulas without a network, `lib` for the kernels, and no stale pages."""
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    app.config.mathjax_path = MATHJAX
+    app.connect("config-inited", _assets)
+    app.connect("config-inited", _forget_stale_outputs, priority=100)  # before myst-nb opens its cache
+    app.connect("config-inited", _execute_side_by_side, priority=900)  # after the kernels' settings are known
+    app.connect("env-get-outdated", _outdated)
+    app.connect("html-page-context", _page, priority=900)  # after the extensions whose scripts it takes off
+    app.connect("build-finished", _remember_inputs)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _build(app) -> Path:
+    return Path(app.doctreedir).parent
+
+
+def _assets(app, config) -> None:
+    import vl_convert as vlc
+
+    from lib.page.charts import VEGALITE
+
+    out = _build(app) / "_assets"
+    out.mkdir(parents=True, exist_ok=True)
+    # The bundle declares a top-level `_`, and so does Sphinx's own script: hence a function around it.
+    (out / "vega.js").write_text("(() => {" + vlc.javascript_bundle(vl_version=VEGALITE) + "})();")
+    shutil.copy(Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax" / MATHJAX, out / MATHJAX)
+    for asset in (ROOT / "lib" / "static").iterdir():
+        shutil.copy(asset, out / asset.name)
+    config.html_static_path.append(str(out))
+
+
+def _digest() -> str:
+    """What a page shows besides its own source: lib/, data/ and the example of a reader's own workload."""
+    text = hashlib.sha256()
+    folders = ((ROOT / "lib", "*"), (ROOT / "data", "*.csv"), (ROOT / "chapters" / "own", "*.py"))
+    for file in sorted(file for folder, names in folders for file in folder.rglob(names)):
+        if file.suffix in {".py", ".csv", ".js", ".css"}:
+            text.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
+    return text.hexdigest()
+
+
+def _stamp(app) -> Path:
+    return _build(app) / ".inputs"
+
+
+def _forget_stale_outputs(app, config) -> None:
+    app.inputs = _digest()
+    app.stale = not _stamp(app).exists() or _stamp(app).read_text() != app.inputs
+    # Gone until the build ends well, so that a failed build is tried again in full.
+    _stamp(app).unlink(missing_ok=True)
+    if app.stale:
+        shutil.rmtree(_build(app) / ".jupyter_cache", ignore_errors=True)
+
+
+def _execute_side_by_side(app, config) -> None:
+    """Run the chapters whose outputs are not in the cache, one per core: myst-nb itself runs one after another.
+
+    Whatever fails here is left to myst-nb, which runs it again and reports it.
+    """
+    if (os.cpu_count() or 1) < 2 or config.nb_execution_mode != "cache":
+        return
+    from jupyter_cache import get_cache
+    from jupyter_cache.executors import load_executor
+
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a core for each chapter, not all for all
+    cache = get_cache(config.nb_execution_cache_path or _build(app) / ".jupyter_cache")
+    pages = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text())
+    for page in (ROOT / f"{name}{suffix}" for name in pages for suffix in (".ipynb", ".md")):
+        if page.exists() and (page.suffix == ".ipynb" or "{code-cell}" in page.read_text()):
+            reader = {"name": "nbformat" if page.suffix == ".ipynb" else "myst_nb_md", "type": "plugin"}
+            cache.add_nb_to_project(str(page), read_data=reader)
+    with contextlib.suppress(Exception):
+        executor = load_executor("local-parallel", cache=cache)
+        executor.run_and_cache(timeout=config.nb_execution_timeout)
+    logging.getLogger("multiprocessing").setLevel(logging.WARNING)  # the executor makes it talkative
+
+
+def _outdated(app, env, added, changed, removed) -> list[str]:
+    return list(env.found_docs) if app.stale else []
+
+
+def _remember_inputs(app, exception) -> None:
+    # A warning under -W ends the build with status 1 but without an exception.
+    if exception is None and app.statuscode == 0 and not app._warncount:
+        _stamp(app).write_text(app.inputs)
+
+
+def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None:
+    app.add_css_file("book.css")
+    if "vl-chart" in (context.get("body") or ""):
+        app.add_js_file("vega.js")
+        app.add_js_file("charts.js")
+        app.add_css_file("charts.css")
+    # jupyter-book always loads Thebe, which this book does not use and whose script declares one name twice.
+    context["script_files"][:] = [f for f in context["script_files"] if "thebe" not in _source(f).lower()]
+
+
+def _source(script) -> str:
+    return f"{script.filename or ''} {script.attributes.get('body', '')}"

@@ -1,0 +1,181 @@
+"""Times of compressors, of collectives between processes, and of steps with the hook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch.nn.parallel import DistributedDataParallel
+
+from lib.messages import exchanges
+from lib.messages.compressors import COMPRESSORS
+from lib.messages.settings import Messages, target
+from lib.probes import timings
+from lib.workers import processes
+from lib.workers.hook import SparseState, sparse_hook, sum_of_pairs
+from lib.workloads import models
+
+# --- measured ---------------------------------------------------------------------------------------------------------
+
+
+def library_top_k(u: torch.Tensor, k: int, random: np.random.Generator) -> torch.Tensor:
+    """Top-k by PyTorch's own selection over the whole vector, as the authors' code has it."""
+    return torch.zeros_like(u, dtype=torch.bool).scatter_(1, u.abs().topk(k, dim=1, sorted=False).indices, True)
+
+
+TIMED = {
+    "torch.topk": library_top_k,
+    **{c: COMPRESSORS[c] for c in ("top-k", "gaussian-k", "gaussian-k-band", "dgc-k", "redsync", "rand-k")},
+}
+
+
+@dataclass(frozen=True)
+class Operators:
+    """Times of the compressors on normal vectors of 2^smallest ... 2^largest entries, at one density, on one core."""
+
+    density: float = 0.001
+    smallest: int = 16
+    largest: int = 26
+    repeats: int = 5
+
+    def definition(self) -> dict:
+        return {"timed": list(TIMED)}
+
+    def measure(self) -> pd.DataFrame:
+        """compressor, d, seconds (median), low, high (range), elements (sent)."""
+        rows, random = [], np.random.default_rng(0)
+        for power in range(self.smallest, self.largest + 1):
+            u = torch.randn(1, 2**power, generator=torch.Generator().manual_seed(power))
+            k = target(self.density, 2**power)
+            for name, choose in TIMED.items():
+                times = timings.spread(lambda choose=choose, u=u, k=k: choose(u, k, random), self.repeats)
+                rows.append({"compressor": name, "d": 2**power, **times,
+                             "elements": int(choose(u, k, random).count_nonzero())})  # fmt: skip
+        return pd.DataFrame(rows)
+
+
+TIMEOUT = 600.0  # seconds that timings between processes may take
+
+
+@dataclass(frozen=True)
+class Collectives:
+    """Times of gloo's all-reduce of d values and of the exchange of pairs at one density, between processes here."""
+
+    workers: int = 2
+    density: float = 0.001
+    smallest: int = 14
+    largest: int = 24
+    repeats: int = 7
+
+    def definition(self) -> dict:
+        return {}
+
+    def measure(self) -> pd.DataFrame:
+        """what ("all-reduce", "pairs"), d, seconds (median), low, high (range)."""
+        return processes.launch(_timed, self.workers, TIMEOUT, self)
+
+    def each(self) -> Iterator[tuple[str, int, Callable]]:
+        """What every process times: its name, d, and the call."""
+        for power in range(self.smallest, self.largest + 1, 2):
+            d = 2**power
+            k, u = target(self.density, d), torch.ones(d)
+            index = torch.randperm(d, generator=torch.Generator().manual_seed(dist.get_rank()))[:k]
+            value = torch.ones(k)
+            yield "all-reduce", d, lambda u=u: dist.all_reduce(u)
+            yield "pairs", d, lambda i=index, v=value, d=d: sum_of_pairs(i, v, d, None)
+
+
+@dataclass(frozen=True)
+class Hooked:
+    """Times of gradients under DistributedDataParallel between processes here: with its own all-reduce, and with the hook."""
+
+    model: str
+    workers: int = 2
+    density: float = 0.001
+    batch_size: int = 32  # of a worker
+    repeats: int = 15
+
+    def definition(self) -> dict:
+        return {}
+
+    def measure(self) -> pd.DataFrame:
+        """what ("all-reduce" or a compressor), d, seconds (median), low, high (range)."""
+        return processes.launch(_timed, self.workers, TIMEOUT, self)
+
+    def each(self) -> Iterator[tuple[str, int, Callable]]:
+        x, y = torch.randn(self.batch_size, 1, 28, 28), torch.arange(self.batch_size) % 10
+        for name in ("all-reduce", "top-k", "gaussian-k"):
+            model = DistributedDataParallel(models.fresh(self.model, 0))
+            if name != "all-reduce":
+                state = SparseState(model, compressor=name, density=self.density)
+                model.register_comm_hook(state, sparse_hook)
+            yield name, models.parameter_count(model), lambda m=model: F.cross_entropy(m(x), y).backward()
+
+
+def _timed(rank: int, own: Collectives | Hooked) -> pd.DataFrame:
+    rows = []
+    for name, d, call in own.each():
+        dist.barrier()
+        rows.append({"what": name, "d": d, **timings.spread(call, own.repeats)})
+    return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """Times in which one core does what P workers with Top-k and error feedback do in a step, given their gradients."""
+
+    workers: int = 16
+    density: float = 0.001
+    smallest: int = 16
+    largest: int = 22
+    repeats: int = 9
+
+    def definition(self) -> dict:
+        return {}
+
+    def measure(self) -> pd.DataFrame:
+        """what ("ours", "plain"), d, seconds (median), low, high (range)."""
+        rows = []
+        for power in range(self.smallest, self.largest + 1, 2):
+            d = 2**power
+            given = Given(torch.randn(self.workers, 1, d, generator=torch.Generator().manual_seed(power)))
+            own = Messages(self.workers, "top-k", self.density)
+            exchange, w = exchanges.Exchange(own, 1, d, None, [d], 0), torch.zeros(1, d)
+            kept, k = torch.zeros(self.workers, d), target(self.density, d)
+            kinds = {
+                "ours": lambda e=exchange, g=given, w=w: e.gradients(g, w, w, w),
+                "plain": lambda kept=kept, g=given.g[:, 0], k=k: plainest(kept, g, k),
+            }
+            rows += [{"what": name, "d": d, **timings.spread(call, self.repeats)} for name, call in kinds.items()]
+        return pd.DataFrame(rows)
+
+
+class Given:
+    """Gradients g [P, T, d] in the place of an executor that would compute them."""
+
+    def __init__(self, g: torch.Tensor):
+        self.g = g
+
+    def shares(self, w: torch.Tensor, x: torch.Tensor, y: torch.Tensor, parts: int) -> tuple[torch.Tensor, ...]:
+        return self.g.new_zeros(self.g.shape[:2]), self.g, torch.ones(self.g.shape[:2], dtype=torch.bool)
+
+
+def plainest(kept: torch.Tensor, gradients: torch.Tensor, k: int) -> torch.Tensor:
+    """The mean [d] of Top-k messages with error feedback, in the fewest lines; kept [P, d] is changed in place."""
+    total = torch.zeros_like(gradients[0])
+    for residual, g in zip(kept, gradients, strict=True):
+        residual += g
+        index = residual.abs().topk(k).indices
+        total[index] += residual[index]
+        residual[index] = 0
+    return total / len(kept)
+
+
+PLANNED = (
+    Operators(), Operators(density=0.01), Collectives(2), Collectives(4), Hooked("fnn-3"), Hooked("fc-1024x3"), Feedback(),
+)  # fmt: skip

@@ -1,0 +1,230 @@
+"""What a worker's gradient looks like before it is compressed: portraits of u_t along a training run, kept small.
+
+python -m lib.probes.portraits run     # measures what is missing; stop and resume at any time
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from lib import SOURCE, require
+from lib.measuring import sweeps
+from lib.messages import contraction
+from lib.messages.settings import Messages
+from lib.methods import spaces
+from lib.records import places, store
+from lib.records.places import DATA
+from lib.studies.cells import Cell
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FOLDER = DATA / "portraits"
+REACH, BINS = 6.0, 97  # the histogram: standard deviations on either side, and bins
+PROFILE = 100
+DENSITIES = np.unique(np.concatenate([np.geomspace(1e-3, 0.1, 13), np.linspace(0.1, 0.9, 17)]).round(6))
+SAMPLE = 5000  # entries to which Student's t is fitted
+
+
+@dataclass(frozen=True)
+class Portrait:
+    """A run of P workers whose first worker's vector u_t = gradient + what it kept back is looked at every `every` steps.
+
+    batch_size: over all workers.  feedback False: u_t is the gradient alone.  Raises ValueError as `lib.studies.cells.Cell`.
+    """
+
+    workload: str
+    compressor: str = "top-k"
+    density: float = 0.001
+    feedback: bool = True
+    workers: int = 16
+    batch_size: int = 512
+    learning_rate: float = 0.01
+    momentum: float = 0.9
+    every: int = 200
+    steps: int = 1600
+    replicate: int = 0
+
+    def __post_init__(self):
+        for field in ("every", "steps"):
+            value = getattr(self, field)
+            require(type(value) is int and value >= 1, field, value, "a whole number from 1")
+        require(self.every <= self.steps, "every", self.every, f"at most steps ({self.steps})")
+        for field in ("learning_rate", "momentum"):
+            value, (allowed, fits) = getattr(self, field), spaces.LIMITS[field]
+            require(isinstance(value, int | float) and fits(value), field, value, f"a number, {allowed}")
+        self.cell  # noqa: B018  its checks are ours
+
+    @property
+    def cell(self) -> Cell:
+        messages = Messages(self.workers, self.compressor, self.density, self.feedback)
+        space = spaces.point(learning_rate=self.learning_rate, momentum=self.momentum)
+        return Cell(self.workload, self.batch_size, trials=1, replicate=self.replicate, stop="budget",
+                    max_steps=self.steps, space=space, messages=messages)  # fmt: skip
+
+    def definition(self) -> dict:
+        return self.cell.definition()
+
+
+def describe(u: np.ndarray) -> pd.DataFrame:
+    """A vector u [d] in a few hundred numbers: columns measure, x, value.
+
+    density: of u / sigma at x.  cumulative: the share of entries below x sigma.  profile: squared entries in falling
+    order over the largest, at the share x of entries.  left: what Top-k leaves at density x.  Without x: mean, std, skew,
+    kurtosis (excess), positive (share), Kolmogorov-Smirnov distances to the normal, Laplace and Student-t distribution
+    fitted to u (normal, laplace, student; freedom: its degrees), above: the share of the profile above 1 - x.
+    """
+    u = u.astype(np.float64)
+    std = u.std()
+    edges = np.linspace(-REACH, REACH, BINS + 1)
+    counts, _ = np.histogram(u / std, edges)
+    profile, ranks = contraction.profile(u, PROFILE), (np.arange(PROFILE) + 0.5) / PROFILE
+    series = {
+        "density": (edges[:-1] + np.diff(edges) / 2, counts / len(u) / np.diff(edges)),
+        "cumulative": (edges[::4], np.searchsorted(np.sort(u / std), edges[::4]) / len(u)),
+        "profile": (ranks, profile),
+        "left": (DENSITIES, contraction.left(u, DENSITIES)),
+    }
+    sample = np.random.default_rng(0).choice(u, min(SAMPLE, len(u)), replace=False)
+    freedom, place, scale = stats.t.fit(sample / std)
+    middle = np.median(u)
+    single = {
+        "mean": u.mean(), "std": std, "skew": stats.skew(u), "kurtosis": stats.kurtosis(u), "positive": (u > 0).mean(),
+        "normal": _distance(u, stats.norm(u.mean(), std)),
+        "laplace": _distance(u, stats.laplace(middle, np.abs(u - middle).mean())),
+        "student": _distance(u, stats.t(freedom, place * std, scale * std)), "freedom": freedom,
+        "above": (profile > 1 - ranks).mean(),
+    }  # fmt: skip
+    rows = [pd.DataFrame({"measure": name, "x": x, "value": value}) for name, (x, value) in series.items()]
+    rows.append(pd.DataFrame({"measure": list(single), "x": np.nan, "value": list(single.values())}))
+    return pd.concat(rows, ignore_index=True)
+
+
+def _distance(u: np.ndarray, distribution) -> float:
+    """Kolmogorov and Smirnov's: the largest distance between two cumulative distributions."""
+    below, n = distribution.cdf(np.sort(u)), len(u)
+    return max(np.abs(below - np.arange(n) / n).max(), np.abs(below - np.arange(1, n + 1) / n).max())
+
+
+def follow(portrait: Portrait) -> pd.DataFrame:
+    """Train and describe u_t at every `every`-th step: step (from 1), measure, x, value.
+
+    Raises FloatingPointError if the run ends before its first portrait.
+    """
+    from lib.measuring import one_cell  # brings PyTorch, which is slow to import, and most chapters only read
+
+    cell, seen = dataclasses.replace(portrait.cell, checks="every-100"), []  # nobody asks for its errors
+
+    def watch(step: int, u: Tensor) -> None:
+        if (step + 1) % portrait.every == 0 and len(u) and u.isfinite().all():
+            seen.append(describe(u[0].numpy()).assign(step=step + 1))
+
+    outcome = one_cell.train_cell(cell, exchange=one_cell.exchange(cell, one_cell.start(cell), watch))
+    if not seen:
+        raise FloatingPointError(
+            f"learning_rate: {portrait.learning_rate!r} does not do with momentum {portrait.momentum}: the run ended at step "
+            f"{outcome.last_step[0]} ({outcome.cause[0]}), before its first portrait at step {portrait.every}; try a smaller one"
+        )
+    found = pd.concat(seen, ignore_index=True)[["step", "measure", "x", "value"]]
+    return found.assign(x=found.x.round(6), value=[float(f"{v:.5g}") for v in found.value])
+
+
+def record(portrait: Portrait, folder: Path = FOLDER) -> Path:
+    """Where the portrait's record lies."""
+    name = f"{portrait.compressor}-{portrait.density:g}-{store.digest(portrait)}.csv"
+    return folder / places.place(portrait.workload) / store.folder_name(portrait.workload) / name
+
+
+def measure(portrait: Portrait, folder: Path = FOLDER) -> Path:
+    """Make a portrait and write its record; returns the file."""
+    import torch
+
+    from lib.measuring import machine
+
+    machine.use_one_core()
+    began = datetime.datetime.now(datetime.UTC)
+    table = follow(portrait)
+    provenance = {
+        "date": began.date().isoformat(), "torch": torch.__version__, "device": machine.device_name("cpu"),
+        "source": SOURCE, "wall_s": round((datetime.datetime.now(datetime.UTC) - began).total_seconds(), 2),
+    }  # fmt: skip
+    store.write(file := record(portrait, folder), portrait, table, provenance)
+    return file
+
+
+PORTRAITS = tuple(
+    Portrait(name, **how)
+    for name in ("mnist-fnn-3", "mnist-lenet-5", "cifar-10-resnet-20")
+    for how in (
+        {},
+        {"feedback": False},
+        {"compressor": "dense", "density": 1.0, "feedback": False},
+        {"density": 0.01},
+        {"compressor": "gaussian-k"},
+    )
+)
+
+
+def results(planned: tuple[Portrait, ...], budget: str = "cached") -> pd.DataFrame:
+    """All portraits that have a record, a row per number, with the portrait's fields; budget as for `lib.measuring.sweeps.results`.
+
+    "smoke" makes a toy of the first.
+    """
+    folder = FOLDER
+    if budget == "smoke":
+        planned, folder = (dataclasses.replace(planned[0], steps=20, every=10),), sweeps.SMOKE / "portraits"
+    if budget != "cached":
+        for portrait in planned:
+            if not record(portrait, folder).exists():
+                measure(portrait, folder)
+    return store.gather(planned, lambda portrait: record(portrait, folder))
+
+
+def shapes(taken: pd.DataFrame) -> pd.DataFrame:
+    """Of `results`, a row per portrait: its fields, the single numbers of `describe`, and, from its curves, four more.
+
+    student, freedom: of Student's t, or of the normal distribution, its limit (freedom inf), where the t that was fitted is
+    farther: by likelihood, to a sample, a fit need not be the nearest, nor the likeliest where the entries have a spike.
+    far: the largest entry in standard deviations.  peak: the density at zero over that of a normal distribution.  rise: by
+    how much the histogram, in bins of 3/8 of a standard deviation, rises again beyond its highest bin, over that.  convex:
+    `contraction.convex` of the profile.
+    """
+    key, rows = ["workload", "compressor", "density", "feedback", "step"], []
+    for at, own in taken.groupby(key) if len(taken) else ():
+        curves = {name: part.sort_values("x").value.to_numpy() for name, part in own[own.x.notna()].groupby("measure")}
+        fine = curves["density"]
+        coarse = fine[2:-2].reshape(-1, 3).mean(axis=1)
+        top = int(coarse.argmax())
+        rise = max((side - np.minimum.accumulate(side)).max() for side in (coarse[top:], coarse[top::-1]))
+        single = own[own.x.isna()].set_index("measure").value.to_dict()
+        if single["student"] > single["normal"]:
+            single |= {"student": single["normal"], "freedom": np.inf}
+        rows.append({
+            **dict(zip(key, at, strict=True)), **single,
+            "far": np.sqrt((1 + (single["mean"] / single["std"]) ** 2) / curves["profile"].mean()),
+            "peak": fine[BINS // 2] / stats.norm.pdf(0), "rise": rise / coarse[top],
+            "convex": contraction.convex(curves["profile"], rounding=5e-5),  # of five digits
+        })  # fmt: skip
+    names = ["mean", "std", "skew", "kurtosis", "positive", "normal", "laplace", "student", "freedom", "above"]
+    return pd.DataFrame(rows, columns=[*key, *names, "far", "peak", "rise", "convex"])
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line: measure what is missing."""
+    parser = argparse.ArgumentParser(prog="python -m lib.probes.portraits", description="Make the portraits that are missing.")
+    parser.add_argument("command", choices=["run"])
+    parser.parse_args(arguments)
+    results(PORTRAITS, "full")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""The fastest trials of a cell, which are trained again and followed: which they are, and their records."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from lib import require
+from lib.records import store
+from lib.records.places import DATA, place
+from lib.records.places import record as cell_record
+from lib.studies import plans
+from lib.studies.cells import Cell
+from lib.workloads.catalogue import workload
+
+FOLDER = DATA / "tracks"
+SAMPLE = 1000  # training examples for the Hessian products
+POWER_ITERATIONS = 20
+
+
+@dataclass(frozen=True)
+class Track:
+    """One trial of a measured cell, followed to the step at which it met the goal, or for `steps` steps.
+
+    points: how many steps are looked at, geometrically spaced from the first to the last.  examples: of the training
+    set, for all that is measured (0: all of them).  chunk: examples per gradient, of which the noise scale is made.
+    Raises ValueError naming the field, its value and what is allowed, as `lib.studies.cells.Cell`.
+    """
+
+    workload: str
+    batch_size: int
+    algorithm: str
+    sparsity: float
+    trials: int
+    trial: int
+    hits: int
+    max_steps: int | None = None
+    points: int = 10
+    examples: int = 0
+    chunk: int = 50
+    steps: int = 0
+
+    def __post_init__(self):
+        size = workload(self.cell.workload).train_size
+        looked_at = self.examples or size
+        bounds = {"trial": (0, self.trials - 1), "points": (1, 10**6), "examples": (0, size),
+                  "chunk": (1, looked_at // 2), "steps": (0, 10**8)}  # fmt: skip
+        for field, (least, most) in bounds.items():
+            value = getattr(self, field)
+            fine = type(value) is int and least <= value <= most
+            require(fine, field, value, f"a whole number from {least} to {most}")
+
+    @property
+    def cell(self) -> Cell:
+        own = {f.name for f in dataclasses.fields(Cell)}
+        return Cell(**{k: v for k, v in dataclasses.asdict(self).items() if k in own})
+
+    def definition(self) -> dict:
+        return self.cell.definition()
+
+
+def fastest(cell: Cell, count: int, data: Path = DATA, **fields) -> list[Track]:
+    """Tracks of the cell's first `count` trials at the goal, the fastest first; none if the cell has no record.
+
+    Raises ValueError for a cell that a track cannot name: all fields that a track lacks must have their defaults.
+    """
+    own = {f.name: getattr(cell, f.name) for f in dataclasses.fields(Track) if hasattr(cell, f.name)}
+    for field in dataclasses.fields(cell):
+        value = getattr(cell, field.name)
+        require(field.name in own or value == field.default, field.name, value, f"{field.default!r} for a track")
+    file = cell_record(cell, data)
+    if not file.exists():
+        return []
+    trials = store.read(file, cell)[1].dropna(subset=f"steps@{workload(cell.workload).goal:g}")
+    order = trials.sort_values([f"steps@{workload(cell.workload).goal:g}", "trial"]).trial.head(count)
+    return [Track(**own, trial=int(t), **fields) for t in order]
+
+
+def last_step(track: Track, data: Path = DATA) -> int:
+    """The track's `steps`, or the step at which its trial met the goal, from the cell's record."""
+    if track.steps:
+        return track.steps
+    trials = store.read(cell_record(track.cell, data), track.cell)[1].set_index("trial")
+    return int(trials.loc[track.trial, f"steps@{workload(track.workload).goal:g}"])
+
+
+def record(track: Track, folder: Path = FOLDER) -> Path:
+    """Where the track's record lies."""
+    return store.path(folder / place(track.workload), track)
+
+
+def _of(cells: Iterable[Cell], count: int = 3, data: Path = DATA, **fields) -> list[Track]:
+    """The fastest trial of every cell, then the second of every cell, ..."""
+    found = [fastest(cell, count, data, **fields) for cell in cells]
+    return [tracks[rank] for rank in range(count) for tracks in found if rank < len(tracks)]
+
+
+def _digits() -> list[Track]:
+    return _of(
+        [
+            Cell(name, batch_size, algorithm, sparsity)
+            for name in plans.DIGITS
+            for algorithm in ("momentum", "sgd")
+            for batch_size in (16, 64, 256)
+            for sparsity in plans.LEVELS
+        ],
+        points=16,
+    )
+
+
+def _mnist() -> list[Track]:
+    """On the whole training set."""
+    cells = plans.study("mnist").cells
+    return _of([c for c in cells if c.batch_size == 64 and c.sparsity in plans.DENSE_AND_SPARSE], points=6)
+
+
+def _cifar() -> list[Track]:
+    """On a ninth of the training set."""
+    cells = plans.study("cifar-10").cells
+    return _of([c for c in cells if c.batch_size == 128 and c.algorithm == "momentum"], points=6, examples=5000)
+
+
+def twins(dense: list[Track], sparsities: Iterable[float], data: Path = DATA) -> list[Track]:
+    """The same trials in sparse networks: same metaparameters, same initialisation before pruning, as many steps."""
+    return [dataclasses.replace(t, sparsity=s, steps=last_step(t, data)) for s in sparsities for t in dense]
+
+
+def _twins() -> list[Track]:
+    return twins([t for t in _digits() if t.sparsity == 0 and t.algorithm == "momentum"], plans.LEVELS[1:])
+
+
+TRACKS = {"digits": _digits, "mnist": _mnist, "cifar-10": _cifar}
+TWINS = {"digits-twins": _twins}
+
+
+def results(name: str, folder: Path = FOLDER) -> pd.DataFrame:
+    """All measured points of a set of tracks, a row each, with the track's fields.  Raises RecordError, ValueError."""
+    every = TRACKS | TWINS
+    if name not in every:
+        raise ValueError(f"tracks: {name!r} is unknown; allowed: {', '.join(every)}")
+    return read(every[name](), folder)
+
+
+def read(planned: list[Track], folder: Path = FOLDER) -> pd.DataFrame:
+    """The points of those tracks that have a record."""
+    return store.gather(planned, lambda track: record(track, folder))

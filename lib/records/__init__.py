@@ -1,0 +1,1 @@
+"""What has been measured: one text file a cell."""

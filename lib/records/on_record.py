@@ -1,0 +1,76 @@
+"""What is on record: of the book's studies, and of a chapter's own grid."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from lib.records import store
+from lib.records.places import DATA, record
+from lib.studies.cells import Cell
+from lib.studies.plans import STUDIES
+from lib.studies.study import Study
+from lib.workloads.catalogue import workload
+
+
+def grid(name: str, batch_sizes: list[int], algorithms: list[str], sparsities: list[float], **fields) -> Study:
+    """All combinations for the workload called `name`, batch size slowest; further fields as in `Cell`.
+
+    hits: unless given, a sixth of the trials and at most 5, so that a small search does not wait for its worst trials; or
+    fewer, where such a search is on record: the steps to result are the same.
+    """
+    usual = min(5, max(1, fields.get("trials", 100) // 6))
+    given = {"hits": usual, **fields}
+    cells = (Cell(name, b, a, float(s), **given) for b in batch_sizes for a in algorithms for s in sparsities)
+    return Study(name, workload(name).title, tuple(c if "hits" in fields else _on_record(c) for c in cells))
+
+
+def _on_record(cell: Cell) -> Cell:
+    """The cell, or if it has no record the same search that has one and waited for fewer hits."""
+    searches = [dataclasses.replace(cell, hits=hits) for hits in range(cell.hits, 0, -1)]
+    return next((c for c in searches if record(c, DATA).exists()), cell)
+
+
+_CURVE = ("workload", "algorithm", "pruning", "sparsity", "stop", "label_smoothing", "messages")
+_curve = operator.attrgetter(*_CURVE)
+_point = operator.attrgetter(*_CURVE, "batch_size", "replicate")
+_protocol = operator.attrgetter("trials", "hits", "space", "precision", "checks", "max_steps")
+
+
+def gathered(*more: Study, **fields) -> Study:
+    """The cells of all studies, and of `more`, that have a record and these fields: one for every point of a curve.
+
+    A curve is of one protocol: where `more` has cells of a curve by another than the studies', they alone are taken.
+    """
+
+    def found(studies: Iterable[Study]) -> dict[Cell, None]:
+        cells = (c for s in studies for c in s.cells if all(getattr(c, k) == v for k, v in fields.items()))
+        return dict.fromkeys(c for c in cells if record(c).exists())
+
+    planned, given = found(STUDIES.values()), found(more)
+    points = {_point(c) for c in planned}
+    known = {(_curve(c), _protocol(c)) for c in planned}
+    new = [c for c in given if c not in planned]
+    apart = {_curve(c) for c in new if _point(c) in points or (_curve(c), _protocol(c)) not in known}
+    kept, taken = [c for c in planned if c in given or _curve(c) not in apart], {}
+    for cell in (*kept, *new):
+        taken.setdefault(_point(cell), cell)
+    return Study("gathered", "All that is measured", tuple(taken.values()))
+
+
+def status(folder: Path = DATA) -> pd.DataFrame:
+    """A row per study: cells done and planned, trials, training steps, hours, devices, precisions, dates."""
+    rows = []
+    for s in STUDIES.values():
+        heads = [store.read(f, c)[0] for c in s.cells if (f := record(c, folder)).exists()]
+        seen = {k: ", ".join(sorted({h[k] for h in heads})) for k in ("device", "precision", "torch", "date")}
+        rows.append({
+            "study": s.name, "cells": len(heads), "planned": len(s.cells), "trials": sum(h["rows"] for h in heads),
+            "training steps": sum(h["trial_steps"] for h in heads), "core hours": sum(h["wall_s"] for h in heads) / 3600,
+            **seen,
+        })  # fmt: skip
+    return pd.DataFrame(rows)

@@ -1,0 +1,1 @@
+"""What is measured: cells, and studies, which are sets of them."""

@@ -1,0 +1,111 @@
+"""Cells: the unit that is trained, cached and resumed."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from lib import require
+from lib.engine.vocabulary import METHODS
+from lib.messages.settings import Messages
+from lib.methods import spaces
+from lib.workloads.catalogue import workload
+
+SPLITS = 9999  # the largest number of a replicate and of a split
+ALGORITHMS = ("sgd", "momentum", "nesterov")  # `lib.methods.updates`
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The unit that is run, cached and resumed.  Raises ValueError naming the field, its value and what is allowed.
+
+    stop, hits: see `lib.engine.lockstep`; checks: see `lib.engine.check_steps`.  precision, max_steps and space: None for the workload's own; a
+    space may also be one point (`lib.methods.spaces.point`), which every trial then shares.  label_smoothing: the share of
+    the target spread evenly over all classes.  messages: how the batch is shared among workers, if it is; a dictionary will
+    do.  split: which draw of training and validation examples (`lib.workloads.datasets.load`).
+    """
+
+    workload: str
+    batch_size: int
+    algorithm: str = "momentum"
+    sparsity: float = 0.0
+    pruning: str = "connection-sensitivity"
+    trials: int = 100
+    replicate: int = 0
+    stop: str = "goal"
+    checks: str = "geometric"
+    hits: int = 5
+    precision: str | None = None
+    max_steps: int | None = None
+    space: str | None = None
+    label_smoothing: float = 0.0
+    messages: Messages | None = None
+    split: int = 0
+
+    def __post_init__(self):
+        examples = workload(self.workload).train_size
+        if isinstance(self.messages, dict):  # as records hold it
+            known = [f.name for f in dataclasses.fields(Messages)]
+            require(set(self.messages) <= set(known), "messages", self.messages, "of the fields " + ", ".join(known))
+            object.__setattr__(self, "messages", Messages(**self.messages))
+        require(isinstance(self.messages, Messages | None), "messages", self.messages, "None, a Messages or its fields")
+        one_of = {
+            "algorithm": ALGORITHMS,
+            "pruning": METHODS,
+            "stop": ("goal", "budget"),
+            "checks": ("geometric", "every-100"),
+            "precision": (None, "float32", "bfloat16"),
+        }
+        for field, allowed in one_of.items():
+            require(
+                getattr(self, field) in allowed, field, getattr(self, field), "one of " + ", ".join(map(str, allowed))
+            )
+        for field in ("sparsity", "label_smoothing"):
+            value = getattr(self, field)
+            require(_number(value) and 0 <= value < 1, field, value, "a number in [0, 1)")
+        whole = {"batch_size": examples, "trials": 4096, "hits": 4096, "max_steps": 10**8}
+        for field, most in whole.items():
+            value = getattr(self, field)
+            fine = value is None and field == "max_steps" or _whole(value) and 1 <= value <= most
+            of = f" ({self.workload} has {examples} training examples)" if field == "batch_size" else ""
+            require(fine, field, value, f"a whole number from 1 to {most}{of}")
+        if self.messages:
+            workers = self.messages.workers
+            shared = self.batch_size % workers == 0
+            require(shared, "batch_size", self.batch_size, f"a multiple of messages.workers ({workers})")
+            whole_net = not self.messages.by_layer or self.sparsity == 0
+            require(whole_net, "messages.by_layer", True, "False for a sparse network")
+        if self.space is not None:
+            spaces.parse(self.space, self.algorithm, workload(self.workload).decay)
+        for field in ("replicate", "split"):
+            value = getattr(self, field)
+            require(_whole(value) and 0 <= value <= SPLITS, field, value, f"a whole number from 0 to {SPLITS}")
+        mine = self.split == 0 or not workload(self.workload).source
+        require(mine, "split", self.split, "0 for a workload of your own, which says itself what it is validated on")
+
+    def draw(self) -> dict[str, np.ndarray]:
+        """The metaparameters of all trials: name -> [trials]."""
+        work = workload(self.workload)
+        space = self.space or work.space
+        return spaces.draw(space, self.algorithm, self.trials, decay=work.decay, replicate=self.replicate)
+
+    @property
+    def arithmetic(self) -> str:
+        """Its own precision, or else the workload's."""
+        return self.precision or workload(self.workload).precision
+
+    def definition(self) -> dict:
+        """What the digest depends on besides the fields: the workload's, so that changing one mixes nothing."""
+        work = workload(self.workload)
+        parts = ("dataset", "model", "goals", "decay", "max_steps", "precision", "space")
+        return {k: getattr(work, k) for k in (*parts, *(k for k in ("source", "examples") if getattr(work, k)))}
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

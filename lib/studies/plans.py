@@ -1,0 +1,251 @@
+"""The book's studies: which cells it measures, and in what order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from lib import require
+from lib.engine.vocabulary import METHODS
+from lib.messages.settings import Messages
+from lib.studies.cells import Cell
+from lib.studies.study import Study
+from lib.workloads.catalogue import FC_WIDTHS, FRACTIONS, MLP_SHAPES
+
+
+def powers(low: int, high: int, every: int = 1) -> list[int]:
+    """2**low ... 2**high, `every` so many powers."""
+    return [2**k for k in range(low, high + 1, every)]
+
+
+# What the chapters compare unless they are about one of these fields.
+USUAL = {
+    "stop": "goal", "checks": "geometric", "precision": None, "space": None, "pruning": "connection-sensitivity",
+    "label_smoothing": 0.0, "messages": None, "max_steps": None, "split": 0,
+}  # fmt: skip
+DENSE_AND_SPARSE = (0.0, 0.9)
+LEVELS = (0.0, 0.5, 0.7, 0.9)
+ALL_POWERS = powers(0, 10, 2) + powers(1, 9, 2)  # every fourth power before those between
+DIGITS = ("digits-mlp", "digits-cnn")
+
+
+def _digits() -> Iterable[Cell]:
+    """The network that is cheap first; momentum first; replicates last."""
+    for name in DIGITS:
+        for algorithm in ("momentum", "sgd", "nesterov"):
+            for batch_size in ALL_POWERS:
+                for sparsity in LEVELS:
+                    yield Cell(name, batch_size, algorithm, sparsity)
+    for algorithm in ("momentum", "sgd", "nesterov"):
+        for name in DIGITS:
+            for batch_size in ALL_POWERS:
+                for replicate in (1, 2):
+                    for sparsity in LEVELS:
+                        yield Cell(name, batch_size, algorithm, sparsity, replicate=replicate)
+
+
+def _digits_sparsest() -> Iterable[Cell]:
+    """A budget of its own, since little is left to train; momentum first, few batch sizes before all, replicates last."""
+    sizes = [4, 64, 16, 256, *(b for b in ALL_POWERS if b not in (4, 64, 16, 256))]
+    for replicate in range(3):
+        for algorithm in ("momentum", "sgd", "nesterov"):
+            for batch_size in sizes:
+                for name in DIGITS:
+                    yield Cell(name, batch_size, algorithm, 0.95, replicate=replicate, max_steps=20_000)
+
+
+def _digits_searches() -> Iterable[Cell]:
+    """Searches 3 to 22, each on its own split of training and validation images and up to its first hit; momentum first."""
+    few = [64, 4, 512, 16, 256, 1, 1024, *(b for b in ALL_POWERS if b not in (64, 4, 512, 16, 256, 1, 1024))]
+    for searches in (range(3, 13), range(13, 23)):
+        for algorithm in ("momentum", "sgd", "nesterov"):
+            for name in DIGITS:
+                for batch_size in few:
+                    for search in searches:
+                        for sparsity in DENSE_AND_SPARSE:
+                            yield Cell(name, batch_size, algorithm, sparsity, replicate=search, split=search, hits=1)
+
+
+def _digits_methods() -> Iterable[Cell]:
+    """Every method of pruning at sparsity 0.9; what takes longest, random masks and the smallest batches, last.
+
+    Cells of the poorer methods end at their second hit or after 20,000 steps: their later trials take many times longer.
+    """
+    sizes = [64, 16, 256, 4, *(b for b in reversed(ALL_POWERS) if b not in (64, 16, 256, 4))]
+    for methods in ([m for m in METHODS if m != "random"], ["random"]):
+        for name in DIGITS:
+            for batch_size in sizes:
+                for method in methods:
+                    short = {} if method == "connection-sensitivity" else {"hits": 2, "max_steps": 20_000}
+                    yield Cell(name, batch_size, sparsity=0.9, pruning=method, **short)
+
+
+def _mnist_cell(batch_size: int, sparsity: float, **fields) -> Cell:
+    """32 trials, up to the second hit, but for the four cells that were run first."""
+    first = (batch_size, sparsity) in {(64, 0.0), (64, 0.9), (16, 0.0), (256, 0.0)} and not fields
+    return Cell("mnist-simple-cnn", batch_size, sparsity=sparsity, trials=32, hits=5 if first else 2, **fields)
+
+
+def _mnist() -> Iterable[Cell]:
+    """All sparsities of one batch size before the next."""
+    for batch_size in (64, 256, 16, 4, 32, 128, 1024, 8, 512, 2048, 4096):
+        for sparsity in LEVELS:
+            yield _mnist_cell(batch_size, sparsity)
+
+
+def _mnist_methods() -> Iterable[Cell]:
+    for batch_size in (64, 16, 256, 1024):
+        yield _mnist_cell(batch_size, 0.9)
+        for method in METHODS[1:]:
+            yield _mnist_cell(batch_size, 0.9, pruning=method)
+
+
+def _images(name: str, sizes: Iterable[int], algorithms: Iterable[str], trials: int = 32) -> Iterable[Cell]:
+    """Dense and 90 % sparse; all sparsities of one batch size before the next, one algorithm after the other."""
+    for algorithm in algorithms:
+        for batch_size in sizes:
+            for sparsity in DENSE_AND_SPARSE:
+                yield Cell(name, batch_size, algorithm, sparsity, trials=trials, hits=2)
+
+
+def _precision() -> Iterable[Cell]:
+    """The same two cells in either precision, and with the check interval of Lee et al. (2021)."""
+    for sparsity in DENSE_AND_SPARSE:
+        yield _mnist_cell(64, sparsity)
+        yield _mnist_cell(64, sparsity, precision="float32")
+        yield _mnist_cell(64, sparsity, checks="every-100")
+
+
+def _variants(names: Iterable[str], sizes: Iterable[int], algorithm: str, trials: int, hits: int) -> Iterable[Cell]:
+    """Dense networks of several workloads: all workloads of one batch size before the next."""
+    for batch_size in sizes:
+        for name in names:
+            yield Cell(name, batch_size, algorithm, trials=trials, hits=hits)
+
+
+def _ladder() -> Iterable[Cell]:
+    """The smallest network also at 4, where the others would take two hours together."""
+    for batch_size in (64, 16, 256, 1024, 4, 4096):
+        names = [f"mnist-fc-{s}" for s in FC_WIDTHS if batch_size > 4 or s == "128x3"]
+        yield from _variants(names, [batch_size], "sgd", 32, 2)
+
+
+def _whole(name: str, sizes: Iterable[int], trials: int, examples: int, smoothings=(0.0,)) -> Iterable[Cell]:
+    """Every trial to its budget: 4,096 steps, or more where a small batch needs more for so many examples."""
+    for batch_size in sizes:
+        for smoothing in smoothings:
+            yield Cell(name, batch_size, trials=trials, stop="budget", max_steps=max(4096, examples // batch_size),
+                       label_smoothing=smoothing)  # fmt: skip
+
+
+def _digits_budget() -> Iterable[Cell]:
+    for name in DIGITS:
+        yield from _whole(name, ALL_POWERS, 100, 2**17)
+    for name in DIGITS:
+        yield from _whole(name, powers(2, 10, 2), 100, 2**17, (0.01, 0.1))
+
+
+SENT = (0.001, 0.01)  # densities of messages
+RIVALS = (  # compressor, error feedback: what Shi et al. (2019) compare, Rand-k also with what they left out
+    ("top-k", True), ("gaussian-k", True), ("rand-k", False), ("rand-k", True), ("dgc-k", True),
+)  # fmt: skip
+EPOCH = 105  # steps of 512 examples in 54,000
+
+
+def _message_cell(name: str, replicate: int = 0, **messages) -> Cell:
+    """4 learning rates, every one for 2,048 steps of 16 workers with 32 examples each: twice d/k steps at density 0.001."""
+    return Cell(name, 512, trials=4, stop="budget", max_steps=2048, space="shi2019", replicate=replicate,
+                messages=Messages(**messages))  # fmt: skip
+
+
+def _messages(*names: str) -> Iterable[Cell]:
+    """All methods on every workload, then the next search."""
+    for replicate in range(3):
+        for name in names:
+            yield _message_cell(name, replicate, compressor="dense", density=1.0, feedback=False)
+            for density in SENT:
+                for compressor, feedback in RIVALS:
+                    yield _message_cell(name, replicate, compressor=compressor, density=density, feedback=feedback)
+
+
+def _message_variants() -> Iterable[Cell]:
+    """One thing changed at a time."""
+    for changed in (
+        {"compressor": "top-k", "warm_up": EPOCH},
+        {"compressor": "gaussian-k", "warm_up": EPOCH},
+        {"compressor": "gaussian-k", "aggregation": "published"},
+        {"compressor": "gaussian-k-band"},
+        {"compressor": "gaussian-k-paper"},
+        {"compressor": "redsync"},
+        {"compressor": "top-k", "by_layer": True},
+        {"compressor": "top-k", "feedback": False},
+    ):
+        for density in SENT:
+            yield _message_cell("mnist-fnn-3", density=density, **changed)
+
+
+def _both_sparsities(name: str, sizes: Iterable[int], trials: int) -> Iterable[Cell]:
+    """Pruned and dense networks that exchange dense and sparse messages."""
+    for batch_size in sizes:
+        for sparsity in DENSE_AND_SPARSE:
+            for density in (1.0, 0.01, 0.001):
+                messages = Messages(compressor="top-k", density=density)
+                yield Cell(name, batch_size, sparsity=sparsity, trials=trials, hits=2, messages=messages)
+
+
+def _both_sparsities_mnist() -> Iterable[Cell]:
+    """Learning rates only; the pruned network does not meet the hardest goal, so that its cells end at 16,384 steps."""
+    for cell in _both_sparsities("mnist-fc-128x3", (64,), 8):
+        yield replace(cell, space="shi2019", max_steps=2**14 if cell.sparsity else None)
+
+
+MNIST_SIZES = (64, 16, 256, 4, 1024)
+STUDIES = {
+    s.name: s
+    for s in (
+        Study("digits", "Digits: every batch size, sparsity and algorithm", tuple(_digits())),
+        Study("digits-searches", "Digits: twenty searches, each on a split of its own", tuple(_digits_searches())),
+        Study("digits-sparsest", "Digits with 95 % of the weights removed", tuple(_digits_sparsest())),
+        Study("digits-methods", "Digits: five methods of pruning", tuple(_digits_methods())),
+        Study("digits-budget", "Digits: every trial to its budget", tuple(_digits_budget())),
+        Study("digits-shapes", "Digits: width and depth",
+              tuple(_variants([f"digits-mlp-{s}" for s in MLP_SHAPES], ALL_POWERS, "momentum", 100, 5))),
+        Study("digits-fractions", "Digits: fractions of the data",
+              tuple(_variants([f"digits-mlp-{1350 // n}" for n in FRACTIONS], powers(0, 7), "momentum", 100, 5))),
+        Study("mnist", "MNIST: Simple-CNN with momentum", tuple(_mnist())),
+        Study("mnist-ladder", "MNIST: fully connected networks with SGD",
+              tuple(_ladder())),
+        Study("mnist-fractions", "MNIST: fractions of the data",
+              tuple(_variants([f"mnist-fc-128x3-{54_000 // n}" for n in FRACTIONS], (64, 16, 256, 4, 1024, 4096), "sgd",
+                              32, 2))),
+        Study("mnist-widths", "MNIST: Simple-CNN of half and double width",
+              tuple(_variants([f"mnist-simple-cnn-{s}" for s in ("half", "double")], (64, 16, 256, 4), "momentum", 32,
+                              2))),
+        Study("mnist-budget", "MNIST: every trial to its budget",
+              tuple(_whole("mnist-fc-128x3", MNIST_SIZES, 32, 2**18))),
+        Study("fashion-mnist-budget", "Fashion-MNIST: every trial to its budget",
+              tuple(_whole("fashion-mnist-fc-128x3", MNIST_SIZES, 32, 2**18))),
+        Study("messages", "Sparse messages: five methods, two data sets", tuple(_messages("mnist-fnn-3", "fashion-mnist-fnn-3"))),
+        Study("message-variants", "Sparse messages: one thing changed at a time", tuple(_message_variants())),
+        Study("messages-lenet-5", "Sparse messages: LeNet-5", tuple(_messages("mnist-lenet-5", "fashion-mnist-lenet-5"))),
+        Study("messages-resnet-20", "Sparse messages: ResNet-20 on CIFAR-10", tuple(_messages("cifar-10-resnet-20"))),
+        Study("both-sparsities", "Digits: pruned networks with sparse messages",
+              tuple(_both_sparsities("digits-mlp", (64, 16, 256), 100))),
+        Study("both-sparsities-mnist", "MNIST: pruned networks with sparse messages",
+              tuple(_both_sparsities_mnist())),
+        Study("mnist-algorithms", "MNIST: SGD and Nesterov",
+              tuple(_images("mnist-simple-cnn", MNIST_SIZES, ("sgd", "nesterov")))),
+        Study("mnist-methods", "MNIST: five methods of pruning", tuple(_mnist_methods())),
+        Study("mnist-precision", "MNIST: precision and check interval", tuple(_precision())),
+        Study("fashion-mnist", "Fashion-MNIST: Simple-CNN",
+              tuple(_images("fashion-mnist-simple-cnn", MNIST_SIZES, ("momentum", "sgd", "nesterov")))),
+        Study("cifar-10", "CIFAR-10: ResNet-8",
+              tuple(_images("cifar-10-resnet-8", (128, 32, 512), ("momentum", "nesterov", "sgd"), trials=16))),
+    )
+}  # fmt: skip
+
+
+def study(name: str) -> Study:
+    """Look a study up.  Raises ValueError naming the allowed ones."""
+    require(name in STUDIES, "study", name, "one of " + ", ".join(STUDIES))
+    return STUDIES[name]

@@ -1,0 +1,40 @@
+"""How numbers and names read in a sentence."""
+
+from __future__ import annotations
+
+import math
+
+NAMES = {"sgd": "SGD", "nesterov": "Nesterov", "grasp": "GraSP", "synflow": "SynFlow",
+         "connection-sensitivity": "connection sensitivity"}  # fmt: skip
+
+
+def named(name: str) -> str:
+    """What a record calls sgd or synflow as the pages spell it; any other text as it is."""
+    return NAMES.get(name, name)
+
+
+def number(value: object) -> str:
+    """A value as the prose prints it: 1,234; 0.0312; 1.79 × 10⁻⁷; "—" where there is none; "∞"; a text as `named`."""
+    if isinstance(value, str):
+        return named(value)
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "—"
+    if math.isinf(value):
+        return "∞"
+    if float(value) == round(float(value)) and abs(value) < 1e15:
+        return f"{round(float(value)):,}"
+    if abs(value) >= 999.5:  # what three digits would make 1e+03
+        return f"{value:,.0f}"
+    digits, _, power = f"{value:.3g}".partition("e")
+    return f"{digits}\u00a0×\u00a0{power_of_ten(int(power))}" if power else digits
+
+
+def span(ends: tuple[float, float]) -> str:
+    """An interval as the prose prints it: 8–64, or -2 to 1."""
+    low, high = map(number, ends)
+    return low if low == high else f"{low} to {high}" if "-" in low + high else f"{low}–{high}"
+
+
+def power_of_ten(exponent: int) -> str:
+    """10⁻⁶, and so on."""
+    return f"10{str(exponent).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"

@@ -1,0 +1,101 @@
+"""The workloads of the book: a data set, a model, a goal error and what is tuned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lib import own
+from lib.workloads import datasets, own_file
+
+
+@dataclass(frozen=True)
+class Workload:
+    """`goals` are validation errors, the hardest first: a cell trains until the first is met and notes the others.
+
+    decay: whether the learning rate decays linearly.  max_steps: training steps after which a trial is given up.
+    precision: of the arithmetic ("float32" or "bfloat16"; weights and updates are always float32).
+    stack_below: batch size below which all trials of a cell are computed at once (faster for small work).
+    source: digest of the reader's file that defines the workload, if one does (`lib.own`).
+    examples: the first so many of the training set are all there is; None: the whole set.
+    """
+
+    name: str
+    title: str
+    dataset: str
+    model: str
+    goals: tuple[float, ...]
+    decay: bool = False
+    max_steps: int = 40_000
+    precision: str = "float32"
+    stack_below: int = 0
+    space: str = "lee2021"
+    source: str = ""
+    examples: int | None = None
+
+    @property
+    def goal(self) -> float:
+        return self.goals[0]
+
+    @property
+    def train_size(self) -> int:
+        """Training examples."""
+        return self.examples or datasets.train_size(self.dataset)
+
+    def train(self, split: int = 0) -> datasets.Split:
+        """The examples it trains on, in this draw of training and validation examples."""
+        whole = datasets.load(self.dataset, split).train
+        return whole if self.examples is None else datasets.Split(whole.x[: self.examples], whole.y[: self.examples])
+
+
+def _digits(name: str, title: str, model: str, goals: tuple[float, ...] = (0.04, 0.05, 0.06, 0.08, 0.1), **more):
+    return Workload(name, title, "digits", model, goals, max_steps=100_000, **more)
+
+
+def _mnist(name: str, title: str, model: str, goals: tuple[float, ...] = (0.03, 0.035, 0.04, 0.05, 0.06), **more):
+    return Workload(name, title, "mnist", model, goals, precision="bfloat16", **more)
+
+
+FC_WIDTHS = ("1024", "128x3", "256x3", "512x3", "1024x3")
+MLP_SHAPES = ("16x2", "256x2", "64x1", "64x4")
+FRACTIONS = (8, 4, 2)  # an eighth, a quarter and a half of a training set
+WORKLOADS = {
+    w.name: w
+    for w in (
+        _digits("digits-mlp", "MLP on digits", "mlp-64x2", stack_below=2049),
+        _digits("digits-cnn", "Small CNN on digits", "digits-cnn", stack_below=2049),
+        *(_digits(f"digits-mlp-{s}", f"MLP {s.replace('x', '×')} on digits", f"mlp-{s}", stack_below=512)
+          for s in MLP_SHAPES),
+        *(_digits(f"digits-mlp-{1350 // n}", f"MLP on {1350 // n} digits", "mlp-64x2", (0.1, 0.12, 0.15, 0.2),
+                  stack_below=512, examples=1350 // n) for n in FRACTIONS),
+        *(_mnist(f"mnist-fc-{s}", f"FC-{s.replace('x', '×')} on MNIST", f"fc-{s}", stack_below=129 * (s == "128x3"))
+          for s in FC_WIDTHS),
+        *(_mnist(f"mnist-fc-128x3-{54_000 // n}", f"FC-128×3 on {54_000 // n:,} of MNIST", "fc-128x3",
+                 (0.06, 0.07, 0.08, 0.1), stack_below=129, examples=54_000 // n) for n in FRACTIONS),
+        *(_mnist(f"mnist-simple-cnn-{s}", f"Simple-CNN, {s} width, on MNIST", f"simple-cnn-{s}",
+                 (0.02, 0.025, 0.03, 0.04, 0.05)) for s in ("half", "double")),
+        *(Workload(f"{data}-{model}", f"{title} on {known}", data, model, goals, space="shi2019",
+                   stack_below=1025 * (model == "fnn-3"))
+          for data, known, goals in (("mnist", "MNIST", (0.03, 0.04, 0.05)),
+                                     ("fashion-mnist", "Fashion-MNIST", (0.13, 0.15, 0.18)))
+          for model, title in (("fnn-3", "FNN-3"), ("lenet-5", "LeNet-5"))),
+        Workload("fashion-mnist-fc-128x3", "FC-128×3 on Fashion-MNIST", "fashion-mnist", "fc-128x3",
+                 (0.13, 0.14, 0.15, 0.16, 0.18), precision="bfloat16", stack_below=129),
+        Workload("mnist-simple-cnn", "Simple-CNN on MNIST", "mnist", "simple-cnn",
+                 (0.02, 0.025, 0.03, 0.04, 0.05), precision="bfloat16"),
+        Workload("fashion-mnist-simple-cnn", "Simple-CNN on Fashion-MNIST", "fashion-mnist", "simple-cnn",
+                 (0.12, 0.13, 0.14, 0.16, 0.18), precision="bfloat16"),
+        Workload("cifar-10-resnet-20", "ResNet-20 on CIFAR-10", "cifar-10", "resnet-20", (0.3, 0.35, 0.4), space="shi2019"),
+        Workload("cifar-10-resnet-8", "ResNet-8 on CIFAR-10", "cifar-10", "resnet-8",
+                 (0.4, 0.425, 0.45, 0.475, 0.5), decay=True, max_steps=100_000, precision="bfloat16"),
+    )
+}  # fmt: skip
+
+
+def workload(name: str) -> Workload:
+    """Look a workload up, or read a reader's own.  Raises ValueError naming the allowed ones."""
+    if own.is_own(name):
+        chosen = own_file.settings(own_file.load(name))
+        return Workload(name, chosen.pop("title") or name, name, name, **chosen, source=own_file.source(name))
+    if name not in WORKLOADS:
+        raise ValueError(f"workload: {name!r} is unknown; allowed: {', '.join(WORKLOADS)}, or file.py:function")
+    return WORKLOADS[name]

@@ -1,0 +1,230 @@
+"""The data sets, verified, normalised and split: 8x8 digits, MNIST, Fashion-MNIST, CIFAR-10.
+
+Digits come with scikit-learn and are always there.  The others are read from the folder that the environment variable
+BOOK_DATASETS names (`mnist/`, `fashion-mnist/`, `cifar-10/` with the canonical files, compressed or not), or else
+downloaded once from their canonical pages.  Either way the contents must have their known checksums.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import hashlib
+import lzma
+import os
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lib import own
+from lib.workloads import own_file
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+VARIABLE = "BOOK_DATASETS"
+TRAIN_SIZES = {"digits": 1350, "mnist": 54_000, "fashion-mnist": 54_000, "cifar-10": 45_000}
+TEST_SIZES = {"digits": 297, "mnist": 10_000, "fashion-mnist": 10_000, "cifar-10": 10_000}
+NAMES = tuple(TRAIN_SIZES)
+TEST_SEED = 0  # of the test set of digits, which have no canonical one
+
+# MD5 of each file's contents, as their authors and the common loaders publish them.
+IDX = {
+    "train-images-idx3-ubyte": {
+        "mnist": "6bbc9ace898e44ae57da46a324031adb",
+        "fashion-mnist": "f4a8712d7a061bf5bd6d2ca38dc4d50a",
+    },
+    "train-labels-idx1-ubyte": {
+        "mnist": "a25bea736e30d166cdddb491f175f624",
+        "fashion-mnist": "9018921c3c673c538a1fc5bad174d6f9",
+    },
+    "t10k-images-idx3-ubyte": {
+        "mnist": "2646ac647ad5339dbf082846283269ea",
+        "fashion-mnist": "8181f5470baa50b63fa0f6fddb340f0a",
+    },
+    "t10k-labels-idx1-ubyte": {
+        "mnist": "27ae3e4e09519cfbb04c329615203637",
+        "fashion-mnist": "15d484375f8d13e6eb1aabb0c3f46965",
+    },
+}
+CIFAR = {
+    "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
+    "data_batch_2.bin": "5ea93a67294ea407fff1d09f752e9692",
+    "data_batch_3.bin": "942cd6a4bcdd0dd3c604fbe906cb4421",
+    "data_batch_4.bin": "ae636b3ba5c66a11e91e8cb52e771fcb",
+    "data_batch_5.bin": "53f37980c15c3d472c316c40844f3f0d",
+    "test_batch.bin": "803d5f7f4d78ea53de84dbe85f74fb6d",
+}
+CIFAR_ARCHIVE = "cifar-10-binary.tar.gz"
+PAGES = {
+    "mnist": "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "fashion-mnist": "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+    "cifar-10": "https://www.cs.toronto.edu/~kriz/",
+}
+
+
+class DatasetError(RuntimeError):
+    """A data set's file is missing, truncated or altered; the message names it and says what to do."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """x: float32 [N, channels, height, width], normalised; y: int64 [N], classes from 0."""
+
+    x: Tensor
+    y: Tensor
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Training, validation and test examples; validation is 10 % of the training set."""
+
+    name: str
+    train: Split
+    validation: Split
+    test: Split
+
+
+def load(name: str, split: int = 0) -> Dataset:
+    """The data set called `name`, normalised as in Lee et al. (2021) and split with the seed `split`.
+
+    Pixels are scaled to [0, 1], then standardised with the mean and standard deviation of the whole training set
+    (MNIST: 0.13066 and 0.30811), for CIFAR-10 per channel.  A permutation, seeded by `split`, sets 10 % of it
+    aside as the validation set; the test set is the same for every split.  Digits have no canonical test set: a fixed
+    permutation first sets 297 of 1,797 aside.
+    A reader's own (`lib.own`) is taken as it is; its validation set stands in for a test set.
+    Read once; a reader's own again if its file has changed.
+    Raises ValueError for an unknown name, DatasetError for a missing, truncated or altered file.
+    """
+    return _load(name, own_file.source(name) if own.is_own(name) else "", split)
+
+
+@functools.lru_cache(maxsize=4)
+def _load(name: str, source: str, split: int) -> Dataset:
+    import torch  # slow to import, and most chapters only read records
+
+    if own.is_own(name):
+        mine = own_file.load(name)
+        validation = Split(mine.validation[0].float(), mine.validation[1])
+        return Dataset(name, Split(mine.train[0].float(), mine.train[1]), validation, validation)
+    if name not in NAMES:
+        raise ValueError(f"dataset: {name!r} is unknown; allowed: {', '.join(NAMES)}")
+    x, y, training = _standardised(name)
+    order = np.random.default_rng(split).permutation(training)
+    held = training // 10
+    parts = (np.sort(order[held:]), np.sort(order[:held]), np.arange(training, len(x)))
+    return Dataset(
+        name,
+        *(Split(torch.from_numpy(x[p]), torch.from_numpy(y[p])) for p in parts),
+    )
+
+
+@functools.lru_cache(maxsize=1)  # one after the other, splits of the same images
+def _standardised(name: str) -> tuple[np.ndarray, np.ndarray, int]:
+    """All images and labels in their canonical order, and how many of them, the first, are the training set."""
+    x, y, training = {"digits": _digits, "cifar-10": _cifar}.get(name, lambda: _idx(name))()
+    axes = (0, 2, 3) if name == "cifar-10" else None
+    known = x[:training].astype(np.float64)
+    x = (x - known.mean(axes, keepdims=True)) / known.std(axes, keepdims=True)
+    return x.astype(np.float32), y.astype(np.int64), training
+
+
+def train_size(name: str) -> int:
+    """Training examples of the data set called `name`, without reading it unless it is a reader's own."""
+    return len(own_file.load(name).train[1]) if own.is_own(name) else TRAIN_SIZES[name]
+
+
+def test_size(name: str) -> int:
+    """Test examples of the data set called `name`, without reading it unless it is a reader's own."""
+    return len(own_file.load(name).validation[1]) if own.is_own(name) else TEST_SIZES[name]
+
+
+def _digits() -> tuple[np.ndarray, np.ndarray, int]:
+    from sklearn.datasets import load_digits  # slow to import; only this data set needs it
+
+    digits = load_digits()
+    order = np.random.default_rng(TEST_SEED).permutation(len(digits.target))
+    return digits.images[order, None] / 16, digits.target[order], 1500
+
+
+def _idx(name: str) -> tuple[np.ndarray, np.ndarray, int]:
+    raw = [_contents(name, file, sums[name]) for file, sums in IDX.items()]
+    images = np.concatenate([np.frombuffer(raw[i], np.uint8, offset=16).reshape(-1, 1, 28, 28) for i in (0, 2)])
+    labels = np.concatenate([np.frombuffer(raw[i], np.uint8, offset=8) for i in (1, 3)])
+    return images / np.float32(255), labels, 60_000
+
+
+def _cifar() -> tuple[np.ndarray, np.ndarray, int]:
+    raw = b"".join(_contents("cifar-10", file, md5) for file, md5 in CIFAR.items())
+    rows = np.frombuffer(raw, np.uint8).reshape(-1, 3073)  # a label, then 32 x 32 red, green, blue
+    return rows[:, 1:].reshape(-1, 3, 32, 32) / np.float32(255), rows[:, 0], 50_000
+
+
+def _contents(name: str, file: str, md5: str) -> bytes:
+    """The unpacked bytes of one canonical file, with their checksum verified."""
+    place = _folder(name, file)
+    raw = None
+    for found in (place / file, place / f"{file}.gz", place / f"{file}.xz"):
+        if found.exists():
+            raw = _unpacked(found)
+            break
+    if raw is None and name == "cifar-10":
+        found, raw = _from_archive(place, file)
+    if raw is None:
+        raise DatasetError(f"{place / file}: missing (nor .gz, .xz); put it there, or unset {VARIABLE} to download it")
+    if hashlib.md5(raw).hexdigest() != md5:
+        raise DatasetError(f"{found}: not the canonical file (its contents are truncated or altered); replace it")
+    return raw
+
+
+def _unpacked(file: Path) -> bytes:
+    opened = {".gz": gzip.open, ".xz": lzma.open}.get(file.suffix, open)
+    try:
+        with opened(file, "rb") as stream:
+            return stream.read()
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        raise DatasetError(f"{file}: cannot be unpacked ({error}); replace it") from None
+
+
+def _from_archive(place: Path, file: str) -> tuple[Path, bytes | None]:
+    for archive in (place / CIFAR_ARCHIVE, place.parent / CIFAR_ARCHIVE):
+        if archive.exists():
+            return archive, _archive(archive).get(file)
+    unpacked = place / "cifar-10-batches-bin" / file
+    return unpacked, unpacked.read_bytes() if unpacked.exists() else None
+
+
+@functools.lru_cache(maxsize=1)
+def _archive(archive: Path) -> dict[str, bytes]:
+    try:
+        with tarfile.open(archive) as tar:
+            return {Path(m.name).name: tar.extractfile(m).read() for m in tar if m.isfile()}
+    except (OSError, EOFError, tarfile.TarError) as error:
+        raise DatasetError(f"{archive}: cannot be unpacked ({error}); replace it") from None
+
+
+def _folder(name: str, file: str) -> Path:
+    """Where the data set's files lie; downloads the canonical ones where no folder is named."""
+    if VARIABLE in os.environ:
+        place = Path(os.environ[VARIABLE]) / name
+        if not place.is_dir():
+            raise DatasetError(f"{place}: no such folder; {VARIABLE} must name the folder that holds {name}/")
+        return place
+    import pooch  # slow to import, and only downloads need it
+
+    cache = pooch.os_cache("data-parallelism-sparsity") / name
+    wanted = CIFAR_ARCHIVE if name == "cifar-10" else f"{file}.gz"
+    # The contents' checksum is verified by the caller, whatever the compression.
+    try:
+        pooch.retrieve(PAGES[name] + wanted, known_hash=None, fname=wanted, path=cache, progressbar=True)
+    except Exception as error:
+        raise DatasetError(
+            f"{wanted}: download failed ({error}); set {VARIABLE} to a folder that holds {name}/"
+        ) from None
+    return cache

@@ -1,0 +1,182 @@
+"""The networks of the book as ordinary modules, and their initialisation.
+
+Max-pooling stands before the ReLU: both are monotone, so the function is the same, and the ReLU then works on a
+quarter of the values.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lib import own
+from lib.workloads import own_file, own_network
+
+TRUNCATED_STD = 0.87962566103423978  # standard deviation of a unit normal cut at +-2
+
+
+def mlp(inputs: int, *widths: int, classes: int = 10) -> nn.Sequential:
+    """Fully connected ReLU network on flattened inputs: [B, ...] -> [B, classes]."""
+    layers: list[nn.Module] = [nn.Flatten()]
+    for width in widths:
+        layers += [nn.Linear(inputs, width), nn.ReLU()]
+        inputs = width
+    return nn.Sequential(*layers, nn.Linear(inputs, classes))
+
+
+def simple_cnn(width: float = 1.0) -> nn.Sequential:
+    """Simple-CNN of Lee et al. (2021), 62,346 parameters at width 1: [B, 1, 28, 28] -> [B, 10]."""
+    a, b = round(32 * width), round(64 * width)
+    return nn.Sequential(
+        nn.Conv2d(1, a, 5), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Conv2d(a, b, 5), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Flatten(), nn.Linear(16 * b, 10),
+    )  # fmt: skip
+
+
+def digits_cnn() -> nn.Sequential:
+    """A small convolutional network for 8x8 images, 6,090 parameters: [B, 1, 8, 8] -> [B, 10]."""
+    return nn.Sequential(
+        nn.Conv2d(1, 16, 3, stride=2, padding=1), nn.ReLU(),
+        nn.Conv2d(16, 32, 3), nn.ReLU(),
+        nn.Flatten(), nn.Linear(128, 10),
+    )  # fmt: skip
+
+
+def lenet5() -> nn.Sequential:
+    """LeNet-5 as in Shi et al. (2019), 61,706 parameters: [B, 1, 28, 28], padded to 32 x 32 -> [B, 10]."""
+    return nn.Sequential(
+        nn.Conv2d(1, 6, 5, padding=2), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Conv2d(6, 16, 5), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
+    )  # fmt: skip
+
+
+class Block(nn.Module):
+    """Pre-activation residual block without normalisation; halves the image and doubles the channels at stride 2."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int):
+        super().__init__()
+        self.first = nn.Conv2d(inputs, outputs, 3, stride, padding=1)
+        self.second = nn.Conv2d(outputs, outputs, 3, padding=1)
+        self.stride = stride
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = F.relu(x)
+        # Stride 2: no weights on the shortcut either; the pooled ReLU output is padded with zero channels.
+        short = x if self.stride == 1 else F.pad(F.avg_pool2d(h, 2), (0, 0, 0, 0, 0, h.shape[1]))
+        return short + self.second(F.relu(self.first(h)))
+
+
+class ResNet8(nn.Module):
+    """ResNet-8 of Shallue et al. (2019) and Lee et al. (2021), 75,050 parameters: [B, 3, 32, 32] -> [B, 10]."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 16, 3, padding=1)
+        self.blocks = nn.Sequential(Block(16, 16, 1), Block(16, 32, 2), Block(32, 64, 2))
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(F.relu(self.blocks(self.stem(x))).mean((2, 3)))
+
+
+class NormalisedBlock(nn.Module):
+    """Two convolutions with batch normalisation; at stride 2 the shortcut is every other pixel, with zeros for the new channels."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int):
+        super().__init__()
+        self.first, self.norm1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False), _batch_norm(outputs)
+        self.second, self.norm2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False), _batch_norm(outputs)
+        self.stride, self.new = stride, (outputs - inputs) // 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.norm2(self.second(F.relu(self.norm1(self.first(x)))))
+        short = F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, self.new, self.new))
+        return F.relu(h + short)
+
+
+class ResNet20(nn.Module):
+    """ResNet-20 as in Shi et al. (2019), 269,722 parameters: [B, 3, 32, 32] -> [B, 10].
+
+    Batch normalisation takes the statistics of the examples at hand, of a worker's own share in training and of the
+    examples evaluated together in evaluation: trials share one module, so it can keep no running averages.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.norm = nn.Conv2d(3, 16, 3, padding=1, bias=False), _batch_norm(16)
+        shapes = [(16, 16, 1)] * 3 + [(16, 32, 2)] + [(32, 32, 1)] * 2 + [(32, 64, 2)] + [(64, 64, 1)] * 2
+        self.blocks = nn.Sequential(*(NormalisedBlock(*shape) for shape in shapes))
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.blocks(F.relu(self.norm(self.stem(x)))).mean((2, 3)))
+
+
+def _batch_norm(channels: int) -> nn.BatchNorm2d:
+    return nn.BatchNorm2d(channels, track_running_stats=False)
+
+
+MODELS = {
+    **{f"mlp-{width}x2": functools.partial(mlp, 64, width, width) for width in (16, 64, 256)},
+    **{f"mlp-64x{depth}": functools.partial(mlp, 64, *[64] * depth) for depth in (1, 4)},
+    "digits-cnn": digits_cnn,
+    "simple-cnn": simple_cnn,
+    "simple-cnn-half": functools.partial(simple_cnn, 0.5),
+    "simple-cnn-double": functools.partial(simple_cnn, 2.0),
+    "fc-1024": functools.partial(mlp, 784, 1024),
+    **{f"fc-{width}x3": functools.partial(mlp, 784, width, width, width) for width in (128, 256, 512, 1024)},
+    "fnn-3": functools.partial(mlp, 784, 200, 200),
+    "lenet-5": lenet5,
+    "resnet-8": ResNet8,
+    "resnet-20": ResNet20,
+}
+
+
+NORMALISED = ("resnet-20",)  # for batch normalisation it matters which examples go together
+
+
+def build(name: str) -> nn.Module:
+    """The network called `name`, uninitialised.  Raises ValueError for an unknown name."""
+    if own.is_own(name):
+        return own_network.build(own_file.load(name), 0, name)
+    if name not in MODELS:
+        raise ValueError(f"model: {name!r} is unknown; allowed: {', '.join(MODELS)}")
+    return MODELS[name]()
+
+
+def fresh(name: str, seed: int) -> nn.Module:
+    """The network called `name`, initialised from `seed`: a reader's own by its own code, the others by `initialise`."""
+    return own_network.build(own_file.load(name), seed, name) if own.is_own(name) else initialise(build(name), seed)
+
+
+@torch.no_grad()
+def initialise(module: nn.Module, seed: int) -> nn.Module:
+    """Variance-scaling initialisation in place (fan-in, truncated normal, scale 1; zero biases): TF 1's default.
+
+    Weights have standard deviation sqrt(1 / fan_in) after the cut at two standard deviations.  Drawn in float32 on
+    the CPU from `seed` alone, so a trial starts from the same weights on every device and in every precision.
+    Batch normalisation begins with scales of 1.
+    """
+    random = torch.Generator().manual_seed(seed)
+    for parameter in module.parameters():
+        if parameter.dim() == 1:
+            parameter.zero_()
+            continue
+        std = math.sqrt(1 / parameter[0].numel()) / TRUNCATED_STD
+        draw = torch.empty(parameter.shape)
+        parameter.copy_(nn.init.trunc_normal_(draw, std=std, a=-2 * std, b=2 * std, generator=random))
+    for layer in module.modules():
+        if isinstance(layer, nn.BatchNorm2d):
+            layer.weight.fill_(1)
+    return module
+
+
+def parameter_count(module: nn.Module) -> int:
+    """Number of trainable scalars, weights and biases."""
+    return sum(p.numel() for p in module.parameters())
