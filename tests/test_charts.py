@@ -101,12 +101,12 @@ def test_colours_of_a_palette_are_told_apart(palette, eyes):
 
 def test_text_is_legible_on_both_grounds():
     """Text takes the page's ink: a colour that stands out on white and on near-black has less than 4.5:1 on one."""
-    ink = dict(re.findall(r'(light|dark): "(#\w+)"', (ROOT / "lib" / "static" / "charts.js").read_text()))
+    ink = dict(re.findall(r'(light|dark): "(#\w+)"', (ROOT / "lib" / "page" / "static" / "charts.js").read_text()))
     assert min(contrast(ink[theme], ground) for theme, ground in GROUNDS.items()) >= 4.5
     sliders = charts.goal_slider([0.1, 0.2]), charts.dial("w_at", [1, 2], 1, "w", "value + ' workers'")
     for chart in (sliders[0][2], charts.captions([sliders[1][2]]), charts.nothing("nothing")):
         assert '"color"' not in chart.to_json()
-    verdicts = (ROOT / "lib" / "static" / "book.css").read_text()
+    verdicts = (ROOT / "lib" / "page" / "static" / "book.css").read_text()
     light, dark = (re.findall(r"--book-\w+: (#\w+)", line) for line in verdicts.splitlines() if "--book-yes:" in line)
     assert min(contrast(c, GROUNDS["light"]) for c in light) >= 4.5 and len(light) == 3
     assert min(contrast(c, GROUNDS["dark"]) for c in dark) >= 4.5 and len(dark) == 3

@@ -223,7 +223,8 @@ def test_smoke_is_kept_by_the_code_that_made_it(monkeypatch):
     read = pathlib.Path.read_bytes
 
     def anew() -> dict:
-        return {k: v for name in ("sweeps", "cells") for k, v in runpy.run_path(str(ROOT / "lib" / f"{name}.py")).items()}
+        files = (ROOT / "lib" / f"{name}.py" for name in ("__init__", "measuring/sweeps"))
+        return {k: v for file in files for k, v in runpy.run_path(str(file)).items()}
 
     before = anew()
     monkeypatch.setattr(pathlib.Path, "read_bytes", lambda f: read(f) + b"#" * (f.name == "smoothness.py"))
@@ -235,17 +236,18 @@ def test_smoke_is_kept_by_the_code_that_made_it(monkeypatch):
 def test_code_edited_after_it_was_loaded_does_not_measure(monkeypatch):
     """A notebook holds the old modules that plan, and would load the new ones that train: no digest names both."""
     read = pathlib.Path.read_bytes
-    monkeypatch.setattr(pathlib.Path, "read_bytes", lambda f: read(f) + b"#" * (f.name == "training.py"))
+    monkeypatch.setattr(pathlib.Path, "read_bytes", lambda f: read(f) + b"#" * (f.name == "lockstep.py"))
     with pytest.raises(RuntimeError, match="lib was edited"):
-        runpy.run_path(str(ROOT / "lib" / "measurement.py"))
+        runpy.run_path(str(ROOT / "lib" / "measuring" / "one_cell.py"))
 
 
-READING = ("budgets", "claims", "families", "forms", "landscape", "portraits", "rivals", "rules", "tracks")
+READING = ("analysis.fixed_budgets", "analysis.curve_forms", "analysis.family_curves", "analysis.followed_paths",
+           "analysis.message_results", "analysis.rate_rules", "claims", "probes.portraits", "probes.tracks")  # fmt: skip
 
 
 def test_reading_records_needs_no_pytorch():
     """It takes seconds to import, and most chapters only read."""
-    ask = f"import sys; from lib import {', '.join(READING)}; print('torch' in sys.modules)"
+    ask = f"import sys, {', '.join(f'lib.{name}' for name in READING)}; print('torch' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "False"
 

@@ -24,7 +24,7 @@ NAMES = {
 
 
 def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
-    """The trial with the lowest validation error per method, density, seed and budget of steps (`lib.analysis.fixed_budgets.chosen`).
+    """The trial with the lowest validation error per method, density, seed and budget of steps (`fixed_budgets.chosen`).
 
     also: further columns of `trials` whose values are kept apart.  method: of NAMES.  network: the workload's title.
     megabytes: that a worker had sent.  over: entries sent per step over those asked for.  edge: whether its learning rate

@@ -136,7 +136,7 @@ def searched(model: Model, batch_sizes: Iterable[float], trials: int, replicate:
 
 
 def path(model: Model, batch_size: float, rate: float, count: float, points: int = 60) -> pd.DataFrame:
-    """Points along SGD up to so many steps, as rows of `lib.probes.follow.follow`: step, square (expected |G|^2), trace (tr Sigma)."""
+    """Points along SGD up to so many steps, as rows of `probes.follow`: step, square (expected |G|^2), trace (tr Sigma)."""
     at = np.unique(np.geomspace(1, count, points).round())
     p = (1 - rate * model.curvature) ** 2
     floor = rate**2 * model.noise / batch_size / (1 - p)

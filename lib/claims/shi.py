@@ -14,7 +14,7 @@ def bell_shaped(portraits: pd.DataFrame) -> dict:
 
     A bell has its one peak at zero and is not flatter than a semicircle, as a uniform distribution is, by its excess kurtosis
     (-1) and its height at zero over a normal one's (the root of 2 / pi).  Spikes, higher than Laplace's (the root of pi), are
-    told, not judged.  `lib.workloads.models` has no recurrent network, for which the claim would also have to hold: in part, at most.
+    told, not judged.  No recurrent network is measured, for which the claim would also have to hold: in part, at most.
     """
     centred = portraits["mean"].abs() < 0.1 * portraits["std"]
     even = (portraits.positive - 0.5).abs() < 0.1

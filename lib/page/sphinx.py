@@ -46,7 +46,7 @@ def _assets(app, config) -> None:
     # The bundle declares a top-level `_`, and so does Sphinx's own script: hence a function around it.
     (out / "vega.js").write_text("(() => {" + vlc.javascript_bundle(vl_version=VEGALITE) + "})();")
     shutil.copy(Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax" / MATHJAX, out / MATHJAX)
-    for asset in (ROOT / "lib" / "static").iterdir():
+    for asset in (ROOT / "lib" / "page" / "static").iterdir():
         shutil.copy(asset, out / asset.name)
     config.html_static_path.append(str(out))
 

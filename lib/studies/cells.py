@@ -21,10 +21,11 @@ ALGORITHMS = ("sgd", "momentum", "nesterov")  # `lib.methods.updates`
 class Cell:
     """The unit that is run, cached and resumed.  Raises ValueError naming the field, its value and what is allowed.
 
-    stop, hits: see `lib.engine.lockstep`; checks: see `lib.engine.check_steps`.  precision, max_steps and space: None for the workload's own; a
-    space may also be one point (`lib.methods.spaces.point`), which every trial then shares.  label_smoothing: the share of
-    the target spread evenly over all classes.  messages: how the batch is shared among workers, if it is; a dictionary will
-    do.  split: which draw of training and validation examples (`lib.workloads.datasets.load`).
+    stop, hits: see `lib.engine.lockstep`; checks: see `lib.engine.check_steps`.  precision, max_steps and space: None for
+    the workload's own; a space may also be one point (`lib.methods.spaces.point`), which every trial then shares.
+    label_smoothing: the share of the target spread evenly over all classes.  messages: how the batch is shared among
+    workers, if it is; a dictionary will do.  split: which draw of training and validation examples
+    (`lib.workloads.datasets.load`).
     """
 
     workload: str
