@@ -165,7 +165,7 @@ def searched(model: Model, batch_sizes: Iterable[float], trials: int, replicate:
 
 
 def path(model: Model, batch_size: float, rate: float, count: float, points: int = 60) -> pd.DataFrame:
-    """Points along SGD up to so many steps, as rows of `lib.probes.follow.follow`: step, square (expected |G|^2), trace (tr Sigma).
+    """Points along SGD up to so many steps, as rows of `probes.follow`: step, square (expected |G|^2), trace (tr Sigma).
 
     Raises ValueError for a batch size or rate that is not positive, and for counts of steps or points out of their limits.
     """

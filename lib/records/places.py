@@ -27,7 +27,7 @@ def record(cell: Cell, folder: Path = DATA) -> Path:
 def same_data(name: str, folder: Path = DATA, mine: str | None = None) -> None:
     """Raise OwnError unless all records of a reader's own workload, as its file is now, are of the same tensors.
 
-    mine: the digest of the tensors (`lib.workloads.own_file.data`) of which another record is to be added.  Records that tell none pass.
+    mine: the digest of the tensors (`own_file.data`) of which another record is to be added.  Records that tell none pass.
     """
     found = {} if mine is None else {mine: "what the function returns here and now"}
     work = workload(name)
