@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from lib.measuring import jobs, sweeps
-from lib.probes import portraits, tracks
+from lib.probes import portraits, track_runs
 from lib.records import places, store
 from lib.records.on_record import grid
 from lib.studies.study import Study
@@ -52,8 +52,8 @@ def test_other_errors_are_not_hidden():
 def finished(monkeypatch, tmp_path):
     """A study, tracks and portraits of which nothing is missing."""
     study = grid("digits-mlp", [256], ["sgd"], [0.0], trials=2)
-    monkeypatch.setattr(sweeps.studies, "STUDIES", {"s": study})
-    for module in (sweeps, tracks, portraits):
+    monkeypatch.setattr(sweeps.plans, "STUDIES", {"s": study})
+    for module in (sweeps, track_runs, portraits):
         monkeypatch.setattr(module, "missing", lambda *_: [])
     monkeypatch.setattr(sweeps, "check", lambda *_: None)
     return study
@@ -63,7 +63,7 @@ def finished(monkeypatch, tmp_path):
     ("command", "says"),
     [
         ((sweeps, "run", "s"), "digits-mlp: none of 1 cells to train"),
-        ((tracks, "run", "digits"), "digits: none of "),
+        ((track_runs, "run", "digits"), "digits: none of "),
         ((portraits, "run"), f"none of {len(portraits.PORTRAITS)} portraits to make"),
     ],
     ids=["sweeps", "tracks", "portraits"],

@@ -13,8 +13,8 @@ import torch.distributed as dist
 
 from lib import ROOT
 from lib.measuring import sweeps
-from lib.probes import portraits, timings, tracks
-from lib.studies import plans
+from lib.probes import portraits, timings, track_runs
+from lib.records import on_record
 from lib.workers import hook
 from tests import kills
 
@@ -57,7 +57,7 @@ def test_papermill_lines_name_chapters_and_their_parameters():
             assert f'"{name}: ' in chapter.read_text(), f"{chapter.name} has no parameter {name}"
 
 
-WORK = [(sweeps, "run"), (plans, "status"), (tracks, "run"), (portraits, "run"), (timings, "run")]
+WORK = [(sweeps, "run"), (on_record, "status"), (track_runs, "run"), (portraits, "run"), (timings, "run")]
 
 
 @pytest.mark.parametrize("line", [c for c in COMMANDS if c.startswith("python -m lib.")])

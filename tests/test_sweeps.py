@@ -154,8 +154,8 @@ def test_a_bad_option_is_refused_before_anything(option, value, message, monkeyp
 def test_a_readers_cells_join_a_studys_curve_only_if_measured_alike(size, fields, measured, expected, monkeypatch, tmp_path):
     study = grid("digits-mlp", [16, 64], ["momentum"], [0.0, 0.9])
     more = grid("digits-mlp", [size], ["momentum"], [0.0], **fields)
-    monkeypatch.setattr(plans, "STUDIES", {"s": study})
-    monkeypatch.setattr(plans, "record", lambda cell: record(cell, tmp_path))
+    monkeypatch.setattr(on_record, "STUDIES", {"s": study})
+    monkeypatch.setattr(on_record, "record", lambda cell: record(cell, tmp_path))
     for cell in (*study.cells, *(more.cells if measured else ())):
         (file := record(cell, tmp_path)).parent.mkdir(parents=True, exist_ok=True)
         file.touch()
@@ -197,13 +197,16 @@ def alive(group):
 
 STOPPED = """
 import pathlib, sys
-from lib import cells, measurement, studies, sweeps, training
+from lib.engine import lockstep
+from lib.measuring import sweeps
+from lib.records import on_record, places
+from lib.studies import plans
 sweeps.DATA = pathlib.Path(sys.argv[1])
-study = cells.grid("digits-cnn", [64], ["momentum"], [0.0, 0.5, 0.9], trials=100, hits=100, max_steps=10**6)
-studies.STUDIES["s"] = study
+study = on_record.grid("digits-cnn", [64], ["momentum"], [0.0, 0.5, 0.9], trials=100, hits=100, max_steps=10**6)
+plans.STUDIES["s"] = study
 for function in (sweeps.missing, sweeps.run, sweeps.check, sweeps.kept):
-    function.__defaults__ = tuple(sweeps.DATA if v == cells.DATA else v for v in function.__defaults__)
-training.SAVE_EVERY = 0.0
+    function.__defaults__ = tuple(sweeps.DATA if v == places.DATA else v for v in function.__defaults__)
+lockstep.SAVE_EVERY = 0.0
 sweeps.main(["run", "s", "--jobs", sys.argv[2]])
 """
 
@@ -249,7 +252,7 @@ def test_a_cluster_with_a_single_thread_trains_there(undisturbed, tmp_path, monk
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
         with distributed.Client(cluster), joblib.parallel_config(backend="dask"):
-            monkeypatch.setattr(one_cell.training, "train", lambda *_, **__: pytest.fail("trained in the client"))
+            monkeypatch.setattr(one_cell.lockstep, "train", lambda *_, **__: pytest.fail("trained in the client"))
             sweeps.run(tiny(), tmp_path, jobs=-1)
     assert bodies(tmp_path) == undisturbed
 
@@ -355,7 +358,7 @@ def test_a_small_search_does_not_wait_for_its_worst_trials(given, hits):
 
 
 def test_a_grid_takes_the_search_that_is_on_record_however_many_hits_it_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("lib.records.places.DATA", tmp_path)
+    monkeypatch.setattr(on_record, "DATA", tmp_path)
     ask = dict(name="digits-mlp", batch_sizes=[64, 256], algorithms=["sgd"], sparsities=[0.0], trials=32)
     assert [c.hits for c in grid(**ask).cells] == [5, 5]
     kept = record(Cell("digits-mlp", 256, "sgd", 0.0, trials=32, hits=2), tmp_path)

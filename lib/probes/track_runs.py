@@ -84,3 +84,7 @@ def main(arguments: list[str] | None = None) -> None:
     again = f"python -m lib.probes.tracks run {chosen.tracks} --jobs {chosen.jobs}"
     with stoppable(lambda: f"{len(planned) - len(missing(planned))} of {len(planned)} tracks are in data/", again):
         run(planned, jobs=chosen.jobs)
+
+
+if __name__ == "__main__":
+    main()
