@@ -9,7 +9,7 @@ import pytest
 import vl_convert as vlc
 
 from lib.analysis import hardware
-from lib.page.charts import VEGALITE
+from lib.page.vega import VEGALITE
 from lib.records import store
 from lib.records.places import record
 from lib.studies.cells import Cell
