@@ -32,10 +32,10 @@ lint: $(READY)  ## style
 	$(BIN)/ruff check .
 
 sweep: $(READY)  ## train what a study lacks: make sweep STUDY=mnist JOBS=2
-	$(BIN)/python -m lib.measuring.sweeps run $(STUDY) --jobs $(JOBS)
+	$(BIN)/python -m lib run $(STUDY) --jobs $(JOBS)
 
 status: $(READY)  ## what is measured and what is missing
-	$(BIN)/python -m lib.measuring.sweeps status
+	$(BIN)/python -m lib status
 
 clean:  ## remove the built book; _build/runs stays
 	@[ ! -d _build ] || find _build -mindepth 1 -maxdepth 1 ! -name runs -exec rm -rf {} +

@@ -279,8 +279,9 @@ def warm() -> None:
     from lib.records import on_record
     from lib.studies import plans
 
-    for file in (ROOT / "lib").glob("*.py"):
-        importlib.import_module(f"lib.{file.stem}" if file.stem != "__init__" else "lib")
+    for file in (ROOT / "lib").rglob("*.py"):
+        if file.stem not in ("__init__", "__main__"):
+            importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
 
     torch.set_num_threads(1)
     shell = InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))

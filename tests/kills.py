@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from lib.engine import unfinished
+from lib.engine import lockstep
 from lib.measuring import machine, sweeps
 from lib.records import store
 from lib.studies.cells import Cell
@@ -54,7 +54,7 @@ def _start(folder: Path) -> int:
     if child:
         return child
     try:
-        unfinished.SAVE_EVERY = SAVE_EVERY
+        lockstep.SAVE_EVERY = SAVE_EVERY
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
         sweeps.run(small(), folder)
         os._exit(0)

@@ -11,7 +11,7 @@ import pytest
 import vl_convert as vlc
 
 from lib import ROOT, wording
-from lib.page import boxes, charts
+from lib.page import boxes, charts, vega
 
 
 def chart():
@@ -40,11 +40,11 @@ def test_a_chart_without_words_is_refused():
     with pytest.raises(ValueError, match="description"):
         charts.finish(alt.Chart(), "  ")
     with pytest.raises(ValueError, match="description"):
-        charts._renderer(alt.Chart(pd.DataFrame({"x": [1]})).mark_point().encode(x="x:Q").to_dict())
+        vega.renderer(alt.Chart(pd.DataFrame({"x": [1]})).mark_point().encode(x="x:Q").to_dict())
 
 
 def test_the_pinned_converter_knows_altairs_vega_lite():
-    assert charts.VEGALITE in vlc.get_vegalite_versions()
+    assert vega.VEGALITE in vlc.get_vegalite_versions()
 
 
 PALETTES = {

@@ -286,7 +286,7 @@ def test_smoothing_helps_more_where_all_ranges_say_so():
     assert verdicts == [claims.HOLDS, claims.FAILS, claims.FAILS, claims.PART, claims.PART, *[claims.OPEN] * 3]
 
 
-def test_the_region_of_good_metaparameters():
+def test_the_region_of_good_hyperparameters():
     def share(first, last):
         rows = [{"batch_size": b, "share": s, "low": s - 0.05, "high": s + 0.05} for b, s in
                 zip((1, 4, 16, 64, 256), np.linspace(first, last, 5), strict=True)]  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 import vl_convert as vlc
 
 from lib.analysis import hardware
-from lib.page.charts import VEGALITE
+from lib.page.vega import VEGALITE
 from lib.records import store
 from lib.records.places import record
 from lib.studies.cells import Cell
@@ -116,7 +116,7 @@ def test_time_to_a_goal_is_steps_times_the_time_of_a_step():
     assert small.loc[hardware.GOAL, ["low", "high"]].tolist() == pytest.approx([0.55, 1.45])
     assert set(found.batch_size) == {16, 256} and set(found.algorithm) == {"sgd"}
     assert best.ratio.to_dict() == {hardware.GOAL: 400 / 360, hardware.SCORED: 440 / 360, hardware.ROUGH: 4}  # 16 over 256; 16
-    with pytest.raises(ValueError, match="none of sparse products is on record; take them with python -m lib.probes.timings"):
+    with pytest.raises(ValueError, match="none of sparse products is on record; take them with python -m lib time"):
         hardware.skipped(curves, searches, times[:0])
 
 

@@ -1,14 +1,19 @@
 """Commands say in words what there is to do, and how they ended."""
 
 import errno
+import json
 import signal
 
 import pytest
 
-from lib.measuring import jobs, sweeps
-from lib.probes import portraits, tracks
-from lib.records import places, store
+from lib import SOURCE
+from lib.__main__ import EXAMPLES, main, parser
+from lib.measuring import jobs, runner, sweeps
+from lib.probes import portraits, step_times, timings, track_runs, tracks
+from lib.records import on_record, places, results, store
 from lib.records.on_record import grid
+from lib.studies import plans
+from lib.studies.cells import Cell
 from lib.studies.study import Study
 
 
@@ -49,30 +54,47 @@ def test_other_errors_are_not_hidden():
 
 
 @pytest.fixture
-def finished(monkeypatch, tmp_path):
-    """A study, tracks and portraits of which nothing is missing."""
+def finished(monkeypatch):
+    """A study, tracks, portraits and timings of which nothing is missing."""
     study = grid("digits-mlp", [256], ["sgd"], [0.0], trials=2)
-    monkeypatch.setattr(sweeps.studies, "STUDIES", {"s": study})
-    for module in (sweeps, tracks, portraits):
-        monkeypatch.setattr(module, "missing", lambda *_: [])
-    monkeypatch.setattr(sweeps, "check", lambda *_: None)
-    return study
+    monkeypatch.setattr(plans, "STUDIES", {"s": study})
+    monkeypatch.setattr(on_record, "STUDIES", {"s": study})
+    monkeypatch.setattr(store, "missing", lambda *_: [])
+    monkeypatch.setattr(results, "check", lambda *_: None)
 
 
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        ((sweeps, "run", "s"), "digits-mlp: none of 1 cells to train"),
-        ((tracks, "run", "digits"), "digits: none of "),
-        ((portraits, "run"), f"none of {len(portraits.PORTRAITS)} portraits to make"),
+        (["run", "s"], "digits-mlp: none of 1 cells to train"),
+        (["follow", "digits"], "digits: none of "),
+        (["portray"], f"portraits: none of {len(portraits.PORTRAITS)} to make"),
+        (["time"], "timings: none of "),
     ],
-    ids=["sweeps", "tracks", "portraits"],
 )
 def test_nothing_to_do_is_said_in_words(command, says, finished, capsys):
-    module, *arguments = command
-    module.main(arguments)
+    main(command)
     told = capsys.readouterr()
     assert told.out.startswith(says) and "0it" not in told.err and "%|" not in told.err
+
+
+def test_help_names_every_command_and_study_and_how_to_stop_and_go_on(capsys):
+    def said(*arguments):
+        with pytest.raises(SystemExit, match="0"):
+            main([*arguments, "--help"])
+        return capsys.readouterr().out
+
+    top = said()
+    for command in EXAMPLES:
+        assert f"\n    {command} " in top and f"for example:\n  python -m lib {command}" in said(command)
+    assert "data/" in top and "Ctrl-C" in top and "goes on" in top
+    assert all(f"  {name} " in said("run") for name in plans.STUDIES)
+
+
+def test_each_example_of_the_help_is_a_command():
+    for examples in EXAMPLES.values():
+        for line in examples.replace(" --device cuda", "").splitlines():
+            assert callable(parser().parse_args(line.split()[3:]).call)
 
 
 def test_the_state_that_is_kept_is_counted(tmp_path):
@@ -80,13 +102,33 @@ def test_the_state_that_is_kept_is_counted(tmp_path):
     for cell, suffix in zip(study.cells, (".csv", ".0123abcd.part", ".0123abcd.set-aside")):
         (file := places.record(cell, tmp_path)).parent.mkdir(parents=True, exist_ok=True)
         file.with_suffix(suffix).touch()
-    assert sweeps.kept(study, tmp_path) == "1 of 3 cells are in data/, and the state of 1 more"
+    assert results.kept(study, tmp_path) == "1 of 3 cells are in data/, and the state of 1 more"
     assert store.states(places.record(study.cells[2], tmp_path)) == []
 
 
-def test_a_portrait_shows_every_step(tmp_path, capsys):
+def test_a_portrait_is_counted_and_made_once(tmp_path, capsys):
     planned = (portraits.Portrait("digits-mlp", steps=20, every=10, batch_size=64),)
     portraits.run(planned, tmp_path)
-    assert "20/20" in capsys.readouterr().err
+    assert "portraits: 100%" in capsys.readouterr().err
     portraits.run(planned, tmp_path)
     assert not capsys.readouterr().err
+
+
+def test_a_job_tells_in_words_how_far_it_is(tmp_path):
+    for report, says in (((1200, 3, 0.25), "step 1,200, 3 alive, error 0.250"), ((7, 2), "step 7, 2 alive"), ((20,), "step 20")):
+        runner.Reporter(str(tmp_path))(*report)
+        (file,) = tmp_path.iterdir()
+        assert runner.told(*json.loads(file.read_text())) == says
+
+
+def test_every_kind_of_record_says_when_on_what_and_by_which_code_it_was_measured(tmp_path):
+    cell = Cell("digits-mlp", 512, trials=2, hits=1, max_steps=400)
+    sweeps.run(Study("s", "", (cell,)), tmp_path)
+    portraits.run([portraits.Portrait("digits-mlp", steps=2, every=1, batch_size=64)], tmp_path / "portraits")
+    timings.run([step_times.StepTimes("digits-mlp", largest=0, repeats=1)], tmp_path / "timings")
+    track_runs.run(tracks.fastest(cell, 1, tmp_path, points=1, steps=1), tmp_path)
+    heads = [store.head(file) for file in tmp_path.rglob("*.csv")]
+    assert len(heads) == 4
+    for head in heads:
+        assert head.keys() >= {"date", "torch", "device", "threads", "source", "wall_s"} and head["source"] == SOURCE
+        assert head["threads"] == 1 and ("cores" in head or head["precision"] == "float32")

@@ -152,7 +152,7 @@ ARRAYS = [  # functions of one number or of many
     (functools.partial(fixed_budgets.smoothed, pd.DataFrame()), "budget", (0, -1, NAN, "3")),
     (functools.partial(rate_rules.start, pd.DataFrame({"batch_size": [4]})), "base", (0, -1, NAN, "3")),
     (functools.partial(rate_rules.start, base=4), "best", (pd.DataFrame({"batch_size": []}),)),
-    (functools.partial(rate_rules.retrained, pd.DataFrame({"batch_size": [4]}), 4), "repeats", (0, -1, NAN, HUGE, "3")),
+    (functools.partial(rate_rules.retraining, pd.DataFrame({"batch_size": [4]}), 4), "repeats", (0, -1, NAN, HUGE, "3")),
     (functools.partial(spaces.SPACES["lee2021"]["momentum"].at), "u", (-0.1, 1.1, NAN, "1")),
 ]  # fmt: skip
 

@@ -8,7 +8,7 @@ import pytest
 import vl_convert as vlc
 
 from lib.analysis import links
-from lib.page import charts
+from lib.page import vega
 
 
 def test_one_worker_sends_nothing_and_the_ring_tends_to_twice_the_gradient():
@@ -52,8 +52,8 @@ def test_the_charts_compute_the_same():
     chart = alt.Chart(pd.DataFrame({"at": [0]})).mark_point()
     chart = chart.transform_calculate(**{n: e.format(**case) for n, e in links.EXPRESSIONS.items()})
     spec = chart.encode(x="ring:Q", y="gather:Q").to_json()
-    vega = vlc.vegalite_to_vega(spec, vl_version=charts.VEGALITE)
-    formulas = {t["as"]: t["expr"] for d in vega["data"] for t in d.get("transform", []) if t["type"] == "formula"}
+    compiled = vlc.vegalite_to_vega(spec, vl_version=vega.VEGALITE)
+    formulas = {t["as"]: t["expr"] for d in compiled["data"] for t in d.get("transform", []) if t["type"] == "formula"}
     names = {"log": math.log, "LN2": math.log(2)}
     own = {k: v for k, v in case.items() if k != "elements"}
     assert eval(formulas["ring"], {}, names) == pytest.approx(links.ring(**own))

@@ -14,7 +14,7 @@ def planted(power):
         steps = np.array([100, 110, 150, 299, 500])
         rate = 1e-3 * float(b) ** power * np.array([1, 1.1, 0.9, 1.05, 40])
         rows.append(pd.DataFrame({"workload": "digits-mlp", "batch_size": b, "trial": range(5), "steps": steps,
-                                  "learning_rate": rate, "momentum": 0.9}))  # fmt: skip
+                                  "learning_rate": rate, "momentum": 0.9, "algorithm": "momentum", "sparsity": 0.0}))  # fmt: skip
     return pd.concat(rows, ignore_index=True)
 
 
@@ -43,10 +43,10 @@ def test_too_few_batch_sizes_have_no_exponent():
 def test_an_optimum_planted_at_the_edge_is_flagged():
     """The largest batch sizes want the largest learning rate of the space, and momentum lies in its middle."""
     trials = planted(1.0).assign(momentum=1 - 10**-2.5, learning_rate=lambda d: np.minimum(d.batch_size / 128, 0.99))
-    found = rate_rules.at_edge(rate_rules.near_best(trials, 16)).set_index("metaparameter")
+    found = rate_rules.at_edge(rate_rules.near_best(trials, 16)).set_index("hyperparameter")
     assert found.upper.to_dict() == {"learning rate": [256, 1024], "momentum": []} and not found.lower["momentum"]
     assert (found.winners == 6).all()
-    low = rate_rules.at_edge(rate_rules.near_best(trials.assign(momentum=0.9), 16)).set_index("metaparameter")
+    low = rate_rules.at_edge(rate_rules.near_best(trials.assign(momentum=0.9), 16)).set_index("hyperparameter")
     assert low.lower["momentum"] == [1, 4, 16, 64, 256, 1024] and not low.upper["momentum"]
 
 
@@ -60,12 +60,22 @@ def test_the_winners_luck_is_what_no_rule_costs_at_the_start():
     assert found.over["linear rule", 64] == pytest.approx(3) and found.beyond["linear rule", 64] == pytest.approx(2)
 
 
-def test_rules_are_followed_on_every_network_that_met_its_goal(monkeypatch):
-    def retrained(best, *_):
-        return pd.DataFrame([{"rule": r, "batch_size": b, "steps": 200.0} for r in rate_rules.POWERS for b in best.batch_size])
-
-    monkeypatch.setattr(rate_rules, "retrained", retrained)
-    searches = pd.concat([planted(1.0), planted(0.5).assign(workload="b"), planted(0.0).assign(workload="c", steps=np.nan)])
-    found = rate_rules.costs(searches, 16, 5)
-    assert found.groupby("workload").size().to_dict() == {"b": 18, "digits-mlp": 18}
+def test_rules_are_followed_on_every_network_that_met_its_goal():
+    never = planted(0.0).assign(workload="c", steps=np.nan)
+    searches = pd.concat([planted(1.0), planted(0.5).assign(workload="digits-cnn"), never])
+    planned = rate_rules.retraining(searches, 16, 5)
+    assert {name for name, _, _ in planned} == {"digits-mlp", "digits-cnn"} and len(planned) == 2 * 3 * 6
+    tables = {key: pd.DataFrame([{"batch_size": key[2], "steps": 200.0}]) for key in planned}
+    found = rate_rules.costs(searches, 16, 5, tables)
+    assert found.groupby("workload").size().to_dict() == {"digits-cnn": 18, "digits-mlp": 18}
     assert rate_rules.costs(searches[searches.workload == "c"], 16, 5).empty and "beyond" in rate_rules.costs(pd.DataFrame(), 16, 5)
+
+
+def test_a_rule_multiplies_the_rate_by_its_power_of_the_batch_size_and_keeps_momentum():
+    planned = rate_rules.retraining(planted(1.0), 16, 5)
+    rate = {key: dict(p.split("=") for p in study.cells[0].space.split(",")) for key, study in planned.items()}
+    first = rate["digits-mlp", "no change", 16]
+    for rule, factor in {"linear rule": 16, "square-root rule": 4, "no change": 1}.items():
+        moved = rate["digits-mlp", rule, 256]
+        assert float(moved["learning_rate"]) == pytest.approx(factor * float(first["learning_rate"]))
+        assert moved["momentum"] == first["momentum"]

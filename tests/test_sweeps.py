@@ -16,9 +16,10 @@ import pytest
 import torch
 
 from lib import ROOT
+from lib.__main__ import main
 from lib.engine import stacked
 from lib.measuring import jobs, one_cell, sweeps
-from lib.records import on_record, store
+from lib.records import on_record, results, store
 from lib.records.on_record import grid
 from lib.records.places import record
 from lib.studies import plans
@@ -116,10 +117,10 @@ def test_without_sparse_products_a_sparse_cell_is_trained_by_dense_ones(monkeypa
 
 def test_a_record_that_changes_is_looked_at_again(tmp_path):
     file = one_cell.measure(tiny().cells[0], tmp_path)
-    sweeps.check(tiny(), tmp_path)
+    results.check(tiny(), tmp_path)
     file.write_text(file.read_text()[:-3])
     with pytest.raises(store.RecordError, match="damaged"):
-        sweeps.check(tiny(), tmp_path)
+        results.check(tiny(), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +137,7 @@ def test_a_record_that_changes_is_looked_at_again(tmp_path):
 def test_a_bad_option_is_refused_before_anything(option, value, message, monkeypatch, capsys):
     monkeypatch.setattr(sweeps, "run", lambda *_, **__: pytest.fail("ran"))
     with pytest.raises(SystemExit, match="2"):
-        sweeps.main(["run", "digits", option, value])
+        main(["run", "digits", option, value])
     assert message in capsys.readouterr().err
 
 
@@ -154,8 +155,8 @@ def test_a_bad_option_is_refused_before_anything(option, value, message, monkeyp
 def test_a_readers_cells_join_a_studys_curve_only_if_measured_alike(size, fields, measured, expected, monkeypatch, tmp_path):
     study = grid("digits-mlp", [16, 64], ["momentum"], [0.0, 0.9])
     more = grid("digits-mlp", [size], ["momentum"], [0.0], **fields)
-    monkeypatch.setattr(plans, "STUDIES", {"s": study})
-    monkeypatch.setattr(plans, "record", lambda cell: record(cell, tmp_path))
+    monkeypatch.setattr(on_record, "STUDIES", {"s": study})
+    monkeypatch.setattr(on_record, "record", lambda cell: record(cell, tmp_path))
     for cell in (*study.cells, *(more.cells if measured else ())):
         (file := record(cell, tmp_path)).parent.mkdir(parents=True, exist_ok=True)
         file.touch()
@@ -197,14 +198,18 @@ def alive(group):
 
 STOPPED = """
 import pathlib, sys
-from lib import cells, measurement, studies, sweeps, training
-sweeps.DATA = pathlib.Path(sys.argv[1])
-study = cells.grid("digits-cnn", [64], ["momentum"], [0.0, 0.5, 0.9], trials=100, hits=100, max_steps=10**6)
-studies.STUDIES["s"] = study
-for function in (sweeps.missing, sweeps.run, sweeps.check, sweeps.kept):
-    function.__defaults__ = tuple(sweeps.DATA if v == cells.DATA else v for v in function.__defaults__)
-training.SAVE_EVERY = 0.0
-sweeps.main(["run", "s", "--jobs", sys.argv[2]])
+from lib.engine import lockstep
+from lib.measuring import sweeps
+from lib.__main__ import main
+from lib.records import on_record, places, results
+from lib.studies import plans
+folder = pathlib.Path(sys.argv[1])
+study = on_record.grid("digits-cnn", [64], ["momentum"], [0.0, 0.5, 0.9], trials=100, hits=100, max_steps=10**6)
+plans.STUDIES["s"] = study
+for function in (results.missing, sweeps.run, results.check, results.kept):
+    function.__defaults__ = tuple(folder if v == places.DATA else v for v in function.__defaults__)
+lockstep.SAVE_EVERY = 0.0
+main(["run", "s", "--jobs", sys.argv[2]])
 """
 
 
@@ -229,7 +234,7 @@ def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(count, by, to, tmp_
         assert process.returncode == 128 + getattr(signal, by)
         assert "Traceback" not in said and "KeyboardInterrupt" not in said
         assert re.search(rf"\nstopped by {by}; 0 of 3 cells are in data/, and (no|the) state of .*; to go on: python -m "
-                         rf"lib.measuring.sweeps run s --jobs {count} --device cpu\n$", said), said  # fmt: skip
+                         rf"lib run s --jobs {count} --device cpu\n$", said), said  # fmt: skip
         time.sleep(0.5)
         assert not alive(process.pid)
         assert not list(tmp_path.rglob(".*.part"))
@@ -249,7 +254,7 @@ def test_a_cluster_with_a_single_thread_trains_there(undisturbed, tmp_path, monk
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
         with distributed.Client(cluster), joblib.parallel_config(backend="dask"):
-            monkeypatch.setattr(one_cell.training, "train", lambda *_, **__: pytest.fail("trained in the client"))
+            monkeypatch.setattr(one_cell.lockstep, "train", lambda *_, **__: pytest.fail("trained in the client"))
             sweeps.run(tiny(), tmp_path, jobs=-1)
     assert bodies(tmp_path) == undisturbed
 
@@ -282,7 +287,7 @@ def test_what_is_called_a_record_but_cannot_be_read_is_named(make, tmp_path):
     (file := record(tiny().cells[0], tmp_path)).parent.mkdir(parents=True)
     make(file)
     with pytest.raises(store.RecordError, match=rf"{file}: cannot be read .* move it out of data/"):
-        sweeps.check(tiny(), tmp_path)
+        results.check(tiny(), tmp_path)
 
 
 @pytest.mark.parametrize("name", plans.STUDIES)
@@ -303,7 +308,7 @@ def test_smoke_is_kept_by_the_code_that_made_it(monkeypatch):
     read = pathlib.Path.read_bytes
 
     def anew() -> dict:
-        files = (ROOT / "lib" / f"{name}.py" for name in ("__init__", "measuring/sweeps"))
+        files = (ROOT / "lib" / f"{name}.py" for name in ("__init__", "records/places"))
         return {k: v for file in files for k, v in runpy.run_path(str(file)).items()}
 
     before = anew()
@@ -318,7 +323,7 @@ def test_code_edited_after_it_was_loaded_does_not_measure(monkeypatch):
     read = pathlib.Path.read_bytes
     monkeypatch.setattr(pathlib.Path, "read_bytes", lambda f: read(f) + b"#" * (f.name == "lockstep.py"))
     with pytest.raises(RuntimeError, match="lib was edited"):
-        runpy.run_path(str(ROOT / "lib" / "measuring" / "one_cell.py"))
+        runpy.run_path(str(ROOT / "lib" / "measuring" / "machine.py"))
 
 
 READING = ("analysis.fixed_budgets", "analysis.curve_forms", "analysis.family_curves", "analysis.followed_paths",
@@ -355,7 +360,7 @@ def test_a_small_search_does_not_wait_for_its_worst_trials(given, hits):
 
 
 def test_a_grid_takes_the_search_that_is_on_record_however_many_hits_it_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("lib.records.places.DATA", tmp_path)
+    monkeypatch.setattr(on_record, "DATA", tmp_path)
     ask = dict(name="digits-mlp", batch_sizes=[64, 256], algorithms=["sgd"], sparsities=[0.0], trials=32)
     assert [c.hits for c in grid(**ask).cells] == [5, 5]
     kept = record(Cell("digits-mlp", 256, "sgd", 0.0, trials=32, hits=2), tmp_path)

@@ -11,7 +11,7 @@ from IPython.lib import pretty
 from myst_nb.core import variables
 
 from lib import wording
-from lib.page import boxes, charts
+from lib.page import boxes, charts, vega
 
 TITLES = ["<script>alert(1)</script>", "<!--<script>", "a & b <i>c</i> &lt;", "]]> it's \"quoted\" \\ `x` {y}"]
 
@@ -82,6 +82,6 @@ def test_charts_show_it_as_text_and_their_scripts_end_where_they_should(title):
 @pytest.mark.parametrize("title", [*TITLES, "a value network ][b]"])
 def test_a_slider_finds_the_goals_of_a_curve_of_any_name(title):
     still = chart(title).properties(width=300).to_dict()
-    svg = charts.vlc.vegalite_to_svg(still, vl_version=charts.VEGALITE)
+    svg = vega.vlc.vegalite_to_svg(still, vl_version=vega.VEGALITE)
     assert "goal: validation error ≤ 10.0%" in svg
     assert "place_place_text" in [p["name"] for p in still["params"]]

@@ -61,7 +61,7 @@ def test_records_and_resuming(measured, monkeypatch):
     track_runs.run(planned, folder)
     found = tracks.read(planned, folder / "tracks")
     assert found.attrs["planned"] == 2 and len(found) == 6 and set(found.trial) == {t.trial for t in planned}
-    monkeypatch.setattr(tracks, "measure", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr(track_runs, "measure", lambda *_: pytest.fail("measured again"))
     track_runs.run(planned, folder)
     with pytest.raises(ValueError, match="tracks: 'x' is unknown"):
         tracks.results("x")

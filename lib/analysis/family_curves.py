@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib.analysis import scaling
-from lib.measuring import sweeps
+from lib.records import results as on_record
 from lib.records import store
 from lib.studies import plans
 from lib.studies.families import FAMILIES, Family
@@ -16,34 +16,40 @@ from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
 
-def results(families: dict[str, Family], budget: str = "cached") -> pd.DataFrame:
-    """All trials of the dense networks of these families at the families' goals, with columns family and member.
-
-    A family is left out until two of its members have curves of three batch sizes.  budget: as for `lib.measuring.sweeps.results`;
-    "full" trains what the book's studies plan for them, "smoke" a toy of the first.
-    """
-    every = [c for s in plans.STUDIES.values() for c in s.cells]
+def studies(families: dict[str, Family]) -> dict[tuple[str, str], Study]:
+    """What the book's studies plan for the dense networks of these families: (family, member) -> its cells."""
+    every = dict.fromkeys(c for s in plans.STUDIES.values() for c in s.cells)
     usual = {k: v for k, v in plans.USUAL.items() if k not in ("stop", "max_steps")} | {"sparsity": 0.0, "replicate": 0}
-    every = [c for c in dict.fromkeys(every) if all(getattr(c, k) == v for k, v in usual.items())]
-    tables, heads, planned, missing = [], {}, set(), []  # members of several families count once
-    for name, family in list(families.items())[: 1 if budget == "smoke" else None]:
+    every = [c for c in every if all(getattr(c, k) == v for k, v in usual.items())]
+    found = {}
+    for name, family in families.items():
         for member, (work, algorithm) in family.members.items():
             same = (work, algorithm, family.stop)
-            cells = tuple(c for c in every if (c.workload, c.algorithm, c.stop) == same)
-            if not cells:
-                continue
-            frame = sweeps.results(Study(name, name, cells), budget)
-            planned.update(cells)
-            missing += frame.attrs["missing"]
-            heads |= {head["sha256"]: head for head in frame.attrs["provenance"]}
-            if len(frame):
-                goal = family.goal or workload(work).goal
-                tables.append(scaling.at_goal(frame, goal).assign(family=name, member=member))
-    comparable = pd.Series([t.family.iloc[0] for t in tables if t.batch_size.nunique() >= 3], dtype=str).value_counts()
-    tables = [t for t in tables if comparable.get(t.family.iloc[0], 0) > 1]
-    joined = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-    heads, missing = store.Shared(heads.values()), store.Shared(dict.fromkeys(missing))
-    joined.attrs.update(provenance=heads, cells_planned=len(planned), missing=missing)
+            if cells := tuple(c for c in every if (c.workload, c.algorithm, c.stop) == same):
+                found[name, member] = Study(name, name, cells)
+    return found
+
+
+def results(families: dict[str, Family], tables: dict[tuple[str, str], pd.DataFrame] | None = None) -> pd.DataFrame:
+    """All trials of the dense networks of these families at the families' goals, with columns family and member.
+
+    tables: the trials of each of `studies`, as `lib.records.results.read` gives them; None: those on record.  A family is left
+    out until two of its members have curves of three batch sizes.
+    """
+    planned = studies(families)
+    tables = {key: on_record.read(study) for key, study in planned.items()} if tables is None else tables
+    parts, heads, missing = [], {}, {}  # members of several families count once
+    for (name, member), frame in tables.items():
+        missing |= dict.fromkeys(frame.attrs["missing"])
+        heads |= {head["sha256"]: head for head in frame.attrs["provenance"]}
+        if len(frame):
+            goal = families[name].goal or workload(families[name].members[member][0]).goal
+            parts.append(scaling.at_goal(frame, goal).assign(family=name, member=member))
+    comparable = pd.Series([t.family.iloc[0] for t in parts if t.batch_size.nunique() >= 3], dtype=str).value_counts()
+    parts = [t for t in parts if comparable.get(t.family.iloc[0], 0) > 1]
+    joined = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    cells = {cell for study in planned.values() for cell in study.cells}
+    joined.attrs.update(provenance=store.Shared(heads.values()), cells_planned=len(cells), missing=store.Shared(missing))
     return joined
 
 

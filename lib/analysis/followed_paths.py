@@ -63,7 +63,7 @@ def over_dense(paths: pd.DataFrame) -> pd.DataFrame:
 
 
 def over_twin(dense: pd.DataFrame, twins: pd.DataFrame) -> pd.DataFrame:
-    """`typical` of paths over that of the dense path with the same trial: same metaparameters and initialisation."""
+    """`typical` of paths over that of the dense path with the same trial: same hyperparameters and initialisation."""
     by, columns = ["workload", "algorithm", "batch_size", "trial"], list(MEASURES)
     base = typical(dense[dense.sparsity == 0]).set_index(by)[columns].add_suffix("_dense")
     joined = typical(twins).join(base, on=by).dropna(subset=["lipschitz_dense"])

@@ -14,8 +14,6 @@ import pandas as pd
 
 from lib import own, require, require_all, require_number, require_whole, wording
 from lib.analysis import scaling
-from lib.probes import timings
-from lib.probes.step_times import StepTimes
 from lib.records import store
 from lib.records.places import DATA, record
 from lib.studies.cells import Cell
@@ -190,7 +188,7 @@ def skipped(curves: pd.DataFrame, searches: dict, times: pd.DataFrame) -> tuple[
     count as exact); the second has the times to the goal alone, the shortest on either side.  Raises ValueError without times.
     """
     if times.empty:
-        raise ValueError("timings: none of sparse products is on record; take them with python -m lib.probes.timings")
+        raise ValueError("timings: none of sparse products is on record; take them with python -m lib time")
     rows, best = [], []
     for curve, compared, medians, drawn in _both(curves, searches, times):
         about = dict(zip(scaling.CURVE, curve, strict=True))
@@ -205,12 +203,6 @@ def skipped(curves: pd.DataFrame, searches: dict, times: pd.DataFrame) -> tuple[
                 best.append({**about, "what": what, "ratio": few.min() / many.min(), "low": low, "high": high})
     columns = [*scaling.CURVE, "batch_size", "what", "ratio", "low", "high"]
     return pd.DataFrame(rows, columns=columns), pd.DataFrame(best, columns=[c for c in columns if c != "batch_size"])
-
-
-def one_core(name: str) -> pd.DataFrame | None:
-    """The measured step times of a workload on one core of ours, or None."""
-    measured = timings.results(StepTimes(name))
-    return None if measured.empty else measured
 
 
 def readers(name: str, folder: Path = DATA) -> Study:

@@ -7,9 +7,8 @@ import pandas as pd
 
 from lib import require_all
 from lib.messages.settings import INDEX_BYTES, VALUE_BYTES
-from lib.probes.message_times import TIMED
 
-GATHERS = 3  # of `comm_hook.sum_of_pairs`: counts, indices, values
+GATHERS = 3  # of `lib.workers.hook.sum_of_pairs`: counts, indices, values
 # --- the model --------------------------------------------------------------------------------------------------------
 
 
@@ -63,7 +62,7 @@ def over_gaussian(timed: pd.DataFrame) -> pd.DataFrame:
     Of the fastest repeats: what disturbs a machine only adds time.
     """
     if timed.empty:
-        return pd.DataFrame(columns=["d", *TIMED, "library", "own"], dtype=float)
+        return pd.DataFrame(columns=["d", "torch.topk", "top-k", "gaussian-k", "library", "own"], dtype=float)
     wide = timed.pivot(index="d", columns="compressor", values="low").reset_index()
     return wide.assign(library=wide["torch.topk"] / wide["gaussian-k"], own=wide["top-k"] / wide["gaussian-k"])
 
@@ -73,10 +72,10 @@ def rebuilding(real: pd.DataFrame) -> float:
 
     Nearly all of it is spent on the dense vector that the pairs are added to; nan without timings.
     """
-    own = real[(real.workers == 2) & (real.what == "pairs")].sort_values("d") if len(real) else real
-    if len(own) < 2:
+    pairs = real[(real.workers == 2) & (real.what == "pairs")].sort_values("d") if len(real) else real
+    if len(pairs) < 2:
         return float("nan")
-    first, last = own.iloc[0], own.iloc[-1]
+    first, last = pairs.iloc[0], pairs.iloc[-1]
     return float((last.seconds - first.seconds) / (last.d - first.d))
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
 
 from lib import require, require_all
-from lib.measuring import sweeps
 from lib.methods import spaces
+from lib.records import results as on_record
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
@@ -15,7 +17,7 @@ from lib.workloads.catalogue import workload
 POWERS = {"linear rule": 1.0, "square-root rule": 0.5, "no change": 0.0}
 MOST = 20_000  # steps after which a rule has missed the goal
 NEAR = 3  # times the fastest trial's steps
-EDGE = 0.05  # of a metaparameter's space, on its scale
+EDGE = 0.05  # of a hyperparameter's space, on its scale
 
 
 def winners(trials: pd.DataFrame) -> pd.DataFrame:
@@ -31,12 +33,12 @@ def start(best: pd.DataFrame, base: int) -> pd.Series:
     """
     require_all("base", base, lambda v: v >= 1, "a batch size, a whole number from 1")
     require(len(best), "best", "no row", "a winner of at least one batch size")
-    own = best[best.batch_size == base]
-    return (own if len(own) else best).iloc[0]
+    at_base = best[best.batch_size == base]
+    return (at_base if len(at_base) else best).iloc[0]
 
 
 def near_best(trials: pd.DataFrame, base: int) -> pd.DataFrame:
-    """Trials that met the goal within NEAR times the steps of the fastest, and guides, a row per workload and metaparameter.
+    """Trials that met the goal within NEAR times the steps of the fastest, and guides, a row per workload and hyperparameter.
 
     which: "learning rate", "1 - momentum" or "effective learning rate"; value; behind: steps over the winner's.  rule: None
     for a trial; else the value that a rule of POWERS predicts from the winner at `base`, or at the smallest batch size.
@@ -45,10 +47,10 @@ def near_best(trials: pd.DataFrame, base: int) -> pd.DataFrame:
     met = met.assign(behind=met.steps / met.groupby(["workload", "batch_size"]).steps.transform("min"))
     met = met[met.behind <= NEAR].assign(rule=None)
     guides = []
-    for name, own in met.groupby("workload", sort=False):
-        first = start(winners(own), base)
+    for name, fast in met.groupby("workload", sort=False):
+        first = start(winners(fast), base)
         for rule, power in POWERS.items():
-            sizes = np.unique(own.batch_size)
+            sizes = np.unique(fast.batch_size)
             rates = float(first.learning_rate) * (sizes / int(first.batch_size)) ** power
             guides.append(pd.DataFrame({"workload": name, "batch_size": sizes, "learning_rate": rates, "rule": rule,
                                         "momentum": first.momentum}))  # fmt: skip
@@ -65,8 +67,8 @@ def exponents(near: pd.DataFrame) -> pd.DataFrame:
     power: least squares on the logarithms of the near-best trials; low, high: 5 and 95 % of those of resampled ones.
     Workloads with fewer than three batch sizes are left out.
     """
-    rows, own = [], near[near.rule.isna() & (near.which == "effective learning rate")]
-    for name, trials in own.groupby("workload", sort=False):
+    rows, rates = [], near[near.rule.isna() & (near.which == "effective learning rate")]
+    for name, trials in rates.groupby("workload", sort=False):
         if trials.batch_size.nunique() < 3:
             continue
         ordered = trials.sort_values(["batch_size", "trial"])  # in whatever order they come, the same draws
@@ -80,44 +82,53 @@ def exponents(near: pd.DataFrame) -> pd.DataFrame:
 
 
 def at_edge(near: pd.DataFrame) -> pd.DataFrame:
-    """Winners of `near_best` whose metaparameter lies within the share EDGE of the space of its edge, a row per workload and name.
+    """Winners of `near_best` whose hyperparameter lies within the share EDGE of the space of its edge, a row per workload and name.
 
-    metaparameter; winners (count); lower, upper: batch sizes of those at either edge, where a wider space could hold a
+    hyperparameter; winners (count); lower, upper: batch sizes of those at either edge, where a wider space could hold a
     better trial.
     """
     rows, won = [], near[near.rule.isna() & (near.behind == 1)]
-    for (name, which), own in won.groupby(["workload", "which"], sort=False):
+    for (name, which), group in won.groupby(["workload", "which"], sort=False):
         if which not in ("learning rate", "1 - momentum"):
             continue
-        field, values = ("learning_rate", own.value) if which == "learning rate" else ("momentum", 1 - own.value)
+        field, values = ("learning_rate", group.value) if which == "learning rate" else ("momentum", 1 - group.value)
         interval = spaces.SPACES[workload(name).space][field]
         place = interval.place(values)
         place = 1 - place if interval.scale == "reverse-log" else place
         ends = {"lower": place < EDGE, "upper": place > 1 - EDGE}
-        rows.append({"workload": name, "metaparameter": field.replace("_", " "), "winners": own.batch_size.nunique(),
-                     **{end: sorted(map(int, own.batch_size[at].unique())) for end, at in ends.items()}})  # fmt: skip
+        rows.append({"workload": name, "hyperparameter": field.replace("_", " "), "winners": group.batch_size.nunique(),
+                     **{end: sorted(map(int, group.batch_size[at].unique())) for end, at in ends.items()}})  # fmt: skip
     return pd.DataFrame(rows)
 
 
-def retrained(best: pd.DataFrame, base: int, repeats: int, budget: str = "cached") -> pd.DataFrame:
-    """Trials of the settings that every rule of POWERS makes of the start, at every batch size of `best`; column rule.
+def retraining(searches: pd.DataFrame, base: int, repeats: int) -> dict[tuple[str, str, int], Study]:
+    """The searches that tell what following a rule costs: (workload, rule of POWERS, batch size) -> a study of one cell.
 
-    Momentum is kept, the learning rate multiplied by the ratio of batch sizes to the rule's power.  budget: as for
-    `lib.measuring.sweeps.results`; each setting is trained with `repeats` initialisations.
+    Of every workload that met its goal, at each batch size where it did: momentum is kept from the start (`start`), the
+    learning rate multiplied by the ratio of batch sizes to the rule's power; each setting has `repeats` initialisations.
     Raises ValueError as `start` and, of the repeats, as the trials of a `lib.studies.cells.Cell`.
     """
     require_all("repeats", repeats, lambda v: (v >= 1) & (v <= 4096), "a whole number from 1 to 4096")
-    first, found = start(best, base), []
-    for rule, power in POWERS.items():
-        for b in sorted(best.batch_size):
-            rate = float(first.learning_rate) * (int(b) / int(first.batch_size)) ** power
-            space = spaces.point(learning_rate=rate, momentum=float(first.momentum))
-            cell = Cell(first.workload, int(b), first.algorithm, float(first.sparsity), trials=repeats, hits=repeats,
-                        max_steps=MOST, space=space)  # fmt: skip
-            own = sweeps.results(Study(rule, rule, (cell,)), budget)
-            if len(own):
-                found.append(own.assign(rule=rule))
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+    found = {}
+    for name, trials in _by_workload(searches):
+        best = winners(trials)
+        first = start(best, base)
+        for rule, power in POWERS.items():
+            for b in sorted(map(int, best.batch_size)):
+                rate = float(first.learning_rate) * (b / int(first.batch_size)) ** power
+                space = spaces.point(learning_rate=rate, momentum=float(first.momentum))
+                cell = Cell(name, b, first.algorithm, float(first.sparsity), trials=repeats, hits=repeats,
+                            max_steps=MOST, space=space)  # fmt: skip
+                found[name, rule, b] = Study(rule, rule, (cell,))
+    return found
+
+
+def _by_workload(searches: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Each workload that met its goal, and its trials."""
+    met = searches.dropna(subset="steps") if len(searches) else searches
+    for name, trials in searches.groupby("workload", sort=False) if len(met) else ():
+        if trials.steps.notna().any():
+            yield name, trials
 
 
 def spread(trials: pd.DataFrame, best: pd.DataFrame, base: int) -> pd.DataFrame:
@@ -138,12 +149,19 @@ def spread(trials: pd.DataFrame, best: pd.DataFrame, base: int) -> pd.DataFrame:
     return found.assign(beyond=found.over / (alone.item() if len(alone) else np.nan))
 
 
-def costs(searches: pd.DataFrame, base: int, repeats: int, budget: str = "cached") -> pd.DataFrame:
-    """`spread` of every workload among the trials of searches in which one met the goal, with its name in `workload`."""
+def costs(
+    searches: pd.DataFrame, base: int, repeats: int, tables: dict[tuple[str, str, int], pd.DataFrame] | None = None
+) -> pd.DataFrame:
+    """`spread` of every workload among the trials of searches in which one met the goal, with its name in `workload`.
+
+    tables: the trials of each of `retraining`, as `lib.records.results.read` gives them; None: those on record.
+    """
+    if tables is None:
+        tables = {key: on_record.read(study) for key, study in retraining(searches, base, repeats).items()}
     found = [spread(pd.DataFrame(), pd.DataFrame(), base).assign(workload=pd.Series(dtype=str))]
-    for name, own in searches.groupby("workload", sort=False) if len(searches) else ():
-        best = winners(own)
-        if len(best):
-            found.append(spread(retrained(best, base, repeats, budget), best, base).assign(workload=name))
+    for name, trials in _by_workload(searches):
+        again = [t.assign(rule=rule) for (work, rule, _), t in tables.items() if work == name and len(t)]
+        joined = pd.concat(again, ignore_index=True) if again else pd.DataFrame()
+        found.append(spread(joined, winners(trials), base).assign(workload=name))
     filled = [f for f in found if len(f)]
     return pd.concat(filled, ignore_index=True) if filled else found[0]

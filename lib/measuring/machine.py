@@ -1,11 +1,17 @@
-"""The machine that measures: one thread a process, and what a record calls it."""
+"""The machine that measures: one thread a process, and what a record says of it."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import datetime
 
 import torch
+
+from lib import MEASURING, SOURCE, code
+
+if code(MEASURING) != SOURCE:
+    raise RuntimeError("lib was edited after its first modules had been loaded; start anew, so that a record names its code")
 
 
 def device_name(device: str) -> str:
@@ -13,6 +19,23 @@ def device_name(device: str) -> str:
     if torch.device(device).type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"cpu ({torch.backends.cpu.get_cpu_capability()})" if device == "cpu" else device
+
+
+def origin(device: str, precision: str | None = None) -> dict:
+    """What something is measured with, as its record tells; precision: of the arithmetic, None to leave it out."""
+    return {
+        "torch": torch.__version__,
+        "device": device_name(device),
+        **({"precision": precision} if precision else {}),
+        "threads": torch.get_num_threads(),
+        "source": SOURCE,
+    }
+
+
+def provenance(measured_with: dict, wall_s: float, **more) -> dict:
+    """What the first line of every record says besides what was measured: the date, the origin, more, and the seconds taken."""
+    date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return {"date": date, **measured_with, **more, "wall_s": round(wall_s, 2)}
 
 
 def use_one_core() -> None:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import datetime
 import functools
 import hashlib
 import json
-import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import torch
 
-from lib import SOURCE, own
+from lib import own
 from lib.engine import flattening, lockstep, looped, pruning, sparse_stacked, stacked, training_state
-from lib.measuring.machine import device_name, use_one_core
+from lib.measuring import machine
+from lib.measuring.runner import Reporter
 from lib.messages import exchanges
 from lib.records import store
 from lib.records.places import record, same_data
@@ -132,21 +128,15 @@ def measure(cell: Cell, folder: Path, progress_folder: str | None = None, device
     if file.exists():
         return file
     _agree(cell, folder, file)
-    use_one_core()
+    machine.use_one_core()
     measured_with = origin(cell, device)
     # Its name tells the origin, so that a cell begun with other code or on another device is begun anew.
     unfinished = file.with_suffix(f".{hashlib.sha256(json.dumps(measured_with).encode()).hexdigest()[:8]}.part")
     store.prepare(file)
     outcome = train_cell(cell, device, progress=Reporter(progress_folder), unfinished=unfinished)
-    provenance = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        **measured_with,
-        "steps": outcome.steps,
-        "trial_steps": outcome.trial_steps,
-        "wall_s": round(outcome.wall_s, 2),
-    }
     _agree(cell, folder, file)  # once more: meanwhile the file may have changed, and others have measured
-    store.write(file, cell, table(cell, outcome), provenance)
+    counted = {"steps": outcome.steps, "trial_steps": outcome.trial_steps}
+    store.write(file, cell, table(cell, outcome), machine.provenance(measured_with, outcome.wall_s, **counted))
     for state in store.states(file):
         state.unlink(missing_ok=True)
     return file
@@ -154,14 +144,7 @@ def measure(cell: Cell, folder: Path, progress_folder: str | None = None, device
 
 def origin(cell: Cell, device: str) -> dict:
     """What a cell is measured with, as its record tells."""
-    return {
-        "torch": torch.__version__,
-        "device": device_name(device),
-        "precision": cell.arithmetic,
-        "threads": torch.get_num_threads(),
-        "source": SOURCE,
-        **_data(cell),
-    }
+    return {**machine.origin(device, cell.arithmetic), **_data(cell)}
 
 
 def _data(cell: Cell) -> dict[str, str]:
@@ -177,18 +160,3 @@ def _agree(cell: Cell, folder: Path, file: Path) -> None:
     if record(cell, folder) != file:
         raise own.OwnError(f"{cell.workload}: the file has changed while {file.name} was trained; run the rest anew")
     same_data(cell.workload, folder, own_file.data(cell.workload))
-
-
-class Reporter:
-    """Writes a worker's progress to a file of its own, at most twice a second."""
-
-    def __init__(self, folder: str | None):
-        self.file = folder and Path(folder) / str(os.getpid())
-        self.next = 0.0
-
-    def __call__(self, step: int, alive: int, best: float) -> None:
-        now = time.monotonic()
-        if self.file and now >= self.next:
-            self.next = now + 0.5
-            with contextlib.suppress(OSError):
-                self.file.write_text(json.dumps([step, alive, None if np.isinf(best) else best]))

@@ -101,7 +101,7 @@ def absent(frame: pd.DataFrame) -> Html | None:
     if not len(frame):
         raise ValueError(
             f"budget: no record is kept of any of these {len(lacking)} cells, the first of them {lacking[0]}; "
-            f"train them with -p budget full, or choose parameters that the studies have (python -m lib.measuring.sweeps status)"
+            f"train them with -p budget full, or choose parameters that the studies have (python -m lib status)"
         )
     names = sorted({
         f"{c.workload}, {c.algorithm}, sparsity {c.sparsity:g} ({c.pruning}), batch size {c.batch_size:,}" for c in lacking

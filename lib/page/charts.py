@@ -1,20 +1,15 @@
-"""The book's charts: one theme, fixed colours, and a renderer that needs no network and, to be read, no JavaScript."""
+"""The book's charts: one theme, fixed colours, axes, sliders and menus."""
 
 from __future__ import annotations
 
-import base64
-import html
 import json
 import re
 
 import altair as alt
 import pandas as pd
-import vl_convert as vlc
 
+from lib.page import vega
 from lib.wording import NAMES, power_of_ten, span
-
-VEGALITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])  # "6.4"; one of vlc.get_vegalite_versions()
-STATIC_WIDTH = 640  # pixels of the picture that stands in where scripts do not run
 
 # On either page at least 3:1 (WCAG's for graphics; text takes the page's ink), and told apart without red, green or blue
 # cones: tests compute both.
@@ -31,7 +26,7 @@ CATEGORIES = (ORANGE, BLUE, TEAL, RED, PURPLE, BROWN, INDIGO)
 
 def enable() -> None:
     """Call once at the top of every chapter."""
-    alt.renderers.register("book", _renderer)
+    alt.renderers.register("book", vega.renderer)
     alt.renderers.enable("book")
     alt.theme.enable("book")
 
@@ -373,26 +368,6 @@ def scaling_chart(
     layers[0] = layers[0].add_params(pick)
     chart = controlled(layers, *controls) if controls else alt.layer(*layers)
     return chart.properties(width="container", height=height)
-
-
-def _renderer(spec: dict, **_) -> dict[str, str]:
-    """An Altair renderer: the specification and a static picture, which `charts.js` replaces by a live view.
-
-    No `application/vnd.vegalite.v6.json`: nbformat rejects that key, and with it the whole notebook.
-    """
-    spec = json.loads(json.dumps(spec), parse_constant=lambda _: None)  # browsers read no NaN
-    still = json.loads(json.dumps(spec).replace('"width": "container"', f'"width": {STATIC_WIDTH}'))
-    svg = vlc.vegalite_to_svg(still, vl_version=VEGALITE)
-    words = spec.get("description", "")
-    if not words:
-        raise ValueError("description: a chart needs one; pass it through charts.finish(chart, description)")
-    data = json.dumps(spec, separators=(",", ":")).replace("<", "\\u003c")  # "<!--<script>" would swallow the end tag
-    picture = base64.b64encode(svg.encode()).decode()
-    return {
-        "text/html": f'<div class="vl-chart"><script type="application/json">{data}</script>'
-        f'<img alt="{html.escape(words)}" src="data:image/svg+xml;base64,{picture}"></div>',
-        "text/plain": f"<chart: {words}>",
-    }
 
 
 @alt.theme.register("book", enable=False)

@@ -49,7 +49,7 @@ def _build(app) -> Path:
 def _assets(app, config) -> None:
     import vl_convert as vlc
 
-    from lib.page.charts import VEGALITE
+    from lib.page.vega import VEGALITE
 
     out = _build(app) / "_assets"
     out.mkdir(parents=True, exist_ok=True)

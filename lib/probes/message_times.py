@@ -24,12 +24,12 @@ from lib.workloads import models
 LONGEST = 28  # vectors have up to 2**LONGEST entries
 
 
-def _check_timing(own: Operators | Collectives | Hooked | Feedback) -> None:
-    require_number("density", own.density, lambda share: 0 < share <= 1, "a number in (0, 1]")
-    require_whole("repeats", own.repeats, 1, timings.MOST_REPEATS)
-    if not isinstance(own, Hooked):
-        require_whole("smallest", own.smallest, 0, LONGEST)
-        require_whole("largest", own.largest, own.smallest, LONGEST)
+def _check_timing(timing: Operators | Collectives | Hooked | Feedback) -> None:
+    require_number("density", timing.density, lambda share: 0 < share <= 1, "a number in (0, 1]")
+    require_whole("repeats", timing.repeats, 1, timings.MOST_REPEATS)
+    if not isinstance(timing, Hooked):
+        require_whole("smallest", timing.smallest, 0, LONGEST)
+        require_whole("largest", timing.largest, timing.smallest, LONGEST)
 
 
 # --- measured ---------------------------------------------------------------------------------------------------------
@@ -145,11 +145,11 @@ class Hooked:
             yield name, models.parameter_count(model), lambda m=model: F.cross_entropy(m(x), y).backward()
 
 
-def _timed(rank: int, own: Collectives | Hooked) -> list[dict]:
+def _timed(rank: int, timing: Collectives | Hooked) -> list[dict]:
     rows = []
-    for name, d, call in own.each():
+    for name, d, call in timing.each():
         dist.barrier()
-        rows.append({"what": name, "d": d, **timings.spread(call, own.repeats)})
+        rows.append({"what": name, "d": d, **timings.spread(call, timing.repeats)})
     return rows
 
 
@@ -176,8 +176,8 @@ class Feedback:
         for power in range(self.smallest, self.largest + 1, 2):
             d = 2**power
             given = Given(torch.randn(self.workers, 1, d, generator=torch.Generator().manual_seed(power)))
-            own = Messages(self.workers, "top-k", self.density)
-            exchange, w = exchanges.Exchange(own, 1, d, None, [d], 0), torch.zeros(1, d)
+            messages = Messages(self.workers, "top-k", self.density)
+            exchange, w = exchanges.Exchange(messages, 1, d, None, [d], 0), torch.zeros(1, d)
             kept, k = torch.zeros(self.workers, d), target(self.density, d)
             kinds = {
                 "ours": lambda e=exchange, g=given, w=w: e.gradients(g, w, w, w),

@@ -1,15 +1,9 @@
-"""What a worker's gradient looks like before it is compressed: portraits of u_t along a training run, kept small.
-
-python -m lib.probes.portraits run     # measures what is missing; stop and resume at any time
-"""
+"""What a worker's gradient looks like before it is compressed: portraits of u_t along a training run, kept small."""
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import datetime
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,16 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 from scipy import stats
-from tqdm import tqdm
 
-from lib import SOURCE, require, wording
-from lib.measuring import sweeps
-from lib.measuring.jobs import stoppable
+from lib import require, wording
+from lib.measuring import runner
 from lib.messages import contraction
 from lib.messages.settings import Messages
 from lib.methods import spaces
 from lib.records import places, store
-from lib.records.places import DATA
+from lib.records.places import DATA, SMOKE
 from lib.studies.cells import Cell
 
 if TYPE_CHECKING:
@@ -119,17 +111,17 @@ def _distance(u: np.ndarray, distribution) -> float:
     return max(np.abs(below - np.arange(n) / n).max(), np.abs(below - np.arange(1, n + 1) / n).max())
 
 
-def follow(portrait: Portrait, progress: Callable[[], object] = lambda: None) -> pd.DataFrame:
+def follow(portrait: Portrait, progress: Callable[[int], object] = lambda step: None) -> pd.DataFrame:
     """Train and describe u_t at every `every`-th step: step (from 1), measure, x, value.
 
-    progress: called at every step.  Raises FloatingPointError if the run ends before its first portrait.
+    progress: called with every step.  Raises FloatingPointError if the run ends before its first portrait.
     """
     from lib.measuring import one_cell  # brings PyTorch, which is slow to import, and most chapters only read
 
     cell, seen = dataclasses.replace(portrait.cell, checks="every-100"), []  # nobody asks for its errors
 
     def watch(step: int, u: Tensor) -> None:
-        progress()
+        progress(step + 1)
         if (step + 1) % portrait.every == 0 and len(u) and u.isfinite().all():
             seen.append(describe(u[0].numpy()).assign(step=step + 1))
 
@@ -149,22 +141,10 @@ def record(portrait: Portrait, folder: Path = FOLDER) -> Path:
     return folder / places.place(portrait.workload) / wording.folder_name(portrait.workload) / name
 
 
-def measure(portrait: Portrait, folder: Path = FOLDER, progress: Callable[[], object] = lambda: None) -> Path:
-    """Make a portrait and write its record; returns the file."""
-    import torch
-
-    from lib.measuring import machine
-
-    machine.use_one_core()
-    store.prepare(file := record(portrait, folder))
-    began, date = time.perf_counter(), datetime.datetime.now(datetime.UTC).date()
-    table = follow(portrait, progress)
-    provenance = {
-        "date": date.isoformat(), "torch": torch.__version__, "device": machine.device_name("cpu"),
-        "source": SOURCE, "wall_s": round(time.perf_counter() - began, 2),
-    }  # fmt: skip
-    store.write(file, portrait, table, provenance)
-    return file
+def measure(portrait: Portrait, reports: str | None = None, folder: Path = FOLDER) -> Path:
+    """Make a portrait and write its record; reports: a folder for the bar; returns the file."""
+    progress = runner.Reporter(reports)
+    return runner.write(record(portrait, folder), portrait, lambda: follow(portrait, progress), portrait.cell.arithmetic)
 
 
 PORTRAITS = tuple(
@@ -187,24 +167,20 @@ def results(planned: tuple[Portrait, ...], budget: str = "cached") -> pd.DataFra
     """
     folder = FOLDER
     if budget == "smoke":
-        planned, folder = (dataclasses.replace(planned[0], steps=20, every=10),), sweeps.SMOKE / "portraits"
+        planned, folder = (dataclasses.replace(planned[0], steps=20, every=10),), SMOKE / "portraits"
     if budget != "cached":
         run(planned, folder)
     return store.gather(planned, lambda portrait: record(portrait, folder))
 
 
-def missing(planned: tuple[Portrait, ...], folder: Path = FOLDER) -> list[Portrait]:
+def missing(planned: Iterable[Portrait], folder: Path = FOLDER) -> list[Portrait]:
     """Those that have no record."""
-    return [portrait for portrait in planned if not record(portrait, folder).exists()]
+    return store.missing(planned, lambda portrait: record(portrait, folder))
 
 
-def run(planned: tuple[Portrait, ...], folder: Path = FOLDER) -> None:
-    """Make those that have no record, with a bar that counts training steps."""
-    if todo := missing(planned, folder):
-        with tqdm(total=sum(portrait.steps for portrait in todo), unit="step", mininterval=0.5) as bar:
-            for portrait in todo:
-                bar.set_description(f"{portrait.workload}, {portrait.compressor}")
-                measure(portrait, folder, bar.update)
+def run(planned: Iterable[Portrait], folder: Path = FOLDER, jobs: int = 1) -> None:
+    """Make those that have no record, one a job, under a bar."""
+    runner.run(missing(planned, folder), measure, "portraits", "portrait", jobs, folder=folder)
 
 
 def shapes(taken: pd.DataFrame) -> pd.DataFrame:
@@ -217,13 +193,13 @@ def shapes(taken: pd.DataFrame) -> pd.DataFrame:
     `contraction.convex` of the profile.
     """
     key, rows = ["workload", "compressor", "density", "feedback", "step"], []
-    for at, own in taken.groupby(key) if len(taken) else ():
-        curves = {name: part.sort_values("x").value.to_numpy() for name, part in own[own.x.notna()].groupby("measure")}
+    for at, numbers in taken.groupby(key) if len(taken) else ():
+        curves = {name: part.sort_values("x").value.to_numpy() for name, part in numbers[numbers.x.notna()].groupby("measure")}
         fine = curves["density"]
         coarse = fine[2:-2].reshape(-1, 3).mean(axis=1)
         top = int(coarse.argmax())
         rise = max((side - np.minimum.accumulate(side)).max() for side in (coarse[top:], coarse[top::-1]))
-        single = own[own.x.isna()].set_index("measure").value.to_dict()
+        single = numbers[numbers.x.isna()].set_index("measure").value.to_dict()
         if single["student"] > single["normal"]:
             single |= {"student": single["normal"], "freedom": np.inf}
         rows.append({
@@ -234,17 +210,3 @@ def shapes(taken: pd.DataFrame) -> pd.DataFrame:
         })  # fmt: skip
     names = ["mean", "std", "skew", "kurtosis", "positive", "normal", "laplace", "student", "freedom", "above"]
     return pd.DataFrame(rows, columns=[*key, *names, "far", "peak", "rise", "convex"])
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """The command line: measure what is missing."""
-    parser = argparse.ArgumentParser(prog="python -m lib.probes.portraits", description="Make the portraits that are missing.")
-    parser.add_argument("command", choices=["run"])
-    parser.parse_args(arguments)
-    print(f"{len(missing(PORTRAITS)) or 'none'} of {len(PORTRAITS)} portraits to make")
-    with stoppable(lambda: f"{len(PORTRAITS) - len(missing(PORTRAITS))} are in data/", "python -m lib.probes.portraits run"):
-        run(PORTRAITS)
-
-
-if __name__ == "__main__":
-    main()

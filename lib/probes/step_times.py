@@ -95,8 +95,8 @@ class SparseTimes:
                 times = {name: seconds / self.trials for name, seconds in found.items()}
                 rows.append({"what": what, "sparsity": s, "batch_size": size, **times})
         loop = looped.Loop(models.build(work.model))
-        own = (starts[0.0].w[0], loop, loop.inputs(data.x), data.y, 0)
-        times = timings.spread(lambda: pruning.scores("connection-sensitivity", *own), self.repeats)
+        dense = (starts[0.0].w[0], loop, loop.inputs(data.x), data.y, 0)
+        times = timings.spread(lambda: pruning.scores("connection-sensitivity", *dense), self.repeats)
         return pd.DataFrame([*rows, {"what": "scores", "sparsity": 0.0, "batch_size": len(data), **times}])
 
 
@@ -108,3 +108,9 @@ PLANNED = SKIPPED + tuple(
         "digits-mlp", "digits-cnn", "mnist-fc-128x3", "mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8",
     )
 )  # fmt: skip
+
+
+def one_core(name: str) -> pd.DataFrame | None:
+    """The measured step times of a workload on one core of ours, or None."""
+    measured = timings.results(StepTimes(name))
+    return None if measured.empty else measured

@@ -1,12 +1,7 @@
-"""Timings of a machine and their records: taken once, while it does nothing else, and read from then on.
-
-python -m lib.probes.timings     # takes those that have no record, one thread each; leave the machine alone meanwhile
-"""
+"""Timings of a machine and their records: taken once, while it does nothing else, and read from then on."""
 
 from __future__ import annotations
 
-import argparse
-import datetime
 import os
 import statistics
 import time
@@ -15,10 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 import pandas as pd
-from tqdm import tqdm
 
-from lib import SOURCE
-from lib.measuring.jobs import stoppable
+from lib.measuring import runner
 from lib.records import store
 from lib.records.places import DATA
 
@@ -40,10 +33,10 @@ def alternately(calls: Sequence[Callable[[], object]], repeats: int) -> list[dic
     """Median and range in seconds of so many rounds of calls, after one to warm up: {"seconds", "low", "high"} of each."""
     times = [[] for _ in calls]
     for _ in range(repeats + 1):
-        for call, own in zip(calls, times, strict=True):
+        for call, taken in zip(calls, times, strict=True):
             began = time.perf_counter()
             call()
-            own.append(time.perf_counter() - began)
+            taken.append(time.perf_counter() - began)
     return [{"seconds": statistics.median(t[1:]), "low": min(t[1:]), "high": max(t[1:])} for t in times]
 
 
@@ -58,46 +51,19 @@ def record(what: Timing, folder: Path = FOLDER) -> Path:
 
 
 def results(*planned: Timing, folder: Path = FOLDER) -> pd.DataFrame:
-    """The timings that have a record, with their settings as columns; see `records.gather`."""
+    """The timings that have a record, with their settings as columns; see `lib.records.store.gather`."""
     return store.gather(planned, lambda what: record(what, folder))
 
 
 def run(planned: Iterable[Timing], folder: Path = FOLDER) -> None:
-    """Measure what has no record, with one thread and a bar."""
-    import torch  # slow to import, and most chapters only read
+    """Take those that have no record, one after the other and with one thread, under a bar."""
+    runner.run(missing(planned, folder), _measure, "timings", "set", folder=folder)
 
-    from lib.measuring import machine
 
-    machine.use_one_core()
-    todo = missing(planned, folder)
-    for what in tqdm(todo, unit="set", disable=not todo):
-        store.prepare(file := record(what, folder))
-        provenance = {
-            "date": datetime.datetime.now(datetime.UTC).date().isoformat(), "torch": torch.__version__,
-            "device": machine.device_name("cpu"), "cores": os.cpu_count(), "source": SOURCE,
-        }  # fmt: skip
-        store.write(file, what, what.measure(), provenance)
+def _measure(what: Timing, reports: str, folder: Path) -> None:
+    runner.write(record(what, folder), what, what.measure, cores=os.cpu_count())
 
 
 def missing(planned: Iterable[Timing], folder: Path = FOLDER) -> list[Timing]:
     """Those that have no record."""
-    return [what for what in planned if not record(what, folder).exists()]
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """The command line: measure all that the book plans, or say that it is on record."""
-    from lib.probes import message_times, step_times  # which import this module
-
-    about = "Take the timings that have no record; leave the machine alone meanwhile."
-    argparse.ArgumentParser(prog="python -m lib.probes.timings", description=about).parse_args(arguments)
-    planned = (*step_times.PLANNED, *message_times.PLANNED)
-    todo = missing(planned)
-    print(f"{len(planned)} sets of timings, {len(todo) or 'none'} to take")
-    with stoppable(lambda: f"{len(planned) - len(missing(planned))} are in data/", "python -m lib.probes.timings"):
-        run(todo)
-
-
-if __name__ == "__main__":
-    from lib.probes import timings  # as a module, not as __main__
-
-    timings.main()
+    return store.missing(planned, lambda what: record(what, folder))

@@ -57,8 +57,8 @@ class Track:
 
     @property
     def cell(self) -> Cell:
-        own = {f.name for f in dataclasses.fields(Cell)}
-        return Cell(**{k: v for k, v in dataclasses.asdict(self).items() if k in own})
+        known = {f.name for f in dataclasses.fields(Cell)}
+        return Cell(**{k: v for k, v in dataclasses.asdict(self).items() if k in known})
 
     def definition(self) -> dict:
         return self.cell.definition()
@@ -69,16 +69,16 @@ def fastest(cell: Cell, count: int, data: Path = DATA, **fields) -> list[Track]:
 
     Raises ValueError for a cell that a track cannot name: all fields that a track lacks must have their defaults.
     """
-    own = {f.name: getattr(cell, f.name) for f in dataclasses.fields(Track) if hasattr(cell, f.name)}
+    shared = {f.name: getattr(cell, f.name) for f in dataclasses.fields(Track) if hasattr(cell, f.name)}
     for field in dataclasses.fields(cell):
         value = getattr(cell, field.name)
-        require(field.name in own or value == field.default, field.name, value, f"{field.default!r} for a track")
+        require(field.name in shared or value == field.default, field.name, value, f"{field.default!r} for a track")
     file = cell_record(cell, data)
     if not file.exists():
         return []
     trials = store.read(file, cell)[1].dropna(subset=f"steps@{workload(cell.workload).goal:g}")
     order = trials.sort_values([f"steps@{workload(cell.workload).goal:g}", "trial"]).trial.head(count)
-    return [Track(**own, trial=int(t), **fields) for t in order]
+    return [Track(**shared, trial=int(t), **fields) for t in order]
 
 
 def last_step(track: Track, data: Path = DATA) -> int:
@@ -94,14 +94,14 @@ def record(track: Track, folder: Path = FOLDER) -> Path:
     return store.path(folder / place(track.workload), track)
 
 
-def _of(cells: Iterable[Cell], count: int = 3, data: Path = DATA, **fields) -> list[Track]:
+def of_cells(cells: Iterable[Cell], count: int = 3, data: Path = DATA, **fields) -> list[Track]:
     """The fastest trial of every cell, then the second of every cell, ..."""
     found = [fastest(cell, count, data, **fields) for cell in cells]
     return [tracks[rank] for rank in range(count) for tracks in found if rank < len(tracks)]
 
 
 def _digits() -> list[Track]:
-    return _of(
+    return of_cells(
         [
             Cell(name, batch_size, algorithm, sparsity)
             for name in plans.DIGITS
@@ -116,17 +116,17 @@ def _digits() -> list[Track]:
 def _mnist() -> list[Track]:
     """On the whole training set."""
     cells = plans.study("mnist").cells
-    return _of([c for c in cells if c.batch_size == 64 and c.sparsity in plans.DENSE_AND_SPARSE], points=6)
+    return of_cells([c for c in cells if c.batch_size == 64 and c.sparsity in plans.DENSE_AND_SPARSE], points=6)
 
 
 def _cifar() -> list[Track]:
     """On a ninth of the training set."""
     cells = plans.study("cifar-10").cells
-    return _of([c for c in cells if c.batch_size == 128 and c.algorithm == "momentum"], points=6, examples=5000)
+    return of_cells([c for c in cells if c.batch_size == 128 and c.algorithm == "momentum"], points=6, examples=5000)
 
 
 def twins(dense: list[Track], sparsities: Iterable[float], data: Path = DATA) -> list[Track]:
-    """The same trials in sparse networks: same metaparameters, same initialisation before pruning, as many steps."""
+    """The same trials in sparse networks: same hyperparameters, same initialisation before pruning, as many steps."""
     return [dataclasses.replace(t, sparsity=s, steps=last_step(t, data)) for s in sparsities for t in dense]
 
 

@@ -6,12 +6,14 @@ import contextlib
 import functools
 from pathlib import Path
 
-from lib import ROOT, own, wording
+from lib import ROOT, code, own, wording
 from lib.records import store
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import workload
 
 DATA = ROOT / "data"
+# Toy results of budget="smoke", never mixed with measurements, nor with those of other code, be it a track's or a portrait's.
+SMOKE = ROOT / "_build" / "smoke" / code(["."])
 
 
 def place(name: str) -> str:

@@ -165,6 +165,11 @@ class Shared(list):
         return self
 
 
+def missing(planned: Iterable, place: Callable[[object], Path]) -> list:
+    """Those planned measurements that have no record at `place`."""
+    return [one for one in planned if not place(one).exists()]
+
+
 def gather(planned: Iterable, place: Callable[[object], Path]) -> pd.DataFrame:
     """The tables of those planned measurements that have a record at `place`, one below the other, with their fields.
 

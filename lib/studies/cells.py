@@ -86,7 +86,7 @@ class Cell:
         require(mine, "split", self.split, "0 for a workload of your own, which says itself what it is validated on")
 
     def draw(self) -> dict[str, np.ndarray]:
-        """The metaparameters of all trials: name -> [trials]."""
+        """The hyperparameters of all trials: name -> [trials]."""
         work = workload(self.workload)
         space = self.space or work.space
         return spaces.draw(space, self.algorithm, self.trials, decay=work.decay, replicate=self.replicate)

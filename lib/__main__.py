@@ -1,0 +1,139 @@
+"""The command line of the book: `python -m lib --help`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from lib.measuring import sweeps
+from lib.measuring.jobs import MOST, number, stoppable
+from lib.probes import portraits, timings, track_runs, tracks
+from lib.records import on_record, results
+from lib.studies import plans
+
+ABOUT = """\
+Measure what the book is made of.  A study is a named grid of searches: a workload, a training method, a sparsity and a
+batch size each, with a hundred trials or so.  Every search that is done is one file under data/, from which the chapters
+are built; only what has no file is measured.
+
+To stop, press Ctrl-C at any time: what is done is kept, and so is, every five minutes, the state of a search under way.
+The same command goes on from there.
+"""
+STARTS = """\
+to begin with:
+  python -m lib status              what is measured, and what is missing
+  python -m lib run digits          train what this study lacks
+  python -m lib run --help          all studies
+"""
+EXAMPLES = {
+    "run": "python -m lib run mnist --jobs 2\n  python -m lib run mnist --device cuda",
+    "status": "python -m lib status",
+    "follow": "python -m lib follow digits --jobs 2",
+    "portray": "python -m lib portray",
+    "time": "python -m lib time",
+}
+
+
+def usable(device: str) -> str:
+    """A device on a command line.  Raises ArgumentTypeError if torch cannot compute on it."""
+    import torch  # slow to import, and needed to train only
+
+    try:
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError) as error:  # of a torch built without CUDA
+        reason = str(error).partition("\n")[0]
+        raise argparse.ArgumentTypeError(f"{device!r} is not allowed; torch cannot compute there ({reason})") from None
+    return device
+
+
+def run(chosen: argparse.Namespace) -> None:
+    """Train the searches of a study that have no record, into data/, and say what is measured."""
+    study = plans.study(chosen.study)
+    again = f"python -m lib run {chosen.study} --jobs {chosen.jobs} --device {chosen.device}"
+    with stoppable(lambda: results.kept(study), again):
+        _say(study.name, results.missing(study), study.cells, "cells to train")
+        sweeps.run(study, jobs=chosen.jobs, device=chosen.device)
+    status(chosen)
+
+
+def status(_: argparse.Namespace) -> None:
+    """Say what is measured and what is missing, a line per study."""
+    print(on_record.status().to_string(index=False))
+
+
+def follow(chosen: argparse.Namespace) -> None:
+    """Train the fastest trials of a study again and measure smoothness and gradient noise along them, into data/tracks/."""
+    planned = (tracks.TRACKS | tracks.TWINS)[chosen.tracks]()
+    again = f"python -m lib follow {chosen.tracks} --jobs {chosen.jobs}"
+    with stoppable(_kept(planned, track_runs.missing), again):
+        _say(chosen.tracks, track_runs.missing(planned), planned, "tracks to follow")
+        track_runs.run(planned, jobs=chosen.jobs)
+
+
+def portray(chosen: argparse.Namespace) -> None:
+    """Record what gradients look like before they are compressed, into data/portraits/."""
+    planned = portraits.PORTRAITS
+    with stoppable(_kept(planned, portraits.missing), f"python -m lib portray --jobs {chosen.jobs}"):
+        _say("portraits", portraits.missing(planned), planned, "to make")
+        portraits.run(planned, jobs=chosen.jobs)
+
+
+def time(_: argparse.Namespace) -> None:
+    """Time training steps, compressors and collectives, into data/timings/; leave the machine alone meanwhile."""
+    from lib.probes import message_times, step_times  # they bring PyTorch, which is slow to import
+
+    planned = (*step_times.PLANNED, *message_times.PLANNED)
+    with stoppable(_kept(planned, timings.missing), "python -m lib time"):
+        _say("timings", timings.missing(planned), planned, "sets to take")
+        timings.run(planned)
+
+
+def _say(name: str, todo: Sequence, planned: Sequence, what: str) -> None:
+    print(f"{name}: {len(todo) or 'none'} of {len(planned)} {what}")
+
+
+def _kept(planned: Sequence, missing: Callable[[Sequence], list]) -> Callable[[], str]:
+    return lambda: f"{len(planned) - len(missing(planned))} of {len(planned)} are in data/"
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands with their arguments."""
+    top = argparse.ArgumentParser(
+        prog="python -m lib", description=ABOUT, epilog=STARTS, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
+
+    def command(call: Callable[[argparse.Namespace], None], more: str = "", side_by_side: str = "") -> argparse.ArgumentParser:
+        about = call.__doc__
+        epilog = f"for example:\n  {EXAMPLES[call.__name__]}\n{more}"
+        added = commands.add_parser(
+            call.__name__, help=about[0].lower() + about[1:].rstrip("."), description=about, epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        if side_by_side:
+            added.add_argument("--jobs", type=number, default=1, help=f"{side_by_side} side by side, 1 to {MOST}; 1 if not given")
+        added.set_defaults(call=call)
+        return added
+
+    listed = "".join(f"  {name:<22} {study.title} ({len(study.cells)} searches)\n" for name, study in plans.STUDIES.items())
+    runner = command(run, f"\nstudies:\n{listed}", "searches")
+    runner.add_argument("study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below")
+    runner.add_argument("--device", type=usable, default="cpu", help='"cpu" (if not given), "cuda", "cuda:1", ...')
+    command(status)
+    named = list(tracks.TRACKS | tracks.TWINS)
+    followed = command(follow, side_by_side="tracks")
+    followed.add_argument("tracks", choices=named, metavar="TRACKS", help=f"one of {', '.join(named)}")
+    command(portray, side_by_side="portraits")
+    command(time)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Do what the command line says."""
+    chosen = parser().parse_args(arguments)
+    chosen.call(chosen)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

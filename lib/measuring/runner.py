@@ -1,0 +1,106 @@
+"""The one runner of cells, tracks, portraits and timings: a job for each that is missing, a bar, and their records.
+
+Whatever is stopped goes on when it is called again: what has a record is left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import joblib
+import pandas as pd
+from tqdm import tqdm
+
+from lib.measuring.jobs import each
+from lib.records import store
+
+
+def run(todo: Sequence, measure: Callable[..., object], title: str, unit: str, jobs: int = 1, **options) -> None:
+    """Measure each of `todo`, so many side by side, under one progress bar; nothing is shown where there is nothing to do.
+
+    measure: a function of a module, called as measure(what, reports, **options) in whatever process; it writes the record,
+    and a `Reporter` of the folder `reports` shows how far it is.  title, unit: of the bar.  Raises ValueError for a number
+    of jobs that is not allowed.
+    """
+    if not todo:
+        return
+    with tempfile.TemporaryDirectory() as reports, _Display(title, unit, len(todo), reports) as bar:
+        for _ in each((joblib.delayed(measure)(what, reports, **options) for what in todo), jobs):
+            bar.update()
+
+
+def write(file: Path, what: object, take: Callable[[], pd.DataFrame], precision: str | None = None, **more) -> Path:
+    """Take a measurement in this process, with one thread, and write its record; returns the file.
+
+    precision: of its arithmetic, None where the table tells several apart; more: what else the first line says.
+    Raises OSError naming the file, before anything is measured, if its folder cannot be written.
+    """
+    from lib.measuring import machine  # brings PyTorch, which is slow to import, and most chapters only read
+
+    machine.use_one_core()
+    store.prepare(file)
+    began = time.perf_counter()
+    table = take()
+    store.write(file, what, table, machine.provenance(machine.origin("cpu", precision), time.perf_counter() - began, **more))
+    return file
+
+
+# --- progress ---------------------------------------------------------------------------------------------------------
+
+
+class Reporter:
+    """Writes a job's progress to a file of its process in a folder, at most twice a second; None: nowhere."""
+
+    def __init__(self, folder: str | None):
+        self.file = folder and Path(folder) / str(os.getpid())
+        self.next = 0.0
+
+    def __call__(self, step: int, alive: int | None = None, best: float = math.inf) -> None:
+        """step: reached; alive: trials that still train; best: error so far."""
+        now = time.monotonic()
+        if self.file and now >= self.next:
+            self.next = now + 0.5
+            with contextlib.suppress(OSError):
+                self.file.write_text(json.dumps([step, alive, None if math.isinf(best) else float(best)]))
+
+
+def told(step: int, alive: int | None, best: float | None) -> str:
+    """A report in words."""
+    more = "" if alive is None else f", {alive} alive"
+    return f"step {step:,}{more}" + ("" if best is None else f", error {best:.3f}")
+
+
+class _Display(contextlib.AbstractContextManager):
+    """A progress bar: how many are done, the time left, and how far those under way are."""
+
+    def __init__(self, title: str, unit: str, count: int, reports: str):
+        self.bar = tqdm(total=count, desc=title, unit=unit)
+        self.reports, self.done = Path(reports), threading.Event()
+        self.thread = threading.Thread(target=self._watch, daemon=True)
+        self.thread.start()
+
+    def _watch(self) -> None:
+        seldom = 1.0 if sys.stderr.isatty() else 5.0  # seconds; a notebook or a log keeps every line
+        while not self.done.wait(seldom):
+            now = []
+            for file in sorted(self.reports.glob("*")):
+                with contextlib.suppress(OSError, ValueError):
+                    now.append(told(*json.loads(file.read_text())))
+            self.bar.set_postfix_str(" | ".join(now))
+
+    def update(self) -> None:
+        self.bar.update()
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.thread.join()
+        self.bar.close()

@@ -1,0 +1,125 @@
+"""The rooms of `lib` have one order and no circle: every import is read from the source, those inside functions, too."""
+
+import ast
+import graphlib
+import json
+import re
+
+import pytest
+
+from lib import ROOT
+
+OPEN = ("__init__", "own", "wording", "atomic")  # to all
+SHELVES = ("methods", "workloads", "messages")
+LATER = ("engine", "studies", "records", "measuring", "workers", "probes", "analysis", "claims", "page", "__main__")
+ORDER = (*OPEN, *SHELVES, *LATER)
+MAY = {room: set(ORDER[: ORDER.index(room)]) for room in ORDER} | {
+    **{room: set() for room in OPEN},
+    "own": {"__init__"},
+    **{room: set(OPEN) for room in SHELVES},
+    "analysis": {*OPEN, *SHELVES, "engine", "studies", "records"},
+    "claims": {*OPEN, *SHELVES, "engine", "studies", "records", "analysis"},
+    "page": {*OPEN, *SHELVES},
+    "__main__": {*ORDER} - {"page", "analysis", "claims", "__main__"},
+}
+# What breaks the order, (file, file it imports): why it may, and until when.
+DEVIATIONS = {
+    ("messages.exchanges", "engine.looped"): "for its type, until exchanges get their executor's protocol from their own room",
+    ("messages.exchanges", "engine.stacked"): "for its type, as above",
+}
+
+
+def name_of(file):
+    """engine.looped; a package's own file goes by the package's name, lib's by __init__."""
+    parts = file.relative_to(ROOT / "lib").with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+FILES = {name_of(file): file for file in sorted((ROOT / "lib").rglob("*.py"))}
+
+
+def known(name):
+    """The file of lib that a dotted name without `lib.` means, or None: a module, or the one that holds the name."""
+    return name if name in FILES else None
+
+
+def imports(source):
+    """Names of files in lib that a source imports anywhere: at its top, in functions, for type checking alone."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.removeprefix("lib.") for alias in node.names if alias.name.startswith("lib.")}
+            found |= {"__init__" for alias in node.names if alias.name == "lib"}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports within lib are absolute"
+            if node.module == "lib":
+                found |= {known(alias.name) or "__init__" for alias in node.names}
+            elif node.module and node.module.startswith("lib."):
+                inside = node.module.removeprefix("lib.")
+                found |= {known(f"{inside}.{alias.name}") or inside for alias in node.names}
+    return found
+
+
+def room(name):
+    return name.partition(".")[0]
+
+
+GRAPH = {name: imports(file.read_text()) - {name} for name, file in FILES.items()}
+
+
+def unexpected(graph):
+    """What goes against the order, as (file, file it imports)."""
+    arrows = {(name, other) for name, others in graph.items() for other in others if room(name) != room(other)}
+    return {(name, other) for name, other in arrows if room(other) not in MAY[room(name)]}
+
+
+def circle(graph):
+    """The files of a circle, or none."""
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
+
+
+def test_every_import_is_of_an_earlier_room():
+    assert unexpected(GRAPH) - set(DEVIATIONS) == set()
+    assert set(DEVIATIONS) <= unexpected(GRAPH), "an exception that is needed no more"
+
+
+def test_no_circle_of_files():
+    assert circle(GRAPH) == []
+
+
+def test_imports_are_found_wherever_they_are():
+    source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from lib.engine.looped import Loop\n"
+    source += "def f():\n    import lib.page.charts\n    from lib.records import store\n    from lib import require, own\n"
+    assert imports(source) == {"engine.looped", "page.charts", "records.store", "__init__", "own"}
+    graph = {**GRAPH, "analysis.links": {"page.charts"}}
+    assert unexpected(graph) - unexpected(GRAPH) == {("analysis.links", "page.charts")}
+    assert circle({"a": {"b"}, "b": {"a"}})
+
+
+def test_the_page_is_imported_by_chapters_alone():
+    importers = {room(name) for name, others in GRAPH.items() if any(room(other) == "page" for other in others)}
+    assert importers <= {"page"}
+    assert all(not name.startswith("page.sphinx") for others in GRAPH.values() for name in others)
+
+
+def test_the_map_in_the_readme_has_every_room_and_the_order():
+    readme = (ROOT / "README.md").read_text()
+    rows = re.findall(r"^\| `lib/(\w+)(?:\.py|/)` \|(.*)\|(.*)\|$", readme, re.M)
+    rooms = {room(name) for name in FILES} - {"__main__"}
+    assert [name for name, *_ in rows] == [name for name in ORDER if name in rooms] and len(rows) == len(rooms)
+    assert all(what.strip() and whom.strip() for _, what, whom in rows)
+
+
+CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda p: p.stem)
+def test_what_chapters_import_exists(chapter):
+    cells = json.loads(chapter.read_text())["cells"]
+    sources = ("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+    plain = "\n".join(re.sub(r"^[%!].*", "", source, flags=re.M) for source in sources)
+    assert imports(plain) <= set(FILES)
