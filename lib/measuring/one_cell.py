@@ -26,6 +26,7 @@ from lib.records.places import record, same_data
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models, own_file, own_network
 from lib.workloads.catalogue import Workload, workload
+from lib.workloads.tasks import TASKS
 
 
 @functools.lru_cache(maxsize=4096)
@@ -35,7 +36,7 @@ def _scores(
     """Pruning scores [P] of the workload's trial with this seed: the same for every batch size and algorithm."""
     module = models.fresh(work.model, seed)
     w = flattening.flatten(module)
-    loop, data = looped.Loop(module, dtype), work.train(split)
+    loop, data = looped.Loop(module, dtype, task=TASKS[work.task]), work.train(split)
     return pruning.scores(method, w, loop, loop.inputs(data.x), data.y, seed, sparsity)
 
 
@@ -88,7 +89,7 @@ def executor(cell: Cell, device: str = "cpu") -> looped.Loop | stacked.Stack:
     pays = all(getattr(cell, field) >= least for field, least in SPARSE_FROM.items())
     if kind is stacked.Stack and pays and sparse_stacked.fits(module, _dtype(cell), device):
         kind = sparse_stacked.Sparse
-    return kind(module, _dtype(cell), device, cell.label_smoothing)
+    return kind(module, _dtype(cell), device, cell.label_smoothing, TASKS[work.task])
 
 
 def train_cell(cell: Cell, device: str = "cpu", **options) -> training_state.Outcome:

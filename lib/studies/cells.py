@@ -100,4 +100,5 @@ class Cell:
         """What the digest depends on besides the fields: the workload's, so that changing one mixes nothing."""
         work = workload(self.workload)
         parts = ("dataset", "model", "goals", "decay", "max_steps", "precision", "space")
-        return {k: getattr(work, k) for k in (*parts, *(k for k in ("source", "examples") if getattr(work, k)))}
+        added = {"source": "", "examples": None, "task": "classification"}  # with what they were before there were others
+        return {k: getattr(work, k) for k in (*parts, *(k for k, usual in added.items() if getattr(work, k) != usual))}
