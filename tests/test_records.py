@@ -3,6 +3,7 @@
 import dataclasses
 import errno
 import os
+import pickle
 import shutil
 import subprocess
 
@@ -103,7 +104,8 @@ def test_a_changed_workload_is_another_cell(monkeypatch):
     changed = dataclasses.replace(catalogue.workload("digits-mlp"), goals=(0.5,))
     before = store.digest(CELL)
     monkeypatch.setitem(catalogue.WORKLOADS, "digits-mlp", changed)
-    assert store.digest(CELL) != before
+    assert store.digest(dataclasses.replace(CELL)) != before
+    assert store.digest(pickle.loads(pickle.dumps(CELL))) != before, "another process looks the workload up itself"
 
 
 def damage(how):

@@ -25,7 +25,7 @@ from lib.records import store
 from lib.records.places import record, same_data
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models, own_file, own_network
-from lib.workloads.catalogue import Workload, workload
+from lib.workloads.catalogue import Workload
 from lib.workloads.tasks import TASKS
 
 
@@ -47,7 +47,7 @@ def seeds(cell: Cell) -> list[int]:
 
 def start(cell: Cell, chosen: list[int] | None = None) -> training_state.Trials:
     """The cell's trials (or the chosen ones) before their first step: initialised, pruned, with their metaparameters."""
-    work, chosen = workload(cell.workload), list(range(cell.trials)) if chosen is None else chosen
+    work, chosen = cell.work, list(range(cell.trials)) if chosen is None else chosen
     chosen_seeds = [seeds(cell)[trial] for trial in chosen]
     w = torch.stack([flattening.flatten(models.fresh(work.model, s)) for s in chosen_seeds])
     if cell.sparsity == 0:
@@ -69,7 +69,7 @@ def exchange(cell: Cell, trials: training_state.Trials, watch: Callable | None =
     if cell.messages is None:
         return None
     kept = None if trials.mask is None else torch.stack([row.nonzero()[:, 0] for row in trials.mask])
-    sizes = [p.numel() for p in models.build(workload(cell.workload).model).parameters()]
+    sizes = [p.numel() for p in models.build(cell.work.model).parameters()]
     return exchanges.Exchange(cell.messages, *trials.w.shape, kept, sizes, cell.replicate, watch)
 
 
@@ -84,7 +84,7 @@ def _dtype(cell: Cell) -> torch.dtype:
 
 def executor(cell: Cell, device: str = "cpu") -> looped.Loop | stacked.Stack:
     """Small work is stacked, large work looped: see `Workload.stack_below`."""
-    work = workload(cell.workload)
+    work = cell.work
     module, kind = models.build(work.model), stacked.Stack if cell.batch_size < work.stack_below else looped.Loop
     pays = all(getattr(cell, field) >= least for field, least in SPARSE_FROM.items())
     if kind is stacked.Stack and pays and sparse_stacked.fits(module, _dtype(cell), device):
@@ -94,7 +94,7 @@ def executor(cell: Cell, device: str = "cpu") -> looped.Loop | stacked.Stack:
 
 def train_cell(cell: Cell, device: str = "cpu", **options) -> training_state.Outcome:
     """Measure one cell on a device ("cpu", "cuda", ...); further options as in `training.train`."""
-    work: Workload = workload(cell.workload)
+    work = cell.work
     data, trials = datasets.load(work.dataset, cell.split), start(cell).to(device)
     options.setdefault("exchange", exchange(cell, trials))
     options.setdefault("whose", json.dumps([dataclasses.asdict(cell), cell.definition(), origin(cell, device)]))
@@ -108,7 +108,7 @@ def train_cell(cell: Cell, device: str = "cpu", **options) -> training_state.Out
 
 def table(cell: Cell, outcome: training_state.Outcome) -> pd.DataFrame:
     """The outcome as a table with a row per trial."""
-    work = workload(cell.workload)
+    work = cell.work
     drawn = cell.draw()
     return pd.DataFrame({
         "trial": range(cell.trials), "seed": seeds(cell), **drawn,
@@ -175,7 +175,7 @@ def _agree(cell: Cell, folder: Path, file: Path) -> None:
     if not own.is_own(cell.workload):
         return
     own_network.check_rounding(cell.workload, own_file.load(cell.workload), cell.arithmetic)
-    if record(cell, folder) != file:
+    if record(dataclasses.replace(cell), folder) != file:  # with its file as it is now
         raise own.OwnError(f"{cell.workload}: the file has changed while {file.name} was trained; run the rest anew")
     same_data(cell.workload, folder, own_file.data(cell.workload))
 

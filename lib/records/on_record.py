@@ -68,7 +68,7 @@ def gathered(*more: Study, **fields) -> Study:
         fitting = (c for c in cells if all(getattr(c, k) == v for k, v in fields.items()))
         return dict.fromkeys(c for c in fitting if record(c).exists())
 
-    errors = (c for s in STUDIES.values() for c in s.cells if workload(c.workload).task == "classification")
+    errors = (c for s in STUDIES.values() for c in s.cells if c.work.task == "classification")
     planned, given = found(errors), found(c for s in more for c in s.cells)
     points = {_point(c) for c in planned}
     known = {(_curve(c), _protocol(c)) for c in planned}

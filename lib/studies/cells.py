@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from lib.engine.vocabulary import METHODS
 from lib.messages.settings import Messages
 from lib.methods import spaces
 from lib.methods.spaces import ALGORITHMS
-from lib.workloads.catalogue import workload
+from lib.workloads.catalogue import Workload, workload
 
 SPLITS = 9999  # the largest number of a replicate and of a split
 
@@ -48,6 +49,7 @@ class Cell:
     def __post_init__(self):
         work = workload(self.workload)
         object.__setattr__(self, "workload", work.name)
+        vars(self)["work"] = work
         examples = work.train_size
         if isinstance(self.messages, dict):  # as records hold it
             known = [f.name for f in dataclasses.fields(Messages)]
@@ -79,26 +81,34 @@ class Cell:
             whole_net = not self.messages.by_layer or self.sparsity == 0
             require(whole_net, "messages.by_layer", True, "False for a sparse network")
         if self.space is not None:
-            spaces.parse(self.space, self.algorithm, workload(self.workload).decay)
+            spaces.parse(self.space, self.algorithm, work.decay)
         for field in ("replicate", "split"):
             require_whole(field, getattr(self, field), 0, SPLITS)
-        mine = self.split == 0 or not workload(self.workload).source
+        mine = self.split == 0 or not work.source
         require(mine, "split", self.split, "0 for a workload of your own, which says itself what it is validated on")
+
+    @functools.cached_property
+    def work(self) -> Workload:
+        """The workload, as it was when the cell was made; `dataclasses.replace(cell)` looks again at a reader's own file."""
+        return workload(self.workload)
+
+    def __getstate__(self) -> dict:
+        """The fields alone: another process looks its workload up itself."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
     def draw(self) -> dict[str, np.ndarray]:
         """The metaparameters of all trials: name -> [trials]."""
-        work = workload(self.workload)
-        space = self.space or work.space
-        return spaces.draw(space, self.algorithm, self.trials, decay=work.decay, replicate=self.replicate)
+        space = self.space or self.work.space
+        return spaces.draw(space, self.algorithm, self.trials, decay=self.work.decay, replicate=self.replicate)
 
     @property
     def arithmetic(self) -> str:
         """Its own precision, or else the workload's."""
-        return self.precision or workload(self.workload).precision
+        return self.precision or self.work.precision
 
     def definition(self) -> dict:
         """What the digest depends on besides the fields: the workload's, so that changing one mixes nothing."""
-        work = workload(self.workload)
+        work = self.work
         parts = ("dataset", "model", "goals", "decay", "max_steps", "precision", "space")
         added = {"source": "", "examples": None, "task": "classification"}  # with what they were before there were others
         return {k: getattr(work, k) for k in (*parts, *(k for k, usual in added.items() if getattr(work, k) != usual))}
