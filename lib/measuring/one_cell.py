@@ -175,7 +175,7 @@ def _agree(cell: Cell, folder: Path, file: Path) -> None:
     if not own.is_own(cell.workload):
         return
     own_network.check_rounding(cell.workload, own_file.load(cell.workload), cell.arithmetic)
-    if record(dataclasses.replace(cell), folder) != file:  # with its file as it is now
+    if record(cell, folder) != file:
         raise own.OwnError(f"{cell.workload}: the file has changed while {file.name} was trained; run the rest anew")
     same_data(cell.workload, folder, own_file.data(cell.workload))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,7 +48,6 @@ class Cell:
     def __post_init__(self):
         work = workload(self.workload)
         object.__setattr__(self, "workload", work.name)
-        vars(self)["work"] = work
         examples = work.train_size
         if isinstance(self.messages, dict):  # as records hold it
             known = [f.name for f in dataclasses.fields(Messages)]
@@ -87,14 +85,10 @@ class Cell:
         mine = self.split == 0 or not work.source
         require(mine, "split", self.split, "0 for a workload of your own, which says itself what it is validated on")
 
-    @functools.cached_property
+    @property
     def work(self) -> Workload:
-        """The workload, as it was when the cell was made; `dataclasses.replace(cell)` looks again at a reader's own file."""
+        """The workload; not kept, since a reader's own is whatever its file says now."""
         return workload(self.workload)
-
-    def __getstate__(self) -> dict:
-        """The fields alone: another process looks its workload up itself."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
     def draw(self) -> dict[str, np.ndarray]:
         """The metaparameters of all trials: name -> [trials]."""
