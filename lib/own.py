@@ -27,10 +27,11 @@ class Own:
     which are seeded for every trial; its last layer is linear with a bias and registered last.  Trials share one module,
     whose parameters are all that is trained and all that is kept: the same input always gives the same output (no
     dropout), an example's does not depend on the others (but for batch normalisation), and there are no buffers.  Inputs
-    of four dimensions come to it with channels last in memory.  train, validation: inputs, float [N, ...], and labels,
-    int64 [N], classes from 0; the same ones whenever the function is called.  goals: validation errors, the hardest
-    first.  max_steps: training steps after which a trial is given up.  precision: "float32" or "bfloat16".  decay:
-    whether the learning rate decays.
+    of four dimensions come to it with channels last in memory.  train, validation: inputs, float [N, ...] or indices, int64
+    [N, ...], and labels, int64 [N], classes from 0; the same ones whenever the function is called.  goals: validation
+    errors, or what else the task counts, the hardest first.  task: a name in `lib.workloads.tasks.TASKS`.  max_steps:
+    training steps after which a trial is given up.  precision: "float32" or "bfloat16".  decay: whether the learning rate
+    decays.
     """
 
     model: Callable[[], nn.Module]
@@ -41,6 +42,7 @@ class Own:
     max_steps: int = 20_000
     precision: str = "float32"
     decay: bool = False
+    task: str = "classification"
 
 
 def is_own(name: str) -> bool:

@@ -68,17 +68,17 @@ CELLS = [
 def test_lock_step_equals_exhaustive_search(cell, monkeypatch):
     steps, decisions = exhaustive(cell)
     checked = []
-    mistakes = validation.Validation.mistakes
+    costs = validation.Validation.costs
 
     def spy(self, w, allowed):
-        count, whole = mistakes(self, w, allowed)
+        count, whole = costs(self, w, allowed)
         wrong = (self.executor.logits(w, self.x).argmax(2) != self.y).sum(1)
         assert torch.equal(wrong <= allowed, whole & (count <= allowed)), "early rejection decided otherwise"
         assert torch.equal(count[whole], wrong[whole])
         checked.append(len(w))
         return count, whole
 
-    monkeypatch.setattr(validation.Validation, "mistakes", spy)
+    monkeypatch.setattr(validation.Validation, "costs", spy)
     outcome = one_cell.train_cell(cell)
     assert len(checked) > 20
     exact = np.sort(steps)[: cell.hits]
@@ -345,7 +345,7 @@ def test_a_network_with_batch_normalisation_is_asked_everything_at_once():
     judge = validation.Validation(executor, split)
     wrong = (module(split.x).argmax(1) != split.y).sum()
     for _ in range(3):  # neither the limit nor what was missed before changes who is asked together
-        count, whole = judge.mistakes(w, torch.tensor([3, 200]))
+        count, whole = judge.costs(w, torch.tensor([3, 200]))
         assert whole.all() and (count == wrong).all()
 
 
@@ -360,7 +360,7 @@ def test_checks_lie_five_percent_apart():
 
 @pytest.mark.parametrize(("goal", "examples", "most"), [(0.02, 6000, 120), (0.04, 150, 6), (0.1, 150, 15), (0.0, 9, 0)])
 def test_goal_is_met_at_equality(goal, examples, most):
-    assert validation.allowed_mistakes(goal, examples) == most == math.floor(round(goal * examples, 6))
+    assert validation.largest_sum(goal, examples, counted=True) == most == math.floor(round(goal * examples, 6))
 
 
 def test_networks_without_a_last_linear_layer_are_refused():

@@ -14,6 +14,11 @@ def memory_order(p: Tensor) -> Tensor:
     return p.permute(0, 2, 3, 1) if p.dim() == 4 else p
 
 
+def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Inputs x [N, ...] in a network's arithmetic; indices (of words, say), which rounding would make others, stay."""
+    return x.to(dtype) if x.is_floating_point() else x
+
+
 def flatten(module: nn.Module) -> Tensor:
     """The module's parameters as one vector [P] (a copy)."""
     return torch.cat([memory_order(p.detach()).reshape(-1) for p in module.parameters()])
@@ -31,7 +36,7 @@ def unflatten(w: Tensor, module: nn.Module) -> list[Tensor]:
 
 
 def outputs(module: nn.Module, w: Tensor, x: Tensor) -> Tensor:
-    """Outputs [B, classes] of the module with parameters w [P] in its own arithmetic, differentiable to any order."""
+    """Outputs [B, ..., classes] of the module with parameters w [P] in its own arithmetic, differentiable to any order."""
     names = [name for name, _ in module.named_parameters()]
     return functional_call(module, dict(zip(names, unflatten(w, module), strict=True)), x)
 

@@ -24,7 +24,7 @@ from lib.engine.looped import Loop
 from lib.engine.stacked import Stack
 from lib.engine.training_state import Outcome, State, Trials
 from lib.engine.unfinished import SAVE_EVERY, identity_of, resumed, save
-from lib.engine.validation import Validation, allowed_mistakes
+from lib.engine.validation import Validation
 from lib.messages.exchanges import Exchange
 from lib.methods import updates
 from lib.workloads.datasets import Split
@@ -104,10 +104,9 @@ def train(
     """
     device = trials.w.device
     x, y = executor.inputs(training.x), training.y.to(device)
-    judges = [Validation(executor, validation)]
+    judges = [Validation(executor, validation, goals)]
     if stop == "budget" and test is not None:
         judges.append(Validation(executor, test))
-    limits = torch.tensor([allowed_mistakes(g, len(validation)) for g in goals], device=device)
     n, patience = len(trials.w), 1 + len(y) // (8 * batch_size)
     budgets = tuple(2**j for j in range(max_steps.bit_length())) if stop == "budget" else ()
     now = State.first(Outcome.blank(n, len(goals), budgets), trials, patience, exchange)
@@ -148,7 +147,7 @@ def train(
 
         if out.steps == check:
             check = next_check(out.steps, checks)
-            _look(now, judges, limits, whole_set=stop == "budget" or not reject_early)
+            _look(now, judges, whole_set=stop == "budget" or not reject_early)
             progress(out.steps, len(now.ids), np.nanmin(out.best_error, initial=np.inf))
             if stop == "goal":
                 now.leave(torch.from_numpy(~np.isnan(out.first[now.ids, 0])).to(device), "complete")
@@ -165,16 +164,19 @@ def train(
     return out
 
 
-def _look(now: State, judges: list[Validation], limits: Tensor, whole_set: bool) -> None:
-    """A check: which trials meet which goals (limits: mistakes allowed), their errors, and the test errors of the better.
+def _look(now: State, judges: list[Validation], whole_set: bool) -> None:
+    """A check: which trials meet which goals, their errors, and the test errors of the better.
+
+    An error is a mean cost: a share of mistakes, or what else the task counts.
 
     whole_set: read every trial's answers to the end.
     """
     out, ids, step = now.outcome, now.ids, now.outcome.steps
+    limits = judges[0].limits
     met, every = ~np.isnan(out.first[ids]), len(judges[0].y)  # [rows, goals]
     loosest = torch.from_numpy(np.where(met, -1, limits.cpu().numpy()).max(1, initial=-1)).to(limits.device)
     with _telling(ids, step):
-        count, whole = judges[0].mistakes(now.w, torch.full_like(loosest, every) if whole_set else loosest)
+        count, whole = judges[0].costs(now.w, None if whole_set else loosest)
     reached = (whole[:, None] & (count[:, None] <= limits)).cpu().numpy()
     out.first[ids] = np.where(reached & ~met, step, out.first[ids])
     error = np.where(whole.cpu().numpy(), count.cpu().numpy() / every, np.nan)
@@ -184,8 +186,8 @@ def _look(now: State, judges: list[Validation], limits: Tensor, whole_set: bool)
     out.best_within[np.ix_(risen, later)] = error[better, None]
     if len(judges) > 1 and len(risen):
         rows = torch.from_numpy(better).to(limits.device)
-        wrong, _ = judges[1].mistakes(now.w[rows], torch.full_like(loosest[rows], len(judges[1].y)))
-        out.test_within[np.ix_(risen, later)] = wrong.cpu().numpy()[:, None] / len(judges[1].y)
+        cost, _ = judges[1].costs(now.w[rows])
+        out.test_within[np.ix_(risen, later)] = cost.cpu().numpy()[:, None] / len(judges[1].y)
     if now.exchange:
         out.sent[ids] = now.exchange.sent.numpy()
         out.sent_within[np.ix_(ids, later)] = out.sent[ids, None]

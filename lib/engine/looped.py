@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lib.engine.flattening import flatten, head, unflatten
-from lib.workloads.tasks import smooth
+from lib.engine.flattening import cast, flatten, head, unflatten
+from lib.workloads.tasks import TASKS, Task
 
 
 class RowError(RuntimeError):
@@ -31,14 +30,14 @@ def naming(row: int):
 class Loop:
     """One trial after another through `module`, in `dtype` arithmetic with float32 weights outside.
 
-    smoothing: the share of the target that label smoothing spreads evenly over all classes.
+    smoothing: the share of the target that label smoothing spreads evenly over all classes.  task: what is asked for.
     """
 
-    def __init__(
-        self, module: nn.Module, dtype: torch.dtype = torch.float32, device: str = "cpu", smoothing: float = 0
-    ):
+    def __init__(self, module: nn.Module, dtype: torch.dtype = torch.float32, device: str = "cpu", smoothing: float = 0,
+                 task: Task = TASKS["classification"]):  # fmt: skip
         module = module.to(device=device, memory_format=torch.channels_last)
-        self.module, self.dtype, self.classes, self.smoothing = module, dtype, head(module).out_features, smoothing
+        self.module, self.dtype, self.classes = module, dtype, head(module).out_features
+        self.smoothing, self.task = smoothing, task
         self.normalised = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules())
         self.w = flatten(module).to(device=device, dtype=dtype)
         self.g = torch.zeros_like(self.w)
@@ -51,12 +50,12 @@ class Loop:
         self.features = inputs[0].detach()
 
     def inputs(self, x: Tensor) -> Tensor:
-        """x as the network takes it; convert a data set once."""
-        x = x.to(device=self.w.device, dtype=self.dtype)
+        """x as the network takes it (`flattening.cast`); convert a data set once."""
+        x = cast(x, self.dtype).to(self.w.device)
         return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
 
     def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean cross-entropy, its gradient, and which trials are alive, for w [T, P], x [B, ...], y [B].
+        """The task's mean loss, its gradient, and which trials are alive, for w [T, P], x [B, ...], y [B, ...].
 
         Returns losses [T], gradients [T, P], alive [T] (False where the last layer's inputs are zero on the batch:
         then nothing but its bias has a gradient, and the backward pass is spared).
@@ -69,15 +68,13 @@ class Loop:
             with naming(t):
                 logits = self.module(x).float()
             if self.features.any():
-                loss = F.cross_entropy(logits, y, label_smoothing=self.smoothing)
+                loss = self.task.loss(logits, y, self.smoothing)
                 self.g.zero_()
                 loss.backward()
                 gradients[t] = self.g
             else:
-                logits = logits.detach()
-                loss = F.cross_entropy(logits, y, label_smoothing=self.smoothing)
-                target = smooth(F.one_hot(y, self.classes), self.smoothing)
-                gradients[t, -self.classes :] = (logits.softmax(1) - target).mean(0)
+                loss, slope = self.task.derivative(logits.detach()[None], y, self.smoothing)
+                gradients[t, -self.classes :] = slope.flatten(0, -2).sum(0)
                 alive[t] = False
             losses[t] = loss.detach()
         return losses, gradients if mask is None else gradients.mul_(mask), alive
@@ -89,7 +86,7 @@ class Loop:
 
     @torch.no_grad()
     def logits(self, w: Tensor, x: Tensor) -> Tensor:
-        """Outputs [T, B, classes] in float32."""
+        """Outputs [T, B, ..., classes] in float32."""
         out = []
         for t, row in enumerate(w):
             self.w.copy_(row)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lib.engine.flattening import outputs, unflatten
+from lib.engine.flattening import cast, outputs, unflatten
 from lib.engine.looped import Loop
 from lib.engine.vocabulary import METHODS
+from lib.workloads.tasks import TASKS, Task
 
 PASS_BATCH = 100  # Lee et al. (2021) sum the gradient over the training set in batches of this size
 GRASP_PER_CLASS = 100  # examples of each class from which GraSP takes gradient and curvature
@@ -29,7 +29,7 @@ def scores(method: str, w: Tensor, loop: Loop, x: Tensor, y: Tensor, seed: int, 
         which removes the largest -w * H g), g and H on a class-balanced sample of the training set.
     synflow: |w * dR/dw| of the scores that are left when all but the last of 100 rounds have pruned (Tanaka et al.
         2020); needs the sparsity, and no data.
-    Raises ValueError for another method.
+    x [N, ...] as of `Loop.inputs`, y [N, ...].  Raises ValueError for another method, and for synflow where inputs are indices.
     """
     if method == "random":
         return torch.from_numpy(np.random.default_rng(seed).random(len(w), dtype=np.float32)).to(w.device)
@@ -37,8 +37,10 @@ def scores(method: str, w: Tensor, loop: Loop, x: Tensor, y: Tensor, seed: int, 
         return w.abs()
     if method == "grasp":
         pick = class_balanced(y, GRASP_PER_CLASS, seed)
-        return grasp(loop.module, w, x[pick].float(), y[pick])
+        return grasp(loop.module, w, cast(x[pick], torch.float32), y[pick], loop.task)
     if method == "synflow":
+        if not x.is_floating_point():
+            raise ValueError("pruning: 'synflow' is not allowed where inputs are indices; it needs an input of ones")
         return synflow(loop.module, w, x[:1].double(), sparsity)
     if method == "connection-sensitivity":
         total = torch.zeros_like(w)
@@ -49,15 +51,22 @@ def scores(method: str, w: Tensor, loop: Loop, x: Tensor, y: Tensor, seed: int, 
 
 
 def class_balanced(y: Tensor, per_class: int, seed: int) -> Tensor:
-    """Indices of up to `per_class` examples of every class in y [N], drawn without replacement."""
+    """Indices of up to `per_class` examples of every class in y [N], drawn without replacement.
+
+    Where examples have several targets, y [N, ...], they are of no one class: `per_class` examples are drawn of all.
+    """
     order = torch.randperm(len(y), generator=torch.Generator().manual_seed(seed)).to(y.device)
+    if y.dim() > 1:
+        return order[:per_class]
     return torch.cat([order[y[order] == c][:per_class] for c in y.unique()])
 
 
-def grasp(module: nn.Module, w: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """w * H g [P] for the mean cross-entropy on x [N, ...], y [N] (Wang et al. 2020, equation 8, sign turned)."""
+def grasp(
+    module: nn.Module, w: Tensor, x: Tensor, y: Tensor, task: Task = TASKS["classification"]
+) -> Tensor:
+    """w * H g [P] for the task's mean loss on x [N, ...], y [N] (Wang et al. 2020, equation 8, sign turned)."""
     w = w.detach().clone().requires_grad_()
-    (g,) = torch.autograd.grad(F.cross_entropy(outputs(module, w, x), y), w, create_graph=True)
+    (g,) = torch.autograd.grad(task.loss(outputs(module, w, x), y), w, create_graph=True)
     (hg,) = torch.autograd.grad(g @ g.detach(), w)
     return w.detach() * hg
 

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lib.engine import flattening, stacked
-from lib.workloads import tasks
+from lib.workloads.tasks import TASKS, Task
 
 warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")  # told at every start
 
@@ -27,7 +27,7 @@ class Wires:
     """What a layer joins when nothing is pruned: weight[n] joins input column[n] to output row[n]; by row, then column.
 
     Inputs and outputs are numbered as the module flattens them; weights, and the bias of every output, as by
-    `stacks.flatten`.
+    `lib.engine.flattening.flatten`.
     """
 
     row: Tensor
@@ -129,10 +129,9 @@ def _starts(line: Tensor, size: int) -> Tensor:
 class Sparse(stacked.Stack):
     """As `Stack`, for layers with a ReLU between any two: gradients are computed of the weights that a mask leaves alone."""
 
-    def __init__(
-        self, module: nn.Module, dtype: torch.dtype = torch.float32, device: str = "cpu", smoothing: float = 0
-    ):
-        super().__init__(module, dtype, device, smoothing)
+    def __init__(self, module: nn.Module, dtype: torch.dtype = torch.float32, device: str = "cpu", smoothing: float = 0,
+                 task: Task = TASKS["classification"]):  # fmt: skip
+        super().__init__(module, dtype, device, smoothing, task)
         if not fits(module, dtype, device):
             raise ValueError(f"model: {type(module).__name__} in {dtype} on {device} has no sparse executor; use Stack")
         self.mask, self.size, self.groups = None, 0, []
@@ -161,18 +160,18 @@ class Sparse(stacked.Stack):
         """Losses [T] and who is alive [T] of some of the trials, for x [inputs, B]; adds to their gradients [T, P]."""
         values = [w.view(-1).index_select(0, layer.weight) for layer in layers]  # four times as fast as w[...]
         hidden, h = [], x
-        for layer, own in zip(layers, values, strict=True):
+        for layer, kept in zip(layers, values, strict=True):
             hidden.append(torch.relu_(h) if hidden else h)
             h = h.new_empty(layer.shape[0], len(y))
             if len(layer.biased):
                 h.copy_(w.view(-1).index_select(0, layer.bias)[:, None])
-            h.addmm_(layer.matrix(own), hidden[-1], beta=min(len(layer.biased), 1))
+            h.addmm_(layer.matrix(kept), hidden[-1], beta=min(len(layer.biased), 1))
         logits = h.unflatten(0, (len(w), -1)).movedim(1, 2)
-        losses, error = tasks.cross_entropy(logits, y, self.smoothing)
+        losses, error = self.task.derivative(logits, y, self.smoothing)
         d, flat = error.to(self.dtype).movedim(2, 1).flatten(0, 1), gradients.view(-1)
         for n, layer in reversed(list(enumerate(layers))):
-            own = torch.sparse.sampled_addmm(layer.matrix(values[n]), d, hidden[n].T, beta=0).values()
-            flat.index_add_(0, layer.weight, own)
+            slope = torch.sparse.sampled_addmm(layer.matrix(values[n]), d, hidden[n].T, beta=0).values()
+            flat.index_add_(0, layer.weight, slope)
             if len(layer.biased):
                 flat.index_add_(0, layer.bias[layer.biased], d[layer.biased].sum(1))
             if n:

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lib.engine.flattening import head, unflatten
-from lib.workloads.tasks import cross_entropy
+from lib.engine.flattening import cast, head, unflatten
+from lib.workloads.tasks import TASKS, Task
 
 
 class _Affine(torch.autograd.Function):
@@ -27,36 +27,37 @@ class _Affine(torch.autograd.Function):
     @staticmethod
     def backward(ctx, d):
         h, weight = ctx.saved_tensors
-        own, parts = (d, h), len(weight)
-        if parts > 1:
-            own = [
-                m.unflatten(1, (parts, -1)).transpose(0, 1).flatten(0, 1) for m in own
-            ]  # [parts x T, N / parts, ...]
-        g = own[0].transpose(1, 2).bmm(own[1])
+        shares, parts = (d, h), len(weight)
+        if parts > 1:  # [parts x T, N / parts, ...]
+            shares = [m.unflatten(1, (parts, -1)).transpose(0, 1).flatten(0, 1) for m in shares]
+        g = shares[0].transpose(1, 2).bmm(shares[1])
         shape = (parts, len(d))
         return (
             d.bmm(weight[0]) if ctx.needs_input_grad[0] else None,
             g.unflatten(0, shape),
-            own[0].sum(1).unflatten(0, shape),
+            shares[0].sum(1).unflatten(0, shape),
         )
 
 
 class Stack:
-    """All trials at once through an `nn.Sequential` of linear, convolution, max-pool, ReLU and flatten layers."""
+    """All trials at once through an `nn.Sequential` of linear, convolution, max-pool, ReLU and flatten layers.
+
+    dtype, device, smoothing, task: as of `Loop`.  Raises ValueError for a module of other layers.
+    """
 
     normalised = False  # by batch normalisation
 
-    def __init__(
-        self, module: nn.Module, dtype: torch.dtype = torch.float32, device: str = "cpu", smoothing: float = 0
-    ):
+    def __init__(self, module: nn.Module, dtype: torch.dtype = torch.float32, device: str = "cpu", smoothing: float = 0,
+                 task: Task = TASKS["classification"]):  # fmt: skip
         known = (nn.Linear, nn.Conv2d, nn.MaxPool2d, nn.ReLU, nn.Flatten)
         if not isinstance(module, nn.Sequential) or not all(isinstance(m, known) for m in module):
             raise ValueError(f"model: {type(module).__name__} cannot be stacked; use Loop")
-        self.module, self.dtype, self.device, self.smoothing = module.to(device), dtype, device, smoothing
-        self.classes = head(module).out_features
+        self.module, self.dtype, self.device, self.classes = module.to(device), dtype, device, head(module).out_features
+        self.smoothing, self.task = smoothing, task
 
     def inputs(self, x: Tensor) -> Tensor:
-        return x.to(device=self.device, dtype=self.dtype)
+        """As `Loop.inputs`."""
+        return cast(x, self.dtype).to(self.device)
 
     def _forward(self, views: list[Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
         """x [B, C, H, W], views [parts, T, ...] -> logits [T, B, classes], features (the last layer's inputs) [T, B, F]."""
@@ -94,7 +95,7 @@ class Stack:
         views = [v.detach()[None].expand(parts, *v.shape) for v in unflatten(w.to(self.dtype), self.module)]
         leaves = [v.requires_grad_() for v in views]
         logits, features = self._forward(leaves, x)
-        losses, error = cross_entropy(logits.detach(), y, self.smoothing, parts)
+        losses, error = self.task.derivative(logits.detach(), y, self.smoothing, parts)
         found = torch.autograd.grad(logits, leaves, error.to(logits.dtype))
         gradients = torch.cat([_memory_order_stacked(g).flatten(2) for g in found], 2).float()
         alive = features.detach().abs().unflatten(1, (parts, -1)).amax((2, 3)) > 0
@@ -102,6 +103,7 @@ class Stack:
 
     @torch.no_grad()
     def logits(self, w: Tensor, x: Tensor) -> Tensor:
+        """As `Loop.logits`."""
         return self._forward(unflatten(w[None].to(self.dtype), self.module), x)[0].float()
 
     @torch.no_grad()

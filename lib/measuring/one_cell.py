@@ -21,7 +21,8 @@ from lib.records import store
 from lib.records.places import record, same_data
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models, own_file, own_network
-from lib.workloads.catalogue import Workload, workload
+from lib.workloads.catalogue import Workload
+from lib.workloads.tasks import TASKS
 
 
 @functools.lru_cache(maxsize=4096)
@@ -31,7 +32,7 @@ def _scores(
     """Pruning scores [P] of the workload's trial with this seed: the same for every batch size and algorithm."""
     module = models.fresh(work.model, seed)
     w = flattening.flatten(module)
-    loop, data = looped.Loop(module, dtype), work.train(split)
+    loop, data = looped.Loop(module, dtype, task=TASKS[work.task]), work.train(split)
     return pruning.scores(method, w, loop, loop.inputs(data.x), data.y, seed, sparsity)
 
 
@@ -42,7 +43,7 @@ def seeds(cell: Cell) -> list[int]:
 
 def start(cell: Cell, chosen: list[int] | None = None) -> training_state.Trials:
     """The cell's trials (or the chosen ones) before their first step: initialised, pruned, with their metaparameters."""
-    work, chosen = workload(cell.workload), list(range(cell.trials)) if chosen is None else chosen
+    work, chosen = cell.work, list(range(cell.trials)) if chosen is None else chosen
     chosen_seeds = [seeds(cell)[trial] for trial in chosen]
     w = torch.stack([flattening.flatten(models.fresh(work.model, s)) for s in chosen_seeds])
     if cell.sparsity == 0:
@@ -64,7 +65,7 @@ def exchange(cell: Cell, trials: training_state.Trials, watch: Callable | None =
     if cell.messages is None:
         return None
     kept = None if trials.mask is None else torch.stack([row.nonzero()[:, 0] for row in trials.mask])
-    sizes = [p.numel() for p in models.build(workload(cell.workload).model).parameters()]
+    sizes = [p.numel() for p in models.build(cell.work.model).parameters()]
     return exchanges.Exchange(cell.messages, *trials.w.shape, kept, sizes, cell.replicate, watch)
 
 
@@ -79,17 +80,17 @@ def _dtype(cell: Cell) -> torch.dtype:
 
 def executor(cell: Cell, device: str = "cpu") -> looped.Loop | stacked.Stack:
     """Small work is stacked, large work looped: see `Workload.stack_below`."""
-    work = workload(cell.workload)
+    work = cell.work
     module, kind = models.build(work.model), stacked.Stack if cell.batch_size < work.stack_below else looped.Loop
     pays = all(getattr(cell, field) >= least for field, least in SPARSE_FROM.items())
     if kind is stacked.Stack and pays and sparse_stacked.fits(module, _dtype(cell), device):
         kind = sparse_stacked.Sparse
-    return kind(module, _dtype(cell), device, cell.label_smoothing)
+    return kind(module, _dtype(cell), device, cell.label_smoothing, TASKS[work.task])
 
 
 def train_cell(cell: Cell, device: str = "cpu", **options) -> training_state.Outcome:
     """Measure one cell on a device ("cpu", "cuda", ...); further options as in `training.train`."""
-    work: Workload = workload(cell.workload)
+    work = cell.work
     data, trials = datasets.load(work.dataset, cell.split), start(cell).to(device)
     options.setdefault("exchange", exchange(cell, trials))
     options.setdefault("whose", json.dumps([dataclasses.asdict(cell), cell.definition(), origin(cell, device)]))
@@ -103,7 +104,7 @@ def train_cell(cell: Cell, device: str = "cpu", **options) -> training_state.Out
 
 def table(cell: Cell, outcome: training_state.Outcome) -> pd.DataFrame:
     """The outcome as a table with a row per trial."""
-    work = workload(cell.workload)
+    work = cell.work
     drawn = cell.draw()
     return pd.DataFrame({
         "trial": range(cell.trials), "seed": seeds(cell), **drawn,

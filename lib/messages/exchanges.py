@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from lib.engine.looped import Loop
-from lib.engine.stacked import Stack
 from lib.messages.compressors import _counts, _true, compress
 from lib.messages.settings import Messages
 
-# --- what workers send each other -------------------------------------------------------------------------------------
+
+class Executor(Protocol):
+    """What an exchange asks of whatever computes gradients."""
+
+    def shares(self, w: Tensor, x: Tensor, y: Tensor, parts: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Losses [parts, T], gradients [parts, T, P], and which trials are alive [parts, T], for every part of a batch."""
 
 
 def published_sum(sent: list[Tensor], chosen: list[Tensor]) -> Tensor:
@@ -28,8 +32,8 @@ def published_sum(sent: list[Tensor], chosen: list[Tensor]) -> Tensor:
         value = torch.cat([s[row][c[row]] for s, c in zip(sent, chosen, strict=True)])
         part = len(index) // len(sent)
         for p in range(len(sent)):
-            own = slice(p * part, (p + 1) * part)
-            out[index[own]] = out[index[own]] + value[own]  # of several pairs for one entry, one counts
+            turn = slice(p * part, (p + 1) * part)
+            out[index[turn]] = out[index[turn]] + value[turn]  # of several pairs for one entry, one counts
     return result
 
 
@@ -49,23 +53,26 @@ class Exchange:
         self.residual: Tensor | None = None  # [P, T, d'], from the first gradient on, if there is feedback
         self.sent = torch.zeros(trials, dtype=torch.float64)
 
-    def gradients(self, executor: Loop | Stack, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """As `Loop.gradients`, on a batch shared out evenly; alive is True where messages kept back can still move w."""
-        own = self.messages
-        density, sizes = own.density_at(self.step), self.sizes if own.by_layer else None
-        losses, gradients, alive = executor.shares(w, x, y, own.workers)
-        total, messages = gradients.new_zeros(len(w), self.d), []
+    def gradients(self, executor: Executor, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean losses [T], gradients [T, P] and who is alive [T], for w [T, P] and a batch x, y that is shared out evenly.
+
+        alive is True where messages kept back can still move w.
+        """
+        messages = self.messages
+        density, sizes = messages.density_at(self.step), self.sizes if messages.by_layer else None
+        losses, gradients, alive = executor.shares(w, x, y, messages.workers)
+        total, sent = gradients.new_zeros(len(w), self.d), []
         for p, g in enumerate(gradients):
             u = g if self.kept is None else g.gather(1, self.kept)
-            if own.feedback:
+            if messages.feedback:
                 u = self.tensors(w)["residual"][p].add_(u)
             if p == 0 and self.watch:
                 self.watch(self.step, u)
-            chosen = compress(own.compressor, u, density, self.random, sizes)
-            if own.aggregation == "published":
-                messages.append((torch.where(chosen, u, 0), chosen))
+            chosen = compress(messages.compressor, u, density, self.random, sizes)
+            if messages.aggregation == "published":
+                sent.append((torch.where(chosen, u, 0), chosen))
             counts = _counts(chosen)
-            self.sent += counts.cpu() / own.workers
+            self.sent += counts.cpu() / messages.workers
             if counts.sum() == u.numel():
                 total.add_(u)
                 u.zero_()
@@ -74,9 +81,9 @@ class Exchange:
                 total.view(-1).index_add_(0, at, u.view(-1)[at])
                 u.view(-1)[at] = 0
         self.step += 1
-        g = (published_sum(*zip(*messages, strict=True)) if messages else total) / own.workers
+        g = (published_sum(*zip(*sent, strict=True)) if sent else total) / messages.workers
         g = g if self.kept is None else torch.zeros_like(w).scatter_(1, self.kept, g)
-        alive = torch.ones_like(alive[0]) if own.feedback else alive.any(0)
+        alive = torch.ones_like(alive[0]) if messages.feedback else alive.any(0)
         return losses.mean(0), g, alive
 
     def tensors(self, w: Tensor) -> dict[str, Tensor]:

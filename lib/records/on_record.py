@@ -57,17 +57,19 @@ def gathered(*more: Study, **fields) -> Study:
     """The cells of all studies, and of `more`, that have a record and these fields: one for every point of a curve.
 
     A curve is of one protocol: where `more` has cells of a curve by another than the studies', they alone are taken.
+    Studies' workloads with goals of another task than classification are left out: pages compare errors.
     Raises ValueError for a field that cells do not have.
     """
     known = [f.name for f in fields_of(Cell)]
     for field, value in fields.items():
         require(field in known, field, value, f"left out; the fields of a cell are {', '.join(known)}")
 
-    def found(studies: Iterable[Study]) -> dict[Cell, None]:
-        cells = (c for s in studies for c in s.cells if all(getattr(c, k) == v for k, v in fields.items()))
-        return dict.fromkeys(c for c in cells if record(c).exists())
+    def found(cells: Iterable[Cell]) -> dict[Cell, None]:
+        fitting = (c for c in cells if all(getattr(c, k) == v for k, v in fields.items()))
+        return dict.fromkeys(c for c in fitting if record(c).exists())
 
-    planned, given = found(STUDIES.values()), found(more)
+    errors = (c for s in STUDIES.values() for c in s.cells if c.work.task == "classification")
+    planned, given = found(errors), found(c for s in more for c in s.cells)
     points = {_point(c) for c in planned}
     known = {(_curve(c), _protocol(c)) for c in planned}
     new = [c for c in given if c not in planned]

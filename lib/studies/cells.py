@@ -12,7 +12,7 @@ from lib.engine.vocabulary import METHODS
 from lib.messages.settings import Messages
 from lib.methods import spaces
 from lib.methods.spaces import ALGORITHMS
-from lib.workloads.catalogue import workload
+from lib.workloads.catalogue import Workload, workload
 
 SPLITS = 9999  # the largest number of a replicate and of a split
 
@@ -79,25 +79,30 @@ class Cell:
             whole_net = not self.messages.by_layer or self.sparsity == 0
             require(whole_net, "messages.by_layer", True, "False for a sparse network")
         if self.space is not None:
-            spaces.parse(self.space, self.algorithm, workload(self.workload).decay)
+            spaces.parse(self.space, self.algorithm, work.decay)
         for field in ("replicate", "split"):
             require_whole(field, getattr(self, field), 0, SPLITS)
-        mine = self.split == 0 or not workload(self.workload).source
+        mine = self.split == 0 or not work.source
         require(mine, "split", self.split, "0 for a workload of your own, which says itself what it is validated on")
+
+    @property
+    def work(self) -> Workload:
+        """The workload; not kept, since a reader's own is whatever its file says now."""
+        return workload(self.workload)
 
     def draw(self) -> dict[str, np.ndarray]:
         """The hyperparameters of all trials: name -> [trials]."""
-        work = workload(self.workload)
-        space = self.space or work.space
-        return spaces.draw(space, self.algorithm, self.trials, decay=work.decay, replicate=self.replicate)
+        space = self.space or self.work.space
+        return spaces.draw(space, self.algorithm, self.trials, decay=self.work.decay, replicate=self.replicate)
 
     @property
     def arithmetic(self) -> str:
         """Its own precision, or else the workload's."""
-        return self.precision or workload(self.workload).precision
+        return self.precision or self.work.precision
 
     def definition(self) -> dict:
         """What the digest depends on besides the fields: the workload's, so that changing one mixes nothing."""
-        work = workload(self.workload)
+        work = self.work
         parts = ("dataset", "model", "goals", "decay", "max_steps", "precision", "space")
-        return {k: getattr(work, k) for k in (*parts, *(k for k in ("source", "examples") if getattr(work, k)))}
+        added = {"source": "", "examples": None, "task": "classification"}  # with what they were before there were others
+        return {k: getattr(work, k) for k in (*parts, *(k for k, usual in added.items() if getattr(work, k) != usual))}

@@ -69,6 +69,13 @@ def _digits_searches() -> Iterable[Cell]:
                             yield Cell(name, batch_size, algorithm, sparsity, replicate=search, split=search, hits=1)
 
 
+def _digits_nats() -> Iterable[Cell]:
+    """Goals of cross-entropy: a few batch sizes of the dense network, three searches."""
+    for replicate in range(3):
+        for batch_size in (64, 16, 256):
+            yield Cell("digits-mlp-nats", batch_size, trials=32, replicate=replicate)
+
+
 def _digits_methods() -> Iterable[Cell]:
     """Every method of pruning at sparsity 0.9; what takes longest, random masks and the smallest batches, last.
 
@@ -211,6 +218,7 @@ STUDIES = {
         Study("digits-sparsest", "Digits with 95 % of the weights removed", tuple(_digits_sparsest())),
         Study("digits-methods", "Digits: five methods of pruning", tuple(_digits_methods())),
         Study("digits-budget", "Digits: every trial to its budget", tuple(_digits_budget())),
+        Study("digits-nats", "Digits: goals of cross-entropy", tuple(_digits_nats())),
         Study("digits-shapes", "Digits: width and depth",
               tuple(_variants([f"digits-mlp-{s}" for s in MLP_SHAPES], ALL_POWERS, "momentum", 100, 5))),
         Study("digits-fractions", "Digits: fractions of the data",

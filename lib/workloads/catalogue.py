@@ -1,17 +1,20 @@
-"""The workloads of the book: a data set, a model, a goal error and what is tuned."""
+"""The workloads of the book: a data set, a model, a task with its goals, and what is tuned."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lib import own
+from lib import own, require
 from lib.workloads import datasets, own_file
+from lib.workloads.tasks import TASKS
 
 
 @dataclass(frozen=True)
 class Workload:
-    """`goals` are validation errors, the hardest first: a cell trains until the first is met and notes the others.
+    """A data set, a model and what is asked for.  Raises ValueError for a task that is unknown.
 
+    task: a name in `lib.workloads.tasks.TASKS`.  goals: mean costs of the validation examples as the task has them
+    (validation errors, say), the hardest first: a cell trains until the first is met and notes the others.
     decay: whether the learning rate decays linearly.  max_steps: training steps after which a trial is given up.
     precision: of the arithmetic ("float32" or "bfloat16"; weights and updates are always float32).
     stack_below: batch size below which all trials of a cell are computed at once (faster for small work).
@@ -31,9 +34,14 @@ class Workload:
     space: str = "lee2021"
     source: str = ""
     examples: int | None = None
+    task: str = "classification"
+
+    def __post_init__(self):
+        require(self.task in TASKS, "task", self.task, "one of " + ", ".join(TASKS))
 
     @property
     def goal(self) -> float:
+        """The hardest goal."""
         return self.goals[0]
 
     @property
@@ -63,6 +71,8 @@ WORKLOADS = {
     for w in (
         _digits("digits-mlp", "MLP on digits", "mlp-64x2", stack_below=2049),
         _digits("digits-cnn", "Small CNN on digits", "digits-cnn", stack_below=2049),
+        _digits("digits-mlp-nats", "MLP on digits, cross-entropy", "mlp-64x2", (0.15, 0.17, 0.2, 0.25, 0.3), stack_below=2049,
+                task="cross-entropy"),
         *(_digits(f"digits-mlp-{s}", f"MLP {s.replace('x', '×')} on digits", f"mlp-{s}", stack_below=512)
           for s in MLP_SHAPES),
         *(_digits(f"digits-mlp-{1350 // n}", f"MLP on {1350 // n} digits", "mlp-64x2", (0.1, 0.12, 0.15, 0.2),

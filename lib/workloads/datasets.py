@@ -73,7 +73,11 @@ class DatasetError(RuntimeError):
 
 @dataclass(frozen=True)
 class Split:
-    """x: float32 [N, channels, height, width], normalised; y: int64 [N], classes from 0."""
+    """Examples x and their targets y.
+
+    x: float32 [N, channels, height, width], normalised; or int64 [N, ...], indices (of words, say).  y: int64 [N], classes
+    from 0; or [N, L], where an example has L targets.
+    """
 
     x: Tensor
     y: Tensor
@@ -116,7 +120,8 @@ def _load(name: str, source: str, split: int) -> Dataset:
     if own.is_own(name):
         mine = own_file.load(name)
         train, validation = (
-            Split(x.detach().float().contiguous(), y.contiguous()) for x, y in (mine.train, mine.validation)
+            Split((x.detach().float() if x.is_floating_point() else x).contiguous(), y.contiguous())
+            for x, y in (mine.train, mine.validation)
         )
         return Dataset(name, train, validation, validation)
     if name not in NAMES:

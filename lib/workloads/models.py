@@ -138,6 +138,7 @@ MODELS = {
 }
 
 
+NORMALISING = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)  # layers with gains
 NORMALISED = ("resnet-20",)  # for batch normalisation it matters which examples go together
 
 
@@ -162,19 +163,25 @@ def initialise(module: nn.Module, seed: int) -> nn.Module:
 
     Weights have standard deviation sqrt(1 / fan_in) after the cut at two standard deviations.  Drawn in float32 on
     the CPU from `seed` alone, so a trial starts from the same weights on every device and in every precision.
-    Batch normalisation begins with scales of 1.
+    Normalisation begins with gains of 1 and biases of 0.  The rows of an embedding [words, d] have standard deviation
+    sqrt(1 / d), hence lengths of about 1 and, tied to a last layer, that layer's scale; that of padding stays 0.
     """
     random = torch.Generator().manual_seed(seed)
+    normalising = [layer for layer in module.modules() if isinstance(layer, NORMALISING)]
+    theirs = {id(p) for layer in normalising for p in layer.parameters(recurse=False)}
     for parameter in module.parameters():
-        if parameter.dim() == 1:
+        if parameter.dim() <= 1 or id(parameter) in theirs:
             parameter.zero_()
             continue
         std = math.sqrt(1 / parameter[0].numel()) / TRUNCATED_STD
         draw = torch.empty(parameter.shape)
         parameter.copy_(nn.init.trunc_normal_(draw, std=std, a=-2 * std, b=2 * std, generator=random))
-    for layer in module.modules():
-        if isinstance(layer, nn.BatchNorm2d):
+    for layer in normalising:
+        if layer.weight is not None:
             layer.weight.fill_(1)
+    for layer in module.modules():
+        if isinstance(layer, nn.Embedding) and layer.padding_idx is not None:
+            layer.weight[layer.padding_idx].zero_()
     return module
 
 

@@ -49,7 +49,7 @@ def data(name: str) -> str:
 
 def settings(own: Own) -> dict:
     """The fields of a `lib.workloads.catalogue.Workload` that the reader sets, of Python's own types."""
-    shared = {name: getattr(own, name) for name in ("max_steps", "precision", "decay")}
+    shared = {name: getattr(own, name) for name in ("max_steps", "precision", "decay", "task")}
     return {"title": str(own.title), "goals": tuple(map(float, own.goals)), **shared}
 
 
@@ -104,8 +104,8 @@ def _called(name: str, text: bytes, seed: int) -> Own:
     with own_network.alone(seed):
         module = _module(name, text)
         if not callable(getattr(module, function, None)):
-            own = [k for k, v in vars(module).items() if callable(v) and getattr(v, "__module__", "") == module.__name__]
-            raise OwnError(f"{name}: no function {function!r} in the file; it has {', '.join(own) or 'none'}")
+            there = [k for k, v in vars(module).items() if callable(v) and getattr(v, "__module__", "") == module.__name__]
+            raise OwnError(f"{name}: no function {function!r} in the file; it has {', '.join(there) or 'none'}")
         try:
             return getattr(module, function)()
         except (Exception, SystemExit) as error:

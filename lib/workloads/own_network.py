@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from lib.own import Own, OwnError
+from lib.workloads.tasks import TASKS, Task
 
 PROBE = 32  # examples on which an untrained network is tried
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -129,16 +129,19 @@ def check_fields(name: str, own: Own) -> None:
         pair = getattr(own, field)
         require(isinstance(pair, tuple) and len(pair) == 2, field, type(pair).__name__, "a pair of inputs and labels")
         x, y = pair
-        require(_plain(x) and x.dtype in FLOATS and x.dim() > 0, f"{field} inputs", _kind(x), "a float tensor, on the CPU")
+        fine = _plain(x) and x.dtype in (*FLOATS, torch.int64) and x.dim() > 0
+        require(fine, f"{field} inputs", _kind(x), "a float tensor, or one of indices (int64), on the CPU")
         fine = _plain(y) and y.dtype == torch.int64 and y.dim() == 1
         require(fine, f"{field} labels", _kind(y), "int64 [N], on the CPU")
         require(len(x) == len(y) > 0, f"{field} lengths", f"{len(x)} inputs and {len(y)} labels", "equal and not zero")
         require(x.float().isfinite().all(), f"{field} inputs", "a value that is not finite", "finite in single precision")
         require(int(y.min()) >= 0, f"{field} labels", int(y.min()), "from 0 on")
-    goals = own.goals
-    errors = isinstance(goals, tuple) and len(goals) > 0 and all(isinstance(g, float | int) and 0 <= g < 1 for g in goals)
+    known = isinstance(own.task, str) and own.task in TASKS
+    require(known, "task", repr(own.task), "one of " + ", ".join(TASKS))
+    goals, below = own.goals, TASKS[own.task].below
+    errors = isinstance(goals, tuple) and len(goals) > 0 and all(isinstance(g, float | int) and 0 <= g < below for g in goals)
     rising = errors and list(goals) == sorted(set(goals))
-    require(rising, "goals", repr(goals), "a tuple of errors in [0, 1), the hardest first")
+    require(rising, "goals", repr(goals), f"a tuple of errors in [0, {below:g}), the hardest first")
     apart = len({f"{g:g}" for g in goals}) == len(goals)  # as records name their columns
     require(apart, "goals", repr(goals), "of errors that differ in their first six digits")
     require(isinstance(own.title, str), "title", repr(own.title), "text")
@@ -155,7 +158,8 @@ def check_rounding(name: str, own: Own, precision: str) -> None:
     """Inputs that are whole numbers stay themselves in this precision.  Raises OwnError."""
     dtype = getattr(torch, precision)
     for field, (x, _) in (("train", own.train), ("validation", own.validation)):
-        numbering = torch.equal(x, x.round())  # of classes, words or places, which rounding would make others
+        # Numbers of classes, words or places, which rounding would make others; integers are never rounded.
+        numbering = x.is_floating_point() and torch.equal(x, x.round())
         kept = not numbering or torch.equal(x.to(dtype).to(x.dtype), x)
         _requiring(name)(kept, f"{field} inputs", f"whole numbers up to {x.abs().max():g}", f"such as {precision} keeps")
 
@@ -176,9 +180,10 @@ def check_model(name: str, own: Own) -> None:
         network.to(dtype=dtype, memory_format=torch.channels_last)
     last, ends = linear[-1], []
     last.register_forward_hook(lambda *call: ends.append((call[1][0].detach(), call[2].detach())))
-    first, _ = _tried(module, own.train, "", name, require)
+    task = TASKS[own.task]
+    first, _ = _tried(module, own.train, task, "", name, require)
     for pair, which in ((own.train, ""), (own.validation, "validation ")):
-        out, loss = _tried(module, pair, which, name, require)
+        out, loss = _tried(module, pair, task, which, name, require)
         require(tuple(out.shape) == (len(out), classes), "model outputs", tuple(out.shape), f"[examples, {classes}]")
         require(bool(loss.isfinite()), "loss of an untrained network", loss.item(), "finite")
         # The engine takes the last parameters for the biases of the layer whose outputs are the network's.
@@ -234,7 +239,9 @@ def _equal(module: nn.Module, other: nn.Module) -> bool:
     return all(torch.equal(p, q) for p, q in zip(module.parameters(), other.parameters(), strict=True))
 
 
-def _tried(module: nn.Module, pair: tuple, which: str, name: str, require: Callable) -> tuple[Tensor, Tensor]:
+def _tried(
+    module: nn.Module, pair: tuple, task: Task, which: str, name: str, require: Callable
+) -> tuple[Tensor, Tensor]:
     """Outputs and loss for a few examples; the gradients are in the parameters."""
     given, y = _inputs(pair[0], next(module.parameters()).dtype), pair[1][:PROBE]
     x, weights = given.clone(), [p.detach().clone() for p in module.parameters()]
@@ -242,7 +249,7 @@ def _tried(module: nn.Module, pair: tuple, which: str, name: str, require: Calla
         before = _surroundings()
         try:
             out, again = module(x), module(given.clone())
-            loss = F.cross_entropy(out.float(), y)
+            loss = task.loss(out.float(), y)
             loss.backward()
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
@@ -278,7 +285,7 @@ def _near(expected: Tensor, found: Tensor) -> bool:
 
 def _inputs(x: Tensor, dtype: torch.dtype) -> Tensor:
     """A few examples as the engine passes them on (a copy)."""
-    x = x[:PROBE].detach().to(dtype, copy=True)
+    x = x[:PROBE].detach().to(dtype if x.is_floating_point() else x.dtype, copy=True)
     return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x.contiguous()
 
 

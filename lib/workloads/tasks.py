@@ -1,27 +1,90 @@
-"""What a network is asked for: a class.  Losses by hand, for many trials at once."""
+"""Tasks: what a network is asked for, and what its answers cost.  A new kind of workload is one class and a line in `TASKS`."""
 
 from __future__ import annotations
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
-def smooth(one_hot: Tensor, smoothing: float) -> Tensor:
-    """Targets [B, classes] of which a share is spread evenly over all classes."""
-    return one_hot * (1 - smoothing) + smoothing / one_hot.shape[1] if smoothing else one_hot
+class Task(Protocol):
+    """What the engine, own workloads and pages know of a task.
 
-
-def cross_entropy(logits: Tensor, y: Tensor, smoothing: float, parts: int = 1) -> tuple[Tensor, Tensor]:
-    """Means over each part of the batch [parts, T] for logits [T, B, classes], y [B], and their derivatives [T, B, classes].
-
-    By hand: on rows this short the library's kernels cost a fifth of a step.
+    Logits are [T, B, classes] for T trials and B examples, targets [B]; or [T, B, L, classes] and [B, L] where an example
+    asks for L answers, such as the next token at each of its places.
+    unit: of a cost.  measure: the mean cost of the validation examples, in words, as tables and axes name it.
+    counted: whether costs are whole numbers, which are then counted exactly.  below: goals are in [0, below).
     """
-    shifted = logits.float()
-    shifted = shifted - shifted.amax(2, keepdim=True)
-    powers = shifted.exp()
-    total = powers.sum(2, keepdim=True)
-    target = smooth(F.one_hot(y, logits.shape[2]), smoothing)
-    right = (shifted * target).sum(2) if smoothing else shifted[:, torch.arange(len(y), device=y.device), y]
-    losses = (total.log()[..., 0] - right).unflatten(1, (parts, -1)).mean(2)
-    return losses.T, powers.div_(total).sub_(target).div_(len(y) // parts)
+
+    unit: str
+    measure: str
+    counted: bool
+    below: float
+
+    def loss(self, logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+        """What training minimises: the mean over a batch, a scalar for autograd, for the logits of one trial [B, ...].
+
+        smoothing: the share of the target spread evenly over all classes.
+        """
+
+    def derivative(self, logits: Tensor, targets: Tensor, smoothing: float = 0.0, parts: int = 1) -> tuple[Tensor, Tensor]:
+        """The same by hand for many trials: means over each part of a batch [parts, T], and their derivatives by the logits."""
+
+    def cost(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """What each example costs, [T, B], never below zero: goals are set for its mean over the validation set."""
+
+    def written(self, goal: float) -> str:
+        """A goal as a sentence has it."""
+
+
+class _Softmax:
+    """The training loss of tasks that ask for one of several classes: cross-entropy."""
+
+    def loss(self, logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+        from lib.workloads import losses  # brings PyTorch, which is slow to import, and most chapters only read records
+
+        return losses.mean_cross_entropy(logits, targets, smoothing)
+
+    def derivative(self, logits: Tensor, targets: Tensor, smoothing: float = 0.0, parts: int = 1) -> tuple[Tensor, Tensor]:
+        from lib.workloads import losses
+
+        return losses.cross_entropy(logits, targets, smoothing, parts)
+
+
+class Classification(_Softmax):
+    """One class an example; goals are shares of mistakes."""
+
+    unit = "mistakes"
+    measure = "validation error"
+    counted = True
+    below = 1.0
+
+    def cost(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """1 for a mistake, else 0: bool [T, B] for logits [T, B, classes], targets [B]."""
+        return logits.argmax(-1) != targets
+
+    def written(self, goal: float) -> str:
+        return f"{100 * goal:g} %"
+
+
+class CrossEntropy(_Softmax):
+    """One class an answer; goals are nats of cross-entropy, of an example's answers the mean."""
+
+    unit = "nats"
+    measure = "validation cross-entropy, nats"
+    counted = False
+    below = float("inf")
+
+    def cost(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Nats, float64 [T, B]."""
+        from lib.workloads import losses
+
+        each = losses.nats(logits, targets)
+        return each.flatten(2).mean(2) if targets.dim() > 1 else each
+
+    def written(self, goal: float) -> str:
+        return f"{goal:g} nats"
+
+
+TASKS: dict[str, Task] = {"classification": Classification(), "cross-entropy": CrossEntropy()}
