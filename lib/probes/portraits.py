@@ -19,12 +19,13 @@ import pandas as pd
 from scipy import stats
 from tqdm import tqdm
 
-from lib import SOURCE, require, wording
+from lib import SOURCE, require
 from lib.measuring import sweeps
 from lib.measuring.jobs import stoppable
 from lib.messages import contraction
 from lib.messages.settings import Messages
 from lib.methods import spaces
+from lib.own import folder_name
 from lib.records import places, store
 from lib.records.places import DATA
 from lib.studies.cells import Cell
@@ -146,7 +147,7 @@ def follow(portrait: Portrait, progress: Callable[[], object] = lambda: None) ->
 def record(portrait: Portrait, folder: Path = FOLDER) -> Path:
     """Where the portrait's record lies."""
     name = f"{portrait.compressor}-{portrait.density:g}-{store.digest(portrait)}.csv"
-    return folder / places.place(portrait.workload) / wording.folder_name(portrait.workload) / name
+    return folder / places.place(portrait.workload) / folder_name(portrait.workload) / name
 
 
 def measure(portrait: Portrait, folder: Path = FOLDER, progress: Callable[[], object] = lambda: None) -> Path:

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from lib.atomic import naming_file, whole
-from lib.wording import folder_name
+from lib.own import folder_name
 
 PROTOCOL = 1  # raised by hand whenever a change of the measuring code could change a result
 AGAIN = "move it out of data/ and measure the cell again"
@@ -50,7 +50,7 @@ def _fields(one) -> Iterator[tuple[dataclasses.Field, object]]:
 
 def path(folder: Path, cell) -> Path:
     """Where a cell's record lies: folder/workload/algorithm/sparsity-S/batch-B-DIGEST.csv."""
-    place = Path(folder_name(cell.workload)) / cell.algorithm / f"sparsity-{cell.sparsity:g}"
+    place = Path(folder_name(cell.workload)) / folder_name(cell.algorithm) / f"sparsity-{cell.sparsity:g}"
     return folder / place / f"batch-{cell.batch_size}-{digest(cell)}.csv"
 
 

@@ -10,8 +10,7 @@ import numpy as np
 from lib import require, require_number, require_whole
 from lib.engine.vocabulary import METHODS
 from lib.messages.settings import Messages
-from lib.methods import spaces
-from lib.methods.spaces import ALGORITHMS
+from lib.methods import method, spaces
 from lib.workloads.catalogue import workload
 
 SPLITS = 9999  # the largest number of a replicate and of a split
@@ -48,6 +47,7 @@ class Cell:
     def __post_init__(self):
         work = workload(self.workload)
         object.__setattr__(self, "workload", work.name)
+        object.__setattr__(self, "algorithm", method(self.algorithm).name)
         examples = work.train_size
         if isinstance(self.messages, dict):  # as records hold it
             known = [f.name for f in dataclasses.fields(Messages)]
@@ -55,7 +55,6 @@ class Cell:
             object.__setattr__(self, "messages", Messages(**self.messages))
         require(isinstance(self.messages, Messages | None), "messages", self.messages, "None, a Messages or its fields")
         one_of = {
-            "algorithm": ALGORITHMS,
             "pruning": METHODS,
             "stop": ("goal", "budget"),
             "checks": ("geometric", "every-100"),
@@ -78,6 +77,8 @@ class Cell:
             require(shared, "batch_size", self.batch_size, f"a multiple of messages.workers ({workers})")
             whole_net = not self.messages.by_layer or self.sparsity == 0
             require(whole_net, "messages.by_layer", True, "False for a sparse network")
+            here = method(self.algorithm).gradient is None
+            require(here, "messages", self.messages, f"None with {self.algorithm}, which takes gradients of its own")
         if self.space is not None:
             spaces.parse(self.space, self.algorithm, workload(self.workload).decay)
         for field in ("replicate", "split"):
@@ -86,7 +87,7 @@ class Cell:
         require(mine, "split", self.split, "0 for a workload of your own, which says itself what it is validated on")
 
     def draw(self) -> dict[str, np.ndarray]:
-        """The metaparameters of all trials: name -> [trials]."""
+        """The hyperparameters of all trials: name -> [trials]."""
         work = workload(self.workload)
         space = self.space or work.space
         return spaces.draw(space, self.algorithm, self.trials, decay=work.decay, replicate=self.replicate)
@@ -100,4 +101,6 @@ class Cell:
         """What the digest depends on besides the fields: the workload's, so that changing one mixes nothing."""
         work = workload(self.workload)
         parts = ("dataset", "model", "goals", "decay", "max_steps", "precision", "space")
-        return {k: getattr(work, k) for k in (*parts, *(k for k in ("source", "examples") if getattr(work, k)))}
+        found = {k: getattr(work, k) for k in (*parts, *(k for k in ("source", "examples") if getattr(work, k)))}
+        source = method(self.algorithm).source
+        return {**found, "method": source} if source else found
