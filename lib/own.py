@@ -7,6 +7,7 @@ of that one file, and tell which tensors it made: records of other tensors are n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 
 
 class OwnError(ValueError):
-    """Something is wrong with a reader's own workload; the message names the file, the field and what is allowed."""
+    """Something is wrong with a reader's own workload or training method; the message names the file, the field and what is
+    allowed.
+    """
 
 
 @dataclass(frozen=True)
@@ -46,5 +49,10 @@ class Own:
 
 
 def is_own(name: str) -> bool:
-    """Whether a workload's name is that of a function in a file."""
+    """Whether the name of a workload or of a training method is that of a function in a file."""
     return isinstance(name, str) and ".py:" in name
+
+
+def folder_name(name: str) -> str:
+    """The name of a workload or a training method with a hyphen for whatever no file name should hold."""
+    return re.sub(r"[^\w.-]+", "-", name)

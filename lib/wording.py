@@ -1,12 +1,14 @@
-"""How numbers and names read in a sentence, and in the name of a folder."""
+"""How numbers and names read in a sentence."""
 
 from __future__ import annotations
 
 import math
-import re
 
-NAMES = {"sgd": "SGD", "nesterov": "Nesterov", "grasp": "GraSP", "synflow": "SynFlow",
-         "connection-sensitivity": "connection sensitivity"}  # fmt: skip
+from lib.methods import METHODS
+
+NAMES = {method.name: method.title for method in METHODS.values() if method.title != method.name} | {
+    "grasp": "GraSP", "synflow": "SynFlow", "connection-sensitivity": "connection sensitivity",
+}  # fmt: skip
 
 
 def named(name: str) -> str:
@@ -39,8 +41,3 @@ def span(ends: tuple[float, float]) -> str:
 def power_of_ten(exponent: int) -> str:
     """10⁻⁶, and so on."""
     return f"10{str(exponent).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
-
-
-def folder_name(workload: str) -> str:
-    """A workload's name with a hyphen for whatever no file name should hold."""
-    return re.sub(r"[^\w.-]+", "-", workload)

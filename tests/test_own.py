@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from lib import own, wording
+from lib import own
 from lib.engine import lockstep
 from lib.measuring import one_cell, sweeps
 from lib.records import store
@@ -46,7 +46,7 @@ def test_it_trains_and_prunes_like_any_other_and_not_twice(write, tmp_path, monk
     sweeps.run(study, tmp_path / "data")
     frame = sweeps.results(study, folder=tmp_path / "data")
     assert not frame.attrs["missing"] and frame.steps.notna().any()
-    folder = "own", wording.folder_name(own_file.canonical(name))
+    folder = "own", own.folder_name(own_file.canonical(name))
     assert all(f.parts[-5:-3] == folder for f in (tmp_path / "data").rglob("*.csv"))
     assert datasets.train_size(name) == 80 and catalogue.workload(name).goal == 0.1
     monkeypatch.setattr(one_cell, "measure", lambda *_: pytest.fail("trained again"))

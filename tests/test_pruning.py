@@ -5,8 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from lib.engine import flattening, looped, pruning
-from lib.methods import updates
-from lib.studies.cells import ALGORITHMS
+from lib.methods import METHODS
 from lib.workloads import models
 from lib.workloads.catalogue import workload
 
@@ -83,17 +82,18 @@ def test_random_scores_know_nothing_of_the_weights():
     assert abs(torch.corrcoef(torch.cat(of_layer, 1))[0, 1]) < 0.01  # three standard errors of 122,880 pairs
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", METHODS)
 def test_a_removed_weight_never_moves(algorithm):
     net, x, y = small()
     loop = looped.Loop(net)
     w = flattening.flatten(net)[None]
     mask = pruning.global_mask(w.abs(), 0.8)
-    w, v = w * mask, torch.zeros_like(w)
-    before = w.clone()
-    for _ in range(30):
+    w = w * mask
+    before, method = w.clone(), METHODS[algorithm]
+    buffers, drawn = method.begin(w, ()), {name: torch.full((1, 1), 0.9) for name in method.space}
+    for k in range(1, 31):
         g = loop.gradients(w, x[:50], y[:50])[1]
-        updates.update(algorithm, w, v, g * mask, torch.full((1, 1), 0.5), torch.full((1, 1), 0.9))
+        method.step(w, g * mask, buffers, drawn | {"learning_rate": torch.full((1, 1), 0.5)}, k, ())
     assert not w[mask == 0].any() and (w != before)[mask == 1].float().mean() > 0.5
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import ROOT, wording
+from lib import ROOT, own
 from lib.measuring import sweeps
 from lib.probes import portraits, timings, tracks
 from lib.probes.message_times import Collectives, Feedback, Hooked, Operators
@@ -212,7 +212,7 @@ def committed():
     if known:
         return [file for name in known.split("\0") if (file := ROOT / name).is_file()]
     files = [file for file in DATA.rglob("*") if file.is_file() and file.suffix not in (".part", ".set-aside")]
-    ours = DATA / "own" / wording.folder_name("chapters/own/next_letter.py:next_letter")
+    ours = DATA / "own" / own.folder_name("chapters/own/next_letter.py:next_letter")
     return [file for file in files if DATA / "own" not in file.parents or ours in file.parents]
 
 

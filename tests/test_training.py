@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lib import ROOT
+from lib import ROOT, atomic
 from lib.engine import (
     check_steps,
     flattening,
@@ -26,8 +26,8 @@ from lib.engine import (
     validation,
 )
 from lib.measuring import one_cell
-from lib.methods import updates
-from lib.studies.cells import ALGORITHMS, Cell
+from lib.methods import METHODS
+from lib.studies.cells import Cell
 from lib.workloads import catalogue, datasets, models
 
 torch.set_num_threads(1)
@@ -39,7 +39,8 @@ def exhaustive(cell):
     executor = one_cell.executor(cell)
     x, y = executor.inputs(data.train.x), data.train.y
     inputs = executor.inputs(data.validation.x)
-    w, v = trials.w.clone(), torch.zeros_like(trials.w)
+    method, w = METHODS[cell.algorithm], trials.w.clone()
+    buffers = method.begin(w, ())
     steps = np.full(cell.trials, np.nan)
     decisions = {}  # step -> whether each trial's error is at most the goal
     order, check = lockstep.batches(len(y), cell.batch_size, cell.replicate), 1
@@ -47,7 +48,7 @@ def exhaustive(cell):
         pick = next(order)
         _, g, _ = executor.gradients(w, x[pick], y[pick], trials.mask)
         assert trials.mask is None or not g[trials.mask == 0].any()
-        updates.update(cell.algorithm, w, v, g, trials.rate, trials.momentum)
+        method.step(w, g, buffers, trials.at(step), step, ())
         if step == check:
             check = check_steps.next_check(step, "geometric")
             wrong = (executor.logits(w, inputs).argmax(2) != data.validation.y).sum(1)
@@ -59,7 +60,7 @@ def exhaustive(cell):
 CELLS = [
     Cell(workload, 64, algorithm, sparsity, trials=16, hits=3, max_steps=steps)
     for workload, sparse, steps in (("digits-mlp", 0.9, 400), ("digits-cnn", 0.7, 200))  # so that some trial hits
-    for algorithm in ALGORITHMS
+    for algorithm in METHODS
     for sparsity in (0.0, sparse)
 ]
 
@@ -100,12 +101,13 @@ INTERRUPTED = [
     Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=90, checks="every-100"),
     Cell("digits-mlp", 64, trials=4, stop="budget", max_steps=90, messages=FEEDBACK),
     Cell("digits-cnn", 64, sparsity=0.95, trials=8, max_steps=90),
+    Cell("digits-mlp", 64, "adam", trials=4, stop="budget", max_steps=90),
 ]
 
 
-@pytest.mark.parametrize("cell", INTERRUPTED, ids=["goal", "budget", "messages", "sparse"])
+@pytest.mark.parametrize("cell", INTERRUPTED, ids=["goal", "budget", "messages", "sparse", "two buffers"])
 def test_an_interrupted_cell_ends_as_if_it_had_not_been(cell, tmp_path, monkeypatch):
-    whole, gradients, steps = one_cell.train_cell(cell), lockstep.algorithms.update, []
+    whole, gradients, steps = one_cell.train_cell(cell), lockstep.update, []
 
     def killed(*arguments):
         steps.append(0)
@@ -113,7 +115,7 @@ def test_an_interrupted_cell_ends_as_if_it_had_not_been(cell, tmp_path, monkeypa
             raise KeyboardInterrupt
         return gradients(*arguments)
 
-    monkeypatch.setattr(lockstep.algorithms, "update", killed)
+    monkeypatch.setattr(lockstep, "update", killed)
     monkeypatch.setattr(lockstep, "SAVE_EVERY", 0.0)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
@@ -180,7 +182,7 @@ BAD_STATES = {
     ),
     "a list": (lambda c, f: signed([1, 2]), "cannot be read"),
     "other cell": (lambda c, f: other(c, identity="x"), "of another cell"),
-    "a key less": (lambda c, f: other(c, v=lambda t: None), "tensors"),
+    "a key less": (lambda c, f: other(c, buffer__v=lambda t: None), "tensors"),
     "a key more": (lambda c, f: signed({**parts_of(c), "more": torch.zeros(1)}), "tensors"),
     "other shape": (lambda c, f: other(c, w=lambda t: t[:, 1:]), "tensors"),
     "other type": (lambda c, f: other(c, w=lambda t: t.double()), "tensors"),
@@ -220,7 +222,7 @@ def test_a_state_is_of_one_cell_its_trials_and_its_code_alone(state, tmp_path, m
 
 
 def test_a_state_that_cannot_be_written_is_named_and_the_last_one_stays(tmp_path, monkeypatch):
-    cell, file, sync, saved = INTERRUPTED[0], tmp_path / "cell.part", lockstep.os.fsync, []
+    cell, file, sync, saved = INTERRUPTED[0], tmp_path / "cell.part", atomic.os.fsync, []
 
     def full(number):
         saved.append(number)
@@ -229,7 +231,7 @@ def test_a_state_that_cannot_be_written_is_named_and_the_last_one_stays(tmp_path
         sync(number)
 
     monkeypatch.setattr(lockstep, "SAVE_EVERY", 0.0)
-    monkeypatch.setattr(lockstep.os, "fsync", full)
+    monkeypatch.setattr(atomic.os, "fsync", full)
     with pytest.raises(OSError, match=rf"cannot be written \(No space left on device\): '{file}'"):
         one_cell.train_cell(cell, unfinished=file)
     assert list(tmp_path.iterdir()) == [file]
@@ -241,7 +243,7 @@ def test_a_state_that_cannot_be_written_is_named_and_the_last_one_stays(tmp_path
 def test_no_file_is_unpickled():
     unsafe = re.compile(r"^\s*(import|from) (c?pickle|dill|cloudpickle|shelve|marshal)\b|weights_only=False|allow_pickle=True"
                         r"|joblib\.load|read_pickle|torch\.load\((?!.*weights_only=True)", re.M)  # fmt: skip
-    files = [file for kind in ("lib/*.py", "chapters/**/*.py", "chapters/*.ipynb", "benchmarks/*.py") for file in ROOT.glob(kind)]
+    files = [file for kind in ("lib/**/*.py", "chapters/**/*.py", "chapters/*.ipynb", "benchmarks/*.py") for file in ROOT.glob(kind)]
     assert len(files) > 60 and not [file.name for file in files if unsafe.search(file.read_text())]
 
 
@@ -259,10 +261,11 @@ def test_an_interrupted_exchange_goes_on_on_a_gpu(tmp_path, monkeypatch):
 MORTAL = [
     Cell("digits-cnn", 1, "sgd", trials=40, max_steps=200, hits=40),
     Cell("digits-mlp-16x2", 8, "momentum", trials=8, max_steps=700, hits=8),
+    Cell("digits-mlp-16x2", 8, "adam", trials=40, max_steps=700, hits=40),
 ]
 
 
-@pytest.mark.parametrize("cell", MORTAL, ids=lambda c: c.workload)
+@pytest.mark.parametrize("cell", MORTAL, ids=lambda c: f"{c.workload}-{c.algorithm}")
 def test_dropping_dead_trials_changes_no_result(cell):
     dropped, kept = one_cell.train_cell(cell), one_cell.train_cell(cell, drop_dead=False)
     dead = dropped.cause == "dead"
@@ -279,28 +282,28 @@ def test_a_trial_with_every_unit_off_leaves_and_is_counted():
     views = flattening.unflatten(w, executor.module)
     views[2][1], views[3][1] = -views[2][1].abs(), -1.0  # second hidden layer of trial 1: never on
     ones = torch.ones(3, 1)
-    for algorithm, momentum in (("sgd", 0.0), ("momentum", 0.5)):
-        trials = training_state.Trials(w, torch.ones_like(w), 0.05 * ones, momentum * ones)
-        outcome = lockstep.train(executor, trials, data.train, data.validation, algorithm=algorithm, batch_size=64,
+    for algorithm, more in (("sgd", {}), ("momentum", {"momentum": 0.5 * ones})):
+        trials = training_state.Trials(w, torch.ones_like(w), {"learning_rate": 0.05 * ones, **more})
+        outcome = lockstep.train(executor, trials, data.train, data.validation, method=METHODS[algorithm], batch_size=64,
                                  goals=(0.0,), max_steps=60)  # fmt: skip
         assert list(outcome.cause) == ["", "dead", ""]
         assert outcome.status[1] == "infeasible" and outcome.last_step[1] < 60
 
 
 def test_silent_weights_that_still_drift_are_not_dead():
-    rate, momentum = torch.ones(1, 1), torch.full((1, 1), 0.9)
+    drawn = {"learning_rate": torch.ones(1, 1), "momentum": torch.full((1, 1), 0.9)}
     w, v = torch.ones(1, 5), torch.full((1, 5), 1e-3)
-    assert not lockstep.settled("momentum", w, v, rate, momentum, bias=1)
-    assert lockstep.settled("momentum", w, v * 1e-7, rate, momentum, bias=1)
-    assert lockstep.settled("sgd", w, v, rate, 0 * momentum, bias=1)
+    assert not lockstep.settled(METHODS["momentum"], w, {"v": v}, drawn, bias=1)
+    assert lockstep.settled(METHODS["momentum"], w, {"v": v * 1e-7}, drawn, bias=1)
+    assert lockstep.settled(METHODS["sgd"], w, {}, drawn, bias=1)
 
 
 def test_a_diverging_trial_is_infeasible_and_the_others_go_on():
     data, executor = datasets.load("digits"), stacked.Stack(models.build("mlp-64x2"))
     w = torch.stack([flattening.flatten(models.initialise(models.build("mlp-64x2"), s)) for s in range(2)])
     rate = torch.tensor([[1e30], [0.1]])
-    outcome = lockstep.train(executor, training_state.Trials(w, torch.ones_like(w), rate, torch.zeros(2, 1)), data.train,
-                             data.validation, algorithm="sgd", batch_size=32, goals=(0.5,), max_steps=100)  # fmt: skip
+    outcome = lockstep.train(executor, training_state.Trials(w, torch.ones_like(w), {"learning_rate": rate}), data.train,
+                             data.validation, method=METHODS["sgd"], batch_size=32, goals=(0.5,), max_steps=100)  # fmt: skip
     assert list(outcome.status) == ["infeasible", "complete"] and outcome.cause[0] == "diverged"
     assert np.isnan(outcome.first[0, 0])
 
@@ -311,14 +314,14 @@ def test_engine_step_equals_torch_sgd():
     nets = [models.initialise(models.build("mlp-64x2"), s).double() for s in one_cell.seeds(cell)]
     optimisers = [
         torch.optim.SGD(n.parameters(), lr=float(r), momentum=float(m), nesterov=True)
-        for n, r, m in zip(nets, trials.rate, trials.momentum, strict=True)
+        for n, r, m in zip(nets, trials.drawn["learning_rate"], trials.drawn["momentum"], strict=True)
     ]
     w, v = trials.w.clone(), torch.zeros_like(trials.w)
     order = lockstep.batches(len(data), 32, 0)
-    for _ in range(3):
+    for k in (1, 2, 3):
         pick = next(order)
         _, g, _ = executor.gradients(w, data.x[pick], data.y[pick])
-        updates.update("nesterov", w, v, g, trials.rate, trials.momentum)
+        METHODS["nesterov"].step(w, g, {"v": v}, trials.at(k), k, ())
         for net, optimiser in zip(nets, optimisers, strict=True):
             optimiser.zero_grad()
             F.cross_entropy(net(data.x[pick].double()), data.y[pick]).backward()
@@ -379,7 +382,7 @@ def test_a_cell_run_to_its_budget_tells_the_best_error_within_every_power_of_two
     for step in range(1, 91):
         pick = next(order)
         _, g, _ = executor.gradients(w, data.train.x[pick], data.train.y[pick])
-        updates.update("momentum", w, v, g, trials.rate, trials.momentum)
+        METHODS["momentum"].step(w, g, {"v": v}, trials.at(step), step, ())
         if step == check:
             check = check_steps.next_check(step, "geometric")
             wrong = [(executor.logits(w, s.x).argmax(2) != s.y).float().mean(1) for s in (data.validation, data.test)]

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib import own, require, require_all, require_number, require_whole, wording
+from lib import own, require, require_all, require_number, require_whole
 from lib.analysis import scaling
 from lib.records import store
 from lib.records.places import DATA, record
@@ -211,7 +211,7 @@ def readers(name: str, folder: Path = DATA) -> Study:
     Raises ValueError if there are none, and RecordError as `lib.records.store.read`.
     """
     name = workload(name).name
-    files = sorted((folder / "own" / wording.folder_name(name)).rglob("*.csv")) if own.is_own(name) else []
+    files = sorted((folder / "own" / own.folder_name(name)).rglob("*.csv")) if own.is_own(name) else []
     found = []
     for file in files:
         with contextlib.suppress(ValueError):  # a batch that was in the data before the reader's file changed

@@ -9,6 +9,17 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from lib.methods.method import Layer
+
+
+def layers(module: nn.Module) -> tuple[Layer, ...]:
+    """The module's parameters, in the order in which `flatten` puts them."""
+    found, at = [], 0
+    for name, p in module.named_parameters():
+        found.append(Layer(name, slice(at, at + p.numel()), tuple(memory_order(p).shape)))
+        at += p.numel()
+    return tuple(found)
+
 
 def memory_order(p: Tensor) -> Tensor:
     return p.permute(0, 2, 3, 1) if p.dim() == 4 else p

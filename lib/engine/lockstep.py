@@ -20,13 +20,14 @@ from torch import Tensor
 
 from lib.engine import looped
 from lib.engine.check_steps import last_check, next_check
+from lib.engine.flattening import layers
 from lib.engine.looped import Loop
 from lib.engine.stacked import Stack
 from lib.engine.training_state import Outcome, State, Trials
 from lib.engine.unfinished import SAVE_EVERY, identity_of, resumed, save
 from lib.engine.validation import Validation
 from lib.messages.exchanges import Exchange
-from lib.methods import updates
+from lib.methods.method import Layer, Method
 from lib.workloads.datasets import Split
 
 
@@ -59,14 +60,30 @@ def _telling(ids: np.ndarray, step: int) -> Iterator[None]:
         raise TrialError(f"trial {ids[error.row]}, step {step}: {type(cause).__name__}: {cause}") from cause
 
 
+def update(
+    method: Method, executor: Loop | Stack, parameters: tuple[Layer, ...], trials: Trials, w: Tensor,
+    buffers: dict[str, Tensor], k: int, batch: tuple[Tensor, Tensor], exchange: Exchange | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Update number k (from 1) of w [T, P] and the method's buffers, in place; losses before it [T], and who is alive [T]."""
+    if exchange:  # which knows the weights that are left
+        losses, g, alive = exchange.gradients(executor, w, *batch)
+    elif method.gradient:
+        losses, g, alive = method.gradient(executor, w, batch, trials.mask, buffers)
+    else:
+        losses, g, alive = executor.gradients(w, *batch, trials.mask)
+    with torch.no_grad():
+        method.step(w, g, buffers, trials.at(k), k, parameters)
+    return losses, alive
+
+
 @torch.no_grad()
-def settled(algorithm: str, w: Tensor, v: Tensor, rate: Tensor, momentum: Tensor, bias: int) -> Tensor:
+def settled(method: Method, w: Tensor, buffers: dict[str, Tensor], drawn: dict[str, Tensor], bias: int) -> Tensor:
     """Which trials [T] have weights that no longer move, bit by bit, as long as their gradients are zero.
 
-    True where all the drift that momentum still holds is lost in rounding.  The last `bias` weights, the last layer's
-    biases, are left out: they alone have a gradient when every unit is off, and they cannot switch one on.
+    True where all the drift that the method's buffers still hold is lost in rounding.  The last `bias` weights, the last
+    layer's biases, are left out: they alone have a gradient when every unit is off, and they cannot switch one on.
     """
-    return (w + updates.drift(algorithm, v, rate, momentum) == w)[:, :-bias].all(1)
+    return (w + method.drift(buffers, drawn) == w)[:, :-bias].all(1)
 
 
 def train(
@@ -75,7 +92,7 @@ def train(
     training: Split,
     validation: Split,
     *,
-    algorithm: str,
+    method: Method,
     batch_size: int,
     goals: tuple[float, ...],
     max_steps: int,
@@ -102,69 +119,114 @@ def train(
     as if it had never been interrupted.  whose: what tells the cell from any other.  A file that is damaged or of another
     cell is named in a warning and renamed, and the cell begins anew.  Raises OSError naming a file that cannot be written.
     """
-    device = trials.w.device
+    device, parameters = trials.w.device, layers(executor.module)
     x, y = executor.inputs(training.x), training.y.to(device)
     judges = [Validation(executor, validation, goals)]
     if stop == "budget" and test is not None:
         judges.append(Validation(executor, test))
-    n, patience = len(trials.w), 1 + len(y) // (8 * batch_size)
-    budgets = tuple(2**j for j in range(max_steps.bit_length())) if stop == "budget" else ()
-    now = State.first(Outcome.blank(n, len(goals), budgets), trials, patience, exchange)
-    if unfinished:
-        identity = identity_of(whose, trials)
-        now = resumed(unfinished, now, judges, identity, max_steps)
-    out = now.outcome
-    began = time.perf_counter() - out.wall_s
-    saved = time.perf_counter()
+    now = _first(method, parameters, trials, exchange, goals, max_steps, stop, patience=1 + len(y) // (8 * batch_size))
+    keeper = _Keeper(unfinished, identity_of(whose, trials), judges) if unfinished else None
+    now = keeper.resume(now, max_steps) if keeper else now
+    out, began = now.outcome, time.perf_counter() - now.outcome.wall_s
     order = itertools.islice(batches(len(y), batch_size, order_seed), out.steps, None)
     check = next_check(last_check(out.steps, checks), checks)
 
     while len(now.ids) and out.steps < max_steps:
         pick = next(order).to(device)
-        with _telling(now.ids, out.steps + 1):
-            if now.exchange:  # which knows the weights that are left
-                losses, g, alive = now.exchange.gradients(executor, now.w, x[pick], y[pick])
-            else:
-                losses, g, alive = executor.gradients(now.w, x[pick], y[pick], now.trials.mask)
-        rate = updates.decayed(now.trials.rate, out.steps, now.trials.decay_steps, now.trials.end_factor)
-        updates.update(algorithm, now.w, now.v, g, rate, now.trials.momentum)
-        out.steps, out.trial_steps = out.steps + 1, out.trial_steps + len(now.ids)
-
-        finite = losses.isfinite()
-        now.silent = torch.where(alive, 0, now.silent + 1)
-        if not finite.all():
-            now.leave(~finite, "infeasible", "diverged")
-        suspects = (now.silent >= now.patience).nonzero()[:, 0]
-        if drop_dead and len(suspects):
-            now.patience[suspects] += now.patience[suspects] // 4 + 1  # looked at again a quarter later, if it stays
-            rate = rate[finite] if len(rate) > len(now.ids) else rate
-            moving = (m[suspects] for m in (now.w, now.v, rate, now.trials.momentum))
-            dead = torch.zeros(len(now.ids), dtype=torch.bool, device=device)
-            for row in suspects[settled(algorithm, *moving, executor.classes)]:
-                dead[row] = executor.all_off(now.w[row], x)
-            if dead.any():
-                now.leave(dead, "infeasible", "dead")
-
+        losses, alive = _step(now, method, executor, parameters, (x[pick], y[pick]))
+        _leave_diverged(now, losses, alive)
+        if drop_dead:
+            _leave_dead(now, method, executor, x)
         if out.steps == check:
             check = next_check(out.steps, checks)
-            _look(now, judges, whole_set=stop == "budget" or not reject_early)
+            _check(now, judges, whole_set=stop == "budget" or not reject_early)
             progress(out.steps, len(now.ids), np.nanmin(out.best_error, initial=np.inf))
-            if stop == "goal":
-                now.leave(torch.from_numpy(~np.isnan(out.first[now.ids, 0])).to(device), "complete")
-                if np.sum(out.status == "complete") >= hits:
-                    break
-        if unfinished and time.perf_counter() - saved >= SAVE_EVERY:
-            saved = time.perf_counter()
-            out.wall_s = saved - began
-            save(unfinished, now, judges, identity)
-    now.leave(torch.ones(len(now.ids), dtype=torch.bool, device=device), "budget" if out.steps == max_steps else "stopped")
+            if stop == "goal" and _leave_done(now) >= hits:
+                break
+        if keeper:
+            keeper.save(now, began)
+
+    now.leave(_everyone(now), "budget" if out.steps == max_steps else "stopped")
     if stop == "budget":
         out.status[~np.isnan(out.first[:, 0])] = "complete"
     out.wall_s = time.perf_counter() - began
     return out
 
 
-def _look(now: State, judges: list[Validation], whole_set: bool) -> None:
+def _first(
+    method: Method, parameters: tuple[Layer, ...], trials: Trials, exchange: Exchange | None, goals: tuple[float, ...],
+    max_steps: int, stop: str, patience: int,
+) -> State:  # fmt: skip
+    """The state before the first step."""
+    budgets = tuple(2**j for j in range(max_steps.bit_length())) if stop == "budget" else ()
+    blank = Outcome.blank(len(trials.w), len(goals), budgets)
+    return State.first(blank, trials, method.begin(trials.w.clone(), parameters), patience, exchange)
+
+
+class _Keeper:
+    """Keeps the state of a cell under way in its file, every `SAVE_EVERY` seconds."""
+
+    def __init__(self, file: Path, identity: str, judges: list[Validation]):
+        self.file, self.identity, self.judges, self.saved = file, identity, judges, time.perf_counter()
+
+    def resume(self, first: State, max_steps: int) -> State:
+        """The state in the file, or the first where there is none that will do."""
+        return resumed(self.file, first, self.judges, self.identity, max_steps)
+
+    def save(self, now: State, began: float) -> None:
+        """If it is time to."""
+        if time.perf_counter() - self.saved >= SAVE_EVERY:
+            self.saved = time.perf_counter()
+            now.outcome.wall_s = self.saved - began
+            save(self.file, now, self.judges, self.identity)
+
+
+def _step(
+    now: State, method: Method, executor: Loop | Stack, parameters: tuple[Layer, ...], batch: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
+    """All trials take the next step; their losses before it [T], and who is alive [T]."""
+    out, k = now.outcome, now.outcome.steps + 1
+    with _telling(now.ids, k):
+        found = update(method, executor, parameters, now.trials, now.w, now.buffers, k, batch, now.exchange)
+    out.steps, out.trial_steps = k, out.trial_steps + len(now.ids)
+    return found
+
+
+def _leave_diverged(now: State, losses: Tensor, alive: Tensor) -> None:
+    """Trials whose loss is no number leave; of the others, it is noted for how long no unit has been on."""
+    now.silent = torch.where(alive, 0, now.silent + 1)
+    now.leave(~losses.isfinite(), "infeasible", "diverged")
+
+
+def _leave_dead(now: State, method: Method, executor: Loop | Stack, x: Tensor) -> None:
+    """Trials leave that have proved dead: every unit is off for all inputs x, and no weight that could change it moves.
+
+    Of a method that takes its gradients elsewhere than at the weights, or does not tell their drift, nothing is proved.
+    """
+    suspects = (now.silent >= now.patience).nonzero()[:, 0]
+    if not len(suspects) or method.drift is None or method.gradient is not None:
+        return
+    now.patience[suspects] += now.patience[suspects] // 4 + 1  # looked at again a quarter later, if it stays
+    drawn = {name: values[suspects] for name, values in now.trials.at(now.outcome.steps).items()}
+    buffers = {name: buffer[suspects] for name, buffer in now.buffers.items()}
+    dead = torch.zeros_like(now.silent, dtype=torch.bool)
+    for row in suspects[settled(method, now.w[suspects], buffers, drawn, executor.classes)]:
+        dead[row] = executor.all_off(now.w[row], x)
+    now.leave(dead, "infeasible", "dead")
+
+
+def _leave_done(now: State) -> int:
+    """Trials that met the hardest goal leave; how many have, so far."""
+    out = now.outcome
+    now.leave(torch.from_numpy(~np.isnan(out.first[now.ids, 0])).to(now.w.device), "complete")
+    return np.sum(out.status == "complete")
+
+
+def _everyone(now: State) -> Tensor:
+    return torch.ones_like(now.silent, dtype=torch.bool)
+
+
+def _check(now: State, judges: list[Validation], whole_set: bool) -> None:
     """A check: which trials meet which goals, their errors, and the test errors of the better.
 
     An error is a mean cost: a share of mistakes, or what else the task counts.

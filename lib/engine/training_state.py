@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,24 +16,37 @@ from lib.messages.exchanges import Exchange
 class Trials:
     """What a cell starts from: one row a trial.
 
-    w: initial weights [T, P], already masked; mask: [T, P] of zeros and ones, or None for dense networks; rate:
-    learning rates [T, 1]; momentum: [T, 1] (zeros for SGD); decay_steps, end_factor: [T, 1], or None for a constant rate.
+    w: initial weights [T, P], already masked; mask: [T, P] of zeros and ones, or None for dense networks; drawn: the
+    hyperparameters [T, 1] by name, with decay_steps and end_factor where the learning rate decays.
     """
 
     w: Tensor
     mask: Tensor | None
-    rate: Tensor
-    momentum: Tensor
-    decay_steps: Tensor | None = None
-    end_factor: Tensor | None = None
+    drawn: dict[str, Tensor]
 
     def to(self, device: str) -> Trials:
         """The trials on another device."""
-        return Trials(*(None if v is None else v.to(device) for v in vars(self).values()))
+        return self._each(lambda tensor: tensor.to(device))
 
     def keep(self, rows: Tensor) -> Trials:
         """The trials in `rows` (indices or a boolean mask)."""
-        return Trials(*(None if v is None else v[rows] for v in vars(self).values()))
+        return self._each(lambda tensor: tensor[rows])
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Trials:
+        mask = None if self.mask is None else change(self.mask)
+        return Trials(change(self.w), mask, {name: change(values) for name, values in self.drawn.items()})
+
+    def at(self, step: int) -> dict[str, Tensor]:
+        """The method's hyperparameters for update number `step` (from 1).
+
+        The learning rate falls linearly to end_factor of itself in decay_steps, then stays; or is constant (Shallue et al.
+        2019, section 4; Lee et al. 2021, CIFAR-10).
+        """
+        own = dict(self.drawn)
+        steps, end = own.pop("decay_steps", None), own.pop("end_factor", None)
+        if steps is not None:
+            own["learning_rate"] = own["learning_rate"] * (1 - (1 - end) * ((step - 1) / steps).clamp(max=1))
+        return own
 
 
 @dataclass
@@ -82,24 +96,27 @@ class State:
     """All that changes while a cell trains, hence all that is kept of one that is interrupted.
 
     outcome: what is known of all trials so far.  The rest has a row for each trial that still trains: ids [T] (numpy), its
-    number; trials, what it started from; w, v [T, P], weights and momentum buffers; silent [T], steps in a row without any
-    unit on; patience [T], such steps before a look at all data.  exchange: what the workers send each other, if any.
+    number; trials, what it started from; w [T, P], weights; buffers, the method's, by name, [T, ...]; silent [T], steps in a
+    row without any unit on; patience [T], such steps before a look at all data.  exchange: what the workers send each
+    other, if any.
     """
 
     outcome: Outcome
     ids: np.ndarray
     trials: Trials
     w: Tensor
-    v: Tensor
+    buffers: dict[str, Tensor]
     silent: Tensor
     patience: Tensor
     exchange: Exchange | None
 
     @staticmethod
-    def first(outcome: Outcome, trials: Trials, patience: int, exchange: Exchange | None) -> State:
+    def first(
+        outcome: Outcome, trials: Trials, buffers: dict[str, Tensor], patience: int, exchange: Exchange | None
+    ) -> State:
         """That before the first step."""
         silent = torch.zeros(len(trials.w), dtype=torch.int64, device=trials.w.device)
-        start = trials.w.clone(), torch.zeros_like(trials.w), silent, torch.full_like(silent, patience)
+        start = trials.w.clone(), buffers, silent, torch.full_like(silent, patience)
         return State(outcome, np.arange(len(trials.w)), trials, *start, exchange)
 
     def leave(self, rows: Tensor, how: str, why: str = "") -> None:
@@ -110,7 +127,8 @@ class State:
         left = self.ids[gone]
         out.status[left], out.cause[left], out.last_step[left] = how, why, out.steps
         out.silent[left] = self.silent[rows].cpu().numpy()
-        self.ids, self.trials, self.w, self.v = self.ids[~gone], self.trials.keep(~rows), self.w[~rows], self.v[~rows]
+        self.ids, self.trials, self.w = self.ids[~gone], self.trials.keep(~rows), self.w[~rows]
+        self.buffers = {name: buffer[~rows] for name, buffer in self.buffers.items()}
         self.silent, self.patience = self.silent[~rows], self.patience[~rows]
         if self.exchange:
             self.exchange.keep(~rows)

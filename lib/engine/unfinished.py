@@ -28,7 +28,8 @@ def tensors_of(state: State, judges: list[Validation]) -> dict[str, Tensor]:
     """All tensors and arrays of numbers in a state, by name; writing into them changes the state."""
     out = {f"outcome.{k}": v for k, v in vars(state.outcome).items() if isinstance(v, np.ndarray) and v.dtype != object}
     found = {k: torch.from_numpy(v) for k, v in {"ids": state.ids, **out}.items()}
-    found |= {"w": state.w, "v": state.v, "silent": state.silent, "patience": state.patience}
+    found |= {"w": state.w, "silent": state.silent, "patience": state.patience}
+    found |= {f"buffer.{k}": v for k, v in state.buffers.items()}
     for n, judge in enumerate(judges):
         found |= {f"judge.{n}.missed": judge.missed, f"judge.{n}.order": judge.order}
     if state.exchange:
@@ -72,7 +73,8 @@ def _resume(file: Path, new: State, judges: list[Validation], identity: str, max
     everyone, ids = len(new.ids), saved["ids"]
     rows = torch.zeros(everyone, dtype=torch.bool).index_fill_(0, ids, True)
     exchange, at = new.exchange and new.exchange.restored(rows, rest["exchange"]), rows.to(new.w.device)
-    left = new.trials.keep(at), new.w[at], new.v[at], new.silent[at], new.patience[at]
+    buffers = {k: v[at] for k, v in new.buffers.items()}
+    left = new.trials.keep(at), new.w[at], buffers, new.silent[at], new.patience[at]
     now = State(copy.deepcopy(new.outcome), rows.nonzero()[:, 0].numpy(), *left, exchange)
     mine, steps, wall_s = tensors_of(now, judges), rest["steps"], float(rest["wall_s"])
     fine = {
@@ -111,8 +113,8 @@ def resumed(file: Path, new: State, judges: list[Validation], identity: str, max
 
 def identity_of(whose: str, trials: Trials) -> str:
     """A digest of what a cell is called and of the trials that it starts from."""
-    tensors = [v.cpu().contiguous().numpy() for v in vars(trials).values() if v is not None]
-    digest = hashlib.sha256(whose.encode())
-    for tensor in tensors:
-        digest.update(tensor)
+    digest = hashlib.sha256(f"{whose}{list(trials.drawn)}".encode())
+    for tensor in (trials.w, trials.mask, *trials.drawn.values()):
+        if tensor is not None:
+            digest.update(tensor.cpu().contiguous().numpy())
     return digest.hexdigest()

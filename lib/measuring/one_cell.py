@@ -17,6 +17,7 @@ from lib.engine import flattening, lockstep, looped, pruning, sparse_stacked, st
 from lib.measuring import machine
 from lib.measuring.runner import Reporter
 from lib.messages import exchanges
+from lib.methods import method
 from lib.records import store
 from lib.records.places import record, same_data
 from lib.studies.cells import Cell
@@ -42,7 +43,7 @@ def seeds(cell: Cell) -> list[int]:
 
 
 def start(cell: Cell, chosen: list[int] | None = None) -> training_state.Trials:
-    """The cell's trials (or the chosen ones) before their first step: initialised, pruned, with their metaparameters."""
+    """The cell's trials (or the chosen ones) before their first step: initialised, pruned, with their hyperparameters."""
     work, chosen = cell.work, list(range(cell.trials)) if chosen is None else chosen
     chosen_seeds = [seeds(cell)[trial] for trial in chosen]
     w = torch.stack([flattening.flatten(models.fresh(work.model, s)) for s in chosen_seeds])
@@ -53,11 +54,8 @@ def start(cell: Cell, chosen: list[int] | None = None) -> training_state.Trials:
         scores = [_scores(work, cell.pruning, s, cell.split, _dtype(cell), *needs) for s in chosen_seeds]
         mask = pruning.global_mask(torch.stack(scores), cell.sparsity)
         w = w * mask
-    drawn = cell.draw()
-    column = {k: torch.from_numpy(v[chosen]).float()[:, None] for k, v in drawn.items()}
-    rate = column["learning_rate"]
-    momentum = column.get("momentum", torch.zeros_like(rate))
-    return training_state.Trials(w, mask, rate, momentum, column.get("decay_steps"), column.get("end_factor"))
+    drawn = {name: torch.from_numpy(values[chosen]).float()[:, None] for name, values in cell.draw().items()}
+    return training_state.Trials(w, mask, drawn)
 
 
 def exchange(cell: Cell, trials: training_state.Trials, watch: Callable | None = None) -> exchanges.Exchange | None:
@@ -89,14 +87,14 @@ def executor(cell: Cell, device: str = "cpu") -> looped.Loop | stacked.Stack:
 
 
 def train_cell(cell: Cell, device: str = "cpu", **options) -> training_state.Outcome:
-    """Measure one cell on a device ("cpu", "cuda", ...); further options as in `training.train`."""
+    """Measure one cell on a device ("cpu", "cuda", ...); further options as in `lib.engine.lockstep.train`."""
     work = cell.work
     data, trials = datasets.load(work.dataset, cell.split), start(cell).to(device)
     options.setdefault("exchange", exchange(cell, trials))
     options.setdefault("whose", json.dumps([dataclasses.asdict(cell), cell.definition(), origin(cell, device)]))
     return lockstep.train(
         executor(cell, device), trials, work.train(cell.split), data.validation,
-        algorithm=cell.algorithm, batch_size=cell.batch_size, goals=work.goals,
+        method=method(cell.algorithm), batch_size=cell.batch_size, goals=work.goals,
         max_steps=cell.max_steps or work.max_steps, order_seed=cell.replicate,
         hits=cell.hits, stop=cell.stop, checks=cell.checks, test=data.test, **options,
     )  # fmt: skip
@@ -154,10 +152,11 @@ def _data(cell: Cell) -> dict[str, str]:
 
 
 def _agree(cell: Cell, folder: Path, file: Path) -> None:
-    """Raise OwnError unless the record of a reader's own workload belongs into this file, among those beside it."""
-    if not own.is_own(cell.workload):
-        return
-    own_network.check_rounding(cell.workload, own_file.load(cell.workload), cell.arithmetic)
-    if record(cell, folder) != file:
-        raise own.OwnError(f"{cell.workload}: the file has changed while {file.name} was trained; run the rest anew")
-    same_data(cell.workload, folder, own_file.data(cell.workload))
+    """Raise OwnError unless the record of a reader's own workload or method belongs into this file, among those beside it."""
+    ours = [name for name in (cell.workload, cell.algorithm) if own.is_own(name)]
+    if own.is_own(cell.workload):
+        own_network.check_rounding(cell.workload, own_file.load(cell.workload), cell.arithmetic)
+    if ours and record(cell, folder) != file:
+        raise own.OwnError(f"{', '.join(ours)}: the file has changed while {file.name} was trained; run the rest anew")
+    if own.is_own(cell.workload):
+        same_data(cell.workload, folder, own_file.data(cell.workload))

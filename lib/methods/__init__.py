@@ -1,1 +1,21 @@
-"""Training methods: how weights follow from gradients, and what is tuned of each."""
+"""Training methods: how weights follow from gradients, and what is tuned of each; a file and a line here for each.
+
+Nothing here needs PyTorch to be imported.
+"""
+
+from __future__ import annotations
+
+from lib import own, require
+from lib.methods import adam, momentum, nesterov, own_method, sgd
+from lib.methods.method import Method
+
+METHODS = {m.METHOD.name: m.METHOD for m in (sgd, momentum, nesterov, adam)}
+
+
+def method(name: str) -> Method:
+    """Look a training method up, or read a reader's own (`lib.methods.own_method`).  Raises ValueError naming the allowed."""
+    if own.is_own(name):
+        return own_method.load(name)
+    known = isinstance(name, str) and name in METHODS
+    require(known, "algorithm", name, f"one of {', '.join(METHODS)}, or file.py:function")
+    return METHODS[name]

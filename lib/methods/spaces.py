@@ -2,75 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 
-from lib import require, require_all, require_number, require_whole
+from lib import require, require_number, require_whole
+from lib.methods import METHODS, method
+from lib.methods.intervals import LEE2021, SHI2019, Interval
 
-ALGORITHMS = ("sgd", "momentum", "nesterov")  # `lib.methods.updates`
-SCALES = ("log", "reverse-log", "integer")
 MOST_TRIALS = 2**20  # of one search
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A range and the scale on which points are uniform: "log", "reverse-log" (1 - value is log-uniform), "integer".
-
-    Raises ValueError for another scale, and for ends that are no finite numbers in order: positive on the scale "log", in
-    [0, 1) on "reverse-log", whole on "integer".
-    """
-
-    low: float
-    high: float
-    scale: str = "log"
-
-    def __post_init__(self):
-        require(self.scale in SCALES, "scale", self.scale, "one of " + ", ".join(SCALES))
-        allowed, fits = {
-            "log": ("a positive finite number", lambda v: 0 < v < np.inf),
-            "reverse-log": ("a number in [0, 1)", lambda v: 0 <= v < 1),
-            "integer": ("a whole number", lambda v: abs(v) < np.inf and v == int(v)),
-        }[self.scale]
-        require_number("low", self.low, fits, allowed)
-        require_number("high", self.high, lambda v: fits(v) and v >= self.low, f"{allowed}, not below low ({self.low})")
-
-    def at(self, u: np.ndarray) -> np.ndarray:
-        """Map u in [0, 1) to values; shape kept.  On the reverse-log scale the value falls as u rises.
-
-        Raises ValueError for u outside [0, 1].
-        """
-        require_all("u", u, lambda v: (v >= 0) & (v <= 1), "in [0, 1)")
-        if self.scale == "log":
-            return self.low * (self.high / self.low) ** u
-        if self.scale == "reverse-log":
-            return 1 - (1 - self.high) * ((1 - self.low) / (1 - self.high)) ** u
-        return np.floor(self.low + u * (self.high - self.low + 1))
-
-    def place(self, values: np.ndarray) -> np.ndarray:
-        """Where values lie on the interval's own scale, from 0 to 1: the inverse of `at`; NaN in an interval of one point."""
-        ends = {"log": (self.low, self.high), "reverse-log": (1 - self.high, 1 - self.low)}.get(self.scale)
-        with np.errstate(invalid="ignore"):
-            if ends is None:
-                return np.divide(np.subtract(values, self.low), self.high - self.low)
-            own = np.subtract(1, values) if self.scale == "reverse-log" else values
-            return np.log(np.divide(own, ends[0])) / np.log(ends[1] / ends[0])
-
-
-# Lee et al. (2021), from the authors' code.
-LEE2021 = {
-    "learning_rate": Interval(1e-4, 1.0),
-    "momentum": Interval(0.9, 0.9999, "reverse-log"),
-    "decay_steps": Interval(30_000, 60_000, "integer"),
-    "end_factor": Interval(1e-4, 0.1),
-}
-# Shi et al. (2019) hold momentum at 0.9; their learning rates lie inside.
-SHI2019 = {"learning_rate": Interval(3e-3, 0.3), "momentum": Interval(0.9, 0.9)}
 SPACES = {"lee2021": LEE2021, "shi2019": SHI2019}
-LIMITS = {  # what a single point may be
-    "learning_rate": ("positive", lambda v: 0 < v < np.inf),
-    "momentum": ("in [0, 1)", lambda v: 0 <= v < 1),
-    "decay_steps": ("at least 1", lambda v: 1 <= v < np.inf),
+DECAY = ("decay_steps", "end_factor")  # of the learning rate, which is the engine's whatever the method
+SINGLE = {  # what a point may be on an interval's scale
+    "log": ("positive", lambda v: 0 < v < np.inf),
+    "reverse-log": ("in [0, 1)", lambda v: 0 <= v < 1),
+    "integer": ("at least 1", lambda v: 1 <= v < np.inf),
+}
+# What a single point may be of each hyperparameter of the book's methods.
+LIMITS = {name: SINGLE[own.scale] for each in METHODS.values() for name, own in each.space.items()} | {
+    "decay_steps": SINGLE["integer"],
     "end_factor": ("in (0, 1]", lambda v: 0 < v <= 1),
 }
 
@@ -86,13 +36,30 @@ def point(**values: float) -> str:
     return ",".join(f"{name}={value:.6g}" for name, value in values.items())
 
 
+def intervals(space: str, algorithm: str, decay: bool = False) -> dict[str, Interval]:
+    """What is tuned, and from where it is drawn in a named space: the method's own, and the linear decay where there is one.
+
+    A method that takes an interval of Lee et al. (2021) is drawn from that of the named space; any other is its own.
+    Raises ValueError for an unknown algorithm.
+    """
+    shared = SPACES[space]
+    own = {name: shared.get(name, at) if at == LEE2021.get(name) else at for name, at in method(algorithm).space.items()}
+    return own | {name: shared.get(name, LEE2021[name]) for name in DECAY if decay}
+
+
+def _limits(algorithm: str, decay: bool) -> dict[str, tuple[str, Callable]]:
+    """What a single point may be of each hyperparameter, in words and as a test."""
+    own = {name: SINGLE[at.scale] for name, at in method(algorithm).space.items()}
+    return own | {name: LIMITS[name] for name in DECAY if decay}
+
+
 def parse(space: str, algorithm: str, decay: bool = False) -> dict[str, float] | None:
     """The values of a space that is one point; None for a named space.
 
-    Raises ValueError for an unknown space, and for a point that lacks a metaparameter, has one too many or twice, or a
-    value outside its `LIMITS`.
+    Raises ValueError for an unknown space, and for a point that lacks a hyperparameter, has one too many or twice, or a
+    value outside its limits.
     """
-    text, wanted = space if isinstance(space, str) else "", names(algorithm, decay)
+    text, limits = space if isinstance(space, str) else "", _limits(algorithm, decay)
     if text in SPACES:
         return None
     pairs = [(name.strip(), value) for name, _, value in (word.partition("=") for word in text.split(","))]
@@ -100,25 +67,11 @@ def parse(space: str, algorithm: str, decay: bool = False) -> dict[str, float] |
         values = {name: float(value) for name, value in pairs}
     except ValueError:
         values = {}
-    each_once = len(pairs) == len(values) and set(values) == set(wanted)
-    if not each_once or not all(LIMITS[name][1](value) for name, value in values.items()):
-        single, limits = ",".join(f"{n}=..." for n in wanted), ", ".join(f"{n} {LIMITS[n][0]}" for n in wanted)
-        raise ValueError(f"space: {space!r} is not allowed; it must be one of {', '.join(SPACES)}, or {single} ({limits})")
+    each_once = len(pairs) == len(values) and set(values) == set(limits)
+    if not each_once or not all(limits[name][1](value) for name, value in values.items()):
+        single, said = ",".join(f"{n}=..." for n in limits), ", ".join(f"{n} {words}" for n, (words, _) in limits.items())
+        raise ValueError(f"space: {space!r} is not allowed; it must be one of {', '.join(SPACES)}, or {single} ({said})")
     return values
-
-
-def names(algorithm: str, decay: bool) -> tuple[str, ...]:
-    """What is tuned: the learning rate; momentum unless SGD; the linear decay where the workload has one.
-
-    Raises ValueError for an unknown algorithm.
-    """
-    require(algorithm in ALGORITHMS, "algorithm", algorithm, "one of " + ", ".join(ALGORITHMS))
-    tuned = ["learning_rate"]
-    if algorithm != "sgd":
-        tuned.append("momentum")
-    if decay:
-        tuned += ["decay_steps", "end_factor"]
-    return tuple(tuned)
 
 
 def draw(space: str, algorithm: str, trials: int, *, decay: bool = False, replicate: int = 0) -> dict[str, np.ndarray]:
@@ -131,13 +84,14 @@ def draw(space: str, algorithm: str, trials: int, *, decay: bool = False, replic
     """
     require_whole("trials", trials, 1, MOST_TRIALS)
     require_whole("replicate", replicate, 0, 9999)
-    axes, fixed = names(algorithm, decay), parse(space, algorithm, decay)
+    fixed = parse(space, algorithm, decay)
     if fixed is not None:
-        return {name: np.full(trials, fixed[name]) for name in axes}
+        return {name: np.full(trials, fixed[name]) for name in _limits(algorithm, decay)}
     from scipy.stats import qmc  # slow to import, and most chapters draw nothing
 
+    axes = intervals(space, algorithm, decay)
     if replicate == 0:
         points = qmc.Sobol(len(axes), scramble=False).fast_forward(1).random(trials)
     else:  # a power of two, then cut: scipy warns about any other count
         points = qmc.Sobol(len(axes), scramble=True, seed=replicate).random_base2((trials - 1).bit_length())[:trials]
-    return {name: SPACES[space][name].at(points[:, i]) for i, name in enumerate(axes)}
+    return {name: axis.at(points[:, i]) for i, (name, axis) in enumerate(axes.items())}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 
 import altair as alt
 import pandas as pd
 
+from lib.methods import METHODS
 from lib.page import vega
 from lib.wording import NAMES, power_of_ten, span
 
@@ -17,11 +19,11 @@ BLUE, TEAL, ORANGE, RED, PURPLE = "#2f77b8", "#259e8c", "#c98100", "#d1495b", "#
 BROWN, INDIGO = "#846018", "#6c3cfc"  # where five are not enough
 GUIDE = "#778ca8"  # guide lines, and what is no kind of its own
 SPARSITY_COLOURS = {0.0: BLUE, 0.5: TEAL, 0.7: ORANGE, 0.9: RED, 0.95: PURPLE}
-ALGORITHM_COLOURS = {"sgd": ORANGE, "momentum": BLUE, "nesterov": TEAL}
 METHOD_COLOURS = {"connection-sensitivity": RED, "grasp": BLUE, "synflow": TEAL, "magnitude": ORANGE, "random": PURPLE,
                   "dense": GUIDE}  # fmt: skip
 OUTCOMES = {"reached the goal": BLUE, "did not": ORANGE, "diverged or died": GUIDE}
 CATEGORIES = (ORANGE, BLUE, TEAL, RED, PURPLE, BROWN, INDIGO)
+ALGORITHM_COLOURS = dict(zip(METHODS, itertools.cycle(CATEGORIES)))
 
 
 def enable() -> None:
@@ -57,9 +59,9 @@ def by_sparsity(levels: list[float], **options) -> alt.Color:
 
 
 def by_algorithm(names: list[str], **options) -> alt.Color:
-    """Colour per training algorithm, the same throughout the book."""
-    names = [a for a in ALGORITHM_COLOURS if a in names]
-    scale = alt.Scale(domain=names, range=[ALGORITHM_COLOURS[a] for a in names])
+    """Colour per training method, the same throughout the book; a reader's own have that of guide lines."""
+    names = [*(a for a in ALGORITHM_COLOURS if a in names), *sorted(set(names) - set(ALGORITHM_COLOURS))]
+    scale = alt.Scale(domain=names, range=[ALGORITHM_COLOURS.get(a, GUIDE) for a in names])
     legend = alt.Legend(title=None, labelExpr=SPELT)  # three names fill a narrow page
     return alt.Color("algorithm:N", scale=scale, legend=legend, **options)
 

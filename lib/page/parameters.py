@@ -12,7 +12,7 @@
 
     chosen = parameters.guard(Parameters, globals())
 
-A field's type is Whole, Number, Numbers, Name, Names, or a Literal of the values allowed.  A list comes as text, and leaves
+A field's type is Whole, Number, Numbers, Name, Names, Method, or a Literal of the values allowed.  A list comes as text, and leaves
 `guard` as a list; papermill makes one of the list "64", which is as good.  What depends on several parameters, the guard cell
 checks with `require`, `among` and `fit`.
 """
@@ -25,6 +25,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
+from lib import methods, own
 from lib.workloads import catalogue
 
 T = TypeVar("T")
@@ -119,6 +120,26 @@ class Name:
         except OSError as error:  # a path that is too long, a file that must not be read
             raise Unfit(f"the name of a workload, or of a file that can be read ({error.strerror})") from None
         return value
+
+
+@dataclass(frozen=True)
+class Method:
+    """The name of a training method, or of a function in a reader's file; tuned: a hyperparameter that it must have."""
+
+    tuned: str = "learning_rate"
+
+    def read(self, value: Any) -> str:
+        fitting = [name for name, one in methods.METHODS.items() if self.tuned in one.space]
+        allowed = f"one of {', '.join(fitting)}, or file.py:function" + f" with {self.tuned}" * (self.tuned != "learning_rate")
+        try:
+            chosen = methods.method(value)
+        except own.OwnError:
+            raise
+        except (ValueError, OSError):  # a path that is too long, a file that must not be read
+            raise Unfit(allowed) from None
+        if self.tuned not in chosen.space:
+            raise Unfit(allowed)
+        return chosen.name
 
 
 @dataclass(frozen=True)

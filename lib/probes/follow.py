@@ -9,9 +9,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.engine import lockstep, looped
+from lib.engine import flattening, lockstep, looped
 from lib.measuring import one_cell
-from lib.methods import updates
+from lib.methods import method
 from lib.probes import noise_scale, smoothness
 from lib.probes.tracks import POWER_ITERATIONS, SAMPLE, Track, last_step
 from lib.records.places import DATA
@@ -32,12 +32,11 @@ def follow(track: Track, data: Path = DATA) -> pd.DataFrame:
     executor, trial = one_cell.executor(cell), one_cell.start(cell, [track.trial])
     x, y = executor.inputs(examples.x), examples.y
     points = set(np.unique(np.geomspace(1, last_step(track, data), track.points).round().astype(int)))
-    w, v, rows = trial.w.clone(), torch.zeros_like(trial.w), []
+    how, parameters, rows = method(cell.algorithm), flattening.layers(executor.module), []
+    w, buffers = trial.w.clone(), how.begin(trial.w, parameters)
     for step, pick in enumerate(lockstep.batches(len(y), cell.batch_size, cell.replicate), start=1):
         before = w.clone()
-        _, g, _ = executor.gradients(w, x[pick], y[pick], trial.mask)
-        rate = updates.decayed(trial.rate, step - 1, trial.decay_steps, trial.end_factor)
-        updates.update(cell.algorithm, w, v, g, rate, trial.momentum)
+        lockstep.update(how, executor, parameters, trial, w, buffers, step, (x[pick], y[pick]))
         if step in points:
             wrong = executor.logits(w, executor.inputs(validation.x)).argmax(2) != validation.y
             rows.append(

@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib import require, wording
+from lib import require
 from lib.measuring import runner
 from lib.messages import contraction
 from lib.messages.settings import Messages
 from lib.methods import spaces
+from lib.own import folder_name
 from lib.records import places, store
 from lib.records.places import DATA, SMOKE
 from lib.studies.cells import Cell
@@ -138,7 +139,7 @@ def follow(portrait: Portrait, progress: Callable[[int], object] = lambda step: 
 def record(portrait: Portrait, folder: Path = FOLDER) -> Path:
     """Where the portrait's record lies."""
     name = f"{portrait.compressor}-{portrait.density:g}-{store.digest(portrait)}.csv"
-    return folder / places.place(portrait.workload) / wording.folder_name(portrait.workload) / name
+    return folder / places.place(portrait.workload) / folder_name(portrait.workload) / name
 
 
 def measure(portrait: Portrait, reports: str | None = None, folder: Path = FOLDER) -> Path:

@@ -11,7 +11,7 @@ import torch
 from lib import require_whole
 from lib.engine import flattening, looped, pruning, sparse_stacked, stacked, training_state
 from lib.measuring import one_cell
-from lib.methods import updates
+from lib.methods import METHODS
 from lib.probes import timings
 from lib.studies.cells import Cell
 from lib.workloads import models
@@ -43,11 +43,12 @@ class StepTimes:
         work = workload(self.workload)
         executor = looped.Loop(models.build(work.model), getattr(torch, work.precision))
         data, w = work.train(), flattening.flatten(models.fresh(work.model, 0))[None]
-        x, v, rate = executor.inputs(data.x[: 2**self.largest]), torch.zeros_like(w), torch.full((1, 1), 1e-3)
+        x, momentum, rate = executor.inputs(data.x[: 2**self.largest]), METHODS["momentum"], torch.full((1, 1), 1e-3)
+        buffers, drawn = momentum.begin(w, ()), {"learning_rate": rate, "momentum": rate}
 
         def step(size: int) -> None:
             g = executor.gradients(w, x[:size], data.y[:size])[1]
-            updates.update("momentum", w, v, g, rate, rate)
+            momentum.step(w, g, buffers, drawn, 1, ())
 
         sizes = [2**j for j in range(0, self.largest + 1, 2)]
         return pd.DataFrame([{"batch_size": b, **timings.spread(lambda b=b: step(b), self.repeats)} for b in sizes])
@@ -85,7 +86,8 @@ class SparseTimes:
 
         def step(executor: stacked.Stack, start: training_state.Trials, x: torch.Tensor) -> None:
             g = executor.gradients(start.w, x, data.y[: len(x)], start.mask)[1]
-            updates.update("momentum", start.w, torch.zeros_like(g), g, start.rate * 0, start.momentum)
+            drawn = {**start.drawn, "learning_rate": 0 * start.drawn["learning_rate"]}
+            METHODS["momentum"].step(start.w, g, {"v": torch.zeros_like(g)}, drawn, 1, ())
 
         for size in (2**j for j in range(4, self.largest + 1, 2)):
             kinds = [("dense", 0.0, stacked.Stack(module)), ("dense, bfloat16", 0.0, stacked.Stack(module, torch.bfloat16)),

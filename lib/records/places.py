@@ -6,7 +6,7 @@ import contextlib
 import functools
 from pathlib import Path
 
-from lib import ROOT, code, own, wording
+from lib import ROOT, code, own
 from lib.records import store
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import workload
@@ -22,8 +22,8 @@ def place(name: str) -> str:
 
 
 def record(cell: Cell, folder: Path = DATA) -> Path:
-    """Where the cell's record lies: by data set, so that every study finds it; a reader's own workloads under own/."""
-    return store.path(folder / place(cell.workload), cell)
+    """Where the cell's record lies: by data set, so that every study finds it; of a reader's own workload or method under own/."""
+    return store.path(folder / ("own" if own.is_own(cell.algorithm) else place(cell.workload)), cell)
 
 
 def same_data(name: str, folder: Path = DATA, mine: str | None = None) -> None:
@@ -33,7 +33,7 @@ def same_data(name: str, folder: Path = DATA, mine: str | None = None) -> None:
     """
     found = {} if mine is None else {mine: "what the function returns here and now"}
     work = workload(name)
-    for file in sorted((folder / place(name) / wording.folder_name(work.name)).rglob("*.csv")):
+    for file in sorted((folder / place(name) / own.folder_name(work.name)).rglob("*.csv")):
         stat = file.stat()
         if data := _data(file, folder, work.source, (stat.st_mtime_ns, stat.st_size)):
             found.setdefault(data, file)

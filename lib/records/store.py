@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from lib.atomic import naming_file, whole
-from lib.wording import folder_name
+from lib.own import folder_name
 
 PROTOCOL = 1  # raised by hand whenever a change of the measuring code could change a result
 AGAIN = "move it out of data/ and measure the cell again"
@@ -34,11 +34,20 @@ class RecordError(RuntimeError):
 def digest(cell) -> str:
     """Eight hex digits of the cell's non-default fields, its workload and the protocol; the same for equal cells.
 
-    A new field with a default changes none, so old records stay valid.
+    A new field with a default changes none, of the cell or of a dataclass in it, so old records stay valid.
     """
     own = {f.name: value for f, value in _fields(cell) if value != f.default}
     what = [PROTOCOL, own, cell.definition()]
-    return _sha(json.dumps(what, sort_keys=True, default=lambda one: {f.name: value for f, value in _fields(one)}))[:8]
+    return _sha(json.dumps(what, sort_keys=True, default=_nested))[:8]
+
+
+# Fields of a dataclass in a cell that digests tell even at their default, as they did when the first were computed.
+ALWAYS_TOLD = {"workers", "compressor", "density", "feedback", "by_layer", "aggregation", "warm_up"}
+
+
+def _nested(one) -> dict:
+    """What a digest tells of a dataclass in a cell."""
+    return {f.name: value for f, value in _fields(one) if f.name in ALWAYS_TOLD or value != f.default}
 
 
 def _fields(one) -> Iterator[tuple[dataclasses.Field, object]]:
@@ -50,7 +59,7 @@ def _fields(one) -> Iterator[tuple[dataclasses.Field, object]]:
 
 def path(folder: Path, cell) -> Path:
     """Where a cell's record lies: folder/workload/algorithm/sparsity-S/batch-B-DIGEST.csv."""
-    place = Path(folder_name(cell.workload)) / cell.algorithm / f"sparsity-{cell.sparsity:g}"
+    place = Path(folder_name(cell.workload)) / folder_name(cell.algorithm) / f"sparsity-{cell.sparsity:g}"
     return folder / place / f"batch-{cell.batch_size}-{digest(cell)}.csv"
 
 
@@ -117,12 +126,18 @@ def _of(file: Path, cell=None) -> tuple[dict, str]:
     stat = file.stat()
     about, body = _checked(file, (stat.st_mtime_ns, stat.st_size))
     if cell is not None and about["cell"] != dataclasses.asdict(cell):
-        other = [k for k, v in dataclasses.asdict(cell).items() if about["cell"].get(k, v) != v]
-        if other or set(about["cell"]) - set(dataclasses.asdict(cell)):
+        own = dataclasses.asdict(cell)
+        other = [k for k, v in own.items() if _filled(about["cell"].get(k, v), v) != v]
+        if other or set(about["cell"]) - set(own):
             raise RecordError(
                 f"{file}: belongs to another cell ({', '.join(other) or 'unknown fields'} differ); move it out of data/"
             )
     return about, body
+
+
+def _filled(told: object, own: object) -> object:
+    """What a record tells of a field; of one that holds fields itself, with those added since."""
+    return {**own, **told} if isinstance(told, dict) and isinstance(own, dict) else told
 
 
 @functools.lru_cache(maxsize=4096)  # chapters read the same records many times

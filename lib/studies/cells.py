@@ -10,8 +10,7 @@ import numpy as np
 from lib import require, require_number, require_whole
 from lib.engine.vocabulary import METHODS
 from lib.messages.settings import Messages
-from lib.methods import spaces
-from lib.methods.spaces import ALGORITHMS
+from lib.methods import method, spaces
 from lib.workloads.catalogue import Workload, workload
 
 SPLITS = 9999  # the largest number of a replicate and of a split
@@ -48,6 +47,7 @@ class Cell:
     def __post_init__(self):
         work = workload(self.workload)
         object.__setattr__(self, "workload", work.name)
+        object.__setattr__(self, "algorithm", method(self.algorithm).name)
         examples = work.train_size
         if isinstance(self.messages, dict):  # as records hold it
             known = [f.name for f in dataclasses.fields(Messages)]
@@ -55,7 +55,6 @@ class Cell:
             object.__setattr__(self, "messages", Messages(**self.messages))
         require(isinstance(self.messages, Messages | None), "messages", self.messages, "None, a Messages or its fields")
         one_of = {
-            "algorithm": ALGORITHMS,
             "pruning": METHODS,
             "stop": ("goal", "budget"),
             "checks": ("geometric", "every-100"),
@@ -78,6 +77,8 @@ class Cell:
             require(shared, "batch_size", self.batch_size, f"a multiple of messages.workers ({workers})")
             whole_net = not self.messages.by_layer or self.sparsity == 0
             require(whole_net, "messages.by_layer", True, "False for a sparse network")
+            here = method(self.algorithm).gradient is None
+            require(here, "messages", self.messages, f"None with {self.algorithm}, which takes gradients of its own")
         if self.space is not None:
             spaces.parse(self.space, self.algorithm, work.decay)
         for field in ("replicate", "split"):
@@ -105,4 +106,6 @@ class Cell:
         work = self.work
         parts = ("dataset", "model", "goals", "decay", "max_steps", "precision", "space")
         added = {"source": "", "examples": None, "task": "classification"}  # with what they were before there were others
-        return {k: getattr(work, k) for k in (*parts, *(k for k, usual in added.items() if getattr(work, k) != usual))}
+        found = {k: getattr(work, k) for k in (*parts, *(k for k, usual in added.items() if getattr(work, k) != usual))}
+        source = method(self.algorithm).source
+        return {**found, "method": source} if source else found

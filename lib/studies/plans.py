@@ -76,6 +76,14 @@ def _digits_nats() -> Iterable[Cell]:
             yield Cell("digits-mlp-nats", batch_size, trials=32, replicate=replicate)
 
 
+def _digits_adam() -> Iterable[Cell]:
+    """Dense networks; replicates last."""
+    for replicate in range(3):
+        for name in DIGITS:
+            for batch_size in ALL_POWERS:
+                yield Cell(name, batch_size, "adam", replicate=replicate)
+
+
 def _digits_methods() -> Iterable[Cell]:
     """Every method of pruning at sparsity 0.9; what takes longest, random masks and the smallest batches, last.
 
@@ -214,6 +222,7 @@ STUDIES = {
     s.name: s
     for s in (
         Study("digits", "Digits: every batch size, sparsity and algorithm", tuple(_digits())),
+        Study("digits-adam", "Digits: Adam", tuple(_digits_adam())),
         Study("digits-searches", "Digits: twenty searches, each on a split of its own", tuple(_digits_searches())),
         Study("digits-sparsest", "Digits with 95 % of the weights removed", tuple(_digits_sparsest())),
         Study("digits-methods", "Digits: five methods of pruning", tuple(_digits_methods())),

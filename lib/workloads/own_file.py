@@ -1,4 +1,4 @@
-"""A reader's own workload, read from its file and checked."""
+"""A reader's own workload, read from its file and checked; and what any file of a reader's is read with."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ import os
 from pathlib import Path
 from types import ModuleType
 
-from lib import ROOT, wording
-from lib.own import Own, OwnError
+from lib import ROOT
+from lib.own import Own, OwnError, folder_name
 
 LONGEST = 255  # bytes of a file's name, and records lie in a folder of the workload's
 
 
-def canonical(name: str) -> str:
+def canonical(name: str, field: str = "workload") -> str:
     """The one spelling of a name: with the file's path in the book's folder, or else its absolute one; no links, no "..".
 
-    Raises OwnError for a file that is missing and for a name that cannot be kept.
+    Raises OwnError, which begins with the field that holds the name, for a file that is missing and for a name that cannot
+    be kept.
     """
-    file, function = _file(name), name.rpartition(":")[2]
+    file, function = file_of(name, field), name.rpartition(":")[2]
     spelt = f"{file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}:{function}"
-    size = len(os.fsencode(wording.folder_name(spelt)))
+    size = len(os.fsencode(folder_name(spelt)))
     if size > LONGEST:
-        raise OwnError(f"workload: {spelt!r} is not allowed; it must be of at most {LONGEST} bytes, not {size}")
+        raise OwnError(f"{field}: {spelt!r} is not allowed; it must be of at most {LONGEST} bytes, not {size}")
     return spelt
 
 
@@ -39,7 +40,7 @@ def load(name: str) -> Own:
 
 def source(name: str) -> str:
     """Digest of the file, which goes into the digest of its cells: a changed file shares no records with the old one."""
-    return _digest(_file(name).read_bytes())
+    return digest(file_of(name).read_bytes())
 
 
 def data(name: str) -> str:
@@ -53,17 +54,17 @@ def settings(own: Own) -> dict:
     return {"title": str(own.title), "goals": tuple(map(float, own.goals)), **shared}
 
 
-def _file(name: str) -> Path:
+def file_of(name: str, field: str = "workload") -> Path:
     """The file, sought in the current folder and in the book's (a notebook runs in its own), links resolved."""
     given = Path(name.rpartition(":")[0])
     if not name.isprintable():
-        raise OwnError(f"workload: {name!r} is not allowed; it must be of printable characters")
+        raise OwnError(f"{field}: {name!r} is not allowed; it must be of printable characters")
     found = {file.resolve() for file in (ROOT / given, given) if os.path.isfile(file)}
     if not found:
-        raise OwnError(f"workload: {name!r} is not allowed; there is no file {given} here or in the book's folder")
+        raise OwnError(f"{field}: {name!r} is not allowed; there is no file {given} here or in the book's folder")
     if len(found) > 1:
         both = " and ".join(map(str, sorted(found)))
-        raise OwnError(f"workload: {name!r} is not allowed; it must name one file, and there are {both}: rename one of them")
+        raise OwnError(f"{field}: {name!r} is not allowed; it must name one file, and there are {both}: rename one of them")
     return found.pop()
 
 
@@ -71,7 +72,7 @@ def _file(name: str) -> Path:
 def _load(name: str, text: bytes) -> tuple[Own, str]:
     from lib.workloads import own_network
 
-    own, again = (_called(name, text, seed) for seed in (1, 2))  # what hangs on random numbers differs, then
+    own, again = (called(name, text, seed) for seed in (1, 2))  # what hangs on random numbers differs, then
     for one in (own, again):
         own_network.check_fields(name, one)
     prints, others = own_network.fingerprints(own), own_network.fingerprints(again)
@@ -83,7 +84,7 @@ def _load(name: str, text: bytes) -> tuple[Own, str]:
             f"called (give a random_state, a seed, or a generator of its own to whatever draws)"
         )
     own_network.check_model(name, own)
-    return own, _digest("".join(prints.values()).encode())
+    return own, digest("".join(prints.values()).encode())
 
 
 def _loaded(name: str) -> tuple[Own, str]:
@@ -93,10 +94,10 @@ def _loaded(name: str) -> tuple[Own, str]:
 
     name = canonical(name)
     with own_network.ALONE:  # one thread reads the file, the others wait for what it finds
-        return _load(name, _file(name).read_bytes())
+        return _load(name, file_of(name).read_bytes())
 
 
-def _called(name: str, text: bytes, seed: int) -> Own:
+def called(name: str, text: bytes, seed: int) -> object:
     """What the function in this text of the file returns, when all global random numbers begin at this seed."""
     from lib.workloads import own_network
 
@@ -114,8 +115,8 @@ def _called(name: str, text: bytes, seed: int) -> Own:
 
 def _module(name: str, text: bytes) -> ModuleType:
     """The module of this text: the import system would take a compiled one that is as old and as long for the same."""
-    file = _file(name)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(f"own_{_digest(text)}", file))
+    file = file_of(name)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(f"own_{digest(text)}", file))
     try:
         exec(compile(text, str(file), "exec", dont_inherit=True), vars(module))
     except (Exception, SystemExit) as error:
@@ -123,5 +124,6 @@ def _module(name: str, text: bytes) -> ModuleType:
     return module
 
 
-def _digest(text: bytes) -> str:
+def digest(text: bytes) -> str:
+    """Twelve hex digits."""
     return hashlib.sha256(text).hexdigest()[:12]

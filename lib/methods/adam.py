@@ -1,0 +1,44 @@
+"""Adam (Kingma and Ba 2015), with bias correction, as in PyTorch."""
+
+from __future__ import annotations
+
+from lib.methods.intervals import Interval
+from lib.methods.method import Method
+
+EPSILON = 1e-8
+
+
+def _begin(w, layers):
+    """Averages of the gradient and of its square, zero at first."""
+    return {"mean": w.new_zeros(w.shape), "square": w.new_zeros(w.shape)}
+
+
+def _step(w, g, buffers, drawn, k, layers):
+    """mean = beta1 mean + (1 - beta1) g; square = beta2 square + (1 - beta2) g^2; both unbiased by 1 - beta^k."""
+    rate, beta1, beta2 = (drawn[name] for name in SPACE)
+    mean, square = buffers["mean"], buffers["square"]
+    mean.mul_(beta1).addcmul_(g, 1 - beta1)
+    square.mul_(beta2).addcmul_(g.square(), 1 - beta2)
+    unbiased1, unbiased2 = (1 - beta.double() ** k for beta in (beta1, beta2))  # near zero at first: in single precision, off
+    scale = square.sqrt().div_(unbiased2.sqrt().to(w.dtype)).add_(EPSILON)
+    w.sub_(mean.mul((rate / unbiased1).to(w.dtype)).div_(scale))
+
+
+def _drift(buffers, drawn):
+    """A bound: in j steps without a gradient the mean falls by beta1^j, the square's root by no more than beta2^(j/2).
+
+    Hence their ratio is at most the sum of a geometric series in beta1 / sqrt(beta2), or in beta1 where epsilon is larger.
+    """
+    rate, beta1, beta2 = (drawn[name] for name in SPACE)
+    ratio = beta1 / beta2.sqrt()
+    ahead = (ratio / (1 - ratio)).where(ratio < 1, float("inf")) / buffers["square"].sqrt()
+    ahead = ahead.clamp(max=beta1 / (1 - beta1) / EPSILON)
+    return -rate * ahead * buffers["mean"] / (1 - beta1)
+
+
+SPACE = {
+    "learning_rate": Interval(1e-5, 0.1),
+    "beta1": Interval(1 - 0.5, 1 - 4e-3, "reverse-log"),
+    "beta2": Interval(1 - 0.1, 1 - 1e-4, "reverse-log"),
+}
+METHOD = Method("adam", "Adam", SPACE, _begin, _step, drift=_drift)

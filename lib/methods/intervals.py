@@ -1,0 +1,66 @@
+"""Ranges that hyperparameters are drawn from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lib import require, require_all, require_number
+
+SCALES = ("log", "reverse-log", "integer")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A range and the scale on which points are uniform: "log", "reverse-log" (1 - value is log-uniform), "integer".
+
+    Raises ValueError for another scale, and for ends that are no finite numbers in order: positive on the scale "log", in
+    [0, 1) on "reverse-log", whole on "integer".
+    """
+
+    low: float
+    high: float
+    scale: str = "log"
+
+    def __post_init__(self):
+        require(self.scale in SCALES, "scale", self.scale, "one of " + ", ".join(SCALES))
+        allowed, fits = {
+            "log": ("a positive finite number", lambda v: 0 < v < np.inf),
+            "reverse-log": ("a number in [0, 1)", lambda v: 0 <= v < 1),
+            "integer": ("a whole number", lambda v: abs(v) < np.inf and v == int(v)),
+        }[self.scale]
+        require_number("low", self.low, fits, allowed)
+        require_number("high", self.high, lambda v: fits(v) and v >= self.low, f"{allowed}, not below low ({self.low})")
+
+    def at(self, u: np.ndarray) -> np.ndarray:
+        """Map u in [0, 1) to values; shape kept.  On the reverse-log scale the value falls as u rises.
+
+        Raises ValueError for u outside [0, 1].
+        """
+        require_all("u", u, lambda v: (v >= 0) & (v <= 1), "in [0, 1)")
+        if self.scale == "log":
+            return self.low * (self.high / self.low) ** u
+        if self.scale == "reverse-log":
+            return 1 - (1 - self.high) * ((1 - self.low) / (1 - self.high)) ** u
+        return np.floor(self.low + u * (self.high - self.low + 1))
+
+    def place(self, values: np.ndarray) -> np.ndarray:
+        """Where values lie on the interval's own scale, from 0 to 1: the inverse of `at`; NaN in an interval of one point."""
+        ends = {"log": (self.low, self.high), "reverse-log": (1 - self.high, 1 - self.low)}.get(self.scale)
+        with np.errstate(invalid="ignore"):
+            if ends is None:
+                return np.divide(np.subtract(values, self.low), self.high - self.low)
+            own = np.subtract(1, values) if self.scale == "reverse-log" else values
+            return np.log(np.divide(own, ends[0])) / np.log(ends[1] / ends[0])
+
+
+# Lee et al. (2021), from the authors' code.
+LEE2021 = {
+    "learning_rate": Interval(1e-4, 1.0),
+    "momentum": Interval(0.9, 0.9999, "reverse-log"),
+    "decay_steps": Interval(30_000, 60_000, "integer"),
+    "end_factor": Interval(1e-4, 0.1),
+}
+# Shi et al. (2019) hold momentum at 0.9; their learning rates lie inside.
+SHI2019 = {"learning_rate": Interval(3e-3, 0.3), "momentum": Interval(0.9, 0.9)}
