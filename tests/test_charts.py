@@ -151,6 +151,9 @@ def test_a_verdict_must_be_one_of_four():
     judged = claims.RULES["S7"].judge(groups)
     with pytest.raises(ValueError, match="verdict: 'maybe' is not allowed"):
         boxes.claim(replace(judged, verdict="maybe"))
+    with pytest.raises(ValueError, match="verdict: 'maybe' is not allowed"):
+        boxes.stated("a", "b", "maybe", "c")
+    assert "Does not hold" in boxes.stated("a", "b", "does not hold", "Lee & Co.")
     told = boxes.claim(judged, judged)
     assert told.count("Holds in part") == 2 and "Holds for digits, undecided for images &lt;b&gt;." in told
     assert "digits: 3 (2.5 to 4); n = 3" in told and "to hold, above 1" in told

@@ -30,22 +30,30 @@ def claim(*judged) -> Html:
 
     Raises ValueError for a verdict that is not one of "holds", "holds in part", "does not hold", "cannot be judged".
     """
-    return Html("".join(_box(c) for c in judged))
+    return Html("".join(_judged(c) for c in judged))
 
 
-def _box(c) -> str:
-    require(c.verdict in MARKS, "verdict", c.verdict, f"one of {', '.join(MARKS)}")
+def stated(paper: str, ours: str, verdict: str, source: str) -> Html:
+    """The box of a claim that a page tests itself, and not from records.  Raises ValueError as `claim`."""
+    return Html(_box(verdict, {f"Claim <small>({html.escape(source)})</small>": paper, "Measured here": ours}))
+
+
+def _box(verdict: str, rows: dict[str, str]) -> str:
+    require(verdict in MARKS, "verdict", verdict, f"one of {', '.join(MARKS)}")
+    body = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in rows.items())
+    title = f'<p class="book-verdict">{verdict.capitalize()}</p>'
+    return f'<div class="book-box book-{MARKS[verdict]}">{title}<dl>{body}</dl></div>'
+
+
+def _judged(c) -> str:
     escaped = {name: html.escape(getattr(c, name)) for name in ("paper", "rule", "ours", "part", "price", "source")}
     part = f" Holds {escaped['part']}." if c.part else ""
-    rows = {
+    return _box(c.verdict, {
         f"Claim <small>({escaped['source']})</small>": escaped["paper"],
         f'Rule <small>(<a href="claims.html#claim-{c.key}">{c.key}</a>)</small>': escaped["rule"],
         "Measured <small>(on all records, whatever this page's parameters)</small>": f"{escaped['ours']}{part}{_effects(c)}",
         **({"To decide it": escaped["price"]} if c.price else {}),
-    }
-    body = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in rows.items())
-    title = f'<p class="book-verdict">{c.verdict.capitalize()}</p>'
-    return f'<div class="book-box book-{MARKS[c.verdict]}">{title}<dl>{body}</dl></div>'
+    })  # fmt: skip
 
 
 def _effects(c) -> str:
