@@ -41,3 +41,16 @@ def span(ends: tuple[float, float]) -> str:
 def power_of_ten(exponent: int) -> str:
     """10⁻⁶, and so on."""
     return f"10{str(exponent).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
+def brief(value: float) -> str:
+    """A value of a sentence: two significant digits; a whole number below a hundred as it is."""
+    if not math.isfinite(value) or (value == round(value) and abs(value) < 100):
+        return number(value)
+    rounded = float(f"{value:.2g}")
+    return f"{value:#.2g}".rstrip(".") if 0.001 <= abs(rounded) < 100 else number(rounded)
+
+
+def joined(items: list[str]) -> str:
+    """a, b and c."""
+    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from dataclasses import replace
 
 import altair as alt
 import nbformat
@@ -10,7 +11,8 @@ import pandas as pd
 import pytest
 import vl_convert as vlc
 
-from lib import ROOT, wording
+from lib import ROOT, claims, wording
+from lib.analysis import evidence
 from lib.page import boxes, charts, vega
 
 
@@ -145,6 +147,13 @@ def test_numbers_read_as_prose(value, text):
 
 
 def test_a_verdict_must_be_one_of_four():
+    groups = evidence.table([("digits", 3.0, 2.5, 4.0, 3), ("images <b>", 1.0, 0.5, 3.0, 2)])
+    judged = claims.RULES["S7"].judge(groups)
     with pytest.raises(ValueError, match="verdict: 'maybe' is not allowed"):
-        boxes.claim("a", "b", "maybe", "c")
-    assert "Holds in part" in boxes.claim("a", "b", "holds in part", "c")
+        boxes.claim(replace(judged, verdict="maybe"))
+    with pytest.raises(ValueError, match="verdict: 'maybe' is not allowed"):
+        boxes.stated("a", "b", "maybe", "c")
+    assert "Does not hold" in boxes.stated("a", "b", "does not hold", "Lee & Co.")
+    told = boxes.claim(judged, judged)
+    assert told.count("Holds in part") == 2 and "Holds for digits, undecided for images &lt;b&gt;." in told
+    assert "digits: 3 (2.5 to 4); n = 3" in told and "to hold, above 1" in told

@@ -1,39 +1,136 @@
-"""What a verdict is, and the words that all claims share."""
+"""What a judged claim is, and how a rule decides it: an interval against a threshold, group by group."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import pandas as pd
-from scipy.special import bdtrc
 
-from lib.wording import number, span
-from lib.workloads.catalogue import WORKLOADS
+from lib.wording import brief, joined, number
 
-SUMMARISED = "Shallue et al. 2019, as summarised by others"  # only their abstract and released material were at hand
 HOLDS, PART, FAILS, OPEN = "holds", "holds in part", "does not hold", "cannot be judged"
+SUMMARISED = "Shallue et al. 2019, as summarised by others"  # only their abstract and released material were at hand
+MOST = 100  # times the searches on record: beyond, more of them is no advice
 
 
-def claim(paper: str, ours: str, verdict: str, source: str) -> dict:
-    return {"paper": paper, "ours": ours, "verdict": verdict, "source": source}
+@dataclass(frozen=True)
+class Group:
+    """An effect with its 5 and 95 % ends; n: of what it is the effect, 0 and NaN if not measured."""
+
+    name: str
+    effect: float
+    low: float
+    high: float
+    n: int
 
 
-def title(name: str) -> str:
-    return WORKLOADS[name].title if name in WORKLOADS else str(name)
+@dataclass(frozen=True)
+class Claim:
+    """A judged claim: what `boxes.claim` and the ledger show, and what a figure of all claims draws.
+
+    effect, low, high: of the measured group that speaks least for the claim.  n: over all groups.  threshold: the claim
+    needs the interval above it, or below it if not above.  scale: "ratio", "points" (of error) or "share".  part: for which
+    groups it holds, if in part.  price: what would decide it, if it cannot be judged.  ours: the finding, a sentence or two.
+    """
+
+    key: str
+    chapter: str
+    paper: str
+    rule: str
+    effect: float
+    low: float
+    high: float
+    n: int
+    threshold: float
+    above: bool
+    scale: str
+    verdict: str
+    part: str
+    price: str
+    ours: str
+    source: str
+    groups: tuple[Group, ...]
 
 
-def each(items: list[str], none: str = "not measured") -> str:
-    """What follows upon a phrase: ": this." if it is one item, a list, a line each, if there are more (`lib.page.boxes.claim`)."""
-    return ":" + "".join(f"\n- {item}" for item in items) + "\n" if len(items) > 1 else f": {items[0] if items else none}."
+def decide(low: float, high: float, threshold: float, above: bool = True) -> str:
+    """HOLDS if the interval lies on the claim's side of the threshold, FAILS if on the other, OPEN if on both or unknown."""
+    if low > threshold:
+        return HOLDS if above else FAILS
+    if high < threshold:
+        return FAILS if above else HOLDS
+    return OPEN
 
 
-def by_chance(found: int, of: int, rate: float = 0.1) -> float:
-    """The probability that so many or more of independent ranges of 5 to 95 % leave out a value which is the true one."""
-    return float(bdtrc(found - 1, of, rate)) if found else 1.0
+def together(verdicts: list[str]) -> str:
+    """One verdict of all groups': in part if some hold, and not all; one that fails refutes a claim that holds nowhere."""
+    if HOLDS in verdicts:
+        return HOLDS if set(verdicts) == {HOLDS} else PART
+    return FAILS if FAILS in verdicts else OPEN
 
 
-def told(effects: pd.DataFrame) -> str:
-    """`families.effects` in words."""
-    return each([
-        f"{r.family}, {r['last']} over {r['first']}: {number(r.ratio)} ({span((r.ratio_low, r.ratio_high))}"
-        f"{'' if r.inside else '; a bend lies outside the batch sizes measured'})"
-        for _, r in effects.iterrows()
-    ])  # fmt: skip
+@dataclass(frozen=True)
+class Rule:
+    """What is fixed before the records are read; fields as in `Claim`.
+
+    says: what decides, in a sentence.  finds: the words, with fields of `Claim` and group (the name of the one shown) in
+    braces.  lacks: what would decide the claim; times and hours in braces: how much more of what is measured.
+    """
+
+    key: str
+    chapter: str
+    paper: str
+    says: str
+    threshold: float
+    above: bool
+    scale: str
+    finds: str
+    lacks: str
+    source: str
+
+    def judge(self, evidence: pd.DataFrame, hours: float = math.nan) -> Claim:
+        """evidence: a row per group, of `lib.analysis.evidence`.  hours: core-hours that its records took."""
+        groups = tuple(Group(**row) for row in evidence.to_dict("records"))
+        verdicts = [decide(g.low, g.high, self.threshold, self.above) for g in groups]
+        verdict = together(verdicts)
+        shown, n = self._shown(groups, verdicts, verdict), sum(g.n for g in groups)
+        words = {name: self._word(getattr(shown, name)) for name in ("effect", "low", "high")}
+        return Claim(
+            **{name: getattr(self, name) for name in ("key", "chapter", "paper", "threshold", "above", "scale", "source")},
+            rule=self.says, effect=shown.effect, low=shown.low, high=shown.high, n=n, groups=groups, verdict=verdict,
+            part=_part(groups, verdicts) if verdict == PART else "", price=self._price(groups, hours) if verdict == OPEN else "",
+            ours=self.finds.format(group=shown.name, n=number(n), **words) if shown.n else "Not measured.",
+        )  # fmt: skip
+
+    def _word(self, value: float) -> str:
+        return f"{value:.0%}".replace("%", "\u00a0%") if self.scale == "share" and math.isfinite(value) else brief(value)
+
+    def _shown(self, groups: tuple[Group, ...], verdicts: list[str], verdict: str) -> Group:
+        """The measured group that speaks least for the claim, among those that make the verdict."""
+        for wanted in {PART: (FAILS, OPEN)}.get(verdict, (verdict,)):
+            own = [g for g, v in zip(groups, verdicts, strict=True) if v == wanted and g.n]
+            if own:
+                return min(own, key=lambda g: g.low) if self.above else max(own, key=lambda g: g.high)
+        return next((g for g in groups if g.n), Group("", math.nan, math.nan, math.nan, 0))
+
+    def _price(self, groups: tuple[Group, ...], hours: float) -> str:
+        """An interval narrows with the square root of what is measured: until its near end meets the threshold."""
+        times = max((self._times(g) for g in groups if g.n), default=math.inf)
+        capped, over = min(times, MOST), "over " * (times > MOST)
+        told = {"times": over + brief(capped), "hours": over + brief((capped - 1) * hours)}
+        return f"It would take {self.lacks.format(**told)}."
+
+    def _times(self, group: Group) -> float:
+        scaled = [math.log(x) if x > 0 else -math.inf for x in (group.effect, group.low, group.high, self.threshold)]
+        effect, low, high, threshold = (
+            scaled if self.scale == "ratio" else (group.effect, group.low, group.high, self.threshold)
+        )
+        reach, room = (effect - low, effect - threshold) if effect > threshold else (high - effect, threshold - effect)
+        return (reach / room) ** 2 if room > 0 else math.inf
+
+
+def _part(groups: tuple[Group, ...], verdicts: list[str]) -> str:
+    """Which groups hold, which do not, which are undecided."""
+    found = {v: joined([g.name for g, own in zip(groups, verdicts, strict=True) if own == v]) for v in verdicts}
+    words = {HOLDS: "for {}", FAILS: "not for {}", OPEN: "undecided for {}"}
+    return ", ".join(words[v].format(found[v]) for v in words if v in found)

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterable
 
 import pandas as pd
 
-from lib.wording import named, number, span
+from lib import require
+from lib.wording import brief, named, number, span
 
 # --- in a chapter -----------------------------------------------------------------------------------------------------
 
 
 LONG = 20  # rows
 MARKS = {"holds": "yes", "holds in part": "part", "does not hold": "no", "cannot be judged": "open"}
-LINES = re.compile(r"(?:\n- .*)+")
 
 
 def _text(words: str) -> str:
     """Words as HTML that shows them; a reader's own title may hold anything."""
     return html.escape(words, quote=False)
-
-
-def _listed(lines: re.Match) -> str:
-    return "<ul>" + "".join(f"<li>{item}</li>" for item in lines[0].split("\n- ")[1:]) + "</ul>"
 
 
 class Html(str):
@@ -33,27 +30,60 @@ class Html(str):
         return str(self)
 
 
-def claim(paper: str, ours: str, verdict: str, source: str) -> Html:
-    """A box with a published claim, our measurement and a verdict, all three computed or cited by the caller, as text.
+def claim(*judged) -> Html:
+    """A box for every judged claim (`lib.claims.Claim`): what the paper says, the rule, what was measured, what would decide it.
 
-    ours: lines that begin with "- " become a list.
-    verdict: one of "holds", "holds in part", "does not hold", "cannot be judged".  Raises ValueError for another.
+    Raises ValueError for a verdict that is not one of "holds", "holds in part", "does not hold", "cannot be judged".
     """
-    if verdict not in MARKS:
-        raise ValueError(f"verdict: {verdict!r} is not allowed; it must be one of {', '.join(MARKS)}")
-    rows = ((f"Claim <small>({html.escape(source)})</small>", paper), ("Measured here", ours))
-    body = "".join(f"<dt>{name}</dt><dd>{LINES.sub(_listed, _text(text))}</dd>" for name, text in rows)
+    return Html("".join(_judged(c) for c in judged))
+
+
+def stated(paper: str, ours: str, verdict: str, source: str) -> Html:
+    """The box of a claim that a page tests itself, and not from records.  Raises ValueError as `claim`."""
+    return Html(_box(verdict, {f"Claim <small>({html.escape(source)})</small>": _text(paper), "Measured here": _text(ours)}))
+
+
+def _box(verdict: str, rows: dict[str, str]) -> str:
+    require(verdict in MARKS, "verdict", verdict, f"one of {', '.join(MARKS)}")
+    body = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in rows.items())
     title = f'<p class="book-verdict">{verdict.capitalize()}</p>'
-    return Html(f'<div class="book-box book-{MARKS[verdict]}">{title}<dl>{body}</dl></div>')
+    return f'<div class="book-box book-{MARKS[verdict]}">{title}<dl>{body}</dl></div>'
 
 
-def ledger(rows: list[tuple[str, str, dict]]) -> Html:
-    """A table of claims: key, chapter (its file's name) and the arguments of `claim`; keys link to #claim-KEY."""
+def _judged(c) -> str:
+    escaped = {name: html.escape(getattr(c, name)) for name in ("paper", "rule", "ours", "part", "price", "source")}
+    part = f" Holds {escaped['part']}." if c.part else ""
+    return _box(c.verdict, {
+        f"Claim <small>({escaped['source']})</small>": escaped["paper"],
+        f'Rule <small>(<a href="claims.html#claim-{c.key}">{c.key}</a>)</small>': escaped["rule"],
+        "Measured <small>(on all records, whatever this page's parameters)</small>": f"{escaped['ours']}{part}{_effects(c)}",
+        **({"To decide it": escaped["price"]} if c.price else {}),
+    })  # fmt: skip
+
+
+def _effects(c) -> str:
+    """Every group's effect with its interval, folded away."""
+    side = "above" if c.above else "below"
+    items = "".join(
+        f"<li>{html.escape(g.name)}: {_in_scale(g.effect, c.scale)} ({_in_scale(g.low, c.scale)} to {_in_scale(g.high, c.scale)})"
+        f"; n = {g.n:,}</li>" if g.n else f"<li>{html.escape(g.name)}: not measured</li>"
+        for g in c.groups
+    )  # fmt: skip
+    least = _in_scale(max(c.threshold, 0) if c.scale == "share" else c.threshold, c.scale)
+    return f"<details><summary>effects and intervals; to hold, {side} {least}</summary><ul>{items}</ul></details>"
+
+
+def _in_scale(value: float, scale: str) -> str:
+    return f"{100 * value:.0f}\u00a0%" if scale == "share" else brief(value)
+
+
+def ledger(judged: Iterable) -> Html:
+    """A table of judged claims; keys link to #claim-KEY."""
     body = "".join(
-        f'<tr><td><a href="#claim-{key}">{key}</a></td><td>{_text(c["paper"])}</td>'
-        f'<td class="book-{MARKS[c["verdict"]]}"><span class="book-verdict">{c["verdict"].capitalize()}</span></td>'
-        f'<td><a href="{chapter}.html">chapter</a></td></tr>'
-        for key, chapter, c in rows
+        f'<tr><td><a href="#claim-{c.key}">{c.key}</a></td><td>{html.escape(c.paper)}</td>'
+        f'<td class="book-{MARKS[c.verdict]}"><span class="book-verdict">{c.verdict.capitalize()}</span> {html.escape(c.part)}</td>'
+        f'<td><a href="{c.chapter}.html">chapter</a></td></tr>'
+        for c in judged
     )
     head = "<thead><tr><th></th><th>claim</th><th>verdict</th><th></th></tr></thead>"
     return Html(f'<table class="book-table">{head}<tbody>{body}</tbody></table>')
