@@ -169,7 +169,7 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
     """The searches of a point joined, a row per point that one of them met.
 
     searches: of `steps_to_result`; of these, those of every curve that are `independent`.  Columns: steps (geometric mean),
-    low, high (5 and 95 %: Student's t on ln K*), replicates (count), missed (how many of them did not meet the goal: they
+    low, high (5 and 95 %: Student's t on ln K*), replicates (count), hits_seen (trials, of all of them), missed (how many of them did not meet the goal: they
     count as their last step, so that steps is a lower bound), borrowed (whether a single search's range is the scatter of
     the nearest workload with several, `scatter_of`).
     """
@@ -177,7 +177,7 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
     kept = independent(searches)
     kept = kept.assign(log=np.log(kept.steps.fillna(kept.last_step)), met=kept.steps.notna())
     found = kept.groupby(keys, dropna=False).agg(mean=("log", "mean"), spread=("log", "std"), replicates=("log", "size"),
-                                                 met=("met", "sum")).reset_index()  # fmt: skip
+                                                 met=("met", "sum"), hits_seen=("hits_seen", "sum")).reset_index()  # fmt: skip
     found = found[found.met > 0].reset_index(drop=True)
     n = found.replicates.to_numpy()
     single = found.workload.map({w: scatter_of(w) for w in found.workload.unique()}).to_numpy(float)
