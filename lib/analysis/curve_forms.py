@@ -9,16 +9,15 @@ from scipy.optimize import leastsq
 from lib.analysis.scaling import (
     CURVE,
     LONG,
-    at_goal,
     check_points,
+    curve_of,
     either_way,
     goals,
     mixed,
-    of_sizes,
     ranged,
-    reached,
     redrawn,
-    resampled,
+    steps_to_result,
+    together,
 )
 
 # log K* of log parameters p and log B; the hyperbola is the one that the theory gives.
@@ -98,23 +97,23 @@ def _in_density(sparsities: list[float], sparsity: float) -> np.ndarray:
 def over_predicted(trials: pd.DataFrame, sparsity: float, draws: int = 500) -> pd.DataFrame:
     """Steps to every goal at one sparsity over those that the curves of the denser networks predict (`predict_curve`).
 
-    A row per workload, algorithm, method of pruning, goal and batch size: CURVE, goal, batch_size, met (trials that met
-    it) and ratio (median), ratio_low, ratio_high (5 and 95 % over redrawn curves).  What a search has not seen counts as its
-    last step: where met is 0, a ratio is a lower bound.  Only where two denser networks or more are measured at three
+    A row per workload, algorithm, method of pruning, goal and batch size: CURVE, goal, batch_size, met (searches
+    that met it) and ratio (median), ratio_low, ratio_high (5 and 95 % over drawn curves).  A search that missed it counts as
+    its last step: where met is 0, a ratio is a lower bound.  Only where two denser networks or more are measured at three
     batch sizes, all by one protocol.
     """
     rows = []
     for network, own in trials[trials.sparsity <= sparsity].groupby(CURVE[:3]) if len(trials) else ():
         measured = own[own.sparsity == sparsity]
         for goal in goals(measured) if not mixed(own) else ():
-            others = of_sizes(reached(at_goal(own[own.sparsity < sparsity], goal)), 3)
-            if others.sparsity.nunique() < 2:
+            denser = {s: curve_of(cells, goal, draws) for s, cells in own[own.sparsity < sparsity].groupby("sparsity")}
+            denser = {level: curve for level, curve in denser.items() if len(curve.logs.columns) >= 3}
+            if len(denser) < 2:
                 continue
-            denser = {level: resampled(cells, goal, draws=draws) for level, cells in others.groupby("sparsity")}
-            curve = resampled(measured, goal, draws=draws)
-            met = measured.groupby("batch_size")[f"steps@{goal:g}"].count()
-            over = curve.to_numpy() / _predicted(denser, sparsity, curve.columns)
-            rows += [{**dict(zip(CURVE, (*network, sparsity))), "goal": goal, "batch_size": b, "met": met[b],
+            curve, *others = together(curve_of(measured, goal, draws, least=0), *denser.values())
+            searches = steps_to_result(measured, goal).groupby("batch_size").steps.count()
+            over = curve.to_numpy() / _predicted(dict(zip(denser, others)), sparsity, curve.columns)
+            rows += [{**dict(zip(CURVE, (*network, sparsity))), "goal": goal, "batch_size": b, "met": searches[b],
                       **ranged("ratio", either_way(values))} for b, values in zip(curve, over.T)]  # fmt: skip
     return pd.DataFrame(rows, columns=[*CURVE, "goal", "batch_size", "met", "ratio", "ratio_low", "ratio_high"])
 

@@ -19,7 +19,7 @@ from lib.workloads.catalogue import workload
 def studies(families: dict[str, Family]) -> dict[tuple[str, str], Study]:
     """What the book's studies plan for the dense networks of these families: (family, member) -> its cells."""
     every = dict.fromkeys(c for s in plans.STUDIES.values() for c in s.cells)
-    usual = {k: v for k, v in plans.USUAL.items() if k not in ("stop", "max_steps")} | {"sparsity": 0.0, "replicate": 0}
+    usual = {k: v for k, v in plans.USUAL.items() if k not in ("stop", "max_steps")} | {"sparsity": 0.0}
     every = [c for c in every if all(getattr(c, k) == v for k, v in usual.items())]
     found = {}
     for name, family in families.items():
@@ -54,14 +54,14 @@ def results(families: dict[str, Family], tables: dict[tuple[str, str], pd.DataFr
 
 
 def curves(trials: pd.DataFrame) -> pd.DataFrame:
-    """Points of every curve as `scaling.steps_to_result` gives them, with family and member, and twice three columns.
+    """Points of every curve as `scaling.across_replicates` gives them, with family and member, and twice three columns.
 
-    steps_low, steps_upper, steps_perfect; relative, relative_low, relative_upper, relative_perfect: over the steps at the
+    steps_low, steps_high, steps_perfect; relative, relative_low, relative_high, relative_perfect: over the steps at the
     smallest batch size that all members of the family have.
     """
     parts = []
     for (name, member), own in _by_member(trials):
-        points = scaling.steps_to_result(own).dropna(subset="steps")
+        points = scaling.across_replicates(scaling.steps_to_result(own))
         parts.append(points.assign(family=name, member=member))
     if not parts or not sum(map(len, parts)):
         return pd.DataFrame()
@@ -72,8 +72,8 @@ def curves(trials: pd.DataFrame) -> pd.DataFrame:
         first = own[own.batch_size == base].set_index("member").steps.reindex(own.member).to_numpy()
         joined.loc[own.index, ["first", "base"]] = np.stack([first, np.full(len(own), base)], 1)
     perfect = joined["first"] * joined.base / joined.batch_size
-    joined = joined.assign(steps_low=joined.low, steps_upper=joined.upper, steps_perfect=perfect)
-    whole = {"relative": "steps", **{f"relative_{n}": f"steps_{n}" for n in ("low", "upper", "perfect")}}
+    joined = joined.assign(steps_low=joined.low, steps_high=joined.high, steps_perfect=perfect)
+    whole = {"relative": "steps", **{f"relative_{n}": f"steps_{n}" for n in ("low", "high", "perfect")}}
     return joined.assign(**{new: joined[old] / joined["first"] for new, old in whole.items()})
 
 
@@ -85,7 +85,7 @@ def _by_member(trials: pd.DataFrame):
 def bends(trials: pd.DataFrame) -> pd.DataFrame:
     """`scaling.summaries` of every member with at least three batch sizes, with family, member, goal, trials and curves.
 
-    curves: of the member, as `scaling.resampled`.
+    curves: of the member, a `scaling.Curve`.
     """
     rows = []
     for (name, member), own in _by_member(trials):
@@ -128,11 +128,10 @@ def widest(summary: pd.DataFrame) -> pd.DataFrame:
 def _compared(own: pd.DataFrame, first: str, last: str) -> list[dict]:
     """A row of `effects` for two members of one family, none if they share fewer than three batch sizes."""
     below, above = (own.set_index("member").curves[m] for m in (first, last))
-    values, shared = scaling.ratios(above, below, "critical"), above.columns.intersection(below.columns)
+    values, drawn = scaling.ratios(above, below, "critical"), scaling.pair(above, below)
     if not len(values):
         return []
-    middle = [scaling.redrawn(curves[shared]).critical.median() for curves in (above, below)]
-    inside = all(shared.min() < bend < shared.max() for bend in middle)
+    inside = all(d.columns.min() < scaling.redrawn(d).critical.median() < d.columns.max() for d in drawn)
     return [{"family": own.family.iloc[0], "first": first, "last": last, **scaling.ranged("ratio", values), "inside": inside}]
 
 
@@ -148,8 +147,8 @@ def over_sgd(drawn: dict) -> pd.DataFrame:
         plain = drawn.get((work, "sgd", pruned, sparsity))
         if algorithm == "sgd" or sparsity or plain is None or not len(bend := scaling.ratios(curve, plain, "critical")):
             continue
-        shared = curve.columns.intersection(plain.columns)
-        steps = (plain[shared.min()] / curve[shared.min()]).to_numpy()
+        over = scaling.steps_ratio(plain, curve)
+        shared, steps = over.columns, over.iloc[:, 0].to_numpy()
         constants = {name: scaling.ratios(curve, plain, name) for name in ("c1", "c2")}
         rows.append({"workload": work, "algorithm": algorithm, "sizes": len(shared), "smallest": shared.min(),
                      **scaling.ranged("bend", bend), **scaling.ranged("steps", steps), "draws": bend, "steps_draws": steps,
@@ -160,7 +159,6 @@ def over_sgd(drawn: dict) -> pd.DataFrame:
 def easy_over_hard(trials: pd.DataFrame) -> pd.DataFrame:
     """The bend of every dense curve at the easiest goal of its workload over that at the hardest.
 
-    Either goal is drawn by itself: between searches, what luck does at one end of the ladder hardly shows at the other.
     Columns: workload, algorithm, easy, hard (goal errors), bend (median), bend_low, bend_high (5, 95 %), draws (of it).
     """
     rows = []
@@ -168,8 +166,8 @@ def easy_over_hard(trials: pd.DataFrame) -> pd.DataFrame:
     for (work, algorithm), own in dense.groupby(["workload", "algorithm"]) if len(dense) else ():
         if len(goals := scaling.goals(own)) < 2:
             continue
-        ends = [(scaling.reached(scaling.at_goal(own, g)), g) for g in (max(goals), min(goals))]
-        bend = scaling.ratios(*(scaling.resampled(*end, draws=500) for end in ends), "critical")
+        easy, hard = (scaling.curve_of(own, goal) for goal in (max(goals), min(goals)))
+        bend = scaling.ratios(easy, hard, "critical")
         if len(bend):
             rows.append({"workload": work, "algorithm": algorithm, "easy": max(goals), "hard": min(goals),
                          **scaling.ranged("bend", bend), "draws": bend})  # fmt: skip

@@ -183,8 +183,8 @@ def _both(curves: pd.DataFrame, searches: dict, times: pd.DataFrame) -> Iterator
 def skipped(curves: pd.DataFrame, searches: dict, times: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Pruned networks over their dense ones if a core skips the zeros: at every batch size, and each at its best.
 
-    curves: medians of `scaling.across_replicates`; searches: curve -> its redrawn steps [draws, batch sizes]; times: of
-    `SparseTimes`.  Both tables have the curve, what (GOAL, ...), ratio, low and high, 5 to 95 % over redrawn searches (times
+    curves: of `scaling.across_replicates`; searches: curve -> its drawn steps [draws, batch sizes]; times: of
+    `SparseTimes`.  Both tables have the curve, what (GOAL, ...), ratio, low and high, 5 to 95 % over drawn searches (times
     count as exact); the second has the times to the goal alone, the shortest on either side.  Raises ValueError without times.
     """
     if times.empty:

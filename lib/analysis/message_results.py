@@ -117,7 +117,7 @@ def mean_gap(gap: pd.DataFrame) -> str:
 
 
 def joint_curves(trials: pd.DataFrame, least: float = 0.0) -> pd.DataFrame:
-    """Steps to result per cell (`scaling.steps_to_result`) with the density of the messages.
+    """Steps to result per point (`scaling.across_replicates`) with the density of the messages.
 
     Of every workload and batch size at one goal: the hardest, but no error below `least`, of those that the most of its
     cells met.
@@ -155,11 +155,11 @@ def joint_costs(curves: pd.DataFrame) -> pd.DataFrame:
 
 
 def redrawn_costs(trials: pd.DataFrame, curves: pd.DataFrame, draws: int = 1000) -> pd.DataFrame:
-    """`joint_costs` of searches redrawn by `scaling.resampled`: its rows for every `draw`."""
+    """`joint_costs` of searches drawn as a `scaling.Curve` is: its rows for every `draw`."""
     again = []
     for w, b, goal, sparsity, density in curves[CELL].itertuples(index=False):
         own = trials[(trials.workload == w) & (trials.sparsity == sparsity) & (trials.density == density)]
-        again.append(scaling.resampled(own[own.batch_size == b], goal, draws=draws)[b].to_numpy())
+        again.append(scaling.curve_of(own[own.batch_size == b], goal, draws).draws[b].to_numpy())
     joint = joint_costs(curves.assign(steps=pd.Series(again, curves.index, dtype=object)))
     every = joint.explode([c for c in joint if c not in CELL], ignore_index=True)
     return every.assign(draw=every.groupby(CELL, dropna=False).cumcount()).infer_objects()

@@ -337,33 +337,35 @@ def scaling_chart(
 ) -> alt.LayerChart:
     """Steps to result against batch size: lines, 5-95 % bars, a line of perfect scaling per curve, legend selection.
 
-    curve: a row per cell (and goal) with batch_size, steps, low, upper, trials, hits_seen, infeasible and the colour's
+    curve: a row per cell (and goal) with batch_size, steps, low, high, replicates, missed, borrowed, trials and the colour's
     field, and `perfect` (steps under perfect scaling from the first size) where wanted.  controls: what `slider` and
     `menu` return, for a table with several values of their columns.
     """
     field = colour["shorthand"].split(":")[0]
     within = [
         curve.low.min() / 1.3,
-        curve.upper.max() * 1.3,
+        curve.high.max() * 1.3,
     ]  # one range for all: the slider moves marks, not axes
     pick = alt.selection_point(fields=[field], bind="legend", name="shown")
     faded = alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1))
     tooltip = [
         alt.Tooltip(f"{field}:N"),
         alt.Tooltip("batch_size:Q", title="batch size", format=","),
-        alt.Tooltip("steps:Q", title="steps to result", format=","),
-        alt.Tooltip("low:Q", title="best of half: 5 %", format=","),
-        alt.Tooltip("upper:Q", title="best of half: 95 %", format=","),
-        alt.Tooltip("trials:Q"),
-        alt.Tooltip("hits_seen:Q", title="trials at the goal"),
-        alt.Tooltip("infeasible:Q", title="infeasible trials"),
+        alt.Tooltip("steps:Q", title="steps to result", format=",.0f"),
+        alt.Tooltip("low:Q", title="5 %", format=",.0f"),
+        alt.Tooltip("high:Q", title="95 %", format=",.0f"),
+        alt.Tooltip("replicates:Q", title="searches"),
+        alt.Tooltip("missed:Q", title="of these, missed the goal"),
+        alt.Tooltip("interval:N", title="interval from"),
+        alt.Tooltip("trials:Q", title="trials of a search"),
         *([alt.Tooltip("regime:N")] if "regime" in curve else []),
     ]
-    base = alt.Chart(curve).encode(x=batch_axis(curve.batch_size), color=colour, opacity=faded)
+    interval = curve.borrowed.map({False: "its own searches", True: "the scatter of other networks' searches"})
+    base = alt.Chart(curve.assign(interval=interval)).encode(x=batch_axis(curve.batch_size), color=colour, opacity=faded)
     scale = alt.Scale(type="log", base=2, domain=within, nice=False)
     y = alt.Y("steps:Q", title=title, scale=scale, axis=fractions())
     perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True).encode(y=alt.Y("perfect:Q", scale=scale))
-    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="upper:Q")
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
     lines = base.mark_line(strokeWidth=2.2).encode(y=y)
     points = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tooltip)
     layers = [*([perfect] if "perfect" in curve else []), bars, lines, points]

@@ -49,7 +49,7 @@ def _on_record(cell: Cell) -> Cell:
 
 _CURVE = ("workload", "algorithm", "pruning", "sparsity", "stop", "label_smoothing", "messages")
 _curve = operator.attrgetter(*_CURVE)
-_point = operator.attrgetter(*_CURVE, "batch_size", "replicate")
+_point = operator.attrgetter(*_CURVE, "batch_size", "replicate", "split")
 _protocol = operator.attrgetter("trials", "hits", "space", "precision", "checks", "max_steps")
 
 

@@ -24,7 +24,7 @@ def powers(low: int, high: int, every: int = 1) -> list[int]:
 # What the chapters compare unless they are about one of these fields.
 USUAL = {
     "stop": "goal", "checks": "geometric", "precision": None, "space": None, "pruning": "connection-sensitivity",
-    "label_smoothing": 0.0, "messages": None, "max_steps": None, "split": 0,
+    "label_smoothing": 0.0, "messages": None, "max_steps": None,
 }  # fmt: skip
 DENSE_AND_SPARSE = (0.0, 0.9)
 LEVELS = (0.0, 0.5, 0.7, 0.9)

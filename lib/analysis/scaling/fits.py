@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import leastsq
 
-from lib.analysis.scaling.steps import CURVE
+from lib.analysis.scaling.steps import CURVE, point_of
 
 FAR = 8  # natural logarithms beyond the sizes measured, where a bend counts as none
 
@@ -97,10 +97,12 @@ def on_one_line(curves: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
     return points.assign(off=np.log2(points.y / (1 + 1 / points.x)).abs())
 
 
-def missed(curves: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
-    """The cells in which no trial met the goal, with `predicted`: their steps by the line fitted to the rest of the curve.
+def missed(searches: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
+    """The points at which no search met the goal, with `predicted`: their steps by the line fitted to the rest of the curve.
 
-    curves: of `steps_to_result`.  predicted is missing where the curve has no line.
+    searches: of `steps_to_result`.  predicted is missing where the curve has no line.
     """
-    lost = curves[curves.steps.isna()].merge(summary[[*CURVE, "c1", "c2"]], on=CURVE, how="left")
+    keys = [*point_of(searches), "goal"]
+    lost = searches[searches.groupby(keys, dropna=False).steps.transform("count") == 0].drop_duplicates(keys)
+    lost = lost.merge(summary[[*CURVE, "c1", "c2"]], on=CURVE, how="left")
     return lost.assign(predicted=lost.c1 / lost.batch_size + lost.c2)

@@ -7,19 +7,24 @@ from numbers import Real
 
 import numpy as np
 import pandas as pd
-from scipy.special import gammaln
+from scipy.special import gammaln, ndtri, stdtrit
 
+from lib import own
 from lib.wording import named
-from lib.workloads.catalogue import workload
+from lib.workloads.catalogue import WORKLOADS, workload
 
-CELL = ["workload", "algorithm", "pruning", "sparsity", "batch_size", "trials", "replicate", "stop", "checks",
+CELL = ["workload", "algorithm", "pruning", "sparsity", "batch_size", "trials", "replicate", "split", "stop", "checks",
         "hits", "precision", "max_steps", "space", "label_smoothing", "workers", "compressor", "density", "feedback",
         "by_layer", "aggregation", "warm_up"]  # fmt: skip
-SAME = ("replicate", "hits")  # searches of one cell: how many hits it waits for does not change its K*
+SEARCH = ("replicate", "split")  # what tells the searches of one point apart
+SAME = (*SEARCH, "hits")  # how many hits a search waits for does not change its K*
 PROTOCOL = ["trials", "stop", "checks", "precision", "space", "label_smoothing"]  # one each on a curve
 CURVE = ["workload", "algorithm", "pruning", "sparsity"]
 LEVELS = (0.05, 0.5, 0.95)
-WHOLE = (100, 5)  # trials and hits of a search of which redrawing shows nearly all
+LONG = 8  # batch sizes of a curve, for one to be left out and three constants fitted to the rest
+# Standard deviation of ln K* between independent searches of one point, by data set and kind of network; a test measures it.
+SCATTER = {("digits", "fully connected"): 0.45, ("digits", "convolutional"): 0.52}
+ONE_SPLIT = 0.24  # the same of searches on one split of the digits: elsewhere a split has far more images, and says less
 
 
 def goals(trials: pd.DataFrame) -> list[float]:
@@ -42,11 +47,6 @@ def slimmed(trials: pd.DataFrame) -> pd.DataFrame:
     """Only what curves are made of: taking the rows of all the columns, cell by cell, is slow."""
     wanted = {*CELL, "goal", "steps", "last_step", "status"}
     return trials[[c for c in trials if c in wanted or c.startswith("steps@")]]
-
-
-def half(n: int) -> int:
-    """The default k: a search half as large as the cell's."""
-    return max(1, n // 2)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -81,42 +81,31 @@ def best_of_k(steps: np.ndarray, k: int) -> np.ndarray:
     return ordered[np.minimum(np.searchsorted(total, np.array(LEVELS) - 1e-12), len(ordered) - 1)]
 
 
-def steps_to_result(trials: pd.DataFrame, goal: float | None = None, k: int | None = None) -> pd.DataFrame:
-    """One row per cell: steps (K*, NaN if no trial met the goal), low, median, high (5, 50, 95 % of the best of k) ...
-
-    k defaults to half of the cell's trials: with k = n the best of k is K* itself, so the interval answers how much a
-    search half as large would have varied.  Further columns: upper (high, or the cell's last step where high is not
-    known and censored is True), hits_seen and infeasible (trials), k.
-    """
-    trials = trials if goal is None else at_goal(trials, goal)
+def steps_to_result(trials: pd.DataFrame, goal: float | None = None) -> pd.DataFrame:
+    """One row per search: steps (K*, NaN if no trial met the goal), last_step, hits_seen and infeasible (trials)."""
+    trials = slimmed(trials if goal is None else at_goal(trials, goal))
+    trials = trials if "split" in trials else trials.assign(split=0)
     keys = [c for c in CELL if c in trials]
-    rows = []
-    first, cells = grouped(trials, keys, "steps", "last_step", "status")
-    for steps, last, status in cells:
-        size = half(len(steps)) if k is None else k
-        low, median, high = best_of_k(steps, size)
-        rows.append({
-            "steps": float(np.fmin.reduce(steps)), "low": low, "median": median, "high": high, "upper": min(high, last.max()),
-            "censored": np.isinf(high), "k": size, "hits_seen": int((~np.isnan(steps)).sum()),
-            "infeasible": int((status == "infeasible").sum()),
-        })  # fmt: skip
-    return pd.concat([first[[*keys, "goal"]].reset_index(drop=True), pd.DataFrame(rows)], axis=1)
+    lost = trials.status == "infeasible" if "status" in trials else False
+    by = trials.assign(infeasible=lost).groupby([*keys, "goal"], dropna=False)
+    found = by.agg(steps=("steps", "min"), last_step=("last_step", "max"), hits_seen=("steps", "count"),
+                   infeasible=("infeasible", "sum"))  # fmt: skip
+    return found.reset_index().astype({"steps": float})
 
 
-def grouped(trials: pd.DataFrame, keys: list[str], *columns: str) -> tuple[pd.DataFrame, list[tuple[np.ndarray, ...]]]:
-    """The first row of every group of trials, in the order of their keys, and these columns of each group.
+def scatter_of(name: str) -> float:
+    """SCATTER of a workload's data set and kind of network, or else ONE_SPLIT."""
+    work = None if own.is_own(name) else WORKLOADS.get(name)
+    return SCATTER.get((work.dataset, kind_of(work.model)), ONE_SPLIT) if work else ONE_SPLIT
 
-    In numpy: to take the rows of a table group by group takes ten times as long.
-    """
-    number = trials.groupby(keys, dropna=False).ngroup().to_numpy()
-    order = np.argsort(number, kind="stable")
-    starts = np.flatnonzero(np.diff(number[order], prepend=-1))
-    split = (np.split(trials[column].to_numpy()[order], starts)[1:] for column in columns)
-    return slimmed(trials).iloc[order[starts]], list(zip(*split, strict=True))
+
+def kind_of(model: str) -> str:
+    """The kind of a network, by its name."""
+    return "convolutional" if any(word in model for word in ("cnn", "resnet", "lenet")) else "fully connected"
 
 
 def all_goals(trials: pd.DataFrame, missed: bool = False) -> pd.DataFrame:
-    """`steps_to_result` at every goal of the ladder, one below the other; cells that missed a goal are left out.
+    """`across_replicates` at every goal of the ladder, one below the other; points that missed a goal are left out.
 
     missed: these instead, without steps and range: where a line that is drawn has a gap.  Raises ValueError if none of the
     trials met any.
@@ -127,19 +116,21 @@ def all_goals(trials: pd.DataFrame, missed: bool = False) -> pd.DataFrame:
         ladder = ", ".join(c.removeprefix("steps@") for c in trials if c.startswith("steps@"))
         raise ValueError(f"goal: none of {len(trials)} trials met any of {ladder}; their lowest validation error was "
                          f"{trials.best_error.min():.3g}, so that easier goals or more steps are needed")  # fmt: skip
-    curves = pd.concat([steps_to_result(slim[where], goal) for goal, where in met.items()], ignore_index=True)
-    nothing = {"low": np.nan, "upper": np.nan} if missed else {}
-    return curves[curves.steps.isna() if missed else curves.steps.notna()].reset_index(drop=True).assign(**nothing)
+    searches = pd.concat([steps_to_result(slim[where], goal) for goal, where in met.items()], ignore_index=True)
+    if not missed:
+        return across_replicates(searches)
+    keys = [*point_of(searches), "goal"]
+    lost = searches[searches.groupby(keys, dropna=False).steps.transform("count") == 0]
+    return lost.drop_duplicates(keys).assign(low=np.nan, high=np.nan).reset_index(drop=True)
 
 
-def well_met(trials: pd.DataFrame, hits: int = WHOLE[1]) -> float | None:
-    """The hardest goal of the ladder that so many trials of a search met at every batch size, on average over its searches.
+def well_met(trials: pd.DataFrame) -> float | None:
+    """The hardest goal of the ladder that every search met at every batch size.
 
     trials: of one curve.  None if there is no such goal.
     """
-    cells = trials.groupby(["batch_size", "replicate"])
-    met = (g for g in goals(trials) if cells[f"steps@{g:g}"].count().groupby("batch_size").mean().min() >= hits)
-    return next(met, None)
+    searches = trials.groupby(["batch_size", *(c for c in SEARCH if c in trials)])
+    return next((g for g in goals(trials) if (searches[f"steps@{g:g}"].count() > 0).all()), None)
 
 
 def mixed(trials: pd.DataFrame) -> dict[str, list]:
@@ -169,33 +160,55 @@ def on_ladder(curves: pd.DataFrame) -> pd.DataFrame:
     return curves.assign(place=[workload(name).goals.index(g) for name, g in zip(curves.workload, curves.goal)])
 
 
-def across_replicates(curve: pd.DataFrame) -> pd.DataFrame:
-    """Replicates of a cell joined: steps (median), low, high (range), replicates (count of those that met the goal)."""
-    keys = [c for c in CELL if c in curve and c not in SAME] + ["goal"]
-    grouped = curve[curve.steps.notna()].groupby(keys, dropna=False).steps
-    joined = grouped.agg(["median", "min", "max", "count"]).reset_index()
-    return joined.rename(columns={"median": "steps", "min": "low", "max": "high", "count": "replicates"})
+def point_of(searches: pd.DataFrame) -> list[str]:
+    """The columns that the searches of one point share."""
+    return [c for c in CELL if c in searches and c not in SAME]
 
 
-def reached(trials: pd.DataFrame) -> pd.DataFrame:
-    """The trials without the cells of which none met the goal."""
-    return trials[trials.groupby([*CURVE, "batch_size", "replicate"]).steps.transform("count") > 0]
+def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
+    """The searches of a point joined, a row per point that one of them met.
+
+    searches: of `steps_to_result`; of these, those of every curve that are `independent`.  Columns: steps (geometric mean),
+    low, high (5 and 95 %: Student's t on ln K*), replicates (count), hits_seen (trials, of all of them), missed (how many of them did not meet the goal: they
+    count as their last step, so that steps is a lower bound), borrowed (whether a single search's range is the scatter of
+    the nearest workload with several, `scatter_of`).
+    """
+    keys = [*point_of(searches), "goal"]
+    kept = independent(searches)
+    kept = kept.assign(log=np.log(kept.steps.fillna(kept.last_step)), met=kept.steps.notna())
+    found = kept.groupby(keys, dropna=False).agg(mean=("log", "mean"), spread=("log", "std"), replicates=("log", "size"),
+                                                 met=("met", "sum"), hits_seen=("hits_seen", "sum")).reset_index()  # fmt: skip
+    found = found[found.met > 0].reset_index(drop=True)
+    n = found.replicates.to_numpy()
+    single = found.workload.map({w: scatter_of(w) for w in found.workload.unique()}).to_numpy(float)
+    borrowed = n == 1
+    error = np.where(borrowed, single, found.spread.to_numpy(float)) / np.sqrt(n)
+    reach = error * np.where(borrowed, ndtri(0.95), stdtrit(np.maximum(n - 1, 1), 0.95))
+    ends = {name: np.exp(found["mean"] + off) for name, off in (("steps", 0), ("low", -reach), ("high", reach))}
+    return found.assign(**ends, missed=n - found.met, borrowed=borrowed).drop(columns=["mean", "spread", "met"])
+
+
+def independent(searches: pd.DataFrame) -> pd.DataFrame:
+    """Of every curve the first search on each split, or, if these are fewer, all on split 0."""
+    curve = [searches[c] for c in (*point_of(searches), "goal") if c != "batch_size"]
+    first = searches.replicate == searches.replicate.groupby([*curve, searches.split], dropna=False).transform("min")
+    shared = searches.split == 0
+    counts = (which.groupby(curve, dropna=False).transform("sum") for which in (first, shared))
+    return searches[first.where(np.greater_equal(*counts), shared)]
+
+
+def scatter(searches: pd.DataFrame) -> float:
+    """Standard deviation of ln K* between the `independent` searches of a point, pooled over points.  NaN if none has two."""
+    met = independent(searches).dropna(subset="steps")
+    points = np.log(met.steps).groupby([met[c] for c in point_of(met)], dropna=False)
+    freedom = len(met) - points.ngroups
+    return float(np.sqrt((points.var(ddof=0) * points.size()).sum() / freedom)) if freedom else np.nan
 
 
 def unmet(trials: pd.DataFrame) -> int:
     """How many points of sparse curves have no search of which a trial met the goal."""
     sparse = trials[trials.sparsity > 0] if len(trials) else trials
     return int((sparse.groupby([*CURVE, "batch_size"]).steps.count() == 0).sum()) if len(sparse) else 0
-
-
-def cut_short(trials: pd.DataFrame, n: int, hits: int) -> pd.DataFrame:
-    """The table as searches of the first n trials would have left it that end once so many have met the goal."""
-    cut = trials[trials.trial < n]
-    ranks = cut.groupby([*CURVE, "batch_size", "replicate"]).steps
-    end = cut.steps.where(ranks.rank(method="first") == hits).groupby([cut[k] for k in ranks.keys]).transform("max")
-    last = end.fillna(cut.last_step)
-    met = {c: cut[c].where(cut[c] <= last) for c in cut if c == "steps" or c.startswith("steps@")}
-    return cut.assign(**met, last_step=last, trials=n)
 
 
 def sparsest(rows: pd.DataFrame) -> pd.DataFrame:

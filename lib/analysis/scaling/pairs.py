@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 
-from lib.analysis.scaling.intervals import ranged, ranges, redrawn
-from lib.analysis.scaling.steps import CURVE, grouped, half
+from lib.analysis.scaling.draws import Curve, pair, ranged, ranges, redrawn
+from lib.analysis.scaling.steps import CURVE, SEARCH
 from lib.workloads.catalogue import workload
 
 SMALLEST, DENSEST = "its smallest batch", "the dense network"  # by what `relative` divides
@@ -24,49 +24,43 @@ def cost_of_sparsity(curve: pd.DataFrame) -> pd.Series:
     )
 
 
-def at_equal_steps(trials: pd.DataFrame, draws: int = 200) -> pd.DataFrame:
+def at_equal_steps(trials: pd.DataFrame) -> pd.DataFrame:
     """Which goal a pruned network's search has met by the step at which the dense network's meets the hardest one.
 
-    A row per pruned curve and batch size that the dense network has, too: CURVE, batch_size and rungs [draws], places on the
-    workload's ladder of goals (0 for the hardest; inf if none is met).  A draw is a random half of the trials of one
-    replicate, chosen at random, of either network; what a search has not seen counts as its last step, as in `resampled`.
+    A row per pruned curve, batch size and search (`SEARCH`) that the dense network has, too, and in which it met that goal:
+    CURVE, batch_size, replicate, split and rung, its place on the workload's ladder of goals (0 for the hardest; inf if none).
     """
-    random, rows = np.random.default_rng(0), []
-    for key, cells in trials.groupby([*CURVE[:3], "batch_size"]):
-        columns = [f"steps@{goal:g}" for goal in workload(key[0]).goals]
-        found = {s: _halves(own, columns, draws, random) for s, own in cells.groupby("sparsity")}
-        if 0.0 not in found:
-            continue
-        for sparsity in sorted(found.keys() - {0.0}):
-            met = found[sparsity] <= found[0.0][:, :1]  # [draws, goals]
-            rungs = np.where(met.any(1), met.argmax(1), np.inf)
-            rows.append({**dict(zip(CURVE, (*key[:3], sparsity))), "batch_size": key[3], "rungs": rungs})
-    return pd.DataFrame(rows, columns=[*CURVE, "batch_size", "rungs"])
+    parts = []
+    for name, own in trials.groupby("workload") if len(trials) else ():
+        ladder = [f"steps@{goal:g}" for goal in workload(name).goals]
+        found = own.groupby([*CURVE, "batch_size", *SEARCH])[ladder].min().reset_index()
+        dense = found[found.sparsity == 0].drop(columns="sparsity").rename(columns={ladder[0]: "end"})
+        where = [c for c in (*CURVE, "batch_size", *SEARCH) if c != "sparsity"]
+        both = found[found.sparsity > 0].merge(dense[[*where, "end"]].dropna(), on=where)
+        met = both[ladder].le(both.end, axis=0).to_numpy()
+        parts.append(both.assign(rung=np.where(met.any(1), met.argmax(1), np.inf)))
+    columns = [*CURVE, "batch_size", *SEARCH, "rung"]
+    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 
-def _halves(cells: pd.DataFrame, columns: list[str], draws: int, random: np.random.Generator) -> np.ndarray:
-    """Fewest steps [draws, columns] among a random half of the trials of a replicate chosen at random; at most its last step."""
-    _, searches = grouped(cells, ["replicate"], *columns, "last_step")
-    found = []
-    for *search, last in searches:
-        steps = np.fmin(np.stack(search, 1), last.max())  # [trials, columns]
-        ranks = random.random((draws, len(steps))).argsort(1)
-        found.append(steps[ranks[:, : half(len(steps))]].min(1))
-    return np.array(found)[random.integers(len(found), size=draws), np.arange(draws)]
+def ratios(above: Curve, below: Curve, name: str) -> np.ndarray:
+    """A quantity of `redrawn` of one curve over that of another, [draws], on the searches and batch sizes both have (`pair`).
 
-
-def ratios(above: pd.DataFrame, below: pd.DataFrame, name: str) -> np.ndarray:
-    """A quantity of `redrawn` of one `resampled` curve over that of another, [draws].
-
-    Both are read at the batch sizes that both have: a longer curve bends elsewhere if the fit is not the truth.  Empty
-    if these are fewer than three.  0 or inf where one of the two is not bounded, and in turn where neither is.
+    A longer curve bends elsewhere if the fit is not the truth.  Empty if both have fewer than three batch sizes.  0 or inf
+    where one of the two is not bounded, and in turn where neither is.
     """
-    shared = above.columns.intersection(below.columns)
-    if len(shared) < 3:
+    drawn = pair(above, below)
+    if len(drawn[0].columns) < 3:
         return np.empty(0)
-    top, bottom = (redrawn(curves[shared])[name] for curves in (above, below))
+    top, bottom = (redrawn(draws)[name] for draws in drawn)
     with np.errstate(divide="ignore", invalid="ignore"):
         return either_way(top.to_numpy() / bottom.to_numpy())
+
+
+def steps_ratio(above: Curve, below: Curve) -> pd.DataFrame:
+    """Steps of one curve over those of another, [draws, batch sizes], on the searches and batch sizes both have (`pair`)."""
+    top, bottom = pair(above, below)
+    return top / bottom
 
 
 def either_way(values: np.ndarray) -> np.ndarray:
@@ -83,11 +77,11 @@ def beside(drawn: dict, partner: Callable[[tuple], tuple], name: str) -> pd.Data
     those of CURVE, sizes (shared), ratio (median), ratio_low, ratio_high (5 and 95 %).
     """
     rows = []
-    for key, curves in drawn.items():
+    for key, curve in drawn.items():
         other = partner(key)
-        if other == key or other not in drawn or not len(values := ratios(curves, drawn[other], name)):
+        if other == key or other not in drawn or not len(values := ratios(curve, drawn[other], name)):
             continue
-        sizes = len(curves.columns.intersection(drawn[other].columns))
+        sizes = len(curve.logs.columns.intersection(drawn[other].logs.columns))
         rows.append({**dict(zip(CURVE, key)), "sizes": sizes, **ranged("ratio", values)})
     return pd.DataFrame(rows, columns=[*CURVE, "sizes", "ratio", "ratio_low", "ratio_high"])
 
@@ -103,11 +97,11 @@ def steps_over_dense(drawn: dict) -> pd.DataFrame:
     Columns: those of CURVE, batch_size, ratio (median), ratio_low, ratio_high (5 and 95 %) and draws (of it).
     """
     rows = []
-    for key, curves in drawn.items():
-        dense = drawn.get(dense_key(key), pd.DataFrame())
-        for b in curves.columns.intersection(dense.columns) if key[3] > 0 else ():
-            ratio = (curves[b] / dense[b]).to_numpy()
-            rows.append({**dict(zip(CURVE, key)), "batch_size": b, **ranged("ratio", ratio), "draws": ratio})
+    for key, curve in drawn.items():
+        if key[3] == 0 or dense_key(key) not in drawn:
+            continue
+        for b, ratio in steps_ratio(curve, drawn[dense_key(key)]).items():
+            rows.append({**dict(zip(CURVE, key)), "batch_size": b, **ranged("ratio", ratio), "draws": ratio.to_numpy()})
     return pd.DataFrame(rows, columns=[*CURVE, "batch_size", "ratio", "ratio_low", "ratio_high", "draws"])
 
 
@@ -115,7 +109,8 @@ def relative(curves: pd.DataFrame, drawn: dict) -> pd.DataFrame:
     """Steps over those of the curve's smallest batch, and over the densest network's at the same batch size.
 
     curves: of `across_replicates`.  drawn: of `summaries`.  The rows of curves, twice: `over` says by what they are
-    divided, relative, relative_low and relative_high (5 and 95 % of the draws; NaN where there are none) with what result.
+    divided, relative, relative_low and relative_high with what result: the median and the 5 and 95 % of the draws on shared
+    searches; without draws, the quotient of the points, and no range.
     """
     network = CURVE[:3]
     first = curves.sort_values("batch_size").groupby(CURVE).steps.transform("first").reindex(curves.index)
@@ -123,15 +118,18 @@ def relative(curves: pd.DataFrame, drawn: dict) -> pd.DataFrame:
     densest = curves[curves.sparsity == least.loc[pd.MultiIndex.from_frame(curves[network])].to_numpy()]
     dense = curves.merge(densest[[*network, "batch_size", "steps"]], "left", [*network, "batch_size"], suffixes=("", "_dense"))
     both = {SMALLEST: curves.steps / first, DENSEST: curves.steps / dense.steps_dense.to_numpy()}
-    twice = pd.concat([curves.assign(over=over, relative=ratio) for over, ratio in both.items()])
+    twice = pd.concat([curves.assign(over=over, plain=ratio) for over, ratio in both.items()])
     parts = []
-    for key, draws in drawn.items():
-        own = {SMALLEST: draws.div(draws.iloc[:, 0], axis=0)}
+    for key, curve in drawn.items():
+        own = {SMALLEST: curve.draws.div(curve.draws.iloc[:, 0], axis=0)}
         if (below := drawn.get((*key[:3], least.get(key[:3])))) is not None:
-            own[DENSEST] = draws / below[draws.columns.intersection(below.columns)]
-        parts += [ranges(d.dropna(axis=1), "relative").assign(over=o, **dict(zip(CURVE, key))) for o, d in own.items()]
-    ends = pd.concat(parts) if parts else pd.DataFrame(columns=[*CURVE, "batch_size", "over", "relative_low", "relative_high"])
-    return twice.merge(ends.astype({"batch_size": curves.batch_size.dtype}), "left", [*CURVE, "batch_size", "over"])
+            own[DENSEST] = steps_ratio(curve, below)
+        parts += [ranges(d, "relative").assign(relative=d.median().to_numpy(), over=over, **dict(zip(CURVE, key)))
+                  for over, d in own.items()]  # fmt: skip
+    columns = [*CURVE, "batch_size", "over", "relative", "relative_low", "relative_high"]
+    ends = pd.concat(parts) if parts else pd.DataFrame(columns=columns)
+    found = twice.merge(ends.astype({"batch_size": curves.batch_size.dtype}), "left", [*CURVE, "batch_size", "over"])
+    return found.assign(relative=found.relative.astype(float).fillna(found.plain)).drop(columns="plain")
 
 
 def against_sensitivity(drawn: dict, name: str) -> pd.DataFrame:

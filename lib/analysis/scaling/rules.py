@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lib.analysis.scaling.steps import CELL
+from lib.analysis.scaling.steps import point_of
 
 TOLERANCE = 0.2  # of the operational definitions of the regimes
 BEFORE, PERFECT = "more examples than larger batches", "perfect scaling"
@@ -62,7 +62,7 @@ def one_curve(curve: pd.DataFrame) -> pd.DataFrame:
 def label(curves: pd.DataFrame) -> pd.DataFrame:
     """Curves with `regime`, local `slope` (d log2 K* / d log2 B from the size before) and `perfect` (steps if scaling
     had stayed perfect from the smallest size), for every curve in the table."""
-    keys = [c for c in CELL if c in curves and c not in ("batch_size", "hits")] + ["goal"]
+    keys = [*(c for c in point_of(curves) if c != "batch_size"), "goal"]
     return pd.concat([_label_one(one_curve(c)) for _, c in curves.groupby(keys, dropna=False)], ignore_index=True)
 
 
