@@ -168,7 +168,7 @@ def noise_scale_off(bends: pd.DataFrame, drawn: dict) -> pd.DataFrame:
     """
     rows = bends[bends.identified.astype(bool)]
     found = {
-        name: [apart(scaling.redrawn(drawn[tuple(r[CURVE])]).critical.to_numpy() / r.predicted) for _, r in own.iterrows()]
+        name: [apart(scaling.redrawn(drawn[tuple(r[CURVE])].draws).critical.to_numpy() / r.predicted) for _, r in own.iterrows()]
         for name, own in rows.groupby("workload", sort=False)
     }
     return pooled((title(name), draws) for name, draws in found.items())
