@@ -114,6 +114,7 @@ def test_every_claim_is_judged_once_and_follows_from_its_effects():
         own = claims.decide(c.low, c.high, c.threshold, c.above)
         assert own == c.verdict or (c.verdict == claims.PART and (own != claims.HOLDS or not all(g.n for g in c.groups))), key
         assert all(g.low <= g.effect <= g.high for g in c.groups if g.n), key
+        assert max(len(sentence.split()) for sentence in (c.ours, c.price, c.rule)) <= 25, key
     told = boxes.ledger(found.values())
     assert all(f"#claim-{key}" in told for key in found)
 

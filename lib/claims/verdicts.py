@@ -29,8 +29,9 @@ class Group:
 class Claim:
     """A judged claim: what `boxes.claim` and the ledger show, and what a figure of all claims draws.
 
-    effect, low, high: of the measured group that speaks least for the claim.  n: over all groups.  threshold: the claim
-    needs the interval above it, or below it if not above.  scale: "ratio", "points" (of error) or "share".  part: for which
+    effect, low, high: of the measured group that speaks least for the claim, of those that make the verdict; where it holds
+    in part, of one that does not hold.  n: over all groups.  threshold: the claim needs the interval above it, or below it
+    if not above.  scale: "ratio", "points" (of error) or "share".  part: for which
     groups it holds, if in part.  price: what would decide it, if it cannot be judged.  ours: the finding, a sentence or two.
     """
 
