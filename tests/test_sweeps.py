@@ -34,7 +34,7 @@ BAD = [
     ({"batch_size": 0}, "batch_size: 0 "),
     ({"batch_size": 16.0}, "batch_size: 16.0 .* whole number"),
     ({"trials": 0}, "trials: 0 .* whole number from 1"),
-    ({"algorithm": "adam"}, "algorithm: 'adam' .* sgd, momentum, nesterov"),
+    ({"algorithm": "lion"}, "algorithm: 'lion' .* sgd, momentum, nesterov"),
     ({"pruning": "none"}, "pruning: 'none' .* connection-sensitivity"),
     ({"precision": "float16"}, "precision: 'float16' .* bfloat16"),
     ({"stop": "late"}, "stop: 'late' .* goal, budget"),
@@ -249,7 +249,7 @@ def test_a_cluster_with_a_single_thread_trains_there(undisturbed, tmp_path, monk
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
         with distributed.Client(cluster), joblib.parallel_config(backend="dask"):
-            monkeypatch.setattr(one_cell.training, "train", lambda *_, **__: pytest.fail("trained in the client"))
+            monkeypatch.setattr(one_cell.lockstep, "train", lambda *_, **__: pytest.fail("trained in the client"))
             sweeps.run(tiny(), tmp_path, jobs=-1)
     assert bodies(tmp_path) == undisturbed
 
