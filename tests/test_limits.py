@@ -86,7 +86,7 @@ FIELDS = [  # what is called, a field, values that it refuses
     (functools.partial(processes.launch, print, 2), "timeout", NO_POSITIVE),
     (_draw, "trials", NO_COUNT),
     (_draw, "replicate", NO_LEAST),
-    (_draw, "algorithm", ("adam", None, 3)),
+    (_draw, "algorithm", ("lion", None, 3)),
     (spaces.point, "learning_rate", NO_POSITIVE),
     (spaces.point, "momentum", NO_PART),
     (spaces.point, "rate", (0.1,)),

@@ -5,7 +5,7 @@ import contextlib
 import numpy as np
 import pytest
 
-from lib.methods import spaces
+from lib.methods import METHODS, spaces
 from lib.methods.spaces import Interval, draw
 
 
@@ -34,12 +34,18 @@ def test_replicates_are_other_searches():
     assert not set(a) & set(b) and not set(b) & set(c)
 
 
-@pytest.mark.parametrize("algorithm", ["sgd", "momentum", "nesterov"])
-def test_points_stay_in_their_intervals_and_fill_them(algorithm):
-    for name, values in draw("lee2021", algorithm, 100, decay=True).items():
-        axis = spaces.SPACES["lee2021"][name]
-        assert axis.low <= values.min() and values.max() <= axis.high
-    assert ("momentum" in draw("lee2021", algorithm, 1)) == (algorithm != "sgd")
+@pytest.mark.parametrize("space", spaces.SPACES)
+@pytest.mark.parametrize("algorithm", METHODS)
+def test_points_stay_in_their_intervals_and_fill_them(algorithm, space):
+    """Those that a method shares with Lee et al. (2021) are the named space's, the others its own."""
+    drawn, own = draw(space, algorithm, 100, decay=True), METHODS[algorithm].space
+    assert list(drawn) == [*own, "decay_steps", "end_factor"]
+    for name, values in drawn.items():
+        shared = spaces.LEE2021.get(name) == own.get(name, spaces.LEE2021.get(name))
+        axis = spaces.SPACES[space].get(name, spaces.LEE2021[name]) if shared else own[name]
+        assert axis.low <= values.min() * (1 + 1e-12) and values.max() <= axis.high * (1 + 1e-12)
+        places = axis.place(values)
+        assert axis.low == axis.high or places.min() < 0.05 and places.max() > 0.95
 
 
 def test_scales():

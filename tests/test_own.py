@@ -56,7 +56,7 @@ def test_it_trains_and_prunes_like_any_other_and_not_twice(write, tmp_path, monk
 def test_an_interrupted_cell_ends_as_if_it_had_not_been(write, tmp_path, monkeypatch):
     study = grid(write(GOOD.replace("goals=(0.1", "goals=(0.0")), [16], ["sgd"], [0.5], trials=8, hits=8)
     sweeps.run(study, tmp_path / "whole")
-    update, steps = lockstep.algorithms.update, []
+    update, steps = lockstep.update, []
 
     def killed(*arguments):
         steps.append(0)
@@ -64,7 +64,7 @@ def test_an_interrupted_cell_ends_as_if_it_had_not_been(write, tmp_path, monkeyp
             raise KeyboardInterrupt
         return update(*arguments)
 
-    monkeypatch.setattr(lockstep.algorithms, "update", killed)
+    monkeypatch.setattr(lockstep, "update", killed)
     monkeypatch.setattr(lockstep, "SAVE_EVERY", 0.0)
     with pytest.raises(KeyboardInterrupt):
         sweeps.run(study, tmp_path / "killed")

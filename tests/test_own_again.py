@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from lib import ROOT, own
-from lib.engine import lockstep
+from lib.engine import flattening, lockstep, looped
 from lib.measuring import one_cell, sweeps
 from lib.records import store
 from lib.records.on_record import grid
@@ -75,7 +75,7 @@ def bodies(folder):
 
 def test_initialisations_do_not_depend_on_threads(write):
     name = write(changed(build="    return nn.Sequential(nn.Linear(4, 300), nn.ReLU(), nn.Linear(300, 2))\n"))
-    expected = [one_cell.stacks.flatten(models.fresh(name, seed)) for seed in range(120)]
+    expected = [flattening.flatten(models.fresh(name, seed)) for seed in range(120)]
     stop = threading.Event()
 
     def disturb():  # what another thread of a worker does, which begins a cell of the book's own
@@ -87,7 +87,7 @@ def test_initialisations_do_not_depend_on_threads(write):
     found = joblib.Parallel(n_jobs=4, backend="threading")(joblib.delayed(models.fresh)(name, s) for s in range(120))
     stop.set()
     other.join()
-    assert all(torch.equal(a, one_cell.stacks.flatten(b)) for a, b in zip(expected, found, strict=True))
+    assert all(torch.equal(a, flattening.flatten(b)) for a, b in zip(expected, found, strict=True))
 
 
 def test_a_worker_with_threads_gives_the_same_records(write, tmp_path):
@@ -477,7 +477,7 @@ def test_an_exit_while_training_or_pruning_is_an_error(write):
     with pytest.raises(lockstep.TrialError, match=r"trial \d+, step \d+: .*SystemExit: bye"):
         one_cell.train_cell(Cell(write(late), 4, "momentum", trials=16))
     far = changed(data="x[40] = 50", top=LATER.format(limit=20), build="    return nn.Sequential(Block(), nn.Linear(4, 2))\n")
-    with pytest.raises((own.OwnError, lockstep.stacks.RowError), match="SystemExit: bye"):
+    with pytest.raises((own.OwnError, looped.RowError), match="SystemExit: bye"):
         one_cell.start(Cell(write(far), 4, "sgd", 0.5, trials=1))
 
 

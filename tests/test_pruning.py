@@ -97,42 +97,6 @@ def test_a_removed_weight_never_moves(algorithm):
     assert not w[mask == 0].any() and (w != before)[mask == 1].float().mean() > 0.5
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_updates_equal_torch(algorithm):
-    random = torch.Generator().manual_seed(0)
-    w, v = torch.randn(2, 4, generator=random), torch.zeros(2, 4)
-    rate, momentum = torch.tensor([[0.1], [0.01]]), torch.tensor([[0.9], [0.5]]) * (algorithm != "sgd")
-    rows = [torch.nn.Parameter(row.clone()) for row in w]
-    theirs = [
-        torch.optim.SGD([p], lr=r.item(), momentum=m.item(), nesterov=algorithm == "nesterov")
-        for p, r, m in zip(rows, rate, momentum, strict=True)
-    ]
-    for _ in range(10):
-        g = torch.randn(2, 4, generator=random)
-        updates.update(algorithm, w, v, g, rate, momentum)
-        for p, optimiser, row in zip(rows, theirs, g, strict=True):
-            p.grad = row
-            optimiser.step()
-    assert torch.allclose(w, torch.stack([p.detach() for p in rows]), atol=1e-6)
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_drift_is_where_silent_weights_end(algorithm):
-    w, v = torch.ones(1, 3, dtype=torch.float64), torch.tensor([[1.0, -2.0, 0.5]], dtype=torch.float64)
-    rate, momentum = torch.full((1, 1), 0.1, dtype=torch.float64), torch.full((1, 1), 0.95, dtype=torch.float64)
-    end = w + updates.drift(algorithm, v, rate, momentum)
-    for _ in range(1000):
-        updates.update(algorithm, w, v, torch.zeros_like(w), rate, momentum)
-    assert torch.allclose(w, end)
-
-
-def test_linear_decay():
-    rate, steps, factor = torch.tensor([[0.2]]), torch.tensor([[100.0]]), torch.tensor([[0.1]])
-    values = [updates.decayed(rate, t, steps, factor).item() for t in (0, 50, 100, 1000)]
-    assert values == pytest.approx([0.2, 0.11, 0.02, 0.02])
-    assert updates.decayed(rate, 50, None, None) is rate
-
-
 def test_grasp_is_the_weight_times_hessian_times_gradient():
     net, x, y = small()
     w = flattening.flatten(net)

@@ -12,12 +12,13 @@ import pytest
 
 from lib import ROOT, own
 from lib.measuring import sweeps
+from lib.messages.settings import Messages
 from lib.probes import portraits, timings, tracks
 from lib.probes.message_times import Collectives, Feedback, Hooked, Operators
 from lib.probes.step_times import SparseTimes, StepTimes
 from lib.records import places, store
 from lib.records.places import DATA
-from lib.studies import cells
+from lib.studies import cells, plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 from lib.workloads import catalogue
@@ -74,6 +75,8 @@ def test_the_path_is_readable_and_names_the_cell(record):
         (Cell("digits-mlp", 64), "ced44ecf"),
         (Cell("mnist-simple-cnn", 64, sparsity=0.9, trials=32), "c775e484"),
         (Cell("digits-cnn", 1, "sgd", 0.5, replicate=2), "ab654258"),
+        (Cell("digits-mlp", 64, "adam"), "ef0874b0"),
+        (Cell("mnist-fnn-3", 512, messages={"density": 0.01}), "8b382718"),
     ],
 )
 def test_digests_are_frozen(cell, digest):
@@ -90,6 +93,55 @@ def test_a_new_field_with_a_default_leaves_old_records_valid(record):
     assert store.digest(newer) == store.digest(CELL)
     assert len(store.read(record, newer)[1]) == 2
     assert store.digest(dataclasses.replace(newer, extra="some")) != store.digest(CELL)
+
+
+def test_a_new_field_of_the_messages_leaves_old_records_valid(tmp_path):
+    @dataclasses.dataclass(frozen=True)
+    class Later(Messages):
+        extra: str = "none"
+
+    @dataclasses.dataclass(frozen=True)
+    class LaterCell(cells.Cell):
+        messages: Later | None = None
+
+    old, newer = (kind("digits-mlp", 16, messages=m(density=0.01)) for kind, m in ((Cell, Messages), (LaterCell, Later)))
+    file = store.path(tmp_path, old)
+    store.write(file, old, TABLE, {"torch": "x"})
+    assert store.digest(newer) == store.digest(old) and store.read(file, newer)[0]["rows"] == 2
+    other = dataclasses.replace(newer, messages=Later(density=0.01, extra="some"))
+    assert store.digest(other) != store.digest(old)
+    denser = dataclasses.replace(newer, messages=Later(density=0.02))
+    with pytest.raises(store.RecordError, match="belongs to another cell .messages differ"):
+        store.read(file, denser)
+
+
+def test_digests_depend_on_no_module():
+    """Of the same fields in dataclasses of other names, in another module."""
+    nested = dataclasses.make_dataclass("Elsewhere", [(f.name, f.type, f) for f in _anew(Messages)], frozen=True)
+    moved = dataclasses.make_dataclass("Moved", [(f.name, f.type, f) for f in _anew(Cell)], frozen=True,
+                                       namespace={"definition": Cell.definition})  # fmt: skip
+    assert moved.__module__ != Cell.__module__
+    for cell in (Cell("digits-mlp", 64, "sgd", 0.5), Cell("digits-mlp", 64, messages={"workers": 4, "density": 0.01})):
+        given = {f.name: getattr(cell, f.name) for f in dataclasses.fields(Cell)}
+        given["messages"] = cell.messages and nested(**vars(cell.messages))
+        assert store.digest(moved(**given)) == store.digest(cell)
+
+
+def _anew(kind):
+    """Fields as `make_dataclass` takes them."""
+    for f in dataclasses.fields(kind):
+        new = dataclasses.field() if f.default is dataclasses.MISSING else dataclasses.field(default=f.default)
+        new.name, new.type = f.name, f.type
+        yield new
+
+
+FOUND = {"digits": 792, "digits-sparsest": 198, "digits-methods": 110, "messages": 66, "message-variants": 16,
+         "both-sparsities": 18}  # fmt: skip
+
+
+@pytest.mark.parametrize("study", FOUND)
+def test_all_records_of_finished_studies_are_found(study):
+    assert sum(places.record(cell).exists() for cell in plans.STUDIES[study].cells) == FOUND[study]
 
 
 def test_equal_cells_have_one_record():

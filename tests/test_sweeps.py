@@ -35,7 +35,7 @@ BAD = [
     ({"batch_size": 0}, "batch_size: 0 "),
     ({"batch_size": 16.0}, "batch_size: 16.0 .* whole number"),
     ({"trials": 0}, "trials: 0 .* whole number from 1"),
-    ({"algorithm": "adam"}, "algorithm: 'adam' .* sgd, momentum, nesterov"),
+    ({"algorithm": "lion"}, "algorithm: 'lion' .* sgd, momentum, nesterov"),
     ({"pruning": "none"}, "pruning: 'none' .* connection-sensitivity"),
     ({"precision": "float16"}, "precision: 'float16' .* bfloat16"),
     ({"stop": "late"}, "stop: 'late' .* goal, budget"),

@@ -72,7 +72,7 @@ def test_twins_share_all_but_the_mask(measured):
     dense = tracks.fastest(cells[0], 1, folder, points=4)[0]
     (twin,) = tracks.twins([dense], [0.5], folder)
     one, other = (one_cell.start(t.cell, [t.trial]) for t in (dense, twin))
-    assert torch.equal(one.rate, other.rate) and torch.equal(one.momentum, other.momentum)
+    assert one.drawn.keys() == other.drawn.keys() and all(torch.equal(one.drawn[name], other.drawn[name]) for name in one.drawn)
     assert torch.equal(one.w * other.mask, other.w) and 0 < other.mask.mean() < 1
     assert follow.follow(twin, folder).step.tolist() == follow.follow(dense, folder).step.tolist()
 

@@ -113,7 +113,7 @@ def train(
     stop: "goal" ends the cell once `hits` trials met the hardest goal; "budget" runs every trial for max_steps and
     reads every check to the end; `test` is then looked at wherever a trial's validation error falls.  reject_early and
     drop_dead may be switched off to test that they change nothing.
-    exchange: what the workers send each other, if the batch is shared among several (`lib.messages.compressors`).
+    exchange: what the workers send each other, if the batch is shared among several (`lib.messages.exchanges`).
     progress is called after every check with the step, the number of trials still training and the lowest error seen.
     unfinished: a file that keeps the state every `SAVE_EVERY` seconds; if it is there, the cell goes on from it, and ends
     as if it had never been interrupted.  whose: what tells the cell from any other.  A file that is damaged or of another

@@ -88,7 +88,9 @@ class Outcome:
         names, counts, nothing = (lambda: np.full(n, "", dtype=object)), (lambda: np.zeros(n, np.int64)), np.nan
         one, each = (lambda: np.full(n, nothing)), (lambda: np.full((n, len(budgets)), nothing))
         first = np.full((n, goals), nothing)
-        return Outcome(names(), names(), first, counts(), one(), one(), counts(), budgets, each(), each(), one(), each())
+        return Outcome(
+            names(), names(), first, counts(), one(), one(), counts(), budgets, each(), each(), one(), each()
+        )
 
 
 @dataclass

@@ -19,7 +19,9 @@ def _step(w, g, buffers, drawn, k, layers):
     mean, square = buffers["mean"], buffers["square"]
     mean.mul_(beta1).addcmul_(g, 1 - beta1)
     square.mul_(beta2).addcmul_(g.square(), 1 - beta2)
-    unbiased1, unbiased2 = (1 - beta.double() ** k for beta in (beta1, beta2))  # near zero at first: in single precision, off
+    unbiased1, unbiased2 = (
+        1 - beta.double() ** k for beta in (beta1, beta2)
+    )  # near zero at first: in single precision, off
     scale = square.sqrt().div_(unbiased2.sqrt().to(w.dtype)).add_(EPSILON)
     w.sub_(mean.mul((rate / unbiased1).to(w.dtype)).div_(scale))
 

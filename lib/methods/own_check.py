@@ -19,8 +19,11 @@ LAYERS = (
 )  # fmt: skip
 ROWS, P, STEPS = 4, 23, 5  # trials, weights, updates
 REMOVED = slice(3, 6)  # weights, as pruning leaves them: zero, and without a gradient
-TAKEN = {"trial", "seed", "status", "cause", "last_step", "best_error", "best_step", "sent", "steps", "goal", "decay_steps",
-         "end_factor"}  # fmt: skip  # columns of a record's table, and what is the engine's
+TAKEN = {  # columns of tables, fields of cells, and what is the engine's
+    "trial", "seed", "status", "cause", "last_step", "best_error", "best_step", "sent", "steps", "goal",
+    "workload", "batch_size", "algorithm", "sparsity", "pruning", "trials", "replicate", "stop", "checks", "hits", "precision",
+    "max_steps", "space", "label_smoothing", "messages", "split", "decay_steps", "end_factor",
+}  # fmt: skip
 
 
 class _Bowl:
@@ -135,4 +138,6 @@ def _check_drift(own: Method, w: Tensor, buffers: dict[str, Tensor], drawn: dict
     moved = w.double() - before
     room = 1e-3 * drift.abs() + 1e-5 * (1 + before.abs())
     if not ((moved * drift.sign() >= -room) & (moved.abs() <= drift.abs() + room)).all():
-        raise OwnError(f"{own.name}: drift: less than without gradients is not allowed; it must be a bound, with its sign")
+        raise OwnError(
+            f"{own.name}: drift: less than without gradients is not allowed; it must be a bound, with its sign"
+        )

@@ -43,7 +43,9 @@ def intervals(space: str, algorithm: str, decay: bool = False) -> dict[str, Inte
     Raises ValueError for an unknown algorithm.
     """
     shared = SPACES[space]
-    own = {name: shared.get(name, at) if at == LEE2021.get(name) else at for name, at in method(algorithm).space.items()}
+    own = {
+        name: shared.get(name, at) if at == LEE2021.get(name) else at for name, at in method(algorithm).space.items()
+    }
     return own | {name: shared.get(name, LEE2021[name]) for name in DECAY if decay}
 
 
@@ -69,8 +71,13 @@ def parse(space: str, algorithm: str, decay: bool = False) -> dict[str, float] |
         values = {}
     each_once = len(pairs) == len(values) and set(values) == set(limits)
     if not each_once or not all(limits[name][1](value) for name, value in values.items()):
-        single, said = ",".join(f"{n}=..." for n in limits), ", ".join(f"{n} {words}" for n, (words, _) in limits.items())
-        raise ValueError(f"space: {space!r} is not allowed; it must be one of {', '.join(SPACES)}, or {single} ({said})")
+        single, said = (
+            ",".join(f"{n}=..." for n in limits),
+            ", ".join(f"{n} {words}" for n, (words, _) in limits.items()),
+        )
+        raise ValueError(
+            f"space: {space!r} is not allowed; it must be one of {', '.join(SPACES)}, or {single} ({said})"
+        )
     return values
 
 
