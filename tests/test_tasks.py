@@ -119,9 +119,11 @@ def test_early_rejection_decides_as_the_full_evaluation(kind, steps):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_goal_that_a_trial_meets_exactly_is_met_and_one_next_to_it_is_not(kind):
-    """Sums in another order, or asked in other company, differ in their last digits: decisions do not."""
+    """Sums in another order, or asked in other company, differ in their last digits (here, larger): decisions do not."""
     split, w = datasets.load("digits").validation, trained(30)
     executor = kind(models.build("mlp-64x2"), task=TASKS["cross-entropy"])
+    logits = executor.logits
+    executor.logits = lambda w, x: logits(w, x) * (1 if (len(w), len(x)) == (1, len(split)) else 1 + 4e-6 * (len(x) % 2 - 0.5))
     for row in range(len(w)):
         alone = validation.Validation(executor, split).alone(w[row]).item() / len(split)
         if not math.isfinite(alone):
