@@ -53,6 +53,8 @@ class Validation:
         for limit in allowed.unique():
             rows, at = (allowed == limit).nonzero()[:, 0], 0
             chunk = int(min(limit, len(self.order))) * 6 // 5 + SPARE  # enough to reject a trial that is mostly wrong
+            if not self.task.counted and limit < math.inf:  # an answer may cost more than a mistake, and limits be larger
+                chunk = min(chunk, len(self.order) // 2 + SPARE)
             chunk = len(self.order) if self.executor.normalised else chunk
             while at < len(self.order) and len(rows):
                 ask = self.order[at : at + chunk]
