@@ -12,7 +12,6 @@ from torch import nn
 
 from lib.engine import check_steps, flattening, lockstep, looped, stacked, validation
 from lib.measuring import one_cell
-from lib.methods import updates
 from lib.records import store
 from lib.studies.cells import Cell
 from lib.workloads import catalogue, datasets, losses, models, tasks
@@ -25,13 +24,19 @@ CELL = Cell("digits-mlp-nats", 64, trials=16, hits=2, max_steps=160, replicate=2
 KINDS = [looped.Loop, stacked.Stack]
 
 
+def momentum_step(w: torch.Tensor, v: torch.Tensor, g: torch.Tensor, drawn: dict[str, torch.Tensor]) -> None:
+    """One step of momentum in place, written anew."""
+    torch.addcmul(g, v, drawn["momentum"], out=v)
+    w.addcmul_(v, drawn["learning_rate"], value=-1)
+
+
 def trained(steps: int, cell: Cell = CELL) -> torch.Tensor:
     """The weights [T, P] of the cell's trials after so many steps."""
     trials, data, executor = one_cell.start(cell), datasets.load("digits").train, one_cell.executor(cell)
     w, v = trials.w.clone(), torch.zeros_like(trials.w)
     for pick, _ in zip(lockstep.batches(len(data), cell.batch_size, cell.replicate), range(steps)):
         _, g, _ = executor.gradients(w, executor.inputs(data.x[pick]), data.y[pick])
-        updates.update(cell.algorithm, w, v, g, trials.rate, trials.momentum)
+        momentum_step(w, v, g, trials.drawn)
     return w
 
 
@@ -50,7 +55,7 @@ def first_checks(cell: Cell, cost) -> np.ndarray:
     for step in range(1, cell.max_steps + 1):
         pick = next(order)
         _, g, _ = executor.gradients(w, x[pick], data.y[pick], trials.mask)
-        updates.update(cell.algorithm, w, v, g, trials.rate, trials.momentum)
+        momentum_step(w, v, g, trials.drawn)
         if step == check:
             check = check_steps.next_check(step, "geometric")
             steps[np.isnan(steps) & (np.array(cost(executor, w)) <= cell.work.goal)] = step
