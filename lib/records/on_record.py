@@ -38,7 +38,7 @@ def _on_record(cell: Cell) -> Cell:
 _CURVE = ("workload", "algorithm", "pruning", "sparsity", "stop", "label_smoothing", "messages")
 _curve = operator.attrgetter(*_CURVE)
 _point = operator.attrgetter(*_CURVE, "batch_size", "replicate", "split")
-_protocol = operator.attrgetter("trials", "hits", "space", "precision", "checks", "max_steps")
+_protocol = operator.attrgetter("trials", "space", "precision", "checks", "max_steps")  # however many hits, K* is the same
 
 
 def gathered(*more: Study, **fields) -> Study:
@@ -52,10 +52,10 @@ def gathered(*more: Study, **fields) -> Study:
         return dict.fromkeys(c for c in cells if record(c).exists())
 
     planned, given = found(STUDIES.values()), found(more)
-    points = {_point(c) for c in planned}
+    points = {_point(c): _protocol(c) for c in planned}
     known = {(_curve(c), _protocol(c)) for c in planned}
     new = [c for c in given if c not in planned]
-    apart = {_curve(c) for c in new if _point(c) in points or (_curve(c), _protocol(c)) not in known}
+    apart = {_curve(c) for c in new if points.get(_point(c), _protocol(c)) != _protocol(c) or (_curve(c), _protocol(c)) not in known}
     kept, taken = [c for c in planned if c in given or _curve(c) not in apart], {}
     for cell in (*kept, *new):
         taken.setdefault(_point(cell), cell)

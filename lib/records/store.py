@@ -108,7 +108,7 @@ def _of(file: Path, cell=None) -> tuple[dict, str]:
     return about, body
 
 
-@functools.lru_cache(maxsize=4096)  # chapters read the same records many times
+@functools.lru_cache(maxsize=2**14)  # chapters read the same records many times
 def _checked(file: Path, stamp: tuple[int, int]) -> tuple[dict, str]:
     """`_of` without a cell; stamp: when the file was last changed, and its size, so that it is read again if it is not the same."""
     try:

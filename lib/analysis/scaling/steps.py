@@ -169,9 +169,9 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
     """The searches of a point joined, a row per point that one of them met.
 
     searches: of `steps_to_result`; of these, those of every curve that are `independent`.  Columns: steps (geometric mean),
-    low, high (5 and 95 %: Student's t on ln K*), replicates (count), hits_seen (trials, of all of them), missed (how many of them did not meet the goal: they
-    count as their last step, so that steps is a lower bound), borrowed (whether a single search's range is the scatter of
-    the nearest workload with several, `scatter_of`).
+    low, high (5 and 95 %: Student's t on ln K*), replicates (count), hits_seen (trials, of all of them),
+    missed (how many of them did not meet the goal: they count as their last step, so that steps is a lower bound), borrowed
+    (whether a single search's range is the scatter of the nearest workload with several, `scatter_of`).
     """
     keys = [*point_of(searches), "goal"]
     kept = independent(searches)
