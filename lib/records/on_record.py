@@ -55,7 +55,8 @@ def gathered(*more: Study, **fields) -> Study:
     points = {_point(c): _protocol(c) for c in planned}
     known = {(_curve(c), _protocol(c)) for c in planned}
     new = [c for c in given if c not in planned]
-    apart = {_curve(c) for c in new if points.get(_point(c), _protocol(c)) != _protocol(c) or (_curve(c), _protocol(c)) not in known}
+    other = (c for c in new if points.get(_point(c), _protocol(c)) != _protocol(c))
+    apart = {_curve(c) for c in (*other, *(c for c in new if (_curve(c), _protocol(c)) not in known))}
     kept, taken = [c for c in planned if c in given or _curve(c) not in apart], {}
     for cell in (*kept, *new):
         taken.setdefault(_point(cell), cell)

@@ -37,7 +37,7 @@ class Study:
         sizes, levels = sorted({c.batch_size for c in few}), sorted({c.sparsity for c in few})
         sizes, levels = {sizes[len(sizes) // 2], sizes[len(sizes) * 3 // 4], sizes[-1]}, {levels[0], levels[-1]}
         wanted = (c for c in few if c.batch_size in sizes and c.sparsity in levels)
-        chosen = tuple(dict.fromkeys(dataclasses.replace(c, replicate=0) for c in wanted))
+        chosen = tuple(dict.fromkeys(dataclasses.replace(c, replicate=0, split=0) for c in wanted))
         small = {"goal": {"trials": 16, "hits": 2, "max_steps": 400}, "budget": {"trials": 4, "max_steps": 64}}
         if not light:
             small = dict.fromkeys(small, {"trials": 2, "hits": 2, "max_steps": 2})
