@@ -334,7 +334,8 @@ def test_limits_and_the_bound():
     bends["curves"] = [SimpleNamespace(draws=curve) for curve in noisy]
     assert claims.limits_differ(bends)["verdict"] == claims.HOLDS
     assert claims.limits_differ(bends.assign(critical=[50.0, 60.0]))["verdict"] == claims.OPEN  # no more than chance
-    straight = [SimpleNamespace(draws=pd.DataFrame(np.outer(np.ones(20), 1 / sizes), columns=sizes))] * 2  # none bends inside its sizes
+    line = pd.DataFrame(np.outer(np.ones(20), 1 / sizes), columns=sizes)
+    straight = [SimpleNamespace(draws=line)] * 2  # none bends inside its sizes
     assert claims.limits_differ(bends.assign(curves=straight))["verdict"] == claims.OPEN
     assert claims.limits_differ(bends.assign(identified=[True, False]))["verdict"] == claims.OPEN
     assert claims.limits_differ(bends.assign(critical_high=200.0, critical_low=5.0))["verdict"] == claims.PART
