@@ -24,10 +24,10 @@ NUMBER = r"\d[\d,.]*"
 
 
 def trials(sparsity, c1, c2, algorithm="momentum", seed=0, sizes=SIZES, spread=0.1):
-    """Cells of 40 trials, searched twice, whose steps scatter around 2 (c1/B + c2): the best of half lies near c1/B + c2."""
+    """Cells of 40 trials, searched eight times, whose steps scatter around 2 (c1/B + c2): the best of half lies near c1/B + c2."""
     random = np.random.default_rng(seed)
     cells = []
-    for b, replicate in itertools.product(sizes, range(2)):
+    for b, replicate in itertools.product(sizes, range(8)):
         steps = (c1 / b + c2) * random.lognormal(0, spread, 40)
         cells.append(pd.DataFrame({
             "workload": "w", "algorithm": algorithm, "pruning": "connection-sensitivity", "sparsity": sparsity,

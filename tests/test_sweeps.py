@@ -55,7 +55,7 @@ def test_a_bad_cell_names_the_field_the_value_and_what_is_allowed(fields, messag
 
 
 def test_unknown_study_and_budget():
-    with pytest.raises(ValueError, match="study: 'x' .* digits, digits-searches, digits-sparsest"):
+    with pytest.raises(ValueError, match="study: 'x' .* digits, digits-searches, "):
         plans.study("x")
     with pytest.raises(ValueError, match="budget: 'all' .* cached, smoke, full"):
         sweeps.results(tiny(), "all")
@@ -147,10 +147,13 @@ def test_a_bad_option_is_refused_before_anything(option, value, message, monkeyp
         (16, {}, True, [(16, 100, 5), (64, 100, 5)]),
         (32, {}, True, [(16, 100, 5), (64, 100, 5), (32, 100, 5)]),
         (32, {"trials": 8}, True, [(32, 8, 1)]),
-        (16, {"hits": 1}, True, [(16, 100, 1)]),
+        (16, {"trials": 8}, True, [(16, 8, 1)]),
+        (16, {"hits": 1}, True, [(16, 100, 5), (64, 100, 5)]),
+        (16, {"replicate": 3, "split": 3, "hits": 1}, True, [(16, 100, 5), (64, 100, 5), (16, 100, 1)]),
         (32, {"trials": 8}, False, [(16, 100, 5), (64, 100, 5)]),
     ],
-    ids=["nothing new", "the same protocol", "another search", "another end at a size of the study", "no record"],
+    ids=["nothing new", "the same protocol", "another search", "another search at a size of the study", "fewer hits",
+         "a search on a split of its own", "no record"],
 )
 def test_a_readers_cells_join_a_studys_curve_only_if_measured_alike(size, fields, measured, expected, monkeypatch, tmp_path):
     study = grid("digits-mlp", [16, 64], ["momentum"], [0.0, 0.9])

@@ -50,7 +50,7 @@ def _on_record(cell: Cell) -> Cell:
 _CURVE = ("workload", "algorithm", "pruning", "sparsity", "stop", "label_smoothing", "messages")
 _curve = operator.attrgetter(*_CURVE)
 _point = operator.attrgetter(*_CURVE, "batch_size", "replicate", "split")
-_protocol = operator.attrgetter("trials", "hits", "space", "precision", "checks", "max_steps")
+_protocol = operator.attrgetter("trials", "space", "precision", "checks", "max_steps")  # however many hits, K* is the same
 
 
 def gathered(*more: Study, **fields) -> Study:
@@ -70,10 +70,11 @@ def gathered(*more: Study, **fields) -> Study:
 
     errors = (c for s in STUDIES.values() for c in s.cells if c.work.task == "classification")
     planned, given = found(errors), found(c for s in more for c in s.cells)
-    points = {_point(c) for c in planned}
+    points = {_point(c): _protocol(c) for c in planned}
     known = {(_curve(c), _protocol(c)) for c in planned}
     new = [c for c in given if c not in planned]
-    apart = {_curve(c) for c in new if _point(c) in points or (_curve(c), _protocol(c)) not in known}
+    other = (c for c in new if points.get(_point(c), _protocol(c)) != _protocol(c))
+    apart = {_curve(c) for c in (*other, *(c for c in new if (_curve(c), _protocol(c)) not in known))}
     kept, taken = [c for c in planned if c in given or _curve(c) not in apart], {}
     for cell in (*kept, *new):
         taken.setdefault(_point(cell), cell)

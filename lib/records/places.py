@@ -7,9 +7,10 @@ import functools
 from pathlib import Path
 
 from lib import ROOT, code, own
+from lib.methods import method
 from lib.records import store
 from lib.studies.cells import Cell
-from lib.workloads.catalogue import workload
+from lib.workloads.catalogue import Workload, workload
 
 DATA = ROOT / "data"
 # Toy results of budget="smoke", never mixed with measurements, nor with those of other code, be it a track's or a portrait's.
@@ -23,7 +24,13 @@ def place(name: str) -> str:
 
 def record(cell: Cell, folder: Path = DATA) -> Path:
     """Where the cell's record lies: by data set, so that every study finds it; of a reader's own workload or method under own/."""
-    return store.path(folder / ("own" if own.is_own(cell.algorithm) else place(cell.workload)), cell)
+    return _record(cell, folder, cell.work, method(cell.algorithm).source)
+
+
+@functools.lru_cache(maxsize=2**16)  # asked for every cell of every study a dozen times, and a digest takes longer than reading
+def _record(cell: Cell, folder: Path, work: Workload, source: str) -> Path:
+    """work, source: the workload and the digest of a reader's own method, so that a changed file is looked up anew."""
+    return store.path(folder / ("own" if own.is_own(cell.algorithm) else place(work.name)), cell)
 
 
 def same_data(name: str, folder: Path = DATA, mine: str | None = None) -> None:

@@ -140,7 +140,7 @@ def _filled(told: object, own: object) -> object:
     return {**own, **told} if isinstance(told, dict) and isinstance(own, dict) else told
 
 
-@functools.lru_cache(maxsize=4096)  # chapters read the same records many times
+@functools.lru_cache(maxsize=2**14)  # chapters read the same records many times
 def _checked(file: Path, stamp: tuple[int, int]) -> tuple[dict, str]:
     """`_of` without a cell; stamp: when the file was last changed, and its size, so that it is read again if it is not the same."""
     try:

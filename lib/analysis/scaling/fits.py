@@ -102,7 +102,7 @@ def missed(searches: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
 
     searches: of `steps_to_result`.  predicted is missing where the curve has no line.
     """
-    keys = [*point_of(searches), "goal"]
+    keys = [*point_of(searches), *({"goal"} & {*searches})]
     lost = searches[searches.groupby(keys, dropna=False).steps.transform("count") == 0].drop_duplicates(keys)
     lost = lost.merge(summary[[*CURVE, "c1", "c2"]], on=CURVE, how="left")
     return lost.assign(predicted=lost.c1 / lost.batch_size + lost.c2)

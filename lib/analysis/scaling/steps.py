@@ -176,8 +176,9 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
     keys = [*point_of(searches), "goal"]
     kept = independent(searches)
     kept = kept.assign(log=np.log(kept.steps.fillna(kept.last_step)), met=kept.steps.notna())
-    found = kept.groupby(keys, dropna=False).agg(mean=("log", "mean"), spread=("log", "std"), replicates=("log", "size"),
-                                                 met=("met", "sum"), hits_seen=("hits_seen", "sum")).reset_index()  # fmt: skip
+    about = {"mean": ("log", "mean"), "spread": ("log", "std"), "replicates": ("log", "size"), "met": ("met", "sum"),
+             "hits_seen": ("hits_seen", "sum")}  # fmt: skip
+    found = kept.groupby(keys, dropna=False).agg(**about).reset_index()
     found = found[found.met > 0].reset_index(drop=True)
     n = found.replicates.to_numpy()
     single = found.workload.map({w: scatter_of(w) for w in found.workload.unique()}).to_numpy(float)
