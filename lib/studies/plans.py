@@ -222,12 +222,12 @@ STUDIES = {
     s.name: s
     for s in (
         Study("digits", "Digits: every batch size, sparsity and algorithm", tuple(_digits())),
-        Study("digits-adam", "Digits: Adam", tuple(_digits_adam())),
         Study("digits-searches", "Digits: twenty searches, each on a split of its own", tuple(_digits_searches())),
         Study("digits-sparsest", "Digits with 95 % of the weights removed", tuple(_digits_sparsest())),
         Study("digits-methods", "Digits: five methods of pruning", tuple(_digits_methods())),
         Study("digits-budget", "Digits: every trial to its budget", tuple(_digits_budget())),
         Study("digits-nats", "Digits: goals of cross-entropy", tuple(_digits_nats())),
+        Study("digits-adam", "Digits: Adam", tuple(_digits_adam())),
         Study("digits-shapes", "Digits: width and depth",
               tuple(_variants([f"digits-mlp-{s}" for s in MLP_SHAPES], ALL_POWERS, "momentum", 100, 5))),
         Study("digits-fractions", "Digits: fractions of the data",
