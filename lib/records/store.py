@@ -36,8 +36,8 @@ def digest(cell) -> str:
 
     A new field with a default changes none, so old records stay valid.
     """
-    own = {f.name: value for f, value in _fields(cell) if value != f.default}
-    what = [PROTOCOL, own, cell.definition()]
+    given = {f.name: value for f, value in _fields(cell) if value != f.default}
+    what = [PROTOCOL, given, cell.definition()]
     return _sha(json.dumps(what, sort_keys=True, default=lambda one: {f.name: value for f, value in _fields(one)}))[:8]
 
 
