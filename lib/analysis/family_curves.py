@@ -60,17 +60,17 @@ def curves(trials: pd.DataFrame) -> pd.DataFrame:
     smallest batch size that all members of the family have.
     """
     parts = []
-    for (name, member), own in _by_member(trials):
-        points = scaling.across_replicates(scaling.steps_to_result(own))
+    for (name, member), member_trials in _by_member(trials):
+        points = scaling.across_replicates(scaling.steps_to_result(member_trials))
         parts.append(points.assign(family=name, member=member))
     if not parts or not sum(map(len, parts)):
         return pd.DataFrame()
     joined = pd.concat(parts, ignore_index=True)
-    for _, own in joined.groupby("family"):
-        shared = set.intersection(*(set(m.batch_size) for _, m in own.groupby("member")))
-        base = min(shared or set(own.batch_size))
-        first = own[own.batch_size == base].set_index("member").steps.reindex(own.member).to_numpy()
-        joined.loc[own.index, ["first", "base"]] = np.stack([first, np.full(len(own), base)], 1)
+    for _, points in joined.groupby("family"):
+        shared = set.intersection(*(set(m.batch_size) for _, m in points.groupby("member")))
+        base = min(shared or set(points.batch_size))
+        first = points[points.batch_size == base].set_index("member").steps.reindex(points.member).to_numpy()
+        joined.loc[points.index, ["first", "base"]] = np.stack([first, np.full(len(points), base)], 1)
     perfect = joined["first"] * joined.base / joined.batch_size
     joined = joined.assign(steps_low=joined.low, steps_high=joined.high, steps_perfect=perfect)
     whole = {"relative": "steps", **{f"relative_{n}": f"steps_{n}" for n in ("low", "high", "perfect")}}
@@ -88,14 +88,14 @@ def bends(trials: pd.DataFrame) -> pd.DataFrame:
     curves: of the member, a `scaling.Curve`.
     """
     rows = []
-    for (name, member), own in _by_member(trials):
-        summary, drawn = scaling.summaries(own)
+    for (name, member), member_trials in _by_member(trials):
+        summary, drawn = scaling.summaries(member_trials)
         if len(summary):
             more = {
                 "family": name,
                 "member": member,
-                "goal": own.goal.iloc[0],
-                "trials": own.groupby("batch_size").size().min(),
+                "goal": member_trials.goal.iloc[0],
+                "trials": member_trials.groupby("batch_size").size().min(),
             }
             rows.append(summary.assign(**more, curves=list(drawn.values())))
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
@@ -108,31 +108,31 @@ def effects(summary: pd.DataFrame) -> pd.DataFrame:
     bend within these batch sizes; else the ratio is a bound).
     """
     rows = []
-    for name, own in summary.groupby("family", sort=False) if len(summary) else ():
-        order = [m for m in FAMILIES[name].ends or FAMILIES[name].members if m in set(own.member)]
+    for name, members in summary.groupby("family", sort=False) if len(summary) else ():
+        order = [m for m in FAMILIES[name].ends or FAMILIES[name].members if m in set(members.member)]
         if len(order) > 1:
-            rows += _compared(own, order[0], order[-1])
+            rows += _compared(members, order[0], order[-1])
     return pd.DataFrame(rows, columns=["family", "first", "last", "ratio", "ratio_low", "ratio_high", "inside"])
 
 
 def widest(summary: pd.DataFrame) -> pd.DataFrame:
     """The two members of each family whose bends lie farthest apart, as `effects`, largest first; both bend inside."""
     rows = []
-    for _, own in summary.groupby("family", sort=False) if len(summary) else ():
-        pairs = [row for two in itertools.permutations(own.member, 2) for row in _compared(own, *two) if row["inside"]]
+    for _, members in summary.groupby("family", sort=False) if len(summary) else ():
+        pairs = [row for two in itertools.permutations(members.member, 2) for row in _compared(members, *two) if row["inside"]]
         rows += sorted(pairs, key=lambda row: row["ratio"])[-1:]
     found = pd.DataFrame(rows, columns=["family", "first", "last", "ratio", "ratio_low", "ratio_high", "inside"])
     return found.sort_values("ratio", ascending=False, ignore_index=True)
 
 
-def _compared(own: pd.DataFrame, first: str, last: str) -> list[dict]:
+def _compared(members: pd.DataFrame, first: str, last: str) -> list[dict]:
     """A row of `effects` for two members of one family, none if they share fewer than three batch sizes."""
-    below, above = (own.set_index("member").curves[m] for m in (first, last))
+    below, above = (members.set_index("member").curves[m] for m in (first, last))
     values, drawn = scaling.ratios(above, below, "critical"), scaling.pair(above, below)
     if not len(values):
         return []
     inside = all(d.columns.min() < scaling.redrawn(d).critical.median() < d.columns.max() for d in drawn)
-    return [{"family": own.family.iloc[0], "first": first, "last": last, **scaling.ranged("ratio", values), "inside": inside}]
+    return [{"family": members.family.iloc[0], "first": first, "last": last, **scaling.ranged("ratio", values), "inside": inside}]
 
 
 def over_sgd(drawn: dict) -> pd.DataFrame:
@@ -163,8 +163,8 @@ def easy_over_hard(trials: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     dense = trials[trials.sparsity == 0] if len(trials) else trials
-    for (work, algorithm), own in dense.groupby(["workload", "algorithm"]) if len(dense) else ():
-        if len(goals := scaling.goals(own)) < 2:
+    for (work, algorithm), searched in dense.groupby(["workload", "algorithm"]) if len(dense) else ():
+        if len(goals := scaling.goals(searched)) < 2:
             continue
         easy, hard = (scaling.curve_of(own, goal) for goal in (max(goals), min(goals)))
         bend = scaling.ratios(easy, hard, "critical")

@@ -18,7 +18,7 @@ PARTS = {"best@": "validation", "test@": "test", "sent@": "sent"}
 def within(trials: pd.DataFrame) -> pd.DataFrame:
     """One row per trial and budget: validation (lowest error so far), test (error at that check), sent (elements).
 
-    trials: of `lib.measuring.sweeps.results`, cells with stop "budget".  budget: in steps, powers of two; examples: budget x batch
+    trials: of `lib.records.results.read`, cells with stop "budget".  budget: in steps, powers of two; examples: budget x batch
     size.  checked: the last check within the budget, of which all three tell.  Trials that diverged or died are there, with
     the status "infeasible".
     """

@@ -144,7 +144,7 @@ def best_step(
     )
 
 
-# The same in the language of the charts; a test evaluates both.  own: whether datum.measured, a device's time, counts.
+# The same in the language of the charts; a test evaluates both.  {own}: whether datum.measured, a device's time, counts.
 EXPRESSIONS = {
     "seconds": "datum.steps * (({own} ? datum.measured : max(datum.batch_size / {devices}, {saturation}) / {throughput})"
     " + 2 * ({devices} - 1) * "

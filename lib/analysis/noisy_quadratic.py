@@ -149,7 +149,7 @@ def curve(model: Model, batch_sizes: np.ndarray, rates: np.ndarray, **grid: tupl
 
 
 def searched(model: Model, batch_sizes: Iterable[float], trials: int, replicate: int) -> pd.DataFrame:
-    """What a search of so many learning rates at every batch size finds with SGD, as a table of `lib.measuring.sweeps.results`.
+    """What a search of so many learning rates at every batch size finds with SGD, as a table of `lib.records.results.read`.
 
     Rates come from the sequence of every search of this book, doubled so that they reach the edge of stability.
     Raises ValueError as `lib.methods.spaces.draw` and as `steps`.

@@ -1,4 +1,4 @@
-"""What following a rule for the learning rate costs: a small batch's best settings moved to other batch sizes, retrained."""
+"""What following a rule for the learning rate costs: the best settings of a small batch, moved to other sizes and retrained."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Training what is missing."""
+"""Measuring what is missing: the one runner, its jobs, and the training of a cell."""

@@ -1,4 +1,4 @@
-"""Measurements as jobs: any number side by side, and stopped by one line that says what is kept and how to go on."""
+"""Jobs: measurements side by side, and a stop that says in one line what is kept and how to go on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training what a study lacks, and its table: Study -> cells -> records -> one table."""
+"""Training what a study lacks, and the table of its trials."""
 
 from __future__ import annotations
 

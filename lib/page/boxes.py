@@ -159,10 +159,10 @@ def provenance(*frames: pd.DataFrame) -> Html:
     """
     found, lacking = {}, {}
     for frame in frames:
-        own = set(frame.workload) if len(frame) else set()
-        found |= {head["sha256"]: head for head in frame.attrs["provenance"] if head["workload"] in own}
-        whole = own >= {head["workload"] for head in frame.attrs["provenance"]}
-        lacking |= {cell: None for cell in frame.attrs["missing"] if whole or cell.workload in own}
+        listed = set(frame.workload) if len(frame) else set()
+        found |= {head["sha256"]: head for head in frame.attrs["provenance"] if head["workload"] in listed}
+        whole = listed >= {head["workload"] for head in frame.attrs["provenance"]}
+        lacking |= {cell: None for cell in frame.attrs["missing"] if whole or cell.workload in listed}
     heads = pd.DataFrame(found.values())
     if heads.empty:
         return Html('<p class="book-provenance">No records.</p>')

@@ -245,7 +245,7 @@ def shown(value: Any) -> str:
 def require(fine: object, allowed: str, name: str, value: Any, **beside: Any) -> None:
     """Raises ValueError unless all is fine, naming the parameter, its value, others that it must fit, and what is allowed."""
     if not fine:
-        given = " and ".join(f"{other} {shown(own)}" for other, own in beside.items())
+        given = " and ".join(f"{other} {shown(held)}" for other, held in beside.items())
         raise ValueError(f"{name}: {shown(value)} is not allowed{' with ' * bool(given)}{given}; it must be {allowed}")
 
 

@@ -1,1 +1,1 @@
-"""What has been measured: one text file a cell."""
+"""Records: one text file per cell that has been measured."""

@@ -1,4 +1,4 @@
-"""What is on record: of the book's studies, and of a chapter's own grid."""
+"""Which cells are on record: of the studies of the book, and of a grid that a chapter asks for."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ def digest(cell) -> str:
 
     A new field with a default changes none, of the cell or of a dataclass in it, so old records stay valid.
     """
-    own = {f.name: value for f, value in _fields(cell) if value != f.default}
-    what = [PROTOCOL, own, cell.definition()]
+    given = {f.name: value for f, value in _fields(cell) if value != f.default}
+    what = [PROTOCOL, given, cell.definition()]
     return _sha(json.dumps(what, sort_keys=True, default=_nested))[:8]
 
 

@@ -72,10 +72,10 @@ class SparseState:
 
     def load_state_dict(self, saved: dict) -> None:
         """Go on from `state_dict`.  Raises ValueError if it is of a network with other parameters."""
-        own, other = ({k: v.numel() for k, v in r.items()} for r in (self.residual, saved["residual"]))
-        if own != other:
+        ours, other = ({k: v.numel() for k, v in r.items()} for r in (self.residual, saved["residual"]))
+        if ours != other:
             raise ValueError(
-                f"residual: {sorted(set(own.items()) ^ set(other.items()))} differ; load another checkpoint"
+                f"residual: {sorted(set(ours.items()) ^ set(other.items()))} differ; load another checkpoint"
             )
         for name, kept in saved["residual"].items():
             self.residual[name].copy_(kept)
@@ -103,25 +103,25 @@ def sparse_hook(state: SparseState, bucket: dist.GradBucket) -> Future[Tensor]:
 
 def _exchange(state: SparseState, u: Tensor, parameters: list[nn.Parameter]) -> Tensor:
     """Mean over the workers of what they send of u [d], which holds the parameters' gradients one after another."""
-    own, names = state.messages, [state.names[p] for p in parameters]
-    if own.feedback:
+    messages, names = state.messages, [state.names[p] for p in parameters]
+    if messages.feedback:
         u = u + torch.cat([state.residual[n] for n in names])
-    parts = u.split([p.numel() for p in parameters]) if own.by_layer else [u]
+    parts = u.split([p.numel() for p in parameters]) if messages.by_layer else [u]
     chosen = torch.cat([_chosen(state, part, state.place[p]) for part, p in zip(parts, parameters, strict=False)])
     index = chosen.nonzero()[:, 0]
     state.elements += len(index)
     state.entries += len(u)
-    if own.feedback:
+    if messages.feedback:
         kept = torch.where(chosen, 0, u)
         for name, part in zip(names, kept.split([p.numel() for p in parameters]), strict=True):
             state.residual[name].copy_(part)
-    return sum_of_pairs(index, u[index], len(u), state.group).div_(own.workers)
+    return sum_of_pairs(index, u[index], len(u), state.group).div_(messages.workers)
 
 
 def _chosen(state: SparseState, u: Tensor, place: int) -> Tensor:
     """Which entries of u [d] to send; what is random about it depends on seed, worker, step and the place in the network."""
-    own, random = state.messages, np.random.default_rng([*state.seed, state.steps, place])
-    return compressors.compress(own.compressor, u[None], own.density_at(state.steps), random)[0]
+    messages, random = state.messages, np.random.default_rng([*state.seed, state.steps, place])
+    return compressors.compress(messages.compressor, u[None], messages.density_at(state.steps), random)[0]
 
 
 def sum_of_pairs(index: Tensor, value: Tensor, d: int, group: dist.ProcessGroup | None) -> Tensor:

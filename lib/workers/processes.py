@@ -281,8 +281,8 @@ def _trajectory(run: Run, x: Tensor, y: Tensor, rank: int = 0, group: dist.Proce
     network = _network(run, group)
     model = network if group is None else DistributedDataParallel(network, process_group=group)
     if group is not None and run.messages:
-        own = {k: v for k, v in dataclasses.asdict(run.messages).items() if k != "workers"}
-        model.register_comm_hook(SparseState(model, group, seed=run.seed, **own), sparse_hook)
+        fields = {k: v for k, v in dataclasses.asdict(run.messages).items() if k != "workers"}
+        model.register_comm_hook(SparseState(model, group, seed=run.seed, **fields), sparse_hook)
     shard = slice(None) if group is None else run.shard(rank)
     own_stream = run.hazard == "dropout" and not run.remedy
     stream = torch.Generator().manual_seed(run.seed + rank * own_stream)
