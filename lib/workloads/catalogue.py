@@ -102,7 +102,10 @@ WORKLOADS = {
 
 
 def workload(name: str) -> Workload:
-    """Look a workload up, or read a reader's own, by whatever spelling (`own_file.canonical`).  Raises ValueError naming the allowed."""
+    """Look a workload up, or read a reader's own, by whatever spelling (`own_file.canonical`).
+
+    Raises ValueError naming the allowed ones, and OwnError for what is wrong with a reader's own.
+    """
     if own.is_own(name):
         name = own_file.canonical(name)
         chosen = own_file.settings(own_file.load(name))
