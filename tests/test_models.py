@@ -37,6 +37,22 @@ def test_initialisation_is_variance_scaling(name):
     assert not torch.equal(flattening.flatten(module), flattening.flatten(other))
 
 
+def test_gains_of_every_normalisation_begin_at_one_and_embeddings_at_length_one():
+    module = models.initialise(
+        torch.nn.Sequential(
+            torch.nn.Embedding(500, 64, padding_idx=3), torch.nn.LayerNorm((4, 64)), torch.nn.RMSNorm((4, 64)),
+            torch.nn.GroupNorm(2, 4), torch.nn.InstanceNorm1d(4, affine=True), torch.nn.LayerNorm(64, elementwise_affine=False),
+            torch.nn.LayerNorm(64, bias=False), torch.nn.Linear(64, 5),
+        ), 0,
+    )  # fmt: skip
+    for layer in [m for m in module if "Norm" in type(m).__name__]:
+        for name, p in layer.named_parameters():
+            assert (p == (name == "weight")).all(), layer
+    rows = module[0].weight.norm(dim=1)
+    assert rows[3] == 0 and rows[torch.arange(500) != 3].mean().item() == pytest.approx(1, abs=0.02)
+    assert module[-1].weight.std().item() == pytest.approx(64**-0.5, rel=0.2) and not module[-1].bias.any()
+
+
 def test_pooling_before_the_relu_is_the_same_function():
     module, x = models.initialise(models.build("simple-cnn"), 0), torch.randn(4, 1, 28, 28)
     conv1, conv2, last = module[0], module[3], module[7]
@@ -123,8 +139,8 @@ def test_shares_of_a_batch_have_the_gradients_of_their_own_examples(name, parts)
     for executor in (alone, stacked.Stack(models.build(name))):
         together = executor.shares(w, executor.inputs(x), y, parts)
         for p, rows in enumerate(torch.arange(72).chunk(parts)):
-            for ours, own in zip(together, alone.gradients(w, alone.inputs(x[rows]), y[rows]), strict=True):
-                assert torch.allclose(ours[p], own, atol=1e-6)
+            for ours, theirs in zip(together, alone.gradients(w, alone.inputs(x[rows]), y[rows]), strict=True):
+                assert torch.allclose(ours[p], theirs, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [looped.Loop, stacked.Stack])

@@ -119,6 +119,19 @@ def test_grasp_takes_a_balanced_sample():
     assert torch.bincount(y[pick]).tolist() == [10, 5, 10] and len(pick.unique()) == 25
 
 
+def test_grasp_of_examples_with_several_targets_takes_a_sample_of_all():
+    y = torch.randint(7, (50, 4))
+    pick = pruning.class_balanced(y, 10, seed=3)
+    assert len(pick.unique()) == 10 and pick.max() < 50
+    assert torch.equal(pick, pruning.class_balanced(y, 10, seed=3))
+
+
+def test_synflow_refuses_inputs_that_are_indices():
+    net = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(8, 2))
+    with pytest.raises(ValueError, match="synflow.*not allowed where inputs are indices"):
+        pruning.scores("synflow", flattening.flatten(net), looped.Loop(net), torch.ones(3, 2).long(), torch.zeros(3), 0, 0.5)
+
+
 def test_synflow_is_its_closed_form_on_two_layers():
     """R = 1' |W2| |W1| 1: the score of a weight is its size times all that flows into it and out of it."""
     net, x, _ = small()

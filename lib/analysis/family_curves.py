@@ -166,7 +166,7 @@ def easy_over_hard(trials: pd.DataFrame) -> pd.DataFrame:
     for (work, algorithm), searched in dense.groupby(["workload", "algorithm"]) if len(dense) else ():
         if len(goals := scaling.goals(searched)) < 2:
             continue
-        easy, hard = (scaling.curve_of(own, goal) for goal in (max(goals), min(goals)))
+        easy, hard = (scaling.curve_of(searched, goal) for goal in (max(goals), min(goals)))
         bend = scaling.ratios(easy, hard, "critical")
         if len(bend):
             rows.append({"workload": work, "algorithm": algorithm, "easy": max(goals), "hard": min(goals),
