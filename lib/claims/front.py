@@ -5,8 +5,7 @@ from __future__ import annotations
 from lib.analysis import family_curves, message_results, scaling
 from lib.analysis.evidence import title
 from lib.claims.ledger import judge, kept
-from lib.measuring import sweeps
-from lib.records import on_record
+from lib.records import on_record, results
 from lib.studies import families, plans
 from lib.wording import brief, named
 
@@ -21,15 +20,15 @@ def findings() -> dict[str, str | int]:
 
 
 def _numbers() -> dict[str, str | int]:
-    usual = sweeps.results(on_record.gathered(**plans.USUAL))
+    usual = results.read(on_record.gathered(**plans.USUAL))
     mlp = usual[(usual.workload == "digits-mlp") & (usual.algorithm == "momentum")]
     curve = scaling.summaries(mlp[mlp.sparsity == 0])[0].iloc[0]
     steps = scaling.across_replicates(scaling.steps_to_result(mlp[mlp.sparsity == 0])).steps
     bends = family_curves.bends(family_curves.results(families.FAMILIES))
     bends = bends[bends.identified.astype(bool)].sort_values("critical")
     first, last = bends.iloc[0], bends.iloc[-1]
-    beyond = scaling.steps_to_result(sweeps.results(plans.study("digits-sparsest")))
-    joint = message_results.joint_costs(message_results.joint_curves(sweeps.results(plans.study("both-sparsities"))))
+    beyond = scaling.steps_to_result(results.read(plans.study("digits-sparsest")))
+    joint = message_results.joint_costs(message_results.joint_curves(results.read(plans.study("both-sparsities"))))
     cells = on_record.gathered().cells
     cost = next(group for group in judge()["L3"].groups if group.name == "sparsity 0.9")
     return {

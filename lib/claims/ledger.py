@@ -27,9 +27,8 @@ from lib.analysis import (
 )
 from lib.claims import lee, shallue, shi
 from lib.claims.verdicts import Claim, Group
-from lib.measuring import sweeps
 from lib.probes import portraits, tracks
-from lib.records import on_record
+from lib.records import on_record, results
 from lib.records.places import DATA
 from lib.studies import families, plans
 from lib.studies.study import Study
@@ -83,8 +82,8 @@ def _hours(trials: pd.DataFrame) -> float:
 
 
 def _of_curves() -> dict[str, tuple[pd.DataFrame, float]]:
-    trials = sweeps.results(on_record.gathered(**plans.USUAL))
-    pruned = sweeps.results(plans.study("digits-methods"))
+    trials = results.read(on_record.gathered(**plans.USUAL))
+    pruned = results.read(plans.study("digits-methods"))
     summary, drawn = scaling.summaries(trials)
     paths = pd.concat([f for f in map(tracks.results, tracks.TRACKS) if len(f)])
     over = scaling.sparsest(followed_paths.over_dense(paths))
@@ -131,7 +130,7 @@ def _of_families() -> dict[str, tuple[pd.DataFrame, float]]:
 
 
 def _of_budgets() -> dict[str, tuple[pd.DataFrame, float]]:
-    studies = [sweeps.results(plans.study(name)) for name in ("digits-budget", "mnist-budget", "fashion-mnist-budget")]
+    studies = [results.read(plans.study(name)) for name in ("digits-budget", "mnist-budget", "fashion-mnist-budget")]
     whole = pd.concat([frame[frame.label_smoothing == 0] for frame in studies])
     ladders = {name: both for frame in studies for name, both in fixed_budgets.by_workload(frame).items()}
     longest = int(ladders["digits-mlp"][0].budget.max())
@@ -150,8 +149,8 @@ def _of_budgets() -> dict[str, tuple[pd.DataFrame, float]]:
 
 def _of_messages() -> dict[str, tuple[pd.DataFrame, float]]:
     cells = [c for name in ("messages", "messages-lenet-5") for c in plans.study(name).cells]
-    trials = sweeps.results(Study("messages", "", tuple(cells)))
-    variants = sweeps.results(plans.study("message-variants"))
+    trials = results.read(Study("messages", "", tuple(cells)))
+    variants = results.read(plans.study("message-variants"))
     sent, warmed = message_results.best(trials), message_results.best(variants[variants.warm_up > 0])
     portrayed = portraits.results(tuple(p for p in portraits.PORTRAITS if p.density == shi.COMPARED))
     shapes = portraits.shapes(portrayed)

@@ -104,11 +104,7 @@ WORKLOADS = {
 def workload(name: str) -> Workload:
     """Look a workload up, or read a reader's own, by whatever spelling (`own_file.canonical`).
 
-<<<<<<< HEAD
-    Raises ValueError naming the allowed.
-=======
     Raises ValueError naming the allowed ones, and OwnError for what is wrong with a reader's own.
->>>>>>> w-i
     """
     if own.is_own(name):
         name = own_file.canonical(name)
