@@ -12,6 +12,7 @@ import pandas as pd
 
 from lib.analysis import scaling
 from lib.analysis.scaling import CURVE, LONG
+from lib.methods import WITH_MOMENTUM
 from lib.wording import named
 from lib.workloads.catalogue import WORKLOADS
 
@@ -128,7 +129,7 @@ def critical_over_dense(drawn: dict, sparsest: bool = False) -> pd.DataFrame:
     pairs = scaling.against_dense(drawn, "critical")
     if not sparsest:
         return pooled((f"sparsity {level:g}", _ratios(drawn, own)) for level, own in pairs.groupby("sparsity"))
-    pairs = scaling.sparsest(pairs[pairs.algorithm != "sgd"])
+    pairs = scaling.sparsest(pairs[pairs.algorithm.isin(WITH_MOMENTUM)])
     return pooled([("pairs with momentum", _ratios(drawn, pairs))])
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib.analysis import scaling
+from lib.methods import WITH_MOMENTUM
 from lib.records import results as on_record
 from lib.records import store
 from lib.studies import plans
@@ -145,7 +146,7 @@ def over_sgd(drawn: dict) -> pd.DataFrame:
     rows = []
     for (work, algorithm, pruned, sparsity), curve in drawn.items():
         plain = drawn.get((work, "sgd", pruned, sparsity))
-        if algorithm == "sgd" or sparsity or plain is None or not len(bend := scaling.ratios(curve, plain, "critical")):
+        if algorithm not in WITH_MOMENTUM or sparsity or plain is None or not len(bend := scaling.ratios(curve, plain, "critical")):
             continue
         over = scaling.steps_ratio(plain, curve)
         shared, steps = over.columns, over.iloc[:, 0].to_numpy()

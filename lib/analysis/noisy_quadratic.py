@@ -68,7 +68,7 @@ def power_law(dimensions: int = 1000, noise: float = 1.0, target: float = 0.01) 
 def _recursion(model: Model, rate: float, momentum: float) -> tuple[np.ndarray, np.ndarray]:
     """One step of the moments (E w^2, E w v, E v^2) of each dimension: a matrix [3, 3, d] and what noise adds [3, d] at B = 1.
 
-    v' = momentum v + h w + noise; w' = w - rate v', as in `lib.methods.updates`.  Without momentum E w^2 alone: [1, 1, d], [1, d].
+    v' = momentum v + h w + noise; w' = w - rate v', as in `lib.methods.momentum`.  Without momentum E w^2 alone: [1, 1, d], [1, d].
     """
     h, m, a = model.curvature, momentum, rate
     if m == 0:

@@ -10,6 +10,7 @@ from lib.methods import adam, momentum, nesterov, own_method, sgd
 from lib.methods.method import Method
 
 METHODS = {m.METHOD.name: m.METHOD for m in (sgd, momentum, nesterov, adam)}
+WITH_MOMENTUM = ("momentum", "nesterov")  # of which the papers' claims on momentum speak
 
 
 def method(name: str) -> Method:

@@ -4,7 +4,6 @@ Works on the table of `lib.measuring.sweeps.results` (a row per trial) and measu
 point is the geometric mean of K* over its searches, an interval Student's t over them.
 """
 
-from lib.analysis.scaling.chance import by_chance, expected_regimes
 from lib.analysis.scaling.draws import (
     DRAWS,
     REDRAWN,
@@ -110,13 +109,11 @@ __all__ = [
     "beside",
     "best_of_k",
     "best_of_k_pmf",
-    "by_chance",
     "check_points",
     "cost_of_sparsity",
     "curve_names",
     "curve_of",
     "either_way",
-    "expected_regimes",
     "fit_hyperbola",
     "goals",
     "independent",
