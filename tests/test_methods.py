@@ -14,7 +14,7 @@ from lib.engine import flattening, lockstep, training_state
 from lib.measuring import one_cell, sweeps
 from lib.methods import METHODS, method, own_check, spaces
 from lib.page import charts, parameters
-from lib.records import store
+from lib.records import results, store
 from lib.records.places import record
 from lib.studies.cells import Cell
 from lib.studies.study import Study
@@ -180,9 +180,9 @@ def test_a_readers_records_are_kept_apart_and_belong_to_the_file(write, tmp_path
     frame = sweeps.results(study(name), "full", folder=data)
     (file,) = data.rglob("*.csv")
     assert file.relative_to(data).parts[:2] == ("own", "digits-mlp") and frame.inertia.between(0.5, 0.99).all()
-    assert set(frame.algorithm) == {str(tmp_path / "mine.py:heavy")} and not sweeps.missing(study(name), data)
+    assert set(frame.algorithm) == {str(tmp_path / "mine.py:heavy")} and not results.missing(study(name), data)
     write(("heavy ball", "heavier ball"))
-    assert sweeps.missing(study(name), data) and record(study(name).cells[0], data) != file
+    assert results.missing(study(name), data) and record(study(name).cells[0], data) != file
 
 
 def test_the_example_is_a_method_of_its_own():

@@ -119,7 +119,7 @@ def test_digests_depend_on_no_module():
     """Of the same fields in dataclasses of other names, in another module."""
     nested = dataclasses.make_dataclass("Elsewhere", [(f.name, f.type, f) for f in _anew(Messages)], frozen=True)
     moved = dataclasses.make_dataclass("Moved", [(f.name, f.type, f) for f in _anew(Cell)], frozen=True,
-                                       namespace={"definition": Cell.definition})  # fmt: skip
+                                       namespace={"definition": Cell.definition, "work": Cell.work})  # fmt: skip
     assert moved.__module__ != Cell.__module__
     for cell in (Cell("digits-mlp", 64, "sgd", 0.5), Cell("digits-mlp", 64, messages={"workers": 4, "density": 0.01})):
         given = {f.name: getattr(cell, f.name) for f in dataclasses.fields(Cell)}

@@ -25,8 +25,8 @@ KINDS = [looped.Loop, stacked.Stack]
 
 
 def momentum_step(w: torch.Tensor, v: torch.Tensor, g: torch.Tensor, drawn: dict[str, torch.Tensor]) -> None:
-    """One step of momentum in place, written anew."""
-    torch.addcmul(g, v, drawn["momentum"], out=v)
+    """One step of momentum in place, written anew; of plain SGD, where none is drawn."""
+    torch.addcmul(g, v, drawn.get("momentum", torch.zeros(1)), out=v)
     w.addcmul_(v, drawn["learning_rate"], value=-1)
 
 

@@ -11,6 +11,7 @@ from IPython.lib import pretty
 from myst_nb.core import variables
 
 from lib import wording
+from lib.claims import verdicts
 from lib.page import boxes, charts, vega
 
 TITLES = ["<script>alert(1)</script>", "<!--<script>", "a & b <i>c</i> &lt;", "]]> it's \"quoted\" \\ `x` {y}"]
@@ -48,10 +49,10 @@ def test_tables_and_their_heads_show_it_as_text(title):
 
 @pytest.mark.parametrize("title", TITLES)
 def test_claims_the_ledger_and_notes_show_it_as_text(title):
-    claim = {"paper": f"on {title}", "ours": f"measured:\n- {title}: 2\n- b: 3\n", "verdict": "holds", "source": title}
-    shown = boxes.claim(**claim)
-    assert shows(shown, title) and shown.count("<li>") == 2 and "".join(Page(shown).text).count(title) == 3
-    assert shows(boxes.ledger([("L1", "theory", claim)]), title)
+    rule = verdicts.Rule("L1", "theory", f"on {title}", f"of {title}", 1, True, "ratio", "In {group}: {effect}.", "more", title)
+    judged = rule.judge(pd.DataFrame([{"name": title, "effect": 2.0, "low": 1.5, "high": 3.0, "n": 5}]))
+    assert shows(boxes.claim(judged), title) and "".join(Page(boxes.claim(judged)).text).count(title) == 5
+    assert shows(boxes.ledger([judged]), title) and shows(boxes.stated(title, title, "holds", title), title)
 
 
 @pytest.mark.parametrize("title", [*TITLES, "it's", ""])

@@ -25,7 +25,7 @@ from lib.engine import (
     training_state,
     validation,
 )
-from lib.measuring import one_cell
+from lib.measuring import machine, one_cell
 from lib.methods import METHODS
 from lib.studies.cells import Cell
 from lib.workloads import catalogue, datasets, models
@@ -216,7 +216,7 @@ def test_a_state_is_of_one_cell_its_trials_and_its_code_alone(state, tmp_path, m
         file.write_bytes(state[0])
         with monkeypatch.context() as patch:
             if name:
-                patch.setattr(one_cell, name, "other")
+                patch.setattr(machine, name, "other")
             with pytest.warns(RuntimeWarning, match="of another cell, or of other code; set aside as cell.set-aside"):
                 one_cell.train_cell(dataclasses.replace(cell, max_steps=90, **change), unfinished=file)
 
