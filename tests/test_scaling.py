@@ -198,6 +198,11 @@ def test_fit_refuses_what_was_not_reached(batch_size, steps, message):
         scaling.fit_hyperbola(batch_size, steps)
 
 
+def test_it_is_told_on_how_many_splits_each_sparsity_was_searched():
+    trials = pd.DataFrame({"sparsity": [0.0, 0.0, 0.9, 0.9, 0.5, 0.5], "split": [3, 4, 3, 4, 0, 0]})
+    assert scaling.splits_told(trials) == "0 and 0.9 on 2, 0.5 on 1" and scaling.splits_told(trials[:0]) == "—"
+
+
 def test_best_of_k_is_unbiased_for_an_independent_search():
     """Averaged over pools of 40, P(best of 20 <= x) is that of 20 fresh trials: 1 - (1 - F(x))^20."""
     x, found = 0.03, []

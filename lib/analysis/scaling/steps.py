@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import gammaln, ndtri, stdtrit
 
 from lib import own
-from lib.wording import named
+from lib.wording import joined, named
 from lib.workloads.catalogue import WORKLOADS, workload
 
 CELL = ["workload", "algorithm", "pruning", "sparsity", "batch_size", "trials", "replicate", "split", "stop", "checks",
@@ -163,6 +163,13 @@ def on_ladder(curves: pd.DataFrame) -> pd.DataFrame:
 def point_of(searches: pd.DataFrame) -> list[str]:
     """The columns that the searches of one point share."""
     return [c for c in CELL if c in searches and c not in SAME]
+
+
+def splits_told(trials: pd.DataFrame) -> str:
+    """On how many splits of the images each sparsity was searched: "0 and 0.9 on 11, 0.5 on 1"; "—" without trials."""
+    counts = trials.groupby("sparsity").split.nunique() if len(trials) else pd.Series(dtype=int)
+    levels = {n: joined([f"{level:g}" for level in counts.index[counts == n]]) for n in sorted(set(counts), reverse=True)}
+    return ", ".join(f"{names} on {n}" for n, names in levels.items()) or "—"
 
 
 def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
