@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from lib.measuring import sweeps
 from lib.measuring.jobs import MOST, number, stoppable
-from lib.probes import portraits, timings, track_runs, tracks
+from lib.probes import portraits, replays, timings, track_runs, tracks
 from lib.records import on_record, results
 from lib.studies import plans
 
@@ -32,6 +32,7 @@ EXAMPLES = {
     "follow": "python -m lib follow digits --jobs 2",
     "portray": "python -m lib portray",
     "time": "python -m lib time",
+    "replay": "python -m lib replay digits --sample 20",
 }
 
 
@@ -45,6 +46,13 @@ def usable(device: str) -> str:
         reason = str(error).partition("\n")[0]
         raise argparse.ArgumentTypeError(f"{device!r} is not allowed; torch cannot compute there ({reason})") from None
     return device
+
+
+def sample(text: str) -> int:
+    """How many searches to replay, on a command line.  Raises ArgumentTypeError."""
+    if not text.isdecimal() or not 1 <= int(text) <= replays.MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; it must be a whole number from 1 to {replays.MOST}")
+    return int(text)
 
 
 def run(chosen: argparse.Namespace) -> None:
@@ -89,6 +97,15 @@ def time(_: argparse.Namespace) -> None:
         timings.run(planned)
 
 
+def replay(chosen: argparse.Namespace) -> None:
+    """Measure searches on record again, into data/replays/, and say how many come out as they were."""
+    what = replays.Replay(chosen.study, chosen.sample)
+    again = f"python -m lib replay {chosen.study} --sample {chosen.sample} --jobs {chosen.jobs}"
+    with stoppable(lambda: "nothing is kept of a replay that is stopped", again):
+        replays.run(what, jobs=chosen.jobs)
+    print(replays.summary().to_string(index=False))
+
+
 def _say(name: str, todo: Sequence, planned: Sequence, what: str) -> None:
     print(f"{name}: {len(todo) or 'none'} of {len(planned)} {what}")
 
@@ -126,6 +143,9 @@ def parser() -> argparse.ArgumentParser:
     followed.add_argument("tracks", choices=named, metavar="TRACKS", help=f"one of {', '.join(named)}")
     command(portray, side_by_side="portraits")
     command(time)
+    replayed = command(replay, f"\nstudies:\n{listed}", "searches")
+    replayed.add_argument("study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below")
+    replayed.add_argument("--sample", type=sample, default=20, help="how many searches, drawn at random; 20 if not given")
     return top
 
 

@@ -1,0 +1,94 @@
+"""Searches on record measured again: whether today's code on this machine finds what their records say."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lib import SOURCE, require, require_whole
+from lib.measuring import runner, sweeps
+from lib.records import store
+from lib.records.places import DATA, record
+from lib.studies import plans
+from lib.studies.cells import Cell
+from lib.studies.study import Study
+
+FOLDER = DATA / "replays"
+MOST = 1000  # searches of a replay
+LONGEST = 600.0  # seconds that a search on record took, for it to be measured again
+
+
+@dataclass(frozen=True)
+class Replay:
+    """So many searches of a study, drawn by a seed among those on record that took no longer than `LONGEST`.
+
+    Raises ValueError naming the field, its value and what is allowed.
+    """
+
+    study: str
+    sample: int = 20
+    seed: int = 0
+
+    def __post_init__(self):
+        require(self.study in plans.STUDIES, "study", self.study, "one of " + ", ".join(plans.STUDIES))
+        require_whole("sample", self.sample, 1, MOST)
+        require_whole("seed", self.seed, 0, 9999)
+
+    def definition(self) -> dict:
+        """What the record's name depends on besides the fields: other code is another replay."""
+        return {"source": SOURCE}
+
+    def cells(self, data: Path = DATA) -> tuple[Cell, ...]:
+        """The searches that are measured again; fewer than `sample` where no more are on record."""
+        known = [c for c in plans.study(self.study).cells if record(c, data).exists()]
+        short = [c for c in known if store.head(record(c, data))["wall_s"] <= LONGEST]
+        order = np.random.default_rng(self.seed).permutation(len(short))[: self.sample]
+        return tuple(short[place] for place in order)
+
+
+def run(what: Replay, data: Path = DATA, jobs: int = 1) -> Path:
+    """Measure the searches again, beside the records and not among them, and keep how they compare; returns the file."""
+    file = data / "replays" / f"{what.study}-{store.digest(what)}.csv"
+    return runner.write(file, what, lambda: _taken(what.cells(data), data, jobs))
+
+
+def _taken(cells: tuple[Cell, ...], data: Path, jobs: int) -> pd.DataFrame:
+    with tempfile.TemporaryDirectory() as folder:
+        sweeps.run(Study("replay", "", cells), Path(folder), jobs)
+        return pd.DataFrame([_compared(cell, record(cell, data), record(cell, Path(folder))) for cell in cells])
+
+
+def _compared(cell: Cell, before: Path, again: Path) -> dict:
+    """A search and its replay: whether tables and steps to every goal are equal, and K* at the hardest goal that both met."""
+    (about, table), (_, anew) = (store.read(file, cell) for file in (before, again))
+    goals = [column for column in table if column.startswith("steps@")]
+    met = [goal for goal in goals if table[goal].notna().any() and anew[goal].notna().any()]
+    return {
+        "workload": cell.workload, "algorithm": cell.algorithm, "sparsity": cell.sparsity, "batch_size": cell.batch_size,
+        "replicate": cell.replicate, "equal": table.equals(anew), "equal_steps": table[goals].equals(anew[goals]),
+        "recorded": table[met[0]].min() if met else np.nan, "again": anew[met[0]].min() if met else np.nan,
+        "measured_by": about["source"], "measured_on": about["device"],
+    }  # fmt: skip
+
+
+def summary(folder: Path = FOLDER) -> pd.DataFrame:
+    """A row per replay on record, the newest code last: study, source, searches, counts of equal ones, the largest factor.
+
+    Columns: study, source, date, searches, equal (tables), equal_steps (to every goal), equal_result (K*), factor (largest
+    of K* again over recorded, or of its inverse).
+    """
+    rows = []
+    for file in sorted(folder.glob("*.csv")):
+        about, table = store.read(file)
+        off = np.log(table.again / table.recorded).abs()
+        rows.append({
+            "study": about["cell"]["study"], "source": about["source"], "date": about["date"], "searches": len(table),
+            "equal": int(table.equal.sum()), "equal_steps": int(table.equal_steps.sum()), "equal_result": int((off == 0).sum()),
+            "factor": float(np.exp(off.max())),
+        })  # fmt: skip
+    columns = ["study", "source", "date", "searches", "equal", "equal_steps", "equal_result", "factor"]
+    return pd.DataFrame(rows, columns=columns).sort_values(["date", "study"], ignore_index=True)
