@@ -71,8 +71,8 @@ def tiny(tmp_path):
     (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: intro\n")
     config = yaml.safe_load((ROOT / "_config.yml").read_text()) | {"execute": {"execute_notebooks": "off"}}
     config["bibtex_bibfiles"] = [str(ROOT / "references.bib")]
-    config["sphinx"]["local_extensions"] = {"lib.page.boxes": str(ROOT)}
-    config["sphinx"]["config"]["html_favicon"] = str(ROOT / "lib" / "static" / "favicon.svg")
+    config["sphinx"]["local_extensions"] = {"lib.page.sphinx": str(ROOT)}
+    config["sphinx"]["config"]["html_favicon"] = str(ROOT / "lib" / "page" / "static" / "favicon.svg")
 
     def build(url):
         config["repository"]["url"] = url

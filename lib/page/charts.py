@@ -62,7 +62,7 @@ def by_algorithm(names: list[str], **options) -> alt.Color:
     """Colour per training method, the same throughout the book; a reader's own have that of guide lines."""
     names = [*(a for a in ALGORITHM_COLOURS if a in names), *sorted(set(names) - set(ALGORITHM_COLOURS))]
     scale = alt.Scale(domain=names, range=[ALGORITHM_COLOURS.get(a, GUIDE) for a in names])
-    legend = alt.Legend(title=None, labelExpr=SPELT)  # three names fill a narrow page
+    legend = alt.Legend(title=None, labelExpr=SPELT, columns=min(len(names), 3))  # three names fill a narrow page
     return alt.Color("algorithm:N", scale=scale, legend=legend, **options)
 
 

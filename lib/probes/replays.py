@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,12 +26,15 @@ LONGEST = 600.0  # seconds that a search on record took, for it to be measured a
 class Replay:
     """So many searches of a study, drawn by a seed among those on record that took no longer than `LONGEST`.
 
+    code: what measures them again, as `lib.SOURCE` names it; other code is another replay.
+
     Raises ValueError naming the field, its value and what is allowed.
     """
 
     study: str
     sample: int = 20
     seed: int = 0
+    code: str = ""
 
     def __post_init__(self):
         require(self.study in plans.STUDIES, "study", self.study, "one of " + ", ".join(plans.STUDIES))
@@ -39,8 +42,8 @@ class Replay:
         require_whole("seed", self.seed, 0, 9999)
 
     def definition(self) -> dict:
-        """What the record's name depends on besides the fields: other code is another replay."""
-        return {"source": SOURCE}
+        """What the record's name depends on besides the fields: nothing."""
+        return {}
 
     def cells(self, data: Path = DATA) -> tuple[Cell, ...]:
         """The searches that are measured again; fewer than `sample` where no more are on record."""
@@ -50,10 +53,15 @@ class Replay:
         return tuple(short[place] for place in order)
 
 
+def place(what: Replay, folder: Path = FOLDER) -> Path:
+    """Where a replay's record lies."""
+    return folder / f"{what.study}-{store.digest(what)}.csv"
+
+
 def run(what: Replay, data: Path = DATA, jobs: int = 1) -> Path:
     """Measure the searches again, beside the records and not among them, and keep how they compare; returns the file."""
-    file = data / "replays" / f"{what.study}-{store.digest(what)}.csv"
-    return runner.write(file, what, lambda: _taken(what.cells(data), data, jobs))
+    what = replace(what, code=SOURCE)
+    return runner.write(place(what, data / "replays"), what, lambda: _taken(what.cells(data), data, jobs))
 
 
 def _taken(cells: tuple[Cell, ...], data: Path, jobs: int) -> pd.DataFrame:
