@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from lib import require
+from lib.page.prose import Html
 from lib.wording import brief, named, number, span
 
 # --- in a chapter -----------------------------------------------------------------------------------------------------
@@ -21,13 +22,6 @@ MARKS = {"holds": "yes", "holds in part": "part", "does not hold": "no", "cannot
 def _text(words: str) -> str:
     """Words as HTML that shows them; a reader's own title may hold anything."""
     return html.escape(words, quote=False)
-
-
-class Html(str):
-    """Text that notebooks display as HTML."""
-
-    def _repr_html_(self) -> str:
-        return str(self)
 
 
 def claim(*judged) -> Html:

@@ -11,6 +11,9 @@ import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
+from docutils import nodes
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
 from lib import ROOT
 
 MATHJAX = "tex-svg.js"  # self-contained: its glyphs are paths, so no font files
@@ -28,9 +31,40 @@ def setup(app) -> dict:
     app.connect("config-inited", _forget_stale_outputs, priority=100)  # before myst-nb opens its cache
     app.connect("config-inited", _execute_side_by_side, priority=900)  # after the kernels' settings are known
     app.connect("env-get-outdated", _outdated)
+    app.connect("doctree-read", _citations_as_anchors)
+    app.add_post_transform(CodeAtTheEnd)
     app.connect("html-page-context", _page, priority=900)  # after the extensions whose scripts it takes off
     app.connect("build-finished", _remember_inputs)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+class CodeAtTheEnd(SphinxPostTransform):
+    """What notebooks compute stands in the page as if it were written there; their code is folded at the page's end."""
+
+    default_priority = 5  # after myst-nb has chosen among the kinds of an output
+    builders = ("html",)
+
+    def run(self, **kwargs) -> None:
+        cells = [c for c in self.document.findall(nodes.container) if c.get("nb_element") == "cell_code"]
+        inputs = []
+        for cell in cells:
+            parts = {part.get("nb_element"): part for part in cell.children}
+            inputs += [code for code in [parts.get("cell_code_source")] if code]
+            shown = parts.get("cell_code_output")
+            cell["classes"] = []  # else docutils would not let go of them
+            cell.replace_self(list(shown.children) if shown else [])
+        page = next(iter(self.document.findall(nodes.section)), None)
+        if page is not None and inputs:
+            opened = '<details class="book-code"><summary>The code of this page</summary>'
+            page += [nodes.raw("", opened, format="html"), *inputs, nodes.raw("", "</details>", format="html")]
+
+
+def _citations_as_anchors(app, doctree) -> None:
+    """Let [Author (year)](../bibliography.md#key) be a link that is checked, as those to headings are."""
+    if app.env.docname == "bibliography":
+        domain = app.env.get_domain("cite")
+        keys = [entry.key for entry in domain.get_entries(list(domain.bibdata.bibfiles))]
+        app.env.metadata["bibliography"].setdefault("myst_slugs", {}).update({key: (None, key, key) for key in keys})
 
 
 def _repository_buttons(app, config) -> None:

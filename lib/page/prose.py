@@ -1,0 +1,92 @@
+"""What a page says: computed sentences and figures that a book and a rerun notebook show alike.
+
+Text is Markdown that both read: links such as [title](sparsity.ipynb#anchor), $formulas$, no roles and no directives.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+import altair as alt
+import numpy as np
+
+from lib import require
+from lib.page import vega
+from lib.wording import brief, number
+
+PLACE = re.compile(r"\{(\w+)\}")
+
+
+class Html(str):
+    """Text that notebooks display as HTML."""
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+class Markdown(str):
+    """Text that notebooks, and the book, display as Markdown."""
+
+    def _repr_markdown_(self) -> str:
+        return str(self)
+
+
+def say(text: str, **values: object) -> Markdown:
+    """Sentences with every {name} replaced by its value: numbers to two digits, counts and texts as they are.
+
+    Raises ValueError for a name without a value, and for a value that the text does not use.
+    """
+    return Markdown(_filled(text, values))
+
+
+def lead(question: str, answer: str, *judged, **values: object) -> Markdown:
+    """How a page begins: its question, its answer, and the verdicts on its claims (`lib.claims.Claim`), linked to the ledger."""
+    pills = " ".join(_pill(claim) for claim in judged)
+    return Markdown(f"*{_filled(question, values, spare=True)}*\n\n**{_filled(answer, values, spare=True)}**\n\n{pills}")
+
+
+def figure(chart: alt.TopLevelMixin, title: str, caption: str, name: str, description: str, **values: object) -> Html:
+    """A chart under the title that says its finding, over its caption; name: the anchor.
+
+    description: what is drawn, for those who do not see it.  Raises ValueError as `say`, for an empty description, and what
+    is wrong with the chart, if anything is: Altair itself only shows that as an output, and the page would be built with it.
+    """
+    require(bool(description.strip()), "description", description, "a sentence that says what the chart shows")
+    spec = chart.properties(description=" ".join(description.split())).to_dict()
+    told, below = (_inline(_filled(text, values, spare=True)) for text in (title, caption))
+    drawn = vega.renderer(spec)["text/html"]
+    return Html(
+        f'<figure class="book-figure" id="{name}"><p class="book-title">{told}</p>{drawn}'
+        f"<figcaption>{below}</figcaption></figure>"
+    )
+
+
+def _pill(claim) -> str:
+    """A claim's verdict, for the middle of a Markdown text."""
+    kind = claim.verdict.replace(" ", "-")
+    return (
+        f'<a class="book-pill book-{kind}" href="claims.html#claim-{claim.key}" title="{html.escape(claim.paper)}">'
+        f"{claim.key} {html.escape(claim.verdict)}</a>"
+    )
+
+
+def _filled(text: str, values: dict[str, object], spare: bool = False) -> str:
+    """spare: allow values that this text does not use."""
+    wanted = {name for name in PLACE.findall(re.sub(r"\$[^$]*\$", "", text))}
+    lacking, left = sorted(wanted - set(values)), sorted(set(values) - wanted)
+    require(not lacking, "text", lacking, "given a value each")
+    require(spare or not left, "values", left, "used in the text")
+    return PLACE.sub(lambda place: _word(values[place[1]]) if place[1] in wanted else place[0], text)
+
+
+def _word(value: object) -> str:
+    """A value of a sentence: counts as they are, other numbers to two digits."""
+    return number(value) if isinstance(value, str | int | np.integer) else brief(value)
+
+
+def _inline(text: str) -> str:
+    """One paragraph of Markdown as HTML."""
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark").renderInline(text)
