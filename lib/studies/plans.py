@@ -224,6 +224,24 @@ def _both_sparsities_mnist() -> Iterable[Cell]:
         yield replace(cell, space="shi2019", max_steps=2**14 if cell.sparsity else None)
 
 
+def _own_splits(names: Iterable[str], sizes: Iterable[int], searches: Iterable[int], **fields) -> Iterable[Cell]:
+    """Searches on splits of their own, each up to its first hit: all workloads of one batch size, then the next search."""
+    for search in searches:
+        for batch_size in sizes:
+            for name in names:
+                yield Cell(name, batch_size, replicate=search, split=search, hits=1, **fields)
+
+
+def _fc_searches() -> Iterable[Cell]:
+    """FC-128×3 with a goal that dense and 90 % sparse networks meet, in powers of four; momentum first."""
+    names = ("mnist-fc-128x3-easier", "fashion-mnist-fc-128x3-easier")
+    for search in range(1, 6):
+        for algorithm in ("momentum", "sgd"):
+            for sparsity in DENSE_AND_SPARSE:
+                yield from _own_splits(names, (64, 1024, 16, 256, 4096, 4), [search], algorithm=algorithm, trials=32,
+                                       sparsity=sparsity)  # fmt: skip
+
+
 MNIST_SIZES = (64, 16, 256, 4, 1024)
 STUDIES = {
     s.name: s
@@ -239,6 +257,14 @@ STUDIES = {
               tuple(_variants([f"digits-mlp-{s}" for s in MLP_SHAPES], ALL_POWERS, "momentum", 100, 5))),
         Study("digits-fractions", "Digits: fractions of the data",
               tuple(_variants([f"digits-mlp-{1350 // n}" for n in FRACTIONS], powers(0, 7), "momentum", 100, 5))),
+        Study("digits-shapes-searches", "Digits: width and depth, searches on splits of their own",
+              tuple(_own_splits([f"digits-mlp-{s}" for s in MLP_SHAPES], ALL_POWERS, range(3, 13)))),
+        Study("digits-fractions-searches", "Digits: fractions of the data, searches on splits of their own",
+              tuple(_own_splits([f"digits-mlp-{1350 // n}" for n in FRACTIONS], powers(0, 7), range(3, 13)))),
+        Study("fc-searches", "MNIST and Fashion-MNIST: FC-128×3, searches on splits of their own", tuple(_fc_searches())),
+        Study("mnist-fractions-searches", "MNIST: an eighth of the data and all, searches on splits of their own",
+              tuple(_own_splits(("mnist-fc-128x3-6750", "mnist-fc-128x3-easier"), (64, 16, 256, 1024, 4, 4096), range(1, 6),
+                                algorithm="sgd", trials=32))),
         Study("mnist", "MNIST: Simple-CNN with momentum", tuple(_mnist())),
         Study("mnist-ladder", "MNIST: fully connected networks with SGD",
               tuple(_ladder())),
