@@ -145,10 +145,15 @@ def held_out(name: str, split: int = 0) -> np.ndarray:
     Raises ValueError for an unknown name, and for another split of a data set that has one alone.
     """
     _require_known(name)
-    whole = TRAIN_SIZES[name] * 10 // 9
+    size = whole_size(name)
     require(split == 0 or name not in IMAGES_OF, "split", split, f"0 for {name}, which has one split")
     order = np.random.RandomState(0) if name == LEE2021 else np.random.default_rng(split)
-    return np.sort(order.permutation(whole)[: whole // 10])
+    return np.sort(order.permutation(size)[: size // 10])
+
+
+def whole_size(name: str) -> int:
+    """Examples of the training set called `name` before a tenth is held out."""
+    return TRAIN_SIZES[name] * 10 // 9
 
 
 def whole(name: str) -> Split:
