@@ -171,6 +171,12 @@ def test_folds_are_kept_and_read_back(tmp_path):
         splits.shares(rows, "digits-cnn")
 
 
+def test_networks_on_record_are_about_as_good_as_those_that_meet_the_goals():
+    rows = folds.results()
+    for what in folds.PLANNED:
+        assert splits.shares(rows, what.workload).mean() == pytest.approx(what.cell(0).work.goal, rel=0.4)
+
+
 # --- draws and pairs --------------------------------------------------------------------------------------------------
 
 
