@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from lib.measuring import sweeps
 from lib.measuring.jobs import MOST, number, stoppable
+from lib.probes import folds as out_of_fold
 from lib.probes import portraits, replays, timings, track_runs, tracks
 from lib.records import on_record, results
 from lib.studies import plans
@@ -31,6 +32,7 @@ EXAMPLES = {
     "status": "python -m lib status",
     "follow": "python -m lib follow digits --jobs 2",
     "portray": "python -m lib portray",
+    "folds": "python -m lib folds",
     "time": "python -m lib time",
     "replay": "python -m lib replay digits --sample 20",
 }
@@ -85,6 +87,14 @@ def portray(chosen: argparse.Namespace) -> None:
     with stoppable(_kept(planned, portraits.missing), f"python -m lib portray --jobs {chosen.jobs}"):
         _say("portraits", portraits.missing(planned), planned, "to make")
         portraits.run(planned, jobs=chosen.jobs)
+
+
+def folds(chosen: argparse.Namespace) -> None:
+    """Record which training images networks get wrong that have not seen them, into data/folds/."""
+    planned = out_of_fold.PLANNED
+    with stoppable(_kept(planned, out_of_fold.missing), f"python -m lib folds --jobs {chosen.jobs}"):
+        _say("folds", out_of_fold.missing(planned), planned, "sets to train")
+        out_of_fold.run(planned, jobs=chosen.jobs)
 
 
 def time(_: argparse.Namespace) -> None:
@@ -142,6 +152,7 @@ def parser() -> argparse.ArgumentParser:
     followed = command(follow, side_by_side="tracks")
     followed.add_argument("tracks", choices=named, metavar="TRACKS", help=f"one of {', '.join(named)}")
     command(portray, side_by_side="portraits")
+    command(folds, side_by_side="sets")
     command(time)
     replayed = command(replay, f"\nstudies:\n{listed}", "searches")
     replayed.add_argument("study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below")

@@ -9,7 +9,7 @@ import pytest
 from lib import SOURCE
 from lib.__main__ import EXAMPLES, main, parser
 from lib.measuring import jobs, runner, sweeps
-from lib.probes import portraits, step_times, timings, track_runs, tracks
+from lib.probes import folds, portraits, step_times, timings, track_runs, tracks
 from lib.records import on_record, places, results, store
 from lib.records.on_record import grid
 from lib.studies import plans
@@ -55,7 +55,7 @@ def test_other_errors_are_not_hidden():
 
 @pytest.fixture
 def finished(monkeypatch):
-    """A study, tracks, portraits and timings of which nothing is missing."""
+    """A study, tracks, portraits, folds and timings of which nothing is missing."""
     study = grid("digits-mlp", [256], ["sgd"], [0.0], trials=2)
     monkeypatch.setattr(plans, "STUDIES", {"s": study})
     monkeypatch.setattr(on_record, "STUDIES", {"s": study})
@@ -69,6 +69,7 @@ def finished(monkeypatch):
         (["run", "s"], "digits-mlp: none of 1 cells to train"),
         (["follow", "digits"], "digits: none of "),
         (["portray"], f"portraits: none of {len(portraits.PORTRAITS)} to make"),
+        (["folds"], f"folds: none of {len(folds.PLANNED)} sets to train"),
         (["time"], "timings: none of "),
     ],
 )
@@ -127,8 +128,9 @@ def test_every_kind_of_record_says_when_on_what_and_by_which_code_it_was_measure
     portraits.run([portraits.Portrait("digits-mlp", steps=2, every=1, batch_size=64)], tmp_path / "portraits")
     timings.run([step_times.StepTimes("digits-mlp", largest=0, repeats=1)], tmp_path / "timings")
     track_runs.run(tracks.fastest(cell, 1, tmp_path, points=1, steps=1), tmp_path)
+    folds.run([folds.Folds("digits-mlp", networks=1, steps=5)], tmp_path / "folds")
     heads = [store.head(file) for file in tmp_path.rglob("*.csv")]
-    assert len(heads) == 4
+    assert len(heads) == 5
     for head in heads:
         assert head.keys() >= {"date", "torch", "device", "threads", "source", "wall_s"} and head["source"] == SOURCE
         assert head["threads"] == 1 and ("cores" in head or head["precision"] == "float32")

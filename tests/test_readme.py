@@ -13,7 +13,7 @@ import torch.distributed as dist
 import lib.__main__ as command
 from lib import ROOT
 from lib.measuring import sweeps
-from lib.probes import portraits, replays, timings, track_runs
+from lib.probes import folds, portraits, replays, timings, track_runs
 from lib.records import on_record
 from lib.workers import hook
 from tests import kills
@@ -57,7 +57,10 @@ def test_papermill_lines_name_chapters_and_their_parameters():
             assert f'"{name}: ' in chapter.read_text(), f"{chapter.name} has no parameter {name}"
 
 
-WORK = [(sweeps, "run"), (on_record, "status"), (track_runs, "run"), (portraits, "run"), (timings, "run"), (replays, "run")]
+WORK = [
+    (sweeps, "run"), (on_record, "status"), (track_runs, "run"), (portraits, "run"), (folds, "run"), (timings, "run"),
+    (replays, "run"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("line", [c for c in COMMANDS if c.startswith("python -m lib ") and "--help" not in c])

@@ -13,7 +13,7 @@ import pytest
 from lib import ROOT, own
 from lib.measuring import sweeps
 from lib.messages.settings import Messages
-from lib.probes import portraits, replays, timings, tracks
+from lib.probes import folds, portraits, replays, timings, tracks
 from lib.probes.message_times import Collectives, Feedback, Hooked, Operators
 from lib.probes.step_times import SparseTimes, StepTimes
 from lib.records import places, store
@@ -252,6 +252,7 @@ TIMED = {kind.__name__.lower(): kind for kind in (SparseTimes, StepTimes, Operat
 KINDS = {  # folder under data/: what its records tell of, where such a record lies, and what its first line says
     "timings": (lambda file, own: TIMED[file.name.partition("-")[0]](**own), timings.record, {"cores"}),
     "portraits": (lambda file, own: portraits.Portrait(**own), portraits.record, {"source", "wall_s"}),
+    "folds": (lambda file, own: folds.Folds(**own), folds.record, {"source", "wall_s", "precision"}),
     "tracks": (lambda file, own: tracks.Track(**own), tracks.record, {"source", "wall_s"}),
     "replays": (lambda file, own: replays.Replay(**own), replays.place, {"source", "wall_s"}),
 }

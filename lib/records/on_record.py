@@ -14,7 +14,7 @@ from lib import is_number, require
 from lib.records import store
 from lib.records.places import DATA, record
 from lib.studies.cells import Cell
-from lib.studies.plans import STUDIES
+from lib.studies.plans import APART, STUDIES
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
@@ -57,7 +57,8 @@ def gathered(*more: Study, **fields) -> Study:
     """The cells of all studies, and of `more`, that have a record and these fields: one for every point of a curve.
 
     A curve is of one protocol: where `more` has cells of a curve by another than the studies', they alone are taken.
-    Studies' workloads with goals of another task than classification are left out: pages compare errors.
+    Studies' workloads with goals of another task than classification are left out: pages compare errors.  So are studies
+    in `plans.APART`.
     Raises ValueError for a field that cells do not have.
     """
     known = [f.name for f in fields_of(Cell)]
@@ -68,7 +69,8 @@ def gathered(*more: Study, **fields) -> Study:
         fitting = (c for c in cells if all(getattr(c, k) == v for k, v in fields.items()))
         return dict.fromkeys(c for c in fitting if record(c).exists())
 
-    errors = (c for s in STUDIES.values() for c in s.cells if c.work.task == "classification")
+    usual = (s for name, s in STUDIES.items() if name not in APART)
+    errors = (c for s in usual for c in s.cells if c.work.task == "classification")
     planned, given = found(errors), found(c for s in more for c in s.cells)
     points = {_point(c): _protocol(c) for c in planned}
     known = {(_curve(c), _protocol(c)) for c in planned}

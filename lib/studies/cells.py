@@ -11,6 +11,7 @@ from lib import require, require_number, require_whole
 from lib.engine.vocabulary import METHODS
 from lib.messages.settings import Messages
 from lib.methods import method, spaces
+from lib.workloads import datasets
 from lib.workloads.catalogue import Workload, workload
 
 SPLITS = 9999  # the largest number of a replicate and of a split
@@ -85,6 +86,8 @@ class Cell:
             require_whole(field, getattr(self, field), 0, SPLITS)
         mine = self.split == 0 or not work.source
         require(mine, "split", self.split, "0 for a workload of your own, which says itself what it is validated on")
+        theirs = self.split == 0 or work.dataset not in datasets.IMAGES_OF
+        require(theirs, "split", self.split, f"0 for {self.workload}, whose data set has one split, its authors'")
 
     @property
     def work(self) -> Workload:

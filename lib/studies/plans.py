@@ -242,7 +242,25 @@ def _fc_searches() -> Iterable[Cell]:
                                        sparsity=sparsity)  # fmt: skip
 
 
+def _mnist_split_fc() -> Iterable[Cell]:
+    """A cheap network on the split of Lee et al. (2021) and on ours, the same trials on both; one search after the other."""
+    for replicate in range(3):
+        for batch_size in (256, 64, 1024):
+            for name in ("mnist-fc-128x3", "mnist-fc-128x3-lee2021"):
+                yield Cell(name, batch_size, trials=32, replicate=replicate, hits=1)
+
+
+def _mnist_split_cnn() -> Iterable[Cell]:
+    """Dense networks first, since they are cheap; the counterparts on our split are of other studies."""
+    for sparsity in DENSE_AND_SPARSE:
+        for algorithm in ("momentum", "sgd"):
+            for batch_size in (64, 256, 16, 1024):
+                yield Cell("mnist-simple-cnn-lee2021", batch_size, algorithm, sparsity, trials=32, hits=2)
+
+
 MNIST_SIZES = (64, 16, 256, 4, 1024)
+# Studies of a question of their own: the same networks on the same images once more are no further curves of the book.
+APART = ("mnist-split", "mnist-split-fc")
 STUDIES = {
     s.name: s
     for s in (
@@ -290,6 +308,8 @@ STUDIES = {
               tuple(_images("mnist-simple-cnn", MNIST_SIZES, ("sgd", "nesterov")))),
         Study("mnist-methods", "MNIST: five methods of pruning", tuple(_mnist_methods())),
         Study("mnist-precision", "MNIST: precision and check interval", tuple(_precision())),
+        Study("mnist-split", "MNIST: Simple-CNN on the split of Lee et al.", tuple(_mnist_split_cnn())),
+        Study("mnist-split-fc", "MNIST: a cheap network on the split of Lee et al. and on ours", tuple(_mnist_split_fc())),
         Study("fashion-mnist", "Fashion-MNIST: Simple-CNN",
               tuple(_images("fashion-mnist-simple-cnn", MNIST_SIZES, ("momentum", "sgd", "nesterov")))),
         Study("cifar-10", "CIFAR-10: ResNet-8",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lib import own, require
 from lib.workloads import datasets, own_file
@@ -102,6 +102,16 @@ WORKLOADS = {
                  (0.4, 0.425, 0.45, 0.475, 0.5), decay=True, max_steps=100_000, precision="bfloat16"),
     )
 }  # fmt: skip
+
+
+def _on_their_split(work: Workload) -> Workload:
+    """A workload on MNIST with the split of Lee et al. (2021) instead of ours."""
+    title = f"{work.title}, split of Lee et al."
+    return replace(work, name=f"{work.name}{THEIR_SPLIT}", title=title, dataset=datasets.LEE2021)
+
+
+THEIR_SPLIT = "-lee2021"  # how the names of workloads on it end
+WORKLOADS |= {w.name: w for w in (_on_their_split(WORKLOADS[ours]) for ours in ("mnist-simple-cnn", "mnist-fc-128x3"))}
 
 
 def workload(name: str) -> Workload:

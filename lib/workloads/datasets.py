@@ -3,6 +3,8 @@
 Digits come with scikit-learn and are always there.  The others are read from the folder that the environment variable
 BOOK_DATASETS names (`mnist/`, `fashion-mnist/`, `cifar-10/` with the canonical files, compressed or not), or else
 downloaded once from their canonical pages.  Either way the contents must have their known checksums.
+
+`mnist-lee2021` is MNIST with the one split of Lee et al. (2021); the others are split by a seed, in draws of our own.
 """
 
 from __future__ import annotations
@@ -20,15 +22,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lib import own
+from lib import own, require
 from lib.workloads import own_file
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 VARIABLE = "BOOK_DATASETS"
-TRAIN_SIZES = {"digits": 1350, "mnist": 54_000, "fashion-mnist": 54_000, "cifar-10": 45_000}
-TEST_SIZES = {"digits": 297, "mnist": 10_000, "fashion-mnist": 10_000, "cifar-10": 10_000}
+LEE2021 = "mnist-lee2021"
+IMAGES_OF = {LEE2021: "mnist"}  # data sets that are another's images on their authors' split, the only one they have
+TRAIN_SIZES = {"digits": 1350, "mnist": 54_000, "fashion-mnist": 54_000, "cifar-10": 45_000, LEE2021: 54_000}
+TEST_SIZES = {"digits": 297, "mnist": 10_000, "fashion-mnist": 10_000, "cifar-10": 10_000, LEE2021: 10_000}
 NAMES = tuple(TRAIN_SIZES)
 TEST_SEED = 0  # of the test set of digits, which have no canonical one
 
@@ -97,15 +101,15 @@ class Dataset:
 
 
 def load(name: str, split: int = 0) -> Dataset:
-    """The data set called `name`, normalised as in Lee et al. (2021) and split with the seed `split`.
+    """The data set called `name`, normalised as in Lee et al. (2021), and split as `held_out` says.
 
     Pixels are scaled to [0, 1], then standardised with the mean and standard deviation of the whole training set
-    (MNIST: 0.13066 and 0.30811), for CIFAR-10 per channel.  A permutation, seeded by `split`, sets 10 % of it
-    aside as the validation set; the test set is the same for every split.  Digits have no canonical test set: a fixed
-    permutation first sets 297 of 1,797 aside.
+    (MNIST: 0.13066 and 0.30811), for CIFAR-10 per channel.  Training and validation examples keep their canonical
+    order; the test set is the same for every split.  Digits have no canonical test set: a fixed permutation first sets
+    297 of 1,797 aside.
     A reader's own (`lib.own`) is taken as it is; its validation set stands in for a test set.
     Read once; a reader's own again if its file has changed.
-    Raises ValueError for an unknown name, DatasetError for a missing, truncated or altered file.
+    Raises ValueError for an unknown name and as `held_out`, DatasetError for a missing, truncated or altered file.
     """
     if own.is_own(name):
         name = own_file.canonical(name)
@@ -124,16 +128,47 @@ def _load(name: str, source: str, split: int) -> Dataset:
             for x, y in (mine.train, mine.validation)
         )
         return Dataset(name, train, validation, validation)
-    if name not in NAMES:
-        raise ValueError(f"dataset: {name!r} is unknown; allowed: {', '.join(NAMES)}")
-    x, y, training = _standardised(name)
-    order = np.random.default_rng(split).permutation(training)
-    held = training // 10
-    parts = (np.sort(order[held:]), np.sort(order[:held]), np.arange(training, len(x)))
+    held = held_out(name, split)
+    x, y, training = _standardised(IMAGES_OF.get(name, name))
+    parts = (np.setdiff1d(np.arange(training), held), held, np.arange(training, len(x)))
     return Dataset(
         name,
         *(Split(torch.from_numpy(x[p]), torch.from_numpy(y[p])) for p in parts),
     )
+
+
+def held_out(name: str, split: int = 0) -> np.ndarray:
+    """Which of the training set, in its canonical order, are the validation examples: int [a tenth of it], ascending.
+
+    The first tenth of a permutation that is seeded by `split`.  Of `LEE2021` the first tenth of the order into which the
+    code of Lee et al. (2021) shuffles the images, by NumPy's former generator seeded with 0.
+    Raises ValueError for an unknown name, and for another split of a data set that has one alone.
+    """
+    _require_known(name)
+    size = whole_size(name)
+    require(split == 0 or name not in IMAGES_OF, "split", split, f"0 for {name}, which has one split")
+    order = np.random.RandomState(0) if name == LEE2021 else np.random.default_rng(split)
+    return np.sort(order.permutation(size)[: size // 10])
+
+
+def whole_size(name: str) -> int:
+    """Examples of the training set called `name` before a tenth is held out."""
+    return TRAIN_SIZES[name] * 10 // 9
+
+
+def whole(name: str) -> Split:
+    """The training set called `name` before it is split, in its canonical order.  Raises as `load`; a reader's own is unknown."""
+    import torch  # slow to import, and most chapters only read records
+
+    _require_known(name)
+    x, y, training = _standardised(IMAGES_OF.get(name, name))
+    return Split(torch.from_numpy(x[:training]), torch.from_numpy(y[:training]))
+
+
+def _require_known(name: str) -> None:
+    """Raise ValueError unless one of the data sets here is called `name`."""
+    if name not in NAMES:
+        raise ValueError(f"dataset: {name!r} is unknown; allowed: {', '.join(NAMES)}")
 
 
 @functools.lru_cache(maxsize=1)  # one after the other, splits of the same images

@@ -1,0 +1,124 @@
+"""What the draw of validation images does: how hard each draw is, and steps to result on ours and on that of Lee et al. (2021).
+
+How hard a draw is, is told by networks that have seen none of its images (`lib.probes.folds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from lib import require_whole
+from lib.analysis.scaling import steps_to_result
+from lib.workloads import datasets
+from lib.workloads.catalogue import THEIR_SPLIT, workload
+
+THEIRS = "Lee et al. (2021)"
+DRAWS = 10_000
+SEEDS = range(21)  # of our splits: the one that all pages use, and twenty more
+
+
+def shares(rows: pd.DataFrame, name: str) -> np.ndarray:
+    """The share of networks that got each image of the training set wrong [N], from the rows of one workload.
+
+    rows: of `lib.probes.folds.results`, with columns workload, image, wrong and networks.  Raises ValueError if the workload
+    has none.
+    """
+    own = rows[rows.workload == name] if len(rows) else rows
+    if not len(own):
+        raise ValueError(f"workload: {name!r} is not allowed; it must be one whose folds are on record")
+    found = np.zeros(datasets.whole_size(workload(name).dataset))
+    found[own.image] = own.wrong / own.networks
+    return found
+
+
+def drawn(share: np.ndarray, draws: int = DRAWS, seed: int = 0) -> np.ndarray:
+    """The errors that so many random draws of a tenth of the images would show [draws]; share [N]: as of `shares`.
+
+    How many images of each share a draw holds is multivariate hypergeometric, so that no images need be drawn.
+    Raises ValueError for a number of draws that is not allowed.
+    """
+    require_whole("draws", draws, 1, 10**6)
+    levels, counts = np.unique(share, return_counts=True)
+    size = len(share) // 10
+    held = np.random.default_rng(seed).multivariate_hypergeometric(counts, size, draws, method="marginals")
+    return held @ levels / size
+
+
+def of_splits(share: np.ndarray, among: np.ndarray, seeds: Iterable[int] = SEEDS) -> pd.DataFrame:
+    """How hard the splits of MNIST are, a row each: THEIRS first, then ours by seed.
+
+    Columns: split (THEIRS, or the seed), error (mean of share [60,000] over its validation images), percentile (of draws
+    `among` [draws] with a lower error, those that tie counted half), shared (validation images in common with theirs).
+    """
+    theirs = datasets.held_out(datasets.LEE2021)
+    held = {THEIRS: theirs, **{seed: datasets.held_out("mnist", seed) for seed in seeds}}
+    rows = [
+        {
+            "split": split, "error": (error := share[places].mean()),
+            "percentile": 50 * np.mean((among < error - 1e-12) + (among <= error + 1e-12).astype(int)),
+            "shared": len(np.intersect1d(places, theirs)),
+        }
+        for split, places in held.items()
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def told(rows: pd.DataFrame, name: str) -> dict[str, float]:
+    """What a page says of the splits, by the networks of one workload; rows as of `shares`.
+
+    theirs, ours (error of split 0), mean (over all images): in percent; scatter: standard deviation between draws, in
+    points; theirs_percentile, ours_percentile; ratio: ours over theirs; lowest, highest: of the percentiles of our
+    other splits.
+    """
+    share = shares(rows, name)
+    among = drawn(share)
+    table = of_splits(share, among).set_index("split")
+    theirs, ours, others = table.loc[THEIRS], table.loc[0], table.drop(index=[THEIRS, 0]).percentile
+    return {
+        "theirs": 100 * theirs.error, "ours": 100 * ours.error, "mean": 100 * share.mean(), "scatter": 100 * among.std(),
+        "theirs_percentile": theirs.percentile, "ours_percentile": ours.percentile, "ratio": ours.error / theirs.error,
+        "lowest": others.min(), "highest": others.max(),
+    }  # fmt: skip
+
+
+def histogram(among: np.ndarray, bins: int = 40) -> pd.DataFrame:
+    """The errors of draws `among` [draws] in bins of one width: low, high (errors), share (of all draws)."""
+    counts, edges = np.histogram(among, bins)
+    return pd.DataFrame({"low": edges[:-1], "high": edges[1:], "share": counts / len(among)})
+
+
+def pairs(trials: pd.DataFrame, goal: float | None = None) -> pd.DataFrame:
+    """Searches that were made on both splits with the same trials, a row each.
+
+    trials: as of `lib.records.results.read`, of workloads with and without THEIR_SPLIT; goal: None for the hardest.
+    Columns: network (its workload on our split), algorithm, sparsity, batch_size, replicate, goal, theirs, ours (K*; the
+    last step of a search that missed the goal), ratio (ours over theirs), missed (searches of the two).
+    """
+    found = steps_to_result(trials, goal)
+    found = found[found.split == 0]
+    there = found.workload.str.endswith(THEIR_SPLIT)
+    found = found.assign(network=found.workload.str.removesuffix(THEIR_SPLIT), missed=found.steps.isna().astype(int),
+                         steps=found.steps.fillna(found.last_step))  # fmt: skip
+    keys = ["network", "algorithm", "sparsity", "batch_size", "replicate", "goal"]
+    kept = [*keys, "trials", "checks", "precision", "steps", "missed"]
+    both = found.loc[there, kept].merge(found.loc[~there, kept], on=kept[:-2], suffixes=("_theirs", "_ours"))
+    both = both.assign(theirs=both.steps_theirs, ours=both.steps_ours, ratio=both.steps_ours / both.steps_theirs,
+                       missed=both.missed_theirs + both.missed_ours)  # fmt: skip
+    return both[[*keys, "theirs", "ours", "ratio", "missed"]].sort_values(keys, ignore_index=True)
+
+
+def over_theirs(both: pd.DataFrame, by: Iterable[str] = ("network", "algorithm", "sparsity", "batch_size", "goal")) -> pd.DataFrame:
+    """K* on our split over that on theirs, a row per group of `pairs`: ratio (geometric mean), low, high, searches, missed.
+
+    low, high: 5 and 95 %, Student's t on the logarithms; NaN for a single search.  They tell of searches on these two
+    splits, not of other splits.
+    """
+    logs = both.assign(log=np.log(both.ratio)).groupby(list(by))
+    found = logs.agg(mean=("log", "mean"), spread=("log", "std"), searches=("log", "size"), missed=("missed", "sum"))
+    reach = stdtrit(np.maximum(found.searches - 1, 1), 0.95) * found.spread / np.sqrt(found.searches)
+    ends = {name: np.exp(found["mean"] + off) for name, off in (("ratio", 0), ("low", -reach), ("high", reach))}
+    return found.assign(**ends)[["ratio", "low", "high", "searches", "missed"]].reset_index()

@@ -1,0 +1,135 @@
+"""Which training images networks get wrong that have not seen them: how hard any draw of validation images would be."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from lib import require, require_whole
+from lib.measuring import runner
+from lib.methods import spaces
+from lib.records import store
+from lib.records.places import DATA
+from lib.studies.cells import Cell
+from lib.workloads import datasets
+from lib.workloads.catalogue import workload
+
+if TYPE_CHECKING:
+    from lib.workloads.datasets import Split
+
+FOLDER = DATA / "folds"
+ASKED = 1000  # images at once
+
+
+@dataclass(frozen=True)
+class Folds:
+    """So many networks, trained on all folds of a training set but one and asked about that one, fold after fold.
+
+    The networks of a fold start from weights of their own and see the images in one order; another fold's are other
+    networks.  All take the same steps of momentum at one learning rate.  seed: of the draw of the folds.
+    Raises ValueError as `lib.studies.cells.Cell`, and for a workload that counts no mistakes or is a reader's own.
+    """
+
+    workload: str
+    networks: int = 8
+    steps: int = 3000
+    batch_size: int = 64
+    learning_rate: float = 0.01
+    momentum: float = 0.9
+    folds: int = 10
+    seed: int = 0
+
+    def __post_init__(self):
+        require_whole("folds", self.folds, 2, 1000)
+        require_whole("networks", self.networks, 1, 100)
+        require_whole("seed", self.seed, 0, 9999)
+        work = self.cell(0).work
+        require(work.task == "classification", "workload", self.workload, "one whose task is classification")
+        require(not work.source, "workload", self.workload, "one of the book's")
+        object.__setattr__(self, "workload", work.name)
+
+    def cell(self, fold: int) -> Cell:
+        """How the networks of a fold are trained, on images of its own."""
+        space = spaces.point(learning_rate=self.learning_rate, momentum=self.momentum)
+        return Cell(self.workload, self.batch_size, trials=self.networks, replicate=fold, stop="budget",
+                    max_steps=self.steps, space=space)  # fmt: skip
+
+    def definition(self) -> dict:
+        return self.cell(0).definition()
+
+
+def parts(what: Folds, images: int) -> list[np.ndarray]:
+    """The images of every fold, as places in the training set: each in one fold, whose sizes differ by one at most."""
+    return np.array_split(np.random.default_rng(what.seed).permutation(images), what.folds)
+
+
+def ask(what: Folds, progress: Callable[[int], object] = lambda step: None) -> pd.DataFrame:
+    """A row per image that some network got wrong: image (place in the canonical training set), wrong (networks that did).
+
+    progress: called with every step, counted over all folds.  Raises FloatingPointError if a network diverges.
+    """
+    from torch import from_numpy  # slow to import, and most chapters only read records
+
+    whole = datasets.whole(workload(what.workload).dataset)
+    wrong = np.zeros(len(whole), int)
+    for fold, asked in enumerate(parts(what, len(whole))):
+        kept = from_numpy(np.setdiff1d(np.arange(len(whole)), asked))
+        training, others = (datasets.Split(whole.x[p], whole.y[p]) for p in (kept, from_numpy(asked)))
+        wrong[asked] = _mistakes(what.cell(fold), training, others, lambda k, done=fold * what.steps: progress(done + k))
+    (missed,) = wrong.nonzero()
+    return pd.DataFrame({"image": missed, "wrong": wrong[missed]})
+
+
+def _mistakes(cell: Cell, training: Split, asked: Split, progress: Callable[[int], object]) -> np.ndarray:
+    """By how many of the cell's networks, trained to its last step, each example was got wrong: [len(asked)]."""
+    from lib.engine import flattening, lockstep  # they bring PyTorch
+    from lib.measuring import one_cell
+    from lib.methods import method
+
+    executor, trials, how = one_cell.executor(cell), one_cell.start(cell), method(cell.algorithm)
+    x, y, parameters = executor.inputs(training.x), training.y, flattening.layers(executor.module)
+    w, buffers = trials.w.clone(), how.begin(trials.w, parameters)
+    order = itertools.islice(lockstep.batches(len(y), cell.batch_size, cell.replicate), cell.max_steps)
+    for step, pick in enumerate(order, start=1):
+        progress(step)
+        lockstep.update(how, executor, parameters, trials, w, buffers, step, (x[pick], y[pick]))
+    if not w.isfinite().all():
+        raise FloatingPointError(f"learning_rate: {cell.space} does not do: a network diverged; try a smaller one")
+    answered = zip(executor.inputs(asked.x).split(ASKED), asked.y.split(ASKED), strict=True)
+    return np.concatenate([executor.task.cost(executor.logits(w, some), truth).sum(0).numpy() for some, truth in answered])
+
+
+def record(what: Folds, folder: Path = FOLDER) -> Path:
+    """Where the record lies."""
+    return folder / f"{what.workload}-{store.digest(what)}.csv"
+
+
+def measure(what: Folds, reports: str | None = None, folder: Path = FOLDER) -> Path:
+    """Train and ask, and write the record; reports: a folder for the bar; returns the file."""
+    progress = runner.Reporter(reports)
+    return runner.write(record(what, folder), what, lambda: ask(what, progress), what.cell(0).arithmetic)
+
+
+# As good as the trials that meet the hardest goals of these workloads, and no better.
+PLANNED = (Folds("mnist-fc-128x3"), Folds("mnist-simple-cnn", networks=2, steps=1250))
+
+
+def results(planned: Iterable[Folds] = PLANNED, folder: Path = FOLDER) -> pd.DataFrame:
+    """The rows of all that have a record, with their fields; see `lib.records.store.gather`."""
+    return store.gather(planned, lambda what: record(what, folder))
+
+
+def missing(planned: Iterable[Folds], folder: Path = FOLDER) -> list[Folds]:
+    """Those that have no record."""
+    return store.missing(planned, lambda what: record(what, folder))
+
+
+def run(planned: Iterable[Folds], folder: Path = FOLDER, jobs: int = 1) -> None:
+    """Measure those that have no record, one a job, under a bar."""
+    runner.run(missing(planned, folder), measure, "folds", "set", jobs, folder=folder)
