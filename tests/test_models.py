@@ -164,3 +164,15 @@ def test_bfloat16_is_close():
     exact, rough = (looped.Loop(models.build("simple-cnn"), d) for d in (torch.float32, torch.bfloat16))
     a, b = exact.gradients(w, exact.inputs(x), y)[1][0], rough.gradients(w, rough.inputs(x), y)[1][0]
     assert F.cosine_similarity(a, b, 0) > 0.999
+
+
+@pytest.mark.parametrize("size", [8, 9])
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_pooling_without_gradients_gives_the_same_maxima(size, layout):
+    h = torch.randn(3, 4, size, size + 2, dtype=torch.bfloat16).contiguous(memory_format=layout)
+    h[0, 0, 0, 0] = torch.nan
+    own, usual = models.MaxPool(2), torch.nn.MaxPool2d(2)(h)
+    assert torch.equal(own(h).nan_to_num(7), usual.nan_to_num(7))
+    with torch.no_grad():
+        quick = own(h)
+    assert quick.isnan().sum() == 1 and torch.equal(quick.nan_to_num(7), usual.nan_to_num(7))

@@ -4,6 +4,9 @@ The published protocol (Shallue et al. 2019, section 3; Lee et al. 2021) runs ev
 and then takes the minimum.  Here all trials take step k before any takes step k + 1, so the first check at which some
 trial meets the goal already is that minimum.  The cell goes on until `hits` trials have met it, since those first
 order statistics give the distribution of the best of k < n trials, then stops.
+
+A race goes further: trials that have fallen behind the first leave.  It saves more than half of the trial-steps, and may, now
+and then, abandon the trial that would have won; `lib.analysis.race` says how often.
 """
 
 from __future__ import annotations
@@ -99,6 +102,7 @@ def train(
     order_seed: int = 0,
     hits: int = 5,
     stop: str = "goal",
+    race: float | None = None,
     checks: str = "geometric",
     test: Split | None = None,
     exchange: Exchange | None = None,
@@ -113,6 +117,8 @@ def train(
     stop: "goal" ends the cell once `hits` trials met the hardest goal; "budget" runs every trial for max_steps and
     reads every check to the end; `test` is then looked at wherever a trial's validation error falls.  reject_early and
     drop_dead may be switched off to test that they change nothing.
+    race: None, or at least 1, with stop "goal": a trial is abandoned that has not met a goal by the first check at or after so
+    many times the steps in which the first trial met it.
     exchange: what the workers send each other, if the batch is shared among several (`lib.messages.exchanges`).
     progress is called after every check with the step, the number of trials still training and the lowest error seen.
     unfinished: a file that keeps the state every `SAVE_EVERY` seconds; if it is there, the cell goes on from it, and ends
@@ -143,6 +149,8 @@ def train(
             progress(out.steps, len(now.ids), np.nanmin(out.best_error, initial=np.inf))
             if stop == "goal" and _leave_done(now) >= hits:
                 break
+            if race is not None:
+                _leave_behind(now, race)
         if keeper:
             keeper.save(now, began)
 
@@ -220,6 +228,14 @@ def _leave_done(now: State) -> int:
     out = now.outcome
     now.leave(torch.from_numpy(~np.isnan(out.first[now.ids, 0])).to(now.w.device), "complete")
     return np.sum(out.status == "complete")
+
+
+def _leave_behind(now: State, race: float) -> None:
+    """Trials leave that have not met a goal in `race` times the steps of the first that met it, be it still here or not."""
+    out = now.outcome
+    earliest = np.where(np.isnan(out.first), np.inf, out.first).min(0)  # [goals]
+    behind = np.isnan(out.first[now.ids]) & (out.steps >= race * earliest)
+    now.leave(torch.from_numpy(behind.any(1)).to(now.w.device), "abandoned")
 
 
 def _everyone(now: State) -> Tensor:

@@ -54,8 +54,8 @@ class Outcome:
     """What a cell measured, numpy arrays with one entry a trial; NaN where there is nothing to tell.
 
     status: "complete" met the hardest goal, "stopped" the cell ended first, "infeasible" cannot meet it, "budget" ran
-    all its steps.  cause, for infeasible trials: "diverged" (a loss that is not finite) or "dead" (the last layer's
-    inputs are zero on the whole training set, and the weights before it no longer move).
+    all its steps, "abandoned" fell behind in a race.  cause, for infeasible trials: "diverged" (a loss that is not finite) or
+    "dead" (the last layer's inputs are zero on the whole training set, and the weights before it no longer move).
     first [T, goals]: the check, in training steps, at which each goal was first met.  last_step: steps known about (an
     infeasible trial never meets a goal).  best_error, best_step: the lowest validation error among checks carried
     through, and when; checks that early rejection ended are not among them.

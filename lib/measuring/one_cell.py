@@ -96,7 +96,7 @@ def train_cell(cell: Cell, device: str = "cpu", **options) -> training_state.Out
         executor(cell, device), trials, work.train(cell.split), data.validation,
         method=method(cell.algorithm), batch_size=cell.batch_size, goals=work.goals,
         max_steps=cell.max_steps or work.max_steps, order_seed=cell.replicate,
-        hits=cell.hits, stop=cell.stop, checks=cell.checks, test=data.test, **options,
+        hits=cell.hits, stop=cell.stop, race=cell.race, checks=cell.checks, test=data.test, **options,
     )  # fmt: skip
 
 

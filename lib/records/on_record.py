@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import operator
 from collections.abc import Iterable
 from dataclasses import fields as fields_of
@@ -56,6 +57,7 @@ _protocol = operator.attrgetter("trials", "space", "precision", "checks", "max_s
 def gathered(*more: Study, **fields) -> Study:
     """The cells of all studies, and of `more`, that have a record and these fields: one for every point of a curve.
 
+    A search that was a race stands in only where no exact one is on record; of several the one that waited longest.
     A curve is of one protocol: where `more` has cells of a curve by another than the studies', they alone are taken.
     Studies' workloads with goals of another task than classification are left out: pages compare errors.  So are studies
     in `plans.APART`.
@@ -78,7 +80,7 @@ def gathered(*more: Study, **fields) -> Study:
     other = (c for c in new if points.get(_point(c), _protocol(c)) != _protocol(c))
     apart = {_curve(c) for c in (*other, *(c for c in new if (_curve(c), _protocol(c)) not in known))}
     kept, taken = [c for c in planned if c in given or _curve(c) not in apart], {}
-    for cell in (*kept, *new):
+    for cell in sorted((*kept, *new), key=lambda c: -(c.race or math.inf)):
         taken.setdefault(_point(cell), cell)
     return Study("gathered", "All that is measured", tuple(taken.values()))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,8 @@ class Cell:
     the workload's own; a space may also be one point (`lib.methods.spaces.point`), which every trial then shares.
     label_smoothing: the share of the target spread evenly over all classes.  messages: how the batch is shared among
     workers, if it is; a dictionary will do.  split: which draw of training and validation examples
-    (`lib.workloads.datasets.load`).
+    (`lib.workloads.datasets.load`).  race: None, or at how many times the steps in which the first trial met a goal of the
+    ladder the others that have not are abandoned (`lib.engine.lockstep`; with stop "goal" alone).
     """
 
     workload: str
@@ -44,6 +46,7 @@ class Cell:
     label_smoothing: float = 0.0
     messages: Messages | None = None
     split: int = 0
+    race: float | None = None
 
     def __post_init__(self):
         work = workload(self.workload)
@@ -84,6 +87,10 @@ class Cell:
             spaces.parse(self.space, self.algorithm, work.decay)
         for field in ("replicate", "split"):
             require_whole(field, getattr(self, field), 0, SPLITS)
+        if self.race is not None:
+            require_number("race", self.race, lambda a: 1 <= a < math.inf, "None or a number from 1")
+            object.__setattr__(self, "race", float(self.race))
+            require(self.stop == "goal", "race", self.race, f"None with stop {self.stop!r}, where every trial goes on")
         mine = self.split == 0 or not work.source
         require(mine, "split", self.split, "0 for a workload of your own, which says itself what it is validated on")
         theirs = self.split == 0 or work.dataset not in datasets.IMAGES_OF

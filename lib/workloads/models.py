@@ -28,12 +28,25 @@ def mlp(inputs: int, *widths: int, classes: int = 10) -> nn.Sequential:
     return nn.Sequential(*layers, nn.Linear(inputs, classes))
 
 
+class MaxPool(nn.MaxPool2d):
+    """`nn.MaxPool2d` of k x k cells; where no gradient is asked for, twice as fast, since nobody needs the maxima's places."""
+
+    def forward(self, h: Tensor) -> Tensor:
+        """h [B, C, H, W] -> [B, C, H // k, W // k]; rows and columns left over are dropped."""
+        if torch.is_grad_enabled():
+            return super().forward(h)
+        k = self.kernel_size
+        h = h[:, :, : h.shape[2] // k * k, : h.shape[3] // k * k]
+        h = functools.reduce(torch.maximum, [h[..., i::k] for i in range(k)])  # columns first: neighbours in memory
+        return functools.reduce(torch.maximum, [h[:, :, i::k] for i in range(k)])
+
+
 def simple_cnn(width: float = 1.0) -> nn.Sequential:
     """Simple-CNN of Lee et al. (2021), 62,346 parameters at width 1: [B, 1, 28, 28] -> [B, 10]."""
     a, b = round(32 * width), round(64 * width)
     return nn.Sequential(
-        nn.Conv2d(1, a, 5), nn.MaxPool2d(2), nn.ReLU(),
-        nn.Conv2d(a, b, 5), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Conv2d(1, a, 5), MaxPool(2), nn.ReLU(),
+        nn.Conv2d(a, b, 5), MaxPool(2), nn.ReLU(),
         nn.Flatten(), nn.Linear(16 * b, 10),
     )  # fmt: skip
 
@@ -50,8 +63,8 @@ def digits_cnn() -> nn.Sequential:
 def lenet5() -> nn.Sequential:
     """LeNet-5 as in Shi et al. (2019), 61,706 parameters: [B, 1, 28, 28], padded to 32 x 32 -> [B, 10]."""
     return nn.Sequential(
-        nn.Conv2d(1, 6, 5, padding=2), nn.MaxPool2d(2), nn.ReLU(),
-        nn.Conv2d(6, 16, 5), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Conv2d(1, 6, 5, padding=2), MaxPool(2), nn.ReLU(),
+        nn.Conv2d(6, 16, 5), MaxPool(2), nn.ReLU(),
         nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
     )  # fmt: skip
 

@@ -1,0 +1,81 @@
+"""What share of a cell's time measuring validation errors takes, and how many answers it asks for.
+
+    python -m benchmarks.check_share             # MNIST needs BOOK_DATASETS or a network; minutes
+    python -m benchmarks.check_share digits      # seconds
+
+Time is the process's own, so that other work on the machine matters little; a cell ends at its first hit, or after so many
+steps that its checks lie as far apart as in most of a search.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import replace
+
+from torch import Tensor
+
+from lib.engine import lockstep
+from lib.engine.looped import Loop
+from lib.engine.stacked import Stack
+from lib.engine.validation import Validation
+from lib.measuring import machine, one_cell
+from lib.studies.cells import Cell
+
+CELLS = {
+    "digits": [Cell(name, b, hits=1) for name in ("digits-mlp", "digits-cnn") for b in (4, 16, 64, 256)],
+    "fc": [Cell("mnist-fc-128x3", b, "sgd", trials=16, hits=1, max_steps=400) for b in (64, 256)],
+    "simple_cnn": [Cell("mnist-simple-cnn", b, trials=4, hits=1, max_steps=steps) for b, steps in ((64, 150), (256, 60))],
+}
+
+
+class Timed:
+    """Replaces a method of a class while it is entered, and adds up the process's seconds in it and what it is asked."""
+
+    def __init__(self, owner: type | object, name: str):
+        self.owner, self.name, self.original = owner, name, getattr(owner, name)
+        self.seconds, self.answers = 0.0, 0
+
+    def __enter__(self):
+        def timed(*given, **options):
+            began = time.process_time()
+            try:
+                return self.original(*given, **options)
+            finally:
+                self.seconds += time.process_time() - began
+                if self.name == "logits":
+                    self.answers += _answers(*given)
+
+        setattr(self.owner, self.name, timed)
+        return self
+
+    def __exit__(self, *_):
+        setattr(self.owner, self.name, self.original)
+
+
+def _answers(_, w: Tensor, x: Tensor) -> int:
+    return len(w) * len(x)
+
+
+def share(cell: Cell) -> str:
+    """In a line: the checks' share of the cell's time, that of the networks' answers in it, answers per training example."""
+    machine.use_one_core()
+    one_cell.train_cell(replace(cell, max_steps=2))  # load the data, warm up
+    kind = Stack if isinstance(one_cell.executor(cell), Stack) else Loop
+    with Timed(lockstep, "_check") as checks, Timed(Validation, "costs") as costs, Timed(kind, "logits") as logits:
+        began = time.process_time()
+        outcome = one_cell.train_cell(cell)
+        whole = time.process_time() - began
+    trained = outcome.trial_steps * cell.batch_size
+    parts = [part.seconds / whole for part in (checks, costs, logits)]
+    return (
+        f"{cell.workload}, B = {cell.batch_size}, {cell.trials} trials, {outcome.steps:,} steps: checks {parts[0]:.1%} of "
+        f"{whole:.1f} s (reading answers {parts[1]:.1%}, of which networks {parts[2]:.1%}), "
+        f"{logits.answers / trained:.2f} answers per training example"
+    )
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or CELLS:
+        for cell in CELLS[name]:
+            print(share(cell), flush=True)

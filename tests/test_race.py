@@ -1,0 +1,211 @@
+"""Races: who is abandoned, that nothing else changes, and what calibration on record says of them."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lib.analysis import race, scaling
+from lib.engine import check_steps, lockstep
+from lib.measuring import one_cell
+from lib.records import on_record, places, store
+from lib.records.on_record import grid
+from lib.studies.cells import Cell
+from lib.workloads import catalogue
+
+torch.set_num_threads(1)
+EXACT = Cell("digits-mlp", 64, trials=16, hits=3, max_steps=300)
+RACED = dataclasses.replace(EXACT, race=1.5)
+
+
+def same(a, b):
+    for field, value in vars(a).items():
+        if field != "wall_s":
+            np.testing.assert_array_equal(getattr(b, field), value, err_msg=field)
+
+
+def slow_replay(first, last, a, end, checks):
+    """Check by check and trial by trial: the step after which each trial is abandoned.  first: [trials][goals]."""
+    gone, step = [None] * len(first), 0
+    while (step := check_steps.next_check(step, checks)) <= end:
+        for goal in range(len(first[0])):
+            met = [f[goal] for f, g in zip(first, gone) if f[goal] <= step and (g is None or f[goal] <= g)]
+            for trial, steps in enumerate(first):
+                late = met and step >= a * min(met) and not steps[goal] <= step
+                if late and gone[trial] is None and last[trial] > step:
+                    gone[trial] = step
+    return gone
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [EXACT, dataclasses.replace(EXACT, workload="digits-cnn", algorithm="nesterov", sparsity=0.7, max_steps=150)],
+    ids=["dense", "sparse"],
+)
+@pytest.mark.parametrize("a", [1, 1.5])
+def test_those_are_abandoned_that_an_independent_replay_names(cell, a):
+    every = one_cell.train_cell(dataclasses.replace(cell, hits=cell.trials))
+    raced = one_cell.train_cell(dataclasses.replace(cell, race=a))
+    named = slow_replay(every.first.tolist(), every.last_step.tolist(), a, raced.steps, cell.checks)
+    # The last hit ends a cell before anybody is abandoned.
+    ended = (raced.status == "complete").sum() >= cell.hits
+    named = [None if ended and g == raced.steps else g for g in named]
+    assert any(named), "nobody was abandoned, and nothing was tested"
+    left = [step if status == "abandoned" else None for status, step in zip(raced.status, raced.last_step.tolist())]
+    assert left == named
+    known = np.where(every.first <= raced.last_step[:, None], every.first, np.nan)
+    np.testing.assert_array_equal(raced.first, known)
+
+
+def test_a_race_that_nobody_can_lose_is_the_exact_lock_step_to_the_bit():
+    same(one_cell.train_cell(EXACT), one_cell.train_cell(dataclasses.replace(EXACT, race=1e9)))
+
+
+def test_a_race_costs_less_and_its_table_says_who_left_and_when():
+    exact, raced = (one_cell.train_cell(cell) for cell in (EXACT, RACED))
+    table = one_cell.table(RACED, raced)
+    assert raced.trial_steps < 0.9 * exact.trial_steps
+    gone = table[table.status == "abandoned"]
+    assert len(gone) and gone["steps@0.04"].isna().all() and gone.cause.eq("").all()
+    checks = {check_steps.last_check(step) for step in gone.last_step}
+    assert set(gone.last_step) == checks, "a trial left between checks"
+
+
+def test_an_interrupted_race_ends_as_if_it_had_not_been(tmp_path, monkeypatch):
+    whole, update, steps = one_cell.train_cell(RACED), lockstep.update, []
+    first_gone = whole.last_step[whole.status == "abandoned"].min()
+
+    def killed(*arguments):
+        steps.append(0)
+        if len(steps) == first_gone + 2:
+            raise KeyboardInterrupt
+        return update(*arguments)
+
+    monkeypatch.setattr(lockstep, "update", killed)
+    monkeypatch.setattr(lockstep, "SAVE_EVERY", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        one_cell.train_cell(RACED, unfinished=tmp_path / "cell.part")
+    again = one_cell.train_cell(RACED, unfinished=tmp_path / "cell.part")
+    assert len(steps) == whole.steps + 1, "it did not go on where it was"
+    same(whole, again)
+
+
+def test_an_exact_cell_keeps_its_digest_and_a_race_has_its_own():
+    assert store.digest(Cell("digits-mlp", 64)) == "ced44ecf"
+    others = [store.digest(Cell("digits-mlp", 64, race=a)) for a in (2, 2.0, 3)]
+    assert others[0] == others[1] != others[2] and "ced44ecf" not in others
+
+
+@pytest.mark.parametrize("wrong", [0.99, 0, -1, math.inf, math.nan, True, "2"])
+def test_a_factor_that_makes_no_sense_is_refused(wrong):
+    with pytest.raises(ValueError, match=r"^race: .* is not allowed; it must be None or a number from 1$"):
+        Cell("digits-mlp", 64, race=wrong)
+
+
+def test_a_race_needs_a_goal():
+    with pytest.raises(ValueError, match="race: 2.0 is not allowed; it must be None with stop 'budget'"):
+        Cell("digits-mlp", 64, stop="budget", race=2.0)
+
+
+def test_a_race_stands_in_only_where_no_exact_search_is_on_record(monkeypatch, tmp_path):
+    exact = grid("digits-mlp", [16, 64, 256], ["momentum"], [0.0], trials=16).cells
+    races = [dataclasses.replace(c, race=a) for a in (2.0, 3.0) for c in exact]
+    study = dataclasses.replace(grid("digits-mlp", [16], ["momentum"], [0.0]), cells=(*races, *exact))
+    monkeypatch.setattr(on_record, "STUDIES", {"s": study})
+    monkeypatch.setattr(on_record, "record", lambda cell: places.record(cell, tmp_path))
+    for cell in (*races, *(c for c in exact if c.batch_size != 64)):
+        (file := places.record(cell, tmp_path)).parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    found = on_record.gathered().cells
+    assert sorted((c.batch_size, c.race) for c in found if c.race) == [(64, 3.0)]
+    assert sorted(c.batch_size for c in found) == [16, 64, 256]
+
+
+def test_searches_of_a_point_are_joined_whether_raced_or_not():
+    """They are two replicates of one point, not two points."""
+    searches = pd.DataFrame({"workload": "digits-mlp", "batch_size": 16, "replicate": [0, 1], "split": [0, 1],
+                             "race": [np.nan, 2.5], "goal": 0.04, "steps": [100.0, 121.0], "last_step": [100, 121],
+                             "hits_seen": 1})  # fmt: skip
+    (point,) = scaling.across_replicates(searches).itertuples()
+    assert point.replicates == 2 and point.steps == pytest.approx(110.0)
+
+
+def made(first, last):
+    """A search on the digits with these checks at which goals were met, the loosest first, and these last steps."""
+    return race.Search(EXACT, np.array(first, float), np.array(last, float))
+
+
+def test_a_replay_of_the_record_says_what_the_engine_does():
+    every = dataclasses.replace(EXACT, hits=EXACT.trials)
+    found = race.search(every, one_cell.table(every, one_cell.train_cell(every)))
+    raced = one_cell.train_cell(dataclasses.replace(RACED, hits=1))
+    gone = race.race(found, RACED.race)
+    left = np.where(raced.status == "abandoned", raced.last_step, np.inf)
+    assert np.isfinite(left).any()
+    np.testing.assert_array_equal(np.where(gone < raced.steps, gone, np.inf), left)
+    told = race.outcome(found, gone)
+    assert told["cost"] == pytest.approx(raced.trial_steps / np.minimum(found.last, found.end).sum())
+    assert told["unchanged"] == (np.nanmin(raced.first[:, 0]) == found.first[:, -1].min())
+
+
+def test_what_a_search_loses_to_a_race_is_told():
+    """The second trial would have won, but met the loosest goal late; 8 x 1.25 is the check at 10."""
+    never = np.inf
+    one = made([[8, 18, never], [12, 14, 16], [never, never, never]], [20, 16, 9])
+    np.testing.assert_array_equal(race.race(one, 1.25), [never, 10, 10])
+    told = race.outcome(one, race.race(one, 1.25))
+    assert told["lost"] and not told["unchanged"] and told["factor"] == 18 / 14
+    assert told["cost"] == pytest.approx((20 + 10 + 9) / (16 + 16 + 9))
+    kept = race.outcome(one, race.race(one, 1.5))
+    assert kept["unchanged"] and kept["all_goals"] and kept["factor"] == 1
+    assert race.outcome(one, np.full(3, never)) == {**kept, "cost": 1.0}
+    with pytest.raises(ValueError, match="one in which a trial met a goal"):
+        race.outcome(made([[never] * 3], [5]), np.array([never]))
+
+
+def test_halving_keeps_the_best_and_all_that_it_cannot_tell_apart():
+    first = np.full((8, 3), np.inf)
+    first[:, 0] = [4, 5, 6, 7, 8, 8, 8, np.inf]
+    one = made(first, np.full(8, 40.0))
+    np.testing.assert_array_equal(race.halving(one, 2.0), [np.inf, 16, 8, 8, 8, 8, 8, 8])
+
+
+def test_a_factor_is_chosen_among_those_that_change_little():
+    told = pd.DataFrame({"a": [1, 1, 2, 2, 3, 3], "unchanged": [0, 1, 1, 1, 1, 1], "cost": [2, 2, 5, 7, 8, 8]})
+    assert race.chosen(told, 0.9) == (2.0, True)
+    assert race.chosen(told[told.a == 1], 0.9) == (1.0, False)
+    with pytest.raises(ValueError, match="rule: 'x' is not allowed; it must be one of race, halving"):
+        race.replays([], "x")
+    with pytest.raises(ValueError, match="a: 0.5 is not allowed"):
+        race.replays([], factors=[0.5])
+
+
+@pytest.fixture(scope="module")
+def on_file():
+    return race.searches()
+
+
+def test_the_factors_that_workloads_suggest_hold_on_record(on_file):
+    suggested = {s.cell.workload: s.cell.work.race for s in on_file}
+    raced = [s for s in on_file if suggested[s.cell.workload]]
+    (a,) = {suggested[s.cell.workload] for s in raced}
+    told = race.replays(raced, factors=[a])
+    assert len(told) > 100 and told.unchanged.mean() >= race.UNCHANGED and told.cost.median() < 2 / 3
+    others = race.replays([s for s in on_file if suggested[s.cell.workload] is None], factors=[a])
+    assert others[others.data == "digits"].unchanged.mean() < race.UNCHANGED
+    assert all(w.race is None for w in catalogue.WORKLOADS.values() if w.dataset in ("digits", "cifar-10"))
+
+
+def test_the_table_judges_every_workload_by_a_factor_chosen_without_it(on_file):
+    images = [s for s in on_file if s.cell.work.dataset != "digits"]
+    told = race.table(["race"], found=images).set_index("left_out")
+    name = "mnist-simple-cnn"
+    rest = race.replays([s for s in images if s.cell.workload != name])
+    assert told.a[name] == race.chosen(rest)[0]
+    mine = race.replays([s for s in images if s.cell.workload == name], factors=[told.a[name]])
+    assert told.cells[name] == len(mine) and told.cost[name] == mine.cost.median()
+    assert told.cells["each"] == told.cells["none"] == told.cells.drop(["each", "none"]).sum()
+    assert list(race.table(found=[]).columns) == race.COLUMNS
