@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib import SOURCE, require, require_whole
+from lib import SOURCE, require, require_number, require_whole
 from lib.measuring import runner, sweeps
 from lib.records import store
 from lib.records.places import DATA, record
@@ -19,14 +19,13 @@ from lib.studies.study import Study
 
 FOLDER = DATA / "replays"
 MOST = 1000  # searches of a replay
-LONGEST = 600.0  # seconds that a search on record took, for it to be measured again
 
 
 @dataclass(frozen=True)
 class Replay:
-    """So many searches of a study, drawn by a seed among those on record that took no longer than `LONGEST`.
+    """So many searches of a study, drawn by a seed among those on record that took no longer than so many seconds.
 
-    code: what measures them again, as `lib.SOURCE` names it; other code is another replay.
+    code: what measures them again, as `lib.SOURCE` names it; other code is another replay.  longest: seconds.
 
     Raises ValueError naming the field, its value and what is allowed.
     """
@@ -35,11 +34,13 @@ class Replay:
     sample: int = 20
     seed: int = 0
     code: str = ""
+    longest: float = 600.0
 
     def __post_init__(self):
         require(self.study in plans.STUDIES, "study", self.study, "one of " + ", ".join(plans.STUDIES))
         require_whole("sample", self.sample, 1, MOST)
         require_whole("seed", self.seed, 0, 9999)
+        require_number("longest", self.longest, lambda seconds: 0 < seconds < np.inf, "a positive number of seconds")
 
     def definition(self) -> dict:
         """What the record's name depends on besides the fields: nothing."""
@@ -48,7 +49,7 @@ class Replay:
     def cells(self, data: Path = DATA) -> tuple[Cell, ...]:
         """The searches that are measured again; fewer than `sample` where no more are on record."""
         known = [c for c in plans.study(self.study).cells if record(c, data).exists()]
-        short = [c for c in known if store.head(record(c, data))["wall_s"] <= LONGEST]
+        short = [c for c in known if store.head(record(c, data))["wall_s"] <= self.longest]
         order = np.random.default_rng(self.seed).permutation(len(short))[: self.sample]
         return tuple(short[place] for place in order)
 
@@ -71,16 +72,28 @@ def _taken(cells: tuple[Cell, ...], data: Path, jobs: int) -> pd.DataFrame:
 
 
 def _compared(cell: Cell, before: Path, again: Path) -> dict:
-    """A search and its replay: whether tables and steps to every goal are equal, and K* at the hardest goal that both met."""
-    (about, table), (_, anew) = (store.read(file, cell) for file in (before, again))
+    """A search and its replay: whether tables and steps to every goal are equal, and K* at the hardest goal that both met.
+
+    unequal: the columns that are not, with those that one table alone has.  same_rounding: whether both machines round
+    alike (`machine.rounding`), empty where the record does not tell.
+    """
+    (about, table), (now, anew) = (store.read(file, cell) for file in (before, again))
     goals = [column for column in table if column.startswith("steps@")]
     met = [goal for goal in goals if table[goal].notna().any() and anew[goal].notna().any()]
+    both = [column for column in table if column in anew]
+    unequal = sorted({*table, *anew} - {column for column in both if table[column].equals(anew[column])})
     return {
         "workload": cell.workload, "algorithm": cell.algorithm, "sparsity": cell.sparsity, "batch_size": cell.batch_size,
         "replicate": cell.replicate, "equal": table.equals(anew), "equal_steps": table[goals].equals(anew[goals]),
         "recorded": table[met[0]].min() if met else np.nan, "again": anew[met[0]].min() if met else np.nan,
-        "measured_by": about["source"], "measured_on": about["device"],
+        "measured_by": about["source"], "measured_on": _machine(about), "record": before.stem,
+        "unequal": " ".join(unequal), "same_rounding": about["rounding"] == now["rounding"] if "rounding" in about else None,
     }  # fmt: skip
+
+
+def _machine(about: dict) -> str:
+    """What a record says of the machine: its processor, or in older records its device alone."""
+    return about.get("processor", about["device"])
 
 
 def summary(folder: Path = FOLDER) -> pd.DataFrame:
