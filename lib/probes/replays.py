@@ -96,20 +96,43 @@ def _machine(about: dict) -> str:
     return about.get("processor", about["device"])
 
 
-def summary(folder: Path = FOLDER) -> pd.DataFrame:
-    """A row per replay on record, the newest code last: study, source, searches, counts of equal ones, the largest factor.
+COLUMNS = ("study", "searches", "equal", "equal_steps", "equal_result", "factor", "measured_on", "replayed_on", "source")
 
-    Columns: study, source, date, searches, equal (tables), equal_steps (to every goal), equal_result (K*), factor (largest
-    of K* again over recorded, or of its inverse).
+
+def summary(folder: Path = FOLDER) -> pd.DataFrame:
+    """A row per study that has been replayed: all its replays together, of a search that several measured the newest.
+
+    Columns: study; searches (how many were measured again), equal (tables), equal_steps (to every goal), equal_result
+    (K*), factor (largest of K* again over recorded, or of its inverse); measured_on, replayed_on (models of processors);
+    source (the newest replay's code).
     """
-    rows = []
-    for file in sorted(folder.glob("*.csv")):
-        about, table = store.read(file)
-        off = np.log(table.again / table.recorded).abs()
-        rows.append({
-            "study": about["cell"]["study"], "source": about["source"], "date": about["date"], "searches": len(table),
-            "equal": int(table.equal.sum()), "equal_steps": int(table.equal_steps.sum()), "equal_result": int((off == 0).sum()),
-            "factor": float(np.exp(off.max())),
-        })  # fmt: skip
-    columns = ["study", "source", "date", "searches", "equal", "equal_steps", "equal_result", "factor"]
-    return pd.DataFrame(rows, columns=columns).sort_values(["date", "study"], ignore_index=True)
+    found: dict[str, list[pd.DataFrame]] = {}
+    for about, table in sorted(map(store.read, sorted(folder.glob("*.csv"))), key=lambda read: _age(read[0])):
+        rows = table.assign(replayed_on=_machine(about), source=about["source"])
+        if "record" not in rows:  # of replays that did not tell, each row counts
+            rows["record"] = [f"{about['sha256']} {row}" for row in range(len(rows))]
+        found.setdefault(about["cell"]["study"], []).append(rows)
+    studies = [_pooled(name, pd.concat(tables, ignore_index=True)) for name, tables in sorted(found.items())]
+    return pd.DataFrame(studies, columns=list(COLUMNS))
+
+
+def _age(about: dict) -> tuple[str, bool]:
+    """By which replays are sorted, the newest last; dates tell the day alone."""
+    return about["date"], about["source"] == SOURCE
+
+
+def _pooled(name: str, rows: pd.DataFrame) -> dict:
+    """A row of `summary`."""
+    rows = rows.drop_duplicates("record", keep="last")
+    off = np.log(rows.again / rows.recorded).abs()
+    unmet = rows.recorded.isna() & rows.again.isna() & rows.equal_steps
+    return {
+        "study": name, "searches": len(rows), "equal": int(rows.equal.sum()), "equal_steps": int(rows.equal_steps.sum()),
+        "equal_result": int(((off == 0) | unmet).sum()), "factor": float(np.exp(off.max())),
+        "measured_on": _models(rows.measured_on), "replayed_on": _models(rows.replayed_on), "source": rows.source.iloc[-1],
+    }  # fmt: skip
+
+
+def _models(machines: pd.Series) -> str:
+    """The models of these processors, each once."""
+    return ", ".join(sorted({machine.partition(",")[0] for machine in machines}))
