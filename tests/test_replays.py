@@ -76,7 +76,8 @@ def replayed(folder, what, date, source, rows):
     table = pd.DataFrame(rows, columns=["record", "recorded", "again"])
     same = table.recorded == table.again
     table = table.assign(equal=same, equal_steps=same | table.recorded.isna(), measured_on="Some, family 6, avx512_bf16")
-    store.write(replays.place(what, folder), what, table, {"date": date, "source": source, "device": "cpu", "processor": "Other, model 1"})
+    about = {"date": date, "source": source, "device": "cpu", "processor": "Other, model 1"}
+    store.write(replays.place(what, folder), what, table, about)
 
 
 def test_replays_of_a_study_are_pooled_and_of_a_search_the_newest_counts(study, tmp_path):
