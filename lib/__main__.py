@@ -32,7 +32,7 @@ EXAMPLES = {
     "follow": "python -m lib follow digits --jobs 2",
     "portray": "python -m lib portray",
     "time": "python -m lib time",
-    "replay": "python -m lib replay digits --sample 20",
+    "replay": "python -m lib replay digits --sample 20\n  python -m lib replay mnist --sample 2 --longest 300",
 }
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from lib import SOURCE
+from lib.__main__ import parser
 from lib.engine import flattening, lockstep
 from lib.measuring import machine, one_cell, sweeps
 from lib.methods import method
@@ -114,6 +115,15 @@ def test_samples_are_drawn_alike_and_refused_by_name(study, tmp_path):
     for field, value in (("study", "x"), ("sample", 0), ("sample", 1001), ("seed", -1), ("longest", 0), ("longest", np.inf)):
         with pytest.raises(ValueError, match=f"{field}: {value!r} is not allowed"):
             replays.Replay(**{"study": "s", field: value})
+
+
+def test_the_command_takes_seconds_that_are_a_positive_number(capsys):
+    read = parser().parse_args
+    assert read(["replay", "mnist", "--longest", "60"]).longest == 60 and read(["replay", "mnist"]).longest == 600
+    for wrong in ("0", "-1", "inf", "nan", "long"):
+        with pytest.raises(SystemExit):
+            read(["replay", "mnist", f"--longest={wrong}"])
+        assert f"'{wrong}' is not allowed; it must be a positive number of seconds" in capsys.readouterr().err
 
 
 def path(how, precision, steps):
