@@ -34,7 +34,7 @@ EXAMPLES = {
     "portray": "python -m lib portray",
     "folds": "python -m lib folds",
     "time": "python -m lib time",
-    "replay": "python -m lib replay digits --sample 20",
+    "replay": "python -m lib replay digits --sample 20\n  python -m lib replay mnist --sample 2 --longest 300",
 }
 
 
@@ -55,6 +55,17 @@ def sample(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= replays.MOST:
         raise argparse.ArgumentTypeError(f"{text!r} is not allowed; it must be a whole number from 1 to {replays.MOST}")
     return int(text)
+
+
+def longest(text: str) -> float:
+    """How many seconds a search may have taken to be replayed, on a command line.  Raises ArgumentTypeError."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; it must be a positive number of seconds")
+    return seconds
 
 
 def run(chosen: argparse.Namespace) -> None:
@@ -109,8 +120,9 @@ def time(_: argparse.Namespace) -> None:
 
 def replay(chosen: argparse.Namespace) -> None:
     """Measure searches on record again, into data/replays/, and say how many come out as they were."""
-    what = replays.Replay(chosen.study, chosen.sample)
-    again = f"python -m lib replay {chosen.study} --sample {chosen.sample} --jobs {chosen.jobs}"
+    what = replays.Replay(chosen.study, chosen.sample, longest=chosen.longest)
+    limits = f"--sample {chosen.sample} --longest {chosen.longest:g}"
+    again = f"python -m lib replay {chosen.study} {limits} --jobs {chosen.jobs}"
     with stoppable(lambda: "nothing is kept of a replay that is stopped", again):
         replays.run(what, jobs=chosen.jobs)
     print(replays.summary().to_string(index=False))
@@ -157,6 +169,8 @@ def parser() -> argparse.ArgumentParser:
     replayed = command(replay, f"\nstudies:\n{listed}", "searches")
     replayed.add_argument("study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below")
     replayed.add_argument("--sample", type=sample, default=20, help="how many searches, drawn at random; 20 if not given")
+    most = "seconds that a search on record may have taken; 600 if not given"
+    replayed.add_argument("--longest", type=longest, default=600.0, metavar="SECONDS", help=most)
     return top
 
 

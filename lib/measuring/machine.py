@@ -5,8 +5,16 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import datetime
+import functools
+import hashlib
+import os
+import platform
+import re
+import warnings
+from pathlib import Path
 
 import torch
+from torch.nn import functional
 
 from lib import MEASURING, SOURCE, code
 
@@ -21,11 +29,100 @@ def device_name(device: str) -> str:
     return f"cpu ({torch.backends.cpu.get_cpu_capability()})" if device == "cpu" else device
 
 
+# What multiplies matrices in bfloat16, as Linux names it: the first three of x86, the last of ARM.
+UNITS = ("avx512_bf16", "amx_tile", "amx_bf16", "bf16")
+
+
+def processor() -> str:
+    """This processor as `described`, where Linux tells of it; elsewhere as Python names it."""
+    try:
+        told = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        told = ""
+    return described(told, platform.processor() or platform.machine())
+
+
+def described(cpuinfo: str, unnamed: str) -> str:
+    """The model, its family and number, those of `UNITS` that it has, and whether bfloat16 products are its own.
+
+    cpuinfo: text of /proc/cpuinfo; unnamed: the model where the text names none.
+    """
+    about: dict[str, str] = {}
+    for line in cpuinfo.splitlines():
+        name, _, value = line.partition(":")
+        about.setdefault(name.strip(), value.strip())
+    numbers = [f"{word} {about[name]}" for word, name in (("family", "cpu family"), ("model", "model")) if name in about]
+    has = about.get("flags", about.get("Features", "")).split()
+    units = [unit for unit in UNITS if unit in has]
+    allowed = not _ceiling() or any(word in _ceiling() for word in ("BF16", "AMX"))
+    native = any("bf16" in unit for unit in units) and allowed
+    products = "bfloat16 native" if native else "bfloat16 through float32"
+    return ", ".join([about.get("model name", unnamed), *numbers, *units, products])
+
+
+def _ceiling() -> str:
+    """The instruction set beyond which oneDNN is told not to go; "" if it is told none."""
+    return os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper()
+
+
+def libraries() -> str:
+    """What multiplies for torch on a processor, with versions: its BLAS and oneDNN, as far as torch tells."""
+    built = torch.__config__.show()
+    blas = re.findall(r"BLAS_INFO=(\w+)", built) + re.findall(r"Math Kernel Library Version ([\d.]+)", built)
+    kernels = re.findall(r"MKL-DNN v([\d.]+)", built)
+    found = [" ".join(blas), *(f"oneDNN {version}" for version in kernels), _ceiling() and f"at most {_ceiling()}"]
+    return ", ".join(filter(None, found))
+
+
+def rounding(precision: str) -> str:
+    """Eight hex digits of how this process rounds: alike where a few products and a convolution come out alike to the bit.
+
+    In single precision, products of sparse matrices are among them where torch has any (MKL's).
+    """
+    return _rounding(getattr(torch, precision), torch.get_num_threads())
+
+
+@functools.lru_cache
+def _rounding(dtype: torch.dtype, threads: int) -> str:
+    """threads: sums are split among them, so that their number is part of the arithmetic."""
+    random = torch.Generator().manual_seed(0)
+
+    def drawn(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=random).to(dtype).requires_grad_()
+
+    x, w, several = drawn(64, 300), drawn(100, 300), drawn(3, 300, 10)
+    images, kernels = drawn(16, 8, 14, 14), drawn(16, 8, 5, 5)
+    maps = functional.conv2d(images.contiguous(memory_format=torch.channels_last), kernels, padding=2)
+    hidden = functional.linear(x, w)
+    found = [hidden, x.expand(3, -1, -1) @ several, maps, hidden.log_softmax(1)]
+    sum(one.float().square().mean() for one in found).backward()
+    found += [one.grad for one in (x, w, several, images, kernels)]
+    if dtype == torch.float32 and torch.backends.mkl.is_available():
+        found += _sparse_products((w * (w > 1.5)).detach(), x.detach(), hidden.detach())
+    return hashlib.sha256(b"".join(one.detach().float().numpy().tobytes() for one in found)).hexdigest()[:8]
+
+
+def _sparse_products(few: torch.Tensor, x: torch.Tensor, hidden: torch.Tensor) -> list[torch.Tensor]:
+    """Products that the engine's sparse executor takes: few [O, I] with x [B, I], and its gradient for hidden [B, O]."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+        matrix = few.to_sparse_csr()
+        return [matrix @ x.T, torch.sparse.sampled_addmm(matrix, hidden.T, x, beta=0).values()]
+
+
 def origin(device: str, precision: str | None = None) -> dict:
-    """What something is measured with, as its record tells; precision: of the arithmetic, None to leave it out."""
+    """What something is measured with, as its record tells; precision: of the arithmetic, None to leave it out.
+
+    processor, libraries, rounding: what may differ between two machines that are called alike, and does where they differ
+    in the last bit; rounding is that of the precision, or of single precision, and told of processors alone.
+    """
+    on_cpu = torch.device(device).type == "cpu"
     return {
         "torch": torch.__version__,
         "device": device_name(device),
+        "processor": processor(),
+        "libraries": libraries(),
+        **({"rounding": rounding(precision or "float32")} if on_cpu else {}),
         **({"precision": precision} if precision else {}),
         "threads": torch.get_num_threads(),
         "source": SOURCE,

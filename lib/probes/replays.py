@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib import SOURCE, require, require_whole
+from lib import SOURCE, require, require_number, require_whole
 from lib.measuring import runner, sweeps
 from lib.records import store
 from lib.records.places import DATA, record
@@ -19,14 +19,13 @@ from lib.studies.study import Study
 
 FOLDER = DATA / "replays"
 MOST = 1000  # searches of a replay
-LONGEST = 600.0  # seconds that a search on record took, for it to be measured again
 
 
 @dataclass(frozen=True)
 class Replay:
-    """So many searches of a study, drawn by a seed among those on record that took no longer than `LONGEST`.
+    """So many searches of a study, drawn by a seed among those on record that took no longer than so many seconds.
 
-    code: what measures them again, as `lib.SOURCE` names it; other code is another replay.
+    code: what measures them again, as `lib.SOURCE` names it; other code is another replay.  longest: seconds.
 
     Raises ValueError naming the field, its value and what is allowed.
     """
@@ -35,11 +34,13 @@ class Replay:
     sample: int = 20
     seed: int = 0
     code: str = ""
+    longest: float = 600.0
 
     def __post_init__(self):
         require(self.study in plans.STUDIES, "study", self.study, "one of " + ", ".join(plans.STUDIES))
         require_whole("sample", self.sample, 1, MOST)
         require_whole("seed", self.seed, 0, 9999)
+        require_number("longest", self.longest, lambda seconds: 0 < seconds < np.inf, "a positive number of seconds")
 
     def definition(self) -> dict:
         """What the record's name depends on besides the fields: nothing."""
@@ -48,7 +49,7 @@ class Replay:
     def cells(self, data: Path = DATA) -> tuple[Cell, ...]:
         """The searches that are measured again; fewer than `sample` where no more are on record."""
         known = [c for c in plans.study(self.study).cells if record(c, data).exists()]
-        short = [c for c in known if store.head(record(c, data))["wall_s"] <= LONGEST]
+        short = [c for c in known if store.head(record(c, data))["wall_s"] <= self.longest]
         order = np.random.default_rng(self.seed).permutation(len(short))[: self.sample]
         return tuple(short[place] for place in order)
 
@@ -71,32 +72,67 @@ def _taken(cells: tuple[Cell, ...], data: Path, jobs: int) -> pd.DataFrame:
 
 
 def _compared(cell: Cell, before: Path, again: Path) -> dict:
-    """A search and its replay: whether tables and steps to every goal are equal, and K* at the hardest goal that both met."""
-    (about, table), (_, anew) = (store.read(file, cell) for file in (before, again))
+    """A search and its replay: whether tables and steps to every goal are equal, and K* at the hardest goal that both met.
+
+    unequal: the columns that are not, with those that one table alone has.  same_rounding: whether both machines round
+    alike (`machine.rounding`), empty where the record does not tell.
+    """
+    (about, table), (now, anew) = (store.read(file, cell) for file in (before, again))
     goals = [column for column in table if column.startswith("steps@")]
     met = [goal for goal in goals if table[goal].notna().any() and anew[goal].notna().any()]
+    both = [column for column in table if column in anew]
+    unequal = sorted({*table, *anew} - {column for column in both if table[column].equals(anew[column])})
     return {
         "workload": cell.workload, "algorithm": cell.algorithm, "sparsity": cell.sparsity, "batch_size": cell.batch_size,
         "replicate": cell.replicate, "equal": table.equals(anew), "equal_steps": table[goals].equals(anew[goals]),
         "recorded": table[met[0]].min() if met else np.nan, "again": anew[met[0]].min() if met else np.nan,
-        "measured_by": about["source"], "measured_on": about["device"],
+        "measured_by": about["source"], "measured_on": _machine(about), "record": before.stem,
+        "unequal": " ".join(unequal), "same_rounding": about["rounding"] == now["rounding"] if "rounding" in about else None,
     }  # fmt: skip
 
 
-def summary(folder: Path = FOLDER) -> pd.DataFrame:
-    """A row per replay on record, the newest code last: study, source, searches, counts of equal ones, the largest factor.
+def _machine(about: dict) -> str:
+    """What a record says of the machine: its processor, or in older records its device alone."""
+    return about.get("processor", about["device"])
 
-    Columns: study, source, date, searches, equal (tables), equal_steps (to every goal), equal_result (K*), factor (largest
-    of K* again over recorded, or of its inverse).
+
+COLUMNS = ("study", "searches", "equal", "equal_steps", "equal_result", "factor", "measured_on", "replayed_on", "source")
+
+
+def summary(folder: Path = FOLDER) -> pd.DataFrame:
+    """A row per study that has been replayed: all its replays together, of a search that several measured the newest.
+
+    Columns: study; searches (how many were measured again), equal (tables), equal_steps (to every goal), equal_result
+    (K*), factor (largest of K* again over recorded, or of its inverse); measured_on, replayed_on (models of processors);
+    source (the newest replay's code).
     """
-    rows = []
-    for file in sorted(folder.glob("*.csv")):
-        about, table = store.read(file)
-        off = np.log(table.again / table.recorded).abs()
-        rows.append({
-            "study": about["cell"]["study"], "source": about["source"], "date": about["date"], "searches": len(table),
-            "equal": int(table.equal.sum()), "equal_steps": int(table.equal_steps.sum()), "equal_result": int((off == 0).sum()),
-            "factor": float(np.exp(off.max())),
-        })  # fmt: skip
-    columns = ["study", "source", "date", "searches", "equal", "equal_steps", "equal_result", "factor"]
-    return pd.DataFrame(rows, columns=columns).sort_values(["date", "study"], ignore_index=True)
+    found: dict[str, list[pd.DataFrame]] = {}
+    for about, table in sorted(map(store.read, sorted(folder.glob("*.csv"))), key=lambda read: _age(read[0])):
+        rows = table.assign(replayed_on=_machine(about), source=about["source"])
+        if "record" not in rows:  # of replays that did not tell, each row counts
+            rows["record"] = [f"{about['sha256']} {row}" for row in range(len(rows))]
+        found.setdefault(about["cell"]["study"], []).append(rows)
+    studies = [_pooled(name, pd.concat(tables, ignore_index=True)) for name, tables in sorted(found.items())]
+    return pd.DataFrame(studies, columns=list(COLUMNS))
+
+
+def _age(about: dict) -> tuple[str, bool]:
+    """By which replays are sorted, the newest last; dates tell the day alone."""
+    return about["date"], about["source"] == SOURCE
+
+
+def _pooled(name: str, rows: pd.DataFrame) -> dict:
+    """A row of `summary`."""
+    rows = rows.drop_duplicates("record", keep="last")
+    off = np.log(rows.again / rows.recorded).abs()
+    unmet = rows.recorded.isna() & rows.again.isna() & rows.equal_steps
+    return {
+        "study": name, "searches": len(rows), "equal": int(rows.equal.sum()), "equal_steps": int(rows.equal_steps.sum()),
+        "equal_result": int(((off == 0) | unmet).sum()), "factor": float(np.exp(off.max())),
+        "measured_on": _models(rows.measured_on), "replayed_on": _models(rows.replayed_on), "source": rows.source.iloc[-1],
+    }  # fmt: skip
+
+
+def _models(machines: pd.Series) -> str:
+    """The models of these processors, each once."""
+    return ", ".join(sorted({machine.partition(",")[0] for machine in machines}))
