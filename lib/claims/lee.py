@@ -59,7 +59,7 @@ RULES = (
          1, True, "ratio",
          "On {group}, the Lipschitz constant along the fastest trials is {effect} times the dense network's in the median.",
          "{times} times as many followed trials of sparse networks, {hours} more core-hours", "Lee et al. 2021, abstract"),
-    Rule("M1", "noise_scale",
+    Rule("M1", "theory",
          "The gradient noise scale predicts the largest useful batch size.",
          "On every workload, critical batch size and noise scale are typically less than a factor of two apart.",
          2, False, "ratio",

@@ -1,0 +1,83 @@
+"""The figures of the page on smoothness and the geometry of paths."""
+
+from __future__ import annotations
+
+import altair as alt
+import pandas as pd
+
+from lib.page import charts
+
+SPARSITY = alt.Tooltip("sparsity:N", title="sparsity")
+PATH = [
+    SPARSITY,
+    alt.Tooltip("batch_size:Q", title="batch size", format=","),
+    alt.Tooltip("trial:N", title="trial"),
+]
+
+
+def roughness(ratios: pd.DataFrame, start: str) -> alt.LayerChart:
+    """What was measured along sparse paths over dense ones, a row per network and method, a circle per trial; a menu of measures.
+
+    ratios: row, measure (in words), sparsity, batch_size, trial, ratio; rows in the order in which they are drawn.
+    """
+    if ratios.empty:
+        return charts.nothing("No sparse path was followed beside a dense one.")
+    order = list(dict.fromkeys(ratios.row))
+    scale = alt.Scale(type="log", base=2, nice=False, padding=12)
+    base = alt.Chart(ratios).encode(
+        y=alt.Y("row:N", title=None, sort=order, axis=charts.broken()),
+        yOffset="sparsity:O",
+        color=charts.by_sparsity(sorted(ratios.sparsity.unique()), legend=alt.Legend(columns=3, titleOrient="top")),
+    )
+    x = alt.X("ratio:Q", title="sparse over dense", scale=scale, axis=charts.fractions(titleAnchor="end"))
+    network = alt.Tooltip("row:N", title="network and method")
+    tip = [network, *PATH, alt.Tooltip("ratio:Q", title="sparse over dense", format=".2f")]
+    dots = base.mark_point(size=50, strokeWidth=1.6, opacity=0.8).encode(x=x, tooltip=tip)
+    middle = alt.X("median(ratio):Q", scale=scale)
+    ticks = base.mark_tick(thickness=3, size=13).encode(x=middle, tooltip=[network, SPARSITY, _median()])
+    menu = charts.menu("measure", list(dict.fromkeys(ratios.measure)), start, "show")
+    chart = alt.layer(_one(scale), charts.controlled([dots, ticks], menu))
+    return chart.properties(width="container", height=54 * len(order))
+
+
+def _median() -> alt.Tooltip:
+    return alt.Tooltip("median(ratio):Q", title="median, sparse over dense", format=".2f")
+
+
+def _one(scale: alt.Scale) -> alt.Chart:
+    rule = alt.Chart(pd.DataFrame({"x": [1]})).mark_rule(color=charts.GUIDE, strokeDash=[4, 4])
+    return rule.encode(x=alt.X("x:Q", scale=scale))
+
+
+def rates(paths: pd.DataFrame, start: str) -> alt.LayerChart:
+    """The Lipschitz constant along a path against the effective learning rate, a network and method at a time.
+
+    paths: of `followed_paths.at_rates`, with curve.
+    """
+    names = sorted(paths.curve.unique())
+    scale = alt.Scale(type="log", nice=False, padding=12)
+    colour = charts.by_sparsity(sorted(paths.sparsity.unique()))
+    dots = alt.Chart(paths).mark_point(size=70, strokeWidth=2).encode(
+        x=alt.X("rate:Q", title="learning rate / (1 − momentum)", scale=scale),
+        y=alt.Y("lipschitz:Q", title="Lipschitz constant of the gradient", scale=scale),
+        color=colour,
+        tooltip=[
+            *PATH,
+            alt.Tooltip("rate:Q", title="learning rate / (1 − momentum)", format=".3g"),
+            alt.Tooltip("lipschitz:Q", title="Lipschitz constant", format=".3g"),
+        ],
+    )  # fmt: skip
+    menu = charts.menu("curve", names, start if start in names else names[0], "trained")
+    return charts.controlled([dots], menu).properties(width="container", height=340)
+
+
+def explained(rows: pd.DataFrame) -> alt.LayerChart:
+    """The fitted c1 of sparse curves over the dense one's, and what the theory's factors make of it; rows as `range_chart`."""
+    colour = charts.by_sparsity(sorted(rows.sparsity.unique()))
+    tip = [
+        alt.Tooltip("row:N", title="ratio of"),
+        SPARSITY,
+        alt.Tooltip("ratio:Q", title="sparse over dense", format=".2f"),
+        alt.Tooltip("range:N", title="range"),
+    ]
+    return charts.range_chart(rows, "ratio", "sparse over dense", colour, tooltip=tip, one=True)

@@ -1,0 +1,113 @@
+"""The figures of the page on one line and the gradient's noise."""
+
+from __future__ import annotations
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from lib.page import charts
+
+CURVE = alt.Tooltip("curve:N", title="network and method")
+SPARSITY = alt.Tooltip("sparsity:N", title="sparsity")
+
+
+def collapse(points: pd.DataFrame, start: str) -> alt.LayerChart:
+    """Every curve over its own floor and critical batch size, along 1 + 1/x; a menu colours one network's curves.
+
+    points: a row per curve and batch size with curve, sparsity, batch_size, steps, x, y and over (measured over 1 + 1/x).
+    start: the curve coloured at first.
+    """
+    names = sorted(points.curve.unique())
+    chosen, own, _ = charts.menu("curve", names, start if start in names else names[0], "in colour")
+    scale = alt.Scale(type="log", base=2, nice=False, padding=8)
+    base = alt.Chart(points).encode(
+        x=alt.X("x:Q", title="batch size over the critical batch size", scale=scale, axis=charts.fractions()),
+        y=alt.Y("y:Q", title="steps over the floor c₂", scale=scale),
+        tooltip=[
+            CURVE,
+            SPARSITY,
+            alt.Tooltip("batch_size:Q", title="batch size", format=","),
+            alt.Tooltip("steps:Q", title="steps to result", format=",.0f"),
+            alt.Tooltip("over:Q", title="measured over the line", format=".2f"),
+        ],
+    )
+    others = base.mark_point(filled=True, size=26, color=charts.GUIDE, opacity=0.4)
+    colour = charts.by_sparsity(sorted(points.sparsity.unique()))
+    mine = base.transform_filter(own).mark_point(filled=True, size=80, opacity=1).encode(color=colour)
+    layers = [_law(points, scale), others, mine]
+    return alt.layer(*layers).add_params(chosen).properties(width="container", height=380)
+
+
+def _law(points: pd.DataFrame, scale: alt.Scale) -> alt.LayerChart:
+    """1 + 1/x as far as the points go, with its name."""
+    line = pd.DataFrame({"x": np.geomspace(points.x.min() / 1.3, points.x.max() * 1.3, 61)})
+    line = line.assign(y=1 + 1 / line.x, name="1 + 1/x")
+    drawn = alt.Chart(line).mark_line(color=charts.GUIDE, strokeWidth=2).encode(x=alt.X("x:Q", scale=scale), y="y:Q")
+    named = alt.Chart(line.iloc[[18]]).mark_text(align="left", dx=10, dy=-10, fontSize=14, fontWeight="bold")
+    return alt.layer(drawn, named.encode(x="x:Q", y="y:Q", text="name:N"))
+
+
+def constants(pairs: pd.DataFrame) -> alt.LayerChart:
+    """Both constants of sparse curves over the dense network's, one against the other, with ranges and the diagonal.
+
+    pairs: curve, sparsity, and c1, c2 with _low and _high each.
+    """
+    if pairs.empty:
+        return charts.nothing("No sparse curve is measured beside its dense one.")
+    tip = [
+        CURVE,
+        SPARSITY,
+        alt.Tooltip("c1:Q", title="c₁, sparse over dense", format=".2f"),
+        alt.Tooltip("c1_range:N", title="c₁, 5–95 %"),
+        alt.Tooltip("c2:Q", title="c₂, sparse over dense", format=".2f"),
+        alt.Tooltip("c2_range:N", title="c₂, 5–95 %"),
+    ]
+    titles = {"c1": "c₁ (noise), sparse over dense", "c2": "c₂ (floor), sparse over dense"}
+    return _against(pairs, titles, tip, charts.fractions())
+
+
+def noise(curves: pd.DataFrame) -> alt.LayerChart:
+    """Critical batch sizes against noise scales, with ranges and the diagonal.
+
+    curves: of `followed_paths.predicted_bends`, with curve.
+    """
+    if curves.empty:
+        return charts.nothing("No followed curve has three batch sizes yet.")
+    tip = [
+        CURVE,
+        SPARSITY,
+        alt.Tooltip("predicted:Q", title="noise scale", format=",.0f"),
+        alt.Tooltip("predicted_range:N", title="noise scale, single trials"),
+        alt.Tooltip("critical:Q", title="critical batch size", format=",.0f"),
+        alt.Tooltip("critical_range:N", title="critical batch size, 5–95 %"),
+        alt.Tooltip("followed:Q", title="trials followed"),
+    ]
+    titles = {"predicted": "gradient noise scale (examples)", "critical": "critical batch size (examples)"}
+    rows = curves.rename(columns={"least": "predicted_low", "most": "predicted_high"})
+    kinds = alt.Shape("algorithm:N", title=None, legend=alt.Legend(orient="bottom", labelExpr=charts.SPELT))
+    return _against(rows, titles, tip, alt.Axis(format=","), shape=kinds)
+
+
+def _against(rows: pd.DataFrame, titles: dict[str, str], tip: list, axis: alt.Axis, **more) -> alt.LayerChart:
+    """Two columns with ranges (_low, _high), the first across, and the diagonal on which they are equal."""
+    within = {}
+    for column in titles:
+        rows, within[column] = charts.cut(rows, column, 2)
+        rows = rows.rename(columns={"range": f"{column}_range"})
+    (x, across), (y, up) = titles.items()
+    scales = {c: alt.Scale(type="log", base=2, nice=False, padding=12, domain=ends) for c, ends in within.items()}
+    at = {"x": alt.X(x, type="quantitative", title=across, scale=scales[x], axis=axis),
+          "y": alt.Y(y, type="quantitative", title=up, scale=scales[y], axis=axis)}  # fmt: skip
+    full = alt.Legend(symbolOpacity=1)  # else as faint as the bars
+    base = alt.Chart(rows).encode(color=charts.by_sparsity(sorted(rows.sparsity.unique()), legend=full), **at)
+    bars = [
+        base.mark_rule(opacity=0.35).encode(x=alt.X(f"{x}_low:Q", scale=scales[x], title=across), x2=f"{x}_high:Q"),
+        base.mark_rule(opacity=0.35).encode(y=alt.Y(f"{y}_low:Q", scale=scales[y], title=up), y2=f"{y}_high:Q"),
+    ]
+    dots = base.mark_point(filled=True, size=80, opacity=1).encode(tooltip=tip, **more)
+    shared = [max(low for low, _ in within.values()), min(high for _, high in within.values())]
+    equal = (
+        alt.Chart(pd.DataFrame({x: shared, y: shared})).mark_line(color=charts.GUIDE, strokeDash=[4, 4]).encode(**at)
+    )
+    return alt.layer(equal, *bars, dots).properties(width="container", height=380)
