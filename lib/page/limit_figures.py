@@ -20,11 +20,12 @@ def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
     rows = rows.assign(row=[f"{name}|{i}" for i, name in enumerate(rows.name)], method=rows.algorithm.map(named))
     scale = alt.Scale(type="log", base=2, nice=False, padding=8, domain=within, clamp=True)
     axis = alt.Axis(labelExpr="split(datum.label, '|')[0]", labelLimit=190, labelFontSize=11, labelOverlap=False, ticks=False)
-    ticks = alt.Axis(values=[2.0**n for n in range(30) if within[0] <= 2**n <= within[1]], format=",", labelOverlap="greedy")
+    powers = [2.0**n for n in range(30) if within[0] <= 2**n <= within[1]]
+    ticks = alt.Axis(values=powers, format=",", labelOverlap="greedy", titleAnchor="end")
     pick = alt.selection_point(fields=["algorithm"], bind="legend", name="shown")
     base = alt.Chart(rows).encode(
         y=alt.Y("row:N", title=None, sort=None, axis=axis),
-        color=charts.by_algorithm(list(rows.algorithm.unique())),
+        color=charts.by_algorithm(list(rows.algorithm.unique())).legend(title=None, labelExpr=charts.SPELT, columns=2),
         opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.15)),
     )
     bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("critical_low:Q", scale=scale), x2="critical_high:Q")
@@ -40,7 +41,7 @@ def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
     known = dots.transform_filter("datum.identified").mark_point(filled=True, size=65, opacity=1)
     bound = dots.transform_filter("!datum.identified").mark_point(size=65, strokeWidth=2)
     layers = [bars.add_params(pick), known, *([bound] if not rows.identified.all() else [])]
-    return alt.layer(*layers).properties(width="container", height=max(80, 15 * len(rows)))
+    return alt.layer(*layers).properties(width="container", height=max(80, 14 * len(rows)))
 
 
 def ratios_of_families(rows: pd.DataFrame) -> alt.LayerChart:
@@ -64,7 +65,7 @@ def ratios_of_families(rows: pd.DataFrame) -> alt.LayerChart:
         alt.Tooltip("ratio:Q", title="critical batch size times", format=".2r"), alt.Tooltip("range:N", title="interval"),
         alt.Tooltip("bounded:N", title="known as"),
     ]  # fmt: skip
-    x = alt.X("ratio:Q", title="ratio of critical batch sizes", scale=scale, axis=charts.fractions())
+    x = alt.X("ratio:Q", title="ratio of critical batch sizes", scale=scale, axis=charts.fractions(titleAnchor="end"))
     dots = base.mark_point(filled=True, size=80, opacity=1).encode(x=x, tooltip=tooltip)
     one = alt.Chart(pd.DataFrame({"x": [1]})).mark_rule(color=charts.GUIDE, strokeDash=[4, 4]).encode(x=alt.X("x:Q", scale=scale))
     return alt.layer(one, bars, dots).properties(width="container", height=22 * len(rows))

@@ -37,7 +37,7 @@ def regimes_chart(points: pd.DataFrame, searches: pd.DataFrame, lines: pd.DataFr
         ],
     ).transform_filter("single")  # fmt: skip
     guides = _guides(lines.assign(first=sizes[0], last=sizes[-1], least=within[0]), scale) if len(lines) else []
-    return charts.controlled([*guides, bars, means, few, marks], goal).properties(width="container", height=380)
+    return charts.controlled([*guides, bars, means, few, marks], goal).properties(width="container", height=350)
 
 
 def _guides(lines: pd.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
