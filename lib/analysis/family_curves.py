@@ -173,3 +173,23 @@ def easy_over_hard(trials: pd.DataFrame) -> pd.DataFrame:
             rows.append({"workload": work, "algorithm": algorithm, "easy": max(goals), "hard": min(goals),
                          **scaling.ranged("bend", bend), "draws": bend})  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def clear(compared: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `effects` whose interval lies on one side of one, the one that is surely farthest from it first."""
+    low, high = np.log(compared.ratio_low.clip(lower=1e-9)), np.log(compared.ratio_high)
+    near = np.maximum(np.maximum(low, -high), 0)
+    return compared.assign(near=near)[near > 0].sort_values("near", ascending=False, ignore_index=True)
+
+
+def at_easiest(trials: pd.DataFrame, name: str) -> pd.DataFrame:
+    """`effects` of one family at the easiest goal of its ladder, of the members that met it.
+
+    Column goal: that error.  Empty if the family has no trials.
+    """
+    own = trials[trials.family == name] if len(trials) else trials
+    if not len(own):
+        return effects(pd.DataFrame()).assign(goal=np.nan)
+    goal = max(scaling.goals(own))
+    met = own[own.groupby("member")[f"steps@{goal:g}"].transform("count") > 0]
+    return effects(bends(scaling.at_goal(met, goal))).assign(goal=goal)

@@ -1,0 +1,102 @@
+"""Figures of critical batch sizes: every network's, and what one change does to it."""
+
+from __future__ import annotations
+
+import altair as alt
+import pandas as pd
+
+from lib.page import charts
+from lib.wording import named
+
+CLEAR, OPEN = "clear", "undecided"  # whether the interval leaves out one
+
+
+def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
+    """Critical batch sizes with their intervals, the smallest on top, a row each on a logarithmic axis.
+
+    rows: name (one line), algorithm, goal, critical, critical_low, critical_high, identified (hollow if not), sizes, replicates.
+    """
+    rows, within = charts.cut(rows.sort_values("critical"), "critical", 4)
+    rows = rows.assign(row=[f"{name}|{i}" for i, name in enumerate(rows.name)], method=rows.algorithm.map(named))
+    scale = alt.Scale(type="log", base=2, nice=False, padding=8, domain=within, clamp=True)
+    axis = alt.Axis(labelExpr="split(datum.label, '|')[0]", labelLimit=190, labelFontSize=11, labelOverlap=False, ticks=False)
+    powers = [2.0**n for n in range(30) if within[0] <= 2**n <= within[1]]
+    ticks = alt.Axis(values=powers, format=",", labelOverlap="greedy", titleAnchor="end")
+    pick = alt.selection_point(fields=["algorithm"], bind="legend", name="shown")
+    base = alt.Chart(rows).encode(
+        y=alt.Y("row:N", title=None, sort=None, axis=axis),
+        color=charts.by_algorithm(list(rows.algorithm.unique())).legend(title=None, labelExpr=charts.SPELT, columns=2),
+        opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.15)),
+    )
+    bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("critical_low:Q", scale=scale), x2="critical_high:Q")
+    tooltip = [
+        alt.Tooltip("name:N", title="network"), alt.Tooltip("method:N", title="training method"),
+        alt.Tooltip("goal:Q", title="goal error", format=".0%"),
+        alt.Tooltip("critical:Q", title="critical batch size", format=",.2r"),
+        alt.Tooltip("range:N", title="interval"), alt.Tooltip("sizes:Q", title="batch sizes measured"),
+        alt.Tooltip("replicates:Q", title="searches of a point, at most"),
+    ]  # fmt: skip
+    x = alt.X("critical:Q", title="critical batch size (examples)", scale=scale, axis=ticks)
+    dots = base.encode(x=x, tooltip=tooltip)
+    known = dots.transform_filter("datum.identified").mark_point(filled=True, size=65, opacity=1)
+    bound = dots.transform_filter("!datum.identified").mark_point(size=65, strokeWidth=2)
+    layers = [bars.add_params(pick), known, *([bound] if not rows.identified.all() else [])]
+    return alt.layer(*layers).properties(width="container", height=max(80, 14 * len(rows)))
+
+
+def ratios_of_families(rows: pd.DataFrame) -> alt.LayerChart:
+    """What one change multiplies the critical batch size by, the largest increase on top, with intervals and a line at one.
+
+    rows: change (one line), first, last, ratio, ratio_low, ratio_high, inside (whether both critical batch sizes lie within
+    the sizes measured), told (CLEAR or OPEN).
+    """
+    rows, within = charts.cut(rows.sort_values("ratio", ascending=False), "ratio", 4)
+    rows = rows.assign(bounded=rows.inside.map({True: "a value", False: "a bound"}))
+    scale = alt.Scale(type="log", base=2, nice=False, padding=10, domain=within, clamp=True)
+    kinds = alt.Scale(domain=[CLEAR, OPEN], range=[charts.BLUE, charts.GUIDE])
+    axis = alt.Axis(labelLimit=190, labelFontSize=12, labelOverlap=False, ticks=False)
+    base = alt.Chart(rows).encode(
+        y=alt.Y("change:N", title=None, sort=None, axis=axis),
+        color=alt.Color("told:N", title=None, scale=kinds, legend=alt.Legend(columns=2)),
+    )
+    bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("ratio_low:Q", scale=scale), x2="ratio_high:Q")
+    tooltip = [
+        alt.Tooltip("change:N", title="what changes"), alt.Tooltip("first:N", title="from"), alt.Tooltip("last:N", title="to"),
+        alt.Tooltip("ratio:Q", title="critical batch size times", format=".2r"), alt.Tooltip("range:N", title="interval"),
+        alt.Tooltip("bounded:N", title="known as"),
+    ]  # fmt: skip
+    x = alt.X("ratio:Q", title="ratio of critical batch sizes", scale=scale, axis=charts.fractions(titleAnchor="end"))
+    dots = base.mark_point(filled=True, size=80, opacity=1).encode(x=x, tooltip=tooltip)
+    one = alt.Chart(pd.DataFrame({"x": [1]})).mark_rule(color=charts.GUIDE, strokeDash=[4, 4]).encode(x=alt.X("x:Q", scale=scale))
+    return alt.layer(one, bars, dots).properties(width="container", height=22 * len(rows))
+
+
+def curves_of_families(curves: pd.DataFrame, names: list[str], normalised: bool) -> alt.LayerChart:
+    """Steps to result of the members of one family, the first of names to begin with, against batch size.
+
+    curves: of `family_curves.curves`.  normalised: divided by the steps at the smallest batch size that all members have.
+    """
+    column = "relative" if normalised else "steps"
+    scale = alt.Scale(type="log", base=2, nice=False, padding=10)
+    pick = alt.selection_point(fields=["member"], bind="legend", name="shown")
+    least = curves.groupby("family")[column].transform("min") / 1.3
+    base = alt.Chart(curves.assign(guided=curves[f"{column}_perfect"] >= least)).encode(
+        x=charts.batch_axis(curves.batch_size),
+        color=alt.Color("member:N", title=None, sort=None, legend=alt.Legend(columns=2, labelLimit=150)),
+        opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
+    )
+    title = "steps over those at the smallest batch" if normalised else "steps to result (training steps)"
+    y = alt.Y(f"{column}:Q", title=title, scale=scale, axis=charts.fractions())
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y(f"{column}_low:Q", scale=scale), y2=f"{column}_high:Q")
+    tooltip = [
+        alt.Tooltip("member:N", title="network"), alt.Tooltip("batch_size:Q", title="batch size", format=","),
+        alt.Tooltip("steps:Q", title="steps to result", format=",.0f"),
+        alt.Tooltip("low:Q", title="interval, from", format=",.0f"), alt.Tooltip("high:Q", title="interval, to", format=",.0f"),
+        alt.Tooltip("replicates:Q", title="searches"), alt.Tooltip("trials:Q", title="trials of a search"),
+    ]  # fmt: skip
+    line = base.mark_line(point=alt.OverlayMarkDef(size=55)).encode(y=y, tooltip=tooltip)
+    guide = base.transform_filter("datum.guided").mark_line(strokeDash=[3, 4], strokeWidth=1).encode(
+        y=alt.Y(f"{column}_perfect:Q", scale=scale), color=alt.value(charts.GUIDE), detail="member:N"
+    )  # fmt: skip
+    control = charts.menu("family", names, names[0], "what changes")
+    return charts.controlled([guide.add_params(pick), bars, line], control).properties(width="container", height=320)
