@@ -38,7 +38,7 @@ RULES = (
          "At {group}, the critical batch size is {effect} times the dense network's in the median over pairs.",
          "{times} times as many searches of dense and sparse cells, {hours} more core-hours",
          "Lee et al. 2021, abstract of an earlier version; Lee et al. 2020, abstract"),
-    Rule("L5", "momentum_and_sparsity",
+    Rule("L5", "sparsity",
          "With momentum-based algorithms, perfect scaling can break at a much larger batch size for sparse networks than for dense "
          "ones.",
          "With momentum, the critical batch size at the highest sparsity is over twice the dense one's, in the median over pairs.",
