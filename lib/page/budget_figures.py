@@ -1,0 +1,56 @@
+"""Figures of the errors that each batch size reaches within a budget."""
+
+from __future__ import annotations
+
+import altair as alt
+import pandas as pd
+
+from lib.page import charts
+
+PARTS = {"validation": "lowest validation error", "test": "test error of that trial"}
+
+
+def errors(best: pd.DataFrame, column: str, title: str, caption: str) -> alt.LayerChart:
+    """Validation and test errors of the chosen trials against batch size; a slider of budgets that opens at the largest.
+
+    best: a row per batch size and budget (column), with validation, low, high (5 and 95 % of half as large a search), test,
+    noise (the test error's standard error), trials and learning_rate.  title: the slider's name.  caption: a Vega
+    expression in which `value` is the budget chosen.  Errors of zero are drawn at half the least that is not zero.
+    """
+    if best.empty:
+        return charts.nothing("No records yet.")
+    rows, budgets = _both(best), sorted(best[column].unique().tolist())
+    least = rows.error[rows.error > 0].min() / 2
+    rows = rows.assign(at=rows.error.clip(lower=least), lower=rows.lower.clip(lower=least))
+    rows = rows.assign(upper=rows.upper.clip(lower=least, upper=1))
+    kept = ["part", "batch_size", column, "error", "at", "lower", "upper", "trials", "learning_rate"]
+    scale = alt.Scale(type="log", domain=[least, rows.upper.max()], nice=False, padding=8)
+    pick = alt.selection_point(fields=["part"], bind="legend")
+    shades = alt.Scale(domain=list(PARTS.values()), range=[charts.BLUE, charts.ORANGE])
+    base = alt.Chart(rows[kept]).encode(
+        x=charts.batch_axis(best.batch_size),
+        color=alt.Color("part:N", title=None, sort=None, scale=shades).legend(columns=1),  # two do not fit a phone
+        opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
+    )
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("lower:Q", scale=scale), y2="upper:Q").add_params(pick)
+    tooltip = [
+        alt.Tooltip("part:N", title="shown"),
+        alt.Tooltip("batch_size:Q", title="batch size", format=","),
+        alt.Tooltip("error:Q", title="error", format=".2%"),
+        alt.Tooltip("lower:Q", title="bar from", format=".2%"),
+        alt.Tooltip("upper:Q", title="bar to", format=".2%"),
+        alt.Tooltip("trials:Q", title="feasible trials"),
+        alt.Tooltip("learning_rate:Q", title="learning rate", format=".2g"),
+    ]
+    line = base.mark_line(point=alt.OverlayMarkDef(size=55)).encode(
+        y=alt.Y("at:Q", title="error", scale=scale).axis(format=".2~%"), tooltip=tooltip
+    )
+    control = charts.slider(column, budgets, budgets[-1], title, caption)
+    return charts.controlled([bars, line], control).properties(width="container", height=300)
+
+
+def _both(best: pd.DataFrame) -> pd.DataFrame:
+    """A row per batch size, budget and part: error with the ends of its bar."""
+    low = best.assign(part=PARTS["validation"], error=best.validation, lower=best.low, upper=best.high)
+    test = best.assign(part=PARTS["test"], error=best.test, lower=best.test - best.noise, upper=best.test + best.noise)
+    return pd.concat([low, test], ignore_index=True)

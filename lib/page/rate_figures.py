@@ -1,0 +1,142 @@
+"""Figures of how the best hyperparameters move with the batch size, and of what a rule that moves them costs."""
+
+from __future__ import annotations
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from lib.page import charts
+
+RULES = {"linear rule": charts.RED, "square-root rule": charts.ORANGE, "no change": charts.PURPLE}
+NAMED = {"linear rule": -12, "square-root rule": 26, "no change": 12}  # pixels below a rule's right end
+KINDS = {"fixed steps": charts.BLUE, "fixed epochs": charts.RED}
+SIZE = alt.Tooltip("batch_size:Q", title="batch size", format=",")
+LEGEND = "network"  # what every menu of workloads is called
+
+
+def fast_settings(near: pd.DataFrame, first: str) -> alt.LayerChart:
+    """Hyperparameters of fast trials against batch size, with a dashed line for every rule; menus of networks and names.
+
+    near: a row per trial (rule None) or value that a rule predicts, with network, batch_size, which (hyperparameter), value,
+    trial, steps and behind (steps over the winner's).  first: the network shown at first.
+    """
+    moving, kept = near.rule.isin(["linear rule", "square-root rule"]), near.which == "1 - momentum"
+    rows = near[~(moving & kept)].assign(which=near.which.str.replace("-", "−"))
+    last = rows[rows.rule.notna()].groupby(["network", "which", "rule"], sort=False).batch_size.transform("max")
+    ends = rows[rows.rule.notna()][lambda d: d.batch_size == last]
+    scale = alt.Scale(type="log", nice=False, padding=12)
+    x, y = charts.batch_axis(rows.batch_size), alt.Y("value:Q", title=None, scale=scale)
+    shades = alt.Scale(type="log", domain=[1, 3], clamp=True, range=[charts.RED, charts.ORANGE, charts.BLUE])
+    tooltip = [SIZE, alt.Tooltip("value:Q", title="value", format=".2g"), alt.Tooltip("trial:Q", title="trial"),
+               alt.Tooltip("steps:Q", title="steps to the goal", format=","),
+               alt.Tooltip("behind:Q", title="times the winner's steps", format=".2f")]  # fmt: skip
+    lines = alt.Chart(rows[rows.rule.notna()][["network", "which", "rule", "batch_size", "value"]])
+    lines = lines.mark_line(strokeDash=[4, 4], color=charts.GUIDE).encode(x=x, y=y, detail="rule:N")
+    ends = ends.assign(told=ends.rule.str.removesuffix(" rule").str.replace("-", " "))
+    names = alt.Chart(ends[["network", "which", "rule", "told", "batch_size", "value"]])
+    names = names.encode(x=x, y=y, text="told:N")
+    beside = [
+        names.transform_filter(f"datum.rule === '{rule}'").mark_text(align="right", dy=off, fontSize=12)
+        for rule, off in NAMED.items()
+    ]
+    dots = alt.Chart(rows[rows.rule.isna()].drop(columns="rule")).mark_point(filled=True, size=80, opacity=0.9)
+    shade = alt.Color("behind:Q", scale=shades, legend=None)  # the caption says it in less room
+    dots = dots.encode(x=x, y=y, color=shade, tooltip=tooltip)
+    what = charts.menu("which", list(rows.which.unique()), "effective learning rate", "show")
+    network = charts.menu("network", list(rows.network.unique()), first, LEGEND)
+    title = alt.Title(alt.expr(what[0].name), anchor="start", fontWeight="normal")
+    layers = [lines, dots, *beside]
+    return charts.controlled(layers, network, what).properties(width="container", height=300, title=title)
+
+
+def rule_costs(costs: pd.DataFrame, first: str, most: float) -> alt.LayerChart:
+    """Steps under each rule over the tuned ones, against batch size; a menu of networks.
+
+    costs: a row per rule, batch size and network, with least, middle, most (steps; infinite: missed) and beyond (the middle
+    over the tuned steps, retraining apart).  most: steps at which bars of trials that missed the goal end.
+    """
+    per = costs.beyond / costs.middle
+    known = costs.assign(low=costs.least * per, high=costs.most.clip(upper=most) * per)
+    met = known[np.isfinite(known.middle) & np.isfinite(known.beyond)]
+    if met.empty:
+        return charts.nothing("No records yet.")
+    top = met.beyond.max() * 1.5
+    met = met.assign(high=met.high.clip(upper=top))
+    missed = known[np.isinf(known.middle)][["network", "rule", "batch_size"]]
+    missed = missed.assign(at=[top * 1.2 ** list(RULES).index(rule) for rule in missed.rule], told="missed the goal")
+    scale = alt.Scale(type="log", base=2, domain=[min(0.5, met.low.min()), top * 1.2**3], nice=False)
+    x, y = charts.batch_axis(costs.batch_size), alt.Y("beyond:Q", title="times the tuned steps", scale=scale)
+    y = y.axis(charts.fractions())
+    pick = alt.selection_point(fields=["rule"], bind="legend")
+    shades = alt.Scale(domain=list(RULES), range=list(RULES.values()))
+    colour = alt.Color("rule:N", title=None, scale=shades, legend=alt.Legend(columns=2))
+    faded = alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1))
+    columns = ["network", "rule", "batch_size", "beyond", "low", "high", "middle", "over"]
+    base = alt.Chart(met[columns]).encode(x=x, color=colour, opacity=faded)
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q").add_params(pick)
+    tooltip = [alt.Tooltip("rule:N", title="rule"), SIZE, alt.Tooltip("middle:Q", title="median steps", format=",.0f"),
+               alt.Tooltip("over:Q", title="times the tuned steps", format=".2f"),
+               alt.Tooltip("beyond:Q", title="the same, retraining apart", format=".2f")]  # fmt: skip
+    lines = base.mark_line(strokeWidth=2.2).encode(y=y)
+    dots = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tooltip)
+    crosses = alt.Chart(missed).mark_point(shape="cross", filled=True, size=90, angle=45)
+    told = [alt.Tooltip("rule:N", title="rule"), SIZE, alt.Tooltip("told:N", title="outcome")]
+    crosses = crosses.encode(x=x, y=alt.Y("at:Q", scale=scale), color=colour, opacity=faded, tooltip=told)
+    guides = alt.Chart(pd.DataFrame({"at": [1.0, 2.0]})).mark_rule(color=charts.GUIDE, strokeDash=[4, 4])
+    network = charts.menu("network", list(costs.network.unique()), first, LEGEND)
+    shown = charts.controlled([bars, lines, dots, crosses], network)
+    return alt.layer(guides.encode(y=alt.Y("at:Q", scale=scale)), shown).properties(width="container", height=340)
+
+
+def good_shares(shares: pd.DataFrame, first: str) -> alt.LayerChart:
+    """Share of trials that reach the goal within fixed steps, and epochs, against batch size; a menu of networks.
+
+    shares: a row per network, kind and batch size, with share, low, high (95 %) and trials.
+    """
+    pick = alt.selection_point(fields=["kind"], bind="legend")
+    scale = alt.Scale(domain=list(KINDS), range=list(KINDS.values()))
+    base = alt.Chart(shares).encode(
+        x=charts.batch_axis(shares.batch_size),
+        color=alt.Color("kind:N", title=None, scale=scale),
+        opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
+    )
+    bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q").add_params(pick)
+    tooltip = [alt.Tooltip("kind:N", title="budget"), SIZE, alt.Tooltip("share:Q", title="reach the goal", format=".0%"),
+               alt.Tooltip("low:Q", title="from (95 %)", format=".0%"), alt.Tooltip("high:Q", title="to", format=".0%"),
+               alt.Tooltip("trials:Q", title="trials")]  # fmt: skip
+    y = alt.Y("share:Q", title="trials that reach the goal").axis(format="%")
+    line = base.mark_line(point=alt.OverlayMarkDef(size=55)).encode(y=y, tooltip=tooltip)
+    network = charts.menu("network", list(shares.network.unique()), first, LEGEND)
+    return charts.controlled([bars, line], network).properties(width="container", height=280)
+
+
+def outcomes(rows: pd.DataFrame, start: int) -> alt.LayerChart:
+    """All trials by learning rate and 1 - momentum, coloured by what became of them; a menu of budgets, a slider of sizes.
+
+    rows: a trial and kind of budget each, with batch_size, learning_rate, slowness (1 - momentum), outcome, steps (to the
+    goal), within (the budget's) and kind.  start: the batch size shown at first.
+    """
+    told = [f"{steps:,.0f}" if np.isfinite(steps) else "not reached" for steps in rows.steps.astype(float)]
+    shown = rows.drop(columns=["steps"]).assign(told=told, momentum=1 - rows.slowness)
+    sizes = sorted(map(int, rows.batch_size.unique()))
+    kind = charts.menu("kind", list(KINDS), "fixed steps", "budget")
+    size = charts.slider("batch_size", sizes, start, "batch size", "'batch size ' + format(value, ',')")
+    names, colours = list(charts.OUTCOMES), list(charts.OUTCOMES.values())
+    rate = alt.X("learning_rate:Q", title="learning rate").scale(type="log", domain=_ends(rows.learning_rate))
+    points = alt.Chart(shown).mark_point(filled=True, size=70, opacity=0.85).encode(
+        x=rate,
+        y=alt.Y("slowness:Q", title="1 − momentum").scale(type="log", nice=False, padding=10),
+        color=alt.Color("outcome:N", title=None, scale=alt.Scale(domain=names, range=colours)).legend(columns=2),
+        shape=alt.Shape("outcome:N", title=None, scale=alt.Scale(domain=names, range=["circle", "square", "cross"])),
+        tooltip=[alt.Tooltip("outcome:N", title="outcome"), alt.Tooltip("learning_rate:Q", title="learning rate", format=".2g"),
+                 alt.Tooltip("momentum:Q", title="momentum", format=".4g"),
+                 alt.Tooltip("told:N", title="steps to the goal"),
+                 alt.Tooltip("within:Q", title="budget in steps", format=",")],
+    )  # fmt: skip
+    return charts.controlled([points], kind, size).properties(width="container", height=360)
+
+
+def _ends(rates: pd.Series) -> list[float]:
+    """The powers of ten around learning rates."""
+    return [10.0 ** np.floor(np.log10(rates.min()) + 1e-9), 10.0 ** np.ceil(np.log10(rates.max()) - 1e-9)]
