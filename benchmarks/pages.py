@@ -26,9 +26,12 @@ END = """async () => { for (let y = 0; y < document.body.scrollHeight; y += 700)
 def pages(folder: Path) -> list[Path]:
     """The pages of a built book that say something themselves."""
     return sorted(
-        p for p in folder.rglob("*.html")
-        if "_static" not in p.parts and p.name not in ("genindex.html", "search.html") and 'http-equiv="refresh"' not in p.read_text().lower()
-    )  # fmt: skip
+        page
+        for page in folder.rglob("*.html")
+        if "_static" not in page.parts
+        and page.name not in ("genindex.html", "search.html")
+        and 'http-equiv="refresh"' not in page.read_text().lower()
+    )
 
 
 def measure(browser, page: Path) -> dict[str, float]:

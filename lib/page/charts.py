@@ -23,7 +23,7 @@ ORANGE, PURPLE, TEAL, RED, GREEN = "#c98100", "#917df5", "#259e8c", "#db031e", "
 PINK, INDIGO, OLIVE, WINE, BROWN = "#f9458b", "#8a5383", "#959456", "#b4476b", "#7a7c47"
 CATEGORIES = (ORANGE, PURPLE, TEAL, RED, GREEN, PINK, INDIGO, OLIVE, WINE, BROWN)
 ALGORITHM_COLOURS = dict(zip(METHODS, itertools.cycle(CATEGORIES)))
-RAMP = {0.5: "#bf8a10", 0.7: "#d16957", 0.9: "#dc1965", 0.95: "#9b4688"}  # ordered: the sparser, the darker
+RAMP = {0.5: "#b18c00", 0.7: "#c76854", 0.9: "#cf2b6a", 0.95: "#ac338e"}  # ordered: the sparser, the darker
 SPARSITY_COLOURS = {0.0: DENSE} | RAMP
 METHOD_COLOURS = {"connection-sensitivity": RED, "grasp": PURPLE, "synflow": TEAL, "magnitude": ORANGE, "random": INDIGO,
                   "dense": DENSE}  # fmt: skip
@@ -292,7 +292,7 @@ def range_chart(
     )
     names = (
         alt.Chart(rows.drop_duplicates(["row", *_chosen_by(controls)]))
-        .mark_text(align="left", baseline="top", dy=4, fontSize=12, limit=alt.expr("width"))
+        .mark_text(align="left", baseline="top", dy=4, fontSize=alt.expr("width < 400 ? 11 : 12"), limit=alt.expr("width"))
         .encode(x=alt.value(0), y=alt.Y("row:N", sort=order, axis=None, scale=bands, bandPosition=0), text="row:N")
     )
     chart = controlled([bars, dots, names], *controls) if controls else alt.layer(bars, dots, names)

@@ -8,7 +8,7 @@ import re
 NAMES = ("angle-left", "angle-right", "arrow-up", "bars", "chevron-down", "circle-half-stroke", "code", "download", "ellipsis",
          "expand", "file", "file-lines", "file-pdf", "github", "house", "lightbulb", "list", "magnifying-glass", "moon",
          "outdent", "pencil", "play", "rocket", "square-github", "sun", "xmark")  # fmt: skip
-SHAPE = """.fa-solid, .fa-regular, .fa-brands {
+SHAPE = """:is(.fa-solid, .fas, .fa-regular, .far, .fa-brands, .fab) {
   display: inline-block; width: 1em; height: 1em; vertical-align: -0.125em; background: currentColor;
   -webkit-mask: var(--icon) center / contain no-repeat; mask: var(--icon) center / contain no-repeat;
 }

@@ -60,7 +60,7 @@ def figure(chart: alt.TopLevelMixin, title: str, caption: str, name: str, descri
     return Html(
         f'<figure class="book-figure" id="{name}" style="margin:1.5em 0">'
         f'<p class="book-title" style="font-weight:600;margin:0 0 .5em">{told}</p>{drawn}'
-        f'<figcaption style="font-size:.9em;margin-top:.3em">{below}</figcaption></figure>'
+        f'<figcaption style="font-size:.9em;margin-top:.3em;text-align:left">{below}</figcaption></figure>'
     )
 
 

@@ -19,7 +19,7 @@ LENGTH = 200  # characters of a description, about as many as search engines sho
 def description(doctree: nodes.document) -> str:
     """What a page is about in at most LENGTH characters: its lead's answer, which is bold, or else its first paragraph."""
     paragraphs = [p for p in doctree.findall(nodes.paragraph) if not _aside(p)]
-    answers = [p for p in paragraphs[:3] if len(p.children) == 1 and isinstance(p.children[0], nodes.strong)]
+    answers = [p for p in paragraphs[:3] if [s.astext() for s in p.findall(nodes.strong)] == [p.astext()]]
     text = " ".join((answers or paragraphs)[0].astext().split()) if paragraphs else ""
     return text if len(text) <= LENGTH else text[:LENGTH].rsplit(" ", 1)[0].rstrip(",;:") + " …"
 

@@ -105,6 +105,7 @@ def _small(svg: str) -> str:
     fonts = FONT.findall(svg)
     svg = UNSEEN.sub("", FONT.sub("", svg))
     svg = PLACES.sub(lambda places: re.sub(r"\d+\.\d{2,}", _tenths, places[0]), svg)
+    svg = svg.replace('<path d="" display="none"/>', "")
     font = fonts[0].replace("&quot;", "").replace("'", "") if fonts else "sans-serif"
     return svg.replace("<svg ", f'<svg font-family="{font}" ', 1).replace("\n", " ")
 
