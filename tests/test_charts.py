@@ -16,7 +16,7 @@ import vl_convert as vlc
 
 from lib import ROOT, claims, wording
 from lib.analysis import evidence
-from lib.page import boxes, charts, vega
+from lib.page import boxes, charts, prose, vega
 
 
 def chart():
@@ -39,6 +39,16 @@ def test_bundle_is_a_valid_notebook_output(bundle):
 def test_html_needs_no_network_and_has_words(bundle):
     body = re.sub("https://vega.github.io/schema|http://www.w3.org/[0-9a-z/]+", "", bundle["text/html"])  # names, not fetched
     assert "http" not in body and 'alt="two &lt;points&gt;"' in body
+
+
+def test_a_figure_reads_well_in_a_notebook_that_has_no_style_sheet():
+    points = alt.Chart(pd.DataFrame({"x": [1.0, 2.0], "y": [2.0, 1.0]})).mark_point().encode(x="x:Q", y="y:Q")
+    shown = prose.figure(points.properties(width="container"), "Twice as {n} & more", "K* = c₁/B", "fig-x", "points", n="many")
+    assert '>Twice as many &amp; more</p>' in shown and ">K* = c₁/B</figcaption>" in shown and 'id="fig-x"' in shown
+    picture = re.search("<img[^>]*>", shown)[0]
+    assert "max-width:100%" in picture and "background:#fff" in picture, "its ink is dark, whatever the notebook's ground"
+    inks = set(re.findall("<text[^>]* fill='#([0-9a-f]{3,6})'", unquote(picture)))
+    assert all(contrast("#" + (i if len(i) == 6 else "".join(2 * c for c in i)), GROUNDS["light"]) >= 4.5 for i in inks) and inks
 
 
 def test_a_chart_without_words_is_refused():
