@@ -98,7 +98,7 @@ def by_method(names: list[str], **options) -> alt.Color:
 def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") -> alt.X:
     """Batch size on a base-2 axis with a tick at every size measured."""
     values = sorted({int(b) for b in sizes})
-    axis = alt.Axis(values=values, labelOverlap="greedy", format=",")
+    axis = alt.Axis(values=values, labelOverlap="parity", format=",")
     room = 20 if values and values[-1] >= 10_000 else 12  # for half of the last label, which would be cut
     return alt.X("batch_size:Q", title=title, axis=axis).scale(type="log", base=2, nice=False, padding=room)
 
@@ -138,6 +138,7 @@ def slider(field: str, values: list[float], start: float | None, name: str, capt
     return chosen, f"abs(datum.{field} - {value}) <= {NEAR} * abs({value})", label
 
 
+STILL = "still"  # whether a chart is a picture; charts.js unsets it
 NEAR = 3 * 10.0**-vega.DIGITS  # relative: how far a page's rounding may move a value
 SPOKEN = "_text"  # ends the name of the text that a screen reader says for a slider; charts.js knows it
 
@@ -195,14 +196,18 @@ def in_order(names: list[str]) -> list[str]:
 
 
 def captions(texts: list[str]) -> alt.Chart:
-    """What several dials are set to, two to a line, in the upper right corner; texts: Vega expressions (`dial`)."""
+    """What several dials are set to, two to a line, in the upper right corner; texts: Vega expressions (`dial`).
+
+    On a still picture only: a live one has the values beside its sliders.
+    """
     pairs = [" + ', ' + ".join(texts[i : i + 2]) for i in range(0, len(texts), 2)]
+    words = " + '\\n' + ".join(pairs)
     return (
         alt.Chart(pd.DataFrame({"at": [0]}))
-        .transform_calculate(shown=" + '\\n' + ".join(pairs))
+        .transform_calculate(shown=f"{STILL} ? ({words}) : ''")
         .mark_text(align="right", baseline="top", lineBreak="\n", lineHeight=17, fontSize=12)
         .encode(x=alt.value("width"), y=alt.value(6), text="shown:N")
-        .add_params(*map(_spoken, texts))
+        .add_params(alt.param(name=STILL, value=True), *map(_spoken, texts))
     )
 
 

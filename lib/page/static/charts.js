@@ -38,11 +38,16 @@
     return `<table><tbody>${cells.join("")}</tbody></table>`;
   };
 
-  // Sliders count places in a list: a screen reader is told the value, as the chart shows it.
+  // Sliders count places in a list: their value stands beside them, in the words of the chart, and is what a screen reader says.
   const speak = (place, spec, view) => (spec.params || []).forEach(({ name }) => {
     const input = place.querySelector(`input[type="range"][name="${name}"]`);
     if (!input || !spec.params.some((p) => p.name === `${name}_text`)) return;
-    const say = () => input.setAttribute("aria-valuetext", view.signal(`${name}_text`));
+    const value = Object.assign(document.createElement("output"), { className: "book-value" });
+    input.parentElement.append(value);
+    const say = () => {
+      value.textContent = view.signal(`${name}_text`);
+      input.setAttribute("aria-valuetext", value.textContent);
+    };
     view.addSignalListener(`${name}_text`, say);
     say();
   });
@@ -128,6 +133,7 @@
     live.set(node, result);
     node.vegaView = result.view;
     Object.entries(kept || {}).forEach(([name, value]) => result.view.signal(name, value));
+    if ((spec.params || []).some((p) => p.name === "still")) result.view.signal("still", false);
     await result.view.runAsync();
     speak(place, spec, result.view);
     place.querySelectorAll(".vega-bind select").forEach(group);
