@@ -69,23 +69,37 @@ def _name_tooltips(part: object) -> None:
 
 
 def packed(spec: dict) -> str:
-    """The specification as JSON for a script element: data column by column, which `charts.js` unpacks (null: no value)."""
+    """The specification as JSON for a script element: data column by column, which `charts.js` unpacks.
+
+    A column is a list, or, if shorter, {"of": its values, "at": the place of each row's value}; null is no value.
+    """
     columns = {name: _columns(rows) for name, rows in spec.get("datasets", {}).items()}
-    text = json.dumps(spec | ({"datasets": columns} if columns else {}), separators=(",", ":"), ensure_ascii=False)
+    text = _json(spec | ({"datasets": columns} if columns else {}))
     return text.replace("<", "\\u003c")  # "<!--<script>" would swallow the end tag
 
 
-def _columns(rows: list[dict]) -> dict[str, list]:
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _columns(rows: list[dict]) -> dict[str, list | dict]:
     names = dict.fromkeys(name for row in rows for name in row)
-    return {name: [row.get(name) for row in rows] for name in names}
+    return {name: _column([row.get(name) for row in rows]) for name in names}
+
+
+def _column(values: list) -> list | dict:
+    texts = [_json(value) for value in values]
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}  # by text, since 1 == True
+    short = {"of": [json.loads(text) for text in places], "at": [places[text] for text in texts]}
+    return min(values, short, key=lambda column: len(_json(column)))
 
 
 def unpacked(text: str) -> dict:
     """What `packed` packed."""
     spec = json.loads(text)
     for name, columns in spec.get("datasets", {}).items():
-        rows = zip(*columns.values())
-        spec["datasets"][name] = [{k: v for k, v in zip(columns, row) if v is not None} for row in rows]
+        lists = [c if isinstance(c, list) else [c["of"][place] for place in c["at"]] for c in columns.values()]
+        spec["datasets"][name] = [{k: v for k, v in zip(columns, row) if v is not None} for row in zip(*lists)]
     return spec
 
 

@@ -15,11 +15,11 @@
     text: { color: ink[theme] },
   });
 
-  // Data lies in the page column by column; null is no value.
+  // Data lies in the page column by column, a column as its values or as places in a list of them; null is no value.
   const rows = (columns) => {
-    const names = Object.keys(columns);
-    return (columns[names[0]] || []).map((_, i) =>
-      Object.fromEntries(names.filter((n) => columns[n][i] !== null).map((n) => [n, columns[n][i]])));
+    const lists = Object.entries(columns).map(([name, c]) => [name, Array.isArray(c) ? c : c.at.map((place) => c.of[place])]);
+    return (lists[0] || [0, []])[1].map((_, i) =>
+      Object.fromEntries(lists.filter(([, list]) => list[i] !== null).map(([name, list]) => [name, list[i]])));
   };
   const read = (node) => {
     if (!specs.has(node)) {
