@@ -11,18 +11,24 @@ import subprocess
 import sys
 import threading
 from html.parser import HTMLParser
+from urllib.parse import unquote, urlparse
+from xml.etree import ElementTree
 
 import pytest
 import yaml
 
 from lib import ROOT
+from lib.page import formulas, icons, vega
+from lib.page import site as surroundings
 
 HTML = ROOT / "_build" / "html"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync"]  # fmt: skip
 PAGES = sorted(
-    str(p.relative_to(HTML)) for p in HTML.rglob("*.html") if "_static" not in p.parts and p.name != "index.html"
+    str(page)
+    for page in (p.relative_to(HTML) for p in HTML.rglob("*.html"))
+    if "_static" not in page.parts and page.name != "index.html" and str(page.with_suffix("")) not in surroundings.REDIRECTS
 )
 
 built = pytest.mark.skipif(not PAGES, reason="no built book; `make book` builds it")
@@ -128,6 +134,113 @@ def test_no_field_of_a_chart_is_made_of_itself(page):
     assert not [name for expression, name in made if re.search(rf"datum\.{name}\b", expression)]
 
 
+def specs(page):
+    """The specifications of a page's charts."""
+    found = re.findall(r'<script type="application/json">(.*?)</script>', (HTML / page).read_text(), re.DOTALL)
+    return [vega.unpacked(text) for text in found]
+
+
+def parts(spec):
+    """All dictionaries within a specification but those of its data."""
+    if isinstance(spec, dict):
+        yield spec
+        spec = [part for name, part in spec.items() if name != "datasets"]
+    for part in spec if isinstance(spec, list) else []:
+        yield from parts(part)
+
+
+@built
+@pytest.mark.parametrize("page", PAGES)
+def test_axes_and_tooltips_are_in_words(page):
+    for spec in specs(page):
+        for encoding in (part["encoding"] for part in parts(spec) if "encoding" in part):
+            told = encoding.get("tooltip", [])
+            names = [t["title"] for t in (told if isinstance(told, list) else [told]) if "field" in t]
+            names += [encoding[a].get("title") or "" for a in ("x", "y") if a in encoding]
+            assert not [n for n in names if "_" in str(n)], spec["description"]
+
+
+@built
+@pytest.mark.parametrize("page", PAGES)
+def test_no_logarithmic_axis_has_a_zero(page):
+    for spec in specs(page):
+        for part in parts(spec):
+            rows = spec.get("datasets", {}).get((part.get("data") or spec.get("data") or {}).get("name"), [])
+            for axis in ("x", "y"):
+                given = part.get("encoding", {}).get(axis, {})
+                kept = (given.get("scale") or {}).get("clamp") or "filter" in str(part.get("transform"))
+                if (given.get("scale") or {}).get("type") == "log" and not kept:
+                    assert not [row for row in rows if row.get(given.get("field")) == 0], (spec["description"], given["field"])
+
+
+@built
+@pytest.mark.parametrize("page", [p for p in PAGES if p not in ("genindex.html", "search.html")])
+def test_a_page_says_what_it_is_about_and_how_to_cite_it(page):
+    text = (HTML / page).read_text()
+    told = re.findall('<meta name="description" content="([^"]*)"', text)
+    assert len(told) == 1 and (len(told[0]) >= 30 or page == "bibliography.html") and len(told[0]) <= surroundings.LENGTH + 30
+    assert re.search(r'href="(\.\./)*_static/CITATION.cff"', text) and (HTML / "_static" / "CITATION.cff").exists()
+
+
+MOST = 2.5e6  # bytes of a page and of all that it loads
+
+
+@built
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_light(page):
+    loads = Loads()
+    loads.feed((HTML / page).read_text())
+    files = {(HTML / page).parent / unquote(urlparse(address).path) for address in loads.found if not address.startswith("data:")}
+    assert (HTML / page).stat().st_size + sum(f.stat().st_size for f in files if f.is_file()) <= MOST
+
+
+def test_an_old_address_leads_to_the_new_one(tmp_path):
+    built = {"chapters/sparsity", "chapters/theory", "chapters/noise_scale"}
+    surroundings.redirect(tmp_path, built)
+    assert [p.name for p in tmp_path.rglob("*.html")] == ["momentum_and_sparsity.html"], "no page is overwritten or led astray"
+    text = (tmp_path / "chapters" / "momentum_and_sparsity.html").read_text()
+    assert 'content="0; url=../chapters/sparsity.html"' in text and '<a href="../chapters/sparsity.html">' in text
+
+
+@built
+def test_old_addresses_of_this_book_lead_somewhere():
+    for old, new in surroundings.REDIRECTS.items():
+        assert (HTML / f"{old}.html").exists() and (f"{new}.html" in PAGES or f"{old}.html" in PAGES)
+
+
+@pytest.mark.parametrize(
+    ("tex", "tags"),
+    [
+        (r"K^* = \frac{c_1}{B} + c_2", ("<msup>", "<mfrac>", "<msub>")),
+        (r"\tfrac12 \lVert g \rVert^2", ("<mfrac>", "<mn>1</mn>", "<mn>2</mn>", "<msup>")),
+        (r"g_1, \dots, g_n", ("…", "<msub>")),
+    ],
+)
+def test_formulas_need_no_script(tex, tags):
+    drawn = formulas.mathml(tex)
+    ElementTree.fromstring(drawn)
+    assert all(tag in drawn for tag in tags)
+
+
+def test_a_formula_that_is_not_understood_is_named():
+    with pytest.raises(ValueError, match=r"formula: '.*nonsense"):
+        formulas.mathml(r"\nonsense{x}")
+
+
+@built
+@pytest.mark.parametrize("page", PAGES)
+def test_no_formula_is_left_as_its_source(page):
+    text = re.sub(r"<(script|pre|code|style).*?</\1>|data:[^\"]*", "", (HTML / page).read_text(), flags=re.S)
+    assert "<merror" not in text and not re.search(r"\\(frac|mathbb|sum|nabla)\b|class=\"math", text)
+
+
+@built
+def test_every_icon_that_a_page_names_is_drawn():
+    for page in PAGES:
+        used = re.findall(r'<i class="[^"]*?\bfa-(?!solid|regular|brands)([a-z-]+)', (HTML / page).read_text())
+        assert set(used) <= {*icons.NAMES, "lg"}, page
+
+
 @built
 def test_prose_has_no_missing_numbers():
     for page in PAGES:
@@ -174,11 +287,10 @@ def open_page(browser, site):
         tab.on("request", lambda r: None if r.url.startswith(ours) else faults.append(f"request to {r.url}"))
         tab.on("response", lambda r: faults.append(f"{r.status} {r.url}") if r.status >= 400 else None)
         tab.goto(f"{site}/{page}")
-        charts = tab.locator(".vl-chart")
-        if options.get("java_script_enabled", True) and charts.count():
-            tab.wait_for_function(
-                "[...document.querySelectorAll('.vl-chart')].every(c => c.dataset.drawn)", timeout=60_000
-            )
+        if options.get("java_script_enabled", True):
+            for chart in tab.locator(".vl-chart").all():
+                chart.scroll_into_view_if_needed()  # a chart is drawn once it is near
+                tab.wait_for_function("c => c.dataset.drawn", arg=chart.element_handle(), timeout=60_000)
         return tab
 
     yield open_it
@@ -206,7 +318,7 @@ def test_charts_are_drawn_and_answer(open_page, page):
     charts = tab.locator(".vl-chart")
     for i in range(charts.count()):
         chart = charts.nth(i)
-        assert pixels(chart)[0] > 1000 and chart.locator(":scope > img").count() == 0
+        assert pixels(chart)[0] > 1000 and not chart.locator(":scope > img").is_visible()
         for j in range(chart.locator("input[type=range]").count()):
             slider = chart.locator("input[type=range]").nth(j)
             before = pixels(chart)
@@ -297,6 +409,48 @@ def test_charts_follow_a_column_that_changes_its_width_while_the_window_does_not
         tab.wait_for_timeout(500)
         widths = tab.evaluate("[...document.querySelectorAll('.vl-chart canvas')].map(c => c.clientWidth)")
         assert set(tab.evaluate(off)) == {0} and all(width - 130 <= w <= width - 60 for w in widths)
+
+
+@built
+@needs_browser
+@pytest.mark.parametrize("page", PAGES)
+def test_every_chart_can_be_read_as_a_table_without_a_pointer(open_page, page):
+    tab = open_page(page)
+    for chart in tab.locator(".vl-chart").all():
+        chart.locator(".book-data > summary").press("Enter")
+        cells = chart.locator(".book-data tbody tr:first-child td").all_inner_texts()
+        assert cells, "no rows"
+        heads = chart.locator(".book-data th").all_inner_texts()
+        assert len(heads) == len(cells) and not [h for h in heads if "_" in h]
+        told = chart.locator(".book-data tbody").inner_text()
+        assert not re.search(r"\b(NaN|null|undefined)\b", told), re.findall(r".*\b(?:NaN|null|undefined)\b.*", told)[:3]
+
+
+@built
+@needs_browser
+def test_charts_are_drawn_only_when_they_come_near(browser, site):
+    page = max(PAGES, key=lambda p: (HTML / p).read_text().count("vl-chart"))
+    tab = browser.new_page(viewport={"width": 1280, "height": 900})
+    tab.goto(f"{site}/{page}")
+    tab.wait_for_timeout(3000)
+    drawn = tab.evaluate("[...document.querySelectorAll('.vl-chart')].map(c => [!!c.dataset.drawn, c.getBoundingClientRect().top])")
+    tab.close()
+    assert [top for done, top in drawn if not done] and not [top for done, top in drawn if done and top > 4000]
+
+
+@built
+@needs_browser
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_on_paper_nothing_is_clipped(open_page, theme):
+    tab = open_page("intro.html", theme=theme)
+    tab.emulate_media(media="print")
+    tab.set_viewport_size({"width": 700, "height": 990})
+    tab.wait_for_timeout(300)
+    assert tab.evaluate("document.querySelector('article').scrollWidth <= document.querySelector('article').clientWidth + 1")
+    shown = "c => [...c.querySelectorAll('canvas, :scope > img')].filter(e => e.offsetWidth).map(e => [e.tagName, e.offsetWidth])"
+    for chart in tab.locator(".vl-chart").all():
+        (kind, width), = chart.evaluate(shown)
+        assert width <= 700 and (kind == "IMG") == (theme == "dark"), "what is drawn for a dark screen is not legible on paper"
 
 
 @built

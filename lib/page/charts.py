@@ -7,23 +7,27 @@ import json
 import re
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
+from lib import require
 from lib.methods import METHODS
 from lib.page import vega
-from lib.wording import NAMES, power_of_ten, span
+from lib.wording import NAMES, named, power_of_ten, span
 
 # On either page at least 3:1 (WCAG's for graphics; text takes the page's ink), and told apart without red, green or blue
 # cones: tests compute both.
-BLUE, TEAL, ORANGE, RED, PURPLE = "#2f77b8", "#259e8c", "#c98100", "#d1495b", "#9b5de5"
-BROWN, INDIGO = "#846018", "#6c3cfc"  # where five are not enough
 GUIDE = "#778ca8"  # guide lines, and what is no kind of its own
-SPARSITY_COLOURS = {0.0: BLUE, 0.5: TEAL, 0.7: ORANGE, 0.9: RED, 0.95: PURPLE}
-METHOD_COLOURS = {"connection-sensitivity": RED, "grasp": BLUE, "synflow": TEAL, "magnitude": ORANGE, "random": PURPLE,
-                  "dense": GUIDE}  # fmt: skip
-OUTCOMES = {"reached the goal": BLUE, "did not": ORANGE, "diverged or died": GUIDE}
-CATEGORIES = (ORANGE, BLUE, TEAL, RED, PURPLE, BROWN, INDIGO)
+BLUE = DENSE = "#2f77b8"  # networks that keep all weights, and gradients that are sent whole, are always this
+ORANGE, PURPLE, TEAL, RED, GREEN = "#c98100", "#917df5", "#259e8c", "#db031e", "#317416"
+PINK, INDIGO, OLIVE, WINE, BROWN = "#f9458b", "#8a5383", "#959456", "#b4476b", "#7a7c47"
+CATEGORIES = (ORANGE, PURPLE, TEAL, RED, GREEN, PINK, INDIGO, OLIVE, WINE, BROWN)
 ALGORITHM_COLOURS = dict(zip(METHODS, itertools.cycle(CATEGORIES)))
+RAMP = {0.5: "#b18c00", 0.7: "#c76854", 0.9: "#cf2b6a", 0.95: "#ac338e"}  # ordered: the sparser, the darker
+SPARSITY_COLOURS = {0.0: DENSE} | RAMP
+METHOD_COLOURS = {"connection-sensitivity": RED, "grasp": PURPLE, "synflow": TEAL, "magnitude": ORANGE, "random": INDIGO,
+                  "dense": DENSE}  # fmt: skip
+OUTCOMES = {"reached the goal": BLUE, "did not": ORANGE, "diverged or died": GUIDE}
 
 
 def enable() -> None:
@@ -35,6 +39,7 @@ def enable() -> None:
 
 # A legend for charts whose row labels leave little room: it begins where the plot does, and is cut at the chart's end.
 BESIDE_LABELS = {"columns": 2, "titleOrient": "top"}
+DENSE_AT_ZERO = "datum.value == 0 ? 'dense' : datum.label"
 SPELT = f"{json.dumps(NAMES)}[datum.label] || datum.label"
 
 
@@ -51,11 +56,27 @@ def finish(chart: alt.TopLevelMixin, description: str) -> alt.TopLevelMixin:
     return finished
 
 
+def sparsity_colour(level: float) -> str:
+    """The colour of a share of zeros, 0 to 1: dense has one of its own, the others lie on one ramp, in order.
+
+    Raises ValueError for what is no share.
+    """
+    require(0 <= level < 1, "sparsity", level, "at least 0 and below 1")
+    if level == 0:
+        return DENSE
+    known = list(RAMP)
+    parts = [[int(colour[i : i + 2], 16) for colour in RAMP.values()] for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(np.interp(level, known, part)):02x}" for part in parts)
+
+
 def by_sparsity(levels: list[float], **options) -> alt.Color:
-    """Colour per sparsity, the same throughout the book."""
+    """Colour per sparsity, the same throughout the book; 0 reads "dense"."""
     levels = sorted(levels)
-    scale = alt.Scale(domain=levels, range=[SPARSITY_COLOURS.get(s, GUIDE) for s in levels])
-    return alt.Color("sparsity:O", scale=scale, title="sparsity", **options)
+    scale = alt.Scale(domain=levels, range=[sparsity_colour(s) for s in levels])
+    words = {"legend": alt.Legend(), "title": "sparsity"} | options
+    if words["legend"] is not None:
+        words["legend"] = alt.Legend(**words["legend"].to_dict() | {"labelExpr": DENSE_AT_ZERO})
+    return alt.Color("sparsity:O", scale=scale, **words)
 
 
 def by_algorithm(names: list[str], **options) -> alt.Color:
@@ -77,7 +98,7 @@ def by_method(names: list[str], **options) -> alt.Color:
 def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") -> alt.X:
     """Batch size on a base-2 axis with a tick at every size measured."""
     values = sorted({int(b) for b in sizes})
-    axis = alt.Axis(values=values, labelOverlap="greedy", format=",")
+    axis = alt.Axis(values=values, labelOverlap="parity", format=",")
     room = 20 if values and values[-1] >= 10_000 else 12  # for half of the last label, which would be cut
     return alt.X("batch_size:Q", title=title, axis=axis).scale(type="log", base=2, nice=False, padding=room)
 
@@ -114,9 +135,11 @@ def slider(field: str, values: list[float], start: float | None, name: str, capt
         .transform_calculate(shown=f"{field}_place{SPOKEN}")
         .add_params(_spoken(caption.replace("value", value)))
     )
-    return chosen, f"abs(datum.{field} - {value}) < 1e-9", label
+    return chosen, f"abs(datum.{field} - {value}) <= {NEAR} * abs({value})", label
 
 
+STILL = "still"  # whether a chart is a picture; charts.js unsets it
+NEAR = 3 * 10.0**-vega.DIGITS  # relative: how far a page's rounding may move a value
 SPOKEN = "_text"  # ends the name of the text that a screen reader says for a slider; charts.js knows it
 
 
@@ -149,22 +172,42 @@ def dial(name: str, values: list[float], start: float, title: str, shown: str) -
 
 
 def menu(field: str, values: list[str], start: str, name: str) -> tuple:
-    """A menu over the values of a column: the parameter, the test that keeps the rows chosen, and no label."""
-    chosen = alt.param(
-        name=f"{field}_chosen", value=start, bind=alt.binding_select(options=list(values), name=f"{name} ")
-    )
+    """A menu over the values of a column: the parameter, the test that keeps the rows chosen, and no label.
+
+    Networks are listed data set by data set (`in_order`); all else as given.
+    """
+    bind = alt.binding_select(options=in_order(values), name=f"{name} ")
+    chosen = alt.param(name=f"{field}_chosen", value=start, bind=bind)
     return chosen, f"datum.{field} === {field}_chosen", None
 
 
+DATA_SETS = ("digits", "MNIST", "Fashion-MNIST", "CIFAR-10")  # from small to large
+
+
+def in_order(names: list[str]) -> list[str]:
+    """Names of networks by data set, then as one counts: width 8 before width 64; names of anything else as they are."""
+    names = list(names)
+    sets = [next((d for d in reversed(DATA_SETS) if d in name), "") for name in names]
+    if not all(sets):
+        return names
+    numbered = [[(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"(\d+)", n)] for n in names]
+    keys = {name: (DATA_SETS.index(found), parts) for name, found, parts in zip(names, sets, numbered)}
+    return sorted(names, key=keys.get)
+
+
 def captions(texts: list[str]) -> alt.Chart:
-    """What several dials are set to, two to a line, in the upper right corner; texts: Vega expressions (`dial`)."""
+    """What several dials are set to, two to a line, in the upper right corner; texts: Vega expressions (`dial`).
+
+    On a still picture only: a live one has the values beside its sliders.
+    """
     pairs = [" + ', ' + ".join(texts[i : i + 2]) for i in range(0, len(texts), 2)]
+    words = " + '\\n' + ".join(pairs)
     return (
         alt.Chart(pd.DataFrame({"at": [0]}))
-        .transform_calculate(shown=" + '\\n' + ".join(pairs))
+        .transform_calculate(shown=f"{STILL} ? ({words}) : ''")
         .mark_text(align="right", baseline="top", lineBreak="\n", lineHeight=17, fontSize=12)
         .encode(x=alt.value("width"), y=alt.value(6), text="shown:N")
-        .add_params(*map(_spoken, texts))
+        .add_params(alt.param(name=STILL, value=True), *map(_spoken, texts))
     )
 
 
@@ -187,9 +230,9 @@ def errors(rows: pd.DataFrame, sizes: list[int], *controls: tuple, title: str = 
     pick = alt.selection_point(fields=["part"], bind="legend")
     base = alt.Chart(rows).encode(
         x=batch_axis(sizes),
-        color=alt.Color(
-            "part:N", title=None, sort=None, scale=alt.Scale(range=[BLUE, ORANGE, RED])
-        ).legend(columns=1 if rows.part.str.len().max() > 12 else 3),  # long names, side by side, are cut on a phone
+        color=alt.Color("part:N", title=None, sort=None, scale=_parts(rows.part)).legend(
+            columns=1 if rows.part.str.len().max() > 12 else 3  # long names, side by side, are cut on a phone
+        ),
         opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
     )
     least = rows.error[rows.error > 0].min() / 2  # an error of zero is drawn at the bottom
@@ -197,14 +240,22 @@ def errors(rows: pd.DataFrame, sizes: list[int], *controls: tuple, title: str = 
     scale = alt.Scale(type="log", domain=span, clamp=True, nice=False, padding=8)
     bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("lower:Q", scale=scale), y2="upper:Q").add_params(pick)
     tooltip = [
-        "part:N", alt.Tooltip("batch_size:Q", format=","), alt.Tooltip("error:Q", format=".2%"),
-        alt.Tooltip("lower:Q", format=".2%"), alt.Tooltip("upper:Q", format=".2%"), "trials:Q",
-        alt.Tooltip("learning_rate:Q", format=".3g"),
+        alt.Tooltip("part:N", title="curve"), alt.Tooltip("batch_size:Q", title="batch size", format=","),
+        alt.Tooltip("error:Q", title=title, format=".2%"), alt.Tooltip("lower:Q", title="from", format=".2%"),
+        alt.Tooltip("upper:Q", title="to", format=".2%"), alt.Tooltip("trials:Q", title="trials", format=","),
+        alt.Tooltip("learning_rate:Q", title="learning rate", format=".3g"),
     ]  # fmt: skip
     y = alt.Y("error:Q", title=title, scale=scale).axis(format=".2~%")
     line = base.mark_line(point=alt.OverlayMarkDef(size=55)).encode(y=y, tooltip=tooltip)
     chart = controlled([bars, line], *controls) if controls else alt.layer(bars, line)
     return chart.properties(width="container", height=320)
+
+
+def _parts(names: pd.Series) -> alt.Scale:
+    """Colours of a few curves, in their order: dense has its own."""
+    kinds = list(dict.fromkeys(names))
+    spare = itertools.cycle(c for c in (BLUE, *CATEGORIES) if "dense" not in kinds or c != DENSE)
+    return alt.Scale(domain=kinds, range=[DENSE if kind == "dense" else next(spare) for kind in kinds])
 
 
 def broken() -> alt.Axis:
@@ -215,23 +266,27 @@ def broken() -> alt.Axis:
 def range_chart(
     rows: pd.DataFrame, value: str, title: str, colour: alt.Color, *controls: tuple, tooltip: list, one: bool = False
 ) -> alt.LayerChart:
-    """Points with ranges on a logarithmic axis; rows: `row` (its name, broken at commas), value, value_low, value_high.
+    """Points with ranges on a logarithmic axis, the largest effects first; rows: `row` (its name), value, value_low, value_high.
 
-    The axis ends at sixteen times the outermost points at most: a bar that goes on is cut at the edge.  tooltip: may name
-    what `cut` adds.  one: draws a line at 1, for ratios.  Colour: clicking its legend singles out a value.
+    A row's name stands in one line above its ranges, where a phone has room for it.  The axis ends at sixteen times the
+    outermost points at most: a bar that goes on is cut at the edge.  tooltip: may name what `cut` adds.  one: draws a line
+    at 1, for ratios.  Colour: clicking its legend singles out a value.
     """
     if rows.empty:
         return nothing("No curve has three batch sizes yet.")
     field = colour["shorthand"].split(":")[0]
     pick = alt.selection_point(fields=[field], bind="legend", name="shown")
     faded = alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1))
-    order = list(dict.fromkeys(rows.row))
+    order = by_effect(rows, value)
     rows, within = cut(rows, value, 16)
     scale = alt.Scale(type="log", base=2, nice=False, padding=12, domain=within, clamp=True)
-    y = alt.Y("row:N", title=None, sort=order, axis=broken())
+    kinds = rows[field].nunique()
+    bands = alt.Scale(paddingInner=0, paddingOuter=0)
+    y = alt.Y("row:N", title=None, sort=order, axis=None, scale=bands)
+    offset = alt.YOffset(f"{field}:O", scale=alt.Scale(range=[NAME_HEIGHT + 7, NAME_HEIGHT + RANGE_HEIGHT * kinds - 7]))
     long = rows[field].astype(str).str.len().max() > 12  # two such names, side by side, are cut on a phone
     colour = colour.legend(**{**BESIDE_LABELS, "columns": 1 if long else 2})
-    base = alt.Chart(rows).encode(y=y, yOffset=alt.YOffset(f"{field}:O"), color=colour, opacity=faded)
+    base = alt.Chart(rows).encode(y=y, yOffset=offset, color=colour, opacity=faded)
     bars = (
         base.mark_rule(strokeWidth=2)
         .encode(x=alt.X(f"{value}_low:Q", scale=scale), x2=f"{value}_high:Q")
@@ -240,11 +295,31 @@ def range_chart(
     dots = base.mark_point(filled=True, size=70, opacity=1).encode(
         x=alt.X(f"{value}:Q", title=title, scale=scale, axis=fractions(titleAnchor="end")), tooltip=tooltip
     )
-    chart = controlled([bars, dots], *controls) if controls else alt.layer(bars, dots)
+    names = (
+        alt.Chart(rows.drop_duplicates(["row", *_chosen_by(controls)]))
+        .mark_text(align="left", baseline="top", dy=4, fontSize=alt.expr("width < 400 ? 11 : 12"), limit=alt.expr("width"))
+        .encode(x=alt.value(0), y=alt.Y("row:N", sort=order, axis=None, scale=bands, bandPosition=0), text="row:N")
+    )
+    chart = controlled([bars, dots, names], *controls) if controls else alt.layer(bars, dots, names)
     if one:
         guide = alt.Chart(pd.DataFrame({"x": [1]})).mark_rule(color=GUIDE, strokeDash=[4, 4])
         chart = alt.layer(guide.encode(x=alt.X("x:Q", scale=scale)), chart)
-    return chart.properties(width="container", height=len(order) * max(56, 14 * rows[field].nunique()))
+    shown = rows.groupby(_chosen_by(controls)).row.nunique().max() if _chosen_by(controls) else len(order)
+    return chart.properties(width="container", height=int(shown) * (NAME_HEIGHT + RANGE_HEIGHT * kinds))
+
+
+NAME_HEIGHT, RANGE_HEIGHT = 20, 14  # pixels of a name's line, and of each range below it
+
+
+def by_effect(rows: pd.DataFrame, value: str) -> list[str]:
+    """Names of rows, the largest value (geometric mean over a row's kinds) first; those without a value last."""
+    finite = rows[value].where(rows[value].between(0, float("inf"), inclusive="neither"))
+    return list(np.log(finite).groupby(rows.row).mean().sort_values(ascending=False, kind="stable").index)
+
+
+def _chosen_by(controls: tuple) -> list[str]:
+    """Columns among whose values these controls choose."""
+    return [re.sub("_(place|chosen)$", "", chosen.name) for chosen, *_ in controls]
 
 
 def cut(rows: pd.DataFrame, value: str, beyond: float) -> tuple[pd.DataFrame, list[float]]:
@@ -276,11 +351,11 @@ def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.
         "'batch size ' + format(value, ',')",
     )
     tooltip = [
-        "trial:Q",
+        alt.Tooltip("trial:Q", title="trial"),
         alt.Tooltip("learning_rate:Q", title="learning rate", format=".3g"),
         alt.Tooltip("slowness:Q", title="1 − momentum", format=".2g"),
-        "status:N",
-        "cause:N",
+        alt.Tooltip("status:N", title="how it ended"),
+        alt.Tooltip("cause:N", title="because"),
         alt.Tooltip("steps:Q", title="steps to the goal", format=","),
         alt.Tooltip("last_step:Q", title="trained for", format=","),
     ]
@@ -317,14 +392,73 @@ def outcome_map(rows: pd.DataFrame, *more: tuple, height: int = 380) -> tuple[al
         y=alt.Y("slowness:Q", title="1 − momentum").scale(type="log", nice=False, padding=10),
         color=alt.Color("outcome:N", title=None, scale=alt.Scale(range=list(OUTCOMES.values()), **domain)).legend(columns=2),
         shape=alt.Shape("outcome:N", title=None, scale=alt.Scale(range=["circle", "square", "cross"], **domain)),
-        tooltip=["trial:Q", alt.Tooltip("learning_rate:Q", format=".3g"), alt.Tooltip("slowness:Q", format=".2g"),
-                 "outcome:N", alt.Tooltip("steps:Q", title="steps to the goal", format=","),
+        tooltip=[alt.Tooltip("trial:Q", title="trial"), alt.Tooltip("learning_rate:Q", title="learning rate", format=".3g"),
+                 alt.Tooltip("slowness:Q", title="1 − momentum", format=".2g"), alt.Tooltip("outcome:N", title="outcome"),
+                 alt.Tooltip("steps:Q", title="steps to the goal", format=","),
                  alt.Tooltip("within:Q", title="budget in steps", format=",")],
     )  # fmt: skip
     chart = controlled([points], *controls).properties(width="container", height=height)
     return chart, (
         "All trials by learning rate and one minus momentum, both logarithmic, coloured by whether they reached the goal "
         "within the budget, one batch size at a time."
+    )
+
+
+LABEL_GAP = 15  # pixels from line to line of names
+MOST_LABELS = 6  # lines; more are told apart by pointing at them, or by the legend
+NAMED = {"algorithm": "training method", "method": "how it was pruned", "part": "curve"}  # columns, in words
+WIDE = 480  # pixels of a plot that has room for names beside its lines
+
+
+def line_ends(
+    rows: pd.DataFrame, x: str, y: str, field: str, by: list[str], within: list[float], height: int
+) -> pd.DataFrame:
+    """Where the names of lines go: a row per line (and value of `by`) with x, y and `words`, moved apart where they meet.
+
+    within: the ends of the logarithmic axis of y; height: its length in pixels.  A name moves no further than the axis's ends
+    while there is room.
+    """
+    seen = rows[rows[y].notna()]
+    ends = seen.loc[seen.groupby([*by, field])[x].idxmax(), [*by, field, x, y]]
+    each = height / np.log(within[1] / within[0])
+    parts = [
+        part.assign(**{y: within[1] / np.exp(_apart(np.log(within[1] / part[y].to_numpy()) * each, height) / each)})
+        for _, part in (ends.groupby(by) if by else [((), ends)])
+    ]
+    return pd.concat(parts).assign(words=[_line_name(v) for part in parts for v in part[field]])
+
+
+def _apart(at: np.ndarray, height: float) -> np.ndarray:
+    """Places [n] on a line, in pixels, moved so that neighbours are LABEL_GAP apart, the middle of a crowd where it was."""
+    order = np.argsort(at, kind="stable")
+    steps = LABEL_GAP * np.arange(len(at))
+    crowds = []  # as in isotonic regression: neighbours that meet move as one
+    for place in at[order] - steps:
+        crowds.append([place])
+        while len(crowds) > 1 and np.mean(crowds[-2]) > np.mean(crowds[-1]):
+            last = crowds.pop()
+            crowds[-1] += last
+    moved = np.concatenate([np.full(len(c), np.mean(c)) for c in crowds]) + steps
+    moved += max(0, -moved[0]) - max(0, moved[-1] - height)
+    placed = np.empty(len(at))
+    placed[order] = moved
+    return placed
+
+
+def _line_name(value: object) -> str:
+    return "dense" if value == 0 else f"{value:g}" if isinstance(value, float) else named(str(value))
+
+
+def line_labels(rows: pd.DataFrame, x: str, y: str, field: str, *controls: tuple, within: list[float], height: int) -> alt.Chart:
+    """The names of lines at their right ends (`line_ends`), on plots that are at least WIDE; a legend serves the others.
+
+    controls: those of the chart; the caller keeps the rows that they choose.
+    """
+    ends = line_ends(rows, x, y, field, _chosen_by(controls), within, height)
+    return (
+        alt.Chart(ends)
+        .mark_text(align="left", dx=9, fontSize=12)
+        .encode(x=f"{x}:Q", y=f"{y}:Q", text=alt.when(f"width < {WIDE}").then(alt.value("")).otherwise("words:N"))
     )
 
 
@@ -349,7 +483,7 @@ def scaling_chart(
     pick = alt.selection_point(fields=[field], bind="legend", name="shown")
     faded = alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1))
     tooltip = [
-        alt.Tooltip(f"{field}:N"),
+        alt.Tooltip(f"{field}:N", title=NAMED.get(field, field.replace("_", " "))),
         alt.Tooltip("batch_size:Q", title="batch size", format=","),
         alt.Tooltip("steps:Q", title="steps to result", format=",.0f"),
         alt.Tooltip("low:Q", title="5 %", format=",.0f"),
@@ -358,7 +492,7 @@ def scaling_chart(
         alt.Tooltip("missed:Q", title="of these, missed the goal"),
         alt.Tooltip("interval:N", title="interval from"),
         alt.Tooltip("trials:Q", title="trials of a search"),
-        *([alt.Tooltip("regime:N")] if "regime" in curve else []),
+        *([alt.Tooltip("regime:N", title="regime")] if "regime" in curve else []),
     ]
     interval = curve.borrowed.map({False: "its own searches", True: "the scatter of other networks' searches"})
     base = alt.Chart(curve.assign(interval=interval)).encode(x=batch_axis(curve.batch_size), color=colour, opacity=faded)
@@ -369,6 +503,8 @@ def scaling_chart(
     lines = base.mark_line(strokeWidth=2.2).encode(y=y)
     points = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tooltip)
     layers = [*([perfect] if "perfect" in curve else []), bars, lines, points]
+    if 1 < curve[field].nunique() <= MOST_LABELS:
+        layers.append(line_labels(curve, "batch_size", "steps", field, *controls, within=within, height=height))
     layers[0] = layers[0].add_params(pick)
     chart = controlled(layers, *controls) if controls else alt.layer(*layers)
     return chart.properties(width="container", height=height)

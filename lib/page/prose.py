@@ -56,9 +56,11 @@ def figure(chart: alt.TopLevelMixin, title: str, caption: str, name: str, descri
     spec = chart.properties(description=" ".join(description.split())).to_dict()
     told, below = (_inline(_filled(text, values, spare=True)) for text in (title, caption))
     drawn = vega.renderer(spec)["text/html"]
+    # Inline styles are for rerun notebooks, which have no style sheet of ours.
     return Html(
-        f'<figure class="book-figure" id="{name}"><p class="book-title">{told}</p>{drawn}'
-        f"<figcaption>{below}</figcaption></figure>"
+        f'<figure class="book-figure" id="{name}" style="margin:1.5em 0">'
+        f'<p class="book-title" style="font-weight:600;margin:0 0 .5em">{told}</p>{drawn}'
+        f'<figcaption style="font-size:.9em;margin-top:.3em;text-align:left">{below}</figcaption></figure>'
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import html
 import logging
 import os
 import re
@@ -15,8 +16,10 @@ from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from lib import ROOT
+from lib.page import formulas, icons, site
 
-MATHJAX = "tex-svg.js"  # self-contained: its glyphs are paths, so no font files
+ICONS = ("pydata_sphinx_theme", "theme/pydata_sphinx_theme/static/vendor/fontawesome/6.5.2/js/all.min.js")
+UNUSED = ("thebe", "design-tabs", "sphinx-design", "togglebutton")  # jupyter-book always loads these, which no page uses
 
 
 # --- in the build -----------------------------------------------------------------------------------------------------
@@ -25,8 +28,9 @@ MATHJAX = "tex-svg.js"  # self-contained: its glyphs are paths, so no font files
 def setup(app) -> dict:
     """Register with Sphinx: charts and formulas without a network, `lib` for the kernels, and no stale pages."""
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    app.config.mathjax_path = MATHJAX
+    formulas.setup(app)
     app.connect("config-inited", _assets)
+    app.connect("config-inited", _look)
     app.connect("config-inited", _repository_buttons)
     app.connect("config-inited", _forget_stale_outputs, priority=100)  # before myst-nb opens its cache
     app.connect("config-inited", _execute_side_by_side, priority=900)  # after the kernels' settings are known
@@ -35,6 +39,7 @@ def setup(app) -> dict:
     app.add_post_transform(CodeAtTheEnd)
     app.connect("html-page-context", _page, priority=900)  # after the extensions whose scripts it takes off
     app.connect("build-finished", _remember_inputs)
+    app.connect("build-finished", _redirect)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -89,10 +94,20 @@ def _assets(app, config) -> None:
     out.mkdir(parents=True, exist_ok=True)
     # The bundle declares a top-level `_`, and so does Sphinx's own script: hence a function around it.
     (out / "vega.js").write_text("(() => {" + vlc.javascript_bundle(vl_version=VEGALITE) + "})();")
-    shutil.copy(Path(find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax" / MATHJAX, out / MATHJAX)
+    package, script = ICONS
+    (out / "icons.css").write_text(icons.css((Path(find_spec(package).origin).parent / script).read_text()))
+    shutil.copy(ROOT / "CITATION.cff", out)
     for asset in (ROOT / "lib" / "page" / "static").iterdir():
         shutil.copy(asset, out / asset.name)
     config.html_static_path.append(str(out))
+
+
+def _look(app, config) -> None:
+    """The book's logo and templates, and formulas without a script."""
+    config.html_math_renderer = "mathml"
+    config.html_logo = str(ROOT / "lib" / "page" / "static" / "logo.svg")
+    config.html_theme_options["logo"] = {"text": config.html_title or config.project}
+    config.templates_path.append(str(ROOT / "lib" / "page" / "templates"))
 
 
 def _digest() -> str:
@@ -100,7 +115,7 @@ def _digest() -> str:
     text = hashlib.sha256()
     folders = ((ROOT / "lib", "*"), (ROOT / "data", "*.csv"), (ROOT / "chapters" / "own", "*.py"))
     for file in sorted(file for folder, names in folders for file in folder.rglob(names)):
-        if file.suffix in {".py", ".csv", ".js", ".css"}:
+        if file.suffix in {".py", ".csv", ".js", ".css", ".html", ".svg"}:
             text.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
     return text.hexdigest()
 
@@ -152,14 +167,26 @@ def _remember_inputs(app, exception) -> None:
 
 
 def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None:
+    app.add_css_file("icons.css")
     app.add_css_file("book.css")
     if "vl-chart" in (context.get("body") or ""):
-        app.add_js_file("vega.js")
-        app.add_js_file("charts.js")
+        app.add_js_file("vega.js", loading_method="defer")
+        app.add_js_file("charts.js", loading_method="defer")
         app.add_css_file("charts.css")
-    # jupyter-book always loads Thebe, which this book does not use and whose script declares one name twice.
-    context["script_files"][:] = [f for f in context["script_files"] if "thebe" not in _source(f).lower()]
+    for kind in ("script_files", "css_files"):
+        context[kind][:] = [file for file in context[kind] if not any(name in _source(file).lower() for name in UNUSED)]
+    if doctree is not None:
+        told = html.escape(site.description(doctree))
+        context["metatags"] = context.get("metatags", "") + f'<meta name="description" content="{told}" />\n'
+        year = app.config.copyright.split(",")[0]
+        static = "../" * pagename.count("/") + "_static"
+        context["body"] += site.citation(context["title"], context["docstitle"], app.config.author, year, static)
 
 
-def _source(script) -> str:
-    return f"{script.filename or ''} {script.attributes.get('body', '')}"
+def _redirect(app, exception) -> None:
+    if exception is None and app.builder.name == "html":
+        site.redirect(Path(app.outdir), set(app.env.found_docs))
+
+
+def _source(asset) -> str:
+    return f"{asset.filename or ''} {asset.attributes.get('body', '')}"

@@ -1,0 +1,130 @@
+"""How the built pages read: short sentences, few numbers, a short lead, no page that goes on, nothing left unfilled."""
+
+import re
+
+import pytest
+from bs4 import BeautifulSoup
+
+from lib import ROOT
+
+HTML = ROOT / "_build" / "html"
+PAGES = sorted([*HTML.glob("chapters/*.html"), *HTML.glob("intro.html")])
+PAGES = [page for page in PAGES if BeautifulSoup(page.read_text(), "html.parser").find("article")]  # others lead elsewhere
+APPENDICES = {
+    "batch_size_is_data_parallelism", "noisy_quadratic", "gradients", "contraction", "operator_cost", "claims", "status",
+    "glossary", "protocol", "steps_to_result", "frameworks",
+}  # fmt: skip
+
+# What is read, but is not prose: code, tables, verdicts (each has its own rules), what is folded away, and pictures.
+ASIDE = ["script", "style", "pre", "table", "nav", "details", "svg", "img", "figure > :not(figcaption)", ".book-title",
+         ".book-box", ".book-provenance", ".toctree-wrapper", ".cell", ".prev-next-area"]  # fmt: skip
+
+built = pytest.mark.skipif(not PAGES, reason="no built book; `make book` builds it")
+
+
+def article(page):
+    """A page's article without what is no prose; a formula counts as one word."""
+    found = BeautifulSoup(page.read_text(), "html.parser").find("article")
+    for formula in found.select("math, .math, .book-formula"):
+        formula.replace_with(" formula ")
+    for part in found.select(", ".join(ASIDE)):
+        part.decompose()
+    return found
+
+
+def paragraphs(page, captions=True):
+    """The paragraphs, items and captions of a page, in their order, as texts of at least three words."""
+    kinds = ["p", "li", "dd", *(["figcaption"] if captions else [])]
+    innermost = [part for part in article(page).find_all(kinds) if not part.find(kinds)]
+    texts = [" ".join(part.get_text(" ").split()) for part in innermost]
+    return [text for text in texts if len(text.split()) > 2]
+
+
+def sentences(text):
+    """The sentences of a text, which end with a mark and go on with a capital, an opening bracket or a quotation."""
+    parts = re.split(r"(?<=[.!?:;])[)”\"]?\s+(?=[A-Z(\[“\"])", text)
+    return [part for part in parts if len(part.split()) > 2]
+
+
+def words(text):
+    return len(text.split())
+
+
+def numbers(sentence):
+    """How many numbers a sentence has, without years in brackets and what belongs to names, as FC-128 and c2."""
+    bare = re.sub(r"\((?:19|20)\d\d[a-z]?\)|\b(?:19|20)\d\d\b|\[[^\]]*\]", "", sentence)
+    return len(re.findall(r"(?<![\w.,-])[-−]?\d[\d,.]*", bare))
+
+
+def test_sentences_and_numbers_are_counted_as_a_reader_would():
+    text = "A batch of 1,024 saves 3.5 times the steps. Lee et al. (2021) saw it on FC-128, too (see c2). It is 1.5 × 4."
+    assert [words(s) for s in sentences(text)] == [9, 12, 5]
+    assert [numbers(s) for s in sentences(text)] == [2, 0, 2]
+
+
+def told(page):
+    return [sentence for text in paragraphs(page) for sentence in sentences(text)]
+
+
+def share_and_where(wrong):
+    """The share of the book's sentences that are wrong, and the pages that have them, the worst first."""
+    every = {page.stem: told(page) for page in PAGES}
+    bad = {name: [s for s in found if wrong(s)] for name, found in every.items()}
+    total = sum(map(len, every.values()))
+    where = sorted(((len(found), name, found[0]) for name, found in bad.items() if found), reverse=True)
+    return sum(map(len, bad.values())) / total, "\n".join(f"{n} in {name}, as: {first}" for n, name, first in where)
+
+
+@built
+def test_sentences_are_short():
+    every = {page.stem: [words(s) for s in told(page)] for page in PAGES}
+    mean = sum(map(sum, every.values())) / sum(map(len, every.values()))
+    means = sorted(((sum(n) / len(n), name) for name, n in every.items() if n), reverse=True)
+    assert mean <= 17, "\n".join(f"{m:.1f} words a sentence in {name}" for m, name in means if m > 17)
+
+
+@built
+def test_few_sentences_are_long():
+    share, where = share_and_where(lambda sentence: words(sentence) > 30)
+    assert share <= 0.04, where
+
+
+@built
+def test_few_sentences_are_full_of_numbers():
+    share, where = share_and_where(lambda sentence: numbers(sentence) > 3)
+    assert share <= 0.04, where
+
+
+@built
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_a_lead_is_short(page):
+    """What stands between the title and the first figure, heading, table or line that tells what was measured."""
+    found = BeautifulSoup(page.read_text(), "html.parser").find("article")
+    for formula in found.select("math"):
+        formula.replace_with(" formula ")
+    lead = []
+    for part in found.find("h1").find_all_next(["p", "figure", "h2", "table", "li"]):
+        text = " ".join(part.get_text(" ").split())
+        if part.name != "p" or text.startswith("Measured on"):
+            break
+        lead += [] if part.find_parent(class_="book-box") else text.split()
+    assert lead and len(lead) <= 60, f"{len(lead)} words before the first figure: {' '.join(lead[:20])} …"
+
+
+@built
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_a_page_ends_before_its_reader_tires(page):
+    most = 2000 if page.stem in APPENDICES else 1500
+    total = sum(map(words, paragraphs(page, captions=False)))
+    assert total <= most, f"{total} words"
+
+
+@built
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_nothing_is_left_to_be_filled_in(page):
+    found = BeautifulSoup(page.read_text(), "html.parser").find("article")
+    for code in found.select("pre, code, script, style, math"):
+        code.decompose()
+    text = found.get_text(" ")
+    assert not re.search(r"\{(glue|ref|cite|numref|term|doc)\b|\{[a-z_]+\}|glue:|Undefined|<lib\.", text)
+    assert not re.search(r"\bnan\b|\bNone\b|\binf\b", text), "a value that is none"

@@ -1,0 +1,87 @@
+"""Every chapter as papermill reruns it, from the records: what a reader sees in JupyterLab, without the book around it."""
+
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import nbformat
+import pytest
+
+from lib import ROOT
+from tests.test_chapters import environment
+
+CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("*.ipynb"))
+SOURCES = {name: (ROOT / "chapters" / f"{name}.ipynb").read_text() for name in CHAPTERS}
+
+
+def rerun(name, folder):
+    """Run a chapter as it is; (papermill's words, the notebook it left or None)."""
+    out = folder / f"{name}.ipynb"
+    command = [sys.executable, "-m", "papermill", f"chapters/{name}.ipynb", str(out), "--log-level", "ERROR", "--no-progress-bar"]
+    quiet = environment(ROOT) | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, timeout=600)
+    return done.stderr[-3000:], nbformat.read(out, 4) if done.returncode == 0 else None
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """All chapters, two at a time, once for all tests here."""
+    folder = tmp_path_factory.mktemp("reruns")
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(CHAPTERS, pool.map(lambda name: rerun(name, folder), CHAPTERS)))
+
+
+@pytest.fixture(params=CHAPTERS)
+def rerun_of(request, runs):
+    """A chapter's name, and its notebook with outputs."""
+    words, notebook = runs[request.param]
+    assert notebook is not None, words
+    return request.param, notebook
+
+
+def shown(notebook, kind):
+    """What the cells of a notebook show of a kind ("text/html", "text/markdown")."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return [output["data"][kind] for output in outputs if kind in output.get("data", {})]
+
+
+def texts(notebook):
+    """All that a reader reads: Markdown cells and outputs, without pictures and specifications."""
+    written = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    drawn = re.compile(r"<script.*?</script>|data:image[^\"]*|<style.*?</style>", re.S)
+    return [*written, *shown(notebook, "text/markdown"), *(drawn.sub("", page) for page in shown(notebook, "text/html"))]
+
+
+def test_a_rerun_shows_every_figure_with_title_picture_and_caption(rerun_of):
+    name, notebook = rerun_of
+    pages = "".join(shown(notebook, "text/html"))
+    figures = re.findall(r"<figure\b.*?</figure>", pages, re.S)
+    assert pages.count("vl-chart") == len(figures), "a chart without title and caption"
+    assert figures or not re.search(r"prose\.figure|charts\.(?!enable)|_figures", SOURCES[name]), "no figure"
+    for figure in figures:
+        title, caption = (re.search(rf"<{tag}[^>]*>(.*?)</", figure, re.S)[1] for tag in ("p", "figcaption"))
+        assert len(title) > 10 and len(caption) > 10 and re.search(r'<img alt="[^"]{20,}"[^>]* src="data:image/svg', figure)
+
+
+def test_a_rerun_leaves_nothing_to_be_filled_in(rerun_of):
+    _, notebook = rerun_of
+    for text in texts(notebook):
+        bare = re.sub(r"\$\$.*?\$\$|\$[^$\n]*\$|`[^`]*`|```.*?```", "", text, flags=re.S)
+        assert not re.search(r"\{(?:glue|ref|cite|numref|term|doc)\b|\{[a-z_]+\}|glue:|^:::|^\([a-z:-]+\)=", bare, re.M), bare[:300]
+
+
+def test_a_rerun_has_its_numbers_in_its_prose(rerun_of):
+    name, notebook = rerun_of
+    said = shown(notebook, "text/markdown")
+    assert said, "no prose is computed"
+    assert any(re.search(r"\d", text) for text in said), said
+
+
+def test_a_rerun_shows_nothing_that_a_reader_has_no_use_for(rerun_of):
+    _, notebook = rerun_of
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            assert output.output_type != "stream" or output.name == "stderr", output.text[:200]
+            plain = output.get("data", {})
+            assert set(plain) & {"text/html", "text/markdown"} or not plain, plain
