@@ -1,45 +1,76 @@
-"""What the front page says: sentences computed from the records, kept as the judged claims are."""
+"""What the front page shows besides the judged claims, kept as they are: how much is on record, and every curve on one line."""
 
 from __future__ import annotations
 
-from lib.analysis import family_curves, message_results, scaling
-from lib.analysis.evidence import title
-from lib.claims.ledger import judge, kept
-from lib.records import on_record, results
-from lib.studies import families, plans
-from lib.wording import brief, named
+import numpy as np
+import pandas as pd
+
+from lib.analysis import scaling
+from lib.claims.ledger import kept
+from lib.records import on_record, results, store
+from lib.records.places import DATA, record
+from lib.studies import plans
+from lib.workloads.catalogue import workload
+
+DATA_SETS = {"digits": "digits", "mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar-10": "CIFAR-10"}  # by size
+NEAR = 1.5  # the factor within which a point counts as on the line
 
 
-def findings() -> dict[str, str | int]:
-    """Names and what the page prints for them: KEY (a claim's verdict, with the part that holds), KEY_found, and numbers."""
-    told = {}
-    for key, claim in judge().items():
-        told[key] = f"{claim.verdict}{claim.part and f' ({claim.part})'}"
-        told[f"{key}_found"] = claim.ours
-    return {**told, **kept("front", _numbers)}
+def scope() -> dict:
+    """searches, trials and core_hours on record, each search once; networks and data_sets (names) that they train."""
+    return kept("scope", _scope)
 
 
-def _numbers() -> dict[str, str | int]:
-    usual = results.read(on_record.gathered(**plans.USUAL))
-    mlp = usual[(usual.workload == "digits-mlp") & (usual.algorithm == "momentum")]
-    curve = scaling.summaries(mlp[mlp.sparsity == 0])[0].iloc[0]
-    steps = scaling.across_replicates(scaling.steps_to_result(mlp[mlp.sparsity == 0])).steps
-    bends = family_curves.bends(family_curves.results(families.FAMILIES))
-    bends = bends[bends.identified.astype(bool)].sort_values("critical")
-    first, last = bends.iloc[0], bends.iloc[-1]
-    beyond = scaling.steps_to_result(results.read(plans.study("digits-sparsest")))
-    joint = message_results.joint_costs(message_results.joint_curves(results.read(plans.study("both-sparsities"))))
-    cells = on_record.gathered().cells
-    cost = next(group for group in judge()["L3"].groups if group.name == "sparsity 0.9")
+def _scope() -> dict:
+    every = dict.fromkeys(cell for study in plans.STUDIES.values() for cell in study.cells)
+    cells = [cell for cell in every if record(cell, DATA).exists()]
+    heads = [store.head(record(cell, DATA)) for cell in cells]
+    trained = {workload(name) for name in dict.fromkeys(cell.workload for cell in cells)}
+    found = {data_set(w.dataset) for w in trained}
     return {
-        "cells": len(cells),
-        "trials": sum(cell.trials for cell in cells),
-        "saved": brief(steps.max() / steps.min()),
-        "critical": f"{curve.critical:.0f}",
-        "critical_least": f"{first.critical:.0f} ({title(first.workload)}, {named(first.algorithm)})",
-        "critical_most": f"{last.critical:.0f} ({title(last.workload)}, {named(last.algorithm)})",
-        "cost": brief(cost.effect),
-        "beyond_met": int(beyond.steps.notna().sum()),
-        "beyond_cells": len(beyond),
-        "joint": brief(joint.over.median()),
+        "searches": len(cells),
+        "trials": sum(head["rows"] for head in heads),
+        "core_hours": sum(head["wall_s"] for head in heads) / 3600,
+        "networks": len({(w.dataset, w.model) for w in trained}),
+        "data_sets": [title for title in DATA_SETS.values() if title in found],
     }
+
+
+def curves() -> pd.DataFrame:
+    """A row per point of every curve: curve, network (data set and kind), algorithm, sparsity, batch_size, steps, x, y, over.
+
+    x: batch size over the curve's critical one; y: steps over its floor; over: steps over what the line 1 + 1/x says.
+    """
+    return pd.DataFrame(kept("curves", _curves))
+
+
+def _curves() -> dict:
+    trials = results.read(on_record.gathered(**plans.USUAL))
+    summary, _ = scaling.summaries(trials)
+    points = scaling.on_one_line(scaling.across_replicates(scaling.steps_to_result(trials)), summary)
+    points = points.assign(
+        curve=scaling.curve_names(points),
+        network=[network(name) for name in points.workload],
+        over=points.y / (1 + 1 / points.x),
+    ).dropna(subset="steps")
+    order = {title: place for place, title in enumerate(DATA_SETS.values())}
+    points["place"] = [order.get(name.partition(",")[0], len(order)) for name in points.network]
+    points = points.sort_values(["place", "network", "algorithm", "workload", "sparsity", "batch_size"])
+    columns = ["curve", "workload", "network", "algorithm", "sparsity", "batch_size", "steps", "x", "y", "over"]
+    return points[columns].to_dict("list")
+
+
+def network(name: str) -> str:
+    """A workload's data set and kind of network: "MNIST, convolutional"."""
+    work = workload(name)
+    return f"{data_set(work.dataset)}, {scaling.kind_of(work.model)}"
+
+
+def data_set(name: str) -> str:
+    """A data set's title, whichever split of it the name means; a reader's own as it is."""
+    return next((title for known, title in DATA_SETS.items() if name.startswith(known)), name)
+
+
+def near(points: pd.DataFrame) -> float:
+    """The share of points of `curves` that lie within a factor NEAR of the line."""
+    return float((np.log(points.over).abs() < np.log(NEAR)).mean())
