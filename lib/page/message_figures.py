@@ -76,9 +76,9 @@ FLOOR = 1e-3  # of what is drawn on a logarithmic axis
 
 
 def sent(runs: pd.DataFrame, networks: list[str], densities: list[float]) -> alt.LayerChart:
-    """Entries sent over those asked for against the step, a line per run; runs: of `message_results.between_budgets`, curve.
+    """Entries sent over those asked for against the step, a line per method and learning rate; what is below FLOOR is drawn there.
 
-    What is below FLOOR is drawn there.
+    runs: network, method, density, learning_rate, budget (step), over.
     """
     if runs.empty:
         return charts.nothing("No records yet.")
@@ -90,15 +90,16 @@ def sent(runs: pd.DataFrame, networks: list[str], densities: list[float]) -> alt
         alt.Tooltip("over:Q", title="entries sent over those asked for", format=".2~g"),
     ]
     ticks = charts.powers([-3, -2, -1, 0, 1, 2], {-2: "0.01", -1: "0.1", -3: "≤ 0.001", 1: "10", 2: "100"})
+    y = alt.Y("drawn:Q", title="entries sent over k", axis=ticks).scale(type="log", nice=False, padding=8)
     line = alt.Chart(runs.assign(drawn=runs.over.clip(lower=FLOOR))).mark_line(point=alt.OverlayMarkDef(size=30)).encode(
-        x=alt.X("budget:Q", title="training step").scale(type="log", base=2, nice=False, padding=8),
-        y=alt.Y("drawn:Q", title="entries sent over k", axis=ticks).scale(type="log", nice=False, padding=8),
+        x=alt.X("budget:Q", title="training step").scale(type="log", base=2, nice=False, padding=8), y=y,
         color=_colour({m: c for m, c in METHODS.items() if m in set(runs.method)}, columns=3),
-        detail="curve:N", opacity=faded, tooltip=tip,
+        detail="learning_rate:N", opacity=faded, tooltip=tip,
     ).add_params(pick)  # fmt: skip
+    asked = alt.Chart(pd.DataFrame({"drawn": [1]})).mark_rule(color=charts.GUIDE, strokeDash=[4, 4]).encode(y=y)
     menu = charts.menu("network", networks, networks[0], "network")
     share = charts.slider("density", densities, densities[0], "density", "'density ' + format(value, '.2~g')")
-    return charts.controlled([line], menu, share).properties(width="container", height=280)
+    return alt.layer(asked, charts.controlled([line], menu, share)).properties(width="container", height=280)
 
 
 def joint(curves: pd.DataFrame, start: str) -> alt.LayerChart:
