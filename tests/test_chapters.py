@@ -72,9 +72,9 @@ def test_bad_parameters_stop_at_once_and_say_what_is_allowed(tmp_path, parameter
         ("contraction", {"density": -1.0}, "density: -1.0 is not allowed"),
         ("operator_cost", {"workers": 0}, "workers: 0 is not allowed"),
         (
-            "both_sparsities",
-            {"batch_sizes": "20 40"},
-            "batch_sizes: '20 40' is not allowed with workers 16; it must be whole numbers, multiples of workers",
+            "messages",
+            {"pruned_batch_sizes": "20 40"},
+            "pruned_batch_sizes: '20 40' is not allowed with workers 16; it must be whole numbers, multiples of workers",
         ),
     ],
 )

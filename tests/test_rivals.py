@@ -8,9 +8,11 @@ from lib import claims
 from lib.analysis import evidence, message_results, scaling
 from lib.engine.check_steps import last_check
 from lib.measuring import sweeps
-from lib.messages.settings import Messages
+from lib.messages.settings import Messages, target
 from lib.studies.cells import Cell
 from lib.studies.study import Study
+from lib.workloads.catalogue import workload
+from lib.workloads.models import build, parameter_count
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +115,31 @@ def test_planted_costs_multiply():
     alone = (curves.sparsity == 0) & (curves.density == 0.01)
     assert message_results.joint_costs(curves[~alone]).empty
     assert message_results.joint_costs(message_results.joint_curves(pd.DataFrame())).empty
+
+
+def test_medians_of_planted_costs_and_of_their_draws():
+    costs = pd.DataFrame({"workload": ["a", "a", "a", "b"], "over": [1.0, 2.0, 6.0, 3.0], "beyond": [2.0, 4.0, 12.0, 5.0]})
+    draws = pd.concat([costs.assign(draw=n, over=costs.over * n, beyond=costs.beyond) for n in range(1, 102)])
+    found = message_results.joint_medians(costs, draws)
+    assert found.pairs.tolist() == [3, 1] and found.over.tolist() == [2, 3] and found.beyond.tolist() == [4, 5]
+    assert found.loc["a", ["over_low", "over_high"]].tolist() == [2 * 6, 2 * 96]
+    assert found.loc["b", ["beyond_low", "beyond_high"]].tolist() == [5, 5]
+    assert message_results.joint_medians(costs[:0], draws[:0]).empty
+
+
+def test_what_is_sent_between_budgets_is_per_step_and_per_entry_asked_for():
+    """One run asks for k of d entries, sends k a step for two steps, 3k for the next two, and nothing for four."""
+    k = target(0.01, parameter_count(build(workload("digits-mlp").model)))
+    run = {"workload": "digits-mlp", "compressor": "gaussian-k", "feedback": True, "density": 0.01, "replicate": 0, "trial": 0,
+           "learning_rate": 0.1, "status": "budget", "checks": "geometric", "max_steps": 8, "batch_size": 16}  # fmt: skip
+    sent = {1: k, 2: 2 * k, 4: 8 * k, 8: 8 * k}
+    run |= {f"best@{b}": 0.5 for b in sent} | {f"test@{b}": 0.5 for b in sent} | {f"sent@{b}": n for b, n in sent.items()}
+    bare = run | {"trial": 1, "feedback": False}
+    failed = run | {"trial": 2, "status": "infeasible"}
+    found = message_results.between_budgets(pd.DataFrame([run, bare, failed]))
+    assert found.budget.tolist() == [1, 2, 4, 8] and found.over.tolist() == pytest.approx([1, 1, 3, 0])
+    assert found.method.unique().tolist() == ["Gaussian-k"]
+    assert message_results.between_budgets(pd.DataFrame()).empty
 
 
 def test_redrawn_costs_lie_around_planted_ones():

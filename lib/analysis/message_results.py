@@ -33,13 +33,10 @@ def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
     rows, by = fixed_budgets.within(trials), [*KEYS, *also]
     if not len(rows):
         return pd.DataFrame(columns=[*by, "test", "noise", "learning_rate", "megabytes", "over", "edge", "highest"])
-    from lib.workloads import models  # brings PyTorch, which is slow to import
-
     rows["method"] = [NAMES.get((c, bool(f)), c) for c, f in zip(rows.compressor, rows.feedback, strict=True)]
     rows["network"] = [workload(w).title for w in rows.workload]
     found = fixed_budgets.chosen(rows, by)
-    sizes = {w: models.parameter_count(models.build(workload(w).model)) for w in found.workload.unique()}
-    asked = [settings.target(p, sizes[w]) for w, p in zip(found.workload, found.density, strict=True)]
+    asked = _asked(found)
     pairs = settings.VALUE_BYTES + settings.INDEX_BYTES
     size = np.where(found.method == "dense", settings.VALUE_BYTES, pairs)
     tried = trials.groupby("replicate").learning_rate.agg(["min", "max"]).loc[found.replicate].to_numpy().T
@@ -49,6 +46,32 @@ def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
         over=found.sent / found.checked / asked,
         edge=(found.learning_rate.to_numpy() <= tried[0]) | highest,
         highest=highest,
+    )
+
+
+def _asked(rows: pd.DataFrame) -> list[int]:
+    """k of every row, from its workload and density."""
+    from lib.workloads import models  # brings PyTorch, which is slow to import
+
+    sizes = {w: models.parameter_count(models.build(workload(w).model)) for w in rows.workload.unique()}
+    return [settings.target(p, sizes[w]) for w, p in zip(rows.workload, rows.density, strict=True)]
+
+
+def between_budgets(trials: pd.DataFrame) -> pd.DataFrame:
+    """What runs with error feedback send from one budget of steps to the next, a row per trial and budget (`fixed_budgets.within`).
+
+    over: entries per step and worker over those asked for.  method, network: as in `best`.  Runs that ended early are left out.
+    """
+    rows = fixed_budgets.within(trials)
+    rows = rows[rows.feedback.astype(bool) & (rows.status != "infeasible")].sort_values("budget") if len(rows) else rows
+    if not len(rows):
+        return pd.DataFrame(columns=["network", "method", "density", "replicate", "trial", "learning_rate", "budget", "over"])
+    run = rows.groupby(["workload", "compressor", "density", "replicate", "trial"])
+    sent, steps = (run[c].diff().fillna(rows[c]) for c in ("sent", "checked"))
+    return rows.assign(
+        method=[NAMES.get((c, True), c) for c in rows.compressor],
+        network=[workload(w).title for w in rows.workload],
+        over=sent / steps / _asked(rows),
     )
 
 
@@ -163,3 +186,19 @@ def redrawn_costs(trials: pd.DataFrame, curves: pd.DataFrame, draws: int = 1000)
     joint = joint_costs(curves.assign(steps=pd.Series(again, curves.index, dtype=object)))
     every = joint.explode([c for c in joint if c not in CELL], ignore_index=True)
     return every.assign(draw=every.groupby(CELL, dropna=False).cumcount()).infer_objects()
+
+
+def joint_medians(costs: pd.DataFrame, redrawn: pd.DataFrame) -> pd.DataFrame:
+    """Of `joint_costs`, a row per workload (the index): pairs, and the medians over them of over and beyond, with their ends.
+
+    redrawn: of `redrawn_costs`; NAME_low and NAME_high are the 5 and 95 % ends of its draws' medians.
+    """
+    rows = {}
+    for name, own in costs.groupby("workload", sort=False):
+        again = redrawn[redrawn.workload == name].groupby("draw")[["over", "beyond"]].median()
+        rows[name] = {"pairs": len(own)}
+        for c in again:
+            low, high = scaling.span_of(again[c])
+            rows[name] |= {c: own[c].median(), f"{c}_low": low, f"{c}_high": high}
+    columns = ["pairs", *(f"{c}{end}" for c in ("over", "beyond") for end in ("", "_low", "_high"))]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
