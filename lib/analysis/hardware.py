@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from lib import own, require, require_all, require_number, require_whole
-from lib.analysis import scaling
+from lib.analysis import advice, scaling
 from lib.records import store
 from lib.records.places import DATA, record
 from lib.studies.cells import Cell
@@ -224,3 +224,37 @@ def readers(name: str, folder: Path = DATA) -> Study:
     for (*curve, trials), _ in sorted(searches.items(), key=lambda item: (item[1], item[0][2])):
         largest[tuple(curve)] = trials
     return Study(name, name, tuple(c for c in found if c.trials == largest[c.algorithm, c.sparsity]))
+
+
+def of_searches(trials: pd.DataFrame, curve: tuple) -> pd.DataFrame | None:
+    """Step times of a reader's own curve (`scaling.CURVE`), batch_size and seconds, as its searches took them; else None.
+
+    Its trials are trained one after another, so that a step of the search is a step of one device (`advice.step_seconds`).
+    """
+    if not own.is_own(curve[0]):
+        return None
+    seconds = advice.step_seconds(trials).set_index(scaling.CURVE)
+    return seconds.loc[[curve]].reset_index(drop=True)
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The best batch size of one curve: with its 5 to 95 % range over drawn searches, its devices, and the time or price there."""
+
+    batch_size: int
+    sizes: tuple[float, float]
+    devices: int
+    value: float
+    values: tuple[float, float]
+
+
+def optimum(steps: pd.Series, drawn: pd.DataFrame, step: pd.DataFrame, what: str) -> Optimum:
+    """Where steps [sizes] times a step's time or price (what: a column of `best_step`) is least.
+
+    drawn: steps of drawn searches [draws, sizes] (`scaling.Curve`).  Raises ValueError for another column.
+    """
+    require(what in ("seconds", "price"), "what", what, "seconds or price")
+    at, again = (steps * step[what]).idxmin(), drawn[steps.index] * step[what]
+    count = step["fast" if what == "seconds" else "cheap"][at]
+    value = float(steps[at] * step[what][at])
+    return Optimum(int(at), scaling.span_of(again.idxmin(axis=1)), int(count), value, scaling.span_of(again[at]))

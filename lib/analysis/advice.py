@@ -1,0 +1,142 @@
+"""What a curve advises: up to which batch size a larger one saves steps, and which is the fastest in time.
+
+By K* = c1/B + c2, with critical batch size C = c1/c2, doubling B saves the share C / (2 (B + C)) of the steps: half of them at
+most, a quarter at C, 40 % at C/4 and 10 % at 4 C.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from lib import require, require_number
+from lib.analysis import scaling
+from lib.wording import brief, number
+
+NEARLY_HALF, LITTLE = 0.4, 0.1  # shares of the steps that a doubled batch saves
+LEAST = 3  # batch sizes that two constants ask for
+
+
+def saved(batch_size: np.ndarray, critical: float) -> np.ndarray:
+    """The share of the steps that doubling these batch sizes [n] saves, from 0 to 1/2."""
+    return critical / (2 * (np.asarray(batch_size, float) + critical))
+
+
+def worth(critical: float, share: float) -> float:
+    """The batch size whose doubling saves this share of the steps.  Raises ValueError for shares outside (0, 0.5)."""
+    require_number("share", share, lambda v: 0 < v < 0.5, "a number in (0, 0.5)")
+    return critical * (1 / (2 * share) - 1)
+
+
+def fitting_goal(trials: pd.DataFrame, least: int = LEAST) -> float:
+    """The hardest goal that is met at so many batch sizes of the densest curve, or else at most of them.
+
+    Raises ValueError if no trial met any goal.
+    """
+    ladder = scaling.goals(trials)
+    require(bool(ladder), "goal", "every one", f"met by a trial; the lowest error of {len(trials)} is {trials.best_error.min():.3g}")
+    dense = trials[trials.sparsity == trials.sparsity.min()]
+    met = {goal: dense.batch_size[dense[f"steps@{goal:g}"].notna()].nunique() for goal in ladder}
+    most = max(met.values())
+    return next(goal for goal in ladder if met[goal] >= min(least, most))
+
+
+def step_seconds(trials: pd.DataFrame) -> pd.DataFrame:
+    """Seconds of one trial's step, as the searches took it, checks included: those of `scaling.CURVE`, batch_size, seconds.
+
+    trials: a table of `lib.records.results.read`.
+    """
+    keys = [*scaling.CURVE, "batch_size"]
+    heads = pd.DataFrame([*trials.attrs["provenance"]])
+    heads = heads[heads.trial_steps > 0].groupby(keys)[["wall_s", "trial_steps"]].sum()
+    return (heads.wall_s / heads.trial_steps).rename("seconds").reset_index()
+
+
+def in_time(points: pd.DataFrame, seconds: pd.DataFrame) -> pd.DataFrame:
+    """Points of `scaling.across_replicates` with seconds (of a step), time, time_low and time_high (s to the goal)."""
+    timed = points.merge(seconds, on=[*scaling.CURVE, "batch_size"], how="left")
+    ends = {"time": timed.steps, "time_low": timed.low, "time_high": timed.high}
+    return timed.assign(**{name: steps * timed.seconds for name, steps in ends.items()})
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What one curve advises.
+
+    smallest, largest: batch sizes (examples) that met the goal; sizes: how many.  critical, low, high: the critical batch size
+    and its 5 to 95 % interval, not a number with fewer than `LEAST` sizes.  per_doubling: the mean share of the steps that a
+    doubling saved from the smallest to the largest.  inside: whether the critical batch size lies within the sizes.
+    """
+
+    smallest: int
+    largest: int
+    sizes: int
+    critical: float
+    low: float
+    high: float
+    per_doubling: float
+
+    @property
+    def inside(self) -> bool:
+        return self.smallest < self.critical < self.largest
+
+    @property
+    def useful(self) -> float:
+        """Up to here, a doubled batch saves NEARLY_HALF of the steps, or more."""
+        return worth(self.critical, NEARLY_HALF)
+
+    @property
+    def useless(self) -> float:
+        """Beyond, it saves less than LITTLE."""
+        return worth(self.critical, LITTLE)
+
+
+def advise(trials: pd.DataFrame) -> Advice:
+    """The advice of one curve's trials at their goal.  Raises ValueError unless a trial met it."""
+    searches = scaling.steps_to_result(trials)
+    curve = scaling.across_replicates(searches).sort_values("batch_size")
+    require(len(curve) > 0, "goal", trials.goal.iloc[0], "met by a trial")
+    b, k = curve.batch_size.to_numpy(), curve.steps.to_numpy()
+    summary, _ = scaling.summaries(trials)
+    row = summary.iloc[0] if len(summary) else {}
+    ends = [float(row.get(name, np.nan)) for name in ("critical", "critical_low", "critical_high")]
+    doublings = np.log2(b[-1] / b[0])
+    mean = 1 - (k[-1] / k[0]) ** (1 / doublings) if doublings else np.nan
+    return Advice(int(b[0]), int(b[-1]), len(b), *ends, float(mean))
+
+
+def sentences(given: Advice) -> str:
+    """The advice on steps, in words."""
+    ends = f"batch sizes {number(given.smallest)} and {number(given.largest)}"
+    half, little = (f"{100 * share:.0f} %" for share in (NEARLY_HALF, LITTLE))
+    if given.sizes < LEAST:
+        found = f"Between {ends}, a doubled batch saved {100 * given.per_doubling:.0f} % of the steps on average. "
+        found = found if given.sizes > 1 else f"The goal was reached at one batch size only, {number(given.smallest)}. "
+        return found + f"A critical batch size takes at least {LEAST} batch sizes that reach the goal."
+    if not given.inside:
+        beyond = given.critical >= given.largest
+        where, more = ("above", "larger") if beyond else ("below", "smaller")
+        return (
+            f"The critical batch size lies {where} all that was measured, {ends}. "
+            f"{'Steps still fall' if beyond else 'Larger batches save few steps'}; measure {more} batches."
+        )
+    small = f"Up to B = {brief(given.useful)}, doubling the batch nearly halves the steps: it saves {half} or more."
+    if given.useful < given.smallest:
+        small = f"Even from the smallest batch, B = {number(given.smallest)}, doubling saves less than {half} of the steps."
+    reach = ", a size beyond those measured" * (given.useless > given.largest)
+    return f"{small} Beyond B = {brief(given.useless)}{reach}, it saves less than {little}."
+
+
+def fastest(trials: pd.DataFrame, seconds: pd.Series) -> tuple[int, tuple[float, float]]:
+    """The batch size that reaches the goal soonest, and in which range it lies over drawn curves (5 to 95 %).
+
+    trials: of one curve; seconds: of a step, by batch size.  Raises ValueError if no size that met the goal has a time.
+    """
+    drawn = scaling.curve_of(trials).draws
+    curve = scaling.across_replicates(scaling.steps_to_result(trials)).set_index("batch_size").steps
+    sizes = curve.index.intersection(seconds.index).intersection(drawn.columns)
+    require(len(sizes) > 0, "seconds", list(seconds.index), "given for a batch size that met the goal")
+    soonest = (drawn[sizes] * seconds[sizes]).idxmin(axis=1)
+    return int((curve[sizes] * seconds[sizes]).idxmin()), scaling.span_of(soonest)
