@@ -157,6 +157,9 @@ def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None
         app.add_js_file("vega.js")
         app.add_js_file("charts.js")
         app.add_css_file("charts.css")
+    if "book-explore" in (context.get("body") or ""):
+        app.add_js_file("explore.js")
+        app.add_css_file("explore.css")
     # jupyter-book always loads Thebe, which this book does not use and whose script declares one name twice.
     context["script_files"][:] = [f for f in context["script_files"] if "thebe" not in _source(f).lower()]
 
