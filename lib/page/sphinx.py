@@ -173,6 +173,9 @@ def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None
         app.add_js_file("vega.js", loading_method="defer")
         app.add_js_file("charts.js", loading_method="defer")
         app.add_css_file("charts.css")
+    if "book-explore" in (context.get("body") or ""):
+        app.add_js_file("explore.js", loading_method="defer")
+        app.add_css_file("explore.css")
     for kind in ("script_files", "css_files"):
         context[kind][:] = [file for file in context[kind] if not any(name in _source(file).lower() for name in UNUSED)]
     if doctree is not None:

@@ -1,0 +1,80 @@
+"""Every curve at every goal as tables from which a page draws what its reader chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from lib.analysis import hardware, scaling
+from lib.analysis.scaling import CURVE
+from lib.analysis.scaling.steps import slimmed
+from lib.studies import plans
+
+# Fields of the cells that are drawn: the usual ones, but pruned in any way and up to any number of steps.
+FIELDS = {name: value for name, value in plans.USUAL.items() if name not in ("pruning", "max_steps")}
+KEYS = [*CURVE, "goal"]
+POINTS = [*KEYS, "batch_size", "steps", "low", "high", "searches", "missed", "over", "over_low", "over_high"]
+LINES = [*KEYS, "c1", "c2", "critical", "critical_low", "critical_high", "identified"]
+TIMES = ["workload", "hardware", "batch_size", "seconds"]
+
+
+def tables(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The points and the lines of every curve at every goal that one of its searches met.
+
+    POINTS, a row per curve, goal and batch size: steps, low, high, missed (as `scaling.across_replicates`), searches (count),
+    over, over_low, over_high: steps over the dense network's on shared searches, median, 5 and 95 %, NaN where one of the two
+    has fewer than three batch sizes, and for dense networks.
+    LINES, a row per curve and goal: the fit and its critical batch size with its 5 and 95 % (as `scaling.summaries`), NaN for
+    fewer than three batch sizes.  Raises ValueError as `scaling.summaries`.
+    """
+    points, lines = [pd.DataFrame(columns=POINTS)], [pd.DataFrame(columns=LINES)]
+    for _, own in slimmed(trials).groupby("workload") if len(trials) else ():
+        for goal in scaling.goals(own):
+            found = _at(scaling.at_goal(own, goal))
+            points.append(found[0].assign(goal=goal)[POINTS])
+            lines.append(found[1].assign(goal=goal)[LINES])
+    return tuple(pd.concat([p for p in parts if len(p)] or parts, ignore_index=True) for parts in (points, lines))
+
+
+def _at(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`tables` at one goal."""
+    summary, drawn = scaling.summaries(trials)
+    over = scaling.steps_over_dense(_beside_dense(drawn)).drop(columns="draws")
+    over = over.rename(columns={"ratio": "over", "ratio_low": "over_low", "ratio_high": "over_high"})
+    points = scaling.across_replicates(scaling.steps_to_result(trials)).rename(columns={"replicates": "searches"})
+    points = points.merge(over, "left", [*CURVE, "batch_size"])
+    return points, points[CURVE].drop_duplicates().merge(summary, "left", CURVE)
+
+
+def _beside_dense(drawn: dict) -> dict:
+    """Curves by key, the dense ones once for every way of pruning: they are pruned in none."""
+    dense = {key[:2]: curve for key, curve in drawn.items() if key[3] == 0}
+    return drawn | {(*key[:3], 0.0): dense[key[:2]] for key in drawn if key[:2] in dense}
+
+
+def times(
+    measured: Mapping[str, pd.DataFrame | None],
+    weights: Mapping[str, int],
+    machines: Mapping[str, hardware.Hardware],
+    sizes: Mapping[str, Sequence[int]],
+) -> pd.DataFrame:
+    """Seconds of a training step where a device was timed, on as many devices as is fastest: TIMES.
+
+    measured: workload -> the times of one device (`hardware.step_time`), or None.  weights: workload -> parameters.  sizes:
+    workload -> batch sizes; the powers of two between them are added.  Raises ValueError as `hardware.best_step`.
+    """
+    parts = [pd.DataFrame(columns=TIMES)]
+    for name, known in measured.items():
+        for machine, devices in machines.items() if known is not None else ():
+            batches = _filled(sizes[name])
+            seconds = hardware.best_step(devices, batches, weights[name], known).seconds.to_numpy()
+            parts.append(pd.DataFrame({"workload": name, "hardware": machine, "batch_size": batches, "seconds": seconds}))
+    return pd.concat(parts[1:] or parts, ignore_index=True)
+
+
+def _filled(sizes: Sequence[int]) -> np.ndarray:
+    """Batch sizes and the powers of two between them."""
+    powers = {2**n for n in range(40)}
+    return np.array(sorted({*map(int, sizes), *(b for b in powers if min(sizes) <= b <= max(sizes))}))
