@@ -5,20 +5,21 @@ A row of n = 0 stands for what is not measured.  Nothing here knows a threshold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
-from lib.analysis import scaling
+from lib.analysis import fixed_budgets, scaling
 from lib.analysis.scaling import CURVE, LONG
-from lib.methods import WITH_MOMENTUM
 from lib.wording import named
 from lib.workloads.catalogue import WORKLOADS
 
 COLUMNS = ["name", "effect", "low", "high", "n"]
 ENDS = [0.05, 0.95]
 NORMAL = 1.645  # standard errors from the middle to either end
+SIZES = 5  # the fewest batch sizes of a curve, or of a ladder of budgets, of which both ends tell
 
 
 def table(rows: Iterable[tuple]) -> pd.DataFrame:
@@ -31,6 +32,12 @@ def unmeasured(name: str) -> pd.DataFrame:
 
 def title(name: str) -> str:
     return WORKLOADS[name].title if name in WORKLOADS else str(name)
+
+
+def data_set(name: str) -> str:
+    """What a workload is trained on, as pages name it."""
+    known = WORKLOADS[name].dataset if name in WORKLOADS else str(name)
+    return {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar-10": "CIFAR-10"}.get(known, known)
 
 
 def apart(draws: np.ndarray) -> np.ndarray:
@@ -68,12 +75,7 @@ def resampled(values: Sequence[float], of=np.median, draws: int = 1000) -> tuple
 
 def share(met: int, of: int) -> tuple[float, float, float, int]:
     """A share and its 90 % interval (Wilson's); NaN of none."""
-    if not of:
-        return np.nan, np.nan, np.nan, 0
-    from scipy.stats import binomtest  # slow to import
-
-    interval = binomtest(int(met), int(of)).proportion_ci(0.9, method="wilson")
-    return met / of, float(interval.low), float(interval.high), int(of)
+    return (met / of, *scaling.wilson(met, of, 0.9), int(of)) if of else (np.nan, np.nan, np.nan, 0)
 
 
 def fell(before: tuple[float, float, float], after: tuple[float, float, float]) -> tuple[float, float, float]:
@@ -85,10 +87,21 @@ def fell(before: tuple[float, float, float], after: tuple[float, float, float]) 
 # --- curves -----------------------------------------------------------------------------------------------------------
 
 
-def all_regimes(summary: pd.DataFrame) -> pd.DataFrame:
-    """The share of curves of LONG batch sizes or more, of `scaling.summaries`, that show all three regimes."""
-    long = summary[summary.sizes >= LONG]
-    return table([("all curves", *share(int(scaling.all_three(long).sum()), len(long)))])
+def inside_the_sizes(drawn: dict) -> pd.DataFrame:
+    """By data and density of weights, how many times the critical batch size exceeds the smallest batch size, or the largest
+    exceeds it, whichever is less: the median over curves of five batch sizes or more.
+
+    Below one it lies outside what was measured.  drawn: of `scaling.summaries`.
+    """
+    found = {}
+    for (work, *_, sparsity), curve in drawn.items():
+        if len(sizes := curve.logs.columns) >= SIZES:
+            critical = scaling.redrawn(curve.draws).critical.to_numpy()
+            with np.errstate(divide="ignore"):
+                room = np.minimum(critical / sizes.min(), sizes.max() / critical)
+            where = "digits" if data_set(work) == "digits" else "images"
+            found.setdefault(f"{'sparse' if sparsity else 'dense'} networks on {where}", []).append(room)
+    return pooled(sorted(found.items()))
 
 
 def off_the_line(summary: pd.DataFrame) -> pd.DataFrame:
@@ -121,16 +134,20 @@ def cost_of_sparsity(costs: pd.DataFrame) -> pd.DataFrame:
     return table(rows)
 
 
-def critical_over_dense(drawn: dict, sparsest: bool = False) -> pd.DataFrame:
-    """The critical batch size of sparse networks over the dense one's, the median over pairs of curves, by sparsity.
+def critical_over_dense(drawn: dict, algorithms: Sequence[str] | None = None) -> pd.DataFrame:
+    """The critical batch size at the highest sparsity over the dense one's, by data set: the median over pairs of curves.
 
-    sparsest: of the pairs with momentum or Nesterov alone, at the highest sparsity of each, as one group.
+    algorithms: of these pairs; None: of all.
     """
-    pairs = scaling.against_dense(drawn, "critical")
-    if not sparsest:
-        return pooled((f"sparsity {level:g}", _ratios(drawn, own)) for level, own in pairs.groupby("sparsity"))
-    pairs = scaling.sparsest(pairs[pairs.algorithm.isin(WITH_MOMENTUM)])
-    return pooled([("pairs with momentum", _ratios(drawn, pairs))])
+    pairs = scaling.sparsest(scaling.against_dense(drawn, "critical"))
+    own = pairs[pairs.algorithm.isin(algorithms or pairs.algorithm.unique())]
+    return pooled((name, _ratios(drawn, of)) for name, of in own.groupby(own.workload.map(data_set), sort=False))
+
+
+def over_sgd(pairs: pd.DataFrame, column: str, label: Callable[[str], str]) -> pd.DataFrame:
+    """A ratio of methods with momentum to SGD, `family_curves.over_sgd`, the median over the pairs of a label of workloads."""
+    groups = pairs.groupby(pairs.workload.map(label), sort=False)[column] if len(pairs) else ()
+    return pooled((name, list(draws)) for name, draws in groups)
 
 
 def _ratios(drawn: dict, pairs: pd.DataFrame) -> list[np.ndarray]:
@@ -176,11 +193,11 @@ def noise_scale_off(bends: pd.DataFrame, drawn: dict) -> pd.DataFrame:
 
 
 def from_extreme_to_extreme(bends: pd.DataFrame) -> pd.DataFrame:
-    """The largest critical batch size over the smallest, of `family_curves.bends` within the batch sizes measured.
+    """The largest critical batch size over the smallest, of dense curves of `scaling.summaries` that have it inside their sizes.
 
     low, high: between the near ends of the intervals farthest apart, and between the far ends.
     """
-    own = bends[bends.identified.astype(bool)].drop_duplicates(["workload", "algorithm", "goal"]) if len(bends) else bends
+    own = bends[bends.identified.astype(bool)]
     if len(own) < 2:
         return unmeasured("all curves")
     far = own.critical_high.max() / own.critical_low.min()
@@ -188,24 +205,9 @@ def from_extreme_to_extreme(bends: pd.DataFrame) -> pd.DataFrame:
     return table([("all curves", own.critical.max() / own.critical.min(), near, far, len(own))])
 
 
-def of_families(effects: pd.DataFrame) -> pd.DataFrame:
-    """`family_curves.effects`, one family per data set, by data set, as how far a ratio lies from one."""
-    return folded(table((r.family.partition(":")[0], r.ratio, r.ratio_low, r.ratio_high, 1) for r in effects.itertuples()))
-
-
-def either_direction(effects: pd.DataFrame) -> pd.DataFrame:
-    """By width and depth, how far some families increase the critical batch size while others lower it.
-
-    The smaller of the largest increase and the largest decrease: above one only if both are there.
-    """
-    rows = []
-    for kind, names in (("width", "width|fully connected"), ("depth", "depth")):
-        own = effects[effects.family.str.contains(names)]
-        if len(own) > 1:
-            ends = [min(own[c].max(), 1 / own[d].min()) for c, d in
-                    (("ratio", "ratio"), ("ratio_low", "ratio_high"), ("ratio_high", "ratio_low"))]  # fmt: skip
-            rows.append((kind, *ends, len(own)))
-    return table(rows)
+def of_families(effects: pd.DataFrame, name: Callable[[str], str] = lambda family: family.partition(":")[0]) -> pd.DataFrame:
+    """`family_curves.effects` as how far each ratio lies from one; name: of a family's group, its data set or another."""
+    return folded(table((name(r.family), r.ratio, r.ratio_low, r.ratio_high, 1) for r in effects.itertuples()))
 
 
 # --- learning rates and budgets ---------------------------------------------------------------------------------------
@@ -231,7 +233,7 @@ def region_moved(shares: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for name, own in shares.groupby("workload", sort=False) if len(shares) else ():
         kinds = {k: r.sort_values("batch_size")[["share", "low", "high"]].to_numpy() for k, r in own.groupby("kind")}
-        if len(kinds) == 2 and min(map(len, kinds.values())) >= 5:
+        if len(kinds) == 2 and min(map(len, kinds.values())) >= SIZES:
             grown, shrunk = fell(kinds["fixed steps"][-1], kinds["fixed steps"][0]), fell(*kinds["fixed epochs"][[0, -1]])
             rows.append((title(name), *min(grown, shrunk, key=lambda moved: moved[1]), int(own.trials.max())))
     return table(rows)
@@ -251,7 +253,7 @@ def lost_trials(trials: pd.DataFrame) -> pd.DataFrame:
 def favoured(ladders: dict) -> pd.DataFrame:
     """How much lower the favoured end's validation error is, in points, at the smallest budget: large batches by a budget of
     steps, small ones by one of epochs; of the workload where it is least.  ladders: of `fixed_budgets.by_workload`."""
-    known = [kinds for kinds in ladders.values() if min(map(_sizes, kinds)) >= 5]
+    known = [kinds for kinds in ladders.values() if min(map(_sizes, kinds)) >= SIZES]
     rows = []
     for place, (name, column, sign) in enumerate((("few steps", "budget", 1), ("few epochs", "examples", -1))):
         found = [_between_ends(kinds[place], column, min, sign) for kinds in known]
@@ -259,17 +261,17 @@ def favoured(ladders: dict) -> pd.DataFrame:
     return table(rows)
 
 
-def left_by_large_budgets(ladders: dict, enough: dict) -> pd.DataFrame:
-    """By workload, how far the validation errors at the smallest and largest batch differ, in points, at the largest budgets.
+def left_by_large_budgets(found: pd.DataFrame) -> pd.DataFrame:
+    """By workload, how far the validation errors at the smallest and largest batch are apart, in points, by a line through all.
 
-    The larger of steps' and epochs' difference, of those budgets that are `fixed_budgets.enough`.
+    found: of `fixed_budgets.longest` without label smoothing.
     """
     rows = []
-    for name, kinds in ladders.items():
-        sides = zip(kinds, ("budget", "examples"), enough[name], strict=True)
-        found = [_between_ends(best, column, max) for best, column, done in sides if done and _sizes(best) >= 5]
-        if found:
-            rows.append((title(name), *max(map(_size, found), key=lambda ends: ends[2]), len(found)))
+    for name, own in found.groupby("workload", sort=False):
+        doublings = np.log2(own.batch_size.max() / own.batch_size.min())
+        rate = fixed_budgets.trend(own.batch_size, own.validation)
+        if np.isfinite(rate[0]):
+            rows.append((title(name), *_size(tuple(100 * doublings * r for r in rate)), len(own)))
     return table(rows)
 
 
@@ -295,7 +297,7 @@ def _between_ends(best: pd.DataFrame, column: str, pick, sign: int = 1) -> tuple
 
 
 def slopes(found: dict) -> pd.DataFrame:
-    """`fixed_budgets.slope` of several, in points of test error per doubling of the batch (95 %)."""
+    """`fixed_budgets.trend` of several, in points of test error per doubling of the batch (95 %)."""
     known = {name: s for name, s in found.items() if np.isfinite(s[0])}
     names = {k: title(k) if isinstance(k, str) else f"{title(k[0])}, smoothing {k[1]:g}" for k in known}
     return table((names[k], *(100 * np.array(s)), 1) for k, s in known.items())
@@ -339,13 +341,14 @@ def lost_at_best(gaps: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
     return found.assign(low=found.low.where(found.name.map(edge) < 0.5, found.low.clip(upper=0)))
 
 
-def narrowed(means: pd.DataFrame) -> pd.DataFrame:
-    """By workload, points of test error by which the gap falls from the lowest density to the highest."""
-    rows = []
-    for name, own in means.sort_values("density").groupby("workload", sort=False):
-        if len(own) > 1:
-            (_, first), (_, last) = list(own.iterrows())[:: len(own) - 1]
-            error = NORMAL * np.hypot(first.error, last.error)
-            fall = first.gap - last.gap
-            rows.append((title(name), fall, fall - error, fall + error, int(own.seeds.min())))
-    return table(rows)
+def narrowed(gaps: pd.DataFrame) -> pd.DataFrame:
+    """Points of test error by which the gap falls from the lowest density to the highest, the mean over workloads and seeds.
+
+    gaps: of `message_results.gaps`.  Student's t over pairs of runs with the same seed, on the same test examples.
+    """
+    wide = gaps.pivot(index=["workload", "replicate"], columns="density", values="gap")
+    falls = (wide[wide.columns.min()] - wide[wide.columns.max()]).dropna() if len(wide.columns) > 1 else wide.sum(axis=1)[:0]
+    if len(falls) < 2:
+        return unmeasured("all workloads")
+    reach = stdtrit(len(falls) - 1, 0.95) * falls.sem()
+    return table([("all workloads", falls.mean(), falls.mean() - reach, falls.mean() + reach, len(falls))])

@@ -14,26 +14,28 @@ from lib.records import store
 from lib.studies import plans
 from lib.studies.families import FAMILIES, Family
 from lib.studies.study import Study
-from lib.workloads.catalogue import workload
+from lib.workloads.catalogue import EASIER, workload
 
 
 def studies(families: dict[str, Family]) -> dict[tuple[str, str], Study]:
     """What the book's studies plan for the dense networks of these families: (family, member) -> its cells."""
-    every = dict.fromkeys(c for s in plans.STUDIES.values() for c in s.cells)
+    every = dict.fromkeys(c for name, s in plans.STUDIES.items() if name not in plans.APART for c in s.cells)
     usual = {k: v for k, v in plans.USUAL.items() if k not in ("stop", "max_steps")} | {"sparsity": 0.0}
     every = [c for c in every if all(getattr(c, k) == v for k, v in usual.items())]
     found = {}
     for name, family in families.items():
         for member, (work, algorithm) in family.members.items():
-            same = (work, algorithm, family.stop)
-            if cells := tuple(c for c in every if (c.workload, c.algorithm, c.stop) == same):
+            same = {(name, algorithm, family.stop) for name in (work, work + EASIER)}  # they differ in what searches wait for
+            if cells := tuple(c for c in every if (c.workload, c.algorithm, c.stop) in same):
                 found[name, member] = Study(name, name, cells)
     return found
 
 
 def results(families: dict[str, Family], tables: dict[tuple[str, str], pd.DataFrame] | None = None) -> pd.DataFrame:
-    """All trials of the dense networks of these families at the families' goals, with columns family and member.
+    """All trials of the dense networks of these families, with columns family and member.
 
+    All members of a family are read at one goal: the family's, or the hardest easier one that every search of its members met
+    that has others beside it (`scaling.shared_goals`); where the family has none, each at its workload's.
     tables: the trials of each of `studies`, as `lib.records.results.read` gives them; None: those on record.  A family is left
     out until two of its members have curves of three batch sizes.
     """
@@ -44,10 +46,17 @@ def results(families: dict[str, Family], tables: dict[tuple[str, str], pd.DataFr
         missing |= dict.fromkeys(frame.attrs["missing"])
         heads |= {head["sha256"]: head for head in frame.attrs["provenance"]}
         if len(frame):
-            goal = families[name].goal or workload(families[name].members[member][0]).goal
-            parts.append(scaling.at_goal(frame, goal).assign(family=name, member=member))
+            work = families[name].members[member][0]
+            goal = families[name].goal or workload(work).goal
+            parts.append(scaling.at_goal(frame.assign(workload=work), goal).assign(family=name, member=member))
     comparable = pd.Series([t.family.iloc[0] for t in parts if t.batch_size.nunique() >= 3], dtype=str).value_counts()
     parts = [t for t in parts if comparable.get(t.family.iloc[0], 0) > 1]
+    easiest = {}
+    for part in parts:
+        own = scaling.shared_goals(part)[part.workload.iloc[0]]
+        easiest[part.family.iloc[0]] = max(own, easiest.get(part.family.iloc[0], 0.0))
+    parts = [scaling.at_goal(t, easiest[name]) if families[name := t.family.iloc[0]].goal else scaling.at_shared_goals(t)
+             for t in parts]  # fmt: skip
     joined = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     cells = {cell for study in planned.values() for cell in study.cells}
     joined.attrs.update(provenance=store.Shared(heads.values()), cells_planned=len(cells), missing=store.Shared(missing))
@@ -158,19 +167,20 @@ def over_sgd(drawn: dict) -> pd.DataFrame:
 
 
 def easy_over_hard(trials: pd.DataFrame) -> pd.DataFrame:
-    """The bend of every dense curve at the easiest goal of its workload over that at the hardest.
+    """The bend of every dense curve at the easiest goal of its workload over that at the table's (`scaling.at_shared_goals`).
 
     Columns: workload, algorithm, easy, hard (goal errors), bend (median), bend_low, bend_high (5, 95 %), draws (of it).
     """
     rows = []
     dense = trials[trials.sparsity == 0] if len(trials) else trials
     for (work, algorithm), searched in dense.groupby(["workload", "algorithm"]) if len(dense) else ():
-        if len(goals := scaling.goals(searched)) < 2:
+        hardest = searched.goal.iloc[0]
+        if max(goals := scaling.goals(searched), default=0) <= hardest:
             continue
-        easy, hard = (scaling.curve_of(searched, goal) for goal in (max(goals), min(goals)))
+        easy, hard = (scaling.curve_of(searched, goal) for goal in (max(goals), hardest))
         bend = scaling.ratios(easy, hard, "critical")
         if len(bend):
-            rows.append({"workload": work, "algorithm": algorithm, "easy": max(goals), "hard": min(goals),
+            rows.append({"workload": work, "algorithm": algorithm, "easy": max(goals), "hard": hardest,
                          **scaling.ranged("bend", bend), "draws": bend})  # fmt: skip
     return pd.DataFrame(rows)
 

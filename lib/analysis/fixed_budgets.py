@@ -150,18 +150,6 @@ def by_workload(trials: pd.DataFrame) -> dict[str, tuple[pd.DataFrame, pd.DataFr
     return {name: ladders(own) for name, own in plain.groupby("workload", sort=False)} if len(plain) else {}
 
 
-def slopes(found: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> dict:
-    """`slope` of every workload's `ladders` at their largest budget: "steps" and "epochs" -> workload -> it.
-
-    settled: the workloads whose smallest batch is.
-    """
-    rates = {
-        kind: {name: slope(largest(both[i], column)) for name, both in found.items()}
-        for i, (kind, column) in enumerate({"steps": "budget", "epochs": "examples"}.items())
-    }
-    return {**rates, "settled": [w for w, (best, _) in found.items() if len(best) and best.batch_size.min() in settled(best)]}
-
-
 def enough(found: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> dict[str, tuple[bool, bool]]:
     """Of every workload's `ladders`, whether the largest budgets are large: of steps for the smallest batch, of examples for
     the largest (`settled`)."""
@@ -183,12 +171,48 @@ def settled(best: pd.DataFrame, column: str = "budget") -> list[int]:
 
     The last doubling of the budget lowers their validation error by less than a twentieth, or by one example at most.
     """
-    errors = best.pivot_table(index="batch_size", columns=column, values="validation")
-    if errors.shape[1] < 2:
-        return []
-    before, last = errors.iloc[:, -2], errors.iloc[:, -1]
-    example = _example(best.workload.iloc[0])
-    return list(errors.index[before - last <= np.maximum(before / 20, example * 1.001)])
+    example, found = _example(best.workload.iloc[0]) if len(best) else 0.0, []
+    for size, own in best.sort_values(column).groupby("batch_size"):
+        before, last = own.validation.iloc[[0, 0] if len(own) < 2 else [-2, -1]]
+        if len(own) > 1 and before - last <= max(before / 20, example * 1.001):
+            found.append(int(size))
+    return found
+
+
+BEST = 5  # trials of a search whose errors are averaged: the lowest alone is mostly luck
+
+
+def longest(trials: pd.DataFrame) -> pd.DataFrame:
+    """Errors after every batch size's own longest budget: the mean validation and test error of its BEST trials.
+
+    A row per workload, label_smoothing and batch size, the trials chosen by their validation error.  Only batch sizes that have
+    had their steps (`settled`), each by its own budget.
+    """
+    keys, parts = ["workload", "label_smoothing"], []
+    rows = within(trials)
+    rows = rows[rows.status != "infeasible"].sort_values(["validation", "trial"]) if len(rows) else rows
+    for key, own in rows.groupby(keys, sort=False) if len(rows) else ():
+        lowest = own.groupby([*keys, "batch_size", "budget"]).validation.min().reset_index()
+        last = own[own.batch_size.isin(settled(lowest)) & (own.budget == own.groupby("batch_size").budget.transform("max"))]
+        means = last.groupby("batch_size").head(BEST).groupby("batch_size")[["validation", "test"]].mean().reset_index()
+        parts.append(means.assign(**dict(zip(keys, key, strict=True))))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*keys, "batch_size", "validation", "test"])
+
+
+def trend(batch_size: pd.Series, error: pd.Series) -> tuple[float, float, float]:
+    """Change of an error per doubling of the batch size, with a 95 % interval; NaN under 3 sizes.
+
+    Least squares; the interval is of the scatter about the line, which the number of images alone would overstate: all batch
+    sizes are scored on the same ones.
+    """
+    if len(batch_size) < 3:
+        return np.nan, np.nan, np.nan
+    x, y = np.log2(batch_size.to_numpy(float)), error.to_numpy(float)
+    off = x - x.mean()
+    rate = (off @ y) / (off @ off)
+    rest = y - y.mean() - rate * off
+    reach = stdtrit(len(x) - 2, 0.975) * np.sqrt(rest @ rest / (len(x) - 2) / (off @ off))
+    return float(rate), float(rate - reach), float(rate + reach)
 
 
 def smoothed(trials: pd.DataFrame, budget: int) -> pd.DataFrame:
@@ -203,12 +227,10 @@ def smoothed(trials: pd.DataFrame, budget: int) -> pd.DataFrame:
     return best.merge(pairs, on=["workload", "batch_size"])
 
 
-def helped(best: pd.DataFrame) -> dict[tuple[str, float], tuple[float, float, float]]:
-    """`slope` of the test error that label smoothing saves (`smoothed`): (workload, smoothing) -> rate, low, high."""
-    key, found = ["workload", "batch_size"], {}
-    without = best.loc[best.label_smoothing == 0, [*key, "test", "noise"]]
-    for (name, share), own in best[best.label_smoothing > 0].groupby(["workload", "label_smoothing"]):
-        both = own.merge(without, on=key, suffixes=("", "_without"))
-        saved = both.assign(test=both.test_without - both.test, noise=np.hypot(both.noise, both.noise_without))
-        found[name, share] = slope(saved)
-    return found
+def helped(found: pd.DataFrame) -> dict[tuple[str, float], tuple[float, float, float]]:
+    """`trend` of the test error that label smoothing saves, of `longest`: (workload, smoothing) -> rate, low, high."""
+    key = ["workload", "batch_size"]
+    without = found.loc[found.label_smoothing == 0, [*key, "test"]]
+    both = found[found.label_smoothing > 0].merge(without, on=key, suffixes=("", "_without"))
+    saved = both.assign(saved=both.test_without - both.test).groupby(["workload", "label_smoothing"], sort=False)
+    return {name: trend(own.batch_size, own.saved) for name, own in saved}

@@ -27,11 +27,13 @@ from lib.analysis import (
 )
 from lib.claims import lee, shallue, shi
 from lib.claims.verdicts import Claim, Group
+from lib.methods import WITH_MOMENTUM
 from lib.probes import portraits, tracks
 from lib.records import on_record, results
 from lib.records.places import DATA
 from lib.studies import families, plans
 from lib.studies.study import Study
+from lib.workloads import catalogue
 
 RULES = {rule.key: rule for rule in (*lee.RULES, *shallue.RULES, *shi.RULES)}
 KEPT = ROOT / "_build" / "claims"
@@ -75,83 +77,113 @@ def _judged() -> dict:
     return {key: dataclasses.asdict(rule.judge(*found[key])) for key, rule in RULES.items()}
 
 
-def _hours(trials: pd.DataFrame) -> float:
-    """Core-hours that the records of a table's workloads took; NaN without any."""
+def _hours(trials: pd.DataFrame, **fields) -> float:
+    """Core-hours that the records of a table's workloads with these fields took; NaN without any."""
     shown = set(trials.workload) if len(trials) else ()
-    return sum(head["wall_s"] for head in trials.attrs["provenance"] if head["workload"] in shown) / 3600 if shown else np.nan
+    spent = [head["wall_s"] for head in trials.attrs["provenance"]
+             if head["workload"] in shown and all(head[k] == v for k, v in fields.items())]  # fmt: skip
+    return sum(spent) / 3600 if spent else np.nan
 
 
-def _of_curves() -> dict[str, tuple[pd.DataFrame, float]]:
+def _hours_by(trials: pd.DataFrame, label: Callable[[str], str], wanted: Callable[[dict], bool] = lambda head: True) -> dict:
+    """Core-hours that records took by a label of their workload; wanted: of a record's first line, whether it counts."""
+    spent = {}
+    for head in trials.attrs["provenance"]:
+        if wanted(head):
+            spent[label(head["workload"])] = spent.get(label(head["workload"]), 0.0) + head["wall_s"] / 3600
+    return spent
+
+
+@functools.cache
+def usual() -> tuple[pd.DataFrame, pd.DataFrame, dict]:
+    """All trials that pages compare, each workload at the goal that its curves share; and their `scaling.summaries`."""
     trials = results.read(on_record.gathered(**plans.USUAL))
+    attrs, trials = trials.attrs, scaling.at_shared_goals(trials)
+    trials.attrs.update(attrs)
+    return trials, *scaling.summaries(trials)
+
+
+def _of_curves() -> dict[str, tuple[pd.DataFrame, float | dict]]:
+    trials, summary, drawn = usual()
     pruned = results.read(plans.study("digits-methods"))
-    summary, drawn = scaling.summaries(trials)
     paths = pd.concat([f for f in map(tracks.results, tracks.TRACKS) if len(f)])
     over = scaling.sparsest(followed_paths.over_dense(paths))
     beside_sgd, shifted = family_curves.over_sgd(drawn), family_curves.easy_over_hard(trials)
     digits = trials[trials.workload.isin(plans.DIGITS) & (trials.algorithm == "momentum") & (trials.sparsity == 0)]
     searched = digits[digits.replicate == 0]
-    frames = {
-        "L2": evidence.off_the_line(summary),
-        "L3": evidence.cost_of_sparsity(scaling.steps_over_dense(drawn)),
-        "L4": evidence.critical_over_dense(drawn),
-        "L5": evidence.critical_over_dense(drawn, sparsest=True),
-        "L6": evidence.beside_other_forms(curve_forms.left_out_factors(scaling.across_replicates(scaling.steps_to_result(trials)))),
-        "L7": evidence.by_workload(over, "lipschitz"),
-        "M1": evidence.noise_scale_off(followed_paths.predicted_bends(paths, summary), drawn),
-        "S2": evidence.folded(evidence.pooled([("all curves", list(shifted.draws))])),
-        "S7": evidence.pooled([("all pairs", list(beside_sgd.draws))]),
-        "S7b": evidence.folded(evidence.pooled([("all pairs", list(beside_sgd.steps_draws))])),
-        "S10": evidence.growth_of_rate(rate_rules.exponents(rate_rules.near_best(searched, 16))),
-        "S10b": evidence.rules_missed(rate_rules.costs(searched, 16, 5)),
-    }
-    spent, long = _hours(trials), summary[summary.sizes >= scaling.LONG].workload
+    searched = scaling.at_goals(searched, {name: catalogue.workload(name).goal for name in plans.DIGITS})
+    points = scaling.across_replicates(scaling.steps_to_result(trials))
+    spent, by_data = _hours(trials), _hours_by(trials, evidence.data_set)
+    at_smallest = _hours_by(trials, evidence.title, lambda head: head["batch_size"] == 1 and head["sparsity"] == 0)
     return {
-        **{key: (frame, spent) for key, frame in frames.items()},
-        "L1": (evidence.all_regimes(summary), _hours(trials[trials.workload.isin(long)])),
+        "L1": (evidence.inside_the_sizes(drawn), spent),
+        "L2": (evidence.off_the_line(summary), spent),
         "L2b": (evidence.by_way_of_pruning(scaling.summaries(pruned)[1]), _hours(pruned)),
+        "L3": (evidence.cost_of_sparsity(scaling.steps_over_dense(drawn)), spent),
+        "L4": (evidence.critical_over_dense(drawn), by_data),
+        "L5": (evidence.critical_over_dense(drawn, WITH_MOMENTUM), by_data),
+        "L6": (evidence.beside_other_forms(curve_forms.left_out_factors(points)), spent),
+        "L7": (evidence.by_workload(over, "lipschitz"), spent),
+        "M1": (evidence.noise_scale_off(followed_paths.predicted_bends(paths, summary), drawn), spent),
+        "S2": (evidence.folded(evidence.pooled([("all curves", list(shifted.draws))])), spent),
+        "S4": (evidence.from_extreme_to_extreme(summary[summary.sparsity == 0]), spent),
+        "S7": (evidence.over_sgd(beside_sgd, "draws", evidence.data_set), by_data),
+        "S7b": (evidence.folded(evidence.over_sgd(beside_sgd, "steps_draws", evidence.title)), at_smallest),
+        "S10": (evidence.growth_of_rate(rate_rules.exponents(rate_rules.near_best(searched, 16))), spent),
+        "S10b": (evidence.rules_missed(rate_rules.costs(searched, 16, 5)), spent),
     }
 
 
-def _of_families() -> dict[str, tuple[pd.DataFrame, float]]:
+def _of_families() -> dict[str, tuple[pd.DataFrame, dict]]:
     trials = family_curves.results(families.FAMILIES)
-    bends = family_curves.bends(trials)
-    effects = family_curves.effects(bends)
-    kinds, fractions = (
-        effects[effects.family.isin(names)]
-        for names in ((families.MODEL, families.MNIST_MODEL), (families.FRACTION, families.MNIST_FRACTION))
-    )
-    frames = {
-        "S4": evidence.from_extreme_to_extreme(bends),
-        "S5": evidence.of_families(kinds),
-        "S6": evidence.either_direction(effects),
-        "S8": evidence.of_families(fractions),
+    effects = family_curves.effects(family_curves.bends(trials))
+
+    def sized(family: str) -> str:
+        data, _, what = family.partition(": ")
+        return f"{what} on {data}"
+
+    def told(names: tuple[str, ...], name: Callable[[str], str] = lambda family: family.partition(":")[0]) -> tuple:
+        own = effects[effects.family.isin(names)]
+        ends = {name(r.family): {families.FAMILIES[r.family].members[m] for m in (r.first, r.last)} for r in own.itertuples()}
+        spent = {group: sum(head["wall_s"] for head in trials.attrs["provenance"] if (head["workload"], head["algorithm"]) in two)
+                 for group, two in ends.items()}  # fmt: skip
+        return evidence.of_families(own, name), {group: seconds / 3600 for group, seconds in spent.items()}
+
+    return {
+        "S5": told((families.MODEL, families.MNIST_MODEL)),
+        "S6": told((families.WIDTH, families.DEPTH, families.LADDER, families.MNIST_WIDTH, families.MNIST_DEPTH), sized),
+        "S8": told((families.FRACTION, families.MNIST_FRACTION)),
     }
-    return {key: (frame, _hours(trials)) for key, frame in frames.items()}
 
 
-def _of_budgets() -> dict[str, tuple[pd.DataFrame, float]]:
-    studies = [results.read(plans.study(name)) for name in ("digits-budget", "mnist-budget", "fashion-mnist-budget")]
-    whole = pd.concat([frame[frame.label_smoothing == 0] for frame in studies])
-    ladders = {name: both for frame in studies for name, both in fixed_budgets.by_workload(frame).items()}
-    longest = int(ladders["digits-mlp"][0].budget.max())
-    slopes = fixed_budgets.slopes(ladders)
-    settled = {name: slope for name, slope in slopes["steps"].items() if name in slopes["settled"]}
-    frames = {
-        "S9": evidence.slopes(fixed_budgets.helped(fixed_budgets.smoothed(studies[0], longest))),
-        "S12": evidence.region_moved(fixed_budgets.shares(fixed_budgets.maps(whole))),
-        "S13": evidence.favoured(ladders),
-        "S13b": evidence.left_by_large_budgets(ladders, fixed_budgets.enough(ladders)),
-        "S14": evidence.slopes(settled),
-        "S15": evidence.lost_trials(whole),
+def _of_budgets() -> dict[str, tuple[pd.DataFrame, float | dict]]:
+    digits, *images = (results.read(plans.study(name)) for name in ("digits-budget", "mnist-budget", "fashion-mnist-budget"))
+    whole = pd.concat([frame[frame.label_smoothing == 0] for frame in (digits, *images)])
+    ladders = {name: both for frame in (digits, *images) for name, both in fixed_budgets.by_workload(frame).items()}
+    longest = fixed_budgets.longest(pd.concat([digits, *images, results.read(plans.study("mnist-longer-budget"))]))
+    plain, spent = longest[longest.label_smoothing == 0], sum(map(_hours, (digits, *images)))
+    helped = fixed_budgets.helped(longest)
+    trends = {name: fixed_budgets.trend(own.batch_size, own.test) for name, own in plain.groupby("workload", sort=False)}
+    smoothed = {f"{evidence.title(name)}, smoothing {share:g}":
+                _hours(digits[digits.workload == name], label_smoothing=share) for name, share in helped}  # fmt: skip
+    return {
+        "S9": (evidence.slopes(helped), smoothed),
+        "S12": (evidence.region_moved(fixed_budgets.shares(fixed_budgets.maps(whole))), spent),
+        "S13": (evidence.favoured(ladders), spent),
+        "S13b": (evidence.left_by_large_budgets(plain), spent),
+        "S14": (evidence.slopes(trends), _hours_by(digits, evidence.title, lambda head: not head["label_smoothing"])),
+        "S15": (evidence.lost_trials(whole), spent),
     }
-    return {key: (frame, sum(map(_hours, studies))) for key, frame in frames.items()}
 
 
-def _of_messages() -> dict[str, tuple[pd.DataFrame, float]]:
+def _of_messages() -> dict[str, tuple[pd.DataFrame, dict]]:
     cells = [c for name in ("messages", "messages-lenet-5") for c in plans.study(name).cells]
     trials = results.read(Study("messages", "", tuple(cells)))
     variants = results.read(plans.study("message-variants"))
     sent, warmed = message_results.best(trials), message_results.best(variants[variants.warm_up > 0])
+    unfed = pd.concat([frame[(frame.compressor == "rand-k") & ~frame.feedback.astype(bool) & (frame.density == shi.COMPARED)]
+                       for frame in (trials, results.read(plans.study("messages-rates"))) if len(frame)])  # fmt: skip
+    rivals = pd.concat([sent[sent.method == "dense"], message_results.best(unfed)])
     portrayed = portraits.results(tuple(p for p in portraits.PORTRAITS if p.density == shi.COMPARED))
     shapes = portraits.shapes(portrayed)
     fed = shapes[shapes.feedback.astype(bool) & (shapes.compressor == "top-k")]
@@ -159,7 +191,7 @@ def _of_messages() -> dict[str, tuple[pd.DataFrame, float]]:
     def compared(gaps: pd.DataFrame) -> pd.DataFrame:
         return gaps[gaps.density == shi.COMPARED]
 
-    top, random = message_results.gaps(sent, "Top-k"), compared(message_results.gaps(sent, "Rand-k"))
+    top, random = message_results.gaps(sent, "Top-k"), message_results.gaps(rivals, "Rand-k")
     gaussian, warm = (compared(message_results.gaps(found, "Gaussian-k", "Top-k")) for found in (sent, warmed))
     equal = message_results.matched_gaps(sent, "Gaussian-k", "Top-k").query("more")
     means, lost = message_results.means, evidence.points_lost
@@ -171,6 +203,6 @@ def _of_messages() -> dict[str, tuple[pd.DataFrame, float]]:
         "T5": pd.concat([lost(means(gaussian)), lost(means(warm), " with a density warmed up")], ignore_index=True),
         "T5b": lost(means(equal)),
         "T6": evidence.unmeasured("a graphics processor"),
-        "T9": evidence.narrowed(means(top)),
+        "T9": evidence.narrowed(top),
     }
-    return {key: (frame, _hours(trials)) for key, frame in frames.items()}
+    return {key: (frame, _hours_by(trials, evidence.title)) for key, frame in frames.items()}

@@ -89,8 +89,8 @@ class Rule:
     lacks: str
     source: str
 
-    def judge(self, evidence: pd.DataFrame, hours: float = math.nan) -> Claim:
-        """evidence: a row per group, of `lib.analysis.evidence`.  hours: core-hours that its records took."""
+    def judge(self, evidence: pd.DataFrame, hours: float | dict[str, float] = math.nan) -> Claim:
+        """evidence: a row per group, of `lib.analysis.evidence`.  hours: core-hours that its cells took, or each group's."""
         groups = tuple(Group(**row) for row in evidence.to_dict("records"))
         verdicts = [decide(g.low, g.high, self.threshold, self.above) for g in groups]
         verdict = together(verdicts)
@@ -114,12 +114,17 @@ class Rule:
                 return min(own, key=lambda g: g.low) if self.above else max(own, key=lambda g: g.high)
         return next((g for g in groups if g.n), Group("", math.nan, math.nan, math.nan, 0))
 
-    def _price(self, groups: tuple[Group, ...], hours: float) -> str:
-        """An interval narrows with the square root of what is measured: until its near end meets the threshold."""
-        times = max((self._times(g) for g in groups if g.n), default=math.inf)
+    def _price(self, groups: tuple[Group, ...], hours: float | dict[str, float]) -> str:
+        """What decides the group that is nearest to it: an interval narrows with the square root of what is measured, until its
+        near end meets the threshold."""
+        measured = [g for g in groups if g.n]
+        nearest = min(measured, key=self._times, default=None)
+        times = self._times(nearest) if nearest else math.inf
+        own = hours.get(nearest.name if nearest else "", math.nan) if isinstance(hours, dict) else hours
         capped, over = min(times, MOST), "over " * (times > MOST)
-        told = {"times": over + brief(capped), "hours": over + brief((capped - 1) * hours)}
-        return f"It would take {self.lacks.format(**told)}."
+        told = {"times": over + brief(capped), "hours": over + brief((capped - 1) * own)}
+        whose = f", for {nearest.name}" if len(measured) > 1 and "{" in self.lacks else ""
+        return f"It would take {self.lacks.format(**told)}{whose}."
 
     def _times(self, group: Group) -> float:
         scaled = [math.log(x) if x > 0 else -math.inf for x in (group.effect, group.low, group.high, self.threshold)]

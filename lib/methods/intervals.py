@@ -64,3 +64,5 @@ LEE2021 = {
 }
 # Shi et al. (2019) hold momentum at 0.9; their learning rates lie inside.
 SHI2019 = {"learning_rate": Interval(3e-3, 0.3), "momentum": Interval(0.9, 0.9)}
+# Ours: beyond its upper edge, for messages that move few weights a step.
+HIGHER_RATES = {**SHI2019, "learning_rate": Interval(0.1, 10.0)}

@@ -8,10 +8,10 @@ import numpy as np
 
 from lib import require, require_number, require_whole
 from lib.methods import METHODS, method
-from lib.methods.intervals import LEE2021, SHI2019, Interval
+from lib.methods.intervals import HIGHER_RATES, LEE2021, SHI2019, Interval
 
 MOST_TRIALS = 2**20  # of one search
-SPACES = {"lee2021": LEE2021, "shi2019": SHI2019}
+SPACES = {"lee2021": LEE2021, "shi2019": SHI2019, "higher-rates": HIGHER_RATES}
 DECAY = ("decay_steps", "end_factor")  # of the learning rate, which is the engine's whatever the method
 SINGLE = {  # what a point may be on an interval's scale
     "log": ("positive", lambda v: 0 < v < np.inf),

@@ -163,6 +163,12 @@ def _whole(name: str, sizes: Iterable[int], trials: int, examples: int, smoothin
                        label_smoothing=smoothing)  # fmt: skip
 
 
+def _mnist_longer_budget() -> Iterable[Cell]:
+    """Until a further doubling of a batch size's own steps would gain next to nothing; the largest, which costs most, last."""
+    for batch_size, steps in ((16, 2**17), (64, 2**15), (256, 2**14), (1024, 2**14)):
+        yield Cell("mnist-fc-128x3", batch_size, trials=16, stop="budget", max_steps=steps)
+
+
 def _digits_budget() -> Iterable[Cell]:
     for name in DIGITS:
         yield from _whole(name, ALL_POWERS, 100, 2**17)
@@ -207,6 +213,14 @@ def _message_variants() -> Iterable[Cell]:
     ):
         for density in SENT:
             yield _message_cell("mnist-fnn-3", density=density, **changed)
+
+
+def _messages_rates() -> Iterable[Cell]:
+    """Rand-k without feedback moves each weight rarely: rates above those at which its searches did best."""
+    for replicate in range(3):
+        for name in ("mnist-fnn-3", "fashion-mnist-fnn-3"):
+            cell = _message_cell(name, replicate, compressor="rand-k", density=min(SENT), feedback=False)
+            yield replace(cell, space="higher-rates")
 
 
 def _both_sparsities(name: str, sizes: Iterable[int], trials: int) -> Iterable[Cell]:
@@ -260,7 +274,7 @@ def _mnist_split_cnn() -> Iterable[Cell]:
 
 MNIST_SIZES = (64, 16, 256, 4, 1024)
 # Studies of a question of their own: the same networks on the same images once more are no further curves of the book.
-APART = ("mnist-split", "mnist-split-fc")
+APART = ("mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates")
 STUDIES = {
     s.name: s
     for s in (
@@ -296,9 +310,11 @@ STUDIES = {
               tuple(_whole("mnist-fc-128x3", MNIST_SIZES, 32, 2**18))),
         Study("fashion-mnist-budget", "Fashion-MNIST: every trial to its budget",
               tuple(_whole("fashion-mnist-fc-128x3", MNIST_SIZES, 32, 2**18))),
+        Study("mnist-longer-budget", "MNIST: every trial to a longer budget", tuple(_mnist_longer_budget())),
         Study("messages", "Sparse messages: five methods, two data sets", tuple(_messages("mnist-fnn-3", "fashion-mnist-fnn-3"))),
         Study("message-variants", "Sparse messages: one thing changed at a time", tuple(_message_variants())),
         Study("messages-lenet-5", "Sparse messages: LeNet-5", tuple(_messages("mnist-lenet-5", "fashion-mnist-lenet-5"))),
+        Study("messages-rates", "Sparse messages: Rand-k at higher learning rates", tuple(_messages_rates())),
         Study("messages-resnet-20", "Sparse messages: ResNet-20 on CIFAR-10", tuple(_messages("cifar-10-resnet-20"))),
         Study("both-sparsities", "Digits: pruned networks with sparse messages",
               tuple(_both_sparsities("digits-mlp", (64, 16, 256), 100))),

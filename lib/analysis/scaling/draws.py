@@ -12,7 +12,7 @@ from scipy.special import chdtri
 
 from lib.analysis.scaling.fits import hyperbolas
 from lib.analysis.scaling.rules import regime_ends
-from lib.analysis.scaling.steps import CURVE, SEARCH, scatter_of, steps_to_result
+from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_to_result
 
 DRAWS = 1000
 REDRAWN = ["perfect_end", "useful_end", "c1", "c2", "critical"]
@@ -34,8 +34,8 @@ class Curve:
 
     @functools.cached_property
     def draws(self) -> pd.DataFrame:
-        """Curves of K* [draws, batch sizes], of the searches that are independent of each other (`apart`)."""
-        return self.drawn(self.logs[apart(self.logs)])
+        """Curves of K* [draws, batch sizes], of the searches that are independent (`apart`)."""
+        return self.drawn(self.logs[_apart(self.logs)])
 
     def drawn(self, logs: pd.DataFrame) -> pd.DataFrame:
         """Curves of K* [draws, batch sizes] whose logarithms scatter about the mean of these searches as Student's t.
@@ -67,12 +67,9 @@ def _widths(size: int, freedom: int) -> np.ndarray:
     return np.sqrt(freedom / chdtri(freedom, np.concatenate([chance, chance])[:size]))
 
 
-def apart(logs: pd.DataFrame) -> np.ndarray:
-    """Which searches [searches] are independent: the first of every split, or, if these are fewer cells, all on split 0."""
-    split = logs.index.get_level_values("split")
-    first, shared = ~split.duplicated(), np.asarray(split == 0)
-    cells = logs.notna().sum(axis=1).to_numpy()
-    return first if cells[first].sum() >= cells[shared].sum() else shared
+def _apart(logs: pd.DataFrame) -> np.ndarray:
+    """`apart` of the searches of a `Curve` [searches, batch sizes]."""
+    return apart(*(logs.index.get_level_values(name) for name in SEARCH), logs.notna().sum(axis=1).to_numpy())
 
 
 def curve_of(trials: pd.DataFrame, goal: float | None = None, draws: int = DRAWS, least: int = 1) -> Curve:
@@ -95,7 +92,7 @@ def together(*curves: Curve) -> list[pd.DataFrame]:
     shared = functools.reduce(lambda a, b: a.intersection(b), (c.logs.index for c in curves)).sort_values()
     if len(shared):
         cells = pd.concat([c.logs.loc[shared] for c in curves], axis=1)
-        shared = shared[apart(cells)]
+        shared = shared[_apart(cells)]
     return [c.drawn(c.logs.loc[shared]) if len(shared) > 1 else c.draws for c in curves]
 
 
@@ -105,9 +102,9 @@ def pair(above: Curve, below: Curve) -> tuple[pd.DataFrame, pd.DataFrame]:
     rows = above.logs.index.intersection(below.logs.index)
     tops, bottoms = (c.logs.loc[rows, sizes] for c in (above, below))
     known = tops.notna() & bottoms.notna()
-    if len(rows) > 1 and (known[apart(tops.where(known))].sum() > 1).all():
+    if len(rows) > 1 and (known[_apart(tops.where(known))].sum() > 1).all():
         tops, bottoms = tops.where(known), bottoms.where(known)
-        kept = apart(tops)
+        kept = _apart(tops)
         return above.drawn(tops[kept]), below.drawn(bottoms[kept])
     return above.draws[sizes], below.draws[sizes]
 
@@ -146,8 +143,8 @@ def ranged(name: str, values: np.ndarray) -> dict[str, float]:
     return {name: float(np.median(values)), **dict(zip((f"{name}_low", f"{name}_high"), span_of(values)))}
 
 
-def wilson(met: int, trials: int) -> tuple[float, float]:
-    """The 95 % interval of a share of trials (Wilson's score interval)."""
+def wilson(met: int, trials: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's score interval of a share of trials."""
     from scipy.stats import binomtest  # slow to import, and most chapters count no shares
 
-    return tuple(binomtest(int(met), int(trials)).proportion_ci(method="wilson"))
+    return tuple(binomtest(int(met), int(trials)).proportion_ci(level, method="wilson"))

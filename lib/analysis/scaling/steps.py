@@ -12,6 +12,7 @@ from scipy.special import gammaln, ndtri, stdtrit
 from lib import own
 from lib.wording import joined, named
 from lib.workloads.catalogue import WORKLOADS, workload
+from lib.workloads.tasks import TASKS
 
 CELL = ["workload", "algorithm", "pruning", "sparsity", "batch_size", "trials", "replicate", "split", "stop", "checks",
         "hits", "precision", "max_steps", "space", "label_smoothing", "workers", "compressor", "density", "feedback",
@@ -124,13 +125,65 @@ def all_goals(trials: pd.DataFrame, missed: bool = False) -> pd.DataFrame:
     return lost.drop_duplicates(keys).assign(low=np.nan, high=np.nan).reset_index(drop=True)
 
 
-def well_met(trials: pd.DataFrame) -> float | None:
-    """The hardest goal of the ladder that every search met at every batch size.
+def well_met(trials: pd.DataFrame, least: float = 0.0) -> float | None:
+    """The hardest goal of the ladder, but no error below `least`, that every search of these curves met at every batch size.
 
-    trials: of one curve.  None if there is no such goal.
+    None if there is no such goal.
     """
-    searches = trials.groupby(["batch_size", *(c for c in SEARCH if c in trials)])
-    return next((g for g in goals(trials) if (searches[f"steps@{g:g}"].count() > 0).all()), None)
+    searches = trials.groupby([*(c for c in (*CURVE, "batch_size") if c in trials), *_search_of(trials)])
+    found = (g for g in goals(trials) if g >= least)
+    return next((g for g in found if (searches[f"steps@{g:g}"].count() > 0).all()), None)
+
+
+def shared_goals(trials: pd.DataFrame) -> dict[str, float]:
+    """The goal at which all curves of a workload are read, so that they can be compared: workload -> error.
+
+    It is the hardest, no harder than the table's own, that every search of its dense curves met at every batch size, and every
+    one of its sparse curves at the sparsity that was searched most: a search that never met a goal would bend its curve.
+    Workloads without repeated searches, and without such a goal, keep the table's.
+    """
+    found = {}
+    for name, curves in slimmed(trials).groupby("workload", sort=False) if len(trials) else ():
+        usual = found[name] = float(curves.goal.min())
+        several = curves.drop_duplicates([*CURVE, *_search_of(curves)]).groupby(CURVE).size()
+        several = several[several > 1]
+        sparse = several[several.index.get_level_values("sparsity") > 0]
+        most = sparse.index[sparse.argmax()][3] if len(sparse) else 0.0
+        repeated = pd.MultiIndex.from_frame(curves[CURVE]).isin(sparse.index) & (curves.sparsity == most)
+        if len(several):
+            found[name] = well_met(curves[repeated | (curves.sparsity == 0)], usual) or usual
+    return found
+
+
+def _search_of(trials: pd.DataFrame) -> list[str]:
+    return [c for c in SEARCH if c in trials]
+
+
+def at_goals(trials: pd.DataFrame, wanted: dict[str, float]) -> pd.DataFrame:
+    """The table with `steps` and `goal` set to that of each workload: `at_goal` of several; others stay as they are."""
+    steps, goal = trials.steps.to_numpy(float, copy=True), trials.goal.to_numpy(float, copy=True)
+    for name, error in wanted.items():
+        rows = (trials.workload == name).to_numpy()
+        if rows.any() and (goal[rows] != error).any():
+            steps[rows], goal[rows] = at_goal(trials[rows], error).steps, error
+    return trials.assign(steps=steps, goal=goal)
+
+
+def at_shared_goals(trials: pd.DataFrame) -> pd.DataFrame:
+    """The table at the `shared_goals` of its workloads: what every comparison of curves in the book starts from.
+
+    Read all curves of a workload at once, and choose among them afterwards.
+    """
+    return at_goals(trials, shared_goals(trials)) if len(trials) else trials
+
+
+def goals_told(trials: pd.DataFrame) -> str:
+    """At which goals the workloads are read, in words: "5 % (MLP on digits), 2 % (Simple-CNN on MNIST)"; "—" without trials."""
+    told = {}
+    for name, goal in trials.groupby("workload", sort=False).goal.first().items() if len(trials) else ():
+        work = workload(name)
+        told.setdefault(TASKS[work.task].written(goal), []).append(work.title)
+    return ", ".join(f"{goal} ({joined(titles)})" for goal, titles in told.items()) or "—"
 
 
 def mixed(trials: pd.DataFrame) -> dict[str, list]:
@@ -197,12 +250,23 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
 
 
 def independent(searches: pd.DataFrame) -> pd.DataFrame:
-    """Of every curve the first search on each split, or, if these are fewer, all on split 0."""
-    curve = [searches[c] for c in (*point_of(searches), "goal") if c != "batch_size"]
-    first = searches.replicate == searches.replicate.groupby([*curve, searches.split], dropna=False).transform("min")
-    shared = searches.split == 0
-    counts = (which.groupby(curve, dropna=False).transform("sum") for which in (first, shared))
-    return searches[first.where(np.greater_equal(*counts), shared)]
+    """Of every curve the searches that are `apart`."""
+    curve = [c for c in (*point_of(searches), "goal") if c != "batch_size"]
+    kept = np.zeros(len(searches), bool)
+    for rows in searches.groupby(curve, dropna=False).indices.values():
+        kept[rows] = apart(searches.replicate.to_numpy()[rows], searches.split.to_numpy()[rows])
+    return searches[kept]
+
+
+def apart(replicates: np.ndarray, splits: np.ndarray, cells: np.ndarray | int = 1) -> np.ndarray:
+    """Which searches of a curve [searches, each of so many cells] are independent of each other.
+
+    The first of every split, or, if these are fewer cells, all on split 0.
+    """
+    cells = np.broadcast_to(cells, len(splits))
+    least = pd.Series(replicates).groupby(splits).transform("min").to_numpy()
+    first, shared = np.equal(replicates, least), np.equal(splits, 0)
+    return first if cells[first].sum() >= cells[shared].sum() else shared
 
 
 def scatter(searches: pd.DataFrame) -> float:
