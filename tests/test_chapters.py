@@ -36,7 +36,7 @@ def test_papermill_trains_what_is_missing_and_draws(tmp_path):
     figures = [
         o for o in outputs if "vl-chart" in str(o.get("data", {}).get("application/papermill.record/text/html", o))
     ]
-    assert len(figures) >= 2
+    assert figures
     assert any("digits" in o.get("text", "") and "cell" in o.get("text", "") for o in outputs), "no progress was shown"
     again = papermill(tmp_path, "steps_to_result", workload="digits-mlp", batch_size=256, trials=8, budget="cached")
     assert again.returncode == 0
