@@ -27,24 +27,25 @@ COLOURS = {"holds": charts.TEAL, "holds in part": charts.ORANGE, "does not hold"
 
 STYLE = """<style>
 .book-verdicts { display: flex; flex-wrap: wrap; gap: .3rem; margin: 1rem 0; }
-.book-tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(10.5rem, 1fr)); gap: .4rem; margin: .6rem 0 1.5rem; }
+.book-tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(9.2rem, 44%), 1fr)); gap: .35rem; margin: .6rem 0 1.2rem; }
 .book-verdicts a, .book-tiles a { border: 1px solid var(--pst-color-border, #ccc); border-left-width: 4px; border-radius: 4px;
   padding: .1rem .45rem; color: inherit; text-decoration: none; font-size: .82rem; line-height: 1.35; }
-.book-tiles a { padding: .3rem .5rem; } .book-tiles b, .book-tiles span { display: block; } .book-tiles span { font-size: .78rem; }
+.book-tiles a { padding: .25rem .45rem; } .book-tiles b, .book-tiles span { display: block; }
+.book-tiles span { font-size: .74rem; line-height: 1.3; } .book-tiles span + span { color: var(--pst-color-text-muted, #666); }
 :is(.book-verdicts, .book-tiles) .book-yes { border-left-color: var(--book-yes, #17786c); }
 :is(.book-verdicts, .book-tiles) .book-part { border-left-color: var(--book-part, #965f00); }
 :is(.book-verdicts, .book-tiles) .book-no { border-left-color: var(--book-no, #bf3549); }
 .book-papers { border: 0; padding: 0; margin: 1rem 0 0; font-size: .9rem; } .book-papers label { margin-right: .9rem; }
 .book-papers legend { float: left; font-size: inherit; width: auto; margin: 0 .9rem 0 0; }
-.book-claim { border-bottom: 1px solid var(--pst-color-border, #ccc); padding: .2rem 0; }
-.book-claim > summary { cursor: pointer; font-size: .92rem; }
+.book-claim { border-bottom: 1px solid var(--pst-color-border, #ccc); padding: .1rem 0; }
+.book-claim > summary { cursor: pointer; font-size: .9rem; }
 .book-doors { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .8rem; margin: 1rem 0; }
 .book-doors a { border: 1px solid var(--pst-color-border, #ccc); border-radius: 6px; padding: .6rem .8rem; color: inherit;
   text-decoration: none; } .book-doors b, .book-doors span { display: block; } .book-doors span { font-size: .85rem; }
 .book-pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: 0 1.4rem; }
 .book-pair > * { min-width: 0; } .book-pair .book-figure { margin: .6rem 0; }
-.book-panels { display: grid; grid-template-columns: 5.2rem repeat(var(--methods), minmax(0, 1fr)); gap: .15rem .3rem;
-  font-size: .74rem; line-height: 1.2; align-items: center; } .book-panels svg { width: 100%; height: auto; display: block; }
+.book-panels { display: grid; grid-template-columns: 4.9rem repeat(var(--methods), minmax(0, 1fr)); gap: .25rem .3rem;
+  font-size: .72rem; line-height: 1.2; align-items: center; } .book-panels > b { font-size: .68rem; } .book-panels svg { width: 100%; height: auto; display: block; }
 .book-panels svg * { vector-effect: non-scaling-stroke; } .book-panels a { color: inherit; }
 .book-progress { display: grid; grid-template-columns: minmax(9rem, 3fr) minmax(5rem, 4fr) auto auto; gap: .15rem .8rem;
   font-size: .85rem; align-items: center; margin: 1rem 0; } .book-progress b { font-weight: 600; }
@@ -134,7 +135,7 @@ SCALES = {
     "points": "differences of error, in percentage points",
     "share": "shares",
 }
-ROW, HEAD, FOOT = 38, 26, 44  # pixels: a claim, a panel's title, its ticks and the space below
+ROW, HEAD, FOOT = 35, 26, 42  # pixels: a claim, a panel's title, its ticks and the space below
 PLOT = 0.72  # the part of the width in which intervals lie; verdicts stand to its right
 TICKS = {
     "ratio": [1 / 16, 1 / 4, 1 / 2, 1, 2, 4, 16, 64, 256],
@@ -191,7 +192,7 @@ def _row(c, words: str, at: Callable[[float], float], top: float) -> dict:
     near = at(c.threshold)
     measured = c.n > 0
     return {
-        "key": c.key, "claim": f"{c.key}  {words}", "verdict": c.verdict, "y": top + 27, "top": top + 19, "bottom": top + 35,
+        "key": c.key, "claim": f"{c.key}  {words}", "verdict": c.verdict, "y": top + 25, "top": top + 18, "bottom": top + 32,
         "label": top + 9, "from": near if c.above else 0.0, "to": PLOT if c.above else near,
         "x": at(c.effect) if measured else None, "low": at(c.low) if measured else None, "high": at(c.high) if measured else None,
         "right": f"{WORDS[c.verdict]}" + (f", n = {c.n:,}" if measured else ""),
@@ -264,15 +265,14 @@ def on_one_line(points: pd.DataFrame) -> alt.LayerChart:
     return alt.layer(line, dots, name.encode(x=x, y=y, text=alt.value("1 + 1/x"))).properties(width="container", height=300)
 
 
-OCTAVES = 12  # of either axis of a small panel
-
-
 def panels(points: pd.DataFrame, link: str) -> Html:
     """Steps against batch size of every curve, a small panel for each kind of network (rows) and method (columns).
 
     All panels have the same scales, both logarithmic; a panel's lowest point lies at its bottom.  points: as in
     `on_one_line`.  link: where a panel leads.
     """
+    reach = float(np.log2(points.steps / points.groupby(["network", "algorithm"]).steps.transform("min")).max())
+    ends = (float(np.log2(points.batch_size.max())) or 1.0, reach or 1.0)
     methods = [m for m in ("sgd", "momentum", "nesterov", "adam") if m in set(points.algorithm)]
     methods += sorted(set(points.algorithm) - {*methods})
     body = "<span></span>" + "".join(f"<b>{html.escape(_capital(named(m)))}</b>" for m in methods)
@@ -281,7 +281,7 @@ def panels(points: pd.DataFrame, link: str) -> Html:
         body += f"<span><b>{html.escape(name)}</b><br>{html.escape(kind)}</span>"
         for method in methods:
             shown = own[own.algorithm == method]
-            body += f'<a href="{link}">{_panel(shown, f"{network}, {named(method)}")}</a>' if len(shown) else "<span></span>"
+            body += f'<a href="{link}">{_panel(shown, f"{network}, {named(method)}", ends)}</a>' if len(shown) else "<span></span>"
     return Html(f'<div class="book-panels" style="--methods:{len(methods)}">{body}</div>')
 
 
@@ -289,20 +289,20 @@ def _capital(name: str) -> str:
     return name[0].upper() + name[1:]
 
 
-def _panel(points: pd.DataFrame, title: str) -> str:
-    """One small picture, 100 by 70, of curves coloured by sparsity."""
+def _panel(points: pd.DataFrame, title: str, ends: tuple[float, float]) -> str:
+    """One small picture, 100 by 90, of curves coloured by sparsity; ends: how many doublings either axis has."""
     least = points.steps.min()
     drawn = []
     for (_, level), curve in points.groupby(["workload", "sparsity"]):
         curve = curve.sort_values("batch_size")
-        across = 4 + 92 * np.log2(curve.batch_size) / OCTAVES
-        up = 66 - 62 * np.log2(curve.steps / least) / OCTAVES
+        across = 4 + 92 * np.log2(curve.batch_size) / ends[0]
+        up = 85 - 81 * np.log2(curve.steps / least) / ends[1]
         path = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, up))
         colour = charts.SPARSITY_COLOURS.get(level, charts.GUIDE)
         drawn.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
-    frame = f'<path d="M1,0 V69 H100" fill="none" stroke="{charts.GUIDE}" stroke-width="1"/>'
+    frame = f'<path d="M1,0 V89 H100" fill="none" stroke="{charts.GUIDE}" stroke-width="1"/>'
     words = html.escape(title)
-    return f'<svg viewBox="0 0 100 70" role="img" aria-label="{words}"><title>{words}</title>{frame}{"".join(drawn)}</svg>'
+    return f'<svg viewBox="0 0 100 90" role="img" aria-label="{words}"><title>{words}</title>{frame}{"".join(drawn)}</svg>'
 
 
 def pair(first: str, second: str, title: str, caption: str, name: str) -> Html:
