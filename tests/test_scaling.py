@@ -120,7 +120,8 @@ def test_searches_on_splits_of_their_own_go_before_several_on_one():
     kept = scaling.independent(scaling.steps_to_result(both))
     assert sorted(kept.steps) == [10, 80, 160] and scaling.across_replicates(kept).replicates.tolist() == [3]
     curve = scaling.curve_of(both)
-    assert np.exp(curve.logs[rows.apart(curve.logs)][16]).tolist() == pytest.approx([10, 80, 160])
+    kept = scaling.apart(*curve.logs.index.to_frame().to_numpy().T)
+    assert np.exp(curve.logs[kept][16]).tolist() == pytest.approx([10, 80, 160]) and len(curve.draws) == scaling.DRAWS
     few = scaling.steps_to_result(both[both.replicate < 4])
     assert sorted(scaling.independent(few).steps) == [10, 20, 40]
 
@@ -222,12 +223,11 @@ def test_redrawn_curves_are_analysed_as_single_ones_are():
     """The array forms of the regimes and of the fit agree with the plain ones, draw by draw."""
     random = np.random.default_rng(3)
     k = (5e3 / SIZES + 20) * random.lognormal(0, 0.25, (60, len(SIZES)))
-    perfect, useful, whole = rules.regime_ends(SIZES, k)
+    perfect, useful = rules.regime_ends(SIZES, k)
     c1, c2 = fits.hyperbolas(SIZES, k)
-    for row, shown, *found in zip(k, whole, perfect, useful, c1, c2):
+    for row, *found in zip(k, perfect, useful, c1, c2):
         plain, fit = scaling.regimes(curve(row)), scaling.fit_hyperbola(SIZES, row)
         assert found[:2] == [plain.perfect_end, plain.useful_end]
-        assert shown == scaling.all_three(pd.DataFrame([vars(plain)])).item()
         assert found[2:] == pytest.approx([fit.c1, fit.c2], rel=2e-3)
 
 
@@ -384,6 +384,36 @@ def test_the_hardest_goal_that_every_search_met():
     one = both.assign(**{"steps@0.04": both["steps@0.04"].mask(lost)})
     assert scaling.well_met(one) == 0.1 and scaling.well_met(one[one.replicate == 1]) == 0.04
     assert scaling.well_met(one.assign(**{"steps@0.1": one["steps@0.1"].mask(lost)})) is None
+
+
+def test_curves_of_a_workload_are_read_at_the_goal_that_all_their_searches_met():
+    """A sparse search that missed the hardest goal once moves every curve of its workload, and no other workload's."""
+    searches = [curve_of_searches(s, replicate=r, algorithm=a) for s in (0.0, 0.9) for r in (0, 1) for a in ("sgd", "momentum")]
+    both = pd.concat(searches, ignore_index=True)
+    other = both.assign(workload="v")
+    lost = (both.batch_size == 16) & (both.replicate == 1) & (both.sparsity == 0.9) & (both.algorithm == "sgd")
+    missed = both.assign(steps=both.steps.mask(lost), **{"steps@0.04": both["steps@0.04"].mask(lost)})
+    name = both.workload.iloc[0]
+    assert scaling.shared_goals(both) == {name: 0.04} and scaling.shared_goals(missed) == {name: 0.1}
+    moved = scaling.at_shared_goals(pd.concat([missed, other], ignore_index=True))
+    assert moved.groupby("workload").goal.unique().to_dict() == {name: [0.1], "v": [0.04]}
+    assert moved.steps[moved.workload == name].tolist() == both["steps@0.1"].tolist()
+    assert scaling.at_shared_goals(moved).equals(moved)
+    single = missed[missed.replicate == 1]  # single searches keep the paper's goal
+    assert scaling.shared_goals(single) == {name: 0.04}
+    level = missed.assign(sparsity=missed.sparsity.replace(0.9, 0.5))
+    third = both[both.sparsity == 0.9].assign(replicate=2)
+    assert scaling.shared_goals(pd.concat([level, both[both.sparsity == 0.9], third])) == {name: 0.04}  # 0.9 is searched more
+    assert scaling.shared_goals(both.assign(goal=0.1)) == {name: 0.1}  # never at a harder goal than the table's
+    key = (name, "momentum", "none", 0.0)
+    easier, own = (scaling.summaries(t)[1][key].logs for t in (missed, scaling.at_goal(missed, 0.1)))
+    assert easier.equals(own)
+
+
+def test_the_goals_of_a_table_are_told():
+    frame = pd.DataFrame({"workload": ["digits-mlp", "mnist-simple-cnn", "digits-cnn"], "goal": [0.05, 0.02, 0.05]})
+    assert scaling.goals_told(frame) == "5 % (MLP on digits and Small CNN on digits), 2 % (Simple-CNN on MNIST)"
+    assert scaling.goals_told(frame[:0]) == "—"
 
 
 def test_steps_that_are_whole_numbers_in_the_records_are_read_as_any():

@@ -42,7 +42,6 @@ from lib.analysis.scaling.rules import (
     PERFECT,
     TOLERANCE,
     Regimes,
-    all_three,
     label,
     regimes,
 )

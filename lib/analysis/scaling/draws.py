@@ -115,7 +115,7 @@ def redrawn(draws: pd.DataFrame) -> pd.DataFrame:
     critical is inf for a draw without a floor.
     """
     b, k = draws.columns.to_numpy(float), draws.to_numpy()
-    perfect, useful, _ = regime_ends(b, k)
+    perfect, useful = regime_ends(b, k)
     c1, c2 = hyperbolas(b, k)
     with np.errstate(divide="ignore"):
         return pd.DataFrame({"perfect_end": perfect, "useful_end": useful, "c1": c1, "c2": c2, "critical": c1 / c2})

@@ -75,8 +75,8 @@ def _label_one(curve: pd.DataFrame) -> pd.DataFrame:
     return curve.assign(regime=regime, slope=slope, perfect=k.iloc[0] * b.iloc[0] / b)
 
 
-def regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """perfect_end, useful_end and whether all three regimes are there [draws], as `regimes` and `all_three` find them.
+def regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """perfect_end and useful_end [draws], as `regimes` finds them.
 
     b: sizes [n] (increasing); k: steps [draws, n].
     """
@@ -87,10 +87,4 @@ def regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
     perfect = np.logical_and.accumulate(before | (examples <= (1 + TOLERANCE) * base), axis=1)
     floor = np.logical_and.accumulate((k <= (1 + TOLERANCE) * k.min(1, keepdims=True))[:, ::-1], axis=1)[:, ::-1]
     useful = np.where(floor.any(1), b[np.argmax(floor, axis=1)], b[-1])
-    end = b[len(b) - 1 - np.argmax(perfect[:, ::-1], axis=1)]
-    return end, useful, (end > b[start]) & (end < b[-1]) & (floor.sum(1) >= 2)
-
-
-def all_three(summary: pd.DataFrame) -> pd.Series:
-    """Which curves of `summaries` show all three regimes: perfect scaling over two sizes, an end to it, a floor of two."""
-    return (summary.perfect_end > summary.start) & summary.leaves_perfect & summary.reaches_plateau
+    return b[len(b) - 1 - np.argmax(perfect[:, ::-1], axis=1)], useful
