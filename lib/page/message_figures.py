@@ -22,7 +22,7 @@ DENSITY = alt.Tooltip("density:Q", title="density", format=".2~g")
 
 def _colour(colours: dict[str, str], field: str = "method", columns: int = 2) -> alt.Color:
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    return alt.Color(f"{field}:N", title=None, scale=scale, legend=alt.Legend(columns=columns, columnPadding=8))
+    return alt.Color(f"{field}:N", title=None, scale=scale, legend=alt.Legend(columns=columns, columnPadding=8, labelLimit=220))
 
 
 def _picked(field: str) -> tuple:
@@ -53,7 +53,7 @@ def errors(lines: pd.DataFrame, networks: list[str], densities: list[float]) -> 
     scale = alt.Scale(type="log", nice=False, padding=8)
     base = alt.Chart(long).encode(
         x=alt.X("x:Q", title="training steps, or megabytes sent", scale=scale),
-        color=_colour({m: c for m, c in METHODS.items() if m in set(lines.method)}, columns=3),
+        color=_colour({m: c for m, c in METHODS.items() if m in set(lines.method)}),
         opacity=faded,
     )
     tip = [
@@ -69,7 +69,7 @@ def errors(lines: pd.DataFrame, networks: list[str], densities: list[float]) -> 
     y = alt.Y("error:Q", title="test error", scale=scale).axis(format="~%")
     marks = base.mark_line(point=alt.OverlayMarkDef(size=45)).encode(y=y, tooltip=tip)
     bars = base.mark_rule().encode(y="low:Q", y2="high:Q").add_params(pick)
-    return charts.controlled([bars, marks], *controls).properties(width="container", height=270)
+    return charts.controlled([bars, marks], *controls).properties(width="container", height=250)
 
 
 FLOOR = 1e-3  # of what is drawn on a logarithmic axis
@@ -93,7 +93,7 @@ def sent(runs: pd.DataFrame, networks: list[str], densities: list[float]) -> alt
     y = alt.Y("drawn:Q", title="entries sent over k", axis=ticks).scale(type="log", nice=False, padding=8)
     line = alt.Chart(runs.assign(drawn=runs.over.clip(lower=FLOOR))).mark_line(point=alt.OverlayMarkDef(size=30)).encode(
         x=alt.X("budget:Q", title="training step").scale(type="log", base=2, nice=False, padding=8), y=y,
-        color=_colour({m: c for m, c in METHODS.items() if m in set(runs.method)}, columns=3),
+        color=_colour({m: c for m, c in METHODS.items() if m in set(runs.method)}),
         detail="learning_rate:N", opacity=faded, tooltip=tip,
     ).add_params(pick)  # fmt: skip
     asked = alt.Chart(pd.DataFrame({"drawn": [1]})).mark_rule(color=charts.GUIDE, strokeDash=[4, 4]).encode(y=y)
@@ -163,7 +163,7 @@ def shapes(entries: pd.DataFrame, normal: pd.DataFrame, ways: list[str], network
     networks, steps = sorted(entries.network.unique()), sorted(map(int, entries.step.unique()))
     menu = charts.menu("network", networks, network if network in networks else networks[0], "network")
     slider = charts.slider("step", steps, step if step in steps else steps[0], "step", "'step ' + format(value, ',')")
-    return alt.layer(guide, charts.controlled([lines], menu, slider)).properties(width="container", height=270)
+    return alt.layer(guide, charts.controlled([lines], menu, slider)).properties(width="container", height=250)
 
 
 def distances(portraits: pd.DataFrame, ways: list[str]) -> alt.LayerChart:
@@ -185,7 +185,7 @@ def distances(portraits: pd.DataFrame, ways: list[str]) -> alt.LayerChart:
     base = alt.Chart(portraits).encode(
         x=alt.X("step:Q", title="training step"), y=y, color=_colour(of_ways(ways), "way"), detail="network:N", opacity=faded
     )
-    shape = alt.Shape("network:N", title=None, legend=alt.Legend(columns=1))
+    shape = alt.Shape("network:N", title=None, legend=alt.Legend(columns=1, orient="bottom"))
     lines = base.mark_line(strokeWidth=1.6).add_params(pick)
     dots = base.mark_point(filled=True, size=50).encode(shape=shape, tooltip=tip)
     return alt.layer(lines, dots).properties(width="container", height=300)
@@ -243,26 +243,29 @@ def profiles(rows: pd.DataFrame, start: str) -> alt.LayerChart:
 
 
 def operators(timed: pd.DataFrame) -> alt.LayerChart:
-    """Time to choose against the length of the vector; timed: method (of TIMED), d, elements, seconds, low, high."""
+    """Time to choose against the length of the vector, the fastest repeat, with bars up to the slowest.
+
+    timed: method (of TIMED), d, elements, seconds (median), low, high.
+    """
     if timed.empty:
         return charts.nothing("No timings yet.")
     pick, faded = _picked("method")
     rows = timed.assign(**{c: 1e3 * timed[c] for c in ("seconds", "low", "high")})
     x = alt.X("d:Q", title="entries of the vector").scale(type="log", base=2, nice=False, padding=8).axis(format=".2~s")
-    base = alt.Chart(rows).encode(x=x, color=_colour(TIMED, columns=3), opacity=faded)
+    base = alt.Chart(rows).encode(x=x, color=_colour(TIMED), opacity=faded)
     tip = [
         METHOD,
         alt.Tooltip("d:Q", title="entries of the vector", format=","),
         alt.Tooltip("elements:Q", title="entries chosen", format=","),
-        alt.Tooltip("seconds:Q", title="milliseconds, median", format=".2~g"),
-        alt.Tooltip("low:Q", title="fastest", format=".2~g"),
+        alt.Tooltip("low:Q", title="milliseconds, fastest", format=".2~g"),
+        alt.Tooltip("seconds:Q", title="median", format=".2~g"),
         alt.Tooltip("high:Q", title="slowest", format=".2~g"),
     ]
     scale = alt.Scale(type="log", nice=False, padding=8)
-    y = alt.Y("seconds:Q", title="milliseconds on one core", scale=scale).axis(format="~g")
+    y = alt.Y("low:Q", title="milliseconds on one core", scale=scale).axis(format="~g")
     marks = base.mark_line(point=alt.OverlayMarkDef(size=45)).encode(y=y, tooltip=tip)
     bars = base.mark_rule().encode(y="low:Q", y2="high:Q").add_params(pick)
-    return alt.layer(bars, marks).properties(width="container", height=270)
+    return alt.layer(bars, marks).properties(width="container", height=250)
 
 
 def dials(workers: int, bandwidth: float, latency: float, compute: float) -> dict[str, tuple]:
