@@ -168,7 +168,7 @@ def _table(bodies: tuple[str, ...]) -> pd.DataFrame:
     parts = []
     for names, which in alike.items():
         rows = [bodies[n][len(names) + 1 :] for n in which]
-        part = pd.read_csv(io.StringIO(f"{names}\n{''.join(rows)}"))
+        part = pd.read_csv(io.StringIO(f"{names}\n{''.join(rows)}"), low_memory=False)
         parts.append(part.set_index(np.repeat(which, [text.count("\n") for text in rows])))
     return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
 
