@@ -51,6 +51,17 @@ def brief(value: float) -> str:
     return f"{value:#.2g}".rstrip(".") if 0.001 <= abs(rounded) < 100 else number(rounded)
 
 
+def percent(share: float) -> str:
+    """A share as the prose prints it: 5 %, 0.5 %."""
+    return f"{100 * share:.2g}\u00a0%"
+
+
+def between(*values: float) -> str:
+    """The least and the most of some values, as `brief` has them: "1.8 to 5.6"; one alone if they read the same."""
+    ends = [brief(end) for end in (min(values), max(values))] if values else ["—"]
+    return " to ".join(dict.fromkeys(ends))
+
+
 def joined(items: list[str]) -> str:
     """a, b and c."""
     return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)

@@ -80,7 +80,8 @@ def test_times_of_steps_come_from_the_searches():
     assert hardware.of_searches(trials, ("w", "w", "w", 0.0)) is None, "networks of the book are trained many at a time"
     own = [{**head, "workload": "a.py:f"} for head in trials.attrs["provenance"]]
     trials.attrs["provenance"] = own
-    assert hardware.of_searches(trials, ("a.py:f", "w", "w", 0.0)).to_dict("list") == {"batch_size": [4, 16], "seconds": [0.02, 0.05]}
+    found = hardware.of_searches(trials, ("a.py:f", "w", "w", 0.0))
+    assert found.to_dict("list") == {"batch_size": [4, 16], "seconds": [0.02, 0.05]}
 
 
 def test_the_fastest_size_is_where_steps_times_seconds_is_least():

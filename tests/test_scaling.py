@@ -8,7 +8,6 @@ import pytest
 from scipy.stats import norm, t
 
 from lib.analysis import scaling
-from lib.analysis.scaling import draws as rows
 from lib.analysis.scaling import fits, rules
 from lib.measuring import sweeps
 from lib.records import on_record

@@ -36,7 +36,8 @@ def fitting_goal(trials: pd.DataFrame, least: int = LEAST) -> float:
     Raises ValueError if no trial met any goal.
     """
     ladder = scaling.goals(trials)
-    require(bool(ladder), "goal", "every one", f"met by a trial; the lowest error of {len(trials)} is {trials.best_error.min():.3g}")
+    lowest = trials.best_error.min()
+    require(bool(ladder), "goal", "every one", f"met by a trial; the lowest error of {len(trials)} is {lowest:.3g}")
     dense = trials[trials.sparsity == trials.sparsity.min()]
     met = {goal: dense.batch_size[dense[f"steps@{goal:g}"].notna()].nunique() for goal in ladder}
     most = max(met.values())

@@ -17,7 +17,7 @@ def curves() -> pd.DataFrame:
     Columns: workload, algorithm, pruning, sparsity, goal (error at which it is read), sizes, replicates (counts), critical
     (examples), critical_low, critical_high (5 and 95 %), identified (whether it lies inside the batch sizes measured).
     """
-    return pd.DataFrame(kept("curves", _curves)["rows"], columns=CURVE)
+    return pd.DataFrame(kept("critical", _curves)["rows"], columns=CURVE)
 
 
 def _curves() -> dict:

@@ -45,7 +45,7 @@ def curves() -> pd.DataFrame:
 
 
 def _curves() -> dict:
-    trials = results.read(on_record.gathered(**plans.USUAL))
+    trials = scaling.at_shared_goals(results.read(on_record.gathered(**plans.USUAL)))
     summary, _ = scaling.summaries(trials)
     points = scaling.on_one_line(scaling.across_replicates(scaling.steps_to_result(trials)), summary)
     points = points.assign(

@@ -131,7 +131,7 @@ def _of_curves() -> dict[str, tuple[pd.DataFrame, float | dict]]:
     return {
         "L1": (evidence.inside_the_sizes(drawn), spent),
         "L2": (evidence.off_the_line(summary), spent),
-        "L2b": (evidence.by_way_of_pruning(scaling.summaries(pruned)[1]), _hours(pruned)),
+        "L2b": (evidence.by_way_of_pruning(scaling.summaries(scaling.at_shared_goals(pruned))[1]), _hours(pruned)),
         "L3": (evidence.cost_of_sparsity(scaling.steps_over_dense(drawn)), spent),
         "L4": (evidence.critical_over_dense(drawn), by_data),
         "L5": (evidence.critical_over_dense(drawn, WITH_MOMENTUM), by_data),

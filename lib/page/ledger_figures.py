@@ -27,7 +27,8 @@ COLOURS = {"holds": charts.TEAL, "holds in part": charts.ORANGE, "does not hold"
 
 STYLE = """<style>
 .book-verdicts { display: flex; flex-wrap: wrap; gap: .3rem; margin: 1rem 0; }
-.book-tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(9.2rem, 44%), 1fr)); gap: .35rem; margin: .6rem 0 1.2rem; }
+.book-tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(9.2rem, 44%), 1fr)); gap: .35rem;
+  margin: .6rem 0 1.2rem; }
 .book-verdicts a, .book-tiles a { border: 1px solid var(--pst-color-border, #ccc); border-left-width: 4px; border-radius: 4px;
   padding: .1rem .45rem; color: inherit; text-decoration: none; font-size: .82rem; line-height: 1.35; }
 .book-tiles a { padding: .25rem .45rem; } .book-tiles b, .book-tiles span { display: block; }
@@ -45,7 +46,8 @@ STYLE = """<style>
 .book-pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: 0 1.4rem; }
 .book-pair > * { min-width: 0; } .book-pair .book-figure { margin: .6rem 0; }
 .book-panels { display: grid; grid-template-columns: 4.9rem repeat(var(--methods), minmax(0, 1fr)); gap: .25rem .3rem;
-  font-size: .72rem; line-height: 1.2; align-items: center; } .book-panels > b { font-size: .68rem; } .book-panels svg { width: 100%; height: auto; display: block; }
+  font-size: .72rem; line-height: 1.2; align-items: center; } .book-panels > b { font-size: .66rem; overflow: hidden; }
+.book-panels svg { width: 100%; height: auto; display: block; }
 .book-panels svg * { vector-effect: non-scaling-stroke; } .book-panels a { color: inherit; }
 .book-progress { display: grid; grid-template-columns: minmax(9rem, 3fr) minmax(5rem, 4fr) auto auto; gap: .15rem .8rem;
   font-size: .85rem; align-items: center; margin: 1rem 0; } .book-progress b { font-weight: 600; }
@@ -260,7 +262,7 @@ def on_one_line(points: pd.DataFrame) -> alt.LayerChart:
     y = alt.Y("y:Q", title="steps over the curve’s floor", scale=scale)
     line = alt.Chart(law).mark_line(color=charts.GUIDE, strokeWidth=2).encode(x=x, y=y)
     dots = alt.Chart(points).mark_point(filled=True, size=34, opacity=0.85).encode(
-        x=x, y=y, color=charts.by_sparsity(sorted(points.sparsity.unique())), tooltip=tooltip)  # fmt: skip
+        x=x, y=y, color=charts.by_sparsity(sorted(points.sparsity.unique()), legend=alt.Legend(titleOrient="top")), tooltip=tooltip)  # fmt: skip
     name = alt.Chart(law.iloc[[36]]).mark_text(align="left", dx=8, dy=-12, fontSize=14, fontWeight="bold")
     return alt.layer(line, dots, name.encode(x=x, y=y, text=alt.value("1 + 1/x"))).properties(width="container", height=300)
 

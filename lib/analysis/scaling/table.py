@@ -9,13 +9,11 @@ import pandas as pd
 from lib.analysis.scaling.draws import DRAWS, REDRAWN, curve_from, redrawn, span_of
 from lib.analysis.scaling.fits import Hyperbola, fit_hyperbola
 from lib.analysis.scaling.rules import Regimes, regimes
-from lib.analysis.scaling.steps import CURVE, across_replicates, at_shared_goals, mixed, steps_to_result
+from lib.analysis.scaling.steps import CURVE, across_replicates, mixed, steps_to_result
 
 
 def summaries(trials: pd.DataFrame, draws: int = DRAWS) -> tuple[pd.DataFrame, dict]:
-    """Every curve with at least three batch sizes on one row, and its searches by the same key.
-
-    Curves are read at the hardest goal that all of their workload's repeated searches met (`at_shared_goals`).
+    """Every curve with at least three batch sizes on one row, at the table's goal, and its searches by the same key.
 
     Columns: those of CURVE, sizes and replicates (counts; the most searches of a point), start, perfect_end, useful_end,
     leaves_perfect, reaches_plateau (as `Regimes`, of the geometric means), c1, c2, critical, r2, identified (as
@@ -23,7 +21,6 @@ def summaries(trials: pd.DataFrame, draws: int = DRAWS) -> tuple[pd.DataFrame, d
     Searches: (workload, ...) -> `Curve`.  Raises ValueError if the trials of a curve are of several protocols.
     """
     rows, found, ends = [], {}, [f"{n}_{end}" for n in REDRAWN for end in ("low", "high")]
-    trials = at_shared_goals(trials)
     searches = steps_to_result(trials).groupby(CURVE) if len(trials) else ()
     for key, own in searches:
         for name, values in mixed(own).items():
