@@ -127,7 +127,10 @@ def _of_curves() -> dict[str, tuple[pd.DataFrame, float | dict]]:
     searched = scaling.at_goals(searched, {name: catalogue.workload(name).goal for name in plans.DIGITS})
     points = scaling.across_replicates(scaling.steps_to_result(trials))
     spent, by_data = _hours(trials), _hours_by(trials, evidence.data_set)
-    at_smallest = _hours_by(trials, evidence.title, lambda head: head["batch_size"] == 1 and head["sparsity"] == 0)
+    least = trials[trials.sparsity == 0].groupby("workload").batch_size.min()
+    at_smallest = _hours_by(
+        trials, evidence.title, lambda head: head["sparsity"] == 0 and head["batch_size"] == least.get(head["workload"])
+    )
     return {
         "L1": (evidence.inside_the_sizes(drawn), spent),
         "L2": (evidence.off_the_line(summary), spent),

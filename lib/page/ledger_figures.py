@@ -261,8 +261,8 @@ def on_one_line(points: pd.DataFrame) -> alt.LayerChart:
     x = alt.X("x:Q", title="batch size over critical batch size", scale=scale, axis=axis)
     y = alt.Y("y:Q", title="steps over the curve’s floor", scale=scale)
     line = alt.Chart(law).mark_line(color=charts.GUIDE, strokeWidth=2).encode(x=x, y=y)
-    dots = alt.Chart(points).mark_point(filled=True, size=34, opacity=0.85).encode(
-        x=x, y=y, color=charts.by_sparsity(sorted(points.sparsity.unique()), legend=alt.Legend(titleOrient="top")), tooltip=tooltip)  # fmt: skip
+    colour = charts.by_sparsity(sorted(points.sparsity.unique()), legend=alt.Legend(titleOrient="top"))
+    dots = alt.Chart(points).mark_point(filled=True, size=34, opacity=0.85).encode(x=x, y=y, color=colour, tooltip=tooltip)
     name = alt.Chart(law.iloc[[36]]).mark_text(align="left", dx=8, dy=-12, fontSize=14, fontWeight="bold")
     return alt.layer(line, dots, name.encode(x=x, y=y, text=alt.value("1 + 1/x"))).properties(width="container", height=300)
 
