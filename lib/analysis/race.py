@@ -52,9 +52,13 @@ class Search:
 Rule = Callable[[Search, float], np.ndarray]  # the step after which each trial is abandoned [trials], inf for never
 
 
-def searches(folder: Path = DATA) -> list[Search]:
-    """All searches of the book's studies on record that no rule has shortened and that were stopped at their goal."""
-    planned = dict.fromkeys(c for s in STUDIES.values() for c in s.cells if c.stop == "goal" and c.race is None)
+def searches(folder: Path = DATA, replicates: int = 3) -> list[Search]:
+    """Searches of the book's studies on record that no rule has shortened and that were stopped at their goal.
+
+    replicates: only those below it, since hundreds of searches of one small network would decide by themselves.
+    """
+    goals = (c for s in STUDIES.values() for c in s.cells if c.stop == "goal" and c.race is None)
+    planned = dict.fromkeys(c for c in goals if c.replicate < replicates)
     files = {c: record(c, folder) for c in planned if not own.is_own(c.workload)}
     return [search(c, store.read(file, c)[1]) for c, file in files.items() if file.exists()]
 
