@@ -42,7 +42,7 @@ def say(text: str, **values: object) -> Markdown:
 
 def lead(question: str, answer: str, *judged, **values: object) -> Markdown:
     """How a page begins: its question, its answer, and the verdicts on its claims (`lib.claims.Claim`), linked to the ledger."""
-    pills = " ".join(_pill(claim) for claim in judged)
+    pills = "&ensp;".join(_pill(claim) for claim in judged)  # apart in a notebook, too, which has no style of ours
     return Markdown(f"*{_filled(question, values, spare=True)}*\n\n**{_filled(answer, values, spare=True)}**\n\n{pills}")
 
 
