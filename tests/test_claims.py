@@ -82,7 +82,7 @@ def test_what_would_decide_an_open_claim_is_priced_by_how_far_its_interval_has_t
     near = evidence.table([("w", 1.01, 0.0, 2.0, 5)])
     assert rule.judge(near, hours=2.0).price == "It would take over 100 times as many, over 200 core-hours."
     two = evidence.table([("a", 2.0, 0.0, 4.0, 5), ("b", 2.0, 0.5, 3.5, 5)])  # the nearer one, and what its records took
-    assert rule.judge(two, {"a": 100.0, "b": 4.0}).price == "It would take 2.2 times as many, 5.0 core-hours, for b."
+    assert rule.judge(two, {"a": 100.0, "b": 4.0}).price == "It would take 2.2 times as many, 5 core-hours, for b."
     ratio = replace(rule, scale="ratio").judge(evidence.table([("w", 2.0, 0.25, 16.0, 5)]), hours=1.0)
     assert ratio.price == "It would take 9 times as many, 8 core-hours."
 

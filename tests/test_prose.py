@@ -58,7 +58,7 @@ def numbers(sentence):
 
 def test_sentences_and_numbers_are_counted_as_a_reader_would():
     text = "A batch of 1,024 saves 3.5 times the steps. Lee et al. (2021) saw it on FC-128, too (see c2). It is 1.5 × 4."
-    assert [words(s) for s in sentences(text)] == [9, 12, 5]
+    assert [words(s) for s in sentences(text)] == [9, 11, 5]
     assert [numbers(s) for s in sentences(text)] == [2, 0, 2]
 
 
@@ -127,4 +127,4 @@ def test_nothing_is_left_to_be_filled_in(page):
         code.decompose()
     text = found.get_text(" ")
     assert not re.search(r"\{(glue|ref|cite|numref|term|doc)\b|\{[a-z_]+\}|glue:|Undefined|<lib\.", text)
-    assert not re.search(r"\bnan\b|\bNone\b|\binf\b", text), "a value that is none"
+    assert not re.search(r"\bnan\b|\bNone\b(?! of)|\binf\b", text), "a value that is none"

@@ -96,9 +96,8 @@ def test_claims_judge_planted_gaps():
     nearer = claims.RULES["T9"].judge
     assert nearer(evidence.narrowed(both)).verdict == claims.HOLDS
     assert nearer(evidence.narrowed(both.assign(gap=-both.gap))).verdict == claims.FAILS
-    wild = both.assign(gap=both.gap * [1, -1, 1] * 2)  # one seed says the opposite
+    wild = both.assign(gap=both.gap * np.tile([1, -1, 1], 2))  # one seed says the opposite
     assert nearer(evidence.narrowed(wild)).verdict == nearer(evidence.narrowed(gap)).verdict == claims.OPEN
-
 
 
 def test_planted_costs_multiply():

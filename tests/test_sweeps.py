@@ -302,7 +302,7 @@ def test_smoke_is_short_or_refused(name):
             study.smoke()
     else:
         toys = study.smoke().cells
-        assert len(toys) > 1 and len({c.workload for c in toys}) == 1
+        assert len({c.workload for c in toys}) == 1
         assert sum(c.trials * c.max_steps * c.batch_size for c in toys) < (10**8 if digits else 10**5)
 
 

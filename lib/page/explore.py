@@ -46,18 +46,26 @@ CAPTION = (
 )
 
 
-def packed(points: pd.DataFrame, lines: pd.DataFrame, times: pd.DataFrame, machines: dict[str, str], start: dict) -> str:
+def packed(
+    points: pd.DataFrame,
+    lines: pd.DataFrame,
+    times: pd.DataFrame,
+    machines: dict[str, str],
+    start: dict,
+    goals: dict[str, float] | None = None,
+) -> str:
     """All that is drawn, as JSON: what can be chosen, with titles and colours, and the three tables.
 
     points, lines, times: of `lib.analysis.explorer`.  machines: hardware -> title.  start: what is chosen to begin with:
-    workload, method and sparsity (lists), goal.  Raises ValueError if it is more than MOST bytes.
+    workload, method and sparsity (lists), goal.  goals: workload -> the goal at which it is first shown, where that is not
+    its hardest.  Raises ValueError if it is more than MOST bytes.
     """
     lines = lines.sort_values(KEYS).reset_index(drop=True)
     place = lines[KEYS].assign(curve=range(len(lines)))
     points = points.merge(place, on=KEYS).sort_values(["curve", "batch_size"])
     ends = ["critical", "critical_low", "critical_high"]
     data = {
-        "workloads": [_workload(name) for name in _in_order(lines.workload)],
+        "workloads": [_workload(name, goals or {}) for name in _in_order(lines.workload)],
         "methods": [{"name": a, "title": named(a), "colour": charts.ALGORITHM_COLOURS.get(a, charts.GUIDE)}
                     for a in _by(charts.ALGORITHM_COLOURS, lines.algorithm)],
         "prunings": [{"name": p, "title": named(p)} for p in _by(charts.METHOD_COLOURS, lines.pruning)],
@@ -74,9 +82,10 @@ def packed(points: pd.DataFrame, lines: pd.DataFrame, times: pd.DataFrame, machi
     return text
 
 
-def _workload(name: str) -> dict:
+def _workload(name: str, goals: dict[str, float]) -> dict:
     about = workload(name)
-    return {"name": name, "title": about.title, "data": DATA.get(about.dataset, "Others")}
+    shown = goals.get(name, about.goal)
+    return {"name": name, "title": about.title, "data": DATA.get(about.dataset, "Others"), "goal": shown}
 
 
 def _in_order(names: pd.Series) -> list[str]:

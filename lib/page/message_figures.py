@@ -158,7 +158,7 @@ def shapes(entries: pd.DataFrame, normal: pd.DataFrame, ways: list[str], network
         alt.Tooltip("value:Q", title="probability density", format=".2~g"),
     ]
     lines = alt.Chart(entries).mark_line(strokeWidth=2, clip=True).encode(
-        x=x, y=y, color=_colour(of_ways(ways), "way"), opacity=faded, tooltip=tip
+        x=x, y=y, color=_colour(of_ways(ways), "way", columns=1), opacity=faded, tooltip=tip
     ).add_params(pick)  # fmt: skip
     networks, steps = sorted(entries.network.unique()), sorted(map(int, entries.step.unique()))
     menu = charts.menu("network", networks, network if network in networks else networks[0], "network")
@@ -183,7 +183,7 @@ def distances(portraits: pd.DataFrame, ways: list[str]) -> alt.LayerChart:
     ]
     y = alt.Y("normal:Q", title="gap to a normal distribution").scale(type="log", nice=False, padding=10).axis(format="~%")
     base = alt.Chart(portraits).encode(
-        x=alt.X("step:Q", title="training step"), y=y, color=_colour(of_ways(ways), "way"), detail="network:N", opacity=faded
+        x=alt.X("step:Q", title="training step"), y=y, color=_colour(of_ways(ways), "way", columns=1), detail="network:N", opacity=faded
     )
     shape = alt.Shape("network:N", title=None, legend=alt.Legend(columns=1, orient="bottom"))
     lines = base.mark_line(strokeWidth=1.6).add_params(pick)

@@ -69,7 +69,8 @@ document.addEventListener("DOMContentLoaded", () => {
     state.pruning = one(state.pruning, can.pruning(state), start.pruning) ?? start.pruning;
     state.sparsity = some(state.sparsity, can.sparsity(state), [0]);
     const goals = [...can.goal(state)].sort((a, b) => a - b);
-    state.goal = goals.includes(state.goal) ? state.goal : goals[0];
+    const usual = data.workloads.find((w) => w.name === state.workload).goal;
+    state.goal = goals.includes(state.goal) ? state.goal : goals.includes(usual) ? usual : goals[0];
     state.hardware = one(state.hardware, can.hardware(state), start.hardware) ?? start.hardware;
     state.y = one(state.y, can.y(state), "steps");
     return state;
@@ -351,6 +352,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const wanted = asked();
     // The last one stays: a figure of nothing says nothing.
     ["method", "sparsity"].forEach((name) => { if (event.target.name === name && !wanted[name].length) wanted[name] = state[name]; });
+    if (event.target.name === "workload") wanted.goal = null;  // another network, its own goal
     state = settled(wanted);
     render();
     if (location.hash !== address(state)) location.hash = address(state);
