@@ -183,7 +183,11 @@ def distances(portraits: pd.DataFrame, ways: list[str]) -> alt.LayerChart:
     ]
     y = alt.Y("normal:Q", title="gap to a normal distribution").scale(type="log", nice=False, padding=10).axis(format="~%")
     base = alt.Chart(portraits).encode(
-        x=alt.X("step:Q", title="training step"), y=y, color=_colour(of_ways(ways), "way", columns=1), detail="network:N", opacity=faded
+        x=alt.X("step:Q", title="training step"),
+        y=y,
+        color=_colour(of_ways(ways), "way", columns=1),
+        detail="network:N",
+        opacity=faded,
     )
     shape = alt.Shape("network:N", title=None, legend=alt.Legend(columns=1, orient="bottom"))
     lines = base.mark_line(strokeWidth=1.6).add_params(pick)

@@ -78,9 +78,10 @@ def chosen_curves(curves: pd.DataFrame, colour: alt.Color, menu: tuple) -> alt.L
     )
     y = alt.Y("steps:Q", title=STEPS, scale=scale)
     perfect = base.transform_filter("datum.guided").mark_line(strokeDash=[3, 4], strokeWidth=1)
-    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q").add_params(pick)
-    marks = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=_tips(field))
-    layers = [perfect.encode(y=alt.Y("perfect:Q", scale=scale)), bars, base.mark_line(strokeWidth=2.2).encode(y=y), marks]
+    perfect = perfect.encode(y=alt.Y("perfect:Q", scale=scale)).add_params(pick)  # the first layer's legend is the one drawn
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+    marks = base.mark_point(filled=True, size=64).encode(y=y, tooltip=_tips(field))
+    layers = [perfect, bars, base.mark_line(strokeWidth=2.2).encode(y=y), marks]
     return charts.controlled(layers, menu).properties(width="container", height=340)
 
 
