@@ -99,7 +99,7 @@ def test_steps_are_torchs_to_rounding(name):
         assert torch.allclose(w, torch.stack([flattening.flatten(net) for net in nets]), rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", [name for name, how in METHODS.items() if how.drift])
 def test_drift_bounds_where_silent_weights_end(name):
     """Without a gradient every weight goes on in one direction, to where the drift says or less far."""
     random, how = torch.Generator().manual_seed(0), method(name)
@@ -148,7 +148,7 @@ def test_adams_search_space():
 def test_pages_learn_of_methods_from_the_registry():
     assert named("adam") == "Adam" and named("sgd") == "SGD" and charts.ALGORITHM_COLOURS.keys() == METHODS.keys()
     assert parameters.Method().read("adam") == "adam" and parameters.Method().read(EXAMPLE) == EXAMPLE
-    with pytest.raises(parameters.Unfit, match="one of momentum, nesterov, or file.py:function with momentum"):
+    with pytest.raises(parameters.Unfit, match="one of momentum, nesterov, .*or file.py:function with momentum"):
         parameters.Method("momentum").read("adam")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -59,21 +60,29 @@ class Stack:
         """As `Loop.inputs`."""
         return cast(x, self.dtype).to(self.device)
 
-    def _forward(self, views: list[Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
-        """x [B, C, H, W], views [parts, T, ...] -> logits [T, B, classes], features (the last layer's inputs) [T, B, F]."""
+    def _forward(self, views: list[Tensor], x: Tensor, seen: dict | None = None) -> tuple[Tensor, Tensor]:
+        """x [B, C, H, W], views [parts, T, ...] -> logits [T, B, classes], features (the last layer's inputs) [T, B, F].
+
+        seen: takes each layer's inputs and outputs as `watched` has them, by the weight's name.
+        """
         h = x.movedim(1, -1)[None]  # [1 or T, B, H, W, C]: the data are shared by all trials
         at, shape = 0, ()
-        for layer in self.module:
+        for name, layer in self.module.named_children():
             if isinstance(layer, (nn.Linear, nn.Conv2d)):
                 weight, bias = views[at], views[at + 1]
                 at += 2
-                features = h
+                features = inputs = h
                 if isinstance(layer, nn.Conv2d):
-                    h, weight, bias, shape = _as_products(h, weight.movedim(-3, -1), bias, layer)
+                    h, weight, bias, shape = _as_products(h, weight.movedim(-3, -1), bias, layer, whole=seen is None)
+                    inputs = h
                 elif shape:
+                    if seen is not None:
+                        inputs = h.unflatten(2, shape).movedim(-1, 2).flatten(2)
                     # The module flattens channel, row, column: its weights are turned, which are fewer than the values.
                     weight, shape = weight.unflatten(3, (shape[2], *shape[:2])).movedim(3, -1).flatten(3), ()
                 h = _Affine.apply(h.expand(weight.shape[1], -1, -1), weight, bias)
+                if seen is not None:
+                    seen[f"{name}.weight"] = inputs.detach(), h
                 if isinstance(layer, nn.Conv2d):
                     h = h.view(len(h), x.shape[0], *shape)
             elif isinstance(layer, nn.MaxPool2d):
@@ -100,6 +109,21 @@ class Stack:
         gradients = torch.cat([_memory_order_stacked(g).flatten(2) for g in found], 2).float()
         alive = features.detach().abs().unflatten(1, (parts, -1)).amax((2, 3)) > 0
         return losses, gradients, alive.T
+
+    def watched(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None, look: Callable
+    ) -> tuple[Tensor, Tensor, Tensor, dict]:
+        """As `Loop.watched`; inputs that all trials share, the data, are looked at once."""
+        views = [v.detach()[None].requires_grad_() for v in unflatten(w.to(self.dtype), self.module)]
+        seen = {}
+        logits, features = self._forward(views, x, seen)
+        losses, error = self.task.derivative(logits.detach(), y, self.smoothing)
+        found = torch.autograd.grad(logits, [*views, *(out for _, out in seen.values())], error.to(logits.dtype))
+        gradients = torch.cat([_memory_order_stacked(g)[0].flatten(1) for g in found[: len(views)]], 1).float()
+        parts = zip(seen.items(), found[len(views) :], strict=True)
+        looks = {name: look(h, d) for (name, (h, _)), d in parts}
+        alive = features.detach().abs().amax((1, 2)) > 0
+        return losses[0], gradients if mask is None else gradients.mul_(mask), alive.expand(len(w)), looks
 
     @torch.no_grad()
     def logits(self, w: Tensor, x: Tensor) -> Tensor:
@@ -142,17 +166,19 @@ class _Spread(torch.autograd.Function):
         return sum(_Spread.places(ctx, d.unflatten(3, ctx.sizes[3:]).unflatten(2, ctx.sizes[:3]))), None, None
 
 
-def _as_products(h: Tensor, kernel: Tensor, bias: Tensor, layer: nn.Conv2d) -> tuple[Tensor, Tensor, Tensor, tuple]:
+def _as_products(
+    h: Tensor, kernel: Tensor, bias: Tensor, layer: nn.Conv2d, whole: bool = True
+) -> tuple[Tensor, Tensor, Tensor, tuple]:
     """A convolution of h [T, B, H, W, C] with kernel [parts, T, O, k, k, C] as inputs, weights, biases of `_Affine`.
 
     Fourth, the shape (H', W', O) of an example's result.  Rows are patches; or whole examples, if the image is so small
-    that the zeros of the larger matrix cost less than to cut patches and to sum their gradients.
+    that the zeros of the larger matrix cost less than to cut patches and to sum their gradients (never, if not `whole`).
     """
     (k, _), (s, _), (p, _) = layer.kernel_size, layer.stride, layer.padding
     h = F.pad(h, (0, 0, p, p, p, p)) if p else h
     batch, *image = h.shape[1:4]
     shape = (*((side - k) // s + 1 for side in image), len(layer.bias))
-    if math.prod(image) <= 2 * k * k and batch >= 64:
+    if whole and math.prod(image) <= 2 * k * k and batch >= 64:
         return h.flatten(2), _Spread.apply(kernel, image, s), bias.repeat(1, 1, math.prod(shape[:2])), shape
     windows = h.unfold(2, k, s).unfold(3, k, s).movedim(4, -1)  # [T, B, H', W', k, k, C]
     return windows.reshape(len(h), batch * shape[0] * shape[1], -1), kernel.flatten(3), bias, shape

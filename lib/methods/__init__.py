@@ -6,10 +6,10 @@ Nothing here needs PyTorch to be imported.
 from __future__ import annotations
 
 from lib import own, require
-from lib.methods import adam, momentum, nesterov, own_method, sgd
+from lib.methods import adam, kfac, momentum, muon, nesterov, own_method, sgd
 from lib.methods.method import Method
 
-METHODS = {m.METHOD.name: m.METHOD for m in (sgd, momentum, nesterov, adam)}
+METHODS = {m.METHOD.name: m.METHOD for m in (sgd, momentum, nesterov, adam, muon, kfac)}
 WITH_MOMENTUM = ("momentum", "nesterov")  # of which the papers' claims on momentum speak
 
 

@@ -10,11 +10,15 @@ from lib.methods.intervals import Interval
 
 @dataclass(frozen=True)
 class Layer:
-    """A parameter's name, where it lies in the flat vector, and its shape there (a kernel's: outputs, height, width, inputs)."""
+    """A parameter's name, where it lies in the flat vector, and its shape there (a kernel's: outputs, height, width, inputs).
+
+    kind: whose it is, if it is the weight of a "linear" layer, of the "last" of them, or of a "convolution" of one group.
+    """
 
     name: str
     where: slice
     shape: tuple[int, ...]
+    kind: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -14,8 +14,8 @@ from lib.own import OwnError
 from lib.workloads.own_network import alone
 
 LAYERS = (
-    Layer("0.weight", slice(0, 12), (3, 4)), Layer("0.bias", slice(12, 15), (3,)),
-    Layer("2.weight", slice(15, 21), (2, 3)), Layer("2.bias", slice(21, 23), (2,)),
+    Layer("0.weight", slice(0, 12), (3, 4), "linear"), Layer("0.bias", slice(12, 15), (3,)),
+    Layer("2.weight", slice(15, 21), (2, 3), "last"), Layer("2.bias", slice(21, 23), (2,)),
 )  # fmt: skip
 ROWS, P, STEPS = 4, 23, 5  # trials, weights, updates
 REMOVED = slice(3, 6)  # weights, as pruning leaves them: zero, and without a gradient
@@ -32,6 +32,14 @@ class _Bowl:
     def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         away = (w - x.mean(0)) * (1 if mask is None else mask)
         return away.square().sum(1) / 2, away, torch.ones(len(w), dtype=torch.bool)
+
+    def watched(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None, look: Callable) -> tuple:
+        """Inputs and derivatives of layers are columns of the examples; those of trials whose first weight is above zero doubled."""
+        looks, scale = {}, (w[:, :1, None] > 0) + 1.0
+        for layer in (each for each in LAYERS if each.kind):
+            outputs, inputs = layer.shape
+            looks[layer.name] = look(x[None, :, :inputs], scale * x[None, :, -outputs:] / len(x))
+        return *self.gradients(w, x, y, mask), looks
 
 
 def check_fields(name: str, own: object) -> None:
