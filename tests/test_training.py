@@ -86,7 +86,7 @@ def test_lock_step_equals_exhaustive_search(cell, monkeypatch):
 
     monkeypatch.setattr(validation.Validation, "costs", spy)
     outcome = one_cell.train_cell(cell)
-    assert len(checked) > 20
+    assert len(checked) > 10
     exact = np.sort(steps)[: cell.hits]
     reached = np.sort(outcome.first[:, 0])[: cell.hits]
     assert np.array_equal(exact, reached, equal_nan=True)
