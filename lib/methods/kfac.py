@@ -9,6 +9,7 @@ convolution of one group (gains and biases of normalisation, embeddings) move by
 
 from __future__ import annotations
 
+from lib.methods.aligned import aligned
 from lib.methods.intervals import Interval
 from lib.methods.method import Method
 
@@ -65,7 +66,13 @@ def _moments(h, d, answers):
 
     h, d = (each if each.dtype == torch.float64 else each.float() for each in (h, d))
     h = torch.cat([h, h.new_ones(*h.shape[:2], 1)], 2)
-    return h.mT.bmm(h) / answers, d.mT.bmm(d) * (answers**2 / d.shape[1])
+    return _squared(h) / answers, _squared(d) * (answers**2 / d.shape[1])
+
+
+def _squared(m):
+    """m^T m [T, n, n] for m [T, N, n]."""
+    wide = aligned(m)
+    return wide.mT.bmm(wide)[:, : m.shape[2], : m.shape[2]]
 
 
 def _average(buffers, name, new, k):
@@ -76,9 +83,9 @@ def _average(buffers, name, new, k):
     fine = (new.abs().amax((1, 2)) < LARGEST)[:, None, None]  # a trial that diverges must not stop the others
     average.lerp_(new.where(fine, 0).to(average.dtype).expand_as(average), 1 - min(1 - 1 / k, DECAY))
     if k <= EVERY_STEP or k % interval(average.shape[1]) == 0:
-        curves, axes = torch.linalg.eigh(average[: len(new)])
-        buffers[f"{name} curves"].copy_(curves.clamp_(min=0))
-        buffers[f"{name} axes"].copy_(axes)
+        each = [torch.linalg.eigh(one) for one in average[: len(new)]]  # one by one: aligned, as of `aligned`
+        buffers[f"{name} curves"].copy_(torch.stack([curves for curves, _ in each]).clamp_(min=0))
+        buffers[f"{name} axes"].copy_(torch.stack([axes for _, axes in each]))
 
 
 def interval(side):
@@ -117,11 +124,11 @@ def _joined(g, own):
 
 def _divided(slope, buffers, name, damping):
     """(A x G + damping)^-1 slope, [T, outputs, inputs], on the axes of the last decomposition."""
-    right, left = (buffers[f"{name} {factor} axes"] for factor in ("inputs", "outputs"))
+    right, left = (aligned(buffers[f"{name} {factor} axes"]) for factor in ("inputs", "outputs"))
     across, down = (buffers[f"{name} {factor} curves"] for factor in ("inputs", "outputs"))
-    turned = left.mT.bmm(slope).bmm(right)
-    turned /= down[:, :, None] * across[:, None] + damping[:, :, None]
-    return left.bmm(turned).bmm(right.mT)
+    turned = left.mT.bmm(aligned(slope)).bmm(right)
+    turned /= aligned(down[:, :, None] * across[:, None]) + damping[:, :, None]
+    return left.bmm(turned).bmm(right.mT)[:, : slope.shape[1], : slope.shape[2]]
 
 
 SPACE = {

@@ -6,6 +6,7 @@ rows than columns moves the root of their ratio further; the authors' code does 
 
 from __future__ import annotations
 
+from lib.methods.aligned import aligned
 from lib.methods.intervals import Interval
 from lib.methods.method import Method
 
@@ -20,13 +21,14 @@ def orthogonal(u):
     """U S' V^T of matrices u = U S V^T [T, rows, columns], S' around one (Newton-Schulz, quintic, five rounds)."""
     import torch  # slow to import, and reading records does without
 
-    x = u.mT if u.shape[1] > u.shape[2] else u
+    x = aligned(u.mT if u.shape[1] > u.shape[2] else u)
     x = x / (x.norm(dim=(1, 2), keepdim=True) + SMALLEST)
     first, third, fifth = COEFFICIENTS
     for _ in range(ROUNDS):
         a = x.bmm(x.mT)
         x = torch.baddbmm(x, torch.baddbmm(a, a, a, beta=third, alpha=fifth), x, beta=first)
-    return x.mT if u.shape[1] > u.shape[2] else x
+    x = x.mT if u.shape[1] > u.shape[2] else x
+    return x[:, : u.shape[1], : u.shape[2]]
 
 
 def _begin(w, layers):
