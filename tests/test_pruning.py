@@ -92,6 +92,7 @@ def test_a_removed_weight_never_moves(algorithm):
     before, method = w.clone(), METHODS[algorithm]
     layers = flattening.layers(net)
     buffers, drawn = method.begin(w, layers), {name: torch.full((1, 1), 0.9) for name in method.space}
+    drawn["batch_size"] = torch.full((1, 1), 50.0)
     for k in range(1, 31):
         batch = x[:50], y[:50]
         g = method.gradient(loop, w, batch, mask, buffers)[1] if method.gradient else loop.gradients(w, *batch)[1]

@@ -10,8 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lib.engine.flattening import cast, flatten, head, is_product, unflatten
+from lib.engine.flattening import cast, flatten, head, is_product, outputs, unflatten
 from lib.workloads.tasks import TASKS, Task
+
+TOGETHER = 2**24  # entries of examples' own gradients computed at once
 
 
 class RowError(RuntimeError):
@@ -134,6 +136,36 @@ class Loop:
             alive.append(self.features.any())
         found = {name: tuple(map(torch.cat, zip(*(each[name] for each in looks)))) for name in looks[0]}
         return losses, gradients if mask is None else gradients.mul_(mask), torch.stack(alive), found
+
+    def gradients_with_norms(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """As `gradients`, and fourth the norms of examples' own gradients, meant over the batch: [T, parameter tensors].
+
+        Raises ValueError for a network with batch normalisation, in which an example has no gradient of its own.
+        """
+        if self.normalised:
+            raise ValueError("model: batch normalisation is not allowed where examples' own gradients are asked for")
+        found = self.gradients(w, x, y, mask)
+        sizes = [p.numel() for p in self.module.parameters()]
+        norms = w.new_empty(len(w), len(sizes))
+        for t, row in enumerate(w):
+            total = torch.zeros_like(norms[t])
+            size = max(1, TOGETHER // w.shape[1])
+            for some in zip(x.split(size), y.split(size), strict=True):
+                each = self._each(row.to(self.dtype), *some).float()
+                each = each if mask is None else each * mask[t]
+                total += torch.stack([part.norm(dim=1).sum() for part in each.split(sizes, 1)])
+            norms[t] = total / len(y)
+        return *found, norms
+
+    def _each(self, w: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        """The gradient of every example's own loss [B, P] at weights w [P]."""
+
+        def loss(w, one, target):
+            return self.task.loss(outputs(self.module, w, one[None]).float(), target[None], self.smoothing)
+
+        return torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(w, x, y)
 
     def shares(self, w: Tensor, x: Tensor, y: Tensor, parts: int) -> tuple[Tensor, Tensor, Tensor]:
         """The same for every part of a batch that is shared out evenly: losses [parts, T], gradients [parts, T, P], alive."""
