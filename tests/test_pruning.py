@@ -90,10 +90,13 @@ def test_a_removed_weight_never_moves(algorithm):
     mask = pruning.global_mask(w.abs(), 0.8)
     w = w * mask
     before, method = w.clone(), METHODS[algorithm]
-    buffers, drawn = method.begin(w, ()), {name: torch.full((1, 1), 0.9) for name in method.space}
+    layers = flattening.layers(net)
+    buffers, drawn = method.begin(w, layers), {name: torch.full((1, 1), 0.9) for name in method.space}
+    drawn["batch_size"] = torch.full((1, 1), 50.0)
     for k in range(1, 31):
-        g = loop.gradients(w, x[:50], y[:50])[1]
-        method.step(w, g * mask, buffers, drawn | {"learning_rate": torch.full((1, 1), 0.5)}, k, ())
+        batch = x[:50], y[:50]
+        g = method.gradient(loop, w, batch, mask, buffers)[1] if method.gradient else loop.gradients(w, *batch)[1]
+        method.step(w, g * mask, buffers, drawn | {"learning_rate": torch.full((1, 1), 0.5)}, k, layers)
     assert not w[mask == 0].any() and (w != before)[mask == 1].float().mean() > 0.5
 
 

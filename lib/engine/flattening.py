@@ -16,9 +16,26 @@ def layers(module: nn.Module) -> tuple[Layer, ...]:
     """The module's parameters, in the order in which `flatten` puts them."""
     found, at = [], 0
     for name, p in module.named_parameters():
-        found.append(Layer(name, slice(at, at + p.numel()), tuple(memory_order(p).shape)))
+        found.append(Layer(name, slice(at, at + p.numel()), tuple(memory_order(p).shape), _kind(module, name)))
         at += p.numel()
     return tuple(found)
+
+
+def _kind(module: nn.Module, name: str) -> str:
+    """`Layer.kind` of the parameter of this name."""
+    owner, _, leaf = name.rpartition(".")
+    layer = module.get_submodule(owner)
+    if leaf != "weight" or not is_product(layer):
+        return ""
+    linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
+    return "convolution" if isinstance(layer, nn.Conv2d) else "last" if layer is linear[-1] else "linear"
+
+
+def is_product(layer: nn.Module) -> bool:
+    """Whether it multiplies its inputs, or their patches, by one matrix: linear, or a convolution of one group."""
+    if isinstance(layer, nn.Conv2d):
+        return layer.groups == 1 and layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
+    return isinstance(layer, nn.Linear)
 
 
 def memory_order(p: Tensor) -> Tensor:

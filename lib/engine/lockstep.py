@@ -79,6 +79,11 @@ def update(
     return losses, alive
 
 
+def validated(method: Method, w: Tensor, buffers: dict[str, Tensor]) -> Tensor:
+    """The weights [T, P] of which errors are asked: w, or what the method evaluates in its place."""
+    return method.evaluated(w, buffers) if method.evaluated else w
+
+
 @torch.no_grad()
 def settled(method: Method, w: Tensor, buffers: dict[str, Tensor], drawn: dict[str, Tensor], bias: int) -> Tensor:
     """Which trials [T] have weights that no longer move, bit by bit, as long as their gradients are zero.
@@ -145,7 +150,7 @@ def train(
             _leave_dead(now, method, executor, x)
         if out.steps == check:
             check = next_check(out.steps, checks)
-            _check(now, judges, whole_set=stop == "budget" or not reject_early)
+            _check(now, method, judges, whole_set=stop == "budget" or not reject_early)
             progress(out.steps, len(now.ids), np.nanmin(out.best_error, initial=np.inf))
             if stop == "goal" and _leave_done(now) >= hits:
                 break
@@ -242,7 +247,7 @@ def _everyone(now: State) -> Tensor:
     return torch.ones_like(now.silent, dtype=torch.bool)
 
 
-def _check(now: State, judges: list[Validation], whole_set: bool) -> None:
+def _check(now: State, method: Method, judges: list[Validation], whole_set: bool) -> None:
     """A check: which trials meet which goals, their errors, and the test errors of the better.
 
     An error is a mean cost: a share of mistakes, or what else the task counts.
@@ -253,8 +258,9 @@ def _check(now: State, judges: list[Validation], whole_set: bool) -> None:
     limits = judges[0].limits
     met, every = ~np.isnan(out.first[ids]), len(judges[0].y)  # [rows, goals]
     loosest = torch.from_numpy(np.where(met, -1, limits.cpu().numpy()).max(1, initial=-1)).to(limits.device)
+    w = validated(method, now.w, now.buffers)
     with _telling(ids, step):
-        count, whole = judges[0].costs(now.w, None if whole_set else loosest)
+        count, whole = judges[0].costs(w, None if whole_set else loosest)
     reached = (whole[:, None] & (count[:, None] <= limits)).cpu().numpy()
     out.first[ids] = np.where(reached & ~met, step, out.first[ids])
     error = np.where(whole.cpu().numpy(), count.cpu().numpy() / every, np.nan)
@@ -264,7 +270,7 @@ def _check(now: State, judges: list[Validation], whole_set: bool) -> None:
     out.best_within[np.ix_(risen, later)] = error[better, None]
     if len(judges) > 1 and len(risen):
         rows = torch.from_numpy(better).to(limits.device)
-        cost, _ = judges[1].costs(now.w[rows])
+        cost, _ = judges[1].costs(w[rows])
         out.test_within[np.ix_(risen, later)] = cost.cpu().numpy()[:, None] / len(judges[1].y)
     if now.exchange:
         out.sent[ids] = now.exchange.sent.numpy()

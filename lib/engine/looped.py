@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lib.engine.flattening import cast, flatten, head, unflatten
+from lib.engine.flattening import cast, flatten, head, is_product, outputs, unflatten
 from lib.workloads.tasks import TASKS, Task
+
+TOGETHER = 2**24  # entries of examples' own gradients computed at once
 
 
 class RowError(RuntimeError):
@@ -25,6 +30,35 @@ def naming(row: int):
         yield
     except Exception as error:
         raise RowError(row, error) from error
+
+
+@contextlib.contextmanager
+def _watching(layers: dict[str, nn.Module]):
+    """Pairs of inputs and derivatives of each layer, as of `Loop.watched`, once the backward pass is through."""
+    seen = {name: [] for name in layers}
+
+    def hook(name: str, layer: nn.Module, inputs: tuple, out: Tensor) -> None:
+        h = _rows_in(layer, inputs[0].detach())
+        out.register_hook(lambda d: seen[name].append((h, _rows_out(layer, d.detach()))))
+
+    handles = [m.register_forward_hook(functools.partial(hook, name)) for name, m in layers.items()]
+    try:
+        yield seen
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _rows_in(layer: nn.Module, h: Tensor) -> Tensor:
+    """A layer's inputs [B, ..., C], or a convolution's [B, C, H, W], as rows [N, inputs]."""
+    if isinstance(layer, nn.Linear):
+        return h.flatten(0, -2)
+    patches = F.unfold(h, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
+    return patches.unflatten(1, (h.shape[1], -1)).permute(0, 3, 2, 1).flatten(2).flatten(0, 1)  # [B, place, element, C]
+
+
+def _rows_out(layer: nn.Module, d: Tensor) -> Tensor:
+    return d.flatten(0, -2) if isinstance(layer, nn.Linear) else d.movedim(1, -1).flatten(0, -2)
 
 
 class Loop:
@@ -78,6 +112,60 @@ class Loop:
                 alive[t] = False
             losses[t] = loss.detach()
         return losses, gradients if mask is None else gradients.mul_(mask), alive
+
+    def watched(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None, look: Callable
+    ) -> tuple[Tensor, Tensor, Tensor, dict]:
+        """As `gradients`; fourth, what a method asks of its layers (`flattening.is_product`), by the names of their weights.
+
+        That is look(h, d), a tuple of tensors with a row per trial, for the layer's inputs h [trials, N, inputs] and the
+        derivatives d [trials, N, outputs] of the mean loss by its outputs.  N counts examples and, within each, the places
+        of a convolution, whose inputs are patches in the order of the kernel as it lies in w.
+        """
+        layers = {f"{name}.weight": m for name, m in self.module.named_modules() if is_product(m)}
+        losses, gradients, alive, looks = w.new_empty(len(w)), torch.zeros_like(w), [], []
+        for t, row in enumerate(w):
+            self.w.copy_(row)
+            self.g.zero_()
+            with naming(t), _watching(layers) as seen:
+                logits = self.module(x).float()
+                loss = self.task.loss(logits, y, self.smoothing)
+                loss.backward()
+            looks.append({name: look(*(torch.cat(rows)[None] for rows in zip(*pairs))) for name, pairs in seen.items()})
+            losses[t], gradients[t] = loss.detach(), self.g
+            alive.append(self.features.any())
+        found = {name: tuple(map(torch.cat, zip(*(each[name] for each in looks)))) for name in looks[0]}
+        return losses, gradients if mask is None else gradients.mul_(mask), torch.stack(alive), found
+
+    def gradients_with_norms(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """As `gradients`, and fourth the norms of examples' own gradients, meant over the batch: [T, parameter tensors].
+
+        Raises ValueError for a network with batch normalisation, in which an example has no gradient of its own.
+        """
+        if self.normalised:
+            raise ValueError("model: batch normalisation is not allowed where examples' own gradients are asked for")
+        found = self.gradients(w, x, y, mask)
+        sizes = [p.numel() for p in self.module.parameters()]
+        norms = w.new_empty(len(w), len(sizes))
+        for t, row in enumerate(w):
+            total = torch.zeros_like(norms[t])
+            size = max(1, TOGETHER // w.shape[1])
+            for some in zip(x.split(size), y.split(size), strict=True):
+                each = self._each(row.to(self.dtype), *some).float()
+                each = each if mask is None else each * mask[t]
+                total += torch.stack([part.norm(dim=1).sum() for part in each.split(sizes, 1)])
+            norms[t] = total / len(y)
+        return *found, norms
+
+    def _each(self, w: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        """The gradient of every example's own loss [B, P] at weights w [P]."""
+
+        def loss(w, one, target):
+            return self.task.loss(outputs(self.module, w, one[None]).float(), target[None], self.smoothing)
+
+        return torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(w, x, y)
 
     def shares(self, w: Tensor, x: Tensor, y: Tensor, parts: int) -> tuple[Tensor, Tensor, Tensor]:
         """The same for every part of a batch that is shared out evenly: losses [parts, T], gradients [parts, T, P], alive."""

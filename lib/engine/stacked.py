@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lib.engine import example_norms
 from lib.engine.flattening import cast, head, unflatten
 from lib.workloads.tasks import TASKS, Task
 
@@ -59,15 +61,18 @@ class Stack:
         """As `Loop.inputs`."""
         return cast(x, self.dtype).to(self.device)
 
-    def _forward(self, views: list[Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
-        """x [B, C, H, W], views [parts, T, ...] -> logits [T, B, classes], features (the last layer's inputs) [T, B, F]."""
+    def _forward(self, views: list[Tensor], x: Tensor, seen: list | None = None) -> tuple[Tensor, Tensor]:
+        """x [B, C, H, W], views [parts, T, ...] -> logits [T, B, classes], features (the last layer's inputs) [T, B, F].
+
+        seen: takes every layer that has weights, its inputs, the (H, W, C) that they are flattened of, if so, and its outputs.
+        """
         h = x.movedim(1, -1)[None]  # [1 or T, B, H, W, C]: the data are shared by all trials
         at, shape = 0, ()
         for layer in self.module:
             if isinstance(layer, (nn.Linear, nn.Conv2d)):
                 weight, bias = views[at], views[at + 1]
                 at += 2
-                features = h
+                features, flattened = h, () if isinstance(layer, nn.Conv2d) else shape
                 if isinstance(layer, nn.Conv2d):
                     h, weight, bias, shape = _as_products(h, weight.movedim(-3, -1), bias, layer)
                 elif shape:
@@ -76,6 +81,8 @@ class Stack:
                 h = _Affine.apply(h.expand(weight.shape[1], -1, -1), weight, bias)
                 if isinstance(layer, nn.Conv2d):
                     h = h.view(len(h), x.shape[0], *shape)
+                if seen is not None:
+                    seen.append((layer, features, flattened, h))
             elif isinstance(layer, nn.MaxPool2d):
                 h = _pool(h, layer.kernel_size)
             elif isinstance(layer, nn.ReLU):
@@ -92,14 +99,54 @@ class Stack:
 
     def shares(self, w: Tensor, x: Tensor, y: Tensor, parts: int) -> tuple[Tensor, Tensor, Tensor]:
         """As `Loop.shares`, in one pass over the whole batch."""
+        return self._backward(w, x, y, parts)[:3]
+
+    def gradients_with_norms(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """As `Loop.gradients_with_norms`, in the same pass."""
+        losses, g, alive, layers = self.signals(w, x, y)
+        sizes = [p.numel() for p in self.module.parameters()]
+        kept = [None] * len(sizes) if mask is None else mask.split(sizes, 1)
+        found = []
+        for n, (inputs, deltas) in enumerate(layers):
+            weights = kept[2 * n] if mask is None else kept[2 * n].unflatten(1, (deltas.shape[3], -1))
+            found += example_norms.of_layer(inputs, deltas, weights, kept[2 * n + 1])
+        norms = torch.stack([norm.sum(1) for norm in found], 1).float()  # sums, since the deltas are shares of a mean
+        return losses, g if mask is None else g.mul_(mask), alive, norms
+
+    def watched(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None, look: Callable
+    ) -> tuple[Tensor, Tensor, Tensor, dict]:
+        """As `Loop.watched`; inputs that all trials share, the data, are looked at once."""
+        losses, g, alive, layers = self.signals(w, x, y)
+        names = [f"{name}.weight" for name, m in self.module.named_children() if isinstance(m, (nn.Linear, nn.Conv2d))]
+        looks = {name: look(h.flatten(1, 2), d.flatten(1, 2)) for name, (h, d) in zip(names, layers, strict=True)}
+        return losses, g if mask is None else g.mul_(mask), alive, looks
+
+    def signals(self, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor, list[tuple[Tensor, Tensor]]]:
+        """As `gradients` without a mask, and for every layer with weights what its gradient is made of, place by place.
+
+        That is its inputs [1 or T, B, S, K], of the data for all trials, and the mean loss's derivatives by its outputs
+        [T, B, S, O]; S = 1 for a linear layer, H' W' for a convolution, whose inputs are patches.  Their products over B and
+        S are the gradient of the weights [T, O, K], in the order of `lib.methods.method.Layer`; the bias's have no inputs.
+        """
+        losses, gradients, alive, layers = self._backward(w, x, y, 1, layered=True)
+        return losses[0], gradients[0], alive[0], layers
+
+    def _backward(self, w: Tensor, x: Tensor, y: Tensor, parts: int, layered: bool = False) -> tuple:
+        """`shares`, and if layered the layers of `signals`."""
+        seen = [] if layered else None
         views = [v.detach()[None].expand(parts, *v.shape) for v in unflatten(w.to(self.dtype), self.module)]
         leaves = [v.requires_grad_() for v in views]
-        logits, features = self._forward(leaves, x)
+        logits, features = self._forward(leaves, x, seen)
         losses, error = self.task.derivative(logits.detach(), y, self.smoothing, parts)
-        found = torch.autograd.grad(logits, leaves, error.to(logits.dtype))
-        gradients = torch.cat([_memory_order_stacked(g).flatten(2) for g in found], 2).float()
+        found = torch.autograd.grad(logits, [*leaves, *(out for *_, out in seen or ())], error.to(logits.dtype))
+        gradients = torch.cat([_memory_order_stacked(g).flatten(2) for g in found[: len(leaves)]], 2).float()
         alive = features.detach().abs().unflatten(1, (parts, -1)).amax((2, 3)) > 0
-        return losses, gradients, alive.T
+        layers = [(_places(*one), d.flatten(2, -2) if d.dim() > 3 else d[:, :, None])
+                  for (*one, _), d in zip(seen or (), found[len(leaves) :], strict=True)]  # fmt: skip
+        return losses, gradients, alive.T, layers
 
     @torch.no_grad()
     def logits(self, w: Tensor, x: Tensor) -> Tensor:
@@ -156,6 +203,18 @@ def _as_products(h: Tensor, kernel: Tensor, bias: Tensor, layer: nn.Conv2d) -> t
         return h.flatten(2), _Spread.apply(kernel, image, s), bias.repeat(1, 1, math.prod(shape[:2])), shape
     windows = h.unfold(2, k, s).unfold(3, k, s).movedim(4, -1)  # [T, B, H', W', k, k, C]
     return windows.reshape(len(h), batch * shape[0] * shape[1], -1), kernel.flatten(3), bias, shape
+
+
+def _places(layer: nn.Linear | nn.Conv2d, h: Tensor, flattened: tuple[int, ...]) -> Tensor:
+    """A layer's inputs h as `Stack.signals` has them: [1 or T, B, S, K]."""
+    h = h.detach()
+    if isinstance(layer, nn.Conv2d):
+        (k, _), (s, _), (p, _) = layer.kernel_size, layer.stride, layer.padding
+        windows = F.pad(h, (0, 0, p, p, p, p)).unfold(2, k, s).unfold(3, k, s).movedim(4, -1)  # [T, B, H', W', k, k, C]
+        return windows.flatten(4).flatten(2, 3)
+    if flattened:  # as the module does: channel, row, column
+        h = h.unflatten(2, flattened).movedim(-1, 2).flatten(2)
+    return h[:, :, None]
 
 
 def _pool(h: Tensor, k: int) -> Tensor:

@@ -43,7 +43,10 @@ def seeds(cell: Cell) -> list[int]:
 
 
 def start(cell: Cell, chosen: list[int] | None = None) -> training_state.Trials:
-    """The cell's trials (or the chosen ones) before their first step: initialised, pruned, with their hyperparameters."""
+    """The cell's trials (or the chosen ones) before their first step: initialised, pruned, with their hyperparameters.
+
+    Among these is the batch size, on which a method may depend.
+    """
     work, chosen = cell.work, list(range(cell.trials)) if chosen is None else chosen
     chosen_seeds = [seeds(cell)[trial] for trial in chosen]
     w = torch.stack([flattening.flatten(models.fresh(work.model, s)) for s in chosen_seeds])
@@ -55,6 +58,7 @@ def start(cell: Cell, chosen: list[int] | None = None) -> training_state.Trials:
         mask = pruning.global_mask(torch.stack(scores), cell.sparsity)
         w = w * mask
     drawn = {name: torch.from_numpy(values[chosen]).float()[:, None] for name, values in cell.draw().items()}
+    drawn["batch_size"] = torch.full((len(chosen), 1), float(cell.batch_size))
     return training_state.Trials(w, mask, drawn)
 
 

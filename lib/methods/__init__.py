@@ -6,10 +6,13 @@ Nothing here needs PyTorch to be imported.
 from __future__ import annotations
 
 from lib import own, require
-from lib.methods import adam, momentum, nesterov, own_method, sgd
+from lib.methods import adam, adam_arms, averaging, clars, kfac, lamb, lars, momentum, muon, nesterov, own_method, sgd
 from lib.methods.method import Method
 
 METHODS = {m.METHOD.name: m.METHOD for m in (sgd, momentum, nesterov, adam)}
+_LARGE = (lars.METHOD, lars.WARMED_UP, clars.METHOD, lamb.METHOD)  # made for large batches
+METHODS |= {m.name: m for m in (*_LARGE, adam_arms.FIXED, adam_arms.LASTING, averaging.METHOD)}
+METHODS |= {m.METHOD.name: m.METHOD for m in (muon, kfac)}
 WITH_MOMENTUM = ("momentum", "nesterov")  # of which the papers' claims on momentum speak
 
 

@@ -8,25 +8,33 @@ from lib.methods.method import Method
 EPSILON = 1e-8
 
 
-def _begin(w, layers):
+def begin(w, layers):
     """Averages of the gradient and of its square, zero at first."""
     return {"mean": w.new_zeros(w.shape), "square": w.new_zeros(w.shape)}
 
 
-def _step(w, g, buffers, drawn, k, layers):
-    """mean = beta1 mean + (1 - beta1) g; square = beta2 square + (1 - beta2) g^2; both unbiased by 1 - beta^k."""
-    rate, beta1, beta2 = (drawn[name] for name in SPACE)
+def change(g, buffers, rate, beta1, beta2, k):
+    """rate mean / (sqrt(square) + epsilon) [T, P], after both have taken in g.
+
+    mean = beta1 mean + (1 - beta1) g; square = beta2 square + (1 - beta2) g^2; both unbiased by 1 - beta^k.
+    """
     mean, square = buffers["mean"], buffers["square"]
     mean.mul_(beta1).addcmul_(g, 1 - beta1)
     square.mul_(beta2).addcmul_(g.square(), 1 - beta2)
     unbiased1, unbiased2 = (
         1 - beta.double() ** k for beta in (beta1, beta2)
     )  # near zero at first: in single precision, off
-    scale = square.sqrt().div_(unbiased2.sqrt().to(w.dtype)).add_(EPSILON)
-    w.sub_(mean.mul((rate / unbiased1).to(w.dtype)).div_(scale))
+    scale = square.sqrt().div_(unbiased2.sqrt().to(g.dtype)).add_(EPSILON)
+    return mean.mul((rate / unbiased1).to(g.dtype)).div_(scale)
 
 
-def _drift(buffers, drawn):
+def step(w, g, buffers, drawn, k, layers):
+    """w -= `change`."""
+    rate, beta1, beta2 = (drawn[name] for name in SPACE)
+    w.sub_(change(g, buffers, rate, beta1, beta2, k))
+
+
+def drift(buffers, drawn):
     """A bound: in j steps without a gradient the mean falls by beta1^j, the square's root by no more than beta2^(j/2).
 
     Hence their ratio is at most the sum of a geometric series in beta1 / sqrt(beta2), or in beta1 where epsilon is larger.
@@ -43,4 +51,4 @@ SPACE = {
     "beta1": Interval(1 - 0.5, 1 - 4e-3, "reverse-log"),
     "beta2": Interval(1 - 0.1, 1 - 1e-4, "reverse-log"),
 }
-METHOD = Method("adam", "Adam", SPACE, _begin, _step, drift=_drift)
+METHOD = Method("adam", "Adam", SPACE, begin, step, drift=drift)

@@ -10,11 +10,15 @@ from lib.methods.intervals import Interval
 
 @dataclass(frozen=True)
 class Layer:
-    """A parameter's name, where it lies in the flat vector, and its shape there (a kernel's: outputs, height, width, inputs)."""
+    """A parameter's name, where it lies in the flat vector, and its shape there (a kernel's: outputs, height, width, inputs).
+
+    kind: whose it is, if it is the weight of a "linear" layer, of the "last" of them, or of a "convolution" of one group.
+    """
 
     name: str
     where: slice
     shape: tuple[int, ...]
+    kind: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +31,14 @@ class Method:
     begin(w, layers): the buffers [T, ...] before the first step, by name; w [T, P], layers: the network's parameters in P
     (`Layer`).
     step(w, g, buffers, drawn, k, layers): update number k (from 1) in place, of w and of the buffers, for gradients g
-    [T, P], which may be overwritten.  drawn: name -> [T, 1], the learning rate decayed as the workload asks.  Where g and
-    the weight have always been zero (a removed weight), the weight stays zero; no row depends on another.
+    [T, P], which may be overwritten.  drawn: name -> [T, 1], the learning rate decayed as the workload asks; and batch_size,
+    examples a step.  Where g and the weight have always been zero (a removed weight), the weight stays zero; no row depends
+    on another.
     gradient(executor, w, batch, mask, buffers): losses [T], gradients [T, P] and which trials are alive [T], where they are
     not `executor.gradients(w, *batch, mask)`; batch: inputs and labels.  No trial is then proved dead.
     drift(buffers, drawn): how far each weight still moves at most, with its sign, [T, P] (or what broadcasts to it), if
     every later gradient is zero; every step is in that direction.  It lets trials be proved dead; without it none is dropped.
+    evaluated(w, buffers): the weights [T, P] that are validated, where they are not w (an average, say).
     source: digest of the reader's file that defines the method, if one does.
     """
 
@@ -43,4 +49,5 @@ class Method:
     step: Callable
     gradient: Callable | None = None
     drift: Callable | None = None
+    evaluated: Callable | None = None
     source: str = ""

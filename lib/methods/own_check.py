@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -14,8 +14,8 @@ from lib.own import OwnError
 from lib.workloads.own_network import alone
 
 LAYERS = (
-    Layer("0.weight", slice(0, 12), (3, 4)), Layer("0.bias", slice(12, 15), (3,)),
-    Layer("2.weight", slice(15, 21), (2, 3)), Layer("2.bias", slice(21, 23), (2,)),
+    Layer("0.weight", slice(0, 12), (3, 4), "linear"), Layer("0.bias", slice(12, 15), (3,)),
+    Layer("2.weight", slice(15, 21), (2, 3), "last"), Layer("2.bias", slice(21, 23), (2,)),
 )  # fmt: skip
 ROWS, P, STEPS = 4, 23, 5  # trials, weights, updates
 REMOVED = slice(3, 6)  # weights, as pruning leaves them: zero, and without a gradient
@@ -33,6 +33,19 @@ class _Bowl:
         away = (w - x.mean(0)) * (1 if mask is None else mask)
         return away.square().sum(1) / 2, away, torch.ones(len(w), dtype=torch.bool)
 
+    def gradients_with_norms(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> tuple[Tensor, ...]:
+        each = (w[:, None] - x) * (1 if mask is None else mask[:, None])
+        norms = torch.stack([each[..., layer.where].norm(dim=2).mean(1) for layer in LAYERS], 1)
+        return *self.gradients(w, x, y, mask), norms
+
+    def watched(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None, look: Callable) -> tuple:
+        """A layer's inputs and derivatives are columns of the examples, doubled where a trial's first weight is positive."""
+        looks, scale = {}, (w[:, :1, None] > 0) + 1.0
+        for layer in (each for each in LAYERS if each.kind):
+            outputs, inputs = layer.shape
+            looks[layer.name] = look(x[None, :, :inputs], scale * x[None, :, -outputs:] / len(x))
+        return *self.gradients(w, x, y, mask), looks
+
 
 def check_fields(name: str, own: object) -> None:
     """Raise OwnError unless the function has returned a method whose fields are of the right kinds."""
@@ -49,9 +62,9 @@ def check_fields(name: str, own: object) -> None:
         fine = isinstance(word, str) and word.isidentifier() and word not in TAKEN
         fits(fine, "space", word, f"named like a Python variable, and none of {', '.join(sorted(TAKEN))}")
         fits(isinstance(interval, Interval), f"space[{word!r}]", interval, "a lib.methods.intervals.Interval")
-    for field in ("begin", "step", "gradient", "drift"):
+    for field in ("begin", "step", "gradient", "drift", "evaluated"):
         value = getattr(own, field)
-        fine = callable(value) or value is None and field in ("gradient", "drift")
+        fine = callable(value) or value is None and field not in ("begin", "step")
         fits(fine, field, value, "a function" if field in ("begin", "step") else "a function, or None")
 
 
@@ -74,7 +87,8 @@ def check_steps(own: Method) -> None:
              "the same whenever it is called, with all that it remembers in its buffers")  # fmt: skip
         fits(torch.allclose(tensor[1:3], part[kind], rtol=1e-4, atol=1e-6), f"another result in {kind} for fewer trials",
              "the same for a trial whatever others there are")  # fmt: skip
-    fits(not whole["w"][:, REMOVED].any(), "a removed weight that moves", "zero where weight and gradient always were")
+    placed = torch.stack([whole[kind] for kind in ("w", "evaluated") if kind in whole])
+    fits(not placed[..., REMOVED].any(), "a removed weight that moves", "zero where weight and gradient always were")
 
 
 @contextlib.contextmanager
@@ -100,6 +114,7 @@ def _tried(own: Method, rows: Tensor) -> dict[str, Tensor]:
     start, pushes = torch.randn(ROWS, P, generator=random) * mask, torch.randn(STEPS, ROWS, P, generator=random) * mask
     w, mask, places = start[rows].clone(), mask[rows], ((torch.arange(ROWS) + 0.5) / ROWS)[rows].numpy()
     drawn = {name: torch.from_numpy(axis.at(places)).float()[:, None] for name, axis in own.space.items()}
+    drawn["batch_size"] = torch.full((len(rows), 1), 8.0)
     batch = torch.randn(8, P, generator=random), torch.zeros(8, dtype=torch.int64)
 
     buffers = own.begin(w, LAYERS)
@@ -123,6 +138,9 @@ def _tried(own: Method, rows: Tensor) -> dict[str, Tensor]:
     same = {name: (buffer.shape, buffer.dtype) for name, buffer in buffers.items()} == kinds
     fits(same, "step: other buffers than begin made", "keep their names, shapes and types")
     found = {"w": w.clone(), **{f"buffer {name!r}": buffer.clone() for name, buffer in buffers.items()}}
+    if own.evaluated:
+        found["evaluated"] = own.evaluated(w, buffers).clone()
+        fits(found["evaluated"].shape == w.shape, "evaluated: another shape", "return weights [T, P]")
     if own.drift:
         found["drift"] = own.drift(buffers, drawn).expand(w.shape)
         _check_drift(own, w, buffers, drawn, found["drift"].clone())

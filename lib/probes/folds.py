@@ -99,6 +99,7 @@ def _mistakes(cell: Cell, training: Split, asked: Split, progress: Callable[[int
     for step, pick in enumerate(order, start=1):
         progress(step)
         lockstep.update(how, executor, parameters, trials, w, buffers, step, (x[pick], y[pick]))
+    w = lockstep.validated(how, w, buffers)
     if not w.isfinite().all():
         raise FloatingPointError(f"learning_rate: {cell.space} does not do: a network diverged; try a smaller one")
     answered = zip(executor.inputs(asked.x).split(ASKED), asked.y.split(ASKED), strict=True)

@@ -22,9 +22,10 @@ from lib.workloads.catalogue import workload
 def follow(track: Track, data: Path = DATA) -> pd.DataFrame:
     """Train the trial again and measure at each of its points; a row per point.  Up to rounding, if the engine has changed.
 
-    step: the update looked at, from w to w'.  error: validation error at w'.  loss, square (|G|^2), trace (tr Sigma),
-    noise_scale with noise_low and noise_high: of training examples at w.  distance: |w' - w|.  lipschitz: between w and
-    w'.  along, spectral: the Hessian at w on a sample, along the step and its largest absolute eigenvalue.
+    step: the update looked at, from w to w'.  error: validation error at w', or at what the method evaluates.  loss, square
+    (|G|^2), trace (tr Sigma), noise_scale with noise_low and noise_high: of training examples at w.  distance: |w' - w|.
+    lipschitz: between w and w'.  along, spectral: the Hessian at w on a sample, along the step and its largest absolute
+    eigenvalue.
     What is measured is in single precision; the training is in the cell's own.
     """
     cell, work = track.cell, workload(track.workload)
@@ -38,7 +39,8 @@ def follow(track: Track, data: Path = DATA) -> pd.DataFrame:
         before = w.clone()
         lockstep.update(how, executor, parameters, trial, w, buffers, step, (x[pick], y[pick]))
         if step in points:
-            wrong = executor.logits(w, executor.inputs(validation.x)).argmax(2) != validation.y
+            asked = lockstep.validated(how, w, buffers)
+            wrong = executor.logits(asked, executor.inputs(validation.x)).argmax(2) != validation.y
             rows.append(
                 {"step": step, "error": wrong.float().mean().item(), **_look(track, trial.mask, before[0], w[0])}
             )

@@ -1,0 +1,139 @@
+"""K-FAC: gradients divided by a Kronecker-factored Fisher matrix (Martens and Grosse 2015), with momentum.
+
+For a layer with inputs h, a one after them if it has a bias, and derivatives d of an example's own loss by its outputs, the
+Fisher matrix is taken for A x G, A the average of h h^T and G that of d d^T over the batch.  For a convolution (Grosse and
+Martens 2016) h are patches: A is summed over places and averaged over examples, G averaged over both.  The derivatives
+are those by the batch's labels (the "empirical" Fisher matrix), as in kfac-pytorch.  Layers that are neither linear nor a
+convolution of one group (gains and biases of normalisation, embeddings) move by plain SGD with momentum.
+"""
+
+from __future__ import annotations
+
+from lib.methods.aligned import aligned
+from lib.methods.intervals import Interval
+from lib.methods.method import Method
+
+DECAY = 0.95  # of the factors' averages; before, they are plain means of all steps (Martens and Grosse 2015, section 5)
+CLIP = 1e-3  # the most that a step may change the network's distribution, rate^2 times the quadratic form (kfac-pytorch)
+LARGEST = 1e30  # entry of a factor; what is larger, or no number, is left out
+EVERY_STEP = 20  # first steps, in which every factor is decomposed anew
+INTERVALS = ((128, 1), (512, 10), (float("inf"), 20))  # sides up to so many: decomposed every so many steps
+
+
+def _blocks(layers):
+    """Pairs of a weight's layer and that of its bias, or None, wherever there are factors."""
+    biases = {layer.name: layer for layer in layers if len(layer.shape) == 1}
+    return [(layer, biases.get(layer.name.removesuffix("weight") + "bias")) for layer in layers if layer.kind]
+
+
+def _begin(w, layers):
+    """Velocities; steps taken; weights that are left; the factors, their eigenvectors ("axes") and eigenvalues ("curves")."""
+    import torch  # slow to import, and reading records does without
+
+    buffers = {"v": w.new_zeros(w.shape), "kept": torch.ones_like(w, dtype=torch.bool)}
+    buffers["steps"] = torch.zeros(len(w), dtype=torch.int64, device=w.device)
+    for weight, bias in _blocks(layers):
+        rows, columns = weight.shape[0], (weight.where.stop - weight.where.start) // weight.shape[0]
+        for factor, side in (("inputs", columns + (bias is not None)), ("outputs", rows)):
+            buffers[f"{weight.name} {factor}"] = w.new_zeros(len(w), side, side)
+            buffers[f"{weight.name} {factor} axes"] = w.new_zeros(len(w), side, side)
+            buffers[f"{weight.name} {factor} curves"] = w.new_zeros(len(w), side)
+    return buffers
+
+
+def _gradient(executor, w, batch, mask, buffers):
+    """The executor's gradients; on the way the factors are averaged and, when it is time, decomposed."""
+    answers = batch[1].numel()
+    losses, g, alive, looks = executor.watched(w, *batch, mask, lambda h, d: _moments(h, d, answers))
+    if mask is not None:
+        buffers["kept"].copy_(mask)
+    steps = buffers["steps"].add_(1)
+    k = int(steps[0])  # trials go in lock step
+    for name, (inputs, outputs) in looks.items():
+        if f"{name} inputs" in buffers:  # a weight that layers share goes by the first's name
+            side = buffers[f"{name} inputs"].shape[1]
+            _average(buffers, f"{name} inputs", inputs[:, :side, :side], k)
+            _average(buffers, f"{name} outputs", outputs, k)
+    return losses, g, alive
+
+
+def _moments(h, d, answers):
+    """Factors of this batch [trials, side, side] for h [trials, N, inputs] and d [trials, N, outputs], of the mean loss.
+
+    The last row and column of the first are those of the bias.  answers: of how many the loss is the mean.
+    """
+    import torch
+
+    h, d = (each if each.dtype == torch.float64 else each.float() for each in (h, d))
+    h = torch.cat([h, h.new_ones(*h.shape[:2], 1)], 2)
+    return _squared(h) / answers, _squared(d) * (answers**2 / d.shape[1])
+
+
+def _squared(m):
+    """m^T m [T, n, n] for m [T, N, n]."""
+    wide = aligned(m)
+    return wide.mT.bmm(wide)[:, : m.shape[2], : m.shape[2]]
+
+
+def _average(buffers, name, new, k):
+    """Mix the factor of step k into its average, and decompose it if it is time.  new: [T, n, n], or [1, n, n] for all."""
+    import torch
+
+    average = buffers[name]
+    fine = (new.abs().amax((1, 2)) < LARGEST)[:, None, None]  # a trial that diverges must not stop the others
+    average.lerp_(new.where(fine, 0).to(average.dtype).expand_as(average), 1 - min(1 - 1 / k, DECAY))
+    if k <= EVERY_STEP or k % interval(average.shape[1]) == 0:
+        each = [torch.linalg.eigh(one) for one in average[: len(new)]]  # one by one: aligned, as of `aligned`
+        buffers[f"{name} curves"].copy_(torch.stack([curves for curves, _ in each]).clamp_(min=0))
+        buffers[f"{name} axes"].copy_(torch.stack([axes for _, axes in each]))
+
+
+def interval(side):
+    """Steps between two decompositions of a factor of this side, after the first steps."""
+    return next(steps for most, steps in INTERVALS if side <= most)
+
+
+def _step(w, g, buffers, drawn, k, layers):
+    """v = momentum v + clip g', w -= rate v; g' = (A x G + damping)^-1 g, clip = min(1, sqrt(CLIP / |rate^2 g' . g|))."""
+    rate, total, moves = drawn["learning_rate"], 0, g.clone()
+    blocks = _blocks(layers)
+    for weight, bias in blocks:
+        own = [weight] if bias is None else [weight, bias]
+        slope = _joined(g, own)
+        move = _divided(slope, buffers, weight.name, drawn["damping"])
+        total = total + (move * slope).flatten(1).sum(1, keepdim=True)
+        columns = slope.shape[2] - len(own) + 1
+        moves[:, weight.where] = move[:, :, :columns].flatten(1)
+        if bias:
+            moves[:, bias.where] = move[:, :, columns]
+    if blocks:
+        clip = (CLIP / (rate.square() * total).abs()).sqrt().clamp(max=1)
+        for layer in (layer for block in blocks for layer in block if layer):
+            moves[:, layer.where] *= clip
+    v = buffers["v"].mul_(drawn["momentum"]).add_(moves.mul_(buffers["kept"]))
+    w.addcmul_(v, rate, value=-1)
+
+
+def _joined(g, own):
+    """The gradient of a weight, and of its bias as a last column: [T, outputs, inputs (+ 1)]."""
+    import torch
+
+    columns = [g[:, layer.where].unflatten(1, (own[0].shape[0], -1)) for layer in own]
+    return torch.cat(columns, 2)
+
+
+def _divided(slope, buffers, name, damping):
+    """(A x G + damping)^-1 slope, [T, outputs, inputs], on the axes of the last decomposition."""
+    right, left = (aligned(buffers[f"{name} {factor} axes"]) for factor in ("inputs", "outputs"))
+    across, down = (buffers[f"{name} {factor} curves"] for factor in ("inputs", "outputs"))
+    turned = left.mT.bmm(aligned(slope)).bmm(right)
+    turned /= aligned(down[:, :, None] * across[:, None]) + damping[:, :, None]
+    return left.bmm(turned).bmm(right.mT)[:, : slope.shape[1], : slope.shape[2]]
+
+
+SPACE = {
+    "learning_rate": Interval(1e-3, 1.0),
+    "momentum": Interval(0.5, 0.99, "reverse-log"),
+    "damping": Interval(1e-5, 1.0),
+}
+METHOD = Method("kfac", "K-FAC", SPACE, _begin, _step, _gradient)

@@ -1,0 +1,83 @@
+"""Muon (Jordan et al. 2024): hidden matrices move by their averaged gradient made orthogonal; the rest by Adam.
+
+Hidden are the weights of linear layers but the last, and of convolutions, as matrices [outputs, the rest].  A matrix with more
+rows than columns moves the root of their ratio further; the authors' code does so for linear layers alone.
+"""
+
+from __future__ import annotations
+
+from lib.methods.aligned import aligned
+from lib.methods.intervals import Interval
+from lib.methods.method import Method
+
+HIDDEN = ("linear", "convolution")  # of `Layer.kind`
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of X, of X X^T X and of its square: the steepest at zero, the authors' choice
+ROUNDS = 5
+SMALLEST = 1e-7  # added to the norm
+BETAS, EPSILON = (0.9, 0.95), 1e-10  # of Adam here, the authors' choice
+
+
+def orthogonal(u):
+    """U S' V^T of matrices u = U S V^T [T, rows, columns], S' around one (Newton-Schulz, quintic, five rounds)."""
+    import torch  # slow to import, and reading records does without
+
+    x = aligned(u.mT if u.shape[1] > u.shape[2] else u)
+    x = x / (x.norm(dim=(1, 2), keepdim=True) + SMALLEST)
+    first, third, fifth = COEFFICIENTS
+    for _ in range(ROUNDS):
+        a = x.bmm(x.mT)
+        x = torch.baddbmm(x, torch.baddbmm(a, a, a, beta=third, alpha=fifth), x, beta=first)
+    x = x.mT if u.shape[1] > u.shape[2] else x
+    return x[:, : u.shape[1], : u.shape[2]]
+
+
+def _begin(w, layers):
+    """Averages of the gradient, Adam's of its square, and which weights of a hidden matrix are there, all by layer.
+
+    A weight that is zero at first is taken for removed until it has a gradient.
+    """
+    buffers = {}
+    for layer in layers:
+        own = w[:, layer.where]
+        buffers[f"{layer.name} mean"] = w.new_zeros(own.shape)
+        if layer.kind in HIDDEN:
+            buffers[f"{layer.name} kept"] = own != 0
+        else:
+            buffers[f"{layer.name} square"] = w.new_zeros(own.shape)
+    return buffers
+
+
+def _step(w, g, buffers, drawn, k, layers):
+    rate, ratio = drawn["learning_rate"], drawn["aux_ratio"]
+    for layer in layers:
+        own, slope, mean = w[:, layer.where], g[:, layer.where], buffers[f"{layer.name} mean"]
+        if layer.kind in HIDDEN:
+            update = _hidden(slope, mean, drawn["momentum"], layer.shape[0])
+            kept = buffers[f"{layer.name} kept"].logical_or_(slope != 0)
+            own.addcmul_(update.mul_(kept), rate, value=-1)
+        else:
+            update = _adam(slope, mean, buffers[f"{layer.name} square"], k)
+            own.addcmul_(update, ratio * rate, value=-1)
+
+
+def _hidden(g, mean, momentum, rows):
+    """mean = momentum mean + (1 - momentum) g; the update [T, n] is the same mixture of g and mean, made orthogonal."""
+    mean.lerp_(g, 1 - momentum)
+    u = g.lerp(mean, momentum).unflatten(1, (rows, -1))
+    return orthogonal(u).mul(max(1, rows / u.shape[2]) ** 0.5).flatten(1)
+
+
+def _adam(g, mean, square, k):
+    beta1, beta2 = BETAS
+    mean.lerp_(g, 1 - beta1)
+    square.lerp_(g.square(), 1 - beta2)
+    scale = square.div(1 - beta2**k).sqrt_().add_(EPSILON)
+    return mean.div(1 - beta1**k).div_(scale)
+
+
+SPACE = {
+    "learning_rate": Interval(1e-3, 1.0),
+    "momentum": Interval(0.5, 0.999, "reverse-log"),
+    "aux_ratio": Interval(1e-3, 1.0),
+}
+METHOD = Method("muon", "Muon", SPACE, _begin, _step)
