@@ -134,7 +134,7 @@ def test_without_a_power_nothing_is_preconditioned_and_no_power_changes_a_loss()
 
 
 def test_with_the_curvature_known_small_batches_follow_the_closed_form_and_one_step_is_the_floor():
-    """All directions shrink alike: the loss after k steps is (1 - a)^(2k) (start - floor) + floor, floor = a sum(c') / (2 - a) / 2B."""
+    """All directions shrink alike: the loss is (1 - a)^(2k) (start - floor) + floor, and floor = a sum(noise) / (2 - a) / 2B."""
     model = nqm.power_law(1000)
     own = nqm.preconditioned(model, 1.0)
     a = np.geomspace(1e-8, 1e-3, 20_001) * nqm.SMALL
