@@ -280,7 +280,9 @@ COMPARED_LARGE = tuple(name for name in ("sgd", "momentum", "nesterov", "adam", 
 FOURS = (64, 16, 256, 4, 1024, 1)  # powers of four, the middle first
 
 
-def _which(names: Iterable[str], sizes: tuple[int, ...], methods: Iterable[str], searches: Iterable[int], **fields) -> Iterable[Cell]:
+def _which(
+    names: Iterable[str], sizes: Iterable[int], methods: Iterable[str], searches: Iterable[int], **fields
+) -> Iterable[Cell]:
     """All methods at a batch size, then the next one, then the next search; sizes between the powers of four last."""
     for group in (FOURS, [b for b in sizes if b not in FOURS]):
         for search in searches:

@@ -1,0 +1,73 @@
+"""Claims on training methods made for, or compared at, large batches, and the rules that judge them.
+
+Of these papers the abstracts were at hand, not the texts.
+"""
+
+from lib.claims.verdicts import Rule
+
+MORE = "{times} times as many searches with these methods, {hours} more core-hours"
+
+RULES = (
+    Rule("O1", "which_method",
+         "Complete layer-wise adaptive rates (CLARS) train with large batches without a warm-up of the learning rate, and better "
+         "than with one.",
+         "On every network, at the largest batch sizes, LARS with a tuned warm-up takes more steps than CLARS without.",
+         1, True, "ratio",
+         "On {group}, LARS with a warm-up takes {effect} times the steps of CLARS at the largest batch sizes.",
+         MORE, "Huo et al. 2020, abstract"),
+    Rule("O2", "which_method",
+         "Nesterov momentum and Adam, tuned as carefully, match or exceed LARS and LAMB at large batch sizes.",
+         "At the largest batch sizes, each takes less than 1.25 times the steps of its rival, in the median over networks.",
+         1.25, False, "ratio",
+         "For {group}, steps at the largest batch sizes are {effect} times the rival's in the median over networks.",
+         MORE, "Nado et al. 2021, abstract"),
+    Rule("O3", "which_method",
+         "Preconditioning, as by Adam and K-FAC, makes much larger batch sizes useful than momentum does.",
+         "For each of the two, the critical batch size is over twice that with momentum, in the median over networks.",
+         2, True, "ratio",
+         "With {group}, the critical batch size is {effect} times that with momentum in the median over networks.",
+         MORE, "Zhang et al. 2019, abstract"),
+    Rule("O4", "which_method",
+         "An exponential average of the weights takes fewer steps, above all at small batch sizes. (Here: at the smallest.)",
+         "On every network, at the smallest batch sizes, momentum takes more steps than momentum with averaged weights.",
+         1, True, "ratio",
+         "On {group}, momentum takes {effect} times the steps of averaged weights at the smallest batch sizes.",
+         MORE, "Zhang et al. 2019, abstract"),
+    Rule("O5", "which_method",
+         "K-FAC needs fewer steps than SGD with momentum.",
+         "On every network, momentum takes more steps than K-FAC, in the mean over batch sizes.",
+         1, True, "ratio",
+         "On {group}, momentum takes {effect} times the steps of K-FAC in the mean over batch sizes.",
+         MORE, "Pauloski et al. 2020, abstract, in our words"),
+    Rule("O5b", "which_method",
+         "K-FAC reaches its goal in less time than SGD with momentum, although its steps are dearer. (Theirs: on many graphics "
+         "processors; here: on one core.)",
+         "On every network, at the largest batch sizes, momentum takes more time than K-FAC, steps times our time per step.",
+         1, True, "ratio",
+         "On {group}, momentum takes {effect} times as long as K-FAC at the largest batch sizes, on one core.",
+         MORE, "Pauloski et al. 2020, abstract"),
+    Rule("O6", "which_method",
+         "Muon keeps its data efficiency far beyond the critical batch size. (Here: whether its own is larger than Adam's.)",
+         "On every network, the critical batch size with Muon exceeds that with Adam.",
+         1, True, "ratio",
+         "On {group}, the critical batch size with Muon is {effect} times that with Adam.",
+         MORE, "Essential AI 2025, abstract, in our words"),
+    Rule("O7", "which_method",
+         "At the smallest batch sizes, training methods are alike.",
+         "Steps with SGD, momentum and Adam, at the smallest batch sizes, are less than a factor of 1.25 apart.",
+         1.25, False, "ratio",
+         "Between {group}, steps at the smallest batch sizes are a factor of {effect} apart in the median over networks.",
+         MORE, "Marek et al. 2025, abstract"),
+    Rule("O7b", "which_method",
+         "The gap between training methods grows with the batch size.",
+         "On every network, SGD's steps over Adam's are more at the largest batch sizes than at the smallest.",
+         1, True, "ratio",
+         "On {group}, SGD's steps over Adam's grow by a factor of {effect} from the smallest batch sizes to the largest.",
+         MORE, "Marek et al. 2025, abstract"),
+    Rule("O7c", "which_method",
+         "When the batch size changes, keep the half-life of Adam's second average fixed in examples, and not its β₂.",
+         "On every network, Adam with a fixed β₂ takes more steps than with a fixed half-life, in the mean over batch sizes.",
+         1, True, "ratio",
+         "On {group}, Adam with a fixed β₂ takes {effect} times the steps of a fixed half-life.",
+         MORE, "Marek et al. 2025, abstract"),
+)  # fmt: skip
