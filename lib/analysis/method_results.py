@@ -10,7 +10,9 @@ import pandas as pd
 from lib.analysis import evidence, scaling
 from lib.records import on_record, results, store
 from lib.studies import plans
+from lib.studies.cells import Cell
 from lib.studies.study import Study
+from lib.workloads.catalogue import workload
 
 BASE = "sgd"  # by which ratios of methods divide
 QUANTITIES = ("critical", "c1", "c2")
@@ -28,6 +30,25 @@ def compared(*more: Study) -> pd.DataFrame:
     found = results.read(Study("compared", "Training methods", tuple(c for c in every.cells if c.workload in names)))
     found.attrs.update(missing=store.Shared(lacking), cells_planned=len(every.cells) + len(lacking))
     return found
+
+
+def grid(name: str, batch_sizes: Iterable[int], methods: Iterable[str], searches: int, trials: int) -> Study:
+    """So many searches by every method at every batch size of the dense network called `name`, each on a split of its own.
+
+    Searches that the book plans come first and are taken as they are planned; an own workload has one split.
+    Raises ValueError as `lib.studies.cells.Cell`.
+    """
+    planned = [c for study in plans.WHICH for c in plans.study(study).cells if c.workload == name and not c.sparsity]
+    known = {(c.algorithm, c.batch_size, c.replicate): c for c in planned if c.trials == trials}
+    first = min((c.replicate for c in planned), default=1)
+    split = not workload(name).source and any(c.split for c in planned)
+    cells = [
+        known.get((method, size, n)) or Cell(name, size, method, trials=trials, replicate=n, split=n * split, hits=1)
+        for n in range(first, first + searches)
+        for size in batch_sizes
+        for method in methods
+    ]
+    return Study(name, workload(name).title, tuple(cells))
 
 
 def unmeasured(trials: pd.DataFrame, methods: Iterable[str]) -> list[str]:
