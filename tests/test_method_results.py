@@ -8,7 +8,7 @@ import pytest
 
 from lib import claims
 from lib.analysis import method_results, scaling
-from lib.page import parameters
+from lib.page import method_figures, parameters
 from lib.studies import plans
 
 SIZES = (1, 4, 16, 64, 256, 1024)
@@ -56,6 +56,12 @@ def test_steps_at_either_end_and_their_growth():
     assert np.median(method_results.growth(sgd, adam)) == pytest.approx(large / small, rel=0.05)
     every = np.exp(np.mean([np.log(r) for r in exact.values()]))
     assert np.median(method_results.at_ends(0)(sgd, adam)) == pytest.approx(every, rel=0.1)
+
+
+def test_pairs_are_counted_that_lie_in_the_predicted_order():
+    predicted = {"sgd": 1.0, "momentum": 12.0, "nesterov": 12.0, "adam": 22.0, "kfac": 170.0}
+    assert method_results.in_order({"sgd": 1.0, "momentum": 1.5, "nesterov": 2.0, "adam": 2.5}, predicted) == (5, 5)
+    assert method_results.in_order({"adam": 1.0, "sgd": 2.0, "mine": 9.0}, predicted) == (0, 1)
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------
@@ -121,6 +127,32 @@ def test_the_best_of_five_is_that_of_five_drawn_trials_and_unknown_where_searche
     assert method_results.with_few_trials(searched("sgd", 2000, 40, hits=2)).empty
     known = method_results.with_few_trials(pd.concat([whole, searched("adam", 2000, 10, hits=2)]))
     assert known.empty  # no goal at which all methods know
+
+
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+
+def texts(chart):
+    """All that a chart's data hold."""
+    return str(chart.to_dict()["datasets"])
+
+
+def test_figures_show_what_they_are_given_and_say_when_there_is_nothing():
+    curves = drawn(searched("sgd", 2000, 40), searched("adam", 2000, 10))
+    over = method_results.over(curves).assign(method="Adam", network="a net", searches=5)
+    model = pd.DataFrame({"what": ["critical", "critical"], "method": ["Adam", "K-FAC"], "ratio": [22.0, 170.0]})
+    shown = texts(method_figures.beside_prediction(over, model))
+    assert "22.0" in shown and "170.0" not in shown and "critical batch size" in shown  # no row for what is not measured
+    endless = over.assign(ratio_high=np.inf)
+    assert "inf" not in texts(method_figures.beside_prediction(endless, model)).replace("∞", "").lower()
+    assert "No method" in texts(method_figures.beside_prediction(over[:0], model))
+    times = pd.DataFrame([("digits-mlp", "adam", 16, 2.0)], columns=NO_TIMES.columns)
+    names = {"time": "ratio", "time_low": "ratio_low", "time_high": "ratio_high"}
+    rows = method_results.in_time(curves, times).rename(columns=names)
+    assert "a net" in texts(method_figures.time_beside_steps(rows.assign(network="a net", kind="time")))
+    assert "timed" in texts(method_figures.time_beside_steps(rows[:0]))
+    found = pd.DataFrame({"power": [0.0, 1.0], "c2": [670.0, 1.0], "critical": [690.0, 1e5]})
+    assert "K-FAC" in texts(method_figures.by_power(found, pd.DataFrame({"power": [1.0], "method": ["K-FAC"]})))
 
 
 # --- plans ------------------------------------------------------------------------------------------------------------

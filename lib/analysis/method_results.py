@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -65,6 +66,14 @@ def over(drawn: dict, base: str = BASE) -> pd.DataFrame:
     """
     parts = [scaling.beside(drawn, lambda key: (key[0], base, *key[2:]), name).assign(what=name) for name in QUANTITIES]
     return pd.concat(parts, ignore_index=True)
+
+
+def in_order(measured: dict[str, float], predicted: dict[str, float]) -> tuple[int, int]:
+    """How many pairs of methods lie in the predicted order, and how many of those measured the prediction tells apart."""
+    both = [name for name in measured if name in predicted]
+    told = [(a, b) for a, b in itertools.combinations(both, 2) if predicted[a] != predicted[b]]
+    agree = [(measured[a] < measured[b]) == (predicted[a] < predicted[b]) for a, b in told]
+    return sum(agree), len(told)
 
 
 def ratios(drawn: dict, above: str, below: str, of: Callable[[scaling.Curve, scaling.Curve], np.ndarray]) -> dict:
