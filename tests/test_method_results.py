@@ -78,7 +78,6 @@ CASES = {
     "O6": ({"muon": BETTER, "adam": SAME}, {"muon": SAME, "adam": BETTER}),
     "O7": ({"sgd": SAME, "momentum": SAME, "adam": SAME}, {"sgd": WORSE, "momentum": WORSE, "adam": SAME}),
     "O7b": ({"sgd": SAME, "adam": BETTER}, {"sgd": BETTER, "adam": SAME}),
-    "O7c": ({"adam-fixed": WORSE, "adam-half-life": SAME}, {"adam-fixed": SAME, "adam-half-life": WORSE}),
 }  # fmt: skip
 
 
@@ -111,6 +110,19 @@ def test_time_is_steps_times_the_time_of_a_step_read_between_the_sizes_timed():
     assert found.dearer.to_dict() == pytest.approx({1: 4, 4: 4, 16: 4, 64: 2, 256: 1, 1024: 1})
     assert (found.time / found.steps).to_numpy() == pytest.approx(found.dearer.to_numpy())
     assert method_results.in_time(curves, NO_TIMES).empty
+
+
+def test_a_kept_half_life_is_judged_by_retrained_settings_and_a_missed_goal_counts():
+    def costs(kept, held):
+        rows = [(rule, b, steps * (1 + b % 3 / 10), b == 16, "digits-mlp") for b in SIZES
+                for rule, steps in ((method_results.KEPT, kept), (method_results.HELD, held))]  # fmt: skip
+        return pd.DataFrame(rows, columns=["rule", "batch_size", "middle", "base", "workload"])
+
+    for (kept, held), verdict in {(200, 100): claims.HOLDS, (100, 200): claims.FAILS, (np.inf, 100): claims.HOLDS}.items():
+        found = method_results.kept_beta(costs(kept, held))
+        assert claims.RULES["O7c"].judge(found).verdict == verdict and found.n.item() == len(SIZES) - 1
+    assert method_results.kept_beta(costs(200, 100)).effect.item() == pytest.approx(2)
+    assert method_results.kept_beta(costs(200, 100).iloc[:-1]).empty  # not retrained everywhere
 
 
 # --- few trials -------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pandas as pd
 
-from lib.analysis import evidence, scaling
+from lib.analysis import evidence, rate_rules, scaling
 from lib.records import on_record, results, store
 from lib.studies import plans
 from lib.studies.cells import Cell
@@ -19,6 +19,7 @@ BASE = "sgd"  # by which ratios of methods divide
 QUANTITIES = ("critical", "c1", "c2")
 ENDS = 2  # batch sizes at either end of a curve that count as the smallest, or the largest
 SEVERAL = 3  # searches from which on a claim is judged
+KEPT, HELD = "square-root rule", "square root, β₂ too"  # rules for Adam's rate that keep beta2, or its half-life
 TRIES = 5  # trials that a small budget allows (AlgoPerf's)
 
 
@@ -208,8 +209,22 @@ def claimed(drawn: dict, times: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "O6": by_network(ratios(drawn, "muon", "adam", critical)),
         "O7": evidence.folded(by_pair(small)),
         "O7b": by_network(ratios(drawn, "sgd", "adam", growth)),
-        "O7c": by_network(ratios(drawn, "adam-fixed", "adam-half-life", at_ends(0))),
     }
+
+
+def kept_beta(costs: pd.DataFrame) -> pd.DataFrame:
+    """By network, steps if Adam's beta2 is kept over those if its half-life is, by a square-root rule for the rate.
+
+    costs: of `rate_rules.costs`.  The geometric mean over batch sizes but the start's, its interval over resampled ones; a
+    missed goal counts as `rate_rules.MOST` steps.  Networks on which a rule was not retrained everywhere are left out.
+    """
+    rows = []
+    for work, own in costs[~costs.base.astype(bool)].groupby("workload", sort=False) if len(costs) else ():
+        wide = own.pivot(index="batch_size", columns="rule", values="middle").clip(upper=rate_rules.MOST)
+        if {KEPT, HELD} <= {*wide.columns} and wide[[KEPT, HELD]].notna().all(axis=None):
+            effect, low, high, n = evidence.resampled(np.log(wide[KEPT] / wide[HELD]), np.mean)
+            rows.append((evidence.title(work), *np.exp([effect, low, high]), n))
+    return evidence.table(rows)
 
 
 def _faster(drawn: dict, times: pd.DataFrame, above: str, below: str) -> pd.DataFrame:

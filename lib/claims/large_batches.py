@@ -65,8 +65,8 @@ RULES = (
          MORE, "Marek et al. 2025, notes to their code"),
     Rule("O7c", "which_method",
          "When the batch size changes, keep the half-life of Adam's second average fixed in examples, and not its β₂.",
-         "On every network, Adam with a fixed β₂ takes more steps than with a fixed half-life, in the mean over batch sizes.",
+         "On every network, settings moved from a batch of 16 take more steps if β₂ is kept than if its half-life is.",
          1, True, "ratio",
-         "On {group}, Adam with a fixed β₂ takes {effect} times the steps of a fixed half-life.",
+         "On {group}, settings moved from a batch of 16 take {effect} times the steps if β₂ is kept.",
          MORE, "Marek et al. 2025, abstract"),
 )  # fmt: skip

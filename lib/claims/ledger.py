@@ -203,6 +203,8 @@ def _of_methods() -> dict[str, tuple[pd.DataFrame, float]]:
     """Of claims whose methods have several searches."""
     trials = method_results.compared()
     effects = method_results.claimed(scaling.summaries(trials)[1], method_times.over_sgd())
+    adam = results.read(plans.study("digits-adam"))
+    effects["O7c"] = method_results.kept_beta(rate_rules.costs(adam[adam.replicate == 0] if len(adam) else adam, 16, 5))
     spent = _hours(trials, sparsity=0.0)
     return {key: (effect, spent) for key, effect in effects.items() if len(effect)}
 
