@@ -65,6 +65,7 @@ def by_power(found: pd.DataFrame, methods: pd.DataFrame) -> alt.LayerChart:
     scale = alt.Scale(type="log", padding=10, nice=False)
     room = alt.Scale(domain=[-0.05, 1.05], nice=False)  # for the names at either end
     x = alt.X("power:Q", title="power of the curvature by which the gradient is divided", scale=room)
+    x = x.axis(values=[0, 0.25, 0.5, 0.75, 1])
     y = alt.Y("value:Q", title="steps, or examples", scale=scale).axis(format="~s", tickCount=6)
     shades = alt.Scale(domain=list(names.values()), range=[charts.BLUE, charts.ORANGE])
     colour = alt.Color("what:N", title=None, scale=shades, legend=alt.Legend(columns=1, labelLimit=260))
@@ -77,7 +78,7 @@ def by_power(found: pd.DataFrame, methods: pd.DataFrame) -> alt.LayerChart:
     dots = alt.Chart(long).mark_point(filled=True, size=55, opacity=1).encode(x=x, y=y, color=colour, tooltip=tooltip)
     marks = alt.Chart(methods).encode(x=x)
     rules = marks.mark_rule(strokeDash=[3, 4], color=charts.GUIDE)
-    texts = marks.mark_text(baseline="top", fontWeight="bold").encode(y=alt.value(4), text="method:N")
+    texts = marks.mark_text(baseline="bottom", fontWeight="bold").encode(y=alt.value(-4), text="method:N")
     return alt.layer(rules, lines, dots, texts).properties(width="container", height=260)
 
 
