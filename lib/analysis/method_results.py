@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lib.analysis import evidence, rate_rules, scaling
+from lib.methods import method as known_method
 from lib.records import on_record, results, store
 from lib.studies import plans
 from lib.studies.cells import Cell
@@ -51,6 +52,11 @@ def grid(name: str, batch_sizes: Iterable[int], methods: Iterable[str], searches
         for method in methods
     ]
     return Study(name, workload(name).title, tuple(cells))
+
+
+def title(name: str) -> str:
+    """A method as pages spell it; a reader's own by the title that its file gives."""
+    return known_method(name).title
 
 
 def unmeasured(trials: pd.DataFrame, methods: Iterable[str]) -> list[str]:
