@@ -55,7 +55,7 @@ GOOD = {
     "workload": ["digits-cnn", "digits-mlp-168", "mnist-simple-cnn", "mnist-fnn-3", "cifar-10-resnet-8",
                  "chapters/own/next_letter.py:next_letter"],
     "workloads_shown": ["digits-mlp", "digits-mlp-168", "mnist-fnn-3", "mnist-fnn-3 mnist-lenet-5"],
-    "algorithm": ["sgd", "momentum", "nesterov"], "budget": ["cached", "smoke"],
+    "algorithm": ["sgd", "momentum", "nesterov"], "methods": ["all", "sgd adam", "momentum"], "searches": [1, 3], "budget": ["cached", "smoke"],
     "sparsities": [0, 0.9, "0 0.9", "0.9 0.5", "0 0.95", "0.99"], "sparsity": [0.0, 0.5, 0.9, 0.95],
     "batch_sizes": [16, "16 64", "64 16", "1 2 4", "1024", "4 8 16 32 64 128"], "batch_size": [1, 16, 64, 512, 1024],
     "densities": [1, "0.01 0.001", 0.1], "density": [0.001, 0.01, 0.5, 1.0], "trials": [1, 4, 16, 32, 99, 4096],

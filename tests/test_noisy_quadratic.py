@@ -102,3 +102,75 @@ def test_bad_models_are_refused():
         nqm.power_law(10, -1)
     with pytest.raises(ValueError, match="target: 10 is not allowed; it must be below the loss at the start, 1.46"):
         nqm.power_law(10, target=10)
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0])
+@pytest.mark.parametrize("batch_size", [1, 16, 256])
+@pytest.mark.parametrize("average", [None, 0.9])
+def test_a_preconditioned_model_is_preconditioned_gradients_in_simulated_runs(power, batch_size, average):
+    """Runs with h^(-power) times the gradient, in the weights themselves, cross the target where the recursion says."""
+    model, random = nqm.power_law(20, noise=0.5, target=0.25), np.random.default_rng(1)
+    rate = 0.02 * batch_size**0.5
+    crossing = int(nqm.steps(nqm.preconditioned(model, power), np.array([batch_size]), rate, average=average)[0])
+    w = np.ones((20_000, 20))
+    u, losses = w.copy(), []
+    for _ in range(crossing):
+        g = model.curvature * w + random.normal(size=w.shape) * np.sqrt(model.noise / batch_size)
+        w = w - rate * model.curvature**-power * g
+        u = w if average is None else average * u + (1 - average) * w
+        losses.append(0.5 * (model.curvature * u**2).sum(1).mean())
+    assert losses[-1] <= model.target * 1.01 and min(losses[:-1], default=1) >= model.target * 0.99
+
+
+def test_without_a_power_nothing_is_preconditioned_and_no_power_changes_a_loss():
+    model = nqm.power_law(100)
+    same = nqm.preconditioned(model, 0.0)
+    assert np.array_equal(same.curvature, model.curvature) and np.array_equal(same.noise, model.noise)
+    for power in (0.3, 1.0):
+        assert nqm.preconditioned(model, power).start == pytest.approx(model.start)
+    for power in (-0.1, 1.1, float("nan")):
+        with pytest.raises(ValueError, match="power"):
+            nqm.preconditioned(model, power)
+
+
+def test_with_the_curvature_known_small_batches_follow_the_closed_form_and_one_step_is_the_floor():
+    """All directions shrink alike: the loss is (1 - a)^(2k) (start - floor) + floor, and floor = a sum(noise) / (2 - a) / 2B."""
+    model = nqm.power_law(1000)
+    own = nqm.preconditioned(model, 1.0)
+    a = np.geomspace(1e-8, 1e-3, 20_001) * nqm.SMALL
+    floor = a / (2 - a) * own.noise.sum() / nqm.SMALL / 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        taken = np.log((model.target - floor) / (model.start - floor)) / (2 * np.log1p(-a))
+    c1, c2 = nqm.constants(own)
+    assert c1 == pytest.approx(np.nanmin(taken[floor < model.target]) * nqm.SMALL, rel=0.01) and c2 == 1
+
+
+def test_floor_and_small_batches_are_those_of_runs_step_by_step():
+    """Without noise, the best of many rates, each iterated; at small batches, half the batch takes twice the steps."""
+    model = nqm.power_law(50, target=0.02)
+    rates = np.linspace(1.0, 1.999, 2000)[:, None]
+    p, k, square = (1 - rates * model.curvature) ** 2, 0, np.ones((2000, 50))
+    while (0.5 * square @ model.curvature > model.target).all():
+        square, k = square * p, k + 1
+    c1, c2 = nqm.constants(model)
+    assert c2 == pytest.approx(k, rel=0.03)
+    curve = nqm.curve(model, np.array([1 / 16, 1 / 8]), np.geomspace(1e-6, 1e-1, 400)).steps
+    assert curve.to_numpy() * [1 / 16, 1 / 8] == pytest.approx([c1, c1], rel=0.02)
+
+
+def test_preconditioning_lowers_the_floor_and_raises_the_critical_batch_size():
+    found = nqm.by_power(nqm.power_law(1000), (0, 0.25, 0.5, 0.75, 1))
+    assert found.c2.is_monotonic_decreasing and found.critical.is_monotonic_increasing
+    # Another calculation of the same, on a coarser grid of rates.
+    assert found.c2.to_numpy() == pytest.approx([703, 147, 28, 6, 1], rel=0.15)
+    assert found.critical.to_numpy()[:3] == pytest.approx([634, 1660, 6030], rel=0.2)
+
+
+def test_predictions_are_the_limits_of_their_kinds():
+    found = nqm.predictions(nqm.power_law(200)).set_index("algorithm")
+    assert list(found.index) == list(nqm.KINDS) and found.over_critical["sgd"] == 1
+    assert found.c2["momentum"] < found.c2["sgd"] / 3 and found.over_c1["momentum"] == pytest.approx(1, rel=0.02)
+    assert found.c2["momentum-ema"] == found.c2["momentum"] and found.c1["momentum-ema"] < found.c1["momentum"] / 2
+    assert found.c2["kfac"] == 1 and found.c2["kfac"] < found.c2["adam"] < found.c2["momentum"]
+    with pytest.raises(ValueError, match="curvature"):
+        nqm.constants(nqm.Model(np.array([2.0]), np.array([1.0])))

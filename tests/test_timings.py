@@ -1,13 +1,18 @@
 """Timings: what is timed, and that it is kept whole and read back."""
 
+import dataclasses
+
+import pytest
 import torch
 
 from lib.__main__ import main
 from lib.messages import exchanges
 from lib.messages.settings import Messages
-from lib.probes import message_times, step_times, timings
+from lib.methods import METHODS
+from lib.probes import message_times, method_times, step_times, timings
 from lib.probes.message_times import TIMED, Collectives, Feedback, Hooked, Operators
 from lib.probes.step_times import SparseTimes, StepTimes
+from lib.studies.cells import Cell
 
 
 def test_timings_are_kept_whole_and_read_back(tmp_path):
@@ -33,7 +38,7 @@ def test_the_command_line_says_what_is_to_be_taken(monkeypatch, tmp_path, capsys
     monkeypatch.setattr(timings, "run", taken.extend)
     monkeypatch.setattr(timings, "record", lambda *_: tmp_path / "none")
     main(["time"])
-    planned = {*message_times.PLANNED, *step_times.PLANNED}
+    planned = {*message_times.PLANNED, *method_times.PLANNED, *step_times.PLANNED}
     assert capsys.readouterr().out == f"timings: {len(planned)} of {len(planned)} sets to take\n" and set(taken) == planned
 
 
@@ -53,3 +58,32 @@ def test_the_plainest_code_does_what_ours_does():
         mean = ours.gradients(message_times.Given(g), w, w, w)[1]
         assert torch.allclose(mean[0], message_times.plainest(kept, g[:, 0], 30), atol=1e-6)
     assert torch.allclose(ours.residual[:, 0], kept, atol=1e-6)
+
+
+def test_methods_are_timed_beside_sgd_and_divided_by_it(tmp_path):
+    few = tuple(method_times.MethodTimes("digits-mlp", name, trials=2, largest=4, repeats=2) for name in ("momentum", "adam"))
+    assert method_times.over_sgd(*few, folder=tmp_path).empty
+    timings.run(few, tmp_path)
+    table = timings.results(*few, folder=tmp_path)
+    assert set(table.timed) == {"sgd", "momentum", "adam"} and set(table.batch_size) == {4, 16}
+    assert (table.parameters == 64 * 64 + 64 + 64 * 64 + 64 + 64 * 10 + 10).all() and (table.widest == 64).all()
+    over = method_times.over_sgd(*few, folder=tmp_path).set_index(["algorithm", "batch_size"])
+    assert (over.loc["sgd"].ratio == 1).all() and ((over.low <= over.ratio) & (over.ratio <= over.high)).all()
+    own = table[(table.algorithm == "adam") & (table.batch_size == 16)].set_index("timed").seconds
+    assert over.ratio["adam", 16] == own["adam"] / own["sgd"]
+
+
+def test_a_method_learns_nothing_while_it_is_timed_and_its_steps_are_numbered():
+    cell = Cell("digits-mlp", 4, "momentum", trials=2)
+    seen, untimed = [], METHODS["momentum"].step
+
+    def step(w, g, buffers, drawn, k, layers):
+        seen.append((k, w.clone()))
+        untimed(w, g, buffers, drawn, k, layers)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(METHODS, "momentum", dataclasses.replace(METHODS["momentum"], step=step))
+        block, _ = method_times._run(cell)
+        block(), block()
+    assert [k for k, _ in seen] == list(range(1, 2 * method_times.BLOCK + 1))
+    assert all(torch.equal(w, seen[0][1]) for _, w in seen)

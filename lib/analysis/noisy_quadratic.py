@@ -3,12 +3,13 @@
 Independent dimensions of curvature h_i, gradient h_i w_i plus noise of variance c_i / B, w_i^2 = 1 at the start; the loss
 is half the sum of h_i E w_i^2 (Zhang et al. 2019, "Which Algorithmic Choices Matter at Which Batch Sizes?").  Second
 moments follow a linear recursion, here with momentum and an exponential average of the weights, so no run is simulated.
+A preconditioned method is plain SGD on another model of the kind (`preconditioned`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -24,12 +25,14 @@ MOST_DIMENSIONS = 10**5
 class Model:
     """curvature: h_i [d]; noise: c_i [d], the variance of one example's gradient; target: the loss to reach.
 
-    Raises ValueError for curvatures or a target that are not positive, for negative noise, and for too many dimensions.
+    square: w_i^2 before the first step, [d] or one number for all.  Raises ValueError for curvatures or a target that are
+    not positive, for negative noise or squares, and for too many dimensions.
     """
 
     curvature: np.ndarray
     noise: np.ndarray
     target: float = 0.01
+    square: np.ndarray | float = 1.0
 
     def __post_init__(self):
         _check_positive("curvature", self.curvature)
@@ -38,12 +41,15 @@ class Model:
         require(fits, "curvature", f"of shape {np.shape(self.curvature)}", f"a vector of 1 to {MOST_DIMENSIONS} entries")
         same = np.shape(self.noise) == np.shape(self.curvature)
         require(same, "noise", f"of shape {np.shape(self.noise)}", "as long as the curvature")
+        require_all("square", self.square, lambda v: (v >= 0) & np.isfinite(v), "zero or a positive finite number")
+        fits = np.shape(self.square) in ((), np.shape(self.curvature))
+        require(fits, "square", f"of shape {np.shape(self.square)}", "one number, or as many as the curvature")
         require_number("target", self.target, lambda v: 0 < v < np.inf, "a positive finite number")
 
     @property
     def start(self) -> float:
         """Loss before the first step."""
-        return 0.5 * self.curvature.sum()
+        return 0.5 * (self.curvature * self.square).sum()
 
 
 def _check_positive(field: str, values: object) -> None:
@@ -63,6 +69,16 @@ def power_law(dimensions: int = 1000, noise: float = 1.0, target: float = 0.01) 
     model = Model(h, noise * h, target)
     require(target < model.start, "target", target, f"below the loss at the start, {model.start:.3g}")
     return model
+
+
+def preconditioned(model: Model, power: float) -> Model:
+    """The model on which SGD moves as it does here if the gradient is multiplied by h^(-power): with h^(power / 2) w for w.
+
+    Curvature h^(1 - power), noise c h^(-power), and every loss as it was.  Raises ValueError for a power outside [0, 1].
+    """
+    require_number("power", power, lambda v: 0 <= v <= 1, "a number in [0, 1]")
+    h = model.curvature
+    return Model(h ** (1 - power), model.noise * h**-power, model.target, model.square * h**power)
 
 
 def _recursion(model: Model, rate: float, momentum: float) -> tuple[np.ndarray, np.ndarray]:
@@ -113,7 +129,7 @@ def steps(
             powers.append((np.einsum("ijd,jkd->ikd", last, last), extra + np.einsum("ijd,jd->id", last, extra)))
     b = np.asarray(batch_sizes, float)
     state = np.zeros((len(added), len(b), len(model.curvature)))
-    state[0 if average is None else slice(None)] = 1.0
+    state[0 if average is None else slice(None)] = model.square
     done = np.zeros(len(b))
     for k in reversed(range(LONGEST)):
         matrix, extra = powers[k]
@@ -148,6 +164,73 @@ def curve(model: Model, batch_sizes: np.ndarray, rates: np.ndarray, **grid: tupl
     return rows[np.isfinite(rows.steps)].reset_index(drop=True)
 
 
+COARSE = np.r_[np.geomspace(1e-7, 1.6, 45), 2 - np.geomspace(0.35, 1e-3, 12)]  # rates, up to the edge of stability at 2 / h
+FINE = np.linspace(-1, 1, 15)  # between a coarse rate's neighbours
+
+
+def constants(model: Model, momenta: tuple = (0.0,), averages: tuple = (None,)) -> tuple[float, float]:
+    """c1 and c2 of the model's curve by its limits: examples to the target at small batches, fewest steps without noise.
+
+    Each at the best constant rate, momentum and average; `best` on a coarse grid of rates, then about the best of it.
+    The largest curvature must be one.  Raises ValueError as `best`.
+    """
+    require(np.isclose(model.curvature.max(), 1), "curvature", model.curvature.max(), "one at most, and somewhere")
+    quiet = replace(model, noise=0 * model.noise)
+    return _fewest(model, SMALL, momenta, averages) * SMALL, _fewest(quiet, 1.0, momenta, averages)
+
+
+SMALL = 0.25  # examples a batch; half as many take twice the steps, to a percent, and more than a few in any case
+
+
+def _fewest(model: Model, batch_size: float, momenta: tuple, averages: tuple) -> float:
+    """Fewest steps at one batch size."""
+    size = np.array([batch_size])
+    _, [(rate, momentum, _)] = best(model, size, COARSE, momenta, averages)
+    place = np.abs(COARSE * (1 + momentum) - rate).argmin().clip(1, len(COARSE) - 2)
+    low, middle, high = COARSE[place - 1 : place + 2]
+    near = np.where(FINE < 0, middle * (low / middle) ** -FINE, middle * (high / middle) ** FINE)
+    return float(best(model, size, near, momenta, averages)[0][0])
+
+
+MOMENTA = (0.0, *(1 - np.geomspace(0.5, 0.005, 9)))
+AVERAGES = (None, 0.9, 0.99, 0.999, 0.9999, 0.99999)
+# What the model knows of a training method: the power by which it preconditions, whether it has a momentum, and an average of
+# the weights.  A layer's length is one number, part of the rate: LARS is momentum here, and LAMB is Adam.  Adam divides by
+# the root of a mean square, which noise makes h; Muon does so along the singular directions of a layer.
+KINDS = {
+    "sgd": (0.0, False, False),
+    **dict.fromkeys(("momentum", "nesterov", "lars", "lars-warmup", "clars"), (0.0, True, False)),
+    "momentum-ema": (0.0, True, True),
+    **dict.fromkeys(("adam", "adam-fixed", "adam-half-life", "lamb", "muon"), (0.5, True, False)),
+    "kfac": (1.0, True, False),
+}
+
+
+def predictions(model: Model) -> pd.DataFrame:
+    """What the model says of every method of KINDS, a row each.
+
+    Columns: algorithm, power, momentum, average (whether it has these), c1 (examples), c2 (steps), critical; over_c1, over_c2
+    and over_critical: the same over SGD's.  An average helps at small batches alone, and momentum at large ones alone: with
+    both, c1 is that of averaged SGD.  Raises ValueError as `constants`.
+    """
+    found = {}
+    for power, momentum, average in sorted(set(KINDS.values())):
+        own = preconditioned(model, power)
+        c1, c2 = constants(own, MOMENTA if momentum else (0.0,))
+        found[power, momentum, average] = constants(own, averages=AVERAGES)[0] if average else c1, c2
+    rows = [{"algorithm": name, "power": kind[0], "momentum": kind[1], "average": kind[2], "c1": found[kind][0],
+             "c2": found[kind][1], "critical": found[kind][0] / found[kind][1]} for name, kind in KINDS.items()]  # fmt: skip
+    table = pd.DataFrame(rows)
+    plain = table[table.algorithm == "sgd"].iloc[0]
+    return table.assign(**{f"over_{name}": table[name] / plain[name] for name in ("c1", "c2", "critical")})
+
+
+def by_power(model: Model, powers: Iterable[float]) -> pd.DataFrame:
+    """`constants` of SGD preconditioned by every power: power, c1, c2, critical."""
+    rows = [(power, *constants(preconditioned(model, power))) for power in powers]
+    return pd.DataFrame(rows, columns=["power", "c1", "c2"]).assign(critical=lambda found: found.c1 / found.c2)
+
+
 def searched(model: Model, batch_sizes: Iterable[float], trials: int, replicate: int) -> pd.DataFrame:
     """What a search of so many learning rates at every batch size finds with SGD, as a table of `lib.records.results.read`.
 
@@ -176,6 +259,6 @@ def path(model: Model, batch_size: float, rate: float, count: float, points: int
     at = np.unique(np.geomspace(1, count, points).round())
     p = (1 - rate * model.curvature) ** 2
     floor = rate**2 * model.noise / batch_size / (1 - p)
-    square = ((1 - floor) * p ** at[:, None] + floor) @ model.curvature**2
+    square = ((model.square - floor) * p ** at[:, None] + floor) @ model.curvature**2
     return pd.DataFrame({"workload": "quadratic", "algorithm": "sgd", "batch_size": batch_size, "sparsity": 0.0, "trial": 0,
                          "step": at, "square": square, "trace": model.noise.sum()})  # fmt: skip

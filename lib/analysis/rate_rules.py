@@ -8,13 +8,16 @@ import numpy as np
 import pandas as pd
 
 from lib import require, require_all
-from lib.methods import spaces
+from lib.methods import method, spaces
 from lib.records import results as on_record
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
 POWERS = {"linear rule": 1.0, "square-root rule": 0.5, "no change": 0.0}
+HALF_LIVES = {  # square-root rules that also keep, counted in examples, the half-life of averages: beta ** (ratio of batch sizes)
+    "square root, β₂ too": ("beta2",), "square root, β₁ and β₂ too": ("beta1", "beta2"),
+}  # fmt: skip
 MOST = 20_000  # steps after which a rule has missed the goal
 NEAR = 3  # times the fastest trial's steps
 EDGE = 0.05  # of a hyperparameter's space, on its scale
@@ -35,6 +38,23 @@ def start(best: pd.DataFrame, base: int) -> pd.Series:
     require(len(best), "best", "no row", "a winner of at least one batch size")
     at_base = best[best.batch_size == base]
     return (at_base if len(at_base) else best).iloc[0]
+
+
+def rules(algorithm: str) -> list[str]:
+    """The rules that say something of a method: all of POWERS, and those of HALF_LIVES whose averages it has."""
+    tuned = set(method(algorithm).space)
+    return [*POWERS, *(rule for rule, averages in HALF_LIVES.items() if tuned.issuperset(averages))]
+
+
+def moved(first: pd.Series, batch_size: int, rule: str) -> dict[str, float]:
+    """What a rule makes of a winner's hyperparameters, by name, at another batch size; the others are kept.
+
+    first: a row of trials, with its algorithm and batch size.
+    """
+    ratio = batch_size / int(first.batch_size)
+    tuned = {name: float(first[name]) for name in method(first.algorithm).space}
+    tuned["learning_rate"] *= ratio ** POWERS.get(rule, 0.5)
+    return tuned | {name: tuned[name] ** ratio for name in HALF_LIVES.get(rule, ())}
 
 
 def near_best(trials: pd.DataFrame, base: int) -> pd.DataFrame:
@@ -102,10 +122,10 @@ def at_edge(near: pd.DataFrame) -> pd.DataFrame:
 
 
 def retraining(searches: pd.DataFrame, base: int, repeats: int) -> dict[tuple[str, str, int], Study]:
-    """The searches that tell what following a rule costs: (workload, rule of POWERS, batch size) -> a study of one cell.
+    """The searches that tell what following a rule costs: (workload, rule of `rules`, batch size) -> a study of one cell.
 
-    Of every workload that met its goal, at each batch size where it did: momentum is kept from the start (`start`), the
-    learning rate multiplied by the ratio of batch sizes to the rule's power; each setting has `repeats` initialisations.
+    Of every workload that met its goal, at each batch size where it did: the winner at the start (`start`) `moved` by the
+    rule; each setting has `repeats` initialisations.
     Raises ValueError as `start` and, of the repeats, as the trials of a `lib.studies.cells.Cell`.
     """
     require_all("repeats", repeats, lambda v: (v >= 1) & (v <= 4096), "a whole number from 1 to 4096")
@@ -113,10 +133,9 @@ def retraining(searches: pd.DataFrame, base: int, repeats: int) -> dict[tuple[st
     for name, trials in _by_workload(searches):
         best = winners(trials)
         first = start(best, base)
-        for rule, power in POWERS.items():
+        for rule in rules(first.algorithm):
             for b in sorted(map(int, best.batch_size)):
-                rate = float(first.learning_rate) * (b / int(first.batch_size)) ** power
-                space = spaces.point(learning_rate=rate, momentum=float(first.momentum))
+                space = spaces.point(**moved(first, b, rule))
                 cell = Cell(name, b, first.algorithm, float(first.sparsity), trials=repeats, hits=repeats,
                             max_steps=MOST, space=space)  # fmt: skip
                 found[name, rule, b] = Study(rule, rule, (cell,))

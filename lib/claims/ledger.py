@@ -22,27 +22,37 @@ from lib.analysis import (
     fixed_budgets,
     followed_paths,
     message_results,
+    method_results,
     rate_rules,
     scaling,
 )
-from lib.claims import lee, shallue, shi
-from lib.claims.verdicts import Claim, Group
+from lib.claims import large_batches, lee, shallue, shi
+from lib.claims.verdicts import Claim, Group, Rule
 from lib.methods import WITH_MOMENTUM
-from lib.probes import portraits, tracks
+from lib.probes import method_times, portraits, tracks
 from lib.records import on_record, results
 from lib.records.places import DATA
 from lib.studies import families, plans
 from lib.studies.study import Study
 from lib.workloads import catalogue
 
-RULES = {rule.key: rule for rule in (*lee.RULES, *shallue.RULES, *shi.RULES)}
+RULES = {rule.key: rule for rule in (*lee.RULES, *shallue.RULES, *shi.RULES, *large_batches.RULES)}
 BUDGETS = ("digits-budget", "mnist-budget", "fashion-mnist-budget")
 KEPT = ROOT / "_build" / "claims"
 
 
 def judge() -> dict[str, Claim]:
-    """Every claim by its key, in the order of the ledger, judged on all records: computed once for this code and these data."""
+    """Every claim by its key, in the order of the ledger, judged on all records: computed once for this code and these data.
+
+    Claims on training methods of which nothing is measured yet are `planned`, and not among them.
+    """
     return {key: _claim(fields) for key, fields in kept("judged", _judged).items()}
+
+
+def planned() -> dict[str, Rule]:
+    """The rules of the claims that wait for the first searches of their methods."""
+    known = judge()
+    return {key: rule for key, rule in RULES.items() if key not in known}
 
 
 def kept(name: str, compute: Callable[[], dict], folder: Path = KEPT) -> dict:
@@ -74,8 +84,8 @@ def _claim(fields: dict) -> Claim:
 
 
 def _judged() -> dict:
-    found = {**_of_curves(), **_of_families(), **_of_budgets(), **_of_messages()}
-    return {key: dataclasses.asdict(rule.judge(*found[key])) for key, rule in RULES.items()}
+    found = {**_of_curves(), **_of_families(), **_of_budgets(), **_of_messages(), **_of_methods()}
+    return {key: dataclasses.asdict(rule.judge(*found[key])) for key, rule in RULES.items() if key in found}
 
 
 def _hours(trials: pd.DataFrame, **fields) -> float:
@@ -190,6 +200,16 @@ def _of_budgets() -> dict[str, tuple[pd.DataFrame, float | dict]]:
         "S14": (evidence.slopes(trends), _hours_by(digits, evidence.title, lambda head: not head["label_smoothing"])),
         "S15": (evidence.lost_trials(whole), spent),
     }
+
+
+def _of_methods() -> dict[str, tuple[pd.DataFrame, float]]:
+    """Of claims whose methods have several searches."""
+    trials = method_results.compared()
+    effects = method_results.claimed(scaling.summaries(trials)[1], method_times.over_sgd())
+    adam = results.read(plans.study("digits-adam"))
+    effects["O7c"] = method_results.kept_beta(rate_rules.costs(adam[adam.replicate == 0] if len(adam) else adam, 16, 5))
+    spent = _hours(trials, sparsity=0.0)
+    return {key: (effect, spent) for key, effect in effects.items() if len(effect)}
 
 
 def _of_messages() -> dict[str, tuple[pd.DataFrame, dict]]:

@@ -20,7 +20,9 @@ from lib.wording import brief, named, number
 
 # --- verdicts ---------------------------------------------------------------------------------------------------------
 
-PAPERS = {"L": "Lee et al.", "M": "McCandlish et al.", "S": "Shallue et al.", "T": "Shi et al."}  # by a key's first letter
+PAPERS = {  # by a key's first letter
+    "L": "Lee et al.", "M": "McCandlish et al.", "S": "Shallue et al.", "T": "Shi et al.", "O": "papers on training methods",
+}  # fmt: skip
 WORDS = {"holds": "holds", "holds in part": "in part", "does not hold": "does not hold", "cannot be judged": "undecided"}
 SIGNS = {"holds": "✓", "holds in part": "◐", "does not hold": "✗", "cannot be judged": "?"}
 COLOURS = {"holds": charts.TEAL, "holds in part": charts.ORANGE, "does not hold": charts.RED, "cannot be judged": charts.GUIDE}

@@ -12,7 +12,7 @@
 
     chosen = parameters.guard(Parameters, globals())
 
-A field's type is Whole, Number, Numbers, Name, Names, Method, or a Literal of the values allowed.  A list comes as text, and leaves
+A field's type is Whole, Number, Numbers, Name, Names, Method, Methods, or a Literal of the values allowed.  A list comes as text, and leaves
 `guard` as a list; papermill makes one of the list "64", which is as good.  What depends on several parameters, the guard cell
 checks with `require`, `among` and `fit`.
 """
@@ -143,6 +143,22 @@ class Method:
 
 
 @dataclass(frozen=True)
+class Methods:
+    """Text that holds names of training methods, separated by spaces, each once, or "all": those of `every`."""
+
+    every: tuple[str, ...]
+
+    def __str__(self):
+        return f"all, or training methods separated by spaces, each once: {', '.join(methods.METHODS)}, file.py:function"
+
+    def read(self, value: Any) -> list[str]:
+        words = value.split() if type(value) is str else []
+        found = list(self.every) if words == ["all"] else [_read(word, Method().read, self) for word in words]
+        _once(found, words if words != ["all"] else found, self)
+        return found
+
+
+@dataclass(frozen=True)
 class Names:
     """Text that holds names, separated by spaces, each once: of those allowed, or of workloads."""
 
@@ -167,7 +183,8 @@ def _read(word: str, read: Any, kind: Any) -> Any:
     try:
         return read(word)
     except ValueError as error:
-        why = "" if isinstance(error, Unfit) or kind != Names() else f": {error}"
+        telling = kind == Names() or isinstance(kind, Methods)
+        why = "" if isinstance(error, Unfit) or not telling else f": {error}"
         raise Unfit(f"{kind} ({shown(word)} is none{why})") from None
 
 

@@ -8,7 +8,10 @@ import pandas as pd
 
 from lib.page import charts
 
-RULES = {"linear rule": charts.RED, "square-root rule": charts.ORANGE, "no change": charts.PURPLE}
+RULES = {
+    "linear rule": charts.RED, "square-root rule": charts.ORANGE, "no change": charts.PURPLE,
+    "square root, β₂ too": charts.TEAL, "square root, β₁ and β₂ too": charts.BLUE,
+}  # fmt: skip
 NAMED = {"linear rule": -12, "square-root rule": 26, "no change": 12}  # pixels below a rule's right end
 KINDS = {"fixed steps": charts.BLUE, "fixed epochs": charts.RED}
 SIZE = alt.Tooltip("batch_size:Q", title="batch size", format=",")
@@ -63,14 +66,15 @@ def rule_costs(costs: pd.DataFrame, first: str, most: float) -> alt.LayerChart:
         return charts.nothing("No records yet.")
     top = met.beyond.max() * 1.5
     met = met.assign(high=met.high.clip(upper=top))
+    named = [rule for rule in RULES if rule in set(known.rule)]
     missed = known[np.isinf(known.middle)][["network", "rule", "batch_size"]]
-    missed = missed.assign(at=[top * 1.2 ** list(RULES).index(rule) for rule in missed.rule], told="missed the goal")
-    scale = alt.Scale(type="log", base=2, domain=[min(0.5, met.low.min()), top * 1.2**3], nice=False)
+    missed = missed.assign(at=[top * 1.2 ** named.index(rule) for rule in missed.rule], told="missed the goal")
+    scale = alt.Scale(type="log", base=2, domain=[min(0.5, met.low.min()), top * 1.2 ** len(named)], nice=False)
     x, y = charts.batch_axis(costs.batch_size), alt.Y("beyond:Q", title="times the tuned steps", scale=scale)
     y = y.axis(charts.fractions())
     pick = alt.selection_point(fields=["rule"], bind="legend")
-    shades = alt.Scale(domain=list(RULES), range=list(RULES.values()))
-    colour = alt.Color("rule:N", title=None, scale=shades, legend=alt.Legend(columns=2))
+    shades = alt.Scale(domain=named, range=[RULES[rule] for rule in named])
+    colour = alt.Color("rule:N", title=None, scale=shades, legend=alt.Legend(columns=2, labelLimit=200))
     faded = alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1))
     columns = ["network", "rule", "batch_size", "beyond", "low", "high", "middle", "over"]
     base = alt.Chart(met[columns]).encode(x=x, color=colour, opacity=faded)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from lib import require, require_whole
 from lib.engine.vocabulary import METHODS
 from lib.messages.settings import Messages
+from lib.methods import METHODS as KNOWN
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 from lib.workloads.catalogue import FC_WIDTHS, FRACTIONS, MLP_SHAPES
@@ -272,9 +273,36 @@ def _mnist_split_cnn() -> Iterable[Cell]:
                 yield Cell("mnist-simple-cnn-lee2021", batch_size, algorithm, sparsity, trials=32, hits=2)
 
 
+# What the chapter on training methods compares, the most wanted first; SGD, by which it divides, before all.
+COMPARED = tuple(name for name in ("sgd", "momentum", "adam", "nesterov") if name in KNOWN)
+COMPARED_SPARSE = tuple(name for name in ("sgd", "momentum", "adam", "muon", "kfac") if name in KNOWN)
+COMPARED_LARGE = tuple(name for name in ("sgd", "momentum", "nesterov", "adam", "muon", "lars", "kfac") if name in KNOWN)
+FOURS = (64, 16, 256, 4, 1024, 1)  # powers of four, the middle first
+
+
+def _which(
+    names: Iterable[str], sizes: Iterable[int], methods: Iterable[str], searches: Iterable[int], **fields
+) -> Iterable[Cell]:
+    """All methods at a batch size, then the next one, then the next search; sizes between the powers of four last."""
+    for group in (FOURS, [b for b in sizes if b not in FOURS]):
+        for search in searches:
+            for batch_size in (b for b in group if b in sizes):
+                for name in names:
+                    for method in methods:
+                        yield Cell(name, batch_size, method, replicate=search, split=search, hits=1, **fields)
+
+
+def _mnist_which() -> Iterable[Cell]:
+    """One search of each, as those on record of the other methods."""
+    for batch_size in (64, 256, 16, 1024):
+        for method in COMPARED_LARGE:
+            yield _mnist_cell(batch_size, 0.0, algorithm=method) if method != "momentum" else _mnist_cell(batch_size, 0.0)
+
+
 MNIST_SIZES = (64, 16, 256, 4, 1024)
 # Studies of a question of their own: the same networks on the same images once more are no further curves of the book.
-APART = ("mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates")
+WHICH = ("digits-which", "digits-which-sparse", "mnist-fc-which", "mnist-which")  # the same networks by a dozen methods
+APART = ("mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates", *WHICH)
 STUDIES = {
     s.name: s
     for s in (
@@ -330,6 +358,12 @@ STUDIES = {
               tuple(_images("fashion-mnist-simple-cnn", MNIST_SIZES, ("momentum", "sgd", "nesterov")))),
         Study("cifar-10", "CIFAR-10: ResNet-8",
               tuple(_images("cifar-10-resnet-8", (128, 32, 512), ("momentum", "nesterov", "sgd"), trials=16))),
+        Study("digits-which", "Digits: training methods", tuple(_which(DIGITS, ALL_POWERS, COMPARED, range(3, 8)))),
+        Study("digits-which-sparse", "Digits: training methods on pruned networks",
+              tuple(_which(DIGITS, ALL_POWERS, COMPARED_SPARSE, range(3, 8), sparsity=0.9))),
+        Study("mnist-fc-which", "MNIST: training methods, FC-128×3",
+              tuple(_which(("mnist-fc-128x3-easier",), powers(2, 12, 2), COMPARED, range(1, 4), trials=32))),
+        Study("mnist-which", "MNIST: training methods, Simple-CNN", tuple(_mnist_which())),
     )
 }  # fmt: skip
 
