@@ -219,17 +219,19 @@ def claimed(drawn: dict, times: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def kept_beta(costs: pd.DataFrame) -> pd.DataFrame:
-    """By network, steps if Adam's beta2 is kept over those if its half-life is, by a square-root rule for the rate.
+    """By network, steps if Adam's beta2 is kept over those if its half-life is, by a square-root rule to smaller batch sizes.
 
-    costs: of `rate_rules.costs`.  The geometric mean over batch sizes but the start's, its interval over resampled ones; a
-    missed goal counts as `rate_rules.MOST` steps.  Networks on which a rule was not retrained everywhere are left out.
+    costs: of `rate_rules.costs`.  The geometric mean over batch sizes below the start's, its interval over resampled ones; a
+    missed goal counts as `rate_rules.MOST` steps.  Empty unless both rules were retrained on every network.
     """
     rows = []
-    for work, own in costs[~costs.base.astype(bool)].groupby("workload", sort=False) if len(costs) else ():
-        wide = own.pivot(index="batch_size", columns="rule", values="middle").clip(upper=rate_rules.MOST)
-        if {KEPT, HELD} <= {*wide.columns} and wide[[KEPT, HELD]].notna().all(axis=None):
-            effect, low, high, n = evidence.resampled(np.log(wide[KEPT] / wide[HELD]), np.mean)
-            rows.append((evidence.title(work), *np.exp([effect, low, high]), n))
+    for work, own in costs.groupby("workload", sort=False) if len(costs) else ():
+        small = own[own.batch_size < own.batch_size[own.base.astype(bool)].min()]
+        wide = small.pivot(index="batch_size", columns="rule", values="middle").clip(upper=rate_rules.MOST)
+        if not {KEPT, HELD} <= {*wide.columns} or wide[[KEPT, HELD]].isna().any(axis=None):
+            return evidence.table([])
+        effect, low, high, n = evidence.resampled(np.log(wide[KEPT] / wide[HELD]), np.mean)
+        rows.append((evidence.title(work), *np.exp([effect, low, high]), n))
     return evidence.table(rows)
 
 

@@ -65,8 +65,8 @@ RULES = (
          MORE, "Marek et al. 2025, notes to their code"),
     Rule("O7c", "which_method",
          "When the batch size changes, keep the half-life of Adam's second average fixed in examples, and not its β₂.",
-         "On every network, settings moved from a batch of 16 take more steps if β₂ is kept than if its half-life is.",
+         "On every network, settings moved from batch size 16 to smaller ones take more steps if β₂ is kept than its half-life.",
          1, True, "ratio",
-         "On {group}, settings moved from a batch of 16 take {effect} times the steps if β₂ is kept.",
+         "On {group}, settings moved to smaller batch sizes take {effect} times the steps if β₂ is kept, and not its half-life.",
          MORE, "Marek et al. 2025, abstract"),
 )  # fmt: skip
