@@ -274,7 +274,12 @@ def _mnist_split_cnn() -> Iterable[Cell]:
 
 
 # What the chapter on training methods compares, the most wanted first; SGD, by which it divides, before all.
-COMPARED = tuple(name for name in ("sgd", "momentum", "adam", "nesterov") if name in KNOWN)
+COMPARED = tuple(
+    name
+    for name in ("sgd", "momentum", "adam", "muon", "kfac", "lars", "lamb", "nesterov", "momentum-ema", "clars", "lars-warmup",
+                 "adam-half-life", "adam-fixed")
+    if name in KNOWN
+)  # fmt: skip
 COMPARED_SPARSE = tuple(name for name in ("sgd", "momentum", "adam", "muon", "kfac") if name in KNOWN)
 COMPARED_LARGE = tuple(name for name in ("sgd", "momentum", "nesterov", "adam", "muon", "lars", "kfac") if name in KNOWN)
 FOURS = (64, 16, 256, 4, 1024, 1)  # powers of four, the middle first
