@@ -43,8 +43,7 @@ class MethodTimes:
         return {"model": work.model, "precision": work.precision, "method": method(self.algorithm).source}
 
     def measure(self) -> pd.DataFrame:
-        """timed (SGD or the method), batch_size, parameters, widest (the largest side of a weight
-        matrix), seconds (median), low, high (range)."""
+        """timed (SGD or the method), batch_size, parameters, widest (layer side), seconds (median), low, high (range)."""
         rows = []
         for size in (2**j for j in range(2, self.largest + 1, 2)):
             runs = {name: _run(Cell(self.workload, size, name, trials=self.trials)) for name in (BASE, self.algorithm)}
