@@ -61,10 +61,15 @@ def exhaustive(cell):
     return steps, decisions
 
 
+LAYERWISE = ("lars", "lars-warmup", "clars")  # which take long at small batches
 CELLS = [
-    Cell(workload, 64, algorithm, sparsity, trials=16, hits=3, max_steps=steps)
-    for workload, sparse, steps in (("digits-mlp", 0.9, 400), ("digits-cnn", 0.7, 200))  # so that some trial hits
-    for algorithm in METHODS
+    Cell(workload, batch_size, algorithm, sparsity, trials=16, hits=3, max_steps=steps)
+    for workload, sparse, batch_size, steps, algorithms in (
+        *(("digits-mlp", 0.9, 64, 400, METHODS), ("digits-cnn", 0.7, 64, 200, METHODS)),  # so that some trial hits
+        *(("digits-mlp", 0.9, 256, 550, LAYERWISE), ("digits-cnn", 0.7, 256, 100, LAYERWISE)),
+    )
+    for algorithm in algorithms
+    if batch_size > 64 or algorithm not in LAYERWISE
     for sparsity in (0.0, sparse)
 ]
 
