@@ -22,7 +22,9 @@ BLUE = DENSE = "#2f77b8"  # networks that keep all weights, and gradients that a
 ORANGE, PURPLE, TEAL, RED, GREEN = "#c98100", "#917df5", "#259e8c", "#db031e", "#317416"
 PINK, INDIGO, OLIVE, WINE, BROWN = "#f9458b", "#8a5383", "#959456", "#b4476b", "#7a7c47"
 CATEGORIES = (ORANGE, PURPLE, TEAL, RED, GREEN, PINK, INDIGO, OLIVE, WINE, BROWN)
-ALGORITHM_COLOURS = dict(zip(METHODS, itertools.cycle(CATEGORIES)))
+VARIANTS = {"lars-warmup": "lars", "adam-fixed": "adam", "adam-half-life": "adam"}  # drawn as what they vary
+ALGORITHM_COLOURS = dict(zip((m for m in METHODS if m not in VARIANTS), itertools.cycle(CATEGORIES)))
+ALGORITHM_COLOURS |= {name: ALGORITHM_COLOURS[other] for name, other in VARIANTS.items() if name in METHODS}
 RAMP = {0.5: "#b18c00", 0.7: "#c76854", 0.9: "#cf2b6a", 0.95: "#ac338e"}  # ordered: the sparser, the darker
 SPARSITY_COLOURS = {0.0: DENSE} | RAMP
 METHOD_COLOURS = {"connection-sensitivity": RED, "grasp": PURPLE, "synflow": TEAL, "magnitude": ORANGE, "random": INDIGO,
@@ -83,7 +85,8 @@ def by_algorithm(names: list[str], **options) -> alt.Color:
     """Colour per training method, the same throughout the book; a reader's own have that of guide lines."""
     names = [*(a for a in ALGORITHM_COLOURS if a in names), *sorted(set(names) - set(ALGORITHM_COLOURS))]
     scale = alt.Scale(domain=names, range=[ALGORITHM_COLOURS.get(a, GUIDE) for a in names])
-    legend = alt.Legend(title=None, labelExpr=SPELT, columns=min(len(names), 3))  # three names fill a narrow page
+    columns = min(len(names), 3 if len(names) < 5 else 2)  # three short names fill a narrow page
+    legend = alt.Legend(title=None, labelExpr=SPELT, columns=columns, labelLimit=220)
     return alt.Color("algorithm:N", scale=scale, legend=legend, **options)
 
 
