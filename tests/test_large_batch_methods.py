@@ -8,9 +8,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from lib.engine import example_norms, flattening, lockstep, looped, sparse_stacked, stacked, training_state
-from lib.measuring import one_cell
+from lib.measuring import one_cell, sweeps
 from lib.methods import METHODS, lars, method
+from lib.records import results
 from lib.studies.cells import Cell
+from lib.studies.study import Study
 from lib.workloads import datasets, models
 
 torch.set_num_threads(1)
@@ -363,3 +365,12 @@ def test_what_is_validated_is_the_average(monkeypatch):
     for split, within in ((data.validation, found.best_within), (data.test, found.test_within)):
         wrong = (executor.logits(one_cell.start(cell).w, split.x).argmax(2) != split.y).float().mean(1)
         assert torch.allclose(torch.from_numpy(within[:, -1]).float(), wrong)
+
+
+def test_searches_are_measured_recorded_and_read_back(tmp_path):
+    cells = tuple(Cell("digits-mlp", 64, name, trials=2, hits=1, max_steps=5) for name in NEW)
+    frame = sweeps.results(Study("large", "", cells), "full", folder=tmp_path)
+    assert set(frame.algorithm) == {*NEW} and not results.missing(Study("large", "", cells), tmp_path)
+    for name, rows in frame.groupby("algorithm"):
+        assert all(rows[word].between(axis.low, axis.high).all() for word, axis in METHODS[name].space.items())
+        assert (rows.batch_size == 64).all()

@@ -35,7 +35,8 @@ class Method:
     examples a step.  Where g and the weight have always been zero (a removed weight), the weight stays zero; no row depends
     on another.
     gradient(executor, w, batch, mask, buffers): losses [T], gradients [T, P] and which trials are alive [T], where they are
-    not `executor.gradients(w, *batch, mask)`; batch: inputs and labels.  No trial is then proved dead.
+    not `executor.gradients(w, *batch, mask)`; batch: inputs and labels.  No trial is then proved dead.  An executor has
+    `gradients_with_norms`, too, for what examples' own gradients measure layer by layer.
     drift(buffers, drawn): how far each weight still moves at most, with its sign, [T, P] (or what broadcasts to it), if
     every later gradient is zero; every step is in that direction.  It lets trials be proved dead; without it none is dropped.
     evaluated(w, buffers): the weights [T, P] that are validated, where they are not w (an average, say).
