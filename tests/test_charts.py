@@ -1,5 +1,7 @@
 """The renderer's contract: valid in a notebook, offline, and readable without scripts."""
 
+import base64
+import io
 import itertools
 import json
 import re
@@ -292,3 +294,13 @@ def test_a_verdict_must_be_one_of_four():
     told = boxes.claim(judged, judged)
     assert told.count("Holds in part") == 2 and "Holds for digits, undecided for images &lt;b&gt;." in told
     assert "digits: 3 (2.5 to 4); n = 3" in told and "to hold, above 1" in told
+
+
+def test_a_download_holds_the_table_and_says_what_its_columns_are():
+    frame = pd.DataFrame({"steps": [3, 5], "goal": [0.04, 0.05], "other": 0})
+    link = boxes.download(frame, "some.csv.gz", {"goal": "an error < 1", "steps": "a count"})
+    packed = base64.b64decode(re.search(r'download="some.csv.gz" href="data:application/gzip;base64,([^"]+)"', link)[1])
+    pd.testing.assert_frame_equal(pd.read_csv(io.BytesIO(packed), compression="gzip"), frame[["goal", "steps"]])
+    assert "an error &lt; 1" in link and link == boxes.download(frame, "some.csv.gz", {"goal": "an error < 1", "steps": "a count"})
+    with pytest.raises(ValueError, match="name: 'some.csv' is not allowed"):
+        boxes.download(frame, "some.csv", {"goal": ""})

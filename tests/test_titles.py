@@ -7,10 +7,7 @@ from html.parser import HTMLParser
 import altair as alt
 import pandas as pd
 import pytest
-from IPython.lib import pretty
-from myst_nb.core import variables
 
-from lib import wording
 from lib.claims import verdicts
 from lib.page import boxes, charts, vega
 
@@ -53,12 +50,6 @@ def test_claims_the_ledger_and_notes_show_it_as_text(title):
     judged = rule.judge(pd.DataFrame([{"name": title, "effect": 2.0, "low": 1.5, "high": 3.0, "n": 5}]))
     assert shows(boxes.claim(judged), title) and "".join(Page(boxes.claim(judged)).text).count(title) == 5
     assert shows(boxes.ledger([judged]), title) and shows(boxes.stated(title, title, "holds", title), title)
-
-
-@pytest.mark.parametrize("title", [*TITLES, "it's", ""])
-def test_glued_text_is_pasted_as_it_is(title):
-    glued = pretty.pretty(wording.number(title))
-    assert variables.format_plain_text(glued, "") == title
 
 
 def chart(title):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import html
 import re
 from collections.abc import Iterable
@@ -83,14 +85,6 @@ def ledger(judged: Iterable) -> Html:
     return Html(f'<table class="book-table">{head}<tbody>{body}</tbody></table>')
 
 
-def glue(**numbers: object) -> None:
-    """Make values available to the prose as {glue:text}`name`; floats to three digits, whole numbers with commas."""
-    from myst_nb import glue as one  # slow to import, and not wanted where a chapter runs under papermill alone
-
-    for name, value in numbers.items():
-        one(name, number(value), display=False)
-
-
 def trials(frame: pd.DataFrame) -> str:
     """How many trials stand behind a point of a figure of these results: "100", or "32–100"."""
     return span((frame["trials"].min(), frame["trials"].max())) if len(frame) else "—"
@@ -168,6 +162,22 @@ def provenance(*frames: pd.DataFrame) -> Html:
         f'<p class="book-provenance">{len(heads)} of {len(heads) + len(lacking)} cells, {heads["rows"].sum():,} '
         f"trials, {heads['trial_steps'].sum():,} training steps in {time}; measured {seen['date']} with "
         f"PyTorch {seen['torch']} on {seen['device']} in {seen['precision']}; code {seen['source']}.</p>"
+    )
+
+
+def download(frame: pd.DataFrame, name: str, columns: dict[str, str]) -> Html:
+    """A link that saves the frame as a compressed CSV file, over what its columns hold.
+
+    columns: what is written, and the words for it.  Raises ValueError for a name that does not end in .csv.gz.
+    """
+    require(name.endswith(".csv.gz"), "name", name, "a name that ends in .csv.gz")
+    packed = base64.b64encode(gzip.compress(frame[list(columns)].to_csv(index=False).encode(), mtime=0)).decode()
+    rows = "".join(f"<tr><td><code>{column}</code></td><td>{html.escape(words)}</td></tr>" for column, words in columns.items())
+    return Html(
+        f'<p><a download="{name}" href="data:application/gzip;base64,{packed}">Download {name}</a>: {len(frame):,} rows, '
+        f"{len(packed) * 3 // 4 / 1000:,.0f} kB.</p><details><summary>What its columns hold</summary>"
+        '<table class="book-table"><thead><tr><th>column</th><th>what it holds</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></details>"
     )
 
 

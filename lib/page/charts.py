@@ -228,39 +228,6 @@ def nothing(why: str) -> alt.LayerChart:
     return alt.layer(words).properties(width="container", height=60)
 
 
-def errors(rows: pd.DataFrame, sizes: list[int], *controls: tuple, title: str = "error") -> alt.LayerChart:
-    """Errors against batch size, a line per `part`; rows: part, batch_size, error, lower, upper, trials, learning_rate."""
-    pick = alt.selection_point(fields=["part"], bind="legend")
-    base = alt.Chart(rows).encode(
-        x=batch_axis(sizes),
-        color=alt.Color("part:N", title=None, sort=None, scale=_parts(rows.part)).legend(
-            columns=1 if rows.part.str.len().max() > 12 else 3  # long names, side by side, are cut on a phone
-        ),
-        opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
-    )
-    least = rows.error[rows.error > 0].min() / 2  # an error of zero is drawn at the bottom
-    span = [max(rows.lower.min(), least), min(rows.upper.max(), 1)]
-    scale = alt.Scale(type="log", domain=span, clamp=True, nice=False, padding=8)
-    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("lower:Q", scale=scale), y2="upper:Q").add_params(pick)
-    tooltip = [
-        alt.Tooltip("part:N", title="curve"), alt.Tooltip("batch_size:Q", title="batch size", format=","),
-        alt.Tooltip("error:Q", title=title, format=".2%"), alt.Tooltip("lower:Q", title="from", format=".2%"),
-        alt.Tooltip("upper:Q", title="to", format=".2%"), alt.Tooltip("trials:Q", title="trials", format=","),
-        alt.Tooltip("learning_rate:Q", title="learning rate", format=".3g"),
-    ]  # fmt: skip
-    y = alt.Y("error:Q", title=title, scale=scale).axis(format=".2~%")
-    line = base.mark_line(point=alt.OverlayMarkDef(size=55)).encode(y=y, tooltip=tooltip)
-    chart = controlled([bars, line], *controls) if controls else alt.layer(bars, line)
-    return chart.properties(width="container", height=320)
-
-
-def _parts(names: pd.Series) -> alt.Scale:
-    """Colours of a few curves, in their order: dense has its own."""
-    kinds = list(dict.fromkeys(names))
-    spare = itertools.cycle(c for c in (BLUE, *CATEGORIES) if "dense" not in kinds or c != DENSE)
-    return alt.Scale(domain=kinds, range=[DENSE if kind == "dense" else next(spare) for kind in kinds])
-
-
 def broken() -> alt.Axis:
     """An axis of names that are broken at their commas, and before the data set, so that a phone has room for the plot."""
     return alt.Axis(labelLimit=150, labelExpr="split(replace(datum.label, ' on ', ', on '), ', ')")
@@ -375,35 +342,6 @@ def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.
     return chart, (
         "Trials by learning rate and one minus momentum, both logarithmic, one batch size at a time: filled and "
         "coloured by steps to the goal if they met it, open grey circles if not."
-    )
-
-
-def outcome_map(rows: pd.DataFrame, *more: tuple, height: int = 380) -> tuple[alt.LayerChart, str]:
-    """Trials of `budgets.outcomes` by learning rate and 1 - momentum, a batch size and a kind at a time; with a description.
-
-    more: further controls, for a table with several values of their columns.
-    """
-    sizes = sorted(map(int, rows.batch_size.unique()))
-    controls = [
-        *more,
-        menu("kind", ["fixed steps", "fixed epochs"], "fixed steps", "budget"),
-        slider("batch_size", sizes, sizes[len(sizes) // 2], "batch size", "'batch size ' + format(value, ',')"),
-    ]
-    domain = {"domain": list(OUTCOMES)}
-    points = alt.Chart(rows).mark_point(filled=True, size=70, opacity=0.85).encode(
-        x=alt.X("learning_rate:Q", title="learning rate").scale(type="log", domain=[1e-4, 1]),
-        y=alt.Y("slowness:Q", title="1 − momentum").scale(type="log", nice=False, padding=10),
-        color=alt.Color("outcome:N", title=None, scale=alt.Scale(range=list(OUTCOMES.values()), **domain)).legend(columns=2),
-        shape=alt.Shape("outcome:N", title=None, scale=alt.Scale(range=["circle", "square", "cross"], **domain)),
-        tooltip=[alt.Tooltip("trial:Q", title="trial"), alt.Tooltip("learning_rate:Q", title="learning rate", format=".3g"),
-                 alt.Tooltip("slowness:Q", title="1 − momentum", format=".2g"), alt.Tooltip("outcome:N", title="outcome"),
-                 alt.Tooltip("steps:Q", title="steps to the goal", format=","),
-                 alt.Tooltip("within:Q", title="budget in steps", format=",")],
-    )  # fmt: skip
-    chart = controlled([points], *controls).properties(width="container", height=height)
-    return chart, (
-        "All trials by learning rate and one minus momentum, both logarithmic, coloured by whether they reached the goal "
-        "within the budget, one batch size at a time."
     )
 
 
