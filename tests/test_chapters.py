@@ -19,7 +19,11 @@ def papermill(tmp_path, chapter, **parameters):
             subprocess.run(["cp", "-r", ROOT / name, tmp_path], check=True)
     given = [word for name, value in parameters.items() for word in ("-p", name, str(value))]
     command = [sys.executable, "-m", "papermill", f"chapters/{chapter}.ipynb", str(tmp_path / "out.ipynb"), *given]
-    return subprocess.run(command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True)
+    for _ in range(2):  # on a busy machine a kernel now and then dies before it begins
+        done = subprocess.run(command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True)
+        if "Kernel died before replying" not in done.stderr:
+            break
+    return done
 
 
 def environment(folder):

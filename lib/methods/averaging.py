@@ -30,4 +30,4 @@ def averaged(base: Method, name: str, title: str) -> Method:
     )  # fmt: skip
 
 
-METHOD = averaged(momentum.METHOD, "momentum-ema", "momentum, averaged weights")
+METHOD = averaged(momentum.METHOD, "momentum-ema", "averaged momentum")

@@ -86,7 +86,7 @@ def by_algorithm(names: list[str], **options) -> alt.Color:
     names = [*(a for a in ALGORITHM_COLOURS if a in names), *sorted(set(names) - set(ALGORITHM_COLOURS))]
     scale = alt.Scale(domain=names, range=[ALGORITHM_COLOURS.get(a, GUIDE) for a in names])
     columns = min(len(names), 3 if len(names) < 5 else 2)  # three short names fill a narrow page
-    legend = alt.Legend(title=None, labelExpr=SPELT, columns=columns, labelLimit=220)
+    legend = alt.Legend(title=None, labelExpr=SPELT, columns=columns, labelLimit=220 if columns == 3 else 125)
     return alt.Color("algorithm:N", scale=scale, legend=legend, **options)
 
 
@@ -284,7 +284,7 @@ NAME_HEIGHT, RANGE_HEIGHT = 20, 14  # pixels of a name's line, and of each range
 def by_effect(rows: pd.DataFrame, value: str) -> list[str]:
     """Names of rows, the largest value (geometric mean over a row's kinds) first; those without a value last."""
     finite = rows[value].where(rows[value].between(0, float("inf"), inclusive="neither"))
-    return list(np.log(finite).groupby(rows.row).mean().sort_values(ascending=False, kind="stable").index)
+    return list(np.log(finite.astype(float)).groupby(rows.row).mean().sort_values(ascending=False, kind="stable").index)
 
 
 def _chosen_by(controls: tuple) -> list[str]:

@@ -104,7 +104,7 @@ def time_beside_steps(rows: pd.DataFrame) -> alt.LayerChart:
         alt.Tooltip("ratio:Q", title="times SGD’s", format=".2f"), alt.Tooltip("interval:N", title="5–95 %"),
         alt.Tooltip("dearer:Q", title="a step’s time over SGD’s", format=".2f"),
     ]  # fmt: skip
-    dash = alt.StrokeDash("kind:N", title=None, scale=alt.Scale(domain=["steps", "time"], range=[[2, 3], [1, 0]]))
+    dash = alt.StrokeDash("kind:N", legend=None, scale=alt.Scale(domain=["steps", "time"], range=[[2, 3], [1, 0]]))
     lines = base.mark_line(strokeWidth=2.2).encode(y=y, strokeDash=dash).add_params(pick)
     dots = base.mark_point(filled=True, size=50).encode(y=y, tooltip=tooltip)
     guide = alt.Chart(pd.DataFrame({"at": [1.0]})).mark_rule(color=charts.GUIDE).encode(y=alt.Y("at:Q", scale=scale))

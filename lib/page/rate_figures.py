@@ -74,7 +74,8 @@ def rule_costs(costs: pd.DataFrame, first: str, most: float) -> alt.LayerChart:
     y = y.axis(charts.fractions())
     pick = alt.selection_point(fields=["rule"], bind="legend")
     shades = alt.Scale(domain=named, range=[RULES[rule] for rule in named])
-    colour = alt.Color("rule:N", title=None, scale=shades, legend=alt.Legend(columns=2, labelLimit=200))
+    columns = 2 if costs.rule.nunique() < 4 else 1
+    colour = alt.Color("rule:N", title=None, scale=shades, legend=alt.Legend(columns=columns, labelLimit=200))
     faded = alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1))
     columns = ["network", "rule", "batch_size", "beyond", "low", "high", "middle", "over"]
     base = alt.Chart(met[columns]).encode(x=x, color=colour, opacity=faded)
