@@ -205,6 +205,18 @@ def test_each_executor_says_which_network_it_runs():
             call()
 
 
+@pytest.mark.parametrize("batch", [1, 8])
+def test_products_in_bfloat16_are_close_and_answers_are_not_rounded(batch):
+    _, w = networks()
+    x, y = torch.randint(65, (2, batch, 64))
+    exact, rough = (stacked_decoder.StackedDecoder(Decoder(32, 2), dtype) for dtype in (torch.float32, torch.bfloat16))
+    (losses, a, _), (about, b, _) = exact.gradients(w, x, y), rough.gradients(w, x, y)
+    assert torch.allclose(losses, about, rtol=1e-2) and not torch.equal(a, b)
+    for layer in flattening.layers(exact.module):
+        assert (F.cosine_similarity(a[:, layer.where], b[:, layer.where], 1) > 0.99).all(), layer.name
+    assert torch.equal(exact.logits(w, x), rough.logits(w, x)) and rough.dtype == torch.float32
+
+
 def test_indices_are_not_rounded():
     x = torch.arange(65)[None]
     for dtype in (torch.float32, torch.bfloat16):

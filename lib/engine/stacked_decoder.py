@@ -25,19 +25,24 @@ class Part:
 
 
 class Product:
-    """A linear layer, on inputs that gains, if any, are multiplied into: matrices [T, outputs, inputs], gains [T, inputs]."""
+    """A linear layer, on inputs that gains, if any, are multiplied into: matrices [T, outputs, inputs], gains [T, inputs].
 
-    def __init__(self, linear: Part, gain: Part | None = None):
+    dtype: of the products, and hence of what they return.
+    """
+
+    def __init__(self, dtype: torch.dtype, linear: Part, gain: Part | None = None):
         self.linear, self.gain = linear, gain
-        self.matrix = linear.weight if gain is None else linear.weight * gain.weight[:, None]
+        folded = linear.weight if gain is None else linear.weight * gain.weight[:, None]
+        self.matrix = folded.to(dtype)
 
     def forward(self, h: Tensor) -> Tensor:
         """Inputs [T, N, inputs] -> outputs [T, N, outputs]."""
-        return h.bmm(self.matrix.mT)
+        return h.to(self.matrix.dtype).bmm(self.matrix.mT)
 
     def backward(self, h: Tensor, d: Tensor) -> Tensor:
         """Derivatives by the inputs for those by the outputs; the parameters' own are added to their gradients."""
-        slope = d.mT.bmm(h)
+        d = d.to(self.matrix.dtype)
+        slope = d.mT.bmm(h.to(d.dtype)).to(self.linear.slope.dtype)
         if self.gain is not None:
             self.gain.slope += (slope * self.linear.weight).sum(1)
             slope.mul_(self.gain.weight[:, None])
@@ -65,9 +70,12 @@ def attend(qkv: Tensor) -> Tensor:
 
 
 class Weights:
-    """Weights w [T, P] of some trials as a decoder's layers, and their gradient g [T, P], if asked for, which is added to."""
+    """Weights w [T, P] of some trials as a decoder's layers, and their gradient g [T, P], if asked for, which is added to.
 
-    def __init__(self, module: Decoder, w: Tensor, g: Tensor | None = None):
+    dtype: of matrix products; all else is computed in that of w.
+    """
+
+    def __init__(self, module: Decoder, dtype: torch.dtype, w: Tensor, g: Tensor | None = None):
         known = {layer.name: layer for layer in layers(module)}
 
         def part(first: str, last: str = "") -> Part:
@@ -81,10 +89,12 @@ class Weights:
             own = f"blocks.{n}."
             qkv = part(f"{own}attention.query.weight", f"{own}attention.value.weight")
             self.blocks.append((
-                Product(qkv, part(f"{own}norm1.weight")), Product(part(f"{own}attention.out.weight")),
-                Product(part(f"{own}up.weight"), part(f"{own}norm2.weight")), Product(part(f"{own}down.weight")),
+                Product(dtype, qkv, part(f"{own}norm1.weight")),
+                Product(dtype, part(f"{own}attention.out.weight")),
+                Product(dtype, part(f"{own}up.weight"), part(f"{own}norm2.weight")),
+                Product(dtype, part(f"{own}down.weight")),
             ))  # fmt: skip
-        self.head = Product(part("head.weight"), part("norm.weight"))
+        self.head = Product(dtype, part("head.weight"), part("norm.weight"))
 
     def forward(self, x: Tensor, kept: list | None = None) -> Tensor:
         """Sequences [B, L] -> logits [T, B L, symbols].  kept: takes what `backward` needs."""
@@ -93,40 +103,42 @@ class Weights:
         h.unflatten(1, shape).add_(self.place.weight[:, None, : x.shape[1]])
         for qkv, out, up, down in self.blocks:
             first = Norm(h)
-            joined = qkv.forward(first.out).flatten(0, 1).unflatten(0, shape)
+            joined = qkv.forward(first.out).to(h.dtype).flatten(0, 1).unflatten(0, shape)
             with torch.set_grad_enabled(kept is not None):
                 heard = attend(joined.requires_grad_(kept is not None))
             seen = heard.detach().view_as(h)
-            h.baddbmm_(seen, out.matrix.mT)
+            h += out.forward(seen)
             second = Norm(h)
             hidden = up.forward(second.out).relu_()
-            h.baddbmm_(hidden, down.matrix.mT)
+            h += down.forward(hidden)
             if kept is not None:
                 kept.append((first, joined, heard, seen, second, hidden))
         last = Norm(h)
         if kept is not None:
             kept.append(last)
-        return self.head.forward(last.out)
+        return self.head.forward(last.out).to(h.dtype)
 
     def backward(self, x: Tensor, d: Tensor, kept: list) -> None:
         """Adds to the gradient for derivatives d [T, B L, symbols] by the logits."""
         last = kept.pop()
-        d = last.backward(self.head.backward(last.out, d))
+        d = last.backward(self.head.backward(last.out, d).to(d.dtype))
         for qkv, out, up, down in reversed(self.blocks):
             first, joined, heard, seen, second, hidden = kept.pop()
             slope = torch.ops.aten.threshold_backward(down.backward(hidden, d), hidden, 0)
-            d += second.backward(up.backward(second.out, slope))
-            slope = out.backward(seen, d).view_as(heard)
+            d += second.backward(up.backward(second.out, slope).to(d.dtype))
+            slope = out.backward(seen, d).to(d.dtype).view_as(heard)
             (slope,) = torch.autograd.grad(heard, joined, slope)
-            d += first.backward(qkv.backward(first.out, slope.view(*d.shape[:2], -1)))
+            d += first.backward(qkv.backward(first.out, slope.view(*d.shape[:2], -1)).to(d.dtype))
         which = F.one_hot(x.flatten(), self.symbol.weight.shape[1]).T.to(d.dtype)
         self.symbol.slope += which @ d
         self.place.slope[:, : x.shape[1]] += d.unflatten(1, (-1, x.shape[1])).sum(1)
 
 
 class StackedDecoder:
-    """All trials at once through a `lib.workloads.decoder.Decoder`.  dtype, device, smoothing, task: as of `Loop`.
+    """All trials at once through a `lib.workloads.decoder.Decoder`.  device, smoothing, task: as of `Loop`.
 
+    dtype: of the products with weights that make gradients, if bfloat16; attention, sums and normalisation, and all of
+    `logits`, are then in float32.  Any other is that of everything.
     Raises ValueError for any other module.
     """
 
@@ -136,7 +148,8 @@ class StackedDecoder:
                  task: Task = TASKS["cross-entropy"]):  # fmt: skip
         if not self.fits(module):
             raise ValueError(f"model: {type(module).__name__} is not allowed; it must be a Decoder, or use Loop")
-        self.module, self.dtype, self.device, self.classes = module.to(device), dtype, device, module.head.out_features
+        self.module, self.device, self.classes = module.to(device), device, module.head.out_features
+        self.products, self.dtype = dtype, torch.float32 if dtype == torch.bfloat16 else dtype
         self.smoothing, self.task = smoothing, task
 
     @staticmethod
@@ -160,7 +173,7 @@ class StackedDecoder:
         losses, g = w.new_zeros(len(w)), torch.zeros_like(w)
         groups, pieces = self._groups(len(w), x)
         for rows in groups:
-            weights = Weights(self.module, w[rows].to(self.dtype), g[rows])
+            weights = Weights(self.module, self.products, w[rows].to(self.dtype), g[rows])
             for piece in pieces:
                 part, targets, kept = x[piece], y[piece], []
                 logits = weights.forward(part, kept).unflatten(1, targets.shape)
@@ -189,7 +202,7 @@ class StackedDecoder:
         found = w.new_empty(len(w), *x.shape, self.classes, dtype=torch.float32)
         groups, pieces = self._groups(len(w), x)
         for rows in groups:
-            weights = Weights(self.module, w[rows].to(self.dtype))
+            weights = Weights(self.module, self.dtype, w[rows].to(self.dtype))
             for piece in pieces:
                 found[rows, piece] = weights.forward(x[piece]).unflatten(1, x[piece].shape)
         return found

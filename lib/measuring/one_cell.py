@@ -32,9 +32,10 @@ def _scores(
 ) -> torch.Tensor:
     """Pruning scores [P] of the workload's trial with this seed: the same for every batch size and algorithm."""
     module = models.fresh(work.model, seed)
-    w = flattening.flatten(module)
-    loop, data = looped.Loop(module, dtype, task=TASKS[work.task]), work.train(split)
-    return pruning.scores(method, w, loop, loop.inputs(data.x), data.y, seed, sparsity)
+    w, data = flattening.flatten(module), work.train(split)
+    kind = stacked_decoder.StackedDecoder if stacked_decoder.StackedDecoder.fits(module) else looped.Loop
+    executor = kind(module, dtype, task=TASKS[work.task])
+    return pruning.scores(method, w, executor, executor.inputs(data.x), data.y, seed, sparsity)
 
 
 def seeds(cell: Cell) -> list[int]:
