@@ -304,12 +304,19 @@ def _mnist_which() -> Iterable[Cell]:
             yield _mnist_cell(batch_size, 0.0, algorithm=method) if method != "momentum" else _mnist_cell(batch_size, 0.0)
 
 
+SHAKESPEARE_BUDGETS = {16: 10_000, 64: 5_000, 4: 20_000, 256: 2_500, 1: 40_000}  # steps by batch size, the middle first
+
+
 def _shakespeare(replicates: Iterable[int], methods: Iterable[str], **fields) -> Iterable[Cell]:
-    """All methods at a batch size, then the next one, then the next search; each search on a split of its own."""
+    """All methods at a batch size, then the next one, then the next search; each search on a split of its own.
+
+    Larger batches take fewer steps, which cost more: trials are given up the sooner.
+    """
     for replicate in replicates:
-        for batch_size in (16, 64, 4, 256, 1):
+        for batch_size, steps in SHAKESPEARE_BUDGETS.items():
             for name in methods:
-                yield Cell("shakespeare", batch_size, name, trials=16, hits=2, replicate=replicate, split=replicate, **fields)
+                yield Cell("shakespeare", batch_size, name, trials=16, hits=2, replicate=replicate, split=replicate,
+                           max_steps=steps, **fields)  # fmt: skip
 
 
 MNIST_SIZES = (64, 16, 256, 4, 1024)
