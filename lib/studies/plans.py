@@ -313,10 +313,26 @@ def _mnist_which() -> Iterable[Cell]:
             yield _mnist_cell(batch_size, 0.0, algorithm=method) if method != "momentum" else _mnist_cell(batch_size, 0.0)
 
 
+SHAKESPEARE_BUDGETS = {16: 10_000, 64: 5_000, 4: 20_000, 256: 2_500, 1: 40_000}  # steps by batch size, the middle first
+
+
+def _shakespeare(replicates: Iterable[int], methods: Iterable[str], **fields) -> Iterable[Cell]:
+    """All methods at a batch size, then the next one, then the next search; each search on a split of its own.
+
+    Larger batches take fewer steps, which cost more: trials are given up the sooner.
+    """
+    for replicate in replicates:
+        for batch_size, steps in SHAKESPEARE_BUDGETS.items():
+            for name in methods:
+                yield Cell("shakespeare", batch_size, name, trials=16, hits=2, replicate=replicate, split=replicate,
+                           max_steps=steps, **fields)  # fmt: skip
+
+
 MNIST_SIZES = (64, 16, 256, 4, 1024)
 # Studies of a question of their own: the same networks on the same images once more are no further curves of the book.
 WHICH = ("digits-which", "digits-which-sparse", "mnist-fc-which", "mnist-which")  # the same networks by a dozen methods
-APART = ("mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates", *WHICH)
+TEXT = ("shakespeare", "shakespeare-methods", "shakespeare-sparse", "shakespeare-sgd")  # a task and goals of their own
+APART = ("mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates", *WHICH, *TEXT)
 STUDIES = {
     s.name: s
     for s in (
@@ -379,6 +395,11 @@ STUDIES = {
         Study("mnist-fc-which", "MNIST: training methods, FC-128×3",
               tuple(_which(("mnist-fc-128x3-easier",), powers(2, 12, 2), COMPARED, range(1, 4), trials=32))),
         Study("mnist-which", "MNIST: training methods, Simple-CNN", tuple(_mnist_which())),
+        Study("shakespeare", "Tiny Shakespeare: Adam", tuple(_shakespeare(range(3), ("adam",)))),
+        Study("shakespeare-methods", "Tiny Shakespeare: momentum and Muon", tuple(_shakespeare(range(2), ("muon", "momentum")))),
+        Study("shakespeare-sparse", "Tiny Shakespeare: 90 % of the weights removed",
+              tuple(_shakespeare(range(2), ("adam",), sparsity=0.9))),
+        Study("shakespeare-sgd", "Tiny Shakespeare: SGD", tuple(_shakespeare(range(2), ("sgd",)))),
     )
 }  # fmt: skip
 
