@@ -338,7 +338,8 @@ def _shakespeare_exact() -> Iterable[Cell]:
 MNIST_SIZES = (64, 16, 256, 4, 1024)
 # Studies of a question of their own: the same networks on the same images once more are no further curves of the book.
 WHICH = ("digits-which", "digits-which-sparse", "mnist-fc-which", "mnist-which")  # the same networks by a dozen methods
-TEXT = ("shakespeare-exact", "shakespeare", "shakespeare-methods", "shakespeare-sparse", "shakespeare-sgd")  # a task and goals of their own
+# A task and goals of their own.
+TEXT = ("shakespeare-exact", "shakespeare", "shakespeare-methods", "shakespeare-sparse", "shakespeare-sgd")
 APART = ("mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates", *WHICH, *TEXT)
 STUDIES = {
     s.name: s
