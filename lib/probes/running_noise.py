@@ -17,7 +17,6 @@ from lib.own import folder_name
 from lib.probes import noise_scale, tracks
 from lib.records import places, store
 from lib.records.places import DATA
-from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import workload
 
@@ -142,11 +141,11 @@ def _offline(job: Job, network: nn.Module, data: Split, step: int) -> noise_scal
 
 def planned() -> tuple[Job, ...]:
     """The fastest trials at batch size 64 with SGD: on MNIST to the step at which it met its goal, on digits for longer."""
-    known = plans.study("mnist-ladder").cells
-    images = next(c for c in known if (c.workload, c.batch_size, c.algorithm) == ("mnist-fc-128x3", 64, "sgd"))
-    of_images = [_again(t, steps=tracks.last_step(t), examples=2000) for t in tracks.fastest(images, 1)]
-    digits = Cell("digits-mlp", 64, "sgd", 0.0)
-    return (*of_images, *(_again(t, steps=200, span=50.0, chunk=10) for t in tracks.fastest(digits, 1)))
+    images, digits = Cell("mnist-fc-128x3", 64, "sgd", trials=32, hits=2), Cell("digits-mlp", 64, "sgd")
+    return (
+        *(_again(t, steps=tracks.last_step(t), examples=2000) for t in tracks.fastest(images, 1)),
+        *(_again(t, steps=200, span=50.0, chunk=10) for t in tracks.fastest(digits, 1)),
+    )
 
 
 def _again(track: tracks.Track, **fields) -> Job:
@@ -177,3 +176,18 @@ def run(jobs: Iterable[Job], folder: Path = FOLDER) -> None:
 
 def _measure(job: Job, reports: str, folder: Path) -> None:
     runner.write(record(job, folder), job, job.measure, "float32")
+
+
+def compared(table: pd.DataFrame) -> pd.DataFrame:
+    """Of `results` with the networks' names, a row per network and its workers: the running estimate beside the offline one.
+
+    held: share of the rows whose 5 to 95 % hold `offline`.  apart: median factor between `running` and `offline`, either way.
+    ahead: median of `single` over `offline`: how far a window lags behind its last step.
+    """
+    rows = []
+    for (name, workers), own in table.groupby(["network", "workers"], sort=False) if len(table) else ():
+        held = (own.low <= own.offline.fillna(np.inf)) & (own.offline.fillna(np.inf) <= own.high.fillna(np.inf))
+        apart = np.exp(np.log(own.running / own.offline).abs().median())
+        ahead = (own.single / own.offline).median()
+        rows.append({"network": name, "workers": workers, "held": held.mean(), "apart": apart, "ahead": ahead})
+    return pd.DataFrame(rows, columns=["network", "workers", "held", "apart", "ahead"])
