@@ -21,8 +21,9 @@ Before a checkpoint, `state.state_dict()`; it is the same on all workers.
 What is estimated is the simple noise scale tr(Sigma) / |G|^2 in examples, of the weights of the last steps: Sigma is the
 covariance of single examples' gradients, and G their mean (McCandlish et al. 2018, equation 2.9).  Where every step obeys
 their theory it is the critical batch size; it leaves out curvature and changes along a run, so that the two may lie apart
-by a factor, which the book's page on the theory measures.  It changes nothing about training, to the last bit, and sends
-two numbers a step.
+by a factor, which the book's page on the theory measures.  Where gradients shrink fast, the window's first steps outweigh
+its last, and a shorter `span` lags less.  Training is the same as without, to the last bit; what is sent in addition is two
+numbers a step, with a hook inside 33 kB.
 
 Each worker's gradient, of b examples, has E|g|^2 = |G|^2 + tr(Sigma) / b, and the mean of W of them has |G|^2 +
 tr(Sigma) / (W b): two equations, from which each step gives both without bias (their appendix A.1).  Both are then averaged
@@ -46,6 +47,7 @@ from lib import require, require_number, require_whole
 MOST_EXAMPLES = 2**40
 MOST_ENTRIES = 2**24  # of a sketch
 ENTRIES = 4096
+BLOCK = 1024
 KEPT = 256  # steps whose sums wait to be read, so that no step waits for its own
 LEVEL = 0.9  # of intervals
 
@@ -275,16 +277,24 @@ class _Step:
         self.sketch = torch.zeros(state.sketch, dtype=torch.float64, device=device)
         self.random = torch.Generator(device).manual_seed(state.seed * 2**32 + state.begun) if state.sketch else None
         self.means: dict[int, Tensor] = {}  # by bucket, so that they add up in one order on all workers
+        if state.sketch:
+            signs = 2.0 * self._drawn(2, 2 * state.sketch) - 1
+            self.windows = torch.stack([signs, -signs]).unfold(1, state.sketch, 1)  # far cheaper than a sign for each entry
+
+    def _drawn(self, below: int, count: int) -> Tensor:
+        return torch.randint(0, below, (count,), generator=self.random, device=self.sketch.device)
 
     def take(self, gradient: Tensor) -> None:
         """This worker's gradient [d], or the part of it that a bucket holds."""
         if self.random is None:
             self.square += _squared(gradient)
-        else:
-            sums = len(self.sketch)
-            signs = torch.randint(0, 2, gradient.shape, generator=self.random, device=gradient.device, dtype=torch.int8)
-            signed = torch.nn.functional.pad(gradient.float() * (2 * signs - 1), (0, -len(gradient) % sums))
-            self.sketch += signed.view(-1, sums).sum(0, dtype=torch.float64)
+            return
+        sums, g = len(self.sketch), gradient.float()
+        rows, whole = -(-len(g) // sums), len(g) // sums
+        signs = self.windows[self._drawn(2, rows), self._drawn(sums, rows)]
+        self.sketch += (g[: whole * sums].view(whole, sums) * signs[:whole]).sum(0)
+        left = g[whole * sums :]
+        self.sketch[: len(left)] += left * signs[-1, : len(left)]
 
     def send(self, group: dist.ProcessGroup | None) -> None:
         """Add up over the workers: squared norm, inverse of the examples, sketch."""
@@ -308,8 +318,12 @@ class _Step:
 
 
 def _squared(x: Tensor) -> Tensor:
-    """|x|^2, in double precision."""
-    return torch.linalg.vector_norm(x, dtype=torch.float64).square()
+    """|x|^2 of x [d]: blocks in single precision, which is fast, and their sum in double, which is exact enough to subtract."""
+    if x.dtype == torch.float64:
+        return x.square().sum()
+    whole = len(x) // BLOCK * BLOCK
+    parts = x[:whole].view(-1, BLOCK), x[whole:].view(1, -1)
+    return sum(torch.linalg.vector_norm(part, dim=1, dtype=torch.float32).double().square().sum() for part in parts)
 
 
 def _mean_hook(group: dist.ProcessGroup | None, bucket: dist.GradBucket) -> Future[Tensor]:
