@@ -116,7 +116,7 @@ def _against(rows: pd.DataFrame, titles: dict[str, str], tip: list, axis: alt.Ax
     return alt.layer(equal, *bars, dots).properties(width="container", height=380)
 
 
-HEARD, SAME, ALONE = "workers' own gradients", "other gradients, same steps", "other gradients, that step alone"
+HEARD, SAME, ALONE = "workers’ own gradients", "other gradients, same steps", "other gradients, that step alone"
 
 
 def running(rows: pd.DataFrame, start: str) -> alt.LayerChart:
