@@ -14,7 +14,7 @@ import pandas as pd
 from lib import require, require_number, require_whole
 from lib.measuring import runner
 from lib.own import folder_name
-from lib.probes import noise_scale, tracks
+from lib.probes import tracks
 from lib.records import places, store
 from lib.records.places import DATA
 from lib.studies.cells import Cell
@@ -23,6 +23,7 @@ from lib.workloads.catalogue import workload
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from lib.probes.noise_scale import NoiseScale
     from lib.workloads.datasets import Split
 
 FOLDER = DATA / "running"
@@ -126,10 +127,12 @@ def _shares(job: Job, examples: int, rank: int) -> Iterator[tuple[int, Tensor]]:
         yield step, pick.chunk(job.workers)[rank]
 
 
-def _offline(job: Job, network: nn.Module, data: Split, step: int) -> noise_scale.NoiseScale:
+def _offline(job: Job, network: nn.Module, data: Split, step: int) -> NoiseScale:
     """The noise scale of the training set at the network's weights, from examples drawn for this step."""
     import torch
     from torch.nn.functional import cross_entropy
+
+    from lib.probes import noise_scale
 
     drawn = torch.randperm(len(data), generator=torch.Generator().manual_seed(step))[: job.examples or len(data)]
     rows = []
