@@ -112,6 +112,33 @@ def time_beside_steps(rows: pd.DataFrame) -> alt.LayerChart:
     return alt.layer(guide, charts.controlled([lines, dots], network)).properties(width="container", height=300)
 
 
+def moving(rows: pd.DataFrame, field: str, title: str, *controls: tuple, tooltip: list = ()) -> alt.LayerChart:
+    """Means over searches with intervals against batch size, on a logarithmic axis: a line for every value of a field.
+
+    rows: the field, batch_size, middle, low, high and searches, and what controls and further tooltips name.
+    """
+    if rows.empty:
+        return charts.nothing("No batch size has three searches of these methods yet.")
+    rows = rows.assign(interval=[f"{brief(a)} to {brief(b)}" for a, b in zip(rows.low, rows.high)])
+    kinds = list(dict.fromkeys(rows[field]))
+    shades = alt.Scale(domain=kinds, range=list(SHADES[: len(kinds)]))
+    colour = alt.Color(f"{field}:N", title=None, scale=shades, legend=alt.Legend(columns=1, labelLimit=260))
+    base = alt.Chart(rows).encode(x=charts.batch_axis(rows.batch_size), color=colour)
+    scale = alt.Scale(type="log", padding=10, nice=False)
+    y = alt.Y("middle:Q", title=title, scale=scale).axis(format="~g", tickCount=6)
+    told = [
+        alt.Tooltip(f"{field}:N", title="shown"), alt.Tooltip("batch_size:Q", title="batch size", format=","),
+        alt.Tooltip("middle:Q", title="mean over searches", format=".2r"), alt.Tooltip("interval:N", title="5–95 %"),
+        alt.Tooltip("searches:Q", title="searches"), *tooltip,
+    ]  # fmt: skip
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+    lines = base.mark_line(strokeWidth=2.2).encode(y=y)
+    dots = base.mark_point(filled=True, size=60, opacity=1).encode(y=y, tooltip=told)
+    layers = [bars, lines, dots]
+    chart = charts.controlled(layers, *controls) if controls else alt.layer(*layers)
+    return chart.properties(width="container", height=280)
+
+
 def finite(ratio: float, low: float, high: float) -> str:
     """A ratio with its interval as a table has it."""
     if not np.isfinite(ratio):
