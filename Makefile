@@ -28,7 +28,7 @@ book: $(READY)  ## build the book from the committed records, strictly
 
 # tests/test_reruns.py runs every chapter from the records; nbmake, those that can, on a toy case.
 test: $(READY) book  ## tests, chapters, and the built pages in a browser
-	$(BIN)/python -m pytest tests --nbmake $(TOYS) -n 2 --dist loadfile --nbmake-timeout=300
+	$(BIN)/python -m pytest tests --nbmake $(TOYS) -n 2 --dist loadfile --nbmake-timeout=300 --durations=40
 
 lint: $(READY)  ## style
 	$(BIN)/ruff check .

@@ -21,11 +21,14 @@ from lib.engine.stacked import Stack
 from lib.engine.validation import Validation
 from lib.measuring import machine, one_cell
 from lib.studies.cells import Cell
+from lib.workloads.catalogue import RACE
 
 CELLS = {
     "digits": [Cell(name, b, hits=1) for name in ("digits-mlp", "digits-cnn") for b in (4, 16, 64, 256)],
-    "fc": [Cell("mnist-fc-128x3", b, "sgd", trials=16, hits=1, max_steps=400) for b in (64, 256)],
-    "simple_cnn": [Cell("mnist-simple-cnn", b, trials=4, hits=1, max_steps=steps) for b, steps in ((64, 150), (256, 60))],
+    "fc": [Cell("mnist-fc-128x3", b, "sgd", trials=16, hits=1, max_steps=400, race=race)
+           for b in (64, 256) for race in (None, RACE)],
+    "simple_cnn": [Cell("mnist-simple-cnn", b, trials=4, hits=1, max_steps=steps, race=race)
+                   for b, steps in ((64, 150), (256, 60)) for race in (None, RACE)],
 }
 
 
@@ -68,8 +71,9 @@ def share(cell: Cell) -> str:
         whole = time.process_time() - began
     trained = outcome.trial_steps * cell.batch_size
     parts = [part.seconds / whole for part in (checks, costs, logits)]
+    race = ", a race" if cell.race else ""
     return (
-        f"{cell.workload}, B = {cell.batch_size}, {cell.trials} trials, {outcome.steps:,} steps: checks {parts[0]:.1%} of "
+        f"{cell.workload}, B = {cell.batch_size}, {cell.trials} trials{race}, {outcome.steps:,} steps: checks {parts[0]:.1%} of "
         f"{whole:.1f} s (reading answers {parts[1]:.1%}, of which networks {parts[2]:.1%}), "
         f"{logits.answers / trained:.2f} answers per training example"
     )

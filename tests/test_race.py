@@ -9,12 +9,13 @@ import pytest
 import torch
 
 from lib.analysis import race, scaling
-from lib.engine import check_steps, lockstep
+from lib.engine import check_steps, lockstep, training_state, validation
 from lib.measuring import one_cell
+from lib.methods.method import Method
 from lib.records import on_record, places, store
 from lib.records.on_record import grid
 from lib.studies.cells import Cell
-from lib.workloads import catalogue
+from lib.workloads import catalogue, datasets, tasks
 
 torch.set_num_threads(1)
 EXACT = Cell("digits-mlp", 64, trials=16, hits=3, max_steps=300)
@@ -72,6 +73,47 @@ def test_a_race_costs_less_and_its_table_says_who_left_and_when():
     assert len(gone) and gone["steps@0.04"].isna().all() and gone.cause.eq("").all()
     checks = {check_steps.last_check(step) for step in gone.last_step}
     assert set(gone.last_step) == checks, "a trial left between checks"
+
+
+def answers(cell: Cell, monkeypatch) -> tuple[training_state.Outcome, int]:
+    """The outcome of a cell, and how many trials it asked at checks in all."""
+    asked, costs = [], validation.Validation.costs
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            validation.Validation, "costs", lambda self, w, *rest: asked.append(len(w)) or costs(self, w, *rest)
+        )
+        return one_cell.train_cell(cell), sum(asked)
+
+
+def test_a_race_asks_fewer_trials_and_finds_the_same(monkeypatch):
+    """Nobody can fall behind by a factor of 1e9, so that nothing but who is asked differs."""
+    exact, every = answers(EXACT, monkeypatch)
+    raced, some = answers(dataclasses.replace(EXACT, race=1e9), monkeypatch)
+    assert some < 0.7 * every
+    same(exact, raced)
+
+
+def test_a_trial_is_asked_again_as_soon_as_its_training_loss_allows_the_next_goal():
+    now = training_state.State.first(
+        training_state.Outcome.blank(3, 2, ()), one_cell.start(dataclasses.replace(EXACT, trials=3)), {}, 1, None
+    )
+    now.outcome.first[1] = [np.nan, 5]  # it has met the looser goal, and the harder allows a smaller loss
+    now.recent[:] = torch.tensor([1.59, 1.59, 1.61])  # nats
+    assert lockstep._hopeful(now, tasks.TASKS["classification"], (0.05, 0.1)).tolist() == [True, False, False]
+
+
+def test_the_training_loss_is_a_mean_over_the_last_examples():
+    """Of a method that never moves, the loss on one and the same batch: the mean is that loss, whatever the weights of the past."""
+    still = Method("still", "still", {}, begin=lambda w, layers: {}, step=lambda *_: None)
+    trials, data, executor = one_cell.start(EXACT), datasets.load("digits").train, one_cell.executor(EXACT)
+    now = training_state.State.first(training_state.Outcome.blank(16, 1, ()), trials, {}, 1, None)
+    batch = executor.inputs(data.x[:32]), data.y[:32]
+    for _ in range(5):
+        losses, _ = lockstep._step(now, still, executor, (), batch)
+        torch.testing.assert_close(now.recent, losses.double())
+    other = executor.inputs(data.x[32:64]), data.y[32:64]
+    after, _ = lockstep._step(now, still, executor, (), other)
+    torch.testing.assert_close(now.recent, 0.75 * losses.double() + 0.25 * after.double())  # 32 of 128 examples
 
 
 def test_an_interrupted_race_ends_as_if_it_had_not_been(tmp_path, monkeypatch):

@@ -23,6 +23,7 @@ from lib.records import store
 from lib.records.places import DATA, record
 from lib.studies.cells import Cell
 from lib.studies.plans import STUDIES
+from lib.workloads import datasets
 from lib.workloads.catalogue import workload
 
 FACTORS = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0)  # of a rule, among which one is chosen
@@ -53,13 +54,13 @@ Rule = Callable[[Search, float], np.ndarray]  # the step after which each trial 
 
 
 def searches(folder: Path = DATA, replicates: int = 3) -> list[Search]:
-    """Searches of the book's studies on record that no rule has shortened and that were stopped at their goal.
+    """Searches of the book's studies of images on record that no rule has shortened and that were stopped at their goal.
 
     replicates: only those below it, since hundreds of searches of one small network would decide by themselves.
     """
     goals = (c for s in STUDIES.values() for c in s.cells if c.stop == "goal" and c.race is None)
     planned = dict.fromkeys(c for c in goals if c.replicate < replicates)
-    files = {c: record(c, folder) for c in planned if not own.is_own(c.workload)}
+    files = {c: record(c, folder) for c in planned if not own.is_own(c.workload) and c.work.dataset in datasets.NAMES}
     return [search(c, store.read(file, c)[1]) for c, file in files.items() if file.exists()]
 
 

@@ -5,8 +5,9 @@ and then takes the minimum.  Here all trials take step k before any takes step k
 trial meets the goal already is that minimum.  The cell goes on until `hits` trials have met it, since those first
 order statistics give the distribution of the best of k < n trials, then stops.
 
-A race goes further: trials that have fallen behind the first leave.  It saves more than half of the trial-steps, and may, now
-and then, abandon the trial that would have won; `lib.analysis.race` says how often.
+A race goes further: trials that have fallen behind the first leave, and those are not asked whose training loss is far above
+what the goal takes.  It saves more than half of the trial-steps and most checks, and may, now and then, lose the trial that
+would have won; `lib.analysis.race` says how often.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ from lib.engine.validation import Validation
 from lib.messages.exchanges import Exchange
 from lib.methods.method import Layer, Method
 from lib.workloads.datasets import Split
+from lib.workloads.tasks import Task
+
+RECENT = 128  # examples over which a trial's training loss is averaged, exponentially
 
 
 def batches(examples: int, batch_size: int, seed: int) -> Iterator[Tensor]:
@@ -123,7 +127,8 @@ def train(
     reads every check to the end; `test` is then looked at wherever a trial's validation error falls.  reject_early and
     drop_dead may be switched off to test that they change nothing.
     race: None, or at least 1, with stop "goal": a trial is abandoned that has not met a goal by the first check at or after so
-    many times the steps in which the first trial met it.
+    many times the steps in which the first trial met it, and passed over at checks before `Task.hopeless` of its training loss
+    allows the loosest goal that it has not met.
     exchange: what the workers send each other, if the batch is shared among several (`lib.messages.exchanges`).
     progress is called after every check with the step, the number of trials still training and the lowest error seen.
     unfinished: a file that keeps the state every `SAVE_EVERY` seconds; if it is there, the cell goes on from it, and ends
@@ -150,7 +155,8 @@ def train(
             _leave_dead(now, method, executor, x)
         if out.steps == check:
             check = next_check(out.steps, checks)
-            _check(now, method, judges, whole_set=stop == "budget" or not reject_early)
+            asked = _everyone(now) if race is None or method.evaluated else _hopeful(now, executor.task, goals)
+            _check(now, method, judges, asked, whole_set=stop == "budget" or not reject_early)
             progress(out.steps, len(now.ids), np.nanmin(out.best_error, initial=np.inf))
             if stop == "goal" and _leave_done(now) >= hits:
                 break
@@ -202,6 +208,7 @@ def _step(
     with _telling(now.ids, k):
         found = update(method, executor, parameters, now.trials, now.w, now.buffers, k, batch, now.exchange)
     out.steps, out.trial_steps = k, out.trial_steps + len(now.ids)
+    now.recent.lerp_(found[0].to(now.recent.dtype), max(min(1.0, len(batch[1]) / RECENT), 1 / k))
     return found
 
 
@@ -247,18 +254,27 @@ def _everyone(now: State) -> Tensor:
     return torch.ones_like(now.silent, dtype=torch.bool)
 
 
-def _check(now: State, method: Method, judges: list[Validation], whole_set: bool) -> None:
-    """A check: which trials meet which goals, their errors, and the test errors of the better.
+def _hopeful(now: State, task: Task, goals: tuple[float, ...]) -> Tensor:
+    """Rows whose training loss does not rule out the loosest goal that they have not met."""
+    unmet = np.isnan(now.outcome.first[now.ids])  # [rows, goals]
+    loosest = np.where(unmet, goals, 0).max(1)
+    return now.recent <= torch.from_numpy(task.hopeless(loosest)).to(now.recent)
+
+
+def _check(now: State, method: Method, judges: list[Validation], asked: Tensor, whole_set: bool) -> None:
+    """A check: which of the trials asked meet which goals, their errors, and the test errors of the better.
 
     An error is a mean cost: a share of mistakes, or what else the task counts.
 
-    whole_set: read every trial's answers to the end.
+    asked: a boolean mask of rows.  whole_set: read every trial's answers to the end.
     """
-    out, ids, step = now.outcome, now.ids, now.outcome.steps
+    if not asked.any():
+        return
+    out, ids, step = now.outcome, now.ids[asked.cpu().numpy()], now.outcome.steps
     limits = judges[0].limits
     met, every = ~np.isnan(out.first[ids]), len(judges[0].y)  # [rows, goals]
     loosest = torch.from_numpy(np.where(met, -1, limits.cpu().numpy()).max(1, initial=-1)).to(limits.device)
-    w = validated(method, now.w, now.buffers)
+    w = validated(method, now.w, now.buffers)[asked]
     with _telling(ids, step):
         count, whole = judges[0].costs(w, None if whole_set else loosest)
     reached = (whole[:, None] & (count[:, None] <= limits)).cpu().numpy()
@@ -273,5 +289,5 @@ def _check(now: State, method: Method, judges: list[Validation], whole_set: bool
         cost, _ = judges[1].costs(w[rows])
         out.test_within[np.ix_(risen, later)] = cost.cpu().numpy()[:, None] / len(judges[1].y)
     if now.exchange:
-        out.sent[ids] = now.exchange.sent.numpy()
+        out.sent[ids] = now.exchange.sent.numpy()[asked.cpu().numpy()]
         out.sent_within[np.ix_(ids, later)] = out.sent[ids, None]

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from lib.engine.flattening import cast, outputs, unflatten
 from lib.engine.looped import Loop
+from lib.engine.stacked_decoder import StackedDecoder
 from lib.engine.vocabulary import METHODS
 from lib.workloads.tasks import TASKS, Task
 
@@ -16,7 +17,9 @@ GRASP_PER_CLASS = 100  # examples of each class from which GraSP takes gradient 
 SYNFLOW_ROUNDS = 100
 
 
-def scores(method: str, w: Tensor, loop: Loop, x: Tensor, y: Tensor, seed: int, sparsity: float = 0.9) -> Tensor:
+def scores(
+    method: str, w: Tensor, loop: Loop | StackedDecoder, x: Tensor, y: Tensor, seed: int, sparsity: float = 0.9
+) -> Tensor:
     """Scores [P] of the parameters w [P] of one freshly initialised network; the larger, the more kept.
 
     connection-sensitivity: |sum over batches of dL/dm| at an all-ones mask m, which is |w * sum of dL/dw| (Lee et al.

@@ -99,7 +99,8 @@ class State:
 
     outcome: what is known of all trials so far.  The rest has a row for each trial that still trains: ids [T] (numpy), its
     number; trials, what it started from; w [T, P], weights; buffers, the method's, by name, [T, ...]; silent [T], steps in a
-    row without any unit on; patience [T], such steps before a look at all data.  exchange: what the workers send each
+    row without any unit on; patience [T], such steps before a look at all data; recent [T], training loss over the last batches.
+    exchange: what the workers send each
     other, if any.
     """
 
@@ -110,6 +111,7 @@ class State:
     buffers: dict[str, Tensor]
     silent: Tensor
     patience: Tensor
+    recent: Tensor
     exchange: Exchange | None
 
     @staticmethod
@@ -118,7 +120,7 @@ class State:
     ) -> State:
         """That before the first step."""
         silent = torch.zeros(len(trials.w), dtype=torch.int64, device=trials.w.device)
-        start = trials.w.clone(), buffers, silent, torch.full_like(silent, patience)
+        start = trials.w.clone(), buffers, silent, torch.full_like(silent, patience), silent.double()
         return State(outcome, np.arange(len(trials.w)), trials, *start, exchange)
 
     def leave(self, rows: Tensor, how: str, why: str = "") -> None:
@@ -131,6 +133,6 @@ class State:
         out.silent[left] = self.silent[rows].cpu().numpy()
         self.ids, self.trials, self.w = self.ids[~gone], self.trials.keep(~rows), self.w[~rows]
         self.buffers = {name: buffer[~rows] for name, buffer in self.buffers.items()}
-        self.silent, self.patience = self.silent[~rows], self.patience[~rows]
+        self.silent, self.patience, self.recent = self.silent[~rows], self.patience[~rows], self.recent[~rows]
         if self.exchange:
             self.exchange.keep(~rows)

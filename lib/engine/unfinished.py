@@ -28,7 +28,7 @@ def tensors_of(state: State, judges: list[Validation]) -> dict[str, Tensor]:
     """All tensors and arrays of numbers in a state, by name; writing into them changes the state."""
     out = {f"outcome.{k}": v for k, v in vars(state.outcome).items() if isinstance(v, np.ndarray) and v.dtype != object}
     found = {k: torch.from_numpy(v) for k, v in {"ids": state.ids, **out}.items()}
-    found |= {"w": state.w, "silent": state.silent, "patience": state.patience}
+    found |= {"w": state.w, "silent": state.silent, "patience": state.patience, "recent": state.recent}
     found |= {f"buffer.{k}": v for k, v in state.buffers.items()}
     for n, judge in enumerate(judges):
         found |= {f"judge.{n}.missed": judge.missed, f"judge.{n}.order": judge.order}
@@ -74,7 +74,7 @@ def _resume(file: Path, new: State, judges: list[Validation], identity: str, max
     rows = torch.zeros(everyone, dtype=torch.bool).index_fill_(0, ids, True)
     exchange, at = new.exchange and new.exchange.restored(rows, rest["exchange"]), rows.to(new.w.device)
     buffers = {k: v[at] for k, v in new.buffers.items()}
-    left = new.trials.keep(at), new.w[at], buffers, new.silent[at], new.patience[at]
+    left = new.trials.keep(at), new.w[at], buffers, new.silent[at], new.patience[at], new.recent[at]
     now = State(copy.deepcopy(new.outcome), rows.nonzero()[:, 0].numpy(), *left, exchange)
     mine, steps, wall_s = tensors_of(now, judges), rest["steps"], float(rest["wall_s"])
     fine = {

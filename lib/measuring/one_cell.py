@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 
 from lib import own
-from lib.engine import flattening, lockstep, looped, pruning, sparse_stacked, stacked, training_state
+from lib.engine import flattening, lockstep, looped, pruning, sparse_stacked, stacked, stacked_decoder, training_state
 from lib.measuring import machine
 from lib.measuring.runner import Reporter
 from lib.messages import exchanges
@@ -32,9 +32,10 @@ def _scores(
 ) -> torch.Tensor:
     """Pruning scores [P] of the workload's trial with this seed: the same for every batch size and algorithm."""
     module = models.fresh(work.model, seed)
-    w = flattening.flatten(module)
-    loop, data = looped.Loop(module, dtype, task=TASKS[work.task]), work.train(split)
-    return pruning.scores(method, w, loop, loop.inputs(data.x), data.y, seed, sparsity)
+    w, data = flattening.flatten(module), work.train(split)
+    kind = stacked_decoder.StackedDecoder if stacked_decoder.StackedDecoder.fits(module) else looped.Loop
+    executor = kind(module, dtype, task=TASKS[work.task])
+    return pruning.scores(method, w, executor, executor.inputs(data.x), data.y, seed, sparsity)
 
 
 def seeds(cell: Cell) -> list[int]:
@@ -80,14 +81,26 @@ def _dtype(cell: Cell) -> torch.dtype:
     return getattr(torch, cell.arithmetic)
 
 
-def executor(cell: Cell, device: str = "cpu") -> looped.Loop | stacked.Stack:
-    """Small work is stacked, large work looped: see `Workload.stack_below`."""
+Executor = looped.Loop | stacked.Stack | stacked_decoder.StackedDecoder
+
+
+def executor(cell: Cell, device: str = "cpu") -> Executor:
+    """Small work is stacked, large work looped: see `Workload.stack_below`.
+
+    Raises ValueError if work is to be stacked of which no executor knows how.
+    """
     work = cell.work
-    module, kind = models.build(work.model), stacked.Stack if cell.batch_size < work.stack_below else looped.Loop
-    pays = all(getattr(cell, field) >= least for field, least in SPARSE_FROM.items())
-    if kind is stacked.Stack and pays and sparse_stacked.fits(module, _dtype(cell), device):
-        kind = sparse_stacked.Sparse
+    module = models.build(work.model)
+    kind = _stacked(cell, module, device) if cell.batch_size < work.stack_below else looped.Loop
     return kind(module, _dtype(cell), device, cell.label_smoothing, TASKS[work.task])
+
+
+def _stacked(cell: Cell, module: torch.nn.Module, device: str) -> type[Executor]:
+    if stacked_decoder.StackedDecoder.fits(module):
+        return stacked_decoder.StackedDecoder
+    pays = all(getattr(cell, field) >= least for field, least in SPARSE_FROM.items())
+    sparse = pays and sparse_stacked.fits(module, _dtype(cell), device)
+    return sparse_stacked.Sparse if sparse else stacked.Stack
 
 
 def train_cell(cell: Cell, device: str = "cpu", **options) -> training_state.Outcome:

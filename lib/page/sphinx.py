@@ -110,7 +110,7 @@ def _look(app, config) -> None:
     config.templates_path.append(str(ROOT / "lib" / "page" / "templates"))
 
 
-def _digest() -> str:
+def digest() -> str:
     """What a page shows besides its own source: lib/, data/ and the example of a reader's own workload."""
     text = hashlib.sha256()
     folders = ((ROOT / "lib", "*"), (ROOT / "data", "*.csv"), (ROOT / "chapters" / "own", "*.py"))
@@ -125,7 +125,7 @@ def _stamp(app) -> Path:
 
 
 def _forget_stale_outputs(app, config) -> None:
-    app.inputs = _digest()
+    app.inputs = digest()
     app.stale = not _stamp(app).exists() or _stamp(app).read_text() != app.inputs
     # Gone until the build ends well, so that a failed build is tried again in full.
     _stamp(app).unlink(missing_ok=True)

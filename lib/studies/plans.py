@@ -11,7 +11,7 @@ from lib.messages.settings import Messages
 from lib.methods import METHODS as KNOWN
 from lib.studies.cells import Cell
 from lib.studies.study import Study
-from lib.workloads.catalogue import FC_WIDTHS, FRACTIONS, MLP_SHAPES
+from lib.workloads.catalogue import FC_WIDTHS, FRACTIONS, MLP_SHAPES, RACE
 
 
 def powers(low: int, high: int, every: int = 1) -> list[int]:
@@ -248,13 +248,18 @@ def _own_splits(names: Iterable[str], sizes: Iterable[int], searches: Iterable[i
 
 
 def _fc_searches() -> Iterable[Cell]:
-    """FC-128×3 with a goal that dense and 90 % sparse networks meet, in powers of four; momentum first."""
-    names = ("mnist-fc-128x3-easier", "fashion-mnist-fc-128x3-easier")
+    """FC-128×3 with a goal that dense and 90 % sparse networks meet, in powers of four; momentum first.
+
+    Races, but for the first search on MNIST.
+    """
     for search in range(1, 6):
         for algorithm in ("momentum", "sgd"):
             for sparsity in DENSE_AND_SPARSE:
-                yield from _own_splits(names, (64, 1024, 16, 256, 4096, 4), [search], algorithm=algorithm, trials=32,
-                                       sparsity=sparsity)  # fmt: skip
+                for batch_size in (64, 1024, 16, 256, 4096, 4):
+                    for name in ("mnist-fc-128x3-easier", "fashion-mnist-fc-128x3-easier"):
+                        race = None if search == 1 and name.startswith("mnist") else RACE
+                        yield from _own_splits([name], [batch_size], [search], algorithm=algorithm, trials=32,
+                                               sparsity=sparsity, race=race)  # fmt: skip
 
 
 def _mnist_split_fc() -> Iterable[Cell]:
@@ -270,7 +275,16 @@ def _mnist_split_cnn() -> Iterable[Cell]:
     for sparsity in DENSE_AND_SPARSE:
         for algorithm in ("momentum", "sgd"):
             for batch_size in (64, 256, 16, 1024):
-                yield Cell("mnist-simple-cnn-lee2021", batch_size, algorithm, sparsity, trials=32, hits=2)
+                yield Cell("mnist-simple-cnn-lee2021", batch_size, algorithm, sparsity, trials=32, hits=1, race=RACE)
+
+
+def _mnist_searches() -> Iterable[Cell]:
+    """A second and a third search, each on a split of its own; dense networks first, since they are cheap."""
+    for sparsity in DENSE_AND_SPARSE:
+        for search in (1, 2):
+            for algorithm in ("momentum", "sgd"):
+                yield from _own_splits(("mnist-simple-cnn",), (64, 256, 16, 1024), [search], algorithm=algorithm,
+                                       sparsity=sparsity, trials=32, race=RACE)  # fmt: skip
 
 
 # What the chapter on training methods compares, the most wanted first; SGD, by which it divides, before all.
@@ -304,10 +318,34 @@ def _mnist_which() -> Iterable[Cell]:
             yield _mnist_cell(batch_size, 0.0, algorithm=method) if method != "momentum" else _mnist_cell(batch_size, 0.0)
 
 
+SHAKESPEARE_BUDGETS = {16: 10_000, 64: 5_000, 4: 20_000, 256: 2_500, 1: 40_000}  # steps by batch size, the middle first
+TEXT_RACE = 3.0  # a wide one, since no record tells what races do on texts
+
+
+def _shakespeare(replicates: Iterable[int], methods: Iterable[str], **fields) -> Iterable[Cell]:
+    """All methods at a batch size, then the next one, then the next search; each search on a split of its own.
+
+    Larger batches take fewer steps, which cost more: trials are given up the sooner.  All are races.
+    """
+    for replicate in replicates:
+        for batch_size, steps in SHAKESPEARE_BUDGETS.items():
+            for name in methods:
+                yield Cell("shakespeare", batch_size, name, trials=16, hits=1, replicate=replicate, split=replicate,
+                           max_steps=steps, race=TEXT_RACE, **fields)  # fmt: skip
+
+
+def _shakespeare_exact() -> Iterable[Cell]:
+    """Exact lock step where it costs least: whether races would have told the same."""
+    for batch_size in (16, 64):
+        yield Cell("shakespeare", batch_size, "adam", trials=16, hits=2, max_steps=SHAKESPEARE_BUDGETS[batch_size])
+
+
 MNIST_SIZES = (64, 16, 256, 4, 1024)
 # Studies of a question of their own: the same networks on the same images once more are no further curves of the book.
 WHICH = ("digits-which", "digits-which-sparse", "mnist-fc-which", "mnist-which")  # the same networks by a dozen methods
-APART = ("mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates", *WHICH)
+# A task and goals of their own.
+TEXT = ("shakespeare-exact", "shakespeare", "shakespeare-methods", "shakespeare-sparse", "shakespeare-sgd")
+APART = ("mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates", *WHICH, *TEXT)
 STUDIES = {
     s.name: s
     for s in (
@@ -329,7 +367,7 @@ STUDIES = {
         Study("fc-searches", "MNIST and Fashion-MNIST: FC-128×3, searches on splits of their own", tuple(_fc_searches())),
         Study("mnist-fractions-searches", "MNIST: an eighth of the data and all, searches on splits of their own",
               tuple(_own_splits(("mnist-fc-128x3-6750", "mnist-fc-128x3-easier"), (64, 16, 256, 1024, 4, 4096), range(1, 6),
-                                algorithm="sgd", trials=32))),
+                                algorithm="sgd", trials=32, race=RACE))),
         Study("mnist", "MNIST: Simple-CNN with momentum", tuple(_mnist())),
         Study("mnist-ladder", "MNIST: fully connected networks with SGD",
               tuple(_ladder())),
@@ -357,6 +395,7 @@ STUDIES = {
               tuple(_images("mnist-simple-cnn", MNIST_SIZES, ("sgd", "nesterov")))),
         Study("mnist-methods", "MNIST: five methods of pruning", tuple(_mnist_methods())),
         Study("mnist-precision", "MNIST: precision and check interval", tuple(_precision())),
+        Study("mnist-searches", "MNIST: Simple-CNN, searches on splits of their own", tuple(_mnist_searches())),
         Study("mnist-split", "MNIST: Simple-CNN on the split of Lee et al.", tuple(_mnist_split_cnn())),
         Study("mnist-split-fc", "MNIST: a cheap network on the split of Lee et al. and on ours", tuple(_mnist_split_fc())),
         Study("fashion-mnist", "Fashion-MNIST: Simple-CNN",
@@ -367,8 +406,14 @@ STUDIES = {
         Study("digits-which-sparse", "Digits: training methods on pruned networks",
               tuple(_which(DIGITS, ALL_POWERS, COMPARED_SPARSE, range(3, 8), sparsity=0.9))),
         Study("mnist-fc-which", "MNIST: training methods, FC-128×3",
-              tuple(_which(("mnist-fc-128x3-easier",), powers(2, 12, 2), COMPARED, range(1, 4), trials=32))),
+              tuple(_which(("mnist-fc-128x3-easier",), powers(2, 12, 2), COMPARED, range(1, 4), trials=32, race=RACE))),
         Study("mnist-which", "MNIST: training methods, Simple-CNN", tuple(_mnist_which())),
+        Study("shakespeare-exact", "Tiny Shakespeare: Adam in exact lock step", tuple(_shakespeare_exact())),
+        Study("shakespeare", "Tiny Shakespeare: Adam", tuple(_shakespeare(range(3), ("adam",)))),
+        Study("shakespeare-methods", "Tiny Shakespeare: momentum and Muon", tuple(_shakespeare(range(2), ("muon", "momentum")))),
+        Study("shakespeare-sparse", "Tiny Shakespeare: 90 % of the weights removed",
+              tuple(_shakespeare(range(2), ("adam",), sparsity=0.9))),
+        Study("shakespeare-sgd", "Tiny Shakespeare: SGD", tuple(_shakespeare(range(2), ("sgd",)))),
     )
 }  # fmt: skip
 

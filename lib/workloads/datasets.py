@@ -1,8 +1,8 @@
-"""The data sets, verified, normalised and split: 8x8 digits, MNIST, Fashion-MNIST, CIFAR-10.
+"""The data sets, verified, normalised and split: 8x8 digits, MNIST, Fashion-MNIST, CIFAR-10; and texts (`texts`).
 
 Digits come with scikit-learn and are always there.  The others are read from the folder that the environment variable
-BOOK_DATASETS names (`mnist/`, `fashion-mnist/`, `cifar-10/` with the canonical files, compressed or not), or else
-downloaded once from their canonical pages.  Either way the contents must have their known checksums.
+BOOK_DATASETS names (`mnist/`, `fashion-mnist/`, `cifar-10/`, `tiny-shakespeare/` with the canonical files, compressed or
+not), or else downloaded once from their canonical pages.  Either way the contents must have their known checksums.
 
 `mnist-lee2021` is MNIST with the one split of Lee et al. (2021); the others are split by a seed, in draws of our own.
 """
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lib import own, require
-from lib.workloads import own_file
+from lib.workloads import own_file, texts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,7 +33,7 @@ LEE2021 = "mnist-lee2021"
 IMAGES_OF = {LEE2021: "mnist"}  # data sets that are another's images on their authors' split, the only one they have
 TRAIN_SIZES = {"digits": 1350, "mnist": 54_000, "fashion-mnist": 54_000, "cifar-10": 45_000, LEE2021: 54_000}
 TEST_SIZES = {"digits": 297, "mnist": 10_000, "fashion-mnist": 10_000, "cifar-10": 10_000, LEE2021: 10_000}
-NAMES = tuple(TRAIN_SIZES)
+NAMES = tuple(TRAIN_SIZES)  # of images
 TEST_SEED = 0  # of the test set of digits, which have no canonical one
 
 # MD5 of each file's contents, as their authors and the common loaders publish them.
@@ -68,6 +68,7 @@ PAGES = {
     "mnist": "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "fashion-mnist": "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
     "cifar-10": "https://www.cs.toronto.edu/~kriz/",
+    **texts.PAGES,
 }
 
 
@@ -79,7 +80,7 @@ class DatasetError(RuntimeError):
 class Split:
     """Examples x and their targets y.
 
-    x: float32 [N, channels, height, width], normalised; or int64 [N, ...], indices (of words, say).  y: int64 [N], classes
+    x: float32 [N, channels, height, width], normalised; or int64 [N, ...], indices (of characters, say).  y: int64 [N], classes
     from 0; or [N, L], where an example has L targets.
     """
 
@@ -92,7 +93,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Training, validation and test examples; validation is 10 % of the training set."""
+    """Training, validation and test examples; of images, validation is 10 % of the training set."""
 
     name: str
     train: Split
@@ -107,6 +108,7 @@ def load(name: str, split: int = 0) -> Dataset:
     (MNIST: 0.13066 and 0.30811), for CIFAR-10 per channel.  Training and validation examples keep their canonical
     order; the test set is the same for every split.  Digits have no canonical test set: a fixed permutation first sets
     297 of 1,797 aside.
+    A text is cut into windows of indices and split by position (`texts.examples`).
     A reader's own (`lib.own`) is taken as it is; its validation set stands in for a test set.
     Read once; a reader's own again if its file has changed.
     Raises ValueError for an unknown name and as `held_out`, DatasetError for a missing, truncated or altered file.
@@ -128,6 +130,10 @@ def _load(name: str, source: str, split: int) -> Dataset:
             for x, y in (mine.train, mine.validation)
         )
         return Dataset(name, train, validation, validation)
+    if name in texts.NAMES:
+        windows = texts.examples(_text(name), split)
+        return Dataset(name, *(Split(torch.from_numpy(x), torch.from_numpy(y)) for x, y in windows))
+    _require_known(name)
     held = held_out(name, split)
     x, y, training = _standardised(IMAGES_OF.get(name, name))
     parts = (np.setdiff1d(np.arange(training), held), held, np.arange(training, len(x)))
@@ -138,13 +144,12 @@ def _load(name: str, source: str, split: int) -> Dataset:
 
 
 def held_out(name: str, split: int = 0) -> np.ndarray:
-    """Which of the training set, in its canonical order, are the validation examples: int [a tenth of it], ascending.
+    """Which of the training images, in their canonical order, are the validation examples: int [a tenth of them], ascending.
 
     The first tenth of a permutation that is seeded by `split`.  Of `LEE2021` the first tenth of the order into which the
     code of Lee et al. (2021) shuffles the images, by NumPy's former generator seeded with 0.
-    Raises ValueError for an unknown name, and for another split of a data set that has one alone.
+    Raises ValueError for an unknown name, for a text (`texts.parts`), and for another split of a data set that has one alone.
     """
-    _require_known(name)
     size = whole_size(name)
     require(split == 0 or name not in IMAGES_OF, "split", split, f"0 for {name}, which has one split")
     order = np.random.RandomState(0) if name == LEE2021 else np.random.default_rng(split)
@@ -152,23 +157,33 @@ def held_out(name: str, split: int = 0) -> np.ndarray:
 
 
 def whole_size(name: str) -> int:
-    """Examples of the training set called `name` before a tenth is held out."""
+    """Images of the training set called `name` before a tenth is held out.  Raises ValueError for any other name, as of a text."""
+    _require_images(name)
     return TRAIN_SIZES[name] * 10 // 9
 
 
 def whole(name: str) -> Split:
-    """The training set called `name` before it is split, in its canonical order.  Raises as `load`; a reader's own is unknown."""
+    """The training images called `name` before they are split, in their canonical order.
+
+    Raises as `load`, and ValueError for a text; a reader's own is unknown.
+    """
     import torch  # slow to import, and most chapters only read records
 
-    _require_known(name)
+    _require_images(name)
     x, y, training = _standardised(IMAGES_OF.get(name, name))
     return Split(torch.from_numpy(x[:training]), torch.from_numpy(y[:training]))
 
 
 def _require_known(name: str) -> None:
     """Raise ValueError unless one of the data sets here is called `name`."""
-    if name not in NAMES:
-        raise ValueError(f"dataset: {name!r} is unknown; allowed: {', '.join(NAMES)}")
+    if name not in (*NAMES, *texts.NAMES):
+        raise ValueError(f"dataset: {name!r} is unknown; allowed: {', '.join((*NAMES, *texts.NAMES))}")
+
+
+def _require_images(name: str) -> None:
+    """Raise ValueError unless one of the data sets of images is called `name`."""
+    _require_known(name)
+    require(name not in texts.NAMES, "dataset", name, f"one of images here: {', '.join(NAMES)}")
 
 
 @functools.lru_cache(maxsize=1)  # one after the other, splits of the same images
@@ -183,12 +198,16 @@ def _standardised(name: str) -> tuple[np.ndarray, np.ndarray, int]:
 
 def train_size(name: str) -> int:
     """Training examples of the data set called `name`, without reading it unless it is a reader's own."""
-    return len(own_file.load(name).train[1]) if own.is_own(name) else TRAIN_SIZES[name]
+    if own.is_own(name):
+        return len(own_file.load(name).train[1])
+    return texts.train_size(texts.LENGTHS[name]) if name in texts.NAMES else TRAIN_SIZES[name]
 
 
 def test_size(name: str) -> int:
     """Test examples of the data set called `name`, without reading it unless it is a reader's own."""
-    return len(own_file.load(name).validation[1]) if own.is_own(name) else TEST_SIZES[name]
+    if own.is_own(name):
+        return len(own_file.load(name).validation[1])
+    return texts.ASKED if name in texts.NAMES else TEST_SIZES[name]
 
 
 def _digits() -> tuple[np.ndarray, np.ndarray, int]:
@@ -212,8 +231,14 @@ def _cifar() -> tuple[np.ndarray, np.ndarray, int]:
     return rows[:, 1:].reshape(-1, 3, 32, 32) / np.float32(255), rows[:, 0], 50_000
 
 
-def _contents(name: str, file: str, md5: str) -> bytes:
-    """The unpacked bytes of one canonical file, with their checksum verified."""
+@functools.lru_cache(maxsize=1)
+def _text(name: str) -> np.ndarray:
+    """The characters of a text as numbers, int64 [characters]."""
+    return texts.numbered(_contents(name, texts.FILES[name], texts.SHA256[name]).decode())
+
+
+def _contents(name: str, file: str, checksum: str) -> bytes:
+    """The unpacked bytes of one canonical file, with their checksum verified: MD5, or the longer SHA-256."""
     place = _folder(name, file)
     raw = None
     for found in (place / file, place / f"{file}.gz", place / f"{file}.xz"):
@@ -224,7 +249,8 @@ def _contents(name: str, file: str, md5: str) -> bytes:
         found, raw = _from_archive(place, file)
     if raw is None:
         raise DatasetError(f"{place / file}: missing (nor .gz, .xz); put it there, or unset {VARIABLE} to download it")
-    if hashlib.md5(raw).hexdigest() != md5:
+    digest = hashlib.sha256 if len(checksum) == 64 else hashlib.md5
+    if digest(raw).hexdigest() != checksum:
         raise DatasetError(f"{found}: not the canonical file (its contents are truncated or altered); replace it")
     return raw
 
@@ -265,7 +291,7 @@ def _folder(name: str, file: str) -> Path:
     import pooch  # slow to import, and only downloads need it
 
     cache = pooch.os_cache("data-parallelism-sparsity") / name
-    wanted = CIFAR_ARCHIVE if name == "cifar-10" else f"{file}.gz"
+    wanted = CIFAR_ARCHIVE if name == "cifar-10" else file if name in texts.NAMES else f"{file}.gz"
     # The contents' checksum is verified by the caller, whatever the compression.
     try:
         pooch.retrieve(PAGES[name] + wanted, known_hash=None, fname=wanted, path=cache, progressbar=True)

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lib import own
-from lib.workloads import own_file, own_network
+from lib.workloads import decoder, own_file, own_network
 
 TRUNCATED_STD = 0.87962566103423978  # standard deviation of a unit normal cut at +-2
 
@@ -148,6 +148,7 @@ MODELS = {
     "lenet-5": lenet5,
     "resnet-8": ResNet8,
     "resnet-20": ResNet20,
+    **{f"decoder-{width}x2": functools.partial(decoder.Decoder, width, 2) for width in (32, 64, 128)},
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    import numpy as np
     from torch import Tensor
 
 
@@ -33,6 +34,9 @@ class Task(Protocol):
 
     def cost(self, logits: Tensor, targets: Tensor) -> Tensor:
         """What each example costs, [T, B], never below zero: goals are set for its mean over the validation set."""
+
+    def hopeless(self, goals: np.ndarray) -> np.ndarray:
+        """Training losses above which nobody meets these goals, for races: found on record, not proved."""
 
     def written(self, goal: float) -> str:
         """A goal as a sentence has it."""
@@ -64,6 +68,10 @@ class Classification(_Softmax):
         """1 for a mistake, else 0: bool [T, B] for logits [T, B, classes], targets [B]."""
         return logits.argmax(-1) != targets
 
+    def hopeless(self, goals: np.ndarray) -> np.ndarray:
+        """16 nats per unit of error: at a goal it is 2 to 5, and beyond 14 in trials alone that had all but diverged before."""
+        return 16 * goals
+
     def written(self, goal: float) -> str:
         return f"{100 * goal:g} %"
 
@@ -82,6 +90,10 @@ class CrossEntropy(_Softmax):
 
         each = losses.nats(logits, targets)
         return each.flatten(2).mean(2) if targets.dim() > 1 else each
+
+    def hopeless(self, goals: np.ndarray) -> np.ndarray:
+        """Half a nat above them: a network is seldom better at new examples than at those that it trains on."""
+        return goals + 0.5
 
     def written(self, goal: float) -> str:
         return f"{goal:g} nats"

@@ -1,0 +1,53 @@
+"""A small language model: a transformer decoder, of ordinary modules."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+HEAD = 16  # values a head
+EPSILON = 1e-5  # added to the mean square by which an activation is normalised
+
+
+class Attention(nn.Module):
+    """Causal self-attention with heads of 16 values, without biases: [B, L, width] -> [B, L, width]."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(width, width, bias=False) for _ in range(3))
+        self.out = nn.Linear(width, width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (layer(x).unflatten(2, (-1, HEAD)).transpose(1, 2) for layer in (self.query, self.key, self.value))
+        return self.out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+
+
+class DecoderBlock(nn.Module):
+    """Attention and a feed-forward network of four times the width, each on normalised inputs and added to them."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.norm1, self.attention = nn.RMSNorm(width, EPSILON), Attention(width)
+        self.norm2 = nn.RMSNorm(width, EPSILON)
+        self.up, self.down = nn.Linear(width, 4 * width, bias=False), nn.Linear(4 * width, width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(F.relu(self.up(self.norm2(x))))
+
+
+class Decoder(nn.Module):
+    """Predicts the next symbol at each of up to `context` places: int64 [B, L] -> [B, L, symbols].
+
+    Learned positions, normalisation by the root of the mean square with gains before each part, no biases, and a last layer of
+    its own (not tied to the embedding).  111,040 parameters at width 64 with two blocks, 64 places and 65 symbols.
+    """
+
+    def __init__(self, width: int, blocks: int, symbols: int = 65, context: int = 64):
+        super().__init__()
+        self.symbol, self.place = nn.Embedding(symbols, width), nn.Embedding(context, width)
+        self.blocks = nn.Sequential(*(DecoderBlock(width) for _ in range(blocks)))
+        self.norm, self.head = nn.RMSNorm(width, EPSILON), nn.Linear(width, symbols, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.norm(self.blocks(self.symbol(x) + self.place.weight[: x.shape[1]])))

@@ -1,0 +1,280 @@
+"""A language model is trained on windows of a text that do not overlap its validation, by gradients that are autograd's."""
+
+import dataclasses
+import functools
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from lib.engine import check_steps, flattening, lockstep, looped, pruning, stacked, stacked_decoder
+from lib.measuring import one_cell
+from lib.methods import METHODS
+from lib.studies.cells import Cell
+from lib.workloads import catalogue, datasets, models, texts
+from lib.workloads.decoder import Decoder
+from lib.workloads.tasks import TASKS
+
+torch.set_num_threads(1)
+
+TASK = TASKS["cross-entropy"]
+CORPUS = "tiny-shakespeare"
+
+
+@pytest.fixture
+def chain(monkeypatch):
+    """A text of 24,000 characters in place of the corpus: nine times of ten the next one follows from the last."""
+    random = np.random.default_rng(0)
+    ids = random.integers(65, size=24_000)
+    for at in range(1, len(ids)):
+        if random.random() < 0.9:
+            ids[at] = (2 * ids[at - 1] + 1) % 65
+    monkeypatch.setattr(datasets, "_text", lambda name: ids)
+    monkeypatch.setattr(texts, "examples", functools.partial(texts.examples, asked=16))
+    monkeypatch.setitem(texts.LENGTHS, CORPUS, len(ids))
+    small = dataclasses.replace(catalogue.WORKLOADS["shakespeare"], model="decoder-32x2", goals=(2.5, 3.0, 3.5))
+    monkeypatch.setitem(catalogue.WORKLOADS, "shakespeare", small)
+    datasets._load.cache_clear()
+    yield ids
+    datasets._load.cache_clear()
+
+
+def networks(trials=3, width=32):
+    """Initialised decoders whose gains differ from one, and their weights [T, P]."""
+    nets = [models.initialise(Decoder(width, 2), seed) for seed in range(trials)]
+    for net in nets:
+        for name, p in net.named_parameters():
+            if "norm" in name:
+                p.data += 0.2 * torch.randn(p.shape)
+    return nets, torch.stack([flattening.flatten(net) for net in nets])
+
+
+def test_characters_are_numbered_in_their_order():
+    assert texts.numbered("To be,\nor é").tolist() == [3, 6, 1, 4, 5, 2, 0, 6, 7, 1, 8]
+
+
+@pytest.mark.parametrize("length", [24_000, 30_001, 1_115_394])
+@pytest.mark.parametrize("split", [0, 1, 2, 3, 9])
+def test_no_window_crosses_a_border_and_none_overlap(length, split):
+    """Every character is its own number, so that a window tells where it was cut."""
+    ids, asked = np.arange(length), 16
+    (x, y), *held = texts.examples(ids, split, asked)
+    training, *others = texts.parts(length, split)
+    assert len(x) == texts.train_size(length) and all(len(part) == asked for part, _ in held)
+    for (inputs, targets), spans in zip([(x, y), *held], [training, *([span] for span in others)], strict=True):
+        assert np.array_equal(targets, inputs + 1)
+        assert len(np.unique(inputs)) == inputs.size, "a character is asked for once"
+        inside = [(inputs[:, 0] >= first) & (targets[:, -1] < last) for first, last in spans]
+        assert np.sum(inside, 0).tolist() == [1] * len(inputs), "each window within one span"
+    ends = sorted([*training, *others])
+    assert ends[0][0] == 0 and ends[-1][1] == length and all(a[1] == b[0] for a, b in zip(ends, ends[1:]))
+    assert [last - first for first, last in others] == [length // 20, length - (length - length // 20)]
+
+
+def test_splits_differ_and_the_first_is_validated_right_before_the_test():
+    spans = [texts.parts(1_115_394, split) for split in range(20)]
+    assert spans[0][1][1] == spans[0][2][0] and len({validation for _, validation, _ in spans}) == 20
+    assert len({test for *_, test in spans}) == 1
+
+
+@pytest.mark.parametrize("length", [5_000, 5_063, 5_064, 5_100, 24_000])
+def test_every_place_of_the_validation_leaves_as_many_windows_to_train_on(length):
+    held, before = length // 20, length - length // 20
+    for first in range(before - held + 1):
+        spans = [span for span in ((0, first), (first + held, before)) if span[1] > span[0]]
+        assert len(texts.train_starts(spans, texts.train_size(length))) == texts.train_size(length)
+
+
+def test_too_many_windows_are_refused():
+    with pytest.raises(ValueError, match="windows: 4 is not allowed; it must be at most the 3 that these spans hold"):
+        texts.train_starts([(0, 129), (200, 300)], 4)
+    with pytest.raises(ValueError, match="windows: 3 is not allowed; .* in 192 characters"):
+        texts.spread_starts((0, 192), 3)
+
+
+def test_the_corpus_is_read_and_an_altered_one_refused(tmp_path, monkeypatch):
+    folder = Path(os.environ.get(datasets.VARIABLE, "")) / CORPUS
+    if datasets.VARIABLE not in os.environ or not folder.is_dir():
+        pytest.skip(f"{CORPUS}: set {datasets.VARIABLE} to a folder that holds it")
+    data, raw = datasets.load(CORPUS), (folder / "input.txt").read_bytes()
+    assert data.train.x.dtype == data.train.y.dtype == torch.int64
+    assert len(data.train) == datasets.train_size(CORPUS) == catalogue.workload("shakespeare").train_size
+    assert len(data.test) == datasets.test_size(CORPUS) == len(data.validation) == 256
+    symbols = sorted(set(raw.decode()))
+    assert len(symbols) == texts.SYMBOLS[CORPUS] == 65 and len(raw) == texts.LENGTHS[CORPUS]
+    assert "".join(symbols[i] for i in data.train.x[:3].flatten()) == raw[:192].decode()
+    assert symbols[data.train.y[2, 63]] == raw[192:193].decode()
+    (tmp_path / CORPUS).mkdir()
+    (tmp_path / CORPUS / "input.txt").write_bytes(raw[:-1] + b"?")
+    monkeypatch.setenv(datasets.VARIABLE, str(tmp_path))
+    datasets._load.cache_clear()
+    datasets._text.cache_clear()
+    with pytest.raises(datasets.DatasetError, match="input.txt: not the canonical file"):
+        datasets.load(CORPUS)
+
+
+@pytest.mark.parametrize("call", [datasets.held_out, datasets.whole, datasets.whole_size])
+def test_what_is_about_images_refuses_a_text(call):
+    with pytest.raises(ValueError, match="dataset: 'tiny-shakespeare' is not allowed; it must be one of images here: digits"):
+        call(CORPUS)
+
+
+def test_parameters_are_counted_and_the_first_loss_is_about_that_of_guessing():
+    counts = {width: models.parameter_count(models.build(f"decoder-{width}x2")) for width in (32, 64, 128)}
+    products = {w: 2 * (4 * w * w + 8 * w * w) + 65 * w for w in counts}
+    assert counts == {w: n + 65 * w + 64 * w + 5 * w for w, n in products.items()} and counts[64] == 111_040
+    x, y = torch.randint(65, (2, 16, 64))
+    net = models.fresh("decoder-64x2", 0)
+    assert TASK.loss(net(x), y).item() == pytest.approx(math.log(65), abs=0.6)
+    with torch.no_grad():
+        net.head.weight.mul_(1e-3)
+    assert TASK.loss(net(x), y).item() == pytest.approx(math.log(65), abs=1e-3)
+    assert all((p == 1).all() for name, p in net.named_parameters() if "norm" in name)
+
+
+@pytest.mark.parametrize("kind", [looped.Loop, stacked_decoder.StackedDecoder])
+def test_a_later_character_changes_no_earlier_answer(kind):
+    executor, (_, w) = kind(Decoder(32, 2), torch.float64), networks(2)
+    x = torch.randint(65, (3, 64))
+    other = x.clone()
+    other[:, 40] = (x[:, 40] + 1) % 65
+    before, after = executor.logits(w.double(), x), executor.logits(w.double(), other)
+    assert torch.equal(before[:, :, :40], after[:, :, :40])
+    assert (before[:, :, 40:] != after[:, :, 40:]).any(3).all()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(
+    "batch, length, together", [(1, 64, 2048), (5, 64, 128), (2, 48, 200), (3, 64, 64)],
+    ids=["one group", "pieces of unequal size", "shorter sequences", "one sequence at a time"],
+)  # fmt: skip
+def test_stacked_gradients_are_those_of_autograd(batch, length, together, masked, monkeypatch):
+    monkeypatch.setattr(stacked_decoder, "TOGETHER", together)
+    nets, w = networks()
+    mask = (torch.rand_like(w) < 0.5).float() if masked else None
+    w = w if mask is None else w * mask
+    x, y = torch.randint(65, (2, batch, length))
+    executor = stacked_decoder.StackedDecoder(Decoder(32, 2), torch.float64)
+    losses, g, alive = executor.gradients(w.double(), x, y, mask)
+    logits = executor.logits(w.double(), x)
+    for t, net in enumerate(nets):
+        net.double()
+        torch.nn.utils.vector_to_parameters(w[t].double(), net.parameters())
+        out = net(x)
+        loss = F.cross_entropy(out.flatten(0, 1), y.flatten())
+        slopes = torch.autograd.grad(loss, list(net.parameters()))
+        expected = torch.cat([s.flatten() for s in slopes]) * (1 if mask is None else mask[t])
+        assert losses[t].item() == pytest.approx(loss.item(), abs=1e-5)
+        for layer in flattening.layers(net):
+            error, size = (g[t] - expected)[layer.where].abs().max(), expected[layer.where].abs().max()
+            assert error <= 1e-6 * size, layer.name
+        assert torch.allclose(logits[t].double(), out, atol=1e-5)
+    assert alive.all() and not executor.all_off(w[0], x)
+
+
+@pytest.mark.parametrize("sizes", [(1, 3), (6, 2)])
+def test_single_precision_and_shares_agree_with_one_trial_after_another(sizes):
+    batch, parts = sizes[0] * sizes[1], sizes[1]
+    _, w = networks()
+    x, y = torch.randint(65, (2, batch, 64))
+    ours, alone = stacked_decoder.StackedDecoder(Decoder(32, 2)), looped.Loop(Decoder(32, 2), task=TASK)
+    for a, b in zip(ours.shares(w, x, y, parts), alone.shares(w, x, y, parts), strict=True):
+        assert torch.allclose(a, b, atol=2e-6, rtol=1e-4)
+
+
+def test_a_trial_is_computed_as_if_it_were_alone():
+    _, w = networks(5)
+    x, y = torch.randint(65, (2, 2, 64))
+    executor = stacked_decoder.StackedDecoder(Decoder(32, 2))
+    together = executor.gradients(w, x, y)[1]
+    assert torch.allclose(together[3], executor.gradients(w[3:4], x, y)[1][0], atol=1e-6)
+
+
+def test_each_executor_says_which_network_it_runs():
+    assert type(one_cell.executor(Cell("shakespeare", 16, "adam", trials=2))) is stacked_decoder.StackedDecoder
+    assert type(one_cell.executor(Cell("digits-mlp", 16, trials=2))) is stacked.Stack
+    with pytest.raises(ValueError, match="model: Sequential is not allowed; it must be a Decoder"):
+        stacked_decoder.StackedDecoder(models.build("mlp-64x2"))
+    executor = stacked_decoder.StackedDecoder(Decoder(32, 2))
+    for call in (executor.watched, executor.gradients_with_norms):
+        with pytest.raises(ValueError, match="model: a stacked decoder is not allowed"):
+            call()
+
+
+@pytest.mark.parametrize("batch", [1, 8])
+def test_products_in_bfloat16_are_close_and_answers_are_not_rounded(batch):
+    _, w = networks()
+    x, y = torch.randint(65, (2, batch, 64))
+    exact, rough = (stacked_decoder.StackedDecoder(Decoder(32, 2), dtype) for dtype in (torch.float32, torch.bfloat16))
+    (losses, a, _), (about, b, _) = exact.gradients(w, x, y), rough.gradients(w, x, y)
+    assert torch.allclose(losses, about, rtol=1e-2) and not torch.equal(a, b)
+    for layer in flattening.layers(exact.module):
+        assert (F.cosine_similarity(a[:, layer.where], b[:, layer.where], 1) > 0.99).all(), layer.name
+    assert torch.equal(exact.logits(w, x), rough.logits(w, x)) and rough.dtype == torch.float32
+
+
+def test_indices_are_not_rounded():
+    x = torch.arange(65)[None]
+    for dtype in (torch.float32, torch.bfloat16):
+        assert torch.equal(stacked_decoder.StackedDecoder(Decoder(32, 2), dtype).inputs(x), x)
+
+
+def exhaustive(cell):
+    """The published protocol, written anew: every trial to its last step, every check on all windows."""
+    trials, data, executor = one_cell.start(cell), datasets.load(CORPUS, cell.split), one_cell.executor(cell)
+    method, w, parameters = METHODS[cell.algorithm], trials.w.clone(), flattening.layers(executor.module)
+    buffers, steps = method.begin(w, parameters), np.full((cell.trials, len(cell.work.goals)), np.nan)
+    order, check = lockstep.batches(len(data.train), cell.batch_size, cell.replicate), 1
+    for step in range(1, cell.max_steps + 1):
+        pick = next(order)
+        _, g, _ = executor.gradients(w, data.train.x[pick], data.train.y[pick], trials.mask)
+        method.step(w, g, buffers, trials.at(step), step, parameters)
+        if step == check:
+            check = check_steps.next_check(step, "geometric")
+            asked = (executor.logits(row[None], data.validation.x)[0].double() for row in w)
+            nats = torch.stack([F.cross_entropy(out.flatten(0, 1), data.validation.y.flatten()) for out in asked])
+            met = (nats[:, None] <= torch.tensor(cell.work.goals)).numpy()
+            steps = np.where(np.isnan(steps) & met, step, steps)
+    return steps, w
+
+
+@pytest.mark.parametrize("algorithm, sparsity, split", [("adam", 0.0, 0), ("adam", 0.5, 1), ("muon", 0.0, 1)])
+def test_lock_step_equals_exhaustive_search(chain, algorithm, sparsity, split):
+    cell = Cell("shakespeare", 8, algorithm, sparsity, trials=8, hits=2, max_steps=90, replicate=1, split=split)
+    every, w = exhaustive(cell)
+    found = one_cell.train_cell(cell)
+    read_whole = one_cell.train_cell(cell, reject_early=False, drop_dead=False)
+    hardest = np.sort(every[:, 0])[: cell.hits]
+    assert not np.isnan(hardest[0]), "a goal that nobody reaches tests nothing"
+    for outcome in (found, read_whole):
+        assert np.array_equal(np.sort(outcome.first[:, 0])[: cell.hits], hardest, equal_nan=True)
+        known = every <= outcome.steps
+        assert np.array_equal(outcome.first[known], every[known])
+    assert sparsity == 0 or not w[one_cell.start(cell).mask == 0].any(), "what is removed stays removed"
+
+
+def test_scores_of_the_embedding_are_sums_over_all_windows(chain):
+    net, data = models.fresh("decoder-32x2", 0), datasets.load(CORPUS)
+    loop = looped.Loop(models.build("decoder-32x2"), task=TASK)
+    w = flattening.flatten(net)
+    scores = pruning.scores("connection-sensitivity", w, loop, data.train.x, data.train.y, 0)
+    loss = sum(TASK.loss(net(x), y) for x, y in zip(data.train.x.split(100), data.train.y.split(100), strict=True))
+    loss.backward()
+    assert torch.allclose(scores[: 65 * 32], (net.symbol.weight * net.symbol.weight.grad).abs().flatten().detach(), atol=1e-5)
+    assert (scores > 0).float().mean() > 0.9
+
+
+@pytest.mark.parametrize("algorithm", ["sgd", "momentum", "nesterov", "adam", "muon", "lars", "lamb"])
+def test_methods_move_every_part_of_the_network(chain, algorithm):
+    cell = Cell("shakespeare", 4, algorithm, trials=2, max_steps=3)
+    trials, executor = one_cell.start(cell), one_cell.executor(cell)
+    data, method = datasets.load(CORPUS).train, METHODS[algorithm]
+    parameters, w = flattening.layers(executor.module), trials.w.clone()
+    buffers = method.begin(w, parameters)
+    for k in range(1, 3):
+        lockstep.update(method, executor, parameters, trials, w, buffers, k, (data.x[:4], data.y[:4]))
+    assert w.isfinite().all() and all((w != trials.w)[:, layer.where].any() for layer in parameters)
