@@ -211,6 +211,10 @@ def test_names_beside_lines_keep_their_order_and_their_distance():
     for _, part in ends.groupby("goal"):
         at = height * np.log(within[1] / part.sort_values("sparsity").steps) / np.log(within[1] / within[0])
         assert (np.diff(at) <= -shared_figures.LABEL_GAP + 1e-6).all(), "dense lowest, and none on another"
+    joined = pd.concat([curves().query("sparsity == 0.9"), curves().query("sparsity < 0.9")])
+    joined.index = joined.groupby("sparsity").cumcount()  # as that of tables that were joined
+    again = shared_figures.line_ends(joined, "batch_size", "steps", "sparsity", ["goal"], within, height)
+    pd.testing.assert_frame_equal(*(e.sort_values(["goal", "sparsity"], ignore_index=True) for e in (ends, again)))
     alone = shared_figures.line_ends(curves().query("sparsity == 0.9"), "batch_size", "steps", "sparsity", ["goal"], within, height)
     assert alone.steps.to_numpy() == pytest.approx(3 * (1000 / 128 + 10)), "one that meets no other stays where its line ends"
 

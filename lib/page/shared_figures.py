@@ -117,7 +117,7 @@ def line_ends(
     within: the ends of the logarithmic axis of y; height: its length in pixels.  A name moves no further than the axis's ends
     while there is room.
     """
-    seen = rows[rows[y].notna()]
+    seen = rows[rows[y].notna()].reset_index(drop=True)  # tables that were joined may name rows twice
     ends = seen.loc[seen.groupby([*by, field])[x].idxmax(), [*by, field, x, y]]
     each = height / np.log(within[1] / within[0])
     parts = [
