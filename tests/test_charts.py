@@ -18,12 +18,12 @@ import vl_convert as vlc
 
 from lib import ROOT, claims, wording
 from lib.analysis import evidence
-from lib.page import boxes, charts, prose, vega
+from lib.page import boxes, charts, prose, shared_figures, vega
 
 
 def chart():
     points = alt.Chart(pd.DataFrame({"x": [1.0, 2.0], "y": [2.0, 1.0]})).mark_point().encode(x="x:Q", y="y:Q")
-    return charts.finish(points.properties(width="container"), "two <points>")
+    return points.properties(width="container", description="two <points>")
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_a_figure_reads_well_in_a_notebook_that_has_no_style_sheet():
 
 def test_a_chart_without_words_is_refused():
     with pytest.raises(ValueError, match="description"):
-        charts.finish(alt.Chart(), "  ")
+        prose.figure(chart(), "Title", "Caption", "fig-x", "  ")
     with pytest.raises(ValueError, match="description"):
         vega.renderer(alt.Chart(pd.DataFrame({"x": [1]})).mark_point().encode(x="x:Q").to_dict())
 
@@ -206,20 +206,24 @@ def curves():
 
 def test_names_beside_lines_keep_their_order_and_their_distance():
     within, height = [5, 4000], 300
-    ends = charts.line_ends(curves(), "batch_size", "steps", "sparsity", ["goal"], within, height)
+    ends = shared_figures.line_ends(curves(), "batch_size", "steps", "sparsity", ["goal"], within, height)
     assert len(ends) == 6 and set(ends.batch_size) == {128.0} and set(ends.words) == {"dense", "0.5", "0.9"}
     for _, part in ends.groupby("goal"):
         at = height * np.log(within[1] / part.sort_values("sparsity").steps) / np.log(within[1] / within[0])
-        assert (np.diff(at) <= -charts.LABEL_GAP + 1e-6).all(), "dense lowest, and none on another"
-    alone = charts.line_ends(curves().query("sparsity == 0.9"), "batch_size", "steps", "sparsity", ["goal"], within, height)
+        assert (np.diff(at) <= -shared_figures.LABEL_GAP + 1e-6).all(), "dense lowest, and none on another"
+    joined = pd.concat([curves().query("sparsity == 0.9"), curves().query("sparsity < 0.9")])
+    joined.index = joined.groupby("sparsity").cumcount()  # as that of tables that were joined
+    again = shared_figures.line_ends(joined, "batch_size", "steps", "sparsity", ["goal"], within, height)
+    pd.testing.assert_frame_equal(*(e.sort_values(["goal", "sparsity"], ignore_index=True) for e in (ends, again)))
+    alone = shared_figures.line_ends(curves().query("sparsity == 0.9"), "batch_size", "steps", "sparsity", ["goal"], within, height)
     assert alone.steps.to_numpy() == pytest.approx(3 * (1000 / 128 + 10)), "one that meets no other stays where its line ends"
 
 
 @pytest.mark.parametrize("at", [[290.0, 295.0, 299.0], [1.0, 2.0, 3.0], [5.0, 5.0, 5.0, 200.0]])
 def test_names_that_meet_at_an_end_of_the_axis_stay_on_it(at):
-    placed = charts._apart(np.array(at), 300)
+    placed = shared_figures._apart(np.array(at), 300)
     assert placed.min() >= 0 and placed.max() <= 300
-    assert (np.diff(placed) >= charts.LABEL_GAP - 1e-9).all()
+    assert (np.diff(placed) >= shared_figures.LABEL_GAP - 1e-9).all()
 
 
 def test_networks_are_listed_as_a_person_would():
@@ -230,7 +234,7 @@ def test_networks_are_listed_as_a_person_would():
 
 def test_the_largest_effects_come_first():
     rows = pd.DataFrame({"row": ["a", "a", "b", "b", "c"], "ratio": [1.0, 4.0, 3.0, 3.0, float("inf")]})
-    assert charts.by_effect(rows, "ratio") == ["b", "a", "c"]
+    assert shared_figures.by_effect(rows, "ratio") == ["b", "a", "c"]
 
 
 def test_a_page_has_what_the_data_have_and_tells_it_in_words():

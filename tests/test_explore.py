@@ -13,6 +13,7 @@ from lib.analysis import explorer, hardware, scaling
 from lib.page import explore
 from lib.probes import step_times
 from lib.records import on_record, results
+from lib.studies import plans
 from tests import test_book as book
 
 browser, site, open_page = book.browser, book.site, book.open_page  # fixtures
@@ -91,6 +92,26 @@ def test_times_are_those_measured_and_more_devices_are_never_slower():
     assert list(one.index) == [2**n for n in range(11)] and set(times.workload) == {"digits-mlp"}
     np.testing.assert_allclose(one[known.batch_size], known.seconds)
     assert (more <= one + 1e-12).all() and more[1024] < one[1024]
+
+
+def test_a_dearer_update_is_added_to_a_step_and_a_cheaper_one_is_none():
+    known = pd.DataFrame({"batch_size": [4, 64], "seconds": [1e-3, 4e-3]})
+    ratio = {"sgd": (1.0, 1.0), "momentum": (1.25, 1.0), "kfac": (5.0, 3.0)}
+    rows = [("digits-mlp", name, b, r) for name, both in ratio.items() for b, r in zip((4, 64), both)]
+    ratios = pd.DataFrame(rows, columns=["workload", "algorithm", "batch_size", "ratio"])
+    found = explorer.updates({"digits-mlp": known}, ratios).set_index(["algorithm", "batch_size"]).seconds
+    assert found["kfac", 4] == pytest.approx(3e-3) and found["kfac", 64] == pytest.approx(8e-3)
+    assert found["momentum", 4] == found["sgd", 4] == 0  # momentum's step is the one that was timed
+    assert explorer.updates({"digits-mlp": None}, ratios).empty
+    assert explorer.updates({"digits-mlp": known}, ratios[ratios.algorithm != "momentum"]).empty
+
+
+def test_all_methods_that_are_compared_can_be_chosen():
+    cells = explorer.gathered().cells
+    drawn = {c.algorithm for c in cells if c.workload == "digits-mlp" and not c.sparsity}
+    assert drawn == {c.algorithm for c in plans.study("digits-which").cells}
+    points = [(c.workload, c.algorithm, c.pruning, c.sparsity, c.batch_size, c.replicate, c.split) for c in cells]
+    assert len(set(points)) == len(points), "one search a point"
 
 
 def pack(tables, **more):
@@ -301,6 +322,19 @@ def test_axes_are_what_they_say(open_page):
             expected = [before[i] * factor(before[0]) for i in (1, 2, 3, 4)]
             assert list(map(float, plain(row[4:8]))) == pytest.approx(expected, rel=2e-3)
     assert menu(tab, "hardware").is_visible()
+
+
+@browser_test
+def test_a_methods_own_update_counts_in_time(open_page):
+    tab, data = open_page(f"{PAGE}#workload=digits-mlp&method=kfac&sparsity=0&goal=0.04&y=steps"), json.loads(embedded())
+    step = {row[2]: row[3] for row in data["times"]["rows"] if row[:2] == ["digits-mlp", "one-core"]}
+    update = {row[2]: row[3] for row in data["updates"]["rows"] if row[:2] == ["digits-mlp", "kfac"]}
+    steps = {float(plain(row)[3]): float(plain(row)[4]) for row in rows(tab)[1:]}
+    box(tab, "y", "time").check()
+    seconds = {float(plain(row)[3]): float(plain(row)[4]) for row in rows(tab)[1:]}
+    assert set(update) & set(seconds)
+    for b in set(update) & set(seconds):
+        assert seconds[b] == pytest.approx(steps[b] * (step[b] + update[b]), rel=2e-3)
 
 
 @browser_test

@@ -17,7 +17,7 @@ from lib.probes import folds, portraits, replays, running_noise, timings, tracks
 from lib.probes.message_times import Collectives, Feedback, Hooked, Operators
 from lib.probes.method_times import MethodTimes
 from lib.probes.step_times import SparseTimes, StepTimes
-from lib.records import places, store
+from lib.records import on_record, places, store
 from lib.records.places import DATA
 from lib.studies import cells, plans
 from lib.studies.cells import Cell
@@ -295,3 +295,10 @@ def test_a_table_that_is_changed_leaves_the_next_reading_alone(record):
     table.loc[0, "rate"] = 7
     table.insert(0, "new", 1)
     pd.testing.assert_frame_equal(store.read(record)[1], TABLE, rtol=1e-9)
+
+
+def test_methods_that_a_grid_has_on_record_are_told_from_others():
+    asked = (["muon", "momentum", "sgd"], "digits-mlp", [16, 64], [0.0])
+    assert on_record.recorded(*asked) == ["momentum", "sgd"]
+    assert on_record.recorded(*asked, replicate=3, split=3, hits=1) == ["muon", "momentum", "sgd"]
+    assert on_record.recorded(*asked, trials=99) == []

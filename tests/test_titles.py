@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from lib.claims import verdicts
-from lib.page import boxes, charts, vega
+from lib.page import boxes, charts, ledger_figures, vega
 
 TITLES = ["<script>alert(1)</script>", "<!--<script>", "a & b <i>c</i> &lt;", "]]> it's \"quoted\" \\ `x` {y}"]
 
@@ -49,14 +49,14 @@ def test_claims_the_ledger_and_notes_show_it_as_text(title):
     rule = verdicts.Rule("L1", "theory", f"on {title}", f"of {title}", 1, True, "ratio", "In {group}: {effect}.", "more", title)
     judged = rule.judge(pd.DataFrame([{"name": title, "effect": 2.0, "low": 1.5, "high": 3.0, "n": 5}]))
     assert shows(boxes.claim(judged), title) and "".join(Page(boxes.claim(judged)).text).count(title) == 5
-    assert shows(boxes.ledger([judged]), title) and shows(boxes.stated(title, title, "holds", title), title)
+    assert shows(ledger_figures.tiles([judged], {"L1": title}), title) and shows(boxes.stated(title, title, "holds", title), title)
 
 
 def chart(title):
     rows = pd.DataFrame({"x": [1.0, 2.0], "y": [1.0, 2.0], "curve": title, "place": 0})
     marks = alt.Chart(rows).mark_point().encode(x="x:Q", y=alt.Y("y:Q", title=title), color="curve:N", tooltip=["curve:N"])
     controls = charts.ladder_slider({title: [0.1, 0.2]}, [0, 1]), charts.menu("curve", [title], title, "workload")
-    return charts.finish(charts.controlled([marks], *controls), f"Steps for {title}.")
+    return charts.controlled([marks], *controls).properties(description=f"Steps for {title}.")
 
 
 @pytest.mark.parametrize("title", [*TITLES, "a value network ][b]"])

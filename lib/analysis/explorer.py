@@ -10,7 +10,9 @@ import pandas as pd
 from lib.analysis import hardware, scaling
 from lib.analysis.scaling import CURVE
 from lib.analysis.scaling.steps import slimmed
+from lib.records import on_record
 from lib.studies import plans
+from lib.studies.study import Study
 
 # Fields of the cells that are drawn: the usual ones, but pruned in any way and up to any number of steps.
 FIELDS = {name: value for name, value in plans.USUAL.items() if name not in ("pruning", "max_steps")}
@@ -18,6 +20,14 @@ KEYS = [*CURVE, "goal"]
 POINTS = [*KEYS, "batch_size", "steps", "low", "high", "searches", "missed", "over", "over_low", "over_high"]
 LINES = [*KEYS, "c1", "c2", "critical", "critical_low", "critical_high", "identified"]
 TIMES = ["workload", "hardware", "batch_size", "seconds"]
+UPDATES = ["workload", "algorithm", "batch_size", "seconds"]
+METHODS = ("digits-which", "digits-which-sparse")  # studies of many methods, which other pages leave to a chapter of their own
+TIMED = "momentum"  # the method with which steps were timed
+
+
+def gathered(*more: Study) -> Study:
+    """The cells on record that are drawn: those of all studies, of METHODS and of `more`; as `on_record.gathered`."""
+    return on_record.gathered(*more, *map(plans.study, METHODS), **FIELDS)
 
 
 def tables(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -72,6 +82,23 @@ def times(
             seconds = hardware.best_step(devices, batches, weights[name], known).seconds.to_numpy()
             parts.append(pd.DataFrame({"workload": name, "hardware": machine, "batch_size": batches, "seconds": seconds}))
     return pd.concat(parts[1:] or parts, ignore_index=True)
+
+
+def updates(measured: Mapping[str, pd.DataFrame | None], ratios: pd.DataFrame) -> pd.DataFrame:
+    """Seconds by which a step with a method takes longer than the step timed, wherever both were timed: UPDATES.
+
+    measured: as of `times`.  ratios: workload, algorithm, batch_size, ratio (a step's seconds over SGD's, on one core).  Every
+    device updates all weights, so that these seconds are the same on any number.
+    """
+    parts = [pd.DataFrame(columns=UPDATES)]
+    for name, own in ratios.groupby("workload", sort=False):
+        wide = own.pivot(index="batch_size", columns="algorithm", values="ratio")
+        if TIMED not in wide or (known := measured.get(name)) is None:
+            continue
+        seconds = np.exp(np.interp(np.log(wide.index), np.log(known.batch_size), np.log(known.seconds)))
+        more = wide.div(wide[TIMED], axis=0).sub(1).clip(lower=0).mul(seconds, axis=0)
+        parts.append(more.melt(value_name="seconds", ignore_index=False).reset_index().assign(workload=name)[UPDATES])
+    return pd.concat(parts[1:] or parts, ignore_index=True).dropna()
 
 
 def _filled(sizes: Sequence[int]) -> np.ndarray:

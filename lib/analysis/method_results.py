@@ -117,6 +117,15 @@ def at_ends(end: int) -> Callable[[scaling.Curve, scaling.Curve], np.ndarray]:
     return steps
 
 
+def at_size(batch_size: int) -> Callable[[scaling.Curve, scaling.Curve], np.ndarray]:
+    """Steps of one curve over another's at one batch size, [draws]; nothing where they are not compared there."""
+
+    def steps(above: scaling.Curve, below: scaling.Curve) -> np.ndarray:
+        return scaling.steps_ratio(above, below).get(batch_size, pd.Series(dtype=float)).to_numpy()
+
+    return steps
+
+
 def growth(above: scaling.Curve, below: scaling.Curve) -> np.ndarray:
     """By what factor the ratio of steps grows from the smallest batch sizes to the largest, [draws]."""
     small, large = (at_ends(end)(above, below) for end in (-1, 1))

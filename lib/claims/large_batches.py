@@ -63,7 +63,7 @@ RULES = (
          1, True, "ratio",
          "On {group}, SGD's steps over Adam's grow by a factor of {effect} from the smallest batch sizes to the largest.",
          MORE, "Marek et al. 2025, notes to their code"),
-    Rule("O7c", "which_method",
+    Rule("O7c", "metaparameters",
          "When the batch size changes, keep the half-life of Adam's second average fixed in examples, and not its β₂.",
          "On every network, settings moved from batch size 16 to smaller ones take more steps if β₂ is kept than its half-life.",
          1, True, "ratio",

@@ -6,7 +6,6 @@ import base64
 import gzip
 import html
 import re
-from collections.abc import Iterable
 
 import pandas as pd
 
@@ -71,18 +70,6 @@ def _effects(c) -> str:
 
 def _in_scale(value: float, scale: str) -> str:
     return f"{100 * value:.0f}\u00a0%" if scale == "share" else brief(value)
-
-
-def ledger(judged: Iterable) -> Html:
-    """A table of judged claims; keys link to #claim-KEY."""
-    body = "".join(
-        f'<tr><td><a href="#claim-{c.key}">{c.key}</a></td><td>{html.escape(c.paper)}</td>'
-        f'<td class="book-{MARKS[c.verdict]}"><span class="book-verdict">{c.verdict.capitalize()}</span> {html.escape(c.part)}</td>'
-        f'<td><a href="{c.chapter}.html">chapter</a></td></tr>'
-        for c in judged
-    )
-    head = "<thead><tr><th></th><th>claim</th><th>verdict</th><th></th></tr></thead>"
-    return Html(f'<table class="book-table">{head}<tbody>{body}</tbody></table>')
 
 
 def trials(frame: pd.DataFrame) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts
+from lib.page import charts, tips
 
 PARTS = {"validation": "lowest validation error", "test": "test error of that trial"}
 
@@ -25,17 +25,17 @@ def errors(best: pd.DataFrame, column: str, title: str, caption: str) -> alt.Lay
     rows = rows.assign(upper=rows.upper.clip(lower=least, upper=1))
     kept = ["part", "batch_size", column, "error", "at", "lower", "upper", "trials", "learning_rate"]
     scale = alt.Scale(type="log", domain=[least, rows.upper.max()], nice=False, padding=8)
-    pick = alt.selection_point(fields=["part"], bind="legend")
+    pick, faded = charts.picked("part")
     shades = alt.Scale(domain=list(PARTS.values()), range=[charts.BLUE, charts.ORANGE])
     base = alt.Chart(rows[kept]).encode(
         x=charts.batch_axis(best.batch_size),
         color=alt.Color("part:N", title=None, sort=None, scale=shades).legend(columns=1),  # two do not fit a phone
-        opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
+        opacity=faded,
     )
     bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("lower:Q", scale=scale), y2="upper:Q").add_params(pick)
     tooltip = [
         alt.Tooltip("part:N", title="shown"),
-        alt.Tooltip("batch_size:Q", title="batch size", format=","),
+        tips.BATCH_SIZE,
         alt.Tooltip("error:Q", title="error", format=".2%"),
         alt.Tooltip("lower:Q", title="bar from", format=".2%"),
         alt.Tooltip("upper:Q", title="bar to", format=".2%"),

@@ -13,7 +13,7 @@ import pandas as pd
 from lib import require
 from lib.methods import METHODS
 from lib.page import vega
-from lib.wording import NAMES, named, power_of_ten, span
+from lib.wording import NAMES, power_of_ten, span
 
 # On either page at least 3:1 (WCAG's for graphics; text takes the page's ink), and told apart without red, green or blue
 # cones: tests compute both.
@@ -43,19 +43,6 @@ def enable() -> None:
 BESIDE_LABELS = {"columns": 2, "titleOrient": "top"}
 DENSE_AT_ZERO = "datum.value == 0 ? 'dense' : datum.label"
 SPELT = f"{json.dumps(NAMES)}[datum.label] || datum.label"
-
-
-def finish(chart: alt.TopLevelMixin, description: str) -> alt.TopLevelMixin:
-    """The chart with its alternative text, which no chart may lack.
-
-    Raises ValueError if it is empty, and what is wrong with the chart, if anything is: Altair itself only shows that as
-    an output, and the page would be built with it.
-    """
-    if not description.strip():
-        raise ValueError("description: '' is not allowed; say in a sentence what the chart shows")
-    finished = chart.properties(description=" ".join(description.split()))
-    finished.to_dict()
-    return finished
 
 
 def sparsity_colour(level: float) -> str:
@@ -214,6 +201,18 @@ def captions(texts: list[str]) -> alt.Chart:
     )
 
 
+def picked(field: str, kept: float = 1, faint: float = 0.1) -> tuple:
+    """A selection of what has one value of a field, by clicking the legend, and the opacity that it gives the rest."""
+    pick = alt.selection_point(fields=[field], bind="legend", name="shown")
+    return pick, alt.when(pick).then(alt.value(kept)).otherwise(alt.value(faint))
+
+
+def across(*at: float, x: alt.Scale | None = None, y: alt.Scale | None = None) -> alt.Chart:
+    """A dashed guide line at each of these values of the axis whose scale is given."""
+    lines = alt.Chart(pd.DataFrame({"at": at})).mark_rule(color=GUIDE, strokeDash=[4, 4])
+    return lines.encode(x=alt.X("at:Q", scale=x)) if x is not None else lines.encode(y=alt.Y("at:Q", scale=y))
+
+
 def controlled(layers: list[alt.Chart], *controls: tuple) -> alt.LayerChart:
     """The layers with only the rows that every control (`slider`, `menu`) chooses."""
     tests = " && ".join(f"({test})" for _, test, _ in controls)
@@ -233,61 +232,7 @@ def broken() -> alt.Axis:
     return alt.Axis(labelLimit=150, labelExpr="split(replace(datum.label, ' on ', ', on '), ', ')")
 
 
-def range_chart(
-    rows: pd.DataFrame, value: str, title: str, colour: alt.Color, *controls: tuple, tooltip: list, one: bool = False
-) -> alt.LayerChart:
-    """Points with ranges on a logarithmic axis, the largest effects first; rows: `row` (its name), value, value_low, value_high.
-
-    A row's name stands in one line above its ranges, where a phone has room for it.  The axis ends at sixteen times the
-    outermost points at most: a bar that goes on is cut at the edge.  tooltip: may name what `cut` adds.  one: draws a line
-    at 1, for ratios.  Colour: clicking its legend singles out a value.
-    """
-    if rows.empty:
-        return nothing("No curve has three batch sizes yet.")
-    field = colour["shorthand"].split(":")[0]
-    pick = alt.selection_point(fields=[field], bind="legend", name="shown")
-    faded = alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1))
-    order = by_effect(rows, value)
-    rows, within = cut(rows, value, 16)
-    scale = alt.Scale(type="log", base=2, nice=False, padding=12, domain=within, clamp=True)
-    kinds = rows[field].nunique()
-    bands = alt.Scale(paddingInner=0, paddingOuter=0)
-    y = alt.Y("row:N", title=None, sort=order, axis=None, scale=bands)
-    offset = alt.YOffset(f"{field}:O", scale=alt.Scale(range=[NAME_HEIGHT + 7, NAME_HEIGHT + RANGE_HEIGHT * kinds - 7]))
-    long = rows[field].astype(str).str.len().max() > 12  # two such names, side by side, are cut on a phone
-    colour = colour.legend(**{**BESIDE_LABELS, "columns": 1 if long else 2})
-    base = alt.Chart(rows).encode(y=y, yOffset=offset, color=colour, opacity=faded)
-    bars = (
-        base.mark_rule(strokeWidth=2)
-        .encode(x=alt.X(f"{value}_low:Q", scale=scale), x2=f"{value}_high:Q")
-        .add_params(pick)
-    )
-    dots = base.mark_point(filled=True, size=70, opacity=1).encode(
-        x=alt.X(f"{value}:Q", title=title, scale=scale, axis=fractions(titleAnchor="end")), tooltip=tooltip
-    )
-    names = (
-        alt.Chart(rows.drop_duplicates(["row", *_chosen_by(controls)]))
-        .mark_text(align="left", baseline="top", dy=4, fontSize=alt.expr("width < 400 ? 11 : 12"), limit=alt.expr("width"))
-        .encode(x=alt.value(0), y=alt.Y("row:N", sort=order, axis=None, scale=bands, bandPosition=0), text="row:N")
-    )
-    chart = controlled([bars, dots, names], *controls) if controls else alt.layer(bars, dots, names)
-    if one:
-        guide = alt.Chart(pd.DataFrame({"x": [1]})).mark_rule(color=GUIDE, strokeDash=[4, 4])
-        chart = alt.layer(guide.encode(x=alt.X("x:Q", scale=scale)), chart)
-    shown = rows.groupby(_chosen_by(controls)).row.nunique().max() if _chosen_by(controls) else len(order)
-    return chart.properties(width="container", height=int(shown) * (NAME_HEIGHT + RANGE_HEIGHT * kinds))
-
-
-NAME_HEIGHT, RANGE_HEIGHT = 20, 14  # pixels of a name's line, and of each range below it
-
-
-def by_effect(rows: pd.DataFrame, value: str) -> list[str]:
-    """Names of rows, the largest value (geometric mean over a row's kinds) first; those without a value last."""
-    finite = rows[value].where(rows[value].between(0, float("inf"), inclusive="neither"))
-    return list(np.log(finite.astype(float)).groupby(rows.row).mean().sort_values(ascending=False, kind="stable").index)
-
-
-def _chosen_by(controls: tuple) -> list[str]:
+def chosen_by(controls: tuple) -> list[str]:
     """Columns among whose values these controls choose."""
     return [re.sub("_(place|chosen)$", "", chosen.name) for chosen, *_ in controls]
 
@@ -302,153 +247,6 @@ def cut(rows: pd.DataFrame, value: str, beyond: float) -> tuple[pd.DataFrame, li
     within = [max(rows[low].min(), points.min() / beyond), min(rows[high].max(), points.max() * beyond)]
     told = [span(ends) for ends in zip(rows[low], rows[high])]
     return rows.assign(range=told, **{c: rows[c].clip(*within) for c in (low, value, high)}), within
-
-
-def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.LayerChart, str]:
-    """All trials of several cells by learning rate and 1 - momentum, a slider over batch sizes; chart, description.
-
-    trials: a row per trial with learning_rate, slowness (1 - momentum), steps, status, cause and batch_size.
-    """
-    columns = ["batch_size", "trial", "learning_rate", "slowness", "steps", "status", "cause", "last_step"]
-    shown = trials[columns].assign(met=trials.steps.notna(), cause=trials.cause.fillna(""))
-    best = trials.groupby("batch_size").steps.transform("min")
-    shown["behind"] = shown.steps / best  # 1 for the winner
-    chosen, keep, label = slider(
-        "batch_size",
-        sorted(map(int, shown.batch_size.unique())),
-        start,
-        "batch size",
-        "'batch size ' + format(value, ',')",
-    )
-    tooltip = [
-        alt.Tooltip("trial:Q", title="trial"),
-        alt.Tooltip("learning_rate:Q", title="learning rate", format=".3g"),
-        alt.Tooltip("slowness:Q", title="1 − momentum", format=".2g"),
-        alt.Tooltip("status:N", title="how it ended"),
-        alt.Tooltip("cause:N", title="because"),
-        alt.Tooltip("steps:Q", title="steps to the goal", format=","),
-        alt.Tooltip("last_step:Q", title="trained for", format=","),
-    ]
-    base = alt.Chart(shown).transform_filter(keep).encode(
-        x=alt.X("learning_rate:Q", title="learning rate").scale(type="log", domain=[1e-4, 1]),
-        y=alt.Y("slowness:Q", title="1 − momentum").scale(type="log", nice=False, padding=10),
-        tooltip=tooltip,
-    )  # fmt: skip
-    scale = alt.Scale(type="log", domain=[1, 3], clamp=True, range=[RED, ORANGE, BLUE])
-    shade = alt.Color("behind:Q", title="steps over the winner's", scale=scale).legend(titleOrient="top")
-    met = base.transform_filter("datum.met").mark_point(filled=True, size=130, opacity=1).encode(color=shade)
-    missed = base.transform_filter("!datum.met").mark_point(size=40, color=GUIDE, opacity=0.6)
-    chart = alt.layer(missed, met, label).add_params(chosen).properties(width="container", height=height)
-    return chart, (
-        "Trials by learning rate and one minus momentum, both logarithmic, one batch size at a time: filled and "
-        "coloured by steps to the goal if they met it, open grey circles if not."
-    )
-
-
-LABEL_GAP = 15  # pixels from line to line of names
-MOST_LABELS = 6  # lines; more are told apart by pointing at them, or by the legend
-NAMED = {"algorithm": "training method", "method": "how it was pruned", "part": "curve"}  # columns, in words
-WIDE = 480  # pixels of a plot that has room for names beside its lines
-
-
-def line_ends(
-    rows: pd.DataFrame, x: str, y: str, field: str, by: list[str], within: list[float], height: int
-) -> pd.DataFrame:
-    """Where the names of lines go: a row per line (and value of `by`) with x, y and `words`, moved apart where they meet.
-
-    within: the ends of the logarithmic axis of y; height: its length in pixels.  A name moves no further than the axis's ends
-    while there is room.
-    """
-    seen = rows[rows[y].notna()]
-    ends = seen.loc[seen.groupby([*by, field])[x].idxmax(), [*by, field, x, y]]
-    each = height / np.log(within[1] / within[0])
-    parts = [
-        part.assign(**{y: within[1] / np.exp(_apart(np.log(within[1] / part[y].to_numpy()) * each, height) / each)})
-        for _, part in (ends.groupby(by) if by else [((), ends)])
-    ]
-    return pd.concat(parts).assign(words=[_line_name(v) for part in parts for v in part[field]])
-
-
-def _apart(at: np.ndarray, height: float) -> np.ndarray:
-    """Places [n] on a line, in pixels, moved so that neighbours are LABEL_GAP apart, the middle of a crowd where it was."""
-    order = np.argsort(at, kind="stable")
-    steps = LABEL_GAP * np.arange(len(at))
-    crowds = []  # as in isotonic regression: neighbours that meet move as one
-    for place in at[order] - steps:
-        crowds.append([place])
-        while len(crowds) > 1 and np.mean(crowds[-2]) > np.mean(crowds[-1]):
-            last = crowds.pop()
-            crowds[-1] += last
-    moved = np.concatenate([np.full(len(c), np.mean(c)) for c in crowds]) + steps
-    moved += max(0, -moved[0]) - max(0, moved[-1] - height)
-    placed = np.empty(len(at))
-    placed[order] = moved
-    return placed
-
-
-def _line_name(value: object) -> str:
-    return "dense" if value == 0 else f"{value:g}" if isinstance(value, float) else named(str(value))
-
-
-def line_labels(rows: pd.DataFrame, x: str, y: str, field: str, *controls: tuple, within: list[float], height: int) -> alt.Chart:
-    """The names of lines at their right ends (`line_ends`), on plots that are at least WIDE; a legend serves the others.
-
-    controls: those of the chart; the caller keeps the rows that they choose.
-    """
-    ends = line_ends(rows, x, y, field, _chosen_by(controls), within, height)
-    return (
-        alt.Chart(ends)
-        .mark_text(align="left", dx=9, fontSize=12)
-        .encode(x=f"{x}:Q", y=f"{y}:Q", text=alt.when(f"width < {WIDE}").then(alt.value("")).otherwise("words:N"))
-    )
-
-
-def scaling_chart(
-    curve: pd.DataFrame,
-    colour: alt.Color,
-    *controls: tuple,
-    height: int = 380,
-    title: str = "steps to result (training steps)",
-) -> alt.LayerChart:
-    """Steps to result against batch size: lines, 5-95 % bars, a line of perfect scaling per curve, legend selection.
-
-    curve: a row per cell (and goal) with batch_size, steps, low, high, replicates, missed, borrowed, trials and the colour's
-    field, and `perfect` (steps under perfect scaling from the first size) where wanted.  controls: what `slider` and
-    `menu` return, for a table with several values of their columns.
-    """
-    field = colour["shorthand"].split(":")[0]
-    within = [
-        curve.low.min() / 1.3,
-        curve.high.max() * 1.3,
-    ]  # one range for all: the slider moves marks, not axes
-    pick = alt.selection_point(fields=[field], bind="legend", name="shown")
-    faded = alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1))
-    tooltip = [
-        alt.Tooltip(f"{field}:N", title=NAMED.get(field, field.replace("_", " "))),
-        alt.Tooltip("batch_size:Q", title="batch size", format=","),
-        alt.Tooltip("steps:Q", title="steps to result", format=",.0f"),
-        alt.Tooltip("low:Q", title="5 %", format=",.0f"),
-        alt.Tooltip("high:Q", title="95 %", format=",.0f"),
-        alt.Tooltip("replicates:Q", title="searches"),
-        alt.Tooltip("missed:Q", title="of these, missed the goal"),
-        alt.Tooltip("interval:N", title="interval from"),
-        alt.Tooltip("trials:Q", title="trials of a search"),
-        *([alt.Tooltip("regime:N", title="regime")] if "regime" in curve else []),
-    ]
-    interval = curve.borrowed.map({False: "its own searches", True: "the scatter of other networks' searches"})
-    base = alt.Chart(curve.assign(interval=interval)).encode(x=batch_axis(curve.batch_size), color=colour, opacity=faded)
-    scale = alt.Scale(type="log", base=2, domain=within, nice=False)
-    y = alt.Y("steps:Q", title=title, scale=scale, axis=fractions())
-    perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True).encode(y=alt.Y("perfect:Q", scale=scale))
-    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
-    lines = base.mark_line(strokeWidth=2.2).encode(y=y)
-    points = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tooltip)
-    layers = [*([perfect] if "perfect" in curve else []), bars, lines, points]
-    if 1 < curve[field].nunique() <= MOST_LABELS:
-        layers.append(line_labels(curve, "batch_size", "steps", field, *controls, within=within, height=height))
-    layers[0] = layers[0].add_params(pick)
-    chart = controlled(layers, *controls) if controls else alt.layer(*layers)
-    return chart.properties(width="container", height=height)
 
 
 @alt.theme.register("book", enable=False)

@@ -26,6 +26,7 @@ HEADS = {
     "algorithm": "training method", "pruning": "pruning", "sparsity": "sparsity", "batch_size": "batch size",
     "steps": "steps", "low": "5 %", "high": "95 %", "line": "line", "searches": "searches", "missed": "missed",
 }  # fmt: skip
+UPDATES = ["workload", "algorithm", "batch_size", "seconds"]
 ROUNDED, SHOWN = ["steps", "low", "high", "line"], 4  # columns of the table with so many significant digits
 COLUMNS = {
     "workload": "data set and network; only in the file, as is the goal",
@@ -53,10 +54,11 @@ def packed(
     machines: dict[str, str],
     start: dict,
     goals: dict[str, float] | None = None,
+    updates: pd.DataFrame | None = None,
 ) -> str:
-    """All that is drawn, as JSON: what can be chosen, with titles and colours, and the three tables.
+    """All that is drawn, as JSON: what can be chosen, with titles and colours, and the tables.
 
-    points, lines, times: of `lib.analysis.explorer`.  machines: hardware -> title.  start: what is chosen to begin with:
+    points, lines, times, updates: of `lib.analysis.explorer`.  machines: hardware -> title.  start: what is chosen to begin with:
     workload, method and sparsity (lists), goal.  goals: workload -> the goal at which it is first shown, where that is not
     its hardest.  Raises ValueError if it is more than MOST bytes.
     """
@@ -76,6 +78,7 @@ def packed(
         "points": _table(points, ["curve", "batch_size", "steps", "low", "high", "searches", "missed",
                                   "over", "over_low", "over_high"]),
         "times": _table(times, ["workload", "hardware", "batch_size", "seconds"]),
+        "updates": _table(pd.DataFrame(columns=UPDATES) if updates is None else updates, UPDATES),
     }  # fmt: skip
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     require(len(text.encode()) <= MOST, "data", f"{len(text.encode()):,} bytes", f"at most {MOST:,}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import altair as alt
 import pandas as pd
 
-from lib.page import charts
+from lib.page import charts, tips
 
 KINDS = ("one core, measured", "as the sliders say")
 LOG = {"type": "log", "nice": False, "padding": 28}
@@ -67,19 +67,19 @@ def by_batch_size(
     shown = dials(start)
     show = alt.param(name="show", value="time", bind=alt.binding_select(options=["time", "price"], name="show "))
     kind = alt.param(name="device", value=KINDS[not timed], bind=alt.binding_select(options=list(KINDS), name="device "))
-    pick = alt.selection_point(fields=["sparsity"], bind="legend")
+    pick, faded = charts.picked("sparsity")
     menu = charts.menu("curve", sorted(table.curve.unique()), curve, "workload")
     base = _best_devices(table, expressions, shown, menu[1]).encode(
         x=charts.batch_axis(table.batch_size),
         color=charts.by_sparsity(sorted(table.sparsity.unique())),
-        opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
+        opacity=faded,
     )
     y = alt.Y("value:Q", title="time to the goal (s), or its price").scale(**LOG)
     tooltip = [
-        alt.Tooltip("sparsity:N", title="sparsity"),
-        alt.Tooltip("batch_size:Q", title="batch size", format=","),
+        tips.SPARSITY,
+        tips.BATCH_SIZE,
         alt.Tooltip("devices:Q", title="devices", format=","),
-        alt.Tooltip("steps:Q", title="steps to result", format=",.0f"),
+        tips.STEPS,
         alt.Tooltip("seconds:Q", title="time to the goal (s)", format=",.2r"),
         alt.Tooltip("cost:Q", title="price", format=",.2r"),
     ]

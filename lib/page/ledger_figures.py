@@ -14,7 +14,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from lib.page import boxes, charts
+from lib.page import boxes, charts, shared_figures
 from lib.page.prose import Html
 from lib.wording import brief, named, number
 
@@ -62,18 +62,6 @@ STYLE = """<style>
 OPENED = """<script>(() => { const open = () => { const at = document.getElementById(location.hash.slice(1));
   if (at && at.tagName === "DETAILS") { at.open = true; at.scrollIntoView(); } };
   addEventListener("hashchange", open); addEventListener("load", open); })();</script>"""
-
-
-def pill(claim, folder: str = "", words: bool = True) -> str:
-    """A claim's verdict for the middle of a text, linked to the ledger; folder: where the chapters lie, "chapters/".
-
-    words: say the verdict, or the claim's key alone.
-    """
-    kind, shown = claim.verdict.replace(" ", "-"), f"{claim.key} {claim.verdict}" if words else claim.key
-    return (
-        f'<a class="book-pill book-{kind}" href="{folder}claims.html#claim-{claim.key}" title="{html.escape(claim.paper)}">'
-        f"{shown}</a>"
-    )
 
 
 def price(claim) -> str:
@@ -250,23 +238,14 @@ def on_one_line(points: pd.DataFrame) -> alt.LayerChart:
 
     points: of `lib.claims.front.curves`.
     """
-    ends = [points.x.min() / 1.3, points.x.max() * 1.3]
     scale = alt.Scale(type="log", base=2, nice=False, padding=4)
-    law = pd.DataFrame({"x": np.geomspace(*ends, 61)}).assign(y=lambda line: 1 + 1 / line.x)
-    tooltip = [
-        alt.Tooltip("curve:N", title="network and method"), alt.Tooltip("sparsity:N", title="sparsity"),
-        alt.Tooltip("batch_size:Q", title="batch size", format=","),
-        alt.Tooltip("steps:Q", title="steps to result", format=",.0f"),
-        alt.Tooltip("over:Q", title="measured over the line", format=".2f"),
-    ]  # fmt: skip
     axis = charts.fractions(labelOverlap="greedy", tickCount=7)
     x = alt.X("x:Q", title="batch size over critical batch size", scale=scale, axis=axis)
     y = alt.Y("y:Q", title="steps over the curve’s floor", scale=scale)
-    line = alt.Chart(law).mark_line(color=charts.GUIDE, strokeWidth=2).encode(x=x, y=y)
     colour = charts.by_sparsity(sorted(points.sparsity.unique()), legend=alt.Legend(titleOrient="top"))
-    dots = alt.Chart(points).mark_point(filled=True, size=34, opacity=0.85).encode(x=x, y=y, color=colour, tooltip=tooltip)
-    name = alt.Chart(law.iloc[[36]]).mark_text(align="left", dx=8, dy=-12, fontSize=14, fontWeight="bold")
-    return alt.layer(line, dots, name.encode(x=x, y=y, text=alt.value("1 + 1/x"))).properties(width="container", height=300)
+    dots = alt.Chart(points).mark_point(filled=True, size=34, opacity=0.85)
+    dots = dots.encode(x=x, y=y, color=colour, tooltip=shared_figures.ON_THE_LINE)
+    return alt.layer(shared_figures.law(points, x, y, 36), dots).properties(width="container", height=300)
 
 
 def panels(points: pd.DataFrame, link: str) -> Html:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts
+from lib.page import charts, tips
 from lib.wording import named
 
 CLEAR, OPEN = "clear", "undecided"  # whether the interval leaves out one
@@ -22,11 +22,11 @@ def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
     axis = alt.Axis(labelExpr="split(datum.label, '|')[0]", labelLimit=190, labelFontSize=11, labelOverlap=False, ticks=False)
     powers = [2.0**n for n in range(30) if within[0] <= 2**n <= within[1]]
     ticks = alt.Axis(values=powers, format=",", labelOverlap="greedy", titleAnchor="end")
-    pick = alt.selection_point(fields=["algorithm"], bind="legend", name="shown")
+    pick, faded = charts.picked("algorithm", faint=0.15)
     base = alt.Chart(rows).encode(
         y=alt.Y("row:N", title=None, sort=None, axis=axis),
         color=charts.by_algorithm(list(rows.algorithm.unique())).legend(title=None, labelExpr=charts.SPELT, columns=2),
-        opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.15)),
+        opacity=faded,
     )
     bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("critical_low:Q", scale=scale), x2="critical_high:Q")
     tooltip = [
@@ -67,8 +67,7 @@ def ratios_of_families(rows: pd.DataFrame) -> alt.LayerChart:
     ]  # fmt: skip
     x = alt.X("ratio:Q", title="ratio of critical batch sizes", scale=scale, axis=charts.fractions(titleAnchor="end"))
     dots = base.mark_point(filled=True, size=80, opacity=1).encode(x=x, tooltip=tooltip)
-    one = alt.Chart(pd.DataFrame({"x": [1]})).mark_rule(color=charts.GUIDE, strokeDash=[4, 4]).encode(x=alt.X("x:Q", scale=scale))
-    return alt.layer(one, bars, dots).properties(width="container", height=22 * len(rows))
+    return alt.layer(charts.across(1, x=scale), bars, dots).properties(width="container", height=22 * len(rows))
 
 
 def curves_of_families(curves: pd.DataFrame, names: list[str], normalised: bool) -> alt.LayerChart:
@@ -78,21 +77,21 @@ def curves_of_families(curves: pd.DataFrame, names: list[str], normalised: bool)
     """
     column = "relative" if normalised else "steps"
     scale = alt.Scale(type="log", base=2, nice=False, padding=10)
-    pick = alt.selection_point(fields=["member"], bind="legend", name="shown")
+    pick, faded = charts.picked("member")
     least = curves.groupby("family")[column].transform("min") / 1.3
     base = alt.Chart(curves.assign(guided=curves[f"{column}_perfect"] >= least)).encode(
         x=charts.batch_axis(curves.batch_size),
         color=alt.Color("member:N", title=None, sort=None, legend=alt.Legend(columns=2, labelLimit=150)),
-        opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
+        opacity=faded,
     )
     title = "steps over those at the smallest batch" if normalised else "steps to result (training steps)"
     y = alt.Y(f"{column}:Q", title=title, scale=scale, axis=charts.fractions())
     bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y(f"{column}_low:Q", scale=scale), y2=f"{column}_high:Q")
     tooltip = [
-        alt.Tooltip("member:N", title="network"), alt.Tooltip("batch_size:Q", title="batch size", format=","),
-        alt.Tooltip("steps:Q", title="steps to result", format=",.0f"),
-        alt.Tooltip("low:Q", title="interval, from", format=",.0f"), alt.Tooltip("high:Q", title="interval, to", format=",.0f"),
-        alt.Tooltip("replicates:Q", title="searches"), alt.Tooltip("trials:Q", title="trials of a search"),
+        alt.Tooltip("member:N", title="network"), tips.BATCH_SIZE,
+        tips.STEPS,
+        *tips.ends(),
+        tips.SEARCHES, tips.TRIALS,
     ]  # fmt: skip
     line = base.mark_line(point=alt.OverlayMarkDef(size=55)).encode(y=y, tooltip=tooltip)
     guide = base.transform_filter("datum.guided").mark_line(strokeDash=[3, 4], strokeWidth=1).encode(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts
+from lib.page import charts, tips
 
 METHODS = {
     "dense": charts.GUIDE, "Top-k": charts.RED, "Gaussian-k": charts.BLUE, "DGC-k": charts.TEAL,
@@ -15,7 +15,6 @@ TIMED = {
     "torch.topk": charts.BROWN, "Top-k": charts.RED, "Gaussian-k": charts.BLUE, "Gaussian-k, banded": charts.INDIGO,
     "DGC-k": charts.TEAL, "RedSync": charts.ORANGE, "Rand-k": charts.PURPLE,
 }  # fmt: skip
-NETWORK = alt.Tooltip("network:N", title="network")
 METHOD = alt.Tooltip("method:N", title="method")
 DENSITY = alt.Tooltip("density:Q", title="density", format=".2~g")
 
@@ -23,12 +22,6 @@ DENSITY = alt.Tooltip("density:Q", title="density", format=".2~g")
 def _colour(colours: dict[str, str], field: str = "method", columns: int = 2) -> alt.Color:
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     return alt.Color(f"{field}:N", title=None, scale=scale, legend=alt.Legend(columns=columns, columnPadding=8, labelLimit=220))
-
-
-def _picked(field: str) -> tuple:
-    """A selection by the legend, and the opacity that it gives."""
-    pick = alt.selection_point(fields=[field], bind="legend")
-    return pick, alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1))
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
@@ -49,7 +42,7 @@ def errors(lines: pd.DataFrame, networks: list[str], densities: list[float]) -> 
         charts.menu("axis", list(sides), next(iter(sides)), "against"),
         charts.slider("density", densities, densities[0], "density", "'density ' + format(value, '.2~g')"),
     ]
-    pick, faded = _picked("method")
+    pick, faded = charts.picked("method")
     scale = alt.Scale(type="log", nice=False, padding=8)
     base = alt.Chart(long).encode(
         x=alt.X("x:Q", title="training steps, or megabytes sent", scale=scale),
@@ -82,7 +75,7 @@ def sent(runs: pd.DataFrame, networks: list[str], densities: list[float]) -> alt
     """
     if runs.empty:
         return charts.nothing("No records yet.")
-    pick, faded = _picked("method")
+    pick, faded = charts.picked("method")
     tip = [
         METHOD,
         alt.Tooltip("learning_rate:Q", title="learning rate", format=".3f"),
@@ -146,7 +139,7 @@ def shapes(entries: pd.DataFrame, normal: pd.DataFrame, ways: list[str], network
     """
     if entries.empty:
         return charts.nothing("Not measured yet.")
-    pick, faded = _picked("way")
+    pick, faded = charts.picked("way")
     x = alt.X("x:Q", title="entry over the standard deviation of all entries").scale(domain=[-6, 6])
     y = alt.Y("value:Q", title="probability density", axis=charts.powers([-4, -3, -2, -1, 0, 1])).scale(
         type="log", domain=[1e-5, 20], clamp=True
@@ -173,9 +166,9 @@ def distances(portraits: pd.DataFrame, ways: list[str]) -> alt.LayerChart:
     """
     if portraits.empty:
         return charts.nothing("Not measured yet.")
-    pick, faded = _picked("way")
+    pick, faded = charts.picked("way")
     tip = [
-        NETWORK,
+        tips.NETWORK,
         alt.Tooltip("way:N", title="sent"),
         alt.Tooltip("step:Q", title="training step", format=","),
         alt.Tooltip("normal:Q", title="largest gap to a normal distribution", format=".1%"),
@@ -253,7 +246,7 @@ def operators(timed: pd.DataFrame) -> alt.LayerChart:
     """
     if timed.empty:
         return charts.nothing("No timings yet.")
-    pick, faded = _picked("method")
+    pick, faded = charts.picked("method")
     rows = timed.assign(**{c: 1e3 * timed[c] for c in ("seconds", "low", "high")})
     x = alt.X("d:Q", title="entries of the vector").scale(type="log", base=2, nice=False, padding=8).axis(format=".2~s")
     base = alt.Chart(rows).encode(x=x, color=_colour(TIMED), opacity=faded)
@@ -299,7 +292,7 @@ def efficiency(timed: pd.DataFrame, per_entry: float, formulas: dict[str, str], 
     total = f"{at['compute']} + if(datum.method === 'dense', {ring}, {core} + {gather})"
     rows = timed.loc[timed.d >= 2**18, ["method", "d", "seconds", "elements"]]
     dense = pd.DataFrame({"method": "dense", "d": sorted(rows.d.unique()), "seconds": 0.0, "elements": 0})
-    pick, faded = _picked("method")
+    pick, faded = charts.picked("method")
     x = alt.X("d:Q", title="parameters of the network").scale(type="log", base=2, nice=False, padding=8).axis(format=".2~s")
     share = alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1])
     tip = [

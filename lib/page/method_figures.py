@@ -6,7 +6,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from lib.page import charts
+from lib.page import charts, tips
 from lib.wording import brief, span
 
 WORDS = {  # what is compared, as the menu has it
@@ -37,7 +37,7 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
         y=rows, yOffset=alt.YOffset("network:N", sort=networks), color=colour.legend(columns=1, labelLimit=260)
     )
     tooltip = [
-        alt.Tooltip("method:N", title="training method"), alt.Tooltip("network:N", title="network"),
+        alt.Tooltip("method:N", title="training method"), tips.NETWORK,
         alt.Tooltip("ratio:Q", title="times SGD’s", format=".2f"), alt.Tooltip("range:N", title="5–95 %"),
         alt.Tooltip("searches:Q", title="searches"), alt.Tooltip("sizes:Q", title="batch sizes"),
     ]  # fmt: skip
@@ -48,11 +48,10 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
         alt.Chart(model).mark_point(shape="diamond", size=110, strokeWidth=2, color=charts.GUIDE).encode(
             y=rows, x=x, tooltip=told),
     ]  # fmt: skip
-    one = alt.Chart(pd.DataFrame({"at": [1.0]})).mark_rule(strokeDash=[4, 4], color=charts.GUIDE)
     what = charts.menu("what", [word for word in WORDS.values() if word in set(shown.what)], shown.what.iloc[0], "show")
     drawn = charts.controlled(layers, what)
     height = len(order) * max(34, ROW * len(networks))
-    return alt.layer(one.encode(x=alt.X("at:Q", scale=scale)), drawn).properties(width="container", height=height)
+    return alt.layer(charts.across(1, x=scale), drawn).properties(width="container", height=height)
 
 
 def by_power(found: pd.DataFrame, methods: pd.DataFrame) -> alt.LayerChart:
@@ -89,19 +88,19 @@ def time_beside_steps(rows: pd.DataFrame) -> alt.LayerChart:
     """
     if rows.empty:
         return charts.nothing("No step of these methods was timed yet.")
-    pick = alt.selection_point(fields=["algorithm"], bind="legend", name="shown")
+    pick, faded = charts.picked("algorithm")
     rows = rows.assign(interval=[span((float(brief(a).replace(",", "")), float(brief(b).replace(",", ""))))
                                  for a, b in zip(rows.ratio_low, rows.ratio_high)])  # fmt: skip
     scale = alt.Scale(padding=10, **LOG)
     base = alt.Chart(rows).encode(
         x=charts.batch_axis(rows.batch_size),
         color=charts.by_algorithm(list(rows.algorithm.unique())),
-        opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
+        opacity=faded,
     )
     y = alt.Y("ratio:Q", title="times SGD’s", scale=scale, axis=charts.fractions())
     tooltip = [
-        alt.Tooltip("batch_size:Q", title="batch size", format=","), alt.Tooltip("kind:N", title="shown"),
-        alt.Tooltip("ratio:Q", title="times SGD’s", format=".2f"), alt.Tooltip("interval:N", title="5–95 %"),
+        tips.BATCH_SIZE, alt.Tooltip("kind:N", title="shown"),
+        alt.Tooltip("ratio:Q", title="times SGD’s", format=".2f"), tips.INTERVAL,
         alt.Tooltip("dearer:Q", title="a step’s time over SGD’s", format=".2f"),
     ]  # fmt: skip
     dash = alt.StrokeDash("kind:N", legend=None, scale=alt.Scale(domain=["steps", "time"], range=[[2, 3], [1, 0]]))
@@ -110,6 +109,33 @@ def time_beside_steps(rows: pd.DataFrame) -> alt.LayerChart:
     guide = alt.Chart(pd.DataFrame({"at": [1.0]})).mark_rule(color=charts.GUIDE).encode(y=alt.Y("at:Q", scale=scale))
     network = charts.menu("network", list(rows.network.unique()), rows.network.iloc[0], "network")
     return alt.layer(guide, charts.controlled([lines, dots], network)).properties(width="container", height=300)
+
+
+def moving(rows: pd.DataFrame, field: str, title: str, *controls: tuple, tooltip: list = ()) -> alt.LayerChart:
+    """Means over searches with intervals against batch size, on a logarithmic axis: a line for every value of a field.
+
+    rows: the field, batch_size, middle, low, high and searches, and what controls and further tooltips name.
+    """
+    if rows.empty:
+        return charts.nothing("No batch size has three searches of these methods yet.")
+    rows = rows.assign(interval=[f"{brief(a)} to {brief(b)}" for a, b in zip(rows.low, rows.high)])
+    kinds = list(dict.fromkeys(rows[field]))
+    shades = alt.Scale(domain=kinds, range=list(SHADES[: len(kinds)]))
+    colour = alt.Color(f"{field}:N", title=None, scale=shades, legend=alt.Legend(columns=1, labelLimit=260))
+    base = alt.Chart(rows).encode(x=charts.batch_axis(rows.batch_size), color=colour)
+    scale = alt.Scale(type="log", padding=10, nice=False)
+    y = alt.Y("middle:Q", title=title, scale=scale).axis(format="~g", tickCount=6)
+    told = [
+        alt.Tooltip(f"{field}:N", title="shown"), tips.BATCH_SIZE,
+        alt.Tooltip("middle:Q", title="mean over searches", format=".2r"), tips.INTERVAL,
+        alt.Tooltip("searches:Q", title="searches"), *tooltip,
+    ]  # fmt: skip
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+    lines = base.mark_line(strokeWidth=2.2).encode(y=y)
+    dots = base.mark_point(filled=True, size=60, opacity=1).encode(y=y, tooltip=told)
+    layers = [bars, lines, dots]
+    chart = charts.controlled(layers, *controls) if controls else alt.layer(*layers)
+    return chart.properties(width="container", height=280)
 
 
 def finite(ratio: float, low: float, high: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts
+from lib.page import charts, shared_figures, tips
 from lib.wording import brief
 
 
@@ -17,7 +17,7 @@ def with_critical(points: pd.DataFrame, lines: pd.DataFrame, start: float) -> al
     """
     colour = charts.by_sparsity(sorted(points.sparsity.unique()))
     slider = charts.goal_slider(sorted(points.goal.unique()), start)
-    figure = charts.scaling_chart(points, colour, slider)
+    figure = shared_figures.scaling_chart(points, colour, slider)
     if lines.empty:
         return figure
     about = lines.assign(
@@ -33,9 +33,9 @@ def with_critical(points: pd.DataFrame, lines: pd.DataFrame, start: float) -> al
             x=alt.X("batch_size:Q"),
             color=colour,
             tooltip=[
-                alt.Tooltip("sparsity:N", title="sparsity"),
+                tips.SPARSITY,
                 alt.Tooltip("told:N", title="critical batch size"),
-                alt.Tooltip("interval:N", title="5–95 %"),
+                tips.INTERVAL,
             ],
         )
     )

@@ -42,8 +42,20 @@ def say(text: str, **values: object) -> Markdown:
 
 def lead(question: str, answer: str, *judged, **values: object) -> Markdown:
     """How a page begins: its question, its answer, and the verdicts on its claims (`lib.claims.Claim`), linked to the ledger."""
-    pills = "&ensp;".join(_pill(claim) for claim in judged)  # apart in a notebook, too, which has no style of ours
+    pills = "&ensp;".join(pill(claim) for claim in judged)  # apart in a notebook, too, which has no style of ours
     return Markdown(f"*{_filled(question, values, spare=True)}*\n\n**{_filled(answer, values, spare=True)}**\n\n{pills}")
+
+
+def pill(claim, folder: str = "", words: bool = True) -> str:
+    """A claim's verdict for the middle of a text, linked to the ledger; folder: where the chapters lie, "chapters/".
+
+    words: say the verdict, or the claim's key alone.
+    """
+    kind, shown = claim.verdict.replace(" ", "-"), f"{claim.key} {claim.verdict}" if words else claim.key
+    return (
+        f'<a class="book-pill book-{kind}" href="{folder}claims.html#claim-{claim.key}" title="{html.escape(claim.paper)}">'
+        f"{html.escape(shown)}</a>"
+    )
 
 
 def figure(chart: alt.TopLevelMixin, title: str, caption: str, name: str, description: str, **values: object) -> Html:
@@ -61,15 +73,6 @@ def figure(chart: alt.TopLevelMixin, title: str, caption: str, name: str, descri
         f'<figure class="book-figure" id="{name}" style="margin:1.5em 0">'
         f'<p class="book-title" style="font-weight:600;margin:0 0 .5em">{told}</p>{drawn}'
         f'<figcaption style="font-size:.9em;margin-top:.3em;text-align:left">{below}</figcaption></figure>'
-    )
-
-
-def _pill(claim) -> str:
-    """A claim's verdict, for the middle of a Markdown text."""
-    kind = claim.verdict.replace(" ", "-")
-    return (
-        f'<a class="book-pill book-{kind}" href="claims.html#claim-{claim.key}" title="{html.escape(claim.paper)}">'
-        f"{claim.key} {html.escape(claim.verdict)}</a>"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts
+from lib.page import charts, tips
 from lib.wording import brief
 
 STEPS = "steps to the target loss"
@@ -22,10 +22,10 @@ def found_and_exact(measured: pd.DataFrame, truth: pd.DataFrame) -> alt.LayerCha
     bars = alt.Chart(told).mark_rule(strokeWidth=2, color=charts.RED)
     dots = alt.Chart(told).mark_point(filled=True, size=70, color=charts.RED, opacity=1)
     tooltip = [
-        alt.Tooltip("batch_size:Q", title="batch size", format=","),
+        tips.BATCH_SIZE,
         alt.Tooltip("steps:Q", title="steps found", format=",.0f"),
-        alt.Tooltip("interval:N", title="5–95 %"),
-        alt.Tooltip("replicates:Q", title="searches"),
+        tips.INTERVAL,
+        tips.SEARCHES,
     ]
     law = alt.Chart(truth).mark_line(strokeDash=[4, 4], color=charts.GUIDE)
     line = alt.Chart(truth).mark_line(color=charts.BLUE)
@@ -39,7 +39,7 @@ def found_and_exact(measured: pd.DataFrame, truth: pd.DataFrame) -> alt.LayerCha
 
 def exact_curves(shown: pd.DataFrame, *controls: tuple) -> alt.LayerChart:
     """Exact steps against batch size, a line per method; shown: kind, batch_size, steps, rate and momentum."""
-    pick = alt.selection_point(fields=["kind"], bind="legend")
+    pick, faded = charts.picked("kind")
     kinds = list(dict.fromkeys(shown.kind))
     colour = alt.Color("kind:N", title=None, legend=alt.Legend(columns=2))
     line = (
@@ -49,10 +49,10 @@ def exact_curves(shown: pd.DataFrame, *controls: tuple) -> alt.LayerChart:
             x=charts.batch_axis(shown.batch_size),
             y=alt.Y("steps:Q", title=STEPS).scale(type="log", base=2, nice=False, padding=8),
             color=colour.scale(domain=kinds, range=[charts.ORANGE, charts.BLUE, charts.TEAL]),
-            opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
+            opacity=faded,
             tooltip=[
                 alt.Tooltip("kind:N", title="training method"),
-                alt.Tooltip("batch_size:Q", title="batch size", format=","),
+                tips.BATCH_SIZE,
                 alt.Tooltip("steps:Q", title="steps", format=",.0f"),
                 alt.Tooltip("rate:Q", title="best learning rate", format=".2r"),
                 alt.Tooltip("momentum:Q", title="best momentum"),

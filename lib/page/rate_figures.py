@@ -6,7 +6,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from lib.page import charts
+from lib.page import charts, tips
 
 RULES = {
     "linear rule": charts.RED, "square-root rule": charts.ORANGE, "no change": charts.PURPLE,
@@ -14,7 +14,6 @@ RULES = {
 }  # fmt: skip
 NAMED = {"linear rule": -12, "square-root rule": 26, "no change": 12}  # pixels below a rule's right end
 KINDS = {"fixed steps": charts.BLUE, "fixed epochs": charts.RED}
-SIZE = alt.Tooltip("batch_size:Q", title="batch size", format=",")
 LEGEND = "network"  # what every menu of workloads is called
 
 
@@ -31,7 +30,7 @@ def fast_settings(near: pd.DataFrame, first: str) -> alt.LayerChart:
     scale = alt.Scale(type="log", nice=False, padding=12)
     x, y = charts.batch_axis(rows.batch_size), alt.Y("value:Q", title=None, scale=scale)
     shades = alt.Scale(type="log", domain=[1, 3], clamp=True, range=[charts.RED, charts.ORANGE, charts.BLUE])
-    tooltip = [SIZE, alt.Tooltip("value:Q", title="value", format=".2g"), alt.Tooltip("trial:Q", title="trial"),
+    tooltip = [tips.BATCH_SIZE, alt.Tooltip("value:Q", title="value", format=".2g"), alt.Tooltip("trial:Q", title="trial"),
                alt.Tooltip("steps:Q", title="steps to the goal", format=","),
                alt.Tooltip("behind:Q", title="times the winner's steps", format=".2f")]  # fmt: skip
     lines = alt.Chart(rows[rows.rule.notna()][["network", "which", "rule", "batch_size", "value"]])
@@ -72,26 +71,24 @@ def rule_costs(costs: pd.DataFrame, first: str, most: float) -> alt.LayerChart:
     scale = alt.Scale(type="log", base=2, domain=[min(0.5, met.low.min()), top * 1.2 ** len(named)], nice=False)
     x, y = charts.batch_axis(costs.batch_size), alt.Y("beyond:Q", title="times the tuned steps", scale=scale)
     y = y.axis(charts.fractions())
-    pick = alt.selection_point(fields=["rule"], bind="legend")
+    pick, faded = charts.picked("rule")
     shades = alt.Scale(domain=named, range=[RULES[rule] for rule in named])
     columns = 2 if costs.rule.nunique() < 4 else 1
     colour = alt.Color("rule:N", title=None, scale=shades, legend=alt.Legend(columns=columns, labelLimit=200))
-    faded = alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1))
     columns = ["network", "rule", "batch_size", "beyond", "low", "high", "middle", "over"]
     base = alt.Chart(met[columns]).encode(x=x, color=colour, opacity=faded)
     bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q").add_params(pick)
-    tooltip = [alt.Tooltip("rule:N", title="rule"), SIZE, alt.Tooltip("middle:Q", title="median steps", format=",.0f"),
+    tooltip = [alt.Tooltip("rule:N", title="rule"), tips.BATCH_SIZE, alt.Tooltip("middle:Q", title="median steps", format=",.0f"),
                alt.Tooltip("over:Q", title="times the tuned steps", format=".2f"),
                alt.Tooltip("beyond:Q", title="the same, retraining apart", format=".2f")]  # fmt: skip
     lines = base.mark_line(strokeWidth=2.2).encode(y=y)
     dots = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tooltip)
     crosses = alt.Chart(missed).mark_point(shape="cross", filled=True, size=90, angle=45)
-    told = [alt.Tooltip("rule:N", title="rule"), SIZE, alt.Tooltip("told:N", title="outcome")]
+    told = [alt.Tooltip("rule:N", title="rule"), tips.BATCH_SIZE, alt.Tooltip("told:N", title="outcome")]
     crosses = crosses.encode(x=x, y=alt.Y("at:Q", scale=scale), color=colour, opacity=faded, tooltip=told)
-    guides = alt.Chart(pd.DataFrame({"at": [1.0, 2.0]})).mark_rule(color=charts.GUIDE, strokeDash=[4, 4])
     network = charts.menu("network", list(costs.network.unique()), first, LEGEND)
     shown = charts.controlled([bars, lines, dots, crosses], network)
-    return alt.layer(guides.encode(y=alt.Y("at:Q", scale=scale)), shown).properties(width="container", height=340)
+    return alt.layer(charts.across(1, 2, y=scale), shown).properties(width="container", height=340)
 
 
 def good_shares(shares: pd.DataFrame, first: str) -> alt.LayerChart:
@@ -99,15 +96,15 @@ def good_shares(shares: pd.DataFrame, first: str) -> alt.LayerChart:
 
     shares: a row per network, kind and batch size, with share, low, high (95 %) and trials.
     """
-    pick = alt.selection_point(fields=["kind"], bind="legend")
+    pick, faded = charts.picked("kind")
     scale = alt.Scale(domain=list(KINDS), range=list(KINDS.values()))
     base = alt.Chart(shares).encode(
         x=charts.batch_axis(shares.batch_size),
         color=alt.Color("kind:N", title=None, scale=scale),
-        opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
+        opacity=faded,
     )
     bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q").add_params(pick)
-    tooltip = [alt.Tooltip("kind:N", title="budget"), SIZE, alt.Tooltip("share:Q", title="reach the goal", format=".0%"),
+    tooltip = [alt.Tooltip("kind:N", title="budget"), tips.BATCH_SIZE, alt.Tooltip("share:Q", title="reach the goal", format=".0%"),
                alt.Tooltip("low:Q", title="from (95 %)", format=".0%"), alt.Tooltip("high:Q", title="to", format=".0%"),
                alt.Tooltip("trials:Q", title="trials")]  # fmt: skip
     y = alt.Y("share:Q", title="trials that reach the goal").axis(format="%")

@@ -5,34 +5,35 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts
+from lib.page import charts, tips
 
 STEPS = "steps to result (training steps)"
+
 
 def regimes_chart(points: pd.DataFrame, searches: pd.DataFrame, lines: pd.DataFrame, goal: tuple) -> alt.LayerChart:
     """Means with their intervals, single searches on demand, and the two lines between which the curve of `lines` lies.
 
-    points: as for `charts.scaling_chart`, at every goal; searches: sparsity, batch_size, goal, steps, split, one a row;
+    points: as for `shared_figures.scaling_chart`, at every goal; searches: sparsity, batch_size, goal, steps, split, one a row;
     lines: goal, c1, c2, critical, critical_low, critical_high of one network (none: no guides).  goal: of
     `charts.goal_slider`.
     """
-    pick = alt.selection_point(fields=["sparsity"], bind="legend", name="shown")
+    pick, faded = charts.picked("sparsity")
     single = alt.param(name="single", value=False, bind=alt.binding_checkbox(name="show every search "))
     levels, sizes = sorted(points.sparsity.unique()), sorted(points.batch_size.unique())
     within = [points.low.min() / 1.6, points.high.max() * 1.3]
     scale = alt.Scale(type="log", base=2, domain=within, nice=False)
     y = alt.Y("steps:Q", title=STEPS, scale=scale)
-    base = alt.Chart(_told(points)).encode(
+    base = alt.Chart(tips.known(points)).encode(
         x=charts.batch_axis(sizes),
         color=charts.by_sparsity(levels),
-        opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
+        opacity=faded,
     )
     bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q").add_params(pick, single)
     means = base.mark_line(strokeWidth=2.2).encode(y=y)
-    marks = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=_tips("sparsity"))
+    marks = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tips.points("sparsity"))
     few = base.properties(data=searches).mark_point(size=22, strokeWidth=1.2).encode(
         y=y, tooltip=[
-            alt.Tooltip("sparsity:N"), alt.Tooltip("batch_size:Q", title="batch size", format=","),
+            tips.SPARSITY, tips.BATCH_SIZE,
             alt.Tooltip("steps:Q", title="steps of this search", format=","), alt.Tooltip("split:Q", title="split of the images"),
         ],
     ).transform_filter("single")  # fmt: skip
@@ -65,41 +66,21 @@ def _guides(lines: pd.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
 def chosen_curves(curves: pd.DataFrame, colour: alt.Color, menu: tuple) -> alt.LayerChart:
     """Steps to result against batch size, the curves of one choice of a menu at a time, on axes that fit these.
 
-    curves: as for `charts.scaling_chart`.
+    curves: as for `shared_figures.scaling_chart`.
     """
     field = colour["shorthand"].split(":")[0]
-    pick = alt.selection_point(fields=[field], bind="legend", name="shown")
+    pick, faded = charts.picked(field)
     scale = alt.Scale(type="log", base=2, nice=False, padding=10)
     floor = curves.groupby("curve").steps.transform("min") / 1.3
-    base = alt.Chart(_told(curves.assign(guided=curves.perfect >= floor))).encode(
+    base = alt.Chart(tips.known(curves.assign(guided=curves.perfect >= floor))).encode(
         x=charts.batch_axis(curves.batch_size),
         color=colour,
-        opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
+        opacity=faded,
     )
     y = alt.Y("steps:Q", title=STEPS, scale=scale)
     perfect = base.transform_filter("datum.guided").mark_line(strokeDash=[3, 4], strokeWidth=1)
     perfect = perfect.encode(y=alt.Y("perfect:Q", scale=scale)).add_params(pick)  # the first layer's legend is the one drawn
     bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
-    marks = base.mark_point(filled=True, size=64).encode(y=y, tooltip=_tips(field))
+    marks = base.mark_point(filled=True, size=64).encode(y=y, tooltip=tips.points(field))
     layers = [perfect, bars, base.mark_line(strokeWidth=2.2).encode(y=y), marks]
     return charts.controlled(layers, menu).properties(width="container", height=340)
-
-
-def _told(points: pd.DataFrame) -> pd.DataFrame:
-    words = {False: "its own searches", True: "the scatter of other networks' searches"}
-    return points.assign(interval=points.borrowed.map(words))
-
-
-def _tips(field: str) -> list[alt.Tooltip]:
-    return [
-        alt.Tooltip(f"{field}:N", title={"algorithm": "training method"}.get(field, field)),
-        alt.Tooltip("batch_size:Q", title="batch size", format=","),
-        alt.Tooltip("steps:Q", title="steps to result", format=",.0f"),
-        alt.Tooltip("low:Q", title="interval, from", format=",.0f"),
-        alt.Tooltip("high:Q", title="interval, to", format=",.0f"),
-        alt.Tooltip("interval:N", title="interval known from"),
-        alt.Tooltip("replicates:Q", title="searches"),
-        alt.Tooltip("missed:Q", title="of these, missed the goal"),
-        alt.Tooltip("trials:Q", title="trials of a search"),
-        alt.Tooltip("regime:N", title="regime"),
-    ]

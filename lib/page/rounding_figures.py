@@ -17,7 +17,7 @@ def by_step(differences: pd.DataFrame, units: dict[str, float]) -> alt.LayerChar
     """
     shown = differences.assign(height=differences.difference.clip(lower=10.0**FLOOR))
     shown = shown[shown.step.map(lambda step: step <= 20 or step % 10 == 0)]  # dense enough for the eye
-    pick = alt.selection_point(fields=["workers"], bind="legend")
+    pick, faded = charts.picked("workers")
     axis = charts.powers([FLOOR, -15, -12, -9, -6, -3], {FLOOR: "exactly 0"})
     ticks = [digit * 10**power for power in range(6) for digit in (1, 2, 5)]
     x = alt.X("step:Q", title="training step").scale(type="log", nice=False).axis(values=ticks)
@@ -32,7 +32,7 @@ def by_step(differences: pd.DataFrame, units: dict[str, float]) -> alt.LayerChar
                 range=[charts.GUIDE, charts.RED, charts.BLUE, charts.ORANGE]
             ),
             strokeDash=alt.StrokeDash("precision:N", legend=None),
-            opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
+            opacity=faded,
             tooltip=[
                 alt.Tooltip("workers:O", title="workers"),
                 alt.Tooltip("precision:N", title="precision"),

@@ -5,12 +5,11 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts
+from lib.page import charts, shared_figures, tips
 
-SPARSITY = alt.Tooltip("sparsity:N", title="sparsity")
 PATH = [
-    SPARSITY,
-    alt.Tooltip("batch_size:Q", title="batch size", format=","),
+    tips.SPARSITY,
+    tips.BATCH_SIZE,
     alt.Tooltip("trial:N", title="trial"),
 ]
 
@@ -34,19 +33,14 @@ def roughness(ratios: pd.DataFrame, start: str) -> alt.LayerChart:
     tip = [network, *PATH, alt.Tooltip("ratio:Q", title="sparse over dense", format=".2f")]
     dots = base.mark_point(size=50, strokeWidth=1.6, opacity=0.8).encode(x=x, tooltip=tip)
     middle = alt.X("median(ratio):Q", scale=scale)
-    ticks = base.mark_tick(thickness=3, size=13).encode(x=middle, tooltip=[network, SPARSITY, _median()])
+    ticks = base.mark_tick(thickness=3, size=13).encode(x=middle, tooltip=[network, tips.SPARSITY, _median()])
     menu = charts.menu("measure", list(dict.fromkeys(ratios.measure)), start, "show")
-    chart = alt.layer(_one(scale), charts.controlled([dots, ticks], menu))
+    chart = alt.layer(charts.across(1, x=scale), charts.controlled([dots, ticks], menu))
     return chart.properties(width="container", height=54 * len(order))
 
 
 def _median() -> alt.Tooltip:
     return alt.Tooltip("median(ratio):Q", title="median, sparse over dense", format=".2f")
-
-
-def _one(scale: alt.Scale) -> alt.Chart:
-    rule = alt.Chart(pd.DataFrame({"x": [1]})).mark_rule(color=charts.GUIDE, strokeDash=[4, 4])
-    return rule.encode(x=alt.X("x:Q", scale=scale))
 
 
 def rates(paths: pd.DataFrame, start: str) -> alt.LayerChart:
@@ -72,12 +66,15 @@ def rates(paths: pd.DataFrame, start: str) -> alt.LayerChart:
 
 
 def explained(rows: pd.DataFrame) -> alt.LayerChart:
-    """The fitted c1 of sparse curves over the dense one's, and what the theory's factors make of it; rows as `range_chart`."""
+    """The fitted c1 of sparse curves over the dense one's, and what the theory's factors make of it.
+
+    rows: as of `shared_figures.range_chart`.
+    """
     colour = charts.by_sparsity(sorted(rows.sparsity.unique()))
     tip = [
         alt.Tooltip("row:N", title="ratio of"),
-        SPARSITY,
+        tips.SPARSITY,
         alt.Tooltip("ratio:Q", title="sparse over dense", format=".2f"),
         alt.Tooltip("range:N", title="range"),
     ]
-    return charts.range_chart(rows, "ratio", "sparse over dense", colour, tooltip=tip, one=True)
+    return shared_figures.range_chart(rows, "ratio", "sparse over dense", colour, tooltip=tip, one=True)

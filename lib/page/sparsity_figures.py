@@ -5,11 +5,10 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts
+from lib.page import charts, tips
 from lib.wording import span
 
 LOG = {"type": "log", "base": 2, "nice": False}
-TOLD = alt.Tooltip("interval:N", title="5–95 %")
 
 
 def intervals(rows: pd.DataFrame, name: str) -> list[str]:
@@ -20,24 +19,24 @@ def intervals(rows: pd.DataFrame, name: str) -> list[str]:
 
 def relative(rows: pd.DataFrame, *controls: tuple) -> alt.LayerChart:
     """Relative steps against batch size, a line per sparsity; rows: of `lib.analysis.scaling.relative`."""
-    pick = alt.selection_point(fields=["sparsity"], bind="legend", name="shown")
+    pick, faded = charts.picked("sparsity")
     rows = rows.assign(interval=intervals(rows, "relative"))
     base = alt.Chart(rows).encode(
         x=charts.batch_axis(rows.batch_size),
         color=charts.by_sparsity(sorted(rows.sparsity.unique())),
-        opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1)),
+        opacity=faded,
     )
     scale = alt.Scale(padding=8, **LOG)
     bars = base.transform_filter("isValid(datum.relative_low)").mark_rule(strokeWidth=1.5, strokeOpacity=0.45)
     bars = bars.encode(y=alt.Y("relative_low:Q", scale=scale), y2="relative_high:Q").add_params(pick)
     y = alt.Y("relative:Q", title="steps over those of the divisor", scale=scale, axis=charts.fractions())
     lines = base.mark_line(point=alt.OverlayMarkDef(size=60)).encode(y=y, tooltip=[
-        alt.Tooltip("sparsity:N", title="sparsity"),
-        alt.Tooltip("batch_size:Q", title="batch size", format=","),
+        tips.SPARSITY,
+        tips.BATCH_SIZE,
         alt.Tooltip("relative:Q", title="relative steps", format=".2f"),
-        TOLD,
-        alt.Tooltip("steps:Q", title="steps to result", format=",.0f"),
-        alt.Tooltip("replicates:Q", title="searches"),
+        tips.INTERVAL,
+        tips.STEPS,
+        tips.SEARCHES,
     ])  # fmt: skip
     return charts.controlled([bars, lines], *controls).properties(width="container", height=320)
 
@@ -47,7 +46,7 @@ def on_one_line(points: pd.DataFrame, law: pd.DataFrame) -> alt.LayerChart:
 
     points: of `lib.analysis.scaling.on_one_line`, with `curve`, its name.
     """
-    pick = alt.selection_point(fields=["sparsity"], bind="legend", name="shown")
+    pick, faded = charts.picked("sparsity", 0.9, 0.05)
     scale = alt.Scale(padding=8, **LOG)
     x = alt.X("x:Q", title="batch size over the critical batch size", scale=scale, axis=charts.fractions())
     line = alt.Chart(law).mark_line(color=charts.GUIDE, strokeWidth=3)
@@ -56,13 +55,13 @@ def on_one_line(points: pd.DataFrame, law: pd.DataFrame) -> alt.LayerChart:
         x="x:Q",
         y="y:Q",
         color=charts.by_sparsity(sorted(points.sparsity.unique())),
-        opacity=alt.when(pick).then(alt.value(0.9)).otherwise(alt.value(0.05)),
+        opacity=faded,
         tooltip=[
             alt.Tooltip("curve:N", title="network"),
-            alt.Tooltip("sparsity:N", title="sparsity"),
-            alt.Tooltip("batch_size:Q", title="batch size", format=","),
-            alt.Tooltip("steps:Q", title="steps to result", format=",.0f"),
-            alt.Tooltip("replicates:Q", title="searches"),
+            tips.SPARSITY,
+            tips.BATCH_SIZE,
+            tips.STEPS,
+            tips.SEARCHES,
         ],
     )  # fmt: skip
     return (line + marks.add_params(pick)).properties(width="container", height=380)
@@ -88,7 +87,7 @@ def ratios(
     told = rows.assign(interval=intervals(rows, "ratio"), estimate=rows.ratio)
     shown, within = charts.cut(told, "ratio", beyond)
     scale = alt.Scale(padding=12, domain=within, clamp=True, **LOG)
-    behind = [_at(lines, scale).mark_rule(strokeDash=[4, 4], color=charts.GUIDE)]
+    behind = [charts.across(*lines, x=scale)]
     if band is not None:
         behind = [*_band(band, scale), *behind]
     wide = shown[field].astype(str).str.len().max() > 12  # two such names, side by side, are cut on a phone
@@ -103,7 +102,7 @@ def ratios(
             alt.Tooltip("row:N", title="network"),
             alt.Tooltip("label:N", title="shown"),
             alt.Tooltip("estimate:Q", title="ratio", format=".2f"),
-            TOLD,
+            tips.INTERVAL,
             alt.Tooltip("sizes:Q", title="batch sizes"),
         ],
     )
@@ -112,12 +111,9 @@ def ratios(
     )
 
 
-def _at(places: tuple[float, ...], scale: alt.Scale) -> alt.Chart:
-    return alt.Chart(pd.DataFrame({"at": places})).encode(x=alt.X("at:Q", scale=scale))
-
-
 def _band(band: tuple[float, float, float], scale: alt.Scale) -> list[alt.Chart]:
     low, middle, high = band
     wide = alt.Chart(pd.DataFrame({"low": [low], "high": [high]})).mark_rect(color=charts.GUIDE, opacity=0.2)
     wide = wide.encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
-    return [wide, _at((middle,), scale).mark_rule(color=charts.GUIDE, strokeWidth=2)]
+    line = alt.Chart(pd.DataFrame({"at": [middle]})).mark_rule(color=charts.GUIDE, strokeWidth=2)
+    return [wide, line.encode(x=alt.X("at:Q", scale=scale))]

@@ -8,11 +8,8 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from lib.page import charts
+from lib.page import charts, shared_figures, tips
 from lib.wording import span
-
-CURVE = alt.Tooltip("curve:N", title="network and method")
-SPARSITY = alt.Tooltip("sparsity:N", title="sparsity")
 
 
 def collapse(points: pd.DataFrame, start: str) -> alt.LayerChart:
@@ -24,31 +21,14 @@ def collapse(points: pd.DataFrame, start: str) -> alt.LayerChart:
     names = sorted(points.curve.unique())
     chosen, own, _ = charts.menu("curve", names, start if start in names else names[0], "in colour")
     scale = alt.Scale(type="log", base=2, nice=False, padding=8)
-    base = alt.Chart(points).encode(
-        x=alt.X("x:Q", title="batch size over the critical batch size", scale=scale, axis=charts.fractions()),
-        y=alt.Y("y:Q", title="steps over the floor c₂", scale=scale),
-        tooltip=[
-            CURVE,
-            SPARSITY,
-            alt.Tooltip("batch_size:Q", title="batch size", format=","),
-            alt.Tooltip("steps:Q", title="steps to result", format=",.0f"),
-            alt.Tooltip("over:Q", title="measured over the line", format=".2f"),
-        ],
-    )
+    x = alt.X("x:Q", title="batch size over the critical batch size", scale=scale, axis=charts.fractions())
+    y = alt.Y("y:Q", title="steps over the floor c₂", scale=scale)
+    base = alt.Chart(points).encode(x=x, y=y, tooltip=shared_figures.ON_THE_LINE)
     others = base.mark_point(filled=True, size=26, color=charts.GUIDE, opacity=0.4)
     colour = charts.by_sparsity(sorted(points.sparsity.unique()))
     mine = base.transform_filter(own).mark_point(filled=True, size=80, opacity=1).encode(color=colour)
-    layers = [_law(points, scale), others, mine]
+    layers = [shared_figures.law(points, x, y, 18), others, mine]
     return alt.layer(*layers).add_params(chosen).properties(width="container", height=380)
-
-
-def _law(points: pd.DataFrame, scale: alt.Scale) -> alt.LayerChart:
-    """1 + 1/x as far as the points go, with its name."""
-    line = pd.DataFrame({"x": np.geomspace(points.x.min() / 1.3, points.x.max() * 1.3, 61)})
-    line = line.assign(y=1 + 1 / line.x, name="1 + 1/x")
-    drawn = alt.Chart(line).mark_line(color=charts.GUIDE, strokeWidth=2).encode(x=alt.X("x:Q", scale=scale), y="y:Q")
-    named = alt.Chart(line.iloc[[18]]).mark_text(align="left", dx=10, dy=-10, fontSize=14, fontWeight="bold")
-    return alt.layer(drawn, named.encode(x="x:Q", y="y:Q", text="name:N"))
 
 
 def constants(pairs: pd.DataFrame) -> alt.LayerChart:
@@ -59,8 +39,8 @@ def constants(pairs: pd.DataFrame) -> alt.LayerChart:
     if pairs.empty:
         return charts.nothing("No sparse curve is measured beside its dense one.")
     tip = [
-        CURVE,
-        SPARSITY,
+        tips.CURVE,
+        tips.SPARSITY,
         alt.Tooltip("c1:Q", title="c₁, sparse over dense", format=".2f"),
         alt.Tooltip("c1_range:N", title="c₁, 5–95 %"),
         alt.Tooltip("c2:Q", title="c₂, sparse over dense", format=".2f"),
@@ -78,8 +58,8 @@ def noise(curves: pd.DataFrame) -> alt.LayerChart:
     if curves.empty:
         return charts.nothing("No followed curve has three batch sizes yet.")
     tip = [
-        CURVE,
-        SPARSITY,
+        tips.CURVE,
+        tips.SPARSITY,
         alt.Tooltip("predicted:Q", title="noise scale", format=",.0f"),
         alt.Tooltip("predicted_range:N", title="noise scale, single trials"),
         alt.Tooltip("critical:Q", title="critical batch size", format=",.0f"),

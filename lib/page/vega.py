@@ -24,7 +24,7 @@ def renderer(spec: dict, **_) -> dict[str, str]:
     """
     words = spec.get("description", "")
     if not words:
-        raise ValueError("description: a chart needs one; pass it through charts.finish(chart, description)")
+        raise ValueError("description: a chart needs one; draw it with prose.figure(chart, ..., description)")
     spec = tidy(spec)
     drawn = f'<img alt="{html.escape(words)}" style="{PICTURE_STYLE}" src="{address(picture(spec))}">'
     return {

@@ -123,12 +123,12 @@ PLANNED = (Folds("mnist-fc-128x3"), Folds("mnist-simple-cnn", networks=2, steps=
 
 def results(planned: Iterable[Folds] = PLANNED, folder: Path = FOLDER) -> pd.DataFrame:
     """The rows of all that have a record, with their fields; see `lib.records.store.gather`."""
-    return store.gather(planned, lambda what: record(what, folder))
+    return store.gather(planned, record, folder)
 
 
 def missing(planned: Iterable[Folds], folder: Path = FOLDER) -> list[Folds]:
     """Those that have no record."""
-    return store.missing(planned, lambda what: record(what, folder))
+    return store.missing(planned, record, folder)
 
 
 def run(planned: Iterable[Folds], folder: Path = FOLDER, jobs: int = 1) -> None:

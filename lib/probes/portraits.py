@@ -171,12 +171,12 @@ def results(planned: tuple[Portrait, ...], budget: str = "cached") -> pd.DataFra
         planned, folder = (dataclasses.replace(planned[0], steps=20, every=10),), SMOKE / "portraits"
     if budget != "cached":
         run(planned, folder)
-    return store.gather(planned, lambda portrait: record(portrait, folder))
+    return store.gather(planned, record, folder)
 
 
 def missing(planned: Iterable[Portrait], folder: Path = FOLDER) -> list[Portrait]:
     """Those that have no record."""
-    return store.missing(planned, lambda portrait: record(portrait, folder))
+    return store.missing(planned, record, folder)
 
 
 def run(planned: Iterable[Portrait], folder: Path = FOLDER, jobs: int = 1) -> None:

@@ -52,7 +52,7 @@ def record(what: Timing, folder: Path = FOLDER) -> Path:
 
 def results(*planned: Timing, folder: Path = FOLDER) -> pd.DataFrame:
     """The timings that have a record, with their settings as columns; see `lib.records.store.gather`."""
-    return store.gather(planned, lambda what: record(what, folder))
+    return store.gather(planned, record, folder)
 
 
 def run(planned: Iterable[Timing], folder: Path = FOLDER) -> None:
@@ -66,4 +66,4 @@ def _measure(what: Timing, reports: str, folder: Path) -> None:
 
 def missing(planned: Iterable[Timing], folder: Path = FOLDER) -> list[Timing]:
     """Those that have no record."""
-    return store.missing(planned, lambda what: record(what, folder))
+    return store.missing(planned, record, folder)

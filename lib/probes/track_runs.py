@@ -38,7 +38,7 @@ def along(study: Study, count: int, points: int, budget: str = "cached") -> pd.D
 
 def missing(planned: list[Track], data: Path = DATA) -> list[Track]:
     """Those that have no record."""
-    return store.missing(planned, lambda track: record(track, data / "tracks"))
+    return store.missing(planned, record, data / "tracks")
 
 
 def run(planned: list[Track], data: Path = DATA, jobs: int = 1) -> None:

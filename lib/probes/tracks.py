@@ -148,4 +148,4 @@ def results(name: str, folder: Path = FOLDER) -> pd.DataFrame:
 
 def read(planned: list[Track], folder: Path = FOLDER) -> pd.DataFrame:
     """The points of those tracks that have a record."""
-    return store.gather(planned, lambda track: record(track, folder))
+    return store.gather(planned, record, folder)

@@ -48,6 +48,12 @@ def _on_record(cell: Cell) -> Cell:
     return next((c for c in searches if record(c, DATA).exists()), cell)
 
 
+def recorded(methods: Iterable[str], name: str, batch_sizes: list[int], sparsities: list[float], **fields) -> list[str]:
+    """Of these training methods those with which some search of such a `grid` is on record.  Raises ValueError as `grid`."""
+    grids = {method: grid(name, batch_sizes, [method], sparsities, **fields) for method in methods}
+    return [method for method, study in grids.items() if any(record(cell, DATA).exists() for cell in study.cells)]
+
+
 _CURVE = ("workload", "algorithm", "pruning", "sparsity", "stop", "label_smoothing", "messages")
 _curve = operator.attrgetter(*_CURVE)
 _point = operator.attrgetter(*_CURVE, "batch_size", "replicate", "split")

@@ -20,7 +20,7 @@ from lib.workloads.catalogue import workload
 
 def missing(study: Study, folder: Path = DATA) -> list[Cell]:
     """The study's cells that have no record."""
-    return store.missing(study.cells, lambda cell: record(cell, folder))
+    return store.missing(study.cells, record, folder)
 
 
 def kept(study: Study, folder: Path = DATA) -> str:

@@ -180,19 +180,20 @@ class Shared(list):
         return self
 
 
-def missing(planned: Iterable, place: Callable[[object], Path]) -> list:
-    """Those planned measurements that have no record at `place`."""
-    return [one for one in planned if not place(one).exists()]
+def missing(planned: Iterable, place: Callable[[object, Path], Path], folder: Path) -> list:
+    """Those planned measurements that have no record in the folder; place: where that of one lies in it."""
+    return [one for one in planned if not place(one, folder).exists()]
 
 
-def gather(planned: Iterable, place: Callable[[object], Path]) -> pd.DataFrame:
-    """The tables of those planned measurements that have a record at `place`, one below the other, with their fields.
+def gather(planned: Iterable, place: Callable[[object, Path], Path], folder: Path) -> pd.DataFrame:
+    """The tables of those planned measurements that have a record in the folder, one below the other, with their fields.
 
-    attrs: "provenance" (the first line of every record), "planned" (count).  Raises RecordError as `read` does.
+    place: as of `missing`.  attrs: "provenance" (the first line of every record), "planned" (count).
+    Raises RecordError as `read` does.
     """
     planned, tables, heads = list(planned), [], []
     for one in planned:
-        if (file := place(one)).exists():
+        if (file := place(one, folder)).exists():
             head, table = read(file, one)
             tables.append(table.assign(**dataclasses.asdict(one)))
             heads.append(head)

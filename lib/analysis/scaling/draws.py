@@ -15,6 +15,7 @@ from lib.analysis.scaling.rules import regime_ends
 from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_to_result
 
 DRAWS = 1000
+LEAST = 3  # batch sizes that tell a floor from a slope
 REDRAWN = ["perfect_end", "useful_end", "c1", "c2", "critical"]
 
 
@@ -97,16 +98,32 @@ def together(*curves: Curve) -> list[pd.DataFrame]:
 
 
 def pair(above: Curve, below: Curve) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The draws of two curves at the batch sizes both have, of the searches both have there (`together`)."""
-    sizes = above.logs.columns.intersection(below.logs.columns)
-    rows = above.logs.index.intersection(below.logs.index)
-    tops, bottoms = (c.logs.loc[rows, sizes] for c in (above, below))
-    known = tops.notna() & bottoms.notna()
-    if len(rows) > 1 and (known[_apart(tops.where(known))].sum() > 1).all():
-        tops, bottoms = tops.where(known), bottoms.where(known)
-        kept = _apart(tops)
-        return above.drawn(tops[kept]), below.drawn(bottoms[kept])
-    return above.draws[sizes], below.draws[sizes]
+    """The draws of two curves at the batch sizes both have, of the searches both have there (`together`).
+
+    Without such searches (`paired`), of each one's own.
+    """
+    known = paired(above, below)
+    if known.empty:
+        sizes = above.logs.columns.intersection(below.logs.columns)
+        return above.draws[sizes], below.draws[sizes]
+    tops, bottoms = (c.logs.loc[known.index, known.columns].where(known) for c in (above, below))
+    kept = _apart(tops)
+    return above.drawn(tops[kept]), below.drawn(bottoms[kept])
+
+
+def paired(above: Curve, below: Curve) -> pd.DataFrame:
+    """Where two curves share searches [searches, batch sizes]; empty if they cannot be paired.
+
+    Left out, if LEAST others remain, are batch sizes at which they share one search at most, or less than half as many as
+    elsewhere: Student's t of two searches says next to nothing.
+    """
+    rows, sizes = (a.intersection(b) for a, b in zip(above.logs.axes, below.logs.axes))
+    known = above.logs.loc[rows, sizes].notna() & below.logs.loc[rows, sizes].notna()
+    counts = known[_apart(above.logs.loc[rows, sizes].where(known))].sum()
+    enough = (counts > 1) & (counts >= counts.max() / 2)
+    if enough.sum() >= LEAST:
+        return known.loc[:, enough]
+    return known if (counts > 1).all() else known.iloc[:0, :0]
 
 
 def redrawn(draws: pd.DataFrame) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 
-from lib.analysis.scaling.draws import Curve, pair, ranged, ranges, redrawn
+from lib.analysis.scaling.draws import Curve, pair, paired, ranged, ranges, redrawn
 from lib.analysis.scaling.steps import CURVE, SEARCH
 from lib.workloads.catalogue import workload
 
@@ -74,14 +74,15 @@ def beside(drawn: dict, partner: Callable[[tuple], tuple], name: str) -> pd.Data
     """A quantity of `redrawn` for every curve over that of its partner (`ratios`), where they share three batch sizes.
 
     drawn: as `summaries` returns it.  partner: of a key of it, another, or the same for a curve that has none.  Columns:
-    those of CURVE, sizes (shared), ratio (median), ratio_low, ratio_high (5 and 95 %).
+    those of CURVE, sizes (that are compared), ratio (median), ratio_low, ratio_high (5 and 95 %).
     """
     rows = []
     for key, curve in drawn.items():
         other = partner(key)
         if other == key or other not in drawn or not len(values := ratios(curve, drawn[other], name)):
             continue
-        sizes = len(curve.logs.columns.intersection(drawn[other].logs.columns))
+        both = paired(curve, drawn[other])
+        sizes = both.shape[1] or len(curve.logs.columns.intersection(drawn[other].logs.columns))
         rows.append({**dict(zip(CURVE, key)), "sizes": sizes, **ranged("ratio", values)})
     return pd.DataFrame(rows, columns=[*CURVE, "sizes", "ratio", "ratio_low", "ratio_high"])
 

@@ -7,7 +7,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const finite = (value) => (value === "inf" ? Infinity : value);
   const curves = records(data.curves).map((curve) => ({ ...curve, points: [] }));
   records(data.points).forEach((point) => curves[point.curve].points.push(point));
-  const times = records(data.times);
+  const times = records(data.times), updates = records(data.updates);
 
   // --- words and numbers ---------------------------------------------------------------------------------------------
 
@@ -93,24 +93,31 @@ document.addEventListener("DOMContentLoaded", () => {
 
   // --- values on the vertical axis -------------------------------------------------------------------------------------
 
-  const secondsOf = (state) => {
-    const known = times.filter((t) => t.workload === state.workload && t.hardware === state.hardware);
-    const logs = known.map((t) => [Math.log(t.batch_size), Math.log(t.seconds)]);
+  // Between the sizes timed, on a straight line of logarithms; beyond, the nearest.
+  const timed = (known) => {
+    const logs = known.map((t) => [Math.log(t.batch_size), Math.log(t.seconds)]).sort(([a], [b]) => a - b);
     return (size) => {
-      const x = Math.log(size), at = Math.min(Math.max(logs.findIndex(([b]) => b >= x - 1e-9), 1), logs.length - 1);
-      const [[x0, y0], [x1, y1]] = [logs[at - 1], logs[at]];
-      return Math.exp(y0 + ((x - x0) / (x1 - x0)) * (y1 - y0));
+      const x = Math.min(Math.max(Math.log(size), logs[0][0]), logs.at(-1)[0]);
+      const at = Math.min(Math.max(logs.findIndex(([b]) => b >= x - 1e-9), 1), logs.length - 1);
+      const [[x0, y0], [x1, y1]] = [logs[Math.max(at - 1, 0)], logs[at]];
+      return Math.exp(x1 === x0 ? y1 : y0 + ((x - x0) / (x1 - x0)) * (y1 - y0));
     };
   };
-  const factorOf = (state) => (state.y === "examples" ? (size) => size : state.y === "time" ? secondsOf(state) : () => 1);
+  const secondsOf = (state, curve) => {
+    const step = timed(times.filter((t) => t.workload === state.workload && t.hardware === state.hardware));
+    const own = updates.filter((u) => u.workload === state.workload && u.algorithm === curve.algorithm && u.seconds > 0);
+    const update = own.length > 1 ? timed(own) : () => 0;
+    return (size) => step(size) + update(size);
+  };
+  const factorOf = (state, curve) => (state.y === "examples" ? (size) => size : state.y === "time" ? secondsOf(state, curve) : () => 1);
   const line = (curve, size) => (curve.c1 === null ? null : curve.c1 / size + curve.c2);
 
   // Each curve that is drawn: its points and its line as the vertical axis has them.
   const drawn = (state) => {
-    const factor = factorOf(state), over = state.y === "relative";
+    const over = state.y === "relative";
     const list = chosen(state).filter((c) => !over || c.points.some((p) => p.over !== null));
     return list.map((curve) => {
-      const dense = over && denseOf(curve);
+      const dense = over && denseOf(curve), factor = factorOf(state, curve);
       const fitted = (size) => (over ? line(curve, size) / line(dense, size) : line(curve, size) * factor(size));
       const value = (p, name) => (over ? p[{ steps: "over", low: "over_low", high: "over_high" }[name]] : p[name] * factor(p.batch_size));
       const points = curve.points.filter((p) => !over || p.over !== null).map((p) => ({
