@@ -164,12 +164,12 @@ def record(job: Job, folder: Path = FOLDER) -> Path:
 
 def results(jobs: Iterable[Job], folder: Path = FOLDER) -> pd.DataFrame:
     """The rows of those jobs that have a record, with the jobs' fields."""
-    return store.gather(jobs, lambda job: record(job, folder))
+    return store.gather(jobs, record, folder)
 
 
 def missing(jobs: Iterable[Job], folder: Path = FOLDER) -> list[Job]:
     """Those that have no record."""
-    return store.missing(jobs, lambda job: record(job, folder))
+    return store.missing(jobs, record, folder)
 
 
 def run(jobs: Iterable[Job], folder: Path = FOLDER) -> None:
