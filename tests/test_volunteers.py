@@ -14,7 +14,7 @@ from lib.page import volunteer_figures
 from lib.page.vega import VEGALITE
 
 C1, C2 = 30_000.0, 150.0  # a critical batch size of 200
-SIZES = np.unique(np.geomspace(16, 6000, 36).round().astype(int))
+SIZES = np.unique(np.geomspace(16, 6000, 28).round().astype(int))
 
 
 @pytest.mark.parametrize("overlap", [False, True])
@@ -92,17 +92,17 @@ def test_a_lone_peer_that_comes_and_goes_is_as_fast_as_its_time_online():
 
 def fitted(team, latency, seed=0):
     """Simulated time to the goal [sizes] on the curve c1/B + c2."""
-    rounds = [simulated(team, int(b), latency, 60, seed).per_round for b in SIZES]
+    rounds = [simulated(team, int(b), latency, 40, seed).per_round for b in SIZES]
     return (C1 / SIZES + C2) * rounds
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.5, 1.5])
-@pytest.mark.parametrize("departures", [0.0, 0.5, 4.0])
+@pytest.mark.parametrize("departures", [0.0, 3.0])
 def test_the_simulated_best_batch_is_that_of_the_formula(spread, departures):
     """Stated tolerance: a batch within a factor of 1.5, and 3 % of the time; the speed is the mean of those online."""
-    team = Team(peers=30, speed=400.0, spread=spread).leaving(departures)
+    team = Team(peers=20, speed=400.0, spread=spread).leaving(departures)
     best = volunteers.best_batch(C1 / C2, 2.0, 400.0)
-    time = np.mean([fitted(team, 2.0, seed) for seed in range(3)], axis=0)
+    time = np.mean([fitted(team, 2.0, seed) for seed in range(2)], axis=0)
     assert best / 1.5 < SIZES[time.argmin()] < best * 1.5
     assert time[np.abs(np.log(SIZES / best)).argmin()] < 1.03 * time.min()
 
@@ -117,11 +117,12 @@ def test_unfinished_micro_batches_count_as_latency(micro_batch):
 
 @pytest.mark.parametrize("departures", [0.0, 1.0])
 def test_with_that_latency_the_formula_holds_for_large_micro_batches(departures):
-    team = Team(peers=40, speed=100.0).leaving(departures)
+    team = Team(peers=20, speed=100.0).leaving(departures)
     found = volunteers.with_micro_batches(team, C1, C2, 1.0, (1, 16))
+    assert team.peers * team.online == 20
     small, large = found.itertuples()
     assert small.plain == large.plain == pytest.approx(np.sqrt(200 * 100)) and small.lost < 0.02 and small.lost_corrected < 0.02
-    assert large.corrected == pytest.approx(np.sqrt(200 * (100 + 16 * 40 * team.online / 2)))
+    assert large.corrected == pytest.approx(np.sqrt(200 * (100 + 16 * 20 / 2)))
     assert large.lost_corrected < 0.02 < large.lost and large.corrected / 1.5 < large.found < 1.5 * large.corrected
 
 

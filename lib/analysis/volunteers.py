@@ -62,9 +62,7 @@ def round_time(batch_size: np.ndarray, latency: float, speed: float, overlap: bo
     return np.maximum(collect, latency) if overlap else collect + latency
 
 
-def to_goal(
-    c1: float, c2: float, batch_size: np.ndarray, latency: float, speed: float, overlap: bool = False
-) -> np.ndarray:
+def to_goal(c1: float, c2: float, batch_size: np.ndarray, latency: float, speed: float, overlap: bool = False) -> np.ndarray:
     """T(B), seconds to the goal [n] at these batch sizes [n], of the curve c1/B + c2; the rest as `best_batch`."""
     _check(c1=c1, c2=c2, batch_size=batch_size)
     return (c1 / np.asarray(batch_size, float) + c2) * round_time(batch_size, latency, speed, overlap)
@@ -138,12 +136,14 @@ class Team:
         return self.peers * self.online * self.micro_batch / (2 * self.speed)
 
     def leaving(self, departures: float) -> Team:
-        """The same peers if each leaves so many times per minute online, for as long as it stays; 0: never.
+        """As many online on average, but each leaves so many times per minute online, for as long as it stays; 0: never.
 
-        Raises ValueError for what is negative or not finite.
+        So there are twice as many.  Raises ValueError for what is negative or not finite.
         """
         require_number("departures", departures, lambda v: 0 <= v < math.inf, "zero or a positive finite number")
-        return replace(self, stay=60 / departures, away=60 / departures) if departures else replace(self, away=0.0)
+        if not departures:
+            return self
+        return replace(self, peers=2 * self.peers, stay=60 / departures, away=60 / departures)
 
     def rates(self, random: np.random.Generator) -> np.ndarray:
         """Micro-batches per second of every peer [peers], drawn."""
@@ -299,7 +299,7 @@ def compared(points: pd.DataFrame, rounds: pd.DataFrame, factor: int = 4) -> pd.
 
     points: curve, batch_size, steps, c1, c2; rounds: of `of_settings`.  best: B*; picked: the size nearest to it; found: the
     size with the shortest simulated time; lost: by picked over found, a share; off: what a size `factor` times larger or
-    smaller than picked loses over found, the mean of those that were measured.
+    smaller than picked loses over picked, the mean of those that were measured.
     """
     rows = []
     for (curve, c1, c2), own in points.groupby(["curve", "c1", "c2"]):
@@ -309,9 +309,9 @@ def compared(points: pd.DataFrame, rounds: pd.DataFrame, factor: int = 4) -> pd.
             time = (one.steps * one.seconds).set_axis(one.batch_size).sort_index()
             if time.index[0] <= best <= time.index[-1]:
                 picked = time.index[np.abs(np.log(time.index / best)).argmin()]
-                lost = time / time.min() - 1
-                off = [lost[size] for size in (picked * factor, picked / factor) if size in lost.index]
-                rows.append((curve, latency, speed, departures, best, picked, time.idxmin(), lost[picked], np.mean(off or np.nan)))
+                off = [time[size] / time[picked] - 1 for size in (picked * factor, picked / factor) if size in time.index]
+                lost = time[picked] / time.min() - 1
+                rows.append((curve, latency, speed, departures, best, picked, time.idxmin(), lost, np.mean(off or np.nan)))
     names = ["curve", "latency", "speed", "departures", "best", "picked", "found", "lost", "off"]
     return pd.DataFrame(rows, columns=names)
 

@@ -95,9 +95,9 @@ def by_batch_size(
         side=f"{best} > {(sizes[0] * sizes[-1]) ** 0.5} ? 'right' : 'left'",
     )
     rule = at.mark_rule(color=FORMULA, strokeDash=[4, 4], strokeWidth=1.5).encode(x=axis)
-    words = at.mark_text(
-        align=alt.expr("datum.side"), dx=alt.expr("datum.side === 'right' ? -6 : 6"), baseline="bottom", dy=-6, fontWeight="bold"
-    ).encode(x=axis, y=alt.value(alt.expr("height")), text="words:N")
+    beside = {"align": alt.expr("datum.side"), "dx": alt.expr("datum.side === 'right' ? -6 : 6")}
+    below = alt.value(44)  # the captions of a still picture
+    words = at.mark_text(**beside, baseline="top", fontWeight="bold").encode(x=axis, y=below, text="words:N")
     caption = charts.captions([text for *_, text in dials.values()])
     return (
         alt.layer(line, bars, dots, ring.encode(y=y), rule, words, caption)
