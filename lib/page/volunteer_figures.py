@@ -24,11 +24,11 @@ def grid(start: Mapping[str, float]) -> dict[str, list[float]]:
 
 def _dials(start: Mapping[str, float]) -> dict[str, tuple]:
     """What `charts.dial` returns, by field."""
-    leaves = "value ? 'leaves ' + format(value, '~r') + ' times a minute' : 'nobody leaves'"
+    leaves = "value ? 'peers stay ' + format(60 / value, '.2~r') + ' s on average' : 'nobody leaves'"
     about = {
         "latency": ("latency of a round", "format(value, '~r') + ' s latency'"),
         "speed": ("speed of all online", "format(value, ',~r') + ' examples/s'"),
-        "departures": ("a peer leaves", f"({leaves})"),
+        "departures": ("coming and going", f"({leaves})"),
     }
     return {name: charts.dial(f"{name}_at", grid(start)[name], start[name], *words) for name, words in about.items()}
 
