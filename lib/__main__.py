@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from lib.measuring import sweeps
 from lib.measuring.jobs import MOST, number, stoppable
 from lib.probes import folds as out_of_fold
+from lib.probes import ngrams as ngram_models
 from lib.probes import portraits, replays, timings, track_runs, tracks
 from lib.records import on_record, results
 from lib.studies import plans
@@ -33,6 +34,7 @@ EXAMPLES = {
     "follow": "python -m lib follow digits --jobs 2",
     "portray": "python -m lib portray",
     "folds": "python -m lib folds",
+    "ngrams": "python -m lib ngrams",
     "time": "python -m lib time",
     "replay": "python -m lib replay digits --sample 20\n  python -m lib replay mnist --sample 2 --longest 300",
 }
@@ -108,6 +110,14 @@ def folds(chosen: argparse.Namespace) -> None:
         out_of_fold.run(planned, jobs=chosen.jobs)
 
 
+def ngrams(_: argparse.Namespace) -> None:
+    """Record how well n-gram models predict the texts, into data/ngrams/."""
+    planned = ngram_models.PLANNED
+    with stoppable(_kept(planned, ngram_models.missing), "python -m lib ngrams"):
+        _say("n-grams", ngram_models.missing(planned), planned, "texts to count")
+        ngram_models.run(planned)
+
+
 def time(_: argparse.Namespace) -> None:
     """Time training steps, compressors and collectives, into data/timings/; leave the machine alone meanwhile."""
     from lib.probes import message_times, method_times, step_times  # they bring PyTorch, which is slow to import
@@ -165,6 +175,7 @@ def parser() -> argparse.ArgumentParser:
     followed.add_argument("tracks", choices=named, metavar="TRACKS", help=f"one of {', '.join(named)}")
     command(portray, side_by_side="portraits")
     command(folds, side_by_side="sets")
+    command(ngrams)
     command(time)
     replayed = command(replay, f"\nstudies:\n{listed}", "searches")
     replayed.add_argument("study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below")

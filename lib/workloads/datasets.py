@@ -231,6 +231,12 @@ def _cifar() -> tuple[np.ndarray, np.ndarray, int]:
     return rows[:, 1:].reshape(-1, 3, 32, 32) / np.float32(255), rows[:, 0], 50_000
 
 
+def characters(name: str) -> np.ndarray:
+    """A text's characters as their places among its symbols, int64 [characters].  Raises ValueError for any other data set."""
+    require(name in texts.NAMES, "dataset", name, f"one of texts here: {', '.join(texts.NAMES)}")
+    return _text(name)
+
+
 @functools.lru_cache(maxsize=1)
 def _text(name: str) -> np.ndarray:
     """The characters of a text as numbers, int64 [characters]."""
