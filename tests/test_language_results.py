@@ -102,7 +102,7 @@ def test_what_cannot_be_counted_is_refused():
 def test_rungs_ask_what_networks_are_asked_and_count_only_what_they_train_on():
     ids = text(24_000)
     for split in (0, 1):
-        found = rungs.climb(ids, 3, split, 16).set_index(["asked", "n"])
+        found = rungs.table(ngrams.climb(ids, 3, split, 16)).set_index(["asked", "n"])
         training, (first, last), _ = texts.parts(len(ids), split)
         model = ngrams.count([ids[slice(*span)] for span in training], 3, 5)
         x, y = texts.windows(ids, texts.spread_starts((first, last), 16))

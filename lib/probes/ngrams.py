@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from lib import require, require_whole
@@ -38,17 +37,8 @@ class Rungs:
         return {"contents": texts.SHA256[self.dataset]}
 
 
-def climb(ids: np.ndarray, order: int, split: int = 0, asked: int = texts.ASKED) -> pd.DataFrame:
-    """A row per n: n, asked, nats, error and characters, of a text of numbered characters, int64 [characters].
-
-    asked: "windows", the answers that networks are asked for, with no context from before a window; or "all" of the
-    validation part but its first character.
-    """
-    training, (first, last), _ = texts.parts(len(ids), split)
-    counted = ngrams.count([ids[slice(*span)] for span in training], order, int(ids.max()) + 1)
-    starts = texts.spread_starts((first, last), asked)
-    sequences = {"windows": [ids[at : at + texts.CONTEXT + 1] for at in starts], "all": [ids[first:last]]}
-    rows = [(n, what, *ngrams.scores(counted, given, n)) for n in range(1, order + 1) for what, given in sequences.items()]
+def table(rows: list[tuple]) -> pd.DataFrame:
+    """The rows of `lib.workloads.ngrams.climb`: n, asked, nats, error and characters."""
     return pd.DataFrame(rows, columns=["n", "asked", "nats", "error", "characters"])
 
 
@@ -59,7 +49,11 @@ def record(what: Rungs, folder: Path = FOLDER) -> Path:
 
 def measure(what: Rungs, reports: str | None = None, folder: Path = FOLDER) -> Path:
     """Count and ask, and write the record; returns the file."""
-    return runner.write(record(what, folder), what, lambda: climb(datasets.characters(what.dataset), what.order, what.split))
+
+    def take() -> pd.DataFrame:
+        return table(ngrams.climb(datasets.characters(what.dataset), what.order, what.split))
+
+    return runner.write(record(what, folder), what, take)
 
 
 PLANNED = tuple(Rungs("tiny-shakespeare", split=split) for split in range(3))  # those of the searches

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from lib import require
+from lib.workloads import texts
 
 NOTHING = -1  # stands before the first character of a sequence
 TOGETHER = 4096  # answers whose probabilities are computed at once
@@ -100,3 +101,16 @@ def _asked(sequence: np.ndarray, before: int) -> tuple[np.ndarray, np.ndarray]:
     """What stands before each character of a sequence but the first, [L - 1, before], and these characters [L - 1]."""
     padded = np.concatenate([np.full(before - 1, NOTHING), sequence])
     return np.lib.stride_tricks.sliding_window_view(padded[:-1], before), sequence[1:]
+
+
+def climb(ids: np.ndarray, order: int, split: int = 0, asked: int = texts.ASKED) -> list[tuple[int, str, float, float, int]]:
+    """How well n-grams up to `order` do on a text, int64 [characters]: n, "windows" or "all", and `scores`, a tuple each.
+
+    "windows" are the answers that networks are asked for, `asked` windows, with no context from before a window; "all" are those
+    of the whole validation part but its first character.
+    """
+    training, (first, last), _ = texts.parts(len(ids), split)
+    counted = count([ids[slice(*span)] for span in training], order, int(ids.max()) + 1)
+    starts = texts.spread_starts((first, last), asked)
+    sequences = {"windows": [ids[at : at + texts.CONTEXT + 1] for at in starts], "all": [ids[first:last]]}
+    return [(n, what, *scores(counted, given, n)) for n in range(1, order + 1) for what, given in sequences.items()]
