@@ -133,8 +133,8 @@ def _load(name: str, source: str, split: int) -> Dataset:
         )
         return Dataset(name, train, validation, validation)
     if name in texts.NAMES or own.is_text(name):
-        asked = own_text.read(name).windows if own.is_text(name) else texts.ASKED
-        windows = texts.examples(characters(name), split, asked)
+        fewer = {"asked": own_text.read(name).windows} if own.is_text(name) else {}
+        windows = texts.examples(characters(name), split, **fewer)
         return Dataset(name, *(Split(torch.from_numpy(x), torch.from_numpy(y)) for x, y in windows))
     _require_known(name)
     held = held_out(name, split)

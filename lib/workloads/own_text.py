@@ -130,4 +130,4 @@ def toy(file: Path) -> str:
         file.parent.mkdir(parents=True, exist_ok=True)
         with whole(file) as stream:
             stream.write(text)
-    return f"{file}:2,2.3,2.6"
+    return f"{file}:2.3,2.5,2.7"
