@@ -87,7 +87,7 @@ def status(_: argparse.Namespace) -> None:
 
 def follow(chosen: argparse.Namespace) -> None:
     """Train the fastest trials of a study again and measure smoothness and gradient noise along them, into data/tracks/."""
-    planned = (tracks.TRACKS | tracks.TWINS)[chosen.tracks]()
+    planned = (tracks.TRACKS | tracks.TWINS | tracks.APART)[chosen.tracks]()
     again = f"python -m lib follow {chosen.tracks} --jobs {chosen.jobs}"
     with stoppable(_kept(planned, track_runs.missing), again):
         _say(chosen.tracks, track_runs.missing(planned), planned, "tracks to follow")
@@ -170,7 +170,7 @@ def parser() -> argparse.ArgumentParser:
     runner.add_argument("study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below")
     runner.add_argument("--device", type=usable, default="cpu", help='"cpu" (if not given), "cuda", "cuda:1", ...')
     command(status)
-    named = list(tracks.TRACKS | tracks.TWINS)
+    named = list(tracks.TRACKS | tracks.TWINS | tracks.APART)
     followed = command(follow, side_by_side="tracks")
     followed.add_argument("tracks", choices=named, metavar="TRACKS", help=f"one of {', '.join(named)}")
     command(portray, side_by_side="portraits")
