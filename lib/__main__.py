@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from lib.measuring import sweeps
 from lib.measuring.jobs import MOST, number, stoppable
 from lib.probes import folds as out_of_fold
-from lib.probes import portraits, replays, timings, track_runs, tracks
+from lib.probes import ngrams as ngram_models
+from lib.probes import portraits, replays, running_noise, timings, track_runs, tracks
 from lib.records import on_record, results
 from lib.studies import plans
 
@@ -33,6 +34,8 @@ EXAMPLES = {
     "follow": "python -m lib follow digits --jobs 2",
     "portray": "python -m lib portray",
     "folds": "python -m lib folds",
+    "listen": "python -m lib listen",
+    "ngrams": "python -m lib ngrams",
     "time": "python -m lib time",
     "replay": "python -m lib replay digits --sample 20\n  python -m lib replay mnist --sample 2 --longest 300",
 }
@@ -85,7 +88,7 @@ def status(_: argparse.Namespace) -> None:
 
 def follow(chosen: argparse.Namespace) -> None:
     """Train the fastest trials of a study again and measure smoothness and gradient noise along them, into data/tracks/."""
-    planned = (tracks.TRACKS | tracks.TWINS)[chosen.tracks]()
+    planned = (tracks.TRACKS | tracks.TWINS | tracks.APART)[chosen.tracks]()
     again = f"python -m lib follow {chosen.tracks} --jobs {chosen.jobs}"
     with stoppable(_kept(planned, track_runs.missing), again):
         _say(chosen.tracks, track_runs.missing(planned), planned, "tracks to follow")
@@ -106,6 +109,22 @@ def folds(chosen: argparse.Namespace) -> None:
     with stoppable(_kept(planned, out_of_fold.missing), f"python -m lib folds --jobs {chosen.jobs}"):
         _say("folds", out_of_fold.missing(planned), planned, "sets to train")
         out_of_fold.run(planned, jobs=chosen.jobs)
+
+
+def listen(_: argparse.Namespace) -> None:
+    """Train with two worker processes that estimate the gradient's noise as they go, into data/running/."""
+    planned = running_noise.planned()
+    with stoppable(_kept(planned, running_noise.missing), "python -m lib listen"):
+        _say("jobs", running_noise.missing(planned), planned, "to listen to")
+        running_noise.run(planned)
+
+
+def ngrams(_: argparse.Namespace) -> None:
+    """Record how well n-gram models predict the texts, into data/ngrams/."""
+    planned = ngram_models.PLANNED
+    with stoppable(_kept(planned, ngram_models.missing), "python -m lib ngrams"):
+        _say("n-grams", ngram_models.missing(planned), planned, "texts to count")
+        ngram_models.run(planned)
 
 
 def time(_: argparse.Namespace) -> None:
@@ -160,11 +179,13 @@ def parser() -> argparse.ArgumentParser:
     runner.add_argument("study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below")
     runner.add_argument("--device", type=usable, default="cpu", help='"cpu" (if not given), "cuda", "cuda:1", ...')
     command(status)
-    named = list(tracks.TRACKS | tracks.TWINS)
+    named = list(tracks.TRACKS | tracks.TWINS | tracks.APART)
     followed = command(follow, side_by_side="tracks")
     followed.add_argument("tracks", choices=named, metavar="TRACKS", help=f"one of {', '.join(named)}")
     command(portray, side_by_side="portraits")
     command(folds, side_by_side="sets")
+    command(listen)
+    command(ngrams)
     command(time)
     replayed = command(replay, f"\nstudies:\n{listed}", "searches")
     replayed.add_argument("study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below")

@@ -53,6 +53,22 @@ def is_own(name: str) -> bool:
     return isinstance(name, str) and ".py:" in name
 
 
+def text_parts(name: str) -> tuple[str, str]:
+    """The path of a reader's own text, and the goals after the last colon, if any; of any other name itself, and nothing."""
+    path, _, goals = name.rpartition(":")
+    return (path, goals) if path.endswith(".txt") else (name, "")
+
+
+def is_text(name: str) -> bool:
+    """Whether the name of a workload is that of a reader's own text (`lib.workloads.own_text`)."""
+    return isinstance(name, str) and text_parts(name)[0].endswith(".txt")
+
+
+def is_readers(name: str) -> bool:
+    """Whether a name is that of a file of the reader's, a function in it or a text."""
+    return is_own(name) or is_text(name)
+
+
 def folder_name(name: str) -> str:
     """The name of a workload or a training method with a hyphen for whatever no file name should hold."""
     return re.sub(r"[^\w.-]+", "-", name)

@@ -9,7 +9,7 @@ import pytest
 from lib import SOURCE
 from lib.__main__ import EXAMPLES, main, parser
 from lib.measuring import jobs, runner, sweeps
-from lib.probes import folds, portraits, step_times, timings, track_runs, tracks
+from lib.probes import folds, portraits, running_noise, step_times, timings, track_runs, tracks
 from lib.records import on_record, places, results, store
 from lib.records.on_record import grid
 from lib.studies import plans
@@ -70,6 +70,7 @@ def finished(monkeypatch):
         (["follow", "digits"], "digits: none of "),
         (["portray"], f"portraits: none of {len(portraits.PORTRAITS)} to make"),
         (["folds"], f"folds: none of {len(folds.PLANNED)} sets to train"),
+        (["listen"], f"jobs: none of {len(running_noise.planned())} to listen to"),
         (["time"], "timings: none of "),
     ],
 )
@@ -129,8 +130,9 @@ def test_every_kind_of_record_says_when_on_what_and_by_which_code_it_was_measure
     timings.run([step_times.StepTimes("digits-mlp", largest=0, repeats=1)], tmp_path / "timings")
     track_runs.run(tracks.fastest(cell, 1, tmp_path, points=1, steps=1), tmp_path)
     folds.run([folds.Folds("digits-mlp", networks=1, steps=5)], tmp_path / "folds")
+    running_noise.run([running_noise.Job("digits-mlp", 512, "sgd", 2, 0, 1, steps=2)], tmp_path / "running")
     heads = [store.head(file) for file in tmp_path.rglob("*.csv")]
-    assert len(heads) == 5
+    assert len(heads) == 6
     for head in heads:
         assert head.keys() >= {"date", "torch", "device", "threads", "source", "wall_s"} and head["source"] == SOURCE
         assert head["threads"] == 1 and ("cores" in head or head["precision"] == "float32")

@@ -246,3 +246,25 @@ def test_pairs_are_of_the_same_search_and_their_ratio_is_a_geometric_mean():
     whole = splits.over_theirs(both, ["network"]).iloc[0]
     assert (whole.low, whole.high) == pytest.approx((np.exp(low), np.exp(high)))
     assert splits.pairs(trials, 0.04).ratio.tolist() == pytest.approx([1.25, 1.25, 1])
+
+
+def test_a_search_on_their_split_stands_beside_the_exact_ones_on_ours_that_are_on_record():
+    theirs = Cell("mnist-simple-cnn-lee2021", 64, trials=32, hits=1, race=2.5)
+    found = splits.counterparts([theirs, Cell("mnist-simple-cnn-lee2021", 63, trials=32, hits=1)])
+    assert found[0] == theirs and found[2].batch_size == 63 and len(found) == 3
+    ours = found[1]
+    assert (ours.workload, ours.batch_size, ours.replicate, ours.race) == ("mnist-simple-cnn", 64, 0, None)
+
+
+def test_networks_are_paired_at_the_ends_of_their_own_ladders():
+    columns = {"algorithm": "sgd", "sparsity": 0.0, "batch_size": 64, "replicate": 0, "split": 0, "trials": 1, "last_step": 99,
+               "pruning": "-", "checks": "geometric", "precision": "float32", "trial": 0}  # fmt: skip
+    rows = [
+        {**columns, "workload": name + suffix, **{f"steps@{goal:g}": steps for goal, steps in ladder.items()}}
+        for name, ladders in (("mnist-fc-128x3", ({0.03: 10, 0.06: 4}, {0.03: 20, 0.06: 6})),
+                              ("mnist-simple-cnn", ({0.02: 30, 0.05: 8}, {0.02: 90, 0.05: 8})))
+        for suffix, ladder in zip((catalogue.THEIR_SPLIT, ""), ladders)
+    ]  # fmt: skip
+    hard, easy = splits.at_ends(pd.DataFrame(rows))
+    assert dict(zip(hard.network, zip(hard.goal, hard.ratio))) == {"mnist-fc-128x3": (0.03, 2.0), "mnist-simple-cnn": (0.02, 3.0)}
+    assert dict(zip(easy.network, zip(easy.goal, easy.ratio))) == {"mnist-fc-128x3": (0.06, 1.5), "mnist-simple-cnn": (0.05, 1.0)}

@@ -6,13 +6,16 @@ How hard a draw is, is told by networks that have seen none of its images (`lib.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
 from lib import require_whole
-from lib.analysis.scaling import steps_to_result
+from lib.analysis.scaling import goals, steps_to_result
+from lib.records.places import record
+from lib.studies.cells import Cell
 from lib.workloads import datasets
 from lib.workloads.catalogue import THEIR_SPLIT, workload
 
@@ -89,6 +92,21 @@ def histogram(among: np.ndarray, bins: int = 40) -> pd.DataFrame:
     """The errors of draws `among` [draws] in bins of one width: low, high (errors), share (of all draws)."""
     counts, edges = np.histogram(among, bins)
     return pd.DataFrame({"low": edges[:-1], "high": edges[1:], "share": counts / len(among)})
+
+
+def counterparts(cells: Iterable[Cell]) -> list[Cell]:
+    """Cells on their split, and after each its exact counterpart on ours, with whatever number of hits is on record."""
+    found = []
+    for cell in cells:
+        ours = replace(cell, workload=cell.workload.removesuffix(THEIR_SPLIT), race=None)
+        found += [cell, *(other for hits in (1, 2, 5) if record(other := replace(ours, hits=hits)).exists())]
+    return found
+
+
+def at_ends(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`pairs` at every network's hardest goal, and at its easiest."""
+    by_network = [own for _, own in trials.groupby(trials.workload.str.removesuffix(THEIR_SPLIT), sort=False)]
+    return tuple(pd.concat([pairs(own, goals(own)[end]) for own in by_network], ignore_index=True) for end in (0, -1))
 
 
 def pairs(trials: pd.DataFrame, goal: float | None = None) -> pd.DataFrame:

@@ -170,7 +170,7 @@ def _data(cell: Cell) -> dict[str, str]:
 
 def _agree(cell: Cell, folder: Path, file: Path) -> None:
     """Raise OwnError unless the record of a reader's own workload or method belongs into this file, among those beside it."""
-    ours = [name for name in (cell.workload, cell.algorithm) if own.is_own(name)]
+    ours = [name for name in (cell.workload, cell.algorithm) if own.is_readers(name)]
     if own.is_own(cell.workload):
         own_network.check_rounding(cell.workload, own_file.load(cell.workload), cell.arithmetic)
     if ours and record(cell, folder) != file:

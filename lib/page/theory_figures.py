@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from lib.page import charts, shared_figures, tips
+from lib.wording import span
 
 
 def collapse(points: pd.DataFrame, start: str) -> alt.LayerChart:
@@ -90,3 +94,40 @@ def _against(rows: pd.DataFrame, titles: dict[str, str], tip: list, axis: alt.Ax
         alt.Chart(pd.DataFrame({x: shared, y: shared})).mark_line(color=charts.GUIDE, strokeDash=[4, 4]).encode(**at)
     )
     return alt.layer(equal, *bars, dots).properties(width="container", height=380)
+
+
+HEARD, SAME, ALONE = "workers’ own gradients", "other gradients, same steps", "other gradients, that step alone"
+
+
+def running(rows: pd.DataFrame, start: str) -> alt.LayerChart:
+    """The noise scale of jobs as their workers heard it, with its interval, and by other gradients; a menu of networks.
+
+    rows: of `lib.probes.running_noise.results`, with network.  start: the network shown at first.
+    """
+    if rows.empty:
+        return charts.nothing("No job was listened to yet: python -m lib listen.")
+    rows = rows.assign(told=[span((low, high)) for low, high in zip(rows.low, rows.high.fillna(np.inf))])
+    values = rows.groupby("network")[["running", "offline", "single"]]
+    least, most = values.transform("min").min(axis=1), values.transform("max").max(axis=1)
+    rows["low"], rows["high"] = rows.low.clip(lower=least / 1.5), rows.high.fillna(np.inf).clip(upper=most * 1.5)
+    scale = alt.Scale(type="log", base=2, nice=False, padding=8)
+    kinds = alt.Scale(domain=[HEARD, SAME, ALONE], range=[charts.BLUE, charts.ORANGE, charts.GUIDE])
+    legend = alt.Legend(title=None, columns=1, orient="bottom", labelLimit=300, symbolType="circle", symbolOpacity=1)
+    base = alt.Chart(rows).encode(x=alt.X("step:Q", title="training step", scale=alt.Scale(nice=False)))
+    colour = alt.Color("kind:N", scale=kinds, legend=legend)
+
+    def drawn(column: str, kind: str, *more: alt.Tooltip) -> alt.Chart:
+        y = alt.Y(f"{column}:Q", title="noise scale (examples)", scale=scale, axis=alt.Axis(format=","))
+        tip = [alt.Tooltip("step:Q", title="training step", format=","),
+               alt.Tooltip(f"{column}:Q", title=f"noise scale by {kind}", format=",.2r"), *more]  # fmt: skip
+        told = base.transform_filter(f"isValid(datum.{column})").transform_calculate(kind=json.dumps(kind))
+        return told.encode(y=y, color=colour, tooltip=tip)
+
+    layers = [
+        base.mark_area(opacity=0.25, color=charts.BLUE).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"),
+        drawn("single", ALONE).mark_point(size=12, opacity=0.6, filled=True),
+        drawn("offline", SAME).mark_point(size=34, opacity=1, filled=True),
+        drawn("running", HEARD, alt.Tooltip("told:N", title="5–95 %")).mark_line(strokeWidth=2.2),
+    ]
+    menu = charts.menu("network", list(dict.fromkeys(rows.network)), start, "trained")
+    return charts.controlled(layers, menu).properties(width="container", height=340)

@@ -17,15 +17,16 @@ from lib.probes.tracks import POWER_ITERATIONS, SAMPLE, Track, last_step
 from lib.records.places import DATA
 from lib.workloads import datasets, models
 from lib.workloads.catalogue import workload
+from lib.workloads.tasks import TASKS
 
 
 def follow(track: Track, data: Path = DATA) -> pd.DataFrame:
     """Train the trial again and measure at each of its points; a row per point.  Up to rounding, if the engine has changed.
 
-    step: the update looked at, from w to w'.  error: validation error at w', or at what the method evaluates.  loss, square
-    (|G|^2), trace (tr Sigma), noise_scale with noise_low and noise_high: of training examples at w.  distance: |w' - w|.
-    lipschitz: between w and w'.  along, spectral: the Hessian at w on a sample, along the step and its largest absolute
-    eigenvalue.
+    step: the update looked at, from w to w'.  error: validation error, or what else the task counts, at w', or at what the
+    method evaluates.  loss, square (|G|^2), trace (tr Sigma), noise_scale with noise_low and noise_high: of training examples
+    at w.  distance: |w' - w|.  lipschitz: between w and w'.  along, spectral: the Hessian at w on a sample, along the step and
+    its largest absolute eigenvalue.  A track without smoothness lacks the last three.
     What is measured is in single precision; the training is in the cell's own.
     """
     cell, work = track.cell, workload(track.workload)
@@ -40,10 +41,8 @@ def follow(track: Track, data: Path = DATA) -> pd.DataFrame:
         lockstep.update(how, executor, parameters, trial, w, buffers, step, (x[pick], y[pick]))
         if step in points:
             asked = lockstep.validated(how, w, buffers)
-            wrong = executor.logits(asked, executor.inputs(validation.x)).argmax(2) != validation.y
-            rows.append(
-                {"step": step, "error": wrong.float().mean().item(), **_look(track, trial.mask, before[0], w[0])}
-            )
+            cost = executor.task.cost(executor.logits(asked, executor.inputs(validation.x)), validation.y)
+            rows.append({"step": step, "error": cost.float().mean().item(), **_look(track, trial.mask, before[0], w[0])})
         if step == max(points):
             return pd.DataFrame(rows)
 
@@ -53,7 +52,7 @@ def _look(track: Track, mask: Tensor | None, before: Tensor, after: Tensor) -> d
     work = workload(track.workload)
     data, module = work.train(), models.build(work.model)
     order = torch.randperm(len(data), generator=torch.Generator().manual_seed(0))[: track.examples or len(data)]
-    loop, left = looped.Loop(module), torch.ones_like(before) if mask is None else mask[0]
+    loop, left = looped.Loop(module, task=TASKS[work.task]), torch.ones_like(before) if mask is None else mask[0]
     x, y = loop.inputs(data.x)[order], data.y[order]
 
     def chunk_gradients(w: Tensor) -> tuple[Tensor, Tensor]:
@@ -68,12 +67,16 @@ def _look(track: Track, mask: Tensor | None, before: Tensor, after: Tensor) -> d
     products = noise_scale.gram(chunks)
     scale = noise_scale.estimate(products, track.chunk, len(data))
     low, high = noise_scale.interval(products, track.chunk, len(data))
+    found = {
+        "loss": losses.mean().item(), "square": scale.square, "trace": scale.trace,
+        "noise_scale": scale.simple, "noise_low": low, "noise_high": high, "distance": (after - before).norm().item(),
+    }  # fmt: skip
+    if not track.smoothness:
+        return found
     plain = models.build(work.model)
     product = smoothness.hessian_product(plain, before, data.x[order[:SAMPLE]], y[:SAMPLE], left)
     along, spectral = smoothness.spectral_norm(product, after - before, POWER_ITERATIONS)
     return {
-        "loss": losses.mean().item(), "square": scale.square, "trace": scale.trace,
-        "noise_scale": scale.simple, "noise_low": low, "noise_high": high,
-        "distance": (after - before).norm().item(), "along": along, "spectral": spectral,
+        **found, "along": along, "spectral": spectral,
         "lipschitz": smoothness.path_lipschitz(lambda w: chunk_gradients(w)[1].mean(0), before, after),
     }  # fmt: skip

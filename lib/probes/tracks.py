@@ -28,6 +28,7 @@ class Track:
 
     points: how many steps are looked at, geometrically spaced from the first to the last.  examples: of the training
     set, for all that is measured (0: all of them).  chunk: examples per gradient, of which the noise scale is made.
+    smoothness: whether that is measured too; it takes far longer than the noise.
     Raises ValueError naming the field, its value and what is allowed, as `lib.studies.cells.Cell`.
     """
 
@@ -43,6 +44,7 @@ class Track:
     examples: int = 0
     chunk: int = 50
     steps: int = 0
+    smoothness: bool = True
 
     def __post_init__(self):
         object.__setattr__(self, "workload", self.cell.workload)
@@ -54,6 +56,7 @@ class Track:
             value = getattr(self, field)
             fine = type(value) is int and least <= value <= most
             require(fine, field, value, f"a whole number from {least} to {most}")
+        require(type(self.smoothness) is bool, "smoothness", self.smoothness, "True or False")
 
     @property
     def cell(self) -> Cell:
@@ -134,13 +137,19 @@ def _twins() -> list[Track]:
     return twins([t for t in _digits() if t.sparsity == 0 and t.algorithm == "momentum"], plans.LEVELS[1:])
 
 
+def _text() -> list[Track]:
+    """Noise along the language model's fastest trial of searches in exact lock step, on a quarter of the training set."""
+    return of_cells(plans.study("shakespeare-exact").cells, 1, points=12, examples=4000, smoothness=False)
+
+
 TRACKS = {"digits": _digits, "mnist": _mnist, "cifar-10": _cifar}
 TWINS = {"digits-twins": _twins}
+APART = {"shakespeare": _text}  # no claim is judged by them
 
 
 def results(name: str, folder: Path = FOLDER) -> pd.DataFrame:
     """All measured points of a set of tracks, a row each, with the track's fields.  Raises RecordError, ValueError."""
-    every = TRACKS | TWINS
+    every = TRACKS | TWINS | APART
     if name not in every:
         raise ValueError(f"tracks: {name!r} is unknown; allowed: {', '.join(every)}")
     return read(every[name](), folder)

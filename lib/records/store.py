@@ -188,8 +188,8 @@ def missing(planned: Iterable, place: Callable[[object, Path], Path], folder: Pa
 def gather(planned: Iterable, place: Callable[[object, Path], Path], folder: Path) -> pd.DataFrame:
     """The tables of those planned measurements that have a record in the folder, one below the other, with their fields.
 
-    place: as of `missing`.  attrs: "provenance" (the first line of every record), "planned" (count).  Raises RecordError as
-    `read` does.
+    place: as of `missing`.  attrs: "provenance" (the first line of every record), "planned" (count).
+    Raises RecordError as `read` does.
     """
     planned, tables, heads = list(planned), [], []
     for one in planned:

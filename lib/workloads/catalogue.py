@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lib import own, require
-from lib.workloads import datasets, own_file
+from lib.workloads import datasets, own_file, own_text
 from lib.workloads.tasks import TASKS
 
 
@@ -123,8 +123,16 @@ THEIR_SPLIT = "-lee2021"  # how the names of workloads on it end
 WORKLOADS |= {w.name: w for w in (_on_their_split(WORKLOADS[ours]) for ours in ("mnist-simple-cnn", "mnist-fc-128x3"))}
 
 
+def _of_text(name: str) -> Workload:
+    """The book's language model on a text of the reader's."""
+    book, text = WORKLOADS["shakespeare"], own_text.read(name)
+    title = f"Decoder on {own_file.file_of(name).name}"
+    return replace(book, name=name, title=title, dataset=name, model=f"{book.model}-{text.symbols}", goals=own_text.goals(name),
+                   source=text.source)  # fmt: skip
+
+
 def workload(name: str) -> Workload:
-    """Look a workload up, or read a reader's own, by whatever spelling (`own_file.canonical`).
+    """Look a workload up, or read a reader's own, by whatever spelling (`own_file.canonical`, `own_text.canonical`).
 
     Raises ValueError naming the allowed ones, and OwnError for what is wrong with a reader's own.
     """
@@ -132,6 +140,9 @@ def workload(name: str) -> Workload:
         name = own_file.canonical(name)
         chosen = own_file.settings(own_file.load(name))
         return Workload(name, chosen.pop("title") or name, name, name, **chosen, source=own_file.source(name))
+    if own.is_text(name):
+        return _of_text(own_text.canonical(name))
     if name not in WORKLOADS:
-        raise ValueError(f"workload: {name!r} is unknown; allowed: {', '.join(WORKLOADS)}, or file.py:function")
+        allowed = f"{', '.join(WORKLOADS)}, or file.py:function, or the path of a .txt file"
+        raise ValueError(f"workload: {name!r} is unknown; allowed: {allowed}")
     return WORKLOADS[name]

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lib import own, require
-from lib.workloads import own_file, texts
+from lib.workloads import own_file, own_text, texts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -108,7 +108,7 @@ def load(name: str, split: int = 0) -> Dataset:
     (MNIST: 0.13066 and 0.30811), for CIFAR-10 per channel.  Training and validation examples keep their canonical
     order; the test set is the same for every split.  Digits have no canonical test set: a fixed permutation first sets
     297 of 1,797 aside.
-    A text is cut into windows of indices and split by position (`texts.examples`).
+    A text is cut into windows of indices and split by position (`texts.examples`), a reader's own too.
     A reader's own (`lib.own`) is taken as it is; its validation set stands in for a test set.
     Read once; a reader's own again if its file has changed.
     Raises ValueError for an unknown name and as `held_out`, DatasetError for a missing, truncated or altered file.
@@ -116,6 +116,8 @@ def load(name: str, split: int = 0) -> Dataset:
     if own.is_own(name):
         name = own_file.canonical(name)
         return _load(name, own_file.source(name) + own_file.data(name), split)
+    if own.is_text(name):
+        return _load(name, own_text.read(name).source, split)
     return _load(name, "", split)
 
 
@@ -130,8 +132,9 @@ def _load(name: str, source: str, split: int) -> Dataset:
             for x, y in (mine.train, mine.validation)
         )
         return Dataset(name, train, validation, validation)
-    if name in texts.NAMES:
-        windows = texts.examples(_text(name), split)
+    if name in texts.NAMES or own.is_text(name):
+        fewer = {"asked": own_text.read(name).windows} if own.is_text(name) else {}
+        windows = texts.examples(characters(name), split, **fewer)
         return Dataset(name, *(Split(torch.from_numpy(x), torch.from_numpy(y)) for x, y in windows))
     _require_known(name)
     held = held_out(name, split)
@@ -200,6 +203,8 @@ def train_size(name: str) -> int:
     """Training examples of the data set called `name`, without reading it unless it is a reader's own."""
     if own.is_own(name):
         return len(own_file.load(name).train[1])
+    if own.is_text(name):
+        return texts.train_size(len(characters(name)))
     return texts.train_size(texts.LENGTHS[name]) if name in texts.NAMES else TRAIN_SIZES[name]
 
 
@@ -207,6 +212,8 @@ def test_size(name: str) -> int:
     """Test examples of the data set called `name`, without reading it unless it is a reader's own."""
     if own.is_own(name):
         return len(own_file.load(name).validation[1])
+    if own.is_text(name):
+        return own_text.read(name).windows
     return texts.ASKED if name in texts.NAMES else TEST_SIZES[name]
 
 
@@ -229,6 +236,17 @@ def _cifar() -> tuple[np.ndarray, np.ndarray, int]:
     raw = b"".join(_contents("cifar-10", file, md5) for file, md5 in CIFAR.items())
     rows = np.frombuffer(raw, np.uint8).reshape(-1, 3073)  # a label, then 32 x 32 red, green, blue
     return rows[:, 1:].reshape(-1, 3, 32, 32) / np.float32(255), rows[:, 0], 50_000
+
+
+def characters(name: str) -> np.ndarray:
+    """A text's characters as their places among its symbols, int64 [characters], also of a reader's own.
+
+    Raises ValueError for any other data set.
+    """
+    if own.is_text(name):
+        return own_text.read(name).ids
+    require(name in texts.NAMES, "dataset", name, f"one of texts here: {', '.join(texts.NAMES)}")
+    return _text(name)
 
 
 @functools.lru_cache(maxsize=1)

@@ -150,6 +150,7 @@ MODELS = {
     "resnet-20": ResNet20,
     **{f"decoder-{width}x2": functools.partial(decoder.Decoder, width, 2) for width in (32, 64, 128)},
 }
+DECODERS = tuple(name for name in MODELS if name.startswith("decoder-"))
 
 
 NORMALISING = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)  # layers with gains
@@ -160,6 +161,10 @@ def build(name: str) -> nn.Module:
     """The network called `name`, uninitialised.  Raises ValueError for an unknown name."""
     if own.is_own(name):
         return own_network.build(own_file.load(name), 0, name)
+    book, _, symbols = name.rpartition("-")
+    if book in DECODERS and symbols.isdecimal():  # "decoder-64x2-80": of a text of 80 symbols
+        with own_network.alone():
+            return MODELS[book](symbols=int(symbols))
     if name not in MODELS:
         raise ValueError(f"model: {name!r} is unknown; allowed: {', '.join(MODELS)}")
     with own_network.alone():  # the modules draw numbers as they are made, though `initialise` forgets them

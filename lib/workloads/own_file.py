@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 from lib import ROOT
-from lib.own import Own, OwnError, folder_name
+from lib.own import Own, OwnError, folder_name, is_text, text_parts
 
 LONGEST = 255  # bytes of a file's name, and records lie in a folder of the workload's
 
@@ -21,8 +21,8 @@ def canonical(name: str, field: str = "workload") -> str:
     Raises OwnError, which begins with the field that holds the name, for a file that is missing and for a name that cannot
     be kept.
     """
-    file, function = file_of(name, field), name.rpartition(":")[2]
-    spelt = f"{file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}:{function}"
+    file, function = file_of(name, field), "" if is_text(name) else ":" + name.rpartition(":")[2]
+    spelt = f"{file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}{function}"
     size = len(os.fsencode(folder_name(spelt)))
     if size > LONGEST:
         raise OwnError(f"{field}: {spelt!r} is not allowed; it must be of at most {LONGEST} bytes, not {size}")
@@ -56,7 +56,7 @@ def settings(own: Own) -> dict:
 
 def file_of(name: str, field: str = "workload") -> Path:
     """The file, sought in the current folder and in the book's (a notebook runs in its own), links resolved."""
-    given = Path(name.rpartition(":")[0])
+    given = Path(text_parts(name)[0] if is_text(name) else name.rpartition(":")[0])
     if not name.isprintable():
         raise OwnError(f"{field}: {name!r} is not allowed; it must be of printable characters")
     found = {file.resolve() for file in (ROOT / given, given) if os.path.isfile(file)}

@@ -1,0 +1,147 @@
+"""A language model: its searches on record, its curves in sequences and tokens, and how its best learning rates move."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+from scipy.stats import linregress
+
+from lib.analysis import advice, rate_rules, scaling
+from lib.methods import method as known_method
+from lib.records.places import record
+from lib.studies import plans
+from lib.studies.cells import Cell
+from lib.studies.study import Study
+from lib.workloads.catalogue import workload
+from lib.workloads.texts import CONTEXT
+
+METHODS = ("adam", "muon", "momentum", "sgd")
+MAIN = "adam"  # beside which the others are put
+STEPS = 40_000  # that a search has at batch size 1; at others over the root of the batch size, as the book's have
+
+
+def grid(name: str, batch_sizes: Iterable[int], methods: Iterable[str], searches: int, trials: int, beyond: bool = True) -> Study:
+    """So many searches of the language model called `name` by every method at every batch size.
+
+    Of the book's own text those that it plans, pruned networks' too; of an exact search and a race the one on record.  beyond:
+    also those that it does not plan and that have no record.  Raises ValueError as `lib.studies.cells.Cell`.
+    """
+    batch_sizes, methods = list(batch_sizes), list(methods)
+    planned: dict[tuple, list[Cell]] = {}
+    for cell in (c for study in plans.TEXT for c in plans.study(study).cells if c.workload == name and c.trials == trials):
+        planned.setdefault((cell.replicate, cell.sparsity, cell.batch_size, cell.algorithm), []).append(cell)
+    points = [(n, 0.0, size, one) for n in range(searches) for size in batch_sizes for one in methods]
+    points += [p for p in planned if p[1] and p[0] < searches and p[2] in batch_sizes and p[3] in methods]
+    cells = []
+    for point in points:
+        known = planned.get(point, [])
+        chosen = next((c for c in known if record(c).exists()), known[-1] if known else _cell(name, point, trials))
+        if known or beyond or not planned or record(chosen).exists():
+            cells.append(chosen)
+    return Study(name, workload(name).title, tuple(cells))
+
+
+def _cell(name: str, point: tuple, trials: int) -> Cell:
+    replicate, sparsity, size, algorithm = point
+    split = 0 if workload(name).source else replicate  # a text of a reader's own has one
+    return Cell(name, size, algorithm, sparsity, trials=trials, hits=1, replicate=replicate, split=split,
+                max_steps=math.ceil(STEPS / math.sqrt(size)), race=plans.TEXT_RACE)  # fmt: skip
+
+
+def title(algorithm: str, sparsity: float) -> str:
+    """A curve's name: "Adam", "Adam, sparsity 0.9"."""
+    return known_method(algorithm).title + (f", sparsity {sparsity:g}" if sparsity else "")
+
+
+def main_of(trials: pd.DataFrame) -> pd.DataFrame:
+    """The trials of the dense network by MAIN, or, where it was not searched, by the method that was searched most."""
+    dense = trials[trials.sparsity == trials.sparsity.min()]
+    names = dense.algorithm.value_counts()
+    return dense[dense.algorithm == (MAIN if MAIN in names else names.index[0])]
+
+
+def goal(trials: pd.DataFrame) -> float:
+    """The goal at which curves are read: the hardest that every search of `main_of` met, or else at three batch sizes.
+
+    Raises ValueError if no trial met any goal.
+    """
+    chosen = main_of(trials)
+    return scaling.well_met(chosen) or advice.fitting_goal(chosen)
+
+
+def curves(trials: pd.DataFrame) -> pd.DataFrame:
+    """`scaling.all_goals` with `curve` (`title`) and `tokens` of a batch.  Raises ValueError if no trial met any goal."""
+    points = scaling.all_goals(trials)
+    names = [title(*which) for which in zip(points.algorithm, points.sparsity)]
+    return points.assign(curve=names, tokens=CONTEXT * points.batch_size)
+
+
+def fits(trials: pd.DataFrame) -> pd.DataFrame:
+    """`scaling.summaries` at every goal, with `goal` and `curve`: a row per curve of three batch sizes that met it."""
+    found = [scaling.summaries(scaling.at_goal(trials, g))[0].assign(goal=g) for g in scaling.goals(trials)]
+    rows = pd.concat(found, ignore_index=True)
+    return rows.assign(curve=[title(*which) for which in zip(rows.algorithm, rows.sparsity)])
+
+
+def lines(rows: pd.DataFrame, sizes: Iterable[int], points: int = 40) -> pd.DataFrame:
+    """The fitted lines of `fits` between the ends of these batch sizes: curve, algorithm, sparsity, goal, batch_size, fitted."""
+    sizes = list(sizes)
+    at = np.geomspace(min(sizes), max(sizes), points)
+    drawn = [pd.DataFrame({"curve": r.curve, "algorithm": r.algorithm, "sparsity": r.sparsity, "goal": r.goal,
+                           "batch_size": at, "fitted": r.c1 / at + r.c2}) for r in rows.itertuples()]  # fmt: skip
+    columns = ["curve", "algorithm", "sparsity", "goal", "batch_size", "fitted"]
+    return pd.concat(drawn, ignore_index=True) if drawn else pd.DataFrame(columns=columns)
+
+
+def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
+    """The learning rate of every search's fastest trial, a row per search that met the goal: batch_size, replicate, rate."""
+    met = trials.dropna(subset="steps")
+    best = met.loc[met.groupby(["batch_size", "replicate"]).steps.idxmin()]
+    return best[["batch_size", "replicate"]].assign(rate=best.learning_rate).reset_index(drop=True)
+
+
+def rate_power(rates: pd.DataFrame) -> tuple[float, float, float]:
+    """The power of the batch size as which `best_rates` grow, by least squares on logarithms, and its 5 and 95 % (Student's t).
+
+    Not a number where fewer than three batch sizes were searched.
+    """
+    if rates.batch_size.nunique() < 3:
+        return np.nan, np.nan, np.nan
+    line = linregress(np.log(rates.batch_size), np.log(rates.rate))
+    reach = stdtrit(len(rates) - 2, 0.95) * line.stderr
+    return float(line.slope), float(line.slope - reach), float(line.slope + reach)
+
+
+def nearest_rule(power: float) -> str:
+    """The rule of `rate_rules.POWERS` whose power is nearest to this one."""
+    return min(rate_rules.POWERS, key=lambda rule: abs(rate_rules.POWERS[rule] - power))
+
+
+def met_goals(trials: pd.DataFrame) -> pd.DataFrame:
+    """How many of the trials met each goal at each batch size: rows by goal, columns by batch size, "met of all"."""
+    by = trials.groupby("batch_size")
+    found = {size: {g: f"{own[f'steps@{g:g}'].notna().sum()} of {len(own)}" for g in scaling.goals(trials)} for size, own in by}
+    return pd.DataFrame(found).rename_axis(index="goal")
+
+
+def over_main(trials: pd.DataFrame) -> pd.DataFrame:
+    """Steps of every other curve over those of `main_of`, at the trials' goal: curve, batch_size, ratio; one a shared size."""
+    points = scaling.across_replicates(scaling.steps_to_result(trials))
+    points = points.assign(curve=[title(*which) for which in zip(points.algorithm, points.sparsity)])
+    first = main_of(trials)
+    base = points[points.curve == title(first.algorithm.iloc[0], first.sparsity.iloc[0])].set_index("batch_size").steps
+    others = points[(points.curve != title(first.algorithm.iloc[0], first.sparsity.iloc[0])) & points.batch_size.isin(base.index)]
+    return others.assign(ratio=others.steps / others.batch_size.map(base))[["curve", "batch_size", "ratio"]].reset_index(drop=True)
+
+
+def between(nats: float, rungs: pd.DataFrame) -> tuple[int, int]:
+    """The longest n-grams that do worse than so many nats, and the shortest that do as well: 0 and -1 where there are none.
+
+    rungs: n and nats, of one text and one way of asking.
+    """
+    worse, better = rungs.n[rungs.nats > nats], rungs.n[rungs.nats <= nats]
+    return int(worse.max()) if len(worse) else 0, int(better.min()) if len(better) else -1

@@ -1,0 +1,71 @@
+"""Figures of the language model: steps against batches that are counted in sequences and in tokens."""
+
+from __future__ import annotations
+
+import altair as alt
+import pandas as pd
+
+from lib.page import charts
+
+STEPS = "steps to result (training steps)"
+NATS = "'goal: ' + format(value, '.2f') + ' nats, ' + format(value / LN2, '.2f') + ' bits a character'"
+INTERVALS = {False: "its own searches", True: "the scatter of other networks’ searches"}
+
+
+def goal_slider(goals: list[float], start: float) -> tuple:
+    """A slider over goals in nats; see `charts.slider`."""
+    return charts.slider("goal", goals, start, "goal (nats)", NATS)
+
+
+def colours(points: pd.DataFrame) -> alt.Color:
+    """A colour for every curve: of its training method, or, of a pruned network, of its sparsity."""
+    known = points.drop_duplicates("curve")
+    shades = [charts.sparsity_colour(s) if s else charts.ALGORITHM_COLOURS.get(a, charts.GUIDE)
+              for a, s in zip(known.algorithm, known.sparsity)]  # fmt: skip
+    scale = alt.Scale(domain=list(known.curve), range=shades)
+    return alt.Color("curve:N", scale=scale, legend=alt.Legend(title=None, columns=2, labelLimit=220))
+
+
+def steps_by_method(points: pd.DataFrame, lines: pd.DataFrame, start: float, context: int) -> alt.LayerChart:
+    """Steps to result against batch size, a colour per curve, with the fitted lines; a slider over goals.
+
+    points: of `lib.analysis.text_results.curves`; lines: of `lines` there; start: the goal shown first; context: tokens of a
+    sequence.
+    """
+    points = points.assign(interval=points.borrowed.map(INTERVALS), bits=points.goal / 0.6931471805599453)
+    within = [points.low.min() / 1.3, points.high.max() * 1.3]
+    scale = alt.Scale(type="log", base=2, domain=within, nice=False)
+    pick = alt.selection_point(fields=["curve"], bind="legend", name="shown")
+    tokens = f"[format(datum.value, ','), format({context} * datum.value, '.3~s')]"
+    axis = alt.Axis(values=sorted({int(b) for b in points.batch_size}), labelExpr=tokens, labelOverlap="parity")
+    x = charts.batch_axis(points.batch_size, "batch size: sequences, and in tokens").axis(axis)
+    base = alt.Chart(points).encode(
+        x=x, color=colours(points), opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1))
+    )
+    y = alt.Y("steps:Q", title=STEPS, scale=scale)
+    tooltip = [
+        alt.Tooltip("curve:N", title="training method"),
+        alt.Tooltip("batch_size:Q", title="batch size, sequences", format=","),
+        alt.Tooltip("tokens:Q", title="batch size, tokens", format=","),
+        alt.Tooltip("goal:Q", title="goal, nats", format=".2f"),
+        alt.Tooltip("bits:Q", title="goal, bits a character", format=".2f"),
+        alt.Tooltip("steps:Q", title="steps to result", format=",.0f"),
+        alt.Tooltip("low:Q", title="interval, from", format=",.0f"),
+        alt.Tooltip("high:Q", title="interval, to", format=",.0f"),
+        alt.Tooltip("interval:N", title="interval known from"),
+        alt.Tooltip("replicates:Q", title="searches"),
+        alt.Tooltip("missed:Q", title="of these, missed the goal"),
+        alt.Tooltip("trials:Q", title="trials of a search"),
+    ]
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q").add_params(pick)
+    dots = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tooltip)
+    # A method that has no line yet has its points joined.
+    lined = lines[["curve", "goal"]].drop_duplicates().assign(lined=True)
+    loose = points.merge(lined, on=["curve", "goal"], how="left")
+    joined = base.properties(data=loose[loose.lined.isna()]).mark_line(strokeDash=[2, 3]).encode(y=y)
+    layers = [bars, joined, dots]
+    if len(lines):
+        fitted = base.properties(data=lines).mark_line(strokeWidth=2.2, clip=True)
+        layers.insert(1, fitted.encode(y=alt.Y("fitted:Q", scale=scale)))
+    goals = goal_slider(sorted(points.goal.unique()), start)
+    return charts.controlled(layers, goals).properties(width="container", height=340)

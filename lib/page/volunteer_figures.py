@@ -1,0 +1,106 @@
+"""The figure of volunteers: time to the goal at every batch size, by the formula and simulated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import altair as alt
+import pandas as pd
+
+from lib import require
+from lib.page import charts
+
+LATENCIES, SPEEDS, DEPARTURES = (0.25, 1.0, 4.0, 16.0), (25.0, 100.0, 400.0, 1600.0), (0.0, 1.0, 6.0)
+MINUTES = "time to the goal (minutes)"
+FORMULA, SIMULATED = charts.BLUE, charts.ORANGE
+
+
+def grid(start: Mapping[str, float]) -> dict[str, list[float]]:
+    """The values of every slider, those at which it begins among them: latency, speed, departures."""
+    values = {"latency": LATENCIES, "speed": SPEEDS, "departures": DEPARTURES}
+    return {name: sorted({*known, start[name]}) for name, known in values.items()}
+
+
+def _dials(start: Mapping[str, float]) -> dict[str, tuple]:
+    """What `charts.dial` returns, by field."""
+    leaves = "value ? 'peers stay ' + format(60 / value, '.2~r') + ' s on average' : 'nobody leaves'"
+    about = {
+        "latency": ("latency of a round", "format(value, '~r') + ' s latency'"),
+        "speed": ("speed of all online", "format(value, ',~r') + ' examples/s'"),
+        "departures": ("coming and going", f"({leaves})"),
+    }
+    return {name: charts.dial(f"{name}_at", grid(start)[name], start[name], *words) for name, words in about.items()}
+
+
+def _table(rounds: pd.DataFrame, sizes: list[int], values: dict[str, list[float]]) -> str:
+    """Seconds of a round as an expression: {batch size: [latency][speed][departures]}[datum.batch_size], at the sliders."""
+    seconds = rounds.set_index(["batch_size", *values]).seconds
+    every = pd.MultiIndex.from_product([sizes, *values.values()], names=seconds.index.names)
+    lacking = list(every.difference(seconds.index))
+    require(not lacking, "rounds", f"without {lacking[:1]}", "one for every setting of the sliders and batch size")
+    shape = [len(v) for v in values.values()]
+    cubes = {b: seconds[every].loc[b].to_numpy().reshape(shape).round(4).tolist() for b in sizes}
+    return f"{json.dumps(cubes)}[datum.batch_size]" + "".join(f"[{name}_at]" for name in values)
+
+
+def by_batch_size(
+    points: pd.DataFrame, rounds: pd.DataFrame, expressions: Mapping[str, str], start: Mapping[str, float], curve: str
+) -> alt.LayerChart:
+    """Time to the goal against batch size: a line by the formula, points simulated, a rule at the formula's best batch.
+
+    points: curve, batch_size, steps, low, high, c1, c2.  rounds: latency, speed, departures, batch_size, seconds, one for every
+    setting of the sliders (`grid`); a ValueError says which is missing.  expressions: those of `lib.analysis.volunteers`.
+    start: where the sliders begin; curve: the one shown at first.
+    """
+    dials, values = _dials(start), grid(start)
+    menu = charts.menu("curve", list(points.curve.unique()), curve, "network")
+    sizes = sorted(map(int, points.batch_size.unique()))
+    of = {name: [one.c1.iloc[0], one.c2.iloc[0], *map(int, (one.batch_size.min(), one.batch_size.max()))]
+          for name, one in points.groupby("curve")}  # fmt: skip
+    known = f"{json.dumps(of)}[curve_chosen]"
+    numbers = {"c1": f"{known}[0]", "c2": f"{known}[1]", "latency": dials["latency"][1], "speed": dials["speed"][1]}
+    time, best = (f"({expressions[name].format(**numbers)})" for name in ("time", "best"))
+    axis = charts.batch_axis(sizes).scale(type="log", base=2, nice=False, domain=[sizes[0] / 1.3, sizes[-1] * 1.3])
+    y = alt.Y("minutes:Q", title=MINUTES).scale(type="log", nice=False, padding=14)
+    line = (
+        alt.Chart(alt.sequence(0, 1.005, 0.01, as_="place"))
+        .transform_calculate(batch_size=f"{known}[2] * pow({known}[3] / {known}[2], datum.place)")
+        .transform_calculate(minutes=f"{time} / 60")
+        .mark_line(color=FORMULA, strokeWidth=2.2)
+        .encode(x=axis, y=y)
+    )
+    base = (
+        alt.Chart(points)
+        .transform_filter(menu[1])
+        .transform_calculate(seconds=_table(rounds, sizes, values), formula=f"{time} / 60")
+        .transform_calculate(minutes="datum.steps * datum.seconds / 60")
+        .transform_calculate(from_minutes="datum.low * datum.seconds / 60", to_minutes="datum.high * datum.seconds / 60")
+        .transform_joinaggregate(shortest="min(minutes)")
+        .encode(x=axis)
+    )
+    tooltip = [
+        alt.Tooltip("batch_size:Q", title="batch size", format=","),
+        alt.Tooltip("steps:Q", title="steps to result", format=",.0f"),
+        alt.Tooltip("seconds:Q", title="a simulated round (s)", format=",.2r"),
+        alt.Tooltip("minutes:Q", title="simulated time (min)", format=",.2r"),
+        alt.Tooltip("formula:Q", title="time by the formula (min)", format=",.2r"),
+    ]
+    bars = base.mark_rule(color=SIMULATED, strokeWidth=2).encode(y=alt.Y("from_minutes:Q"), y2="to_minutes:Q")
+    dots = base.mark_point(color=SIMULATED, filled=True, size=65, opacity=1).encode(y=y, tooltip=tooltip)
+    ring = base.transform_filter("datum.minutes <= datum.shortest * 1.0001").mark_point(color=SIMULATED, size=220, strokeWidth=3)
+    at = alt.Chart(alt.sequence(0, 1, 1, as_="one")).transform_calculate(
+        batch_size=f"clamp({best}, {sizes[0]}, {sizes[-1]})",
+        words=f"'formula: ' + format({best}, ',.2r') + ({best} > {known}[3] || {best} < {known}[2] ? ', not measured' : '')",
+        side=f"{best} > {(sizes[0] * sizes[-1]) ** 0.5} ? 'right' : 'left'",
+    )
+    rule = at.mark_rule(color=FORMULA, strokeDash=[4, 4], strokeWidth=1.5).encode(x=axis)
+    beside = {"align": alt.expr("datum.side"), "dx": alt.expr("datum.side === 'right' ? -6 : 6")}
+    below = alt.value(44)  # the captions of a still picture
+    words = at.mark_text(**beside, baseline="top", fontWeight="bold").encode(x=axis, y=below, text="words:N")
+    caption = charts.captions([text for *_, text in dials.values()])
+    return (
+        alt.layer(line, bars, dots, ring.encode(y=y), rule, words, caption)
+        .add_params(menu[0], *(param for param, *_ in dials.values()))
+        .properties(width="container", height=360)
+    )

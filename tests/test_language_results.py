@@ -1,0 +1,332 @@
+"""N-gram models are Witten and Bell's, and the page on the language model reads whatever is on record."""
+
+import dataclasses
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import ROOT, own
+from lib.analysis import scaling, text_results
+from lib.measuring import sweeps
+from lib.page import parameters
+from lib.probes import ngrams as rungs
+from lib.records import places
+from lib.studies import plans
+from lib.studies.cells import Cell
+from lib.workloads import catalogue, datasets, models, ngrams, own_text, texts
+
+# --- n-grams ----------------------------------------------------------------------------------------------------------
+
+
+def plain(sequences, context, symbols):
+    """Witten and Bell's probabilities [symbols] after a context, a tuple, by the formula: a context at a time, no arrays."""
+    lower = [1 / symbols] * symbols if not context else plain(sequences, context[1:], symbols)
+    follow = [
+        s[at + len(context)]
+        for s in sequences
+        for at in range(len(s) - len(context))
+        if tuple(s[at : at + len(context)]) == tuple(context)
+    ]
+    kinds = len(set(follow))
+    if not follow:
+        return lower
+    return [(follow.count(w) + kinds * lower[w]) / (len(follow) + kinds) for w in range(symbols)]
+
+
+def text(length, symbols=5, seed=0):
+    """Characters of which the next often follows from the last."""
+    random = np.random.default_rng(seed)
+    ids = random.integers(symbols, size=length)
+    for at in range(1, length):
+        if random.random() < 0.6:
+            ids[at] = (2 * ids[at - 1] + 1) % symbols
+    return ids
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_probabilities_are_those_of_the_plain_formula(order):
+    parts = [text(150), text(70, seed=1)]
+    model, asked = ngrams.count(parts, 4, 6), text(40, 6, seed=2)  # a symbol that the text has not
+    contexts = np.lib.stride_tricks.sliding_window_view(asked, 3)
+    found = model.predict(contexts, order)
+    expected = [plain(parts, tuple(int(c) for c in row[3 - order + 1 :]), 6) for row in contexts]
+    assert np.allclose(found, expected, rtol=1e-12) and np.allclose(found.sum(1), 1) and (found > 0).all()
+
+
+def test_a_context_that_was_never_seen_is_answered_as_its_end_and_nothing_before_it_as_a_shorter_one():
+    ids = np.array([0, 1, 2, 0, 1, 2, 0, 1, 3])
+    model = ngrams.count([ids], 3, 5)
+    unseen, cut = model.predict(np.array([[4, 1], [ngrams.NOTHING, 1]]))
+    shorter = model.predict(np.array([[4, 1]]), 2)[0]
+    assert np.array_equal(unseen, shorter) and np.array_equal(cut, shorter)
+    assert not np.array_equal(model.predict(np.array([[0, 1]]))[0], shorter)
+    nothing = model.predict(np.array([[4, 4]]))[0]
+    assert np.array_equal(nothing, model.predict(np.array([[4, 4]]), 1)[0])
+    assert model.predict(np.array([[0, 0]]), 1)[0, 4] == pytest.approx(4 / (9 + 4) / 5), "unseen symbols share t(h)"
+
+
+def test_a_sequence_begins_without_a_context_and_none_reaches_into_another():
+    a, b = text(60), text(60, seed=3)
+    model = ngrams.count([a, b], 3, 5)
+    whole = [model.predict(np.array([row]))[0] for row in ([-1, a[0]], *np.lib.stride_tricks.sliding_window_view(a[:-1], 2))]
+    nats = -np.mean([math.log(p[w]) for p, w in zip(whole, a[1:], strict=True)])
+    wrong = np.mean([p.argmax() != w for p, w in zip(whole, a[1:], strict=True)])
+    assert ngrams.scores(model, [a]) == (pytest.approx(nats), pytest.approx(wrong), 59)
+    joined = ngrams.scores(model, [a, b])
+    assert joined[0] == pytest.approx((ngrams.scores(model, [a])[0] + ngrams.scores(model, [b])[0]) / 2) and joined[2] == 118
+    counts = ngrams.count([a, b], 2, 5).tables[1][1].toarray()
+    assert counts.sum() == len(a) - 1 + len(b) - 1
+
+
+def test_a_text_that_a_context_determines_costs_next_to_nothing_and_noise_what_guessing_does():
+    cycle = np.arange(4000) % 4
+    nats, wrong, _ = ngrams.scores(ngrams.count([cycle], 2, 4), [cycle])
+    assert nats < 0.002 and wrong == 0
+    random = np.random.default_rng(0)
+    model = ngrams.count([random.integers(4, size=200_000)], 2, 4)
+    nats, wrong, _ = ngrams.scores(model, [random.integers(4, size=20_000)])
+    assert nats == pytest.approx(math.log(4), abs=2e-3) and wrong == pytest.approx(0.75, abs=0.01)
+
+
+def test_what_cannot_be_counted_is_refused():
+    with pytest.raises(ValueError, match="sequences: .* of at least one character"):
+        ngrams.count([np.zeros(0, np.int64)], 2, 4)
+    with pytest.raises(ValueError, match="order: 11 is not allowed"):
+        ngrams.count([text(20)], 11, 65)
+    model = ngrams.count([text(2)], 4, 5)
+    assert model.predict(np.zeros((1, 3), np.int64)).sum() == pytest.approx(1), "no context is so long"
+    for order in (0, 5):
+        with pytest.raises(ValueError, match=f"order: {order} is not allowed; it must be a whole number from 1 to 4"):
+            model.predict(np.zeros((1, 3), np.int64), order)
+    with pytest.raises(ValueError, match="contexts: .* of at least 3 characters"):
+        model.predict(np.zeros((1, 2), np.int64))
+    with pytest.raises(ValueError, match="dataset: 'digits' is not allowed"):
+        rungs.Rungs("digits")
+
+
+def test_rungs_ask_what_networks_are_asked_and_count_only_what_they_train_on():
+    ids = text(24_000)
+    for split in (0, 1):
+        found = rungs.table(ngrams.climb(ids, 3, split, 16)).set_index(["asked", "n"])
+        training, (first, last), _ = texts.parts(len(ids), split)
+        model = ngrams.count([ids[slice(*span)] for span in training], 3, 5)
+        x, y = texts.windows(ids, texts.spread_starts((first, last), 16))
+        nats = []
+        for row, truth in zip(x, y, strict=True):
+            for at in range(len(row)):
+                context = [ngrams.NOTHING] * (at == 0) + list(row[max(0, at - 1) : at + 1])
+                nats.append(-math.log(model.predict(np.array([context]))[0, truth[at]]))
+        assert found.nats["windows", 3] == pytest.approx(np.mean(nats))
+        assert found.characters["windows", 3] == 16 * 64 and found.characters["all", 3] == last - first - 1
+
+
+def test_another_program_s_numbers_come_out_on_its_split():
+    """Of a corpus whose last tenth is asked whole, as another implementation found them: nats and shares of mistakes."""
+    if datasets.VARIABLE not in os.environ or not (Path(os.environ[datasets.VARIABLE]) / "tiny-shakespeare").is_dir():
+        pytest.skip(f"tiny-shakespeare: set {datasets.VARIABLE} to a folder that holds it")
+    ids = datasets.characters("tiny-shakespeare")
+    _, (first, _), _ = texts.parts(len(ids))
+    model = ngrams.count([ids[:first]], 5, 65)
+    for order, nats, error in ((2, 2.486, 0.730), (3, 2.049, 0.619), (4, 1.774, 0.528), (5, 1.669, 0.473)):
+        assert ngrams.scores(model, [ids[first:]], order)[:2] == (pytest.approx(nats, abs=6e-4), pytest.approx(error, abs=6e-4))
+
+
+def test_the_record_is_of_the_book_s_text():
+    found = rungs.results()
+    if not len(found):
+        pytest.skip("python -m lib ngrams")
+    for _, rows in found.groupby(["split", "asked"]):
+        rows = rows.sort_values("n")
+        assert (rows.nats.diff().dropna() < 0).all() and (rows.error.diff().dropna() < 0).all()
+
+
+# --- a text of a reader's own -----------------------------------------------------------------------------------------
+
+
+def written(folder, text="", name="mine.txt", raw=None):
+    """A file with a text, and its path as the name of a workload."""
+    file = folder / name
+    file.write_bytes(text.encode() if raw is None else raw)
+    return str(file)
+
+
+def toy(folder, name="toy.txt"):
+    """The made-up text, without goals."""
+    return own_text.toy(folder / name).rpartition(":")[0]
+
+
+def test_a_text_is_a_workload_of_its_characters(tmp_path):
+    name = toy(tmp_path)
+    work, text = catalogue.workload(name), Path(name).read_text()
+    data = datasets.load(name)
+    symbols = sorted(set(text))
+    assert work.model == f"decoder-64x2-{len(symbols)}" and work.task == "cross-entropy" and len(work.source) == 12
+    assert "".join(symbols[i] for i in data.train.x[:3].flatten()) == text[:192]
+    assert len(data.train) == work.train_size == datasets.train_size(name) == texts.train_size(len(text))
+    assert len(data.validation) == datasets.test_size(name) == (len(text) // 20 - 1) // 64
+    net = models.build(work.model)
+    assert net.head.out_features == net.symbol.num_embeddings == len(symbols)
+    assert work.goals == tuple(sorted(work.goals)) and len(work.goals) == 5
+    nats = {n: value for n, asked, value, *_ in own_text.rungs(name, 3) if asked == "windows"}
+    assert work.goals[0] == pytest.approx(nats[3], abs=0.006) and work.goals[-1] == pytest.approx(nats[2], abs=0.006)
+
+
+def test_goals_in_the_name_are_those_of_the_workload_and_one_spelling_is_kept(tmp_path):
+    path = toy(tmp_path)
+    for given in ("2.5,1.50,2", "1.5,2.0,2.5"):
+        work = catalogue.workload(f"{path}:{given}")
+        assert work.goals == (1.5, 2.0, 2.5) and work.name == f"{path}:1.5,2,2.5"
+    assert Cell(f"{path}:2.5,1.5", 4, "adam", trials=2).workload == f"{path}:1.5,2.5"
+    for words in ("nats", "1.5,1.5", "0", "-1", "inf", "nan", "1.5;2"):
+        with pytest.raises(own.OwnError, match="goals: .* nats above 0, with commas between them, each once"):
+            catalogue.workload(f"{path}:{words}")
+
+
+def test_a_changed_text_shares_no_records_with_the_old_one(tmp_path):
+    path = toy(tmp_path)
+    cell = Cell(f"{path}:2", 4, "adam", trials=2)
+    before, source = places.record(cell, tmp_path), cell.work.source
+    assert before.parts[len(tmp_path.parts)] == "own"
+    Path(path).write_text(Path(path).read_text().replace("nobody", "no one"))
+    assert cell.work.source != source and places.record(cell, tmp_path) != before
+    other = Cell(f"{path}:2.1", 4, "adam", trials=2)
+    assert places.record(other, tmp_path).name != places.record(cell, tmp_path).name
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"To be, or not to be", "length: 19 characters is not allowed; it must be 20,500 characters or more"),
+        (b"", "length: 0 characters is not allowed"),
+        (b"a" * 30_000, "symbols: 1 different characters is not allowed; it must be from 2 to 4,096"),
+        ("".join(map(chr, range(0x4E00, 0x4E00 + 5000))).encode() * 6, "symbols: 5,000 different characters is not allowed"),
+        (b"abc" * 10_000 + b"\xff", r"byte 30,000: 0xff is not allowed; the file must be UTF-8"),
+        (None, "there is no file .*mine.txt here or in the book's folder"),
+    ],
+)
+def test_what_is_wrong_with_a_text_is_named_before_any_compute(tmp_path, raw, message):
+    name = str(tmp_path / "mine.txt") if raw is None else written(tmp_path, raw=raw)
+    with pytest.raises(own.OwnError, match=message):
+        catalogue.workload(name)
+    with pytest.raises(ValueError, match=f"workload: .*{message}"):
+        parameters.guard(Asked, given(name))
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What a chapter asks for."""
+
+    workload: parameters.Name()
+
+
+def given(name):
+    """A notebook's globals in which a parameter was set."""
+    names = {}
+    parameters.begin(names)
+    return names | {"workload": name}
+
+
+def test_a_text_of_the_shortest_length_is_cut_into_windows_and_one_without_context_asks_for_goals(tmp_path):
+    random = np.random.default_rng(0)
+    name = written(tmp_path, "".join(random.choice(list("abcd"), own_text.LEAST)))
+    with pytest.raises(own.OwnError, match="3-grams .* do hardly better than its 2-grams .*; give goals after a colon, as in"):
+        catalogue.workload(name)
+    data = datasets.load(catalogue.workload(f"{name}:1.3").name)
+    assert len(data.validation) == len(data.test) == 16 and data.train.x.max() == 3
+
+
+def test_a_text_is_trained_and_read_back(tmp_path):
+    study = text_results.grid(own_text.toy(tmp_path / "toy.txt"), [4, 8], ["adam"], 1, 4)
+    small = dataclasses.replace(study, cells=tuple(dataclasses.replace(c, max_steps=4) for c in study.cells))
+    found = sweeps.results(small, "full", folder=tmp_path / "data")
+    assert len(found) == 8 and {"steps@2.3", "steps@2.5", "steps@2.7"} <= {*found}
+    assert not found.attrs["missing"] and all(c.race and c.hits == 1 for c in small.cells)
+    Path(tmp_path / "toy.txt").write_text((tmp_path / "toy.txt").read_text() + "the end.\n")
+    again = sweeps.results(small, "cached", folder=tmp_path / "data")
+    assert len(again) == 0 and len(again.attrs["missing"]) == 2, "records of the text as it was are left alone"
+
+
+# --- what a page makes of it ------------------------------------------------------------------------------------------
+
+
+def trials(critical=40.0, floor=300.0, power=0.5, sizes=(1, 4, 16, 64, 256), searches=1, algorithm="adam", noise=0.0):
+    """Made-up searches whose steps are c1 / B + c2, with a best rate that grows as a power of the batch size."""
+    random, rows = np.random.default_rng(0), []
+    for size in sizes:
+        for search in range(searches):
+            best = floor * (1 + critical / size) * np.exp(noise * random.standard_normal())
+            for trial in range(8):
+                behind = 1 + 0.4 * abs(trial - 3)
+                hard = best * behind if trial == 3 else np.nan
+                rows.append({
+                    "workload": "shakespeare", "algorithm": algorithm, "pruning": "connection-sensitivity", "sparsity": 0.0,
+                    "batch_size": size, "trials": 8, "replicate": search, "split": search, "stop": "goal", "hits": 1,
+                    "checks": "geometric", "precision": None, "space": None, "label_smoothing": 0.0, "trial": trial,
+                    "learning_rate": 1e-3 * size**power * 2.0 ** (trial - 3), "status": "stopped", "goal": 1.9,
+                    "steps": hard, "steps@1.9": hard, "steps@2.3": best * behind / 4, "last_step": best, "best_error": 1.9,
+                })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_constants_and_the_power_of_the_rate_are_found_again():
+    frame = trials()
+    found = text_results.fits(frame)
+    assert np.allclose(found.critical, 40, rtol=1e-3) and np.allclose(found.residual, 1, atol=1e-5)
+    assert text_results.goal(frame) == 1.9
+    rates = text_results.best_rates(scaling.at_goal(frame, 1.9))
+    power, low, high = text_results.rate_power(rates)
+    assert power == pytest.approx(0.5) and low == pytest.approx(0.5) and high == pytest.approx(0.5)
+    assert [text_results.nearest_rule(p) for p in (0.1, 0.6, 0.9)] == ["no change", "square-root rule", "linear rule"]
+    assert np.isnan(text_results.rate_power(rates[rates.batch_size < 16])).all()
+    lines = text_results.lines(found[found.goal == 1.9], (1, 256))
+    assert lines.fitted.iloc[0] == pytest.approx(300 * 41, rel=1e-3) and list(lines.batch_size.iloc[[0, -1]]) == [1, 256]
+
+
+def test_a_method_beside_the_main_one_is_compared_where_both_were_searched():
+    both = pd.concat([trials(), trials(critical=20, sizes=(16, 64), algorithm="muon")], ignore_index=True)
+    found = text_results.over_main(scaling.at_goal(both, 1.9)).set_index("batch_size")
+    assert list(found.curve) == ["Muon", "Muon"]
+    assert found.ratio[16] == pytest.approx((1 + 20 / 16) / (1 + 40 / 16)) and 4 not in found.index
+    assert len(text_results.over_main(scaling.at_goal(trials(), 1.9))) == 0
+
+
+def test_a_goal_that_a_batch_size_missed_gives_way_to_one_that_all_met():
+    frame = trials()
+    frame.loc[frame.batch_size == 256, "steps@1.9"] = np.nan
+    assert text_results.goal(frame) == 2.3
+    told = text_results.met_goals(frame)
+    assert told.loc[1.9, 256] == "0 of 8" and told.loc[1.9, 1] == "1 of 8" and told.loc[2.3, 256] == "8 of 8"
+
+
+@pytest.mark.parametrize(("nats", "expected"), [(3.0, (0, 1)), (2.0, (1, 2)), (1.2, (2, 3)), (0.5, (3, -1))])
+def test_a_goal_lies_between_two_n_gram_models(nats, expected):
+    rungs_of = pd.DataFrame({"n": [1, 2, 3], "nats": [2.5, 1.5, 1.0]})
+    assert text_results.between(nats, rungs_of) == expected
+
+
+def test_of_the_book_s_text_the_planned_searches_are_read_and_more_only_where_asked_for():
+    planned = text_results.grid("shakespeare", [16, 64], ["adam", "muon"], 3, 16, beyond=False)
+    dense = [c for c in planned.cells if not c.sparsity]
+    assert {(c.algorithm, c.replicate) for c in dense} == {*(("adam", n) for n in range(3)), *(("muon", n) for n in range(2))}
+    assert all(c in {c for s in plans.TEXT for c in plans.study(s).cells} for c in planned.cells)
+    assert len({(c.algorithm, c.batch_size, c.sparsity, c.replicate) for c in planned.cells}) == len(planned.cells)
+    more = text_results.grid("shakespeare", [16, 64], ["adam", "muon"], 3, 16)
+    (extra,) = {c.replicate for c in set(more.cells) - set(planned.cells)}
+    assert extra == 2 and all(c.max_steps == plans.SHAKESPEARE_BUDGETS[c.batch_size] for c in more.cells)
+
+
+def test_the_chapter_runs_on_a_toy_text_where_there_is_no_corpus(tmp_path):
+    for name in ("lib", "chapters"):
+        subprocess.run(["cp", "-r", ROOT / name, tmp_path], check=True)
+    out = tmp_path / "out.ipynb"
+    command = [sys.executable, "-m", "papermill", "chapters/language_model.ipynb", out, "-p", "budget", "smoke"]
+    bare = {**os.environ, "PYTHONPATH": str(tmp_path), datasets.VARIABLE: str(tmp_path), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert not (tmp_path / "data").exists() and "c₁/B + c₂" in out.read_text()
