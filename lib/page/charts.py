@@ -130,12 +130,17 @@ def slider(field: str, values: list[float], start: float | None, name: str, capt
 
 STILL = "still"  # whether a chart is a picture; charts.js unsets it
 NEAR = 3 * 10.0**-vega.DIGITS  # relative: how far a page's rounding may move a value
-SPOKEN = "_text"  # ends the name of the text that a screen reader says for a slider; charts.js knows it
+SPOKEN, NEEDED = "_text", "_needed"  # end the names of what charts.js knows of a control: its value in words, whether it is shown
 
 
 def _spoken(text: str) -> alt.Parameter:
     """What a slider is set to, in words, as a parameter; text: an expression with VALUES[NAME], NAME the slider's."""
     return alt.param(name=re.findall(r"\]\[(\w+)\]", text)[-1] + SPOKEN, expr=text)
+
+
+def needed(name: str, when: str) -> alt.Parameter:
+    """Shows the control of this name only where it would change something; when: a Vega expression of the other controls."""
+    return alt.param(name=name + NEEDED, expr=when)
 
 
 def goal_slider(goals: list[float], start: float | None = None) -> tuple:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import altair as alt
@@ -62,7 +63,8 @@ def by_batch_size(
 
     table: curve (its name), sparsity, batch_size, steps, low, high, parameters, and two lists: devices and measured (seconds
     of a step on one, or empty).  expressions: those of `lib.analysis.hardware`.  start: where the sliders begin (`dials`), the
-    curve and, if timed, the measured device chosen at first.
+    curve and, if timed, the measured device chosen at first.  Sliders that would change nothing are not shown: those of a device
+    that is measured, and the price while time is shown.
     """
     shown = dials(start)
     show = alt.param(name="show", value="time", bind=alt.binding_select(options=["time", "price"], name="show "))
@@ -95,8 +97,13 @@ def by_batch_size(
         .encode(y=y, text="words:N")
     )
     caption = charts.captions([text for *_, text in shown.values()])
+    known = table.curve[table.measured.map(len) > 0].unique().tolist()
+    has_times = f"indexof({json.dumps(known)}, {menu[0].name}) >= 0"
+    entered = f"{kind.name} === '{KINDS[1]}' || !({has_times})"
+    needed = {kind.name: has_times, "throughput_at": entered, "saturation_at": entered, "price_at": f"{show.name} === 'price'"}
     return (
         alt.layer(line, bars, rings, words, caption)
         .add_params(show, menu[0], kind, *(param for param, *_ in shown.values()))
+        .add_params(*(charts.needed(name, when) for name, when in needed.items()))
         .properties(width="container", height=380)
     )

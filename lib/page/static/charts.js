@@ -52,6 +52,16 @@
     say();
   });
 
+  // A control that would change nothing is not shown.
+  const spare = (place, spec, view) => (spec.params || []).forEach(({ name }) => {
+    const input = place.querySelector(`.vega-bind :is(input, select)[name="${name}"]`);
+    if (!input || !spec.params.some((p) => p.name === `${name}_needed`)) return;
+    const row = input.closest(".vega-bind");
+    const set = () => { row.hidden = !view.signal(`${name}_needed`); };
+    view.addSignalListener(`${name}_needed`, set);
+    set();
+  });
+
   // A long menu of networks is grouped by what they learn; Vega counts the options, whose order stays.
   const group = (select) => {
     const sets = [...select.options].map((o) => (o.text.match(/ on ([^,]+)/) || [])[1]);
@@ -136,6 +146,7 @@
     if ((spec.params || []).some((p) => p.name === "still")) result.view.signal("still", false);
     await result.view.runAsync();
     speak(place, spec, result.view);
+    spare(place, spec, result.view);
     place.querySelectorAll(".vega-bind select").forEach(group);
     place.querySelector("canvas")?.setAttribute("aria-label", spec.description || "chart");
     node.querySelector(":scope > img")?.classList.add("vl-still");  // print has use for it
