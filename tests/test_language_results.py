@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from lib import ROOT, own
 from lib.analysis import scaling, text_results
 from lib.measuring import sweeps
 from lib.page import parameters
+from lib.probes import follow, tracks
 from lib.probes import ngrams as rungs
 from lib.records import places
 from lib.studies import plans
@@ -250,6 +252,21 @@ def test_a_text_is_trained_and_read_back(tmp_path):
     Path(tmp_path / "toy.txt").write_text((tmp_path / "toy.txt").read_text() + "the end.\n")
     again = sweeps.results(small, "cached", folder=tmp_path / "data")
     assert len(again) == 0 and len(again.attrs["missing"]) == 2, "records of the text as it was are left alone"
+
+
+def test_noise_is_measured_along_a_trial_that_answers_at_every_place(tmp_path):
+    name = own_text.toy(tmp_path / "toy.txt")
+    fields = dict(trials=1, trial=0, hits=5, steps=3, points=2, examples=48, chunk=8)
+    track = tracks.Track(name, 4, "adam", 0.0, **fields, smoothness=False)
+    found = follow.follow(track, tmp_path)
+    assert list(found.step) == [1, 3] and "lipschitz" not in found and (found.trace > 0).all()
+    data, order = datasets.load(name), torch.randperm(len(datasets.load(name).train), generator=torch.Generator().manual_seed(0))
+    net = models.fresh(track.cell.work.model, 0)
+    x, y = (part[order[:48]] for part in (data.train.x, data.train.y))
+    with torch.no_grad():
+        first = torch.nn.functional.cross_entropy(net(x).flatten(0, 1), y.flatten())
+    assert found.loss[0] == pytest.approx(first.item(), rel=1e-4), "at w, before the first step"
+    assert found.error[1] > 1.5, "nats, not a share of mistakes"
 
 
 # --- what a page makes of it ------------------------------------------------------------------------------------------
