@@ -61,7 +61,7 @@ PLANNED = tuple(Rungs("tiny-shakespeare", split=split) for split in range(3))  #
 
 def results(planned: Iterable[Rungs] = PLANNED, folder: Path = FOLDER) -> pd.DataFrame:
     """The rows of all that have a record, with their fields; see `lib.records.store.gather`."""
-    return store.gather(planned, lambda what: record(what, folder))
+    return store.gather(planned, record, folder)
 
 
 def missing(planned: Iterable[Rungs], folder: Path = FOLDER) -> list[Rungs]:
