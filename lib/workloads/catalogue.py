@@ -109,6 +109,8 @@ WORKLOADS = {
                  (0.4, 0.425, 0.45, 0.475, 0.5), decay=True, max_steps=100_000, precision="bfloat16"),
         Workload("shakespeare", "Decoder on Tiny Shakespeare", "tiny-shakespeare", "decoder-64x2", (1.9, 2.0, 2.1, 2.2, 2.3),
                  precision="bfloat16", task="cross-entropy", stack_below=1025),
+        Workload("shakespeare-lstm", "LSTM on Tiny Shakespeare", "tiny-shakespeare", "lstm-128", (1.9, 2.0, 2.1, 2.2, 2.3),
+                 task="cross-entropy", space="shi2019"),
     )
 }  # fmt: skip
 
