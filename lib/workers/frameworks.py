@@ -47,7 +47,7 @@ OPTIMISERS = {
 WARM_UP = 3  # steps: DistributedDataParallel deals its buckets anew after the first, the stages agree on shapes
 TIMEOUT = 1800.0  # seconds that timings may take
 MOST_REPEATS = 1000
-BLOCK = 2048  # examples that are trained on between two looks at the clock, at least
+BLOCK = 1024  # examples that are trained on between two looks at the clock, at least
 
 
 @dataclass(frozen=True)
@@ -379,8 +379,10 @@ def reference(training: Training, data, steps: int = 10) -> Tensor:
 def simulated(training: Training, data, steps: int = 10) -> Tensor:
     """Weights [P] float64 after so many steps with sparse messages, both processes simulated as the book's searches do it.
 
-    Raises ValueError for another algorithm than momentum.
+    Raises ValueError for another algorithm than momentum and another precision than float64: which entry is the largest hangs on
+    the last bit.
     """
+    require(training.precision == "float64", "precision", training.precision, "float64")
     require(training.algorithm == "momentum", "algorithm", training.algorithm, "momentum")
     settings = OPTIMISERS["momentum"][1]
     run = processes.Run(
