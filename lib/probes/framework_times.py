@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,52 +18,53 @@ MOST_REPEATS = 1000
 
 @dataclass(frozen=True)
 class FrameworkTimes:
-    """Times of a workload's steps by every system of `lib.workers.frameworks`, at 64, 256 and 1,024 examples over both processes.
+    """Times of a workload's steps by every system of `lib.workers.frameworks`, of a batch over both processes.
 
-    largest: of these batch sizes, the last that is timed.  density, micro_batches: of sparse messages and stages.  repeats:
-    rounds in which all systems are timed in turn.  Raises ValueError naming the field, its value and what is allowed.
+    density, micro_batches: of sparse messages and stages.  repeats: rounds in which all systems are timed in turn.
+    Raises ValueError naming the field, its value and what is allowed.
     """
 
     workload: str
     algorithm: str
-    largest: int = 1024
+    batch_size: int
     density: float = 0.01
     micro_batches: int = 4
-    repeats: int = 25
+    repeats: int = 40
 
     def __post_init__(self):
         work = workload(self.workload)  # complains of an unknown one
         require(work.task == "classification", "workload", self.workload, "one of classification")
+        require_whole("micro_batches", self.micro_batches, 1, work.train_size)
         require(self.algorithm in METHODS, "algorithm", self.algorithm, f"one of {METHODS}")
-        require(self.largest in SIZES, "largest", self.largest, f"one of {SIZES}")
+        require_whole("batch_size", self.batch_size, 1, work.train_size)
+        whole = math.lcm(2, self.micro_batches)
+        require(self.batch_size % whole == 0, "batch_size", self.batch_size, f"a multiple of {whole}")
         require_number("density", self.density, lambda share: 0 < share <= 1, "a number in (0, 1]")
-        require_whole("micro_batches", self.micro_batches, 1, min(SIZES))
         require_whole("repeats", self.repeats, 2, MOST_REPEATS)
 
     def definition(self) -> dict:
         return {"model": workload(self.workload).model}
 
     def measure(self) -> pd.DataFrame:
-        """A row per batch size and system, as `lib.workers.frameworks.timed` returns them; weights is how many there are."""
+        """A row per system, as `lib.workers.frameworks.timed` returns them; weights is how many the network has."""
         from lib.workers import frameworks  # brings PyTorch, and reading times does without
         from lib.workloads import models
 
-        work = workload(self.workload)
-        sizes = [size for size in SIZES if size <= self.largest]
-        trained = [frameworks.Training(work.model, self.algorithm, size, 0.0, density=self.density,
-                                       micro_batches=self.micro_batches) for size in sizes]  # fmt: skip
-        data = work.train()
-        rows = frameworks.timed(trained, data.x[: sizes[-1]], data.y[: sizes[-1]], self.repeats)
+        work, data = workload(self.workload), workload(self.workload).train()
+        training = frameworks.Training(
+            work.model, self.algorithm, self.batch_size, 0.0, density=self.density, micro_batches=self.micro_batches
+        )
+        rows = frameworks.timed(training, data.x[: self.batch_size], data.y[: self.batch_size], self.repeats)
         return pd.DataFrame(rows).assign(weights=models.parameter_count(models.build(work.model)))
 
 
 SIZES = (64, 256, 1024)
-PLANNED = (
-    FrameworkTimes("mnist-fc-1024x3", "sgd"),
-    FrameworkTimes("mnist-simple-cnn", "momentum"),
-    FrameworkTimes("digits-cnn", "adam"),
-    FrameworkTimes("mnist-fc-1024x3", "adam"),
-)
+PLANNED = tuple(
+    FrameworkTimes(name, algorithm, size)
+    for name, algorithm in (("mnist-fc-1024x3", "sgd"), ("mnist-simple-cnn", "momentum"), ("digits-cnn", "adam"),
+                            ("mnist-fc-1024x3", "adam"))
+    for size in SIZES
+)  # fmt: skip
 
 
 def measured(*more: FrameworkTimes, folder: Path = timings.FOLDER) -> pd.DataFrame:

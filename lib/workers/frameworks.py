@@ -17,14 +17,15 @@ import math
 import os
 import socket
 import stat
-import statistics
 import struct
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -47,7 +48,7 @@ OPTIMISERS = {
 WARM_UP = 3  # steps: DistributedDataParallel deals its buckets anew after the first, the stages agree on shapes
 TIMEOUT = 1800.0  # seconds that timings may take
 MOST_REPEATS = 1000
-BLOCK = 1024  # examples that are trained on between two looks at the clock, at least
+BLOCK = 512  # examples that are trained on between two looks at the clock, at least
 
 
 @dataclass(frozen=True)
@@ -392,40 +393,34 @@ def simulated(training: Training, data, steps: int = 10) -> Tensor:
     return processes.reference(run, data)[-1]
 
 
-def timed(trainings: Sequence[Training], x: Tensor, y: Tensor, repeats: int) -> list[dict]:
-    """Times of steps of every training and system between processes here, all systems of a training in turn.
+def timed(training: Training, x: Tensor, y: Tensor, repeats: int) -> list[dict]:
+    """Times of steps of every system between processes here, all in turn.
 
-    x, y: examples, as many as the largest batch at least.  A row per training and system: batch_size, system, seconds of a step
-    (median over so many rounds), low, high (range); ratio (median over rounds, to one process in the same round), ratio_low and
-    ratio_high (its quartiles); sent (bytes per step of the process that sends more), waits (`waits`), parameters, gradients,
-    states, residuals (bytes held by the process that holds more).  Errors as `lib.workers.processes.train`.
+    x, y: a batch.  On a machine that does other work as well, blocks of steps are kept in which the processes waited least for
+    a core, as Linux counts it: a quarter of the rounds, or three.  A row per system: system, seconds of a step (median of those
+    kept), low, high (their quartiles), waited (median share of their time in which a process waited for a core; elsewhere than
+    on Linux NaN, and all rounds are kept), least (of all rounds), processor (seconds that both processes computed, median of all
+    rounds); sent (bytes of a step of the process that sends more), waits (`waits`), parameters, gradients, states, residuals
+    (bytes held by the process that holds more).  Raises ValueError unless there are as many examples as the batch has, and as
+    `lib.workers.processes.train`.
     """
     require_whole("repeats", repeats, 2, MOST_REPEATS)
-    return processes.launch(_timed, WORKERS, TIMEOUT, list(trainings), x.numpy(), y.numpy(), repeats)
+    fits = len(x) == len(y) == training.batch_size
+    require(fits, "x, y", (len(x), len(y)), f"as many examples as the batch has ({training.batch_size})")
+    return processes.launch(_timed, WORKERS, TIMEOUT, training, x.numpy(), y.numpy(), repeats)
 
 
-def _timed(rank: int, trainings, x, y, repeats: int) -> list[dict]:
-    x, y, rows = torch.from_numpy(x), torch.from_numpy(y), []
-    for training in trainings:
-        size = training.batch_size
-        rows += _rows(rank, training, x[:size].to(training.type), y[:size], repeats)
-    gc.collect()
-    return rows
-
-
-def _rows(rank: int, training: Training, x: Tensor, y: Tensor, repeats: int) -> list[dict]:
+def _timed(rank: int, training: Training, x, y, repeats: int) -> list[dict]:
+    x, y = torch.from_numpy(x).to(training.type), torch.from_numpy(y)
     systems = {name: _laid_out(training, name, rank, x[:1]) for name in SYSTEMS}
     about = {name: _about(system, SYSTEMS[name].threads, x, y) for name, system in systems.items()}
     times = {name: [] for name in SYSTEMS}
     for k in range(repeats):
         for name in _turned(list(SYSTEMS), k):
-            times[name].append(_seconds(systems[name], SYSTEMS[name].threads, x, y, max(1, BLOCK // len(y))))
-    rows = []
-    for name, seconds in times.items():
-        ratios = [a / b for a, b in zip(seconds, times["one"], strict=True)]
-        low, middle, high = statistics.quantiles(ratios, n=4)
-        rows.append({"batch_size": len(y), "system": name, "seconds": statistics.median(seconds), "low": min(seconds),
-                     "high": max(seconds), "ratio": middle, "ratio_low": low, "ratio_high": high, **about[name]})  # fmt: skip
+            times[name].append(_block(systems[name], SYSTEMS[name].threads, x, y, max(1, BLOCK // len(y))))
+    rows = [{"system": name, **summary(_everyones(blocks)), **about[name]} for name, blocks in times.items()]
+    systems.clear()
+    gc.collect()  # a model that outlives the process group can hang the process
     return rows
 
 
@@ -435,15 +430,36 @@ def _turned(names: list[str], by: int) -> list[str]:
     return names[by:] + names[:by]
 
 
-def _seconds(system: OneProcess | None, threads: int, x: Tensor, y: Tensor, steps: int) -> float:
-    """Seconds of a step, from when all are ready until all are done."""
+def _block(system: OneProcess | None, threads: int, x: Tensor, y: Tensor, steps: int) -> tuple[float, float, float]:
+    """Of a step: seconds from when all are ready until all are done, those that this process computed, and waited for a core."""
     torch.set_num_threads(threads)
     dist.barrier()
-    began = time.perf_counter()
+    began = np.array([time.perf_counter(), time.process_time(), queued()])
     for _ in range(steps if system is not None else 0):
         system.step(x, y)
     dist.barrier()
-    return (time.perf_counter() - began) / steps
+    return tuple(((np.array([time.perf_counter(), time.process_time(), queued()]) - began) / steps).tolist())
+
+
+def queued() -> float:
+    """Seconds in which this process's threads were ready to compute and had no core, as Linux counts them; elsewhere NaN."""
+    total = 0
+    for thread in Path("/proc/self/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError):  # ended since it was listed
+            total += int(thread.read_text().split()[1])
+    return total / 1e9 if sys.platform == "linux" else math.nan
+
+
+def summary(blocks: Sequence[Sequence[tuple[float, float, float]]]) -> dict[str, float]:
+    """What `timed` tells of a system's blocks, which are, of every process, those of `_block`."""
+    every = np.array(blocks)  # [processes, rounds, 3]
+    seconds, computed = every[0, :, 0], every[:, :, 1].sum(0)
+    waited = every[:, :, 2].max(0) / seconds
+    kept = waited.argsort(kind="stable")[: max(3, len(seconds) // 4)] if np.isfinite(waited).all() else np.arange(len(seconds))
+    low, middle, high = np.quantile(seconds[kept], [0.25, 0.5, 0.75])
+    told = {"seconds": middle, "low": low, "high": high, "waited": np.median(waited[kept]), "least": seconds.min(),
+            "processor": np.median(computed)}  # fmt: skip
+    return {name: float(value) for name, value in told.items()}
 
 
 def _about(system: OneProcess | None, threads: int, x: Tensor, y: Tensor) -> dict[str, float]:
