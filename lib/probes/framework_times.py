@@ -1,4 +1,4 @@
-"""Times of training steps on two processes, by framework, beside those of one process."""
+"""Times of training steps on two processes, by framework, beside those of one process, and what they send and hold."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FrameworkTimes:
     batch_size: int
     density: float = 0.01
     micro_batches: int = 4
-    repeats: int = 40
+    repeats: int = 15
 
     def __post_init__(self):
         work = workload(self.workload)  # complains of an unknown one

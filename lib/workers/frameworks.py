@@ -101,7 +101,7 @@ class Training:
 class OneProcess:
     """The whole batch in process 0, while the other waits."""
 
-    alone, threads = True, 1
+    alone = True
 
     def __init__(self, training: Training, rank: int, example: Tensor):
         """example: one input [1, ...]."""
@@ -150,12 +150,6 @@ class OneProcess:
     def residuals(self) -> list[Tensor]:
         """What the messages have not sent yet."""
         return []
-
-
-class TwoThreads(OneProcess):
-    """One process that shares every operation among two threads."""
-
-    threads = WORKERS
 
 
 class Replicas(OneProcess):
@@ -235,7 +229,6 @@ class SparseMessages(Replicas):
 
 SYSTEMS = {
     "one": OneProcess,
-    "threads": TwoThreads,
     "ddp": Replicas,
     "zero": ShardedStates,
     "fsdp": FullyShared,
@@ -358,9 +351,7 @@ def _laid_out(training: Training, name: str, rank: int, example: Tensor) -> OneP
     kind = SYSTEMS[name]
     if kind.alone and rank:
         return None
-    system = kind(training, rank, example)
-    torch.set_num_threads(system.threads)
-    return system
+    return kind(training, rank, example)
 
 
 def batches(training: Training, examples: int, steps: int) -> Iterator[Tensor]:
@@ -394,15 +385,13 @@ def simulated(training: Training, data, steps: int = 10) -> Tensor:
 
 
 def timed(training: Training, x: Tensor, y: Tensor, repeats: int) -> list[dict]:
-    """Times of steps of every system between processes here, all in turn.
+    """Times of steps of every system between processes here, all in turn, so many rounds.
 
-    x, y: a batch.  On a machine that does other work as well, blocks of steps are kept in which the processes waited least for
-    a core, as Linux counts it: a quarter of the rounds, or three.  A row per system: system, seconds of a step (median of those
-    kept), low, high (their quartiles), waited (median share of their time in which a process waited for a core; elsewhere than
-    on Linux NaN, and all rounds are kept), least (of all rounds), processor (seconds that both processes computed, median of all
-    rounds); sent (bytes of a step of the process that sends more), waits (`waits`), parameters, gradients, states, residuals
-    (bytes held by the process that holds more).  Raises ValueError unless there are as many examples as the batch has, and as
-    `lib.workers.processes.train`.
+    x, y: a batch.  A row per system: system, seconds of a step on cores of its own (`on_own_cores`: median over rounds), low, high
+    (their quartiles), processor (seconds that both processes computed, median), wall (seconds that went by, median), waited
+    (median share of these in which a process waited for a core, as Linux counts it; NaN elsewhere); sent (bytes of a step of the
+    process that sends more), waits (`waits`), parameters, gradients, states, residuals (bytes held by the process that holds
+    more).  Raises ValueError unless there are as many examples as the batch has, and as `lib.workers.processes.train`.
     """
     require_whole("repeats", repeats, 2, MOST_REPEATS)
     fits = len(x) == len(y) == training.batch_size
@@ -413,12 +402,12 @@ def timed(training: Training, x: Tensor, y: Tensor, repeats: int) -> list[dict]:
 def _timed(rank: int, training: Training, x, y, repeats: int) -> list[dict]:
     x, y = torch.from_numpy(x).to(training.type), torch.from_numpy(y)
     systems = {name: _laid_out(training, name, rank, x[:1]) for name in SYSTEMS}
-    about = {name: _about(system, SYSTEMS[name].threads, x, y) for name, system in systems.items()}
-    times = {name: [] for name in SYSTEMS}
+    about = {name: _about(system, x, y) for name, system in systems.items()}
+    blocks = {name: [] for name in SYSTEMS}
     for k in range(repeats):
         for name in _turned(list(SYSTEMS), k):
-            times[name].append(_block(systems[name], SYSTEMS[name].threads, x, y, max(1, BLOCK // len(y))))
-    rows = [{"system": name, **summary(_everyones(blocks)), **about[name]} for name, blocks in times.items()]
+            blocks[name].append(_block(systems[name], x, y, max(1, BLOCK // len(y))))
+    rows = [_row(name, np.array(_everyones(own)), training.micro_batches) | about[name] for name, own in blocks.items()]
     systems.clear()
     gc.collect()  # a model that outlives the process group can hang the process
     return rows
@@ -430,9 +419,8 @@ def _turned(names: list[str], by: int) -> list[str]:
     return names[by:] + names[:by]
 
 
-def _block(system: OneProcess | None, threads: int, x: Tensor, y: Tensor, steps: int) -> tuple[float, float, float]:
+def _block(system: OneProcess | None, x: Tensor, y: Tensor, steps: int) -> tuple[float, float, float]:
     """Of a step: seconds from when all are ready until all are done, those that this process computed, and waited for a core."""
-    torch.set_num_threads(threads)
     dist.barrier()
     began = np.array([time.perf_counter(), time.process_time(), queued()])
     for _ in range(steps if system is not None else 0):
@@ -450,21 +438,27 @@ def queued() -> float:
     return total / 1e9 if sys.platform == "linux" else math.nan
 
 
-def summary(blocks: Sequence[Sequence[tuple[float, float, float]]]) -> dict[str, float]:
-    """What `timed` tells of a system's blocks, which are, of every process, those of `_block`."""
-    every = np.array(blocks)  # [processes, rounds, 3]
-    seconds, computed = every[0, :, 0], every[:, :, 1].sum(0)
-    waited = every[:, :, 2].max(0) / seconds
-    kept = waited.argsort(kind="stable")[: max(3, len(seconds) // 4)] if np.isfinite(waited).all() else np.arange(len(seconds))
-    low, middle, high = np.quantile(seconds[kept], [0.25, 0.5, 0.75])
-    told = {"seconds": middle, "low": low, "high": high, "waited": np.median(waited[kept]), "least": seconds.min(),
-            "processor": np.median(computed)}  # fmt: skip
-    return {name: float(value) for name, value in told.items()}
+def _row(name: str, blocks: np.ndarray, micro_batches: int) -> dict[str, float]:
+    """What `timed` tells of a system's blocks [processes, rounds, 3], each as `_block` has it."""
+    wall, computed, waited = blocks[0, :, 0], blocks[:, :, 1], blocks[:, :, 2].max(0)
+    low, middle, high = np.quantile(on_own_cores(name, computed, micro_batches), [0.25, 0.5, 0.75])
+    told = {"seconds": middle, "low": low, "high": high, "processor": np.median(computed.sum(0)), "wall": np.median(wall),
+            "waited": np.median(waited / wall)}  # fmt: skip
+    return {"system": name, **{field: float(value) for field, value in told.items()}}
 
 
-def _about(system: OneProcess | None, threads: int, x: Tensor, y: Tensor) -> dict[str, float]:
+def on_own_cores(name: str, computed: np.ndarray, micro_batches: int = 1) -> np.ndarray:
+    """Seconds of a step [n] if each process has a core and messages take no time beyond the computing that they ask for.
+
+    computed: seconds that each process computes [processes, n].  A step then takes as long as the busier process; of two
+    stages, this one waits besides for a micro-batch of the other to come and to go.
+    """
+    most = computed.max(0)
+    return most + computed.min(0) / micro_batches if name == "pipeline" else most
+
+
+def _about(system: OneProcess | None, x: Tensor, y: Tensor) -> dict[str, float]:
     """What a step sends and how often it waits for a message, and what is held after it; of the process with more."""
-    torch.set_num_threads(threads)
     found = {"waits": 0, "sent": 0.0}
     if system is not None:
         for _ in range(WARM_UP):
