@@ -29,7 +29,7 @@ class FrameworkTimes:
     batch_size: int
     density: float = 0.01
     micro_batches: int = 4
-    repeats: int = 15
+    repeats: int = 9
 
     def __post_init__(self):
         work = workload(self.workload)  # complains of an unknown one
