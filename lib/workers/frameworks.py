@@ -361,11 +361,16 @@ def batches(training: Training, examples: int, steps: int) -> Iterator[Tensor]:
 
 
 def reference(training: Training, data, steps: int = 10) -> Tensor:
-    """Weights [P] float64 after so many steps of one process; with sparse messages, see `simulated`."""
-    system = OneProcess(training, 0, data.x[:1])
-    for rows in batches(training, len(data.x), steps):
-        system.step(data.x[rows].to(training.type), data.y[rows])
-    return system.weights()
+    """Weights [P] float64 after so many steps of one process, here; with sparse messages, see `simulated`."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as the processes do: the order of additions may depend on it
+    try:
+        system = OneProcess(training, 0, data.x[:1])
+        for rows in batches(training, len(data.x), steps):
+            system.step(data.x[rows].to(training.type), data.y[rows])
+        return system.weights()
+    finally:
+        torch.set_num_threads(threads)
 
 
 def simulated(training: Training, data, steps: int = 10) -> Tensor:
