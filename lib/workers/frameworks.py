@@ -48,7 +48,7 @@ OPTIMISERS = {
 WARM_UP = 3  # steps: DistributedDataParallel deals its buckets anew after the first, the stages agree on shapes
 TIMEOUT = 1800.0  # seconds that timings may take
 MOST_REPEATS = 1000
-BLOCK = 512  # examples that are trained on between two looks at the clock, at least
+BLOCK = 0.02  # seconds that one process computes between two looks at the clock, at least
 
 
 @dataclass(frozen=True)
@@ -408,10 +408,12 @@ def _timed(rank: int, training: Training, x, y, repeats: int) -> list[dict]:
     x, y = torch.from_numpy(x).to(training.type), torch.from_numpy(y)
     systems = {name: _laid_out(training, name, rank, x[:1]) for name in SYSTEMS}
     about = {name: _about(system, x, y) for name, system in systems.items()}
+    alone = max(_everyones(_block(systems["one"], x, y, WARM_UP)[1]))
+    steps = math.ceil(BLOCK / alone)
     blocks = {name: [] for name in SYSTEMS}
     for k in range(repeats):
         for name in _turned(list(SYSTEMS), k):
-            blocks[name].append(_block(systems[name], x, y, max(1, BLOCK // len(y))))
+            blocks[name].append(_block(systems[name], x, y, steps))
     rows = [_row(name, np.array(_everyones(own)), training.micro_batches) | about[name] for name, own in blocks.items()]
     systems.clear()
     gc.collect()  # a model that outlives the process group can hang the process
