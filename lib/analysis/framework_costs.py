@@ -14,9 +14,9 @@ from lib import require_all
 
 NAMES = {
     "one": "one process",
-    "ddp": "data parallel (DDP)",
+    "ddp": "data parallelism (DDP)",
     "zero": "sharded states (ZeRO)",
-    "fsdp": "fully sharded (FSDP)",
+    "fsdp": "full sharding (FSDP)",
     "pipeline": "two stages (pipeline)",
     "sparse": "sparse messages (Top-k)",
 }

@@ -36,7 +36,7 @@ def to_goal(
 ) -> alt.LayerChart:
     """Time to the goal against batch size, a line per framework; the fastest of all ringed.
 
-    table: curve, framework, batch_size, steps, seconds, waits, sent.  expression: that of `lib.analysis.framework_costs`.
+    table: curve, framework, batch_size, goal, steps, seconds, waits, sent.  expression: that of `lib.analysis.framework_costs`.
     start: where the sliders of latency and bandwidth begin; curve: the one shown at first; names: of the frameworks, in order;
     limit: of these the one whose steps may be more, which is dashed and never ringed.
     """
@@ -55,6 +55,7 @@ def to_goal(
     tooltip = [
         alt.Tooltip("framework:N", title="framework"),
         alt.Tooltip("batch_size:Q", title="batch size", format=","),
+        alt.Tooltip("goal:Q", title="goal error", format=".1%"),
         alt.Tooltip("steps:Q", title="steps to result", format=",.0f"),
         alt.Tooltip("milliseconds:Q", title="a step (ms)", format=",.2r"),
         alt.Tooltip("time:Q", title="time to the goal (s)", format=",.2r"),
