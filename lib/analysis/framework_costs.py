@@ -14,11 +14,11 @@ from lib import require_all
 
 NAMES = {
     "one": "one process",
-    "ddp": "data parallelism (DDP)",
-    "zero": "sharded states (ZeRO)",
-    "fsdp": "full sharding (FSDP)",
-    "pipeline": "two stages (pipeline)",
-    "sparse": "sparse messages (Top-k)",
+    "ddp": "data parallelism",
+    "zero": "sharded states",
+    "fsdp": "full sharding",
+    "pipeline": "two stages",
+    "sparse": "sparse messages",
 }
 ONE, SPARSE = "one", "sparse"
 KEYS = ["workload", "algorithm", "batch_size"]

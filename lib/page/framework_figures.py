@@ -28,7 +28,7 @@ def _dials(start: Mapping[str, float]) -> dict[str, tuple]:
 def colours(names: list[str]) -> alt.Color:
     """A colour per framework, the first that of guide lines."""
     scale = alt.Scale(domain=names, range=[charts.GUIDE, charts.BLUE, *itertools.islice(charts.CATEGORIES, len(names) - 2)])
-    return alt.Color("framework:N", scale=scale, legend=alt.Legend(title=None, columns=2, labelLimit=190), sort=names)
+    return alt.Color("framework:N", scale=scale, legend=alt.Legend(title=None, columns=2, labelLimit=125), sort=names)
 
 
 def to_goal(
