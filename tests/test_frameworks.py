@@ -1,6 +1,7 @@
 """Frameworks on two processes: they take the steps of one, send what they say, and hold what they say."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -92,6 +93,13 @@ def test_processes_hold_what_their_framework_says(training, trained):
     for name in ("zero", "pipeline"):  # shares that need not be equal
         assert 0 <= sum(one["states"] for one in held[name]) - whole["states"] <= 2 * counters
     assert sum(one["parameters"] for one in held["pipeline"]) == size
+
+
+def test_the_processes_share_a_batch_and_one_alone_takes_the_whole():
+    batch = torch.arange(8)
+    shares = [frameworks.Replicas.share(SimpleNamespace(rank=rank), batch).tolist() for rank in range(2)]
+    assert shares == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert frameworks.OneProcess.share(SimpleNamespace(rank=0), batch).tolist() == batch.tolist()
 
 
 def test_a_network_is_cut_where_the_dearer_part_costs_least():
