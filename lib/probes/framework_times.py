@@ -21,7 +21,7 @@ class FrameworkTimes:
     """Times of a workload's steps by every system of `lib.workers.frameworks`, of a batch over both processes.
 
     density, micro_batches: of sparse messages and stages.  repeats: rounds in which all systems are timed in turn.
-    Raises ValueError naming the field, its value and what is allowed.
+    replicate: tells runs apart that are the same otherwise.  Raises ValueError naming the field, its value and what is allowed.
     """
 
     workload: str
@@ -30,6 +30,7 @@ class FrameworkTimes:
     density: float = 0.01
     micro_batches: int = 4
     repeats: int = 9
+    replicate: int = 0
 
     def __post_init__(self):
         work = workload(self.workload)  # complains of an unknown one
@@ -41,6 +42,7 @@ class FrameworkTimes:
         require(self.batch_size % whole == 0, "batch_size", self.batch_size, f"a multiple of {whole}")
         require_number("density", self.density, lambda share: 0 < share <= 1, "a number in (0, 1]")
         require_whole("repeats", self.repeats, 2, MOST_REPEATS)
+        require_whole("replicate", self.replicate, 0, MOST_REPEATS)
 
     def definition(self) -> dict:
         return {"model": workload(self.workload).model}
@@ -60,13 +62,14 @@ class FrameworkTimes:
 
 SIZES = (64, 256, 1024)
 PLANNED = tuple(
-    FrameworkTimes(name, algorithm, size)
+    FrameworkTimes(name, algorithm, size, replicate=replicate)
+    for replicate in range(2)
     for name, algorithm in (("mnist-fc-1024x3", "sgd"), ("mnist-simple-cnn", "momentum"), ("digits-cnn", "adam"),
                             ("mnist-fc-1024x3", "adam"))
     for size in SIZES
 )  # fmt: skip
 
 
-def measured(*more: FrameworkTimes, folder: Path = timings.FOLDER) -> pd.DataFrame:
-    """What is on record of PLANNED and of `more`, with the settings as columns; empty if nothing is."""
-    return timings.results(*PLANNED, *more, folder=folder)
+def measured(*more: FrameworkTimes, replicate: int = 0, folder: Path = timings.FOLDER) -> pd.DataFrame:
+    """What is on record of this replicate of PLANNED, and of `more`, with the settings as columns; empty if nothing is."""
+    return timings.results(*(one for one in PLANNED if one.replicate == replicate), *more, folder=folder)
