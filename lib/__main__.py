@@ -129,9 +129,9 @@ def ngrams(_: argparse.Namespace) -> None:
 
 def time(_: argparse.Namespace) -> None:
     """Time training steps, compressors and collectives, into data/timings/; leave the machine alone meanwhile."""
-    from lib.probes import message_times, method_times, step_times  # they bring PyTorch, which is slow to import
+    from lib.probes import framework_times, message_times, method_times, step_times  # bring PyTorch, slow to import
 
-    planned = (*step_times.PLANNED, *method_times.PLANNED, *message_times.PLANNED)
+    planned = (*step_times.PLANNED, *method_times.PLANNED, *message_times.PLANNED, *framework_times.PLANNED)
     with stoppable(_kept(planned, timings.missing), "python -m lib time"):
         _say("timings", timings.missing(planned), planned, "sets to take")
         timings.run(planned)

@@ -9,7 +9,7 @@ from lib.__main__ import main
 from lib.messages import exchanges
 from lib.messages.settings import Messages
 from lib.methods import METHODS
-from lib.probes import message_times, method_times, step_times, timings
+from lib.probes import framework_times, message_times, method_times, step_times, timings
 from lib.probes.message_times import TIMED, Collectives, Feedback, Hooked, Operators
 from lib.probes.step_times import SparseTimes, StepTimes
 from lib.studies.cells import Cell
@@ -38,7 +38,7 @@ def test_the_command_line_says_what_is_to_be_taken(monkeypatch, tmp_path, capsys
     monkeypatch.setattr(timings, "run", taken.extend)
     monkeypatch.setattr(timings, "record", lambda *_: tmp_path / "none")
     main(["time"])
-    planned = {*message_times.PLANNED, *method_times.PLANNED, *step_times.PLANNED}
+    planned = {*message_times.PLANNED, *method_times.PLANNED, *step_times.PLANNED, *framework_times.PLANNED}
     assert capsys.readouterr().out == f"timings: {len(planned)} of {len(planned)} sets to take\n" and set(taken) == planned
 
 

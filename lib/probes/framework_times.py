@@ -1,0 +1,75 @@
+"""Times of training steps on two processes, by framework, beside those of one process, and what they send and hold."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from lib import require, require_number, require_whole
+from lib.probes import timings
+from lib.workloads.catalogue import workload
+
+METHODS = ("sgd", "momentum", "adam")  # that PyTorch has, too
+MOST_REPEATS = 1000
+
+
+@dataclass(frozen=True)
+class FrameworkTimes:
+    """Times of a workload's steps by every system of `lib.workers.frameworks`, of a batch over both processes.
+
+    density, micro_batches: of sparse messages and stages.  repeats: rounds in which all systems are timed in turn.
+    replicate: tells runs apart that are the same otherwise.  Raises ValueError naming the field, its value and what is allowed.
+    """
+
+    workload: str
+    algorithm: str
+    batch_size: int
+    density: float = 0.01
+    micro_batches: int = 4
+    repeats: int = 9
+    replicate: int = 0
+
+    def __post_init__(self):
+        work = workload(self.workload)  # complains of an unknown one
+        require(work.task == "classification", "workload", self.workload, "one of classification")
+        require_whole("micro_batches", self.micro_batches, 1, work.train_size)
+        require(self.algorithm in METHODS, "algorithm", self.algorithm, f"one of {METHODS}")
+        require_whole("batch_size", self.batch_size, 1, work.train_size)
+        whole = math.lcm(2, self.micro_batches)
+        require(self.batch_size % whole == 0, "batch_size", self.batch_size, f"a multiple of {whole}")
+        require_number("density", self.density, lambda share: 0 < share <= 1, "a number in (0, 1]")
+        require_whole("repeats", self.repeats, 2, MOST_REPEATS)
+        require_whole("replicate", self.replicate, 0, MOST_REPEATS)
+
+    def definition(self) -> dict:
+        return {"model": workload(self.workload).model}
+
+    def measure(self) -> pd.DataFrame:
+        """A row per system, as `lib.workers.frameworks.timed` returns them; weights is how many the network has."""
+        from lib.workers import frameworks  # brings PyTorch, and reading times does without
+        from lib.workloads import models
+
+        work, data = workload(self.workload), workload(self.workload).train()
+        training = frameworks.Training(
+            work.model, self.algorithm, self.batch_size, 0.0, density=self.density, micro_batches=self.micro_batches
+        )
+        rows = frameworks.timed(training, data.x[: self.batch_size], data.y[: self.batch_size], self.repeats)
+        return pd.DataFrame(rows).assign(weights=models.parameter_count(models.build(work.model)))
+
+
+SIZES = (64, 256, 1024)
+PLANNED = tuple(
+    FrameworkTimes(name, algorithm, size, replicate=replicate)
+    for replicate in range(2)
+    for name, algorithm in (("mnist-fc-1024x3", "sgd"), ("mnist-simple-cnn", "momentum"), ("digits-cnn", "adam"),
+                            ("mnist-fc-1024x3", "adam"))
+    for size in SIZES
+)  # fmt: skip
+
+
+def measured(*more: FrameworkTimes, replicate: int = 0, folder: Path = timings.FOLDER) -> pd.DataFrame:
+    """What is on record of this replicate of PLANNED, and of `more`, with the settings as columns; empty if nothing is."""
+    return timings.results(*(one for one in PLANNED if one.replicate == replicate), *more, folder=folder)

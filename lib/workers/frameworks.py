@@ -1,0 +1,494 @@
+"""One training on two processes, laid out by several frameworks: the same steps, with weights and gradients in other places.
+
+`Training` says what is trained, SYSTEMS how it is laid out: by the whole batch in one process, by shards of the batch
+(DistributedDataParallel), with the optimiser's states or everything sharded as well (ZeroRedundancyOptimizer, fully_shard), by
+two stages of the network through which parts of the batch flow (torch.distributed.pipelining), or by shards whose gradients are
+sent as their largest entries (`lib.workers.hook`).  All but the last take the steps of one process, to rounding.
+
+`train` returns their weights, `timed` the seconds of their steps.  Both also tell the bytes that every process sent, which the
+kernel counts for its connections, and the bytes that it holds between steps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import math
+import os
+import socket
+import stat
+import struct
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from lib import require, require_number, require_whole
+from lib.messages.settings import Messages
+from lib.workers import processes
+from lib.workers.hook import SparseState, sparse_hook
+from lib.workloads import models
+
+WORKERS = 2
+OPTIMISERS = {
+    "sgd": (torch.optim.SGD, {}),
+    "momentum": (torch.optim.SGD, {"momentum": 0.9}),
+    "adam": (torch.optim.Adam, {}),
+}
+WARM_UP = 3  # steps: DistributedDataParallel deals its buckets anew after the first, the stages agree on shapes
+TIMEOUT = 1800.0  # seconds that timings may take
+MOST_REPEATS = 1000
+BLOCK = 0.02  # seconds that one process computes between two looks at the clock, at least
+
+
+@dataclass(frozen=True)
+class Training:
+    """What is trained on two processes: cross-entropy of a network that is a sequence of layers.
+
+    batch_size: over both processes.  learning_rate: zero trains nothing and takes as long.  density: share of the gradient
+    that sparse messages send.  micro_batches: parts of a batch that flow through the stages.
+    Raises ValueError naming field, value and what is allowed.
+    """
+
+    model: str
+    algorithm: str = "momentum"
+    batch_size: int = 64
+    learning_rate: float = 0.05
+    precision: str = "float32"
+    density: float = 0.01
+    micro_batches: int = 4
+    seed: int = 0
+
+    def __post_init__(self):
+        sequence = self.model in models.MODELS and isinstance(models.build(self.model), nn.Sequential)
+        require(sequence, "model", self.model, "a name in lib/workloads/models.py, of a network that is a sequence of layers")
+        require(self.algorithm in OPTIMISERS, "algorithm", self.algorithm, f"one of {tuple(OPTIMISERS)}")
+        require(self.precision in processes.PRECISIONS, "precision", self.precision, f"one of {processes.PRECISIONS}")
+        require_number("learning_rate", self.learning_rate, lambda r: 0 <= r < math.inf, "zero or a positive finite number")
+        require_number("density", self.density, lambda share: 0 < share <= 1, "a number in (0, 1]")
+        require_whole("micro_batches", self.micro_batches, 1, processes.MOST_EXAMPLES)
+        require_whole("batch_size", self.batch_size, 1, processes.MOST_EXAMPLES)
+        parts = math.lcm(WORKERS, self.micro_batches)
+        fits = self.batch_size % parts == 0
+        require(fits, "batch_size", self.batch_size, f"a multiple of {parts}, for {WORKERS} processes and the micro-batches")
+        require_whole("seed", self.seed, 0, 2**32 - 1)
+
+    @property
+    def type(self) -> torch.dtype:
+        return getattr(torch, self.precision)
+
+    def network(self) -> nn.Sequential:
+        return models.fresh(self.model, self.seed).to(self.type)
+
+    def optimizer(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
+        kind, settings = OPTIMISERS[self.algorithm]
+        return kind(parameters, lr=self.learning_rate, **settings)
+
+
+# --- the systems ------------------------------------------------------------------------------------------------------
+
+
+class OneProcess:
+    """The whole batch in process 0, while the other waits."""
+
+    alone = True
+
+    def __init__(self, training: Training, rank: int, example: Tensor):
+        """example: one input [1, ...]."""
+        self.training, self.rank, self.example = training, rank, example.to(training.type)
+        self.network = training.network()
+        self.model = self.laid_out()
+        self.optimizer = self.own_optimizer()
+
+    def laid_out(self) -> nn.Module:
+        """The network, wrapped as the framework wants it."""
+        return self.network
+
+    def own_optimizer(self) -> torch.optim.Optimizer:
+        return self.training.optimizer(self.model.parameters())
+
+    def share(self, whole: Tensor) -> Tensor:
+        """What this process computes of a batch [B, ...]."""
+        return whole
+
+    def step(self, x: Tensor, y: Tensor) -> None:
+        """Take a training step on a batch x [B, ...], y [B], of which all processes are given the whole."""
+        self.optimizer.zero_grad()
+        cross_entropy(self.model(self.share(x)), self.share(y)).backward()
+        self.optimizer.step()
+
+    def weights(self) -> Tensor:
+        """All parameters, flat, float64 [P], on every process."""
+        return _flat(self.network.parameters())
+
+    def held(self) -> dict[str, int]:
+        """Bytes between steps, by what they hold: parameters, gradients, states of the optimiser, residuals of the hook.
+
+        Counted by memory blocks, so that views of one count once.
+        """
+        own = getattr(self.optimizer, "optim", self.optimizer)  # ZeroRedundancyOptimizer keeps its share in one inside
+        parameters = list(self.model.parameters())
+        states = [value for state in own.state.values() for value in state.values() if isinstance(value, Tensor)]
+        kinds = {
+            "parameters": parameters,
+            "gradients": [p.grad for p in parameters if p.grad is not None],
+            "states": states,
+            "residuals": self.residuals(),
+        }
+        return {kind: _bytes(tensors) for kind, tensors in kinds.items()}
+
+    def residuals(self) -> list[Tensor]:
+        """What the messages have not sent yet."""
+        return []
+
+
+class Replicas(OneProcess):
+    """Every process has the whole network and half of the batch; gradients are averaged as they come."""
+
+    alone = False
+
+    def laid_out(self) -> nn.Module:
+        return DistributedDataParallel(self.network, gradient_as_bucket_view=True)  # else gradients are held twice
+
+    def share(self, whole: Tensor) -> Tensor:
+        return whole.chunk(WORKERS)[self.rank]
+
+
+class ShardedStates(Replicas):
+    """Replicas that each keep the states of half the parameters, update these, and tell the other."""
+
+    def own_optimizer(self) -> torch.optim.Optimizer:
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+
+        kind, settings = OPTIMISERS[self.training.algorithm]
+        return ZeroRedundancyOptimizer(self.model.parameters(), kind, lr=self.training.learning_rate, **settings)
+
+
+class FullyShared(Replicas):
+    """Every process keeps half of each parameter, and gathers a layer's other half while it computes that layer."""
+
+    def laid_out(self) -> nn.Module:
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+
+        mesh = init_device_mesh("cpu", (WORKERS,))
+        for layer in self.network:
+            if list(layer.parameters()):
+                fully_shard(layer, mesh=mesh)
+        return fully_shard(self.network, mesh=mesh)
+
+    def weights(self) -> Tensor:
+        return _flat(p.full_tensor() for p in self.network.parameters())
+
+
+class Stages(OneProcess):
+    """Each process has one part of the layers; micro-batches flow from the first to the second, gradients back."""
+
+    alone = False
+
+    def laid_out(self) -> nn.Module:
+        from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+
+        at = cut(self.network, self.example)
+        stage = self.network[:at] if self.rank == 0 else self.network[at:]
+        wrapped = PipelineStage(stage, self.rank, WORKERS, torch.device("cpu"))
+        self.schedule = Schedule1F1B(wrapped, self.training.micro_batches, loss_fn=cross_entropy)
+        return stage
+
+    def step(self, x: Tensor, y: Tensor) -> None:
+        self.optimizer.zero_grad()
+        self.schedule.step(x) if self.rank == 0 else self.schedule.step(target=y)
+        self.optimizer.step()
+
+    def weights(self) -> Tensor:
+        return torch.cat(_everyones(_flat(self.model.parameters())))
+
+
+class SparseMessages(Replicas):
+    """Replicas that send the largest entries of their gradients and keep the rest for later steps."""
+
+    def laid_out(self) -> nn.Module:
+        model = super().laid_out()
+        self.state = SparseState(model, seed=self.training.seed, compressor="top-k", density=self.training.density)
+        model.register_comm_hook(self.state, sparse_hook)
+        return model
+
+    def residuals(self) -> list[Tensor]:
+        return list(self.state.residual.values())
+
+
+SYSTEMS = {
+    "one": OneProcess,
+    "ddp": Replicas,
+    "zero": ShardedStates,
+    "fsdp": FullyShared,
+    "pipeline": Stages,
+    "sparse": SparseMessages,
+}
+EXACT = tuple(name for name in SYSTEMS if name != "sparse")  # they take the steps of one process
+
+
+@torch.no_grad()
+def cut(network: nn.Sequential, x: Tensor) -> int:
+    """Before which layer to cut a network, so that its dearer part costs least: multiplications, forward and backward.
+
+    x: one example [1, ...].  Of cuts that cost as much, the one at which the fewest values pass.  The first layer with
+    weights passes no gradient on: two products of three.  Raises ValueError for fewer than two layers with weights.
+    """
+    costs, sizes = [], []
+    for layer in network:
+        x = layer(x)
+        weights = next((p for p in layer.parameters() if p.dim() > 1), None)
+        places = 0 if weights is None else weights.numel() * x.numel() // len(weights)
+        costs.append(places * (3 if any(costs) else 2))
+        sizes.append(x.numel())
+    require(sum(map(bool, costs)) >= 2, "network", network, "a sequence with two layers that have weights, or more")
+    return min(range(1, len(costs)), key=lambda at: (max(sum(costs[:at]), sum(costs[at:])), sizes[at - 1]))
+
+
+def _flat(tensors: Iterable[Tensor]) -> Tensor:
+    return torch.cat([t.detach().double().flatten() for t in tensors])
+
+
+def _bytes(tensors: Iterable[Tensor]) -> int:
+    local = [t.to_local() if hasattr(t, "to_local") else t for t in tensors]
+    blocks = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in local}
+    return sum(blocks.values())
+
+
+# --- what is sent -----------------------------------------------------------------------------------------------------
+
+SENT, RETRANSMITTED, INFO = 200, 208, 232  # where Linux has them in struct tcp_info (linux/tcp.h), and its length
+
+
+def sent() -> int | None:
+    """Bytes that this process has written to its TCP connections that are open, as Linux counts them; None elsewhere.
+
+    Without the headers of TCP, with those of gloo.
+    """
+    if sys.platform != "linux":
+        return None
+    total = 0
+    for number in map(int, os.listdir("/proc/self/fd")):
+        with contextlib.suppress(OSError):  # closed since it was listed, or not of TCP
+            if stat.S_ISSOCK(os.fstat(number).st_mode):
+                with socket.socket(fileno=os.dup(number)) as one:
+                    info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO)
+                total += struct.unpack_from("Q", info, SENT)[0] - struct.unpack_from("Q", info, RETRANSMITTED)[0]
+    return total
+
+
+class Collectives(TorchDispatchMode):
+    """Counts what processes tell each other, by PyTorch's names, while it is entered."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = Counter()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        space, _, name = func.name().partition("::")
+        self.calls[name.partition(".")[0].strip("_")] += space == "c10d"
+        return func(*args, **(kwargs or {}))
+
+
+def _everyones(one):
+    """What every process passes, in the order of ranks."""
+    every = [None] * WORKERS
+    dist.all_gather_object(every, one)
+    return every
+
+
+# --- training and timing ----------------------------------------------------------------------------------------------
+
+
+def train(
+    trainings: Sequence[Training], data, steps: int = 10, systems: Sequence[str] = tuple(SYSTEMS), timeout: float = 120.0
+) -> list[dict[str, dict]]:
+    """Train each of these with every system for so many steps, all on two processes that are started once.
+
+    data: a split with x [N, ...] float and y [N] int64.  Returns, per training and system: weights [P] float64 after the last
+    step; sent, bytes per step of each process after WARM_UP steps; held, bytes of each (`OneProcess.held`).
+    Raises ValueError for unknown systems and steps that are too few, and as `lib.workers.processes.train`.
+    """
+    require_whole("steps", steps, WARM_UP + 1, processes.MOST_STEPS)
+    unknown = [name for name in systems if name not in SYSTEMS]
+    require(not unknown, "systems", unknown, f"of {tuple(SYSTEMS)}")
+    return processes.launch(_trained, WORKERS, timeout, list(trainings), data.x.numpy(), data.y.numpy(), steps, list(systems))
+
+
+def _trained(rank: int, trainings, x, y, steps: int, systems) -> list[dict[str, dict]]:
+    x, y = torch.from_numpy(x), torch.from_numpy(y)
+    found = [{name: _outcome(rank, one, name, x, y, steps) for name in systems} for one in trainings]
+    gc.collect()  # a model that outlives the process group can hang the process
+    return found
+
+
+def _outcome(rank: int, training: Training, name: str, x: Tensor, y: Tensor, steps: int) -> dict:
+    system, before = _laid_out(training, name, rank, x[:1]), sent()
+    for k, rows in enumerate(batches(training, len(x), steps)):
+        if k == WARM_UP:
+            before = sent()
+        if system is not None:
+            system.step(x[rows].to(training.type), y[rows])
+    told = None if before is None else (sent() - before) / (steps - WARM_UP)
+    weights = None if system is None else system.weights()
+    held = None if system is None else system.held()
+    return {"weights": weights, "sent": _everyones(told), "held": _everyones(held)}
+
+
+def _laid_out(training: Training, name: str, rank: int, example: Tensor) -> OneProcess | None:
+    """The system on this process; none where another works alone."""
+    kind = SYSTEMS[name]
+    if kind.alone and rank:
+        return None
+    return kind(training, rank, example)
+
+
+def batches(training: Training, examples: int, steps: int) -> Iterator[Tensor]:
+    """The examples of each step, int64 [batch_size], in the order of `lib.workers.processes`."""
+    run = processes.Run(batch_size=training.batch_size, steps=steps, seed=training.seed)
+    yield from processes.batches(examples, run)
+
+
+def reference(training: Training, data, steps: int = 10) -> Tensor:
+    """Weights [P] float64 after so many steps of one process, here; with sparse messages, see `simulated`."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as the processes do: the order of additions may depend on it
+    try:
+        system = OneProcess(training, 0, data.x[:1])
+        for rows in batches(training, len(data.x), steps):
+            system.step(data.x[rows].to(training.type), data.y[rows])
+        return system.weights()
+    finally:
+        torch.set_num_threads(threads)
+
+
+def simulated(training: Training, data, steps: int = 10) -> Tensor:
+    """Weights [P] float64 after so many steps with sparse messages, both processes simulated as the book's searches do it.
+
+    Raises ValueError for another algorithm than momentum and another precision than float64: which entry is the largest hangs on
+    the last bit.
+    """
+    require(training.precision == "float64", "precision", training.precision, "float64")
+    require(training.algorithm == "momentum", "algorithm", training.algorithm, "momentum")
+    settings = OPTIMISERS["momentum"][1]
+    run = processes.Run(
+        WORKERS, training.model, training.batch_size, steps, training.learning_rate, settings["momentum"], training.precision,
+        training.seed, messages=Messages(WORKERS, "top-k", training.density),
+    )  # fmt: skip
+    return processes.reference(run, data)[-1]
+
+
+def timed(training: Training, x: Tensor, y: Tensor, repeats: int) -> list[dict]:
+    """Times of steps of every system between processes here, all in turn, so many rounds.
+
+    x, y: a batch.  A row per system: system, seconds of a step on cores of its own (`on_own_cores`: median over rounds), low, high
+    (their quartiles), processor (seconds that both processes computed, median), wall (seconds that went by, median), waited
+    (median share of these in which a process waited for a core, as Linux counts it; NaN elsewhere); sent (bytes of a step of the
+    process that sends more), waits (`waits`), parameters, gradients, states, residuals (bytes held by the process that holds
+    more).  Raises ValueError unless there are as many examples as the batch has, and as `lib.workers.processes.train`.
+    """
+    require_whole("repeats", repeats, 2, MOST_REPEATS)
+    fits = len(x) == len(y) == training.batch_size
+    require(fits, "x, y", (len(x), len(y)), f"as many examples as the batch has ({training.batch_size})")
+    return processes.launch(_timed, WORKERS, TIMEOUT, training, x.numpy(), y.numpy(), repeats)
+
+
+def _timed(rank: int, training: Training, x, y, repeats: int) -> list[dict]:
+    x, y = torch.from_numpy(x).to(training.type), torch.from_numpy(y)
+    systems = {name: _laid_out(training, name, rank, x[:1]) for name in SYSTEMS}
+    about = {name: _about(system, x, y) for name, system in systems.items()}
+    alone = max(_everyones(_block(systems["one"], x, y, WARM_UP)[1]))
+    steps = math.ceil(BLOCK / alone)
+    blocks = {name: [] for name in SYSTEMS}
+    for k in range(repeats):
+        for name in _turned(list(SYSTEMS), k):
+            blocks[name].append(_block(systems[name], x, y, steps))
+    rows = [_row(name, np.array(_everyones(own)), training.micro_batches) | about[name] for name, own in blocks.items()]
+    systems.clear()
+    gc.collect()  # a model that outlives the process group can hang the process
+    return rows
+
+
+def _turned(names: list[str], by: int) -> list[str]:
+    """The same names, another one first in every round."""
+    by %= len(names)
+    return names[by:] + names[:by]
+
+
+def _block(system: OneProcess | None, x: Tensor, y: Tensor, steps: int) -> tuple[float, float, float]:
+    """Of a step: seconds from when all are ready until all are done, those that this process computed, and waited for a core."""
+    dist.barrier()
+    began = np.array([time.perf_counter(), time.process_time(), queued()])
+    for _ in range(steps if system is not None else 0):
+        system.step(x, y)
+    dist.barrier()
+    return tuple(((np.array([time.perf_counter(), time.process_time(), queued()]) - began) / steps).tolist())
+
+
+def queued() -> float:
+    """Seconds in which this process's threads were ready to compute and had no core, as Linux counts them; elsewhere NaN."""
+    total = 0
+    for thread in Path("/proc/self/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError):  # ended since it was listed
+            total += int(thread.read_text().split()[1])
+    return total / 1e9 if sys.platform == "linux" else math.nan
+
+
+def _row(name: str, blocks: np.ndarray, micro_batches: int) -> dict[str, float]:
+    """What `timed` tells of a system's blocks [processes, rounds, 3], each as `_block` has it."""
+    wall, computed, waited = blocks[0, :, 0], blocks[:, :, 1], blocks[:, :, 2].max(0)
+    low, middle, high = np.quantile(on_own_cores(name, computed, micro_batches), [0.25, 0.5, 0.75])
+    told = {"seconds": middle, "low": low, "high": high, "processor": np.median(computed.sum(0)), "wall": np.median(wall),
+            "waited": np.median(waited / wall)}  # fmt: skip
+    return {"system": name, **{field: float(value) for field, value in told.items()}}
+
+
+def on_own_cores(name: str, computed: np.ndarray, micro_batches: int = 1) -> np.ndarray:
+    """Seconds of a step [n] if each process has a core and messages take no time beyond the computing that they ask for.
+
+    computed: seconds that each process computes [processes, n].  A step then takes as long as the busier process; of two
+    stages, this one waits besides for a micro-batch of the other to come and to go.
+    """
+    most = computed.max(0)
+    return most + computed.min(0) / micro_batches if name == "pipeline" else most
+
+
+def _about(system: OneProcess | None, x: Tensor, y: Tensor) -> dict[str, float]:
+    """What a step sends and how often it waits for a message, and what is held after it; of the process with more."""
+    found = {"waits": 0, "sent": 0.0}
+    if system is not None:
+        for _ in range(WARM_UP):
+            system.step(x, y)
+        before, calls = sent(), Collectives()
+        with calls:
+            system.step(x, y)
+        told = math.nan if before is None else sent() - before
+        found = {"waits": waits(calls.calls), "sent": told, **system.held()}
+    every = _everyones(found)
+    return {name: max(one.get(name, 0) for one in every) for name in every[0]}
+
+
+# Messages that one process sends one after the other, by what PyTorch calls it: a sum is scattered and gathered.
+ROUNDS = {"allreduce": 2, "reduce_scatter_base": 2, "allgather": 1, "allgather_base": 1, "broadcast": 1, "send": 1, "recv": 1}
+
+
+def waits(calls: Counter) -> int:
+    """Messages of a step between two processes, if none goes beside another, with gloo, whose reduce-scatter is a sum of all.
+
+    Raises ValueError for a collective that is not known here.
+    """
+    used = {name: n for name, n in calls.items() if n}
+    unknown = sorted(set(used) - set(ROUNDS))
+    require(not unknown, "calls", unknown, f"of {tuple(ROUNDS)}")
+    return sum(ROUNDS[name] * n for name, n in used.items())

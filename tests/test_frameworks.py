@@ -1,0 +1,169 @@
+"""Frameworks on two processes: they take the steps of one, send what they say, and hold what they say."""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from lib.probes import framework_times, timings
+from lib.probes.framework_times import FrameworkTimes
+from lib.workers import frameworks
+from lib.workers.frameworks import EXACT, SYSTEMS, Training
+from lib.workloads import datasets, models
+
+DIGITS_CNN = Training("digits-cnn", "momentum", precision="float64", density=0.05)
+ADAM = Training("mlp-64x2", "adam", learning_rate=0.01, precision="float64", micro_batches=2)
+COARSE = Training("mlp-64x2", "momentum")
+TRAININGS = (DIGITS_CNN, ADAM, COARSE)
+# A few units in the last place of weights below 1.  Adam divides gradients by their size, at least by 1e-8: where one is as small
+# as that, its rounding of about 1e-18 becomes 1e-10 of a step of 0.01.
+ROUNDING = {DIGITS_CNN: 2e-15, ADAM: 1e-12, COARSE: 1e-6}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return datasets.load("digits").train
+
+
+@pytest.fixture(scope="module")
+def trained(digits):
+    """Training -> system -> its outcome after ten steps, all from one start of two processes."""
+    return dict(zip(TRAININGS, frameworks.train(TRAININGS, digits), strict=True))
+
+
+def size_of(training):
+    return models.parameter_count(models.build(training.model)) * torch.finfo(training.type).bits // 8
+
+
+@pytest.mark.parametrize("training", TRAININGS, ids=lambda t: f"{t.model}-{t.algorithm}-{t.precision}")
+def test_every_framework_takes_the_steps_of_one_process(training, trained, digits):
+    expected = frameworks.reference(training, digits)
+    start = torch.cat([p.detach().double().flatten() for p in models.fresh(training.model, 0).parameters()])
+    assert (expected - start).abs().max() > 0.02, "the weights must have moved"
+    assert torch.equal(trained[training]["one"]["weights"], expected)
+    for name in EXACT:
+        assert (trained[training][name]["weights"] - expected).abs().max() <= ROUNDING[training], name
+
+
+def test_sparse_messages_take_the_steps_of_the_simulation_and_no_others(trained, digits):
+    sparse = trained[DIGITS_CNN]["sparse"]["weights"]
+    assert (sparse - frameworks.simulated(DIGITS_CNN, digits)).abs().max() <= ROUNDING[DIGITS_CNN]
+    assert (sparse - frameworks.reference(DIGITS_CNN, digits)).abs().max() > 1e-3
+
+
+@pytest.mark.skipif(frameworks.sent() is None, reason="Linux alone counts the bytes of a connection")
+@pytest.mark.parametrize("training", TRAININGS, ids=lambda t: f"{t.model}-{t.algorithm}-{t.precision}")
+def test_processes_send_what_their_collectives_say(training, trained):
+    """gloo adds headers: some hundred bytes a message."""
+    sent, size = {name: np.array(found["sent"]) for name, found in trained[training].items()}, size_of(training)
+    assert sent["one"].sum() == 0
+    assert (0 <= sent["ddp"] - size).all() and (sent["ddp"] - size).max() < 1000, "half is scattered, half gathered"
+    whole = sent["zero"].sum() - sent["ddp"].sum()
+    assert 0 <= whole - size < 2000, "besides, every parameter is told once"
+    assert (0 <= sent["fsdp"] - 2 * size).all() and (sent["fsdp"] - 2 * size).max() < 5000  # halves twice; a sum, as gloo does it
+    width = {"digits-cnn": 16 * 4 * 4, "mlp-64x2": 64}[training.model]
+    passed = training.batch_size * width * size // models.parameter_count(models.build(training.model))
+    assert (0 <= sent["pipeline"] - passed).all() and (sent["pipeline"] - passed).max() < 1000
+    pair = 4 + size / models.parameter_count(models.build(training.model))
+    share = training.density * models.parameter_count(models.build(training.model)) * pair
+    assert (0 <= sent["sparse"] - math.floor(share)).all() and (sent["sparse"] - share).max() < 1000
+
+
+@pytest.mark.parametrize("training", TRAININGS, ids=lambda t: f"{t.model}-{t.algorithm}-{t.precision}")
+def test_processes_hold_what_their_framework_says(training, trained):
+    held = {name: found["held"] for name, found in trained[training].items()}
+    size, buffers = size_of(training), {"momentum": 1, "adam": 2}[training.algorithm]
+    whole = {"parameters": size, "gradients": size, "states": buffers * size, "residuals": 0}
+    counters = 200  # Adam counts its steps for every parameter
+
+    def near(found, expected):
+        assert found.keys() == expected.keys()
+        assert all(0 <= found[kind] - expected[kind] <= (counters if kind == "states" else 0) for kind in expected), found
+
+    near(held["one"][0], whole)
+    assert held["one"][1] is None
+    for rank in range(2):
+        near(held["ddp"][rank], whole)
+        near(held["sparse"][rank], whole | {"residuals": size})
+        near(held["fsdp"][rank], {kind: n // 2 for kind, n in whole.items()})
+        assert {**held["zero"][rank], "states": 0} == {**whole, "states": 0}
+    for name in ("zero", "pipeline"):  # shares that need not be equal
+        assert 0 <= sum(one["states"] for one in held[name]) - whole["states"] <= 2 * counters
+    assert sum(one["parameters"] for one in held["pipeline"]) == size
+
+
+def test_the_processes_share_a_batch_and_one_alone_takes_the_whole():
+    batch = torch.arange(8)
+    shares = [frameworks.Replicas.share(SimpleNamespace(rank=rank), batch).tolist() for rank in range(2)]
+    assert shares == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert frameworks.OneProcess.share(SimpleNamespace(rank=0), batch).tolist() == batch.tolist()
+
+
+def test_a_network_is_cut_where_the_dearer_part_costs_least():
+    image, pixels = torch.zeros(1, 1, 28, 28), torch.zeros(1, 784)
+    cnn, deep = models.build("simple-cnn"), models.build("fc-1024x3")
+    assert [type(layer) for layer in cnn[: frameworks.cut(cnn, image)]][-2:] == [nn.Conv2d, type(cnn[1])], "after the pooling"
+    assert frameworks.cut(deep, pixels) == 4, "the first layer passes no gradient on, so that it takes the second"
+    even = nn.Sequential(*(nn.Linear(8, 8) for _ in range(5)))
+    assert frameworks.cut(even, torch.zeros(1, 8)) == 3  # 2 + 3 + 3 before it, 3 + 3 after
+    with pytest.raises(ValueError, match="two layers that have weights"):
+        frameworks.cut(nn.Sequential(nn.Linear(8, 8), nn.ReLU()), torch.zeros(1, 8))
+
+
+def test_on_cores_of_their_own_the_busier_process_sets_the_time():
+    computed = np.array([[1.0, 3.0], [2.0, 2.0]])
+    assert frameworks.on_own_cores("ddp", computed).tolist() == [2.0, 3.0]
+    assert frameworks.on_own_cores("pipeline", computed, 4).tolist() == [2.25, 3.5]
+    whole = np.array([[5.0], [5.0]])
+    assert frameworks.on_own_cores("pipeline", whole, 1) == 10, "one micro-batch: one stage after the other"
+    assert frameworks.on_own_cores("pipeline", whole, 1000) == pytest.approx(5, rel=2e-3)
+
+
+def test_messages_are_counted_by_the_rounds_of_their_collectives():
+    assert frameworks.waits({"allreduce": 2, "view": 0}) == 4 and frameworks.waits({"send": 4, "recv": 4}) == 8
+    with pytest.raises(ValueError, match="calls: .'alltoall'"):
+        frameworks.waits({"alltoall": 1})
+
+
+def test_times_are_kept_and_read_back(tmp_path):
+    what = FrameworkTimes("digits-mlp", "adam", 32, repeats=2)
+    timings.run([what], tmp_path)
+    table = timings.results(what, folder=tmp_path).set_index("system")
+    assert list(table.index) == list(SYSTEMS) and (table.batch_size == 32).all()
+    assert ((table.low <= table.seconds) & (table.seconds <= table.high) & (table.low > 0)).all()
+    assert (table.processor >= table.seconds * 0.99).all() and (table.wall > 0).all()
+    assert table.waits["one"] == 0 and table.waits["ddp"] == 2 and table.waits["pipeline"] == 8
+    assert (table.weights == 8970).all() and table.parameters["fsdp"] * 2 == table.parameters["ddp"] == 4 * 8970
+    assert framework_times.measured(what, folder=tmp_path).system.tolist() == list(SYSTEMS)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Training("resnet-8"), "model: 'resnet-8' is not allowed; it must be .*sequence of layers"),
+        (lambda: Training("no"), "model: 'no' is not allowed"),
+        (lambda: Training("digits-cnn", "lars"), r"algorithm: 'lars' is not allowed; it must be one of \('sgd'"),
+        (lambda: Training("digits-cnn", batch_size=6), "batch_size: 6 is not allowed; it must be a multiple of 4"),
+        (lambda: Training("digits-cnn", density=0.0), r"density: 0.0 is not allowed; it must be a number in \(0, 1\]"),
+        (lambda: Training("digits-cnn", learning_rate=math.inf), "learning_rate: inf is not allowed"),
+        (lambda: Training("digits-cnn", micro_batches=0), "micro_batches: 0 is not allowed; it must be a whole number from 1"),
+        (lambda: Training("digits-cnn", precision="float16"), "precision: 'float16' is not allowed"),
+        (lambda: Training("digits-cnn", seed=-1), "seed: -1 is not allowed"),
+        (lambda: frameworks.train([COARSE], None, steps=3), "steps: 3 is not allowed; it must be a whole number from 4"),
+        (lambda: frameworks.train([COARSE], None, systems=["horovod"]), "systems: .'horovod'. is not allowed"),
+        (lambda: frameworks.simulated(COARSE, None), "precision: 'float32' is not allowed; it must be float64"),
+        (lambda: frameworks.simulated(ADAM, None), "algorithm: 'adam' is not allowed; it must be momentum"),
+        (lambda: frameworks.timed(COARSE, torch.zeros(3), torch.zeros(3), 2), "x, y: .* as many examples as the batch"),
+        (lambda: FrameworkTimes("digits-mlp", "muon", 64), "algorithm: 'muon' is not allowed"),
+        (lambda: FrameworkTimes("digits-mlp", "sgd", 2048), "batch_size: 2048 is not allowed"),
+        (lambda: FrameworkTimes("digits-mlp", "sgd", 6), "batch_size: 6 is not allowed; it must be a multiple of 4"),
+        (lambda: FrameworkTimes("shakespeare", "sgd", 64), "workload: 'shakespeare' is not allowed"),
+        (lambda: FrameworkTimes("digits-mlp", "sgd", 64, repeats=1), "repeats: 1 is not allowed"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
