@@ -8,6 +8,7 @@ from dataclasses import replace
 from lib import require, require_whole
 from lib.engine.vocabulary import METHODS
 from lib.messages.settings import Messages
+from lib.methods import LOCAL
 from lib.methods import METHODS as KNOWN
 from lib.studies.cells import Cell
 from lib.studies.study import Study
@@ -296,6 +297,7 @@ COMPARED = tuple(
 )  # fmt: skip
 COMPARED_SPARSE = tuple(name for name in ("sgd", "momentum", "adam", "muon", "kfac") if name in KNOWN)
 COMPARED_LARGE = tuple(name for name in ("sgd", "momentum", "nesterov", "adam", "muon", "lars", "kfac") if name in KNOWN)
+WITHOUT_BACKPROPAGATION = ("sgd", *LOCAL)  # with backpropagation, by which the chapter divides, before all
 FOURS = (64, 16, 256, 4, 1024, 1)  # powers of four, the middle first
 
 
@@ -345,7 +347,8 @@ MNIST_SIZES = (64, 16, 256, 4, 1024)
 WHICH = ("digits-which", "digits-which-sparse", "mnist-fc-which", "mnist-which")  # the same networks by a dozen methods
 # A task and goals of their own.
 TEXT = ("shakespeare-exact", "shakespeare", "shakespeare-methods", "shakespeare-sparse", "shakespeare-sgd")
-APART = ("mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates", *WHICH, *TEXT)
+LOCALLY = "digits-local"  # an activation and methods of its own
+APART = (LOCALLY, "mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates", *WHICH, *TEXT)
 STUDIES = {
     s.name: s
     for s in (
@@ -405,6 +408,8 @@ STUDIES = {
         Study("digits-which", "Digits: training methods", tuple(_which(DIGITS, ALL_POWERS, COMPARED, range(3, 8)))),
         Study("digits-which-sparse", "Digits: training methods on pruned networks",
               tuple(_which(DIGITS, ALL_POWERS, COMPARED_SPARSE, range(3, 8), sparsity=0.9))),
+        Study(LOCALLY, "Digits: without backpropagation",
+              tuple(_which(("digits-mlp-tanh",), powers(0, 10, 2), WITHOUT_BACKPROPAGATION, range(3, 8)))),
         Study("mnist-fc-which", "MNIST: training methods, FC-128×3",
               tuple(_which(("mnist-fc-128x3-easier",), powers(2, 12, 2), COMPARED, range(1, 4), trials=32, race=RACE))),
         Study("mnist-which", "MNIST: training methods, Simple-CNN", tuple(_mnist_which())),
