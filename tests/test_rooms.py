@@ -11,7 +11,8 @@ from lib import ROOT
 
 OPEN = ("__init__", "own", "atomic")  # to all
 SHELVES = ("workloads", "messages", "methods")
-LATER = ("wording", "engine", "studies", "records", "measuring", "workers", "probes", "systems", "analysis", "claims", "page", "__main__")
+MEASURED = ("engine", "studies", "records", "measuring", "workers", "probes", "systems")
+LATER = ("wording", *MEASURED, "analysis", "claims", "page", "__main__")
 ORDER = (*OPEN, *SHELVES, *LATER)
 MAY = {room: set(ORDER[: ORDER.index(room)]) for room in ORDER} | {
     **{room: set() for room in OPEN},

@@ -64,7 +64,7 @@ class Descent:
         return {"dataset": "digits"}
 
     def measure(self) -> pd.DataFrame:
-        """Mean squared error over all training and validation examples, and the share of wrong signs among the latter, at checks."""
+        """Mean squared errors over all training and all validation examples, and the share of wrong signs among the latter."""
         rows = [row for replicate in range(self.replicates) for row in self._run(replicate)]
         return pd.DataFrame(rows, columns=COLUMNS)
 
