@@ -27,7 +27,9 @@ def sooner(drawn: dict) -> pd.DataFrame:
     drawn: of `scaling.summaries`.  A table of `lib.analysis.evidence`; arms that lack searches are left out.
     """
     found = {name: method_results.ratios(drawn, BASE, arm, method_results.at_ends(0)) for arm, name in ARMS.items()}
-    return evidence.pooled((name, list(own.values())) for name, own in found.items() if own)
+    effects = evidence.pooled((name, list(own.values())) for name, own in found.items() if own)
+    searches = {ARMS[key[1]]: len(curve.logs) for key, curve in drawn.items() if key[1] in ARMS}
+    return effects.assign(n=[searches[name] for name in effects.name])
 
 
 def ended(trials: pd.DataFrame) -> pd.DataFrame:
@@ -127,15 +129,16 @@ def straightness(table: pd.DataFrame) -> pd.DataFrame:
 def growth(table: pd.DataFrame, fold: int = FOLDS) -> pd.DataFrame:
     """By kind, the power of the number of features with which steps to so many e-folds grow: a line through the logarithms.
 
-    Columns: kind, power, low, high (5 and 95 % over resampled runs), least, most (features).  Linear growth is a power of 1.
+    Columns: kind, power, low, high (5 and 95 % over resampled runs), least, most (features), n (numbers of features).  Linear
+    growth is a power of 1.
     """
     rows = []
     for whitened, own in _singly(table).groupby("whitened", sort=True) if len(table) else ():
         sizes = sorted(own.features.unique())
         logs = np.log([folds(own[own.features == n], seed=n)[:, fold - 1] for n in sizes])  # [features, draws]
         powers = np.polyfit(np.log(sizes), logs, 1)[0] if len(sizes) > 1 else np.full(logs.shape[1], np.nan)
-        rows.append((KINDS[bool(whitened)], powers[0], *scaling.span_of(powers[1:]), sizes[0], sizes[-1]))
-    return pd.DataFrame(rows, columns=["kind", "power", "low", "high", "least", "most"])
+        rows.append((KINDS[bool(whitened)], powers[0], *scaling.span_of(powers[1:]), sizes[0], sizes[-1], len(sizes)))
+    return pd.DataFrame(rows, columns=["kind", "power", "low", "high", "least", "most", "n"])
 
 
 def off_linear(table: pd.DataFrame) -> pd.DataFrame:
@@ -143,7 +146,7 @@ def off_linear(table: pd.DataFrame) -> pd.DataFrame:
     powers = growth(table)
     wide = np.log(powers.most / powers.least)
     ends = [np.exp((powers[name] - 1) * wide) for name in ("power", "low", "high")]
-    return evidence.folded(evidence.table(zip(powers.kind, *ends, (powers.most > 0).astype(int), strict=True)))
+    return evidence.folded(evidence.table(zip(powers.kind, *ends, powers.n, strict=True)))
 
 
 def to_goal(table: pd.DataFrame, goal: float, column: str = "validation") -> pd.DataFrame:
