@@ -13,6 +13,7 @@ from lib.probes import ngrams as ngram_models
 from lib.probes import portraits, replays, running_noise, timings, track_runs, tracks
 from lib.records import on_record, results
 from lib.studies import plans
+from lib.systems import boolean_readout
 
 ABOUT = """\
 Measure what the book is made of.  A study is a named grid of searches: a workload, a training method, a sparsity and a
@@ -36,6 +37,7 @@ EXAMPLES = {
     "folds": "python -m lib folds",
     "listen": "python -m lib listen",
     "ngrams": "python -m lib ngrams",
+    "flip": "python -m lib flip",
     "time": "python -m lib time",
     "replay": "python -m lib replay digits --sample 20\n  python -m lib replay mnist --sample 2 --longest 300",
 }
@@ -127,6 +129,14 @@ def ngrams(_: argparse.Namespace) -> None:
         ngram_models.run(planned)
 
 
+def flip(chosen: argparse.Namespace) -> None:
+    """Train Boolean readouts by flips of their weights, into data/flips/."""
+    planned = boolean_readout.PLANNED
+    with stoppable(_kept(planned, boolean_readout.missing), f"python -m lib flip --jobs {chosen.jobs}"):
+        _say("flips", boolean_readout.missing(planned), planned, "sets of runs")
+        boolean_readout.run(planned, jobs=chosen.jobs)
+
+
 def time(_: argparse.Namespace) -> None:
     """Time training steps, compressors and collectives, into data/timings/; leave the machine alone meanwhile."""
     from lib.probes import framework_times, message_times, method_times, step_times  # bring PyTorch, slow to import
@@ -186,6 +196,7 @@ def parser() -> argparse.ArgumentParser:
     command(folds, side_by_side="sets")
     command(listen)
     command(ngrams)
+    command(flip, side_by_side="sets of runs")
     command(time)
     replayed = command(replay, f"\nstudies:\n{listed}", "searches")
     replayed.add_argument("study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below")

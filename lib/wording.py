@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from lib.methods import METHODS
+from lib.methods import EVERY
 
-NAMES = {method.name: method.title for method in METHODS.values() if method.title != method.name} | {
+NAMES = {method.name: method.title for method in EVERY.values() if method.title != method.name} | {
     "grasp": "GraSP", "synflow": "SynFlow", "connection-sensitivity": "connection sensitivity",
 }  # fmt: skip
 

@@ -15,6 +15,7 @@ from lib.records.on_record import grid
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study
+from lib.systems import boolean_readout
 
 
 def stopped():
@@ -71,6 +72,7 @@ def finished(monkeypatch):
         (["portray"], f"portraits: none of {len(portraits.PORTRAITS)} to make"),
         (["folds"], f"folds: none of {len(folds.PLANNED)} sets to train"),
         (["listen"], f"jobs: none of {len(running_noise.planned())} to listen to"),
+        (["flip"], f"flips: none of {len(boolean_readout.PLANNED)} sets of runs"),
         (["time"], "timings: none of "),
     ],
 )

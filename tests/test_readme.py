@@ -15,6 +15,7 @@ from lib import ROOT
 from lib.measuring import sweeps
 from lib.probes import folds, ngrams, portraits, replays, running_noise, timings, track_runs
 from lib.records import on_record
+from lib.systems import boolean_readout
 from lib.workers import hook
 from tests import kills
 
@@ -59,7 +60,7 @@ def test_papermill_lines_name_chapters_and_their_parameters():
 
 WORK = [
     (sweeps, "run"), (on_record, "status"), (track_runs, "run"), (portraits, "run"), (folds, "run"), (ngrams, "run"),
-    (timings, "run"), (replays, "run"), (running_noise, "run"),
+    (timings, "run"), (replays, "run"), (running_noise, "run"), (boolean_readout, "run"),
 ]  # fmt: skip
 
 

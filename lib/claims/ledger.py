@@ -26,7 +26,8 @@ from lib.analysis import (
     rate_rules,
     scaling,
 )
-from lib.claims import large_batches, lee, shallue, shi
+from lib.analysis import without_backpropagation as without
+from lib.claims import large_batches, lee, shallue, shi, without_backpropagation
 from lib.claims.verdicts import Claim, Group, Rule
 from lib.methods import WITH_MOMENTUM
 from lib.probes import method_times, portraits, tracks
@@ -34,9 +35,11 @@ from lib.records import on_record, results
 from lib.records.places import DATA
 from lib.studies import families, plans
 from lib.studies.study import Study
+from lib.systems import boolean_readout
 from lib.workloads import catalogue
 
-RULES = {rule.key: rule for rule in (*lee.RULES, *shallue.RULES, *shi.RULES, *large_batches.RULES)}
+RULES = {rule.key: rule for rule in (*lee.RULES, *shallue.RULES, *shi.RULES, *large_batches.RULES,
+                                 *without_backpropagation.RULES)}  # fmt: skip
 BUDGETS = ("digits-budget", "mnist-budget", "fashion-mnist-budget")
 KEPT = ROOT / "_build" / "claims"
 
@@ -84,7 +87,8 @@ def _claim(fields: dict) -> Claim:
 
 
 def _judged() -> dict:
-    found = {**_of_curves(), **_of_families(), **_of_budgets(), **_of_messages(), **_of_methods()}
+    found = {**_of_curves(), **_of_families(), **_of_budgets(), **_of_messages(), **_of_methods(),
+             **_of_local_errors(), **_of_flips()}  # fmt: skip
     return {key: dataclasses.asdict(rule.judge(*found[key])) for key, rule in RULES.items() if key in found}
 
 
@@ -210,6 +214,21 @@ def _of_methods() -> dict[str, tuple[pd.DataFrame, float]]:
     effects["O7c"] = method_results.kept_beta(rate_rules.costs(adam[adam.replicate == 0] if len(adam) else adam, 16, 5))
     spent = _hours(trials, sparsity=0.0)
     return {key: (effect, spent) for key, effect in effects.items() if len(effect)}
+
+
+def _of_local_errors() -> dict[str, tuple[pd.DataFrame, float]]:
+    """Of claims on errors that are not propagated back."""
+    searched, budgets = (results.read(plans.study(name)) for name in plans.LOCALLY)
+    found = {"B1": (without.lost(budgets), budgets), "B2": (without.sooner(scaling.summaries(searched)[1]), searched)}
+    return {key: (effect, _hours(trials)) for key, (effect, trials) in found.items() if len(effect)}
+
+
+def _of_flips() -> dict[str, tuple[pd.DataFrame, float]]:
+    """Of claims on Boolean readouts."""
+    table = boolean_readout.results(boolean_readout.BY_COUNT)
+    spent = sum(head["wall_s"] for head in table.attrs["provenance"]) / 3600
+    found = {"B3": without.straightness(table), "B4": without.off_linear(table)} if len(table) else {}
+    return {key: (effect, spent) for key, effect in found.items() if len(effect)}
 
 
 def _of_messages() -> dict[str, tuple[pd.DataFrame, dict]]:

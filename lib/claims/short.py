@@ -43,4 +43,8 @@ SHORT = {
     "O7": "At the smallest batches, training methods are alike",
     "O7b": "The gap between methods grows with the batch",
     "O7c": "Keep the half-life of Adam’s second average",
+    "B1": "Local representation alignment generalises as well as backpropagation",
+    "B2": "Local representation alignment converges sooner than backpropagation",
+    "B3": "Boolean weights, flipped one by one, converge exponentially",
+    "B4": "Flips to convergence grow linearly with the number of neurons",
 }

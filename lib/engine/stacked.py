@@ -42,7 +42,7 @@ class _Affine(torch.autograd.Function):
 
 
 class Stack:
-    """All trials at once through an `nn.Sequential` of linear, convolution, max-pool, ReLU and flatten layers.
+    """All trials at once through an `nn.Sequential` of linear, convolution, max-pool, ReLU, tanh and flatten layers.
 
     dtype, device, smoothing, task: as of `Loop`.  Raises ValueError for a module of other layers.
     """
@@ -51,11 +51,12 @@ class Stack:
 
     def __init__(self, module: nn.Module, dtype: torch.dtype = torch.float32, device: str = "cpu", smoothing: float = 0,
                  task: Task = TASKS["classification"]):  # fmt: skip
-        known = (nn.Linear, nn.Conv2d, nn.MaxPool2d, nn.ReLU, nn.Flatten)
+        known = (nn.Linear, nn.Conv2d, nn.MaxPool2d, nn.ReLU, nn.Tanh, nn.Flatten)
         if not isinstance(module, nn.Sequential) or not all(isinstance(m, known) for m in module):
             raise ValueError(f"model: {type(module).__name__} cannot be stacked; use Loop")
         self.module, self.dtype, self.device, self.classes = module.to(device), dtype, device, head(module).out_features
         self.smoothing, self.task = smoothing, task
+        self.switches = not any(isinstance(m, nn.Tanh) for m in module)  # whether a unit that is off has no gradient
 
     def inputs(self, x: Tensor) -> Tensor:
         """As `Loop.inputs`."""
@@ -87,6 +88,8 @@ class Stack:
                 h = _pool(h, layer.kernel_size)
             elif isinstance(layer, nn.ReLU):
                 h = torch.relu(h)
+            elif isinstance(layer, nn.Tanh):
+                h = torch.tanh(h)
             else:
                 shape = tuple(h.shape[2:])
                 h = h.flatten(2)
@@ -143,7 +146,7 @@ class Stack:
         losses, error = self.task.derivative(logits.detach(), y, self.smoothing, parts)
         found = torch.autograd.grad(logits, [*leaves, *(out for *_, out in seen or ())], error.to(logits.dtype))
         gradients = torch.cat([_memory_order_stacked(g).flatten(2) for g in found[: len(leaves)]], 2).float()
-        alive = features.detach().abs().unflatten(1, (parts, -1)).amax((2, 3)) > 0
+        alive = (features.detach().abs().unflatten(1, (parts, -1)).amax((2, 3)) > 0) | (not self.switches)
         layers = [(_places(*one), d.flatten(2, -2) if d.dim() > 3 else d[:, :, None])
                   for (*one, _), d in zip(seen or (), found[len(leaves) :], strict=True)]  # fmt: skip
         return losses, gradients, alive.T, layers

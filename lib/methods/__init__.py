@@ -6,13 +6,30 @@ Nothing here needs PyTorch to be imported.
 from __future__ import annotations
 
 from lib import own, require
-from lib.methods import adam, adam_arms, averaging, clars, kfac, lamb, lars, momentum, muon, nesterov, own_method, sgd
+from lib.methods import (
+    adam,
+    adam_arms,
+    averaging,
+    clars,
+    kfac,
+    lamb,
+    lars,
+    local_alignment,
+    momentum,
+    muon,
+    nesterov,
+    own_method,
+    sgd,
+)
 from lib.methods.method import Method
 
 METHODS = {m.METHOD.name: m.METHOD for m in (sgd, momentum, nesterov, adam)}
 _LARGE = (lars.METHOD, lars.WARMED_UP, clars.METHOD, lamb.METHOD)  # made for large batches
 METHODS |= {m.name: m for m in (*_LARGE, adam_arms.FIXED, adam_arms.LASTING, averaging.METHOD)}
 METHODS |= {m.METHOD.name: m.METHOD for m in (muon, kfac)}
+# Of networks of linear layers alone; what goes through METHODS is for any network.
+LOCAL = {m.name: m for m in (local_alignment.METHOD, local_alignment.WIDE, local_alignment.FEEDBACK)}
+EVERY = METHODS | LOCAL
 WITH_MOMENTUM = ("momentum", "nesterov")  # of which the papers' claims on momentum speak
 
 
@@ -20,6 +37,6 @@ def method(name: str) -> Method:
     """Look a training method up, or read a reader's own (`lib.methods.own_method`).  Raises ValueError naming the allowed."""
     if own.is_own(name):
         return own_method.load(name)
-    known = isinstance(name, str) and name in METHODS
-    require(known, "algorithm", name, f"one of {', '.join(METHODS)}, or file.py:function")
-    return METHODS[name]
+    known = isinstance(name, str) and name in EVERY
+    require(known, "algorithm", name, f"one of {', '.join(EVERY)}, or file.py:function")
+    return METHODS.get(name) or LOCAL[name]

@@ -66,3 +66,5 @@ LEE2021 = {
 SHI2019 = {"learning_rate": Interval(3e-3, 0.3), "momentum": Interval(0.9, 0.9)}
 # Ours: beyond its upper edge, for messages that move few weights a step.
 HIGHER_RATES = {**SHI2019, "learning_rate": Interval(0.1, 10.0)}
+# Ours: around the best rates of networks with tanh at every batch size, whatever passes errors back.
+WIDE_RATES = {**LEE2021, "learning_rate": Interval(1e-3, 10.0)}

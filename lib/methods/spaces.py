@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from lib import require, require_number, require_whole
-from lib.methods import METHODS, method
-from lib.methods.intervals import HIGHER_RATES, LEE2021, SHI2019, Interval
+from lib.methods import EVERY, method
+from lib.methods.intervals import HIGHER_RATES, LEE2021, SHI2019, WIDE_RATES, Interval
 
 MOST_TRIALS = 2**20  # of one search
-SPACES = {"lee2021": LEE2021, "shi2019": SHI2019, "higher-rates": HIGHER_RATES}
+SPACES = {"lee2021": LEE2021, "shi2019": SHI2019, "higher-rates": HIGHER_RATES, "wide-rates": WIDE_RATES}
 DECAY = ("decay_steps", "end_factor")  # of the learning rate, which is the engine's whatever the method
 SINGLE = {  # what a point may be on an interval's scale
     "log": ("positive", lambda v: 0 < v < np.inf),
@@ -19,7 +19,7 @@ SINGLE = {  # what a point may be on an interval's scale
     "integer": ("at least 1", lambda v: 1 <= v < np.inf),
 }
 # What a single point may be of each hyperparameter of the book's methods.
-LIMITS = {name: SINGLE[own.scale] for each in METHODS.values() for name, own in each.space.items()} | {
+LIMITS = {name: SINGLE[own.scale] for each in EVERY.values() for name, own in each.space.items()} | {
     "decay_steps": SINGLE["integer"],
     "end_factor": ("in (0, 1]", lambda v: 0 < v <= 1),
 }

@@ -8,6 +8,7 @@ from dataclasses import replace
 from lib import require, require_whole
 from lib.engine.vocabulary import METHODS
 from lib.messages.settings import Messages
+from lib.methods import LOCAL
 from lib.methods import METHODS as KNOWN
 from lib.studies.cells import Cell
 from lib.studies.study import Study
@@ -344,6 +345,7 @@ COMPARED = tuple(
 )  # fmt: skip
 COMPARED_SPARSE = tuple(name for name in ("sgd", "momentum", "adam", "muon", "kfac") if name in KNOWN)
 COMPARED_LARGE = tuple(name for name in ("sgd", "momentum", "nesterov", "adam", "muon", "lars", "kfac") if name in KNOWN)
+WITHOUT_BACKPROPAGATION = ("sgd", *LOCAL)  # with backpropagation, by which the chapter divides, before all
 FOURS = (64, 16, 256, 4, 1024, 1)  # powers of four, the middle first
 
 
@@ -365,6 +367,13 @@ def _mnist_which() -> Iterable[Cell]:
     for batch_size in (64, 256, 16, 1024):
         for method in COMPARED_LARGE:
             yield exact.get((method, batch_size)) or _raced("mnist-simple-cnn", batch_size, method)
+
+
+def _local_budget() -> Iterable[Cell]:
+    """What each way to pass errors back ends at, on five splits."""
+    for search in range(3, 8):
+        for method in WITHOUT_BACKPROPAGATION:
+            yield Cell("digits-mlp-tanh", 64, method, trials=16, replicate=search, split=search, stop="budget", max_steps=2048)
 
 
 SHAKESPEARE_BUDGETS = {16: 10_000, 64: 5_000, 4: 20_000, 256: 2_500, 1: 40_000}  # steps by batch size, the middle first
@@ -394,7 +403,8 @@ MNIST_SIZES = (64, 16, 256, 4, 1024)
 WHICH = ("digits-which", "digits-which-sparse", "mnist-fc-which", "mnist-which")  # the same networks by a dozen methods
 # A task and goals of their own.
 TEXT = ("shakespeare-exact", "shakespeare", "shakespeare-methods", "shakespeare-sparse", "shakespeare-sgd")
-APART = ("mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates", *WHICH, *TEXT)
+LOCALLY = ("digits-local", "digits-local-budget")  # an activation and methods of their own
+APART = (*LOCALLY, "mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates", *WHICH, *TEXT)
 STUDIES = {
     s.name: s
     for s in (
@@ -454,6 +464,9 @@ STUDIES = {
         Study("digits-which", "Digits: training methods", tuple(_which(DIGITS, ALL_POWERS, COMPARED, range(3, 8)))),
         Study("digits-which-sparse", "Digits: training methods on pruned networks",
               tuple(_which(DIGITS, ALL_POWERS, COMPARED_SPARSE, range(3, 8), sparsity=0.9))),
+        Study(LOCALLY[0], "Digits: without backpropagation",
+              tuple(_which(("digits-mlp-tanh",), powers(0, 10, 2), WITHOUT_BACKPROPAGATION, range(3, 8)))),
+        Study(LOCALLY[1], "Digits: without backpropagation, every trial to its budget", tuple(_local_budget())),
         Study("mnist-fc-which", "MNIST: training methods, FC-128×3",
               tuple(_which(("mnist-fc-128x3-easier",), powers(2, 12, 2), COMPARED, range(1, 4), trials=32, race=RACE))),
         Study("mnist-which", "MNIST: training methods, Simple-CNN", tuple(_mnist_which())),

@@ -80,6 +80,7 @@ WORKLOADS = {
         _digits("digits-cnn", "Small CNN on digits", "digits-cnn", stack_below=2049),
         _digits("digits-mlp-nats", "MLP on digits, cross-entropy", "mlp-64x2", (0.15, 0.17, 0.2, 0.25, 0.3), stack_below=2049,
                 task="cross-entropy"),
+        _digits("digits-mlp-tanh", "tanh MLP on digits", "mlp-64x2-tanh", stack_below=2049, space="wide-rates"),
         *(_digits(f"digits-mlp-{s}", f"MLP {s.replace('x', '×')} on digits", f"mlp-{s}", stack_below=512)
           for s in MLP_SHAPES),
         *(_digits(f"digits-mlp-{1350 // n}", f"MLP on {1350 // n} digits", "mlp-64x2", (0.1, 0.12, 0.15, 0.2),

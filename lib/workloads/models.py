@@ -19,11 +19,11 @@ from lib.workloads import decoder, own_file, own_network, recurrent
 TRUNCATED_STD = 0.87962566103423978  # standard deviation of a unit normal cut at +-2
 
 
-def mlp(inputs: int, *widths: int, classes: int = 10) -> nn.Sequential:
-    """Fully connected ReLU network on flattened inputs: [B, ...] -> [B, classes]."""
+def mlp(inputs: int, *widths: int, classes: int = 10, activation: type[nn.Module] = nn.ReLU) -> nn.Sequential:
+    """Fully connected network on flattened inputs: [B, ...] -> [B, classes]."""
     layers: list[nn.Module] = [nn.Flatten()]
     for width in widths:
-        layers += [nn.Linear(inputs, width), nn.ReLU()]
+        layers += [nn.Linear(inputs, width), activation()]
         inputs = width
     return nn.Sequential(*layers, nn.Linear(inputs, classes))
 
@@ -138,6 +138,7 @@ def _batch_norm(channels: int) -> nn.BatchNorm2d:
 MODELS = {
     **{f"mlp-{width}x2": functools.partial(mlp, 64, width, width) for width in (16, 64, 256)},
     **{f"mlp-64x{depth}": functools.partial(mlp, 64, *[64] * depth) for depth in (1, 4)},
+    "mlp-64x2-tanh": functools.partial(mlp, 64, 64, 64, activation=nn.Tanh),
     "digits-cnn": digits_cnn,
     "simple-cnn": simple_cnn,
     "simple-cnn-half": functools.partial(simple_cnn, 0.5),

@@ -1,0 +1,199 @@
+"""Boolean readouts trained by coordinate descent: flip a weight, keep the flip if the error on B examples falls.
+
+The readout answers whether a digit is even: (1 / sqrt N) sum of w_i f_i(x), w_i in {0, 1}, against a target of 1 or -1; f_i are
+N fixed random features, tanh of a random affine map, of mean 0 and variance 1 over the training examples.  A flip changes an
+example's residual r by d = (1 - 2 w_i) f_i / sqrt N, hence the mean squared error by the mean of d (2 r + d): nobody needs a
+gradient.  With M flips a step, each is tried alone, and all that help are kept, or only the best.
+
+If features are uncorrelated ("whitened"), flips do not interfere: the first visit sets a weight for good, and after k steps the
+error's excess over its floor is (1 - 1/N)^k of what it was, on average.
+
+The rule is that of Andreoli et al. (2023) for reservoirs' readouts; features, data and parallel flips are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lib import require, require_whole
+from lib.engine import check_steps
+from lib.measuring import runner
+from lib.records import store
+from lib.records.places import DATA
+
+FOLDER = DATA / "flips"
+TAKES = ("every", "best")
+EXAMPLES = 1350  # of the training set
+MOST_STEPS, MOST_REPLICATES = 10**6, 100
+COLUMNS = ["replicate", "step", "training", "validation", "mistakes"]
+BIAS = 0.5  # standard deviation; that of the map's products with an image is about 1
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Runs from random weights, each with features, weights and a split of the digits of its own.
+
+    features: N.  batch_size: examples on which flips are judged.  flips: M, weights tried in a step, all different.  take:
+    which of those that help are kept, "every" or "best".  whitened: whether features are uncorrelated over the training
+    examples.  steps: of a run.  replicates: runs.  Raises ValueError naming the field, its value and what is allowed.
+    """
+
+    features: int
+    batch_size: int = EXAMPLES
+    flips: int = 1
+    take: str = "every"
+    whitened: bool = False
+    steps: int = 6144
+    replicates: int = 10
+
+    def __post_init__(self):
+        require_whole("features", self.features, 1, EXAMPLES - 1)
+        require_whole("batch_size", self.batch_size, 1, EXAMPLES)
+        require_whole("flips", self.flips, 1, self.features, f" (features: {self.features})")
+        require(self.take in TAKES, "take", self.take, "one of " + ", ".join(TAKES))
+        require(isinstance(self.whitened, bool), "whitened", self.whitened, "True or False")
+        require_whole("steps", self.steps, 1, MOST_STEPS)
+        require_whole("replicates", self.replicates, 1, MOST_REPLICATES)
+
+    def definition(self) -> dict:
+        return {"dataset": "digits"}
+
+    def measure(self) -> pd.DataFrame:
+        """Mean squared errors over all training and all validation examples, and the share of wrong signs among the latter."""
+        rows = [row for replicate in range(self.replicates) for row in self._run(replicate)]
+        return pd.DataFrame(rows, columns=COLUMNS)
+
+    def _run(self, replicate: int) -> Iterator[tuple]:
+        (x, y), (other_x, other_y) = _parity(replicate)
+        random = np.random.default_rng((replicate, self.features))  # features and start are the same at every B and M
+        f, other_f = features(x, other_x, self.features, random, self.whitened)
+        readout = Readout(f, y, random.random(self.features) < 0.5)
+        check = 0
+        for step in descent(readout, self.batch_size, self.flips, self.take, self.steps, random):
+            if step == check:
+                check = check_steps.next_check(step, "geometric")
+                answers = other_f @ readout.w
+                yield replicate, step, readout.error, np.mean((answers - other_y) ** 2), np.mean((answers > 0) != (other_y > 0))
+
+
+def _parity(split: int) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    """Training and validation images [n, 64] of the digits and whether they are even, 1 or -1 [n], in this split."""
+    from lib.workloads import datasets  # brings PyTorch, which is slow to import, and most chapters only read
+
+    data = datasets.load("digits", split)
+    return tuple(
+        (part.x.flatten(1).double().numpy(), np.where(part.y.numpy() % 2, -1.0, 1.0)) for part in (data.train, data.validation)
+    )
+
+
+def features(
+    x: np.ndarray, other: np.ndarray, count: int, random: np.random.Generator, whitened: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """f_i / sqrt N of examples x [n, d], and of others, [n, N] each: mean 0 and variance 1 / N over x; whitened: no covariance."""
+    matrix, bias = random.standard_normal((x.shape[1], count)) / x.shape[1] ** 0.5, BIAS * random.standard_normal(count)
+    found, theirs = np.tanh(x @ matrix + bias), np.tanh(other @ matrix + bias)
+    middle = found.mean(0)
+    found, theirs = found - middle, theirs - middle
+    if whitened:
+        values, axes = np.linalg.eigh(found.T @ found / len(x))
+        turn = axes / np.sqrt(values) @ axes.T
+        found, theirs = found @ turn, theirs @ turn
+    scale = found.std(0) * count**0.5
+    return np.asfortranarray(found / scale), theirs / scale  # columns are what a flip reads
+
+
+class Readout:
+    """Weights w [N], 0 or 1, of features f [n, N], for targets [n]; keeps the residuals f w - target."""
+
+    def __init__(self, f: np.ndarray, target: np.ndarray, w: np.ndarray):
+        self.f, self.w = f, w.astype(float)
+        self.residual = f @ self.w - target
+
+    @property
+    def error(self) -> float:
+        """Mean squared, over all examples."""
+        return float(self.residual @ self.residual / len(self.residual))
+
+    def changes(self, picked: np.ndarray, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """By how much the mean squared error on these examples changes if one of the weights picked [M] is flipped, [M]."""
+        d = self.f[rows][:, picked] if isinstance(rows, slice) else self.f[np.ix_(rows, picked)]
+        d = d * (1 - 2 * self.w[picked])
+        return np.mean(d * (2 * self.residual[rows, None] + d), axis=0)
+
+    def flip(self, chosen: np.ndarray) -> None:
+        """Flip these weights [m], all different."""
+        self.residual += self.f[:, chosen] @ (1 - 2 * self.w[chosen])
+        self.w[chosen] = 1 - self.w[chosen]
+
+
+def descent(
+    readout: Readout, batch_size: int, flips: int, take: str, steps: int, random: np.random.Generator
+) -> Iterator[int]:
+    """Train a readout, in place; yields 0 before the first step, and then the number of each step done."""
+    yield 0
+    count, order = len(readout.w), _batches(len(readout.residual), batch_size, random)
+    for step, rows in zip(range(1, steps + 1), order, strict=False):
+        picked = random.integers(count, size=1) if flips == 1 else random.permutation(count)[:flips]
+        change = readout.changes(picked, rows)
+        helpful = change < 0
+        if take == "best":
+            helpful &= np.arange(flips) == change.argmin()
+        if helpful.any():
+            readout.flip(picked[helpful])
+        yield step
+
+
+def _batches(examples: int, batch_size: int, random: np.random.Generator) -> Iterator[np.ndarray | slice]:
+    """Endless batches: every epoch reshuffled without replacement; a batch may straddle two, and may be all examples."""
+    if batch_size == examples:
+        while True:
+            yield slice(None)
+    rest = np.empty(0, int)
+    while True:
+        if len(rest) < batch_size:
+            rest = np.concatenate([rest, random.permutation(examples)])
+        yield rest[:batch_size]
+        rest = rest[batch_size:]
+
+
+COUNTS = (64, 128, 256, 512, 1024)
+MIDDLE = 256  # features where batch sizes and flips vary
+SIZES = (1, 4, 16, 64, 256, 1024)
+FLIPS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+LONG, LEAST = 24, 600  # steps of a run: so many visits of each weight, and at least so many
+BY_COUNT = tuple(Descent(n, whitened=whitened, steps=LONG * n) for n in COUNTS for whitened in (False, True))
+BY_SIZE = tuple(Descent(MIDDLE, size, steps=20_000) for size in SIZES)
+BY_FLIPS = tuple(
+    Descent(MIDDLE, flips=m, take=take, steps=max(LEAST, LONG * MIDDLE // m)) for m in FLIPS for take in TAKES[: 1 + (m > 1)]
+)
+PLANNED = tuple(dict.fromkeys((*BY_COUNT, *BY_SIZE, *BY_FLIPS)))
+
+
+def record(what: Descent, folder: Path = FOLDER) -> Path:
+    """Where the record lies."""
+    return folder / f"features-{what.features}-batch-{what.batch_size}-flips-{what.flips}-{store.digest(what)}.csv"
+
+
+def measure(what: Descent, reports: str | None = None, folder: Path = FOLDER) -> Path:
+    """Train, and write the record; returns the file."""
+    return runner.write(record(what, folder), what, what.measure, "float64")
+
+
+def results(planned: Iterable[Descent] = PLANNED, folder: Path = FOLDER) -> pd.DataFrame:
+    """The rows of all that have a record, with their fields; see `lib.records.store.gather`."""
+    return store.gather(planned, record, folder)
+
+
+def missing(planned: Iterable[Descent] = PLANNED, folder: Path = FOLDER) -> list[Descent]:
+    """Those that have no record."""
+    return store.missing(planned, record, folder)
+
+
+def run(planned: Iterable[Descent] = PLANNED, folder: Path = FOLDER, jobs: int = 1) -> None:
+    """Measure those that have no record, under a bar."""
+    runner.run(missing(planned, folder), measure, "readouts", "readout", jobs, folder=folder)
