@@ -23,20 +23,22 @@ from lib.analysis import (
     followed_paths,
     message_results,
     method_results,
+    path_geometry,
     rate_rules,
     scaling,
 )
-from lib.claims import large_batches, lee, shallue, shi
+from lib.claims import guille_escuret, large_batches, lee, shallue, shi
 from lib.claims.verdicts import Claim, Group, Rule
 from lib.methods import WITH_MOMENTUM
-from lib.probes import method_times, portraits, tracks
+from lib.probes import method_times, paths, portraits, tracks
 from lib.records import on_record, results
 from lib.records.places import DATA
 from lib.studies import families, plans
 from lib.studies.study import Study
 from lib.workloads import catalogue
 
-RULES = {rule.key: rule for rule in (*lee.RULES, *shallue.RULES, *shi.RULES, *large_batches.RULES)}
+EVERY = (lee, guille_escuret, shallue, shi, large_batches)
+RULES = {rule.key: rule for papers in EVERY for rule in papers.RULES}
 BUDGETS = ("digits-budget", "mnist-budget", "fashion-mnist-budget")
 KEPT = ROOT / "_build" / "claims"
 
@@ -84,7 +86,7 @@ def _claim(fields: dict) -> Claim:
 
 
 def _judged() -> dict:
-    found = {**_of_curves(), **_of_families(), **_of_budgets(), **_of_messages(), **_of_methods()}
+    found = {**_of_curves(), **_of_paths(), **_of_families(), **_of_budgets(), **_of_messages(), **_of_methods()}
     return {key: dataclasses.asdict(rule.judge(*found[key])) for key, rule in RULES.items() if key in found}
 
 
@@ -158,6 +160,15 @@ def _of_curves() -> dict[str, tuple[pd.DataFrame, float | dict]]:
         "S10": (evidence.growth_of_rate(rate_rules.exponents(rate_rules.near_best(searched, 16))), spent),
         "S10b": (evidence.rules_missed(rate_rules.costs(searched, 16, 5)), spent),
     }
+
+
+def _of_paths() -> dict[str, tuple[pd.DataFrame, float]]:
+    points = paths.results()
+    if points.empty:
+        return {}
+    found = path_geometry.by_path(points)
+    spent = _hours(points)
+    return {"P1": (path_geometry.positive(found), spent), "P2": (path_geometry.spreads(found), spent)}
 
 
 def _of_families() -> dict[str, tuple[pd.DataFrame, dict]]:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pandas as pd
 
 from lib import require, require_whole
-from lib.measuring import runner
 from lib.methods import method
 from lib.records import places, store
 from lib.records.places import DATA
@@ -111,7 +110,8 @@ def _images() -> Iterable[Walk]:
     searched = [c for c in plans.study("mnist").cells if c.workload == "mnist-simple-cnn" and c.algorithm == "momentum"]
     for batch_size, sparsity in ((64, 0.0), (256, 0.0), (64, 0.9)):
         for cell in searched:
-            if (cell.batch_size, cell.sparsity) == (batch_size, sparsity) and (walk := winner(cell, points=20, examples=2000)):
+            asked = (cell.batch_size, cell.sparsity) == (batch_size, sparsity)
+            if asked and (walk := winner(cell, points=20, examples=2000)):
                 yield walk
 
 
@@ -128,16 +128,3 @@ def results(walks: Iterable[Walk] | None = None, folder: Path = FOLDER) -> pd.Da
 def missing(walks: Iterable[Walk], folder: Path = FOLDER) -> list[Walk]:
     """Those that have no record."""
     return store.missing(walks, record, folder)
-
-
-def run(walks: Iterable[Walk], jobs: int = 1, data: Path = DATA) -> None:
-    """Measure those that have no record, one a job; data: the folder of the cells' records."""
-    runner.run(missing(walks, data / "paths"), measure, "walks", "walk", jobs, data=data)
-
-
-def measure(walk: Walk, reports: str | None = None, data: Path = DATA) -> Path:
-    """Train the trial again and write its record under data/paths; returns the file."""
-    from lib.probes import walking  # brings PyTorch, which is slow to import, and most chapters only read
-
-    file = record(walk, data / "paths")
-    return runner.write(file, walk, lambda: walking.measured(walk, data), walk.cell.arithmetic)

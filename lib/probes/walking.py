@@ -17,6 +17,7 @@ from lib.measuring import one_cell
 from lib.methods import method
 from lib.methods.method import Layer, Method
 from lib.probes import noise_scale
+from lib.probes.noise_scale import NoiseScale
 from lib.probes.paths import Walk, last_step
 from lib.records.places import DATA
 from lib.workloads import datasets, models
@@ -127,33 +128,43 @@ def measured(walk: Walk, data: Path = DATA) -> pd.DataFrame:
 
     lost = walked(how, layers, trial, steps, at, anywhere)
     plain = random_walk(path.lengths, free, at, random)
-    drawn = {name: values.item() for name, values in trial.drawn.items()}
-    full = _full_gradient(walk)
-    validation = datasets.load(work.dataset, cell.split).validation
-
-    def error(w: Tensor) -> float:
-        asked = w[None].to(trial.w.dtype)
-        return executor.task.cost(executor.logits(asked, executor.inputs(validation.x)), validation.y).float().mean().item()
-
-    ends = {"error": error(path.end), "twin_error": error(twin), "apart": (path.end - twin).norm().item()}
     ahead = np.sqrt(np.cumsum(path.lengths[::-1] ** 2)[::-1])
-    rows = []
-    for step, (w, g_batch) in path.seen.items():
-        g, scale = full(w, free)
-        d, other = w - path.end, w - twin
-        rows.append({
-            "step": step, "left": steps - step + 1, "distance": d.norm().item(), **toward(g, w, path.end),
-            **{f"batch_{name}": value for name, value in toward(g_batch, w, path.end).items()},
-            "between": cosine(g, g_batch), "square": scale.square, "trace": scale.trace,
+    full = _full_gradient(walk)
+    rows = [
+        {
+            "step": step, "left": steps - step + 1, **_look(w, full(w, free), g_batch, path.end, twin),
             "random": cosine(lost.seen[step][1], lost.seen[step][0] - lost.end),
             "walk": plain[step], "walk_theory": path.lengths[step - 1] / ahead[step - 1],
-            "twin_cosine": cosine(g, other), "twin_batch_cosine": cosine(g_batch, other),
-            "rate": drawn["learning_rate"] / (1 - drawn.get("momentum", 0.0)), **ends,
-        })  # fmt: skip
-    return pd.DataFrame(rows)
+        }
+        for step, (w, g_batch) in path.seen.items()
+    ]  # fmt: skip
+    drawn = {name: values.item() for name, values in trial.drawn.items()}
+    return pd.DataFrame(rows).assign(
+        rate=drawn["learning_rate"] / (1 - drawn.get("momentum", 0.0)),
+        error=_error(walk, executor, path.end, trial.w.dtype), twin_error=_error(walk, executor, twin, trial.w.dtype),
+        apart=(path.end - twin).norm().item(),
+    )  # fmt: skip
 
 
-def _full_gradient(walk: Walk) -> Callable[[Tensor, Tensor], tuple[Tensor, noise_scale.NoiseScale]]:
+def _look(w: Tensor, full: tuple[Tensor, NoiseScale], g_batch: Tensor, end: Tensor, twin: Tensor) -> dict[str, float]:
+    """What `measured` says of weights w and the batch's gradient there on a path to `end`; full: the full gradient, its noise."""
+    g, scale = full
+    return {
+        "distance": (w - end).norm().item(), **toward(g, w, end),
+        **{f"batch_{name}": value for name, value in toward(g_batch, w, end).items()},
+        "between": cosine(g, g_batch), "square": scale.square, "trace": scale.trace,
+        "twin_cosine": cosine(g, w - twin), "twin_batch_cosine": cosine(g_batch, w - twin),
+    }  # fmt: skip
+
+
+def _error(walk: Walk, executor: one_cell.Executor, w: Tensor, dtype: torch.dtype) -> float:
+    """Validation error, or what else the task counts, at weights w [P]; dtype: of the weights in training."""
+    asked = datasets.load(workload(walk.workload).dataset, walk.split).validation
+    logits = executor.logits(w[None].to(dtype), executor.inputs(asked.x))
+    return executor.task.cost(logits, asked.y).float().mean().item()
+
+
+def _full_gradient(walk: Walk) -> Callable[[Tensor, Tensor], tuple[Tensor, NoiseScale]]:
     """A function of weights and free, each [P]: the mean gradient [P] of the walk's training examples, and its noise."""
     work = workload(walk.workload)
     data = work.train(walk.cell.split)
@@ -162,7 +173,7 @@ def _full_gradient(walk: Walk) -> Callable[[Tensor, Tensor], tuple[Tensor, noise
     loop = looped.Loop(models.build(work.model), task=TASKS[work.task])
     chunks = list(zip(loop.inputs(data.x)[order].split(walk.chunk), data.y[order].split(walk.chunk), strict=True))
 
-    def full(w: Tensor, free: Tensor) -> tuple[Tensor, noise_scale.NoiseScale]:
+    def full(w: Tensor, free: Tensor) -> tuple[Tensor, NoiseScale]:
         gradients = torch.cat([loop.gradients(w[None], *chunk)[1] for chunk in chunks]) * free
         return gradients.mean(0), noise_scale.estimate(noise_scale.gram(gradients), walk.chunk, len(data))
 
