@@ -15,6 +15,7 @@ CURVE = ["workload", "algorithm", "sparsity"]
 PATH = [*CURVE, "batch_size", "replicate"]
 MIDDLE = (0.1, 0.9)  # of a path, by steps: chosen before any was looked at, as are the percentiles below
 PERCENTILES = (0.1, 0.9)
+LEAST = 3  # paths of which an interval tells
 KINDS = {
     "batch_cosine": "to the path’s own end",
     "random": "random gradients, to their path’s end",
@@ -81,11 +82,11 @@ def spread_of_walk(power: float, points: int = 1000) -> float:
 def cosines(paths: pd.DataFrame) -> pd.DataFrame:
     """Of `by_path`, the mean over searches of each of KINDS at every batch size: CURVE, batch_size, kind, cosine, low, high
     (5 and 95 %, Student's t over searches; NaN of one), searches."""
-    long = paths.melt([*PATH], [*KINDS], "kind", "cosine")
+    long = paths[[*PATH, *KINDS]].melt(PATH, var_name="kind", value_name="mean")
     rows = []
     for key, own in long.groupby([*CURVE, "batch_size", "kind"]):
-        reach = t_reach(own.cosine)
-        mean = own.cosine.mean()
+        reach = t_reach(own["mean"])
+        mean = own["mean"].mean()
         rows.append((*key, mean, mean - reach, mean + reach, len(own)))
     return pd.DataFrame(rows, columns=[*CURVE, "batch_size", "kind", "cosine", "low", "high", "searches"])
 
@@ -129,16 +130,31 @@ def scales(paths: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([*found, noise.reset_index().assign(kind="noise_scale")], ignore_index=True)
 
 
-def along(points: pd.DataFrame, parts: int = 20) -> pd.DataFrame:
-    """Medians over searches of QUANTITIES and cosines by the part of the path done, in so many equal parts, with 10 and 90 %.
+def beside_steps(told: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
+    """`scales` with the critical batch sizes of the same curves below them, kind "critical"; off: the factor to these, either way.
 
-    CURVE, batch_size, part (its middle, 0 to 1), quantity, value, low, high.
+    curves: of `facts.curves`, one for each of CURVE at most.  Of a curve without a critical batch size nothing is off.
     """
-    names = [*QUANTITIES, "cosine", "batch_cosine", "random"]
+    columns = {"critical": "scale", "critical_low": "low", "critical_high": "high"}
+    steps = curves[[*CURVE, *columns]].rename(columns=columns).merge(told[CURVE].drop_duplicates())
+    every = pd.concat([told, steps.assign(kind="critical")], ignore_index=True)
+    known = every[CURVE].merge(steps[[*CURVE, "scale"]], on=CURVE, how="left").scale
+    return every.assign(off=np.exp(np.log(every.scale / known).abs()))
+
+
+def along(points: pd.DataFrame, parts: int = 10) -> pd.DataFrame:
+    """QUANTITIES of the full gradient over their medians along the path, by the part of it done, in so many equal parts.
+
+    CURVE, batch_size, part (its middle, 0 to 1), quantity, value (median over searches), low, high (10 and 90 %).  Points
+    where a quantity is not positive are left out.
+    """
     done = (points.step - 1) / (points.step + points.left - 1)
     own = points.assign(part=(np.floor(done * parts) + 0.5) / parts)
-    long = own.melt([*PATH, "part"], names, "quantity", "value").groupby([*PATH, "part", "quantity"]).value.mean()
-    groups = long.groupby([*CURVE, "batch_size", "part", "quantity"])
+    long = own.melt([*PATH, "part"], [*QUANTITIES], "quantity", "value")
+    long = long[long.value > 0]
+    long["value"] /= long.groupby([*PATH, "quantity"]).value.transform("median")
+    each = long.groupby([*PATH, "part", "quantity"]).value.median()
+    groups = each.groupby([*CURVE, "batch_size", "part", "quantity"])
     found = {"value": groups.median(), "low": groups.quantile(0.1), "high": groups.quantile(0.9)}
     return pd.DataFrame(found).reset_index()
 
@@ -146,7 +162,7 @@ def along(points: pd.DataFrame, parts: int = 20) -> pd.DataFrame:
 def positive(paths: pd.DataFrame) -> pd.DataFrame:
     """By network, the share of batch gradients with a positive cosine to their path's end, mean over paths: `evidence.table`."""
     groups = paths.groupby("workload", sort=False).batch_cosine_positive
-    return evidence.table((evidence.title(name), *evidence.resampled(own, np.mean)) for name, own in groups)
+    return evidence.table((evidence.title(name), *evidence.resampled(own, np.mean)) for name, own in groups if len(own) >= LEAST)
 
 
 def spreads(paths: pd.DataFrame) -> pd.DataFrame:
@@ -154,5 +170,6 @@ def spreads(paths: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for name, title in QUANTITIES.items():
         for algorithm, own in paths.groupby("algorithm", sort=False)[f"{name}_spread"]:
-            rows.append((f"the {title} with {named(algorithm)}", *evidence.resampled(own)))
+            if len(own) >= LEAST:
+                rows.append((f"the {title} with {named(algorithm)}", *evidence.resampled(own)))
     return evidence.table(rows)

@@ -167,7 +167,7 @@ def _of_paths() -> dict[str, tuple[pd.DataFrame, float]]:
     if points.empty:
         return {}
     found = path_geometry.by_path(points)
-    spent = _hours(points)
+    spent = sum(head["wall_s"] for head in points.attrs["provenance"]) / 3600
     return {"P1": (path_geometry.positive(found), spent), "P2": (path_geometry.spreads(found), spent)}
 
 
