@@ -13,7 +13,7 @@ COLOURS = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE, charts.RED)
 
 def _coloured(kinds: list[str], **options) -> alt.Color:
     scale = alt.Scale(domain=kinds, range=list(COLOURS[: len(kinds)]))
-    return alt.Color("kind:N", scale=scale, legend=alt.Legend(title=None, columns=1, labelLimit=300, **options))
+    return alt.Color("kind:N", title=None, scale=scale, legend=alt.Legend(columns=1, labelLimit=300, **options))
 
 
 def cosines(rows: pd.DataFrame, kinds: list[str], start: str) -> alt.LayerChart:
@@ -21,14 +21,14 @@ def cosines(rows: pd.DataFrame, kinds: list[str], start: str) -> alt.LayerChart:
 
     rows: curve, batch_size, kind (in words), cosine, low, high, searches.  kinds: in the order of the legend.
     """
-    least = rows.cosine[rows.cosine > 0].min() / 1.6  # a logarithm has no place for less
+    least = rows.cosine.where(rows.cosine > 0).groupby(rows.curve).transform("min") / 1.6  # a logarithm has no place for less
     within = rows.assign(
         interval=[span((round(low, 3), round(high, 3))) for low, high in zip(rows.low, rows.high)],
         low=rows.low.clip(lower=least), high=rows.high.clip(lower=least), cosine=rows.cosine.where(rows.cosine > 0),
     )  # fmt: skip
-    scale = alt.Scale(type="log", base=2, nice=False, domain=[least, 1])
-    ticks = [v for v in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1) if v >= least]
-    y = alt.Y("cosine:Q", title="cosine with the way to the end", scale=scale, axis=alt.Axis(values=ticks, format="~r"))
+    scale = alt.Scale(type="log", base=2, nice=False, padding=12)
+    axis = alt.Axis(values=[0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1], format="~r")
+    y = alt.Y("cosine:Q", title="cosine with the way to the end", scale=scale, axis=axis)
     colour = _coloured(kinds, symbolType="circle", symbolOpacity=1)
     base = alt.Chart(within).encode(x=charts.batch_axis(rows.batch_size), color=colour)
     tip = [
@@ -39,8 +39,9 @@ def cosines(rows: pd.DataFrame, kinds: list[str], start: str) -> alt.LayerChart:
         alt.Tooltip("searches:Q", title="searches"),
     ]
     dots = base.transform_filter("isValid(datum.cosine)")
+    bars = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2, opacity=0.6)
     layers = [
-        base.mark_rule(strokeWidth=2, opacity=0.6).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"),
+        bars.encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"),
         dots.mark_line(strokeWidth=2.2).encode(y=y),
         dots.mark_point(filled=True, size=70, opacity=1).encode(y=y, tooltip=tip),
     ]
