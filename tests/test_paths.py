@@ -14,6 +14,7 @@ from lib.engine import flattening
 from lib.engine.training_state import Trials
 from lib.measuring import one_cell, sweeps
 from lib.methods import method
+from lib.page import path_figures
 from lib.probes import path_runs, paths, walking
 from lib.studies.cells import Cell
 from lib.studies.study import Study
@@ -192,6 +193,24 @@ def test_a_random_walk_gives_the_curve_its_own_critical_batch_size():
     found = path_geometry.by_path(planted(lambda b: 0.3, lambda b: 400 * (1 + 80 / b)))
     chance = path_geometry.scale_of_cosines(found, "random")
     assert chance.scale.item() == pytest.approx(80, rel=0.05) and chance["product"].item() < 1.1
+
+
+def test_what_cosines_tell_stands_beside_what_steps_tell():
+    told = path_geometry.scales(path_geometry.by_path(planted(lambda b: 0.4 / (1 + 50 / b) ** 0.5, lambda b: 200 * (1 + 50 / b))))
+    one = {"workload": "digits-mlp", "algorithm": "sgd", "sparsity": 0.0}
+    ends = {"critical": 25.0, "critical_low": 20.0, "critical_high": 30.0}
+    curves = pd.DataFrame([{**one, **ends}, {**one, **ends, "algorithm": "momentum"}])
+    found = path_geometry.beside_steps(told, curves).set_index("kind")
+    assert found.off[["noise_scale", "critical"]].tolist() == pytest.approx([2, 1]) and len(found) == len(told) + 1
+    assert path_geometry.beside_steps(told, curves[1:]).off.isna().all()
+
+
+def test_cosines_that_are_not_positive_are_not_drawn_on_a_logarithm():
+    points = planted(lambda b: 0.2 - 0.3 * (b == 4), lambda b: 100)
+    rows = path_geometry.cosines(path_geometry.by_path(points)).assign(curve="c")
+    data = path_figures.cosines(rows, list(path_geometry.KINDS), "c").to_dict()["datasets"]
+    drawn = pd.DataFrame(next(own for own in data.values() if "cosine" in own[0]))
+    assert drawn.cosine.isna().sum() == 2 and drawn.cosine.dropna().gt(0).all() and (drawn[["low", "high"]] > 0).all(axis=None)
 
 
 def test_the_cosine_of_a_batch_follows_from_the_noise():
