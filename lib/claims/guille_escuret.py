@@ -9,7 +9,7 @@ RULES = (
          "Trajectories never encounter significant obstacles. (Here: whether the gradients of batches point to the path’s end.)",
          "On every network, over 95 % of batch gradients have a positive cosine with the way from the path’s end.",
          0.95, True, "share",
-         "For {group}, {effect} of batch gradients have a positive cosine.",
+         "For {group}, {effect} of batch gradients have a positive cosine; so would most random ones.",
          "{times} times as many followed trials, {hours} more core-hours", SOURCE),
     Rule("P2", "paths",
          "Trajectories keep stable dynamics during the majority of training. (Here: restricted secant and error bound.)",
