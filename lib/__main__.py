@@ -10,7 +10,7 @@ from lib.measuring import sweeps
 from lib.measuring.jobs import MOST, number, stoppable
 from lib.probes import folds as out_of_fold
 from lib.probes import ngrams as ngram_models
-from lib.probes import portraits, replays, running_noise, timings, track_runs, tracks
+from lib.probes import path_runs, paths, portraits, replays, running_noise, timings, track_runs, tracks
 from lib.records import on_record, results
 from lib.studies import plans
 from lib.systems import boolean_readout
@@ -33,6 +33,7 @@ EXAMPLES = {
     "run": "python -m lib run mnist --jobs 2\n  python -m lib run mnist --device cuda",
     "status": "python -m lib status",
     "follow": "python -m lib follow digits --jobs 2",
+    "retrace": "python -m lib retrace",
     "portray": "python -m lib portray",
     "folds": "python -m lib folds",
     "listen": "python -m lib listen",
@@ -95,6 +96,14 @@ def follow(chosen: argparse.Namespace) -> None:
     with stoppable(_kept(planned, track_runs.missing), again):
         _say(chosen.tracks, track_runs.missing(planned), planned, "tracks to follow")
         track_runs.run(planned, jobs=chosen.jobs)
+
+
+def retrace(chosen: argparse.Namespace) -> None:
+    """Train the fastest trials again and record where their gradients point, into data/paths/."""
+    planned = paths.planned()
+    with stoppable(_kept(planned, paths.missing), f"python -m lib retrace --jobs {chosen.jobs}"):
+        _say("paths", paths.missing(planned), planned, "to retrace")
+        path_runs.run(planned, jobs=chosen.jobs)
 
 
 def portray(chosen: argparse.Namespace) -> None:
@@ -192,6 +201,7 @@ def parser() -> argparse.ArgumentParser:
     named = list(tracks.TRACKS | tracks.TWINS | tracks.APART)
     followed = command(follow, side_by_side="tracks")
     followed.add_argument("tracks", choices=named, metavar="TRACKS", help=f"one of {', '.join(named)}")
+    command(retrace, side_by_side="paths")
     command(portray, side_by_side="portraits")
     command(folds, side_by_side="sets")
     command(listen)

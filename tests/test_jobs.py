@@ -9,7 +9,7 @@ import pytest
 from lib import SOURCE
 from lib.__main__ import EXAMPLES, main, parser
 from lib.measuring import jobs, runner, sweeps
-from lib.probes import folds, portraits, running_noise, step_times, timings, track_runs, tracks
+from lib.probes import folds, paths, portraits, running_noise, step_times, timings, track_runs, tracks
 from lib.records import on_record, places, results, store
 from lib.records.on_record import grid
 from lib.studies import plans
@@ -69,6 +69,7 @@ def finished(monkeypatch):
     [
         (["run", "s"], "digits-mlp: none of 1 cells to train"),
         (["follow", "digits"], "digits: none of "),
+        (["retrace"], f"paths: none of {len(paths.planned())} to retrace"),
         (["portray"], f"portraits: none of {len(portraits.PORTRAITS)} to make"),
         (["folds"], f"folds: none of {len(folds.PLANNED)} sets to train"),
         (["listen"], f"jobs: none of {len(running_noise.planned())} to listen to"),

@@ -345,7 +345,8 @@ def test_code_edited_after_it_was_loaded_does_not_measure(monkeypatch):
 
 
 READING = ("analysis.fixed_budgets", "analysis.curve_forms", "analysis.family_curves", "analysis.followed_paths",
-           "analysis.message_results", "analysis.rate_rules", "claims", "probes.portraits", "probes.tracks")  # fmt: skip
+           "analysis.message_results", "analysis.rate_rules", "claims", "probes.paths", "probes.portraits",
+           "probes.tracks")  # fmt: skip
 
 
 def test_reading_records_needs_no_pytorch():

@@ -23,14 +23,15 @@ from lib.analysis import (
     followed_paths,
     message_results,
     method_results,
+    path_geometry,
     rate_rules,
     scaling,
 )
 from lib.analysis import without_backpropagation as without
-from lib.claims import large_batches, lee, shallue, shi, without_backpropagation
+from lib.claims import guille_escuret, large_batches, lee, shallue, shi, without_backpropagation
 from lib.claims.verdicts import Claim, Group, Rule
 from lib.methods import WITH_MOMENTUM
-from lib.probes import method_times, portraits, tracks
+from lib.probes import method_times, paths, portraits, tracks
 from lib.records import on_record, results
 from lib.records.places import DATA
 from lib.studies import families, plans
@@ -38,8 +39,8 @@ from lib.studies.study import Study
 from lib.systems import boolean_readout
 from lib.workloads import catalogue
 
-RULES = {rule.key: rule for rule in (*lee.RULES, *shallue.RULES, *shi.RULES, *large_batches.RULES,
-                                 *without_backpropagation.RULES)}  # fmt: skip
+EVERY = (lee, guille_escuret, shallue, shi, large_batches, without_backpropagation)
+RULES = {rule.key: rule for papers in EVERY for rule in papers.RULES}
 BUDGETS = ("digits-budget", "mnist-budget", "fashion-mnist-budget")
 KEPT = ROOT / "_build" / "claims"
 
@@ -87,8 +88,8 @@ def _claim(fields: dict) -> Claim:
 
 
 def _judged() -> dict:
-    found = {**_of_curves(), **_of_families(), **_of_budgets(), **_of_messages(), **_of_methods(),
-             **_of_local_errors(), **_of_flips()}  # fmt: skip
+    parts = (_of_curves, _of_paths, _of_families, _of_budgets, _of_messages, _of_methods, _of_local_errors, _of_flips)
+    found = {key: judged for part in parts for key, judged in part().items()}
     return {key: dataclasses.asdict(rule.judge(*found[key])) for key, rule in RULES.items() if key in found}
 
 
@@ -162,6 +163,15 @@ def _of_curves() -> dict[str, tuple[pd.DataFrame, float | dict]]:
         "S10": (evidence.growth_of_rate(rate_rules.exponents(rate_rules.near_best(searched, 16))), spent),
         "S10b": (evidence.rules_missed(rate_rules.costs(searched, 16, 5)), spent),
     }
+
+
+def _of_paths() -> dict[str, tuple[pd.DataFrame, float]]:
+    points = paths.results()
+    if points.empty:
+        return {}
+    found = path_geometry.by_path(points)
+    spent = sum(head["wall_s"] for head in points.attrs["provenance"]) / 3600
+    return {"P1": (path_geometry.positive(found), spent), "P2": (path_geometry.spreads(found), spent)}
 
 
 def _of_families() -> dict[str, tuple[pd.DataFrame, dict]]:

@@ -10,6 +10,8 @@ SHORT = {
     "L6": "Theory’s form predicts steps from batch size",
     "L7": "Pruned networks’ loss is less smooth",
     "M1": "The gradient noise scale predicts the critical batch size",
+    "P1": "Gradients along a path point to its end",
+    "P2": "The geometry of a path is stable",
     "S2": "Another goal error leaves the critical batch size in place",
     "S4": "Critical batch sizes vary a great deal between workloads",
     "S5": "The kind of network changes the critical batch size",

@@ -1,0 +1,175 @@
+"""From the points of `lib.probes.paths` to what a path says: where gradients point, how steadily, and what batches do to it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from lib.analysis import evidence, scaling
+from lib.analysis.scaling.fits import hyperbolas
+from lib.wording import named
+from lib.workloads.catalogue import workload
+
+CURVE = ["workload", "algorithm", "sparsity"]
+PATH = [*CURVE, "batch_size", "replicate"]
+MIDDLE = (0.1, 0.9)  # of a path, by steps: chosen before any was looked at, as are the percentiles below
+PERCENTILES = (0.1, 0.9)
+LEAST = 3  # paths of which an interval tells
+KINDS = {
+    "batch_cosine": "to the path’s own end",
+    "random": "random gradients, to their path’s end",
+    "twin_batch_cosine": "to the end by another order of examples",
+}
+QUANTITIES = {"secant": "restricted secant", "bound": "error bound"}
+
+
+def middle(points: pd.DataFrame) -> pd.DataFrame:
+    """The points of the middle 80 % of each path, by steps."""
+    part = points.step / (points.step + points.left - 1)
+    return points[(part > MIDDLE[0]) & (part <= MIDDLE[1])]
+
+
+def with_controls(points: pd.DataFrame) -> pd.DataFrame:
+    """The table with three columns more.
+
+    full_random: the cosine that the full gradient has by chance, `random` times its cosine with the batch's.
+    expected, twin_expected: the batch's cosine with either end, from the full gradient's and the noise of B examples that
+    are drawn without replacement: cosine / sqrt(1 + (1/B - 1/N) tr(Sigma) / |G|^2).
+    """
+    total = points.workload.map({name: workload(name).train_size for name in points.workload.unique()})
+    noise = points.trace / points.square.where(points.square > 0) * (1 / points.batch_size - 1 / total)
+    shrunk = 1 / np.sqrt(1 + noise)
+    return points.assign(
+        full_random=points.random * points.between,
+        expected=points.cosine * shrunk, twin_expected=points.twin_cosine * shrunk,
+    )  # fmt: skip
+
+
+def by_path(points: pd.DataFrame) -> pd.DataFrame:
+    """One row per path: steps; means over its middle of every cosine of `with_controls`; noise_scale, tr(Sigma) over |G|^2 averaged
+    over its progress (as `followed_paths.noise_scales`); NAME_positive, the share of all its points where the cosine NAME is
+    above zero; NAME_spread of QUANTITIES, `spread` of the full gradient's over its middle.
+    """
+    cosines = ["cosine", "batch_cosine", "random", "full_random", "twin_cosine", "twin_batch_cosine", "expected", "twin_expected"]
+    full = with_controls(points)
+    inner = middle(full)
+    progress = 1 / (inner.square.clip(lower=0) + inner.trace / inner.batch_size)
+    weighed = inner.assign(up=inner.trace * progress, down=inner.square.clip(lower=0) * progress).groupby(PATH)
+    signs = full[cosines].gt(0).groupby([full[c] for c in PATH]).mean().add_suffix("_positive")
+    spreads = weighed[[*QUANTITIES]].agg(spread).add_suffix("_spread")
+    sums = weighed[["up", "down"]].sum()
+    steps = full.groupby(PATH).left.max().rename("steps")
+    noise = (sums.up / sums.down).rename("noise_scale")
+    return pd.concat([steps, weighed[cosines].mean(), noise, signs, spreads], axis=1).reset_index()
+
+
+def spread(values: pd.Series) -> float:
+    """The 90th percentile over the 10th; infinite if that is not positive."""
+    low, high = np.quantile(values, PERCENTILES)
+    return float(high / low) if low > 0 else np.inf
+
+
+def spread_of_walk(power: float, points: int = 1000) -> float:
+    """`spread` over the middle of a path of what goes as so high a power of the steps left: of walks with equal steps.
+
+    On a random walk the restricted secant goes as -1 and the error bound as -1/2; on a straight line both go as -1.
+    """
+    left = 1 - np.linspace(*MIDDLE, points)
+    return spread(left**power)
+
+
+def cosines(paths: pd.DataFrame) -> pd.DataFrame:
+    """Of `by_path`, the mean over searches of each of KINDS at every batch size: CURVE, batch_size, kind, cosine, low, high
+    (5 and 95 %, Student's t over searches; NaN of one), searches."""
+    long = paths[[*PATH, *KINDS]].melt(PATH, var_name="kind", value_name="mean")
+    rows = []
+    for key, own in long.groupby([*CURVE, "batch_size", "kind"]):
+        reach = t_reach(own["mean"])
+        mean = own["mean"].mean()
+        rows.append((*key, mean, mean - reach, mean + reach, len(own)))
+    return pd.DataFrame(rows, columns=[*CURVE, "batch_size", "kind", "cosine", "low", "high", "searches"])
+
+
+def t_reach(values: pd.Series) -> float:
+    """Half the 90 % interval of a mean, Student's t; NaN of a single value."""
+    return float(stdtrit(len(values) - 1, 0.95) * values.sem()) if len(values) > 1 else np.nan
+
+
+def scale_of_cosines(paths: pd.DataFrame, kind: str, draws: int = 1000) -> pd.DataFrame:
+    """By curve, the scale B_s of cos^2 = cos_inf^2 / (1 + B_s / B), from mean cosines of a column of `by_path`.
+
+    CURVE, scale with low and high (5 and 95 % over resampled searches), product: the most over the least of K cos^2 over batch
+    sizes, one if K goes as 1 / cos^2.  Only curves of three batch sizes or more; a batch size whose mean is not positive has
+    no place in a fit, and such a curve has none.
+    """
+    rows = []
+    for key, own in paths.groupby(CURVE):
+        wide = own.pivot(index="replicate", columns="batch_size", values=kind).dropna()
+        steps = np.exp(np.log(own.pivot(index="replicate", columns="batch_size", values="steps")).mean())
+        means = wide.mean()
+        if len(means) < 3 or not (means > 0).all():
+            continue
+        line = scaling.fit_hyperbola(means.index, means**-2.0)
+        picks = np.random.default_rng(0).integers(len(wide), size=(draws, len(wide)))
+        drawn = wide.to_numpy()[picks].mean(1)
+        c1, c2 = hyperbolas(means.index.to_numpy(float), drawn[(drawn > 0).all(1)] ** -2.0)
+        with np.errstate(divide="ignore"):
+            low, high = np.quantile(c1 / c2, [0.05, 0.95], method="nearest")
+        product = steps * means**2
+        rows.append((*key, line.critical, low, high, product.max() / product.min()))
+    return pd.DataFrame(rows, columns=[*CURVE, "scale", "low", "high", "product"])
+
+
+def scales(paths: pd.DataFrame) -> pd.DataFrame:
+    """`scale_of_cosines` of each of KINDS one below the other, with kind; and the noise scale, geometric mean over paths."""
+    found = [scale_of_cosines(paths, kind).assign(kind=kind) for kind in KINDS]
+    logs = np.log(paths.noise_scale).groupby([paths[c] for c in CURVE])
+    reach = logs.agg(t_reach)
+    noise = pd.DataFrame({"scale": np.exp(logs.mean()), "low": np.exp(logs.mean() - reach), "high": np.exp(logs.mean() + reach)})
+    return pd.concat([*found, noise.reset_index().assign(kind="noise_scale")], ignore_index=True)
+
+
+def beside_steps(told: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
+    """`scales` with the critical batch sizes of the same curves below them, kind "critical"; off: the factor to these, either way.
+
+    curves: of `facts.curves`, one for each of CURVE at most.  Of a curve without a critical batch size nothing is off.
+    """
+    columns = {"critical": "scale", "critical_low": "low", "critical_high": "high"}
+    steps = curves[[*CURVE, *columns]].rename(columns=columns).merge(told[CURVE].drop_duplicates())
+    every = pd.concat([told, steps.assign(kind="critical")], ignore_index=True)
+    known = every[CURVE].merge(steps[[*CURVE, "scale"]], on=CURVE, how="left").scale
+    return every.assign(off=np.exp(np.log(every.scale / known).abs()))
+
+
+def along(points: pd.DataFrame, parts: int = 10) -> pd.DataFrame:
+    """QUANTITIES of the full gradient over their medians along the path, by the part of it done, in so many equal parts.
+
+    CURVE, batch_size, part (its middle, 0 to 1), quantity, value (median over searches), low, high (10 and 90 %).  Points
+    where a quantity is not positive are left out.
+    """
+    done = (points.step - 1) / (points.step + points.left - 1)
+    own = points.assign(part=(np.floor(done * parts) + 0.5) / parts)
+    long = own.melt([*PATH, "part"], [*QUANTITIES], "quantity", "value")
+    long = long[long.value > 0]
+    long["value"] /= long.groupby([*PATH, "quantity"]).value.transform("median")
+    each = long.groupby([*PATH, "part", "quantity"]).value.median()
+    groups = each.groupby([*CURVE, "batch_size", "part", "quantity"])
+    found = {"value": groups.median(), "low": groups.quantile(0.1), "high": groups.quantile(0.9)}
+    return pd.DataFrame(found).reset_index()
+
+
+def positive(paths: pd.DataFrame) -> pd.DataFrame:
+    """By network, the share of batch gradients with a positive cosine to their path's end, mean over paths: `evidence.table`."""
+    groups = paths.groupby("workload", sort=False).batch_cosine_positive
+    return evidence.table((evidence.title(name), *evidence.resampled(own, np.mean)) for name, own in groups if len(own) >= LEAST)
+
+
+def spreads(paths: pd.DataFrame) -> pd.DataFrame:
+    """By quantity and training method, the `spread` of the full gradient's along the median path: `evidence.table`."""
+    rows = []
+    for name, title in QUANTITIES.items():
+        for algorithm, own in paths.groupby("algorithm", sort=False)[f"{name}_spread"]:
+            if len(own) >= LEAST:
+                rows.append((f"the {title} with {named(algorithm)}", *evidence.resampled(own)))
+    return evidence.table(rows)

@@ -1,0 +1,131 @@
+"""Fastest trials trained again, to see how their gradients point to where they end: which they are, and their records."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from lib import require, require_whole
+from lib.methods import method
+from lib.records import places, store
+from lib.records.places import DATA
+from lib.studies import plans
+from lib.studies.cells import Cell
+from lib.workloads.catalogue import workload
+
+FOLDER = DATA / "paths"
+SIZES = (4, 16, 64, 256, 1024)
+SEARCHES = range(3, 9)  # of "digits-searches", each on a split of its own
+METHODS = ("sgd", "momentum")
+
+
+@dataclass(frozen=True)
+class Walk:
+    """One trial of a measured cell, trained again up to the step at which it met the goal: w* is where it then is.
+
+    points: how many steps are looked at, evenly spaced.  examples: of the training set, for the gradient that stands for
+    all of it (0: all of them).  chunk: examples per gradient, of which that one and the noise scale are made.
+    Raises ValueError naming the field, its value and what is allowed, as `lib.studies.cells.Cell`.
+    """
+
+    workload: str
+    batch_size: int
+    algorithm: str
+    sparsity: float
+    trials: int
+    trial: int
+    hits: int
+    replicate: int = 0
+    split: int = 0
+    points: int = 40
+    examples: int = 0
+    chunk: int = 50
+
+    def __post_init__(self):
+        object.__setattr__(self, "workload", self.cell.workload)  # its checks are ours
+        how = method(self.algorithm)
+        plain = how.gradient is None and how.evaluated is None
+        require(plain, "algorithm", self.algorithm, "a method whose gradients and errors are taken at its weights")
+        size = workload(self.workload).train_size
+        bounds = {"trial": (0, self.trials - 1), "points": (1, 10**6), "examples": (0, size),
+                  "chunk": (1, (self.examples or size) // 2)}  # fmt: skip
+        for field, (least, most) in bounds.items():
+            require_whole(field, getattr(self, field), least, most)
+
+    @property
+    def cell(self) -> Cell:
+        known = {f.name for f in dataclasses.fields(Cell)}
+        return Cell(**{k: v for k, v in dataclasses.asdict(self).items() if k in known})
+
+    def definition(self) -> dict:
+        return self.cell.definition()
+
+
+def winner(cell: Cell, data: Path = DATA, **fields) -> Walk | None:
+    """The walk of the cell's fastest trial; None if the cell has no record, or nothing met the goal.
+
+    Raises ValueError for a cell that a walk cannot name: all fields that a walk lacks must have their defaults.
+    """
+    shared = {f.name: getattr(cell, f.name) for f in dataclasses.fields(Walk) if hasattr(cell, f.name)}
+    for field in dataclasses.fields(cell):
+        value = getattr(cell, field.name)
+        require(field.name in shared or value == field.default, field.name, value, f"{field.default!r} for a walk")
+    file = places.record(cell, data)
+    if not file.exists():
+        return None
+    column = f"steps@{workload(cell.workload).goal:g}"
+    met = store.read(file, cell)[1].dropna(subset=column).sort_values([column, "trial"])
+    return Walk(**shared, trial=int(met.trial.iloc[0]), **fields) if len(met) else None
+
+
+def last_step(walk: Walk, data: Path = DATA) -> int:
+    """The step at which its trial met the goal, from the cell's record."""
+    trials = store.read(places.record(walk.cell, data), walk.cell)[1].set_index("trial")
+    return int(trials.loc[walk.trial, f"steps@{workload(walk.workload).goal:g}"])
+
+
+@functools.cache  # it asks hundreds of records who won
+def planned() -> tuple[Walk, ...]:
+    """The winners of searches on digits, and of a few on images."""
+    return (*_digits(), *_images())
+
+
+def _digits() -> Iterable[Walk]:
+    """Search by search, so that fewer are fewer of all."""
+    for search in SEARCHES:
+        for name in plans.DIGITS:
+            for algorithm in METHODS:
+                for batch_size in SIZES:
+                    for sparsity in plans.DENSE_AND_SPARSE:
+                        cell = Cell(name, batch_size, algorithm, sparsity, replicate=search, split=search, hits=1)
+                        if walk := winner(cell):
+                            yield walk
+
+
+def _images() -> Iterable[Walk]:
+    """On a thirtieth of the training set, a search each."""
+    searched = [c for c in plans.study("mnist").cells if c.workload == "mnist-simple-cnn" and c.algorithm == "momentum"]
+    for cell in searched:
+        asked = cell.batch_size in (64, 256) and cell.sparsity == 0
+        if asked and (walk := winner(cell, points=20, examples=2000)):
+            yield walk
+
+
+def record(walk: Walk, folder: Path = FOLDER) -> Path:
+    """Where the walk's record lies."""
+    return store.path(folder / places.place(walk.workload), walk)
+
+
+def results(walks: Iterable[Walk] | None = None, folder: Path = FOLDER) -> pd.DataFrame:
+    """The points of those walks that have a record, with the walks' fields; None: of all that are planned."""
+    return store.gather(planned() if walks is None else walks, record, folder)
+
+
+def missing(walks: Iterable[Walk], folder: Path = FOLDER) -> list[Walk]:
+    """Those that have no record."""
+    return store.missing(walks, record, folder)

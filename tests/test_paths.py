@@ -1,0 +1,252 @@
+"""Paths: exact geometry of quadratics, random walks that must be as theory says, and laws planted and found again."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import torch.nn.functional as F
+
+from lib import claims
+from lib.analysis import path_geometry
+from lib.engine import flattening
+from lib.engine.training_state import Trials
+from lib.measuring import one_cell, sweeps
+from lib.methods import method
+from lib.page import path_figures
+from lib.probes import path_runs, paths, walking
+from lib.studies.cells import Cell
+from lib.studies.study import Study
+from lib.workloads import datasets, models
+
+SIZES = (4, 16, 64, 256, 1024)
+
+
+# --- exact geometry ---------------------------------------------------------------------------------------------------
+
+
+def test_on_a_quadratic_both_constants_lie_between_the_least_and_the_largest_curvature():
+    random = torch.Generator().manual_seed(0)
+    curvature, end = torch.linspace(0.5, 8, 30), torch.randn(30, generator=random)
+    for _ in range(20):
+        w = end + torch.randn(30, generator=random)
+        found = walking.toward(curvature * (w - end), w, end)
+        assert 0.5 <= found["secant"] <= found["bound"] <= 8
+        assert found["cosine"] == pytest.approx(found["secant"] / found["bound"])
+        assert found["cosine"] >= 2 * (0.5 * 8) ** 0.5 / 8.5  # Kantorovich's inequality
+    steepest = end + F.one_hot(torch.tensor(29), 30)
+    assert walking.toward(curvature * (steepest - end), steepest, end)["secant"] == pytest.approx(8)
+
+
+def test_on_an_isotropic_quadratic_the_gradient_points_away_from_the_end():
+    end = torch.arange(5.0)
+    for w in torch.randn(10, 5, generator=torch.Generator().manual_seed(0)):
+        found = walking.toward(3 * (w - end), w, end)
+        assert [found[name] for name in ("secant", "bound", "cosine")] == pytest.approx([3, 3, 1], rel=1e-5)
+        assert walking.toward(-3 * (w - end), w, end)["cosine"] == pytest.approx(-1)
+
+
+# --- random walks -----------------------------------------------------------------------------------------------------
+
+
+def expected(lengths, momentum=0.0):
+    """Cosine [n] of each random gradient with the way ahead, in endless dimensions, from what each adds to each step."""
+    n = len(lengths)
+    kept = np.tril(momentum ** np.clip(np.subtract.outer(np.arange(n), np.arange(n)), 0, None))  # [step, gradient]
+    reach = np.cumsum(kept[::-1], axis=0)[::-1] * lengths  # [from, gradient]: what it adds from this step to the end
+    return np.diag(reach) / np.sqrt((reach**2).sum(1))
+
+
+def test_a_random_walk_points_to_its_end_by_one_over_the_root_of_the_steps_left():
+    n, free = 100, torch.ones(10_000)
+    found = walking.random_walk(np.ones(n), free, {1, 20, 60, 91, 100}, torch.Generator().manual_seed(0))
+    assert found == pytest.approx({1: 0.1, 20: 81**-0.5, 60: 41**-0.5, 91: 10**-0.5, 100: 1}, abs=0.03)
+    lengths = np.geomspace(1, 30, n)
+    uneven = walking.random_walk(lengths, free, {30, 99}, torch.Generator().manual_seed(0))
+    assert uneven == pytest.approx({30: expected(lengths)[29], 99: expected(lengths)[98]}, abs=0.03)
+
+
+def test_a_random_walk_keeps_off_weights_that_are_removed():
+    free = (torch.arange(1000) % 100 == 0).float()  # ten are left, so chance alone gives cosines of a third
+    found = [walking.random_walk(np.ones(50), free, {1}, torch.Generator().manual_seed(s))[1] for s in range(100)]
+    assert np.std(found) == pytest.approx(10**-0.5, rel=0.25)
+
+
+@pytest.mark.parametrize(("name", "drawn"), [("sgd", {}), ("momentum", {"momentum": 0.8})])
+def test_random_gradients_lead_through_the_method_as_theory_says(name, drawn):
+    size, n, random = 10_000, 40, torch.Generator().manual_seed(0)
+    lengths, at = np.linspace(1, 3, n), set(range(1, n + 1))
+    values = {key: torch.tensor([[value]]) for key, value in {"learning_rate": 0.1, **drawn}.items()}
+    trial = Trials(torch.zeros(1, size), None, values)
+
+    def gradient(step, w):
+        g = torch.randn(1, size, generator=random)
+        return g * (lengths[step - 1] / g.norm()).item()
+
+    left = walking.walked(method(name), (), trial, n, at, gradient)
+    found = [walking.cosine(g, w - left.end) for w, g in left.seen.values()]
+    assert found == pytest.approx(expected(lengths, drawn.get("momentum", 0.0)), abs=0.04)
+    assert left.norms == pytest.approx(lengths, rel=1e-4)
+    if name == "sgd":
+        assert left.lengths == pytest.approx(0.1 * lengths, rel=1e-4)
+
+
+# --- a trial that was measured ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """A folder of records, the walk of a half-pruned network's winner, and its points."""
+    folder = tmp_path_factory.mktemp("data")
+    cell = Cell("digits-mlp", 256, "sgd", 0.5, trials=8, hits=1, replicate=3, split=3)
+    sweeps.run(Study("s", "", (cell,)), folder)
+    walk = paths.winner(cell, folder, points=12)
+    return folder, walk, walking.measured(walk, folder)
+
+
+def test_a_walk_ends_where_the_record_says(measured):
+    folder, walk, points = measured
+    steps = paths.last_step(walk, folder)
+    assert points.step.iloc[[0, -1]].tolist() == [1, steps] and (points.step + points.left == steps + 1).all()
+    assert (points.error <= 0.04).all() and len(points) == 12
+    last = points.iloc[-1]
+    assert last.batch_cosine == pytest.approx(1, abs=1e-4)  # the way ahead is the last step
+    assert last.batch_secant == pytest.approx(1 / last.rate, rel=1e-3) and last.random == pytest.approx(1, abs=1e-4)
+    assert points.walk_theory.iloc[-1] == 1 and points.cosine.between(-1, 1).all()
+
+
+def test_the_first_gradient_is_that_of_the_whole_training_set_on_the_weights_that_are_left(measured):
+    _, walk, points = measured
+    first, trial = points.iloc[0], one_cell.start(walk.cell, [walk.trial])
+    data, net = datasets.load("digits", walk.split).train, models.build("mlp-64x2")
+    w = trial.w[0].clone().requires_grad_()
+    (g,) = torch.autograd.grad(F.cross_entropy(flattening.outputs(net, w, data.x), data.y), w)
+    norm = (g * trial.mask[0]).norm().item()
+    assert 0.4 < trial.mask.mean() < 0.6
+    assert first.square == pytest.approx(norm**2, rel=1e-4) and first.bound == pytest.approx(norm / first.distance, rel=1e-4)
+    assert first.cosine == pytest.approx(first.secant / first.bound, rel=1e-5)
+
+
+def test_records_of_walks_and_what_cannot_be_one(measured):
+    folder, walk, _ = measured
+    path_runs.run([walk], folder)
+    assert paths.missing([walk], folder / "paths") == []
+    assert len(paths.results([walk], folder / "paths")) == 12
+    assert paths.winner(dataclasses.replace(walk.cell, trials=7), folder) is None
+    with pytest.raises(ValueError, match="pruning: 'random' is not allowed; it must be 'connection-sensitivity' for a walk"):
+        paths.winner(dataclasses.replace(walk.cell, pruning="random"), folder)
+    for field, value, allowed in (("points", 0, "1 to"), ("trial", 8, "0 to 7"), ("examples", 1351, "0 to 1350")):
+        with pytest.raises(ValueError, match=f"{field}: {value} is not allowed; it must be a whole number from {allowed}"):
+            dataclasses.replace(walk, **{field: value})
+    with pytest.raises(ValueError, match="algorithm: 'kfac' is not allowed; it must be a method whose gradients and errors"):
+        dataclasses.replace(walk, algorithm="kfac")
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------
+
+
+def test_with_the_best_rate_a_step_leaves_one_less_the_squared_cosine_of_the_distance():
+    """The step from which the law K = K_inf (1 + B_s / B) follows, by simulation."""
+    random, curvature = np.random.default_rng(0), np.linspace(0.2, 2, 50)
+    d = random.standard_normal(50)
+    g, noise, square = curvature * d, 3.0, d @ d
+    scale = 50 * noise**2 / (g @ g)
+    for batch_size in (4, 64):
+        cosine = (g @ d) ** 2 / (g @ g * square) / (1 + scale / batch_size)
+        rate = (g @ d) / (g @ g * (1 + scale / batch_size))
+        drawn = g + noise / batch_size**0.5 * random.standard_normal((20_000, 50))
+        after = ((d - rate * drawn) ** 2).sum(1).mean()
+        assert after / square == pytest.approx(1 - cosine, rel=0.01)
+
+
+def planted(law, steps, searches=6, random=None):
+    """Points of paths whose batch gradients have the cosine law(B) at every point; random: the control's."""
+    rows, noise = [], np.random.default_rng(0)
+    for size in SIZES:
+        for search in range(searches):
+            count = int(steps(size))
+            step = np.unique(np.linspace(1, count, 40).round())
+            cosine = law(size) * np.exp(0.01 * noise.standard_normal())
+            rows.append(pd.DataFrame({
+                "step": step, "left": count - step + 1, "batch_cosine": cosine, "cosine": 0.5, "twin_cosine": 0.5,
+                "twin_batch_cosine": cosine, "random": (count - step + 1) ** -0.5 if random is None else random,
+                "between": 0.9, "square": 1.0, "trace": 50.0, "secant": 2.0, "bound": 4.0, "workload": "digits-mlp",
+                "algorithm": "sgd", "sparsity": 0.0, "batch_size": size, "replicate": search,
+            }))  # fmt: skip
+    return pd.concat(rows, ignore_index=True)
+
+
+def test_the_scale_of_cosines_that_was_planted_is_found():
+    points = planted(lambda b: 0.4 / (1 + 50 / b) ** 0.5, lambda b: 200 * (1 + 50 / b))
+    found = path_geometry.scales(path_geometry.by_path(points)).set_index("kind")
+    own = found.loc["batch_cosine"]
+    assert own.scale == pytest.approx(50, rel=0.05) and own.low < 50 < own.high and own["product"] < 1.1
+    assert found.scale["noise_scale"] == pytest.approx(50)
+    flat = path_geometry.scale_of_cosines(path_geometry.by_path(planted(lambda b: 0.3, lambda b: 200)), "batch_cosine")
+    assert flat.scale.item() < 1
+    assert path_geometry.scale_of_cosines(path_geometry.by_path(planted(lambda b: -0.1, lambda b: 200)), "batch_cosine").empty
+
+
+def test_a_random_walk_gives_the_curve_its_own_critical_batch_size():
+    """Its squared cosine goes as one over the steps, whatever the gradients: the law that is to be tested."""
+    found = path_geometry.by_path(planted(lambda b: 0.3, lambda b: 400 * (1 + 80 / b)))
+    chance = path_geometry.scale_of_cosines(found, "random")
+    assert chance.scale.item() == pytest.approx(80, rel=0.05) and chance["product"].item() < 1.1
+
+
+def test_what_cosines_tell_stands_beside_what_steps_tell():
+    told = path_geometry.scales(path_geometry.by_path(planted(lambda b: 0.4 / (1 + 50 / b) ** 0.5, lambda b: 200 * (1 + 50 / b))))
+    one = {"workload": "digits-mlp", "algorithm": "sgd", "sparsity": 0.0}
+    ends = {"critical": 25.0, "critical_low": 20.0, "critical_high": 30.0}
+    curves = pd.DataFrame([{**one, **ends}, {**one, **ends, "algorithm": "momentum"}])
+    found = path_geometry.beside_steps(told, curves).set_index("kind")
+    assert found.off[["noise_scale", "critical"]].tolist() == pytest.approx([2, 1]) and len(found) == len(told) + 1
+    assert path_geometry.beside_steps(told, curves[1:]).off.isna().all()
+
+
+def test_cosines_that_are_not_positive_are_not_drawn_on_a_logarithm():
+    points = planted(lambda b: 0.2 - 0.3 * (b == 4), lambda b: 100)
+    rows = path_geometry.cosines(path_geometry.by_path(points)).assign(curve="c")
+    data = path_figures.cosines(rows, list(path_geometry.KINDS), "c").to_dict()["datasets"]
+    drawn = pd.DataFrame(next(own for own in data.values() if "cosine" in own[0]))
+    assert drawn.cosine.isna().sum() == 2 and drawn.cosine.dropna().gt(0).all() and (drawn[["low", "high"]] > 0).all(axis=None)
+
+
+def test_the_cosine_of_a_batch_follows_from_the_noise():
+    random, size, batch_size = np.random.default_rng(0), 2000, 8
+    g, d = random.standard_normal((2, size))
+    d += g
+    noise = 3.0 * random.standard_normal((400, size)) / batch_size**0.5
+    cosines = ((g + noise) @ d) / np.linalg.norm(g + noise, axis=1) / np.linalg.norm(d)
+    point = planted(lambda b: 0.3, lambda b: 100).head(1).assign(
+        cosine=g @ d / np.linalg.norm(g) / np.linalg.norm(d), trace=9.0 * size / (1 - batch_size / 1350), square=g @ g,
+        batch_size=batch_size,
+    )  # fmt: skip
+    assert path_geometry.with_controls(point).expected.item() == pytest.approx(cosines.mean(), rel=0.01)
+    whole = path_geometry.with_controls(point.assign(batch_size=1350))
+    assert whole.expected.item() == pytest.approx(point.cosine.item())
+
+
+def test_spreads_of_walks_and_of_what_is_constant():
+    assert path_geometry.spread_of_walk(-1) == pytest.approx(0.82 / 0.18, rel=0.01)
+    assert path_geometry.spread_of_walk(-0.5) == pytest.approx((0.82 / 0.18) ** 0.5, rel=0.01)
+    assert path_geometry.spread(pd.Series([3.0] * 9)) == 1 and np.isinf(path_geometry.spread(pd.Series([-1.0, 1, 2])))
+
+
+def test_the_middle_of_a_path_leaves_out_a_tenth_at_either_end():
+    points = path_geometry.middle(planted(lambda b: 0.3, lambda b: 100))
+    assert points.step.min() > 10 and points.step.max() == 90
+
+
+def test_the_claims_on_paths_hold_and_fail_as_planted():
+    good = path_geometry.by_path(planted(lambda b: 0.3, lambda b: 100))
+    assert claims.RULES["P1"].judge(path_geometry.positive(good)).verdict == claims.HOLDS
+    assert claims.RULES["P2"].judge(path_geometry.spreads(good)).verdict == claims.HOLDS
+    bad = planted(lambda b: 0.3, lambda b: 100)
+    bad = bad.assign(batch_cosine=np.where(bad.step % 2 == 0, 0.3, -0.3), secant=bad.step, bound=bad.step)
+    bad = path_geometry.by_path(bad)
+    assert claims.RULES["P1"].judge(path_geometry.positive(bad)).verdict == claims.FAILS
+    assert claims.RULES["P2"].judge(path_geometry.spreads(bad)).verdict == claims.FAILS
+    mixed = pd.concat([good, bad.assign(workload="digits-cnn", algorithm="momentum")])
+    assert claims.RULES["P1"].judge(path_geometry.positive(mixed)).part == "for MLP on digits, not for Small CNN on digits"
