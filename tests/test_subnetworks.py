@@ -1,6 +1,5 @@
 """Independent subnetworks: one worker is plain SGD, no weight has two owners, and a round is what workers apart would do."""
 
-import dataclasses
 from collections import Counter
 
 import numpy as np
@@ -12,7 +11,6 @@ from torch.nn.functional import cross_entropy, linear
 from lib.engine import lockstep
 from lib.engine.flattening import flatten
 from lib.measuring import one_cell
-from lib.systems import subnetworks
 from lib.systems.subnetworks import Search, Subnetworks
 from lib.workloads import models
 from lib.workloads.catalogue import workload
