@@ -125,12 +125,11 @@ def test_it_trains_as_modules_do_that_are_replaced_by_wider_ones(scaled):
 
 
 def test_arithmetic_is_that_of_the_widths_passed_through():
-    assert growing.multiply_adds(64) == 2 * 64 * 64 + 3 * 64 * 64 + 3 * 64 * 10
-    each = [growing.multiply_adds(width) for width in (16, 32, 64)]
-    told = growing.arithmetic(np.array([3, 5, 12, np.nan]), np.array([4, 4, 5, 4]), (16, 32, 64), 2)
+    each = [2 * 64 * width + 3 * width * width + 3 * width * 10 for width in (16, 32, 64)]
+    told = growing.computed(np.array([3, 5, 12, np.nan]), np.array([4, 4, 5, 4]), (16, 32, 64), 2)
     expected = [2 * 3 * each[0], 2 * (4 * each[0] + each[1]), 2 * (5 * each[0] + 5 * each[1] + 2 * each[2])]
     assert told[:3].tolist() == expected and np.isnan(told[3])
-    assert growing.arithmetic(np.array([7.0]), np.array([2.0]), (64,), 16).tolist() == [16 * 7 * each[2]]
+    assert growing.computed(np.array([7.0]), np.array([2.0]), (64,), 16).tolist() == [16 * 7 * each[2]]
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from lib.own import folder_name
 from lib.records import store
 from lib.records.places import DATA
 from lib.studies.cells import Cell
+from lib.systems import arithmetic
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -237,18 +238,13 @@ def grow(w: Tensor, fresh: Tensor, widths: tuple[int, int], layers: tuple[Layer,
     return found
 
 
-def multiply_adds(width: int) -> int:
-    """Of a training step per example: forward, and backward by weights, and by inputs but for the first layer."""
-    return 2 * INPUTS * width + 3 * width * width + 3 * width * CLASSES
-
-
-def arithmetic(steps: np.ndarray, stage: np.ndarray, widths: tuple[int, ...], batch_size: int) -> np.ndarray:
+def computed(steps: np.ndarray, stage: np.ndarray, widths: tuple[int, ...], batch_size: int) -> np.ndarray:
     """Multiply-adds in so many steps (NaN where there are none), for trials that grow after every `stage` steps."""
     steps, total = np.asarray(steps, float), 0.0
     for n, width in enumerate(widths):
         last = np.inf if n == len(widths) - 1 else (n + 1) * np.asarray(stage)
         within = np.clip(steps, n * np.asarray(stage), last) - n * np.asarray(stage)
-        total = total + np.maximum(within, 0) * multiply_adds(width)
+        total = total + np.maximum(within, 0) * arithmetic.multiply_adds((INPUTS, width, width, CLASSES))
     return batch_size * total
 
 
@@ -267,8 +263,30 @@ def record(search: Search, folder: Path = FOLDER) -> Path:
 
 
 def results(searches: Iterable[Search], folder: Path = FOLDER) -> pd.DataFrame:
-    """The trials of those searches that have a record, with the searches' fields."""
-    return store.gather(searches, record, folder)
+    """The trials of those searches that have a record, with the searches' fields.
+
+    arm: how the network grew, in words; adds@goal: multiply-adds until the goal was met, beside the steps@goal.
+    """
+    every = tuple(searches)
+    gathered = {search: store.gather([search], record, folder) for search in every}
+    parts = [one.assign(arm=arm(search), **_adds(one, search)) for search, one in gathered.items() if len(one)]
+    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    heads = store.Shared(head for one in gathered.values() for head in one.attrs["provenance"])
+    found.attrs.update(provenance=heads, planned=len(every))
+    return found
+
+
+def _adds(trials: pd.DataFrame, search: Search) -> dict[str, np.ndarray]:
+    names = [name for name in trials if name.startswith("steps@")]
+    return {name.replace("steps", "adds"): computed(trials[name], trials.stage, search.widths, search.batch_size) for name in names}
+
+
+def arm(search: Search) -> str:
+    """How the network grows, in words."""
+    if not search.doublings:
+        return f"{search.first} units from the start"
+    rule = "published rule" if search.scaled else "function kept" if search.by_norm else "function kept, one rate"
+    return f"{search.first} to {search.widths[-1]}: {rule}"
 
 
 def missing(searches: Iterable[Search], folder: Path = FOLDER) -> list[Search]:

@@ -24,6 +24,7 @@ from lib.own import folder_name
 from lib.records import store
 from lib.records.places import DATA
 from lib.studies.cells import Cell
+from lib.systems import arithmetic
 from lib.workloads.catalogue import workload
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 FOLDER = DATA / "subnetworks"
 MOST_WORKERS, MOST_LOCAL = 64, 10**4
+INPUTS, HIDDEN, CLASSES = 64, 64, 10  # of the network of the searches planned
 WORKERS, LOCAL_STEPS = (2, 4, 8), (1, 5, 20, 80)
 REPLICATES = (1, 2, 3)
 TRIALS, MOST_STEPS = 32, 2000
@@ -178,8 +180,14 @@ def record(search: Search, folder: Path = FOLDER) -> Path:
 
 
 def results(searches: Iterable[Search], folder: Path = FOLDER) -> pd.DataFrame:
-    """The trials of those searches that have a record, with the searches' fields."""
-    return store.gather(searches, record, folder)
+    """The trials of those searches that have a record, with the searches' fields.
+
+    adds: multiply-adds of a worker in a step.
+    """
+    found = store.gather(searches, record, folder)
+    wide = [(HIDDEN // workers) for workers in found.workers] if len(found) else []
+    adds = [arithmetic.multiply_adds((INPUTS, width, width, CLASSES)) for width in wide]
+    return found.assign(adds=found.batch_size * adds) if len(found) else found
 
 
 def missing(searches: Iterable[Search], folder: Path = FOLDER) -> list[Search]:
