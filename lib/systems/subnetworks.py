@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 FOLDER = DATA / "subnetworks"
 MOST_WORKERS, MOST_LOCAL = 64, 10**4
-INPUTS, HIDDEN, CLASSES = 64, 64, 10  # of the network of the searches planned
+INPUTS, CLASSES = 64, 10
+HIDDEN = {"digits-mlp": 64, "digits-mlp-256x2": 256}  # units of a hidden layer, of two, of the networks that are searched
+WIDER = "digits-mlp-256x2"
 WORKERS, LOCAL_STEPS = (2, 4, 8), (1, 5, 20, 80)
 REPLICATES = (1, 2, 3)
 TRIALS, MOST_STEPS = 32, 2000
@@ -173,6 +175,13 @@ def planned() -> tuple[Search, ...]:
     return (*whole, *split)
 
 
+def wider(local_steps: int = 20) -> tuple[Search, ...]:
+    """Of a network four times as wide: the most workers, and one with as many examples a step, and one with a worker's."""
+    most = max(WORKERS)
+    shapes = ((1, 1, Search.batch_size), (1, 1, most * Search.batch_size), (most, local_steps, Search.batch_size))
+    return tuple(Search(*shape, replicate=n, workload=WIDER, max_steps=MOST_STEPS // 2) for n in REPLICATES for shape in shapes)
+
+
 def record(search: Search, folder: Path = FOLDER) -> Path:
     """Where the search's record lies."""
     name = f"workers-{search.workers}-local-{search.local_steps}-{store.digest(search)}.csv"
@@ -185,9 +194,11 @@ def results(searches: Iterable[Search], folder: Path = FOLDER) -> pd.DataFrame:
     adds: multiply-adds of a worker in a step.
     """
     found = store.gather(searches, record, folder)
-    wide = [(HIDDEN // workers) for workers in found.workers] if len(found) else []
-    adds = [arithmetic.multiply_adds((INPUTS, width, width, CLASSES)) for width in wide]
-    return found.assign(adds=found.batch_size * adds) if len(found) else found
+    if not len(found):
+        return found
+    widths = found.workload.map(HIDDEN) // found.workers
+    adds = [arithmetic.multiply_adds((INPUTS, width, width, CLASSES)) for width in widths]
+    return found.assign(adds=found.batch_size * adds)
 
 
 def missing(searches: Iterable[Search], folder: Path = FOLDER) -> list[Search]:
