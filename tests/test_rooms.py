@@ -11,7 +11,8 @@ from lib import ROOT
 
 OPEN = ("__init__", "own", "atomic")  # to all
 SHELVES = ("workloads", "messages", "methods")
-LATER = ("wording", "engine", "studies", "records", "measuring", "workers", "probes", "analysis", "claims", "page", "__main__")
+LATER = ("wording", "engine", "studies", "records", "measuring", "workers", "probes", "systems", "analysis", "claims", "page",
+         "__main__")  # fmt: skip
 ORDER = (*OPEN, *SHELVES, *LATER)
 MAY = {room: set(ORDER[: ORDER.index(room)]) for room in ORDER} | {
     **{room: set() for room in OPEN},
@@ -20,8 +21,8 @@ MAY = {room: set(ORDER[: ORDER.index(room)]) for room in ORDER} | {
     "methods": {*OPEN, "workloads"},  # a reader's own method is loaded as a reader's own workload is
     "wording": {*OPEN, "methods"},
     "analysis": {*OPEN, *SHELVES, "wording", "engine", "studies", "records"},
-    # claims ask probes what is planned of them, and what is on record
-    "claims": {*OPEN, *SHELVES, "wording", "engine", "studies", "records", "probes", "analysis"},
+    # claims ask probes and systems what is planned of them, and what is on record
+    "claims": {*OPEN, *SHELVES, "wording", "engine", "studies", "records", "probes", "systems", "analysis"},
     "page": {*OPEN, *SHELVES, "wording"},
     "__main__": {*ORDER} - {"page", "analysis", "claims", "__main__"},
 }

@@ -9,6 +9,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from lib.analysis import evidence
+from lib.records import store
 
 WHOLE = "64 units from the start"
 
@@ -28,6 +29,14 @@ def geometric(values: Iterable[float]) -> tuple[float, float, float, int]:
         return np.nan, np.nan, np.nan, len(logs)
     reach = stdtrit(len(logs) - 1, 0.95) * logs.std(ddof=1) / len(logs) ** 0.5 if len(logs) > 1 else np.nan
     return (*np.exp([logs.mean(), logs.mean() - reach, logs.mean() + reach]), len(logs))
+
+
+def together(*tables: pd.DataFrame) -> pd.DataFrame:
+    """The tables one below the other, with all of their records."""
+    found = pd.concat(tables, ignore_index=True)
+    heads = store.Shared(head for table in tables for head in table.attrs["provenance"])
+    found.attrs.update(provenance=heads, planned=sum(table.attrs["planned"] for table in tables))
+    return found
 
 
 def _least(trials: pd.DataFrame, keys: list[str], what: str) -> pd.DataFrame:
@@ -71,6 +80,11 @@ def over_whole(beside: pd.DataFrame, goal: float, what: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["workers", "local_steps", "effect", "low", "high", "n", "met"])
 
 
+def over_alone(beside: pd.DataFrame, goal: float) -> pd.DataFrame:
+    """Steps of parts over those of a single worker with the whole network and its own examples only, as `over_whole`."""
+    return over_whole(beside.assign(steps_whole=beside.alone), goal, "steps")
+
+
 def hardest(beside: pd.DataFrame) -> pd.DataFrame:
     """The hardest goal that all searches meet, by workers and local_steps, and that any does; NaN for none."""
     met = beside.assign(met=beside.steps.notna()).groupby(["workers", "local_steps", "goal"]).met.agg(["all", "any"])
@@ -79,7 +93,7 @@ def hardest(beside: pd.DataFrame) -> pd.DataFrame:
 
 
 def curves(beside: pd.DataFrame, most: int) -> pd.DataFrame:
-    """A row per point of a figure: goal, workers, training (words), steps, low, high, met (words).
+    """A row per point of a figure: goal, workers, training (words), steps, low, high, met (words), all_met.
 
     Where some search misses the goal, steps are `most`, after which searches end.
     """
@@ -91,8 +105,8 @@ def curves(beside: pd.DataFrame, most: int) -> pd.DataFrame:
             middle, low, high, n = geometric(steps)
             met = int(steps.notna().sum())
             ends = (middle, low, high) if met == n else (most, most, most)
-            rows.append((goal, workers, name, *ends, f"{met} of {n}"))
-    return pd.DataFrame(rows, columns=["goal", "workers", "training", "steps", "low", "high", "met"])
+            rows.append((goal, workers, name, *ends, f"{met} of {n}", met == n))
+    return pd.DataFrame(rows, columns=["goal", "workers", "training", "steps", "low", "high", "met", "all_met"])
 
 
 # --- growing ----------------------------------------------------------------------------------------------------------

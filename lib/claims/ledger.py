@@ -23,10 +23,12 @@ from lib.analysis import (
     followed_paths,
     message_results,
     method_results,
+    network_parts,
     rate_rules,
     scaling,
 )
 from lib.claims import large_batches, lee, shallue, shi
+from lib.claims import network_parts as parts_of_networks
 from lib.claims.verdicts import Claim, Group, Rule
 from lib.methods import WITH_MOMENTUM
 from lib.probes import method_times, portraits, tracks
@@ -34,9 +36,10 @@ from lib.records import on_record, results
 from lib.records.places import DATA
 from lib.studies import families, plans
 from lib.studies.study import Study
+from lib.systems import growing, subnetworks
 from lib.workloads import catalogue
 
-RULES = {rule.key: rule for rule in (*lee.RULES, *shallue.RULES, *shi.RULES, *large_batches.RULES)}
+RULES = {rule.key: rule for rule in (*lee.RULES, *shallue.RULES, *shi.RULES, *large_batches.RULES, *parts_of_networks.RULES)}
 BUDGETS = ("digits-budget", "mnist-budget", "fashion-mnist-budget")
 KEPT = ROOT / "_build" / "claims"
 
@@ -84,7 +87,7 @@ def _claim(fields: dict) -> Claim:
 
 
 def _judged() -> dict:
-    found = {**_of_curves(), **_of_families(), **_of_budgets(), **_of_messages(), **_of_methods()}
+    found = {**_of_curves(), **_of_families(), **_of_budgets(), **_of_messages(), **_of_methods(), **_of_parts()}
     return {key: dataclasses.asdict(rule.judge(*found[key])) for key, rule in RULES.items() if key in found}
 
 
@@ -210,6 +213,13 @@ def _of_methods() -> dict[str, tuple[pd.DataFrame, float]]:
     effects["O7c"] = method_results.kept_beta(rate_rules.costs(adam[adam.replicate == 0] if len(adam) else adam, 16, 5))
     spent = _hours(trials, sparsity=0.0)
     return {key: (effect, spent) for key, effect in effects.items() if len(effect)}
+
+
+def _of_parts() -> dict[str, tuple[pd.DataFrame, float]]:
+    """Of claims whose systems are on record."""
+    tables = [system.results(system.planned()) for system in (subnetworks, growing)]
+    parts, grown = (sum(head["wall_s"] for head in table.attrs["provenance"]) / 3600 for table in tables)
+    return {key: (effect, grown if key == "P4" else parts) for key, effect in network_parts.claimed(*tables).items()}
 
 
 def _of_messages() -> dict[str, tuple[pd.DataFrame, dict]]:

@@ -43,4 +43,8 @@ SHORT = {
     "O7": "At the smallest batches, training methods are alike",
     "O7b": "The gap between methods grows with the batch",
     "O7c": "Keep the half-life of Adam’s second average",
+    "P1": "Independent subnetworks communicate less",
+    "P2": "Independent subnetworks compute less",
+    "P3": "Independent subnetworks leave a bias",
+    "P4": "Growing a network saves computation",
 }
