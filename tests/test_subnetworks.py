@@ -104,3 +104,24 @@ def test_rounds_are_those_of_workers_apart_who_write_their_parts_back():
     assert (own[0] - flatten(models.fresh("mlp-64x2", 0))).abs().max() > 0.05
     torch.testing.assert_close(own[0], w, rtol=1e-4, atol=1e-6)
     assert parts.sent.item() == 2 * parts.size / workers and search.cell.batch_size == 32
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"workers": 0}, "workers: 0 is not allowed; it must be a whole number from 1"),
+        ({"local_steps": 0.5}, "local_steps: 0.5 is not allowed; it must be a whole number from 1"),
+        ({"batch_size": 700}, r"batch_size: 700 is not allowed; it must be a whole number from 1 to 675 \(2 workers\)"),
+        ({"workload": "digits"}, "workload: 'digits' is unknown"),
+    ],
+)
+def test_searches_that_cannot_be_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        Search(**{"workers": 2, "local_steps": 5, **wrong})
+
+
+def test_networks_that_cannot_be_shared_out_are_refused():
+    with pytest.raises(ValueError, match=r"workers: 3 is not allowed; it must be a divisor of .* widths \[64, 64\]"):
+        Subnetworks(models.build("mlp-64x2"), 3, 1, 0)
+    with pytest.raises(ValueError, match="model: 'Sequential' is not allowed; it must be one of linear layers"):
+        Subnetworks(models.build("digits-cnn"), 2, 1, 0)
