@@ -101,7 +101,7 @@ def curves(beside: pd.DataFrame, most: int) -> pd.DataFrame:
     for (goal, workers), own in beside.groupby(["goal", "workers"]):
         lines = [(f"parts, {n} local step{'s' * (n > 1)}", some.steps) for n, some in own.groupby("local_steps")]
         first = own.drop_duplicates("replicate")
-        for name, steps in [("whole network, all examples", first.steps_whole), *lines]:
+        for name, steps in [("data parallelism", first.steps_whole), *lines]:
             middle, low, high, n = geometric(steps)
             met = int(steps.notna().sum())
             ends = (middle, low, high) if met == n else (most, most, most)

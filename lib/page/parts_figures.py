@@ -11,7 +11,8 @@ from lib.wording import brief, span
 COLOURS = (charts.DENSE, charts.ORANGE, charts.PURPLE, charts.TEAL, charts.RED)
 ARMS = (charts.ORANGE, charts.PURPLE, charts.TEAL, charts.RED)
 WORDS = {"adds": "multiply-adds", "steps": "training steps"}
-ONE_COLUMN = {"columns": 1, "labelLimit": 300}
+ONE_COLUMN = {"columns": 1, "labelLimit": 300}  # two do not fit a phone
+TWO_COLUMNS = {"columns": 2, "labelLimit": 160}
 
 
 def by_workers(curves: pd.DataFrame, start: float) -> alt.LayerChart:
@@ -35,7 +36,7 @@ def by_workers(curves: pd.DataFrame, start: float) -> alt.LayerChart:
     ]
     offset = alt.XOffset("training:N", sort=names)
     base = alt.Chart(shown).encode(
-        x=x, xOffset=offset, color=alt.Color("training:N", title=None, scale=scale, sort=names).legend(**ONE_COLUMN)
+        x=x, xOffset=offset, color=alt.Color("training:N", title=None, scale=scale, sort=names).legend(**TWO_COLUMNS)
     )
     met, missed = "datum.all_met", "!datum.all_met"
     layers = [
@@ -44,7 +45,7 @@ def by_workers(curves: pd.DataFrame, start: float) -> alt.LayerChart:
         base.transform_filter(missed).mark_point(shape="triangle-up", size=90, strokeWidth=2).encode(y=y, tooltip=tooltip),
     ]
     slider = charts.goal_slider(sorted(curves.goal.unique()), start)
-    return charts.controlled(layers, slider).properties(width="container", height=340)
+    return charts.controlled(layers, slider).properties(width="container", height=300)
 
 
 def growing(rows: pd.DataFrame, start: float) -> alt.LayerChart:
