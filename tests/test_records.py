@@ -22,7 +22,7 @@ from lib.records.places import DATA
 from lib.studies import cells, plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study
-from lib.systems import boolean_readout
+from lib.systems import boolean_readout, growing, subnetworks
 from lib.workloads import catalogue
 
 CELL = Cell("digits-mlp", 16, sparsity=0.9, trials=2)
@@ -260,6 +260,8 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "running": (lambda file, own: running_noise.Job(**own), running_noise.record, {"source", "wall_s", "precision"}),
     "ngrams": (lambda file, own: ngrams.Rungs(**own), ngrams.record, {"source", "wall_s"}),
     "flips": (lambda file, own: boolean_readout.Descent(**own), boolean_readout.record, {"source", "wall_s", "precision"}),
+    "subnetworks": (lambda file, own: subnetworks.Search(**own), subnetworks.record, {"source", "wall_s", "precision"}),
+    "growing": (lambda file, own: growing.Search(**own), growing.record, {"source", "wall_s", "precision"}),
     "replays": (lambda file, own: replays.Replay(**own), replays.place, {"source", "wall_s"}),
 }
 CELLS = (lambda file, own: Cell(**own), places.record, {"source", "wall_s", "precision", "steps", "trial_steps"})

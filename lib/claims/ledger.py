@@ -23,12 +23,14 @@ from lib.analysis import (
     followed_paths,
     message_results,
     method_results,
+    network_parts,
     path_geometry,
     rate_rules,
     scaling,
 )
 from lib.analysis import without_backpropagation as without
 from lib.claims import guille_escuret, large_batches, lee, shallue, shi, without_backpropagation
+from lib.claims import network_parts as parts_of_networks
 from lib.claims.verdicts import Claim, Group, Rule
 from lib.methods import WITH_MOMENTUM
 from lib.probes import method_times, paths, portraits, tracks
@@ -36,10 +38,10 @@ from lib.records import on_record, results
 from lib.records.places import DATA
 from lib.studies import families, plans
 from lib.studies.study import Study
-from lib.systems import boolean_readout
+from lib.systems import boolean_readout, growing, subnetworks
 from lib.workloads import catalogue
 
-EVERY = (lee, guille_escuret, shallue, shi, large_batches, without_backpropagation)
+EVERY = (lee, guille_escuret, shallue, shi, large_batches, parts_of_networks, without_backpropagation)
 RULES = {rule.key: rule for papers in EVERY for rule in papers.RULES}
 BUDGETS = ("digits-budget", "mnist-budget", "fashion-mnist-budget")
 KEPT = ROOT / "_build" / "claims"
@@ -88,8 +90,10 @@ def _claim(fields: dict) -> Claim:
 
 
 def _judged() -> dict:
-    parts = (_of_curves, _of_paths, _of_families, _of_budgets, _of_messages, _of_methods, _of_local_errors, _of_flips)
-    found = {key: judged for part in parts for key, judged in part().items()}
+    groups = (
+        _of_curves, _of_paths, _of_families, _of_budgets, _of_messages, _of_methods, _of_parts, _of_local_errors, _of_flips,
+    )  # fmt: skip
+    found = {key: judged for group in groups for key, judged in group().items()}
     return {key: dataclasses.asdict(rule.judge(*found[key])) for key, rule in RULES.items() if key in found}
 
 
@@ -239,6 +243,13 @@ def _of_flips() -> dict[str, tuple[pd.DataFrame, float]]:
     spent = sum(head["wall_s"] for head in table.attrs["provenance"]) / 3600
     found = {"B3": without.straightness(table), "B4": without.off_linear(table)} if len(table) else {}
     return {key: (effect, spent) for key, effect in found.items() if len(effect)}
+
+
+def _of_parts() -> dict[str, tuple[pd.DataFrame, float]]:
+    """Of claims whose systems are on record."""
+    tables = [system.results(system.planned()) for system in (subnetworks, growing)]
+    parts, grown = (sum(head["wall_s"] for head in table.attrs["provenance"]) / 3600 for table in tables)
+    return {key: (effect, grown if key == "I4" else parts) for key, effect in network_parts.claimed(*tables).items()}
 
 
 def _of_messages() -> dict[str, tuple[pd.DataFrame, dict]]:

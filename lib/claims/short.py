@@ -49,4 +49,8 @@ SHORT = {
     "B2": "Local representation alignment converges sooner than backpropagation",
     "B3": "Boolean weights, flipped one by one, converge exponentially",
     "B4": "Flips to convergence grow linearly with the number of neurons",
+    "I1": "Independent subnetworks communicate less",
+    "I2": "Independent subnetworks compute less",
+    "I3": "Independent subnetworks leave a bias",
+    "I4": "Growing a network saves computation",
 }

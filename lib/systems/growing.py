@@ -1,0 +1,303 @@
+"""Growing networks: training begins narrow, and the hidden layers are doubled while it goes on (Yuan et al. 2023).
+
+New units come in pairs: both have the same incoming weights V, and outgoing weights Z and -Z, so that they cancel and the
+function stays.  V is normal with standard deviation 1 / fan-in before the growth, Z with 1 / width after it; biases begin at
+zero.  The published rule also scales the old weights that meet a grown layer by old width / new width; in a network without
+normalisation that changes the function, so it is an arm of its own.  The weights that came with a growth are trained at the rate
+of the first ones times the ratio of their norms, layer by layer, as they are at each step.
+
+A unit that has not grown yet has zero weights in and out, hence gradients of exactly zero: the whole network trains, and the
+part that is there behaves as it would alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from lib import require, require_whole
+from lib.measuring import runner
+from lib.methods.intervals import Interval
+from lib.methods.method import Layer, Method
+from lib.own import folder_name
+from lib.records import store
+from lib.records.places import DATA
+from lib.studies.cells import Cell
+from lib.systems import arithmetic
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FOLDER = DATA / "growing"
+STAGE = Interval(2, 128)  # steps between growths, rounded: tuned beside the learning rate
+INPUTS, WIDTH, CLASSES = 64, 64, 10  # of the network that is grown, the book's MLP of two hidden layers
+WIDTHS = (16, 32, 64)
+BATCH_SIZES, REPLICATES, TRIALS = (16, 64, 256, 1024), (1, 2, 3), 32
+MOST_STEPS = {16: 1000, 64: 400, 256: 250, 1024: 160}
+
+
+@dataclass(frozen=True)
+class Search:
+    """So many trials of the digits' MLP, begun with hidden layers of `first` units that are doubled so many times.
+
+    Without doublings the width is fixed.  scaled: whether old weights that meet a grown layer are scaled.  by_norm: whether the
+    rate of new weights follows their norm, or is that of the old ones.  A search ends when all trials have met the hardest goal,
+    or after max_steps, so that the trial of least arithmetic is known.  replicate: its draws, seeds, data order and split.
+    Raises ValueError naming the field, its value and what is allowed.
+    """
+
+    first: int
+    doublings: int = 0
+    batch_size: int = 16
+    scaled: bool = False
+    by_norm: bool = True
+    replicate: int = 1
+    trials: int = TRIALS
+    max_steps: int = MOST_STEPS[16]
+    workload: str = "digits-mlp"
+
+    def __post_init__(self):
+        require(self.first in WIDTHS, "first", self.first, f"one of {WIDTHS}")
+        require_whole("doublings", self.doublings, 0, WIDTHS.index(WIDTH) - WIDTHS.index(self.first))
+        for field in ("scaled", "by_norm"):
+            require(type(getattr(self, field)) is bool, field, getattr(self, field), "True or False")
+        require(self.workload == "digits-mlp", "workload", self.workload, "digits-mlp, which is what grows here")
+        _ = self.cell  # its checks are ours
+
+    @property
+    def cell(self) -> Cell:
+        """The search of the whole network from the start."""
+        return Cell(self.workload, self.batch_size, "sgd", trials=self.trials, replicate=self.replicate, hits=self.trials,
+                    max_steps=self.max_steps, split=self.replicate)  # fmt: skip
+
+    def definition(self) -> dict:
+        return self.cell.definition()
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Of the hidden layers, stage by stage."""
+        return tuple(self.first * 2**n for n in range(self.doublings + 1))
+
+    def stages(self) -> np.ndarray:
+        """Steps between growths of every trial [trials]; the learning rates are those of `cell`."""
+        from scipy.stats import qmc  # slow to import, and a page that only reads draws nothing
+
+        points = qmc.Sobol(1, seed=10_000 + self.replicate).random_base2((self.trials - 1).bit_length())[: self.trials, 0]
+        return STAGE.at(points).round()
+
+    def measure(self) -> pd.DataFrame:
+        """A row per trial, as of `lib.measuring.one_cell.table`, with stage: steps between growths."""
+        import torch  # slow to import, and most chapters only read
+
+        from lib.engine import lockstep
+        from lib.measuring import one_cell
+        from lib.workloads import datasets
+
+        cell, work = self.cell, self.cell.work
+        trials, stages = one_cell.start(cell), self.stages()
+        trials.w = torch.stack([narrow(self.first, seed) for seed in one_cell.seeds(cell)])
+        trials.drawn["stage"] = torch.from_numpy(stages).float()[:, None]
+        outcome = lockstep.train(
+            one_cell.executor(cell), trials, work.train(cell.split), datasets.load(work.dataset, cell.split).validation,
+            method=grown(self), batch_size=cell.batch_size, goals=work.goals, max_steps=self.max_steps,
+            order_seed=cell.replicate, hits=cell.hits,
+        )  # fmt: skip
+        return one_cell.table(cell, outcome).assign(stage=stages)
+
+
+def places(width: int) -> Tensor:
+    """Where the parameters of the network of this width lie in the whole network's vector, in its own order."""
+    import torch
+
+    found, at, fan_in, whole_in = [], 0, INPUTS, INPUTS
+    for out, whole_out in ((width, WIDTH), (width, WIDTH), (CLASSES, CLASSES)):
+        rows, columns = torch.arange(out), torch.arange(fan_in)
+        found += [(at + rows[:, None] * whole_in + columns).flatten(), at + whole_out * whole_in + rows]
+        at, fan_in, whole_in = at + whole_out * (whole_in + 1), out, whole_out
+    return torch.cat(found)
+
+
+def narrow(width: int, seed: int) -> Tensor:
+    """The whole network's vector [P] with the network of this width in it, initialised as if it were alone, and zeros."""
+    import torch
+
+    from lib.engine.flattening import flatten
+    from lib.workloads import models
+
+    alone = flatten(models.initialise(models.mlp(INPUTS, width, width, classes=CLASSES), seed))
+    count = sum(out * (fan_in + 1) for out, fan_in in ((WIDTH, INPUTS), (WIDTH, WIDTH), (CLASSES, WIDTH)))
+    return torch.zeros(count).index_copy_(0, places(width), alone)
+
+
+def grown(search: Search) -> Method:
+    """SGD that grows its network: every trial after each `drawn["stage"]` steps, until all doublings are done."""
+    space = {"learning_rate": Interval(1e-4, 1.0), "stage": STAGE}
+    begin = functools.partial(_begin, search)
+    return Method("growing", "growing", space, begin, functools.partial(_step, search))
+
+
+def _begin(search: Search, w: Tensor, layers: tuple[Layer, ...]) -> dict[str, Tensor]:
+    """fresh [T, P]: what every new weight will be."""
+    import torch
+
+    if not search.doublings:
+        return {}
+    random = torch.Generator().manual_seed(search.replicate)
+    return {"fresh": torch.stack([_fresh(search.widths, layers, random) for _ in w])}
+
+
+def _fresh(widths: tuple[int, ...], layers: tuple[Layer, ...], random) -> Tensor:
+    """New weights [P] of one trial, for all growths: V, V in the rows of new units, Z, -Z in the columns that they feed."""
+    import torch
+
+    found = []
+    for n, layer in enumerate(layers):
+        fresh = torch.zeros(layer.shape)
+        for old, new in itertools.pairwise(widths) if len(layer.shape) == 2 else ():
+            rows, columns = _extent(n, layer, old), _extent(n, layer, new)
+            half = (new - old) // 2
+            if n < len(layers) - 2:  # its units grow
+                v = torch.randn(half, rows[1], generator=random) / rows[1]
+                fresh[old:new, : rows[1]] = torch.cat([v, v])
+            if n > 0:  # its inputs grow
+                z = torch.randn(columns[0], half, generator=random) / new
+                if n < len(layers) - 2:  # rows of a pair are alike here, too
+                    z[old + half : new] = z[old : old + half]
+                fresh[: columns[0], old:new] = torch.cat([z, -z], 1)
+        found.append(fresh.flatten())
+    return torch.cat(found)
+
+
+def _extent(n: int, layer: Layer, width: int) -> tuple[int, int]:
+    """Units and inputs of a weight matrix in the network of this width; n: its place among the layers."""
+    return (width if layer.kind != "last" else layer.shape[0]), (width if n else layer.shape[1])
+
+
+def _membership(widths: tuple[int, ...], layers: tuple[Layer, ...]) -> Tensor:
+    """To which part each parameter belongs [P]: matrices in turn, in each the growth with which a weight came; biases last."""
+    import torch
+
+    found, matrix = [], 0
+    biases = len(widths) * sum(len(layer.shape) == 2 for layer in layers)
+    for n, layer in enumerate(layers):
+        part = torch.full(layer.shape, biases)
+        if len(layer.shape) == 2:
+            for stage, width in reversed([*enumerate(widths)]):
+                rows, columns = _extent(n, layer, width)
+                part[:rows, :columns] = matrix * len(widths) + stage
+            matrix += 1
+        found.append(part.flatten())
+    return torch.cat(found)
+
+
+def _step(search: Search, w: Tensor, g: Tensor, buffers: dict[str, Tensor], drawn: dict[str, Tensor], k: int,
+          layers: tuple[Layer, ...]) -> None:  # fmt: skip
+    if search.doublings and search.by_norm:
+        g.mul_(relative_rates(search.widths, w, layers))
+    w.addcmul_(g, drawn["learning_rate"], value=-1)
+    for n in range(search.doublings):
+        due = (drawn["stage"][:, 0] * (n + 1) == k).nonzero()[:, 0]
+        if len(due):
+            w[due] = grow(w[due], buffers["fresh"][due], search.widths[n : n + 2], layers, search.scaled)
+
+
+def relative_rates(widths: tuple[int, ...], w: Tensor, layers: tuple[Layer, ...]) -> Tensor:
+    """Rates of all weights [T, P] over that of the first part of their matrix: the ratio of their norms; of biases, 1."""
+    import torch
+
+    part = _membership(widths, layers)
+    count = int(part.max()) + 1
+    squares = w.new_zeros(len(w), count).index_add_(1, part, w.square())
+    norms = squares[:, :-1].sqrt().unflatten(1, (-1, len(widths)))
+    ratios = (norms / norms[:, :, :1]).flatten(1)
+    return torch.cat([ratios, torch.ones_like(ratios[:, :1])], 1).index_select(1, part)
+
+
+def grow(w: Tensor, fresh: Tensor, widths: tuple[int, int], layers: tuple[Layer, ...], scaled: bool) -> Tensor:
+    """The weights w [T, P] after growth from the first of these widths to the second, with what is new from fresh [T, P]."""
+    import torch
+
+    old, new = widths
+    found = w.clone()
+    for n, layer in enumerate(layers):
+        if len(layer.shape) != 2:
+            continue
+        before, after = (_extent(n, layer, width) for width in widths)
+        matrix, own = (v[:, layer.where].unflatten(1, layer.shape) for v in (w, fresh))
+        whole = torch.zeros_like(matrix)
+        whole[:, : after[0], : after[1]] = own[:, : after[0], : after[1]]
+        whole[:, : before[0], : before[1]] = matrix[:, : before[0], : before[1]] * (old / new if scaled and n else 1)
+        found[:, layer.where] = whole.flatten(1)
+    return found
+
+
+def computed(steps: np.ndarray, stage: np.ndarray, widths: tuple[int, ...], batch_size: int) -> np.ndarray:
+    """Multiply-adds in so many steps (NaN where there are none), for trials that grow after every `stage` steps."""
+    steps, total = np.asarray(steps, float), 0.0
+    for n, width in enumerate(widths):
+        last = np.inf if n == len(widths) - 1 else (n + 1) * np.asarray(stage)
+        within = np.clip(steps, n * np.asarray(stage), last) - n * np.asarray(stage)
+        total = total + np.maximum(within, 0) * arithmetic.multiply_adds((INPUTS, width, width, CLASSES))
+    return batch_size * total
+
+
+def planned() -> tuple[Search, ...]:
+    """The whole width and the narrowest from the start, and growth from one to the other by three rules."""
+    arms = [{"first": WIDTH}, {"first": WIDTHS[0]}]
+    arms += [{"first": WIDTHS[0], "doublings": 2, **rule} for rule in ({}, {"by_norm": False}, {"scaled": True})]
+    every = itertools.product(REPLICATES, BATCH_SIZES, arms)
+    return tuple(Search(**arm, batch_size=b, replicate=n, max_steps=MOST_STEPS[b]) for n, b, arm in every)
+
+
+def record(search: Search, folder: Path = FOLDER) -> Path:
+    """Where the search's record lies."""
+    name = f"width-{'-'.join(map(str, search.widths))}-batch-{search.batch_size}-{store.digest(search)}.csv"
+    return folder / folder_name(search.workload) / name
+
+
+def results(searches: Iterable[Search], folder: Path = FOLDER) -> pd.DataFrame:
+    """The trials of those searches that have a record, with the searches' fields.
+
+    arm: how the network grew, in words; adds@goal: multiply-adds until the goal was met, beside the steps@goal.
+    """
+    every = tuple(searches)
+    gathered = {search: store.gather([search], record, folder) for search in every}
+    parts = [one.assign(arm=arm(search), **_adds(one, search)) for search, one in gathered.items() if len(one)]
+    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    heads = store.Shared(head for one in gathered.values() for head in one.attrs["provenance"])
+    found.attrs.update(provenance=heads, planned=len(every))
+    return found
+
+
+def _adds(trials: pd.DataFrame, search: Search) -> dict[str, np.ndarray]:
+    names = [name for name in trials if name.startswith("steps@")]
+    return {name.replace("steps", "adds"): computed(trials[name], trials.stage, search.widths, search.batch_size) for name in names}
+
+
+def arm(search: Search) -> str:
+    """How the network grows, in words."""
+    if not search.doublings:
+        return f"{search.first} units from the start"
+    rule = "published rule" if search.scaled else "function kept" if search.by_norm else "function kept, one rate"
+    return f"{search.first} to {search.widths[-1]}: {rule}"
+
+
+def missing(searches: Iterable[Search], folder: Path = FOLDER) -> list[Search]:
+    """Those that have no record."""
+    return store.missing(searches, record, folder)
+
+
+def run(searches: Iterable[Search], folder: Path = FOLDER, jobs: int = 1) -> None:
+    """Measure those that have no record, under a bar."""
+    runner.run(missing(searches, folder), _measure, "growing", "search", jobs, folder=folder)
+
+
+def _measure(search: Search, reports: str, folder: Path) -> None:
+    runner.write(record(search, folder), search, search.measure, "float32")

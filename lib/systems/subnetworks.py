@@ -1,0 +1,215 @@
+"""Independent subnetwork training: in every round, workers train disjoint parts of one network, each on its own batches.
+
+A round splits every hidden layer's units at random into as many groups as there are workers.  Worker k holds the k-th group of
+each: the weights between its own units, from the inputs and to the outputs.  It takes `local_steps` steps of plain SGD, its
+hidden activations times the number of workers, as dropout scales those it keeps.  Then weights are written back (Yuan et al.
+2022; theory: Shulgin and Richtárik 2023).  Weights between hidden units of different groups belong to nobody in that round and
+rest.  All workers use the biases of the outputs; one of them trains those, the first, whose units are drawn at random, and the
+others hold them as they were.  So no weight has two owners, and one vector holds what all have trained.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from lib import require, require_whole
+from lib.measuring import runner
+from lib.own import folder_name
+from lib.records import store
+from lib.records.places import DATA
+from lib.studies.cells import Cell
+from lib.systems import arithmetic
+from lib.workloads.catalogue import workload
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+FOLDER = DATA / "subnetworks"
+MOST_WORKERS, MOST_LOCAL = 64, 10**4
+INPUTS, CLASSES = 64, 10
+HIDDEN = {"digits-mlp": 64, "digits-mlp-256x2": 256}  # units of a hidden layer, of two, of the networks that are searched
+WIDER = "digits-mlp-256x2"
+WORKERS, LOCAL_STEPS = (2, 4, 8), (1, 5, 20, 80)
+REPLICATES = (1, 2, 3)
+TRIALS, MOST_STEPS = 32, 2000
+
+
+@dataclass(frozen=True)
+class Search:
+    """So many trials of independent subnetwork training, of a fully connected network whose hidden units the workers share.
+
+    batch_size: of a worker; `workers` times as many examples go into a step of all.  One worker is plain SGD.  A search ends
+    as soon as a trial meets the hardest goal, or after max_steps local steps.  replicate: its draws, seeds, data order, split
+    of the examples, and splits of the units.  Raises ValueError naming the field, its value and what is allowed.
+    """
+
+    workers: int
+    local_steps: int
+    batch_size: int = 16
+    replicate: int = 1
+    trials: int = TRIALS
+    max_steps: int = MOST_STEPS
+    workload: str = "digits-mlp"
+
+    def __post_init__(self):
+        require_whole("workers", self.workers, 1, MOST_WORKERS)
+        require_whole("local_steps", self.local_steps, 1, MOST_LOCAL)
+        examples = workload(self.workload).train_size
+        require_whole("batch_size", self.batch_size, 1, examples // self.workers, f" ({self.workers} workers)")
+        object.__setattr__(self, "workload", self.cell.workload)  # its checks are ours
+
+    @property
+    def cell(self) -> Cell:
+        """The search by plain SGD with as many examples a step."""
+        return Cell(self.workload, self.workers * self.batch_size, "sgd", trials=self.trials, replicate=self.replicate, hits=1,
+                    max_steps=self.max_steps, split=self.replicate)  # fmt: skip
+
+    def definition(self) -> dict:
+        return self.cell.definition()
+
+    def measure(self) -> pd.DataFrame:
+        """A row per trial, as of `lib.measuring.one_cell.table`, with sent: numbers that a worker sends back after a round."""
+        from lib.measuring import one_cell  # brings PyTorch, which is slow to import, and most chapters only read
+        from lib.workloads import models
+
+        parts = Subnetworks(models.build(workload(self.workload).model), self.workers, self.local_steps, self.replicate)
+        outcome = one_cell.train_cell(self.cell, exchange=parts.of(self.trials))
+        return one_cell.table(self.cell, outcome).assign(sent=parts.size / self.workers)
+
+
+class Subnetworks:
+    """The gradients of all workers' parts, in place of `lib.messages.exchanges.Exchange`.
+
+    module: `nn.Sequential` of linear layers with biases, ReLU and flatten.  size: numbers that all workers send back after a
+    round.  Raises ValueError for another module, and for hidden units that cannot be shared out evenly.
+    """
+
+    def __init__(self, module: nn.Module, workers: int, local_steps: int, seed: int):
+        from torch import nn
+
+        self.shapes = [m.weight.shape for m in module if isinstance(m, nn.Linear)]
+        plain = all(isinstance(m, (nn.Linear, nn.ReLU, nn.Flatten)) for m in module)
+        require(plain, "model", type(module).__name__, "one of linear layers, ReLU and flatten alone")
+        hidden = [out for out, _ in self.shapes[:-1]]
+        fits = all(width % workers == 0 for width in hidden)
+        require(fits, "workers", workers, f"a divisor of the hidden layers' widths {hidden}")
+        self.workers, self.local_steps, self.seed, self.step = workers, local_steps, seed, 0
+        self.small = self._small()
+        self.size = sum(mine for *_, mine in self.parts(0))
+
+    def of(self, trials: int) -> Subnetworks:
+        """Itself, with a count for every trial, as the engine asks for."""
+        import torch
+
+        self.sent = torch.zeros(trials, dtype=torch.float64)
+        return self
+
+    def _small(self):
+        """A worker's own network, all trials of it at once."""
+        from lib.engine import stacked
+        from lib.workloads import models
+
+        inputs, *widths = self.shapes[0][1], *(out // self.workers for out, _ in self.shapes[:-1])
+        return stacked.Stack(models.mlp(inputs, *widths, classes=self.shapes[-1][0]))
+
+    def groups(self, turn: int) -> list[Tensor]:
+        """The units of every hidden layer in round number `turn`, from 0: a row for each worker, in ascending order."""
+        import torch
+
+        random = torch.Generator().manual_seed(1_000_003 * self.seed + turn)
+        drawn = [torch.randperm(out, generator=random) for out, _ in self.shapes[:-1]]
+        return [units.view(self.workers, -1).sort(1).values for units in drawn]
+
+    def parts(self, turn: int) -> list[tuple[Tensor, Tensor, int]]:
+        """What every worker holds in that round: where its weights lie in the whole vector, in the order of its own network; by
+        what each is multiplied in use, for the scaled activations that it meets; and how many of them, from the first, it trains.
+        """
+        import torch
+
+        found, groups = [], self.groups(turn)
+        for k in range(self.workers):
+            at, inputs, where, scales = 0, torch.arange(self.shapes[0][1]), [], []
+            for n, (out, fan_in) in enumerate(self.shapes):
+                units = groups[n][k] if n < len(groups) else torch.arange(out)
+                where += [(at + units[:, None] * fan_in + inputs).flatten(), at + out * fan_in + units]
+                scales += [torch.full_like(where[-2], self.workers if n else 1), torch.ones_like(units)]
+                at, inputs = at + out * (fan_in + 1), units
+            kept = sum(map(len, where)) - (len(inputs) if k else 0)  # but for the outputs' biases, which are last
+            found.append((torch.cat(where), torch.cat(scales).float(), kept))
+        return found
+
+    def gradients(self, executor, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean losses [T], gradients [T, P] and who is alive [T] (all), for w [T, P]; each worker has its share of x, y."""
+        import torch
+
+        if self.step % self.local_steps == 0:
+            self.now, self.held = self.parts(self.step // self.local_steps), w[:, -self.shapes[-1][0] :].clone()
+            self.sent += self.size / self.workers
+        self.step += 1
+        total, losses, shares = torch.zeros_like(w), [], zip(x.chunk(self.workers), y.chunk(self.workers), strict=True)
+        for (where, scale, mine), share in zip(self.now, shares, strict=True):
+            own = w.index_select(1, where).mul_(scale)
+            if mine < len(where):
+                own[:, mine:] = self.held
+            loss, g, _ = self.small.gradients(own, *share)
+            losses.append(loss)
+            total.index_copy_(1, where[:mine], g.mul_(scale)[:, :mine])
+        # Units that are off for all inputs in the whole network may be on in a part, so no trial is proved dead.
+        return torch.stack(losses).mean(0), total, torch.ones(len(w), dtype=torch.bool)
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with the trials in `rows` (a boolean mask) alone."""
+        self.sent, self.held = self.sent[rows], self.held[rows]
+
+
+def planned() -> tuple[Search, ...]:
+    """Every number of workers with every number of local steps; beside them one worker with as many examples a step as all."""
+    whole = (Search(1, 1, Search.batch_size * workers, n) for workers in (1, *WORKERS) for n in REPLICATES)
+    split = (Search(*both, replicate=n) for *both, n in itertools.product(WORKERS, LOCAL_STEPS, REPLICATES))
+    return (*whole, *split)
+
+
+def wider(local_steps: int = 20) -> tuple[Search, ...]:
+    """Of a network four times as wide: the most workers, and one with as many examples a step, and one with a worker's."""
+    most = max(WORKERS)
+    shapes = ((1, 1, Search.batch_size), (1, 1, most * Search.batch_size), (most, local_steps, Search.batch_size))
+    return tuple(Search(*shape, replicate=n, workload=WIDER, max_steps=MOST_STEPS // 2) for n in REPLICATES for shape in shapes)
+
+
+def record(search: Search, folder: Path = FOLDER) -> Path:
+    """Where the search's record lies."""
+    name = f"workers-{search.workers}-local-{search.local_steps}-{store.digest(search)}.csv"
+    return folder / folder_name(search.workload) / name
+
+
+def results(searches: Iterable[Search], folder: Path = FOLDER) -> pd.DataFrame:
+    """The trials of those searches that have a record, with the searches' fields.
+
+    adds: multiply-adds of a worker in a step.
+    """
+    found = store.gather(searches, record, folder)
+    if not len(found):
+        return found
+    widths = found.workload.map(HIDDEN) // found.workers
+    adds = [arithmetic.multiply_adds((INPUTS, width, width, CLASSES)) for width in widths]
+    return found.assign(adds=found.batch_size * adds)
+
+
+def missing(searches: Iterable[Search], folder: Path = FOLDER) -> list[Search]:
+    """Those that have no record."""
+    return store.missing(searches, record, folder)
+
+
+def run(searches: Iterable[Search], folder: Path = FOLDER, jobs: int = 1) -> None:
+    """Measure those that have no record, under a bar."""
+    runner.run(missing(searches, folder), _measure, "subnetworks", "search", jobs, folder=folder)
+
+
+def _measure(search: Search, reports: str, folder: Path) -> None:
+    runner.write(record(search, folder), search, search.measure, "float32")

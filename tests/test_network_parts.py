@@ -1,0 +1,114 @@
+"""Parts of a network against the whole: planted searches come back as the ratios they were planted with."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.analysis import network_parts
+from lib.page import parts_figures
+from lib.systems import growing, subnetworks
+from lib.systems.arithmetic import multiply_adds
+
+WHOLE = {16: 100.0, 32: 60.0, 64: 40.0}  # steps of the whole network by examples a step
+
+
+def search(workers, local_steps, batch_size, replicate, steps, never=()):
+    """Two trials, the first of which takes so many steps to 0.04, and half of them to 0.1."""
+    sent, adds = 8970 / workers, batch_size * 1000 / workers
+    hard, easy = [np.nan if goal in never else x for goal, x in ((0.04, steps), (0.1, steps / 2))]
+    return pd.DataFrame({
+        "workers": workers, "local_steps": local_steps, "batch_size": batch_size, "replicate": replicate, "sent": sent,
+        "adds": adds, "steps@0.04": [hard, np.nan], "steps@0.1": [easy, 2 * easy],
+    })  # fmt: skip
+
+
+def trials(never=()):
+    rows = [search(1, 1, b, n, steps * n) for b, steps in WHOLE.items() for n in (1, 2)]
+    rows += [search(2, j, 16, n, 180 * n) for j in (1, 20) for n in (1, 2)]
+    rows += [search(4, j, 16, n, 400 * n, never if n == 1 else ()) for j in (1, 20) for n in (1, 2)]
+    return pd.concat(rows, ignore_index=True)
+
+
+def test_parts_are_compared_with_as_many_examples_by_the_same_search():
+    beside = network_parts.subnetworks(trials())
+    steps = network_parts.over_whole(beside, 0.04, "steps").set_index(["workers", "local_steps"])
+    assert steps.effect.to_dict() == pytest.approx({(2, 1): 3, (2, 20): 3, (4, 1): 10, (4, 20): 10})
+    assert steps.low[2, 1] == pytest.approx(3) and steps.n.eq(2).all()
+    adds = network_parts.over_whole(beside, 0.04, "adds").set_index(["workers", "local_steps"]).effect
+    assert adds[2, 1] == pytest.approx(3 / 2) and adds[4, 20] == pytest.approx(10 / 4)  # a worker's own share of the batch
+    sent = network_parts.over_whole(beside, 0.04, "sent").set_index(["workers", "local_steps"]).effect
+    assert sent[2, 1] == pytest.approx(3 / 2) and sent[2, 20] == pytest.approx(3 / 2 * 9 / 180)  # 180 steps are nine rounds
+    assert network_parts.over_alone(beside, 0.1).effect.tolist() == pytest.approx([1.8, 1.8, 4, 4])
+
+
+def test_a_search_that_misses_the_goal_leaves_no_ratio_and_is_told():
+    beside = network_parts.subnetworks(trials(never=(0.04,)))
+    over = network_parts.over_whole(beside, 0.04, "steps").set_index(["workers", "local_steps"])
+    assert np.isnan(over.effect[4, 1]) and over.met[4, 1] == 1 and over.met[2, 1] == 2
+    hardest = network_parts.hardest(beside).set_index(["workers", "local_steps"])
+    assert hardest.loc[(4, 1)].tolist() == [0.1, 0.04] and hardest.loc[(2, 1)].tolist() == [0.04, 0.04]
+    none = network_parts.hardest(network_parts.subnetworks(trials(never=(0.04, 0.1)))).set_index(["workers", "local_steps"])
+    assert np.isnan(none["all"][4, 1]) and none["any"][4, 1] == 0.04
+    effects = network_parts.claimed(trials(never=(0.04,)), pd.DataFrame())
+    assert effects["I3"].effect.tolist() == [1, 0.5] and effects["I3"].n.tolist() == [4, 4]
+    assert effects["I1"].effect.tolist() == pytest.approx([20 * 2 / 3, 20 * 4 / 10]) and "I4" not in effects
+    assert effects["I2"].effect.tolist() == pytest.approx([2 / 3, 4 / 10])
+    assert (effects["I1"].low <= effects["I1"].effect).all() and network_parts.claimed(pd.DataFrame(), pd.DataFrame()) == {}
+
+
+def test_geometric_means_have_students_interval():
+    middle, low, high, n = network_parts.geometric([1.0, 2.0, 4.0])
+    assert middle == pytest.approx(2) and n == 3
+    assert np.log(high / 2) == pytest.approx(2.919986 * np.log(2) / 3**0.5) and low == pytest.approx(4 / high)
+    assert np.isnan(network_parts.geometric([1.0, np.nan])[0]) and np.isnan(network_parts.geometric([])[0])
+
+
+def grown(missed=()):
+    rows = []
+    for name, factor in ((network_parts.WHOLE, 1.0), ("16 to 64: function kept", 2.0), ("16 units from the start", 0.5)):
+        for batch, n in ((b, n) for b in (16, 64) for n in (1, 2)):
+            steps = np.nan if (name, batch) in missed else 50.0 * factor
+            rows.append({"arm": name, "batch_size": batch, "replicate": n, "steps@0.04": steps, "adds@0.04": 10 * factor * steps})
+            rows.append({**rows[-1], "steps@0.04": 2 * steps, "adds@0.04": steps * factor * 5})  # slower, with less arithmetic
+    return pd.DataFrame(rows)
+
+
+def test_growth_is_compared_with_the_whole_width_by_the_least_of_each():
+    found = network_parts.growing(grown())
+    for what, power in (("steps", 1), ("adds", 2)):
+        over = network_parts.over_fixed(found, 0.04, what).set_index(["arm", "batch_size"]).effect
+        assert over["16 to 64: function kept", 64] == pytest.approx(2**power)
+        assert over["16 units from the start", 16] == pytest.approx(0.5**power)
+    (own,) = [table for key, table in network_parts.claimed(pd.DataFrame(), grown()).items() if key == "I4"]
+    assert own.effect.tolist() == pytest.approx([0.25, 0.25]) and own.name.tolist() == ["batches of 16", "batches of 64"]
+    lost = network_parts.claimed(pd.DataFrame(), grown({("16 to 64: function kept", 64)}))["I4"]
+    assert lost.n.tolist() == [2, 0]
+
+
+def test_figures_have_no_gap_and_say_when_there_is_nothing():
+    curves = network_parts.curves(network_parts.subnetworks(trials(never=(0.04,))), 2000)
+    spec = parts_figures.by_workers(curves, 0.04).to_dict()
+    (rows,) = [rows for rows in spec["datasets"].values() if "training" in rows[0]]
+    assert len(rows) == 2 * 2 * 3 and all(row["steps"] > 0 for row in rows)
+    assert {row["steps"] for row in rows if not row["all_met"]} == {2000}
+    over = network_parts.over_fixed(network_parts.growing(grown({("16 to 64: function kept", 64)})), 0.04, "adds")
+    spec = parts_figures.growing(over.assign(goal=0.04, what="adds"), 0.04).to_dict()
+    (rows,) = [rows for rows in spec["datasets"].values() if "arm" in rows[0]]
+    assert len(rows) == 3 and all(row["effect"] > 0 for row in rows)
+    assert "No search" in str(parts_figures.growing(over[:0].assign(goal=0.04, what="adds"), 0.04).to_dict())
+
+
+def test_multiply_adds_are_counted_layer_by_layer():
+    assert multiply_adds((64, 32, 16, 10)) == 2 * 64 * 32 + 3 * 32 * 16 + 3 * 16 * 10
+
+
+def test_records_tell_what_their_searches_are(tmp_path):
+    one, other = subnetworks.Search(2, 5, 8, trials=2, max_steps=6), growing.Search(16, 1, 16, trials=2, max_steps=6)
+    subnetworks.run([one], tmp_path / "a"), growing.run([other], tmp_path / "b")
+    assert not subnetworks.missing([one], tmp_path / "a") and not growing.missing([other], tmp_path / "b")
+    parts, grows = subnetworks.results([one], tmp_path / "a"), growing.results([other], tmp_path / "b")
+    assert parts.workers.tolist() == [2, 2] and parts.sent.tolist() == [(8970 - 2 * 32 * 32) / 2] * 2
+    assert parts.adds.tolist() == [8 * multiply_adds((64, 32, 32, 10))] * 2
+    assert grows.arm.tolist() == ["16 to 32: function kept"] * 2 and grows.stage.between(2, 128).all() and "adds@0.04" in grows
+    both = network_parts.together(parts, grows)
+    assert len(both) == 4 and both.attrs["planned"] == 2 and len(both.attrs["provenance"]) == 2
