@@ -318,32 +318,32 @@ def _mnist_which() -> Iterable[Cell]:
             yield _mnist_cell(batch_size, 0.0, algorithm=method) if method != "momentum" else _mnist_cell(batch_size, 0.0)
 
 
-LATE = (1, 3, 7, 15, 31)  # steps that gradients are late: two to thirty-two workers, each with the others' steps in between
+LATE = (1, 3, 7, 15, 31)  # steps by which gradients are late, as with 2, 4, ... 32 workers that take turns
 LATE_SIZES = (64, 16, 256, 4)
-TOO_LATE = 20_000  # steps after which a deep network's search is given up
+TOO_LATE = 20_000  # steps after which a search is given up
 LATE_SEARCHES = range(3, 6)  # on splits of which the other searches are, too
 
 
-def _late(name: str, algorithm: str, search: int, sizes: Iterable[int], staleness: int, delays: str = "fixed", **fields):
-    return [Cell(name, b, algorithm, trials=32, replicate=search, split=search, hits=1, staleness=staleness, delays=delays, **fields)
-            for b in sizes]  # fmt: skip
+def _late(name: str, algorithm: str, search: int, sizes: Iterable[int], staleness: int, delays: str = "fixed") -> Iterable[Cell]:
+    """Dense networks whose gradients are late: a search of 32 trials at every one of these batch sizes."""
+    for size in sizes:
+        yield Cell(name, size, algorithm, trials=32, replicate=search, split=search, hits=1, max_steps=TOO_LATE,
+                   staleness=staleness, delays=delays)  # fmt: skip
 
 
 def _staleness() -> Iterable[Cell]:
-    """SGD first, at every size that a synchronous batch of several workers has; then uniform delays; then other methods."""
-    for search in LATE_SEARCHES:
-        yield from _late("digits-mlp", "sgd", search, powers(2, 10), 0)
-        for s in LATE:
-            yield from _late("digits-mlp", "sgd", search, (*LATE_SIZES, 1024), s)
-        for s in (7, 31):
-            yield from _late("digits-mlp", "sgd", search, LATE_SIZES, s, "uniform")
-    for algorithm in ("momentum", "adam"):
+    """SGD first; without delay at every size that several workers' batches have together.  The largest costs most if late."""
+    for algorithm in ("sgd", "momentum", "adam"):
         for search in LATE_SEARCHES:
             yield from _late("digits-mlp", algorithm, search, powers(2, 10), 0)
             for s in LATE:
                 yield from _late("digits-mlp", algorithm, search, LATE_SIZES, s)
             for s in (7, 31):
                 yield from _late("digits-mlp", algorithm, search, LATE_SIZES, s, "uniform")
+        if algorithm == "sgd":
+            for search in LATE_SEARCHES:
+                for s in (1, 3, 7):
+                    yield from _late("digits-mlp", algorithm, search, (1024,), s)
 
 
 def _staleness_depth() -> Iterable[Cell]:
@@ -351,7 +351,7 @@ def _staleness_depth() -> Iterable[Cell]:
     for search in LATE_SEARCHES:
         for s in (0, 7, 31):
             for name in ("digits-mlp-64x1", "digits-mlp-64x4"):
-                yield from _late(name, "sgd", search, LATE_SIZES, s, max_steps=TOO_LATE)
+                yield from _late(name, "sgd", search, LATE_SIZES, s)
 
 
 SHAKESPEARE_BUDGETS = {16: 10_000, 64: 5_000, 4: 20_000, 256: 2_500, 1: 40_000}  # steps by batch size, the middle first
