@@ -108,15 +108,15 @@ FEEDBACK = {"workers": 4, "compressor": "rand-k", "density": 0.01, "feedback": T
 INTERRUPTED = [
     Cell("digits-cnn", 64, "nesterov", 0.9, trials=12, hits=2, max_steps=90),
     Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=90, checks="every-100"),
-    Cell("digits-mlp", 16, trials=6, hits=2, max_steps=90, staleness=3, delays="uniform"),
     Cell("digits-mlp", 64, trials=4, stop="budget", max_steps=90, messages=FEEDBACK),
     Cell("digits-cnn", 64, sparsity=0.95, trials=8, max_steps=90),
     Cell("digits-mlp", 64, "adam", trials=4, stop="budget", max_steps=90),
     Cell("digits-mlp", 64, "clars", trials=4, stop="budget", max_steps=90),
     Cell("digits-mlp", 64, "momentum-ema", trials=4, stop="budget", max_steps=90),
     Cell("digits-cnn", 64, "kfac", 0.9, trials=6, hits=2, max_steps=90),
+    Cell("digits-mlp", 16, trials=6, hits=2, max_steps=90, staleness=3, delays="uniform"),
 ]
-WHAT = ["goal", "budget", "messages", "sparse", "two buffers", "norms", "average", "factors"]
+WHAT = ["goal", "budget", "messages", "sparse", "two buffers", "norms", "average", "factors", "late"]
 
 
 @pytest.mark.parametrize("cell", INTERRUPTED, ids=WHAT)
