@@ -1,0 +1,155 @@
+"""What late gradients cost: curves of every staleness beside the one without delay, and workers that do not wait beside a batch.
+
+A curve is told by LATE: workload, algorithm, delays ("fixed" or "uniform") and staleness; without delay, delays is "fixed".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from lib.analysis import evidence, late_quadratic, scaling
+from lib.analysis.scaling import Curve
+from lib.wording import named
+
+LATE = ["workload", "algorithm", "delays", "staleness"]
+SEVERAL = 3  # searches from which on a claim is judged
+JUDGED = 7  # the staleness at which methods and depths are compared
+
+
+def read_at(trials: pd.DataFrame, least: float = 0.0) -> pd.DataFrame:
+    """The table at the hardest goal, none below `least`, that every search of every workload in it met; as it is if none."""
+    goal = scaling.well_met(trials.assign(pruning=trials.delays + trials.staleness.astype(str)), least)
+    return trials if goal is None else scaling.at_goal(trials, goal)
+
+
+def curves(trials: pd.DataFrame) -> dict[tuple, Curve]:
+    """Every curve of the table at its goal, by LATE."""
+    if not len(trials):
+        return {}
+    searches = scaling.steps_to_result(trials)
+    return {key: scaling.curve_from(own) for key, own in searches.groupby(LATE)}
+
+
+def points(trials: pd.DataFrame) -> pd.DataFrame:
+    """`scaling.across_replicates` of every curve, one below the other."""
+    return pd.concat([scaling.across_replicates(own) for _, own in scaling.steps_to_result(trials).groupby(LATE)], ignore_index=True)
+
+
+def timely(key: tuple) -> tuple:
+    """The curve without delay of the same workload and method."""
+    return (*key[:2], "fixed", 0)
+
+
+def slower(found: dict[tuple, Curve], key: tuple) -> pd.DataFrame:
+    """Steps of a late curve over those without delay [draws, batch sizes], on shared searches; empty if one is not measured."""
+    if key not in found or timely(key) not in found:
+        return pd.DataFrame()
+    return scaling.steps_ratio(found[key], found[timely(key)])
+
+
+def mean(ratios: pd.DataFrame) -> np.ndarray:
+    """The geometric mean over batch sizes [draws]; of an empty table, nothing."""
+    return np.exp(np.log(ratios).mean(axis=1)).to_numpy() if ratios.size else np.empty(0)
+
+
+def growth(found: dict[tuple, Curve]) -> pd.DataFrame:
+    """A row per late curve: LATE, sizes (count), and medians with 5 and 95 % (`scaling.ranged`) of what late over timely is.
+
+    small, large: steps at the smallest and at the largest batch size that both have; c2: of the floors.  floor: what
+    `late_quadratic` says of the floor for fixed delays, NaN for others.
+    """
+    rows = []
+    for key, curve in found.items():
+        ratios = slower(found, key)
+        if key == timely(key) or not ratios.size:
+            continue
+        c2 = scaling.ratios(curve, found[timely(key)], "c2")
+        c2 = c2 if len(c2) else np.array([np.nan])
+        rows.append({**dict(zip(LATE, key, strict=True)), "sizes": ratios.shape[1], "floor": floor(key[3]) if key[2] == "fixed" else np.nan,
+                     **scaling.ranged("small", ratios.iloc[:, 0].to_numpy()), **scaling.ranged("large", ratios.iloc[:, -1].to_numpy()),
+                     **scaling.ranged("c2", c2)})  # fmt: skip
+    ends = [f"{name}{end}" for name in ("small", "large", "c2") for end in ("", "_low", "_high")]
+    return pd.DataFrame(rows, columns=[*LATE, "sizes", "floor", *ends])
+
+
+def floor(staleness: int) -> float:
+    """By what factor the stable rate falls, and the floor of the noisy quadratic model rises, with plain SGD."""
+    return late_quadratic.stability_limit(0) / late_quadratic.stability_limit(staleness)
+
+
+def predicted(c1: float, c2: float, late: Iterable[int], batch_sizes: Iterable[float]) -> pd.DataFrame:
+    """c1/B + `floor` c2, a row per staleness and batch size: staleness, batch_size, steps."""
+    sizes = list(batch_sizes)
+    rows = [(s, b, c1 / b + floor(s) * c2) for s in late for b in sizes]
+    return pd.DataFrame(rows, columns=["staleness", "batch_size", "steps"])
+
+
+def without_waiting(found: dict[tuple, Curve], workload: str, algorithm: str) -> pd.DataFrame:
+    """W workers that take turns against one synchronous batch of W times theirs: a row per W and batch size b of a worker.
+
+    ratio: gradients to the goal, K_{W-1}(b) / (W K_0(W b)), the median with 5 and 95 % over draws on shared searches (ratio_low,
+    ratio_high), and draws.  workers, batch_size (b), together (W b).
+    """
+    base = found.get((workload, algorithm, "fixed", 0))
+    rows = []
+    for (work, method, delays, s), curve in found.items():
+        if (work, method, delays) != (workload, algorithm, "fixed") or not s or base is None:
+            continue
+        workers = s + 1
+        logs = base.logs.rename(columns=lambda size: size / workers)
+        shared = dataclasses.replace(base, logs=logs[[c for c in logs if c in curve.logs]])
+        if shared.logs.shape[1]:
+            for b, ratio in (scaling.steps_ratio(curve, shared) / workers).items():
+                rows.append({"workers": workers, "batch_size": int(b), "together": int(b) * workers,
+                             **scaling.ranged("ratio", ratio), "draws": ratio.to_numpy()})  # fmt: skip
+    columns = ["workers", "batch_size", "together", "ratio", "ratio_low", "ratio_high", "draws"]
+    return pd.DataFrame(rows, columns=columns).sort_values(["workers", "batch_size"], ignore_index=True)
+
+
+def by_workers(pairs: pd.DataFrame) -> pd.DataFrame:
+    """The geometric mean over batch sizes of `without_waiting`, a row per W: workers, sizes, ratio, ratio_low, ratio_high."""
+    rows = []
+    for workers, own in pairs.groupby("workers"):
+        draws = np.exp(np.mean(np.log(np.stack(own.draws.tolist())), axis=0))
+        rows.append({"workers": workers, "sizes": len(own), **scaling.ranged("ratio", draws)})
+    return pd.DataFrame(rows, columns=["workers", "sizes", "ratio", "ratio_low", "ratio_high"])
+
+
+# --- claims -----------------------------------------------------------------------------------------------------------
+
+
+def claimed(found: dict[tuple, Curve], staleness: int = JUDGED) -> dict[str, pd.DataFrame]:
+    """The effects that the claims on late gradients are judged by, by their keys; empty where they are not measured.
+
+    Delays are fixed.  A group's ratio is the geometric mean over batch sizes.
+    """
+    cost = {(work, method): mean(slower(found, (work, method, "fixed", staleness))) for work, method, *_ in found}
+    cost = {key: draws for key, draws in cost.items() if len(draws) and _searches(found, key) >= SEVERAL}
+    own = {method: draws for (work, method), draws in cost.items() if work == "digits-mlp"}
+    plain = own.get("sgd")
+    rivals = [(named(m), [draws / plain]) for m, draws in own.items() if m != "sgd" and plain is not None]
+    deep, shallow = (cost.get((f"digits-mlp-64x{depth}", "sgd")) for depth in (4, 1))
+    both = deep is not None and shallow is not None
+    return {
+        "A1": evidence.pooled((named(m), [draws]) for m, draws in own.items()),
+        "A2": evidence.pooled(rivals),
+        "A3": evidence.pooled([("four hidden layers", [deep / shallow])] if both else []),
+    }
+
+
+def _searches(found: dict[tuple, Curve], key: tuple) -> int:
+    return len(found[*key, "fixed", 0].logs.dropna(how="all"))
+
+
+# --- delays that were measured ----------------------------------------------------------------------------------------
+
+
+def distance(counts: pd.Series, workers: int) -> float:
+    """Total variation between measured delays (counts by delay) and a fixed delay of workers - 1: the share that differs."""
+    total = counts.sum()
+    return 1 - counts.get(workers - 1, 0) / total if total else math.nan
