@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from lib.measuring import sweeps
 from lib.measuring.jobs import MOST, number, stoppable
+from lib.probes import delays as late_gradients
 from lib.probes import folds as out_of_fold
 from lib.probes import ngrams as ngram_models
 from lib.probes import portraits, replays, running_noise, timings, track_runs, tracks
@@ -35,6 +36,7 @@ EXAMPLES = {
     "portray": "python -m lib portray",
     "folds": "python -m lib folds",
     "listen": "python -m lib listen",
+    "push": "python -m lib push",
     "ngrams": "python -m lib ngrams",
     "time": "python -m lib time",
     "replay": "python -m lib replay digits --sample 20\n  python -m lib replay mnist --sample 2 --longest 300",
@@ -119,6 +121,14 @@ def listen(_: argparse.Namespace) -> None:
         running_noise.run(planned)
 
 
+def push(_: argparse.Namespace) -> None:
+    """Train with worker processes that do not wait for each other and record how late their gradients are, into data/delays/."""
+    planned = late_gradients.PLANNED
+    with stoppable(_kept(planned, late_gradients.missing), "python -m lib push"):
+        _say("delays", late_gradients.missing(planned), planned, "jobs to run")
+        late_gradients.run(planned)
+
+
 def ngrams(_: argparse.Namespace) -> None:
     """Record how well n-gram models predict the texts, into data/ngrams/."""
     planned = ngram_models.PLANNED
@@ -185,6 +195,7 @@ def parser() -> argparse.ArgumentParser:
     command(portray, side_by_side="portraits")
     command(folds, side_by_side="sets")
     command(listen)
+    command(push)
     command(ngrams)
     command(time)
     replayed = command(replay, f"\nstudies:\n{listed}", "searches")

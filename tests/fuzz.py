@@ -64,7 +64,7 @@ GOOD = {
     "device": ["measured", "entered"], "family": ["all"], "normalise": ["none"], "workers_max": [2], "dimensions": [1, 10, 100],
     "noise": [0.1, 4.0, 1e-3], "target": [0.1, 1e-4, 2.0], "steps": [16, 1600], "entries": [1, 10, 1000],
     "peers": [1, 12, 100], "speed": [1.0, 4e3], "spread": [0.0, 2.0], "departures": [0.0, 10.0], "latency": [0.5, 1000.0],
-    "micro_batch": [4, 16],
+    "micro_batch": [4, 16], "staleness": [1, 15, 31],
 }  # fmt: skip
 
 

@@ -10,8 +10,10 @@ import torch.nn.functional as F
 from lib.engine import flattening, lockstep
 from lib.measuring import one_cell
 from lib.methods import METHODS, late
+from lib.probes import delays
 from lib.records import store
 from lib.studies.cells import Cell
+from lib.workers import turns
 from lib.workloads import datasets, models
 
 torch.set_num_threads(1)
@@ -158,3 +160,31 @@ def test_cells_refuse_what_makes_no_sense(fields, message):
 def test_a_method_with_gradients_of_its_own_is_refused():
     with pytest.raises(ValueError, match="method: 'late' is not allowed"):
         late.late(dataclasses.replace(late.late(METHODS["sgd"], 1), name="late"), 1)
+
+
+# --- real processes ---------------------------------------------------------------------------------------------------
+
+
+def test_real_workers_push_late_gradients_that_train(tmp_path):
+    job = delays.Job(workers=2, steps=150)
+    delays.run([job], tmp_path)
+    (row,) = delays.summary(delays.results([job], tmp_path)).itertuples()
+    assert row.gradients == 150 and delays.missing([job], tmp_path) == []
+    # Each update makes the gradients under way of the other worker later by one, whatever the pace: only the ends are left out.
+    assert row.mean == pytest.approx(1, abs=0.05) and row.error < 0.5
+
+
+def test_one_worker_is_never_late():
+    told = turns.push(delays.Job(workers=1, steps=20), *_digits())
+    assert told["delays"] == [0] * 20 and told["workers"] == [1] * 20
+
+
+def _digits():
+    data = datasets.load("digits")
+    return data.train, data.validation
+
+
+@pytest.mark.parametrize(("field", "value"), [("workers", 0), ("steps", 2.0), ("pause", -0.1), ("learning_rate", 0)])
+def test_jobs_of_real_workers_refuse_what_makes_no_sense(field, value):
+    with pytest.raises(ValueError, match=f"^{field}: {value} is not allowed"):
+        delays.Job(**{field: value})

@@ -13,7 +13,7 @@ import pytest
 from lib import ROOT, own
 from lib.measuring import sweeps
 from lib.messages.settings import Messages
-from lib.probes import folds, ngrams, portraits, replays, running_noise, timings, tracks
+from lib.probes import delays, folds, ngrams, portraits, replays, running_noise, timings, tracks
 from lib.probes.message_times import Collectives, Feedback, Hooked, Operators
 from lib.probes.method_times import MethodTimes
 from lib.probes.step_times import SparseTimes, StepTimes
@@ -256,6 +256,7 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "folds": (lambda file, own: folds.Folds(**own), folds.record, {"source", "wall_s", "precision"}),
     "tracks": (lambda file, own: tracks.Track(**own), tracks.record, {"source", "wall_s"}),
     "running": (lambda file, own: running_noise.Job(**own), running_noise.record, {"source", "wall_s", "precision"}),
+    "delays": (lambda file, own: delays.Job(**own), delays.record, {"source", "wall_s", "precision"}),
     "ngrams": (lambda file, own: ngrams.Rungs(**own), ngrams.record, {"source", "wall_s"}),
     "replays": (lambda file, own: replays.Replay(**own), replays.place, {"source", "wall_s"}),
 }

@@ -6,25 +6,34 @@ A curve is told by LATE: workload, algorithm, delays ("fixed" or "uniform") and 
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
 
 from lib.analysis import evidence, late_quadratic, scaling
 from lib.analysis.scaling import Curve
+from lib.studies import plans
+from lib.studies.study import Study
 from lib.wording import named
 
 LATE = ["workload", "algorithm", "delays", "staleness"]
 SEVERAL = 3  # searches from which on a claim is judged
+PLACES = 40  # along a line
 JUDGED = 7  # the staleness at which methods and depths are compared
 
 
-def read_at(trials: pd.DataFrame, least: float = 0.0) -> pd.DataFrame:
-    """The table at the hardest goal, none below `least`, that every search of every workload in it met; as it is if none."""
-    goal = scaling.well_met(trials.assign(pruning=trials.delays + trials.staleness.astype(str)), least)
-    return trials if goal is None else scaling.at_goal(trials, goal)
+def measured() -> Study:
+    """The cells of the studies of late gradients."""
+    return Study("late", "Late gradients", tuple(c for name in plans.LATE_STUDIES for c in plans.study(name).cells))
+
+
+def comparable(trials: pd.DataFrame) -> pd.DataFrame:
+    """The table with each workload at the hardest goal that every search of all its curves met; the table's if there is none."""
+    if not len(trials):
+        return trials
+    curve = trials.delays + trials.staleness.astype(str)  # for `well_met`, by which curves of one goal are told apart
+    ladder = {name: scaling.well_met(own.assign(pruning=curve[own.index])) for name, own in trials.groupby("workload")}
+    return scaling.at_goals(trials, {name: goal for name, goal in ladder.items() if goal is not None})
 
 
 def curves(trials: pd.DataFrame) -> dict[tuple, Curve]:
@@ -37,7 +46,8 @@ def curves(trials: pd.DataFrame) -> dict[tuple, Curve]:
 
 def points(trials: pd.DataFrame) -> pd.DataFrame:
     """`scaling.across_replicates` of every curve, one below the other."""
-    return pd.concat([scaling.across_replicates(own) for _, own in scaling.steps_to_result(trials).groupby(LATE)], ignore_index=True)
+    searches = scaling.steps_to_result(trials).groupby(LATE)
+    return pd.concat([scaling.across_replicates(own) for _, own in searches], ignore_index=True)
 
 
 def timely(key: tuple) -> tuple:
@@ -58,10 +68,10 @@ def mean(ratios: pd.DataFrame) -> np.ndarray:
 
 
 def growth(found: dict[tuple, Curve]) -> pd.DataFrame:
-    """A row per late curve: LATE, sizes (count), and medians with 5 and 95 % (`scaling.ranged`) of what late over timely is.
+    """A row per late curve: LATE, and medians with 5 and 95 % (`scaling.ranged`) of what late over timely is.
 
-    small, large: steps at the smallest and at the largest batch size that both have; c2: of the floors.  floor: what
-    `late_quadratic` says of the floor for fixed delays, NaN for others.
+    small, large: steps at the smallest and at the largest batch size that both have (columns smallest, largest); mean: their
+    geometric mean over all sizes; c2: of the floors.  floor: what `late_quadratic` says of it for fixed delays, else NaN.
     """
     rows = []
     for key, curve in found.items():
@@ -70,11 +80,14 @@ def growth(found: dict[tuple, Curve]) -> pd.DataFrame:
             continue
         c2 = scaling.ratios(curve, found[timely(key)], "c2")
         c2 = c2 if len(c2) else np.array([np.nan])
-        rows.append({**dict(zip(LATE, key, strict=True)), "sizes": ratios.shape[1], "floor": floor(key[3]) if key[2] == "fixed" else np.nan,
-                     **scaling.ranged("small", ratios.iloc[:, 0].to_numpy()), **scaling.ranged("large", ratios.iloc[:, -1].to_numpy()),
-                     **scaling.ranged("c2", c2)})  # fmt: skip
-    ends = [f"{name}{end}" for name in ("small", "large", "c2") for end in ("", "_low", "_high")]
-    return pd.DataFrame(rows, columns=[*LATE, "sizes", "floor", *ends])
+        ends = {"small": ratios.iloc[:, 0].to_numpy(), "large": ratios.iloc[:, -1].to_numpy(), "mean": mean(ratios), "c2": c2}
+        rows.append({
+            **dict(zip(LATE, key, strict=True)), "smallest": ratios.columns[0], "largest": ratios.columns[-1],
+            "floor": floor(key[3]) if key[2] == "fixed" else np.nan,
+            **{name: value for end, draws in ends.items() for name, value in scaling.ranged(end, draws).items()},
+        })  # fmt: skip
+    told = [f"{name}{end}" for name in ("small", "large", "mean", "c2") for end in ("", "_low", "_high")]
+    return pd.DataFrame(rows, columns=[*LATE, "smallest", "largest", "floor", *told])
 
 
 def floor(staleness: int) -> float:
@@ -82,11 +95,35 @@ def floor(staleness: int) -> float:
     return late_quadratic.stability_limit(0) / late_quadratic.stability_limit(staleness)
 
 
-def predicted(c1: float, c2: float, late: Iterable[int], batch_sizes: Iterable[float]) -> pd.DataFrame:
-    """c1/B + `floor` c2, a row per staleness and batch size: staleness, batch_size, steps."""
-    sizes = list(batch_sizes)
-    rows = [(s, b, c1 / b + floor(s) * c2) for s in late for b in sizes]
+def lines(points: pd.DataFrame, predict: bool) -> pd.DataFrame:
+    """A line for every staleness of a method, along the batch sizes of its points: staleness, batch_size, steps.
+
+    predict: c1/B + `floor` c2 with the constants of the curve without delay; else each staleness has constants of its own.
+    points: of `points`, of one method and kind of delays.  A staleness with fewer than three sizes has no line.
+    """
+    own = {s: part for s, part in points.groupby("staleness") if len(part) >= 3}
+    fits = {s: scaling.fit_hyperbola(part.batch_size, part.steps) for s, part in own.items()}
+    rows = []
+    for s, part in own.items():
+        one, times = (fits[0], floor(s)) if predict else (fits[s], 1.0)
+        for b in np.geomspace(part.batch_size.min(), part.batch_size.max(), PLACES):
+            rows.append((s, b, one.c1 / b + times * one.c2))
     return pd.DataFrame(rows, columns=["staleness", "batch_size", "steps"])
+
+
+def advantage(found: dict[tuple, Curve], workload: str, algorithm: str, over: str = "sgd") -> pd.DataFrame:
+    """Steps of one method over those of another with delays as long: a row per fixed staleness.
+
+    staleness, batch_size (the largest of both), ratio with ratio_low and ratio_high.
+    """
+    rows = []
+    for (work, method, delays, s), curve in found.items():
+        other = found.get((workload, over, delays, s))
+        if (work, method, delays) == (workload, algorithm, "fixed") and other is not None:
+            large = scaling.steps_ratio(other, curve).iloc[:, -1]
+            rows.append({"staleness": s, "batch_size": int(large.name), **scaling.ranged("ratio", large.to_numpy())})
+    columns = ["staleness", "batch_size", "ratio", "ratio_low", "ratio_high"]
+    return pd.DataFrame(rows, columns=columns).sort_values("staleness", ignore_index=True)
 
 
 def without_waiting(found: dict[tuple, Curve], workload: str, algorithm: str) -> pd.DataFrame:
@@ -144,12 +181,3 @@ def claimed(found: dict[tuple, Curve], staleness: int = JUDGED) -> dict[str, pd.
 
 def _searches(found: dict[tuple, Curve], key: tuple) -> int:
     return len(found[*key, "fixed", 0].logs.dropna(how="all"))
-
-
-# --- delays that were measured ----------------------------------------------------------------------------------------
-
-
-def distance(counts: pd.Series, workers: int) -> float:
-    """Total variation between measured delays (counts by delay) and a fixed delay of workers - 1: the share that differs."""
-    total = counts.sum()
-    return 1 - counts.get(workers - 1, 0) / total if total else math.nan

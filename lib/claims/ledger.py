@@ -21,12 +21,13 @@ from lib.analysis import (
     family_curves,
     fixed_budgets,
     followed_paths,
+    late_results,
     message_results,
     method_results,
     rate_rules,
     scaling,
 )
-from lib.claims import large_batches, lee, shallue, shi
+from lib.claims import dai, large_batches, lee, shallue, shi
 from lib.claims.verdicts import Claim, Group, Rule
 from lib.methods import WITH_MOMENTUM
 from lib.probes import method_times, portraits, tracks
@@ -36,7 +37,7 @@ from lib.studies import families, plans
 from lib.studies.study import Study
 from lib.workloads import catalogue
 
-RULES = {rule.key: rule for rule in (*lee.RULES, *shallue.RULES, *shi.RULES, *large_batches.RULES)}
+RULES = {rule.key: rule for rule in (*lee.RULES, *shallue.RULES, *shi.RULES, *large_batches.RULES, *dai.RULES)}
 BUDGETS = ("digits-budget", "mnist-budget", "fashion-mnist-budget")
 KEPT = ROOT / "_build" / "claims"
 
@@ -84,7 +85,7 @@ def _claim(fields: dict) -> Claim:
 
 
 def _judged() -> dict:
-    found = {**_of_curves(), **_of_families(), **_of_budgets(), **_of_messages(), **_of_methods()}
+    found = {**_of_curves(), **_of_families(), **_of_budgets(), **_of_messages(), **_of_methods(), **_of_late()}
     return {key: dataclasses.asdict(rule.judge(*found[key])) for key, rule in RULES.items() if key in found}
 
 
@@ -209,6 +210,14 @@ def _of_methods() -> dict[str, tuple[pd.DataFrame, float]]:
     adam = results.read(plans.study("digits-adam"))
     effects["O7c"] = method_results.kept_beta(rate_rules.costs(adam[adam.replicate == 0] if len(adam) else adam, 16, 5))
     spent = _hours(trials, sparsity=0.0)
+    return {key: (effect, spent) for key, effect in effects.items() if len(effect)}
+
+
+def _of_late() -> dict[str, tuple[pd.DataFrame, float]]:
+    """Of claims whose curves, late and timely, have several searches."""
+    trials = results.read(late_results.measured())
+    effects = late_results.claimed(late_results.curves(late_results.comparable(trials)))
+    spent = _hours(trials)
     return {key: (effect, spent) for key, effect in effects.items() if len(effect)}
 
 

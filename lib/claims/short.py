@@ -43,4 +43,7 @@ SHORT = {
     "O7": "At the smallest batches, training methods are alike",
     "O7b": "The gap between methods grows with the batch",
     "O7c": "Keep the half-life of Adam’s second average",
+    "A1": "Stale gradients slow every training method",
+    "A2": "Momentum and Adam suffer more from stale gradients",
+    "A3": "Deeper networks suffer more from stale gradients",
 }
