@@ -138,7 +138,7 @@ def without_waiting(found: dict[tuple, Curve], workload: str, algorithm: str) ->
         if (work, method, delays) != (workload, algorithm, "fixed") or not s or base is None:
             continue
         workers = s + 1
-        logs = base.logs.rename(columns=lambda size: size / workers)
+        logs = base.logs.rename(columns=dict(zip(base.logs, base.logs.columns / workers, strict=True)))
         shared = dataclasses.replace(base, logs=logs[[c for c in logs if c in curve.logs]])
         if shared.logs.shape[1]:
             for b, ratio in (scaling.steps_ratio(curve, shared) / workers).items():
