@@ -102,3 +102,9 @@ def growth(model: Model, batch_sizes: Iterable[float], late: Iterable[int], mome
     found = pd.DataFrame(rows, columns=["staleness", "batch_size", "steps", "rate"])
     timely = found[found.staleness == 0].set_index("batch_size").steps
     return found.assign(over=found.steps / found.batch_size.map(timely))
+
+
+def momentum_saves(model: Model, staleness: int, momenta: Iterable[float]) -> float:
+    """By what factor the best of these momenta lowers the floor, the steps without noise, if gradients are so late."""
+    floors = {m: fewest(model, [np.inf], GRID * stability_limit(staleness) * (1 + m), staleness, m)[0][0] for m in {0.0, *momenta}}
+    return floors[0.0] / min(floors.values())

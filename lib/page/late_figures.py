@@ -14,7 +14,7 @@ HEIGHT = 380
 
 def late_name(staleness: int) -> str:
     """How late gradients are, in words."""
-    return "on time" if staleness == 0 else f"{staleness} step{'s' * (staleness > 1)} late"
+    return "on time" if staleness == 0 else f"{staleness} step{'s' if staleness > 1 else ''} late"
 
 
 def by_staleness(points: pd.DataFrame, lines: pd.DataFrame) -> alt.LayerChart:

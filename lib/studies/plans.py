@@ -333,23 +333,23 @@ def _late(name: str, algorithm: str, search: int, sizes: Iterable[int], stalenes
 
 def _staleness() -> Iterable[Cell]:
     """SGD first; without delay at every size that several workers' batches have together.  The largest costs most if late."""
-    for algorithm in ("sgd", "momentum", "adam"):
+    for search in LATE_SEARCHES:
+        yield from _late("digits-mlp", "sgd", search, powers(2, 10), 0)
+        for s in LATE:
+            yield from _late("digits-mlp", "sgd", search, (*LATE_SIZES, *((1024,) if s < 15 else ())), s)
+        for s in (7, 31):
+            yield from _late("digits-mlp", "sgd", search, LATE_SIZES, s, "uniform")
+    for algorithm in ("momentum", "adam"):
         for search in LATE_SEARCHES:
-            yield from _late("digits-mlp", algorithm, search, powers(2, 10), 0)
-            for s in LATE:
+            yield from _late("digits-mlp", algorithm, search, powers(2, 9), 0)
+            for s in (1, 7, 31):
                 yield from _late("digits-mlp", algorithm, search, LATE_SIZES, s)
-            for s in (7, 31):
-                yield from _late("digits-mlp", algorithm, search, LATE_SIZES, s, "uniform")
-        if algorithm == "sgd":
-            for search in LATE_SEARCHES:
-                for s in (1, 3, 7):
-                    yield from _late("digits-mlp", algorithm, search, (1024,), s)
 
 
 def _staleness_depth() -> Iterable[Cell]:
     """Networks of other depth, without delay and late."""
     for search in LATE_SEARCHES:
-        for s in (0, 7, 31):
+        for s in (0, 7):
             for name in ("digits-mlp-64x1", "digits-mlp-64x4"):
                 yield from _late(name, "sgd", search, LATE_SIZES, s)
 
