@@ -50,16 +50,26 @@ def points(trials: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([scaling.across_replicates(own) for _, own in searches], ignore_index=True)
 
 
+def known(found: dict[tuple, Curve], workload: str, algorithm: str) -> list[int]:
+    """The fixed delays, 0 first, of which a method has curves on a workload; none without the curve on time."""
+    of = sorted(s for work, method, delays, s in found if (work, method, delays) == (workload, algorithm, "fixed"))
+    return of if of[:1] == [0] else []
+
+
 def timely(key: tuple) -> tuple:
     """The curve without delay of the same workload and method."""
     return (*key[:2], "fixed", 0)
 
 
 def slower(found: dict[tuple, Curve], key: tuple) -> pd.DataFrame:
-    """Steps of a late curve over those without delay [draws, batch sizes], on shared searches; empty if one is not measured."""
+    """Steps of a late curve over those without delay [draws, batch sizes], on shared searches; empty if one is not measured.
+
+    At `plans.LATE_SIZES` alone, which all late curves have.
+    """
     if key not in found or timely(key) not in found:
         return pd.DataFrame()
-    return scaling.steps_ratio(found[key], found[timely(key)])
+    ratios = scaling.steps_ratio(found[key], found[timely(key)])
+    return ratios[[size for size in ratios if size in plans.LATE_SIZES]]
 
 
 def mean(ratios: pd.DataFrame) -> np.ndarray:
@@ -70,7 +80,7 @@ def mean(ratios: pd.DataFrame) -> np.ndarray:
 def growth(found: dict[tuple, Curve]) -> pd.DataFrame:
     """A row per late curve: LATE, and medians with 5 and 95 % (`scaling.ranged`) of what late over timely is.
 
-    small, large: steps at the smallest and at the largest batch size that both have (columns smallest, largest); mean: their
+    small, large: steps at the smallest and at the largest of these batch sizes (columns smallest, largest); mean: their
     geometric mean over all sizes; c2: of the floors.  floor: what `late_quadratic` says of it for fixed delays, else NaN.
     """
     rows = []
