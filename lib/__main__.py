@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from lib.measuring import sweeps
 from lib.measuring.jobs import MOST, number, stoppable
+from lib.probes import delays as late_gradients
 from lib.probes import folds as out_of_fold
 from lib.probes import ngrams as ngram_models
 from lib.probes import path_runs, paths, portraits, replays, running_noise, timings, track_runs, tracks
@@ -37,6 +38,7 @@ EXAMPLES = {
     "portray": "python -m lib portray",
     "folds": "python -m lib folds",
     "listen": "python -m lib listen",
+    "push": "python -m lib push",
     "ngrams": "python -m lib ngrams",
     "flip": "python -m lib flip",
     "time": "python -m lib time",
@@ -130,6 +132,14 @@ def listen(_: argparse.Namespace) -> None:
         running_noise.run(planned)
 
 
+def push(_: argparse.Namespace) -> None:
+    """Train with worker processes that do not wait for each other and record how late their gradients are, into data/delays/."""
+    planned = late_gradients.PLANNED
+    with stoppable(_kept(planned, late_gradients.missing), "python -m lib push"):
+        _say("delays", late_gradients.missing(planned), planned, "jobs to run")
+        late_gradients.run(planned)
+
+
 def ngrams(_: argparse.Namespace) -> None:
     """Record how well n-gram models predict the texts, into data/ngrams/."""
     planned = ngram_models.PLANNED
@@ -205,6 +215,7 @@ def parser() -> argparse.ArgumentParser:
     command(portray, side_by_side="portraits")
     command(folds, side_by_side="sets")
     command(listen)
+    command(push)
     command(ngrams)
     command(flip, side_by_side="sets of runs")
     command(time)

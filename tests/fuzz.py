@@ -65,7 +65,7 @@ GOOD = {
     "noise": [0.1, 4.0, 1e-3], "target": [0.1, 1e-4, 2.0], "steps": [16, 1600], "entries": [1, 10, 1000],
     "peers": [1, 12, 100], "speed": [1.0, 4e3], "spread": [0.0, 2.0], "departures": [0.0, 10.0], "latency": [0.5, 1000.0],
     "micro_batch": [4, 16], "bandwidth": [1e6, 1.25e9], "goal_error": [0.05, 0.1], "readout_error": [0.4, 1.0, 0.01],
-    "goal": [0.04, 0.1], "local_steps": [1, 80],
+    "goal": [0.04, 0.1], "local_steps": [1, 80], "staleness": [1, 15, 31],
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import pytest
 from lib import SOURCE
 from lib.__main__ import EXAMPLES, main, parser
 from lib.measuring import jobs, runner, sweeps
-from lib.probes import folds, paths, portraits, running_noise, step_times, timings, track_runs, tracks
+from lib.probes import delays, folds, paths, portraits, running_noise, step_times, timings, track_runs, tracks
 from lib.records import on_record, places, results, store
 from lib.records.on_record import grid
 from lib.studies import plans
@@ -74,6 +74,7 @@ def finished(monkeypatch):
         (["folds"], f"folds: none of {len(folds.PLANNED)} sets to train"),
         (["listen"], f"jobs: none of {len(running_noise.planned())} to listen to"),
         (["flip"], f"flips: none of {len(boolean_readout.PLANNED)} sets of runs"),
+        (["push"], f"delays: none of {len(delays.PLANNED)} jobs to run"),
         (["time"], "timings: none of "),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 from lib import ROOT, own
 from lib.measuring import sweeps
 from lib.messages.settings import Messages
-from lib.probes import folds, ngrams, paths, portraits, replays, running_noise, timings, tracks
+from lib.probes import delays, folds, ngrams, paths, portraits, replays, running_noise, timings, tracks
 from lib.probes.message_times import Collectives, Feedback, Hooked, Operators
 from lib.probes.method_times import MethodTimes
 from lib.probes.step_times import SparseTimes, StepTimes
@@ -258,6 +258,7 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "tracks": (lambda file, own: tracks.Track(**own), tracks.record, {"source", "wall_s"}),
     "paths": (lambda file, own: paths.Walk(**own), paths.record, {"source", "wall_s"}),
     "running": (lambda file, own: running_noise.Job(**own), running_noise.record, {"source", "wall_s", "precision"}),
+    "delays": (lambda file, own: delays.Job(**own), delays.record, {"source", "wall_s", "precision"}),
     "ngrams": (lambda file, own: ngrams.Rungs(**own), ngrams.record, {"source", "wall_s"}),
     "flips": (lambda file, own: boolean_readout.Descent(**own), boolean_readout.record, {"source", "wall_s", "precision"}),
     "subnetworks": (lambda file, own: subnetworks.Search(**own), subnetworks.record, {"source", "wall_s", "precision"}),

@@ -114,8 +114,9 @@ INTERRUPTED = [
     Cell("digits-mlp", 64, "clars", trials=4, stop="budget", max_steps=90),
     Cell("digits-mlp", 64, "momentum-ema", trials=4, stop="budget", max_steps=90),
     Cell("digits-cnn", 64, "kfac", 0.9, trials=6, hits=2, max_steps=90),
+    Cell("digits-mlp", 16, trials=6, hits=2, max_steps=90, staleness=3, delays="uniform"),
 ]
-WHAT = ["goal", "budget", "messages", "sparse", "two buffers", "norms", "average", "factors"]
+WHAT = ["goal", "budget", "messages", "sparse", "two buffers", "norms", "average", "factors", "late"]
 
 
 @pytest.mark.parametrize("cell", INTERRUPTED, ids=WHAT)

@@ -21,6 +21,7 @@ from lib.analysis import (
     family_curves,
     fixed_budgets,
     followed_paths,
+    late_results,
     message_results,
     method_results,
     network_parts,
@@ -29,7 +30,7 @@ from lib.analysis import (
     scaling,
 )
 from lib.analysis import without_backpropagation as without
-from lib.claims import guille_escuret, large_batches, lee, shallue, shi, without_backpropagation
+from lib.claims import dai, guille_escuret, large_batches, lee, shallue, shi, without_backpropagation
 from lib.claims import network_parts as parts_of_networks
 from lib.claims.verdicts import Claim, Group, Rule
 from lib.methods import WITH_MOMENTUM
@@ -41,7 +42,7 @@ from lib.studies.study import Study
 from lib.systems import boolean_readout, growing, subnetworks
 from lib.workloads import catalogue
 
-EVERY = (lee, guille_escuret, shallue, shi, large_batches, parts_of_networks, without_backpropagation)
+EVERY = (lee, guille_escuret, shallue, shi, large_batches, dai, parts_of_networks, without_backpropagation)
 RULES = {rule.key: rule for papers in EVERY for rule in papers.RULES}
 BUDGETS = ("digits-budget", "mnist-budget", "fashion-mnist-budget")
 KEPT = ROOT / "_build" / "claims"
@@ -91,7 +92,8 @@ def _claim(fields: dict) -> Claim:
 
 def _judged() -> dict:
     groups = (
-        _of_curves, _of_paths, _of_families, _of_budgets, _of_messages, _of_methods, _of_parts, _of_local_errors, _of_flips,
+        _of_curves, _of_paths, _of_families, _of_budgets, _of_messages, _of_methods, _of_late, _of_parts, _of_local_errors,
+        _of_flips,
     )  # fmt: skip
     found = {key: judged for group in groups for key, judged in group().items()}
     return {key: dataclasses.asdict(rule.judge(*found[key])) for key, rule in RULES.items() if key in found}
@@ -250,6 +252,14 @@ def _of_parts() -> dict[str, tuple[pd.DataFrame, float]]:
     tables = [system.results(system.planned()) for system in (subnetworks, growing)]
     parts, grown = (sum(head["wall_s"] for head in table.attrs["provenance"]) / 3600 for table in tables)
     return {key: (effect, grown if key == "I4" else parts) for key, effect in network_parts.claimed(*tables).items()}
+
+
+def _of_late() -> dict[str, tuple[pd.DataFrame, float]]:
+    """Of claims whose curves, late and timely, have several searches."""
+    trials = results.read(late_results.measured())
+    effects = late_results.claimed(late_results.curves(late_results.comparable(trials)))
+    spent = _hours(trials)
+    return {key: (effect, spent) for key, effect in effects.items() if len(effect)}
 
 
 def _of_messages() -> dict[str, tuple[pd.DataFrame, dict]]:

@@ -17,7 +17,8 @@ from lib.engine import flattening, lockstep, looped, pruning, sparse_stacked, st
 from lib.measuring import machine
 from lib.measuring.runner import Reporter
 from lib.messages import exchanges
-from lib.methods import method
+from lib.methods import late, method
+from lib.methods.method import Method
 from lib.records import store
 from lib.records.places import record, same_data
 from lib.studies.cells import Cell
@@ -103,6 +104,12 @@ def _stacked(cell: Cell, module: torch.nn.Module, device: str) -> type[Executor]
     return sparse_stacked.Sparse if sparse else stacked.Stack
 
 
+def trained_by(cell: Cell) -> Method:
+    """The cell's method, with late gradients if it asks for them."""
+    plain = method(cell.algorithm)
+    return late.late(plain, cell.staleness, cell.delays, cell.replicate) if cell.staleness else plain
+
+
 def train_cell(cell: Cell, device: str = "cpu", **options) -> training_state.Outcome:
     """Measure one cell on a device ("cpu", "cuda", ...); further options as in `lib.engine.lockstep.train`."""
     work = cell.work
@@ -111,7 +118,7 @@ def train_cell(cell: Cell, device: str = "cpu", **options) -> training_state.Out
     options.setdefault("whose", json.dumps([dataclasses.asdict(cell), cell.definition(), origin(cell, device)]))
     return lockstep.train(
         executor(cell, device), trials, work.train(cell.split), data.validation,
-        method=method(cell.algorithm), batch_size=cell.batch_size, goals=work.goals,
+        method=trained_by(cell), batch_size=cell.batch_size, goals=work.goals,
         max_steps=cell.max_steps or work.max_steps, order_seed=cell.replicate,
         hits=cell.hits, stop=cell.stop, race=cell.race, checks=cell.checks, test=data.test, **options,
     )  # fmt: skip

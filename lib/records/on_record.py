@@ -55,7 +55,7 @@ def recorded(methods: Iterable[str], name: str, batch_sizes: list[int], sparsiti
     return [method for method, study in grids.items() if any(record(cell, DATA).exists() for cell in study.cells)]
 
 
-_CURVE = ("workload", "algorithm", "pruning", "sparsity", "stop", "label_smoothing", "messages")
+_CURVE = ("workload", "algorithm", "pruning", "sparsity", "stop", "label_smoothing", "messages", "staleness", "delays")
 _curve = operator.attrgetter(*_CURVE)
 _point = operator.attrgetter(*_CURVE, "batch_size", "replicate", "split")
 _protocol = operator.attrgetter("trials", "space", "precision", "checks", "max_steps")  # however many hits, K* is the same

@@ -11,7 +11,7 @@ import numpy as np
 from lib import require, require_number, require_whole
 from lib.engine.vocabulary import METHODS
 from lib.messages.settings import Messages
-from lib.methods import method, spaces
+from lib.methods import late, method, spaces
 from lib.workloads import datasets
 from lib.workloads.catalogue import Workload, workload
 
@@ -27,7 +27,8 @@ class Cell:
     label_smoothing: the share of the target spread evenly over all classes.  messages: how the batch is shared among
     workers, if it is; a dictionary will do.  split: which draw of training and validation examples
     (`lib.workloads.datasets.load`).  race: None, or at how many times the steps in which the first trial met a goal of the
-    ladder the others that have not are abandoned (`lib.engine.lockstep`; with stop "goal" alone).
+    ladder the others that have not are abandoned (`lib.engine.lockstep`; with stop "goal" alone).  staleness, delays: how many
+    steps old the weights are, or may be, at which gradients are taken (`lib.methods.late`).
     """
 
     workload: str
@@ -47,6 +48,8 @@ class Cell:
     messages: Messages | None = None
     split: int = 0
     race: float | None = None
+    staleness: int = 0
+    delays: str = "fixed"
 
     def __post_init__(self):
         work = workload(self.workload)
@@ -63,6 +66,7 @@ class Cell:
             "stop": ("goal", "budget"),
             "checks": ("geometric", "every-100"),
             "precision": (None, "float32", "bfloat16"),
+            "delays": late.DELAYS,
         }
         for field, allowed in one_of.items():
             require(
@@ -83,6 +87,13 @@ class Cell:
             require(whole_net, "messages.by_layer", True, "False for a sparse network")
             here = method(self.algorithm).gradient is None
             require(here, "messages", self.messages, f"None with {self.algorithm}, which takes gradients of its own")
+        require_whole("staleness", self.staleness, 0, late.MOST)
+        if self.staleness:
+            here = method(self.algorithm).gradient is None
+            require(here, "staleness", self.staleness, f"0 with {self.algorithm}, which takes gradients of its own")
+            require(self.messages is None, "messages", self.messages, f"None with staleness {self.staleness}")
+        told = self.staleness > 0 or self.delays == "fixed"
+        require(told, "delays", self.delays, "'fixed' with staleness 0")
         if self.space is not None:
             spaces.parse(self.space, self.algorithm, work.decay)
         for field in ("replicate", "split"):

@@ -26,7 +26,7 @@ def powers(low: int, high: int, every: int = 1) -> list[int]:
 # What the chapters compare unless they are about one of these fields.
 USUAL = {
     "stop": "goal", "checks": "geometric", "precision": None, "space": None, "pruning": "connection-sensitivity",
-    "label_smoothing": 0.0, "messages": None, "max_steps": None,
+    "label_smoothing": 0.0, "messages": None, "max_steps": None, "staleness": 0, "delays": "fixed",
 }  # fmt: skip
 DENSE_AND_SPARSE = (0.0, 0.9)
 LEVELS = (0.0, 0.5, 0.7, 0.9)
@@ -376,6 +376,42 @@ def _local_budget() -> Iterable[Cell]:
             yield Cell("digits-mlp-tanh", 64, method, trials=16, replicate=search, split=search, stop="budget", max_steps=2048)
 
 
+LATE = (1, 3, 7, 15, 31)  # steps by which gradients are late, as with 2, 4, ... 32 workers that take turns
+LATE_SIZES = (64, 16, 256, 4)
+TOO_LATE = 20_000  # steps after which a search is given up
+LATE_SEARCHES = range(3, 6)  # on splits of which the other searches are, too
+
+
+def _late(name: str, algorithm: str, search: int, sizes: Iterable[int], staleness: int, delays: str = "fixed") -> Iterable[Cell]:
+    """Dense networks whose gradients are late: a search of 32 trials at every one of these batch sizes."""
+    for size in sizes:
+        yield Cell(name, size, algorithm, trials=32, replicate=search, split=search, hits=1, max_steps=TOO_LATE,
+                   staleness=staleness, delays=delays)  # fmt: skip
+
+
+def _staleness() -> Iterable[Cell]:
+    """SGD first; without delay at every size that several workers' batches have together.  The largest costs most if late."""
+    for search in LATE_SEARCHES:
+        yield from _late("digits-mlp", "sgd", search, powers(2, 10), 0)
+        for s in LATE:
+            yield from _late("digits-mlp", "sgd", search, (*LATE_SIZES, *((1024,) if s < 15 else ())), s)
+        for s in (7, 31):
+            yield from _late("digits-mlp", "sgd", search, LATE_SIZES, s, "uniform")
+    for algorithm in ("momentum", "adam"):
+        for search in LATE_SEARCHES:
+            yield from _late("digits-mlp", algorithm, search, powers(2, 9), 0)
+            for s in (1, 7, 31):
+                yield from _late("digits-mlp", algorithm, search, LATE_SIZES, s)
+
+
+def _staleness_depth() -> Iterable[Cell]:
+    """Networks of other depth, without delay and late."""
+    for search in LATE_SEARCHES:
+        for s in (0, 7):
+            for name in ("digits-mlp-64x1", "digits-mlp-64x4"):
+                yield from _late(name, "sgd", search, LATE_SIZES, s)
+
+
 SHAKESPEARE_BUDGETS = {16: 10_000, 64: 5_000, 4: 20_000, 256: 2_500, 1: 40_000}  # steps by batch size, the middle first
 TEXT_RACE = 3.0  # a wide one, since no record tells what races do on texts
 
@@ -404,7 +440,8 @@ WHICH = ("digits-which", "digits-which-sparse", "mnist-fc-which", "mnist-which")
 # A task and goals of their own.
 TEXT = ("shakespeare-exact", "shakespeare", "shakespeare-methods", "shakespeare-sparse", "shakespeare-sgd")
 LOCALLY = ("digits-local", "digits-local-budget")  # an activation and methods of their own
-APART = (*LOCALLY, "mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates", *WHICH, *TEXT)
+LATE_STUDIES = ("staleness", "staleness-depth")  # late gradients: other training, on the same networks
+APART = ("mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates", *WHICH, *TEXT, *LOCALLY, *LATE_STUDIES)
 STUDIES = {
     s.name: s
     for s in (
@@ -470,6 +507,8 @@ STUDIES = {
         Study("mnist-fc-which", "MNIST: training methods, FC-128×3",
               tuple(_which(("mnist-fc-128x3-easier",), powers(2, 12, 2), COMPARED, range(1, 4), trials=32, race=RACE))),
         Study("mnist-which", "MNIST: training methods, Simple-CNN", tuple(_mnist_which())),
+        Study("staleness", "Digits: late gradients", tuple(_staleness())),
+        Study("staleness-depth", "Digits: late gradients in networks of other depth", tuple(_staleness_depth())),
         Study("shakespeare-exact", "Tiny Shakespeare: Adam in exact lock step", tuple(_shakespeare_exact())),
         Study("shakespeare", "Tiny Shakespeare: Adam", tuple(_shakespeare(range(3), ("adam",)))),
         Study("shakespeare-methods", "Tiny Shakespeare: momentum and Muon", tuple(_shakespeare(range(2), ("muon", "momentum")))),

@@ -8,6 +8,7 @@ from lib.analysis.scaling.draws import (
     DRAWS,
     REDRAWN,
     Curve,
+    curve_from,
     curve_of,
     pair,
     ranged,

@@ -1,0 +1,101 @@
+"""How late the gradients of real workers are: processes that do not wait for each other, and the delay of every gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from lib import require, require_number, require_whole
+from lib.measuring import runner
+from lib.own import folder_name
+from lib.records import places, store
+from lib.records.places import DATA
+from lib.workloads.catalogue import workload
+
+FOLDER = DATA / "delays"
+MOST_WORKERS, MOST_STEPS, MOST_PAUSE = 64, 10**5, 1.0
+TIMEOUT = 600.0  # seconds that a job may take
+
+
+@dataclass(frozen=True)
+class Job:
+    """Plain SGD by `workers` processes that push gradients of `batch_size` examples to one that holds the weights.
+
+    steps: gradients in all.  pause: seconds that the last worker rests before each of its gradients.
+    Raises ValueError naming the field, its value and what is allowed.
+    """
+
+    workload: str = "digits-mlp"
+    workers: int = 2
+    batch_size: int = 16
+    learning_rate: float = 0.05
+    steps: int = 1000
+    pause: float = 0.0
+
+    def __post_init__(self):
+        work = workload(self.workload)
+        object.__setattr__(self, "workload", work.name)
+        require(work.task == "classification", "workload", self.workload, "one of classification")
+        bounds = {"workers": (1, MOST_WORKERS), "batch_size": (1, work.train_size), "steps": (1, MOST_STEPS)}
+        for field, (least, most) in bounds.items():
+            require_whole(field, getattr(self, field), least, most)
+        require_number("learning_rate", self.learning_rate, lambda rate: 0 < rate < float("inf"), "a positive finite number")
+        require_number("pause", self.pause, lambda rest: 0 <= rest <= MOST_PAUSE, f"seconds from 0 to {MOST_PAUSE:g}")
+
+    def definition(self) -> dict:
+        work = workload(self.workload)
+        return {"dataset": work.dataset, "model": work.model, "source": work.source}
+
+    def measure(self) -> pd.DataFrame:
+        """worker (from 1), delay and count: how many of this worker's gradients were so many updates late; and error, the
+        validation error at the end."""
+        from lib.workers import turns  # brings PyTorch, which is slow to import, and most chapters only read
+        from lib.workloads import datasets
+
+        told = turns.push(self, workload(self.workload).train(), datasets.load(workload(self.workload).dataset).validation, TIMEOUT)
+        every = pd.DataFrame({"worker": told["workers"], "delay": told["delays"]})
+        return every.groupby(["worker", "delay"]).size().rename("count").reset_index().assign(error=told["error"])
+
+
+PLANNED = (Job(), Job(pause=0.01), Job(workers=4))
+
+
+def record(job: Job, folder: Path = FOLDER) -> Path:
+    """Where the job's record lies."""
+    return folder / places.place(job.workload) / folder_name(job.workload) / f"workers-{job.workers}-{store.digest(job)}.csv"
+
+
+def results(jobs: Iterable[Job] = PLANNED, folder: Path = FOLDER) -> pd.DataFrame:
+    """The rows of those jobs that have a record, with the jobs' fields."""
+    return store.gather(jobs, record, folder)
+
+
+def missing(jobs: Iterable[Job] = PLANNED, folder: Path = FOLDER) -> list[Job]:
+    """Those that have no record."""
+    return store.missing(jobs, record, folder)
+
+
+def run(jobs: Iterable[Job] = PLANNED, folder: Path = FOLDER) -> None:
+    """Measure those that have no record, one after the other, under a bar."""
+    runner.run(missing(jobs, folder), _measure, "delays", "job", folder=folder)
+
+
+def _measure(job: Job, reports: str, folder: Path) -> None:
+    runner.write(record(job, folder), job, job.measure, "float32")
+
+
+def summary(table: pd.DataFrame) -> pd.DataFrame:
+    """Of `results` a row per job: workers, pause, gradients (count), mean, share (of gradients exactly W - 1 late), longest, error.
+
+    W workers that take turns are each W - 1 late; and whatever their pace, every update makes one gradient of each of the
+    others later by one, so that the mean is W - 1 but for the ends.
+    """
+    rows = []
+    for (workers, pause), own in table.groupby(["workers", "pause"], sort=False) if len(table) else ():
+        total, turn = own["count"].sum(), own["count"][own.delay == workers - 1].sum()
+        rows.append({"workers": workers, "pause": pause, "gradients": total, "mean": (own.delay * own["count"]).sum() / total,
+                     "share": turn / total, "longest": own.delay.max(), "error": own.error.iloc[0]})  # fmt: skip
+    return pd.DataFrame(rows, columns=["workers", "pause", "gradients", "mean", "share", "longest", "error"])

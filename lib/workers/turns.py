@@ -1,0 +1,88 @@
+"""Real processes that do not wait: workers push gradients at their own pace to a process that holds the weights.
+
+The holder applies each gradient when it comes (plain SGD), counts the updates since the weights went out to that worker, which
+is the gradient's delay, and sends the new weights to that worker alone.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from lib.engine import flattening, lockstep
+from lib.engine.looped import Loop
+from lib.engine.validation import Validation
+from lib.workers import processes
+from lib.workloads import models
+from lib.workloads.catalogue import workload
+
+STOP = -1.0  # in place of a version of the weights
+SEED = 0
+
+
+def push(job, data, validation, timeout: float = 120.0) -> dict:
+    """delays and workers (of every gradient in the order in which they came, [steps]) and the validation error at the end.
+
+    job: has the fields of `lib.probes.delays.Job`.  data, validation: splits with x [N, ...] and y [N].  timeout, errors: as of
+    `lib.workers.processes.train`.
+    """
+    splits = [t.numpy() for split in (data, validation) for t in (split.x, split.y)]
+    return processes.launch(_take_part, job.workers + 1, timeout, job, *splits)
+
+
+def _take_part(rank: int, job, x, y, asked_x, asked_y) -> dict | None:
+    module = models.fresh(workload(job.workload).model, SEED)
+    executor = Loop(module)
+    w = flattening.flatten(module)
+    if rank > 0:
+        return _work(rank, job, executor, w, torch.from_numpy(x), torch.from_numpy(y))
+    found = _hold(job, w)
+    asked = _Split(torch.from_numpy(asked_x), torch.from_numpy(asked_y))
+    return found | {"error": float(Validation(executor, asked).costs(w[None])[0] / len(asked))}
+
+
+@dataclass(frozen=True)
+class _Split:
+    x: Tensor
+    y: Tensor
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+def _message(number: float, w: Tensor) -> Tensor:
+    return torch.cat([torch.tensor([number], dtype=torch.float64), w.double()])
+
+
+def _hold(job, w: Tensor) -> dict:
+    """Update w in place with every gradient that comes."""
+    delays, workers = [], []
+    for worker in range(1, job.workers + 1):
+        dist.send(_message(0, w), worker)
+    left, came = job.workers, torch.empty(1 + len(w), dtype=torch.float64)
+    while left:
+        worker = dist.recv(came)
+        if len(delays) < job.steps:
+            delays.append(len(delays) - int(came[0]))
+            workers.append(worker)
+            w -= job.learning_rate * came[1:].float()
+        done = len(delays) == job.steps
+        dist.send(_message(STOP if done else len(delays), w), worker)
+        left -= done
+    return {"delays": delays, "workers": workers}
+
+
+def _work(rank: int, job, executor: Loop, w: Tensor, x: Tensor, y: Tensor) -> None:
+    """Answer weights with a gradient at them, on batches of one's own, until told to stop."""
+    came, inputs = torch.empty(1 + len(w), dtype=torch.float64), executor.inputs(x)
+    for pick in lockstep.batches(len(y), job.batch_size, rank):
+        dist.recv(came, 0)
+        if came[0] == STOP:
+            return
+        time.sleep(job.pause if rank == job.workers else 0.0)
+        _, g, _ = executor.gradients(came[None, 1:].float(), inputs[pick], y[pick])
+        dist.send(_message(came[0], g[0]), 0)

@@ -1,0 +1,190 @@
+"""Late gradients: the engine against a plain loop, no delay against synchronous training, and what cells allow."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from lib.engine import flattening, lockstep
+from lib.measuring import one_cell
+from lib.methods import METHODS, late
+from lib.probes import delays
+from lib.records import store
+from lib.studies.cells import Cell
+from lib.workers import turns
+from lib.workloads import datasets, models
+
+torch.set_num_threads(1)
+SMALL = Cell("digits-mlp", 16, trials=6, stop="budget", max_steps=60)
+TORCHS = {
+    "sgd": lambda w, drawn: torch.optim.SGD([w], lr=drawn["learning_rate"]),
+    "momentum": lambda w, drawn: torch.optim.SGD([w], lr=drawn["learning_rate"], momentum=drawn["momentum"]),
+    "adam": lambda w, drawn: torch.optim.Adam([w], lr=drawn["learning_rate"], betas=(drawn["beta1"], drawn["beta2"])),
+}
+
+
+def same(a, b):
+    for field, value in vars(a).items():
+        if field != "wall_s":
+            np.testing.assert_array_equal(getattr(b, field), value, err_msg=field)
+
+
+@pytest.mark.parametrize("name", TORCHS)
+def test_no_delay_is_synchronous_training_to_the_bit(name, monkeypatch):
+    cell = dataclasses.replace(SMALL, algorithm=name)
+    plain = one_cell.train_cell(cell)
+    monkeypatch.setattr(one_cell, "trained_by", lambda cell: late.late(METHODS[cell.algorithm], 0))
+    ring = one_cell.train_cell(cell, drop_dead=False)
+    same(plain, ring)
+    assert plain.best_error.min() < 0.5, "nothing was learned, and nothing compared"
+
+
+def slow(cell, trial, delays):
+    """One trial in a plain loop with PyTorch's own optimiser: every weight vector is kept, and looked up."""
+    start, data = one_cell.start(cell, [trial]), datasets.load("digits")
+    net = models.build("mlp-64x2")
+    w = start.w[0].clone().requires_grad_()
+    path = [w.detach().clone()]
+    optimizer = TORCHS[cell.algorithm](w, {name: value.item() for name, value in start.drawn.items()})
+    order = lockstep.batches(len(data.train.y), cell.batch_size, cell.replicate)
+    names = [(name, p.shape) for name, p in net.named_parameters()]
+    for step, tau in enumerate(delays):
+        pick = next(order)
+        old = path[max(0, step - tau)].clone().requires_grad_()
+        parts = old.split([shape.numel() for _, shape in names])
+        own = {name: part.view(shape) for (name, shape), part in zip(names, parts, strict=True)}
+        loss = F.cross_entropy(torch.func.functional_call(net, own, data.train.x[pick].float()), data.train.y[pick])
+        (w.grad,) = torch.autograd.grad(loss, old)
+        optimizer.step()
+        path.append(w.detach().clone())
+    return torch.stack(path)
+
+
+def quick(cell, steps):
+    """The weights of all trials before and after every step, as the engine takes them: [steps + 1, T, P]."""
+    trials, data, executor = one_cell.start(cell), datasets.load("digits").train, one_cell.executor(cell)
+    how, parameters = one_cell.trained_by(cell), flattening.layers(executor.module)
+    x, w = executor.inputs(data.x), trials.w.clone()
+    buffers, order = how.begin(w.clone(), parameters), lockstep.batches(len(data.y), cell.batch_size, cell.replicate)
+    path = [w.clone()]
+    for step in range(1, steps + 1):
+        pick = next(order)
+        lockstep.update(how, executor, parameters, trials, w, buffers, step, (x[pick], data.y[pick]))
+        path.append(w.clone())
+    return torch.stack(path)
+
+
+@pytest.mark.parametrize("name", TORCHS)
+@pytest.mark.parametrize("delays", late.DELAYS)
+def test_the_engine_takes_the_steps_of_a_plain_loop(name, delays):
+    cell, steps = Cell("digits-mlp", 16, name, trials=4, replicate=5, staleness=3, delays=delays), 12
+    drawn = [late.delay(3, delays, 5, step) for step in range(steps)]
+    assert len(set(drawn)) == (1 if delays == "fixed" else 4)
+    found = quick(cell, steps)
+    timely = quick(dataclasses.replace(cell, staleness=0, delays="fixed"), steps)
+    for trial in range(cell.trials):
+        expected = slow(cell, trial, drawn)
+        if expected.abs().max() < 100:  # no other is a path: it diverges
+            torch.testing.assert_close(found[:, trial], expected, rtol=1e-4, atol=1e-5)
+    assert (found[-1] - timely[-1]).abs().max() > 1e-3, "late gradients made no difference"
+
+
+class Echo:
+    """An executor whose gradient is the weights that it was asked about."""
+
+    def gradients(self, w, *batch):
+        return w.sum(1), w.clone(), torch.ones(len(w), dtype=torch.bool)
+
+
+@pytest.mark.parametrize("s", [0, 1, 7])
+@pytest.mark.parametrize("delays", late.DELAYS)
+def test_the_ring_answers_with_the_weights_of_that_step(s, delays):
+    how = late.late(METHODS["sgd"], s, delays, seed=3)
+    buffers = how.begin(torch.zeros(2, 3), ())
+    for step in range(40):
+        w = torch.full((2, 3), float(step))
+        tau = late.delay(s, delays, 3, step)
+        assert 0 <= tau <= s
+        assert (how.gradient(Echo(), w, (None, None), None, buffers)[1] == max(0, step - tau)).all()
+    assert sum(name.startswith("late.") for name in buffers) == s + 2, "a ring of s + 1, and a count"
+
+
+def test_uniform_delays_are_uniform_and_differ_between_searches():
+    drawn = np.array([[late.delay(7, "uniform", seed, step) for step in range(2000)] for seed in (0, 1)])
+    counts = np.stack([np.bincount(row, minlength=8) for row in drawn])
+    assert counts.shape[1] == 8 and (np.abs(counts - 250) < 5 * 250**0.5).all()
+    assert (drawn[0] != drawn[1]).mean() > 0.8
+
+
+def test_trials_that_leave_take_their_old_weights_with_them(monkeypatch):
+    cell = dataclasses.replace(SMALL, algorithm="sgd", trials=12, staleness=7, space="higher-rates")
+    every = one_cell.train_cell(cell)
+    stay = np.flatnonzero(every.status == "budget")
+    assert 0 < len(stay) < cell.trials and every.cause[np.setdiff1d(range(cell.trials), stay)].tolist()[0] == "diverged"
+    start = one_cell.start
+    monkeypatch.setattr(one_cell, "start", lambda cell: start(cell, stay.tolist()))
+    alone = one_cell.train_cell(cell)
+    np.testing.assert_allclose(alone.best_within, every.best_within[stay], atol=2 / 297)  # two answers, for rounding
+    assert np.isfinite(alone.best_error).all()
+
+
+def test_no_trial_is_proved_dead():
+    assert METHODS["momentum"].drift and late.late(METHODS["momentum"], 3).drift is None
+
+
+def test_staleness_has_digests_of_its_own_and_leaves_others():
+    told = {"digits-mlp": Cell("digits-mlp", 64)}
+    assert store.digest(told["digits-mlp"]) == "ced44ecf"
+    others = [Cell("digits-mlp", 64, staleness=s, delays=d) for s in (1, 7) for d in late.DELAYS]
+    assert len({store.digest(c) for c in (told["digits-mlp"], *others)}) == 5
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"staleness": -1}, "staleness: -1 is not allowed; it must be a whole number from 0 to 256"),
+        ({"staleness": 2.0}, "staleness: 2.0 is not allowed"),
+        ({"delays": "late", "staleness": 1}, "delays: 'late' is not allowed; it must be one of fixed, uniform"),
+        ({"delays": "uniform"}, "delays: 'uniform' is not allowed; it must be 'fixed' with staleness 0"),
+        ({"staleness": 1, "algorithm": "kfac"}, "staleness: 1 is not allowed; it must be 0 with kfac"),
+        ({"staleness": 1, "messages": {"workers": 2}}, "messages: .* is not allowed; it must be None with staleness 1"),
+    ],
+)
+def test_cells_refuse_what_makes_no_sense(fields, message):
+    with pytest.raises(ValueError, match=message):
+        Cell("digits-mlp", 64, **fields)
+
+
+def test_a_method_with_gradients_of_its_own_is_refused():
+    with pytest.raises(ValueError, match="method: 'late' is not allowed"):
+        late.late(dataclasses.replace(late.late(METHODS["sgd"], 1), name="late"), 1)
+
+
+# --- real processes ---------------------------------------------------------------------------------------------------
+
+
+def test_real_workers_push_late_gradients_that_train(tmp_path):
+    job = delays.Job(workers=2, steps=150)
+    delays.run([job], tmp_path)
+    (row,) = delays.summary(delays.results([job], tmp_path)).itertuples()
+    assert row.gradients == 150 and delays.missing([job], tmp_path) == []
+    # Each update makes the gradients under way of the other worker later by one, whatever the pace: only the ends are left out.
+    assert row.mean == pytest.approx(1, abs=0.05) and row.error < 0.5
+
+
+def test_one_worker_is_never_late():
+    told = turns.push(delays.Job(workers=1, steps=20), *_digits())
+    assert told["delays"] == [0] * 20 and told["workers"] == [1] * 20
+
+
+def _digits():
+    data = datasets.load("digits")
+    return data.train, data.validation
+
+
+@pytest.mark.parametrize(("field", "value"), [("workers", 0), ("steps", 2.0), ("pause", -0.1), ("learning_rate", 0)])
+def test_jobs_of_real_workers_refuse_what_makes_no_sense(field, value):
+    with pytest.raises(ValueError, match=f"^{field}: {value} is not allowed"):
+        delays.Job(**{field: value})

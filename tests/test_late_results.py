@@ -1,0 +1,141 @@
+"""Late gradients in theory and in records: the model against its roots and a simulation, the analysis against planted curves."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import claims
+from lib.analysis import late_quadratic, late_results
+from lib.analysis import noisy_quadratic as nqm
+from lib.page import late_figures
+
+C1, C2 = 2000.0, 25.0
+SIZES = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
+@pytest.mark.parametrize("s", [0, 1, 3, 7, 15, 31])
+def test_the_stability_limit_is_that_of_the_characteristic_polynomial(s):
+    for share, stable in ((0.999, True), (1.001, False)):
+        polynomial = np.zeros(s + 2)  # z^(s+1) - z^s + x
+        polynomial[:2] += (1, -1)
+        polynomial[-1] += share * late_quadratic.stability_limit(s)
+        assert (np.abs(np.roots(polynomial)).max() < 1) == stable
+
+
+@pytest.mark.parametrize(("rate", "momentum"), [(0.05, 0.0), (0.5, 0.0), (0.02, 0.8)])
+def test_without_delay_the_model_is_the_noisy_quadratic_one(rate, momentum):
+    model, sizes = nqm.power_law(40, target=0.2), np.array([8, 64, 1024])
+    found, best = late_quadratic.fewest(model, sizes, [rate], 0, momentum)
+    np.testing.assert_array_equal(found, nqm.steps(model, sizes, rate, momentum))
+    assert (best == rate).all()
+
+
+def test_late_moments_are_those_of_simulated_runs():
+    model, rate, b, s, random = nqm.power_law(20, noise=0.5, target=0.4), 0.1, 4, 5, np.random.default_rng(0)
+    crossing = int(late_quadratic.fewest(model, [b], [rate], s)[0][0])
+    path, losses = [np.ones((4000, 20))], []
+    for step in range(crossing):
+        g = model.curvature * path[max(0, step - s)] + random.normal(size=path[0].shape) * np.sqrt(model.noise / b)
+        path = [*path, path[-1] - rate * g]
+        losses.append(0.5 * (model.curvature * path[-1] ** 2).sum(1).mean())
+    assert losses[-1] <= model.target * 1.02 and min(losses[:-1]) >= model.target * 0.98
+
+
+def test_fewer_dimensions_take_about_as_many_steps():
+    model = nqm.power_law(1000, target=0.1)
+    few = late_quadratic.coarsened(model)
+    assert len(few.curvature) < 100 and few.start == pytest.approx(model.start)
+    for rate in (0.1, 1.5):
+        exact, near = (nqm.steps(m, np.array([64, 1024]), rate) for m in (model, few))
+        assert near == pytest.approx(exact, rel=0.01)
+
+
+def test_the_floor_grows_as_the_stable_rate_falls_and_small_batches_hardly_notice():
+    model = late_quadratic.coarsened(nqm.power_law(200, target=0.1), 10, 6)
+    over = late_quadratic.growth(model, (2.0, np.inf), (0, 1, 3, 7)).pivot(index="staleness", columns="batch_size", values="over")
+    for s, predicted in ((1, 2.0), (3, 4.4), (7, 9.2)):
+        assert over[np.inf][s] == pytest.approx(late_results.floor(s), rel=0.03) == pytest.approx(predicted, rel=0.06)
+    assert over[2.0].max() < 1.3
+    assert late_quadratic.momentum_saves(model, 0, (0.8,)) > 3 and late_quadratic.momentum_saves(model, 1, (0.8,)) < 1.1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: late_quadratic.stability_limit(-1), "staleness: -1 is not allowed"),
+        (lambda: late_quadratic.fewest(nqm.power_law(3), [0], [0.1]), "batch_sizes: 0.0 is not allowed"),
+        (lambda: late_quadratic.fewest(nqm.power_law(3), [1], [-0.1]), "rates: -0.1 is not allowed"),
+        (lambda: late_quadratic.fewest(nqm.power_law(3), [1], [0.1], momentum=1.0), "momentum: 1.0 is not allowed"),
+    ],
+)
+def test_the_model_refuses_what_makes_no_sense(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+def searched(algorithm, s, factor=None, workload="digits-mlp", spread=0.1):
+    """Three searches of c1/B + f c2, f the floor's growth unless given, and as many of an easier goal in half the steps."""
+    random, cells = np.random.default_rng(0), []  # the same scatter for all: they share their searches
+    for search, size in itertools.product((3, 4, 5), SIZES):
+        steps = (C1 / size + (factor or late_results.floor(s)) * C2) * random.lognormal(0, spread)
+        cells.append({
+            "workload": workload, "algorithm": algorithm, "pruning": "connection-sensitivity", "sparsity": 0.0, "batch_size": size,
+            "trials": 1, "replicate": search, "split": search, "staleness": s, "delays": "fixed", "goal": 0.04,
+            "status": "complete", "last_step": steps, "steps": steps, "steps@0.04": steps, "steps@0.05": steps / 2,
+        })  # fmt: skip
+    return pd.DataFrame(cells)
+
+
+def test_growth_and_workers_are_those_planted():
+    found = late_results.curves(pd.concat([searched("sgd", s) for s in (0, 1, 7)]))
+    growth = late_results.growth(found).set_index("staleness")
+    for s in (1, 7):
+        f = late_results.floor(s)
+        planted = [(C1 / b + f * C2) / (C1 / b + C2) for b in (4, 256)]
+        assert growth.loc[s, ["small", "large"]].tolist() == pytest.approx(planted) and growth.c2[s] == pytest.approx(f, rel=0.2)
+        assert growth.floor[s] == f and growth.smallest[s] == 4 and growth.largest[s] == 256
+    pairs = late_results.without_waiting(found, "digits-mlp", "sgd")
+    assert sorted(pairs[pairs.workers == 8].batch_size) == [4, 8, 16, 32, 64, 128]
+    for row in pairs.itertuples():
+        late = C1 / row.batch_size + late_results.floor(row.workers - 1) * C2
+        planted = late / row.workers / (C1 / row.together + C2)
+        assert row.ratio == pytest.approx(planted, rel=0.25) and row.together == row.workers * row.batch_size
+    assert late_results.by_workers(pairs).workers.tolist() == [2, 8]
+
+
+def test_a_table_is_read_at_the_hardest_goal_that_all_searches_met():
+    trials = pd.concat([searched("sgd", s) for s in (0, 7)], ignore_index=True)
+    assert (late_results.comparable(trials).goal == 0.04).all()
+    trials.loc[3, ["steps", "steps@0.04"]] = np.nan
+    easier = late_results.comparable(trials)
+    assert (easier.goal == 0.05).all() and (easier.steps == trials["steps@0.05"]).all()
+
+
+def test_predicted_lines_have_the_constants_of_the_curve_on_time():
+    table = pd.concat([searched("sgd", s, spread=1e-6) for s in (0, 7)])
+    points = late_results.points(table)
+    for predict in (True, False):
+        lines = late_results.lines(points, predict)
+        expected = C1 / lines.batch_size + lines.staleness.map(late_results.floor) * C2
+        assert lines.steps.to_numpy() == pytest.approx(expected.to_numpy(), rel=1e-3)
+    chart = late_figures.by_staleness(points, lines).to_dict()
+    rows = [row for rows in chart["datasets"].values() for row in rows]
+    assert {row["gradients"] for row in rows} == {"on time", "7 steps late"}
+    assert all(0 < row["steps"] < np.inf for row in rows)
+
+
+@pytest.mark.parametrize(("rival", "verdict"), [(30.0, claims.HOLDS), (4.0, claims.FAILS)])
+def test_the_claims_follow_what_is_planted(rival, verdict):
+    table = [searched("sgd", 0), searched("sgd", 7)]
+    table += [searched(m, s, f) for m in ("momentum", "adam") for s, f in ((0, 1.0), (7, rival))]
+    table += [searched("sgd", s, f, f"digits-mlp-64x{n}") for n, late in ((1, 9.0), (4, rival)) for s, f in ((0, 1.0), (7, late))]
+    found = late_results.claimed(late_results.curves(pd.concat(table)))
+    assert claims.RULES["A1"].judge(found["A1"]).verdict == claims.HOLDS
+    assert claims.RULES["A2"].judge(found["A2"]).verdict == claims.RULES["A3"].judge(found["A3"]).verdict == verdict
+    only = late_results.claimed(late_results.curves(searched("sgd", 0)))
+    assert all(table.empty for table in only.values())
