@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from lib.measuring import sweeps
 from lib.measuring.jobs import MOST, number, stoppable
+from lib.probes import branches
 from lib.probes import folds as out_of_fold
 from lib.probes import ngrams as ngram_models
 from lib.probes import portraits, replays, running_noise, timings, track_runs, tracks
@@ -36,6 +37,7 @@ EXAMPLES = {
     "folds": "python -m lib folds",
     "listen": "python -m lib listen",
     "ngrams": "python -m lib ngrams",
+    "branch": "python -m lib branch --jobs 2",
     "time": "python -m lib time",
     "replay": "python -m lib replay digits --sample 20\n  python -m lib replay mnist --sample 2 --longest 300",
 }
@@ -127,6 +129,14 @@ def ngrams(_: argparse.Namespace) -> None:
         ngram_models.run(planned)
 
 
+def branch(chosen: argparse.Namespace) -> None:
+    """Continue a run of the language model from several steps with batches of several sizes, into data/branches/."""
+    planned = branches.planned()
+    with stoppable(_kept(planned, branches.missing), f"python -m lib branch --jobs {chosen.jobs}"):
+        _say("branches", branches.missing(planned), planned, "to train")
+        branches.run(planned, jobs=chosen.jobs)
+
+
 def time(_: argparse.Namespace) -> None:
     """Time training steps, compressors and collectives, into data/timings/; leave the machine alone meanwhile."""
     from lib.probes import message_times, method_times, step_times  # they bring PyTorch, which is slow to import
@@ -186,6 +196,7 @@ def parser() -> argparse.ArgumentParser:
     command(folds, side_by_side="sets")
     command(listen)
     command(ngrams)
+    command(branch, side_by_side="branches")
     command(time)
     replayed = command(replay, f"\nstudies:\n{listed}", "searches")
     replayed.add_argument("study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below")
