@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 
 from lib.measuring import sweeps
 from lib.measuring.jobs import MOST, number, stoppable
-from lib.probes import branches
+from lib.probes import branches, portraits, replays, running_noise, timings, track_runs, tracks
 from lib.probes import folds as out_of_fold
 from lib.probes import ngrams as ngram_models
-from lib.probes import portraits, replays, running_noise, timings, track_runs, tracks
 from lib.records import on_record, results
 from lib.studies import plans
 

@@ -129,13 +129,25 @@ def met_goals(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def over_main(trials: pd.DataFrame) -> pd.DataFrame:
-    """Steps of every other curve over those of `main_of`, at the trials' goal: curve, batch_size, ratio; one a shared size."""
-    points = scaling.across_replicates(scaling.steps_to_result(trials))
-    points = points.assign(curve=[title(*which) for which in zip(points.algorithm, points.sparsity)])
+    """Steps of every other curve over those of `main_of`, at the trials' goal, within searches of the same number and split.
+
+    A row per curve and batch size that both have: curve, batch_size, ratio (geometric mean over searches), low, high (5 and
+    95 %: Student's t on logarithms; not a number of one search), searches, and bound: whether a search missed the goal, so
+    that its last step counts and the ratio is at least so large.
+    """
+    found = scaling.steps_to_result(trials)
+    found = found.assign(curve=[title(*which) for which in zip(found.algorithm, found.sparsity)])
     first = main_of(trials)
-    base = points[points.curve == title(first.algorithm.iloc[0], first.sparsity.iloc[0])].set_index("batch_size").steps
-    others = points[(points.curve != title(first.algorithm.iloc[0], first.sparsity.iloc[0])) & points.batch_size.isin(base.index)]
-    return others.assign(ratio=others.steps / others.batch_size.map(base))[["curve", "batch_size", "ratio"]].reset_index(drop=True)
+    own = found.curve == title(first.algorithm.iloc[0], first.sparsity.iloc[0])
+    by = ["batch_size", *scaling.SEARCH]
+    base = found[own].dropna(subset="steps")[[*by, "steps"]].rename(columns={"steps": "base"})
+    both = found[~own].merge(base, on=by)
+    both = both.assign(log=np.log(both.steps.fillna(both.last_step) / both.base), missed=both.steps.isna())
+    by_point = both.groupby(["curve", "batch_size"], sort=False)
+    rows = by_point.agg(mean=("log", "mean"), error=("log", "sem"), searches=("log", "size"), bound=("missed", "any")).reset_index()
+    reach = rows.error * stdtrit(np.maximum(rows.searches - 1, 1), 0.95)
+    ends = {name: np.exp(rows["mean"] + off) for name, off in (("ratio", 0), ("low", -reach), ("high", reach))}
+    return rows.assign(**ends)[["curve", "batch_size", "ratio", "low", "high", "searches", "bound"]]
 
 
 def between(nats: float, rungs: pd.DataFrame) -> tuple[int, int]:
