@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from lib.measuring import sweeps
 from lib.measuring.jobs import MOST, number, stoppable
-from lib.probes import branches, portraits, replays, running_noise, timings, track_runs, tracks
+from lib.probes import branches, portraits, pruned_layers, replays, running_noise, timings, track_runs, tracks
 from lib.probes import folds as out_of_fold
 from lib.probes import ngrams as ngram_models
 from lib.records import on_record, results
@@ -37,6 +37,7 @@ EXAMPLES = {
     "listen": "python -m lib listen",
     "ngrams": "python -m lib ngrams",
     "branch": "python -m lib branch --jobs 2",
+    "layers": "python -m lib layers",
     "time": "python -m lib time",
     "replay": "python -m lib replay digits --sample 20\n  python -m lib replay mnist --sample 2 --longest 300",
 }
@@ -136,6 +137,14 @@ def branch(chosen: argparse.Namespace) -> None:
         branches.run(planned, jobs=chosen.jobs)
 
 
+def layers(_: argparse.Namespace) -> None:
+    """Record which layers of the language model lose their weights when it is pruned, into data/layers/."""
+    planned = pruned_layers.PLANNED
+    with stoppable(_kept(planned, pruned_layers.missing), "python -m lib layers"):
+        _say("layers", pruned_layers.missing(planned), planned, "networks to prune")
+        pruned_layers.run(planned)
+
+
 def time(_: argparse.Namespace) -> None:
     """Time training steps, compressors and collectives, into data/timings/; leave the machine alone meanwhile."""
     from lib.probes import message_times, method_times, step_times  # they bring PyTorch, which is slow to import
@@ -196,6 +205,7 @@ def parser() -> argparse.ArgumentParser:
     command(listen)
     command(ngrams)
     command(branch, side_by_side="branches")
+    command(layers)
     command(time)
     replayed = command(replay, f"\nstudies:\n{listed}", "searches")
     replayed.add_argument("study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below")

@@ -16,6 +16,7 @@ import pandas as pd
 
 from lib import ROOT, code
 from lib.analysis import (
+    branched,
     curve_forms,
     evidence,
     family_curves,
@@ -25,18 +26,20 @@ from lib.analysis import (
     method_results,
     rate_rules,
     scaling,
+    text_results,
 )
-from lib.claims import large_batches, lee, shallue, shi
+from lib.claims import language_models, large_batches, lee, shallue, shi
 from lib.claims.verdicts import Claim, Group, Rule
 from lib.methods import WITH_MOMENTUM
-from lib.probes import method_times, portraits, tracks
+from lib.probes import branches, method_times, portraits, tracks
 from lib.records import on_record, results
 from lib.records.places import DATA
 from lib.studies import families, plans
 from lib.studies.study import Study
 from lib.workloads import catalogue
 
-RULES = {rule.key: rule for rule in (*lee.RULES, *shallue.RULES, *shi.RULES, *large_batches.RULES)}
+BOOKS = (lee, shallue, shi, large_batches, language_models)
+RULES = {rule.key: rule for book in BOOKS for rule in book.RULES}
 BUDGETS = ("digits-budget", "mnist-budget", "fashion-mnist-budget")
 KEPT = ROOT / "_build" / "claims"
 
@@ -84,7 +87,7 @@ def _claim(fields: dict) -> Claim:
 
 
 def _judged() -> dict:
-    found = {**_of_curves(), **_of_families(), **_of_budgets(), **_of_messages(), **_of_methods()}
+    found = {**_of_curves(), **_of_families(), **_of_budgets(), **_of_messages(), **_of_methods(), **_of_texts()}
     return {key: dataclasses.asdict(rule.judge(*found[key])) for key, rule in RULES.items() if key in found}
 
 
@@ -210,6 +213,16 @@ def _of_methods() -> dict[str, tuple[pd.DataFrame, float]]:
     effects["O7c"] = method_results.kept_beta(rate_rules.costs(adam[adam.replicate == 0] if len(adam) else adam, 16, 5))
     spent = _hours(trials, sparsity=0.0)
     return {key: (effect, spent) for key, effect in effects.items() if len(effect)}
+
+
+def _of_texts() -> dict[str, tuple[pd.DataFrame, float]]:
+    """Of claims on language models."""
+    checks = branches.results(branches.planned())
+    spent = sum(head["wall_s"] for head in checks.attrs["provenance"]) / 3600
+    found = {key: (table, spent) for key, table in branched.claimed(checks, tracks.results("shakespeare")).items()}
+    cells = [c for name in plans.TEXT for c in plans.study(name).cells if c.workload in plans.TEXT_WIDTHS and not c.sparsity]
+    trials = results.read(Study("widths", "", tuple(c for c in cells if c.algorithm == "adam")))
+    return {**found, "G4": (text_results.over_widths(trials), _hours(trials))}
 
 
 def _of_messages() -> dict[str, tuple[pd.DataFrame, dict]]:

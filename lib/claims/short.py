@@ -43,4 +43,8 @@ SHORT = {
     "O7": "At the smallest batches, training methods are alike",
     "O7b": "The gap between methods grows with the batch",
     "O7c": "Keep the half-life of Adam’s second average",
+    "G1": "The critical batch size grows early in training",
+    "G2": "Later in training, the critical batch size levels off",
+    "G3": "A run’s noise scale tells its critical batch size",
+    "G4": "A wider model takes no larger batches",
 }

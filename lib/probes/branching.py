@@ -17,7 +17,7 @@ from lib.workloads import datasets
 
 
 def train(branch: Branch) -> pd.DataFrame:
-    """The checks of every branch: order, examples since the branch (0 where it begins), and cost, the mean validation cost."""
+    """The checks of every branch: order, seen (examples since it began, 0 where it begins) and cost (mean, of validation)."""
     run = _Run(branch)
     trial = one_cell.start(branch.cell, [branch.trial])
     w, buffers = trial.w.clone(), run.method.begin(trial.w, run.parameters)
@@ -30,7 +30,7 @@ def train(branch: Branch) -> pd.DataFrame:
         rows.append((order, 0, began))
         own = {name: buffer.clone() for name, buffer in buffers.items()}
         rows += [(order, *check) for check in run.checks(scaled, w.clone(), own, order)]
-    return pd.DataFrame(rows, columns=["order", "examples", "cost"])
+    return pd.DataFrame(rows, columns=["order", "seen", "cost"])
 
 
 def rescaled(trial: Trials, branch: Branch) -> Trials:
