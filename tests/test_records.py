@@ -13,7 +13,7 @@ import pytest
 from lib import ROOT, own
 from lib.measuring import sweeps
 from lib.messages.settings import Messages
-from lib.probes import folds, ngrams, portraits, replays, running_noise, timings, tracks
+from lib.probes import branches, folds, ngrams, portraits, pruned_layers, replays, running_noise, timings, tracks
 from lib.probes.message_times import Collectives, Feedback, Hooked, Operators
 from lib.probes.method_times import MethodTimes
 from lib.probes.step_times import SparseTimes, StepTimes
@@ -257,6 +257,8 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "tracks": (lambda file, own: tracks.Track(**own), tracks.record, {"source", "wall_s"}),
     "running": (lambda file, own: running_noise.Job(**own), running_noise.record, {"source", "wall_s", "precision"}),
     "ngrams": (lambda file, own: ngrams.Rungs(**own), ngrams.record, {"source", "wall_s"}),
+    "branches": (lambda file, own: branches.Branch(**own), branches.record, {"source", "wall_s", "precision"}),
+    "layers": (lambda file, own: pruned_layers.Pruned(**own), pruned_layers.record, {"source", "wall_s", "precision"}),
     "replays": (lambda file, own: replays.Replay(**own), replays.place, {"source", "wall_s"}),
 }
 CELLS = (lambda file, own: Cell(**own), places.record, {"source", "wall_s", "precision", "steps", "trial_steps"})

@@ -179,7 +179,9 @@ def over_widths(trials: pd.DataFrame) -> pd.DataFrame:
         return evidence.unmeasured("half and double the width")
     (first, narrow), *_, (last, wide) = found
     name = f"widths {first['width']} and {last['width']}"
-    return evidence.folded(evidence.pooled([(name, [scaling.either_way(wide / narrow)])]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = scaling.either_way(wide / narrow)
+    return evidence.folded(evidence.pooled([(name, [ratio])]))
 
 
 def _of_widths(trials: pd.DataFrame) -> list[tuple[dict, np.ndarray]]:

@@ -19,7 +19,8 @@ def along_the_run(noise: pd.DataFrame, points: pd.DataFrame) -> alt.LayerChart:
     """
     ways = list(dict.fromkeys(points.way))
     names, shades = [NOISE, *ways], [charts.GUIDE, *COLOURS[: len(ways)]]
-    colour = alt.Color("way:N", scale=alt.Scale(domain=names, range=shades), legend=alt.Legend(title=None, columns=1, labelLimit=320))
+    legend = alt.Legend(title=None, columns=1, labelLimit=320)
+    colour = alt.Color("way:N", scale=alt.Scale(domain=names, range=shades), legend=legend)
     ends = pd.concat([points.critical, noise.noise_low, noise.noise_high, points.low.clip(lower=1), points.high.clip(upper=1e4)])
     scale = alt.Scale(type="log", base=2, domain=[max(0.5, ends.min() / 1.3), ends.max() * 1.3], nice=False)
     x = alt.X("seen:Q", title="sequences that the run has seen", axis=alt.Axis(format="~s", labelOverlap=True))
