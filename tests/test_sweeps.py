@@ -1,6 +1,7 @@
 """Cells refuse bad input; a study runs anywhere, in any number of processes, and survives being killed."""
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import re
@@ -166,6 +167,20 @@ def test_a_readers_cells_join_a_studys_curve_only_if_measured_alike(size, fields
     found = on_record.gathered(more, **plans.USUAL).cells
     assert [(c.batch_size, c.trials, c.hits) for c in found if c.sparsity == 0] == expected
     assert [c for c in found if c.sparsity] == [c for c in study.cells if c.sparsity], "curves of which nothing was given"
+
+
+def test_a_race_stands_in_only_where_no_exact_search_is_on_record(monkeypatch, tmp_path):
+    monkeypatch.setattr(on_record, "DATA", tmp_path)
+    asked = {"name": "mnist-simple-cnn", "batch_sizes": [4096], "algorithms": ["momentum"], "sparsities": [0.0], "trials": 32}
+    exact = Cell("mnist-simple-cnn", 4096, trials=32, hits=2)
+    race = dataclasses.replace(exact, hits=1, race=exact.work.race)
+    assert race in plans.study("mnist").cells
+    for measured, expected in ((None, {5}), (race, {1}), (exact, {2})):
+        if measured:
+            (file := record(measured, tmp_path)).parent.mkdir(parents=True, exist_ok=True)
+            file.touch()
+        found = grid(**asked).cells[0]
+        assert {found.hits} == expected and (found.race is None) == (measured != race)
 
 
 def test_one_process_and_two_give_the_same_records(undisturbed, tmp_path):
