@@ -113,6 +113,10 @@ def test_critical_batch_sizes_of_branches_are_found_again():
     assert branched.growth(found, 0, 1)[:3] == pytest.approx((3, 3, 3), rel=1e-3)
     assert branched.growth(found, 1, 2) == (pytest.approx(1), pytest.approx(1), pytest.approx(1), 6)
     assert branched.growth(found, 0, 3)[3] == 0
+    partial = checks({50: 20.0, 200: 60.0})
+    partial.loc[(partial["size"] == 4) & (partial["at"] == 50), "seen"] *= 3  # off the line, at a size that 200 has not
+    whole = partial[(partial["size"] > 4) | (partial["at"] == 50)]
+    assert np.allclose(branched.critical(branched.to_goal(whole)).critical, [20, 60], rtol=1e-4)
 
 
 def test_scatter_between_orders_widens_intervals_about_what_was_planted():

@@ -38,12 +38,13 @@ def arms(branches: pd.DataFrame) -> dict[str, pd.DataFrame]:
 def critical(branches: pd.DataFrame) -> pd.DataFrame:
     """Critical batch sizes, a row per point: at, goal, critical, low, high, orders, and log and error (of its logarithm).
 
-    Examples to the goal are fitted as c1 + c2 B in each order of the examples; their ratio c1 / c2 is the batch that takes
-    twice the fewest.  critical: the geometric mean over orders; low, high: 5 and 95 % by Student's t on logarithms.  Orders in
-    which a size missed the goal are left out, and points at which fewer than three sizes were tried.
+    Examples to the goal are fitted as c1 + c2 B in each order of the examples, at the sizes that every point has; their ratio
+    c1 / c2 is the batch that takes twice the fewest.  critical: the geometric mean over orders; low, high: 5 and 95 % by
+    Student's t on logarithms.  Orders in which a size missed the goal are left out, and so is all of fewer than three sizes.
     """
-    found = []
-    for (at, goal, _), own in branches.groupby(["at", "goal", "order"]):
+    found, points = [], branches.groupby("size")["at"].nunique()
+    shared = branches[branches["size"].map(points) == branches["at"].nunique()]
+    for (at, goal, _), own in shared.groupby(["at", "goal", "order"]):
         if len(own) >= 3 and own.took.notna().all():
             fit = scaling.fit_hyperbola(own["size"], own.took / own["size"])
             found.append({"at": at, "goal": goal, "log": np.log(fit.critical)})
