@@ -8,7 +8,17 @@ from collections.abc import Callable, Sequence
 
 from lib.measuring import sweeps
 from lib.measuring.jobs import MOST, number, stoppable
-from lib.probes import branches, portraits, pruned_layers, replays, running_noise, timings, track_runs, tracks
+from lib.probes import (
+    branch_runs,
+    branches,
+    portraits,
+    pruned_layers,
+    replays,
+    running_noise,
+    timings,
+    track_runs,
+    tracks,
+)
 from lib.probes import folds as out_of_fold
 from lib.probes import ngrams as ngram_models
 from lib.records import on_record, results
@@ -132,9 +142,9 @@ def ngrams(_: argparse.Namespace) -> None:
 def branch(chosen: argparse.Namespace) -> None:
     """Continue a run of the language model from several steps with batches of several sizes, into data/branches/."""
     planned = branches.planned()
-    with stoppable(_kept(planned, branches.missing), f"python -m lib branch --jobs {chosen.jobs}"):
-        _say("branches", branches.missing(planned), planned, "to train")
-        branches.run(planned, jobs=chosen.jobs)
+    with stoppable(_kept(planned, branch_runs.missing), f"python -m lib branch --jobs {chosen.jobs}"):
+        _say("branches", branch_runs.missing(planned), planned, "to train")
+        branch_runs.run(planned, jobs=chosen.jobs)
 
 
 def layers(_: argparse.Namespace) -> None:

@@ -316,7 +316,8 @@ def test_a_method_beside_the_main_one_is_compared_where_both_were_searched():
 
 
 def test_ratios_are_of_one_search_so_that_what_it_shares_drops_out():
-    shared = pd.concat([trials(searches=4, noise=0.3), trials(searches=4, noise=0.3, floor=450, algorithm="muon")], ignore_index=True)
+    muon = trials(searches=4, noise=0.3, floor=450, algorithm="muon")
+    shared = pd.concat([trials(searches=4, noise=0.3), muon], ignore_index=True)
     found = text_results.over_main(scaling.at_goal(shared, 1.9))
     assert np.allclose(found[["ratio", "low", "high"]], 1.5) and (found.searches == 4).all()
     apart = pd.concat([trials(searches=4), trials(searches=3, noise=0.3, algorithm="muon")], ignore_index=True)
@@ -324,7 +325,8 @@ def test_ratios_are_of_one_search_so_that_what_it_shares_drops_out():
     muon = scaling.steps_to_result(scaling.at_goal(apart, 1.9)).query("algorithm == 'muon' and batch_size == 16").steps
     logs = np.log(muon / (300 * (1 + 40 / 16)))
     ends = stats.t.interval(0.9, 2, logs.mean(), logs.std() / 3**0.5)
-    assert [own.low, own.high] == pytest.approx(np.exp(ends)) and own.ratio == pytest.approx(np.exp(logs.mean())) and own.searches == 3
+    assert [own.low, own.high] == pytest.approx(np.exp(ends)) and own.searches == 3
+    assert own.ratio == pytest.approx(np.exp(logs.mean()))
 
 
 def test_a_search_that_missed_the_goal_bounds_its_ratio():

@@ -13,7 +13,6 @@ from pathlib import Path
 import pandas as pd
 
 from lib import require_number, require_whole
-from lib.measuring import runner
 from lib.probes import tracks
 from lib.records import places, store
 from lib.records.places import DATA
@@ -93,23 +92,6 @@ def record(branch: Branch, folder: Path = FOLDER) -> Path:
     return store.path(folder / places.place(branch.workload), branch)
 
 
-def measure(branch: Branch, reports: str | None = None, folder: Path = FOLDER) -> Path:
-    """Train the run and its branches, and write the record; returns the file."""
-    from lib.probes import branching  # brings PyTorch, which is slow to import, and most chapters only read
-
-    return runner.write(record(branch, folder), branch, lambda: branching.train(branch), branch.cell.arithmetic)
-
-
 def results(planned: Iterable[Branch], folder: Path = FOLDER) -> pd.DataFrame:
-    """The checks of all that have a record, with their fields; see `branching.train`."""
+    """The checks of all that have a record, with their fields; see `lib.probes.branching.train`."""
     return store.gather(planned, record, folder)
-
-
-def missing(planned: Iterable[Branch], folder: Path = FOLDER) -> list[Branch]:
-    """Those that have no record."""
-    return store.missing(planned, record, folder)
-
-
-def run(planned: Iterable[Branch], folder: Path = FOLDER, jobs: int = 1) -> None:
-    """Train those that have no record, one a job, under a bar."""
-    runner.run(missing(planned, folder), measure, "branches", "branch", jobs, folder=folder)

@@ -66,7 +66,7 @@ def results(planned: Iterable[Rungs] = PLANNED, folder: Path = FOLDER) -> pd.Dat
 
 def missing(planned: Iterable[Rungs], folder: Path = FOLDER) -> list[Rungs]:
     """Those that have no record."""
-    return store.missing(planned, lambda what: record(what, folder))
+    return store.missing(planned, record, folder)
 
 
 def run(planned: Iterable[Rungs], folder: Path = FOLDER) -> None:
