@@ -501,5 +501,13 @@ def test_a_bell_has_one_peak_at_zero_and_is_not_flat(kind, bell):
     assert shapes.far.iloc[0] == pytest.approx(np.abs(vector).max() / vector.std(), rel=1e-6)
     found = evidence.bells(pd.concat([shapes] * 9))
     assert found.set_index("name").effect["convolutional networks"] == bell
-    assert claims.RULES["T1"].judge(found).verdict == (claims.PART if bell else claims.FAILS)  # no recurrent network is measured
+    assert claims.RULES["T1"].judge(found).verdict == (claims.PART if bell else claims.FAILS)  # no other kind is measured
     assert claims.RULES["T1"].judge(evidence.bells(portraits.shapes(table[:0]))).verdict == claims.OPEN
+
+
+def test_bells_of_recurrent_networks_are_a_kind_of_their_own():
+    table = portraits.describe(np.random.default_rng(0).normal(size=50_000))
+    shapes = portraits.shapes(table.assign(compressor="top-k", density=0.001, feedback=True, step=1, workload="shakespeare-lstm"))
+    found = evidence.bells(pd.concat([shapes, shapes.assign(workload="mnist-lenet-5")] * 9)).set_index("name")
+    assert (found.effect[["convolutional networks", "recurrent networks"]] == 1).all()
+    assert np.isnan(found.effect["fully connected networks"])

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 from lib.engine import flattening, looped, stacked
 from lib.workloads import models
+from lib.workloads.tasks import TASKS
 
 COUNTS = {"simple-cnn": 62_346, "resnet-8": 75_050, "digits-cnn": 6_090, "mlp-64x2": 8_970, "resnet-20": 269_722}
 IMAGES = {"resnet-8": (3, 32, 32), "resnet-20": (3, 32, 32), "simple-cnn": (1, 28, 28)}
@@ -176,3 +177,28 @@ def test_pooling_without_gradients_gives_the_same_maxima(size, layout):
     with torch.no_grad():
         quick = own(h)
     assert quick.isnan().sum() == 1 and torch.equal(quick.nan_to_num(7), usual.nan_to_num(7))
+
+
+def test_the_recurrent_network_against_a_second_writing():
+    module = models.fresh("lstm-128", 3)
+    assert models.parameter_count(module) == 65 * 64 + 4 * 128 * (64 + 128 + 2) + 65 * 129
+    x = torch.randint(0, 65, (2, 7), generator=torch.Generator().manual_seed(0))
+    held, state = torch.zeros(2, 128), torch.zeros(2, 128)
+    p, expected = dict(module.named_parameters()), []
+    for symbols in x.T:
+        inner = p["symbol.weight"][symbols] @ p["memory.weight_ih_l0"].T + held @ p["memory.weight_hh_l0"].T
+        let_in, keep, new, let_out = (inner + p["memory.bias_ih_l0"] + p["memory.bias_hh_l0"]).chunk(4, 1)
+        state = keep.sigmoid() * state + let_in.sigmoid() * new.tanh()
+        held = let_out.sigmoid() * state.tanh()
+        expected.append(held @ p["head.weight"].T + p["head.bias"])
+    assert torch.allclose(module(x), torch.stack(expected, 1), atol=1e-6)
+
+
+def test_the_recurrent_network_is_looped_with_its_own_gradients():
+    module, cost = models.fresh("lstm-128", 3), TASKS["cross-entropy"]
+    x, y = torch.randint(0, 65, (2, 4, 7), generator=torch.Generator().manual_seed(1))
+    loss = F.cross_entropy(module(x).flatten(0, 1), y.flatten())
+    expected = torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(module.parameters()))])
+    loop = looped.Loop(models.build("lstm-128"), task=cost)
+    losses, found, alive = loop.gradients(flattening.flatten(module)[None], x, y)
+    assert alive.all() and torch.allclose(losses[0], loss.detach()) and torch.allclose(found[0], expected, atol=1e-7)

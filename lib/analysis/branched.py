@@ -8,7 +8,7 @@ from scipy.special import stdtrit
 
 from lib.analysis import evidence, scaling
 
-RULE, BEST = "by the rule for the rate", "at the better of two rates"
+RULE, BEST = "the square-root rule", "the better of two rates"  # by which the learning rate is set
 TOLERANCE = 0.02  # nats that a batch size may lie above the run's own and still be as good
 POINT = ["at", "goal", "size", "order"]
 

@@ -314,10 +314,11 @@ def bells(portraits: pd.DataFrame) -> pd.DataFrame:
     centred = portraits["mean"].abs() < 0.1 * portraits["std"]
     even, single = (portraits.positive - 0.5).abs() < 0.1, portraits.rise < 0.02
     bell = centred & even & single & (portraits["kurtosis"] > -1) & (portraits.peak > (2 / np.pi) ** 0.5)
-    full = portraits.workload.str.contains("fnn|fc|mlp")
-    kinds = {"fully connected networks": bell[full], "convolutional networks": bell[~full]}
-    rows = [(name, *share(int(own.sum()), len(own))) for name, own in kinds.items()]
-    return pd.concat([table(rows), unmeasured("recurrent networks")], ignore_index=True)
+    full, recurrent = (portraits.workload.str.contains(kind) for kind in ("fnn|fc|mlp", "lstm"))
+    kinds = {"fully connected networks": full, "convolutional networks": ~full & ~recurrent, "recurrent networks": recurrent}
+    rows = [(name, *share(int(bell[own].sum()), int(own.sum()))) for name, own in kinds.items() if own.any()]
+    lacking = [unmeasured(name) for name, own in kinds.items() if not own.any()]
+    return pd.concat([table(rows), *lacking], ignore_index=True)
 
 
 def under_the_bound(left: pd.DataFrame) -> pd.DataFrame:

@@ -10,7 +10,7 @@ RULES = (
          "The vector that Top-k compresses is bell-shaped around zero, for fully connected, convolutional and recurrent networks.",
          "For each kind of network, more than half of its portraits have one peak at zero and are rounder than a semicircle.",
          0.5, True, "share",
-         "Of the portraits of {group}, {effect} are bell-shaped; no recurrent network was measured.",
+         "Of the portraits of {group}, {effect} are bell-shaped.",
          "portraits of a recurrent network", ABSTRACT),
     Rule("T3", "contraction",
          "What Top-k leaves of the vector's energy is at most (1 − k/d)², a tighter bound than 1 − k/d.",

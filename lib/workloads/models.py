@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lib import own
-from lib.workloads import decoder, own_file, own_network
+from lib.workloads import decoder, own_file, own_network, recurrent
 
 TRUNCATED_STD = 0.87962566103423978  # standard deviation of a unit normal cut at +-2
 
@@ -149,6 +149,7 @@ MODELS = {
     "resnet-8": ResNet8,
     "resnet-20": ResNet20,
     **{f"decoder-{width}x2": functools.partial(decoder.Decoder, width, 2) for width in (32, 64, 128)},
+    "lstm-128": functools.partial(recurrent.Recurrent, 128),
 }
 DECODERS = tuple(name for name in MODELS if name.startswith("decoder-"))
 
