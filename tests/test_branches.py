@@ -107,7 +107,7 @@ def checks(criticals, best=None, least=1000.0, noise=0.0, base=16, sizes=(4, 16,
 
 
 def test_critical_batch_sizes_of_branches_are_found_again():
-    known = branched.arms(branched.to_goal(checks({50: 20.0, 200: 60.0, 800: 60.0})))
+    known = branched.arms(branched.to_goal(checks({50: 20.0, 200: 60.0, 800: 60.0})), 16)
     found = branched.critical(known[branched.RULE])
     assert list(known) == [branched.RULE] and np.allclose(found[["critical", "low", "high"]].T, [20, 60, 60], rtol=1e-4)
     assert branched.growth(found, 0, 1)[:3] == pytest.approx((3, 3, 3), rel=1e-3)
@@ -131,17 +131,15 @@ def test_scatter_between_orders_widens_intervals_about_what_was_planted():
     assert few.high[0] == pytest.approx(math.exp(logs[0] + 2.919986 * logs[1]), rel=1e-5), "Student's t of two degrees"
 
 
-def test_the_better_rate_is_taken_for_each_size_once_all_have_both():
+def test_one_rate_and_the_rule_differ_where_the_batch_does():
     both = checks({50: 20.0, 200: 60.0}, best=0.5)
-    known = branched.arms(branched.to_goal(both))
-    assert list(known) == [branched.RULE, branched.BEST]
-    wide, own = (known[name].set_index(["at", "size", "order"]).took for name in (branched.BEST, branched.RULE))
-    over = (wide / own).groupby("size").mean()
-    assert over.to_dict() == pytest.approx({4: 1, 16: 1, 64: 0.5, 256: 0.5})
-    worse = branched.arms(branched.to_goal(checks({50: 20.0}, best=2.0)))
-    assert worse[branched.BEST].took.tolist() == worse[branched.RULE].took.tolist()
+    known = branched.arms(branched.to_goal(both), 16)
+    assert list(known) == [branched.RULE, branched.KEPT]
+    kept, rule = (known[name].set_index(["at", "size", "order"]).took for name in (branched.KEPT, branched.RULE))
+    assert (kept / rule).groupby("size").mean().dropna().to_dict() == pytest.approx({16: 1, 64: 0.5, 256: 0.5})
+    assert len(branched.critical(known[branched.KEPT])) == 2
     lacking = both[~((both["at"] == 200) & (both["size"] == 64) & (both.power == 0))]
-    assert list(branched.arms(branched.to_goal(lacking))) == [branched.RULE]
+    assert len(branched.critical(branched.arms(branched.to_goal(lacking), 16)[branched.KEPT])) == 0, "two sizes tell no line"
 
 
 def test_a_branch_that_missed_the_goal_bounds_nothing():
@@ -154,7 +152,7 @@ def test_a_branch_that_missed_the_goal_bounds_nothing():
 
 def test_verdicts_on_branches_follow_from_what_was_planted():
     noise = pd.DataFrame({"step": [10, 50, 200, 800], "noise_scale": [1.0, 20.0, 60.0, 30.0]})
-    found = branched.claimed(checks({50: 20.0, 200: 60.0, 800: 90.0}, best=3.0), noise)
+    found = branched.claimed(checks({50: 20.0, 200: 60.0, 800: 90.0}, best=1.0), noise)
     assert {key: len(table) for key, table in found.items()} == {"G1": 2, "G2": 2, "G3": 2}
     assert found["G1"].effect.tolist() == pytest.approx([3, 3], rel=1e-3)
     assert found["G2"].effect.tolist() == pytest.approx([1.5] * 2, rel=1e-3)
@@ -215,8 +213,8 @@ def test_every_layer_of_the_decoder_has_a_name_in_words_and_shares_add_up():
 def test_the_figure_shows_the_run_and_every_way_to_set_the_rate():
     noise = pd.DataFrame({"step": [10, 100], "seen": [160, 1600], "noise_scale": [1.0, 20.0], "noise_low": [0.9, 18.0],
                           "noise_high": [1.1, 22.0]})  # fmt: skip
-    arms = branched.arms(branched.to_goal(checks({50: 20.0, 200: 60.0}, best=0.5, noise=0.1)))
+    arms = branched.arms(branched.to_goal(checks({50: 20.0, 200: 60.0}, best=0.5, noise=0.1)), 16)
     points = pd.concat([branched.critical(own).assign(way=way) for way, own in arms.items()])
     spec = branch_figures.along_the_run(noise, points.assign(seen=16 * points["at"])).to_dict()
     rows = [row for data in spec["datasets"].values() for row in data]
-    assert len(spec["layer"]) == 3 and {row["way"] for row in rows} == {branch_figures.NOISE, branched.RULE, branched.BEST}
+    assert len(spec["layer"]) == 3 and {row["way"] for row in rows} == {branch_figures.NOISE, branched.RULE, branched.KEPT}

@@ -8,7 +8,7 @@ from scipy.special import stdtrit
 
 from lib.analysis import evidence, scaling
 
-RULE, BEST = "the square-root rule", "the better of two rates"  # by which the learning rate is set
+RULE, KEPT = "the square-root rule", "one learning rate"  # by which branches are trained
 TOLERANCE = 0.02  # nats that a batch size may lie above the run's own and still be as good
 POINT = ["at", "goal", "size", "order"]
 
@@ -20,19 +20,14 @@ def to_goal(checks: pd.DataFrame) -> pd.DataFrame:
     return met.groupby([*POINT, "power"]).took.min().reindex(rows.size().index).reset_index()
 
 
-def arms(branches: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """`to_goal` with learning rates by RULE, and, where every size that has another rate tried both, the BEST for each size.
+def arms(branches: pd.DataFrame, base: int) -> dict[str, pd.DataFrame]:
+    """`to_goal` by how the learning rate is set: by the RULE, and, where that was tried, KEPT at the run's own.
 
-    The better rate is the one whose branches took fewer examples in the geometric mean; one that missed the goal is none.
+    base: the batch size of the run, at which both are the same.
     """
     rule = branches[branches.power == branches.power.max()]
-    means = np.log(branches.took).groupby([branches[c] for c in ("at", "size", "power")]).apply(lambda t: t.mean(skipna=False))
-    tried = means.fillna(np.inf).groupby(["at", "size"])
-    both = (tried.size() > 1).unstack(fill_value=False)
-    if not both.any(axis=None) or (both != both.iloc[0]).any(axis=None):
-        return {RULE: rule}
-    best = pd.DataFrame(tried.idxmin().tolist(), columns=["at", "size", "power"])
-    return {RULE: rule, BEST: branches.merge(best, on=["at", "size", "power"])}
+    kept = branches[(branches.power == 0) | (branches["size"] == base)]
+    return {RULE: rule} | ({KEPT: kept} if kept["size"].nunique() > 1 else {})
 
 
 def critical(branches: pd.DataFrame) -> pd.DataFrame:
@@ -75,7 +70,7 @@ def claimed(checks: pd.DataFrame, noise: pd.DataFrame) -> dict[str, pd.DataFrame
     G1: the growth from the first point to the second; G2: that from the second to the last; G3: how far noise scales lie from
     the critical batch sizes, the mean over points.  Empty until three points are measured.  noise: points of the same run.
     """
-    known = arms(to_goal(checks)) if len(checks) else {}
+    known = arms(to_goal(checks), int(checks.batch_size.iloc[0])) if len(checks) else {}
     tables = {name: critical(own) for name, own in known.items()}
     tables = {name: points for name, points in tables.items() if len(points) >= 3}
     if not tables:
