@@ -8,10 +8,22 @@ from collections.abc import Callable, Sequence
 
 from lib.measuring import sweeps
 from lib.measuring.jobs import MOST, number, stoppable
+from lib.probes import (
+    branch_runs,
+    branches,
+    path_runs,
+    paths,
+    portraits,
+    pruned_layers,
+    replays,
+    running_noise,
+    timings,
+    track_runs,
+    tracks,
+)
 from lib.probes import delays as late_gradients
 from lib.probes import folds as out_of_fold
 from lib.probes import ngrams as ngram_models
-from lib.probes import path_runs, paths, portraits, replays, running_noise, timings, track_runs, tracks
 from lib.records import on_record, results
 from lib.studies import plans
 from lib.systems import boolean_readout
@@ -41,6 +53,8 @@ EXAMPLES = {
     "push": "python -m lib push",
     "ngrams": "python -m lib ngrams",
     "flip": "python -m lib flip",
+    "branch": "python -m lib branch --jobs 2",
+    "layers": "python -m lib layers",
     "time": "python -m lib time",
     "replay": "python -m lib replay digits --sample 20\n  python -m lib replay mnist --sample 2 --longest 300",
 }
@@ -156,6 +170,22 @@ def flip(chosen: argparse.Namespace) -> None:
         boolean_readout.run(planned, jobs=chosen.jobs)
 
 
+def branch(chosen: argparse.Namespace) -> None:
+    """Continue a run of the language model from several steps with batches of several sizes, into data/branches/."""
+    planned = branches.planned()
+    with stoppable(_kept(planned, branch_runs.missing), f"python -m lib branch --jobs {chosen.jobs}"):
+        _say("branches", branch_runs.missing(planned), planned, "to train")
+        branch_runs.run(planned, jobs=chosen.jobs)
+
+
+def layers(_: argparse.Namespace) -> None:
+    """Record which layers of the language model lose their weights when it is pruned, into data/layers/."""
+    planned = pruned_layers.PLANNED
+    with stoppable(_kept(planned, pruned_layers.missing), "python -m lib layers"):
+        _say("layers", pruned_layers.missing(planned), planned, "networks to prune")
+        pruned_layers.run(planned)
+
+
 def time(_: argparse.Namespace) -> None:
     """Time training steps, compressors and collectives, into data/timings/; leave the machine alone meanwhile."""
     from lib.probes import framework_times, message_times, method_times, step_times  # bring PyTorch, slow to import
@@ -218,6 +248,8 @@ def parser() -> argparse.ArgumentParser:
     command(push)
     command(ngrams)
     command(flip, side_by_side="sets of runs")
+    command(branch, side_by_side="branches")
+    command(layers)
     command(time)
     replayed = command(replay, f"\nstudies:\n{listed}", "searches")
     replayed.add_argument("study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below")

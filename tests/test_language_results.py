@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy import stats
 
 from lib import ROOT, own
 from lib.analysis import scaling, text_results
@@ -310,7 +311,30 @@ def test_a_method_beside_the_main_one_is_compared_where_both_were_searched():
     found = text_results.over_main(scaling.at_goal(both, 1.9)).set_index("batch_size")
     assert list(found.curve) == ["Muon", "Muon"]
     assert found.ratio[16] == pytest.approx((1 + 20 / 16) / (1 + 40 / 16)) and 4 not in found.index
+    assert found.low.isna().all() and (found.searches == 1).all() and not found.bound.any()
     assert len(text_results.over_main(scaling.at_goal(trials(), 1.9))) == 0
+
+
+def test_ratios_are_of_one_search_so_that_what_it_shares_drops_out():
+    muon = trials(searches=4, noise=0.3, floor=450, algorithm="muon")
+    shared = pd.concat([trials(searches=4, noise=0.3), muon], ignore_index=True)
+    found = text_results.over_main(scaling.at_goal(shared, 1.9))
+    assert np.allclose(found[["ratio", "low", "high"]], 1.5) and (found.searches == 4).all()
+    apart = pd.concat([trials(searches=4), trials(searches=3, noise=0.3, algorithm="muon")], ignore_index=True)
+    own = text_results.over_main(scaling.at_goal(apart, 1.9)).set_index("batch_size").loc[16]
+    muon = scaling.steps_to_result(scaling.at_goal(apart, 1.9)).query("algorithm == 'muon' and batch_size == 16").steps
+    logs = np.log(muon / (300 * (1 + 40 / 16)))
+    ends = stats.t.interval(0.9, 2, logs.mean(), logs.std() / 3**0.5)
+    assert [own.low, own.high] == pytest.approx(np.exp(ends)) and own.searches == 3
+    assert own.ratio == pytest.approx(np.exp(logs.mean()))
+
+
+def test_a_search_that_missed_the_goal_bounds_its_ratio():
+    both = pd.concat([trials(), trials(algorithm="momentum")], ignore_index=True)
+    lost = (both.algorithm == "momentum") & (both.batch_size == 64)
+    both.loc[lost, "steps@1.9"], both.loc[lost, "last_step"] = np.nan, 5000
+    found = text_results.over_main(scaling.at_goal(both, 1.9)).set_index("batch_size")
+    assert found.bound[64] and found.ratio[64] == pytest.approx(5000 / (300 * (1 + 40 / 64))) and not found.bound[16]
 
 
 def test_a_goal_that_a_batch_size_missed_gives_way_to_one_that_all_met():

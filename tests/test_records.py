@@ -13,7 +13,19 @@ import pytest
 from lib import ROOT, own
 from lib.measuring import sweeps
 from lib.messages.settings import Messages
-from lib.probes import delays, folds, ngrams, paths, portraits, replays, running_noise, timings, tracks
+from lib.probes import (
+    branches,
+    delays,
+    folds,
+    ngrams,
+    paths,
+    portraits,
+    pruned_layers,
+    replays,
+    running_noise,
+    timings,
+    tracks,
+)
 from lib.probes.message_times import Collectives, Feedback, Hooked, Operators
 from lib.probes.method_times import MethodTimes
 from lib.probes.step_times import SparseTimes, StepTimes
@@ -263,6 +275,8 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "flips": (lambda file, own: boolean_readout.Descent(**own), boolean_readout.record, {"source", "wall_s", "precision"}),
     "subnetworks": (lambda file, own: subnetworks.Search(**own), subnetworks.record, {"source", "wall_s", "precision"}),
     "growing": (lambda file, own: growing.Search(**own), growing.record, {"source", "wall_s", "precision"}),
+    "branches": (lambda file, own: branches.Branch(**own), branches.record, {"source", "wall_s", "precision"}),
+    "layers": (lambda file, own: pruned_layers.Pruned(**own), pruned_layers.record, {"source", "wall_s", "precision"}),
     "replays": (lambda file, own: replays.Replay(**own), replays.place, {"source", "wall_s"}),
 }
 CELLS = (lambda file, own: Cell(**own), places.record, {"source", "wall_s", "precision", "steps", "trial_steps"})

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import stdtrit
 from scipy.stats import linregress
 
-from lib.analysis import advice, rate_rules, scaling
+from lib.analysis import advice, evidence, rate_rules, scaling
 from lib.methods import method as known_method
 from lib.records.places import record
 from lib.studies import plans
@@ -129,13 +129,105 @@ def met_goals(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def over_main(trials: pd.DataFrame) -> pd.DataFrame:
-    """Steps of every other curve over those of `main_of`, at the trials' goal: curve, batch_size, ratio; one a shared size."""
-    points = scaling.across_replicates(scaling.steps_to_result(trials))
-    points = points.assign(curve=[title(*which) for which in zip(points.algorithm, points.sparsity)])
+    """Steps of every other curve over those of `main_of`, at the trials' goal, within searches of the same number and split.
+
+    A row per curve and batch size that both have: curve, batch_size, ratio (geometric mean over searches), low, high (5 and
+    95 %: Student's t on logarithms; not a number of one search), searches, and bound: whether a search missed the goal, so
+    that its last step counts and the ratio is at least so large.
+    """
+    found = scaling.steps_to_result(trials)
+    found = found.assign(curve=[title(*which) for which in zip(found.algorithm, found.sparsity)])
     first = main_of(trials)
-    base = points[points.curve == title(first.algorithm.iloc[0], first.sparsity.iloc[0])].set_index("batch_size").steps
-    others = points[(points.curve != title(first.algorithm.iloc[0], first.sparsity.iloc[0])) & points.batch_size.isin(base.index)]
-    return others.assign(ratio=others.steps / others.batch_size.map(base))[["curve", "batch_size", "ratio"]].reset_index(drop=True)
+    own = found.curve == title(first.algorithm.iloc[0], first.sparsity.iloc[0])
+    by = ["batch_size", *scaling.SEARCH]
+    base = found[own].dropna(subset="steps")[[*by, "steps"]].rename(columns={"steps": "base"})
+    both = found[~own].merge(base, on=by)
+    both = both.assign(log=np.log(both.steps.fillna(both.last_step) / both.base), missed=both.steps.isna())
+    by_point = both.groupby(["curve", "batch_size"], sort=False)
+    rows = by_point.agg(mean=("log", "mean"), error=("log", "sem"), searches=("log", "size"), bound=("missed", "any")).reset_index()
+    reach = rows.error * stdtrit(np.maximum(rows.searches - 1, 1), 0.95)
+    ends = {name: np.exp(rows["mean"] + off) for name, off in (("ratio", 0), ("low", -reach), ("high", reach))}
+    return rows.assign(**ends)[["curve", "batch_size", "ratio", "low", "high", "searches", "bound"]]
+
+
+def two_point(draws: pd.DataFrame) -> np.ndarray:
+    """Critical batch sizes [draws] of c1/B + c2 through two points, the smallest and the largest batch size of drawn curves.
+
+    inf where steps fall by no less than the batch grows, and 0 where they do not fall.
+    """
+    small, large = draws.columns.min(), draws.columns.max()
+    first, last = draws[small].to_numpy(float), draws[large].to_numpy(float)
+    c2 = (large * last - small * first) / (large - small)
+    with np.errstate(divide="ignore"):
+        return np.where(c2 > 0, np.maximum(small * (first - c2), 0) / np.maximum(c2, 0), np.inf)
+
+
+def widths(trials: pd.DataFrame) -> pd.DataFrame:
+    """Critical batch sizes of the widths of `plans.TEXT_WIDTHS`, a row for each that was searched at both `plans.TEXT_ENDS`.
+
+    Columns: width, steps at the smaller and the larger batch size (by its number), critical, low, high (5 and 95 %).  Read at
+    the hardest goal that every search met.
+    """
+    found = [row for row, _ in _of_widths(trials)]
+    return pd.DataFrame(found, columns=["width", *plans.TEXT_ENDS, "critical", "low", "high"])
+
+
+def over_widths(trials: pd.DataFrame) -> pd.DataFrame:
+    """How far apart the critical batch sizes of the least and the largest width are, a table of `lib.analysis.evidence`."""
+    found = _of_widths(trials)
+    if len(found) < 2:
+        return evidence.unmeasured("half and double the width")
+    (first, narrow), *_, (last, wide) = found
+    name = f"widths {first['width']} and {last['width']}"
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = scaling.either_way(wide / narrow)
+    return evidence.folded(evidence.pooled([(name, [ratio])]))
+
+
+def _of_widths(trials: pd.DataFrame) -> list[tuple[dict, np.ndarray]]:
+    """The rows of `widths`, each with its draws, at the searches and batch sizes that all have."""
+    own = trials[trials.batch_size.isin(plans.TEXT_ENDS)] if len(trials) else trials
+    own = own[own.groupby("workload").batch_size.transform("nunique") == len(plans.TEXT_ENDS)] if len(own) else own
+    own = own[own.replicate == 0] if len(own) else own
+    goal = scaling.well_met(own) if len(own) else None
+    found = []
+    for name, width in plans.TEXT_WIDTHS.items() if goal is not None else ():
+        mine = own[own.workload == name]
+        if len(mine):
+            curve = scaling.curve_of(mine, goal)
+            critical = two_point(curve.draws)
+            steps = np.exp(curve.logs.mean())
+            low, high = scaling.span_of(critical)
+            row = {"width": width, **steps.to_dict(), "critical": two_point(steps.to_frame().T)[0], "low": low, "high": high}
+            found.append((row, critical))
+    return found
+
+
+KINDS = {  # of a decoder's parameter tensors, by how their names begin or end
+    "symbol.weight": "embedding of characters", "place.weight": "embedding of places", "query.weight": "queries and keys",
+    "key.weight": "queries and keys", "value.weight": "values", "out.weight": "attention’s output",
+    "up.weight": "feed-forward, first matrix", "down.weight": "feed-forward, second matrix", "head.weight": "last layer",
+}  # fmt: skip
+GAINS = "gains of normalisation"
+
+
+def kind_of(name: str) -> str:
+    """What a decoder's parameter tensor of this name is, in words."""
+    return next((words for end, words in KINDS.items() if name.endswith(end)), GAINS)
+
+
+def left_of_layers(rows: pd.DataFrame) -> pd.DataFrame:
+    """What pruning leaves, a row per kind of layer, the fullest first: kind, all (weights of one network), left (share, the mean
+    over networks), least and most (over networks), and share (of all weights that are left).
+
+    rows: of `lib.probes.pruned_layers`.
+    """
+    by = rows.assign(kind=rows.name.map(kind_of)).groupby(["kind", "trial"])[["kept", "all"]].sum()
+    left = (by.kept / by["all"]).groupby("kind").agg(["mean", "min", "max"])
+    left.columns = ["left", "least", "most"]
+    kept = by.kept.groupby("kind").mean()
+    found = left.assign(all=by["all"].groupby("kind").first(), share=kept / kept.sum())
+    return found.sort_values("left", ascending=False).reset_index()
 
 
 def between(nats: float, rungs: pd.DataFrame) -> tuple[int, int]:

@@ -16,6 +16,7 @@ import pandas as pd
 
 from lib import ROOT, code
 from lib.analysis import (
+    branched,
     curve_forms,
     evidence,
     family_curves,
@@ -28,13 +29,14 @@ from lib.analysis import (
     path_geometry,
     rate_rules,
     scaling,
+    text_results,
 )
 from lib.analysis import without_backpropagation as without
-from lib.claims import dai, guille_escuret, large_batches, lee, shallue, shi, without_backpropagation
+from lib.claims import dai, guille_escuret, language_models, large_batches, lee, shallue, shi, without_backpropagation
 from lib.claims import network_parts as parts_of_networks
 from lib.claims.verdicts import Claim, Group, Rule
 from lib.methods import WITH_MOMENTUM
-from lib.probes import method_times, paths, portraits, tracks
+from lib.probes import branches, method_times, paths, portraits, tracks
 from lib.records import on_record, results
 from lib.records.places import DATA
 from lib.studies import families, plans
@@ -42,7 +44,9 @@ from lib.studies.study import Study
 from lib.systems import boolean_readout, growing, subnetworks
 from lib.workloads import catalogue
 
-EVERY = (lee, guille_escuret, shallue, shi, large_batches, dai, parts_of_networks, without_backpropagation)
+EVERY = (
+    lee, guille_escuret, shallue, shi, large_batches, language_models, dai, parts_of_networks, without_backpropagation,
+)  # fmt: skip
 RULES = {rule.key: rule for papers in EVERY for rule in papers.RULES}
 BUDGETS = ("digits-budget", "mnist-budget", "fashion-mnist-budget")
 KEPT = ROOT / "_build" / "claims"
@@ -92,8 +96,8 @@ def _claim(fields: dict) -> Claim:
 
 def _judged() -> dict:
     groups = (
-        _of_curves, _of_paths, _of_families, _of_budgets, _of_messages, _of_methods, _of_late, _of_parts, _of_local_errors,
-        _of_flips,
+        _of_curves, _of_paths, _of_families, _of_budgets, _of_messages, _of_methods, _of_texts, _of_late, _of_parts,
+        _of_local_errors, _of_flips,
     )  # fmt: skip
     found = {key: judged for group in groups for key, judged in group().items()}
     return {key: dataclasses.asdict(rule.judge(*found[key])) for key, rule in RULES.items() if key in found}
@@ -260,6 +264,16 @@ def _of_late() -> dict[str, tuple[pd.DataFrame, float]]:
     effects = late_results.claimed(late_results.curves(late_results.comparable(trials)))
     spent = _hours(trials)
     return {key: (effect, spent) for key, effect in effects.items() if len(effect)}
+
+
+def _of_texts() -> dict[str, tuple[pd.DataFrame, float]]:
+    """Of claims on language models."""
+    checks = branches.results(branches.planned())
+    spent = sum(head["wall_s"] for head in checks.attrs["provenance"]) / 3600
+    found = {key: (table, spent) for key, table in branched.claimed(checks, tracks.results("shakespeare")).items()}
+    cells = [c for name in plans.TEXT for c in plans.study(name).cells if c.workload in plans.TEXT_WIDTHS and not c.sparsity]
+    trials = results.read(Study("widths", "", tuple(c for c in cells if c.algorithm == "adam")))
+    return {**found, "G4": (text_results.over_widths(trials), _hours(trials))}
 
 
 def _of_messages() -> dict[str, tuple[pd.DataFrame, dict]]:

@@ -23,7 +23,7 @@ from lib.wording import brief, named, number
 PAPERS = {  # by a key's first letter
     "L": "Lee et al.", "M": "McCandlish et al.", "S": "Shallue et al.", "T": "Shi et al.", "O": "papers on training methods",
     "B": "papers on training without backpropagation", "I": "papers on parts of a network", "P": "Guille-Escuret et al.",
-    "A": "Dai et al.",
+    "A": "Dai et al.", "G": "papers on language models",
 }  # fmt: skip
 WORDS = {"holds": "holds", "holds in part": "in part", "does not hold": "does not hold", "cannot be judged": "undecided"}
 SIGNS = {"holds": "✓", "holds in part": "◐", "does not hold": "✗", "cannot be judged": "?"}

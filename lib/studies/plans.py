@@ -414,18 +414,28 @@ def _staleness_depth() -> Iterable[Cell]:
 
 SHAKESPEARE_BUDGETS = {16: 10_000, 64: 5_000, 4: 20_000, 256: 2_500, 1: 40_000}  # steps by batch size, the middle first
 TEXT_RACE = 3.0  # a wide one, since no record tells what races do on texts
+TEXT_WIDTHS = {"shakespeare-width-32": 32, "shakespeare": 64, "shakespeare-width-128": 128}
+TEXT_ENDS = (16, 256)
 
 
-def _shakespeare(replicates: Iterable[int], methods: Iterable[str], **fields) -> Iterable[Cell]:
+def _shakespeare(
+    replicates: Iterable[int], methods: Iterable[str], sizes: Iterable[int] = tuple(SHAKESPEARE_BUDGETS),
+    workload: str = "shakespeare", **fields,
+) -> Iterable[Cell]:  # fmt: skip
     """All methods at a batch size, then the next one, then the next search; each search on a split of its own.
 
     Larger batches take fewer steps, which cost more: trials are given up the sooner.  All are races.
     """
     for replicate in replicates:
-        for batch_size, steps in SHAKESPEARE_BUDGETS.items():
+        for batch_size in sizes:
             for name in methods:
-                yield Cell("shakespeare", batch_size, name, trials=16, hits=1, replicate=replicate, split=replicate,
-                           max_steps=steps, race=TEXT_RACE, **fields)  # fmt: skip
+                yield Cell(workload, batch_size, name, trials=16, hits=1, replicate=replicate, split=replicate,
+                           max_steps=SHAKESPEARE_BUDGETS[batch_size], race=TEXT_RACE, **fields)  # fmt: skip
+
+
+def _shakespeare_widths() -> Iterable[Cell]:
+    """Two batch sizes, either side of the critical one, tell it of every width; the book's own has searches at both."""
+    return (c for name in TEXT_WIDTHS if name != "shakespeare" for c in _shakespeare(range(1), ("adam",), TEXT_ENDS, name))
 
 
 def _shakespeare_exact() -> Iterable[Cell]:
@@ -438,7 +448,7 @@ MNIST_SIZES = (64, 16, 256, 4, 1024)
 # Studies of a question of their own: the same networks on the same images once more are no further curves of the book.
 WHICH = ("digits-which", "digits-which-sparse", "mnist-fc-which", "mnist-which")  # the same networks by a dozen methods
 # A task and goals of their own.
-TEXT = ("shakespeare-exact", "shakespeare", "shakespeare-methods", "shakespeare-sparse", "shakespeare-sgd")
+TEXT = ("shakespeare-exact", "shakespeare", "shakespeare-methods", "shakespeare-sparse", "shakespeare-sgd", "shakespeare-widths")
 LOCALLY = ("digits-local", "digits-local-budget")  # an activation and methods of their own
 LATE_STUDIES = ("staleness", "staleness-depth")  # late gradients: other training, on the same networks
 APART = ("mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates", *WHICH, *TEXT, *LOCALLY, *LATE_STUDIES)
@@ -513,8 +523,9 @@ STUDIES = {
         Study("shakespeare", "Tiny Shakespeare: Adam", tuple(_shakespeare(range(3), ("adam",)))),
         Study("shakespeare-methods", "Tiny Shakespeare: momentum and Muon", tuple(_shakespeare(range(2), ("muon", "momentum")))),
         Study("shakespeare-sparse", "Tiny Shakespeare: 90 % of the weights removed",
-              tuple(_shakespeare(range(2), ("adam",), sparsity=0.9))),
+              tuple(_shakespeare(range(2), ("adam",), (64, 16, 256), sparsity=0.9))),
         Study("shakespeare-sgd", "Tiny Shakespeare: SGD", tuple(_shakespeare(range(2), ("sgd",)))),
+        Study("shakespeare-widths", "Tiny Shakespeare: half and double the width", tuple(_shakespeare_widths())),
     )
 }  # fmt: skip
 

@@ -108,8 +108,9 @@ WORKLOADS = {
         Workload("cifar-10-resnet-20", "ResNet-20 on CIFAR-10", "cifar-10", "resnet-20", (0.3, 0.35, 0.4), space="shi2019"),
         Workload("cifar-10-resnet-8", "ResNet-8 on CIFAR-10", "cifar-10", "resnet-8",
                  (0.4, 0.425, 0.45, 0.475, 0.5), decay=True, max_steps=100_000, precision="bfloat16"),
-        Workload("shakespeare", "Decoder on Tiny Shakespeare", "tiny-shakespeare", "decoder-64x2", (1.9, 2.0, 2.1, 2.2, 2.3),
-                 precision="bfloat16", task="cross-entropy", stack_below=1025),
+        *(Workload(f"shakespeare{name}", f"Decoder{of} on Tiny Shakespeare", "tiny-shakespeare", f"decoder-{width}x2",
+                   (1.9, 2.0, 2.1, 2.2, 2.3), precision="bfloat16", task="cross-entropy", stack_below=1025)
+          for name, of, width in (("", "", 64), ("-width-32", " of width 32", 32), ("-width-128", " of width 128", 128))),
         Workload("shakespeare-lstm", "LSTM on Tiny Shakespeare", "tiny-shakespeare", "lstm-128", (1.9, 2.0, 2.1, 2.2, 2.3),
                  task="cross-entropy", space="shi2019"),
     )

@@ -1,0 +1,97 @@
+"""A training run that branches: from the same weights it goes on with batches of several sizes, to the same next goal.
+
+How many examples each size takes tells how large a batch is useful at that point of the training (Merrill et al. 2025).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from lib import require_number, require_whole
+from lib.probes import tracks
+from lib.records import places, store
+from lib.records.places import DATA
+from lib.studies import plans
+from lib.studies.cells import Cell
+from lib.workloads.catalogue import workload
+
+FOLDER = DATA / "branches"
+SIZES = (16, 256, 64, 4)  # of a batch after the branch: the run's own first
+LARGE = (256, 64)  # those that also go on at the run's own learning rate
+MOST = 49_152  # examples of a branch
+POINTS = ((50, 2.5), (200, 2.2), (800, 1.9))  # steps of the run at which it branches, and the goal from there on, in nats
+LOOKS = 32  # checks while a branch takes as many examples as the run had by then
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A trial of a measured cell, trained again for `at` steps, and from there with batches of `size` to a goal.
+
+    goal: mean validation cost at which a branch ends; examples: after which it ends without.  power: the learning rate is
+    multiplied by that power of size / batch_size; 0.5 is the rule for Adam.  orders: branches, each with examples in an order
+    of its own, which branches of other sizes share.  look: examples between checks, or a batch if that is more.
+    Raises ValueError naming the field, its value and what is allowed, as `lib.studies.cells.Cell`.
+    """
+
+    workload: str
+    batch_size: int
+    algorithm: str
+    sparsity: float
+    trials: int
+    trial: int
+    hits: int
+    max_steps: int | None
+    at: int
+    goal: float
+    size: int
+    look: int
+    examples: int
+    power: float = 0.5
+    orders: int = 3
+
+    def __post_init__(self):
+        object.__setattr__(self, "workload", self.cell.workload)
+        bounds = {"trial": (0, self.trials - 1), "at": (1, 10**6), "size": (1, workload(self.workload).train_size),
+                  "examples": (self.size, 10**9), "look": (1, 10**6), "orders": (1, 1000)}  # fmt: skip
+        for field, (least, most) in bounds.items():
+            require_whole(field, getattr(self, field), least, most)
+        require_number("goal", self.goal, lambda cost: cost > 0, "a number above 0")
+        require_number("power", self.power, lambda power: 0 <= power <= 1, "a number in [0, 1]")
+
+    @property
+    def cell(self) -> Cell:
+        known = {f.name for f in dataclasses.fields(Cell)}
+        return Cell(**{k: v for k, v in dataclasses.asdict(self).items() if k in known})
+
+    def definition(self) -> dict:
+        return self.cell.definition()
+
+
+def planned(data: Path = DATA) -> list[Branch]:
+    """Branches of the language model's fastest trial at batch size 16, first by the rule for the rate, then at its own rate;
+    none without its record."""
+    cells = [c for c in plans.study("shakespeare-exact").cells if c.batch_size == 16]
+    found = []
+    for track in tracks.of_cells(cells, 1, data):
+        known = {f.name for f in dataclasses.fields(Branch)} - {"examples"}
+        shared = {name: value for name, value in dataclasses.asdict(track).items() if name in known} | {"examples": MOST}
+        for power, sizes in ((0.5, SIZES), (0.0, LARGE)):
+            for at, goal in POINTS:
+                look = at * track.batch_size // LOOKS
+                found += [Branch(**shared, at=at, goal=goal, size=size, look=look, power=power) for size in sizes]
+    return found
+
+
+def record(branch: Branch, folder: Path = FOLDER) -> Path:
+    """Where the branch's record lies."""
+    return store.path(folder / places.place(branch.workload), branch)
+
+
+def results(planned: Iterable[Branch], folder: Path = FOLDER) -> pd.DataFrame:
+    """The checks of all that have a record, with their fields; see `lib.probes.branching.train`."""
+    return store.gather(planned, record, folder)

@@ -1,0 +1,79 @@
+"""What pruning leaves of each layer: how many weights of every parameter tensor survive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from lib.measuring import runner
+from lib.own import folder_name
+from lib.records import places, store
+from lib.records.places import DATA
+from lib.studies.cells import Cell
+
+FOLDER = DATA / "layers"
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """The first `trials` networks of a workload's searches, pruned before training.
+
+    Raises ValueError naming the field, its value and what is allowed, as `lib.studies.cells.Cell`.
+    """
+
+    workload: str
+    sparsity: float
+    pruning: str = "connection-sensitivity"
+    trials: int = 3
+
+    def __post_init__(self):
+        object.__setattr__(self, "workload", self.cell.workload)
+
+    @property
+    def cell(self) -> Cell:
+        return Cell(self.workload, 1, sparsity=self.sparsity, pruning=self.pruning, trials=self.trials)
+
+    def definition(self) -> dict:
+        return self.cell.definition()
+
+    def measure(self) -> pd.DataFrame:
+        """trial, name of the parameter tensor, kept and all (counts), a row each."""
+        from lib.engine import pruning  # brings PyTorch, which is slow to import, and most chapters only read
+        from lib.measuring import one_cell
+        from lib.workloads import models
+
+        masks, module = one_cell.start(self.cell).mask, models.build(self.cell.work.model)
+        rows = [(trial, *left) for trial, mask in enumerate(masks) for left in pruning.layer_densities(mask, module)]
+        return pd.DataFrame(rows, columns=["trial", "name", "kept", "all"])
+
+
+PLANNED = (Pruned("shakespeare", 0.9),)
+
+
+def record(what: Pruned, folder: Path = FOLDER) -> Path:
+    """Where the record lies."""
+    name = f"{what.pruning}-{what.sparsity:g}-{store.digest(what)}.csv"
+    return folder / places.place(what.workload) / folder_name(what.workload) / name
+
+
+def measure(what: Pruned, reports: str | None = None, folder: Path = FOLDER) -> Path:
+    """Score, prune, count, and write the record; returns the file."""
+    return runner.write(record(what, folder), what, what.measure, what.cell.arithmetic)
+
+
+def results(planned: Iterable[Pruned] = PLANNED, folder: Path = FOLDER) -> pd.DataFrame:
+    """The rows of all that have a record, with their fields; see `Pruned.measure`."""
+    return store.gather(planned, record, folder)
+
+
+def missing(planned: Iterable[Pruned], folder: Path = FOLDER) -> list[Pruned]:
+    """Those that have no record."""
+    return store.missing(planned, record, folder)
+
+
+def run(planned: Iterable[Pruned], folder: Path = FOLDER) -> None:
+    """Prune those that have no record, under a bar."""
+    runner.run(missing(planned, folder), measure, "layers", "network", folder=folder)

@@ -1,0 +1,220 @@
+"""A run that branches is the run that was, and critical batch sizes and widths come out as they were planted."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from lib.analysis import branched, scaling, text_results
+from lib.engine import lockstep, pruning
+from lib.page import branch_figures
+from lib.probes import branch_runs, branches, branching, pruned_layers
+from lib.probes.branches import Branch
+from lib.workloads import datasets, models
+
+torch.set_num_threads(1)
+
+BRANCH = Branch("digits-mlp", 64, "adam", 0.0, trials=100, trial=7, hits=5, max_steps=None, at=6, goal=1e-9, size=16, look=32,
+                examples=96, orders=2)  # fmt: skip
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("power", "size"), [(0.5, 16), (0.0, 32), (1.0, 64)])
+def test_branches_are_those_of_an_ordinary_loop(power, size):
+    """PyTorch's own Adam, its rate changed on the way; of orders, each has its own."""
+    branch = dataclasses.replace(BRANCH, power=power, size=size)
+    found = branching.train(branch)
+    data, drawn = datasets.load("digits"), {name: float(v[7]) for name, v in branch.cell.draw().items()}
+    ends = []
+    for order in range(2):
+        net = models.fresh("mlp-64x2", 7)
+        tuned = torch.optim.Adam(net.parameters(), drawn["learning_rate"], (drawn["beta1"], drawn["beta2"]))
+        own = lockstep.batches(len(data.train), size, 1000 * (order + 1) + 6)
+        trunk = lockstep.batches(len(data.train), 64, 0)
+        for step in range(6 + 96 // size):
+            if step == 6:
+                tuned.param_groups[0]["lr"] *= (size / 64) ** power
+            pick = next(trunk if step < 6 else own)
+            tuned.zero_grad()
+            cross_entropy(net(data.train.x[pick]), data.train.y[pick]).backward()
+            tuned.step()
+        with torch.no_grad():
+            ends.append((net(data.validation.x).argmax(1) != data.validation.y).float().mean().item())
+    last = found.groupby("order").tail(1)
+    assert last.seen.tolist() == [96 // size * size] * 2 and last.cost.tolist() == pytest.approx(ends, abs=1.01 / 150)
+    begins = found[found.seen == 0].cost
+    assert begins.nunique() == 1 and len(begins) == 2 and (found.groupby("order").seen.diff().dropna() >= min(32, size)).all()
+
+
+def test_a_branch_ends_at_its_goal_and_has_a_record_of_its_own(tmp_path):
+    easy = dataclasses.replace(BRANCH, goal=0.999, examples=960)
+    branch_runs.run([easy, BRANCH], tmp_path)
+    assert branch_runs.missing([easy, BRANCH], tmp_path) == []
+    found = branches.results([easy, BRANCH], tmp_path)
+    assert found[found.goal == 0.999].groupby("order").seen.max().tolist() == [32, 32] and {"at", "size", "power"} <= {*found}
+    assert found[found.goal < 0.1].seen.max() == 96 and (found.groupby(["goal", "order"]).seen.nunique() > 1).all()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "allowed"),
+    [("at", 0, "a whole number from 1"), ("size", 2000, "a whole number from 1 to 1350"), ("power", 1.5, r"a number in \[0, 1\]"),
+     ("goal", 0.0, "a number above 0"), ("examples", 8, "a whole number from 16"), ("trial", 100, "a whole number from 0 to 99")],
+)  # fmt: skip
+def test_a_branch_that_cannot_be_is_refused(field, value, allowed):
+    with pytest.raises(ValueError, match=f"{field}: {value} is not allowed; it must be {allowed}"):
+        dataclasses.replace(BRANCH, **{field: value})
+
+
+def test_what_is_planned_branches_at_each_point_from_the_run_that_is_followed():
+    planned = branches.planned()
+    if not planned:
+        pytest.skip("python -m lib run shakespeare-exact")
+    assert {(b.at, b.goal) for b in planned} == {*branches.POINTS} and len({branches.record(b) for b in planned}) == len(planned)
+    assert {b.size for b in planned if b.power} == {*branches.SIZES} and {b.trial for b in planned} == {planned[0].trial}
+
+
+def test_what_pruning_leaves_is_counted_whole(tmp_path):
+    what = pruned_layers.Pruned("digits-mlp", 0.9, "magnitude", trials=2)
+    pruned_layers.run([what], tmp_path)
+    found, network = pruned_layers.results([what], tmp_path), models.build("mlp-64x2")
+    assert pruned_layers.missing([what], tmp_path) == [] and set(found.name) == {name for name, _ in network.named_parameters()}
+    size = models.parameter_count(network)
+    assert found.groupby("trial").kept.sum().tolist() == [pruning.kept(size, 0.9)] * 2
+    assert found.groupby("trial")["all"].sum().tolist() == [size] * 2 and found[found.name.str.endswith("bias")].kept.sum() == 0
+
+
+# --- analysis ---------------------------------------------------------------------------------------------------------
+
+
+def checks(criticals, best=None, least=1000.0, noise=0.0, base=16, sizes=(4, 16, 64, 256), orders=3):
+    """Made-up branches that take least (1 + B / critical) sequences to the goal 2, by point; best: factor of the other rate."""
+    random, rows = np.random.default_rng(0), []
+    for at, critical in criticals.items():
+        for size in sizes:
+            for power in (0.5, 0.0) if best and size > base else (0.5,):
+                for order in range(orders):
+                    took = least * (1 + size / critical) * (1 if power else best) * math.exp(noise * random.standard_normal())
+                    for part in (0.0, 0.5, 1.0):
+                        rows.append({"at": at, "goal": 2.0, "size": size, "power": power, "order": order, "seen": part * took,
+                                     "cost": 3 - part, "batch_size": base})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_critical_batch_sizes_of_branches_are_found_again():
+    known = branched.arms(branched.to_goal(checks({50: 20.0, 200: 60.0, 800: 60.0})), 16)
+    found = branched.critical(known[branched.RULE])
+    assert list(known) == [branched.RULE] and np.allclose(found[["critical", "low", "high"]].T, [20, 60, 60], rtol=1e-4)
+    assert branched.growth(found, 0, 1)[:3] == pytest.approx((3, 3, 3), rel=1e-3)
+    assert branched.growth(found, 1, 2) == (pytest.approx(1), pytest.approx(1), pytest.approx(1), 6)
+    assert branched.growth(found, 0, 3)[3] == 0
+    partial = checks({50: 20.0, 200: 60.0})
+    partial.loc[(partial["size"] == 4) & (partial["at"] == 50), "seen"] *= 3  # off the line, at a size that 200 has not
+    whole = partial[(partial["size"] > 4) | (partial["at"] == 50)]
+    assert np.allclose(branched.critical(branched.to_goal(whole)).critical, [20, 60], rtol=1e-4)
+
+
+def test_scatter_between_orders_widens_intervals_about_what_was_planted():
+    found = branched.critical(branched.to_goal(checks({50: 20.0, 200: 60.0}, noise=0.1, orders=20)))
+    assert (found.low < found.critical).all() and (found.critical < found.high).all() and found.orders.tolist() == [20, 20]
+    assert found.critical.tolist() == pytest.approx([20, 60], rel=0.2)
+    ratio, low, high, n = branched.growth(found, 0, 1)
+    assert low < ratio < high and ratio == pytest.approx(3, rel=0.3) and n == 40
+    assert ratio == pytest.approx(found.critical[1] / found.critical[0])
+    few = branched.critical(branched.to_goal(checks({50: 20.0}, noise=0.1)))
+    logs = few["log"][0], few.error[0]
+    assert few.high[0] == pytest.approx(math.exp(logs[0] + 2.919986 * logs[1]), rel=1e-5), "Student's t of two degrees"
+
+
+def test_one_rate_and_the_rule_differ_where_the_batch_does():
+    both = checks({50: 20.0, 200: 60.0}, best=0.5)
+    known = branched.arms(branched.to_goal(both), 16)
+    assert list(known) == [branched.RULE, branched.KEPT]
+    kept, rule = (known[name].set_index(["at", "size", "order"]).took for name in (branched.KEPT, branched.RULE))
+    assert (kept / rule).groupby("size").mean().dropna().to_dict() == pytest.approx({16: 1, 64: 0.5, 256: 0.5})
+    assert len(branched.critical(known[branched.KEPT])) == 2
+    lacking = both[~((both["at"] == 200) & (both["size"] == 64) & (both.power == 0))]
+    assert len(branched.critical(branched.arms(branched.to_goal(lacking), 16)[branched.KEPT])) == 0, "two sizes tell no line"
+
+
+def test_a_branch_that_missed_the_goal_bounds_nothing():
+    rows = checks({50: 20.0, 200: 60.0})
+    lost = (rows["at"] == 50) & (rows["size"] == 256) & (rows.order == 1) & (rows.cost == 2)
+    found = branched.critical(branched.to_goal(rows[~lost]))
+    assert found.orders.tolist() == [2, 3] and np.allclose(found.critical, [20, 60], rtol=1e-4)
+    assert len(branched.critical(branched.to_goal(rows[rows["size"] < 64]))) == 0
+
+
+def test_verdicts_on_branches_follow_from_what_was_planted():
+    noise = pd.DataFrame({"step": [10, 50, 200, 800], "noise_scale": [1.0, 20.0, 60.0, 30.0]})
+    found = branched.claimed(checks({50: 20.0, 200: 60.0, 800: 90.0}, best=1.0), noise)
+    assert {key: len(table) for key, table in found.items()} == {"G1": 2, "G2": 2, "G3": 2}
+    assert found["G1"].effect.tolist() == pytest.approx([3, 3], rel=1e-3)
+    assert found["G2"].effect.tolist() == pytest.approx([1.5] * 2, rel=1e-3)
+    assert found["G3"].effect.tolist() == pytest.approx([3 ** (1 / 3)] * 2, rel=1e-3)
+    assert branched.claimed(checks({50: 20.0}), noise) == branched.claimed(pd.DataFrame(), noise) == {}
+    assert branched.noise_at(noise, pd.Series([100.0]))[0] == pytest.approx(math.sqrt(20 * 60))
+
+
+def test_how_sizes_stand_after_as_many_examples():
+    found = branched.after_as_many(checks({50: 20.0}, sizes=(4, 16, 64)), 16).set_index("size")
+    took = {size: 1000 * (1 + size / 20) for size in (4, 16, 64)}
+    assert found.behind[64] == pytest.approx(1 - took[16] / took[64]) and found.behind[16] == 0
+    assert found.near.to_dict() == {4: True, 16: True, 64: False}
+
+
+def test_two_points_tell_the_line_through_them():
+    for critical in (5.0, 40.0, 1000.0):
+        steps = pd.DataFrame([{b: 300 * (1 + critical / b) for b in (16, 256)}])
+        assert text_results.two_point(steps)[0] == pytest.approx(critical)
+    assert np.isinf(text_results.two_point(pd.DataFrame([{16: 1600.0, 256: 100.0}]))[0])
+    assert text_results.two_point(pd.DataFrame([{16: 100.0, 256: 100.0}]))[0] == 0
+
+
+def widths(criticals):
+    """Made-up searches of one trial at two batch sizes, by workload."""
+    rows = [{"workload": name, "algorithm": "adam", "pruning": "connection-sensitivity", "sparsity": 0.0, "batch_size": b,
+             "trials": 1, "replicate": 0, "split": 0, "stop": "goal", "hits": 1, "checks": "geometric", "precision": None,
+             "space": None, "label_smoothing": 0.0, "goal": 1.9, "status": "complete", "last_step": 9e9,
+             **{column: 300 * (1 + critical / b) for column in ("steps", "steps@1.9")}}
+            for name, critical in criticals.items() for b in (16, 256)]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_widths_are_compared_where_both_batch_sizes_were_searched():
+    frame = widths({"shakespeare-width-32": 40.0, "shakespeare": 60.0, "shakespeare-width-128": 80.0})
+    found = text_results.widths(frame)
+    assert found.width.tolist() == [32, 64, 128] and np.allclose(found.critical, [40, 60, 80])
+    assert (found.low < found.critical).all() and (found.high > found.critical).all(), "one search each: others' scatter"
+    (row,) = text_results.over_widths(frame).itertuples()
+    assert row.name == "widths 32 and 128" and 1.3 < row.effect < 3 and row.low == 1 < row.effect < row.high
+    for part in (frame[frame.batch_size == 16], frame[:2], frame[:0]):
+        assert text_results.over_widths(part).n.tolist() == [0], "one width alone, or none at both"
+    assert len(text_results.widths(frame[:0])) == 0
+    assert scaling.well_met(frame) == 1.9
+
+
+def test_every_layer_of_the_decoder_has_a_name_in_words_and_shares_add_up():
+    names = [name for name, _ in models.build("decoder-32x2").named_parameters()]
+    kinds = {name: text_results.kind_of(name) for name in names}
+    assert {name for name, kind in kinds.items() if kind == text_results.GAINS} == {n for n in names if "norm" in n}
+    assert set(kinds.values()) == {*text_results.KINDS.values(), text_results.GAINS}
+    rows = pd.DataFrame([{"trial": t, "name": name, "kept": 2 + t, "all": 10} for t in (0, 2) for name in names])
+    found = text_results.left_of_layers(rows).set_index("kind")
+    assert found.share.sum() == pytest.approx(1) and np.allclose(found[["left", "least", "most"]], [0.3, 0.2, 0.4])
+    assert found.loc["queries and keys", "all"] == 40
+
+
+def test_the_figure_shows_the_run_and_every_way_to_set_the_rate():
+    noise = pd.DataFrame({"step": [10, 100], "seen": [160, 1600], "noise_scale": [1.0, 20.0], "noise_low": [0.9, 18.0],
+                          "noise_high": [1.1, 22.0]})  # fmt: skip
+    arms = branched.arms(branched.to_goal(checks({50: 20.0, 200: 60.0}, best=0.5, noise=0.1)), 16)
+    points = pd.concat([branched.critical(own).assign(way=way) for way, own in arms.items()])
+    spec = branch_figures.along_the_run(noise, points.assign(seen=16 * points["at"])).to_dict()
+    rows = [row for data in spec["datasets"].values() for row in data]
+    assert len(spec["layer"]) == 3 and {row["way"] for row in rows} == {branch_figures.NOISE, branched.RULE, branched.KEPT}
