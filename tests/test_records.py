@@ -26,6 +26,7 @@ from lib.probes import (
     timings,
     tracks,
 )
+from lib.probes.framework_times import FrameworkTimes
 from lib.probes.message_times import Collectives, Feedback, Hooked, Operators
 from lib.probes.method_times import MethodTimes
 from lib.probes.step_times import SparseTimes, StepTimes
@@ -262,7 +263,10 @@ def test_an_empty_record_and_one_without_end_are_named(record):
             store.read(record)
 
 
-TIMED = {kind.__name__.lower(): kind for kind in (SparseTimes, StepTimes, MethodTimes, Operators, Collectives, Hooked, Feedback)}
+TIMED = {
+    kind.__name__.lower(): kind
+    for kind in (SparseTimes, StepTimes, MethodTimes, FrameworkTimes, Operators, Collectives, Hooked, Feedback)
+}
 KINDS = {  # folder under data/: what its records tell of, where such a record lies, and what its first line says
     "timings": (lambda file, own: TIMED[file.name.partition("-")[0]](**own), timings.record, {"cores"}),
     "portraits": (lambda file, own: portraits.Portrait(**own), portraits.record, {"source", "wall_s"}),

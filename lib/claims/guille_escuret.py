@@ -15,6 +15,6 @@ RULES = (
          "Trajectories keep stable dynamics during the majority of training. (Here: restricted secant and error bound.)",
          "Over the middle 80 % of the median path, each quantity’s 90th percentile is less than four times its 10th.",
          4, False, "ratio",
-         "For {group}, the 90th percentile along the median path is {effect} times the 10th.",
+         "Along the median path, {group} varies {effect}-fold.",
          "{times} times as many followed trials, {hours} more core-hours", SOURCE),
 )  # fmt: skip

@@ -26,7 +26,7 @@ def by_staleness(points: pd.DataFrame, lines: pd.DataFrame) -> alt.LayerChart:
     points, lines = (rows.assign(gradients=rows.staleness.map(late_name)) for rows in (tips.known(points), lines))
     scale = alt.Scale(domain=[late_name(s) for s in known], range=list(COLOURS[: len(known)]))
     pick, faded = charts.picked("gradients")
-    colour = alt.Color("gradients:N", title=None, scale=scale, sort=None).legend(columns=3)
+    colour = alt.Color("gradients:N", title=None, scale=scale, sort=None).legend(columns=2)
     within = [min(points.low.clip(lower=points.steps / 3).min(), lines.steps.min()) / 1.2, points.steps.max() * 2.5]
     points = points.assign(bar_low=points.low.clip(lower=within[0]), bar_high=points.high.clip(upper=within[1]))
     y_scale = alt.Scale(type="log", base=2, domain=within, nice=False)

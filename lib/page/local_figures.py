@@ -33,7 +33,7 @@ def curves(points: pd.DataFrame) -> alt.LayerChart:
 
 def _colour(field: str, colours: dict[str, str]) -> alt.Color:
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    return alt.Color(field, scale=scale, legend=alt.Legend(title=None, columns=2, labelLimit=220))
+    return alt.Color(field, scale=scale, legend=alt.Legend(title=None, columns=1, labelLimit=260))
 
 
 def falling(rows: pd.DataFrame, start: str) -> alt.LayerChart:
@@ -47,7 +47,7 @@ def falling(rows: pd.DataFrame, start: str) -> alt.LayerChart:
         (rows.excess >= LEAST) & (rows.visits <= MOST_VISITS)]])  # fmt: skip
     counts = [f"{n:,}" for n in sorted(shown.features.unique())]
     scale = alt.Scale(domain=counts, range=list(charts.CATEGORIES[: len(counts)]))
-    colour = alt.Color("name:N", scale=scale, title="features", legend=alt.Legend(columns=5))
+    colour = alt.Color("name:N", scale=scale, title="features", legend=alt.Legend(columns=3))
     x = alt.X("visits:Q", title="visits per weight (steps over features)").scale(domain=[0, MOST_VISITS], nice=False)
     y = alt.Y("excess:Q", title="error above its floor (share of that at the start)", axis=alt.Axis(format="~p"))
     y = y.scale(type="log", domain=[LEAST, 1], nice=False, clamp=True)

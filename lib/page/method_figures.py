@@ -33,9 +33,9 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
     rows = alt.Y("method:N", title=None, sort=order)
     x = alt.X("ratio:Q", title="times SGD’s", scale=scale, axis=charts.fractions(labelOverlap="greedy"))
     colour = alt.Color("network:N", title=None, scale=alt.Scale(domain=networks, range=list(SHADES[: len(networks)])))
-    base = alt.Chart(shown).encode(
-        y=rows, yOffset=alt.YOffset("network:N", sort=networks), color=colour.legend(columns=1, labelLimit=260)
-    )
+    short = "replace(datum.label, ', easier goal', '')"  # for a phone
+    legend = colour.legend(columns=1, labelLimit=260, labelExpr=short)
+    base = alt.Chart(shown).encode(y=rows, yOffset=alt.YOffset("network:N", sort=networks), color=legend)
     tooltip = [
         alt.Tooltip("method:N", title="training method"), tips.NETWORK,
         alt.Tooltip("ratio:Q", title="times SGD’s", format=".2f"), alt.Tooltip("range:N", title="5–95 %"),

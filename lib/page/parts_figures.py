@@ -12,7 +12,6 @@ COLOURS = (charts.DENSE, charts.ORANGE, charts.PURPLE, charts.TEAL, charts.RED)
 ARMS = (charts.ORANGE, charts.PURPLE, charts.TEAL, charts.RED)
 WORDS = {"adds": "multiply-adds", "steps": "training steps"}
 ONE_COLUMN = {"columns": 1, "labelLimit": 300}  # two do not fit a phone
-TWO_COLUMNS = {"columns": 2, "labelLimit": 160}
 
 
 def by_workers(curves: pd.DataFrame, start: float) -> alt.LayerChart:
@@ -36,7 +35,7 @@ def by_workers(curves: pd.DataFrame, start: float) -> alt.LayerChart:
     ]
     offset = alt.XOffset("training:N", sort=names)
     base = alt.Chart(shown).encode(
-        x=x, xOffset=offset, color=alt.Color("training:N", title=None, scale=scale, sort=names).legend(**TWO_COLUMNS)
+        x=x, xOffset=offset, color=alt.Color("training:N", title=None, scale=scale, sort=names).legend(**ONE_COLUMN)
     )
     met, missed = "datum.all_met", "!datum.all_met"
     layers = [

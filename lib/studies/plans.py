@@ -361,6 +361,14 @@ def _which(
                         yield Cell(name, batch_size, method, replicate=search, split=search, hits=1, **fields)
 
 
+def _fc_which() -> Iterable[Cell]:
+    """Races, but for those of the first search that another study has as exact ones."""
+    exact = set(_fc_searches())
+    for cell in _which(("mnist-fc-128x3-easier",), powers(2, 12, 2), COMPARED, range(1, 4), trials=32, race=RACE):
+        whole = replace(cell, race=None)
+        yield whole if whole in exact else cell
+
+
 def _mnist_which() -> Iterable[Cell]:
     """One search of each: those that are exact elsewhere, and races."""
     exact = {(cell.algorithm, cell.batch_size): cell for cell in (*_mnist(), *_mnist_algorithms()) if cell.sparsity == 0}
@@ -380,6 +388,7 @@ LATE = (1, 3, 7, 15, 31)  # steps by which gradients are late, as with 2, 4, ...
 LATE_SIZES = (64, 16, 256, 4)
 TOO_LATE = 20_000  # steps after which a search is given up
 LATE_SEARCHES = range(3, 6)  # on splits of which the other searches are, too
+MORE_LATE_SEARCHES = range(6, 9)  # of what the methods are compared by
 
 
 def _late(name: str, algorithm: str, search: int, sizes: Iterable[int], staleness: int, delays: str = "fixed") -> Iterable[Cell]:
@@ -401,6 +410,10 @@ def _staleness() -> Iterable[Cell]:
         for search in LATE_SEARCHES:
             yield from _late("digits-mlp", algorithm, search, powers(2, 9), 0)
             for s in (1, 7, 31):
+                yield from _late("digits-mlp", algorithm, search, LATE_SIZES, s)
+    for search in MORE_LATE_SEARCHES:
+        for algorithm in ("sgd", "adam", "momentum"):
+            for s in (0, 7):
                 yield from _late("digits-mlp", algorithm, search, LATE_SIZES, s)
 
 
@@ -515,7 +528,7 @@ STUDIES = {
               tuple(_which(("digits-mlp-tanh",), powers(0, 10, 2), WITHOUT_BACKPROPAGATION, range(3, 8)))),
         Study(LOCALLY[1], "Digits: without backpropagation, every trial to its budget", tuple(_local_budget())),
         Study("mnist-fc-which", "MNIST: training methods, FC-128×3",
-              tuple(_which(("mnist-fc-128x3-easier",), powers(2, 12, 2), COMPARED, range(1, 4), trials=32, race=RACE))),
+              tuple(_fc_which())),
         Study("mnist-which", "MNIST: training methods, Simple-CNN", tuple(_mnist_which())),
         Study("staleness", "Digits: late gradients", tuple(_staleness())),
         Study("staleness-depth", "Digits: late gradients in networks of other depth", tuple(_staleness_depth())),
