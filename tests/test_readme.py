@@ -13,7 +13,19 @@ import torch.distributed as dist
 import lib.__main__ as command
 from lib import ROOT
 from lib.measuring import sweeps
-from lib.probes import branch_runs, folds, ngrams, portraits, pruned_layers, replays, running_noise, timings, track_runs
+from lib.probes import (
+    branch_runs,
+    delays,
+    folds,
+    ngrams,
+    path_runs,
+    portraits,
+    pruned_layers,
+    replays,
+    running_noise,
+    timings,
+    track_runs,
+)
 from lib.records import on_record
 from lib.systems import boolean_readout
 from lib.workers import hook
@@ -61,7 +73,7 @@ def test_papermill_lines_name_chapters_and_their_parameters():
 WORK = [
     (sweeps, "run"), (on_record, "status"), (track_runs, "run"), (portraits, "run"), (folds, "run"), (ngrams, "run"),
     (timings, "run"), (replays, "run"), (running_noise, "run"), (boolean_readout, "run"), (branch_runs, "run"),
-    (pruned_layers, "run"),
+    (pruned_layers, "run"), (path_runs, "run"), (delays, "run"),
 ]  # fmt: skip
 
 
