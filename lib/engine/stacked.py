@@ -140,12 +140,16 @@ class Stack:
     def _backward(self, w: Tensor, x: Tensor, y: Tensor, parts: int, layered: bool = False) -> tuple:
         """`shares`, and if layered the layers of `signals`."""
         seen = [] if layered else None
-        views = [v.detach()[None].expand(parts, *v.shape) for v in unflatten(w.to(self.dtype), self.module)]
+        views = [v.detach().to(self.dtype)[None].expand(parts, *v.shape) for v in unflatten(w, self.module)]
         leaves = [v.requires_grad_() for v in views]
         logits, features = self._forward(leaves, x, seen)
         losses, error = self.task.derivative(logits.detach(), y, self.smoothing, parts)
         found = torch.autograd.grad(logits, [*leaves, *(out for *_, out in seen or ())], error.to(logits.dtype))
-        gradients = torch.cat([_memory_order_stacked(g).flatten(2) for g in found[: len(leaves)]], 2).float()
+        gradients, at = w.new_empty(parts, *w.shape, dtype=torch.float32), 0
+        for g in found[: len(leaves)]:
+            part = _memory_order_stacked(g).flatten(2)
+            gradients[:, :, at : at + part.shape[2]] = part
+            at += part.shape[2]
         alive = (features.detach().abs().unflatten(1, (parts, -1)).amax((2, 3)) > 0) | (not self.switches)
         layers = [(_places(*one), d.flatten(2, -2) if d.dim() > 3 else d[:, :, None])
                   for (*one, _), d in zip(seen or (), found[len(leaves) :], strict=True)]  # fmt: skip
@@ -154,7 +158,7 @@ class Stack:
     @torch.no_grad()
     def logits(self, w: Tensor, x: Tensor) -> Tensor:
         """As `Loop.logits`."""
-        return self._forward(unflatten(w[None].to(self.dtype), self.module), x)[0].float()
+        return self._forward([v.to(self.dtype) for v in unflatten(w[None], self.module)], x)[0].float()
 
     @torch.no_grad()
     def all_off(self, w: Tensor, x: Tensor) -> bool:
