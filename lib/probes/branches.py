@@ -25,6 +25,7 @@ SIZES = (16, 256, 64, 4)  # of a batch after the branch: the run's own first
 LARGE = (256, 64)  # those that also go on at the run's own learning rate
 MOST = 49_152  # examples of a branch
 POINTS = ((50, 2.5), (200, 2.2), (800, 1.9))  # steps of the run at which it branches, and the goal from there on, in nats
+ORDERS = ((0, 3), (3, 6))  # the first order of the examples, and how many: three, and six more that came later
 LOOKS = 32  # checks while a branch takes as many examples as the run had by then
 
 
@@ -34,7 +35,7 @@ class Branch:
 
     goal: mean validation cost at which a branch ends; examples: after which it ends without.  power: the learning rate is
     multiplied by that power of size / batch_size; 0.5 is the rule for Adam.  orders: branches, each with examples in an order
-    of its own, which branches of other sizes share.  look: examples between checks, or a batch if that is more.
+    of its own, which branches of other sizes share; first: the number of the first of them.  look: examples between checks, or a batch if that is more.
     Raises ValueError naming the field, its value and what is allowed, as `lib.studies.cells.Cell`.
     """
 
@@ -53,11 +54,12 @@ class Branch:
     examples: int
     power: float = 0.5
     orders: int = 3
+    first: int = 0
 
     def __post_init__(self):
         object.__setattr__(self, "workload", self.cell.workload)
         bounds = {"trial": (0, self.trials - 1), "at": (1, 10**6), "size": (1, workload(self.workload).train_size),
-                  "examples": (self.size, 10**9), "look": (1, 10**6), "orders": (1, 1000)}  # fmt: skip
+                  "examples": (self.size, 10**9), "look": (1, 10**6), "orders": (1, 1000), "first": (0, 10**6)}  # fmt: skip
         for field, (least, most) in bounds.items():
             require_whole(field, getattr(self, field), least, most)
         require_number("goal", self.goal, lambda cost: cost > 0, "a number above 0")
@@ -80,10 +82,12 @@ def planned(data: Path = DATA) -> list[Branch]:
     for track in tracks.of_cells(cells, 1, data):
         known = {f.name for f in dataclasses.fields(Branch)} - {"examples"}
         shared = {name: value for name, value in dataclasses.asdict(track).items() if name in known} | {"examples": MOST}
-        for power, sizes in ((0.5, SIZES), (0.0, LARGE)):
-            for at, goal in POINTS:
-                look = at * track.batch_size // LOOKS
-                found += [Branch(**shared, at=at, goal=goal, size=size, look=look, power=power) for size in sizes]
+        for first, orders in ORDERS:
+            for power, sizes in ((0.5, SIZES), (0.0, LARGE)):
+                for at, goal in POINTS:
+                    look = at * track.batch_size // LOOKS
+                    point = {**shared, "at": at, "goal": goal, "look": look, "power": power, "orders": orders, "first": first}
+                    found += [Branch(**point, size=size) for size in sizes]
     return found
 
 

@@ -26,7 +26,7 @@ def train(branch: Branch) -> pd.DataFrame:
         run.update(trial, w, buffers, step, pick)
     scaled = rescaled(trial, branch)
     began, rows = run.cost(w, buffers), []
-    for order in range(branch.orders):
+    for order in range(branch.first, branch.first + branch.orders):
         rows.append((order, 0, began))
         own = {name: buffer.clone() for name, buffer in buffers.items()}
         rows += [(order, *check) for check in run.checks(scaled, w.clone(), own, order)]
