@@ -79,6 +79,15 @@ def _searches() -> Iterable[Cell]:
                             yield Cell(name, batch_size, algorithm, sparsity, replicate=search, split=search, hits=1)
 
 
+def _digits_between() -> Iterable[Cell]:
+    """Sparsity 0.5 and 0.7 on the splits, and in the data orders, of dense and 90 % sparse searches; a few of all, then more."""
+    for searches in (range(3, 8), range(8, 13)):
+        for search in searches:
+            for algorithm in ("momentum", "sgd", "nesterov"):
+                for sparsity in BETWEEN:
+                    yield from _own_splits(DIGITS, ALL_POWERS, [search], algorithm=algorithm, sparsity=sparsity)
+
+
 def _digits_nats() -> Iterable[Cell]:
     """Goals of cross-entropy: a few batch sizes of the dense network, three searches."""
     for replicate in range(3):
@@ -470,6 +479,8 @@ STUDIES = {
     for s in (
         Study("digits", "Digits: every batch size, sparsity and algorithm", tuple(_digits())),
         Study("digits-searches", "Digits: twenty searches, each on a split of its own", tuple(_digits_searches())),
+        Study("digits-between", "Digits: half and 70 % of the weights removed, searches on splits of their own",
+              tuple(_digits_between())),
         Study("digits-sparsest", "Digits with 95 % of the weights removed", tuple(_digits_sparsest())),
         Study("digits-methods", "Digits: five methods of pruning", tuple(_digits_methods())),
         Study("digits-budget", "Digits: every trial to its budget", tuple(_digits_budget())),
