@@ -76,7 +76,7 @@ def by_batch_size(
         color=charts.by_sparsity(sorted(table.sparsity.unique())),
         opacity=faded,
     )
-    y = alt.Y("value:Q", title="time to the goal (s), or its price").scale(**LOG)
+    y = alt.Y("value:Q", title="time to the goal (s), or its price").scale(**LOG).axis(values=charts.DECADES)
     tooltip = [
         tips.SPARSITY,
         tips.BATCH_SIZE,
