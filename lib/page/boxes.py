@@ -154,13 +154,13 @@ def provenance(*frames: pd.DataFrame) -> Html:
     seen = {k: ", ".join(sorted(map(str, heads[k].unique()))) for k in columns}
     versions, minutes = heads["source"].nunique(), heads["wall_s"].sum() / 60
     time = f"{minutes / 60:.1f} core-hours" if minutes >= 60 else f"{minutes:.1f} core-minutes"
-    code = f"code {seen['source']}" if versions < 4 else (
-        f"<details><summary>{versions} versions of the code</summary>{seen['source']}</details>"
+    code = f"; code {seen['source']}." if versions < 4 else (
+        f".<details><summary>{versions} versions of the code</summary>{seen['source']}</details>"
     )  # fmt: skip
     return Html(
         f'<div class="book-provenance">{len(heads):,} of {len(heads) + len(lacking):,} searches, {heads["rows"].sum():,} '
         f"trials, {heads['trial_steps'].sum():,} training steps in {time}; measured {_days(heads)} with "
-        f"PyTorch {seen['torch']} on {seen['device']} in {seen['precision']}; {code}</div>"
+        f"PyTorch {seen['torch']} on {seen['device']} in {seen['precision']}{code}</div>"
     )
 
 

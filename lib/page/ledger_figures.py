@@ -42,7 +42,8 @@ STYLE = """<style>
 :is(.book-verdicts, .book-tiles) .book-no { border-left-color: var(--book-no, #bf3549); }
 .book-papers { border: 0; padding: 0; margin: 1rem 0 0; font-size: .9rem; } .book-papers label { margin-right: .9rem; }
 .book-papers legend { float: left; font-size: inherit; width: auto; margin: 0 .9rem 0 0; }
-@media print { .book-papers { display: none; } }
+.book-on-paper { display: none; }
+@media print { .book-papers, #fig-claims .vl-chart { display: none !important; } .book-on-paper { display: block; } }
 .book-claim { border-bottom: 1px solid var(--pst-color-border, #ccc); padding: .1rem 0; }
 .book-claim > summary { cursor: pointer; font-size: .9rem; }
 .book-doors { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .8rem; margin: 1rem 0; }
@@ -159,6 +160,13 @@ def claims_chart(judged: Iterable, short: dict[str, str]) -> alt.LayerChart:
             marks += [{"x": x, "y": height + 12, "top": top, "bottom": height, "words": t, "kind": "tick"} for x, t in told]
             height += FOOT
     return _drawn(pd.DataFrame(rows), pd.DataFrame(marks), height)
+
+
+def on_paper(judged: Iterable, short: dict[str, str]) -> Html:
+    """The same as a table, which takes the figure's place in print: the figure is longer than a page."""
+    rows = [_row(c, short[c.key], lambda value: value, 0.0) for c in judged]
+    columns = {"claim": "claim", "effect": "effect", "interval": "5–95 %", "needs": "to hold", "right": "verdict"}
+    return Html(f'<div class="book-on-paper">{boxes.table(pd.DataFrame(rows)[[*columns]].rename(columns=columns)).to_html()}</div>')
 
 
 def _axis(own: list, scale: str) -> tuple[Callable[[float], float], list[tuple[float, str]]]:
