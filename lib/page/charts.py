@@ -40,8 +40,6 @@ def enable() -> None:
 
 
 PHONE = 400  # pixels of the plot: below, two long names do not stand side by side
-# A legend for charts whose row labels leave little room: it begins where the plot does, and is cut at the chart's end.
-BESIDE_LABELS = {"columns": alt.expr(f"width < {PHONE} ? 2 : 5"), "titleOrient": "top"}
 DENSE_AT_ZERO = "datum.value == 0 ? 'dense' : datum.label"
 SPELT = f"{json.dumps(NAMES)}[datum.label] || datum.label"
 

@@ -32,7 +32,7 @@ def range_chart(
     y = alt.Y("row:N", title=None, sort=order, axis=None, scale=bands)
     offset = alt.YOffset(f"{field}:O", scale=alt.Scale(range=[NAME_HEIGHT + 7, NAME_HEIGHT + RANGE_HEIGHT * kinds - 7]))
     longest = rows[field].astype(str).str.len().max()  # two names of over 12, side by side, are cut on a phone
-    colour = colour.legend(**{**charts.BESIDE_LABELS, "columns": 1 if longest > 12 else 2 if longest > 4 else 5})
+    colour = colour.legend(titleOrient="top", columns=1 if longest > 12 else 2 if longest > 4 else 5)
     base = alt.Chart(rows).encode(y=y, yOffset=offset, color=colour, opacity=faded)
     bars = (
         base.mark_rule(strokeWidth=2)
