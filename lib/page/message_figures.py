@@ -262,7 +262,7 @@ def operators(timed: pd.DataFrame) -> alt.LayerChart:
         alt.Tooltip("high:Q", title="slowest", format=".2~g"),
     ]
     scale = alt.Scale(type="log", nice=False, padding=8)
-    y = alt.Y("low:Q", title="milliseconds on one core", scale=scale).axis(format="~g", values=charts.DECADES)
+    y = alt.Y("low:Q", title="milliseconds on one core", scale=scale).axis(format="~g", values=charts.DECADES[::3])
     marks = base.mark_line(point=alt.OverlayMarkDef(size=45)).encode(y=y, tooltip=tip)
     bars = base.mark_rule().encode(y="low:Q", y2="high:Q").add_params(pick)
     return alt.layer(bars, marks).properties(width="container", height=250)

@@ -89,7 +89,7 @@ def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.
         alt.Tooltip("last_step:Q", title="trained for", format=","),
     ]
     base = alt.Chart(shown).transform_filter(keep).encode(
-        x=alt.X("learning_rate:Q", title="learning rate").scale(type="log", domain=[1e-4, 1]).axis(values=charts.DECADES),
+        x=alt.X("learning_rate:Q", title="learning rate").scale(type="log", domain=[1e-4, 1]).axis(values=charts.DECADES[::3]),
         y=alt.Y("slowness:Q", title="1 − momentum").scale(type="log", nice=False, padding=10).axis(values=charts.DECADES),
         tooltip=tooltip,
     )  # fmt: skip
