@@ -92,7 +92,7 @@ def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") ->
     return alt.X("batch_size:Q", title=title, axis=axis).scale(type="log", base=2, nice=False, padding=room)
 
 
-DECADES = [digit * 10.0**n for n in range(-9, 10) for digit in (1, 2, 5)]  # ticks, every third a power of ten, which Vega's own hide
+DECADES = [digit * 10.0**n for n in range(-9, 10) for digit in (1, 2, 5)]  # ticks: Vega's own hide powers of ten behind the rest
 
 
 def fractions(**options) -> alt.Axis:
