@@ -33,8 +33,8 @@ def number(value: object) -> str:
 
 
 def span(ends: tuple[float, float]) -> str:
-    """An interval as the prose prints it: 8–64, or -2 to 1."""
-    low, high = map(number, ends)
+    """An interval as the prose prints it: 8–64, or -2 to 1; whole numbers as they are, others to two digits."""
+    low, high = (number(end) if float(end).is_integer() else brief(end) for end in ends)
     return low if low == high else f"{low} to {high}" if "-" in low + high else f"{low}–{high}"
 
 
@@ -53,7 +53,7 @@ def brief(value: float) -> str:
 
 def percent(share: float) -> str:
     """A share as the prose prints it: 5 %, 0.5 %."""
-    return f"{100 * share:.2g}\u00a0%"
+    return f"{number(float(f'{100 * share:.2g}'))}\u00a0%"
 
 
 def between(*values: float) -> str:

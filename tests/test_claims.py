@@ -75,15 +75,15 @@ def test_an_interval_decides_only_on_one_side_and_groups_only_together():
 
 
 def test_what_would_decide_an_open_claim_is_priced_by_how_far_its_interval_has_to_shrink():
-    rule = replace(claims.RULES["S14"], threshold=1.0, above=True, lacks="{times} times as many, {hours} core-hours")
+    rule = replace(claims.RULES["S14"], threshold=1.0, above=True, lacks="{times} times as many, {cost}")
     half = evidence.table([("w", 2.0, 0.0, 4.0, 5)])  # reaches twice as far as it may: four times as many
-    assert rule.judge(half, hours=2.0).price == "It would take 4 times as many, 6 core-hours."
+    assert rule.judge(half, hours=2.0).price == "It would take 4 times as many, 6 more core-hours."
     near = evidence.table([("w", 1.01, 0.0, 2.0, 5)])
-    assert rule.judge(near, hours=2.0).price == "It would take over 100 times as many, over 200 core-hours."
+    assert rule.judge(near, hours=2.0).price == "It would take over 100 times as many, over 200 more core-hours."
     two = evidence.table([("a", 2.0, 0.0, 4.0, 5), ("b", 2.0, 0.5, 3.5, 5)])  # the nearer one, and what its records took
-    assert rule.judge(two, {"a": 100.0, "b": 4.0}).price == "It would take 2.2 times as many, 5 core-hours, for b."
+    assert rule.judge(two, {"a": 100.0, "b": 4.0}).price == "It would take 2.2 times as many, 5 more core-hours, for b."
     ratio = replace(rule, scale="ratio").judge(evidence.table([("w", 2.0, 0.25, 16.0, 5)]), hours=1.0)
-    assert ratio.price == "It would take 9 times as many, 8 core-hours."
+    assert ratio.price == "It would take 9 times as many, 8 more core-hours."
 
 
 def test_rules_are_one_sentence_and_so_are_findings():
@@ -208,7 +208,7 @@ def test_pairs_together_tell_what_none_tells_alone():
 def test_the_cost_of_sparsity_is_judged_at_its_widest_batch_size():
     wide = trials(0.9, 6400, 200, seed=1)
     wide.loc[wide.batch_size == 64, ["steps", "steps@0.04"]] *= 0.3  # at one batch size the sparse network is quicker
-    for sparse, verdict in ((trials(0.9, 12800, 200, seed=1), "holds"), (wide, "cannot be judged"),
+    for sparse, verdict in ((trials(0.9, 12800, 200, seed=1), "holds"), (wide, "undecided"),
                             (trials(0.9, 2133, 33, seed=1), "does not hold")):  # fmt: skip
         _, _, drawn = judged(trials(0.0, 6400, 100), sparse)
         found = evidence.cost_of_sparsity(scaling.steps_over_dense(drawn))
@@ -225,7 +225,7 @@ def test_the_trend_is_seen_where_it_is_and_not_where_it_is_not():
     assert within.name.tolist() == ["dense networks on images", "sparse networks on images"] and within.n.tolist() == [1, 2]
     assert within.effect.to_numpy() == pytest.approx(20, rel=0.15)  # 2,000 / 100 of 1 to 1,024
     assert claims.RULES["L1"].judge(within).verdict == "holds"
-    for c1, c2, verdict in ((1e6, 1e-3, "does not hold"), (100, 100, "does not hold"), (1e4, 50, "cannot be judged")):
+    for c1, c2, verdict in ((1e6, 1e-3, "does not hold"), (100, 100, "does not hold"), (1e4, 50, "undecided")):
         _, _, other = judged(trials(0.0, c1, c2, spread=0.3))
         assert claims.RULES["L1"].judge(evidence.inside_the_sizes(other)).verdict == verdict
     few = judged(trials(0.0, 2000, 100, sizes=(4, 16, 64, 256)))[2]
@@ -244,7 +244,7 @@ def test_theory_is_judged_by_what_it_predicts():
     assert verdict(sgd={"c1/B^p": 1.0}) == "does not hold" or verdict(sgd={"c1/B^p": 1.0}) == "holds in part"
     assert verdict(sgd={"c1/B^p": 1.0}, momentum={"c1/B^p": 1.0}) == "does not hold"
     none = pd.DataFrame(columns=["form", "factor", "algorithm", *"abc"])
-    assert claims.RULES["L6"].judge(evidence.beside_other_forms(none)).verdict == "cannot be judged"
+    assert claims.RULES["L6"].judge(evidence.beside_other_forms(none)).verdict == "undecided"
 
 
 def path(sparsity, trial=0, **values):
@@ -261,7 +261,7 @@ def test_paths_over_the_dense_one():
     assert len(over) == 1 and over.lipschitz.iloc[0] == pytest.approx(0.5) and over.noisy.iloc[0] == pytest.approx(0.25)
     assert over.theory.iloc[0] == pytest.approx(0.5 * 0.5 / 0.25)
     rule = claims.RULES["L7"]
-    assert rule.judge(evidence.by_workload(over, "lipschitz")).verdict == "cannot be judged"  # a single path
+    assert rule.judge(evidence.by_workload(over, "lipschitz")).verdict == "undecided"  # a single path
     many = pd.concat([over] * 20)
     assert rule.judge(evidence.by_workload(many, "lipschitz")).verdict == "does not hold"
     assert rule.judge(evidence.by_workload(many.assign(lipschitz=2.0), "lipschitz")).verdict == "holds"
@@ -326,7 +326,7 @@ def test_the_noise_scale_of_a_run_weighs_steps_and_predicts_the_bend():
     hidden = followed_paths.noise_scales(varying.assign(square=-1.0)).iloc[0]  # noise hides the gradient
     assert np.isinf(hidden.noise_scale) and np.isinf(hidden.apart)
     _, summary, drawn = judged(trials(0.0, 6000, 100, "sgd"))
-    for trace, verdict in ((30.0, "holds"), (1.0, "does not hold"), (15.0, "cannot be judged")):
+    for trace, verdict in ((30.0, "holds"), (1.0, "does not hold"), (15.0, "undecided")):
         bends = followed_paths.predicted_bends(path(0.0, trace=trace), summary)
         assert bends.predicted.iloc[0] == pytest.approx(trace / 0.5)
         assert claims.RULES["M1"].judge(evidence.noise_scale_off(bends, drawn)).verdict == verdict
@@ -344,7 +344,7 @@ def test_a_rule_for_the_rate_fails_by_the_share_of_batch_sizes_where_it_costs_tw
     judge = claims.RULES["S10b"].judge
     assert judge(costs(lost, lost)).verdict == "holds" and judge(costs(kept, kept)).verdict == "does not hold"
     assert judge(costs(lost, kept)).part == "for the linear rule, not for the square-root rule"
-    assert judge(costs([1.5, 3.0], [3.0, 1.5])).verdict == "cannot be judged"
+    assert judge(costs([1.5, 3.0], [3.0, 1.5])).verdict == "undecided"
     powers = pd.DataFrame({"workload": ["a"], "power": [1.0], "low": [0.5], "high": [1.5], "trials": [9]})
     assert evidence.growth_of_rate(powers).effect.item() == 2
 
@@ -366,15 +366,15 @@ def test_budgets_that_favour_either_end():
     turned = steps, steps.rename(columns={"budget": "examples"})
     assert early(evidence.favoured({"w": turned})).part == "for few steps, not for few epochs"
     assert early(evidence.favoured({"w": (steps, epochs), "v": turned})).verdict == "holds in part"  # every workload must agree
-    assert early(evidence.favoured({"w": (steps[steps.batch_size < 64], epochs)})).verdict == "cannot be judged"
+    assert early(evidence.favoured({"w": (steps[steps.batch_size < 64], epochs)})).verdict == "undecided"
 
-    for move, scatter, verdict in ((0.0005, 0.0005, "holds"), (0.003, 0.0005, "does not hold"), (0.001, 0.005, "cannot be judged")):
+    for move, scatter, verdict in ((0.0005, 0.0005, "holds"), (0.003, 0.0005, "does not hold"), (0.001, 0.005, "undecided")):
         noise = scatter * np.random.default_rng(0).normal(size=11)
         found = pd.DataFrame({"workload": "w", "batch_size": SIZES, "validation": 0.02 + move * np.log2(SIZES) + noise})
         assert late(evidence.left_by_large_budgets(found)).verdict == verdict
         turned = late(evidence.left_by_large_budgets(found.assign(validation=0.04 - found.validation)))
         assert turned.verdict == verdict  # either end may be the better one
-    assert late(evidence.left_by_large_budgets(found[:2])).verdict == "cannot be judged"
+    assert late(evidence.left_by_large_budgets(found[:2])).verdict == "undecided"
 
 
 def test_the_region_of_good_metaparameters_is_judged_by_its_lesser_move():
@@ -390,7 +390,7 @@ def test_the_region_of_good_metaparameters_is_judged_by_its_lesser_move():
 
     up, down = (0.1, 0.8), (0.8, 0.1)
     assert verdict((up, down)) == "holds" and verdict((up, up)) == verdict((down, up)) == "does not hold"
-    assert verdict((up, down), (down, up)) == "holds in part" and verdict((up, (0.5, 0.48))) == "cannot be judged"
+    assert verdict((up, down), (down, up)) == "holds in part" and verdict((up, (0.5, 0.48))) == "undecided"
     assert evidence.region_moved(pd.DataFrame()).empty
 
 
@@ -415,8 +415,8 @@ def test_limits_differ_by_the_near_ends_of_intervals():
     found = evidence.from_extreme_to_extreme(bends)
     assert (found.effect.item(), found.low.item(), found.high.item()) == pytest.approx((10, 80 / 12, 120 / 8))
     assert judge(found).verdict == "holds"
-    assert judge(evidence.from_extreme_to_extreme(bends.assign(critical_high=200.0))).verdict == "cannot be judged"
-    assert judge(evidence.from_extreme_to_extreme(bends.assign(identified=[True, False]))).verdict == "cannot be judged"
+    assert judge(evidence.from_extreme_to_extreme(bends.assign(critical_high=200.0))).verdict == "undecided"
+    assert judge(evidence.from_extreme_to_extreme(bends.assign(identified=[True, False]))).verdict == "undecided"
 
 
 def test_families_by_distance():
@@ -425,14 +425,14 @@ def test_families_by_distance():
     assert claims.RULES["S6"].judge(evidence.of_families(effects)).verdict == "holds"  # either way
     assert evidence.of_families(effects, str.upper).name.tolist() == ["DIGITS: WIDTH", "MNIST: WIDTH"]
     for low, high, kind, size in ((0.85, 1.2, "does not hold", "holds"), (3.0, 9.0, "holds", "does not hold"),
-                                  (0.85, 9.0, "cannot be judged", "cannot be judged")):  # fmt: skip
+                                  (0.85, 9.0, "undecided", "undecided")):  # fmt: skip
         own = evidence.of_families(effects.assign(ratio=(low + high) / 2, ratio_low=low, ratio_high=high))
         assert (claims.RULES["S5"].judge(own).verdict, claims.RULES["S8"].judge(own).verdict) == (kind, size)
 
 
 def test_momentum_extends_scaling_where_its_bend_lies_beyond_that_of_sgd():
     for c1, c2, extends, equal in ((6400, 25, "holds", "holds"), (12_800, 25, "holds", "does not hold"),
-                                   (6400, 100, "cannot be judged", "holds"), (6400, 400, "does not hold", "holds")):  # fmt: skip
+                                   (6400, 100, "undecided", "holds"), (6400, 400, "does not hold", "holds")):  # fmt: skip
         _, _, drawn = judged(trials(0.0, 6400, 100, "sgd"), trials(0.0, c1, c2, seed=1))
         pairs = family_curves.over_sgd(drawn)
         assert pairs.bend.item() == pytest.approx(c1 / c2 / 64, rel=0.25)
@@ -462,10 +462,10 @@ def test_small_batches_lose_more_trials_only_if_the_difference_is_clear():
                          for w, ends in enumerate(lost) for b, n in zip((1, 64), ends))  # fmt: skip
 
     judge = claims.RULES["S15"].judge
-    cases = {"holds": [(60, 5)], "holds in part": [(60, 5), (9, 8)], "does not hold": [(5, 60)], "cannot be judged": [(9, 8)]}
+    cases = {"holds": [(60, 5)], "holds in part": [(60, 5), (9, 8)], "does not hold": [(5, 60)], "undecided": [(9, 8)]}
     for verdict, lost in cases.items():
         assert judge(evidence.lost_trials(run(*lost))).verdict == verdict
-    assert judge(evidence.lost_trials(run((60, 5), last=101))).verdict == "cannot be judged"  # after the shorter budget
+    assert judge(evidence.lost_trials(run((60, 5), last=101))).verdict == "undecided"  # after the shorter budget
     assert evidence.lost_trials(pd.DataFrame()).empty
 
 

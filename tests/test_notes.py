@@ -23,13 +23,13 @@ CELL = Cell("digits-mlp", 64, "sgd")
 
 def test_records_in_several_tables_count_once():
     told = boxes.provenance(results("digits-mlp", "ab", [CELL]), results("digits-mlp", "bc", [CELL]))
-    assert "3 of 4 cells, 6 trials, 30 training steps in 3.0 core minutes" in told
+    assert "3 of 4 searches, 6 trials, 30 training steps in 3.0 core-minutes" in told
 
 
 def test_records_of_workloads_that_are_not_shown_do_not_count():
     both = results("digits-mlp", "ab")
     both.attrs["provenance"] = store.Shared([*both.attrs["provenance"], *results("digits-cnn", "c").attrs["provenance"]])
-    assert "2 of 2 cells" in boxes.provenance(both)
+    assert "2 of 2 searches" in boxes.provenance(both)
     assert "No records" in boxes.provenance(results("digits-mlp", ""))
 
 
@@ -40,7 +40,7 @@ def test_names_are_spelt_as_in_print():
 def test_what_is_missing_is_told_and_nothing_at_all_stops_the_chapter():
     assert boxes.absent(results("digits-mlp", "a")) is None
     some = boxes.absent(results("digits-mlp", "a", [CELL], 2))
-    assert "Not measured yet: 1 of 2 cells" in some and "digits-mlp, sgd, sparsity 0" in some
+    assert "Not measured yet: 1 of 2 searches" in some and "MLP on digits, SGD, dense: batch size 64<" in some
     with pytest.raises(ValueError, match="no record is kept of any of these 1 cells.*batch_size=64.*-p budget full"):
         boxes.absent(results("digits-mlp", "", [CELL], 1))
     with pytest.raises(ValueError, match="budget: no record is kept of such paths; measure them with -p budget full"):

@@ -75,5 +75,5 @@ def test_charts_show_it_as_text_and_their_scripts_end_where_they_should(title):
 def test_a_slider_finds_the_goals_of_a_curve_of_any_name(title):
     still = chart(title).properties(width=300).to_dict()
     svg = vega.vlc.vegalite_to_svg(still, vl_version=vega.VEGALITE)
-    assert "goal: validation error ≤ 10.0%" in svg
+    assert "goal: validation error ≤ 10\u00a0%" in svg
     assert "place_place_text" in [p["name"] for p in still["params"]]

@@ -324,9 +324,9 @@ def bells(portraits: pd.DataFrame) -> pd.DataFrame:
 def under_the_bound(left: pd.DataFrame) -> pd.DataFrame:
     """By how much (1 - k/d)^2 exceeds the share that Top-k leaves: the median pair of portrait and density, least and most."""
     if not len(left):
-        return unmeasured("all portraits")
+        return unmeasured("all vectors")
     room = (1 - left.x) ** 2 - left.value
-    return table([("all portraits", room.median(), room.min(), room.max(), len(left))])
+    return table([("all vectors", room.median(), room.min(), room.max(), len(left))])
 
 
 def points_lost(means: pd.DataFrame, also: str = "") -> pd.DataFrame:

@@ -6,7 +6,7 @@ Of this paper the abstract was at hand; what else it finds is as others summaris
 from lib.claims.verdicts import Rule
 
 SUMMARY = "Dai et al. 2018, as summarised by others"
-MORE = "{times} times as many searches, {hours} more core-hours"
+MORE = "{times} times as many searches, {cost}"
 
 RULES = (
     Rule("A1", "late_workers",

@@ -12,7 +12,8 @@ from lib.records.places import DATA, record
 from lib.studies import plans
 from lib.workloads.catalogue import workload
 
-DATA_SETS = {"digits": "digits", "mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar-10": "CIFAR-10"}  # by size
+DATA_SETS = {"digits": "digits", "mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar-10": "CIFAR-10",
+             "tiny-shakespeare": "Tiny Shakespeare"}  # by size; text last
 NEAR = 1.5  # the factor within which a point counts as on the line
 
 

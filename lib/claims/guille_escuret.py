@@ -10,11 +10,11 @@ RULES = (
          "On every network, over 95 % of batch gradients have a positive cosine with the way from the path’s end.",
          0.95, True, "share",
          "For {group}, {effect} of batch gradients have a positive cosine; so would most random ones.",
-         "{times} times as many followed trials, {hours} more core-hours", SOURCE),
+         "{times} times as many followed trials, {cost}", SOURCE),
     Rule("P2", "paths",
          "Trajectories keep stable dynamics during the majority of training. (Here: restricted secant and error bound.)",
          "Over the middle 80 % of the median path, each quantity’s 90th percentile is less than four times its 10th.",
          4, False, "ratio",
          "Along the median path, {group} varies {effect}-fold.",
-         "{times} times as many followed trials, {hours} more core-hours", SOURCE),
+         "{times} times as many followed trials, {cost}", SOURCE),
 )  # fmt: skip

@@ -6,7 +6,7 @@ Of these papers the abstracts were at hand, not the texts.
 from lib.claims.verdicts import Rule
 
 MERRILL = "Merrill et al. 2025, abstract, in our words"
-BRANCHES = "{times} times as many orders of the examples, {hours} more core-hours"
+BRANCHES = "{times} times as many orders of the examples, {cost}"
 
 RULES = (
     Rule("G1", "language_model",
@@ -32,5 +32,5 @@ RULES = (
          "From half the width to double, the critical batch size changes by less than a factor of two.",
          2, False, "ratio",
          "With {group}, the critical batch size differs by a factor of {effect}.",
-         "the study shakespeare-widths, or more searches of it", "Zhang et al. 2024, abstract, in our words"),
+         "more searches at half and double the width (study shakespeare-widths)", "Zhang et al. 2024, abstract, in our words"),
 )  # fmt: skip

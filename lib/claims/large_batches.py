@@ -5,7 +5,7 @@ Of these papers the abstracts were at hand, not the texts.
 
 from lib.claims.verdicts import Rule
 
-MORE = "{times} times as many searches with these methods, {hours} more core-hours"
+MORE = "{times} times as many searches with these methods, {cost}"
 
 RULES = (
     Rule("O1", "which_method",

@@ -5,7 +5,7 @@ Of these papers the abstracts were at hand, not the texts.
 
 from lib.claims.verdicts import Rule
 
-MORE = "{times} times as many searches, {hours} more core-hours"
+MORE = "{times} times as many searches, {cost}"
 
 RULES = (
     Rule("I1", "parts_of_a_network",

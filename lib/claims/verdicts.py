@@ -9,9 +9,9 @@ import pandas as pd
 
 from lib.wording import brief, joined, number
 
-HOLDS, PART, FAILS, OPEN = "holds", "holds in part", "does not hold", "cannot be judged"
+HOLDS, PART, FAILS, OPEN = "holds", "holds in part", "does not hold", "undecided"
 SUMMARISED = "Shallue et al. 2019, as summarised by others"  # only their abstract and released material were at hand
-MOST = 100  # times the searches on record: beyond, more of them is no advice
+LEAST, MOST = 1.1, 100  # times the searches on record: outside, a number of them is no advice
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Claim:
     effect, low, high: of the measured group that speaks least for the claim, of those that make the verdict; where it holds
     in part, of one that does not hold.  n: over all groups.  threshold: the claim needs the interval above it, or below it
     if not above.  scale: "ratio", "points" (of error) or "share".  part: for which
-    groups it holds, if in part.  price: what would decide it, if it cannot be judged.  ours: the finding, a sentence or two.
+    groups it holds, if in part.  price: what would decide it, if it is undecided.  ours: the finding, a sentence or two.
     """
 
     key: str
@@ -75,7 +75,7 @@ class Rule:
     """What is fixed before the records are read; fields as in `Claim`.
 
     says: what decides, in a sentence.  finds: the words, with fields of `Claim` and group (the name of the one shown) in
-    braces.  lacks: what would decide the claim; times and hours in braces: how much more of what is measured.
+    braces.  lacks: what would decide the claim; times and cost in braces: how much more of what is measured, and of computing time.
     """
 
     key: str
@@ -121,8 +121,10 @@ class Rule:
         nearest = min(measured, key=self._times, default=None)
         times = self._times(nearest) if nearest else math.inf
         own = hours.get(nearest.name if nearest else "", math.nan) if isinstance(hours, dict) else hours
-        capped, over = min(times, MOST), "over " * (times > MOST)
-        told = {"times": over + brief(capped), "hours": over + brief((capped - 1) * own)}
+        capped, over = min(max(times, LEAST), MOST), "over " * (times > MOST)
+        hours = (capped - 1) * own
+        cost = f"{brief(60 * hours)} more core-minutes" if hours < 1 else f"{brief(hours)} more core-hours"
+        told = {"times": over + brief(capped), "cost": over + cost}
         whose = f", for {nearest.name}" if len(measured) > 1 and "{" in self.lacks else ""
         return f"It would take {self.lacks.format(**told)}{whose}."
 

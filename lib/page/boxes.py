@@ -11,13 +11,14 @@ import pandas as pd
 
 from lib import require
 from lib.page.prose import Html
-from lib.wording import brief, named, number, span
+from lib.wording import brief, joined, named, number, span
+from lib.workloads.catalogue import workload
 
 # --- in a chapter -----------------------------------------------------------------------------------------------------
 
 
 LONG = 20  # rows
-MARKS = {"holds": "yes", "holds in part": "part", "does not hold": "no", "cannot be judged": "open"}
+MARKS = {"holds": "yes", "holds in part": "part", "does not hold": "no", "undecided": "open"}
 
 
 def _text(words: str) -> str:
@@ -28,7 +29,7 @@ def _text(words: str) -> str:
 def claim(*judged) -> Html:
     """A box for every judged claim (`lib.claims.Claim`): what the paper says, the rule, what was measured, what would decide it.
 
-    Raises ValueError for a verdict that is not one of "holds", "holds in part", "does not hold", "cannot be judged".
+    Raises ValueError for a verdict that is not one of "holds", "holds in part", "does not hold", "undecided".
     """
     return Html("".join(_judged(c) for c in judged))
 
@@ -108,16 +109,24 @@ def absent(frame: pd.DataFrame) -> Html | None:
             f"budget: no record is kept of any of these {len(lacking)} cells, the first of them {lacking[0]}; "
             f"train them with -p budget full, or choose parameters that the studies have (python -m lib status)"
         )
-    names = sorted({
-        f"{c.workload}, {c.algorithm}, sparsity {c.sparsity:g} ({c.pruning}), batch size {c.batch_size:,}" for c in lacking
-    })  # fmt: skip
-    some = "".join(f"<li>{html.escape(n)}</li>" for n in names[:12]) + (
-        f"<li>… {len(names) - 12} more</li>" if len(names) > 12 else ""
-    )
+    sizes = {}
+    for c in lacking:
+        sizes.setdefault((c.workload, c.algorithm, c.sparsity, c.pruning), set()).add(c.batch_size)
+    items = "".join(f"<li>{html.escape(_curve(*curve))}: {_sizes(sizes[curve])}</li>" for curve in sorted(sizes))
     return Html(
-        f'<div class="book-box book-open"><p class="book-verdict">Not measured yet: {len(lacking)} of '
-        f"{frame.attrs['cells_planned']} cells</p><details><summary>which</summary><ul>{some}</ul></details></div>"
+        f'<div class="book-box book-open"><p class="book-verdict">Not measured yet: {len(lacking):,} of '
+        f"{frame.attrs['cells_planned']:,} searches</p><details><summary>which</summary><ul>{items}</ul></details></div>"
     )
+
+
+def _curve(name: str, algorithm: str, sparsity: float, pruning: str) -> str:
+    """What a cell is of, in words, but for its batch size."""
+    kept = f"sparsity {sparsity:g}, pruned by {named(pruning)}" if sparsity else "dense"
+    return f"{workload(name).title}, {named(algorithm)}, {kept}"
+
+
+def _sizes(batches: set[int]) -> str:
+    return f"batch size{'s' * (len(batches) > 1)} {joined([f'{b:,}' for b in sorted(batches)])}"
 
 
 def some(frame: pd.DataFrame, what: str) -> pd.DataFrame:
@@ -141,15 +150,23 @@ def provenance(*frames: pd.DataFrame) -> Html:
     heads = pd.DataFrame(found.values())
     if heads.empty:
         return Html('<p class="book-provenance">No records.</p>')
-    columns = ("date", "torch", "device", "precision", "source")
+    columns = ("torch", "device", "precision", "source")
     seen = {k: ", ".join(sorted(map(str, heads[k].unique()))) for k in columns}
-    minutes = heads["wall_s"].sum() / 60
-    time = f"{minutes / 60:.1f} core hours" if minutes >= 60 else f"{minutes:.1f} core minutes"
+    versions, minutes = heads["source"].nunique(), heads["wall_s"].sum() / 60
+    time = f"{minutes / 60:.1f} core-hours" if minutes >= 60 else f"{minutes:.1f} core-minutes"
+    code = f"; code {seen['source']}." if versions < 4 else (
+        f".<details><summary>{versions} versions of the code</summary>{seen['source']}</details>"
+    )  # fmt: skip
     return Html(
-        f'<p class="book-provenance">{len(heads)} of {len(heads) + len(lacking)} cells, {heads["rows"].sum():,} '
-        f"trials, {heads['trial_steps'].sum():,} training steps in {time}; measured {seen['date']} with "
-        f"PyTorch {seen['torch']} on {seen['device']} in {seen['precision']}; code {seen['source']}.</p>"
+        f'<div class="book-provenance">{len(heads):,} of {len(heads) + len(lacking):,} searches, {heads["rows"].sum():,} '
+        f"trials, {heads['trial_steps'].sum():,} training steps in {time}; measured {_days(heads)} with "
+        f"PyTorch {seen['torch']} on {seen['device']} in {seen['precision']}{code}</div>"
     )
+
+
+def _days(heads: pd.DataFrame) -> str:
+    """On which day the records were made, or from which to which."""
+    return " to ".join(dict.fromkeys([heads["date"].min(), heads["date"].max()]))
 
 
 def download(frame: pd.DataFrame, name: str, columns: dict[str, str]) -> Html:
@@ -173,8 +190,8 @@ def sources(frame: pd.DataFrame) -> Html:
     heads = pd.DataFrame(frame.attrs["provenance"])
     if heads.empty:
         return Html('<p class="book-provenance">No records.</p>')
-    seen = {k: ", ".join(sorted(map(str, heads[k].unique()))) for k in ("date", "torch", "device") if k in heads}
+    seen = {k: ", ".join(sorted(map(str, heads[k].unique()))) for k in ("torch", "device") if k in heads}
     return Html(
-        f'<p class="book-provenance">{len(heads)} of {frame.attrs["planned"]} records; measured {seen["date"]} with PyTorch '
+        f'<p class="book-provenance">{len(heads)} of {frame.attrs["planned"]} records; measured {_days(heads)} with PyTorch '
         f"{seen['torch']} on {seen['device']}.</p>"
     )

@@ -43,7 +43,7 @@ def errors(best: pd.DataFrame, column: str, title: str, caption: str) -> alt.Lay
         alt.Tooltip("learning_rate:Q", title="learning rate", format=".2g"),
     ]
     line = base.mark_line(point=alt.OverlayMarkDef(size=55)).encode(
-        y=alt.Y("at:Q", title="error", scale=scale).axis(format=".2~%"), tooltip=tooltip
+        y=alt.Y("at:Q", title="error", scale=scale).axis(format=".2~%", values=charts.DECADES), tooltip=tooltip
     )
     control = charts.slider(column, budgets, budgets[-1], title, caption)
     return charts.controlled([bars, line], control).properties(width="container", height=300)

@@ -39,8 +39,7 @@ def enable() -> None:
     alt.theme.enable("book")
 
 
-# A legend for charts whose row labels leave little room: it begins where the plot does, and is cut at the chart's end.
-BESIDE_LABELS = {"columns": 2, "titleOrient": "top"}
+PHONE = 400  # pixels of the plot: below, two long names do not stand side by side
 DENSE_AT_ZERO = "datum.value == 0 ? 'dense' : datum.label"
 SPELT = f"{json.dumps(NAMES)}[datum.label] || datum.label"
 
@@ -81,7 +80,7 @@ def by_method(names: list[str], **options) -> alt.Color:
     """Colour per method of pruning, the same throughout the book."""
     names = [m for m in METHOD_COLOURS if m in names]
     scale = alt.Scale(domain=names, range=[METHOD_COLOURS[m] for m in names])
-    legend = alt.Legend(title=None, labelExpr=SPELT, columns=1)  # two do not fit a phone
+    legend = alt.Legend(title=None, labelExpr=SPELT, columns=alt.expr(f"width < {PHONE} ? 1 : 3"))
     return alt.Color("method:N", scale=scale, legend=legend, **options)
 
 
@@ -91,6 +90,9 @@ def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") ->
     axis = alt.Axis(values=values, labelOverlap="parity", format=",")
     room = 20 if values and values[-1] >= 10_000 else 12  # for half of the last label, which would be cut
     return alt.X("batch_size:Q", title=title, axis=axis).scale(type="log", base=2, nice=False, padding=room)
+
+
+DECADES = [digit * 10.0**n for n in range(-9, 10) for digit in (1, 2, 5)]  # ticks: Vega's own hide powers of ten behind the rest
 
 
 def fractions(**options) -> alt.Axis:
@@ -143,15 +145,20 @@ def needed(name: str, when: str) -> alt.Parameter:
     return alt.param(name=name + NEEDED, expr=when)
 
 
+def _percent(value: str) -> str:
+    """A share as a Vega expression that prints it as the prose does: 5 %, 0.5 %."""
+    return f"format(100 * {value}, '.2~r') + '\u00a0%'"
+
+
 def goal_slider(goals: list[float], start: float | None = None) -> tuple:
     """A slider over goal errors; see `slider`."""
-    return slider("goal", goals, start, "goal error", "'goal: validation error ≤ ' + format(value, '.1%')")
+    return slider("goal", goals, start, "goal error", f"'goal: validation error ≤ ' + {_percent('value')}")
 
 
 def ladder_slider(ladders: dict[str, list[float]], places: list[int]) -> tuple:
     """A slider over places on the ladders of goals of the curves among which a menu of "curve" chooses; see `slider`."""
     ladders = json.dumps(ladders).replace("value", "valu\\u0065")  # a title may hold the word, which `slider` replaces
-    goal = f"'goal: validation error ≤ ' + format({ladders}[curve_chosen][value], '.1%')"
+    goal = f"'goal: validation error ≤ ' + {_percent(ladders + '[curve_chosen][value]')}"
     return slider("place", list(map(int, places)), None, "goal error", goal)
 
 

@@ -25,7 +25,7 @@ def dials(start: Mapping[str, float]) -> dict[str, tuple]:
         "devices": (device_counts(start["devices"]), "devices at most", "'up to ' + format(value, ',') + ' devices'"),
         "throughput": ([1e2, 1e3, 1e4, 1e5, 1e6], "examples per second", "format(value, ',.0f') + ' examples/s'"),
         "saturation": ([2**i for i in range(9)], "examples to be busy", "format(value, ',') + ' to be busy'"),
-        "bandwidth": ([1e7, 1e8, 1e9, 1e10, 1e11], "bandwidth", "format(value, '.2~s') + 'B/s'"),
+        "bandwidth": ([1e7, 1e8, 1e9, 1e10, 1e11], "bandwidth", "format(value / 1e9, '.2~g') + ' GB/s'"),
         "latency": ([0, 1e-6, 1e-5, 1e-4, 1e-3], "latency", "format(value * 1e6, ',.3~r') + ' µs'"),
         "price": ([0.1, 0.5, 1, 2, 5, 10], "price per device and hour", "'price ' + format(value, '.2f') + '/h'"),
     }
@@ -76,7 +76,7 @@ def by_batch_size(
         color=charts.by_sparsity(sorted(table.sparsity.unique())),
         opacity=faded,
     )
-    y = alt.Y("value:Q", title="time to the goal (s), or its price").scale(**LOG)
+    y = alt.Y("value:Q", title="time to the goal (s), or its price").scale(**LOG).axis(values=charts.DECADES)
     tooltip = [
         tips.SPARSITY,
         tips.BATCH_SIZE,

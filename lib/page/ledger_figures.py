@@ -25,9 +25,9 @@ PAPERS = {  # by a key's first letter
     "B": "papers on training without backpropagation", "I": "papers on parts of a network", "P": "Guille-Escuret et al.",
     "A": "Dai et al.", "G": "papers on language models",
 }  # fmt: skip
-WORDS = {"holds": "holds", "holds in part": "in part", "does not hold": "does not hold", "cannot be judged": "undecided"}
-SIGNS = {"holds": "✓", "holds in part": "◐", "does not hold": "✗", "cannot be judged": "?"}
-COLOURS = {"holds": charts.TEAL, "holds in part": charts.ORANGE, "does not hold": charts.RED, "cannot be judged": charts.GUIDE}
+WORDS = {"holds": "holds", "holds in part": "in part", "does not hold": "does not hold", "undecided": "undecided"}
+SIGNS = {"holds": "✓", "holds in part": "◐", "does not hold": "✗", "undecided": "?"}
+COLOURS = {"holds": charts.TEAL, "holds in part": charts.ORANGE, "does not hold": charts.RED, "undecided": charts.GUIDE}
 
 STYLE = """<style>
 .book-verdicts { display: flex; flex-wrap: wrap; gap: .3rem; margin: 1rem 0; }
@@ -42,15 +42,20 @@ STYLE = """<style>
 :is(.book-verdicts, .book-tiles) .book-no { border-left-color: var(--book-no, #bf3549); }
 .book-papers { border: 0; padding: 0; margin: 1rem 0 0; font-size: .9rem; } .book-papers label { margin-right: .9rem; }
 .book-papers legend { float: left; font-size: inherit; width: auto; margin: 0 .9rem 0 0; }
+.book-on-paper { display: none; }
+@media print { .book-papers, #fig-claims :is(.vl-chart, figcaption) { display: none !important; }
+  .book-on-paper { display: block; } }
 .book-claim { border-bottom: 1px solid var(--pst-color-border, #ccc); padding: .1rem 0; }
 .book-claim > summary { cursor: pointer; font-size: .9rem; }
 .book-doors { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .8rem; margin: 1rem 0; }
 .book-doors a { border: 1px solid var(--pst-color-border, #ccc); border-radius: 6px; padding: .6rem .8rem; color: inherit;
   text-decoration: none; } .book-doors b, .book-doors span { display: block; } .book-doors span { font-size: .85rem; }
 .book-pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: 0 1.4rem; }
-.book-pair > * { min-width: 0; } .book-pair .book-figure { margin: .6rem 0; }
+.book-pair > * { min-width: 0; } .book-pair .book-figure { margin: .6rem 0 !important; }
+.book-pair .book-title { min-height: 2.6em; } .book-pair figcaption { text-align: left; font-size: .9em; }
 .book-panels { display: grid; grid-template-columns: 4.9rem repeat(var(--methods), minmax(0, 1fr)); gap: .25rem .3rem;
-  font-size: .72rem; line-height: 1.2; align-items: center; } .book-panels > b { font-size: .66rem; overflow: hidden; }
+  font-size: .72rem; line-height: 1.2; align-items: center; }
+.book-panels > b { font-size: .62rem; overflow: hidden; letter-spacing: -.01em; }
 .book-panels svg { width: 100%; height: auto; display: block; }
 .book-panels svg * { vector-effect: non-scaling-stroke; } .book-panels a { color: inherit; }
 .book-progress { display: grid; grid-template-columns: minmax(9rem, 3fr) minmax(5rem, 4fr) auto auto; gap: .15rem .8rem;
@@ -67,9 +72,9 @@ OPENED = """<script>(() => { const open = () => { const at = document.getElement
 
 
 def price(claim) -> str:
-    """What would decide an open claim, as short as it can be said: core-hours where the claim counts them."""
-    hours = re.search(r"((?:over )?[\d,.]+) more core-hours", claim.price)
-    return f"{hours[1]} core-hours" if hours else claim.price.removeprefix("It would take ").rstrip(".")
+    """What would decide an open claim, as short as it can be said: computing time where the claim counts it."""
+    cost = re.search(r"((?:over )?[\d,.]+) more (core-\w+)", claim.price)
+    return f"{cost[1]} {cost[2]}" if cost else claim.price.removeprefix("It would take ").rstrip(".")
 
 
 def _beside(claim) -> str:
@@ -158,6 +163,13 @@ def claims_chart(judged: Iterable, short: dict[str, str]) -> alt.LayerChart:
     return _drawn(pd.DataFrame(rows), pd.DataFrame(marks), height)
 
 
+def on_paper(judged: Iterable, short: dict[str, str]) -> Html:
+    """The same as a table, which takes the figure's place in print: the figure is longer than a page."""
+    rows = [_row(c, short[c.key], lambda value: value, 0.0) for c in judged]
+    columns = {"claim": "claim", "effect": "effect", "interval": "5–95 %", "needs": "to hold", "right": "verdict"}
+    return Html(f'<div class="book-on-paper">{boxes.table(pd.DataFrame(rows)[[*columns]].rename(columns=columns)).to_html()}</div>')
+
+
 def _axis(own: list, scale: str) -> tuple[Callable[[float], float], list[tuple[float, str]]]:
     """Where a value lies, 0 to PLOT, and the ticks: (place, words).  Values beyond the ends lie at the ends."""
     bend = {"ratio": lambda v: math.log(max(v, 1e-9)), "points": lambda v: math.copysign(math.log1p(abs(v)), v)}.get(scale, float)
@@ -241,7 +253,7 @@ def on_one_line(points: pd.DataFrame) -> alt.LayerChart:
     points: of `lib.claims.front.curves`.
     """
     scale = alt.Scale(type="log", base=2, nice=False, padding=4)
-    axis = charts.fractions(labelOverlap="greedy", tickCount=7)
+    axis = charts.fractions(labelOverlap="parity", values=[4.0**n for n in range(-8, 9)])
     x = alt.X("x:Q", title="batch size over critical batch size", scale=scale, axis=axis)
     y = alt.Y("y:Q", title="steps over the curve’s floor", scale=scale)
     colour = charts.by_sparsity(sorted(points.sparsity.unique()), legend=alt.Legend(titleOrient="top"))
@@ -293,7 +305,7 @@ def _panel(points: pd.DataFrame, title: str, ends: tuple[float, float]) -> str:
 def pair(first: str, second: str, title: str, caption: str, name: str) -> Html:
     """A figure beside another part with a title and a caption of its own, or above it where there is no room."""
     other = (
-        f'<figure class="book-figure" id="{name}"><p class="book-title">{html.escape(title)}</p>{second}'
+        f'<figure class="book-figure" id="{name}"><p class="book-title" style="font-weight:600">{html.escape(title)}</p>{second}'
         f"<figcaption>{html.escape(caption)}</figcaption></figure>"
     )
     return Html(f'{STYLE}<div class="book-pair">{first}{other}</div>')

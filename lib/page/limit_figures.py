@@ -9,6 +9,7 @@ from lib.page import charts, tips
 from lib.wording import named
 
 CLEAR, OPEN = "clear", "undecided"  # whether the interval leaves out one
+ROOM = alt.expr(f"width < {charts.PHONE} ? 1 : 3")  # columns of a legend beside long names of rows
 
 
 def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
@@ -25,7 +26,7 @@ def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
     pick, faded = charts.picked("algorithm", faint=0.15)
     base = alt.Chart(rows).encode(
         y=alt.Y("row:N", title=None, sort=None, axis=axis),
-        color=charts.by_algorithm(list(rows.algorithm.unique())).legend(title=None, labelExpr=charts.SPELT, columns=2),
+        color=charts.by_algorithm(list(rows.algorithm.unique())).legend(title=None, labelExpr=charts.SPELT, columns=ROOM),
         opacity=faded,
     )
     bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("critical_low:Q", scale=scale), x2="critical_high:Q")

@@ -8,11 +8,11 @@ import pandas as pd
 from lib.page import charts, tips
 
 METHODS = {
-    "dense": charts.GUIDE, "Top-k": charts.RED, "Gaussian-k": charts.BLUE, "DGC-k": charts.TEAL,
+    "dense": charts.DENSE, "Top-k": charts.RED, "Gaussian-k": charts.GREEN, "DGC-k": charts.TEAL,
     "Rand-k with feedback": charts.ORANGE, "Rand-k": charts.PURPLE,
 }  # fmt: skip
 TIMED = {
-    "torch.topk": charts.BROWN, "Top-k": charts.RED, "Gaussian-k": charts.BLUE, "Gaussian-k, banded": charts.INDIGO,
+    "torch.topk": charts.BROWN, "Top-k": charts.RED, "Gaussian-k": charts.GREEN, "Gaussian-k, banded": charts.INDIGO,
     "DGC-k": charts.TEAL, "RedSync": charts.ORANGE, "Rand-k": charts.PURPLE,
 }  # fmt: skip
 METHOD = alt.Tooltip("method:N", title="method")
@@ -21,7 +21,9 @@ DENSITY = alt.Tooltip("density:Q", title="density", format=".2~g")
 
 def _colour(colours: dict[str, str], field: str = "method", columns: int = 2) -> alt.Color:
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    return alt.Color(f"{field}:N", title=None, scale=scale, legend=alt.Legend(columns=columns, columnPadding=8, labelLimit=220))
+    columns = alt.expr(f"width < {charts.PHONE} ? {columns} : {2 * columns}")
+    legend = alt.Legend(columns=columns, columnPadding=8, labelLimit=220)
+    return alt.Color(f"{field}:N", title=None, scale=scale, legend=legend)
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
@@ -45,7 +47,7 @@ def errors(lines: pd.DataFrame, networks: list[str], densities: list[float]) -> 
     pick, faded = charts.picked("method")
     scale = alt.Scale(type="log", nice=False, padding=8)
     base = alt.Chart(long).encode(
-        x=alt.X("x:Q", title="training steps, or megabytes sent", scale=scale),
+        x=alt.X("x:Q", title="training steps, or megabytes sent", scale=scale).axis(values=charts.DECADES),
         color=_colour({m: c for m, c in METHODS.items() if m in set(lines.method)}),
         opacity=faded,
     )
@@ -59,7 +61,7 @@ def errors(lines: pd.DataFrame, networks: list[str], densities: list[float]) -> 
         alt.Tooltip("seeds:Q", title="seeds"),
         alt.Tooltip("rate:Q", title="learning rate", format=".3f"),
     ]
-    y = alt.Y("error:Q", title="test error", scale=scale).axis(format="~%")
+    y = alt.Y("error:Q", title="test error", scale=scale).axis(format="~%", values=charts.DECADES)
     marks = base.mark_line(point=alt.OverlayMarkDef(size=45)).encode(y=y, tooltip=tip)
     bars = base.mark_rule().encode(y="low:Q", y2="high:Q").add_params(pick)
     return charts.controlled([bars, marks], *controls).properties(width="container", height=250)
@@ -127,9 +129,9 @@ def joint(curves: pd.DataFrame, start: str) -> alt.LayerChart:
 
 
 def of_ways(names: list[str]) -> dict[str, str]:
-    """A colour for every way of sending; everything sent has that of guide lines."""
-    shades = iter([charts.RED, charts.ORANGE, charts.BLUE, charts.TEAL])
-    return {name: charts.GUIDE if name == "everything sent" else next(shades) for name in names}
+    """A colour for every way of sending; everything sent has that of dense networks."""
+    shades = iter([charts.RED, charts.ORANGE, charts.GREEN, charts.TEAL])
+    return {name: charts.DENSE if name == "everything sent" else next(shades) for name in names}
 
 
 def shapes(entries: pd.DataFrame, normal: pd.DataFrame, ways: list[str], network: str, step: int) -> alt.LayerChart:
@@ -174,7 +176,8 @@ def distances(portraits: pd.DataFrame, ways: list[str]) -> alt.LayerChart:
         alt.Tooltip("normal:Q", title="largest gap to a normal distribution", format=".1%"),
         alt.Tooltip("kurtosis:Q", title="excess kurtosis", format=".2~g"),
     ]
-    y = alt.Y("normal:Q", title="gap to a normal distribution").scale(type="log", nice=False, padding=10).axis(format="~%")
+    y = alt.Y("normal:Q", title="gap to a normal distribution").scale(type="log", nice=False, padding=10)
+    y = y.axis(format="~%", values=charts.DECADES)
     base = alt.Chart(portraits).encode(
         x=alt.X("step:Q", title="training step"),
         y=y,
@@ -259,7 +262,7 @@ def operators(timed: pd.DataFrame) -> alt.LayerChart:
         alt.Tooltip("high:Q", title="slowest", format=".2~g"),
     ]
     scale = alt.Scale(type="log", nice=False, padding=8)
-    y = alt.Y("low:Q", title="milliseconds on one core", scale=scale).axis(format="~g")
+    y = alt.Y("low:Q", title="milliseconds on one core", scale=scale).axis(format="~g", values=charts.DECADES[::3])
     marks = base.mark_line(point=alt.OverlayMarkDef(size=45)).encode(y=y, tooltip=tip)
     bars = base.mark_rule().encode(y="low:Q", y2="high:Q").add_params(pick)
     return alt.layer(bars, marks).properties(width="container", height=250)
@@ -304,6 +307,6 @@ def efficiency(timed: pd.DataFrame, per_entry: float, formulas: dict[str, str], 
     base = alt.Chart(pd.concat([dense, rows])).transform_calculate(total=total)
     line = base.transform_calculate(efficiency=f"{at['compute']} / datum.total").mark_line(point=alt.OverlayMarkDef(size=45))
     y = alt.Y("efficiency:Q", title="scaling efficiency", axis=share).scale(domain=[0, 1.2])
-    line = line.encode(x=x, y=y, color=_colour({"dense": charts.GUIDE} | TIMED), opacity=faded, tooltip=tip).add_params(pick)
+    line = line.encode(x=x, y=y, color=_colour({"dense": charts.DENSE} | TIMED), opacity=faded, tooltip=tip).add_params(pick)
     caption = charts.captions([dial[2] for dial in set_to.values()])
     return alt.layer(line, caption).add_params(*(dial[0] for dial in set_to.values())).properties(width="container", height=300)

@@ -31,8 +31,8 @@ def range_chart(
     bands = alt.Scale(paddingInner=0, paddingOuter=0)
     y = alt.Y("row:N", title=None, sort=order, axis=None, scale=bands)
     offset = alt.YOffset(f"{field}:O", scale=alt.Scale(range=[NAME_HEIGHT + 7, NAME_HEIGHT + RANGE_HEIGHT * kinds - 7]))
-    long = rows[field].astype(str).str.len().max() > 12  # two such names, side by side, are cut on a phone
-    colour = colour.legend(**{**charts.BESIDE_LABELS, "columns": 1 if long else 2})
+    longest = rows[field].astype(str).str.len().max()  # two names of over 12, side by side, are cut on a phone
+    colour = colour.legend(titleOrient="top", columns=1 if longest > 12 else 2 if longest > 4 else 5)
     base = alt.Chart(rows).encode(y=y, yOffset=offset, color=colour, opacity=faded)
     bars = (
         base.mark_rule(strokeWidth=2)
@@ -89,8 +89,8 @@ def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.
         alt.Tooltip("last_step:Q", title="trained for", format=","),
     ]
     base = alt.Chart(shown).transform_filter(keep).encode(
-        x=alt.X("learning_rate:Q", title="learning rate").scale(type="log", domain=[1e-4, 1]),
-        y=alt.Y("slowness:Q", title="1 − momentum").scale(type="log", nice=False, padding=10),
+        x=alt.X("learning_rate:Q", title="learning rate").scale(type="log", domain=[1e-4, 1]).axis(values=charts.DECADES[::3]),
+        y=alt.Y("slowness:Q", title="1 − momentum").scale(type="log", nice=False, padding=10).axis(values=charts.DECADES),
         tooltip=tooltip,
     )  # fmt: skip
     scale = alt.Scale(type="log", domain=[1, 3], clamp=True, range=[charts.RED, charts.ORANGE, charts.BLUE])
@@ -106,6 +106,7 @@ def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.
 
 LABEL_GAP = 15  # pixels from line to line of names
 MOST_LABELS = 6  # lines; more are told apart by pointing at them, or by the legend
+LONGEST_LABEL = 12  # characters; longer ones would take the plot's room
 WIDE = 480  # pixels of a plot that has room for names beside its lines
 
 
@@ -185,7 +186,8 @@ def scaling_chart(
     lines = base.mark_line(strokeWidth=2.2).encode(y=y)
     points = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tips.points(field, "regime" in curve))
     layers = [*([perfect] if "perfect" in curve else []), bars, lines, points]
-    if 1 < curve[field].nunique() <= MOST_LABELS:
+    short = curve[field].map(_line_name).str.len().max() <= LONGEST_LABEL
+    if short and 1 < curve[field].nunique() <= MOST_LABELS:
         layers.append(line_labels(curve, "batch_size", "steps", field, *controls, within=within, height=height))
     layers[0] = layers[0].add_params(pick)
     chart = charts.controlled(layers, *controls) if controls else alt.layer(*layers)

@@ -52,8 +52,8 @@ def rates(paths: pd.DataFrame, start: str) -> alt.LayerChart:
     scale = alt.Scale(type="log", nice=False, padding=12)
     colour = charts.by_sparsity(sorted(paths.sparsity.unique()))
     dots = alt.Chart(paths).mark_point(size=70, strokeWidth=2).encode(
-        x=alt.X("rate:Q", title="learning rate / (1 − momentum)", scale=scale),
-        y=alt.Y("lipschitz:Q", title="Lipschitz constant of the gradient", scale=scale),
+        x=alt.X("rate:Q", title="learning rate / (1 − momentum)", scale=scale).axis(values=charts.DECADES),
+        y=alt.Y("lipschitz:Q", title="Lipschitz constant of the gradient", scale=scale).axis(values=charts.DECADES),
         color=colour,
         tooltip=[
             *PATH,

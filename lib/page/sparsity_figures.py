@@ -29,7 +29,7 @@ def relative(rows: pd.DataFrame, *controls: tuple) -> alt.LayerChart:
     scale = alt.Scale(padding=8, **LOG)
     bars = base.transform_filter("isValid(datum.relative_low)").mark_rule(strokeWidth=1.5, strokeOpacity=0.45)
     bars = bars.encode(y=alt.Y("relative_low:Q", scale=scale), y2="relative_high:Q").add_params(pick)
-    y = alt.Y("relative:Q", title="steps over those of the divisor", scale=scale, axis=charts.fractions())
+    y = alt.Y("relative:Q", title="relative steps", scale=scale, axis=charts.fractions())
     lines = base.mark_line(point=alt.OverlayMarkDef(size=60)).encode(y=y, tooltip=[
         tips.SPARSITY,
         tips.BATCH_SIZE,

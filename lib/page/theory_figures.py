@@ -47,7 +47,7 @@ def constants(pairs: pd.DataFrame) -> alt.LayerChart:
         alt.Tooltip("c2_range:N", title="c₂, 5–95 %"),
     ]
     titles = {"c1": "c₁ (noise), sparse over dense", "c2": "c₂ (floor), sparse over dense"}
-    return _against(pairs, titles, tip, charts.fractions())
+    return _against(pairs, titles, tip, charts.fractions(values=[2.0**n for n in range(-9, 10)]))
 
 
 def noise(curves: pd.DataFrame) -> alt.LayerChart:

@@ -23,7 +23,7 @@ class Family:
 
 
 def _family(goal: float, algorithm: str, **members: str) -> Family:
-    return Family({title.replace("_", " "): (name, algorithm) for title, name in members.items()}, goal)
+    return Family({title.replace("_", " ").replace("x", "×"): (name, algorithm) for title, name in members.items()}, goal)
 
 
 WIDTH, DEPTH, FRACTION = "digits: width", "digits: depth", "digits: fractions of the data"

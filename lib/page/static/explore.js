@@ -22,7 +22,7 @@ document.addEventListener("DOMContentLoaded", () => {
     steps: { label: "steps", head: "steps", unit: "steps to result (training steps)" },
     examples: { label: "examples processed", head: "examples", unit: "examples processed until the goal" },
     time: { label: "time", head: "seconds", unit: "time to the goal (seconds)" },
-    relative: { label: "relative to the dense network", head: "steps over dense", unit: "steps over the dense network's" },
+    relative: { label: "relative to the dense network", head: "steps over dense", told: "times the dense network’s steps", unit: "steps over the dense network's" },
   };
 
   // --- what can be chosen, and what is ---------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ document.addEventListener("DOMContentLoaded", () => {
         }
       }
       curve.points.forEach((p) => {
-        const words = `${name(curve)}, batch size ${number(p.batch_size)}: ${number(p.y)} ${AXES[state.y].head}, 90 % interval ${number(p.from)} to ${number(p.to)}, ${p.searches} ${p.searches === 1 ? "search" : "searches"}${p.missed ? `, of which ${p.missed} missed the goal` : ""}`;
+        const words = `${name(curve)}, batch size ${number(p.batch_size)}: ${brief(p.y)} ${AXES[state.y].told ?? AXES[state.y].head}, 90 % confidence interval ${brief(p.from)} to ${brief(p.to)}, ${p.searches} ${p.searches === 1 ? "search" : "searches"}${p.missed ? `, of which ${p.missed} missed the goal` : ""}`;
         const mark = make("g", { class: "ex-point", tabindex: -1, role: "img", "aria-label": words, transform: `translate(${x(p.batch_size)} ${y(p.y)})` });
         mark.append(make("title", { svg: true }, words), make("path", { class: p.missed ? "ex-mark ex-hollow" : "ex-mark", d: shape }));
         group.append(make("line", { class: "ex-bar", x1: x(p.batch_size), x2: x(p.batch_size), y1: y(p.from), y2: y(p.to) }), mark);
