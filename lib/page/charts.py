@@ -22,7 +22,7 @@ BLUE = DENSE = "#2f77b8"  # networks that keep all weights, and gradients that a
 ORANGE, PURPLE, TEAL, RED, GREEN = "#c98100", "#917df5", "#259e8c", "#db031e", "#317416"
 PINK, INDIGO, OLIVE, WINE, BROWN = "#f9458b", "#8a5383", "#959456", "#b4476b", "#7a7c47"
 CATEGORIES = (ORANGE, PURPLE, TEAL, RED, GREEN, PINK, INDIGO, OLIVE, WINE, BROWN)
-VARIANTS = {"lars-warmup": "lars", "adam-fixed": "adam", "adam-half-life": "adam"}  # drawn as what they vary
+VARIANTS = {"lars-warmup": "lars", "adam-fixed": "adam", "adam-half-life": "adam", "kfac-unclipped": "kfac"}  # drawn as these
 ALGORITHM_COLOURS = dict(zip((m for m in METHODS if m not in VARIANTS), itertools.cycle(CATEGORIES)))
 ALGORITHM_COLOURS |= {name: ALGORITHM_COLOURS[other] for name, other in VARIANTS.items() if name in METHODS}
 RAMP = {0.5: "#b18c00", 0.7: "#c76854", 0.9: "#cf2b6a", 0.95: "#ac338e"}  # ordered: the sparser, the darker

@@ -337,12 +337,13 @@ def _mnist_searches() -> Iterable[Cell]:
 
 
 # What the chapter on training methods compares, the most wanted first; SGD, by which it divides, before all.
-COMPARED = tuple(
+EVERYWHERE = tuple(
     name
     for name in ("sgd", "momentum", "adam", "muon", "kfac", "lars", "lamb", "nesterov", "momentum-ema", "clars", "lars-warmup",
                  "adam-half-life", "adam-fixed")
     if name in KNOWN
 )  # fmt: skip
+COMPARED = (*EVERYWHERE, "kfac-unclipped")  # the last on digits alone
 COMPARED_SPARSE = tuple(name for name in ("sgd", "momentum", "adam", "muon", "kfac") if name in KNOWN)
 COMPARED_LARGE = tuple(name for name in ("sgd", "momentum", "nesterov", "adam", "muon", "lars", "kfac") if name in KNOWN)
 WITHOUT_BACKPROPAGATION = ("sgd", *LOCAL)  # with backpropagation, by which the chapter divides, before all
@@ -364,7 +365,7 @@ def _which(
 def _fc_which() -> Iterable[Cell]:
     """Races, but for those of the first search that another study has as exact ones."""
     exact = set(_fc_searches())
-    for cell in _which(("mnist-fc-128x3-easier",), powers(2, 12, 2), COMPARED, range(1, 4), trials=32, race=RACE):
+    for cell in _which(("mnist-fc-128x3-easier",), powers(2, 12, 2), EVERYWHERE, range(1, 4), trials=32, race=RACE):
         whole = replace(cell, race=None)
         yield whole if whole in exact else cell
 
@@ -459,7 +460,7 @@ def _shakespeare_exact() -> Iterable[Cell]:
 
 MNIST_SIZES = (64, 16, 256, 4, 1024)
 # Studies of a question of their own: the same networks on the same images once more are no further curves of the book.
-WHICH = ("digits-which", "digits-which-sparse", "mnist-fc-which", "mnist-which")  # the same networks by a dozen methods
+WHICH = ("digits-which", "digits-which-sparse", "mnist-fc-which", "mnist-which", "digits-kfac")  # by a dozen methods
 # A task and goals of their own.
 TEXT = ("shakespeare-exact", "shakespeare", "shakespeare-methods", "shakespeare-sparse", "shakespeare-sgd", "shakespeare-widths")
 LOCALLY = ("digits-local", "digits-local-budget")  # an activation and methods of their own
@@ -521,7 +522,9 @@ STUDIES = {
               tuple(_fashion_mnist())),
         Study("cifar-10", "CIFAR-10: ResNet-8",
               tuple(_cifar())),
-        Study("digits-which", "Digits: training methods", tuple(_which(DIGITS, ALL_POWERS, COMPARED, range(3, 8)))),
+        Study("digits-which", "Digits: training methods", tuple(_which(DIGITS, ALL_POWERS, EVERYWHERE, range(3, 8)))),
+        Study("digits-kfac", "Digits: K-FAC without its clip",
+              tuple(_which(DIGITS, ALL_POWERS, ("kfac-unclipped",), range(3, 8)))),
         Study("digits-which-sparse", "Digits: training methods on pruned networks",
               tuple(_which(DIGITS, ALL_POWERS, COMPARED_SPARSE, range(3, 8), sparsity=0.9))),
         Study(LOCALLY[0], "Digits: without backpropagation",
