@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lib import require
-from lib.methods import METHODS
+from lib.methods import METHODS, method
 from lib.page import vega
 from lib.wording import NAMES, power_of_ten, span
 
@@ -73,7 +73,9 @@ def by_algorithm(names: list[str], **options) -> alt.Color:
     names = [*(a for a in ALGORITHM_COLOURS if a in names), *sorted(set(names) - set(ALGORITHM_COLOURS))]
     scale = alt.Scale(domain=names, range=[ALGORITHM_COLOURS.get(a, GUIDE) for a in names])
     columns = min(len(names), 3 if len(names) < 5 else 2)  # three short names fill a narrow page
-    legend = alt.Legend(title=None, labelExpr=SPELT, columns=columns, labelLimit=220 if columns == 3 else 125)
+    own = json.dumps({name: method(name).title for name in names if name not in ALGORITHM_COLOURS})
+    spelt = f"{own}[datum.label] || {SPELT}"
+    legend = alt.Legend(title=None, labelExpr=spelt, columns=columns, labelLimit=220 if columns == 3 else 140)
     return alt.Color("algorithm:N", scale=scale, legend=legend, **options)
 
 
