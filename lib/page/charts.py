@@ -75,7 +75,7 @@ def by_algorithm(names: list[str], **options) -> alt.Color:
     columns = min(len(names), 3 if len(names) < 5 else 2)  # three short names fill a narrow page
     own = json.dumps({name: method(name).title for name in names if name not in ALGORITHM_COLOURS})
     spelt = f"{own}[datum.label] || {SPELT}"
-    legend = alt.Legend(title=None, labelExpr=spelt, columns=columns, labelLimit=220 if columns == 3 else 140)
+    legend = alt.Legend(title=None, labelExpr=spelt, columns=columns, labelLimit=220 if columns == 3 else 160)
     return alt.Color("algorithm:N", scale=scale, legend=legend, **options)
 
 
