@@ -1,7 +1,8 @@
 """What the engine saves and how fast it is, as ratios measured in one run.
 
-    python -m benchmarks.engine            # all four; MNIST needs BOOK_DATASETS or a network; about half an hour
+    python -m benchmarks.engine            # all five; MNIST and the text need BOOK_DATASETS or a network; about half an hour
     python -m benchmarks.engine digits     # only the digits' throughput; seconds
+    python -m benchmarks.engine decoder    # only the language model's floating-point rate; a minute
 
 Run it on an idle machine.  Every ratio compares two things measured side by side, alternately, by their medians.
 """
@@ -14,12 +15,13 @@ import time
 import joblib
 import numpy as np
 import torch
-import torch.nn.functional as F
 
 from lib.engine import lockstep
 from lib.measuring import machine, one_cell
+from lib.methods import method
 from lib.studies.cells import Cell
-from lib.workloads import catalogue, datasets, models
+from lib.workloads import catalogue, datasets, models, texts
+from lib.workloads.tasks import TASKS
 
 ROUNDS = 5
 HORIZON = 8_000  # steps for which the exhaustive protocol is followed
@@ -30,7 +32,7 @@ def engine_rate(cell: Cell, steps: int) -> float:
     machine.use_one_core()
     data, trials = datasets.load(catalogue.workload(cell.workload).dataset), one_cell.start(cell)
     executor = one_cell.executor(cell)
-    options = {"algorithm": cell.algorithm, "batch_size": cell.batch_size, "goals": (-1.0,), "checks": "every-100"}
+    options = {"method": method(cell.algorithm), "batch_size": cell.batch_size, "goals": (-1.0,), "checks": "every-100"}
     lockstep.train(executor, trials, data.train, data.validation, max_steps=2, **options)  # warm up
     began = time.perf_counter()
     outcome = lockstep.train(executor, trials, data.train, data.validation, max_steps=steps, **options)
@@ -38,19 +40,20 @@ def engine_rate(cell: Cell, steps: int) -> float:
 
 
 def plain_rate(cell: Cell, steps: int, threads: int) -> float:
-    """Trial-steps per second of the loop that everybody writes: one network, float32, torch.optim.SGD."""
+    """Trial-steps per second of the loop that everybody writes: one network, float32, an optimiser of torch.optim."""
     torch.set_num_threads(threads)
     work = catalogue.workload(cell.workload)
     split = datasets.load(work.dataset).train
     net = models.initialise(models.build(work.model), 0)
-    optimiser = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
+    adam = cell.algorithm == "adam"
+    optimiser = torch.optim.Adam(net.parameters()) if adam else torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
     order = lockstep.batches(len(split), cell.batch_size, 0)
     for step in range(steps + 3):
         if step == 3:
             began = time.perf_counter()
         pick = next(order)
         optimiser.zero_grad()
-        F.cross_entropy(net(split.x[pick]), split.y[pick]).backward()
+        TASKS[work.task].loss(net(split.x[pick]), split.y[pick]).backward()
         optimiser.step()
     return steps / (time.perf_counter() - began)
 
@@ -67,6 +70,34 @@ def digits() -> None:
     print(
         f"digits-mlp, B = 16, 100 trials: engine {ours:,.0f} trial-steps/s, plain loop {plain:,.0f}: {ours / plain:.1f} x"
     )
+
+
+def decoder_flops(module: torch.nn.Module) -> float:
+    """Floating-point operations of one sequence, forward and back: 6 a weight of a product and token, and attention's own.
+
+    Attention multiplies queries by keys, and answers by values, for all pairs of places; the half that causality leaves out
+    is counted, as is usual.
+    """
+    gathered = {"symbol.weight", "place.weight"}  # rows are read, not multiplied
+    weights = sum(p.numel() for name, p in module.named_parameters() if p.ndim == 2 and name not in gathered)
+    width, blocks = module.head.weight.shape[1], len(module.blocks)
+    return texts.CONTEXT * (6 * weights + 12 * blocks * texts.CONTEXT * width)
+
+
+def decoder() -> None:
+    """Sixteen stacked trials of the language model with Adam against a plain loop on one core, in GFLOP/s."""
+    told, flops = [], decoder_flops(models.build(catalogue.workload("shakespeare").model))
+    for size, steps in ((1, 100), (4, 40), (16, 10), (64, 3)):
+        cell = Cell("shakespeare", size, "adam", trials=16)
+        exact = Cell("shakespeare", size, "adam", trials=16, precision="float32")
+        rates = alternately(
+            lambda cell=cell, steps=steps: engine_rate(cell, steps),
+            lambda cell=exact, steps=steps: engine_rate(cell, steps),
+            lambda cell=cell, steps=steps: plain_rate(cell, 4 * steps, threads=1),
+        )
+        ours, single, plain = (1e-9 * rate * size * flops for rate in rates)
+        told.append(f"B = {size}: {ours:.0f}, in float32 {single:.0f}; plain loop {plain:.0f} ({ours / plain:.1f} x)")
+    print("Decoder, 16 trials, GFLOP/s on one core, update included:\n  " + "\n  ".join(told))
 
 
 def very_sparse() -> None:
@@ -130,6 +161,6 @@ def exhaustive() -> None:
 
 
 if __name__ == "__main__":
-    known = {"digits": digits, "very_sparse": very_sparse, "simple_cnn": simple_cnn, "exhaustive": exhaustive}
+    known = {"digits": digits, "decoder": decoder, "very_sparse": very_sparse, "simple_cnn": simple_cnn, "exhaustive": exhaustive}
     for name in sys.argv[1:] or known:
         known[name]()

@@ -112,6 +112,17 @@ def test_time_is_steps_times_the_time_of_a_step_read_between_the_sizes_timed():
     assert method_results.in_time(curves, NO_TIMES).empty
 
 
+def test_the_more_devices_share_a_batch_the_dearer_a_dear_update():
+    curves = drawn(searched("sgd", 2000, 40), searched("adam", 2000, 10))
+    dear = [("digits-mlp", "adam", b, ratio) for b, ratio in ((16, 8.0), (256, 2.0), (4096, 1.0))]
+    found = method_results.shared_out(curves, pd.DataFrame(dear, columns=NO_TIMES.columns)).set_index("share")
+    assert [*found.index] == [16, 256] and set(found.batch_size) == {1024}  # no share is larger than the batch
+    steps = (2000 / 1024 + 10) / (2000 / 1024 + 40)
+    assert found.steps.to_numpy() == pytest.approx(steps, rel=0.1) and found.time[256] == pytest.approx(2 * steps, rel=0.1)
+    assert found.time[16] == pytest.approx(4 * found.time[256]) and found.time_low[256] < found.time[256] < found.time_high[256] < 1
+    assert method_results.shared_out(curves, NO_TIMES).empty
+
+
 def test_a_kept_half_life_is_judged_by_retrained_settings_and_a_missed_goal_counts():
     def costs(kept, held):
         rows = [(rule, b, steps * (1 + b % 3 / 10), b == 16, "digits-mlp") for b in SIZES
@@ -175,7 +186,7 @@ def test_the_first_cells_of_the_studies_are_every_method_at_powers_of_four_on_on
     methods = list(dict.fromkeys(c.algorithm for c in cells))
     first = cells[: len(methods) * len(plans.DIGITS) * len(plans.FOURS)]
     assert {c.split for c in first} == {3} and {c.batch_size for c in first} == set(plans.FOURS)
-    assert {c.algorithm for c in first} == set(plans.COMPARED) and methods[0] == method_results.BASE
+    assert {c.algorithm for c in first} == set(plans.EVERYWHERE) and methods[0] == method_results.BASE
     assert len(cells) == len(methods) * 2 * 11 * 5
 
 

@@ -4,7 +4,9 @@ import dataclasses
 
 import pytest
 import torch
+from torch.utils import flop_counter
 
+from benchmarks import engine
 from lib.__main__ import main
 from lib.messages import exchanges
 from lib.messages.settings import Messages
@@ -13,6 +15,7 @@ from lib.probes import framework_times, message_times, method_times, step_times,
 from lib.probes.message_times import TIMED, Collectives, Feedback, Hooked, Operators
 from lib.probes.step_times import SparseTimes, StepTimes
 from lib.studies.cells import Cell
+from lib.workloads import models, texts
 
 
 def test_timings_are_kept_whole_and_read_back(tmp_path):
@@ -87,3 +90,13 @@ def test_a_method_learns_nothing_while_it_is_timed_and_its_steps_are_numbered():
         block(), block()
     assert [k for k, _ in seen] == list(range(1, 2 * method_times.BLOCK + 1))
     assert all(torch.equal(w, seen[0][1]) for _, w in seen)
+
+
+def test_the_engine_s_benchmark_runs_and_counts_the_operations_of_a_sequence():
+    for cell in (Cell("digits-mlp", 4, trials=2), Cell("digits-mlp", 4, "adam", trials=2)):
+        assert engine.engine_rate(cell, 2) > 0 and engine.plain_rate(cell, 2, threads=1) > 0
+    net = models.build("decoder-64x2")
+    with flop_counter.FlopCounterMode(display=False) as counted:
+        net(torch.zeros(1, texts.CONTEXT, dtype=torch.int64)).sum().backward()
+    attention = 12 * 2 * texts.CONTEXT**2 * 64  # of two blocks, 64 wide, which torch does not count
+    assert engine.decoder_flops(net) == counted.get_flop_counts()["Global"][torch.ops.aten.mm] + attention

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -187,18 +187,38 @@ def in_time(drawn: dict, times: pd.DataFrame, base: str = BASE) -> pd.DataFrame:
     Columns: workload, algorithm, batch_size, steps, steps_low, steps_high (ratios: median, 5, 95 %), dearer (a step's time
     over the base's), time, time_low, time_high.  Curves whose steps were not timed are left out.
     """
-    rows = []
+    rows = [_timed(work, method, size, size, dearer, draws)
+            for work, method, dearer, ratios in _both(drawn, times, base) for size, draws in ratios.items()]  # fmt: skip
+    return pd.DataFrame(rows, columns=TIMED)
+
+
+def shared_out(drawn: dict, times: pd.DataFrame, base: str = BASE) -> pd.DataFrame:
+    """The largest batch size of every dense curve, shared by devices: a row for each share of it that was timed.
+
+    A device makes the whole update, beside the gradient of its share alone; what it sends is left out.  Columns: as those of
+    `in_time`, and share (examples on each device), at which `dearer` is read.
+    """
+    rows = [_timed(work, method, ratios.columns.max(), share, dearer, ratios[ratios.columns.max()])
+            for work, method, dearer, ratios in _both(drawn, times, base)
+            for share in dearer.index[dearer.index <= ratios.columns.max()]]  # fmt: skip
+    return pd.DataFrame(rows, columns=[*TIMED[:3], "share", *TIMED[3:]])
+
+
+TIMED = ["workload", "algorithm", "batch_size", "dearer", "steps", "steps_low", "steps_high", "time", "time_low", "time_high"]
+
+
+def _both(drawn: dict, times: pd.DataFrame, base: str) -> Iterator[tuple]:
+    """Dense curves whose steps were timed: workload, method, its ratios by batch size timed, `scaling.steps_ratio` to the base."""
     for (work, method, *rest), curve in drawn.items():
         other, own = drawn.get((work, base, *rest)), times[(times.workload == work) & (times.algorithm == method)]
-        if method == base or other is None or rest[-1] or not len(own):
-            continue
-        own = own.sort_values("batch_size")
-        for size, draws in scaling.steps_ratio(curve, other).items():
-            dearer = float(np.exp(np.interp(np.log(size), np.log(own.batch_size), np.log(own.ratio))))
-            rows.append({"workload": work, "algorithm": method, "batch_size": size, "dearer": dearer,
-                         **scaling.ranged("steps", draws), **scaling.ranged("time", dearer * draws)})  # fmt: skip
-    columns = ["workload", "algorithm", "batch_size", "dearer", "steps", "steps_low", "steps_high", "time", "time_low", "time_high"]
-    return pd.DataFrame(rows, columns=columns)
+        if method != base and other is not None and not rest[-1] and len(own):
+            yield work, method, own.set_index("batch_size").ratio.sort_index(), scaling.steps_ratio(curve, other)
+
+
+def _timed(work: str, method: str, size: int, share: int, ratios: pd.Series, draws: pd.Series) -> dict:
+    dearer = float(np.exp(np.interp(np.log(share), np.log(ratios.index), np.log(ratios))))
+    return {"workload": work, "algorithm": method, "batch_size": size, "share": share, "dearer": dearer,
+            **scaling.ranged("steps", draws), **scaling.ranged("time", dearer * draws)}  # fmt: skip
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------

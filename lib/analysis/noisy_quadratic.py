@@ -202,7 +202,7 @@ KINDS = {
     **dict.fromkeys(("momentum", "nesterov", "lars", "lars-warmup", "clars"), (0.0, True, False)),
     "momentum-ema": (0.0, True, True),
     **dict.fromkeys(("adam", "adam-fixed", "adam-half-life", "lamb", "muon"), (0.5, True, False)),
-    "kfac": (1.0, True, False),
+    **dict.fromkeys(("kfac", "kfac-unclipped"), (1.0, True, False)),
 }
 
 

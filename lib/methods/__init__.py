@@ -26,7 +26,7 @@ from lib.methods.method import Method
 METHODS = {m.METHOD.name: m.METHOD for m in (sgd, momentum, nesterov, adam)}
 _LARGE = (lars.METHOD, lars.WARMED_UP, clars.METHOD, lamb.METHOD)  # made for large batches
 METHODS |= {m.name: m for m in (*_LARGE, adam_arms.FIXED, adam_arms.LASTING, averaging.METHOD)}
-METHODS |= {m.METHOD.name: m.METHOD for m in (muon, kfac)}
+METHODS |= {m.name: m for m in (muon.METHOD, kfac.METHOD, kfac.UNCLIPPED)}
 # Of networks of linear layers alone; what goes through METHODS is for any network.
 LOCAL = {m.name: m for m in (local_alignment.METHOD, local_alignment.WIDE, local_alignment.FEEDBACK)}
 EVERY = METHODS | LOCAL

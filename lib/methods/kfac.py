@@ -9,6 +9,8 @@ convolution of one group (gains and biases of normalisation, embeddings) move by
 
 from __future__ import annotations
 
+import functools
+
 from lib.methods.aligned import aligned
 from lib.methods.intervals import Interval
 from lib.methods.method import Method
@@ -93,8 +95,8 @@ def interval(side):
     return next(steps for most, steps in INTERVALS if side <= most)
 
 
-def _step(w, g, buffers, drawn, k, layers):
-    """v = momentum v + clip g', w -= rate v; g' = (A x G + damping)^-1 g, clip = min(1, sqrt(CLIP / |rate^2 g' . g|))."""
+def _step(w, g, buffers, drawn, k, layers, clipped=True):
+    """v = momentum v + clip g', w -= rate v; g' = (A x G + damping)^-1 g, clip = min(1, sqrt(CLIP / |rate^2 g' . g|)), or 1."""
     rate, total, moves = drawn["learning_rate"], 0, g.clone()
     blocks = _blocks(layers)
     for weight, bias in blocks:
@@ -106,7 +108,7 @@ def _step(w, g, buffers, drawn, k, layers):
         moves[:, weight.where] = move[:, :, :columns].flatten(1)
         if bias:
             moves[:, bias.where] = move[:, :, columns]
-    if blocks:
+    if blocks and clipped:
         clip = (CLIP / (rate.square() * total).abs()).sqrt().clamp(max=1)
         for layer in (layer for block in blocks for layer in block if layer):
             moves[:, layer.where] *= clip
@@ -137,3 +139,5 @@ SPACE = {
     "damping": Interval(1e-5, 1.0),
 }
 METHOD = Method("kfac", "K-FAC", SPACE, _begin, _step, _gradient)
+# At large batches few steps are left, and the clip would bound how far each may go.
+UNCLIPPED = Method("kfac-unclipped", "K-FAC without clip", SPACE, _begin, functools.partial(_step, clipped=False), _gradient)

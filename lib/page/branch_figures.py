@@ -23,7 +23,7 @@ def along_the_run(noise: pd.DataFrame, points: pd.DataFrame) -> alt.LayerChart:
     colour = alt.Color("way:N", scale=alt.Scale(domain=names, range=shades), legend=legend)
     ends = pd.concat([points.critical, noise.noise_low, noise.noise_high, points.low.clip(lower=1), points.high.clip(upper=1e4)])
     scale = alt.Scale(type="log", base=2, domain=[max(0.5, ends.min() / 1.3), ends.max() * 1.3], nice=False)
-    x = alt.X("seen:Q", title="sequences that the run has seen", axis=alt.Axis(format="~s", labelOverlap=True))
+    x = alt.X("seen:Q", title="sequences that the run has seen", axis=alt.Axis(format=",", labelOverlap=True))
     x = x.scale(type="log", base=2, nice=False, padding=12)
     y = alt.Y("noise_scale:Q", title="sequences in a batch", scale=scale)
     followed = alt.Chart(noise.assign(way=NOISE)).encode(x=x)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lib import require
-from lib.methods import METHODS
+from lib.methods import METHODS, method
 from lib.page import vega
 from lib.wording import NAMES, power_of_ten, span
 
@@ -22,7 +22,7 @@ BLUE = DENSE = "#2f77b8"  # networks that keep all weights, and gradients that a
 ORANGE, PURPLE, TEAL, RED, GREEN = "#c98100", "#917df5", "#259e8c", "#db031e", "#317416"
 PINK, INDIGO, OLIVE, WINE, BROWN = "#f9458b", "#8a5383", "#959456", "#b4476b", "#7a7c47"
 CATEGORIES = (ORANGE, PURPLE, TEAL, RED, GREEN, PINK, INDIGO, OLIVE, WINE, BROWN)
-VARIANTS = {"lars-warmup": "lars", "adam-fixed": "adam", "adam-half-life": "adam"}  # drawn as what they vary
+VARIANTS = {"lars-warmup": "lars", "adam-fixed": "adam", "adam-half-life": "adam", "kfac-unclipped": "kfac"}  # drawn as these
 ALGORITHM_COLOURS = dict(zip((m for m in METHODS if m not in VARIANTS), itertools.cycle(CATEGORIES)))
 ALGORITHM_COLOURS |= {name: ALGORITHM_COLOURS[other] for name, other in VARIANTS.items() if name in METHODS}
 RAMP = {0.5: "#b18c00", 0.7: "#c76854", 0.9: "#cf2b6a", 0.95: "#ac338e"}  # ordered: the sparser, the darker
@@ -72,7 +72,9 @@ def by_algorithm(names: list[str], **options) -> alt.Color:
     names = [*(a for a in ALGORITHM_COLOURS if a in names), *sorted(set(names) - set(ALGORITHM_COLOURS))]
     scale = alt.Scale(domain=names, range=[ALGORITHM_COLOURS.get(a, GUIDE) for a in names])
     columns = min(len(names), 3 if len(names) < 5 else 2)  # three short names fill a narrow page
-    legend = alt.Legend(title=None, labelExpr=SPELT, columns=columns, labelLimit=220 if columns == 3 else 125)
+    own = json.dumps({name: method(name).title for name in names if name not in ALGORITHM_COLOURS})
+    spelt = f"{own}[datum.label] || {SPELT}"
+    legend = alt.Legend(title=None, labelExpr=spelt, columns=columns, labelLimit=220 if columns == 3 else 160)
     return alt.Color("algorithm:N", scale=scale, legend=legend, **options)
 
 

@@ -14,7 +14,7 @@ WORDS = {  # what is compared, as the menu has it
 }  # fmt: skip
 SHADES = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.RED, charts.PURPLE)
 LOG = {"type": "log", "base": 2, "nice": False}
-ROW = 17  # pixels of a network within a method's row
+ROW = 9  # pixels of a network within a method's row
 
 
 def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.LayerChart:
@@ -31,7 +31,7 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
     model = predicted[predicted.method.isin(order)].assign(what=predicted.what.map(WORDS))
     scale = alt.Scale(padding=14, **LOG)
     rows = alt.Y("method:N", title=None, sort=order)
-    x = alt.X("ratio:Q", title="times SGD’s", scale=scale, axis=charts.fractions(labelOverlap="greedy"))
+    x = alt.X("ratio:Q", title="times SGD’s", scale=scale, axis=charts.fractions(labelOverlap="greedy", labelBound=True))
     colour = alt.Color("network:N", title=None, scale=alt.Scale(domain=networks, range=list(SHADES[: len(networks)])))
     short = "replace(datum.label, ', easier goal', '')"  # for a phone
     legend = colour.legend(columns=1, labelLimit=260, labelExpr=short)
@@ -44,13 +44,13 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
     told = [alt.Tooltip("method:N", title="training method"), alt.Tooltip("ratio:Q", title="the model’s ratio", format=".2r")]
     layers = [
         base.mark_rule(strokeWidth=2).encode(x=alt.X("ratio_low:Q", scale=scale, title="times SGD’s"), x2="ratio_high:Q"),
-        base.mark_point(filled=True, size=70, opacity=1).encode(x=x, tooltip=tooltip),
-        alt.Chart(model).mark_point(shape="diamond", size=110, strokeWidth=2, color=charts.GUIDE).encode(
+        base.mark_point(filled=True, size=50, opacity=1).encode(x=x, tooltip=tooltip),
+        alt.Chart(model).mark_point(shape="diamond", size=90, strokeWidth=2, color=charts.GUIDE).encode(
             y=rows, x=x, tooltip=told),
     ]  # fmt: skip
     what = charts.menu("what", [word for word in WORDS.values() if word in set(shown.what)], shown.what.iloc[0], "show")
     drawn = charts.controlled(layers, what)
-    height = len(order) * max(34, ROW * len(networks))
+    height = len(order) * max(30, ROW * len(networks))
     return alt.layer(charts.across(1, x=scale), drawn).properties(width="container", height=height)
 
 
@@ -63,8 +63,8 @@ def by_power(found: pd.DataFrame, methods: pd.DataFrame) -> alt.LayerChart:
     long = found.melt("power", list(names), "what", "value").replace({"what": names})
     scale = alt.Scale(type="log", padding=10, nice=False)
     room = alt.Scale(domain=[-0.05, 1.05], nice=False)  # for the names at either end
-    x = alt.X("power:Q", title="power of the curvature by which the gradient is divided", scale=room)
-    x = x.axis(values=[0, 0.25, 0.5, 0.75, 1])
+    x = alt.X("power:Q", title="power p of the curvature", scale=room)
+    x = x.axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f")
     y = alt.Y("value:Q", title="steps, or examples", scale=scale).axis(format="~s", tickCount=6)
     shades = alt.Scale(domain=list(names.values()), range=[charts.BLUE, charts.ORANGE])
     colour = alt.Color("what:N", title=None, scale=shades, legend=alt.Legend(columns=1, labelLimit=260))

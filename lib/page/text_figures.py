@@ -36,9 +36,9 @@ def steps_by_method(points: pd.DataFrame, lines: pd.DataFrame, start: float, con
     within = [points.low.min() / 1.3, points.high.max() * 1.3]
     scale = alt.Scale(type="log", base=2, domain=within, nice=False)
     pick = alt.selection_point(fields=["curve"], bind="legend", name="shown")
-    tokens = f"[format(datum.value, ','), format({context} * datum.value, '.3~s')]"
+    tokens = f"[format(datum.value, ','), format({context} * datum.value, ',')]"
     axis = alt.Axis(values=sorted({int(b) for b in points.batch_size}), labelExpr=tokens, labelOverlap="parity")
-    x = charts.batch_axis(points.batch_size, "batch size: sequences, and in tokens").axis(axis)
+    x = charts.batch_axis(points.batch_size, "batch size: sequences, below them tokens").axis(axis)
     base = alt.Chart(points).encode(
         x=x, color=colours(points), opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1))
     )

@@ -1,0 +1,98 @@
+"""Cells of the studies on digits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lib.engine.vocabulary import METHODS
+from lib.studies.cells import Cell
+from lib.studies.grids import ALL_POWERS, BETWEEN, DENSE_AND_SPARSE, DIGITS, LEVELS, own_splits, powers, whole
+
+
+def every() -> Iterable[Cell]:
+    """The network that is cheap first; momentum first; replicates last."""
+    for name in DIGITS:
+        for algorithm in ("momentum", "sgd", "nesterov"):
+            for batch_size in ALL_POWERS:
+                for sparsity in LEVELS:
+                    yield Cell(name, batch_size, algorithm, sparsity)
+    for algorithm in ("momentum", "sgd", "nesterov"):
+        for name in DIGITS:
+            for batch_size in ALL_POWERS:
+                for replicate in (1, 2):
+                    for sparsity in LEVELS:
+                        yield Cell(name, batch_size, algorithm, sparsity, replicate=replicate)
+
+
+def sparsest() -> Iterable[Cell]:
+    """A budget of its own, since little is left to train; momentum first, few batch sizes before all, replicates last."""
+    sizes = [4, 64, 16, 256, *(b for b in ALL_POWERS if b not in (4, 64, 16, 256))]
+    for replicate in range(3):
+        for algorithm in ("momentum", "sgd", "nesterov"):
+            for batch_size in sizes:
+                for name in DIGITS:
+                    yield Cell(name, batch_size, algorithm, 0.95, replicate=replicate, max_steps=20_000)
+
+
+NEAR_FLOOR = 9  # the split on which pruned networks hardly get below the hardest goal, in up to 100,000 steps
+
+
+def searches() -> Iterable[Cell]:
+    """Searches 3 to 22, each on its own split and up to its first hit; momentum first, the split near the floor last."""
+    return sorted(_searches(), key=lambda cell: cell.split == NEAR_FLOOR and cell.sparsity > 0)
+
+
+def _searches() -> Iterable[Cell]:
+    few = [64, 4, 512, 16, 256, 1, 1024, *(b for b in ALL_POWERS if b not in (64, 4, 512, 16, 256, 1, 1024))]
+    for searches in (range(3, 13), range(13, 23)):
+        for algorithm in ("momentum", "sgd", "nesterov"):
+            for name in DIGITS:
+                for batch_size in few:
+                    for search in searches:
+                        for sparsity in DENSE_AND_SPARSE:
+                            yield Cell(name, batch_size, algorithm, sparsity, replicate=search, split=search, hits=1)
+
+
+def between() -> Iterable[Cell]:
+    """Sparsity 0.5 and 0.7 on the splits, and in the data orders, of dense and 90 % sparse searches; a few of all, then more."""
+    for some in (range(3, 8), range(8, 13)):
+        for search in some:
+            for algorithm in ("momentum", "sgd", "nesterov"):
+                for sparsity in BETWEEN:
+                    yield from own_splits(DIGITS, ALL_POWERS, [search], algorithm=algorithm, sparsity=sparsity)
+
+
+def nats() -> Iterable[Cell]:
+    """Goals of cross-entropy: a few batch sizes of the dense network, three searches."""
+    for replicate in range(3):
+        for batch_size in (64, 16, 256):
+            yield Cell("digits-mlp-nats", batch_size, trials=32, replicate=replicate)
+
+
+def adam() -> Iterable[Cell]:
+    """Dense networks; replicates last."""
+    for replicate in range(3):
+        for name in DIGITS:
+            for batch_size in ALL_POWERS:
+                yield Cell(name, batch_size, "adam", replicate=replicate)
+
+
+def prunings() -> Iterable[Cell]:
+    """Every method of pruning at sparsity 0.9; what takes longest, random masks and the smallest batches, last.
+
+    Cells of the poorer methods end at their second hit or after 20,000 steps: their later trials take many times longer.
+    """
+    sizes = [64, 16, 256, 4, *(b for b in reversed(ALL_POWERS) if b not in (64, 16, 256, 4))]
+    for methods in ([m for m in METHODS if m != "random"], ["random"]):
+        for name in DIGITS:
+            for batch_size in sizes:
+                for method in methods:
+                    short = {} if method == "connection-sensitivity" else {"hits": 2, "max_steps": 20_000}
+                    yield Cell(name, batch_size, sparsity=0.9, pruning=method, **short)
+
+
+def budget() -> Iterable[Cell]:
+    for name in DIGITS:
+        yield from whole(name, ALL_POWERS, 100, 2**17)
+    for name in DIGITS:
+        yield from whole(name, powers(2, 10, 2), 100, 2**17, (0.01, 0.1))

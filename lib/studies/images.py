@@ -1,0 +1,148 @@
+"""Cells of the studies on MNIST, Fashion-MNIST and CIFAR-10."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lib.engine.vocabulary import METHODS
+from lib.studies.cells import Cell
+from lib.studies.grids import BETWEEN, DENSE_AND_SPARSE, LEVELS, own_splits, variants
+from lib.workloads.catalogue import FC_WIDTHS, RACE
+
+MNIST_SIZES = (64, 16, 256, 4, 1024)
+
+
+def _mnist_cell(batch_size: int, sparsity: float, **fields) -> Cell:
+    """32 trials, up to the second hit, but for the four cells that were run first."""
+    first = (batch_size, sparsity) in {(64, 0.0), (64, 0.9), (16, 0.0), (256, 0.0)} and not fields
+    return Cell("mnist-simple-cnn", batch_size, sparsity=sparsity, trials=32, hits=5 if first else 2, **fields)
+
+
+def raced(name: str, batch_size: int, algorithm: str = "momentum", sparsity: float = 0.0, **fields) -> Cell:
+    """A search of an image workload that is a race, up to its first hit: what was not measured before races were calibrated."""
+    return Cell(name, batch_size, algorithm, sparsity, trials=32, hits=1, race=RACE, **fields)
+
+
+def mnist() -> Iterable[Cell]:
+    """All sparsities of one batch size before the next; then races, the larger batches first, dense and 90 % sparse before all."""
+    for batch_size in (64, 256, 16, 4, 32, 128):
+        for sparsity in LEVELS:
+            yield _mnist_cell(batch_size, sparsity)
+    for sparsity in DENSE_AND_SPARSE:
+        yield _mnist_cell(1024, sparsity)
+    for batch_size in (4096, 2048, 512, 8):
+        for sparsity in DENSE_AND_SPARSE:
+            yield raced("mnist-simple-cnn", batch_size, sparsity=sparsity)
+    for batch_size in (1024, 4096, 2048, 512):
+        for sparsity in BETWEEN:
+            yield raced("mnist-simple-cnn", batch_size, sparsity=sparsity)
+
+
+def mnist_algorithms() -> Iterable[Cell]:
+    """SGD, then Nesterov: exact searches of four batch sizes, and races of the others, the larger batches first."""
+    yield from _images("mnist-simple-cnn", (64, 16, 256, 4), ("sgd", "nesterov"))
+    for algorithm in ("sgd", "nesterov"):
+        for batch_size in (1024, 4096, 2048, 512, 128, 32, 8):
+            for sparsity in DENSE_AND_SPARSE:
+                yield raced("mnist-simple-cnn", batch_size, algorithm, sparsity)
+
+
+def fashion_mnist() -> Iterable[Cell]:
+    """Exact searches up to 256, with SGD and Nesterov of dense networks at three batch sizes; races of all others."""
+    yield from _images("fashion-mnist-simple-cnn", (64, 16, 256, 4), ("momentum",))
+    for algorithm in ("sgd", "nesterov"):
+        for batch_size in (64, 16, 256):
+            yield Cell("fashion-mnist-simple-cnn", batch_size, algorithm, trials=32, hits=2)
+    for algorithm in ("momentum", "sgd", "nesterov"):
+        for batch_size in (1024, 4096) if algorithm == "momentum" else (1024, 4096, 4):
+            for sparsity in DENSE_AND_SPARSE:
+                yield raced("fashion-mnist-simple-cnn", batch_size, algorithm, sparsity)
+    for algorithm in ("sgd", "nesterov"):
+        for batch_size in (64, 256, 16):
+            yield raced("fashion-mnist-simple-cnn", batch_size, algorithm, 0.9)
+
+
+def mnist_methods() -> Iterable[Cell]:
+    for batch_size in (64, 16, 256, 1024):
+        yield _mnist_cell(batch_size, 0.9)
+        for method in METHODS[1:]:
+            yield raced("mnist-simple-cnn", batch_size, sparsity=0.9, pruning=method)
+
+
+def _images(name: str, sizes: Iterable[int], algorithms: Iterable[str], trials: int = 32) -> Iterable[Cell]:
+    """Dense and 90 % sparse; all sparsities of one batch size before the next, one algorithm after the other."""
+    for algorithm in algorithms:
+        for batch_size in sizes:
+            for sparsity in DENSE_AND_SPARSE:
+                yield Cell(name, batch_size, algorithm, sparsity, trials=trials, hits=2)
+
+
+def cifar() -> Iterable[Cell]:
+    """Momentum at 8 and 2,048, too; SGD and Nesterov of dense networks."""
+    yield from _images("cifar-10-resnet-8", (128, 32, 512), ("momentum",), trials=16)
+    for algorithm in ("sgd", "nesterov"):
+        for batch_size in (128, 32, 512):
+            yield Cell("cifar-10-resnet-8", batch_size, algorithm, trials=16, hits=2)
+    for batch_size in (2048, 8):
+        yield Cell("cifar-10-resnet-8", batch_size, trials=16, hits=2)
+
+
+def precision() -> Iterable[Cell]:
+    """The same two cells in either precision, and with the check interval of Lee et al. (2021)."""
+    for sparsity in DENSE_AND_SPARSE:
+        yield _mnist_cell(64, sparsity)
+        yield _mnist_cell(64, sparsity, precision="float32")
+        yield _mnist_cell(64, sparsity, checks="every-100")
+
+
+def ladder() -> Iterable[Cell]:
+    """The smallest network also at 4, where the others would take two hours together."""
+    for batch_size in (64, 16, 256, 1024, 4, 4096):
+        names = [f"mnist-fc-{s}" for s in FC_WIDTHS if batch_size > 4 or s == "128x3"]
+        yield from variants(names, [batch_size], "sgd", 32, 2)
+
+
+def mnist_longer_budget() -> Iterable[Cell]:
+    """Until a further doubling of a batch size's own steps would gain next to nothing; the largest, which costs most, last."""
+    for batch_size, steps in ((16, 2**17), (64, 2**15), (256, 2**14), (1024, 2**14)):
+        yield Cell("mnist-fc-128x3", batch_size, trials=16, stop="budget", max_steps=steps)
+
+
+def fc_searches() -> Iterable[Cell]:
+    """FC-128×3 with a goal that dense and 90 % sparse networks meet, in powers of four; momentum first.
+
+    Races, but for the first search on MNIST.
+    """
+    for search in range(1, 6):
+        for algorithm in ("momentum", "sgd"):
+            for sparsity in DENSE_AND_SPARSE:
+                for batch_size in (64, 1024, 16, 256, 4096, 4):
+                    for name in ("mnist-fc-128x3-easier", "fashion-mnist-fc-128x3-easier"):
+                        race = None if search == 1 and name.startswith("mnist") else RACE
+                        yield from own_splits([name], [batch_size], [search], algorithm=algorithm, trials=32,
+                                               sparsity=sparsity, race=race)  # fmt: skip
+
+
+def mnist_split_fc() -> Iterable[Cell]:
+    """A cheap network on the split of Lee et al. (2021) and on ours, the same trials on both; one search after the other."""
+    for replicate in range(3):
+        for batch_size in (256, 64, 1024):
+            for name in ("mnist-fc-128x3", "mnist-fc-128x3-lee2021"):
+                yield Cell(name, batch_size, trials=32, replicate=replicate, hits=1)
+
+
+def mnist_split_cnn() -> Iterable[Cell]:
+    """Dense networks first, since they are cheap; the counterparts on our split are of other studies."""
+    for sparsity in DENSE_AND_SPARSE:
+        for algorithm in ("momentum", "sgd"):
+            for batch_size in (64, 256, 16, 1024):
+                yield Cell("mnist-simple-cnn-lee2021", batch_size, algorithm, sparsity, trials=32, hits=1, race=RACE)
+
+
+def mnist_searches() -> Iterable[Cell]:
+    """A second and a third search, each on a split of its own; dense networks first, since they are cheap."""
+    for sparsity in DENSE_AND_SPARSE:
+        for search in (1, 2):
+            for algorithm in ("momentum", "sgd"):
+                yield from own_splits(("mnist-simple-cnn",), (64, 256, 16, 1024), [search], algorithm=algorithm,
+                                       sparsity=sparsity, trials=32, race=RACE)  # fmt: skip

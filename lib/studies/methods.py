@@ -1,0 +1,62 @@
+"""Cells of the studies that compare training methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from lib.methods import LOCAL
+from lib.methods import METHODS as KNOWN
+from lib.studies import images
+from lib.studies.cells import Cell
+from lib.studies.grids import powers
+from lib.workloads.catalogue import RACE
+
+# What the chapter on training methods compares, the most wanted first; SGD, by which it divides, before all.
+EVERYWHERE = tuple(
+    name
+    for name in ("sgd", "momentum", "adam", "muon", "kfac", "lars", "lamb", "nesterov", "momentum-ema", "clars", "lars-warmup",
+                 "adam-half-life", "adam-fixed")
+    if name in KNOWN
+)  # fmt: skip
+COMPARED = (*EVERYWHERE, "kfac-unclipped")  # the last on digits alone
+COMPARED_SPARSE = tuple(name for name in ("sgd", "momentum", "adam", "muon", "kfac") if name in KNOWN)
+COMPARED_LARGE = tuple(name for name in ("sgd", "momentum", "nesterov", "adam", "muon", "lars", "kfac") if name in KNOWN)
+WITHOUT_BACKPROPAGATION = ("sgd", *LOCAL)  # with backpropagation, by which the chapter divides, before all
+FOURS = (64, 16, 256, 4, 1024, 1)  # powers of four, the middle first
+
+
+def which(
+    names: Iterable[str], sizes: Iterable[int], methods: Iterable[str], searches: Iterable[int], **fields
+) -> Iterable[Cell]:
+    """All methods at a batch size, then the next one, then the next search; sizes between the powers of four last."""
+    for group in (FOURS, [b for b in sizes if b not in FOURS]):
+        for search in searches:
+            for batch_size in (b for b in group if b in sizes):
+                for name in names:
+                    for method in methods:
+                        yield Cell(name, batch_size, method, replicate=search, split=search, hits=1, **fields)
+
+
+def fc_which() -> Iterable[Cell]:
+    """Races, but for those of the first search that another study has as exact ones."""
+    exact = set(images.fc_searches())
+    for cell in which(("mnist-fc-128x3-easier",), powers(2, 12, 2), EVERYWHERE, range(1, 4), trials=32, race=RACE):
+        whole = replace(cell, race=None)
+        yield whole if whole in exact else cell
+
+
+def mnist_which() -> Iterable[Cell]:
+    """One search of each: those that are exact elsewhere, and races."""
+    dense = (cell for cell in (*images.mnist(), *images.mnist_algorithms()) if cell.sparsity == 0)
+    exact = {(cell.algorithm, cell.batch_size): cell for cell in dense}
+    for batch_size in (64, 256, 16, 1024):
+        for method in COMPARED_LARGE:
+            yield exact.get((method, batch_size)) or images.raced("mnist-simple-cnn", batch_size, method)
+
+
+def local_budget() -> Iterable[Cell]:
+    """What each way to pass errors back ends at, on five splits."""
+    for search in range(3, 8):
+        for method in WITHOUT_BACKPROPAGATION:
+            yield Cell("digits-mlp-tanh", 64, method, trials=16, replicate=search, split=search, stop="budget", max_steps=2048)
