@@ -31,6 +31,7 @@ import numpy as np
 import pandas as pd
 
 from lib import require, require_all, require_number, require_whole
+from lib.analysis import scaling
 
 MOST_PEERS, MOST_ROUNDS, MOST_EXAMPLES = 10_000, 10**7, 10**9
 SLACK = 1e-9  # of a micro-batch: what rounding may take from one that is complete
@@ -79,6 +80,22 @@ def most_lost(factor: float) -> float:
     """The largest `loss` at this factor, whatever the curve and the peers: where latency times speed is the critical size."""
     _check(factor=factor)
     return (factor + 1 / factor - 2) / 4
+
+
+LEAST = 5  # batch sizes of a curve
+
+
+def fitted(curves: pd.DataFrame) -> pd.DataFrame:
+    """The points of those curves whose critical batch size is within their sizes, with c1 and c2 of their lines.
+
+    curves: curve (its name), batch_size, steps, and more.
+    """
+    found = [curves[:0].assign(c1=0.0, c2=0.0)]
+    for _, own in curves.groupby("curve"):
+        line = scaling.fit_hyperbola(own.batch_size, own.steps) if len(own) >= LEAST else None
+        if line is not None and line.identified:
+            found.append(own.assign(c1=line.c1, c2=line.c2))
+    return pd.concat(found[1:] or found, ignore_index=True)
 
 
 # T(B) and B* in the language of the charts; a test evaluates both.

@@ -41,7 +41,7 @@ from lib.records import on_record, results
 from lib.records.places import DATA
 from lib.studies import families, plans
 from lib.studies.study import Study
-from lib.systems import boolean_readout, growing, subnetworks
+from lib.systems import boolean_readout, growing, halves, subnetworks
 from lib.workloads import catalogue
 
 EVERY = (
@@ -253,9 +253,10 @@ def _of_flips() -> dict[str, tuple[pd.DataFrame, float]]:
 
 def _of_parts() -> dict[str, tuple[pd.DataFrame, float]]:
     """Of claims whose systems are on record."""
-    tables = [system.results(system.planned()) for system in (subnetworks, growing)]
-    parts, grown = (sum(head["wall_s"] for head in table.attrs["provenance"]) / 3600 for table in tables)
-    return {key: (effect, grown if key == "I4" else parts) for key, effect in network_parts.claimed(*tables).items()}
+    tables = [system.results(system.planned()) for system in (subnetworks, growing, halves)]
+    parts, grown, cut = (sum(head["wall_s"] for head in table.attrs["provenance"]) / 3600 for table in tables)
+    own = {"I4": grown, "I5": cut, "I6": cut}
+    return {key: (effect, own.get(key, parts)) for key, effect in network_parts.claimed(*tables).items()}
 
 
 def _of_late() -> dict[str, tuple[pd.DataFrame, float]]:

@@ -53,6 +53,8 @@ SHORT = {
     "I2": "Independent subnetworks compute less",
     "I3": "Independent subnetworks leave a bias",
     "I4": "Growing a network saves computation",
+    "I5": "Halves trained apart are as accurate",
+    "I6": "Halves trained apart communicate less",
     "A1": "Stale gradients slow every training method",
     "A2": "Momentum and Adam suffer more from stale gradients",
     "A3": "Deeper networks suffer more from stale gradients",
