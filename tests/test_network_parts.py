@@ -8,7 +8,7 @@ import pytest
 
 from lib.analysis import network_parts
 from lib.page import parts_figures
-from lib.systems import growing, subnetworks
+from lib.systems import growing, halves, subnetworks
 from lib.systems.arithmetic import multiply_adds
 
 NONE = pd.DataFrame()
@@ -107,6 +107,7 @@ def test_halves_are_compared_with_the_whole_network_at_the_hardest_goal_that_bot
         (network_parts.APART, 16): 0.1, (network_parts.RECOVERED, 16): 0.5, (network_parts.APART, 64): 0.1,
         (network_parts.RECOVERED, 64): 0.5,
     })  # fmt: skip
+    assert list(halves.ARMS.values()) == [network_parts.TOGETHER, network_parts.APART, network_parts.RECOVERED]
     met = network_parts.met_by_all(network_parts.halved(cut({(network_parts.APART, 16)})))
     assert met[network_parts.APART, 16] == 0.1 and met[network_parts.APART, 64] == 0.04
     told = network_parts.claimed(NONE, NONE, cut({(network_parts.APART, 16), (network_parts.RECOVERED, 64)}))

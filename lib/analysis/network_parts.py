@@ -11,8 +11,6 @@ from scipy.special import stdtrit
 
 from lib.analysis import evidence
 from lib.records import store
-from lib.systems import halves
-from lib.systems import subnetworks as subnetworks_of
 
 WHOLE = "64 units from the start"
 
@@ -140,7 +138,7 @@ def over_fixed(found: pd.DataFrame, goal: float, what: str, whole: str = WHOLE) 
 
 # --- halves -----------------------------------------------------------------------------------------------------------
 
-TOGETHER, APART, RECOVERED = halves.ARMS.values()
+TOGETHER, APART, RECOVERED = "the whole network", "two halves", "two halves, then the whole"
 
 
 def halved(trials: pd.DataFrame) -> pd.DataFrame:
@@ -163,6 +161,8 @@ def met_by_all(found: pd.DataFrame) -> dict[tuple[str, int], float]:
 
 # --- claims -----------------------------------------------------------------------------------------------------------
 
+PUBLISHED = 20  # local steps of the published runs
+
 
 def claimed(parts: pd.DataFrame, grown: pd.DataFrame, cut: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The effects that claims are judged by, by their keys, as of `lib.analysis.evidence`; empty without records.
@@ -172,7 +172,7 @@ def claimed(parts: pd.DataFrame, grown: pd.DataFrame, cut: pd.DataFrame) -> dict
     found = {}
     if len(parts):
         beside = subnetworks(parts)
-        best = beside[beside.local_steps == subnetworks_of.PUBLISHED]
+        best = beside[beside.local_steps == PUBLISHED]
         found |= {"I1": _saved(best, "sent"), "I2": _saved(best, "adds"), "I3": _met(beside)}
     if len(grown):
         searches = growing(grown)

@@ -58,6 +58,7 @@ SHORT = {
     "A1": "Stale gradients slow every training method",
     "A2": "Momentum and Adam suffer more from stale gradients",
     "A3": "Deeper networks suffer more from stale gradients",
+    "V1": "Volunteers’ best batch follows a formula",
     "G1": "The critical batch size grows early in training",
     "G2": "Later in training, the critical batch size levels off",
     "G3": "A run’s noise scale tells its critical batch size",

@@ -9,16 +9,16 @@ import altair as alt
 import pandas as pd
 
 from lib import require
+from lib.analysis import volunteers
 from lib.page import charts
 
-LATENCIES, SPEEDS, DEPARTURES = (0.25, 1.0, 4.0, 16.0), (25.0, 100.0, 400.0, 1600.0), (0.0, 1.0, 6.0)
 PRICES = (0.01, 0.1, 0.5, 1.0, 2.0)
 FORMULA, SIMULATED = charts.BLUE, charts.ORANGE
 
 
 def grid(start: Mapping[str, float]) -> dict[str, list[float]]:
     """The values of every slider, those at which it begins among them: latency, speed, departures."""
-    values = {"latency": LATENCIES, "speed": SPEEDS, "departures": DEPARTURES}
+    values = {"latency": volunteers.LATENCIES, "speed": volunteers.SPEEDS, "departures": volunteers.DEPARTURES}
     return {name: sorted({*known, start[name]}) for name, known in values.items()}
 
 
