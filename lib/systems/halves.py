@@ -40,8 +40,8 @@ CUT = sum(out * (fan_in + 1) for fan_in, out in itertools.pairwise(SIZES[: LEFT 
 STAGE = Interval(8, 512)  # steps of the left half, rounded: tuned beside the learning rate
 ARMS = {"whole": "the whole network", "halves": "two halves", "recovered": "two halves, then the whole"}
 LEFT_ONLY, RIGHT_ONLY, WHOLE = 0, 1, 2  # what is trained
-BATCH_SIZES, REPLICATES, TRIALS = (16, 64), (1, 2, 3), 32
-MOST_STEPS = {16: 1000, 64: 800}
+BATCH_SIZES, REPLICATES, TRIALS = (16, 64, 256), (1, 2, 3), 32
+MOST_STEPS = {16: 1000, 64: 800, 256: 600}
 
 
 @dataclass(frozen=True)
