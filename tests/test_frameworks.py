@@ -10,7 +10,7 @@ from torch import nn
 
 from lib.probes import framework_times, timings
 from lib.probes.framework_times import FrameworkTimes
-from lib.workers import frameworks
+from lib.workers import framework_clock, frameworks
 from lib.workers.frameworks import EXACT, SYSTEMS, Training
 from lib.workloads import datasets, models
 
@@ -115,17 +115,17 @@ def test_a_network_is_cut_where_the_dearer_part_costs_least():
 
 def test_on_cores_of_their_own_the_busier_process_sets_the_time():
     computed = np.array([[1.0, 3.0], [2.0, 2.0]])
-    assert frameworks.on_own_cores("ddp", computed).tolist() == [2.0, 3.0]
-    assert frameworks.on_own_cores("pipeline", computed, 4).tolist() == [2.25, 3.5]
+    assert framework_clock.on_own_cores("ddp", computed).tolist() == [2.0, 3.0]
+    assert framework_clock.on_own_cores("pipeline", computed, 4).tolist() == [2.25, 3.5]
     whole = np.array([[5.0], [5.0]])
-    assert frameworks.on_own_cores("pipeline", whole, 1) == 10, "one micro-batch: one stage after the other"
-    assert frameworks.on_own_cores("pipeline", whole, 1000) == pytest.approx(5, rel=2e-3)
+    assert framework_clock.on_own_cores("pipeline", whole, 1) == 10, "one micro-batch: one stage after the other"
+    assert framework_clock.on_own_cores("pipeline", whole, 1000) == pytest.approx(5, rel=2e-3)
 
 
 def test_messages_are_counted_by_the_rounds_of_their_collectives():
-    assert frameworks.waits({"allreduce": 2, "view": 0}) == 4 and frameworks.waits({"send": 4, "recv": 4}) == 8
+    assert framework_clock.waits({"allreduce": 2, "view": 0}) == 4 and framework_clock.waits({"send": 4, "recv": 4}) == 8
     with pytest.raises(ValueError, match="calls: .'alltoall'"):
-        frameworks.waits({"alltoall": 1})
+        framework_clock.waits({"alltoall": 1})
 
 
 def test_times_are_kept_and_read_back(tmp_path):
@@ -156,7 +156,7 @@ def test_times_are_kept_and_read_back(tmp_path):
         (lambda: frameworks.train([COARSE], None, systems=["horovod"]), "systems: .'horovod'. is not allowed"),
         (lambda: frameworks.simulated(COARSE, None), "precision: 'float32' is not allowed; it must be float64"),
         (lambda: frameworks.simulated(ADAM, None), "algorithm: 'adam' is not allowed; it must be momentum"),
-        (lambda: frameworks.timed(COARSE, torch.zeros(3), torch.zeros(3), 2), "x, y: .* as many examples as the batch"),
+        (lambda: framework_clock.timed(COARSE, torch.zeros(3), torch.zeros(3), 2), "x, y: .* as many examples as the batch"),
         (lambda: FrameworkTimes("digits-mlp", "muon", 64), "algorithm: 'muon' is not allowed"),
         (lambda: FrameworkTimes("digits-mlp", "sgd", 2048), "batch_size: 2048 is not allowed"),
         (lambda: FrameworkTimes("digits-mlp", "sgd", 6), "batch_size: 6 is not allowed; it must be a multiple of 4"),

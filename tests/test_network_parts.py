@@ -1,14 +1,17 @@
 """Parts of a network against the whole: planted searches come back as the ratios they were planted with."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from lib.analysis import network_parts
 from lib.page import parts_figures
-from lib.systems import growing, subnetworks
+from lib.systems import growing, halves, subnetworks
 from lib.systems.arithmetic import multiply_adds
 
+NONE = pd.DataFrame()
 WHOLE = {16: 100.0, 32: 60.0, 64: 40.0}  # steps of the whole network by examples a step
 
 
@@ -49,11 +52,11 @@ def test_a_search_that_misses_the_goal_leaves_no_ratio_and_is_told():
     assert hardest.loc[(4, 1)].tolist() == [0.1, 0.04] and hardest.loc[(2, 1)].tolist() == [0.04, 0.04]
     none = network_parts.hardest(network_parts.subnetworks(trials(never=(0.04, 0.1)))).set_index(["workers", "local_steps"])
     assert np.isnan(none["all"][4, 1]) and none["any"][4, 1] == 0.04
-    effects = network_parts.claimed(trials(never=(0.04,)), pd.DataFrame())
+    effects = network_parts.claimed(trials(never=(0.04,)), NONE, NONE)
     assert effects["I3"].effect.tolist() == [1, 0.5] and effects["I3"].n.tolist() == [4, 4]
     assert effects["I1"].effect.tolist() == pytest.approx([20 * 2 / 3, 20 * 4 / 10]) and "I4" not in effects
     assert effects["I2"].effect.tolist() == pytest.approx([2 / 3, 4 / 10])
-    assert (effects["I1"].low <= effects["I1"].effect).all() and network_parts.claimed(pd.DataFrame(), pd.DataFrame()) == {}
+    assert (effects["I1"].low <= effects["I1"].effect).all() and network_parts.claimed(NONE, NONE, NONE) == {}
 
 
 def test_geometric_means_have_students_interval():
@@ -79,10 +82,37 @@ def test_growth_is_compared_with_the_whole_width_by_the_least_of_each():
         over = network_parts.over_fixed(found, 0.04, what).set_index(["arm", "batch_size"]).effect
         assert over["16 to 64: function kept", 64] == pytest.approx(2**power)
         assert over["16 units from the start", 16] == pytest.approx(0.5**power)
-    (own,) = [table for key, table in network_parts.claimed(pd.DataFrame(), grown()).items() if key == "I4"]
+    (own,) = [table for key, table in network_parts.claimed(NONE, grown(), NONE).items() if key == "I4"]
     assert own.effect.tolist() == pytest.approx([0.25, 0.25]) and own.name.tolist() == ["batches of 16", "batches of 64"]
-    lost = network_parts.claimed(pd.DataFrame(), grown({("16 to 64: function kept", 64)}))["I4"]
+    lost = network_parts.claimed(NONE, grown({("16 to 64: function kept", 64)}), NONE)["I4"]
     assert lost.n.tolist() == [2, 0]
+
+
+def cut(missed=()):
+    """Halves that take three times the steps and send a tenth, recovered ones double and half, with batches of 16 and 64."""
+    rows, factors = [], {network_parts.TOGETHER: (1, 1.0), network_parts.APART: (3, 0.1), network_parts.RECOVERED: (2, 0.5)}
+    for (arm, (more, less)), b, n in itertools.product(factors.items(), (16, 64), (1, 2, 3)):
+        for goal, steps in ((0.04, np.nan if (arm, b) in missed else 100.0), (0.1, 50.0)):
+            own = {"steps": n * more * steps, "sent": n * less * steps}
+            rows.append({"arm": arm, "batch_size": b, "replicate": n, "goal": goal, **own})
+    wide = pd.DataFrame(rows).pivot(index=["arm", "batch_size", "replicate"], columns="goal", values=["steps", "sent"])
+    wide.columns = [f"{what}@{goal:g}" for what, goal in wide]
+    return wide.assign(**{f"adds@{goal}": wide[f"steps@{goal}"] for goal in (0.04, 0.1)}).reset_index()
+
+
+def test_halves_are_compared_with_the_whole_network_at_the_hardest_goal_that_both_meet():
+    found = network_parts.halved(cut())
+    over = network_parts.over_fixed(found, 0.04, "sent", network_parts.TOGETHER).set_index(["arm", "batch_size"]).effect
+    assert over.to_dict() == pytest.approx({
+        (network_parts.APART, 16): 0.1, (network_parts.RECOVERED, 16): 0.5, (network_parts.APART, 64): 0.1,
+        (network_parts.RECOVERED, 64): 0.5,
+    })  # fmt: skip
+    assert list(halves.ARMS.values()) == [network_parts.TOGETHER, network_parts.APART, network_parts.RECOVERED]
+    met = network_parts.met_by_all(network_parts.halved(cut({(network_parts.APART, 16)})))
+    assert met[network_parts.APART, 16] == 0.1 and met[network_parts.APART, 64] == 0.04
+    told = network_parts.claimed(NONE, NONE, cut({(network_parts.APART, 16), (network_parts.RECOVERED, 64)}))
+    assert told["I5"].set_index("name").effect.to_dict() == {network_parts.APART: 0.5, network_parts.RECOVERED: 0.5}
+    assert told["I6"].effect.tolist() == pytest.approx([2, 2]) and told["I6"].n.tolist() == [3, 3]
 
 
 def test_figures_have_no_gap_and_say_when_there_is_nothing():
@@ -92,10 +122,10 @@ def test_figures_have_no_gap_and_say_when_there_is_nothing():
     assert len(rows) == 2 * 2 * 3 and all(row["steps"] > 0 for row in rows)
     assert {row["steps"] for row in rows if not row["all_met"]} == {2000}
     over = network_parts.over_fixed(network_parts.growing(grown({("16 to 64: function kept", 64)})), 0.04, "adds")
-    spec = parts_figures.growing(over.assign(goal=0.04, what="adds"), 0.04).to_dict()
+    spec = parts_figures.over_whole(over.assign(goal=0.04, what="adds"), 0.04, "64 units").to_dict()
     (rows,) = [rows for rows in spec["datasets"].values() if "arm" in rows[0]]
     assert len(rows) == 3 and all(row["effect"] > 0 for row in rows)
-    assert "No search" in str(parts_figures.growing(over[:0].assign(goal=0.04, what="adds"), 0.04).to_dict())
+    assert "No search" in str(parts_figures.over_whole(over[:0].assign(goal=0.04, what="adds"), 0.04, "64 units").to_dict())
 
 
 def test_multiply_adds_are_counted_layer_by_layer():

@@ -35,7 +35,7 @@ from lib.records.places import DATA
 from lib.studies import cells, plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study
-from lib.systems import boolean_readout, growing, subnetworks
+from lib.systems import boolean_readout, growing, halves, subnetworks
 from lib.workloads import catalogue
 
 CELL = Cell("digits-mlp", 16, sparsity=0.9, trials=2)
@@ -279,6 +279,7 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "flips": (lambda file, own: boolean_readout.Descent(**own), boolean_readout.record, {"source", "wall_s", "precision"}),
     "subnetworks": (lambda file, own: subnetworks.Search(**own), subnetworks.record, {"source", "wall_s", "precision"}),
     "growing": (lambda file, own: growing.Search(**own), growing.record, {"source", "wall_s", "precision"}),
+    "halves": (lambda file, own: halves.Search(**own), halves.record, {"source", "wall_s", "precision"}),
     "branches": (lambda file, own: branches.Branch(**own), branches.record, {"source", "wall_s", "precision"}),
     "layers": (lambda file, own: pruned_layers.Pruned(**own), pruned_layers.record, {"source", "wall_s", "precision"}),
     "replays": (lambda file, own: replays.Replay(**own), replays.place, {"source", "wall_s"}),

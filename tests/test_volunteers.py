@@ -140,6 +140,16 @@ def law(sizes):
     return pd.DataFrame({"curve": "a", "batch_size": sizes, "steps": C1 / sizes + C2, "c1": C1, "c2": C2})
 
 
+def test_on_its_line_a_curve_is_fitted_and_the_formula_judged_by_how_often_peers_leave():
+    points = pd.concat([law(np.array([4, 16, 64, 256, 1024, 4096])).assign(curve=name) for name in ("a", "b")])
+    own = volunteers.fitted(points.drop(columns=["c1", "c2"]))
+    assert own.c1.tolist() == pytest.approx([C1] * 12, rel=1e-3) and own.c2.tolist() == pytest.approx([C2] * 12, rel=1e-3)
+    assert volunteers.fitted(points[points.batch_size < 300]).empty
+    told = volunteers.claimed(own)
+    assert told.name.tolist() == ["peers that stay", "peers that stay 60 s", "peers that stay 10 s"] and told.n.eq(2).all()
+    assert (told.effect - 1).between(0, 0.1).all() and told.low.tolist() == pytest.approx(told.effect.tolist())
+
+
 def test_a_curve_on_its_line_loses_what_the_formula_says():
     points = law(2 ** np.arange(3, 15))
     smooth = Team(peers=1, speed=100.0, spread=0.0)
@@ -192,13 +202,13 @@ def test_the_charts_compute_the_same():
 
 def test_the_figure_has_a_simulated_round_for_every_setting_it_can_be_given():
     points = law(np.array([4, 64, 1024])).assign(low=1.0, high=9.0)
-    start = {"latency": 1.0, "speed": 100.0, "departures": 1.0}
+    start = {"latency": 1.0, "speed": 100.0, "departures": 1.0, "price": 0.3}
     grid = volunteer_figures.grid(start)
     assert {len(grid[name]) for name in grid} <= {3, 4} and all(list(v) == sorted(set(v)) for v in grid.values())
     rounds = volunteers.of_settings(Team(peers=2), points.batch_size, *grid.values(), 0)
-    chart = volunteer_figures.by_batch_size(points, rounds, volunteers.EXPRESSIONS, start, "a")
+    chart = volunteer_figures.by_batch_size(points, rounds, volunteers.EXPRESSIONS, start, "a", 2)
     spec = chart.to_dict()
     shown = {p["name"]: p["bind"]["max"] for p in spec["params"] if p.get("bind", {}).get("input") == "range"}
-    assert shown == {f"{name}_at": len(values) - 1 for name, values in grid.items()}
+    assert shown == {f"{name}_at": len(values) - 1 for name, values in grid.items()} | {"price_at": len(volunteer_figures.PRICES)}
     with pytest.raises(ValueError, match="rounds: .* it must be one for every setting"):
-        volunteer_figures.by_batch_size(points, rounds[1:], volunteers.EXPRESSIONS, start, "a")
+        volunteer_figures.by_batch_size(points, rounds[1:], volunteers.EXPRESSIONS, start, "a", 2)

@@ -1,4 +1,5 @@
-"""What it takes to train parts of a network, against training the whole: tables of `lib.systems.subnetworks` and `.growing`."""
+"""What it takes to train parts of a network, against training the whole: tables of `lib.systems.subnetworks`, `.growing` and
+`.halves`."""
 
 from __future__ import annotations
 
@@ -121,18 +122,41 @@ def growing(trials: pd.DataFrame) -> pd.DataFrame:
     return _least(trials, keys, "steps").merge(_least(trials, keys, "adds"), on=[*keys, "goal"])
 
 
-def over_fixed(found: pd.DataFrame, goal: float, what: str) -> pd.DataFrame:
-    """`what` of every arm over that of the whole width from the start, by batch size: arm, batch_size, effect, low, high, n, met.
+def over_fixed(found: pd.DataFrame, goal: float, what: str, whole: str = WHOLE) -> pd.DataFrame:
+    """`what` of every arm over that of the arm `whole`, by batch size: arm, batch_size, effect, low, high, n, met.
 
-    found: of `growing`.  Effects are NaN unless all searches of both meet the goal.
+    found: of `growing` or `halved`.  Effects are NaN unless all searches of both meet the goal.
     """
     own = found[found.goal == goal]
     wide = own.pivot(index=["batch_size", "replicate"], columns="arm", values=what)
     rows = []
     for batch_size, some in wide.groupby("batch_size"):
-        for name in wide.columns.drop(WHOLE):
-            rows.append((name, batch_size, *geometric(some[name] / some[WHOLE]), int(some[name].notna().sum())))
+        for name in wide.columns.drop(whole):
+            rows.append((name, batch_size, *geometric(some[name] / some[whole]), int(some[name].notna().sum())))
     return pd.DataFrame(rows, columns=["arm", "batch_size", "effect", "low", "high", "n", "met"])
+
+
+# --- halves -----------------------------------------------------------------------------------------------------------
+
+TOGETHER, APART, RECOVERED = "the whole network", "two halves", "two halves, then the whole"
+
+
+def halved(trials: pd.DataFrame) -> pd.DataFrame:
+    """A row per search and goal: arm, batch_size, replicate, goal, steps, adds and sent, each the least of any trial.
+
+    trials: of `lib.systems.halves.results`.
+    """
+    keys = ["arm", "batch_size", "replicate"]
+    steps, *others = (_least(trials, keys, what) for what in ("steps", "adds", "sent"))
+    for other in others:
+        steps = steps.merge(other, on=[*keys, "goal"])
+    return steps
+
+
+def met_by_all(found: pd.DataFrame) -> dict[tuple[str, int], float]:
+    """The hardest goal that all searches meet, by arm and batch size; without those that meet none.  found: of `halved`."""
+    met = found.groupby(["arm", "batch_size", "goal"]).steps.agg(lambda steps: steps.notna().all())
+    return met[met].reset_index().groupby(["arm", "batch_size"]).goal.min().to_dict()
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------
@@ -140,10 +164,10 @@ def over_fixed(found: pd.DataFrame, goal: float, what: str) -> pd.DataFrame:
 PUBLISHED = 20  # local steps of the published runs
 
 
-def claimed(parts: pd.DataFrame, grown: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def claimed(parts: pd.DataFrame, grown: pd.DataFrame, cut: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The effects that claims are judged by, by their keys, as of `lib.analysis.evidence`; empty without records.
 
-    parts, grown: of the systems' `results`.
+    parts, grown, cut: of the systems' `results`, `lib.systems.halves` last.
     """
     found = {}
     if len(parts):
@@ -158,7 +182,24 @@ def claimed(parts: pd.DataFrame, grown: pd.DataFrame) -> dict[str, pd.DataFrame]
             name = f"batches of {r.batch_size:,}"
             rows.append((name, 1 / r.effect, 1 / r.high, 1 / r.low, r.n) if r.effect == r.effect else (name, *[np.nan] * 3, 0))
         found["I4"] = evidence.table(rows)
+    if len(cut):
+        searches = halved(cut)
+        hard = searches[(searches.goal == goals(cut)[0]) & (searches.arm != TOGETHER)]
+        met = hard.steps.notna().groupby(hard.arm)
+        found["I5"] = evidence.table((arm, *evidence.share(int(own.sum()), len(own))) for arm, own in met)
+        found["I6"] = evidence.table(_sent_less(searches))
     return found
+
+
+def _sent_less(searches: pd.DataFrame) -> list[tuple]:
+    """How many times as many numbers two stages of the whole network exchange, by batch size, at the hardest goal that all meet."""
+    rows = []
+    for size, own in searches[searches.arm != APART].groupby("batch_size"):
+        met = own.groupby("goal").steps.agg(lambda steps: steps.notna().all())
+        both = own[own.goal == min(met.index[met], default=np.nan)].pivot(index="replicate", columns="arm", values="sent")
+        both = both.reindex(columns=[TOGETHER, RECOVERED])
+        rows.append((f"batches of {size:,}", *geometric(both[TOGETHER] / both[RECOVERED])))
+    return rows
 
 
 def _saved(beside: pd.DataFrame, what: str) -> pd.DataFrame:

@@ -30,10 +30,12 @@ from lib.analysis import (
     rate_rules,
     scaling,
     text_results,
+    volunteers,
 )
 from lib.analysis import without_backpropagation as without
 from lib.claims import dai, guille_escuret, language_models, large_batches, lee, shallue, shi, without_backpropagation
 from lib.claims import network_parts as parts_of_networks
+from lib.claims import volunteers as on_volunteers
 from lib.claims.verdicts import Claim, Group, Rule
 from lib.methods import WITH_MOMENTUM
 from lib.probes import branches, method_times, paths, portraits, tracks
@@ -41,11 +43,12 @@ from lib.records import on_record, results
 from lib.records.places import DATA
 from lib.studies import families, plans
 from lib.studies.study import Study
-from lib.systems import boolean_readout, growing, subnetworks
+from lib.systems import boolean_readout, growing, halves, subnetworks
 from lib.workloads import catalogue
 
 EVERY = (
     lee, guille_escuret, shallue, shi, large_batches, language_models, dai, parts_of_networks, without_backpropagation,
+    on_volunteers,
 )  # fmt: skip
 RULES = {rule.key: rule for papers in EVERY for rule in papers.RULES}
 BUDGETS = ("digits-budget", "mnist-budget", "fashion-mnist-budget")
@@ -97,7 +100,7 @@ def _claim(fields: dict) -> Claim:
 def _judged() -> dict:
     groups = (
         _of_curves, _of_paths, _of_families, _of_budgets, _of_messages, _of_methods, _of_texts, _of_late, _of_parts,
-        _of_local_errors, _of_flips,
+        _of_local_errors, _of_flips, _of_volunteers,
     )  # fmt: skip
     found = {key: judged for group in groups for key, judged in group().items()}
     return {key: dataclasses.asdict(rule.judge(*found[key])) for key, rule in RULES.items() if key in found}
@@ -253,9 +256,17 @@ def _of_flips() -> dict[str, tuple[pd.DataFrame, float]]:
 
 def _of_parts() -> dict[str, tuple[pd.DataFrame, float]]:
     """Of claims whose systems are on record."""
-    tables = [system.results(system.planned()) for system in (subnetworks, growing)]
-    parts, grown = (sum(head["wall_s"] for head in table.attrs["provenance"]) / 3600 for table in tables)
-    return {key: (effect, grown if key == "I4" else parts) for key, effect in network_parts.claimed(*tables).items()}
+    tables = [system.results(system.planned()) for system in (subnetworks, growing, halves)]
+    parts, grown, cut = (sum(head["wall_s"] for head in table.attrs["provenance"]) / 3600 for table in tables)
+    own = {"I4": grown, "I5": cut, "I6": cut}
+    return {key: (effect, own.get(key, parts)) for key, effect in network_parts.claimed(*tables).items()}
+
+
+def _of_volunteers() -> dict[str, tuple[pd.DataFrame, float]]:
+    trials, *_ = usual()
+    points = scaling.across_replicates(scaling.steps_to_result(trials[trials.sparsity == 0]))
+    found = volunteers.fitted(points.assign(curve=scaling.curve_names(points)))
+    return {"V1": (volunteers.claimed(found), np.nan)} if len(found) else {}
 
 
 def _of_late() -> dict[str, tuple[pd.DataFrame, float]]:

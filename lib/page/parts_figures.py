@@ -1,4 +1,4 @@
-"""Figures of training parts of a network: steps by the number of workers, and what growing takes against the whole width."""
+"""Figures of training parts of a network: steps by the number of workers, and what other ways take against the whole network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lib.wording import brief, span
 
 COLOURS = (charts.DENSE, charts.ORANGE, charts.PURPLE, charts.TEAL, charts.RED)
 ARMS = (charts.ORANGE, charts.PURPLE, charts.TEAL, charts.RED)
-WORDS = {"adds": "multiply-adds", "steps": "training steps"}
+WORDS = {"adds": "multiply-adds", "steps": "training steps", "sent": "numbers exchanged"}
 ONE_COLUMN = {"columns": 1, "labelLimit": 300}  # two do not fit a phone
 
 
@@ -47,17 +47,18 @@ def by_workers(curves: pd.DataFrame, start: float) -> alt.LayerChart:
     return charts.controlled(layers, slider).properties(width="container", height=300)
 
 
-def growing(rows: pd.DataFrame, start: float) -> alt.LayerChart:
-    """What each way to grow takes over the whole width from the start, against batch size; a slider over goals, and a menu.
+def over_whole(rows: pd.DataFrame, start: float, whole: str, what: str = "adds") -> alt.LayerChart:
+    """What each way takes over training the whole network, against batch size; a slider over goals, and a menu.
 
-    rows: goal, what (of WORDS), arm, batch_size, effect, low, high, met; those without an effect are left out.
+    rows: goal, what (of WORDS), arm, batch_size, effect, low, high, met; those without an effect are left out.  whole: the
+    network to which they are compared, in words; what: shown at first.
     """
     shown = rows.dropna(subset="effect").assign(
         what=lambda own: own.what.map(WORDS),
         interval=lambda own: [f"{brief(a)}–{brief(b)}" for a, b in zip(own.low, own.high)],
     )
     if shown.empty:
-        return charts.nothing("No search of growing networks is on record.")
+        return charts.nothing("No search that meets its goal is on record.")
     names = list(dict.fromkeys(rows.arm))
     scale = alt.Scale(type="log", base=2, nice=False, padding=12)
     base = alt.Chart(shown).encode(
@@ -65,18 +66,18 @@ def growing(rows: pd.DataFrame, start: float) -> alt.LayerChart:
         xOffset=alt.XOffset("arm:N", sort=names),
         color=alt.Color("arm:N", title=None, sort=names).scale(domain=names, range=list(ARMS[: len(names)])).legend(**ONE_COLUMN),
     )
-    y = alt.Y("effect:Q", title="times those of 64 units from the start", scale=scale, axis=charts.fractions())
+    y = alt.Y("effect:Q", title=f"times those of {whole}", scale=scale, axis=charts.fractions())
     tooltip = [
         alt.Tooltip("arm:N", title="network"),
         alt.Tooltip("batch_size:O", title="batch size"),
-        alt.Tooltip("effect:Q", title="over 64 units from the start", format=".2r"),
+        alt.Tooltip("effect:Q", title=f"over {whole}", format=".2r"),
         alt.Tooltip("interval:N", title="5–95 %"),
     ]
     layers = [
         base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"),
         base.mark_point(filled=True, size=80, opacity=1).encode(y=y, tooltip=tooltip),
     ]
-    what = charts.menu("what", list(WORDS.values()), WORDS["adds"], "compare")
+    what = charts.menu("what", list(dict.fromkeys(shown.what)), WORDS[what], "compare")
     slider = charts.goal_slider(sorted(shown.goal.unique()), start)
     drawn = charts.controlled(layers, what, slider)
     return alt.layer(charts.across(1, y=scale), drawn).properties(width="container", height=320)

@@ -1,4 +1,4 @@
-"""The figure of volunteers: time to the goal at every batch size, by the formula and simulated."""
+"""The figure of volunteers: time to the goal, or its price, at every batch size, by the formula and simulated."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import altair as alt
 import pandas as pd
 
 from lib import require
+from lib.analysis import volunteers
 from lib.page import charts
 
-LATENCIES, SPEEDS, DEPARTURES = (0.25, 1.0, 4.0, 16.0), (25.0, 100.0, 400.0, 1600.0), (0.0, 1.0, 6.0)
-MINUTES = "time to the goal (minutes)"
+PRICES = (0.01, 0.1, 0.5, 1.0, 2.0)
 FORMULA, SIMULATED = charts.BLUE, charts.ORANGE
 
 
 def grid(start: Mapping[str, float]) -> dict[str, list[float]]:
     """The values of every slider, those at which it begins among them: latency, speed, departures."""
-    values = {"latency": LATENCIES, "speed": SPEEDS, "departures": DEPARTURES}
+    values = {"latency": volunteers.LATENCIES, "speed": volunteers.SPEEDS, "departures": volunteers.DEPARTURES}
     return {name: sorted({*known, start[name]}) for name, known in values.items()}
 
 
@@ -30,7 +30,9 @@ def _dials(start: Mapping[str, float]) -> dict[str, tuple]:
         "speed": ("speed of all online", "format(value, ',~r') + ' examples/s'"),
         "departures": ("coming and going", f"({leaves})"),
     }
-    return {name: charts.dial(f"{name}_at", grid(start)[name], start[name], *words) for name, words in about.items()}
+    price = charts.dial("price_at", PRICES, start["price"], "price of a peer and hour", "'price ' + format(value, '.2f') + '/h'")
+    found = {name: charts.dial(f"{name}_at", grid(start)[name], start[name], *words) for name, words in about.items()}
+    return {**found, "price": price}
 
 
 def _table(rounds: pd.DataFrame, sizes: list[int], values: dict[str, list[float]]) -> str:
@@ -45,15 +47,18 @@ def _table(rounds: pd.DataFrame, sizes: list[int], values: dict[str, list[float]
 
 
 def by_batch_size(
-    points: pd.DataFrame, rounds: pd.DataFrame, expressions: Mapping[str, str], start: Mapping[str, float], curve: str
+    points: pd.DataFrame, rounds: pd.DataFrame, expressions: Mapping[str, str], start: Mapping[str, float], curve: str, peers: int
 ) -> alt.LayerChart:
-    """Time to the goal against batch size: a line by the formula, points simulated, a rule at the formula's best batch.
+    """Time to the goal against batch size, or its price: a line by the formula, points simulated, a rule at the formula's best.
 
     points: curve, batch_size, steps, low, high, c1, c2.  rounds: latency, speed, departures, batch_size, seconds, one for every
     setting of the sliders (`grid`); a ValueError says which is missing.  expressions: those of `lib.analysis.volunteers`.
-    start: where the sliders begin; curve: the one shown at first.
+    start: where the sliders begin, that of the price of a peer and hour among them; curve: the one shown at first; peers: how
+    many are online on average, all of whom are paid.
     """
     dials, values = _dials(start), grid(start)
+    show = alt.param(name="show", value="time", bind=alt.binding_select(options=["time", "price"], name="show "))
+    worth = f"(show === 'time' ? 1 / 60 : {peers} / 3600 * {dials['price'][1]})"  # of a second
     menu = charts.menu("curve", list(points.curve.unique()), curve, "network")
     sizes = sorted(map(int, points.batch_size.unique()))
     of = {name: [one.c1.iloc[0], one.c2.iloc[0], *map(int, (one.batch_size.min(), one.batch_size.max()))]
@@ -62,11 +67,11 @@ def by_batch_size(
     numbers = {"c1": f"{known}[0]", "c2": f"{known}[1]", "latency": dials["latency"][1], "speed": dials["speed"][1]}
     time, best = (f"({expressions[name].format(**numbers)})" for name in ("time", "best"))
     axis = charts.batch_axis(sizes).scale(type="log", base=2, nice=False, domain=[sizes[0] / 1.3, sizes[-1] * 1.3])
-    y = alt.Y("minutes:Q", title=MINUTES).scale(type="log", nice=False, padding=14)
+    y = alt.Y("value:Q", title="time to the goal (minutes), or its price").scale(type="log", nice=False, padding=14)
     line = (
         alt.Chart(alt.sequence(0, 1.005, 0.01, as_="place"))
         .transform_calculate(batch_size=f"{known}[2] * pow({known}[3] / {known}[2], datum.place)")
-        .transform_calculate(minutes=f"{time} / 60")
+        .transform_calculate(value=f"{time} * {worth}")
         .mark_line(color=FORMULA, strokeWidth=2.2)
         .encode(x=axis, y=y)
     )
@@ -74,9 +79,10 @@ def by_batch_size(
         alt.Chart(points)
         .transform_filter(menu[1])
         .transform_calculate(seconds=_table(rounds, sizes, values), formula=f"{time} / 60")
-        .transform_calculate(minutes="datum.steps * datum.seconds / 60")
-        .transform_calculate(from_minutes="datum.low * datum.seconds / 60", to_minutes="datum.high * datum.seconds / 60")
-        .transform_joinaggregate(shortest="min(minutes)")
+        .transform_calculate(minutes="datum.steps * datum.seconds / 60", value=f"datum.steps * datum.seconds * {worth}")
+        .transform_calculate(least=f"datum.low * datum.seconds * {worth}", most=f"datum.high * datum.seconds * {worth}")
+        .transform_calculate(cost=f"datum.minutes * {peers} / 60 * {dials['price'][1]}")
+        .transform_joinaggregate(lowest="min(value)")
         .encode(x=axis)
     )
     tooltip = [
@@ -85,10 +91,11 @@ def by_batch_size(
         alt.Tooltip("seconds:Q", title="a simulated round (s)", format=",.2r"),
         alt.Tooltip("minutes:Q", title="simulated time (min)", format=",.2r"),
         alt.Tooltip("formula:Q", title="time by the formula (min)", format=",.2r"),
+        alt.Tooltip("cost:Q", title="price, simulated", format=",.2r"),
     ]
-    bars = base.mark_rule(color=SIMULATED, strokeWidth=2).encode(y=alt.Y("from_minutes:Q"), y2="to_minutes:Q")
+    bars = base.mark_rule(color=SIMULATED, strokeWidth=2).encode(y=alt.Y("least:Q"), y2="most:Q")
     dots = base.mark_point(color=SIMULATED, filled=True, size=65, opacity=1).encode(y=y, tooltip=tooltip)
-    ring = base.transform_filter("datum.minutes <= datum.shortest * 1.0001").mark_point(color=SIMULATED, size=220, strokeWidth=3)
+    ring = base.transform_filter("datum.value <= datum.lowest * 1.0001").mark_point(color=SIMULATED, size=220, strokeWidth=3)
     at = alt.Chart(alt.sequence(0, 1, 1, as_="one")).transform_calculate(
         batch_size=f"clamp({best}, {sizes[0]}, {sizes[-1]})",
         words=f"'formula: ' + format({best}, ',.2r') + ({best} > {known}[3] || {best} < {known}[2] ? ', not measured' : '')",
@@ -101,6 +108,6 @@ def by_batch_size(
     caption = charts.captions([text for *_, text in dials.values()])
     return (
         alt.layer(line, bars, dots, ring.encode(y=y), rule, words, caption)
-        .add_params(menu[0], *(param for param, *_ in dials.values()))
+        .add_params(show, menu[0], *(param for param, *_ in dials.values()), charts.needed("price_at", "show === 'price'"))
         .properties(width="container", height=360)
     )

@@ -48,15 +48,15 @@ class FrameworkTimes:
         return {"model": workload(self.workload).model}
 
     def measure(self) -> pd.DataFrame:
-        """A row per system, as `lib.workers.frameworks.timed` returns them; weights is how many the network has."""
-        from lib.workers import frameworks  # brings PyTorch, and reading times does without
+        """A row per system, as `lib.workers.framework_clock.timed` returns them; weights is how many the network has."""
+        from lib.workers import framework_clock, frameworks  # brings PyTorch, and reading times does without
         from lib.workloads import models
 
         work, data = workload(self.workload), workload(self.workload).train()
         training = frameworks.Training(
             work.model, self.algorithm, self.batch_size, 0.0, density=self.density, micro_batches=self.micro_batches
         )
-        rows = frameworks.timed(training, data.x[: self.batch_size], data.y[: self.batch_size], self.repeats)
+        rows = framework_clock.timed(training, data.x[: self.batch_size], data.y[: self.batch_size], self.repeats)
         return pd.DataFrame(rows).assign(weights=models.parameter_count(models.build(work.model)))
 
 

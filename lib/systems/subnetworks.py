@@ -36,7 +36,8 @@ INPUTS, CLASSES = 64, 10
 HIDDEN = {"digits-mlp": 64, "digits-mlp-256x2": 256}  # units of a hidden layer, of two, of the networks that are searched
 WIDER = "digits-mlp-256x2"
 WORKERS, LOCAL_STEPS = (2, 4, 8), (1, 5, 20, 80)
-REPLICATES = (1, 2, 3)
+PUBLISHED = 20  # local steps of the published runs
+REPLICATES, MORE = (1, 2, 3), (4, 5)  # of all; and more of those with as many local steps as published, by which claims are judged
 TRIALS, MOST_STEPS = 32, 2000
 
 
@@ -170,12 +171,13 @@ class Subnetworks:
 
 def planned() -> tuple[Search, ...]:
     """Every number of workers with every number of local steps; beside them one worker with as many examples a step as all."""
-    whole = (Search(1, 1, Search.batch_size * workers, n) for workers in (1, *WORKERS) for n in REPLICATES)
+    whole = (Search(1, 1, Search.batch_size * workers, n) for workers in (1, *WORKERS) for n in (*REPLICATES, *MORE))
     split = (Search(*both, replicate=n) for *both, n in itertools.product(WORKERS, LOCAL_STEPS, REPLICATES))
-    return (*whole, *split)
+    more = (Search(*both, replicate=n) for *both, n in itertools.product(WORKERS, (PUBLISHED,), MORE))
+    return (*whole, *split, *more)
 
 
-def wider(local_steps: int = 20) -> tuple[Search, ...]:
+def wider(local_steps: int = PUBLISHED) -> tuple[Search, ...]:
     """Of a network four times as wide: the most workers, and one with as many examples a step, and one with a worker's."""
     most = max(WORKERS)
     shapes = ((1, 1, Search.batch_size), (1, 1, most * Search.batch_size), (most, local_steps, Search.batch_size))

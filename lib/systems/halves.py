@@ -1,0 +1,235 @@
+"""Synthetic intermediate labels: a network's two halves are trained one after the other, apart (Karadağ and Topaloğlu 2024).
+
+The left half, the layers up to a hidden one, learns to answer each example with the code of its class: a random number for every
+unit, uniform on [0, 1).  Its loss is half the squared distance.  Then the right half learns the labels, on what the left one,
+frozen, answers.  With recovery the whole network is trained in the end, by plain SGD as the right half is.
+
+Codes are as others summarise the paper; its abstract was at hand, not its text.  One rate for both halves, and with recovery as
+many steps of the right half as of the left one, are ours: so two things are tuned, the rate and these steps.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from lib import require
+from lib.measuring import runner
+from lib.methods.intervals import Interval
+from lib.methods.method import Layer, Method
+from lib.own import folder_name
+from lib.records import store
+from lib.records.places import DATA
+from lib.studies.cells import Cell
+from lib.systems import arithmetic
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+FOLDER = DATA / "halves"
+SIZES, LEFT = (64, 64, 64, 64, 64, 10), 2  # inputs, hidden layers and outputs; matrices of the left half
+EXAMPLES = 1350  # of the training set
+CUT = sum(out * (fan_in + 1) for fan_in, out in itertools.pairwise(SIZES[: LEFT + 1]))  # weights of the left half
+STAGE = Interval(8, 512)  # steps of the left half, rounded: tuned beside the learning rate
+ARMS = {"whole": "the whole network", "halves": "two halves", "recovered": "two halves, then the whole"}
+LEFT_ONLY, RIGHT_ONLY, WHOLE = 0, 1, 2  # what is trained
+BATCH_SIZES, REPLICATES, TRIALS = (16, 64, 256), (1, 2, 3), 32
+MOST_STEPS = {16: 1000, 64: 800, 256: 600}
+
+
+@dataclass(frozen=True)
+class Search:
+    """So many trials of the digits' MLP of four hidden layers.
+
+    arm: of ARMS; "whole" is plain SGD.  A search ends when all trials have met the hardest goal, or after max_steps, so that
+    the trial that sends least is known.  replicate: its draws, seeds, data order, split and codes.  Raises ValueError naming
+    the field, its value and what is allowed.
+    """
+
+    arm: str
+    batch_size: int = 16
+    replicate: int = 1
+    trials: int = TRIALS
+    max_steps: int = MOST_STEPS[16]
+    workload: str = "digits-mlp-64x4"
+
+    def __post_init__(self):
+        require(self.arm in ARMS, "arm", self.arm, "one of " + ", ".join(ARMS))
+        require(self.workload == "digits-mlp-64x4", "workload", self.workload, "digits-mlp-64x4, which is what is halved here")
+        _ = self.cell  # its checks are ours
+
+    @property
+    def cell(self) -> Cell:
+        """The search of the whole network."""
+        return Cell(self.workload, self.batch_size, "sgd", trials=self.trials, replicate=self.replicate, hits=self.trials,
+                    max_steps=self.max_steps, split=self.replicate)  # fmt: skip
+
+    def definition(self) -> dict:
+        return self.cell.definition()
+
+    def stages(self) -> np.ndarray:
+        """Steps of the left half, of every trial [trials]; the learning rates are those of `cell`."""
+        from scipy.stats import qmc  # slow to import, and a page that only reads draws nothing
+
+        points = qmc.Sobol(1, seed=20_000 + self.replicate).random_base2((self.trials - 1).bit_length())[: self.trials, 0]
+        return STAGE.at(points).round()
+
+    def measure(self) -> pd.DataFrame:
+        """A row per trial, as of `lib.measuring.one_cell.table`, with stage: steps of the left half."""
+        import torch  # slow to import, and most chapters only read
+
+        from lib.engine import lockstep
+        from lib.measuring import one_cell
+        from lib.workloads import datasets
+
+        cell, work = self.cell, self.cell.work
+        trials, stages = one_cell.start(cell), self.stages()
+        trials.drawn["stage"] = torch.from_numpy(stages).float()[:, None]
+        outcome = lockstep.train(
+            one_cell.executor(cell), trials, work.train(cell.split), datasets.load(work.dataset, cell.split).validation,
+            method=halved(self), batch_size=cell.batch_size, goals=work.goals, max_steps=self.max_steps,
+            order_seed=cell.replicate, hits=cell.hits,
+        )  # fmt: skip
+        return one_cell.table(cell, outcome).assign(stage=stages)
+
+
+def halved(search: Search) -> Method:
+    """SGD on the left half for `drawn["stage"]` steps, then on the right one; with recovery, after as many again, on the whole."""
+    space = {"learning_rate": Interval(1e-4, 1.0), "stage": STAGE}
+    return Method("halves", "halves", space, functools.partial(_begin, search), functools.partial(_step, search), _gradient)
+
+
+def _begin(search: Search, w: Tensor, layers: tuple[Layer, ...]) -> dict[str, Tensor]:
+    """codes [T, classes, units]; part [T, 1]: what is trained next."""
+    import torch
+
+    random = torch.Generator().manual_seed(search.replicate)
+    codes = torch.rand(len(w), SIZES[-1], SIZES[LEFT], generator=random)
+    return {"codes": codes, "part": torch.full((len(w), 1), WHOLE if search.arm == "whole" else LEFT_ONLY)}
+
+
+def _gradient(executor, w: Tensor, batch: tuple[Tensor, Tensor], mask: None, buffers: dict[str, Tensor]) -> tuple:
+    """As `lib.methods.method.Method.gradient`: the labels' gradient of what is trained, or the codes' of the left half."""
+    losses, g, alive = executor.gradients(w, *batch)
+    part = buffers["part"]
+    left = part[:, 0] == LEFT_ONLY
+    g[:, :CUT] *= part == WHOLE
+    g[:, CUT:] *= part != LEFT_ONLY
+    if left.any():
+        g[left, :CUT] = left_gradient(w[left, :CUT], *batch, buffers["codes"][left])
+    return losses, g, alive
+
+
+def left_gradient(w: Tensor, x: Tensor, y: Tensor, codes: Tensor) -> Tensor:
+    """Gradients [T, CUT] of half the squared distance from the left half's answers to the classes' codes, a mean over x, y."""
+    import torch
+
+    h, at, seen = x.flatten(1).expand(len(w), -1, -1), 0, []
+    for fan_in, out in itertools.pairwise(SIZES[: LEFT + 1]):
+        weight = w[:, at : at + out * fan_in].unflatten(1, (out, fan_in))
+        bias = w[:, at + out * fan_in : at + out * (fan_in + 1)]
+        at += out * (fan_in + 1)
+        seen.append((h, weight))
+        h = torch.baddbmm(bias[:, None], h, weight.mT).relu_()
+    e, found = (h - codes[:, y]) * (h > 0) / len(y), []
+    for below, weight in reversed(seen):
+        found = [e.mT.bmm(below).flatten(1), e.sum(1), *found]
+        e = e.bmm(weight) * (below > 0)
+    return torch.cat(found, 1)
+
+
+def _step(search: Search, w: Tensor, g: Tensor, buffers: dict[str, Tensor], drawn: dict[str, Tensor], k: int,
+          layers: tuple[Layer, ...]) -> None:  # fmt: skip
+    w.addcmul_(g, drawn["learning_rate"], value=-1)
+    if search.arm != "whole":
+        stages = [drawn["stage"] <= k] + [2 * drawn["stage"] <= k] * (search.arm == "recovered")
+        buffers["part"] = sum(stage.long() for stage in stages)
+
+
+# --- what it takes ----------------------------------------------------------------------------------------------------
+
+
+def recovery(steps: np.ndarray, stage: np.ndarray, arm: str) -> np.ndarray:
+    """How many of these steps (NaN where there are none) train the whole network."""
+    before = {"whole": 0, "halves": np.inf, "recovered": 2 * np.asarray(stage)}[arm]
+    return np.where(np.isnan(steps), np.nan, np.maximum(steps - before, 0))
+
+
+def sent(steps: np.ndarray, stage: np.ndarray, arm: str, batch_size: int) -> np.ndarray:
+    """Numbers that two devices, a half each, exchange in so many steps.
+
+    The whole network: the outputs of the left half and their derivatives, for every example of a batch.  Halves: the frozen
+    left one's outputs, once for every training example.
+    """
+    once = 0 if arm == "whole" else EXAMPLES * SIZES[LEFT]
+    return once + 2 * batch_size * SIZES[LEFT] * recovery(steps, stage, arm)
+
+
+def computed(steps: np.ndarray, stage: np.ndarray, arm: str, batch_size: int) -> np.ndarray:
+    """Multiply-adds in so many steps, those of the left half's answers for the right one among them."""
+    whole = recovery(steps, stage, arm)
+    left = 0 if arm == "whole" else np.minimum(steps, stage)
+    halves = (SIZES[: LEFT + 1], SIZES[LEFT:])
+    parts = zip((left, steps - whole - left, whole), (*halves, SIZES))
+    once = 0 if arm == "whole" else EXAMPLES * sum(a * b for a, b in itertools.pairwise(halves[0]))
+    return once + sum(batch_size * arithmetic.multiply_adds(sizes) * n for n, sizes in parts)
+
+
+def held(sizes: tuple[int, ...], batch_size: int) -> int:
+    """Numbers that a device holds to train layers of these sizes: weights, their gradients, and a batch's values of all layers."""
+    weights = sum(out * (fan_in + 1) for fan_in, out in itertools.pairwise(sizes))
+    return 2 * weights + batch_size * sum(sizes)
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+def planned() -> tuple[Search, ...]:
+    """Every arm at every batch size."""
+    every = itertools.product(REPLICATES, BATCH_SIZES, ARMS)
+    return tuple(Search(arm, batch_size=b, replicate=n, max_steps=MOST_STEPS[b]) for n, b, arm in every)
+
+
+def record(search: Search, folder: Path = FOLDER) -> Path:
+    """Where the search's record lies."""
+    name = f"{search.arm}-batch-{search.batch_size}-{store.digest(search)}.csv"
+    return folder / folder_name(search.workload) / name
+
+
+def results(searches: Iterable[Search], folder: Path = FOLDER) -> pd.DataFrame:
+    """The trials of those searches that have a record, with the searches' fields, arms in words.
+
+    Beside the steps@goal: adds@goal, multiply-adds, and sent@goal, numbers exchanged, until the goal was met.
+    """
+    found = store.gather(searches, record, folder)
+    if not len(found):
+        return found
+    goals = [name.partition("@")[2] for name in found if name.startswith("steps@")]
+    for name, of in (("adds", computed), ("sent", sent)):
+        for goal in goals:
+            found[f"{name}@{goal}"] = np.nan
+            for (arm, size), own in found.groupby(["arm", "batch_size"]):
+                found.loc[own.index, f"{name}@{goal}"] = of(own[f"steps@{goal}"].to_numpy(), own.stage.to_numpy(), arm, size)
+    found["arm"] = found.arm.map(ARMS)
+    return found
+
+
+def missing(searches: Iterable[Search], folder: Path = FOLDER) -> list[Search]:
+    """Those that have no record."""
+    return store.missing(searches, record, folder)
+
+
+def run(searches: Iterable[Search], folder: Path = FOLDER, jobs: int = 1) -> None:
+    """Measure those that have no record, under a bar."""
+    runner.run(missing(searches, folder), _measure, "halves", "search", jobs, folder=folder)
+
+
+def _measure(search: Search, reports: str, folder: Path) -> None:
+    runner.write(record(search, folder), search, search.measure, "float32")

@@ -1,0 +1,143 @@
+"""How long a step of every framework takes, what it sends, and how often it waits: see `lib.workers.frameworks`."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import math
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from lib import require, require_whole
+from lib.workers import processes
+from lib.workers.frameworks import SYSTEMS, WARM_UP, WORKERS, OneProcess, Training, build, everyones, sent
+
+TIMEOUT = 1800.0  # seconds that timings may take
+MOST_REPEATS = 1000
+BLOCK = 0.02  # seconds that one process computes between two looks at the clock, at least
+
+
+def timed(training: Training, x: Tensor, y: Tensor, repeats: int) -> list[dict]:
+    """Times of steps of every system between processes here, all in turn, so many rounds.
+
+    x, y: a batch.  A row per system: system, seconds of a step on cores of its own (`on_own_cores`: median over rounds), low, high
+    (their quartiles), processor (seconds that both processes computed, median), wall (seconds that went by, median), waited
+    (median share of these in which a process waited for a core, as Linux counts it; NaN elsewhere); sent (bytes of a step of the
+    process that sends more), waits (`waits`), parameters, gradients, states, residuals (bytes held by the process that holds
+    more).  Raises ValueError unless there are as many examples as the batch has, and as `lib.workers.processes.train`.
+    """
+    require_whole("repeats", repeats, 2, MOST_REPEATS)
+    fits = len(x) == len(y) == training.batch_size
+    require(fits, "x, y", (len(x), len(y)), f"as many examples as the batch has ({training.batch_size})")
+    return processes.launch(_timed, WORKERS, TIMEOUT, training, x.numpy(), y.numpy(), repeats)
+
+
+def _timed(rank: int, training: Training, x, y, repeats: int) -> list[dict]:
+    x, y = torch.from_numpy(x).to(training.type), torch.from_numpy(y)
+    systems = {name: build(training, name, rank, x[:1]) for name in SYSTEMS}
+    about = {name: _about(system, x, y) for name, system in systems.items()}
+    alone = max(everyones(_block(systems["one"], x, y, WARM_UP)[1]))
+    steps = math.ceil(BLOCK / alone)
+    blocks = {name: [] for name in SYSTEMS}
+    for k in range(repeats):
+        for name in _turned(list(SYSTEMS), k):
+            blocks[name].append(_block(systems[name], x, y, steps))
+    rows = [_row(name, np.array(everyones(own)), training.micro_batches) | about[name] for name, own in blocks.items()]
+    systems.clear()
+    gc.collect()  # a model that outlives the process group can hang the process
+    return rows
+
+
+def _turned(names: list[str], by: int) -> list[str]:
+    """The same names, another one first in every round."""
+    by %= len(names)
+    return names[by:] + names[:by]
+
+
+def _block(system: OneProcess | None, x: Tensor, y: Tensor, steps: int) -> tuple[float, float, float]:
+    """Of a step: seconds from when all are ready until all are done, those that this process computed, and waited for a core."""
+    dist.barrier()
+    began = np.array([time.perf_counter(), time.process_time(), queued()])
+    for _ in range(steps if system is not None else 0):
+        system.step(x, y)
+    dist.barrier()
+    return tuple(((np.array([time.perf_counter(), time.process_time(), queued()]) - began) / steps).tolist())
+
+
+def queued() -> float:
+    """Seconds in which this process's threads were ready to compute and had no core, as Linux counts them; elsewhere NaN."""
+    total = 0
+    for thread in Path("/proc/self/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError):  # ended since it was listed
+            total += int(thread.read_text().split()[1])
+    return total / 1e9 if sys.platform == "linux" else math.nan
+
+
+def _row(name: str, blocks: np.ndarray, micro_batches: int) -> dict[str, float]:
+    """What `timed` tells of a system's blocks [processes, rounds, 3], each as `_block` has it."""
+    wall, computed, waited = blocks[0, :, 0], blocks[:, :, 1], blocks[:, :, 2].max(0)
+    low, middle, high = np.quantile(on_own_cores(name, computed, micro_batches), [0.25, 0.5, 0.75])
+    told = {"seconds": middle, "low": low, "high": high, "processor": np.median(computed.sum(0)), "wall": np.median(wall),
+            "waited": np.median(waited / wall)}  # fmt: skip
+    return {"system": name, **{field: float(value) for field, value in told.items()}}
+
+
+def on_own_cores(name: str, computed: np.ndarray, micro_batches: int = 1) -> np.ndarray:
+    """Seconds of a step [n] if each process has a core and messages take no time beyond the computing that they ask for.
+
+    computed: seconds that each process computes [processes, n].  A step then takes as long as the busier process; of two
+    stages, this one waits besides for a micro-batch of the other to come and to go.
+    """
+    most = computed.max(0)
+    return most + computed.min(0) / micro_batches if name == "pipeline" else most
+
+
+def _about(system: OneProcess | None, x: Tensor, y: Tensor) -> dict[str, float]:
+    """What a step sends and how often it waits for a message, and what is held after it; of the process with more."""
+    found = {"waits": 0, "sent": 0.0}
+    if system is not None:
+        for _ in range(WARM_UP):
+            system.step(x, y)
+        before, calls = sent(), Collectives()
+        with calls:
+            system.step(x, y)
+        told = math.nan if before is None else sent() - before
+        found = {"waits": waits(calls.calls), "sent": told, **system.held()}
+    every = everyones(found)
+    return {name: max(one.get(name, 0) for one in every) for name in every[0]}
+
+
+# Messages that one process sends one after the other, by what PyTorch calls it: a sum is scattered and gathered.
+ROUNDS = {"allreduce": 2, "reduce_scatter_base": 2, "allgather": 1, "allgather_base": 1, "broadcast": 1, "send": 1, "recv": 1}
+
+
+def waits(calls: Counter) -> int:
+    """Messages of a step between two processes, if none goes beside another, with gloo, whose reduce-scatter is a sum of all.
+
+    Raises ValueError for a collective that is not known here.
+    """
+    used = {name: n for name, n in calls.items() if n}
+    unknown = sorted(set(used) - set(ROUNDS))
+    require(not unknown, "calls", unknown, f"of {tuple(ROUNDS)}")
+    return sum(ROUNDS[name] * n for name, n in used.items())
+
+
+class Collectives(TorchDispatchMode):
+    """Counts what processes tell each other, by PyTorch's names, while it is entered."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = Counter()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        space, _, name = func.name().partition("::")
+        self.calls[name.partition(".")[0].strip("_")] += space == "c10d"
+        return func(*args, **(kwargs or {}))
