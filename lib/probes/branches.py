@@ -35,7 +35,8 @@ class Branch:
 
     goal: mean validation cost at which a branch ends; examples: after which it ends without.  power: the learning rate is
     multiplied by that power of size / batch_size; 0.5 is the rule for Adam.  orders: branches, each with examples in an order
-    of its own, which branches of other sizes share; first: the number of the first of them.  look: examples between checks, or a batch if that is more.
+    of its own, which branches of other sizes share; first: the number of the first of them.  look: examples between checks,
+    or a batch if that is more.
     Raises ValueError naming the field, its value and what is allowed, as `lib.studies.cells.Cell`.
     """
 
