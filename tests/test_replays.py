@@ -109,6 +109,12 @@ def test_searches_that_took_too_long_are_left_alone_and_older_names_stay(study, 
     assert store.digest(plain) == store.digest(older("s")) != store.digest(dataclasses.replace(plain, longest=60))
 
 
+def test_a_replay_of_nothing_is_refused_and_leaves_no_record(study, tmp_path):
+    with pytest.raises(ValueError, match="longest: 1e-09 is not allowed"):
+        replays.run(replays.Replay("s", longest=1e-9), tmp_path)
+    assert not list(tmp_path.rglob("replays/*"))
+
+
 def test_samples_are_drawn_alike_and_refused_by_name(study, tmp_path):
     assert len(replays.Replay("s", sample=1).cells(tmp_path)) == 1
     assert replays.Replay("s").cells(tmp_path) == replays.Replay("s").cells(tmp_path)

@@ -203,7 +203,7 @@ def test_the_charts_compute_the_same():
 def test_the_figure_has_a_simulated_round_for_every_setting_it_can_be_given():
     points = law(np.array([4, 64, 1024])).assign(low=1.0, high=9.0)
     start = {"latency": 1.0, "speed": 100.0, "departures": 1.0, "price": 0.3}
-    grid = volunteer_figures.grid(start)
+    grid = volunteers.settings(start)
     assert {len(grid[name]) for name in grid} <= {3, 4} and all(list(v) == sorted(set(v)) for v in grid.values())
     rounds = volunteers.of_settings(Team(peers=2), points.batch_size, *grid.values(), 0)
     chart = volunteer_figures.by_batch_size(points, rounds, volunteers.EXPRESSIONS, start, "a", 2)

@@ -24,7 +24,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -98,6 +98,12 @@ def fitted(curves: pd.DataFrame) -> pd.DataFrame:
         if line is not None and line.identified:
             found.append(own.assign(c1=line.c1, c2=line.c2))
     return pd.concat(found[1:] or found, ignore_index=True)
+
+
+def settings(start: Mapping[str, float]) -> dict[str, list[float]]:
+    """The latencies, speeds and departures that a figure's sliders offer, those at which it begins among them."""
+    known = {"latency": LATENCIES, "speed": SPEEDS, "departures": DEPARTURES}
+    return {name: sorted({*values, start[name]}) for name, values in known.items()}
 
 
 # T(B) and B* in the language of the charts; a test evaluates both.

@@ -9,21 +9,14 @@ import altair as alt
 import pandas as pd
 
 from lib import require
-from lib.analysis import volunteers
 from lib.page import charts
 
 PRICES = (0.01, 0.1, 0.5, 1.0, 2.0)
 FORMULA, SIMULATED = charts.BLUE, charts.ORANGE
 
 
-def grid(start: Mapping[str, float]) -> dict[str, list[float]]:
-    """The values of every slider, those at which it begins among them: latency, speed, departures."""
-    values = {"latency": volunteers.LATENCIES, "speed": volunteers.SPEEDS, "departures": volunteers.DEPARTURES}
-    return {name: sorted({*known, start[name]}) for name, known in values.items()}
-
-
-def _dials(start: Mapping[str, float]) -> dict[str, tuple]:
-    """What `charts.dial` returns, by field."""
+def _dials(start: Mapping[str, float], values: dict[str, list[float]]) -> dict[str, tuple]:
+    """What `charts.dial` returns, by field; values: of the sliders of a round."""
     leaves = "value ? 'peers stay ' + format(60 / value, '.2~r') + ' s on average' : 'nobody leaves'"
     about = {
         "latency": ("latency of a round", "format(value, '~r') + ' s latency'"),
@@ -31,7 +24,7 @@ def _dials(start: Mapping[str, float]) -> dict[str, tuple]:
         "departures": ("coming and going", f"({leaves})"),
     }
     price = charts.dial("price_at", PRICES, start["price"], "price of a peer and hour", "'price ' + format(value, '.2f') + '/h'")
-    found = {name: charts.dial(f"{name}_at", grid(start)[name], start[name], *words) for name, words in about.items()}
+    found = {name: charts.dial(f"{name}_at", values[name], start[name], *words) for name, words in about.items()}
     return {**found, "price": price}
 
 
@@ -52,11 +45,12 @@ def by_batch_size(
     """Time to the goal against batch size, or its price: a line by the formula, points simulated, a rule at the formula's best.
 
     points: curve, batch_size, steps, low, high, c1, c2.  rounds: latency, speed, departures, batch_size, seconds, one for every
-    setting of the sliders (`grid`); a ValueError says which is missing.  expressions: those of `lib.analysis.volunteers`.
+    setting of the sliders; a ValueError says which is missing.  expressions: those of `lib.analysis.volunteers`.
     start: where the sliders begin, that of the price of a peer and hour among them; curve: the one shown at first; peers: how
     many are online on average, all of whom are paid.
     """
-    dials, values = _dials(start), grid(start)
+    values = {name: sorted(set(rounds[name])) for name in ("latency", "speed", "departures")}
+    dials = _dials(start, values)
     show = alt.param(name="show", value="time", bind=alt.binding_select(options=["time", "price"], name="show "))
     worth = f"(show === 'time' ? 1 / 60 : {peers} / 3600 * {dials['price'][1]})"  # of a second
     menu = charts.menu("curve", list(points.curve.unique()), curve, "network")

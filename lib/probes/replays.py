@@ -60,9 +60,14 @@ def place(what: Replay, folder: Path = FOLDER) -> Path:
 
 
 def run(what: Replay, data: Path = DATA, jobs: int = 1) -> Path:
-    """Measure the searches again, beside the records and not among them, and keep how they compare; returns the file."""
+    """Measure the searches again, beside the records and not among them, and keep how they compare; returns the file.
+
+    Raises ValueError naming `longest` where no search on record was as short as that.
+    """
     what = replace(what, code=SOURCE)
-    return runner.write(place(what, data / "replays"), what, lambda: _taken(what.cells(data), data, jobs))
+    cells = what.cells(data)
+    require(cells, "longest", what.longest, f"the seconds of some search on record of {what.study}")
+    return runner.write(place(what, data / "replays"), what, lambda: _taken(cells, data, jobs))
 
 
 def _taken(cells: tuple[Cell, ...], data: Path, jobs: int) -> pd.DataFrame:
