@@ -43,7 +43,7 @@ STYLE = """<style>
 .book-papers { border: 0; padding: 0; margin: 1rem 0 0; font-size: .9rem; } .book-papers label { margin-right: .9rem; }
 .book-papers legend { float: left; font-size: inherit; width: auto; margin: 0 .9rem 0 0; }
 .book-on-paper { display: none; }
-@media print { .book-papers, #fig-claims :is(.vl-chart, figcaption) { display: none !important; }
+@media print { .book-papers, #fig-claims > :not(.book-title) { display: none !important; }
   .book-on-paper { display: block; } }
 .book-claim { border-bottom: 1px solid var(--pst-color-border, #ccc); padding: .1rem 0; }
 .book-claim > summary { cursor: pointer; font-size: .9rem; }
