@@ -23,6 +23,7 @@ def powers(low: int, high: int, every: int = 1) -> list[int]:
     return [2**k for k in range(low, high + 1, every)]
 
 
+TO_BUDGETS = ("mnist-budget", "fashion-mnist-budget")  # studies of curves that were run to budgets, and to no goal
 # What the chapters compare unless they are about one of these fields.
 USUAL = {
     "stop": "goal", "checks": "geometric", "precision": None, "space": None, "pruning": "connection-sensitivity",
