@@ -34,10 +34,8 @@ def test_planted_bends_come_out_with_their_ratio():
     assert summary.critical.to_numpy() == pytest.approx([16, 32, 128], rel=0.05)
     effect = family_curves.effects(summary).iloc[0]
     assert effect.ratio == pytest.approx(8, rel=0.3) and effect.ratio_low <= 8 <= effect.ratio_high * 1.1 and effect.inside
-    apart = family_curves.widest(family_curves.bends(planted([32, 16, 64])))
-    assert apart.loc[0, ["first", "last"]].tolist() == ["MLP 64×2", "MLP 256×2"]
     outside = family_curves.bends(planted([16, 32, 8000]))
-    assert not family_curves.effects(outside).inside.item() and family_curves.widest(outside)["last"].item() == "MLP 64×2"
+    assert not family_curves.effects(outside).inside.item()
 
 
 def test_normalised_curves_start_at_one_and_follow_the_line_of_perfect_scaling_at_first():

@@ -155,7 +155,6 @@ ARRAYS = [  # functions of one number or of many
     (contraction.iterations, "delta", (-0.1, 1.1, "1", [0.5, 2.0])),
     (functools.partial(fixed_budgets.outcomes, pd.DataFrame(), examples=9), "steps", (0, -1, NAN, "3")),
     (functools.partial(fixed_budgets.outcomes, pd.DataFrame(), 9), "examples", (0, -1, NAN, "3")),
-    (functools.partial(fixed_budgets.smoothed, pd.DataFrame()), "budget", (0, -1, NAN, "3")),
     (functools.partial(rate_rules.start, pd.DataFrame({"batch_size": [4]})), "base", (0, -1, NAN, "3")),
     (functools.partial(rate_rules.start, base=4), "best", (pd.DataFrame({"batch_size": []}),)),
     (functools.partial(rate_rules.retraining, pd.DataFrame({"batch_size": [4]}), 4), "repeats", (0, -1, NAN, HUGE, "3")),

@@ -186,10 +186,3 @@ def test_means_over_seeds_by_workload_and_density():
     assert means.error.tolist() == pytest.approx([1, 0.1])  # of the seeds; of the test set
     assert message_results.means(gap.assign(noise=2.0)).error.tolist() == pytest.approx([2, 2])  # the seeds share their test set
     assert message_results.means(gap[:0]).empty
-
-
-def test_the_error_of_a_mean_gap_is_the_larger_of_test_set_and_seeds():
-    gap = pd.DataFrame({"gap": [1.0, 3.0, 11.0, 13.0], "noise": 0.1, "density": 0.01, "workload": ["a", "a", "b", "b"]})
-    assert message_results.mean_gap(gap) == "7.00 ± 0.71"  # within either workload the variance is 2; workloads may differ
-    assert message_results.mean_gap(gap.assign(noise=2.0)) == "7.00 ± 1.41"  # two test sets, each shared by two seeds
-    assert message_results.mean_gap(gap[:1]) == "1.00 ± 0.10" and message_results.mean_gap(gap[:0]) == "—"

@@ -126,15 +126,6 @@ def test_with_that_latency_the_formula_holds_for_large_micro_batches(departures)
     assert large.lost_corrected < 0.02 < large.lost and large.corrected / 1.5 < large.found < 1.5 * large.corrected
 
 
-def test_steps_between_sizes_lie_on_straight_lines_between_logarithms():
-    sizes = np.array([4.0, 16, 64])
-    assert volunteers.steps_between([4, 8, 64], sizes, 1000 / sizes) == pytest.approx([250, 125, 1000 / 64])
-    with pytest.raises(ValueError, match="batch_size: 65 is not allowed; it must be from 4 to 64, as measured"):
-        volunteers.steps_between([65], sizes, 1000 / sizes)
-    with pytest.raises(ValueError, match="measured: .* it must be batch sizes that increase"):
-        volunteers.steps_between([8], sizes[::-1], 1000 / sizes)
-
-
 def law(sizes):
     """Points of one curve that lies on its line."""
     return pd.DataFrame({"curve": "a", "batch_size": sizes, "steps": C1 / sizes + C2, "c1": C1, "c2": C2})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pandas as pd
 
@@ -123,16 +121,6 @@ def effects(summary: pd.DataFrame) -> pd.DataFrame:
         if len(order) > 1:
             rows += _compared(members, order[0], order[-1])
     return pd.DataFrame(rows, columns=["family", "first", "last", "ratio", "ratio_low", "ratio_high", "inside"])
-
-
-def widest(summary: pd.DataFrame) -> pd.DataFrame:
-    """The two members of each family whose bends lie farthest apart, as `effects`, largest first; both bend inside."""
-    rows = []
-    for _, members in summary.groupby("family", sort=False) if len(summary) else ():
-        pairs = [row for two in itertools.permutations(members.member, 2) for row in _compared(members, *two) if row["inside"]]
-        rows += sorted(pairs, key=lambda row: row["ratio"])[-1:]
-    found = pd.DataFrame(rows, columns=["family", "first", "last", "ratio", "ratio_low", "ratio_high", "inside"])
-    return found.sort_values("ratio", ascending=False, ignore_index=True)
 
 
 def _compared(members: pd.DataFrame, first: str, last: str) -> list[dict]:

@@ -215,18 +215,6 @@ def trend(batch_size: pd.Series, error: pd.Series) -> tuple[float, float, float]
     return float(rate), float(rate - reach), float(rate + reach)
 
 
-def smoothed(trials: pd.DataFrame, budget: int) -> pd.DataFrame:
-    """`chosen` per workload, batch size and label smoothing within so many steps, where there are trials with smoothing.
-
-    trials: of one algorithm.  Raises ValueError for a budget that is not positive.
-    """
-    require_all("budget", budget, lambda v: v >= 1, "a whole number from 1")
-    rows = within(trials)
-    best = chosen(rows[rows.budget == budget], ["workload", "batch_size", "label_smoothing"])
-    pairs = best[best.label_smoothing > 0][["workload", "batch_size"]].drop_duplicates()
-    return best.merge(pairs, on=["workload", "batch_size"])
-
-
 def helped(found: pd.DataFrame) -> dict[tuple[str, float], tuple[float, float, float]]:
     """`trend` of the test error that label smoothing saves, of `longest`: (workload, smoothing) -> rate, low, high."""
     key = ["workload", "batch_size"]

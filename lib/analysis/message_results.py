@@ -124,21 +124,6 @@ def means(gap: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["workload", "density", "gap", "error", "worst", "seeds"])
 
 
-def mean_gap(gap: pd.DataFrame) -> str:
-    """The mean of `gaps` with its standard error; a dash without runs.
-
-    The larger of what the number of test examples implies, which all runs on a workload share and different workloads do
-    not, and what the spread over seeds within a workload does.
-    """
-    if not len(gap):
-        return "—"
-    spread = gap.gap - gap.groupby(["workload", "density"]).gap.transform("mean")
-    free = len(gap) - gap.groupby(["workload", "density"]).ngroups  # degrees of freedom
-    seeds = np.sqrt((spread**2).sum() / free / len(gap)) if free else 0.0
-    test = np.sqrt((gap.groupby("workload").noise.sum() ** 2).sum()) / len(gap)
-    return f"{gap.gap.mean():.2f} ± {max(test, seeds):.2f}"
-
-
 def joint_curves(trials: pd.DataFrame, least: float = 0.0) -> pd.DataFrame:
     """Steps to result per point (`scaling.across_replicates`) with the density of the messages.
 

@@ -113,19 +113,6 @@ EXPRESSIONS = {
 }
 
 
-def steps_between(batch_size: np.ndarray, measured: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """K* [n] at these batch sizes [n] between those measured [m], on straight lines between logarithms.
-
-    measured, steps: [m], sizes increasing.  Raises ValueError for what is not positive and finite, for sizes that do not
-    increase, and for a batch size outside those measured.
-    """
-    _check(batch_size=batch_size, measured=measured, steps=steps)
-    require(np.all(np.diff(measured) > 0), "measured", list(measured), "batch sizes that increase")
-    inside = f"from {measured[0]:g} to {measured[-1]:g}, as measured"
-    require_all("batch_size", batch_size, lambda v: (v >= measured[0]) & (v <= measured[-1]), inside)
-    return np.exp(np.interp(np.log(batch_size), np.log(measured), np.log(steps)))
-
-
 @dataclass(frozen=True)
 class Team:
     """Volunteers.

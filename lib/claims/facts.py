@@ -37,13 +37,6 @@ def critical(workload: str, algorithm: str = "momentum", sparsity: float = 0.0) 
     return table[same].iloc[0]
 
 
-def extremes() -> tuple[pd.Series, pd.Series]:
-    """Of the dense curves of `curves`, those with the least and the largest critical batch size inside their batch sizes."""
-    table = curves()
-    own = table[(table.sparsity == 0) & table.identified.astype(bool)].sort_values("critical")
-    return own.iloc[0], own.iloc[-1]
-
-
 def cost_of_sparsity(sparsity: float = 0.9) -> Group:
     """Steps to result of sparse networks over the dense ones', the median over curves and batch sizes (claim L3)."""
     name = f"sparsity {sparsity:g}"

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from lib.analysis import scaling
-from lib.claims.ledger import kept
-from lib.records import on_record, results, store
+from lib.claims.ledger import kept, usual
+from lib.records import store
 from lib.records.places import DATA, record
 from lib.studies import plans
 from lib.workloads.catalogue import workload
@@ -46,8 +46,7 @@ def curves() -> pd.DataFrame:
 
 
 def _curves() -> dict:
-    trials = scaling.at_shared_goals(results.read(on_record.gathered(**plans.USUAL)))
-    summary, _ = scaling.summaries(trials)
+    trials, summary, _ = usual()
     points = scaling.on_one_line(scaling.across_replicates(scaling.steps_to_result(trials)), summary)
     points = points.assign(
         curve=scaling.curve_names(points),

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +51,7 @@ EVERY = (
     on_volunteers,
 )  # fmt: skip
 RULES = {rule.key: rule for papers in EVERY for rule in papers.RULES}
-BUDGETS = ("digits-budget", "mnist-budget", "fashion-mnist-budget")
+BUDGETS = ("digits-budget", *plans.TO_BUDGETS)
 KEPT = ROOT / "_build" / "claims"
 
 
@@ -106,31 +106,37 @@ def _judged() -> dict:
     return {key: dataclasses.asdict(rule.judge(*found[key])) for key, rule in RULES.items() if key in found}
 
 
-def _hours(trials: pd.DataFrame, **fields) -> float:
-    """Core-hours that the records of a table's workloads with these fields took; NaN without any."""
-    shown = set(trials.workload) if len(trials) else ()
-    spent = [head["wall_s"] for head in trials.attrs["provenance"]
-             if head["workload"] in shown and all(head[k] == v for k, v in fields.items())]  # fmt: skip
-    return sum(spent) / 3600 if spent else np.nan
-
-
-def _hours_by(trials: pd.DataFrame, label: Callable[[str], str], wanted: Callable[[dict], bool] = lambda head: True) -> dict:
-    """Core-hours that records took by a label of their workload; wanted: of a record's first line, whether it counts."""
+def _hours_by(table: pd.DataFrame, group: Callable[[dict], Hashable]) -> dict:
+    """Core-hours that a table's records took, by what `group` says of a record's first line; None does not count."""
     spent = {}
-    for head in trials.attrs["provenance"]:
-        if wanted(head):
-            spent[label(head["workload"])] = spent.get(label(head["workload"]), 0.0) + head["wall_s"] / 3600
+    for head in table.attrs["provenance"]:
+        if (key := group(head)) is not None:
+            spent[key] = spent.get(key, 0.0) + head["wall_s"] / 3600
     return spent
+
+
+def _hours(table: pd.DataFrame, wanted: Callable[[dict], bool] = lambda head: True) -> float:
+    """Core-hours that a table's records took, of those whose first line is wanted; NaN of none."""
+    return _hours_by(table, wanted).get(True, np.nan)
+
+
+def _data_set(head: dict) -> str:
+    return evidence.data_set(head["workload"])
+
+
+def _title(head: dict) -> str:
+    return evidence.title(head["workload"])
+
+
+def _measured(effects: dict[str, pd.DataFrame], hours: float) -> dict[str, tuple[pd.DataFrame, float]]:
+    """What is measured of these effects, each with the hours that it took."""
+    return {key: (effect, hours) for key, effect in effects.items() if len(effect)}
 
 
 @functools.cache
 def usual() -> tuple[pd.DataFrame, pd.DataFrame, dict]:
-    """All trials that pages compare, each workload at the goal that its curves share; and their `scaling.summaries`.
-
-    Of FC-128×3 with momentum on MNIST and Fashion-MNIST, which was run to budgets, these stand in.
-    """
-    cells = [*on_record.gathered(**plans.USUAL).cells, *(c for name in BUDGETS[1:] for c in plans.study(name).cells)]
-    trials = results.read(Study("usual", "", tuple(cells)))
+    """All trials that pages compare, each workload at the goal that its curves share; and their `scaling.summaries`."""
+    trials = results.read(on_record.compared())
     attrs, trials = trials.attrs, scaling.at_shared_goals(trials)
     trials.attrs.update(attrs)
     return trials, *scaling.summaries(trials)
@@ -139,9 +145,8 @@ def usual() -> tuple[pd.DataFrame, pd.DataFrame, dict]:
 def _of_extremes(trials: pd.DataFrame, summary: pd.DataFrame) -> tuple[pd.DataFrame, float]:
     dense = summary[(summary.sparsity == 0) & summary.identified.astype(bool)].set_index(["workload", "algorithm"])
     ends = {dense.critical_low.idxmax(), dense.critical_high.idxmin()} if len(dense) else set()
-    spent = [head["wall_s"] for head in trials.attrs["provenance"]
-             if (head["workload"], head["algorithm"]) in ends and not head["sparsity"]]  # fmt: skip
-    return evidence.from_extreme_to_extreme(dense), sum(spent) / 3600
+    spent = _hours(trials, lambda head: (head["workload"], head["algorithm"]) in ends and not head["sparsity"])
+    return evidence.from_extreme_to_extreme(dense), spent
 
 
 def _of_curves() -> dict[str, tuple[pd.DataFrame, float | dict]]:
@@ -154,11 +159,12 @@ def _of_curves() -> dict[str, tuple[pd.DataFrame, float | dict]]:
     searched = digits[digits.replicate == 0]
     searched = scaling.at_goals(searched, {name: catalogue.workload(name).goal for name in plans.DIGITS})
     points = scaling.across_replicates(scaling.steps_to_result(trials))
-    spent, by_data = _hours(trials), _hours_by(trials, evidence.data_set)
+    spent, by_data = _hours(trials), _hours_by(trials, _data_set)
     least = trials[trials.sparsity == 0].groupby("workload").batch_size.min()
-    at_smallest = _hours_by(
-        trials, evidence.title, lambda head: head["sparsity"] == 0 and head["batch_size"] == least.get(head["workload"])
-    )
+
+    def at_least(head: dict) -> str | None:
+        return _title(head) if head["sparsity"] == 0 and head["batch_size"] == least.get(head["workload"]) else None
+
     return {
         "L1": (evidence.inside_the_sizes(drawn), spent),
         "L2": (evidence.off_the_line(summary), spent),
@@ -172,7 +178,7 @@ def _of_curves() -> dict[str, tuple[pd.DataFrame, float | dict]]:
         "S2": (evidence.folded(evidence.pooled([("all curves", list(shifted.draws))])), spent),
         "S4": _of_extremes(trials, summary),
         "S7": (evidence.over_sgd(beside_sgd, "draws", evidence.data_set), by_data),
-        "S7b": (evidence.folded(evidence.over_sgd(beside_sgd, "steps_draws", evidence.title)), at_smallest),
+        "S7b": (evidence.folded(evidence.over_sgd(beside_sgd, "steps_draws", evidence.title)), _hours_by(trials, at_least)),
         "S10": (evidence.growth_of_rate(rate_rules.exponents(rate_rules.near_best(searched, 16))), spent),
         "S10b": (evidence.rules_missed(rate_rules.costs(searched, 16, 5)), spent),
     }
@@ -183,13 +189,13 @@ def _of_paths() -> dict[str, tuple[pd.DataFrame, float]]:
     if points.empty:
         return {}
     found = path_geometry.by_path(points)
-    spent = sum(head["wall_s"] for head in points.attrs["provenance"]) / 3600
-    return {"P1": (path_geometry.positive(found), spent), "P2": (path_geometry.spreads(found), spent)}
+    return {"P1": (path_geometry.positive(found), _hours(points)), "P2": (path_geometry.spreads(found), _hours(points))}
 
 
 def _of_families() -> dict[str, tuple[pd.DataFrame, dict]]:
     trials = family_curves.results(families.FAMILIES)
     effects = family_curves.effects(family_curves.bends(trials))
+    by_member = _hours_by(trials, lambda head: (head["workload"], head["algorithm"]))
 
     def sized(family: str) -> str:
         data, _, what = family.partition(": ")
@@ -198,9 +204,7 @@ def _of_families() -> dict[str, tuple[pd.DataFrame, dict]]:
     def told(names: tuple[str, ...], name: Callable[[str], str] = lambda family: family.partition(":")[0]) -> tuple:
         own = effects[effects.family.isin(names)]
         ends = {name(r.family): {families.FAMILIES[r.family].members[m] for m in (r.first, r.last)} for r in own.itertuples()}
-        spent = {group: sum(head["wall_s"] for head in trials.attrs["provenance"] if (head["workload"], head["algorithm"]) in two)
-                 for group, two in ends.items()}  # fmt: skip
-        return evidence.of_families(own, name), {group: seconds / 3600 for group, seconds in spent.items()}
+        return evidence.of_families(own, name), {group: sum(by_member.get(m, 0.0) for m in two) for group, two in ends.items()}
 
     return {
         "S5": told((families.MODEL, families.MNIST_MODEL)),
@@ -217,14 +221,14 @@ def _of_budgets() -> dict[str, tuple[pd.DataFrame, float | dict]]:
     plain, spent = longest[longest.label_smoothing == 0], sum(map(_hours, (digits, *images)))
     helped = fixed_budgets.helped(longest)
     trends = {name: fixed_budgets.trend(own.batch_size, own.test) for name, own in plain.groupby("workload", sort=False)}
-    smoothed = {f"{evidence.title(name)}, smoothing {share:g}":
-                _hours(digits[digits.workload == name], label_smoothing=share) for name, share in helped}  # fmt: skip
+    smoothed = _hours_by(digits, lambda head: f"{_title(head)}, smoothing {head['label_smoothing']:g}")
+    unsmoothed = _hours_by(digits, lambda head: None if head["label_smoothing"] else _title(head))
     return {
         "S9": (evidence.slopes(helped), smoothed),
         "S12": (evidence.region_moved(fixed_budgets.shares(fixed_budgets.maps(whole))), spent),
         "S13": (evidence.favoured(ladders), spent),
         "S13b": (evidence.left_by_large_budgets(plain), spent),
-        "S14": (evidence.slopes(trends), _hours_by(digits, evidence.title, lambda head: not head["label_smoothing"])),
+        "S14": (evidence.slopes(trends), unsmoothed),
         "S15": (evidence.lost_trials(whole), spent),
     }
 
@@ -235,8 +239,7 @@ def _of_methods() -> dict[str, tuple[pd.DataFrame, float]]:
     effects = method_results.claimed(scaling.summaries(trials)[1], method_times.over_sgd())
     adam = results.read(plans.study("digits-adam"))
     effects["O7c"] = method_results.kept_beta(rate_rules.costs(adam[adam.replicate == 0] if len(adam) else adam, 16, 5))
-    spent = _hours(trials, sparsity=0.0)
-    return {key: (effect, spent) for key, effect in effects.items() if len(effect)}
+    return _measured(effects, _hours(trials, lambda head: not head["sparsity"]))
 
 
 def _of_local_errors() -> dict[str, tuple[pd.DataFrame, float]]:
@@ -249,15 +252,14 @@ def _of_local_errors() -> dict[str, tuple[pd.DataFrame, float]]:
 def _of_flips() -> dict[str, tuple[pd.DataFrame, float]]:
     """Of claims on Boolean readouts."""
     table = boolean_readout.results(boolean_readout.BY_COUNT)
-    spent = sum(head["wall_s"] for head in table.attrs["provenance"]) / 3600
     found = {"B3": without.straightness(table), "B4": without.off_linear(table)} if len(table) else {}
-    return {key: (effect, spent) for key, effect in found.items() if len(effect)}
+    return _measured(found, _hours(table))
 
 
 def _of_parts() -> dict[str, tuple[pd.DataFrame, float]]:
     """Of claims whose systems are on record."""
     tables = [system.results(system.planned()) for system in (subnetworks, growing, halves)]
-    parts, grown, cut = (sum(head["wall_s"] for head in table.attrs["provenance"]) / 3600 for table in tables)
+    parts, grown, cut = map(_hours, tables)
     own = {"I4": grown, "I5": cut, "I6": cut}
     return {key: (effect, own.get(key, parts)) for key, effect in network_parts.claimed(*tables).items()}
 
@@ -272,16 +274,13 @@ def _of_volunteers() -> dict[str, tuple[pd.DataFrame, float]]:
 def _of_late() -> dict[str, tuple[pd.DataFrame, float]]:
     """Of claims whose curves, late and timely, have several searches."""
     trials = results.read(late_results.measured())
-    effects = late_results.claimed(late_results.curves(late_results.comparable(trials)))
-    spent = _hours(trials)
-    return {key: (effect, spent) for key, effect in effects.items() if len(effect)}
+    return _measured(late_results.claimed(late_results.curves(late_results.comparable(trials))), _hours(trials))
 
 
 def _of_texts() -> dict[str, tuple[pd.DataFrame, float]]:
     """Of claims on language models."""
     checks = branches.results(branches.planned())
-    spent = sum(head["wall_s"] for head in checks.attrs["provenance"]) / 3600
-    found = {key: (table, spent) for key, table in branched.claimed(checks, tracks.results("shakespeare")).items()}
+    found = {key: (table, _hours(checks)) for key, table in branched.claimed(checks, tracks.results("shakespeare")).items()}
     cells = [c for name in plans.TEXT for c in plans.study(name).cells if c.workload in plans.TEXT_WIDTHS and not c.sparsity]
     trials = results.read(Study("widths", "", tuple(c for c in cells if c.algorithm == "adam")))
     return {**found, "G4": (text_results.over_widths(trials), _hours(trials))}
@@ -316,4 +315,4 @@ def _of_messages() -> dict[str, tuple[pd.DataFrame, dict]]:
         "T6": evidence.unmeasured("a graphics processor"),
         "T9": evidence.narrowed(top),
     }
-    return {key: (frame, _hours_by(trials, evidence.title)) for key, frame in frames.items()}
+    return {key: (frame, _hours_by(trials, _title)) for key, frame in frames.items()}

@@ -13,7 +13,7 @@ RULES = (
          "The largest useful batch size varies a great deal between workloads.",
          "Between the near ends of the intervals farthest apart, critical batch sizes differ by more than a factor of four.",
          4, True, "ratio",
-         "Critical batch sizes of {n} dense networks differ by a factor of {effect} at most.",
+         "Critical batch sizes of {n} dense curves differ by a factor of {effect} at most.",
          "{times} times as many searches of the workloads at either end, {cost}", "Shallue et al. 2019, abstract"),
     Rule("S5", "limits",
          "The kind of network changes the largest useful batch size at equal data and goal.",

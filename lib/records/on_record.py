@@ -15,7 +15,7 @@ from lib import is_number, require
 from lib.records import store
 from lib.records.places import DATA, record
 from lib.studies.cells import Cell
-from lib.studies.plans import APART, STUDIES
+from lib.studies.plans import APART, STUDIES, TO_BUDGETS, USUAL
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
@@ -57,6 +57,7 @@ def recorded(methods: Iterable[str], name: str, batch_sizes: list[int], sparsiti
 
 _CURVE = ("workload", "algorithm", "pruning", "sparsity", "stop", "label_smoothing", "messages", "staleness", "delays")
 _curve = operator.attrgetter(*_CURVE)
+_network = operator.attrgetter("workload", "algorithm", "pruning", "sparsity")  # however it was searched
 _point = operator.attrgetter(*_CURVE, "batch_size", "replicate", "split")
 _protocol = operator.attrgetter("trials", "space", "precision", "checks", "max_steps")  # however many hits, K* is the same
 
@@ -90,6 +91,15 @@ def gathered(*more: Study, **fields) -> Study:
     for cell in sorted((*kept, *new), key=lambda c: -(c.race or math.inf)):
         taken.setdefault(_point(cell), cell)
     return Study("gathered", "All that is measured", tuple(taken.values()))
+
+
+def compared(*more: Study) -> Study:
+    """What pages compare: `gathered` with `plans.USUAL`, and the curves of `plans.TO_BUDGETS` that it lacks."""
+    found = gathered(*more, **USUAL).cells
+    known = {_network(c) for c in found}
+    others = (c for name in TO_BUDGETS for c in STUDIES[name].cells)
+    lacking = [c for c in others if _network(c) not in known and record(c).exists()]
+    return Study("compared", "All that pages compare", (*found, *lacking))
 
 
 def status(folder: Path = DATA) -> pd.DataFrame:

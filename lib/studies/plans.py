@@ -11,6 +11,7 @@ from lib.studies.study import Study
 from lib.studies.texts import SHAKESPEARE_BUDGETS, TEXT_ENDS, TEXT_RACE, TEXT_WIDTHS  # noqa: F401
 from lib.workloads.catalogue import FRACTIONS, MLP_SHAPES, RACE
 
+TO_BUDGETS = ("mnist-budget", "fashion-mnist-budget")  # studies of curves that were run to budgets, and to no goal
 # What the chapters compare unless they are about one of these fields.
 USUAL = {
     "stop": "goal", "checks": "geometric", "precision": None, "space": None, "pruning": "connection-sensitivity",

@@ -14,12 +14,11 @@ from lib.analysis.scaling.draws import (
     ranged,
     ranges,
     redrawn,
-    regime_intervals,
     span_of,
     together,
     wilson,
 )
-from lib.analysis.scaling.fits import FAR, Hyperbola, check_points, fit_hyperbola, missed, on_one_line
+from lib.analysis.scaling.fits import FAR, Hyperbola, check_points, fit_hyperbola, on_one_line
 from lib.analysis.scaling.pairs import (
     DENSEST,
     SMALLEST,
@@ -65,18 +64,15 @@ from lib.analysis.scaling.steps import (
     best_of_k_pmf,
     curve_names,
     goals,
-    goals_told,
     independent,
     kind_of,
     ladders,
     mixed,
     of_sizes,
     on_ladder,
-    scatter,
     scatter_of,
     shared_goals,
     sparsest,
-    splits_told,
     steps_to_result,
     unmet,
     well_met,

@@ -138,12 +138,6 @@ def redrawn(draws: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame({"perfect_end": perfect, "useful_end": useful, "c1": c1, "c2": c2, "critical": c1 / c2})
 
 
-def regime_intervals(trials: pd.DataFrame, goal: float) -> dict:
-    """5 to 95 % ranges of perfect_end and useful_end over drawn curves: name -> (low, high)."""
-    found = redrawn(curve_of(trials, goal).draws)
-    return {name: span_of(found[name]) for name in ("perfect_end", "useful_end")}
-
-
 def span_of(values: list[float] | np.ndarray | pd.Series) -> tuple[float, float]:
     """The 5 and 95 % quantiles, each one of the values."""
     return tuple(map(float, np.quantile(values, [0.05, 0.95], method="nearest")))

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import leastsq
 
-from lib.analysis.scaling.steps import CURVE, point_of
+from lib.analysis.scaling.steps import CURVE
 
 FAR = 8  # natural logarithms beyond the sizes measured, where a bend counts as none
 
@@ -95,14 +95,3 @@ def on_one_line(curves: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
     points = curves.merge(summary, on=CURVE)
     points = points.assign(x=points.batch_size / points.critical, y=points.steps / points.c2)
     return points.assign(off=np.log2(points.y / (1 + 1 / points.x)).abs())
-
-
-def missed(searches: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
-    """The points at which no search met the goal, with `predicted`: their steps by the line fitted to the rest of the curve.
-
-    searches: of `steps_to_result`.  predicted is missing where the curve has no line.
-    """
-    keys = [*point_of(searches), *({"goal"} & {*searches})]
-    lost = searches[searches.groupby(keys, dropna=False).steps.transform("count") == 0].drop_duplicates(keys)
-    lost = lost.merge(summary[[*CURVE, "c1", "c2"]], on=CURVE, how="left")
-    return lost.assign(predicted=lost.c1 / lost.batch_size + lost.c2)

@@ -10,9 +10,8 @@ import pandas as pd
 from scipy.special import gammaln, ndtri, stdtrit
 
 from lib import own
-from lib.wording import joined, named
+from lib.wording import named
 from lib.workloads.catalogue import WORKLOADS, workload
-from lib.workloads.tasks import TASKS
 
 CELL = ["workload", "algorithm", "pruning", "sparsity", "batch_size", "trials", "replicate", "split", "stop", "checks",
         "hits", "precision", "max_steps", "space", "label_smoothing", "workers", "compressor", "density", "feedback",
@@ -177,15 +176,6 @@ def at_shared_goals(trials: pd.DataFrame) -> pd.DataFrame:
     return at_goals(trials, shared_goals(trials)) if len(trials) else trials
 
 
-def goals_told(trials: pd.DataFrame) -> str:
-    """At which goals the workloads are read, in words: "5 % (MLP on digits), 2 % (Simple-CNN on MNIST)"; "—" without trials."""
-    told = {}
-    for name, goal in trials.groupby("workload", sort=False).goal.first().items() if len(trials) else ():
-        work = workload(name)
-        told.setdefault(TASKS[work.task].written(goal), []).append(work.title)
-    return ", ".join(f"{goal} ({joined(titles)})" for goal, titles in told.items()) or "—"
-
-
 def mixed(trials: pd.DataFrame) -> dict[str, list]:
     """What these trials do not share of the protocol that a comparison needs to be of: field -> its values."""
     several = (c for c in PROTOCOL if c in trials and trials[c].nunique(dropna=False) > 1)
@@ -216,13 +206,6 @@ def on_ladder(curves: pd.DataFrame) -> pd.DataFrame:
 def point_of(searches: pd.DataFrame) -> list[str]:
     """The columns that the searches of one point share."""
     return [c for c in CELL if c in searches and c not in SAME]
-
-
-def splits_told(trials: pd.DataFrame) -> str:
-    """On how many splits of the images each sparsity was searched: "0 and 0.9 on 11, 0.5 on 1"; "—" without trials."""
-    counts = trials.groupby("sparsity").split.nunique() if len(trials) else pd.Series(dtype=int)
-    levels = {n: joined([f"{level:g}" for level in counts.index[counts == n]]) for n in sorted(set(counts), reverse=True)}
-    return ", ".join(f"{names} on {n}" for n, names in levels.items()) or "—"
 
 
 def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
@@ -267,14 +250,6 @@ def apart(replicates: np.ndarray, splits: np.ndarray, cells: np.ndarray | int = 
     least = pd.Series(replicates).groupby(splits).transform("min").to_numpy()
     first, shared = np.equal(replicates, least), np.equal(splits, 0)
     return first if cells[first].sum() >= cells[shared].sum() else shared
-
-
-def scatter(searches: pd.DataFrame) -> float:
-    """Standard deviation of ln K* between the `independent` searches of a point, pooled over points.  NaN if none has two."""
-    met = independent(searches).dropna(subset="steps")
-    points = np.log(met.steps).groupby([met[c] for c in point_of(met)], dropna=False)
-    freedom = len(met) - points.ngroups
-    return float(np.sqrt((points.var(ddof=0) * points.size()).sum() / freedom)) if freedom else np.nan
 
 
 def unmet(trials: pd.DataFrame) -> int:
