@@ -9,7 +9,7 @@ from lib.methods import LOCAL
 from lib.methods import METHODS as KNOWN
 from lib.studies import images
 from lib.studies.cells import Cell
-from lib.studies.grids import powers
+from lib.studies.grids import ALL_POWERS, powers
 from lib.workloads.catalogue import RACE
 
 # What the chapter on training methods compares, the most wanted first; SGD, by which it divides, before all.
@@ -24,6 +24,7 @@ COMPARED_SPARSE = tuple(name for name in ("sgd", "momentum", "adam", "muon", "kf
 COMPARED_LARGE = tuple(name for name in ("sgd", "momentum", "nesterov", "adam", "muon", "lars", "kfac") if name in KNOWN)
 WITHOUT_BACKPROPAGATION = ("sgd", *LOCAL)  # with backpropagation, by which the chapter divides, before all
 FOURS = (64, 16, 256, 4, 1024, 1)  # powers of four, the middle first
+LAYER_BY_LAYER = ("lars", "clars", "lars-warmup")  # ten minutes a search below a batch of 16, where they take most steps
 
 
 def which(
@@ -36,6 +37,14 @@ def which(
                 for name in names:
                     for method in methods:
                         yield Cell(name, batch_size, method, replicate=search, split=search, hits=1, **fields)
+
+
+def digits_which(names: Iterable[str]) -> Iterable[Cell]:
+    """Five searches of every method; of rates layer by layer, below a batch of 16, two at powers of four."""
+    for cell in which(names, ALL_POWERS, EVERYWHERE, range(3, 8)):
+        dear = cell.batch_size < 16 and cell.algorithm in LAYER_BY_LAYER
+        if not dear or cell.batch_size in FOURS and cell.replicate <= 4:
+            yield cell
 
 
 def fc_which() -> Iterable[Cell]:

@@ -83,7 +83,7 @@ STUDIES = {
               tuple(images.fashion_mnist())),
         Study("cifar-10", "CIFAR-10: ResNet-8",
               tuple(images.cifar())),
-        Study("digits-which", "Digits: training methods", tuple(methods.which(DIGITS, ALL_POWERS, EVERYWHERE, range(3, 8)))),
+        Study("digits-which", "Digits: training methods", tuple(methods.digits_which(DIGITS))),
         Study("digits-kfac", "Digits: K-FAC without its clip",
               tuple(methods.which(DIGITS, ALL_POWERS, ("kfac-unclipped",), range(3, 8)))),
         Study("digits-which-sparse", "Digits: training methods on pruned networks",
