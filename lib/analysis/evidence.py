@@ -192,6 +192,20 @@ def noise_scale_off(bends: pd.DataFrame, drawn: dict) -> pd.DataFrame:
     return pooled((title(name), draws) for name, draws in found.items())
 
 
+def running_noise_off(jobs: pd.DataFrame) -> pd.DataFrame:
+    """How far the noise scale that a job's workers tell is from the offline one, in the mean over windows two spans apart.
+
+    jobs: of `lib.probes.running_noise.results`.  A row per network; ranges are bootstrapped over the windows.
+    """
+    rows = []
+    for name, own in jobs.groupby("workload", sort=False):
+        windows = own.groupby(own.step // (2 * own.span)).last()
+        ratios = np.log(windows.running / windows.offline).replace([np.inf, -np.inf], np.nan).dropna()
+        *ends, n = resampled(ratios, np.mean)
+        rows.append((title(name), *np.exp(ends), n))
+    return folded(table(rows))
+
+
 def from_extreme_to_extreme(bends: pd.DataFrame) -> pd.DataFrame:
     """The largest critical batch size over the smallest, of dense curves of `scaling.summaries` that have it inside their sizes.
 

@@ -32,5 +32,5 @@ RULES = (
          "From half the width to double, the critical batch size changes by less than a factor of two.",
          2, False, "ratio",
          "With {group}, the critical batch size differs by a factor of {effect}.",
-         "more searches at half and double the width (study shakespeare-widths)", "Zhang et al. 2024, abstract, in our words"),
+         "{times} times as many searches at all widths, {cost}", "Zhang et al. 2024, abstract, in our words"),
 )  # fmt: skip

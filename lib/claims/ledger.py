@@ -22,6 +22,7 @@ from lib.analysis import (
     family_curves,
     fixed_budgets,
     followed_paths,
+    framework_costs,
     late_results,
     message_results,
     method_results,
@@ -33,22 +34,33 @@ from lib.analysis import (
     volunteers,
 )
 from lib.analysis import without_backpropagation as without
-from lib.claims import dai, guille_escuret, language_models, large_batches, lee, shallue, shi, without_backpropagation
+from lib.claims import (
+    dai,
+    guille_escuret,
+    language_models,
+    large_batches,
+    lee,
+    shallue,
+    shi,
+    two_processes,
+    without_backpropagation,
+)
 from lib.claims import network_parts as parts_of_networks
 from lib.claims import volunteers as on_volunteers
 from lib.claims.verdicts import Claim, Group, Rule
 from lib.methods import WITH_MOMENTUM
-from lib.probes import branches, method_times, paths, portraits, tracks
+from lib.probes import branches, framework_times, method_times, paths, portraits, running_noise, tracks
 from lib.records import on_record, results
 from lib.records.places import DATA
 from lib.studies import families, plans
 from lib.studies.study import Study
 from lib.systems import boolean_readout, growing, halves, subnetworks
+from lib.wording import named
 from lib.workloads import catalogue
 
 EVERY = (
     lee, guille_escuret, shallue, shi, large_batches, language_models, dai, parts_of_networks, without_backpropagation,
-    on_volunteers,
+    on_volunteers, two_processes,
 )  # fmt: skip
 RULES = {rule.key: rule for papers in EVERY for rule in papers.RULES}
 BUDGETS = ("digits-budget", *plans.TO_BUDGETS)
@@ -100,7 +112,7 @@ def _claim(fields: dict) -> Claim:
 def _judged() -> dict:
     groups = (
         _of_curves, _of_paths, _of_families, _of_budgets, _of_messages, _of_methods, _of_texts, _of_late, _of_parts,
-        _of_local_errors, _of_flips, _of_volunteers,
+        _of_local_errors, _of_flips, _of_volunteers, _of_two_processes,
     )  # fmt: skip
     found = {key: judged for group in groups for key, judged in group().items()}
     return {key: dataclasses.asdict(rule.judge(*found[key])) for key, rule in RULES.items() if key in found}
@@ -269,6 +281,20 @@ def _of_volunteers() -> dict[str, tuple[pd.DataFrame, float]]:
     points = scaling.across_replicates(scaling.steps_to_result(trials[trials.sparsity == 0]))
     found = volunteers.fitted(points.assign(curve=scaling.curve_names(points)))
     return {"V1": (volunteers.claimed(found), np.nan)} if len(found) else {}
+
+
+def _of_two_processes() -> dict[str, tuple[pd.DataFrame, float]]:
+    """Of claims on processes that were timed or listened to."""
+    times, jobs = framework_times.measured(), running_noise.results(running_noise.planned())
+    pairs = times[["workload", "algorithm"]].drop_duplicates().itertuples(index=False) if len(times) else ()
+    cells = [c for w, a in pairs for c in on_record.gathered(workload=w, algorithm=a, sparsity=0.0, **plans.USUAL).cells]
+    found = {"W2": (evidence.running_noise_off(jobs), _hours(jobs))} if len(jobs) else {}
+    trials = results.read(Study("timed", "", tuple(cells)))
+    if len(trials):
+        goals = framework_costs.to_goal(scaling.across_replicates(scaling.steps_to_result(trials)), times)
+        curves = goals.assign(curve=goals.workload.map(evidence.title) + " with " + goals.algorithm.map(named))
+        found["W1"] = framework_costs.sooner(curves), np.nan
+    return found
 
 
 def _of_late() -> dict[str, tuple[pd.DataFrame, float]]:

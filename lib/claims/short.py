@@ -59,6 +59,8 @@ SHORT = {
     "A2": "Momentum and Adam suffer more from stale gradients",
     "A3": "Deeper networks suffer more from stale gradients",
     "V1": "Volunteers’ best batch follows a formula",
+    "W1": "Two processes reach the goal before one",
+    "W2": "A job’s own workers tell its noise scale",
     "G1": "The critical batch size grows early in training",
     "G2": "Later in training, the critical batch size levels off",
     "G3": "A run’s noise scale tells its critical batch size",
