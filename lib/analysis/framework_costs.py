@@ -12,6 +12,10 @@ import pandas as pd
 
 from lib import require_all
 from lib.analysis import evidence
+from lib.records import on_record, results
+from lib.studies import plans
+from lib.studies.study import Study
+from lib.wording import named
 
 NAMES = {
     "one": "one process",
@@ -46,15 +50,23 @@ def over_one(times: pd.DataFrame, column: str = "seconds") -> pd.Series:
     return times[column] / np.asarray(base, float)
 
 
+def searched(times: pd.DataFrame) -> pd.DataFrame:
+    """The trials on record (`lib.records.results`) of dense networks with the methods that are timed."""
+    pairs = times[["workload", "algorithm"]].drop_duplicates().itertuples(index=False) if len(times) else ()
+    cells = [c for w, a in pairs for c in on_record.gathered(workload=w, algorithm=a, sparsity=0.0, **plans.USUAL).cells]
+    return results.read(Study("timed", "", tuple(cells)))
+
+
 def to_goal(points: pd.DataFrame, times: pd.DataFrame, latency: float = 0.0, bandwidth: float = np.inf) -> pd.DataFrame:
     """Time to the goal of every framework at the batch sizes that have both steps on record and times.
 
-    points: workload, algorithm, batch_size, goal, steps, low, high; times: of `lib.probes.framework_times`.  Adds to the latter:
-    framework (its name), goal, steps, steps_low, steps_high, time (seconds).
+    points: of `scaling.across_replicates`; times: of `lib.probes.framework_times`.  Adds to the latter:
+    framework (its name), curve (network and method), goal, steps, steps_low, steps_high, time (seconds).
     """
     known = points[[*KEYS, "goal", "steps", "low", "high"]].rename(columns={"low": "steps_low", "high": "steps_high"})
     both = times.merge(known, on=KEYS)
-    return both.assign(framework=both.system.map(NAMES), time=both.steps * step_seconds(both, latency, bandwidth))
+    curve = both.workload.map(evidence.title) + " with " + both.algorithm.map(named)
+    return both.assign(framework=both.system.map(NAMES), curve=curve, time=both.steps * step_seconds(both, latency, bandwidth))
 
 
 def fastest(goals: pd.DataFrame) -> pd.Series:
@@ -71,7 +83,7 @@ def fastest(goals: pd.DataFrame) -> pd.Series:
 def sooner(goals: pd.DataFrame) -> pd.DataFrame:
     """One process's shortest time over data parallelism's, each at its best batch size: `evidence.table`, a row per curve.
 
-    goals: of `to_goal`, with the title of each curve.  The range is that of the quartiles of both steps' seconds.
+    goals: of `to_goal`.  The range is that of the quartiles of both steps' seconds.
     """
     rows = []
     for name, own in goals.groupby("curve", sort=False):

@@ -55,7 +55,6 @@ from lib.records.places import DATA
 from lib.studies import families, plans
 from lib.studies.study import Study
 from lib.systems import boolean_readout, growing, halves, subnetworks
-from lib.wording import named
 from lib.workloads import catalogue
 
 EVERY = (
@@ -286,14 +285,11 @@ def _of_volunteers() -> dict[str, tuple[pd.DataFrame, float]]:
 def _of_two_processes() -> dict[str, tuple[pd.DataFrame, float]]:
     """Of claims on processes that were timed or listened to."""
     times, jobs = framework_times.measured(), running_noise.results(running_noise.planned())
-    pairs = times[["workload", "algorithm"]].drop_duplicates().itertuples(index=False) if len(times) else ()
-    cells = [c for w, a in pairs for c in on_record.gathered(workload=w, algorithm=a, sparsity=0.0, **plans.USUAL).cells]
+    trials = framework_costs.searched(times)
     found = {"W2": (evidence.running_noise_off(jobs), _hours(jobs))} if len(jobs) else {}
-    trials = results.read(Study("timed", "", tuple(cells)))
     if len(trials):
-        goals = framework_costs.to_goal(scaling.across_replicates(scaling.steps_to_result(trials)), times)
-        curves = goals.assign(curve=goals.workload.map(evidence.title) + " with " + goals.algorithm.map(named))
-        found["W1"] = framework_costs.sooner(curves), np.nan
+        points = scaling.across_replicates(scaling.steps_to_result(trials))
+        found["W1"] = framework_costs.sooner(framework_costs.to_goal(points, times)), np.nan
     return found
 
 
