@@ -257,6 +257,18 @@ def test_lock_step_equals_exhaustive_search(chain, algorithm, sparsity, split):
     assert sparsity == 0 or not w[one_cell.start(cell).mask == 0].any(), "what is removed stays removed"
 
 
+def test_what_a_search_waits_for_does_not_move_the_step_at_which_an_easier_goal_is_met(chain, monkeypatch):
+    """So a pruned search that waited for the dense network's goal stands beside those that waited for an easier one."""
+    name = f"shakespeare{catalogue.EASIER}"
+    easier = dataclasses.replace(catalogue.WORKLOADS["shakespeare"], name=name, goals=(3.5,))
+    monkeypatch.setitem(catalogue.WORKLOADS, name, easier)
+    hard = Cell("shakespeare", 8, "adam", 0.9, trials=8, hits=1, max_steps=60, race=3.0)
+    easy = dataclasses.replace(hard, workload=name)
+    patient, quick = one_cell.train_cell(hard), one_cell.train_cell(easy)
+    met = np.nanmin(patient.first[:, 2])
+    assert met == np.nanmin(quick.first[:, 0]) == quick.steps < patient.steps
+
+
 def test_scores_of_the_embedding_are_sums_over_all_windows(chain):
     net, data = models.fresh("decoder-32x2", 0), datasets.load(CORPUS)
     loop = looped.Loop(models.build("decoder-32x2"), task=TASK)

@@ -23,6 +23,7 @@ from lib.records import places
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.workloads import catalogue, datasets, models, ngrams, own_text, texts
+from lib.workloads.catalogue import EASIER
 
 # --- n-grams ----------------------------------------------------------------------------------------------------------
 
@@ -343,6 +344,22 @@ def test_a_goal_that_a_batch_size_missed_gives_way_to_one_that_all_met():
     assert text_results.goal(frame) == 2.3
     told = text_results.met_goals(frame)
     assert told.loc[1.9, 256] == "0 of 8" and told.loc[1.9, 1] == "1 of 8" and told.loc[2.3, 256] == "8 of 8"
+
+
+def test_a_pruned_network_is_read_at_a_goal_that_it_and_the_dense_one_met():
+    """Its searches wait for an easier goal; one that waited for the hardest is read as if it had, too."""
+    waited_less = trials(floor=3000, sizes=(16, 256)).assign(workload=f"shakespeare{EASIER}", **{"steps@1.9": np.nan})
+    pruned = pd.concat([trials(floor=3000, sizes=(64,)), waited_less], ignore_index=True).assign(sparsity=0.9)
+    frame = text_results.at_their_goals(pd.concat([trials(), pruned], ignore_index=True))
+    sparse = frame[frame.sparsity > 0]
+    assert set(sparse.workload) == {f"shakespeare{EASIER}"} and sparse["steps@1.9"].isna().all()
+    assert text_results.goal(frame) == 1.9 and text_results.goal_beside(frame, sparse) == 2.3
+    found = text_results.over_main(scaling.at_goal(frame, 2.3))
+    assert sorted(found.batch_size) == [16, 64, 256] and np.allclose(found.ratio, 10) and not found.bound.any()
+    lines = text_results.fits(frame)
+    assert list(lines.goal[lines.sparsity > 0]) == [2.3] and sorted(lines.goal[lines.sparsity == 0]) == [1.9, 2.3]
+    untouched = trials().assign(workload="a reader's own", sparsity=0.9)
+    assert text_results.at_their_goals(untouched).equals(untouched)
 
 
 @pytest.mark.parametrize(("nats", "expected"), [(3.0, (0, 1)), (2.0, (1, 2)), (1.2, (2, 3)), (0.5, (3, -1))])

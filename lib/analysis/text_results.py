@@ -16,7 +16,7 @@ from lib.records.places import record
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study
-from lib.workloads.catalogue import workload
+from lib.workloads.catalogue import EASIER, WORKLOADS, workload
 from lib.workloads.texts import CONTEXT
 
 METHODS = ("adam", "muon", "momentum", "sgd")
@@ -32,7 +32,8 @@ def grid(name: str, batch_sizes: Iterable[int], methods: Iterable[str], searches
     """
     batch_sizes, methods = list(batch_sizes), list(methods)
     planned: dict[tuple, list[Cell]] = {}
-    for cell in (c for study in plans.TEXT for c in plans.study(study).cells if c.workload == name and c.trials == trials):
+    names = (name, name + EASIER)
+    for cell in (c for study in plans.TEXT for c in plans.study(study).cells if c.workload in names and c.trials == trials):
         planned.setdefault((cell.replicate, cell.sparsity, cell.batch_size, cell.algorithm), []).append(cell)
     points = [(n, 0.0, size, one) for n in range(searches) for size in batch_sizes for one in methods]
     points += [p for p in planned if p[1] and p[0] < searches and p[2] in batch_sizes and p[3] in methods]
@@ -50,6 +51,17 @@ def _cell(name: str, point: tuple, trials: int) -> Cell:
     split = 0 if workload(name).source else replicate  # a text of a reader's own has one
     return Cell(name, size, algorithm, sparsity, trials=trials, hits=1, replicate=replicate, split=split,
                 max_steps=math.ceil(STEPS / math.sqrt(size)), race=plans.TEXT_RACE)  # fmt: skip
+
+
+def at_their_goals(trials: pd.DataFrame) -> pd.DataFrame:
+    """The table with every search of a pruned network read as one that waited for the easier goal, where the book has such.
+
+    What a search waits for changes nothing before that goal is met, so that some may have waited for a harder one.
+    """
+    easier = trials.workload.where(trials.workload.str.endswith(EASIER), trials.workload + EASIER)
+    pruned = (trials.sparsity > 0) & easier.isin(WORKLOADS)
+    harder = [f"steps@{g:g}" for g in scaling.goals(trials) if pruned.any() and g < WORKLOADS[easier[pruned].iloc[0]].goal]
+    return trials.assign(workload=trials.workload.mask(pruned, easier), **{c: trials[c].mask(pruned) for c in harder})
 
 
 def title(algorithm: str, sparsity: float) -> str:
@@ -73,6 +85,11 @@ def goal(trials: pd.DataFrame) -> float:
     return scaling.well_met(chosen) or advice.fitting_goal(chosen)
 
 
+def goal_beside(trials: pd.DataFrame, sparse: pd.DataFrame) -> float:
+    """The goal at which `sparse` trials stand beside `main_of` the table: the hardest that all of these searches met, or `goal`."""
+    return scaling.well_met(pd.concat([main_of(trials), sparse])) or goal(trials)
+
+
 def curves(trials: pd.DataFrame) -> pd.DataFrame:
     """`scaling.all_goals` with `curve` (`title`) and `tokens` of a batch.  Raises ValueError if no trial met any goal."""
     points = scaling.all_goals(trials)
@@ -82,7 +99,8 @@ def curves(trials: pd.DataFrame) -> pd.DataFrame:
 
 def fits(trials: pd.DataFrame) -> pd.DataFrame:
     """`scaling.summaries` at every goal, with `goal` and `curve`: a row per curve of three batch sizes that met it."""
-    found = [scaling.summaries(scaling.at_goal(trials, g))[0].assign(goal=g) for g in scaling.goals(trials)]
+    met = {g: trials.groupby("workload")[f"steps@{g:g}"].transform("count") > 0 for g in scaling.goals(trials)}
+    found = [scaling.summaries(scaling.at_goal(trials[rows], g))[0].assign(goal=g) for g, rows in met.items()]
     rows = pd.concat(found, ignore_index=True)
     return rows.assign(curve=[title(*which) for which in zip(rows.algorithm, rows.sparsity)])
 

@@ -24,6 +24,7 @@ PINK, INDIGO, OLIVE, WINE, BROWN = "#f9458b", "#8a5383", "#959456", "#b4476b", "
 CATEGORIES = (ORANGE, PURPLE, TEAL, RED, GREEN, PINK, INDIGO, OLIVE, WINE, BROWN)
 VARIANTS = {"lars-warmup": "lars", "adam-fixed": "adam", "adam-half-life": "adam", "kfac-unclipped": "kfac"}  # drawn as these
 ALGORITHM_COLOURS = dict(zip((m for m in METHODS if m not in VARIANTS), itertools.cycle(CATEGORIES)))
+ALGORITHM_COLOURS |= {"muon": GREEN, "lars": WINE}  # Muon stands beside Adam on most figures, which is red
 ALGORITHM_COLOURS |= {name: ALGORITHM_COLOURS[other] for name, other in VARIANTS.items() if name in METHODS}
 RAMP = {0.5: "#b18c00", 0.7: "#c76854", 0.9: "#cf2b6a", 0.95: "#ac338e"}  # ordered: the sparser, the darker
 SPARSITY_COLOURS = {0.0: DENSE} | RAMP

@@ -17,13 +17,15 @@ def goal_slider(goals: list[float], start: float) -> tuple:
     return charts.slider("goal", goals, start, "goal (nats)", NATS)
 
 
-def colours(points: pd.DataFrame) -> alt.Color:
-    """A colour for every curve: of its training method, or, of a pruned network, of its sparsity."""
+def looks(points: pd.DataFrame) -> dict:
+    """Colour and shape of every curve: the colour is its training method's; a pruned network's points are diamonds."""
     known = points.drop_duplicates("curve")
-    shades = [charts.sparsity_colour(s) if s else charts.ALGORITHM_COLOURS.get(a, charts.GUIDE)
-              for a, s in zip(known.algorithm, known.sparsity)]  # fmt: skip
-    scale = alt.Scale(domain=list(known.curve), range=shades)
-    return alt.Color("curve:N", scale=scale, legend=alt.Legend(title=None, columns=2, labelLimit=220))
+    names = list(known.curve)
+    shades = [charts.ALGORITHM_COLOURS.get(a, charts.GUIDE) for a in known.algorithm]
+    shapes = ["diamond" if s else "circle" for s in known.sparsity]
+    legend = alt.Legend(title=None, columns=2, labelLimit=220)
+    return {"color": alt.Color("curve:N", scale=alt.Scale(domain=names, range=shades), legend=legend),
+            "shape": alt.Shape("curve:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)}  # fmt: skip
 
 
 def steps_by_method(points: pd.DataFrame, lines: pd.DataFrame, start: float, context: int) -> alt.LayerChart:
@@ -39,9 +41,9 @@ def steps_by_method(points: pd.DataFrame, lines: pd.DataFrame, start: float, con
     tokens = f"[format(datum.value, ','), format({context} * datum.value, ',')]"
     axis = alt.Axis(values=sorted({int(b) for b in points.batch_size}), labelExpr=tokens, labelOverlap="parity")
     x = charts.batch_axis(points.batch_size, "batch size: sequences, below them tokens").axis(axis)
-    base = alt.Chart(points).encode(
-        x=x, color=colours(points), opacity=alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1))
-    )
+    look = looks(points)
+    seen = alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1))
+    base = alt.Chart(points).encode(x=x, color=look["color"], opacity=seen)
     y = alt.Y("steps:Q", title=STEPS, scale=scale)
     tooltip = [
         alt.Tooltip("curve:N", title="training method"),
@@ -58,7 +60,7 @@ def steps_by_method(points: pd.DataFrame, lines: pd.DataFrame, start: float, con
         alt.Tooltip("trials:Q", title="trials of a search"),
     ]
     bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q").add_params(pick)
-    dots = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tooltip)
+    dots = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, shape=look["shape"], tooltip=tooltip)
     # A method that has no line yet has its points joined.
     lined = lines[["curve", "goal"]].drop_duplicates().assign(lined=True)
     loose = points.merge(lined, on=["curve", "goal"], how="left")

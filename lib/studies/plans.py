@@ -99,9 +99,8 @@ STUDIES = {
         Study("shakespeare-exact", "Tiny Shakespeare: Adam in exact lock step", tuple(texts.exact())),
         Study("shakespeare", "Tiny Shakespeare: Adam", tuple(texts.searches(range(3), ("adam",)))),
         Study("shakespeare-methods", "Tiny Shakespeare: momentum and Muon", tuple(texts.searches(range(2), ("muon", "momentum")))),
-        Study("shakespeare-sparse", "Tiny Shakespeare: 90 % of the weights removed",
-              tuple(texts.searches(range(2), ("adam",), (64, 16, 256), sparsity=0.9))),
-        Study("shakespeare-sgd", "Tiny Shakespeare: SGD", tuple(texts.searches(range(2), ("sgd",)))),
+        Study("shakespeare-sparse", "Tiny Shakespeare: 90 % of the weights removed", tuple(texts.pruned())),
+        Study("shakespeare-sgd", "Tiny Shakespeare: SGD", tuple(texts.searches(range(1), ("sgd",)))),
         Study("shakespeare-widths", "Tiny Shakespeare: half and double the width", tuple(texts.widths())),
     )
 }  # fmt: skip
