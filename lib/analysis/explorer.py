@@ -21,7 +21,8 @@ POINTS = [*KEYS, "batch_size", "steps", "low", "high", "searches", "missed", "ov
 LINES = [*KEYS, "c1", "c2", "critical", "critical_low", "critical_high", "identified"]
 TIMES = ["workload", "hardware", "batch_size", "seconds"]
 UPDATES = ["workload", "algorithm", "batch_size", "seconds"]
-METHODS = ("digits-which", "digits-which-sparse")  # studies of many methods, which other pages leave to a chapter of their own
+# Studies of many methods, which other pages leave to a chapter of their own.
+METHODS = ("digits-which", "digits-which-more", "digits-which-sparse")
 TIMED = "momentum"  # the method with which steps were timed
 
 

@@ -47,6 +47,14 @@ def digits_which(names: Iterable[str]) -> Iterable[Cell]:
             yield cell
 
 
+def digits_more(names: Iterable[str]) -> Iterable[Cell]:
+    """Fifteen more searches where claims turn on them: Adam against Muon, and rates layer by layer at batches of 16 and more."""
+    methods = ("adam", "muon", *reversed(LAYER_BY_LAYER))
+    for cell in which(names, ALL_POWERS, methods, range(8, 23)):
+        if cell.batch_size >= 16 or cell.algorithm not in LAYER_BY_LAYER:
+            yield cell
+
+
 def fc_which() -> Iterable[Cell]:
     """Races, but for those of the first search that another study has as exact ones."""
     exact = set(images.fc_searches())

@@ -18,7 +18,8 @@ USUAL = {
     "label_smoothing": 0.0, "messages": None, "max_steps": None, "staleness": 0, "delays": "fixed",
 }  # fmt: skip
 # Studies of a question of their own: the same networks on the same images once more are no further curves of the book.
-WHICH = ("digits-which", "digits-which-sparse", "mnist-fc-which", "mnist-which", "digits-kfac")  # by a dozen methods
+# By a dozen methods.
+WHICH = ("digits-which", "digits-which-more", "digits-which-sparse", "mnist-fc-which", "mnist-which", "digits-kfac")
 # A task and goals of their own.
 TEXT = ("shakespeare-exact", "shakespeare", "shakespeare-methods", "shakespeare-sparse", "shakespeare-sgd", "shakespeare-widths")
 LOCALLY = ("digits-local", "digits-local-budget")  # an activation and methods of their own
@@ -84,6 +85,7 @@ STUDIES = {
         Study("cifar-10", "CIFAR-10: ResNet-8",
               tuple(images.cifar())),
         Study("digits-which", "Digits: training methods", tuple(methods.digits_which(DIGITS))),
+        Study("digits-which-more", "Digits: training methods, more searches of a few", tuple(methods.digits_more(DIGITS))),
         Study("digits-kfac", "Digits: K-FAC without its clip",
               tuple(methods.which(DIGITS, ALL_POWERS, ("kfac-unclipped",), range(3, 8)))),
         Study("digits-which-sparse", "Digits: training methods on pruned networks",
