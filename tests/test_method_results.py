@@ -34,6 +34,19 @@ def drawn(*curves):
     return scaling.summaries(pd.concat(curves), draws=200)[1]
 
 
+def test_a_claim_is_priced_by_the_searches_that_it_turns_on():
+    """Not by all methods, batch sizes and networks of the page."""
+    names = ("lars-warmup", "clars", "sgd", "adam", "momentum")
+    trials = pd.concat([searched(name, 2000, 40) for name in names] + [searched("muon", 2000, 40, searches=2)])
+    asked = {key: method_results.asked(trials, key) for key in ("O1", "O6", "O7")}
+    (own,) = asked["O1"].values()
+    assert list(asked["O1"]) == ["MLP on digits"] and set(own.algorithm) == {"lars-warmup", "clars"}
+    assert set(own.batch_size) == {256, 1024}
+    assert {*asked["O6"]["MLP on digits"].algorithm} == {"adam"}, "two searches of Muon are too few for a claim"
+    pairs = {name: (set(part.algorithm), set(part.batch_size)) for name, part in asked["O7"].items()}
+    assert pairs == {"SGD and Adam": ({"sgd", "adam"}, {1, 4}), "momentum and Adam": ({"momentum", "adam"}, {1, 4})}
+
+
 def test_ratios_to_sgd_are_those_planted_and_an_interval_holds_them():
     found = method_results.over(drawn(searched("sgd", 2000, 40), searched("adam", 2000, 10), searched("momentum", 4000, 40)))
     assert set(found.algorithm) == {"adam", "momentum"} and set(found.what) == set(method_results.QUANTITIES)

@@ -224,27 +224,47 @@ def _timed(work: str, method: str, size: int, share: int, ratios: pd.Series, dra
 # --- claims -----------------------------------------------------------------------------------------------------------
 
 
+SMALLEST, ALL, LARGEST = -1, 0, 1  # batch sizes that a claim is about
+BY_NETWORK = {  # of claims that are judged on every network: the methods above and below, and the batch sizes
+    "O1": ("lars-warmup", "clars", LARGEST), "O4": ("momentum", "momentum-ema", SMALLEST), "O5": ("momentum", "kfac", ALL),
+    "O5b": ("momentum", "kfac", LARGEST), "O6": ("muon", "adam", ALL), "O7b": ("sgd", "adam", ALL),
+}  # fmt: skip
+BY_PAIR = {  # of claims that are judged on pairs of methods: the pairs' names
+    "O2": {"Nesterov against LARS": ("nesterov", "lars", LARGEST), "Adam against LAMB": ("adam", "lamb", LARGEST)},
+    "O3": {"Adam": ("adam", "momentum", ALL), "K-FAC": ("kfac", "momentum", ALL)},
+    "O7": {"SGD and Adam": ("sgd", "adam", SMALLEST), "momentum and Adam": ("momentum", "adam", SMALLEST)},
+}
+
+
 def claimed(drawn: dict, times: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The effects that the claims on training methods are judged by, by their keys; empty where a method is not measured.
 
     drawn: of `scaling.summaries`; times: as of `in_time`.
     """
+    of = {"O3": critical, "O6": critical, "O7b": growth}  # others: steps
 
-    def pairs(of: Callable, *named: tuple[str, str, str]) -> dict[str, dict]:
-        return {name: ratios(drawn, above, below, of) for name, above, below in named}
+    def found(key: str, above: str, below: str, where: int) -> dict:
+        return ratios(drawn, above, below, of.get(key) or at_ends(where))
 
-    small = pairs(at_ends(-1), ("SGD and Adam", "sgd", "adam"), ("momentum and Adam", "momentum", "adam"))
-    return {
-        "O1": by_network(ratios(drawn, "lars-warmup", "clars", at_ends(1))),
-        "O2": by_pair(pairs(at_ends(1), ("Nesterov against LARS", "nesterov", "lars"), ("Adam against LAMB", "adam", "lamb"))),
-        "O3": by_pair(pairs(critical, ("Adam", "adam", "momentum"), ("K-FAC", "kfac", "momentum"))),
-        "O4": by_network(ratios(drawn, "momentum", "momentum-ema", at_ends(-1))),
-        "O5": by_network(ratios(drawn, "momentum", "kfac", at_ends(0))),
-        "O5b": _faster(drawn, times, "momentum", "kfac"),
-        "O6": by_network(ratios(drawn, "muon", "adam", critical)),
-        "O7": evidence.folded(by_pair(small)),
-        "O7b": by_network(ratios(drawn, "sgd", "adam", growth)),
-    }
+    effects = {key: by_network(found(key, *methods)) for key, methods in BY_NETWORK.items()}
+    effects |= {key: by_pair({name: found(key, *methods) for name, methods in own.items()}) for key, own in BY_PAIR.items()}
+    return effects | {"O5b": _faster(drawn, times, *BY_NETWORK["O5b"][:2]), "O7": evidence.folded(effects["O7"])}
+
+
+def asked(trials: pd.DataFrame, key: str) -> dict[str, pd.DataFrame]:
+    """The trials that a claim is judged on, by its group, as `claimed` names it."""
+    dense = trials[trials.sparsity == 0]
+    several = dense.groupby(["workload", "algorithm"]).replicate.transform("nunique") >= SEVERAL
+    place = {SMALLEST: 1, LARGEST: -1}
+    rank = {end: (way * dense.batch_size).groupby(dense.workload).rank("dense") for end, way in place.items()}
+
+    def own(above: str, below: str, where: int) -> pd.DataFrame:
+        counted = rank[where] <= ENDS if where else True
+        return dense[dense.algorithm.isin((above, below)) & several & counted]
+
+    if key in BY_PAIR:
+        return {name: own(*methods) for name, methods in BY_PAIR[key].items()}
+    return {evidence.title(work): part for work, part in own(*BY_NETWORK[key]).groupby("workload")}
 
 
 def kept_beta(costs: pd.DataFrame) -> pd.DataFrame:

@@ -249,8 +249,17 @@ def _of_methods() -> dict[str, tuple[pd.DataFrame, float]]:
     trials = method_results.compared()
     effects = method_results.claimed(scaling.summaries(trials)[1], method_times.over_sgd())
     adam = results.read(plans.study("digits-adam"))
+    asked = {key: method_results.asked(trials, key) for key in effects}
+    spent = {key: {name: _hours_at(trials, own) for name, own in groups.items()} for key, groups in asked.items()}
     effects["O7c"] = method_results.kept_beta(rate_rules.costs(adam[adam.replicate == 0] if len(adam) else adam, 16, 5))
-    return _measured(effects, _hours(trials, lambda head: not head["sparsity"]))
+    return {key: (effect, spent.get(key, _hours(adam))) for key, effect in effects.items() if len(effect)}
+
+
+def _hours_at(table: pd.DataFrame, own: pd.DataFrame) -> float:
+    """Core-hours that a table's records took at the points that these of its trials are of."""
+    at = ["workload", "algorithm", "batch_size", "sparsity"]
+    points = set(own[at].drop_duplicates().itertuples(index=False, name=None))
+    return _hours(table, lambda head: tuple(head[name] for name in at) in points)
 
 
 def _of_local_errors() -> dict[str, tuple[pd.DataFrame, float]]:
@@ -271,7 +280,11 @@ def _of_parts() -> dict[str, tuple[pd.DataFrame, float]]:
     """Of claims whose systems are on record."""
     tables = [system.results(system.planned()) for system in (subnetworks, growing, halves)]
     parts, grown, cut = map(_hours, tables)
-    own = {"I4": grown, "I5": cut, "I6": cut}
+
+    def exchanged(head: dict) -> str | None:
+        return f"batches of {head['cell']['batch_size']:,}" if head["cell"]["arm"] != "halves" else None  # which exchange nothing
+
+    own = {"I4": grown, "I5": cut, "I6": _hours_by(tables[2], exchanged)}
     return {key: (effect, own.get(key, parts)) for key, effect in network_parts.claimed(*tables).items()}
 
 
@@ -296,7 +309,9 @@ def _of_two_processes() -> dict[str, tuple[pd.DataFrame, float]]:
 def _of_late() -> dict[str, tuple[pd.DataFrame, float]]:
     """Of claims whose curves, late and timely, have several searches."""
     trials = results.read(late_results.measured())
-    return _measured(late_results.claimed(late_results.curves(late_results.comparable(trials))), _hours(trials))
+    effects = late_results.claimed(late_results.curves(late_results.comparable(trials)))
+    spent, deep = _hours(trials), _hours(results.read(plans.study("staleness-depth")))
+    return {key: (effect, deep if key == "A3" else spent) for key, effect in effects.items() if len(effect)}
 
 
 def _of_texts() -> dict[str, tuple[pd.DataFrame, float]]:
