@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
 
 from lib.measuring import sweeps
+from lib.measuring.collection import Collection
 from lib.measuring.jobs import MOST, number, stoppable
 from lib.probes import (
-    branch_runs,
     branches,
     path_runs,
     paths,
@@ -26,7 +28,7 @@ from lib.probes import folds as out_of_fold
 from lib.probes import ngrams as ngram_models
 from lib.records import on_record, results
 from lib.studies import plans
-from lib.systems import boolean_readout
+from lib.systems import boolean_readout, growing, halves, subnetworks
 
 ABOUT = """\
 Measure what the book is made of.  A study is a named grid of searches: a workload, a training method, a sparsity and a
@@ -46,18 +48,69 @@ EXAMPLES = {
     "run": "python -m lib run mnist --jobs 2\n  python -m lib run mnist --device cuda",
     "status": "python -m lib status",
     "follow": "python -m lib follow digits --jobs 2",
-    "retrace": "python -m lib retrace",
-    "portray": "python -m lib portray",
-    "folds": "python -m lib folds",
-    "listen": "python -m lib listen",
-    "push": "python -m lib push",
-    "ngrams": "python -m lib ngrams",
-    "flip": "python -m lib flip",
-    "branch": "python -m lib branch --jobs 2",
-    "layers": "python -m lib layers",
-    "time": "python -m lib time",
     "replay": "python -m lib replay digits --sample 20\n  python -m lib replay mnist --sample 2 --longest 300",
 }
+
+
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A command that measures what the book plans of one kind.
+
+    about: what it does, a sentence.  measured: a `Collection`, or a module of that form.  left: what is to be done, after a
+    number.  side_by_side: what runs so if several jobs are asked for; "" where one must not disturb the other.  planned:
+    None, what `measured` says.
+    """
+
+    about: str
+    measured: Collection | ModuleType
+    left: str
+    side_by_side: str = ""
+    planned: Callable[[], Sequence] | None = None
+
+    def __call__(self, chosen: argparse.Namespace) -> None:
+        planned = (self.planned or self.measured.planned)()
+        jobs = {"jobs": chosen.jobs} if self.side_by_side else {}
+        again = f"python -m lib {chosen.command}" + "".join(f" --{name} {value}" for name, value in jobs.items())
+        with stoppable(_kept(planned, self.measured.missing), again):
+            _say(chosen.command, self.measured.missing(planned), planned, self.left)
+            self.measured.run(planned, **jobs)
+
+
+def _timings() -> Sequence:
+    from lib.probes import framework_times, message_times, method_times, step_times  # bring PyTorch, slow to import
+
+    return (*step_times.PLANNED, *method_times.PLANNED, *message_times.PLANNED, *framework_times.PLANNED)
+
+
+KINDS = {
+    "retrace": Kind("Train the fastest trials again and record where their gradients point, into data/paths/.",
+                    path_runs, "paths to retrace", "paths", paths.planned),
+    "portray": Kind("Record what gradients look like before they are compressed, into data/portraits/.",
+                    portraits.GALLERY, "portraits to make", "portraits"),
+    "folds": Kind("Record which training images networks get wrong that have not seen them, into data/folds/.",
+                  out_of_fold.FOLDS, "sets to train", "sets"),
+    "listen": Kind("Train with two worker processes that estimate the gradient's noise as they go, into data/running/.",
+                   running_noise.JOBS, "jobs to listen to"),
+    "push": Kind("Train with worker processes that do not wait for each other and record how late their gradients are, into "
+                 "data/delays/.", late_gradients.DELAYS, "jobs to run"),
+    "ngrams": Kind("Record how well n-gram models predict the texts, into data/ngrams/.", ngram_models.NGRAMS, "texts to count"),
+    "branch": Kind("Continue a run of the language model from several steps with batches of several sizes, into data/branches/.",
+                   branches.BRANCHES, "branches to train", "branches"),
+    "layers": Kind("Record which layers of the language model lose their weights when it is pruned, into data/layers/.",
+                   pruned_layers.LAYERS, "networks to prune"),
+    "subnetworks": Kind("Train disjoint parts of a network, a worker each, into data/subnetworks/.",
+                        subnetworks.SUBNETWORKS, "searches to run", "searches"),
+    "growing": Kind("Train networks that grow wider as they go, into data/growing/.",
+                    growing.GROWING, "searches to run", "searches"),
+    "halves": Kind("Train the two halves of a network one after the other, into data/halves/.",
+                   halves.HALVES, "searches to run", "searches"),
+    "flip": Kind("Train Boolean readouts by flips of their weights, into data/flips/.",
+                 boolean_readout.READOUTS, "sets of runs", "sets of runs"),
+    "time": Kind("Time training steps, compressors and collectives, into data/timings/; leave the machine alone meanwhile.",
+                 timings.TIMINGS, "sets to take", planned=_timings),
+}  # fmt: skip
 
 
 def usable(device: str) -> str:
@@ -114,88 +167,6 @@ def follow(chosen: argparse.Namespace) -> None:
         track_runs.run(planned, jobs=chosen.jobs)
 
 
-def retrace(chosen: argparse.Namespace) -> None:
-    """Train the fastest trials again and record where their gradients point, into data/paths/."""
-    planned = paths.planned()
-    with stoppable(_kept(planned, paths.missing), f"python -m lib retrace --jobs {chosen.jobs}"):
-        _say("paths", paths.missing(planned), planned, "to retrace")
-        path_runs.run(planned, jobs=chosen.jobs)
-
-
-def portray(chosen: argparse.Namespace) -> None:
-    """Record what gradients look like before they are compressed, into data/portraits/."""
-    planned = portraits.PORTRAITS
-    with stoppable(_kept(planned, portraits.missing), f"python -m lib portray --jobs {chosen.jobs}"):
-        _say("portraits", portraits.missing(planned), planned, "to make")
-        portraits.run(planned, jobs=chosen.jobs)
-
-
-def folds(chosen: argparse.Namespace) -> None:
-    """Record which training images networks get wrong that have not seen them, into data/folds/."""
-    planned = out_of_fold.PLANNED
-    with stoppable(_kept(planned, out_of_fold.missing), f"python -m lib folds --jobs {chosen.jobs}"):
-        _say("folds", out_of_fold.missing(planned), planned, "sets to train")
-        out_of_fold.run(planned, jobs=chosen.jobs)
-
-
-def listen(_: argparse.Namespace) -> None:
-    """Train with two worker processes that estimate the gradient's noise as they go, into data/running/."""
-    planned = running_noise.planned()
-    with stoppable(_kept(planned, running_noise.missing), "python -m lib listen"):
-        _say("jobs", running_noise.missing(planned), planned, "to listen to")
-        running_noise.run(planned)
-
-
-def push(_: argparse.Namespace) -> None:
-    """Train with worker processes that do not wait for each other and record how late their gradients are, into data/delays/."""
-    planned = late_gradients.PLANNED
-    with stoppable(_kept(planned, late_gradients.missing), "python -m lib push"):
-        _say("delays", late_gradients.missing(planned), planned, "jobs to run")
-        late_gradients.run(planned)
-
-
-def ngrams(_: argparse.Namespace) -> None:
-    """Record how well n-gram models predict the texts, into data/ngrams/."""
-    planned = ngram_models.PLANNED
-    with stoppable(_kept(planned, ngram_models.missing), "python -m lib ngrams"):
-        _say("n-grams", ngram_models.missing(planned), planned, "texts to count")
-        ngram_models.run(planned)
-
-
-def flip(chosen: argparse.Namespace) -> None:
-    """Train Boolean readouts by flips of their weights, into data/flips/."""
-    planned = boolean_readout.PLANNED
-    with stoppable(_kept(planned, boolean_readout.missing), f"python -m lib flip --jobs {chosen.jobs}"):
-        _say("flips", boolean_readout.missing(planned), planned, "sets of runs")
-        boolean_readout.run(planned, jobs=chosen.jobs)
-
-
-def branch(chosen: argparse.Namespace) -> None:
-    """Continue a run of the language model from several steps with batches of several sizes, into data/branches/."""
-    planned = branches.planned()
-    with stoppable(_kept(planned, branch_runs.missing), f"python -m lib branch --jobs {chosen.jobs}"):
-        _say("branches", branch_runs.missing(planned), planned, "to train")
-        branch_runs.run(planned, jobs=chosen.jobs)
-
-
-def layers(_: argparse.Namespace) -> None:
-    """Record which layers of the language model lose their weights when it is pruned, into data/layers/."""
-    planned = pruned_layers.PLANNED
-    with stoppable(_kept(planned, pruned_layers.missing), "python -m lib layers"):
-        _say("layers", pruned_layers.missing(planned), planned, "networks to prune")
-        pruned_layers.run(planned)
-
-
-def time(_: argparse.Namespace) -> None:
-    """Time training steps, compressors and collectives, into data/timings/; leave the machine alone meanwhile."""
-    from lib.probes import framework_times, message_times, method_times, step_times  # bring PyTorch, slow to import
-
-    planned = (*step_times.PLANNED, *method_times.PLANNED, *message_times.PLANNED, *framework_times.PLANNED)
-    with stoppable(_kept(planned, timings.missing), "python -m lib time"):
-        _say("timings", timings.missing(planned), planned, "sets to take")
-        timings.run(planned)
-
-
 def replay(chosen: argparse.Namespace) -> None:
     """Measure searches on record again, into data/replays/, and say how many come out as they were."""
     what = replays.Replay(chosen.study, chosen.sample, longest=chosen.longest)
@@ -221,11 +192,13 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
 
-    def command(call: Callable[[argparse.Namespace], None], more: str = "", side_by_side: str = "") -> argparse.ArgumentParser:
-        about = call.__doc__
-        epilog = f"for example:\n  {EXAMPLES[call.__name__]}\n{more}"
+    def command(call: Callable[[argparse.Namespace], None], more: str = "", side_by_side: str = "", name: str = ""
+                ) -> argparse.ArgumentParser:  # fmt: skip
+        name, about = name or call.__name__, call.about if name else call.__doc__
+        example = EXAMPLES.get(name, f"python -m lib {name}" + " --jobs 2" * bool(side_by_side))
+        epilog = f"for example:\n  {example}\n{more}"
         added = commands.add_parser(
-            call.__name__, help=about[0].lower() + about[1:].rstrip("."), description=about, epilog=epilog,
+            name, help=about[0].lower() + about[1:].rstrip("."), description=about, epilog=epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )  # fmt: skip
         if side_by_side:
@@ -241,16 +214,8 @@ def parser() -> argparse.ArgumentParser:
     named = list(tracks.TRACKS | tracks.TWINS | tracks.APART)
     followed = command(follow, side_by_side="tracks")
     followed.add_argument("tracks", choices=named, metavar="TRACKS", help=f"one of {', '.join(named)}")
-    command(retrace, side_by_side="paths")
-    command(portray, side_by_side="portraits")
-    command(folds, side_by_side="sets")
-    command(listen)
-    command(push)
-    command(ngrams)
-    command(flip, side_by_side="sets of runs")
-    command(branch, side_by_side="branches")
-    command(layers)
-    command(time)
+    for name, kind in KINDS.items():
+        command(kind, side_by_side=kind.side_by_side, name=name)
     replayed = command(replay, f"\nstudies:\n{listed}", "searches")
     replayed.add_argument("study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below")
     replayed.add_argument("--sample", type=sample, default=20, help="how many searches, drawn at random; 20 if not given")

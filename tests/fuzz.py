@@ -181,8 +181,8 @@ def execute(source: str) -> BaseException | None:
 
 def forbid() -> None:
     """Let nothing train, time or start processes for minutes: a toy of a study trains, the rest raises `Trained`."""
-    from lib.measuring import sweeps
-    from lib.probes import portraits, timings, track_runs
+    from lib.measuring import runner, sweeps
+    from lib.probes import track_runs
     from lib.records import places
     from lib.workers import processes
 
@@ -191,7 +191,7 @@ def forbid() -> None:
 
     train = sweeps.run
     sweeps.run = lambda study, folder=places.DATA, *a, **k: trained() if folder == places.DATA else train(study, folder, *a, **k)
-    timings.run = portraits.measure = track_runs.run = processes.train = trained
+    runner.write = track_runs.run = processes.train = trained
 
 
 def verdict(case: Case, error: BaseException) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from lib.analysis import branched, scaling, text_results
 from lib.engine import lockstep, pruning
 from lib.page import branch_figures
-from lib.probes import branch_runs, branches, branching, pruned_layers
+from lib.probes import branches, branching, pruned_layers
 from lib.probes.branches import Branch
 from lib.workloads import datasets, models
 
@@ -54,8 +54,8 @@ def test_branches_are_those_of_an_ordinary_loop(power, size):
 
 def test_a_branch_ends_at_its_goal_and_has_a_record_of_its_own(tmp_path):
     easy = dataclasses.replace(BRANCH, goal=0.999, examples=960)
-    branch_runs.run([easy, BRANCH], tmp_path)
-    assert branch_runs.missing([easy, BRANCH], tmp_path) == []
+    branches.run([easy, BRANCH], tmp_path)
+    assert branches.missing([easy, BRANCH], tmp_path) == []
     found = branches.results([easy, BRANCH], tmp_path)
     assert found[found.goal == 0.999].groupby("order").seen.max().tolist() == [32, 32] and {"at", "size", "power"} <= {*found}
     assert found[found.goal < 0.1].seen.max() == 96 and (found.groupby(["goal", "order"]).seen.nunique() > 1).all()

@@ -7,15 +7,14 @@ import signal
 import pytest
 
 from lib import SOURCE
-from lib.__main__ import EXAMPLES, main, parser
+from lib.__main__ import EXAMPLES, KINDS, main, parser
 from lib.measuring import jobs, runner, sweeps
-from lib.probes import delays, folds, paths, portraits, running_noise, step_times, timings, track_runs, tracks
+from lib.probes import folds, paths, portraits, running_noise, step_times, timings, track_runs, tracks
 from lib.records import on_record, places, results, store
 from lib.records.on_record import grid
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study
-from lib.systems import boolean_readout
 
 
 def stopped():
@@ -69,13 +68,9 @@ def finished(monkeypatch):
     [
         (["run", "s"], "digits-mlp: none of 1 cells to train"),
         (["follow", "digits"], "digits: none of "),
-        (["retrace"], f"paths: none of {len(paths.planned())} to retrace"),
-        (["portray"], f"portraits: none of {len(portraits.PORTRAITS)} to make"),
-        (["folds"], f"folds: none of {len(folds.PLANNED)} sets to train"),
-        (["listen"], f"jobs: none of {len(running_noise.planned())} to listen to"),
-        (["flip"], f"flips: none of {len(boolean_readout.PLANNED)} sets of runs"),
-        (["push"], f"delays: none of {len(delays.PLANNED)} jobs to run"),
-        (["time"], "timings: none of "),
+        (["retrace"], f"retrace: none of {len(paths.planned())} paths to retrace"),
+        (["portray"], f"portray: none of {len(portraits.PORTRAITS)} portraits to make"),
+        *(([name], f"{name}: none of ") for name in KINDS if name != "branch"),  # which asks for a study of the book
     ],
 )
 def test_nothing_to_do_is_said_in_words(command, says, finished, capsys):
@@ -91,8 +86,8 @@ def test_help_names_every_command_and_study_and_how_to_stop_and_go_on(capsys):
         return capsys.readouterr().out
 
     top = said()
-    for command in EXAMPLES:
-        assert f"\n    {command} " in top and f"for example:\n  python -m lib {command}" in said(command)
+    for command in (*EXAMPLES, *KINDS):
+        assert f"\n    {command}" in top and f"for example:\n  python -m lib {command}" in said(command)
     assert "data/" in top and "Ctrl-C" in top and "goes on" in top
     assert all(f"  {name} " in said("run") for name in plans.STUDIES)
 

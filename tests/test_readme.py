@@ -12,22 +12,9 @@ import torch.distributed as dist
 
 import lib.__main__ as command
 from lib import ROOT
-from lib.measuring import sweeps
-from lib.probes import (
-    branch_runs,
-    delays,
-    folds,
-    ngrams,
-    path_runs,
-    portraits,
-    pruned_layers,
-    replays,
-    running_noise,
-    timings,
-    track_runs,
-)
+from lib.measuring import runner, sweeps
+from lib.probes import path_runs, replays, track_runs
 from lib.records import on_record
-from lib.systems import boolean_readout
 from lib.workers import hook
 from tests import kills
 
@@ -70,11 +57,7 @@ def test_papermill_lines_name_chapters_and_their_parameters():
             assert f'"{name}: ' in chapter.read_text(), f"{chapter.name} has no parameter {name}"
 
 
-WORK = [
-    (sweeps, "run"), (on_record, "status"), (track_runs, "run"), (portraits, "run"), (folds, "run"), (ngrams, "run"),
-    (timings, "run"), (replays, "run"), (running_noise, "run"), (boolean_readout, "run"), (branch_runs, "run"),
-    (pruned_layers, "run"), (path_runs, "run"), (delays, "run"),
-]  # fmt: skip
+WORK = [(sweeps, "run"), (on_record, "status"), (track_runs, "run"), (path_runs, "run"), (replays, "run"), (runner, "run")]
 
 
 @pytest.mark.parametrize("line", [c for c in COMMANDS if c.startswith("python -m lib ") and "--help" not in c])

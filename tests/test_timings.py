@@ -8,12 +8,14 @@ from torch.utils import flop_counter
 
 from benchmarks import engine
 from lib.__main__ import main
+from lib.measuring import runner
 from lib.messages import exchanges
 from lib.messages.settings import Messages
 from lib.methods import METHODS
 from lib.probes import framework_times, message_times, method_times, step_times, timings
 from lib.probes.message_times import TIMED, Collectives, Feedback, Hooked, Operators
 from lib.probes.step_times import SparseTimes, StepTimes
+from lib.records import store
 from lib.studies.cells import Cell
 from lib.workloads import models, texts
 
@@ -36,13 +38,13 @@ def test_timings_are_kept_whole_and_read_back(tmp_path):
     assert timings.results(Operators(smallest=9), folder=tmp_path).empty
 
 
-def test_the_command_line_says_what_is_to_be_taken(monkeypatch, tmp_path, capsys):
+def test_the_command_line_says_what_is_to_be_taken(monkeypatch, capsys):
     taken = []
-    monkeypatch.setattr(timings, "run", taken.extend)
-    monkeypatch.setattr(timings, "record", lambda *_: tmp_path / "none")
+    monkeypatch.setattr(runner, "run", lambda todo, *_, **__: taken.extend(todo))
+    monkeypatch.setattr(store, "missing", lambda planned, *_: list(planned))
     main(["time"])
     planned = {*message_times.PLANNED, *method_times.PLANNED, *step_times.PLANNED, *framework_times.PLANNED}
-    assert capsys.readouterr().out == f"timings: {len(planned)} of {len(planned)} sets to take\n" and set(taken) == planned
+    assert capsys.readouterr().out == f"time: {len(planned)} of {len(planned)} sets to take\n" and set(taken) == planned
 
 
 def test_both_forms_of_top_k_that_are_timed_choose_the_same():

@@ -6,13 +6,14 @@ How many examples each size takes tells how large a batch is useful at that poin
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from lib import require_number, require_whole
+from lib.measuring.collection import Collection
+from lib.measuring.runner import Reporter
 from lib.probes import tracks
 from lib.records import places, store
 from lib.records.places import DATA
@@ -20,7 +21,6 @@ from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import workload
 
-FOLDER = DATA / "branches"
 SIZES = (16, 256, 64, 4)  # of a batch after the branch: the run's own first
 LARGE = (256, 64)  # those that also go on at the run's own learning rate
 MOST = 49_152  # examples of a branch
@@ -92,11 +92,15 @@ def planned(data: Path = DATA) -> list[Branch]:
     return found
 
 
-def record(branch: Branch, folder: Path = FOLDER) -> Path:
-    """Where the branch's record lies."""
+def _train(branch: Branch, _: Reporter) -> pd.DataFrame:
+    from lib.probes import branching  # brings PyTorch, which is slow to import, and most chapters only read
+
+    return branching.train(branch)
+
+
+def _place(branch: Branch, folder: Path) -> Path:
     return store.path(folder / places.place(branch.workload), branch)
 
 
-def results(planned: Iterable[Branch], folder: Path = FOLDER) -> pd.DataFrame:
-    """The checks of all that have a record, with their fields; see `lib.probes.branching.train`."""
-    return store.gather(planned, record, folder)
+BRANCHES = Collection("branches", "branch", DATA / "branches", _place, planned, _train, lambda branch: branch.cell.arithmetic)
+record, results, missing, run = BRANCHES.record, BRANCHES.results, BRANCHES.missing, BRANCHES.run

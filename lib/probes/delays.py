@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from lib import require, require_number, require_whole
-from lib.measuring import runner
+from lib.measuring.collection import Collection
 from lib.own import folder_name
 from lib.records import places, store
 from lib.records.places import DATA
 from lib.workloads.catalogue import workload
 
-FOLDER = DATA / "delays"
 MOST_WORKERS, MOST_STEPS, MOST_PAUSE = 64, 10**5, 1.0
 TIMEOUT = 600.0  # seconds that a job may take
 
@@ -63,28 +61,12 @@ class Job:
 PLANNED = (Job(), Job(pause=0.01), Job(workers=4))
 
 
-def record(job: Job, folder: Path = FOLDER) -> Path:
-    """Where the job's record lies."""
+def _place(job: Job, folder: Path) -> Path:
     return folder / places.place(job.workload) / folder_name(job.workload) / f"workers-{job.workers}-{store.digest(job)}.csv"
 
 
-def results(jobs: Iterable[Job] = PLANNED, folder: Path = FOLDER) -> pd.DataFrame:
-    """The rows of those jobs that have a record, with the jobs' fields."""
-    return store.gather(jobs, record, folder)
-
-
-def missing(jobs: Iterable[Job] = PLANNED, folder: Path = FOLDER) -> list[Job]:
-    """Those that have no record."""
-    return store.missing(jobs, record, folder)
-
-
-def run(jobs: Iterable[Job] = PLANNED, folder: Path = FOLDER) -> None:
-    """Measure those that have no record, one after the other, under a bar."""
-    runner.run(missing(jobs, folder), _measure, "delays", "job", folder=folder)
-
-
-def _measure(job: Job, reports: str, folder: Path) -> None:
-    runner.write(record(job, folder), job, job.measure, "float32")
+DELAYS = Collection("delays", "job", DATA / "delays", _place, lambda: PLANNED, precision=lambda _: "float32")
+record, results, missing, run = DELAYS.record, DELAYS.results, DELAYS.missing, DELAYS.run
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:

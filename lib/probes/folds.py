@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from lib import require, require_whole
-from lib.measuring import runner
+from lib.measuring.collection import Collection
 from lib.methods import spaces
 from lib.records import store
 from lib.records.places import DATA
@@ -23,7 +23,6 @@ from lib.workloads.catalogue import workload
 if TYPE_CHECKING:
     from lib.workloads.datasets import Split
 
-FOLDER = DATA / "folds"
 ASKED = 1000  # images at once
 
 
@@ -106,31 +105,13 @@ def _mistakes(cell: Cell, training: Split, asked: Split, progress: Callable[[int
     return np.concatenate([executor.task.cost(executor.logits(w, some), truth).sum(0).numpy() for some, truth in answered])
 
 
-def record(what: Folds, folder: Path = FOLDER) -> Path:
-    """Where the record lies."""
-    return folder / f"{what.workload}-{store.digest(what)}.csv"
-
-
-def measure(what: Folds, reports: str | None = None, folder: Path = FOLDER) -> Path:
-    """Train and ask, and write the record; reports: a folder for the bar; returns the file."""
-    progress = runner.Reporter(reports)
-    return runner.write(record(what, folder), what, lambda: ask(what, progress), what.cell(0).arithmetic)
-
-
 # As good as the trials that meet the hardest goals of these workloads, and no better.
 PLANNED = (Folds("mnist-fc-128x3"), Folds("mnist-simple-cnn", networks=2, steps=1250))
 
 
-def results(planned: Iterable[Folds] = PLANNED, folder: Path = FOLDER) -> pd.DataFrame:
-    """The rows of all that have a record, with their fields; see `lib.records.store.gather`."""
-    return store.gather(planned, record, folder)
+def _place(what: Folds, folder: Path) -> Path:
+    return folder / f"{what.workload}-{store.digest(what)}.csv"
 
 
-def missing(planned: Iterable[Folds], folder: Path = FOLDER) -> list[Folds]:
-    """Those that have no record."""
-    return store.missing(planned, record, folder)
-
-
-def run(planned: Iterable[Folds], folder: Path = FOLDER, jobs: int = 1) -> None:
-    """Measure those that have no record, one a job, under a bar."""
-    runner.run(missing(planned, folder), measure, "folds", "set", jobs, folder=folder)
+FOLDS = Collection("folds", "set", DATA / "folds", _place, lambda: PLANNED, ask, lambda what: what.cell(0).arithmetic)
+record, results, missing, run = FOLDS.record, FOLDS.results, FOLDS.missing, FOLDS.run

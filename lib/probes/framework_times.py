@@ -70,6 +70,6 @@ PLANNED = tuple(
 )  # fmt: skip
 
 
-def measured(*more: FrameworkTimes, replicate: int = 0, folder: Path = timings.FOLDER) -> pd.DataFrame:
+def measured(*more: FrameworkTimes, replicate: int = 0, folder: Path | None = None) -> pd.DataFrame:
     """What is on record of this replicate of PLANNED, and of `more`, with the settings as columns; empty if nothing is."""
     return timings.results(*(one for one in PLANNED if one.replicate == replicate), *more, folder=folder)

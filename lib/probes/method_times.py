@@ -84,7 +84,7 @@ PLANNED = tuple(
 )  # fmt: skip
 
 
-def over_sgd(*more: MethodTimes, folder: Path = timings.FOLDER) -> pd.DataFrame:
+def over_sgd(*more: MethodTimes, folder: Path | None = None) -> pd.DataFrame:
     """What is on record of PLANNED and of `more`, a row per workload, algorithm and batch size, with SGD's own rows of one.
 
     Columns: workload, algorithm, batch_size, widest, ratio (a step's seconds over those of a step of SGD in the same run),

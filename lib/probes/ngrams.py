@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from lib import require, require_whole
-from lib.measuring import runner
+from lib.measuring.collection import Collection
+from lib.measuring.runner import Reporter
 from lib.records import store
 from lib.records.places import DATA
 from lib.workloads import datasets, ngrams, texts
-
-FOLDER = DATA / "ngrams"
 
 
 @dataclass(frozen=True)
@@ -42,33 +40,14 @@ def table(rows: list[tuple]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["n", "asked", "nats", "error", "characters"])
 
 
-def record(what: Rungs, folder: Path = FOLDER) -> Path:
-    """Where the record lies."""
+def _count(what: Rungs, _: Reporter) -> pd.DataFrame:
+    return table(ngrams.climb(datasets.characters(what.dataset), what.order, what.split))
+
+
+def _place(what: Rungs, folder: Path) -> Path:
     return folder / f"{what.dataset}-{store.digest(what)}.csv"
 
 
-def measure(what: Rungs, reports: str | None = None, folder: Path = FOLDER) -> Path:
-    """Count and ask, and write the record; returns the file."""
-
-    def take() -> pd.DataFrame:
-        return table(ngrams.climb(datasets.characters(what.dataset), what.order, what.split))
-
-    return runner.write(record(what, folder), what, take)
-
-
 PLANNED = tuple(Rungs("tiny-shakespeare", split=split) for split in range(3))  # those of the searches
-
-
-def results(planned: Iterable[Rungs] = PLANNED, folder: Path = FOLDER) -> pd.DataFrame:
-    """The rows of all that have a record, with their fields; see `lib.records.store.gather`."""
-    return store.gather(planned, record, folder)
-
-
-def missing(planned: Iterable[Rungs], folder: Path = FOLDER) -> list[Rungs]:
-    """Those that have no record."""
-    return store.missing(planned, record, folder)
-
-
-def run(planned: Iterable[Rungs], folder: Path = FOLDER) -> None:
-    """Measure those that have no record, under a bar."""
-    runner.run(missing(planned, folder), measure, "n-grams", "text", folder=folder)
+NGRAMS = Collection("n-grams", "text", DATA / "ngrams", _place, lambda: PLANNED, _count)
+record, results, missing, run = NGRAMS.record, NGRAMS.results, NGRAMS.missing, NGRAMS.run

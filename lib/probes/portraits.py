@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ import pandas as pd
 from scipy import stats
 
 from lib import require
-from lib.measuring import runner
+from lib.measuring.collection import Collection
 from lib.messages import contraction
 from lib.messages.settings import Messages
 from lib.methods import spaces
@@ -25,7 +25,6 @@ from lib.studies.cells import Cell
 if TYPE_CHECKING:
     from torch import Tensor
 
-FOLDER = DATA / "portraits"
 REACH, BINS = 6.0, 97  # the histogram: standard deviations on either side, and bins
 PROFILE = 100
 DENSITIES = np.unique(np.concatenate([np.geomspace(1e-3, 0.1, 13), np.linspace(0.1, 0.9, 17)]).round(6))
@@ -136,18 +135,6 @@ def follow(portrait: Portrait, progress: Callable[[int], object] = lambda step: 
     return found.assign(x=found.x.round(6), value=[float(f"{v:.5g}") for v in found.value])
 
 
-def record(portrait: Portrait, folder: Path = FOLDER) -> Path:
-    """Where the portrait's record lies."""
-    name = f"{portrait.compressor}-{portrait.density:g}-{store.digest(portrait)}.csv"
-    return folder / places.place(portrait.workload) / folder_name(portrait.workload) / name
-
-
-def measure(portrait: Portrait, reports: str | None = None, folder: Path = FOLDER) -> Path:
-    """Make a portrait and write its record; reports: a folder for the bar; returns the file."""
-    progress = runner.Reporter(reports)
-    return runner.write(record(portrait, folder), portrait, lambda: follow(portrait, progress), portrait.cell.arithmetic)
-
-
 TEXT_RATE = 0.3  # the recurrent network's: 0.01 is so small that it hardly learns in these steps
 
 
@@ -169,27 +156,27 @@ PORTRAITS = tuple(
 )
 
 
+def _place(portrait: Portrait, folder: Path) -> Path:
+    name = f"{portrait.compressor}-{portrait.density:g}-{store.digest(portrait)}.csv"
+    return folder / places.place(portrait.workload) / folder_name(portrait.workload) / name
+
+
+GALLERY = Collection("portraits", "portrait", DATA / "portraits", _place, lambda: PORTRAITS, follow,
+                     lambda portrait: portrait.cell.arithmetic)  # fmt: skip
+record, missing, run = GALLERY.record, GALLERY.missing, GALLERY.run
+
+
 def results(planned: tuple[Portrait, ...], budget: str = "cached") -> pd.DataFrame:
     """All portraits that have a record, a row per number, with the portrait's fields; budget as for `lib.measuring.sweeps.results`.
 
     "smoke" makes a toy of the first.
     """
-    folder = FOLDER
+    folder = None
     if budget == "smoke":
         planned, folder = (dataclasses.replace(planned[0], steps=20, every=10),), SMOKE / "portraits"
     if budget != "cached":
         run(planned, folder)
-    return store.gather(planned, record, folder)
-
-
-def missing(planned: Iterable[Portrait], folder: Path = FOLDER) -> list[Portrait]:
-    """Those that have no record."""
-    return store.missing(planned, record, folder)
-
-
-def run(planned: Iterable[Portrait], folder: Path = FOLDER, jobs: int = 1) -> None:
-    """Make those that have no record, one a job, under a bar."""
-    runner.run(missing(planned, folder), measure, "portraits", "portrait", jobs, folder=folder)
+    return GALLERY.results(planned, folder)
 
 
 def shapes(taken: pd.DataFrame) -> pd.DataFrame:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from lib.measuring import runner
+from lib.measuring.collection import Collection
 from lib.own import folder_name
 from lib.records import places, store
 from lib.records.places import DATA
 from lib.studies.cells import Cell
-
-FOLDER = DATA / "layers"
 
 
 @dataclass(frozen=True)
@@ -53,27 +50,11 @@ class Pruned:
 PLANNED = (Pruned("shakespeare", 0.9),)
 
 
-def record(what: Pruned, folder: Path = FOLDER) -> Path:
-    """Where the record lies."""
+def _place(what: Pruned, folder: Path) -> Path:
     name = f"{what.pruning}-{what.sparsity:g}-{store.digest(what)}.csv"
     return folder / places.place(what.workload) / folder_name(what.workload) / name
 
 
-def measure(what: Pruned, reports: str | None = None, folder: Path = FOLDER) -> Path:
-    """Score, prune, count, and write the record; returns the file."""
-    return runner.write(record(what, folder), what, what.measure, what.cell.arithmetic)
-
-
-def results(planned: Iterable[Pruned] = PLANNED, folder: Path = FOLDER) -> pd.DataFrame:
-    """The rows of all that have a record, with their fields; see `Pruned.measure`."""
-    return store.gather(planned, record, folder)
-
-
-def missing(planned: Iterable[Pruned], folder: Path = FOLDER) -> list[Pruned]:
-    """Those that have no record."""
-    return store.missing(planned, record, folder)
-
-
-def run(planned: Iterable[Pruned], folder: Path = FOLDER) -> None:
-    """Prune those that have no record, under a bar."""
-    runner.run(missing(planned, folder), measure, "layers", "network", folder=folder)
+LAYERS = Collection("layers", "network", DATA / "layers", _place, lambda: PLANNED,
+                    precision=lambda what: what.cell.arithmetic)  # fmt: skip
+record, results, missing, run = LAYERS.record, LAYERS.results, LAYERS.missing, LAYERS.run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from lib import require, require_number, require_whole
-from lib.measuring import runner
+from lib.measuring.collection import Collection
 from lib.own import folder_name
 from lib.probes import tracks
 from lib.records import places, store
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from lib.probes.noise_scale import NoiseScale
     from lib.workloads.datasets import Split
 
-FOLDER = DATA / "running"
 METHODS = ("sgd", "momentum")  # which torch.optim.SGD has, too
 MOST_WORKERS, MOST_STEPS = 64, 10**6
 ROWS = 120  # of a record at most
@@ -156,29 +155,13 @@ def _again(track: tracks.Track, **fields) -> Job:
     return Job(**{name: getattr(track, name) for name in shared}, **fields)
 
 
-def record(job: Job, folder: Path = FOLDER) -> Path:
-    """Where the job's record lies."""
+def _place(job: Job, folder: Path) -> Path:
     name = f"{job.algorithm}-{job.batch_size}-{store.digest(job)}.csv"
     return folder / places.place(job.workload) / folder_name(job.workload) / name
 
 
-def results(jobs: Iterable[Job], folder: Path = FOLDER) -> pd.DataFrame:
-    """The rows of those jobs that have a record, with the jobs' fields."""
-    return store.gather(jobs, record, folder)
-
-
-def missing(jobs: Iterable[Job], folder: Path = FOLDER) -> list[Job]:
-    """Those that have no record."""
-    return store.missing(jobs, record, folder)
-
-
-def run(jobs: Iterable[Job], folder: Path = FOLDER) -> None:
-    """Measure those that have no record, one after the other, under a bar."""
-    runner.run(missing(jobs, folder), _measure, "jobs", "job", folder=folder)
-
-
-def _measure(job: Job, reports: str, folder: Path) -> None:
-    runner.write(record(job, folder), job, job.measure, "float32")
+JOBS = Collection("jobs", "job", DATA / "running", _place, planned, precision=lambda _: "float32")
+record, results, missing, run = JOBS.record, JOBS.results, JOBS.missing, JOBS.run
 
 
 def compared(table: pd.DataFrame) -> pd.DataFrame:

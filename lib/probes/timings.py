@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 import pandas as pd
 
-from lib.measuring import runner
+from lib.measuring.collection import Collection
 from lib.records import store
 from lib.records.places import DATA
 
 MOST_REPEATS = 10_000
-FOLDER = DATA / "timings"
 
 
 class Timing(Protocol):
@@ -45,25 +44,15 @@ def spread(call: Callable[[], object], repeats: int) -> dict[str, float]:
     return alternately([call], repeats)[0]
 
 
-def record(what: Timing, folder: Path = FOLDER) -> Path:
-    """Where a set of timings lies."""
+def _place(what: Timing, folder: Path) -> Path:
     return folder / f"{type(what).__name__.lower()}-{store.digest(what)}.csv"
 
 
-def results(*planned: Timing, folder: Path = FOLDER) -> pd.DataFrame:
+# What is planned lies with each kind of timing.
+TIMINGS = Collection("timings", "set", DATA / "timings", _place, tuple, more={"cores": os.cpu_count()})
+record, missing, run = TIMINGS.record, TIMINGS.missing, TIMINGS.run
+
+
+def results(*planned: Timing, folder: Path | None = None) -> pd.DataFrame:
     """The timings that have a record, with their settings as columns; see `lib.records.store.gather`."""
-    return store.gather(planned, record, folder)
-
-
-def run(planned: Iterable[Timing], folder: Path = FOLDER) -> None:
-    """Take those that have no record, one after the other and with one thread, under a bar."""
-    runner.run(missing(planned, folder), _measure, "timings", "set", folder=folder)
-
-
-def _measure(what: Timing, reports: str, folder: Path) -> None:
-    runner.write(record(what, folder), what, what.measure, cores=os.cpu_count())
-
-
-def missing(planned: Iterable[Timing], folder: Path = FOLDER) -> list[Timing]:
-    """Those that have no record."""
-    return store.missing(planned, record, folder)
+    return TIMINGS.results(planned, folder)

@@ -13,7 +13,7 @@ The rule is that of Andreoli et al. (2023) for reservoirs' readouts; features, d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,11 +22,10 @@ import pandas as pd
 
 from lib import require, require_whole
 from lib.engine import check_steps
-from lib.measuring import runner
+from lib.measuring.collection import Collection
 from lib.records import store
 from lib.records.places import DATA
 
-FOLDER = DATA / "flips"
 TAKES = ("every", "best")
 EXAMPLES = 1350  # of the training set
 MOST_STEPS, MOST_REPLICATES = 10**6, 100
@@ -174,26 +173,9 @@ BY_FLIPS = tuple(
 PLANNED = tuple(dict.fromkeys((*BY_COUNT, *BY_SIZE, *BY_FLIPS)))
 
 
-def record(what: Descent, folder: Path = FOLDER) -> Path:
-    """Where the record lies."""
+def _place(what: Descent, folder: Path) -> Path:
     return folder / f"features-{what.features}-batch-{what.batch_size}-flips-{what.flips}-{store.digest(what)}.csv"
 
 
-def measure(what: Descent, reports: str | None = None, folder: Path = FOLDER) -> Path:
-    """Train, and write the record; returns the file."""
-    return runner.write(record(what, folder), what, what.measure, "float64")
-
-
-def results(planned: Iterable[Descent] = PLANNED, folder: Path = FOLDER) -> pd.DataFrame:
-    """The rows of all that have a record, with their fields; see `lib.records.store.gather`."""
-    return store.gather(planned, record, folder)
-
-
-def missing(planned: Iterable[Descent] = PLANNED, folder: Path = FOLDER) -> list[Descent]:
-    """Those that have no record."""
-    return store.missing(planned, record, folder)
-
-
-def run(planned: Iterable[Descent] = PLANNED, folder: Path = FOLDER, jobs: int = 1) -> None:
-    """Measure those that have no record, under a bar."""
-    runner.run(missing(planned, folder), measure, "readouts", "readout", jobs, folder=folder)
+READOUTS = Collection("readouts", "readout", DATA / "flips", _place, lambda: PLANNED, precision=lambda _: "float64")
+record, results, missing, run = READOUTS.record, READOUTS.results, READOUTS.missing, READOUTS.run

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from lib import require, require_whole
-from lib.measuring import runner
+from lib.measuring.collection import Collection
 from lib.methods.intervals import Interval
 from lib.methods.method import Layer, Method
 from lib.own import folder_name
@@ -35,7 +35,6 @@ from lib.systems import arithmetic
 if TYPE_CHECKING:
     from torch import Tensor
 
-FOLDER = DATA / "growing"
 STAGE = Interval(2, 128)  # steps between growths, rounded: tuned beside the learning rate
 INPUTS, WIDTH, CLASSES = 64, 64, 10  # of the network that is grown, the book's MLP of two hidden layers
 WIDTHS = (16, 32, 64)
@@ -256,19 +255,22 @@ def planned() -> tuple[Search, ...]:
     return tuple(Search(**arm, batch_size=b, replicate=n, max_steps=MOST_STEPS[b]) for n, b, arm in every)
 
 
-def record(search: Search, folder: Path = FOLDER) -> Path:
-    """Where the search's record lies."""
-    name = f"width-{'-'.join(map(str, search.widths))}-batch-{search.batch_size}-{store.digest(search)}.csv"
-    return folder / folder_name(search.workload) / name
+def _place(search: Search, folder: Path) -> Path:
+    widths = "-".join(map(str, search.widths))
+    return folder / folder_name(search.workload) / f"width-{widths}-batch-{search.batch_size}-{store.digest(search)}.csv"
 
 
-def results(searches: Iterable[Search], folder: Path = FOLDER) -> pd.DataFrame:
+GROWING = Collection("growing", "search", DATA / "growing", _place, planned, precision=lambda _: "float32")
+record, missing, run = GROWING.record, GROWING.missing, GROWING.run
+
+
+def results(searches: Iterable[Search] | None = None, folder: Path | None = None) -> pd.DataFrame:
     """The trials of those searches that have a record, with the searches' fields.
 
     arm: how the network grew, in words; adds@goal: multiply-adds until the goal was met, beside the steps@goal.
     """
-    every = tuple(searches)
-    gathered = {search: store.gather([search], record, folder) for search in every}
+    every = tuple(planned() if searches is None else searches)
+    gathered = {search: GROWING.results([search], folder) for search in every}
     parts = [one.assign(arm=arm(search), **_adds(one, search)) for search, one in gathered.items() if len(one)]
     found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     heads = store.Shared(head for one in gathered.values() for head in one.attrs["provenance"])
@@ -287,17 +289,3 @@ def arm(search: Search) -> str:
         return f"{search.first} units from the start"
     rule = "published rule" if search.scaled else "function kept" if search.by_norm else "function kept, one rate"
     return f"{search.first} to {search.widths[-1]}: {rule}"
-
-
-def missing(searches: Iterable[Search], folder: Path = FOLDER) -> list[Search]:
-    """Those that have no record."""
-    return store.missing(searches, record, folder)
-
-
-def run(searches: Iterable[Search], folder: Path = FOLDER, jobs: int = 1) -> None:
-    """Measure those that have no record, under a bar."""
-    runner.run(missing(searches, folder), _measure, "growing", "search", jobs, folder=folder)
-
-
-def _measure(search: Search, reports: str, folder: Path) -> None:
-    runner.write(record(search, folder), search, search.measure, "float32")

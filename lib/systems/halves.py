@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from lib import require
-from lib.measuring import runner
+from lib.measuring.collection import Collection
 from lib.methods.intervals import Interval
 from lib.methods.method import Layer, Method
 from lib.own import folder_name
@@ -33,7 +33,6 @@ from lib.systems import arithmetic
 if TYPE_CHECKING:
     from torch import Tensor
 
-FOLDER = DATA / "halves"
 SIZES, LEFT = (64, 64, 64, 64, 64, 10), 2  # inputs, hidden layers and outputs; matrices of the left half
 EXAMPLES = 1350  # of the training set
 CUT = sum(out * (fan_in + 1) for fan_in, out in itertools.pairwise(SIZES[: LEFT + 1]))  # weights of the left half
@@ -197,18 +196,20 @@ def planned() -> tuple[Search, ...]:
     return tuple(Search(arm, batch_size=b, replicate=n, max_steps=MOST_STEPS[b]) for n, b, arm in every)
 
 
-def record(search: Search, folder: Path = FOLDER) -> Path:
-    """Where the search's record lies."""
-    name = f"{search.arm}-batch-{search.batch_size}-{store.digest(search)}.csv"
-    return folder / folder_name(search.workload) / name
+def _place(search: Search, folder: Path) -> Path:
+    return folder / folder_name(search.workload) / f"{search.arm}-batch-{search.batch_size}-{store.digest(search)}.csv"
 
 
-def results(searches: Iterable[Search], folder: Path = FOLDER) -> pd.DataFrame:
+HALVES = Collection("halves", "search", DATA / "halves", _place, planned, precision=lambda _: "float32")
+record, missing, run = HALVES.record, HALVES.missing, HALVES.run
+
+
+def results(searches: Iterable[Search] | None = None, folder: Path | None = None) -> pd.DataFrame:
     """The trials of those searches that have a record, with the searches' fields, arms in words.
 
     Beside the steps@goal: adds@goal, multiply-adds, and sent@goal, numbers exchanged, until the goal was met.
     """
-    found = store.gather(searches, record, folder)
+    found = HALVES.results(searches, folder)
     if not len(found):
         return found
     goals = [name.partition("@")[2] for name in found if name.startswith("steps@")]
@@ -219,17 +220,3 @@ def results(searches: Iterable[Search], folder: Path = FOLDER) -> pd.DataFrame:
                 found.loc[own.index, f"{name}@{goal}"] = of(own[f"steps@{goal}"].to_numpy(), own.stage.to_numpy(), arm, size)
     found["arm"] = found.arm.map(ARMS)
     return found
-
-
-def missing(searches: Iterable[Search], folder: Path = FOLDER) -> list[Search]:
-    """Those that have no record."""
-    return store.missing(searches, record, folder)
-
-
-def run(searches: Iterable[Search], folder: Path = FOLDER, jobs: int = 1) -> None:
-    """Measure those that have no record, under a bar."""
-    runner.run(missing(searches, folder), _measure, "halves", "search", jobs, folder=folder)
-
-
-def _measure(search: Search, reports: str, folder: Path) -> None:
-    runner.write(record(search, folder), search, search.measure, "float32")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from lib import require, require_whole
-from lib.measuring import runner
+from lib.measuring.collection import Collection
 from lib.own import folder_name
 from lib.records import store
 from lib.records.places import DATA
@@ -30,7 +30,6 @@ from lib.workloads.catalogue import workload
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-FOLDER = DATA / "subnetworks"
 MOST_WORKERS, MOST_LOCAL = 64, 10**4
 INPUTS, CLASSES = 64, 10
 HIDDEN = {"digits-mlp": 64, "digits-mlp-256x2": 256}  # units of a hidden layer, of two, of the networks that are searched
@@ -184,34 +183,24 @@ def wider(local_steps: int = PUBLISHED) -> tuple[Search, ...]:
     return tuple(Search(*shape, replicate=n, workload=WIDER, max_steps=MOST_STEPS // 2) for n in REPLICATES for shape in shapes)
 
 
-def record(search: Search, folder: Path = FOLDER) -> Path:
-    """Where the search's record lies."""
+def _place(search: Search, folder: Path) -> Path:
     name = f"workers-{search.workers}-local-{search.local_steps}-{store.digest(search)}.csv"
     return folder / folder_name(search.workload) / name
 
 
-def results(searches: Iterable[Search], folder: Path = FOLDER) -> pd.DataFrame:
+SUBNETWORKS = Collection("subnetworks", "search", DATA / "subnetworks", _place, lambda: (*planned(), *wider()),
+                         precision=lambda _: "float32")  # fmt: skip
+record, missing, run = SUBNETWORKS.record, SUBNETWORKS.missing, SUBNETWORKS.run
+
+
+def results(searches: Iterable[Search] | None = None, folder: Path | None = None) -> pd.DataFrame:
     """The trials of those searches that have a record, with the searches' fields.
 
     adds: multiply-adds of a worker in a step.
     """
-    found = store.gather(searches, record, folder)
+    found = SUBNETWORKS.results(searches, folder)
     if not len(found):
         return found
     widths = found.workload.map(HIDDEN) // found.workers
     adds = [arithmetic.multiply_adds((INPUTS, width, width, CLASSES)) for width in widths]
     return found.assign(adds=found.batch_size * adds)
-
-
-def missing(searches: Iterable[Search], folder: Path = FOLDER) -> list[Search]:
-    """Those that have no record."""
-    return store.missing(searches, record, folder)
-
-
-def run(searches: Iterable[Search], folder: Path = FOLDER, jobs: int = 1) -> None:
-    """Measure those that have no record, under a bar."""
-    runner.run(missing(searches, folder), _measure, "subnetworks", "search", jobs, folder=folder)
-
-
-def _measure(search: Search, reports: str, folder: Path) -> None:
-    runner.write(record(search, folder), search, search.measure, "float32")
