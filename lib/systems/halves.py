@@ -28,7 +28,7 @@ from lib.own import folder_name
 from lib.records import store
 from lib.records.places import DATA
 from lib.studies.cells import Cell
-from lib.systems import arithmetic
+from lib.systems import arithmetic, staged
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,30 +73,10 @@ class Search:
     def definition(self) -> dict:
         return self.cell.definition()
 
-    def stages(self) -> np.ndarray:
-        """Steps of the left half, of every trial [trials]; the learning rates are those of `cell`."""
-        from scipy.stats import qmc  # slow to import, and a page that only reads draws nothing
-
-        points = qmc.Sobol(1, seed=20_000 + self.replicate).random_base2((self.trials - 1).bit_length())[: self.trials, 0]
-        return STAGE.at(points).round()
-
     def measure(self) -> pd.DataFrame:
         """A row per trial, as of `lib.measuring.one_cell.table`, with stage: steps of the left half."""
-        import torch  # slow to import, and most chapters only read
-
-        from lib.engine import lockstep
-        from lib.measuring import one_cell
-        from lib.workloads import datasets
-
-        cell, work = self.cell, self.cell.work
-        trials, stages = one_cell.start(cell), self.stages()
-        trials.drawn["stage"] = torch.from_numpy(stages).float()[:, None]
-        outcome = lockstep.train(
-            one_cell.executor(cell), trials, work.train(cell.split), datasets.load(work.dataset, cell.split).validation,
-            method=halved(self), batch_size=cell.batch_size, goals=work.goals, max_steps=self.max_steps,
-            order_seed=cell.replicate, hits=cell.hits,
-        )  # fmt: skip
-        return one_cell.table(cell, outcome).assign(stage=stages)
+        stage = staged.stages(STAGE, self.trials, 20_000 + self.replicate)
+        return staged.measured(self.cell, halved(self), stage)
 
 
 def halved(search: Search) -> Method:
