@@ -186,6 +186,13 @@ def widths(criticals):
     return pd.DataFrame(rows)
 
 
+def test_a_width_has_one_search_at_either_end_though_an_exact_one_and_a_race_are_on_record():
+    cells = text_results.of_widths().cells
+    points = {(c.workload, c.batch_size) for c in cells}
+    assert len(cells) == len(points) == len(plans.TEXT_WIDTHS) * len(plans.TEXT_ENDS)
+    assert {(c.algorithm, c.sparsity, c.replicate) for c in cells} == {("adam", 0.0, 0)}
+
+
 def test_widths_are_compared_where_both_batch_sizes_were_searched():
     frame = widths({"shakespeare-width-32": 40.0, "shakespeare": 60.0, "shakespeare-width-128": 80.0})
     found = text_results.widths(frame)

@@ -53,6 +53,12 @@ def _cell(name: str, point: tuple, trials: int) -> Cell:
                 max_steps=math.ceil(STEPS / math.sqrt(size)), race=plans.TEXT_RACE)  # fmt: skip
 
 
+def of_widths() -> Study:
+    """One dense search with MAIN of every width of `plans.TEXT_WIDTHS` at both `plans.TEXT_ENDS`."""
+    cells = (c for name in plans.TEXT_WIDTHS for c in grid(name, plans.TEXT_ENDS, [MAIN], 1, 16, beyond=False).cells)
+    return Study("widths", "", tuple(c for c in cells if not c.sparsity))
+
+
 def at_their_goals(trials: pd.DataFrame) -> pd.DataFrame:
     """The table with every search of a pruned network read as one that waited for the easier goal, where the book has such.
 

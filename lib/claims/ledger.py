@@ -318,8 +318,7 @@ def _of_texts() -> dict[str, tuple[pd.DataFrame, float]]:
     """Of claims on language models."""
     checks = branches.results(branches.planned())
     found = {key: (table, _hours(checks)) for key, table in branched.claimed(checks, tracks.results("shakespeare")).items()}
-    cells = [c for name in plans.TEXT for c in plans.study(name).cells if c.workload in plans.TEXT_WIDTHS and not c.sparsity]
-    trials = results.read(Study("widths", "", tuple(c for c in cells if c.algorithm == "adam")))
+    trials = results.read(text_results.of_widths())
     return {**found, "G4": (text_results.over_widths(trials), _hours(trials))}
 
 
