@@ -14,6 +14,7 @@ from lib.engine import lockstep, pruning
 from lib.page import branch_figures
 from lib.probes import branches, branching, pruned_layers
 from lib.probes.branches import Branch
+from lib.studies import plans
 from lib.workloads import datasets, models
 
 torch.set_num_threads(1)
