@@ -30,7 +30,7 @@ from lib.probes.framework_times import FrameworkTimes
 from lib.probes.message_times import Collectives, Feedback, Hooked, Operators
 from lib.probes.method_times import MethodTimes
 from lib.probes.step_times import SparseTimes, StepTimes
-from lib.records import on_record, places, store
+from lib.records import on_record, places, results, store
 from lib.records.places import DATA
 from lib.studies import cells, plans
 from lib.studies.cells import Cell
@@ -229,6 +229,20 @@ def test_a_study_refuses_to_be_read_with_a_bad_record_among_good_ones(tmp_path, 
     file.write_text(damage(how)(file.read_text()))
     with pytest.raises(store.RecordError, match=file.name):
         sweeps.results(study, folder=tmp_path)
+
+
+def test_several_studies_are_read_as_one_by_one_and_their_files_checked(tmp_path):
+    other = dataclasses.replace(CELL, batch_size=2 * CELL.batch_size)
+    for cell in (CELL, other):
+        store.write(store.path(tmp_path / "digits", cell), cell, TABLE, {})
+    studies = {"one": Study("one", "", (CELL,)), "both": Study("both", "", (other, CELL)), "none": Study("none", "", ())}
+    found = results.read_each(studies, tmp_path)
+    for name, study in studies.items():
+        alone = results.read(study, tmp_path)
+        assert found[name].equals(alone) and found[name].attrs == alone.attrs, name
+    store.path(tmp_path / "digits", other).write_text("of somebody else")
+    with pytest.raises(store.RecordError, match="not a record"):
+        results.read_each({"one": studies["one"]}, tmp_path)
 
 
 def test_a_crash_before_the_rename_leaves_no_record(tmp_path, monkeypatch):

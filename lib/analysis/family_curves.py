@@ -38,7 +38,7 @@ def results(families: dict[str, Family], tables: dict[tuple[str, str], pd.DataFr
     out until two of its members have curves of three batch sizes.
     """
     planned = studies(families)
-    tables = {key: on_record.read(study) for key, study in planned.items()} if tables is None else tables
+    tables = on_record.read_each(planned) if tables is None else tables
     parts, heads, missing = [], {}, {}  # members of several families count once
     for (name, member), frame in tables.items():
         missing |= dict.fromkeys(frame.attrs["missing"])

@@ -176,7 +176,7 @@ def costs(
     tables: the trials of each of `retraining`, as `lib.records.results.read` gives them; None: those on record.
     """
     if tables is None:
-        tables = {key: on_record.read(study) for key, study in retraining(searches, base, repeats).items()}
+        tables = on_record.read_each(retraining(searches, base, repeats))
     found = [spread(pd.DataFrame(), pd.DataFrame(), base).assign(workload=pd.Series(dtype=str))]
     for name, trials in _by_workload(searches):
         again = [t.assign(rule=rule) for (work, rule, _), t in tables.items() if work == name and len(t)]
