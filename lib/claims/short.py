@@ -35,7 +35,7 @@ SHORT = {
     "T5b": "Gaussian-k matches Top-k when both send as much",
     "T6": "Gaussian-k selects much faster on a graphics processor",
     "T9": "Sending more narrows the gap to dense messages",
-    "O1": "CLARS needs no warm-up",
+    "O1": "CLARS does far better than LARS with a warm-up",
     "O2": "Tuned Nesterov and Adam match LARS and LAMB",
     "O3": "Adam and K-FAC make much larger batches useful than momentum",
     "O4": "Averaged weights save steps at small batches",
