@@ -66,7 +66,7 @@ def _guides(lines: pd.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
 def chosen_curves(curves: pd.DataFrame, colour: alt.Color, menu: tuple) -> alt.LayerChart:
     """Steps to result against batch size, the curves of one choice of a menu at a time, on axes that fit these.
 
-    curves: as for `shared_figures.scaling_chart`.
+    A method that is drawn in the colour of another has diamonds.  curves: as for `shared_figures.scaling_chart`.
     """
     field = colour["shorthand"].split(":")[0]
     pick, faded = charts.picked(field)
@@ -81,6 +81,9 @@ def chosen_curves(curves: pd.DataFrame, colour: alt.Color, menu: tuple) -> alt.L
     perfect = base.transform_filter("datum.guided").mark_line(strokeDash=[3, 4], strokeWidth=1)
     perfect = perfect.encode(y=alt.Y("perfect:Q", scale=scale)).add_params(pick)  # the first layer's legend is the one drawn
     bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
-    marks = base.mark_point(filled=True, size=64).encode(y=y, tooltip=tips.points(field))
+    names = colour["scale"]["domain"]
+    shapes = alt.Scale(domain=names, range=["diamond" if name in charts.VARIANTS else "circle" for name in names])
+    shape = alt.Shape(colour["shorthand"], scale=shapes, legend=colour["legend"])
+    marks = base.mark_point(filled=True, size=64).encode(y=y, shape=shape, tooltip=tips.points(field))
     layers = [perfect, bars, base.mark_line(strokeWidth=2.2).encode(y=y), marks]
     return charts.controlled(layers, menu).properties(width="container", height=340)
