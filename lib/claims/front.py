@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from lib.analysis import scaling
+from lib.analysis import scaling, text_results
 from lib.claims.ledger import kept, usual
-from lib.records import store
+from lib.records import results, store
 from lib.records.places import DATA, record
 from lib.studies import plans
 from lib.workloads.catalogue import workload
@@ -74,3 +74,20 @@ def data_set(name: str) -> str:
 def near(points: pd.DataFrame) -> float:
     """The share of points of `curves` that lie within a factor NEAR of the line."""
     return float((np.log(points.over).abs() < np.log(NEAR)).mean())
+
+
+def language_model() -> dict:
+    """How the book's language model follows c1/B + c2: off, the typical factor between steps and line, and sizes, its batch sizes.
+
+    Both 0 where too few batch sizes are on record for a line.
+    """
+    return kept("language-model", _language_model)
+
+
+def _language_model() -> dict:
+    name, sizes = "shakespeare", plans.SHAKESPEARE_BUDGETS
+    trials = results.read(text_results.grid(name, sizes, [text_results.MAIN], searches=3, trials=16, beyond=False))
+    dense = text_results.main_of(trials) if len(trials) else trials
+    lines = text_results.fits(dense) if dense.batch_size.nunique() > 2 else []
+    own = lines[lines.goal == text_results.goal(dense)] if len(lines) else []
+    return {"off": float(own.residual.iloc[0]), "sizes": int(own.sizes.iloc[0])} if len(own) else {"off": 0.0, "sizes": 0}
