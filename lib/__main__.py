@@ -12,7 +12,7 @@ from lib.measuring import sweeps
 from lib.measuring.collection import Collection
 from lib.measuring.jobs import MOST, number, stoppable
 from lib.probes import (
-    branches,
+    branch_runs,
     path_runs,
     paths,
     portraits,
@@ -97,7 +97,7 @@ KINDS = {
                  "data/delays/.", late_gradients.DELAYS, "jobs to run"),
     "ngrams": Kind("Record how well n-gram models predict the texts, into data/ngrams/.", ngram_models.NGRAMS, "texts to count"),
     "branch": Kind("Continue a run of the language model from several steps with batches of several sizes, into data/branches/.",
-                   branches.BRANCHES, "branches to train", "branches"),
+                   branch_runs.BRANCHES, "branches to train", "branches"),
     "layers": Kind("Record which layers of the language model lose their weights when it is pruned, into data/layers/.",
                    pruned_layers.LAYERS, "networks to prune"),
     "subnetworks": Kind("Train disjoint parts of a network, a worker each, into data/subnetworks/.",

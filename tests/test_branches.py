@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from lib.analysis import branched, scaling, text_results
 from lib.engine import lockstep, pruning
 from lib.page import branch_figures
-from lib.probes import branches, branching, pruned_layers
+from lib.probes import branch_runs, branches, branching, pruned_layers
 from lib.probes.branches import Branch
 from lib.studies import plans
 from lib.workloads import datasets, models
@@ -55,9 +55,9 @@ def test_branches_are_those_of_an_ordinary_loop(power, size):
 
 def test_a_branch_ends_at_its_goal_and_has_a_record_of_its_own(tmp_path):
     easy = dataclasses.replace(BRANCH, goal=0.999, examples=960)
-    branches.run([easy, BRANCH], tmp_path)
-    assert branches.missing([easy, BRANCH], tmp_path) == []
-    found = branches.results([easy, BRANCH], tmp_path)
+    branch_runs.run([easy, BRANCH], tmp_path)
+    assert branch_runs.missing([easy, BRANCH], tmp_path) == []
+    found = branch_runs.results([easy, BRANCH], tmp_path)
     assert found[found.goal == 0.999].groupby("order").seen.max().tolist() == [32, 32] and {"at", "size", "power"} <= {*found}
     assert found[found.goal < 0.1].seen.max() == 96 and (found.groupby(["goal", "order"]).seen.nunique() > 1).all()
 
@@ -76,7 +76,7 @@ def test_what_is_planned_branches_at_each_point_from_the_run_that_is_followed():
     planned = branches.planned()
     if not planned:
         pytest.skip("python -m lib run shakespeare-exact")
-    assert {(b.at, b.goal) for b in planned} == {*branches.POINTS} and len({branches.record(b) for b in planned}) == len(planned)
+    assert {(b.at, b.goal) for b in planned} == {*branches.POINTS} and len({branch_runs.record(b) for b in planned}) == len(planned)
     assert {b.size for b in planned if b.power} == {*branches.SIZES} and {b.trial for b in planned} == {planned[0].trial}
 
 

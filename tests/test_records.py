@@ -14,6 +14,7 @@ from lib import ROOT, own
 from lib.measuring import sweeps
 from lib.messages.settings import Messages
 from lib.probes import (
+    branch_runs,
     branches,
     delays,
     folds,
@@ -294,7 +295,7 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "subnetworks": (lambda file, own: subnetworks.Search(**own), subnetworks.record, {"source", "wall_s", "precision"}),
     "growing": (lambda file, own: growing.Search(**own), growing.record, {"source", "wall_s", "precision"}),
     "halves": (lambda file, own: halves.Search(**own), halves.record, {"source", "wall_s", "precision"}),
-    "branches": (lambda file, own: branches.Branch(**own), branches.record, {"source", "wall_s", "precision"}),
+    "branches": (lambda file, own: branches.Branch(**own), branch_runs.record, {"source", "wall_s", "precision"}),
     "layers": (lambda file, own: pruned_layers.Pruned(**own), pruned_layers.record, {"source", "wall_s", "precision"}),
     "replays": (lambda file, own: replays.Replay(**own), replays.place, {"source", "wall_s"}),
 }

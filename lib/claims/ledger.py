@@ -49,7 +49,7 @@ from lib.claims import network_parts as parts_of_networks
 from lib.claims import volunteers as on_volunteers
 from lib.claims.verdicts import Claim, Group, Rule
 from lib.methods import WITH_MOMENTUM
-from lib.probes import branches, framework_times, method_times, paths, portraits, running_noise, tracks
+from lib.probes import branch_runs, framework_times, method_times, paths, portraits, running_noise, tracks
 from lib.records import on_record, results
 from lib.records.places import DATA
 from lib.studies import families, plans
@@ -316,7 +316,7 @@ def _of_late() -> dict[str, tuple[pd.DataFrame, float]]:
 
 def _of_texts() -> dict[str, tuple[pd.DataFrame, float]]:
     """Of claims on language models."""
-    checks = branches.results(branches.planned())
+    checks = branch_runs.results()
     found = {key: (table, _hours(checks)) for key, table in branched.claimed(checks, tracks.results("shakespeare")).items()}
     trials = results.read(text_results.of_widths())
     return {**found, "G4": (text_results.over_widths(trials), _hours(trials))}

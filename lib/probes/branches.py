@@ -9,11 +9,7 @@ import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
-import pandas as pd
-
 from lib import require_number, require_whole
-from lib.measuring.collection import Collection
-from lib.measuring.runner import Reporter
 from lib.probes import tracks
 from lib.records import places, store
 from lib.records.places import DATA
@@ -92,15 +88,6 @@ def planned(data: Path = DATA) -> list[Branch]:
     return found
 
 
-def _train(branch: Branch, _: Reporter) -> pd.DataFrame:
-    from lib.probes import branching  # brings PyTorch, which is slow to import, and most chapters only read
-
-    return branching.train(branch)
-
-
-def _place(branch: Branch, folder: Path) -> Path:
+def place(branch: Branch, folder: Path) -> Path:
+    """Where the branch's record lies in a folder."""
     return store.path(folder / places.place(branch.workload), branch)
-
-
-BRANCHES = Collection("branches", "branch", DATA / "branches", _place, planned, _train, lambda branch: branch.cell.arithmetic)
-record, results, missing, run = BRANCHES.record, BRANCHES.results, BRANCHES.missing, BRANCHES.run
