@@ -125,14 +125,19 @@ def _of(file: Path, cell=None) -> tuple[dict, str]:
     """A record's first line and the text of its table."""
     stat = file.stat()
     about, body = _checked(file, (stat.st_mtime_ns, stat.st_size))
-    if cell is not None and about["cell"] != dataclasses.asdict(cell):
-        own = dataclasses.asdict(cell)
+    if cell is not None and about["cell"] != (own := _told(cell)):
         other = [k for k, v in own.items() if _filled(about["cell"].get(k, v), v) != v]
         if other or set(about["cell"]) - set(own):
             raise RecordError(
                 f"{file}: belongs to another cell ({', '.join(other) or 'unknown fields'} differ); move it out of data/"
             )
     return about, body
+
+
+@functools.lru_cache(maxsize=2**14)  # a cell is read by many pages' tables, and this takes longer than the rest
+def _told(cell) -> dict:
+    """The fields of a cell as a record's first line tells them; not to be changed."""
+    return dataclasses.asdict(cell)
 
 
 def _filled(told: object, own: object) -> object:
