@@ -308,3 +308,11 @@ def test_a_download_holds_the_table_and_says_what_its_columns_are():
     assert "an error &lt; 1" in link and link == boxes.download(frame, "some.csv.gz", {"goal": "an error < 1", "steps": "a count"})
     with pytest.raises(ValueError, match="name: 'some.csv' is not allowed"):
         boxes.download(frame, "some.csv", {"goal": ""})
+
+
+def test_long_names_of_a_legend_stand_below_each_other_on_a_phone():
+    """Side by side they are wider than the page."""
+    short = ["sgd", "momentum", "nesterov", "adam", "lars", "clars", "lamb", "momentum-ema", "muon", "kfac"]
+    wide = [*short, "kfac-unclipped"]
+    assert charts.by_algorithm(short).to_dict()["legend"]["columns"] == 2
+    assert charts.by_algorithm(wide).to_dict()["legend"]["columns"] == {"expr": f"width < {charts.PHONE} ? 1 : 2"}

@@ -41,6 +41,7 @@ def enable() -> None:
 
 
 PHONE = 400  # pixels of the plot: below, two long names do not stand side by side
+PHONE_LETTERS = 32  # of the longest names of all columns of a legend: so many stand side by side on a phone
 DENSE_AT_ZERO = "datum.value == 0 ? 'dense' : datum.label"
 SPELT = f"{json.dumps(NAMES)}[datum.label] || datum.label"
 
@@ -75,7 +76,9 @@ def by_algorithm(names: list[str], **options) -> alt.Color:
     columns = min(len(names), 3 if len(names) < 5 else 2)  # three short names fill a narrow page
     own = json.dumps({name: method(name).title for name in names if name not in ALGORITHM_COLOURS})
     spelt = f"{own}[datum.label] || {SPELT}"
-    legend = alt.Legend(title=None, labelExpr=spelt, columns=columns, labelLimit=220 if columns == 3 else 160)
+    letters = sum(max(len(method(name).title) for name in names[n::columns]) for n in range(columns))
+    side_by_side = alt.expr(f"width < {PHONE} ? 1 : {columns}") if letters > PHONE_LETTERS else columns
+    legend = alt.Legend(title=None, labelExpr=spelt, columns=side_by_side, labelLimit=220 if columns == 3 else 160)
     return alt.Color("algorithm:N", scale=scale, legend=legend, **options)
 
 
