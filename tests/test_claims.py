@@ -14,7 +14,7 @@ import pytest
 
 from lib import ROOT, claims
 from lib.analysis import evidence, family_curves, followed_paths, scaling
-from lib.claims import facts, ledger
+from lib.claims import facts, front, ledger, prepared
 from lib.probes import portraits
 from lib.studies import families, plans
 from lib.wording import brief, joined
@@ -138,6 +138,17 @@ def test_what_is_kept_is_read_back_and_made_anew_for_other_code_or_data(tmp_path
     with pytest.raises(KeyError):
         claims.kept("y", broken, tmp_path)
     assert not [f for f in tmp_path.iterdir() if json.loads(f.read_text())["low"] != 0.5]  # nothing half-written is left
+
+
+def test_what_a_build_prepares_is_all_that_the_front_page_and_the_ledger_read(monkeypatch):
+    prepared.prepare()
+
+    def computed(*groups):
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr(ledger, "_judged", computed)
+    monkeypatch.setattr(ledger, "usual", computed)
+    assert claims.judge() and len(facts.curves()) and len(front.curves()) and front.scope() and front.language_model()
 
 
 def test_judged_claims_are_read_without_pytorch():

@@ -42,20 +42,21 @@ def tables(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     points, lines = [pd.DataFrame(columns=POINTS)], [pd.DataFrame(columns=LINES)]
     for _, own in slimmed(trials).groupby("workload") if len(trials) else ():
-        for goal in scaling.goals(own):
-            found = _at(scaling.at_goal(own, goal))
-            points.append(found[0].assign(goal=goal)[POINTS])
-            lines.append(found[1].assign(goal=goal)[LINES])
+        searches = {goal: scaling.steps_to_result(own, goal) for goal in scaling.goals(own)}
+        met = scaling.across_replicates(pd.concat(searches.values())) if searches else points[0]
+        for goal, found in met.groupby("goal"):
+            curve, line = _at(searches[goal], found)
+            points.append(curve.assign(goal=goal)[POINTS])
+            lines.append(line.assign(goal=goal)[LINES])
     return tuple(pd.concat([p for p in parts if len(p)] or parts, ignore_index=True) for parts in (points, lines))
 
 
-def _at(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """`tables` at one goal."""
-    summary, drawn = scaling.summaries(trials)
+def _at(searches: pd.DataFrame, points: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`tables` at one goal, of all searches and of the points that one of them met."""
+    summary, drawn = scaling.of_searches(searches, points)
     over = scaling.steps_over_dense(_beside_dense(drawn)).drop(columns="draws")
     over = over.rename(columns={"ratio": "over", "ratio_low": "over_low", "ratio_high": "over_high"})
-    points = scaling.across_replicates(scaling.steps_to_result(trials)).rename(columns={"replicates": "searches"})
-    points = points.merge(over, "left", [*CURVE, "batch_size"])
+    points = points.rename(columns={"replicates": "searches"}).merge(over, "left", [*CURVE, "batch_size"])
     return points, points[CURVE].drop_duplicates().merge(summary, "left", CURVE)
 
 

@@ -71,7 +71,21 @@ def judge() -> dict[str, Claim]:
 
     Claims on training methods of which nothing is measured yet are `planned`, and not among them.
     """
-    return {key: _claim(fields) for key, fields in kept("judged", _judged).items()}
+    found = {**on_curves(), **on_others()}
+    return {key: _claim(found[key]) for key in RULES if key in found}
+
+
+def on_curves() -> dict[str, dict]:
+    """The fields of the claims on what `usual` returns, by their keys, as `judge` keeps them."""
+    return kept("judged-on-curves", lambda: _judged(_of_curves, _of_volunteers))
+
+
+def on_others() -> dict[str, dict]:
+    """The fields of all other claims: about as long to compute, so that a build has both at once (`prepared.prepare`)."""
+    return kept("judged-on-others", lambda: _judged(
+        _of_paths, _of_families, _of_budgets, _of_messages, _of_methods, _of_texts, _of_late, _of_parts, _of_local_errors,
+        _of_flips, _of_two_processes,
+    ))  # fmt: skip
 
 
 def planned() -> dict[str, Rule]:
@@ -108,11 +122,7 @@ def _claim(fields: dict) -> Claim:
     return Claim(**{**fields, "groups": tuple(Group(**group) for group in fields["groups"])})
 
 
-def _judged() -> dict:
-    groups = (
-        _of_curves, _of_paths, _of_families, _of_budgets, _of_messages, _of_methods, _of_texts, _of_late, _of_parts,
-        _of_local_errors, _of_flips, _of_volunteers, _of_two_processes,
-    )  # fmt: skip
+def _judged(*groups: Callable[[], dict]) -> dict[str, dict]:
     found = {key: judged for group in groups for key, judged in group().items()}
     return {key: dataclasses.asdict(rule.judge(*found[key])) for key, rule in RULES.items() if key in found}
 

@@ -106,7 +106,7 @@ def status(folder: Path = DATA) -> pd.DataFrame:
     """A row per study: cells done and planned, trials, training steps, hours, devices, precisions, dates."""
     rows = []
     for s in STUDIES.values():
-        heads = [store.read(f, c)[0] for c in s.cells if (f := record(c, folder)).exists()]
+        heads = [store.head(f, c) for c in s.cells if (f := record(c, folder)).exists()]
         seen = {k: ", ".join(sorted({h[k] for h in heads})) for k in ("device", "precision", "torch", "date")}
         rows.append({
             "study": s.name, "cells": len(heads), "planned": len(s.cells), "trials": sum(h["rows"] for h in heads),

@@ -111,9 +111,9 @@ def read_all(files: dict[Path, object]) -> tuple[list[dict], pd.DataFrame]:
     return [about for about, _ in found], _table(tuple(body for _, body in found)).copy()
 
 
-def head(file: Path) -> dict:
+def head(file: Path, cell=None) -> dict:
     """The first line of a record that is whole.  Raises RecordError as `read` does."""
-    return _of(file)[0]
+    return _of(file, cell)[0]
 
 
 def states(file: Path) -> list[Path]:

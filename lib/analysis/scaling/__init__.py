@@ -77,4 +77,4 @@ from lib.analysis.scaling.steps import (
     unmet,
     well_met,
 )
-from lib.analysis.scaling.table import summaries
+from lib.analysis.scaling.table import of_searches, summaries

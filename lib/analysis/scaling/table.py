@@ -20,16 +20,21 @@ def summaries(trials: pd.DataFrame, draws: int = DRAWS) -> tuple[pd.DataFrame, d
     `Hyperbola`), and for all five of `redrawn` name_low and name_high, their 5 and 95 % quantiles over drawn curves.
     Searches: (workload, ...) -> `Curve`.  Raises ValueError if the trials of a curve are of several protocols.
     """
+    searches = steps_to_result(trials) if len(trials) else trials
+    return of_searches(searches, across_replicates(searches) if len(trials) else trials, draws)
+
+
+def of_searches(searches: pd.DataFrame, points: pd.DataFrame, draws: int = DRAWS) -> tuple[pd.DataFrame, dict]:
+    """`summaries`; searches: of `steps_to_result`, at one goal; points: these, `across_replicates`."""
     rows, found, ends = [], {}, [f"{n}_{end}" for n in REDRAWN for end in ("low", "high")]
-    searches = steps_to_result(trials).groupby(CURVE) if len(trials) else ()
-    for key, own in searches:
+    curves = dict(list(searches.groupby(CURVE))) if len(searches) else {}
+    for key, own in curves.items():
         for name, values in mixed(own).items():
             raise ValueError(f"{name}: {values} are not allowed on one curve, {key}; choose one")
-    points = across_replicates(searches.obj).groupby(CURVE) if len(trials) else ()
-    for key, curve in points:
+    for key, curve in points.groupby(CURVE) if len(points) else ():
         if len(curve) < 3:
             continue
-        found[key] = curve_from(searches.get_group(key), draws)
+        found[key] = curve_from(curves[key], draws)
         fit, drawn = fit_hyperbola(curve.batch_size, curve.steps), redrawn(found[key].draws)
         rows.append({
             **dict(zip(CURVE, key)), "sizes": len(curve), "replicates": int(curve.replicates.max()),
