@@ -156,8 +156,9 @@ def over_main(trials: pd.DataFrame) -> pd.DataFrame:
     """Steps of every other curve over those of `main_of`, at the trials' goal, within searches of the same number and split.
 
     A row per curve and batch size that both have: curve, batch_size, ratio (geometric mean over searches), low, high (5 and
-    95 %: Student's t on logarithms; not a number of one search), searches, and bound: whether a search missed the goal, so
-    that its last step counts and the ratio is at least so large.
+    95 %: Student's t on logarithms, their variance that of the curve's searches around the means of its batch sizes, since two
+    searches of one point know next to nothing of it; not a number if no point has two), searches, and bound: whether a search
+    missed the goal, so that its last step counts and the ratio is at least so large.
     """
     found = scaling.steps_to_result(trials)
     found = found.assign(curve=[title(*which) for which in zip(found.algorithm, found.sparsity)])
@@ -167,9 +168,14 @@ def over_main(trials: pd.DataFrame) -> pd.DataFrame:
     base = found[own].dropna(subset="steps")[[*by, "steps"]].rename(columns={"steps": "base"})
     both = found[~own].merge(base, on=by)
     both = both.assign(log=np.log(both.steps.fillna(both.last_step) / both.base), missed=both.steps.isna())
-    by_point = both.groupby(["curve", "batch_size"], sort=False)
-    rows = by_point.agg(mean=("log", "mean"), error=("log", "sem"), searches=("log", "size"), bound=("missed", "any")).reset_index()
-    reach = rows.error * stdtrit(np.maximum(rows.searches - 1, 1), 0.95)
+    point = ["curve", "batch_size"]
+    both["squared"] = (both.log - both.groupby(point).log.transform("mean")) ** 2
+    known = {"mean": ("log", "mean"), "squared": ("squared", "sum"), "searches": ("log", "size"), "bound": ("missed", "any")}
+    rows = both.groupby(point, sort=False).agg(**known).reset_index()
+    of_curve = rows.assign(freedom=rows.searches - 1).groupby("curve")[["squared", "freedom"]].transform("sum").astype(float)
+    freedom = of_curve.freedom.where(of_curve.freedom > 0)
+    variance = of_curve.squared / freedom
+    reach = np.sqrt(variance / rows.searches) * stdtrit(freedom, 0.95)
     ends = {name: np.exp(rows["mean"] + off) for name, off in (("ratio", 0), ("low", -reach), ("high", reach))}
     return rows.assign(**ends)[["curve", "batch_size", "ratio", "low", "high", "searches", "bound"]]
 
