@@ -345,6 +345,15 @@ def test_intervals_of_ratios_cover_though_each_point_has_few_searches(searches):
     assert 0.86 <= np.mean(covered) <= 0.94 and np.median(factors) < 1.6
 
 
+def test_races_that_lost_the_fastest_trial_are_counted():
+    exact, raced = trials(sizes=(16, 64)), trials(searches=2)
+    assert text_results.kept_by_races(raced, exact) == (4, 4)  # two goals at two batch sizes
+    raced.loc[(raced.batch_size == 64) & (raced.trial == 3), "steps@1.9"] += 1
+    assert text_results.kept_by_races(raced, exact) == (3, 4)
+    exact.loc[exact.batch_size == 16, "steps@1.9"] = np.nan  # met by none: nothing to lose
+    assert text_results.kept_by_races(raced, exact) == (2, 3)
+
+
 def test_a_search_that_missed_the_goal_bounds_its_ratio():
     both = pd.concat([trials(), trials(algorithm="momentum")], ignore_index=True)
     lost = (both.algorithm == "momentum") & (both.batch_size == 64)

@@ -180,6 +180,20 @@ def over_main(trials: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(**ends)[["curve", "batch_size", "ratio", "low", "high", "searches", "bound"]]
 
 
+def kept_by_races(raced: pd.DataFrame, exact: pd.DataFrame) -> tuple[int, int]:
+    """Of the steps to result, at every goal that they met, of searches that abandoned no trial: how many the races equal; and all.
+
+    Both of one table a search, as `results.read` has them; a search is told by its batch size, replicate and split.
+    """
+    by = ["batch_size", *scaling.SEARCH]
+    pairs = [
+        scaling.steps_to_result(exact, goal).merge(scaling.steps_to_result(raced, goal), on=by, suffixes=("", "_raced"))
+        for goal in scaling.goals(exact)
+    ]
+    both = pd.concat(pairs).dropna(subset="steps")
+    return int((both.steps == both.steps_raced).sum()), len(both)
+
+
 def two_point(draws: pd.DataFrame) -> np.ndarray:
     """Critical batch sizes [draws] of c1/B + c2 through two points, the smallest and the largest batch size of drawn curves.
 
