@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import html
-import logging
 import os
 import re
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
+import joblib
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
@@ -141,7 +141,6 @@ def _execute_side_by_side(app, config) -> None:
     if (os.cpu_count() or 1) < 2 or config.nb_execution_mode != "cache":
         return
     from jupyter_cache import get_cache
-    from jupyter_cache.executors import load_executor
 
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a core for each chapter, not all for all
     cache = get_cache(config.nb_execution_cache_path or _build(app) / ".jupyter_cache")
@@ -151,9 +150,15 @@ def _execute_side_by_side(app, config) -> None:
             reader = {"name": "nbformat" if page.suffix == ".ipynb" else "myst_nb_md", "type": "plugin"}
             cache.add_nb_to_project(str(page), read_data=reader)
     with contextlib.suppress(Exception):
-        executor = load_executor("local-parallel", cache=cache)
-        executor.run_and_cache(timeout=config.nb_execution_timeout)
-    logging.getLogger("multiprocessing").setLevel(logging.WARNING)  # the executor makes it talkative
+        # One by one: the executor that runs side by side hands them out by the handful, and a core waits for the last.
+        jobs = joblib.Parallel(n_jobs=os.cpu_count(), backend="multiprocessing", batch_size=1)
+        jobs(joblib.delayed(_execute)(cache, page.pk, config.nb_execution_timeout) for page in cache.list_unexecuted())
+
+
+def _execute(cache, page: int, timeout: int) -> None:
+    from jupyter_cache.executors import load_executor
+
+    load_executor("local-serial", cache=cache).run_and_cache(filter_pks=[page], timeout=timeout)
 
 
 def _outdated(app, env, added, changed, removed) -> list[str]:
