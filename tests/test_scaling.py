@@ -47,6 +47,17 @@ def test_best_of_k_refuses_impossible_searches():
             scaling.best_of_k_pmf(5, k)
 
 
+def test_every_goal_at_once_is_each_goal_by_itself():
+    searches = [table(steps).assign(replicate=n) for n, steps in enumerate(([30, 10], [np.nan, 20], [np.nan, np.nan]))]
+    frame = pd.concat(searches, ignore_index=True)
+    frame.loc[1, "status"] = "infeasible"
+    frame["steps@0.01"] = np.nan  # a goal that nobody met
+    found = scaling.at_every_goal(frame)
+    assert list(found) == [0.04, 0.1]
+    for goal, own in found.items():
+        pd.testing.assert_frame_equal(own, scaling.steps_to_result(frame, goal))
+
+
 def test_quantiles_against_simulation():
     random = np.random.default_rng(0)
     steps = random.lognormal(5, 1, 60)

@@ -42,7 +42,7 @@ def tables(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """
     points, lines = [pd.DataFrame(columns=POINTS)], [pd.DataFrame(columns=LINES)]
     for _, own in slimmed(trials).groupby("workload") if len(trials) else ():
-        searches = {goal: scaling.steps_to_result(own, goal) for goal in scaling.goals(own)}
+        searches = scaling.at_every_goal(own)
         met = scaling.across_replicates(pd.concat(searches.values())) if searches else points[0]
         for goal, found in met.groupby("goal"):
             curve, line = _at(searches[goal], found)

@@ -186,10 +186,8 @@ def kept_by_races(raced: pd.DataFrame, exact: pd.DataFrame) -> tuple[int, int]:
     Both of one table a search, as `results.read` has them; a search is told by its batch size, replicate and split.
     """
     by = ["batch_size", *scaling.SEARCH]
-    pairs = [
-        scaling.steps_to_result(exact, goal).merge(scaling.steps_to_result(raced, goal), on=by, suffixes=("", "_raced"))
-        for goal in scaling.goals(exact)
-    ]
+    found = scaling.at_every_goal(exact).items()
+    pairs = [own.merge(scaling.steps_to_result(raced, goal), on=by, suffixes=("", "_raced")) for goal, own in found]
     both = pd.concat(pairs).dropna(subset="steps")
     return int((both.steps == both.steps_raced).sum()), len(both)
 

@@ -57,6 +57,7 @@ from lib.analysis.scaling.steps import (
     across_replicates,
     all_goals,
     apart,
+    at_every_goal,
     at_goal,
     at_goals,
     at_shared_goals,

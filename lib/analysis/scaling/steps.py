@@ -93,6 +93,23 @@ def steps_to_result(trials: pd.DataFrame, goal: float | None = None) -> pd.DataF
     return found.reset_index().astype({"steps": float})
 
 
+def at_every_goal(trials: pd.DataFrame) -> dict[float, pd.DataFrame]:
+    """`steps_to_result` at every goal that a trial of the table met, the hardest first: grouped once, which takes the time."""
+    trials = slimmed(trials)
+    trials = trials if "split" in trials else trials.assign(split=0)
+    keys = [c for c in CELL if c in trials]
+    ladder = {goal: f"steps@{goal:g}" for goal in goals(trials)}
+    lost = trials.status == "infeasible" if "status" in trials else False
+    by = trials.assign(infeasible=lost).groupby(keys, dropna=False)
+    ends = by.agg(last_step=("last_step", "max"), infeasible=("infeasible", "sum"))
+    fewest, met = (by[list(ladder.values())].agg(of).astype(of_type) for of, of_type in (("min", float), ("count", int)))
+    wanted = [*keys, "goal", "steps", "last_step", "hits_seen", "infeasible"]
+    return {
+        goal: ends.assign(goal=goal, steps=fewest[column], hits_seen=met[column]).reset_index()[wanted]
+        for goal, column in ladder.items()
+    }
+
+
 def scatter_of(name: str) -> float:
     """SCATTER of a workload's data set and kind of network, or else ONE_SPLIT."""
     work = None if own.is_own(name) else WORKLOADS.get(name)
@@ -110,13 +127,12 @@ def all_goals(trials: pd.DataFrame, missed: bool = False) -> pd.DataFrame:
     missed: these instead, without steps and range: where a line that is drawn has a gap.  Raises ValueError if none of the
     trials met any.
     """
-    slim = slimmed(trials)
-    met = {g: slim.workload.isin(slim.workload[slim[f"steps@{g:g}"].notna()].unique()) for g in goals(slim)}
-    if not met:
+    found = at_every_goal(trials)
+    if not found:
         ladder = ", ".join(c.removeprefix("steps@") for c in trials if c.startswith("steps@"))
         raise ValueError(f"goal: none of {len(trials)} trials met any of {ladder}; their lowest validation error was "
                          f"{trials.best_error.min():.3g}, so that easier goals or more steps are needed")  # fmt: skip
-    searches = pd.concat([steps_to_result(slim[where], goal) for goal, where in met.items()], ignore_index=True)
+    searches = pd.concat([s[s.workload.isin(s.workload[s.steps.notna()])] for s in found.values()], ignore_index=True)
     if not missed:
         return across_replicates(searches)
     keys = [*point_of(searches), "goal"]
