@@ -83,11 +83,8 @@ def best_of_k(steps: np.ndarray, k: int) -> np.ndarray:
 
 def steps_to_result(trials: pd.DataFrame, goal: float | None = None) -> pd.DataFrame:
     """One row per search: steps (K*, NaN if no trial met the goal), last_step, hits_seen and infeasible (trials)."""
-    trials = slimmed(trials if goal is None else at_goal(trials, goal))
-    trials = trials if "split" in trials else trials.assign(split=0)
-    keys = [c for c in CELL if c in trials]
-    lost = trials.status == "infeasible" if "status" in trials else False
-    by = trials.assign(infeasible=lost).groupby([*keys, "goal"], dropna=False)
+    trials, keys = _told_apart(trials if goal is None else at_goal(trials, goal))
+    by = trials.groupby([*keys, "goal"], dropna=False)
     found = by.agg(steps=("steps", "min"), last_step=("last_step", "max"), hits_seen=("steps", "count"),
                    infeasible=("infeasible", "sum"))  # fmt: skip
     return found.reset_index().astype({"steps": float})
@@ -95,12 +92,9 @@ def steps_to_result(trials: pd.DataFrame, goal: float | None = None) -> pd.DataF
 
 def at_every_goal(trials: pd.DataFrame) -> dict[float, pd.DataFrame]:
     """`steps_to_result` at every goal that a trial of the table met, the hardest first: grouped once, which takes the time."""
-    trials = slimmed(trials)
-    trials = trials if "split" in trials else trials.assign(split=0)
-    keys = [c for c in CELL if c in trials]
+    trials, keys = _told_apart(trials)
+    by = trials.groupby(keys, dropna=False)
     ladder = {goal: f"steps@{goal:g}" for goal in goals(trials)}
-    lost = trials.status == "infeasible" if "status" in trials else False
-    by = trials.assign(infeasible=lost).groupby(keys, dropna=False)
     ends = by.agg(last_step=("last_step", "max"), infeasible=("infeasible", "sum"))
     fewest, met = (by[list(ladder.values())].agg(of).astype(of_type) for of, of_type in (("min", float), ("count", int)))
     wanted = [*keys, "goal", "steps", "last_step", "hits_seen", "infeasible"]
@@ -108,6 +102,14 @@ def at_every_goal(trials: pd.DataFrame) -> dict[float, pd.DataFrame]:
         goal: ends.assign(goal=goal, steps=fewest[column], hits_seen=met[column]).reset_index()[wanted]
         for goal, column in ladder.items()
     }
+
+
+def _told_apart(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """The slimmed trials with infeasible (whether they were), and the columns that tell their searches apart."""
+    trials = slimmed(trials)
+    lost = trials.status == "infeasible" if "status" in trials else False
+    trials = trials.assign(infeasible=lost, **({} if "split" in trials else {"split": 0}))
+    return trials, [c for c in CELL if c in trials]
 
 
 def scatter_of(name: str) -> float:
