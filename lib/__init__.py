@@ -20,9 +20,10 @@ def _modules(place: Path) -> list[Path]:
     return [place] if place.suffix == ".py" else list(place.rglob("*.py"))
 
 
-def require(fine: object, field: str, value: object, allowed: str) -> None:
-    """Raise ValueError that names the field, its value and what is allowed, unless all is fine."""
+def require(fine: object, field: str, value: object, allowed: str | Iterable) -> None:
+    """Raise ValueError that names the field, its value and what is allowed (in words, or each), unless all is fine."""
     if not fine:
+        allowed = allowed if isinstance(allowed, str) else f"one of {', '.join(map(str, allowed))}"
         raise ValueError(f"{field}: {value!r} is not allowed; it must be {allowed}")
 
 

@@ -151,7 +151,7 @@ def replays(found: Iterable[Search], rule: str = "race", factors: Iterable[float
     data: the data set's size decides how fine errors are, so digits and images are calibrated apart.
     Raises ValueError for a rule that is unknown or a factor below 1.
     """
-    require(rule in RULES, "rule", rule, "one of " + ", ".join(RULES))
+    require(rule in RULES, "rule", rule, RULES)
     rows = []
     for a in factors:
         require_number("a", a, lambda v: v >= 1, "a number from 1")

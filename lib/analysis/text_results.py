@@ -8,7 +8,6 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
-from scipy.stats import linregress
 
 from lib.analysis import advice, evidence, rate_rules, scaling
 from lib.methods import method as known_method
@@ -135,6 +134,8 @@ def rate_power(rates: pd.DataFrame) -> tuple[float, float, float]:
     """
     if rates.batch_size.nunique() < 3:
         return np.nan, np.nan, np.nan
+    from scipy.stats import linregress  # slow to import, and most chapters draw no line
+
     line = linregress(np.log(rates.batch_size), np.log(rates.rate))
     reach = stdtrit(len(rates) - 2, 0.95) * line.stderr
     return float(line.slope), float(line.slope - reach), float(line.slope + reach)

@@ -111,11 +111,10 @@ def kept(name: str, compute: Callable[[], dict], folder: Path = KEPT) -> dict:
 
 @functools.cache
 def _digest() -> str:
-    """Of all code in lib and all records, as they are when first asked for."""
-    found = hashlib.sha256(code(["."]).encode())
-    for file in sorted(f for f in DATA.rglob("*") if f.is_file() and not f.name.endswith(".part")):
-        found.update(str(file.relative_to(DATA)).encode() + file.read_bytes())
-    return found.hexdigest()[:16]
+    """Of all code in lib, and of when every record was last changed and its size: reading them all takes six times as long."""
+    files = [os.path.join(folder, name) for folder, _, names in os.walk(DATA) for name in names if not name.endswith(".part")]
+    stamps = [(file, (about := os.stat(file)).st_mtime_ns, about.st_size) for file in sorted(files)]
+    return hashlib.sha256(f"{code(['.'])} {stamps}".encode()).hexdigest()[:16]
 
 
 def _claim(fields: dict) -> Claim:

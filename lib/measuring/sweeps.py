@@ -39,7 +39,7 @@ def results(study: Study, budget: str = "cached", jobs: int = 1, folder: Path = 
     "cached" never trains; "full" trains the missing cells; "smoke" trains a toy version of the study into a folder of its
     own.  Raises ValueError for another budget, and RecordError for a file that must not be read.
     """
-    require(budget in BUDGETS, "budget", budget, "one of " + ", ".join(BUDGETS))
+    require(budget in BUDGETS, "budget", budget, BUDGETS)
     if budget == "smoke":
         study, folder = study.smoke(), SMOKE
     if budget != "cached":

@@ -41,9 +41,9 @@ class Messages:
     def __post_init__(self):
         require_whole("workers", self.workers, 1, MOST_WORKERS)
         require_whole("warm_up", self.warm_up, 0, 10**8)
-        require(self.compressor in COMPRESSORS, "compressor", self.compressor, "one of " + ", ".join(COMPRESSORS))
+        require(self.compressor in COMPRESSORS, "compressor", self.compressor, COMPRESSORS)
         require_number("density", self.density, lambda share: 0 < share <= 1, "a number in (0, 1]")
-        require(self.aggregation in AGGREGATIONS, "aggregation", self.aggregation, "one of " + ", ".join(AGGREGATIONS))
+        require(self.aggregation in AGGREGATIONS, "aggregation", self.aggregation, AGGREGATIONS)
         for field in ("feedback", "by_layer"):
             require(type(getattr(self, field)) is bool, field, getattr(self, field), "True or False")
 

@@ -24,7 +24,7 @@ class Interval:
     scale: str = "log"
 
     def __post_init__(self):
-        require(self.scale in SCALES, "scale", self.scale, "one of " + ", ".join(SCALES))
+        require(self.scale in SCALES, "scale", self.scale, SCALES)
         allowed, fits = {
             "log": ("a positive finite number", lambda v: 0 < v < np.inf),
             "reverse-log": ("a number in [0, 1)", lambda v: 0 <= v < 1),

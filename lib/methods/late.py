@@ -33,7 +33,7 @@ def late(base: Method, staleness: int, delays: str = "fixed", seed: int = 0) -> 
     "fixed" or "uniform", and for a method that takes gradients of its own.
     """
     require_whole("staleness", staleness, 0, MOST)
-    require(delays in DELAYS, "delays", delays, "one of " + ", ".join(DELAYS))
+    require(delays in DELAYS, "delays", delays, DELAYS)
     require(base.gradient is None, "method", base.name, "one that takes its gradients at the weights")
     copies = [f"late.{place}" for place in range(staleness + 1)]
 

@@ -19,6 +19,8 @@ from lib import ROOT
 from lib.page import formulas, icons, site
 
 ICONS = ("pydata_sphinx_theme", "theme/pydata_sphinx_theme/static/vendor/fontawesome/6.5.2/js/all.min.js")
+# Chapters that take longest, begun first: else one core waits at the end for the other's last.
+FIRST = ("chapters/which_method", "chapters/explore", "chapters/status")
 UNUSED = ("thebe", "design-tabs", "sphinx-design", "togglebutton")  # jupyter-book always loads these, which no page uses
 
 
@@ -145,6 +147,7 @@ def _execute_side_by_side(app, config) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a core for each chapter, not all for all
     cache = get_cache(config.nb_execution_cache_path or _build(app) / ".jupyter_cache")
     pages = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text())
+    pages.sort(key=lambda name: name not in FIRST)
     for page in (ROOT / f"{name}{suffix}" for name in pages for suffix in (".ipynb", ".md")):
         if page.exists() and (page.suffix == ".ipynb" or "{code-cell}" in page.read_text()):
             reader = {"name": "nbformat" if page.suffix == ".ipynb" else "myst_nb_md", "type": "plugin"}

@@ -123,7 +123,7 @@ class Hooked:
     repeats: int = 15
 
     def __post_init__(self):
-        require(self.model in models.MODELS, "model", self.model, "one of " + ", ".join(models.MODELS))
+        require(self.model in models.MODELS, "model", self.model, models.MODELS)
         require_whole("workers", self.workers, 1, processes.MOST_WORKERS)
         require_whole("batch_size", self.batch_size, 1, processes.MOST_EXAMPLES)
         _check_timing(self)

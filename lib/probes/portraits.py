@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from lib import require
 from lib.measuring.collection import Collection
@@ -79,6 +78,8 @@ def describe(u: np.ndarray) -> pd.DataFrame:
     kurtosis (excess), positive (share), Kolmogorov-Smirnov distances to the normal, Laplace and Student-t distribution
     fitted to u (normal, laplace, student; freedom: its degrees), above: the share of the profile above 1 - x.
     """
+    from scipy import stats  # slow to import, and most chapters describe no vector
+
     u = u.astype(np.float64)
     std = u.std()
     edges = np.linspace(-REACH, REACH, BINS + 1)
@@ -201,7 +202,7 @@ def shapes(taken: pd.DataFrame) -> pd.DataFrame:
         rows.append({
             **dict(zip(key, at, strict=True)), **single,
             "far": np.sqrt((1 + (single["mean"] / single["std"]) ** 2) / curves["profile"].mean()),
-            "peak": fine[BINS // 2] / stats.norm.pdf(0), "rise": rise / coarse[top],
+            "peak": fine[BINS // 2] * np.sqrt(2 * np.pi), "rise": rise / coarse[top],
             "convex": contraction.convex(curves["profile"], rounding=5e-5),  # of five digits
         })  # fmt: skip
     names = ["mean", "std", "skew", "kurtosis", "positive", "normal", "laplace", "student", "freedom", "above"]

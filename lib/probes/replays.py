@@ -37,7 +37,7 @@ class Replay:
     longest: float = 600.0
 
     def __post_init__(self):
-        require(self.study in plans.STUDIES, "study", self.study, "one of " + ", ".join(plans.STUDIES))
+        require(self.study in plans.STUDIES, "study", self.study, plans.STUDIES)
         require_whole("sample", self.sample, 1, MOST)
         require_whole("seed", self.seed, 0, 9999)
         require_number("longest", self.longest, lambda seconds: 0 < seconds < np.inf, "a positive number of seconds")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterable
 from pathlib import Path
@@ -85,7 +84,7 @@ def _read(study: Study, folder: Path) -> pd.DataFrame:
     heads, trials = store.read_all(files) if files else ([], None)
     frame = _joined(files.values(), [head["rows"] for head in heads], trials) if files else pd.DataFrame()
     heads = [
-        {**dataclasses.asdict(cell), **{k: v for k, v in head.items() if k != "cell"}}
+        {**store.told(cell), **{k: v for k, v in head.items() if k != "cell"}}
         for cell, head in zip(files.values(), heads)
     ]
     lacking, heads = store.Shared(missing(study, folder)), store.Shared(heads)
@@ -105,7 +104,7 @@ def _joined(cells: Iterable[Cell], lengths: list[int], trials: pd.DataFrame) -> 
 
 def _fields(cell: Cell) -> dict:
     work = workload(cell.workload)
-    fields = {**dataclasses.asdict(cell), "precision": cell.arithmetic}
+    fields = {**store.told(cell), "precision": cell.arithmetic}
     fields["max_steps"] = cell.max_steps or work.max_steps
     fields.update(fields.pop("messages") or {})
     return {**fields, "goal": work.goal}

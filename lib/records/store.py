@@ -125,7 +125,7 @@ def _of(file: Path, cell=None) -> tuple[dict, str]:
     """A record's first line and the text of its table."""
     stat = file.stat()
     about, body = _checked(file, (stat.st_mtime_ns, stat.st_size))
-    if cell is not None and about["cell"] != (own := _told(cell)):
+    if cell is not None and about["cell"] != (own := told(cell)):
         other = [k for k, v in own.items() if _filled(about["cell"].get(k, v), v) != v]
         if other or set(about["cell"]) - set(own):
             raise RecordError(
@@ -135,7 +135,7 @@ def _of(file: Path, cell=None) -> tuple[dict, str]:
 
 
 @functools.lru_cache(maxsize=2**14)  # a cell is read by many pages' tables, and this takes longer than the rest
-def _told(cell) -> dict:
+def told(cell) -> dict:
     """The fields of a cell as a record's first line tells them; not to be changed."""
     return dataclasses.asdict(cell)
 

@@ -16,6 +16,13 @@ from lib.workloads import datasets
 from lib.workloads.catalogue import Workload, workload
 
 SPLITS = 9999  # the largest number of a replicate and of a split
+ONE_OF = {
+    "pruning": METHODS,
+    "stop": ("goal", "budget"),
+    "checks": ("geometric", "every-100"),
+    "precision": (None, "float32", "bfloat16"),
+    "delays": late.DELAYS,
+}
 
 
 @dataclass(frozen=True)
@@ -61,24 +68,14 @@ class Cell:
             require(set(self.messages) <= set(known), "messages", self.messages, "of the fields " + ", ".join(known))
             object.__setattr__(self, "messages", Messages(**self.messages))
         require(isinstance(self.messages, Messages | None), "messages", self.messages, "None, a Messages or its fields")
-        one_of = {
-            "pruning": METHODS,
-            "stop": ("goal", "budget"),
-            "checks": ("geometric", "every-100"),
-            "precision": (None, "float32", "bfloat16"),
-            "delays": late.DELAYS,
-        }
-        for field, allowed in one_of.items():
-            require(
-                getattr(self, field) in allowed, field, getattr(self, field), "one of " + ", ".join(map(str, allowed))
-            )
+        for field, allowed in ONE_OF.items():
+            require(getattr(self, field) in allowed, field, getattr(self, field), allowed)
         for field in ("sparsity", "label_smoothing"):
             require_number(field, getattr(self, field), lambda share: 0 <= share < 1, "a number in [0, 1)")
-        whole = {"batch_size": examples, "trials": 4096, "hits": 4096, "max_steps": 10**8}
-        for field, most in whole.items():
-            of = f" ({self.workload} has {examples} training examples)" if field == "batch_size" else ""
+        require_whole("batch_size", self.batch_size, 1, examples, f" ({self.workload} has {examples} training examples)")
+        for field, most in (("trials", 4096), ("hits", 4096), ("max_steps", 10**8)):
             if field != "max_steps" or self.max_steps is not None:
-                require_whole(field, getattr(self, field), 1, most, of)
+                require_whole(field, getattr(self, field), 1, most)
         if self.messages:
             workers = self.messages.workers
             shared = self.batch_size % workers == 0

@@ -110,5 +110,5 @@ STUDIES = {
 
 def study(name: str) -> Study:
     """Look a study up.  Raises ValueError naming the allowed ones."""
-    require(name in STUDIES, "study", name, "one of " + ", ".join(STUDIES))
+    require(name in STUDIES, "study", name, STUDIES)
     return STUDIES[name]

@@ -54,7 +54,7 @@ class Descent:
         require_whole("features", self.features, 1, EXAMPLES - 1)
         require_whole("batch_size", self.batch_size, 1, EXAMPLES)
         require_whole("flips", self.flips, 1, self.features, f" (features: {self.features})")
-        require(self.take in TAKES, "take", self.take, "one of " + ", ".join(TAKES))
+        require(self.take in TAKES, "take", self.take, TAKES)
         require(isinstance(self.whitened, bool), "whitened", self.whitened, "True or False")
         require_whole("steps", self.steps, 1, MOST_STEPS)
         require_whole("replicates", self.replicates, 1, MOST_REPLICATES)

@@ -61,7 +61,7 @@ class Search:
     workload: str = "digits-mlp-64x4"
 
     def __post_init__(self):
-        require(self.arm in ARMS, "arm", self.arm, "one of " + ", ".join(ARMS))
+        require(self.arm in ARMS, "arm", self.arm, ARMS)
         require(self.workload == "digits-mlp-64x4", "workload", self.workload, "digits-mlp-64x4, which is what is halved here")
         _ = self.cell  # its checks are ours
 

@@ -40,7 +40,7 @@ class Workload:
     race: float | None = None
 
     def __post_init__(self):
-        require(self.task in TASKS, "task", self.task, "one of " + ", ".join(TASKS))
+        require(self.task in TASKS, "task", self.task, TASKS)
 
     @property
     def goal(self) -> float:
