@@ -9,14 +9,13 @@ from scipy.optimize import leastsq
 from lib.analysis.scaling import (
     CURVE,
     LONG,
+    at_every_goal,
     check_points,
-    curve_of,
+    curve_from,
     either_way,
-    goals,
     mixed,
     ranged,
     redrawn,
-    steps_to_result,
     together,
 )
 
@@ -104,16 +103,16 @@ def over_predicted(trials: pd.DataFrame, sparsity: float, draws: int = 500) -> p
     """
     rows = []
     for network, own in trials[trials.sparsity <= sparsity].groupby(CURVE[:3]) if len(trials) else ():
-        measured = own[own.sparsity == sparsity]
-        for goal in goals(measured) if not mixed(own) else ():
-            denser = {s: curve_of(cells, goal, draws) for s, cells in own[own.sparsity < sparsity].groupby("sparsity")}
+        found = {level: at_every_goal(cells) for level, cells in own.groupby("sparsity")} if not mixed(own) else {}
+        for goal, searches in found.pop(sparsity, {}).items():
+            denser = {level: curve_from(ladder[goal], draws) for level, ladder in found.items() if goal in ladder}
             denser = {level: curve for level, curve in denser.items() if len(curve.logs.columns) >= 3}
             if len(denser) < 2:
                 continue
-            curve, *others = together(curve_of(measured, goal, draws, least=0), *denser.values())
-            searches = steps_to_result(measured, goal).groupby("batch_size").steps.count()
+            curve, *others = together(curve_from(searches, draws, least=0), *denser.values())
+            met = searches.groupby("batch_size").steps.count()
             over = curve.to_numpy() / _predicted(dict(zip(denser, others)), sparsity, curve.columns)
-            rows += [{**dict(zip(CURVE, (*network, sparsity))), "goal": goal, "batch_size": b, "met": searches[b],
+            rows += [{**dict(zip(CURVE, (*network, sparsity))), "goal": goal, "batch_size": b, "met": met[b],
                       **ranged("ratio", either_way(values))} for b, values in zip(curve, over.T)]  # fmt: skip
     return pd.DataFrame(rows, columns=[*CURVE, "goal", "batch_size", "met", "ratio", "ratio_low", "ratio_high"])
 

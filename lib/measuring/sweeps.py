@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
 
 import pandas as pd
 
@@ -13,6 +14,7 @@ from lib.records.places import DATA, SMOKE
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 
+K = TypeVar("K")  # what tells several studies apart
 BUDGETS = ("cached", "smoke", "full")
 
 
@@ -39,9 +41,15 @@ def results(study: Study, budget: str = "cached", jobs: int = 1, folder: Path = 
     "cached" never trains; "full" trains the missing cells; "smoke" trains a toy version of the study into a folder of its
     own.  Raises ValueError for another budget, and RecordError for a file that must not be read.
     """
+    return results_each({study.name: study}, budget, jobs, folder)[study.name]
+
+
+def results_each(studies: dict[K, Study], budget: str = "cached", jobs: int = 1, folder: Path = DATA) -> dict[K, pd.DataFrame]:
+    """`results` of several studies; the files, which most share with others, are looked through once."""
     require(budget in BUDGETS, "budget", budget, BUDGETS)
     if budget == "smoke":
-        study, folder = study.smoke(), SMOKE
+        studies, folder = {key: study.smoke() for key, study in studies.items()}, SMOKE
     if budget != "cached":
-        run(study, folder, jobs)
-    return on_record.read(study, folder)
+        for study in studies.values():
+            run(study, folder, jobs)
+    return on_record.read_each(studies, folder)

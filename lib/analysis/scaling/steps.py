@@ -95,11 +95,11 @@ def at_every_goal(trials: pd.DataFrame) -> dict[float, pd.DataFrame]:
     trials, keys = _told_apart(trials)
     by = trials.groupby(keys, dropna=False)
     ladder = {goal: f"steps@{goal:g}" for goal in goals(trials)}
-    ends = by.agg(last_step=("last_step", "max"), infeasible=("infeasible", "sum"))
-    fewest, met = (by[list(ladder.values())].agg(of).astype(of_type) for of, of_type in (("min", float), ("count", int)))
+    ends = by.agg(last_step=("last_step", "max"), infeasible=("infeasible", "sum")).reset_index()
+    fewest, met = (by[list(ladder.values())].agg(of).reset_index(drop=True) for of in ("min", "count"))
     wanted = [*keys, "goal", "steps", "last_step", "hits_seen", "infeasible"]
     return {
-        goal: ends.assign(goal=goal, steps=fewest[column], hits_seen=met[column]).reset_index()[wanted]
+        goal: ends.assign(goal=goal, steps=fewest[column].astype(float), hits_seen=met[column])[wanted]
         for goal, column in ladder.items()
     }
 
