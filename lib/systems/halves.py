@@ -40,7 +40,7 @@ STAGE = Interval(8, 512)  # steps of the left half, rounded: tuned beside the le
 ARMS = {"whole": "the whole network", "halves": "two halves", "recovered": "two halves, then the whole"}
 LEFT_ONLY, RIGHT_ONLY, WHOLE = 0, 1, 2  # what is trained
 BATCH_SIZES, REPLICATES, TRIALS = (16, 64, 256), (1, 2, 3), 32
-MORE = {256: range(4, 15)}  # further replicates of the arms that exchange numbers: what these save scatters widely
+MORE = range(4, 15)  # further replicates of the arms that exchange numbers: what these save scatters widely
 MOST_STEPS = {16: 1000, 64: 800, 256: 600}
 
 
@@ -174,7 +174,7 @@ def held(sizes: tuple[int, ...], batch_size: int) -> int:
 def planned() -> tuple[Search, ...]:
     """Every arm at every batch size, and then more searches of those that exchange numbers."""
     every = [*itertools.product(REPLICATES, BATCH_SIZES, ARMS)]
-    every += [(n, b, arm) for b, replicates in MORE.items() for n in replicates for arm in ("whole", "recovered")]
+    every += itertools.product(MORE, BATCH_SIZES, ("whole", "recovered"))
     return tuple(Search(arm, batch_size=b, replicate=n, max_steps=MOST_STEPS[b]) for n, b, arm in every)
 
 
