@@ -1,6 +1,6 @@
 """What the engine saves and how fast it is, as ratios measured in one run.
 
-    python -m benchmarks.engine            # all five; MNIST and the text need BOOK_DATASETS or a network; about half an hour
+    python -m benchmarks.engine            # all six; MNIST and the text need BOOK_DATASETS or a network; about half an hour
     python -m benchmarks.engine digits     # only the digits' throughput; seconds
     python -m benchmarks.engine decoder    # only the language model's floating-point rate; a minute
 
@@ -100,6 +100,34 @@ def decoder() -> None:
     print("Decoder, 16 trials, GFLOP/s on one core, update included:\n  " + "\n  ".join(told))
 
 
+def product_rate(dtype: torch.dtype, size: int = 1024, rounds: int = 20) -> float:
+    """Floating-point operations per second of a product of two square matrices on this core: what a step can at most reach."""
+    a, b = torch.rand(2, size, size).to(dtype)
+    began = time.perf_counter()
+    for _ in range(rounds):
+        a @ b
+    return rounds * 2 * size**3 / (time.perf_counter() - began)
+
+
+def simple_cnn_flops() -> float:
+    """Floating-point operations of one image in Simple-CNN, forward and back; no derivative of the image is asked for."""
+    first, second, last = 24 * 24 * 32 * 25, 8 * 8 * 64 * 32 * 25, 1024 * 10  # multiply-adds of its layers
+    return 2 * (2 * first + 3 * second + 3 * last)
+
+
+def peak() -> None:
+    """Simple-CNN's steps, updates included, beside a product of matrices in the same arithmetic, on one core."""
+    told = []
+    for size in (16, 64, 256, 1024):
+        cell, steps = Cell("mnist-simple-cnn", size, "sgd", trials=1), max(3, 4096 // size)
+        step, product = alternately(
+            lambda cell=cell, steps=steps: engine_rate(cell, steps) * cell.batch_size * simple_cnn_flops(),
+            lambda: product_rate(torch.bfloat16),
+        )
+        told.append(f"{step / product:.0%} at {size:,} ({1e-9 * step:.0f} of {1e-9 * product:.0f} GFLOP/s)")
+    print(f"Simple-CNN, one core: of what a product of matrices reaches, a step reaches {', '.join(told)}")
+
+
 def very_sparse() -> None:
     """Sparse against dense matrix products on the digits' networks with a twentieth of their weights, updates included."""
     usual = one_cell.SPARSE_FROM["sparsity"]
@@ -161,6 +189,7 @@ def exhaustive() -> None:
 
 
 if __name__ == "__main__":
-    known = {"digits": digits, "decoder": decoder, "very_sparse": very_sparse, "simple_cnn": simple_cnn, "exhaustive": exhaustive}
+    known = {"digits": digits, "decoder": decoder, "very_sparse": very_sparse, "peak": peak,
+             "simple_cnn": simple_cnn, "exhaustive": exhaustive}  # fmt: skip
     for name in sys.argv[1:] or known:
         known[name]()

@@ -13,6 +13,7 @@ import tempfile
 import time
 
 import joblib
+import pandas as pd
 import pytest
 import torch
 
@@ -82,6 +83,14 @@ def test_reading_never_trains(tmp_path, monkeypatch):
     monkeypatch.setattr(one_cell, "measure", lambda *_: pytest.fail("trained"))
     frame = sweeps.results(tiny(), folder=tmp_path)
     assert frame.empty and frame.attrs["missing"] == list(tiny().cells) and frame.attrs["cells_planned"] == 4
+
+
+def test_several_studies_are_trained_and_read_as_one_by_one(tmp_path):
+    studies = {b: grid("digits-mlp", [b], ["momentum"], [0.0], trials=4, hits=1, max_steps=10) for b in (256, 512)}
+    tables = sweeps.results_each(studies, "full", folder=tmp_path)
+    assert [*tables] == [256, 512] and all(len(table) == 4 for table in tables.values())
+    for key, study in studies.items():
+        pd.testing.assert_frame_equal(tables[key], sweeps.results(study, folder=tmp_path))
 
 
 def test_a_study_holds_each_cell_once():
@@ -349,11 +358,11 @@ READING = ("analysis.fixed_budgets", "analysis.curve_forms", "analysis.family_cu
            "probes.tracks")  # fmt: skip
 
 
-def test_reading_records_needs_no_pytorch():
-    """It takes seconds to import, and most chapters only read."""
-    ask = f"import sys, {', '.join(f'lib.{name}' for name in READING)}; print('torch' in sys.modules)"
+def test_reading_records_needs_no_pytorch_nor_distributions():
+    """They take long to import, and most chapters only read."""
+    ask = f"import sys, {', '.join(f'lib.{name}' for name in READING)}; print({{'torch', 'scipy.stats'}} & {{*sys.modules}})"
     told = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "False"
+    assert told.stdout.strip() == "set()"
 
 
 def test_smoke_is_small_and_kept_apart(tmp_path, monkeypatch):
