@@ -30,12 +30,15 @@ def variants(names: Iterable[str], sizes: Iterable[int], algorithm: str, trials:
             yield Cell(name, batch_size, algorithm, trials=trials, hits=hits)
 
 
-def whole(name: str, sizes: Iterable[int], trials: int, examples: int, smoothings=(0.0,)) -> Iterable[Cell]:
-    """Every trial to its budget: 4,096 steps, or more where a small batch needs more for so many examples."""
+def whole(name: str, sizes: Iterable[int], trials: int, examples: int, smoothings=(0.0,), search: int = 0) -> Iterable[Cell]:
+    """Every trial to its budget: 4,096 steps, or more where a small batch needs more for so many examples.
+
+    search: its replicate and split.
+    """
     for batch_size in sizes:
         for smoothing in smoothings:
             yield Cell(name, batch_size, trials=trials, stop="budget", max_steps=max(4096, examples // batch_size),
-                       label_smoothing=smoothing)  # fmt: skip
+                       label_smoothing=smoothing, replicate=search, split=search)  # fmt: skip
 
 
 def own_splits(names: Iterable[str], sizes: Iterable[int], searches: Iterable[int], **fields) -> Iterable[Cell]:
