@@ -96,3 +96,10 @@ def budget() -> Iterable[Cell]:
         yield from whole(name, ALL_POWERS, 100, 2**17)
     for name in DIGITS:
         yield from whole(name, powers(2, 10, 2), 100, 2**17, (0.01, 0.1))
+
+
+def smoothing() -> Iterable[Cell]:
+    """With and without label smoothing, on five splits; the cheaper network first."""
+    for name in DIGITS:
+        for search in range(1, 6):
+            yield from whole(name, powers(2, 10, 2), 20, 2**17, (0.0, 0.01, 0.1), search)

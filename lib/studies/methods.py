@@ -23,6 +23,7 @@ COMPARED = (*EVERYWHERE, "kfac-unclipped")  # the last on digits alone
 COMPARED_SPARSE = tuple(name for name in ("sgd", "momentum", "adam", "muon", "kfac") if name in KNOWN)
 COMPARED_LARGE = tuple(name for name in ("sgd", "momentum", "nesterov", "adam", "muon", "lars", "kfac") if name in KNOWN)
 WITHOUT_BACKPROPAGATION = ("sgd", *LOCAL)  # with backpropagation, by which the chapter divides, before all
+CLOSE = ("sgd", "lra", "lra-1")  # whose errors are a point or less apart
 FOURS = (64, 16, 256, 4, 1024, 1)  # powers of four, the middle first
 LAYER_BY_LAYER = ("lars", "clars", "lars-warmup")  # ten minutes a search below a batch of 16, where they take most steps
 
@@ -71,7 +72,7 @@ def mnist_which() -> Iterable[Cell]:
 
 
 def local_budget() -> Iterable[Cell]:
-    """What each way to pass errors back ends at, on five splits."""
-    for search in range(3, 8):
-        for method in WITHOUT_BACKPROPAGATION:
+    """What each way to pass errors back ends at, on five splits, and on many more for those that come close."""
+    for search in range(3, 103):
+        for method in WITHOUT_BACKPROPAGATION if search < 8 else CLOSE:
             yield Cell("digits-mlp-tanh", 64, method, trials=16, replicate=search, split=search, stop="budget", max_steps=2048)

@@ -35,6 +35,8 @@ STUDIES = {
         Study("digits-sparsest", "Digits with 95 % of the weights removed", tuple(digits.sparsest())),
         Study("digits-methods", "Digits: five methods of pruning", tuple(digits.prunings())),
         Study("digits-budget", "Digits: every trial to its budget", tuple(digits.budget())),
+        Study("digits-smoothing", "Digits: label smoothing, every trial to its budget, searches on splits of their own",
+              tuple(digits.smoothing())),
         Study("digits-nats", "Digits: goals of cross-entropy", tuple(digits.nats())),
         Study("digits-adam", "Digits: Adam", tuple(digits.adam())),
         Study("digits-shapes", "Digits: width and depth",
