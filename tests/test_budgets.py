@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from lib.analysis import fixed_budgets
 from lib.measuring import sweeps
@@ -78,12 +79,26 @@ def test_outcomes_at_fixed_steps_and_epochs():
 def test_what_smoothing_saves_is_recovered():
     """A planted saving that grows by 0.01 with every doubling; batch sizes without smoothed trials do not count."""
     rows = [
-        {"workload": "w", "batch_size": 2**j, "label_smoothing": s, "test": 0.3 - (s > 0) * 0.01 * j}
+        {"workload": "w", "replicate": 0, "batch_size": 2**j, "label_smoothing": s, "test": 0.3 - (s > 0) * 0.01 * j}
         for j in range(6)
         for s in ((0.0, 0.1) if j else (0.0,))
     ]
     found = fixed_budgets.helped(pd.DataFrame(rows))
-    assert list(found) == [("w", 0.1)] and found["w", 0.1] == pytest.approx([0.01] * 3)
+    assert list(found) == [("w", 0.1)] and found["w", 0.1] == pytest.approx([0.01, 0.01, 0.01, 1])
+
+
+def test_what_smoothing_saves_over_several_searches_is_the_mean_of_their_trends():
+    """Searches at whose smallest batch sizes other errors lie: each trend is its own, whatever its level."""
+    planted = np.array([0.01, 0.02, 0.03])
+    rows = [
+        {"workload": "w", "replicate": n, "batch_size": 2**j, "label_smoothing": s, "test": n - (s > 0) * planted[n] * j}
+        for n in range(3)
+        for j in range(4)
+        for s in (0.0, 0.1)
+    ]
+    rate, low, high, searches = fixed_budgets.helped(pd.DataFrame(rows))["w", 0.1]
+    ends = stats.t.interval(0.95, 2, planted.mean(), stats.sem(planted))
+    assert searches == 3 and (rate, low, high) == pytest.approx((planted.mean(), *ends))
 
 
 def test_errors_at_the_longest_budgets_are_means_of_the_best_trials_that_gain_nothing_more():
@@ -91,7 +106,7 @@ def test_errors_at_the_longest_budgets_are_means_of_the_best_trials_that_gain_no
     def cell(b, steps, before):
         last = 0.01 * np.arange(1, 9)
         ends = {f"best@{steps // 2}": last + before, f"best@{steps}": last}
-        return pd.DataFrame({"workload": "digits-mlp", "label_smoothing": 0.0, "batch_size": b, "trial": range(8),
+        return pd.DataFrame({"workload": "digits-mlp", "label_smoothing": 0.0, "replicate": 0, "batch_size": b, "trial": range(8),
                              "checks": "geometric", "max_steps": steps, "status": ["infeasible", *["budget"] * 7], **ends,
                              **{k.replace("best", "test"): 2 * v for k, v in ends.items()}})  # fmt: skip
 

@@ -311,10 +311,13 @@ def _between_ends(best: pd.DataFrame, column: str, pick, sign: int = 1) -> tuple
 
 
 def slopes(found: dict) -> pd.DataFrame:
-    """`fixed_budgets.trend` of several, in points of test error per doubling of the batch (95 %)."""
+    """`fixed_budgets.trend` of several, in points of test error per doubling of the batch (95 %).
+
+    found: rate, low and high by workload, or by workload and smoothing, and fourth how many searches there are, if not one.
+    """
     known = {name: s for name, s in found.items() if np.isfinite(s[0])}
     names = {k: title(k) if isinstance(k, str) else f"{title(k[0])}, smoothing {k[1]:g}" for k in known}
-    return table((names[k], *(100 * np.array(s)), 1) for k, s in known.items())
+    return table((names[k], *(100 * np.array(s[:3])), *(s[3:] or (1,))) for k, s in known.items())
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------

@@ -185,10 +185,10 @@ BEST = 5  # trials of a search whose errors are averaged: the lowest alone is mo
 def longest(trials: pd.DataFrame) -> pd.DataFrame:
     """Errors after every batch size's own longest budget: the mean validation and test error of its BEST trials.
 
-    A row per workload, label_smoothing and batch size, the trials chosen by their validation error.  Only batch sizes that have
-    had their steps (`settled`), each by its own budget.
+    A row per workload, label_smoothing, replicate and batch size, the trials chosen by their validation error.  Only batch sizes
+    that have had their steps (`settled`), each by its own budget.
     """
-    keys, parts = ["workload", "label_smoothing"], []
+    keys, parts = ["workload", "label_smoothing", "replicate"], []
     rows = within(trials)
     rows = rows[rows.status != "infeasible"].sort_values(["validation", "trial"]) if len(rows) else rows
     for key, own in rows.groupby(keys, sort=False) if len(rows) else ():
@@ -215,10 +215,23 @@ def trend(batch_size: pd.Series, error: pd.Series) -> tuple[float, float, float]
     return float(rate), float(rate - reach), float(rate + reach)
 
 
-def helped(found: pd.DataFrame) -> dict[tuple[str, float], tuple[float, float, float]]:
-    """`trend` of the test error that label smoothing saves, of `longest`: (workload, smoothing) -> rate, low, high."""
-    key = ["workload", "batch_size"]
+def helped(found: pd.DataFrame) -> dict[tuple[str, float], tuple[float, float, float, int]]:
+    """`trend` of the test error that label smoothing saves, of `longest`: (workload, smoothing) -> rate, low, high, searches.
+
+    Of several searches, the mean of their rates, with a 95 % interval by Student's t over searches.
+    """
+    key = ["workload", "replicate", "batch_size"]
     without = found.loc[found.label_smoothing == 0, [*key, "test"]]
     both = found[found.label_smoothing > 0].merge(without, on=key, suffixes=("", "_without"))
     saved = both.assign(saved=both.test_without - both.test).groupby(["workload", "label_smoothing"], sort=False)
-    return {name: trend(own.batch_size, own.saved) for name, own in saved}
+    trends = {name: [trend(one.batch_size, one.saved) for _, one in own.groupby("replicate")] for name, own in saved}
+    return {name: _over_searches(found) for name, found in trends.items()}
+
+
+def _over_searches(trends: list[tuple[float, float, float]]) -> tuple[float, float, float, int]:
+    """rate, low, high and count of these: of one alone its own interval."""
+    rates = np.array([rate for rate, *_ in trends if np.isfinite(rate)])
+    if len(rates) < 2:
+        return *next((one for one in trends if np.isfinite(one[0])), (np.nan,) * 3), len(rates)
+    reach = stdtrit(len(rates) - 1, 0.975) * rates.std(ddof=1) / len(rates) ** 0.5
+    return float(rates.mean()), float(rates.mean() - reach), float(rates.mean() + reach), len(rates)

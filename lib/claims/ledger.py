@@ -239,9 +239,13 @@ def _of_budgets() -> dict[str, tuple[pd.DataFrame, float | dict]]:
     ladders = {name: both for frame in (digits, *images) for name, both in fixed_budgets.by_workload(frame).items()}
     longest = fixed_budgets.longest(pd.concat([digits, *images, results.read(plans.study("mnist-longer-budget"))]))
     plain, spent = longest[longest.label_smoothing == 0], sum(map(_hours, (digits, *images)))
-    helped = fixed_budgets.helped(longest)
+    several = results.read(plans.study("digits-smoothing"))
+    repeated = fixed_budgets.helped(fixed_budgets.longest(several)) if len(several) else {}
+    helped = {**fixed_budgets.helped(longest), **{name: found for name, found in repeated.items() if found[-1] > 1}}
     trends = {name: fixed_budgets.trend(own.batch_size, own.test) for name, own in plain.groupby("workload", sort=False)}
-    smoothed = _hours_by(digits, lambda head: f"{_title(head)}, smoothing {head['label_smoothing']:g}")
+    smoothed = {}
+    for frame in (digits, several) if len(several) else (digits,):  # where there are several searches, these are judged
+        smoothed |= _hours_by(frame, lambda head: f"{_title(head)}, smoothing {head['label_smoothing']:g}")
     unsmoothed = _hours_by(digits, lambda head: None if head["label_smoothing"] else _title(head))
     return {
         "S9": (evidence.slopes(helped), smoothed),

@@ -51,7 +51,7 @@ RULES = (
          "For every network and smoothing, the test error that smoothing saves rises with the batch size (95 % interval).",
          0, True, "points",
          "For {group}, smoothing saves {effect} points of test error more with every doubling of the batch.",
-         "{times} times as many trials at every batch size, {cost}", SUMMARISED),
+         "{times} times as many searches at every batch size, {cost}", SUMMARISED),
     Rule("S10", "metaparameters",
          "The best effective learning rate rises with the batch size.",
          "On every workload, the effective learning rate of fast trials grows by a factor above one per doubling of the batch.",
