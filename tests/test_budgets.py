@@ -99,6 +99,7 @@ def test_what_smoothing_saves_over_several_searches_is_the_mean_of_their_trends(
     rate, low, high, searches = fixed_budgets.helped(pd.DataFrame(rows))["w", 0.1]
     ends = stats.t.interval(0.95, 2, planted.mean(), stats.sem(planted))
     assert searches == 3 and (rate, low, high) == pytest.approx((planted.mean(), *ends))
+    assert fixed_budgets.risen(pd.DataFrame(rows))["w"] == pytest.approx((0, 0, 0, 3))
 
 
 def test_errors_at_the_longest_budgets_are_means_of_the_best_trials_that_gain_nothing_more():

@@ -215,11 +215,18 @@ def trend(batch_size: pd.Series, error: pd.Series) -> tuple[float, float, float]
     return float(rate), float(rate - reach), float(rate + reach)
 
 
-def helped(found: pd.DataFrame) -> dict[tuple[str, float], tuple[float, float, float, int]]:
-    """`trend` of the test error that label smoothing saves, of `longest`: (workload, smoothing) -> rate, low, high, searches.
+def risen(found: pd.DataFrame) -> dict[str, tuple[float, float, float, int]]:
+    """`trend` of the test error without label smoothing, of `longest`: workload -> rate, low, high (95 %), count of searches.
 
-    Of several searches, the mean of their rates, with a 95 % interval by Student's t over searches.
+    Of several searches, the mean of their rates, and the interval is Student's t over searches.
     """
+    plain = found[found.label_smoothing == 0].groupby("workload", sort=False)
+    trends = {name: [trend(one.batch_size, one.test) for _, one in own.groupby("replicate")] for name, own in plain}
+    return {name: _over_searches(found) for name, found in trends.items()}
+
+
+def helped(found: pd.DataFrame) -> dict[tuple[str, float], tuple[float, float, float, int]]:
+    """As `risen`, of the test error that label smoothing saves: (workload, smoothing) -> rate, low, high, count of searches."""
     key = ["workload", "replicate", "batch_size"]
     without = found.loc[found.label_smoothing == 0, [*key, "test"]]
     both = found[found.label_smoothing > 0].merge(without, on=key, suffixes=("", "_without"))

@@ -239,22 +239,28 @@ def _of_budgets() -> dict[str, tuple[pd.DataFrame, float | dict]]:
     ladders = {name: both for frame in (digits, *images) for name, both in fixed_budgets.by_workload(frame).items()}
     longest = fixed_budgets.longest(pd.concat([digits, *images, results.read(plans.study("mnist-longer-budget"))]))
     plain, spent = longest[longest.label_smoothing == 0], sum(map(_hours, (digits, *images)))
-    several = results.read(plans.study("digits-smoothing"))
-    repeated = fixed_budgets.helped(fixed_budgets.longest(several)) if len(several) else {}
-    helped = {**fixed_budgets.helped(longest), **{name: found for name, found in repeated.items() if found[-1] > 1}}
-    trends = {name: fixed_budgets.trend(own.batch_size, own.test) for name, own in plain.groupby("workload", sort=False)}
-    smoothed = {}
-    for frame in (digits, several) if len(several) else (digits,):  # where there are several searches, these are judged
-        smoothed |= _hours_by(frame, lambda head: f"{_title(head)}, smoothing {head['label_smoothing']:g}")
-    unsmoothed = _hours_by(digits, lambda head: None if head["label_smoothing"] else _title(head))
+    several = results.read(plans.study("digits-smoothing"))  # searches on splits of their own
+    repeated = fixed_budgets.longest(several) if len(several) else longest[:0]
+    risen = _of_several(fixed_budgets.risen(longest), fixed_budgets.risen(repeated))
+    helped = _of_several(fixed_budgets.helped(longest), fixed_budgets.helped(repeated))
+
+    def arm(head: dict) -> str:
+        return f"{_title(head)}, smoothing {head['label_smoothing']:g}" if head["label_smoothing"] else _title(head)
+
+    by_arm = _hours_by(digits, arm) | (_hours_by(several, arm) if len(several) else {})
     return {
-        "S9": (evidence.slopes(helped), smoothed),
+        "S9": (evidence.slopes(helped), by_arm),
         "S12": (evidence.region_moved(fixed_budgets.shares(fixed_budgets.maps(whole))), spent),
         "S13": (evidence.favoured(ladders), spent),
         "S13b": (evidence.left_by_large_budgets(plain), spent),
-        "S14": (evidence.slopes(trends), unsmoothed),
+        "S14": (evidence.slopes(risen), by_arm),
         "S15": (evidence.lost_trials(whole), spent),
     }
+
+
+def _of_several(single: dict[Hashable, tuple], repeated: dict[Hashable, tuple]) -> dict[Hashable, tuple]:
+    """What several searches, whose count is last, say where there are two of them, and else what a single one says."""
+    return single | {name: found for name, found in repeated.items() if found[-1] > 1}
 
 
 def _of_methods() -> dict[str, tuple[pd.DataFrame, float]]:

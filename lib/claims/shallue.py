@@ -87,7 +87,7 @@ RULES = (
          "Where all batch sizes had steps enough, test error rises by less than 0.2 points per doubling (95 % interval).",
          0.2, False, "points",
          "On {group}, test error changes by {effect} points per doubling of the batch.",
-         "{times} times as many trials at every batch size, {cost}", "Shallue et al. 2019, abstract"),
+         "{times} times as many searches at every batch size, {cost}", "Shallue et al. 2019, abstract"),
     Rule("S15", "metaparameters",
          "In a broad search space more trials fail at small batches than at large ones: with Nesterov momentum on CIFAR-10, 108 of "
          "273 at batch size 2 and 31 of 190 at 4,096, in spaces that vary with the batch size.",
