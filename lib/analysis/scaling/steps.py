@@ -196,8 +196,8 @@ def at_shared_goals(trials: pd.DataFrame) -> pd.DataFrame:
 
 def mixed(trials: pd.DataFrame) -> dict[str, list]:
     """What these trials do not share of the protocol that a comparison needs to be of: field -> its values."""
-    several = (c for c in PROTOCOL if c in trials and trials[c].nunique(dropna=False) > 1)
-    return {c: trials[c].unique().tolist() for c in several}
+    found = {c: trials[c].unique() for c in PROTOCOL if c in trials}
+    return {c: values.tolist() for c, values in found.items() if len(values) > 1}
 
 
 def of_sizes(trials: pd.DataFrame, least: int) -> pd.DataFrame:
@@ -265,8 +265,10 @@ def apart(replicates: np.ndarray, splits: np.ndarray, cells: np.ndarray | int = 
     The first of every split, or, if these are fewer cells, all on split 0.
     """
     cells = np.broadcast_to(cells, len(splits))
-    least = pd.Series(replicates).groupby(splits).transform("min").to_numpy()
-    first, shared = np.equal(replicates, least), np.equal(splits, 0)
+    _, split = np.unique(splits, return_inverse=True)
+    least = np.full(len(splits), np.inf)  # the least replicate of every split
+    np.minimum.at(least, split, replicates)
+    first, shared = np.equal(replicates, least[split]), np.equal(splits, 0)
     return first if cells[first].sum() >= cells[shared].sum() else shared
 
 
