@@ -136,7 +136,8 @@ def test_on_its_line_a_curve_is_fitted_and_the_formula_judged_by_how_often_peers
     own = volunteers.fitted(points.drop(columns=["c1", "c2"]))
     assert own.c1.tolist() == pytest.approx([C1] * 12, rel=1e-3) and own.c2.tolist() == pytest.approx([C2] * 12, rel=1e-3)
     assert volunteers.fitted(points[points.batch_size < 300]).empty
-    told = volunteers.claimed(own)
+    rounds = volunteers.of_settings(Team(volunteers.ONLINE), own.batch_size.unique().tolist(), *volunteers.settings().values(), 0)
+    told = volunteers.claimed(own, rounds)
     assert told.name.tolist() == ["peers that stay", "peers that stay 60 s", "peers that stay 10 s"] and told.n.eq(2).all()
     assert (told.effect - 1).between(0, 0.1).all() and told.low.tolist() == pytest.approx(told.effect.tolist())
 

@@ -100,7 +100,10 @@ def fitted(curves: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(found[1:] or found, ignore_index=True)
 
 
-def settings(start: Mapping[str, float]) -> dict[str, list[float]]:
+START = {"latency": 1.0, "speed": 100.0, "departures": 1.0}  # at which figures begin
+
+
+def settings(start: Mapping[str, float] = START) -> dict[str, list[float]]:
     """The latencies, speeds and departures that a figure's sliders offer, those at which it begins among them."""
     known = {"latency": LATENCIES, "speed": SPEEDS, "departures": DEPARTURES}
     return {name: sorted({*values, start[name]}) for name, values in known.items()}
@@ -328,12 +331,11 @@ def compared(points: pd.DataFrame, rounds: pd.DataFrame, factor: int = 4) -> pd.
     return pd.DataFrame(rows, columns=names)
 
 
-def claimed(points: pd.DataFrame) -> pd.DataFrame:
+def claimed(points: pd.DataFrame, rounds: pd.DataFrame) -> pd.DataFrame:
     """Time at the formula's batch over the shortest, by how often peers leave, as of `lib.analysis.evidence`.
 
-    The geometric mean over curves of their means over settings, with Student's interval.  points: of `fitted`.
+    The geometric mean over curves of their means over settings, with Student's interval.  points, rounds: as of `compared`.
     """
-    rounds = of_settings(Team(ONLINE), sorted(map(int, points.batch_size.unique())), LATENCIES, SPEEDS, DEPARTURES, seed=0)
     settings = compared(points, rounds)
     over = np.log1p(settings.lost).groupby([settings.departures, settings.curve]).mean()
     return evidence.table(

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -311,7 +311,14 @@ def _of_volunteers() -> dict[str, tuple[pd.DataFrame, float]]:
     trials, *_ = usual()
     points = scaling.across_replicates(scaling.steps_to_result(trials[trials.sparsity == 0]))
     found = volunteers.fitted(points.assign(curve=scaling.curve_names(points)))
-    return {"V1": (volunteers.claimed(found), np.nan)} if len(found) else {}
+    return {"V1": (volunteers.claimed(found, rounds(volunteers.Team(volunteers.ONLINE), found)), np.nan)} if len(found) else {}
+
+
+def rounds(team: volunteers.Team, points: pd.DataFrame, start: Mapping[str, float] = volunteers.START) -> pd.DataFrame:
+    """`volunteers.of_settings` of a team at the batch sizes of these points: simulated once, for all pages that draw it."""
+    asked = (team, sorted(map(int, points.batch_size.unique())), *volunteers.settings(start).values())
+    name = f"rounds-{hashlib.sha256(repr(asked).encode()).hexdigest()[:12]}"
+    return pd.DataFrame(kept(name, lambda: volunteers.of_settings(*asked, seed=0).to_dict("list")))
 
 
 def _of_two_processes() -> dict[str, tuple[pd.DataFrame, float]]:
