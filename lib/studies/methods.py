@@ -25,7 +25,7 @@ COMPARED_LARGE = tuple(name for name in ("sgd", "momentum", "nesterov", "adam", 
 WITHOUT_BACKPROPAGATION = ("sgd", *LOCAL)  # with backpropagation, by which the chapter divides, before all
 CLOSE = ("sgd", "lra", "lra-1")  # whose errors are a point or less apart
 FOURS = (64, 16, 256, 4, 1024, 1)  # powers of four, the middle first
-LAYER_BY_LAYER = ("lars", "clars", "lars-warmup")  # ten minutes a search below a batch of 16, where they take most steps
+LAYER_BY_LAYER = ("lars", "clars", "lars-warmup")
 
 
 def which(
@@ -41,11 +41,8 @@ def which(
 
 
 def digits_which(names: Iterable[str]) -> Iterable[Cell]:
-    """Five searches of every method; of rates layer by layer, below a batch of 16, two at powers of four."""
-    for cell in which(names, ALL_POWERS, EVERYWHERE, range(3, 8)):
-        dear = cell.batch_size < 16 and cell.algorithm in LAYER_BY_LAYER
-        if not dear or cell.batch_size in FOURS and cell.replicate <= 4:
-            yield cell
+    """Five searches of every method."""
+    return which(names, ALL_POWERS, EVERYWHERE, range(3, 8))
 
 
 def digits_more(names: Iterable[str]) -> Iterable[Cell]:
