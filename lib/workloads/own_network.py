@@ -137,7 +137,7 @@ def check_fields(name: str, own: Own) -> None:
         require(x.float().isfinite().all(), f"{field} inputs", "a value that is not finite", "finite in single precision")
         require(int(y.min()) >= 0, f"{field} labels", int(y.min()), "from 0 on")
     known = isinstance(own.task, str) and own.task in TASKS
-    require(known, "task", repr(own.task), TASKS)
+    require(known, "task", repr(own.task), "one of " + ", ".join(TASKS))
     goals, below = own.goals, TASKS[own.task].below
     errors = isinstance(goals, tuple) and len(goals) > 0 and all(isinstance(g, float | int) and 0 <= g < below for g in goals)
     rising = errors and list(goals) == sorted(set(goals))
