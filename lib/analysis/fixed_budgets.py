@@ -221,8 +221,7 @@ def risen(found: pd.DataFrame) -> dict[str, tuple[float, float, float, int]]:
     Of several searches, the mean of their rates, and the interval is Student's t over searches.
     """
     plain = found[found.label_smoothing == 0].groupby("workload", sort=False)
-    trends = {name: [trend(one.batch_size, one.test) for _, one in own.groupby("replicate")] for name, own in plain}
-    return {name: _over_searches(found) for name, found in trends.items()}
+    return {name: _over_searches(own, "test") for name, own in plain}
 
 
 def helped(found: pd.DataFrame) -> dict[tuple[str, float], tuple[float, float, float, int]]:
@@ -231,14 +230,15 @@ def helped(found: pd.DataFrame) -> dict[tuple[str, float], tuple[float, float, f
     without = found.loc[found.label_smoothing == 0, [*key, "test"]]
     both = found[found.label_smoothing > 0].merge(without, on=key, suffixes=("", "_without"))
     saved = both.assign(saved=both.test_without - both.test).groupby(["workload", "label_smoothing"], sort=False)
-    trends = {name: [trend(one.batch_size, one.saved) for _, one in own.groupby("replicate")] for name, own in saved}
-    return {name: _over_searches(found) for name, found in trends.items()}
+    return {name: _over_searches(own, "saved") for name, own in saved}
 
 
-def _over_searches(trends: list[tuple[float, float, float]]) -> tuple[float, float, float, int]:
-    """rate, low, high and count of these: of one alone its own interval."""
-    rates = np.array([rate for rate, *_ in trends if np.isfinite(rate)])
-    if len(rates) < 2:
-        return *next((one for one in trends if np.isfinite(one[0])), (np.nan,) * 3), len(rates)
+def _over_searches(rows: pd.DataFrame, column: str) -> tuple[float, float, float, int]:
+    """rate, low, high of a column's trend in each search of these rows, and their count: of one alone its own interval."""
+    trends = [trend(own.batch_size, own[column]) for _, own in rows.groupby("replicate")]
+    known = [one for one in trends if np.isfinite(one[0])]
+    if len(known) < 2:
+        return *(known[0] if known else (np.nan,) * 3), len(known)
+    rates = np.array(known)[:, 0]
     reach = stdtrit(len(rates) - 1, 0.975) * rates.std(ddof=1) / len(rates) ** 0.5
     return float(rates.mean()), float(rates.mean() - reach), float(rates.mean() + reach), len(rates)

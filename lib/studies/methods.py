@@ -25,7 +25,7 @@ COMPARED_LARGE = tuple(name for name in ("sgd", "momentum", "nesterov", "adam", 
 WITHOUT_BACKPROPAGATION = ("sgd", *LOCAL)  # with backpropagation, by which the chapter divides, before all
 CLOSE = ("sgd", "lra", "lra-1")  # whose errors are a point or less apart
 FOURS = (64, 16, 256, 4, 1024, 1)  # powers of four, the middle first
-LAYER_BY_LAYER = ("lars", "clars", "lars-warmup")
+LAYER_BY_LAYER = ("lars-warmup", "clars", "lars")
 
 
 def which(
@@ -48,7 +48,7 @@ def digits_which(names: Iterable[str]) -> Iterable[Cell]:
 def digits_more(names: Iterable[str]) -> Iterable[Cell]:
     """More searches where claims turn on them: 35 of Adam and Muon; 15 of rates layer by layer, at batches of 16 and more."""
     yield from which(names, ALL_POWERS, ("adam", "muon"), range(8, 43))
-    yield from which(names, [b for b in ALL_POWERS if b >= 16], LAYER_BY_LAYER[::-1], range(8, 23))
+    yield from which(names, [b for b in ALL_POWERS if b >= 16], LAYER_BY_LAYER, range(8, 23))
 
 
 def fc_which() -> Iterable[Cell]:
