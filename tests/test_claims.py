@@ -74,6 +74,14 @@ def test_an_interval_decides_only_on_one_side_and_groups_only_together():
     assert claims.together([claims.HOLDS, claims.OPEN]) == claims.PART
 
 
+def test_a_claim_of_any_effect_fails_where_only_effects_are_left_that_do_not_matter():
+    assert claims.decide(0.9, 1.2, 1, scale="ratio") == claims.decide(-0.1, 0.1, 0, scale="points") == claims.FAILS
+    assert claims.decide(1.05, 1.2, 1, scale="ratio") == claims.HOLDS  # small, but surely there
+    assert claims.decide(0.9, 1.3, 1, scale="ratio") == claims.decide(-0.1, 0.3, 0, scale="points") == claims.OPEN
+    assert claims.decide(1.9, 2.2, 2, scale="ratio") == claims.OPEN  # claims an effect of some size
+    assert claims.decide(-0.1, 0.1, 0, scale="share") == claims.decide(0.9, 1.2, 1, above=False, scale="ratio") == claims.OPEN
+
+
 def test_what_would_decide_an_open_claim_is_priced_by_how_far_its_interval_has_to_shrink():
     rule = replace(claims.RULES["S14"], threshold=1.0, above=True, lacks="{times} times as many, {cost}")
     half = evidence.table([("w", 2.0, 0.0, 4.0, 5)])  # reaches twice as far as it may: four times as many
@@ -110,11 +118,11 @@ def test_every_claim_is_judged_once_and_follows_from_its_effects():
     waiting = claims.planned()
     assert list(found) == [key for key in claims.RULES if key not in waiting] and {key[0] for key in waiting} <= {"O", "B"}
     for key, c in found.items():
-        verdicts = [claims.decide(g.low, g.high, c.threshold, c.above) for g in c.groups]
+        verdicts = [claims.decide(g.low, g.high, c.threshold, c.above, c.scale) for g in c.groups]
         assert c.verdict == claims.together(verdicts), key
         assert c.groups and c.rule == claims.RULES[key].says and c.ours
         assert bool(c.part) == (c.verdict == claims.PART) and bool(c.price) == (c.verdict == claims.OPEN)
-        own = claims.decide(c.low, c.high, c.threshold, c.above)
+        own = claims.decide(c.low, c.high, c.threshold, c.above, c.scale)
         assert own == c.verdict or (c.verdict == claims.PART and (own != claims.HOLDS or not all(g.n for g in c.groups))), key
         assert all(g.low <= g.effect <= g.high for g in c.groups if g.n), key
         assert max(len(sentence.split()) for sentence in (c.ours, c.price, c.rule)) <= 25, key
@@ -443,7 +451,7 @@ def test_families_by_distance():
 
 def test_momentum_extends_scaling_where_its_bend_lies_beyond_that_of_sgd():
     for c1, c2, extends, equal in ((6400, 25, "holds", "holds"), (12_800, 25, "holds", "does not hold"),
-                                   (6400, 100, "undecided", "holds"), (6400, 400, "does not hold", "holds")):  # fmt: skip
+                                   (6400, 100, "does not hold", "holds"), (6400, 400, "does not hold", "holds")):  # fmt: skip
         _, _, drawn = judged(trials(0.0, 6400, 100, "sgd"), trials(0.0, c1, c2, seed=1))
         pairs = family_curves.over_sgd(drawn)
         assert pairs.bend.item() == pytest.approx(c1 / c2 / 64, rel=0.25)

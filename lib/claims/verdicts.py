@@ -12,6 +12,9 @@ from lib.wording import brief, joined, number
 HOLDS, PART, FAILS, OPEN = "holds", "holds in part", "does not hold", "undecided"
 SUMMARISED = "Shallue et al. 2019, as summarised by others"  # only their abstract and released material were at hand
 LEAST, MOST = 1.1, 100  # times the searches on record: outside, a number of them is no advice
+# No effect at all, and the least effect that matters: what rules of this ledger ask for that do not ask for any (S7b, S14).
+NO_EFFECT = {"ratio": 1.0, "points": 0.0}
+MATTERS = {"ratio": 1.25, "points": 0.2}
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,16 @@ class Claim:
     groups: tuple[Group, ...]
 
 
-def decide(low: float, high: float, threshold: float, above: bool = True) -> str:
-    """HOLDS if the interval lies on the claim's side of the threshold, FAILS if on the other, OPEN if on both or unknown."""
+def decide(low: float, high: float, threshold: float, above: bool = True, scale: str = "") -> str:
+    """HOLDS if the interval lies on the claim's side of the threshold, FAILS if on the other, OPEN if on both or unknown.
+
+    A claim of any effect at all, whose threshold is NO_EFFECT on its scale, also FAILS where the interval ends short of one
+    that MATTERS: were the effect none, no interval would ever lie on one side.
+    """
     if low > threshold:
         return HOLDS if above else FAILS
-    if high < threshold:
+    any_effect = above and threshold == NO_EFFECT.get(scale)
+    if high < (MATTERS[scale] if any_effect else threshold):
         return FAILS if above else HOLDS
     return OPEN
 
@@ -92,7 +100,7 @@ class Rule:
     def judge(self, evidence: pd.DataFrame, hours: float | dict[str, float] = math.nan) -> Claim:
         """evidence: a row per group, of `lib.analysis.evidence`.  hours: core-hours that its cells took, or each group's."""
         groups = tuple(Group(**row) for row in evidence.to_dict("records"))
-        verdicts = [decide(g.low, g.high, self.threshold, self.above) for g in groups]
+        verdicts = [decide(g.low, g.high, self.threshold, self.above, self.scale) for g in groups]
         verdict = together(verdicts)
         shown, n = self._shown(groups, verdicts, verdict), sum(g.n for g in groups)
         words = {name: self._word(getattr(shown, name)) for name in ("effect", "low", "high")}
