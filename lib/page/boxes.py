@@ -65,7 +65,7 @@ def _effects(c) -> str:
         f"; n = {g.n:,}</li>" if g.n else f"<li>{html.escape(g.name)}: not measured</li>"
         for g in c.groups
     )  # fmt: skip
-    least = _in_scale(max(c.threshold, 0) if c.scale == "share" else c.threshold, c.scale)
+    least = _in_scale(max(c.threshold, 0), c.scale) if c.scale == "share" else number(c.threshold)  # 1.25 is exact
     return f"<details><summary>effects and intervals; to hold, {side} {least}</summary><ul>{items}</ul></details>"
 
 
