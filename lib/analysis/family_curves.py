@@ -23,7 +23,8 @@ def studies(families: dict[str, Family]) -> dict[tuple[str, str], Study]:
     found = {}
     for name, family in families.items():
         for member, (work, algorithm) in family.members.items():
-            same = {(name, algorithm, family.stop) for name in (work, work + EASIER)}  # they differ in what searches wait for
+            names = (work, work + EASIER) if family.goal else (work,)  # they differ in what searches wait for
+            same = {(name, algorithm, family.stop) for name in names}
             if cells := tuple(c for c in every if (c.workload, c.algorithm, c.stop) in same):
                 found[name, member] = Study(name, name, cells)
     return found

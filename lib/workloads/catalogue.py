@@ -103,6 +103,7 @@ WORKLOADS = {
                  (0.14, 0.15, 0.16, 0.18), precision="bfloat16", stack_below=129),
         Workload("mnist-simple-cnn", "Simple-CNN on MNIST", "mnist", "simple-cnn",
                  (0.02, 0.025, 0.03, 0.04, 0.05), precision="bfloat16", race=RACE),
+        _mnist(f"mnist-simple-cnn{EASIER}", "Simple-CNN on MNIST, easier goal", "simple-cnn", (0.04, 0.05, 0.06)),
         Workload("fashion-mnist-simple-cnn", "Simple-CNN on Fashion-MNIST", "fashion-mnist", "simple-cnn",
                  (0.12, 0.13, 0.14, 0.16, 0.18), precision="bfloat16", race=RACE),
         Workload("cifar-10-resnet-20", "ResNet-20 on CIFAR-10", "cifar-10", "resnet-20", (0.3, 0.35, 0.4), space="shi2019"),
