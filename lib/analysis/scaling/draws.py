@@ -97,10 +97,11 @@ def together(*curves: Curve) -> list[pd.DataFrame]:
     return [c.drawn(c.logs.loc[shared]) if len(shared) > 1 else c.draws for c in curves]
 
 
+@functools.lru_cache(maxsize=128)  # several quantities of the same two curves are compared
 def pair(above: Curve, below: Curve) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The draws of two curves at the batch sizes both have, of the searches both have there (`together`).
 
-    Without such searches (`paired`), of each one's own.
+    Without such searches (`paired`), of each one's own.  Not to be changed.
     """
     known = paired(above, below)
     if known.empty:
@@ -111,8 +112,9 @@ def pair(above: Curve, below: Curve) -> tuple[pd.DataFrame, pd.DataFrame]:
     return above.drawn(tops[kept]), below.drawn(bottoms[kept])
 
 
+@functools.lru_cache(maxsize=128)
 def paired(above: Curve, below: Curve) -> pd.DataFrame:
-    """Where two curves share searches [searches, batch sizes]; empty if they cannot be paired.
+    """Where two curves share searches [searches, batch sizes]; empty if they cannot be paired.  Not to be changed.
 
     Left out, if LEAST others remain, are batch sizes at which they share one search at most, or less than half as many as
     elsewhere: Student's t of two searches says next to nothing.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -49,12 +50,19 @@ def ratios(above: Curve, below: Curve, name: str) -> np.ndarray:
     A longer curve bends elsewhere if the fit is not the truth.  Empty if both have fewer than three batch sizes.  0 or inf
     where one of the two is not bounded, and in turn where neither is.
     """
-    drawn = pair(above, below)
-    if len(drawn[0].columns) < 3:
+    drawn = _both_redrawn(above, below)
+    if drawn is None:
         return np.empty(0)
-    top, bottom = (redrawn(draws)[name] for draws in drawn)
+    top, bottom = (each[name].to_numpy() for each in drawn)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return either_way(top.to_numpy() / bottom.to_numpy())
+        return either_way(top / bottom)
+
+
+@functools.lru_cache(maxsize=128)
+def _both_redrawn(above: Curve, below: Curve) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+    """`redrawn` of the draws of a `pair`; None if the two share fewer than three batch sizes."""
+    tops, bottoms = pair(above, below)
+    return (redrawn(tops), redrawn(bottoms)) if len(tops.columns) >= 3 else None
 
 
 def steps_ratio(above: Curve, below: Curve) -> pd.DataFrame:
