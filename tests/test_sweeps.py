@@ -180,8 +180,8 @@ def test_a_readers_cells_join_a_studys_curve_only_if_measured_alike(size, fields
 
 def test_a_race_stands_in_only_where_no_exact_search_is_on_record(monkeypatch, tmp_path):
     monkeypatch.setattr(on_record, "DATA", tmp_path)
-    asked = {"name": "mnist-simple-cnn", "batch_sizes": [4096], "algorithms": ["momentum"], "sparsities": [0.0], "trials": 32}
-    exact = Cell("mnist-simple-cnn", 4096, trials=32, hits=2)
+    asked = {"name": "mnist-simple-cnn", "batch_sizes": [2048], "algorithms": ["momentum"], "sparsities": [0.0], "trials": 32}
+    exact = Cell("mnist-simple-cnn", 2048, trials=32, hits=2)
     race = dataclasses.replace(exact, hits=1, race=exact.work.race)
     assert race in plans.study("mnist").cells
     for measured, expected in ((None, {5}), (race, {1}), (exact, {2})):
