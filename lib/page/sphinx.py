@@ -161,6 +161,7 @@ def _execute_side_by_side(app, config) -> None:
 def _execute(cache, page: int, timeout: int) -> None:
     from jupyter_cache.executors import load_executor
 
+    cache.truncate_caches = lambda: None  # it may take what another process has just added for the oldest, and delete it
     load_executor("local-serial", cache=cache).run_and_cache(filter_pks=[page], timeout=timeout)
 
 
