@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from lib.wording import brief, joined, number
+from lib.wording import brief, joined, number, percent
 
 HOLDS, PART, FAILS, OPEN = "holds", "holds in part", "does not hold", "undecided"
 SUMMARISED = "Shallue et al. 2019, as summarised by others"  # only their abstract and released material were at hand
@@ -55,6 +55,12 @@ class Claim:
     ours: str
     source: str
     groups: tuple[Group, ...]
+
+    @property
+    def needs(self) -> str:
+        """Where the interval has to lie for the claim to hold: "above 1.25", "below 50 %"."""
+        least = percent(max(self.threshold, 0)) if self.scale == "share" else number(self.threshold)
+        return f"{'above' if self.above else 'below'} {least}"
 
 
 def decide(low: float, high: float, threshold: float, above: bool = True, scale: str = "") -> str:

@@ -59,14 +59,12 @@ def _judged(c) -> str:
 
 def _effects(c) -> str:
     """Every group's effect with its interval, folded away."""
-    side = "above" if c.above else "below"
     items = "".join(
         f"<li>{html.escape(g.name)}: {_in_scale(g.effect, c.scale)} ({_in_scale(g.low, c.scale)} to {_in_scale(g.high, c.scale)})"
         f"; n = {g.n:,}</li>" if g.n else f"<li>{html.escape(g.name)}: not measured</li>"
         for g in c.groups
     )  # fmt: skip
-    least = _in_scale(max(c.threshold, 0), c.scale) if c.scale == "share" else number(c.threshold)  # 1.25 is exact
-    return f"<details><summary>effects and intervals; to hold, {side} {least}</summary><ul>{items}</ul></details>"
+    return f"<details><summary>effects and intervals; to hold, {c.needs}</summary><ul>{items}</ul></details>"
 
 
 def _in_scale(value: float, scale: str) -> str:

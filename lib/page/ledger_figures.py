@@ -197,7 +197,6 @@ def _row(c, words: str, at: Callable[[float], float], top: float) -> dict:
     """A claim as the chart draws it; y in pixels from the top."""
     near = at(c.threshold)
     measured = c.n > 0
-    least = _said(max(c.threshold, 0), c.scale) if c.scale == "share" else number(c.threshold)
     return {
         "key": c.key, "claim": f"{c.key}  {words}", "verdict": c.verdict, "y": top + 25, "top": top + 18, "bottom": top + 32,
         "label": top + 9, "from": near if c.above else 0.0, "to": PLOT if c.above else near,
@@ -205,7 +204,7 @@ def _row(c, words: str, at: Callable[[float], float], top: float) -> dict:
         "right": f"{WORDS[c.verdict]}" + (f", n = {c.n:,}" if measured else ""),
         "effect": _said(c.effect, c.scale) if measured else "not measured",
         "interval": f"{_said(c.low, c.scale)} to {_said(c.high, c.scale)}" if measured else "not measured",
-        "needs": f"{'above' if c.above else 'below'} {least}",
+        "needs": c.needs,
     }  # fmt: skip
 
 
