@@ -6,8 +6,9 @@ trial meets the goal already is that minimum.  The cell goes on until `hits` tri
 order statistics give the distribution of the best of k < n trials, then stops.
 
 A race goes further: trials that have fallen behind the first leave, and those are not asked whose training loss is far above
-what the goal takes.  It saves more than half of the trial-steps and most checks, and may, now and then, lose the trial that
-would have won; `lib.analysis.race` says how often.
+what the goal takes.  Its rungs are goals alone, or training losses, too, which fall long before any goal is met.  It saves
+most of the trial-steps and of the checks, and may, now and then, lose the trial that would have won; `lib.analysis.race` says
+how often.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from lib.engine.stacked import Stack
 from lib.engine.training_state import Outcome, State, Trials
 from lib.engine.unfinished import SAVE_EVERY, identity_of, resumed, save
 from lib.engine.validation import Validation
+from lib.engine.vocabulary import LOSSES
 from lib.messages.exchanges import Exchange
 from lib.methods.method import Layer, Method
 from lib.workloads.datasets import Split
@@ -112,6 +114,7 @@ def train(
     hits: int = 5,
     stop: str = "goal",
     race: float | None = None,
+    rungs: str = "goals",
     checks: str = "geometric",
     test: Split | None = None,
     exchange: Exchange | None = None,
@@ -128,7 +131,8 @@ def train(
     drop_dead may be switched off to test that they change nothing.
     race: None, or at least 1, with stop "goal": a trial is abandoned that has not met a goal by the first check at or after so
     many times the steps in which the first trial met it, and passed over at checks before `Task.hopeless` of its training loss
-    allows the loosest goal that it has not met.
+    allows the loosest goal that it has not met.  rungs: "goals", or "losses" if the same holds of a trial whose training loss
+    has not been as low as each of `vocabulary.LOSSES`.
     exchange: what the workers send each other, if the batch is shared among several (`lib.messages.exchanges`).
     progress is called after every check with the step, the number of trials still training and the lowest error seen.
     unfinished: a file that keeps the state every `SAVE_EVERY` seconds; if it is there, the cell goes on from it, and ends
@@ -140,7 +144,10 @@ def train(
     judges = [Validation(executor, validation, goals)]
     if stop == "budget" and test is not None:
         judges.append(Validation(executor, test))
-    now = _first(method, parameters, trials, exchange, goals, max_steps, stop, patience=1 + len(y) // (8 * batch_size))
+    levels = LOSSES if race is not None and rungs == "losses" else ()
+    blank = Outcome.blank(len(trials.w), len(goals), _budgets(stop, max_steps), len(levels))
+    start = method.begin(trials.w.clone(), parameters)
+    now = State.first(blank, trials, start, 1 + len(y) // (8 * batch_size), exchange)
     keeper = _Keeper(unfinished, identity_of(whose, trials), judges) if unfinished else None
     now = keeper.resume(now, max_steps) if keeper else now
     out, began = now.outcome, time.perf_counter() - now.outcome.wall_s
@@ -157,6 +164,8 @@ def train(
             check = next_check(out.steps, checks)
             asked = _everyone(now) if race is None or method.evaluated else _hopeful(now, executor.task, goals)
             _check(now, method, judges, asked, whole_set=stop == "budget" or not reject_early)
+            if out.steps * batch_size >= RECENT:  # a mean over fewer says little
+                _note_losses(now, levels)
             progress(out.steps, len(now.ids), np.nanmin(out.best_error, initial=np.inf))
             if stop == "goal" and _leave_done(now) >= hits:
                 break
@@ -172,14 +181,9 @@ def train(
     return out
 
 
-def _first(
-    method: Method, parameters: tuple[Layer, ...], trials: Trials, exchange: Exchange | None, goals: tuple[float, ...],
-    max_steps: int, stop: str, patience: int,
-) -> State:  # fmt: skip
-    """The state before the first step."""
-    budgets = tuple(2**j for j in range(max_steps.bit_length())) if stop == "budget" else ()
-    blank = Outcome.blank(len(trials.w), len(goals), budgets)
-    return State.first(blank, trials, method.begin(trials.w.clone(), parameters), patience, exchange)
+def _budgets(stop: str, max_steps: int) -> tuple[int, ...]:
+    """The powers of two up to max_steps, for a cell that runs to its budget."""
+    return tuple(2**j for j in range(max_steps.bit_length())) if stop == "budget" else ()
 
 
 class _Keeper:
@@ -242,11 +246,20 @@ def _leave_done(now: State) -> int:
     return np.sum(out.status == "complete")
 
 
+def _note_losses(now: State, levels: tuple[float, ...]) -> None:
+    """This is the first check at which a trial's training loss is as low as a level, if it had not been before."""
+    out, recent = now.outcome, now.recent.cpu().numpy()
+    fell = out.fell[now.ids]
+    new = np.isnan(fell) & (recent[:, None] <= np.array(levels))
+    out.fell[now.ids] = np.where(new, out.steps, fell)
+
+
 def _leave_behind(now: State, race: float) -> None:
-    """Trials leave that have not met a goal in `race` times the steps of the first that met it, be it still here or not."""
+    """Trials leave that have not come to a rung in `race` times the steps of the first that did, be it still here or not."""
     out = now.outcome
-    earliest = np.where(np.isnan(out.first), np.inf, out.first).min(0)  # [goals]
-    behind = np.isnan(out.first[now.ids]) & (out.steps >= race * earliest)
+    came = np.concatenate([out.fell, out.first], axis=1)  # [T, rungs]
+    earliest = np.where(np.isnan(came), np.inf, came).min(0)
+    behind = np.isnan(came[now.ids]) & (out.steps >= race * earliest)
     now.leave(torch.from_numpy(behind.any(1)).to(now.w.device), "abandoned")
 
 

@@ -59,6 +59,7 @@ class Outcome:
     first [T, goals]: the check, in training steps, at which each goal was first met.  last_step: steps known about (an
     infeasible trial never meets a goal).  best_error, best_step: the lowest validation error among checks carried
     through, and when; checks that early rejection ended are not among them.
+    fell [T, losses]: the check at which the training loss was first as low as each of `vocabulary.LOSSES`, if a race asks.
     silent: steps in a row, up to the last, at which the last layer's inputs were zero on the whole batch.
     budgets: the powers of two up to max_steps if the cell ran to its budget, else none.  best_within [T, budgets]: the
     lowest validation error among checks up to that step; test_within: the test error at that check.  sent, sent_within:
@@ -69,6 +70,7 @@ class Outcome:
     status: np.ndarray
     cause: np.ndarray
     first: np.ndarray
+    fell: np.ndarray
     last_step: np.ndarray
     best_error: np.ndarray
     best_step: np.ndarray
@@ -83,13 +85,13 @@ class Outcome:
     wall_s: float = 0.0
 
     @staticmethod
-    def blank(n: int, goals: int, budgets: tuple[int, ...]) -> Outcome:
+    def blank(n: int, goals: int, budgets: tuple[int, ...], losses: int = 0) -> Outcome:
         """That of n trials before their first step."""
         names, counts, nothing = (lambda: np.full(n, "", dtype=object)), (lambda: np.zeros(n, np.int64)), np.nan
         one, each = (lambda: np.full(n, nothing)), (lambda: np.full((n, len(budgets)), nothing))
-        first = np.full((n, goals), nothing)
+        first, fell = np.full((n, goals), nothing), np.full((n, losses), nothing)
         return Outcome(
-            names(), names(), first, counts(), one(), one(), counts(), budgets, each(), each(), one(), each()
+            names(), names(), first, fell, counts(), one(), one(), counts(), budgets, each(), each(), one(), each()
         )
 
 

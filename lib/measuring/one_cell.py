@@ -13,7 +13,17 @@ import pandas as pd
 import torch
 
 from lib import own
-from lib.engine import flattening, lockstep, looped, pruning, sparse_stacked, stacked, stacked_decoder, training_state
+from lib.engine import (
+    flattening,
+    lockstep,
+    looped,
+    pruning,
+    sparse_stacked,
+    stacked,
+    stacked_decoder,
+    training_state,
+    vocabulary,
+)
 from lib.measuring import machine
 from lib.measuring.runner import Reporter
 from lib.messages import exchanges
@@ -120,7 +130,7 @@ def train_cell(cell: Cell, device: str = "cpu", **options) -> training_state.Out
         executor(cell, device), trials, work.train(cell.split), data.validation,
         method=trained_by(cell), batch_size=cell.batch_size, goals=work.goals,
         max_steps=cell.max_steps or work.max_steps, order_seed=cell.replicate,
-        hits=cell.hits, stop=cell.stop, race=cell.race, checks=cell.checks, test=data.test, **options,
+        hits=cell.hits, stop=cell.stop, race=cell.race, rungs=cell.rungs, checks=cell.checks, test=data.test, **options,
     )  # fmt: skip
 
 
@@ -133,6 +143,7 @@ def table(cell: Cell, outcome: training_state.Outcome) -> pd.DataFrame:
         "status": outcome.status, "cause": outcome.cause, "last_step": outcome.last_step,
         "best_error": outcome.best_error, "best_step": outcome.best_step,
         **{f"steps@{goal:g}": outcome.first[:, i] for i, goal in enumerate(work.goals)},
+        **{f"loss@{loss:.2g}": outcome.fell[:, i] for i, loss in enumerate(vocabulary.LOSSES) if cell.rungs == "losses"},
         **{f"best@{budget}": outcome.best_within[:, i] for i, budget in enumerate(outcome.budgets)},
         **{f"test@{budget}": outcome.test_within[:, i] for i, budget in enumerate(outcome.budgets)},
         **({"sent": outcome.sent} if cell.messages else {}),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lib import require, require_number, require_whole
-from lib.engine.vocabulary import METHODS
+from lib.engine.vocabulary import METHODS, RUNGS
 from lib.messages.settings import Messages
 from lib.methods import late, method, spaces
 from lib.workloads import datasets
@@ -22,6 +22,7 @@ ONE_OF = {
     "checks": ("geometric", "every-100"),
     "precision": (None, "float32", "bfloat16"),
     "delays": late.DELAYS,
+    "rungs": RUNGS,
 }
 
 
@@ -34,8 +35,9 @@ class Cell:
     label_smoothing: the share of the target spread evenly over all classes.  messages: how the batch is shared among
     workers, if it is; a dictionary will do.  split: which draw of training and validation examples
     (`lib.workloads.datasets.load`).  race: None, or at how many times the steps in which the first trial met a goal of the
-    ladder the others that have not are abandoned (`lib.engine.lockstep`; with stop "goal" alone).  staleness, delays: how many
-    steps old the weights are, or may be, at which gradients are taken (`lib.methods.late`).
+    ladder the others that have not are abandoned (`lib.engine.lockstep`; with stop "goal" alone).  rungs: of a race, "goals", or
+    "losses" if training losses are rungs, too.  staleness, delays: how many steps old the weights are, or may be, at which
+    gradients are taken (`lib.methods.late`).
     """
 
     workload: str
@@ -57,6 +59,7 @@ class Cell:
     race: float | None = None
     staleness: int = 0
     delays: str = "fixed"
+    rungs: str = "goals"
 
     def __post_init__(self):
         work = workload(self.workload)
@@ -99,6 +102,7 @@ class Cell:
             require_number("race", self.race, lambda a: 1 <= a < math.inf, "None or a number from 1")
             object.__setattr__(self, "race", float(self.race))
             require(self.stop == "goal", "race", self.race, f"None with stop {self.stop!r}, where every trial goes on")
+        require(self.race is not None or self.rungs == "goals", "rungs", self.rungs, "'goals' without a race")
         mine = self.split == 0 or not work.source
         require(mine, "split", self.split, "0 for a workload of your own, which says itself what it is validated on")
         theirs = self.split == 0 or work.dataset not in datasets.IMAGES_OF

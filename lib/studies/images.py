@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from lib.engine.vocabulary import METHODS
 from lib.studies.cells import Cell
 from lib.studies.grids import BETWEEN, DENSE_AND_SPARSE, LEVELS, own_splits, variants
-from lib.workloads.catalogue import EASIER, FC_WIDTHS, RACE
+from lib.workloads.catalogue import EASIER, FC_WIDTHS, RACE, WATCHED
 
 MNIST_SIZES = (64, 16, 256, 4, 1024)
 
@@ -144,6 +144,19 @@ def mnist_split_cnn() -> Iterable[Cell]:
         for algorithm in ("momentum", "sgd"):
             for batch_size in (64, 256, 16, 1024):
                 yield Cell("mnist-simple-cnn-lee2021", batch_size, algorithm, sparsity, trials=32, hits=1, race=RACE)
+
+
+def watched() -> Iterable[Cell]:
+    """Exact searches that tell what races on training losses would have changed, of all networks on 28 x 28 images."""
+    usual = {"trials": 32, "race": WATCHED, "rungs": "losses"}
+    for algorithm in ("momentum", "sgd"):
+        for name in ("mnist-fc-128x3-easier", "fashion-mnist-fc-128x3-easier"):
+            yield from own_splits([name], (64, 1024, 16, 256), (1, 2), algorithm=algorithm, **usual)
+            yield from own_splits([name], (256, 64, 1024), (1,), algorithm=algorithm, sparsity=0.9, **usual)
+        yield from own_splits(["mnist-simple-cnn-easier"], (64, 256, 16), (1,), algorithm=algorithm, **usual)
+    yield from own_splits(["mnist-simple-cnn-easier"], (256, 64), (1,), sparsity=0.9, **usual)
+    for name, batch_size in (("mnist-simple-cnn", 64), ("mnist-simple-cnn", 256), ("fashion-mnist-simple-cnn", 256)):
+        yield Cell(name, batch_size, hits=1, **usual)
 
 
 def mnist_searches() -> Iterable[Cell]:

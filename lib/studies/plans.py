@@ -24,7 +24,7 @@ WHICH = ("digits-which", "digits-which-more", "digits-which-sparse", "mnist-fc-w
 TEXT = ("shakespeare-exact", "shakespeare", "shakespeare-methods", "shakespeare-sparse", "shakespeare-sgd", "shakespeare-widths")
 LOCALLY = ("digits-local", "digits-local-budget")  # an activation and methods of their own
 LATE_STUDIES = ("staleness", "staleness-depth")  # late gradients: other training, on the same networks
-APART = ("mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates", *WHICH, *TEXT, *LOCALLY, *LATE_STUDIES)
+APART = ("races", "mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates", *WHICH, *TEXT, *LOCALLY, *LATE_STUDIES)
 STUDIES = {
     s.name: s
     for s in (
@@ -80,6 +80,7 @@ STUDIES = {
         Study("mnist-methods", "MNIST: five methods of pruning", tuple(images.mnist_methods())),
         Study("mnist-precision", "MNIST: precision and check interval", tuple(images.precision())),
         Study("mnist-searches", "MNIST: Simple-CNN, searches on splits of their own", tuple(images.mnist_searches())),
+        Study("races", "MNIST and Fashion-MNIST: exact searches to judge races by", tuple(images.watched())),
         Study("mnist-split", "MNIST: Simple-CNN on the split of Lee et al.", tuple(images.mnist_split_cnn())),
         Study("mnist-split-fc", "MNIST: a cheap network on the split of Lee et al. and on ours", tuple(images.mnist_split_fc())),
         Study("fashion-mnist", "Fashion-MNIST: Simple-CNN",
