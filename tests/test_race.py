@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lib.analysis import race, scaling
-from lib.engine import check_steps, lockstep, training_state, validation
+from lib.engine import check_steps, lockstep, training_state, validation, vocabulary
 from lib.measuring import one_cell
 from lib.methods.method import Method
 from lib.records import on_record, places, store
@@ -20,6 +20,7 @@ from lib.workloads import catalogue, datasets, tasks
 torch.set_num_threads(1)
 EXACT = Cell("digits-mlp", 64, trials=16, hits=3, max_steps=300)
 RACED = dataclasses.replace(EXACT, race=1.5)
+WATCHED = dataclasses.replace(EXACT, race=catalogue.WATCHED, rungs="losses", hits=EXACT.trials)  # exact, and losses are noted
 
 
 def same(a, b):
@@ -29,13 +30,13 @@ def same(a, b):
 
 
 def slow_replay(first, last, a, end, checks):
-    """Check by check and trial by trial: the step after which each trial is abandoned.  first: [trials][goals]."""
+    """Check by check and trial by trial: the step after which each trial is abandoned.  first: [trials][rungs]; a: [rungs]."""
     gone, step = [None] * len(first), 0
     while (step := check_steps.next_check(step, checks)) <= end:
         for goal in range(len(first[0])):
             met = [f[goal] for f, g in zip(first, gone) if f[goal] <= step and (g is None or f[goal] <= g)]
             for trial, steps in enumerate(first):
-                late = met and step >= a * min(met) and not steps[goal] <= step
+                late = met and step >= a[goal] * min(met) and not steps[goal] <= step
                 if late and gone[trial] is None and last[trial] > step:
                     gone[trial] = step
     return gone
@@ -47,10 +48,13 @@ def slow_replay(first, last, a, end, checks):
     ids=["dense", "sparse"],
 )
 @pytest.mark.parametrize("a", [1, 1.5])
-def test_those_are_abandoned_that_an_independent_replay_names(cell, a):
-    every = one_cell.train_cell(dataclasses.replace(cell, hits=cell.trials))
-    raced = one_cell.train_cell(dataclasses.replace(cell, race=a))
-    named = slow_replay(every.first.tolist(), every.last_step.tolist(), a, raced.steps, cell.checks)
+@pytest.mark.parametrize("rungs", vocabulary.RUNGS)
+def test_those_are_abandoned_that_an_independent_replay_names(cell, a, rungs):
+    every = one_cell.train_cell(dataclasses.replace(cell, hits=cell.trials, race=catalogue.WATCHED, rungs=rungs))
+    raced = one_cell.train_cell(dataclasses.replace(cell, race=a, rungs=rungs))
+    came = np.concatenate([every.fell, every.first], axis=1).tolist()
+    patience = [a * (1 + loss) for loss in vocabulary.LOSSES if rungs == "losses"] + [a] * len(cell.work.goals)
+    named = slow_replay(came, every.last_step.tolist(), patience, raced.steps, cell.checks)
     # The last hit ends a cell before anybody is abandoned.
     ended = (raced.status == "complete").sum() >= cell.hits
     named = [None if ended and g == raced.steps else g for g in named]
@@ -63,6 +67,39 @@ def test_those_are_abandoned_that_an_independent_replay_names(cell, a):
 
 def test_a_race_that_nobody_can_lose_is_the_exact_lock_step_to_the_bit():
     same(one_cell.train_cell(EXACT), one_cell.train_cell(dataclasses.replace(EXACT, race=1e9)))
+
+
+def test_a_race_on_losses_costs_far_less_than_one_on_goals():
+    goals, losses = (one_cell.train_cell(dataclasses.replace(RACED, rungs=rungs)) for rungs in vocabulary.RUNGS)
+    assert losses.trial_steps < 0.8 * goals.trial_steps
+
+
+@pytest.mark.parametrize("batch_size", [4, 64])
+def test_a_loss_is_noted_at_the_first_check_whose_mean_is_so_low_and_not_over_few_examples(batch_size, monkeypatch):
+    """Against means over the last examples that the test takes itself."""
+    seen, note = {}, lockstep._note_losses
+
+    def watch(now, levels):
+        seen[now.outcome.steps] = now.recent.tolist()
+        note(now, levels)
+
+    monkeypatch.setattr(lockstep, "_note_losses", watch)
+    cell = dataclasses.replace(WATCHED, batch_size=batch_size, trials=4, hits=4, max_steps=200)
+    found = one_cell.train_cell(cell)
+    assert min(seen) == math.ceil(lockstep.RECENT / batch_size)
+    for trial, row in enumerate(found.fell):
+        for level, fell in zip(vocabulary.LOSSES, row):
+            low = [step for step, losses in seen.items() if len(losses) == 4 and losses[trial] <= level]
+            assert (fell == low[0]) if low else not fell <= max(step for step, losses in seen.items() if len(losses) == 4)
+
+
+def test_an_exact_search_that_notes_losses_is_the_same_search_and_only_its_table_has_them():
+    exact = dataclasses.replace(EXACT, hits=EXACT.trials)
+    plain, noted = (one_cell.table(cell, one_cell.train_cell(cell)) for cell in (exact, WATCHED))
+    more = [c for c in noted if c not in plain]
+    assert more == [f"loss@{loss:.2g}" for loss in vocabulary.LOSSES]
+    pd.testing.assert_frame_equal(noted[list(plain)], plain)
+    assert noted["loss@1"].notna().any() and (noted["loss@1"].fillna(np.inf) <= noted["loss@0.5"].fillna(np.inf)).all()
 
 
 def test_a_race_costs_less_and_its_table_says_who_left_and_when():
@@ -147,6 +184,13 @@ def test_a_factor_that_makes_no_sense_is_refused(wrong):
         Cell("digits-mlp", 64, race=wrong)
 
 
+def test_losses_are_rungs_of_a_race():
+    with pytest.raises(ValueError, match="rungs: 'losses' is not allowed; it must be 'goals' without a race"):
+        Cell("digits-mlp", 64, rungs="losses")
+    with pytest.raises(ValueError, match="rungs: 'errors' is not allowed; it must be one of goals, losses"):
+        Cell("digits-mlp", 64, race=2.0, rungs="errors")
+
+
 def test_a_race_needs_a_goal():
     with pytest.raises(ValueError, match="race: 2.0 is not allowed; it must be None with stop 'budget'"):
         Cell("digits-mlp", 64, stop="budget", race=2.0)
@@ -180,17 +224,31 @@ def made(first, last):
     return race.Search(EXACT, np.array(first, float), np.array(last, float))
 
 
-def test_a_replay_of_the_record_says_what_the_engine_does():
-    every = dataclasses.replace(EXACT, hits=EXACT.trials)
-    found = race.search(every, one_cell.table(every, one_cell.train_cell(every)))
-    raced = one_cell.train_cell(dataclasses.replace(RACED, hits=1))
-    gone = race.race(found, RACED.race)
+@pytest.mark.parametrize("rungs", vocabulary.RUNGS)
+@pytest.mark.parametrize("a", [1.5, 3.0])
+def test_a_replay_of_the_record_says_what_the_engine_does(rungs, a):
+    found = race.search(WATCHED, one_cell.table(WATCHED, one_cell.train_cell(WATCHED)))
+    raced = one_cell.train_cell(dataclasses.replace(EXACT, race=a, rungs=rungs, hits=1))
+    gone = {"goals": race.race, "losses": race.losses}[rungs](found, a)
     left = np.where(raced.status == "abandoned", raced.last_step, np.inf)
     assert np.isfinite(left).any()
     np.testing.assert_array_equal(np.where(gone < raced.steps, gone, np.inf), left)
     told = race.outcome(found, gone)
     assert told["cost"] == pytest.approx(raced.trial_steps / np.minimum(found.last, found.end).sum())
-    assert told["unchanged"] == (np.nanmin(raced.first[:, 0]) == found.first[:, -1].min())
+    assert told["unchanged"] == (np.fmin.reduce(raced.first[:, 0], initial=np.inf) == found.first[:, -1].min())
+
+
+def test_each_rule_is_judged_on_searches_that_say_what_it_needs():
+    plain = made([[4, 8, 12], [5, 30, 60]], [12, 12])
+    fell = np.full((2, len(vocabulary.LOSSES)), np.inf)
+    fell[:, vocabulary.LOSSES.index(1.0)] = [2, 9]
+    noted = dataclasses.replace(plain, fell=fell)
+    np.testing.assert_array_equal(race.losses(noted, 2.0), [np.inf, 8])  # a loss of one: 2 (1 + 1) times 2
+    np.testing.assert_array_equal(race.losses(noted, 2.5), [np.inf, 20])  # not at 10, but at 2.5 times 8, at a goal
+    with pytest.raises(ValueError, match="one whose record says when training losses fell"):
+        race.losses(plain, 2.0)
+    told = {rule: race.replays([plain, noted, noted], rule, [2.5]) for rule in race.RULES}
+    assert {rule: len(t) for rule, t in told.items()} == {"race": 1, "losses": 2, "halving": 1}
 
 
 def test_what_a_search_loses_to_a_race_is_told():
@@ -219,7 +277,7 @@ def test_a_factor_is_chosen_among_those_that_change_little():
     told = pd.DataFrame({"a": [1, 1, 2, 2, 3, 3], "unchanged": [0, 1, 1, 1, 1, 1], "cost": [2, 2, 5, 7, 8, 8]})
     assert race.chosen(told, 0.9) == (2.0, True)
     assert race.chosen(told[told.a == 1], 0.9) == (1.0, False)
-    with pytest.raises(ValueError, match="rule: 'x' is not allowed; it must be one of race, halving"):
+    with pytest.raises(ValueError, match="rule: 'x' is not allowed; it must be one of race, losses, halving"):
         race.replays([], "x")
     with pytest.raises(ValueError, match="a: 0.5 is not allowed"):
         race.replays([], factors=[0.5])

@@ -27,6 +27,7 @@ from lib.records.places import record
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study
+from lib.workloads.catalogue import BY_LOSSES
 
 BAD = [
     ({"sparsity": -0.1}, "sparsity: -0.1 .* number in \\[0, 1\\)"),
@@ -182,7 +183,7 @@ def test_a_race_stands_in_only_where_no_exact_search_is_on_record(monkeypatch, t
     monkeypatch.setattr(on_record, "DATA", tmp_path)
     asked = {"name": "mnist-simple-cnn", "batch_sizes": [2048], "algorithms": ["momentum"], "sparsities": [0.0], "trials": 32}
     exact = Cell("mnist-simple-cnn", 2048, trials=32, hits=2)
-    race = dataclasses.replace(exact, hits=1, race=exact.work.race)
+    race = dataclasses.replace(exact, hits=1, **BY_LOSSES)
     assert race in plans.study("mnist").cells
     for measured, expected in ((None, {5}), (race, {1}), (exact, {2})):
         if measured:

@@ -1,9 +1,10 @@
 """Races: what abandoning trials that fall behind would have changed in the searches on record, and what it would have saved.
 
-Two rules, both without a check of their own.  "race" (`lib.engine.lockstep`): a trial leaves that has not met a goal of the
-ladder within `a` times the steps in which the first trial met it.  "halving": successive halving (Jamieson and Talwalkar 2016),
-by which at steps that grow by a factor `a` the best 1/a of the trials stay.  Errors at those steps are not on record, so
-trials are ranked by the hardest goal met and when; those between which this cannot decide stay together.
+Three rules, none with a check of its own.  "race" (`lib.engine.lockstep`): a trial leaves that has not met a goal of the
+ladder within `a` times the steps in which the first trial met it.  "losses": the same, and training losses l are rungs, too,
+with a (1 + l) in place of a; it is judged on searches that say when losses fell.  "halving": successive halving (Jamieson and
+Talwalkar 2016), by which at steps that grow by a factor `a` the best 1/a of the trials stay.  Errors at those steps are not on
+record, so trials are ranked by the hardest goal met and when; those between which this cannot decide stay together.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ import pandas as pd
 
 from lib import own, require, require_number
 from lib.engine.check_steps import next_check
+from lib.engine.vocabulary import LOSSES
 from lib.records import store
 from lib.records.places import DATA, record
 from lib.studies.cells import Cell
 from lib.studies.plans import STUDIES
 from lib.workloads import datasets
-from lib.workloads.catalogue import workload
+from lib.workloads.catalogue import WATCHED, workload
 
 FACTORS = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0)  # of a rule, among which one is chosen
 UNCHANGED = 0.98  # share of searches whose steps to result must be unchanged for a factor to be chosen
@@ -37,12 +39,14 @@ class Search:
     """A search that was stopped at its goal, as its record tells.
 
     first [trials, goals]: the check at which each trial met each goal, the loosest goal first; inf if it did not.
-    last [trials]: the steps that each trial took, up to which `first` is known.
+    last [trials]: the steps that each trial took, up to which `first` is known.  fell [trials, losses]: the check at which its
+    training loss was first so low, the highest loss first, as of `first`; None if that is not on record.
     """
 
     cell: Cell
     first: np.ndarray
     last: np.ndarray
+    fell: np.ndarray | None = None
 
     @property
     def end(self) -> float:
@@ -56,9 +60,11 @@ Rule = Callable[[Search, float], np.ndarray]  # the step after which each trial 
 def searches(folder: Path = DATA, replicates: int = 3) -> list[Search]:
     """Searches of the book's studies of images on record that no rule has shortened and that were stopped at their goal.
 
+    Some of them are on record twice, without and with the steps at which losses fell.
+
     replicates: only those below it, since hundreds of searches of one small network would decide by themselves.
     """
-    goals = (c for s in STUDIES.values() for c in s.cells if c.stop == "goal" and c.race is None)
+    goals = (c for s in STUDIES.values() for c in s.cells if c.stop == "goal" and c.race in (None, WATCHED))
     planned = dict.fromkeys(c for c in goals if c.replicate < replicates)
     files = {c: record(c, folder) for c in planned if not own.is_own(c.workload) and c.work.dataset in datasets.NAMES}
     return [search(c, store.read(file, c)[1]) for c, file in files.items() if file.exists()]
@@ -67,7 +73,9 @@ def searches(folder: Path = DATA, replicates: int = 3) -> list[Search]:
 def search(cell: Cell, table: pd.DataFrame) -> Search:
     """The search of a cell, from its record's table."""
     first = table[[f"steps@{goal:g}" for goal in cell.work.goals[::-1]]].to_numpy(float)
-    return Search(cell, np.where(np.isnan(first), np.inf, first), table.last_step.to_numpy(float))
+    losses = [column for column in table if column.startswith("loss@")]
+    fell = table[losses].fillna(np.inf).to_numpy(float) if losses else None
+    return Search(cell, np.where(np.isnan(first), np.inf, first), table.last_step.to_numpy(float), fell)
 
 
 @functools.lru_cache(maxsize=8)
@@ -87,16 +95,32 @@ def _check_from(search: Search, step: float) -> float:
 
 
 def race(search: Search, a: float) -> np.ndarray:
-    """The check after which each trial is abandoned [trials]: it has not met a goal within a times the first trial's steps.
+    """The check after which each trial is abandoned [trials]: it has not met a goal within a times the first trial's steps."""
+    return _behind(search, search.first, np.full(search.first.shape[1], a))
 
-    A trial that a goal puts out met no harder one before, so goals are taken one by one, the loosest first.
+
+def losses(search: Search, a: float) -> np.ndarray:
+    """The same where training losses are rungs, too.  Raises ValueError for a search that does not say when these fell."""
+    require(search.fell is not None, "search", search.cell, "one whose record says when training losses fell")
+    patience = a * (1 + np.array(LOSSES + (0.0,) * search.first.shape[1]))
+    return _behind(search, np.concatenate([search.fell, search.first], axis=1), patience)
+
+
+def _behind(search: Search, came: np.ndarray, patience: np.ndarray) -> np.ndarray:
+    """The check after which each trial is abandoned [trials], which came [trials, rungs] to each rung at such a check.
+
+    patience [rungs]: how many times the first trial's steps the others have.  Only a trial that is still there comes first to a
+    rung; so the earlier deadlines are right before the later ones are, and the last round changes nothing.
     """
-    gone = np.full(len(search.last), np.inf)
-    for first in search.first.T:
-        earliest = first[first <= gone].min(initial=np.inf)
-        deadline = _check_from(search, a * earliest) if math.isfinite(earliest) else np.inf
-        gone = np.where(first > deadline, np.minimum(gone, deadline), gone)
-    return gone
+    gone = np.full(len(came), np.inf)
+    while True:
+        earliest = np.where(came <= gone[:, None], came, np.inf).min(0)
+        late = patience * earliest
+        deadlines = np.array([_check_from(search, step) if math.isfinite(step) else np.inf for step in late])
+        after = np.where(came > deadlines, deadlines, np.inf).min(1)
+        if np.array_equal(after, gone):
+            return gone
+        gone = after
 
 
 def halving(search: Search, a: float) -> np.ndarray:
@@ -120,7 +144,7 @@ def halving(search: Search, a: float) -> np.ndarray:
     return gone
 
 
-RULES: dict[str, Rule] = {"race": race, "halving": halving}
+RULES: dict[str, Rule] = {"race": race, "losses": losses, "halving": halving}
 
 
 def outcome(search: Search, gone: np.ndarray) -> dict:
@@ -148,14 +172,16 @@ def outcome(search: Search, gone: np.ndarray) -> dict:
 def replays(found: Iterable[Search], rule: str = "race", factors: Iterable[float] = FACTORS) -> pd.DataFrame:
     """A row per factor and search that met a goal: workload, algorithm, sparsity, batch_size, replicate, data, a, `outcome`.
 
-    data: the data set's size decides how fine errors are, so digits and images are calibrated apart.
+    data: the data set's size decides how fine errors are, so digits and images are calibrated apart.  Searches that say when
+    losses fell are for the rule of losses, all others for the other rules, so that none is judged twice.
     Raises ValueError for a rule that is unknown or a factor below 1.
     """
     require(rule in RULES, "rule", rule, RULES)
     rows = []
     for a in factors:
         require_number("a", a, lambda v: v >= 1, "a number from 1")
-    for one in (s for s in found if np.isfinite(s.first).any()):
+    asked = (s for s in found if (s.fell is not None) == (rule == "losses"))
+    for one in (s for s in asked if np.isfinite(s.first).any()):
         about = {k: getattr(one.cell, k) for k in ("workload", "algorithm", "sparsity", "batch_size", "replicate")}
         about["data"] = "digits" if workload(one.cell.workload).dataset == "digits" else "images"
         rows += [{**about, "a": a, **outcome(one, RULES[rule](one, a))} for a in factors]

@@ -131,8 +131,8 @@ def train(
     drop_dead may be switched off to test that they change nothing.
     race: None, or at least 1, with stop "goal": a trial is abandoned that has not met a goal by the first check at or after so
     many times the steps in which the first trial met it, and passed over at checks before `Task.hopeless` of its training loss
-    allows the loosest goal that it has not met.  rungs: "goals", or "losses" if the same holds of a trial whose training loss
-    has not been as low as each of `vocabulary.LOSSES`.
+    allows the loosest goal that it has not met.  rungs: "goals", or "losses" if a trial is abandoned, too, whose training loss
+    has not been as low as one of `vocabulary.LOSSES` in race x (1 + loss) times the first trial's steps: early on, ranks change.
     exchange: what the workers send each other, if the batch is shared among several (`lib.messages.exchanges`).
     progress is called after every check with the step, the number of trials still training and the lowest error seen.
     unfinished: a file that keeps the state every `SAVE_EVERY` seconds; if it is there, the cell goes on from it, and ends
@@ -170,7 +170,7 @@ def train(
             if stop == "goal" and _leave_done(now) >= hits:
                 break
             if race is not None:
-                _leave_behind(now, race)
+                _leave_behind(now, race, levels)
         if keeper:
             keeper.save(now, began)
 
@@ -254,12 +254,13 @@ def _note_losses(now: State, levels: tuple[float, ...]) -> None:
     out.fell[now.ids] = np.where(new, out.steps, fell)
 
 
-def _leave_behind(now: State, race: float) -> None:
-    """Trials leave that have not come to a rung in `race` times the steps of the first that did, be it still here or not."""
+def _leave_behind(now: State, race: float, levels: tuple[float, ...]) -> None:
+    """Trials leave that have not come to a rung in so many times the steps of the first that did, be it still here or not."""
     out = now.outcome
     came = np.concatenate([out.fell, out.first], axis=1)  # [T, rungs]
     earliest = np.where(np.isnan(came), np.inf, came).min(0)
-    behind = np.isnan(came[now.ids]) & (out.steps >= race * earliest)
+    patience = race * (1 + np.array(levels + (0.0,) * out.first.shape[1]))
+    behind = np.isnan(came[now.ids]) & (out.steps >= patience * earliest)
     now.leave(torch.from_numpy(behind.any(1)).to(now.w.device), "abandoned")
 
 

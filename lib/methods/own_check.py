@@ -22,7 +22,8 @@ REMOVED = slice(3, 6)  # weights, as pruning leaves them: zero, and without a gr
 TAKEN = {  # columns of tables, fields of cells, and what is the engine's
     "trial", "seed", "status", "cause", "last_step", "best_error", "best_step", "sent", "steps", "goal",
     "workload", "batch_size", "algorithm", "sparsity", "pruning", "trials", "replicate", "stop", "checks", "hits", "precision",
-    "max_steps", "space", "label_smoothing", "messages", "split", "race", "staleness", "delays", "decay_steps", "end_factor",
+    "max_steps", "space", "label_smoothing", "messages", "split", "race", "rungs", "staleness", "delays", "decay_steps",
+    "end_factor",
 }  # fmt: skip
 
 

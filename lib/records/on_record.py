@@ -17,7 +17,7 @@ from lib.records.places import DATA, record
 from lib.studies.cells import Cell
 from lib.studies.plans import APART, STUDIES, TO_BUDGETS, USUAL
 from lib.studies.study import Study
-from lib.workloads.catalogue import workload
+from lib.workloads.catalogue import BY_GOALS, BY_LOSSES, workload
 
 
 def grid(name: str, batch_sizes: list[int], algorithms: list[str], sparsities: list[float], **fields) -> Study:
@@ -43,9 +43,10 @@ def grid(name: str, batch_sizes: list[int], algorithms: list[str], sparsities: l
 
 
 def _on_record(cell: Cell) -> Cell:
-    """The cell, or if it has no record the same search that has one: exact with fewer hits, or else the workload's race."""
+    """The cell, or if it has no record the same search that has one: exact with fewer hits, or else a race."""
     searches = [dataclasses.replace(cell, hits=hits) for hits in range(cell.hits, 0, -1)]
-    races = [dataclasses.replace(cell, hits=1, race=cell.work.race)] if cell.stop == "goal" else []
+    rules = (BY_GOALS, BY_LOSSES) if cell.stop == "goal" and cell.work.race is not None else ()
+    races = [dataclasses.replace(cell, hits=1, **rule) for rule in rules]
     return next((c for c in (*searches, *races) if record(c, DATA).exists()), cell)
 
 
@@ -88,7 +89,7 @@ def gathered(*more: Study, **fields) -> Study:
     other = (c for c in new if points.get(_point(c), _protocol(c)) != _protocol(c))
     apart = {_curve(c) for c in (*other, *(c for c in new if (_curve(c), _protocol(c)) not in known))}
     kept, taken = [c for c in planned if c in given or _curve(c) not in apart], {}
-    for cell in sorted((*kept, *new), key=lambda c: -(c.race or math.inf)):
+    for cell in sorted((*kept, *new), key=lambda c: (-(c.race or math.inf), c.rungs)):
         taken.setdefault(_point(cell), cell)
     return Study("gathered", "All that is measured", tuple(taken.values()))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from lib.engine.vocabulary import METHODS
 from lib.studies.cells import Cell
 from lib.studies.grids import BETWEEN, DENSE_AND_SPARSE, LEVELS, own_splits, variants
-from lib.workloads.catalogue import EASIER, FC_WIDTHS, RACE, WATCHED
+from lib.workloads.catalogue import BY_GOALS, BY_LOSSES, EASIER, FC_WIDTHS, WATCHED
 
 MNIST_SIZES = (64, 16, 256, 4, 1024)
 
@@ -18,9 +18,22 @@ def _mnist_cell(batch_size: int, sparsity: float, **fields) -> Cell:
     return Cell("mnist-simple-cnn", batch_size, sparsity=sparsity, trials=32, hits=5 if first else 2, **fields)
 
 
+EARLIER = {  # single searches that were races when goals alone were rungs
+    ("mnist-simple-cnn", 512, "momentum", 0.0),
+    ("mnist-simple-cnn", 8, "momentum", 0.9),
+    ("mnist-simple-cnn", 1024, "momentum", 0.5),
+    ("mnist-simple-cnn-lee2021", 64, "momentum", 0.0),
+}
+EARLIER_SPARSE = {  # of `fc_searches`, the third search with SGD
+    ("mnist-fc-128x3-easier", 64), ("mnist-fc-128x3-easier", 1024), ("mnist-fc-128x3-easier", 4096),
+    ("fashion-mnist-fc-128x3-easier", 64), ("fashion-mnist-fc-128x3-easier", 16),
+}  # fmt: skip
+
+
 def raced(name: str, batch_size: int, algorithm: str = "momentum", sparsity: float = 0.0, **fields) -> Cell:
     """A search of an image workload that is a race, up to its first hit: what was not measured before races were calibrated."""
-    return Cell(name, batch_size, algorithm, sparsity, trials=32, hits=1, race=RACE, **fields)
+    rule = BY_GOALS if (name, batch_size, algorithm, sparsity) in EARLIER else BY_LOSSES
+    return Cell(name, batch_size, algorithm, sparsity, trials=32, hits=1, **rule, **fields)
 
 
 # Left out below are the searches that would take a core more than an hour: at their hardest goals, pruned networks above 1,024
@@ -125,9 +138,20 @@ def fc_searches() -> Iterable[Cell]:
             for sparsity in DENSE_AND_SPARSE:
                 for batch_size in (64, 1024, 16, 256, 4096, 4):
                     for name in ("mnist-fc-128x3-easier", "fashion-mnist-fc-128x3-easier"):
-                        race = None if search == 1 and name.startswith("mnist") else RACE
+                        small = sparsity == 0 or batch_size > 4 and (algorithm == "momentum" or search < 3)
+                        earlier = small or search == 3 and (name, batch_size) in EARLIER_SPARSE
+                        rule = BY_GOALS if earlier else BY_LOSSES
+                        rule = {} if search == 1 and name.startswith("mnist") else rule
                         yield from own_splits([name], [batch_size], [search], algorithm=algorithm, trials=32,
-                                               sparsity=sparsity, race=race)  # fmt: skip
+                                               sparsity=sparsity, **rule)  # fmt: skip
+
+
+def fractions_searches() -> Iterable[Cell]:
+    """An eighth of the data, and all of it as `fc_searches` has it."""
+    for search in range(1, 6):
+        for batch_size in (64, 16, 256, 1024, 4, 4096):
+            for name, rule in (("mnist-fc-128x3-6750", BY_LOSSES), (f"mnist-fc-128x3{EASIER}", {} if search == 1 else BY_GOALS)):
+                yield from own_splits([name], [batch_size], [search], algorithm="sgd", trials=32, **rule)
 
 
 def mnist_split_fc() -> Iterable[Cell]:
@@ -143,7 +167,7 @@ def mnist_split_cnn() -> Iterable[Cell]:
     for sparsity in DENSE_AND_SPARSE:
         for algorithm in ("momentum", "sgd"):
             for batch_size in (64, 256, 16, 1024):
-                yield Cell("mnist-simple-cnn-lee2021", batch_size, algorithm, sparsity, trials=32, hits=1, race=RACE)
+                yield raced("mnist-simple-cnn-lee2021", batch_size, algorithm, sparsity)
 
 
 def watched() -> Iterable[Cell]:
@@ -168,5 +192,8 @@ def mnist_searches() -> Iterable[Cell]:
         for search in range(1, 4):
             for algorithm in ("momentum", "sgd"):
                 for sparsity in DENSE_AND_SPARSE:
-                    yield from own_splits((f"mnist-simple-cnn{EASIER}",), sizes, [search], algorithm=algorithm,
-                                           sparsity=sparsity, trials=32, race=RACE)  # fmt: skip
+                    for batch_size in sizes:
+                        first = search == 1 or search == 2 and (sparsity, batch_size) != (0.9, 1024)
+                        earlier = first and algorithm == "momentum" and batch_size < 4096
+                        yield from own_splits((f"mnist-simple-cnn{EASIER}",), [batch_size], [search], algorithm=algorithm,
+                                               sparsity=sparsity, trials=32, **BY_GOALS if earlier else BY_LOSSES)  # fmt: skip

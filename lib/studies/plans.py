@@ -9,7 +9,7 @@ from lib.studies.late import LATE_SIZES  # noqa: F401 (these, too, are taken fro
 from lib.studies.methods import COMPARED, EVERYWHERE, FOURS  # noqa: F401
 from lib.studies.study import Study
 from lib.studies.texts import SHAKESPEARE_BUDGETS, TEXT_ENDS, TEXT_RACE, TEXT_WIDTHS  # noqa: F401
-from lib.workloads.catalogue import FRACTIONS, MLP_SHAPES, RACE
+from lib.workloads.catalogue import FRACTIONS, MLP_SHAPES
 
 TO_BUDGETS = ("mnist-budget", "fashion-mnist-budget")  # studies of curves that were run to budgets, and to no goal
 # What the chapters compare unless they are about one of these fields.
@@ -49,8 +49,7 @@ STUDIES = {
               tuple(own_splits([f"digits-mlp-{1350 // n}" for n in FRACTIONS], powers(0, 7), range(3, 13)))),
         Study("fc-searches", "MNIST and Fashion-MNIST: FC-128×3, searches on splits of their own", tuple(images.fc_searches())),
         Study("mnist-fractions-searches", "MNIST: an eighth of the data and all, searches on splits of their own",
-              tuple(own_splits(("mnist-fc-128x3-6750", "mnist-fc-128x3-easier"), (64, 16, 256, 1024, 4, 4096), range(1, 6),
-                                algorithm="sgd", trials=32, race=RACE))),
+              tuple(images.fractions_searches())),
         Study("mnist", "MNIST: Simple-CNN with momentum", tuple(images.mnist())),
         Study("mnist-ladder", "MNIST: fully connected networks with SGD",
               tuple(images.ladder())),

@@ -15,9 +15,9 @@ from lib.workloads.catalogue import WORKLOADS, workload
 
 CELL = ["workload", "algorithm", "pruning", "sparsity", "batch_size", "trials", "replicate", "split", "stop", "checks",
         "hits", "precision", "max_steps", "space", "label_smoothing", "workers", "compressor", "density", "feedback",
-        "by_layer", "aggregation", "warm_up", "race", "staleness", "delays"]  # fmt: skip
+        "by_layer", "aggregation", "warm_up", "race", "rungs", "staleness", "delays"]  # fmt: skip
 SEARCH = ("replicate", "split")  # what tells the searches of one point apart
-SAME = (*SEARCH, "hits", "race")  # how many hits a search waits for does not change its K*, nor hardly ever a race
+SAME = (*SEARCH, "hits", "race", "rungs")  # how many hits a search waits for does not change its K*, nor hardly ever a race
 PROTOCOL = ["trials", "stop", "checks", "precision", "space", "label_smoothing", "staleness", "delays"]  # one each on a curve
 CURVE = ["workload", "algorithm", "pruning", "sparsity"]
 LEVELS = (0.05, 0.5, 0.95)
