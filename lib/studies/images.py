@@ -179,8 +179,8 @@ def watched() -> Iterable[Cell]:
             yield from own_splits([name], (256, 64, 1024), (1,), algorithm=algorithm, sparsity=0.9, **usual)
         yield from own_splits(["mnist-simple-cnn-easier"], (64, 256, 16), (1,), algorithm=algorithm, **usual)
     yield from own_splits(["mnist-simple-cnn-easier"], (256, 64), (1,), sparsity=0.9, **usual)
-    for name, batch_size in (("mnist-simple-cnn", 64), ("mnist-simple-cnn", 256), ("fashion-mnist-simple-cnn", 256)):
-        yield Cell(name, batch_size, hits=1, **usual)
+    for name in ("mnist-simple-cnn", "fashion-mnist-simple-cnn"):
+        yield Cell(name, 64, hits=1, **usual)
 
 
 def mnist_searches() -> Iterable[Cell]:
