@@ -62,10 +62,11 @@ def searches(folder: Path = DATA, replicates: int = 3) -> list[Search]:
 
     Some of them are on record twice, without and with the steps at which losses fell.
 
-    replicates: only those below it, since hundreds of searches of one small network would decide by themselves.
+    replicates: only those below it, since hundreds of searches of one small network would decide by themselves; those planned
+    to judge races are few.
     """
     goals = (c for s in STUDIES.values() for c in s.cells if c.stop == "goal" and c.race in (None, WATCHED))
-    planned = dict.fromkeys(c for c in goals if c.replicate < replicates)
+    planned = dict.fromkeys(c for c in goals if c.race is not None or c.replicate < replicates)
     files = {c: record(c, folder) for c in planned if not own.is_own(c.workload) and c.work.dataset in datasets.NAMES}
     return [search(c, store.read(file, c)[1]) for c, file in files.items() if file.exists()]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from lib.engine.vocabulary import METHODS
 from lib.studies.cells import Cell
-from lib.studies.grids import BETWEEN, DENSE_AND_SPARSE, LEVELS, own_splits, variants
+from lib.studies.grids import BETWEEN, DENSE_AND_SPARSE, DIGITS, LEVELS, own_splits, powers, variants
 from lib.workloads.catalogue import BY_GOALS, BY_LOSSES, EASIER, FC_WIDTHS, WATCHED
 
 MNIST_SIZES = (64, 16, 256, 4, 1024)
@@ -171,7 +171,7 @@ def mnist_split_cnn() -> Iterable[Cell]:
 
 
 def watched() -> Iterable[Cell]:
-    """Exact searches that tell what races on training losses would have changed, of all networks on 28 x 28 images."""
+    """Exact searches that tell what races on training losses would have changed, of networks on 28 x 28 images and on digits."""
     usual = {"trials": 32, "race": WATCHED, "rungs": "losses"}
     for algorithm in ("momentum", "sgd"):
         for name in ("mnist-fc-128x3-easier", "fashion-mnist-fc-128x3-easier"):
@@ -181,6 +181,10 @@ def watched() -> Iterable[Cell]:
     yield from own_splits(["mnist-simple-cnn-easier"], (256, 64), (1,), sparsity=0.9, **usual)
     for name in ("mnist-simple-cnn", "fashion-mnist-simple-cnn"):
         yield Cell(name, 64, hits=1, **usual)
+    for algorithm in ("momentum", "sgd"):
+        for sparsity in DENSE_AND_SPARSE:
+            yield from own_splits(DIGITS, powers(0, 10, 2), (3, 4), algorithm=algorithm, sparsity=sparsity,
+                                   **{**usual, "trials": 100})  # fmt: skip
 
 
 def mnist_searches() -> Iterable[Cell]:

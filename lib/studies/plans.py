@@ -79,7 +79,7 @@ STUDIES = {
         Study("mnist-methods", "MNIST: five methods of pruning", tuple(images.mnist_methods())),
         Study("mnist-precision", "MNIST: precision and check interval", tuple(images.precision())),
         Study("mnist-searches", "MNIST: Simple-CNN, searches on splits of their own", tuple(images.mnist_searches())),
-        Study("races", "MNIST and Fashion-MNIST: exact searches to judge races by", tuple(images.watched())),
+        Study("races", "Exact searches to judge races by", tuple(images.watched())),
         Study("mnist-split", "MNIST: Simple-CNN on the split of Lee et al.", tuple(images.mnist_split_cnn())),
         Study("mnist-split-fc", "MNIST: a cheap network on the split of Lee et al. and on ours", tuple(images.mnist_split_fc())),
         Study("fashion-mnist", "Fashion-MNIST: Simple-CNN",
