@@ -8,6 +8,7 @@ import nbformat
 import pytest
 
 from lib import ROOT
+from lib.records import store
 
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 
@@ -103,18 +104,24 @@ def task():
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [(("", ""), None), (("nn.Linear(16, 2)", "nn.Linear(15, 2)"), "model: on 32 examples it raised RuntimeError")],
+    ("change", "search", "message"),
+    [
+        (("", ""), "exact", None),
+        (("", ""), "race", None),
+        (("nn.Linear(16, 2)", "nn.Linear(15, 2)"), "exact", "model: on 32 examples it raised RuntimeError"),
+    ],
 )
-def test_a_readers_own_workload_runs_through_papermill_or_says_what_is_wrong(tmp_path, change, message):
+def test_a_readers_own_workload_runs_through_papermill_or_says_what_is_wrong(tmp_path, change, search, message):
     (tmp_path / "mine.py").write_text(OWN.replace(*change) if message else OWN)
-    given = {"workload": "mine.py:task", "batch_sizes": "4 16 64", "trials": 8, "budget": "full"}
+    given = {"workload": "mine.py:task", "batch_sizes": "4 16 64", "trials": 8, "search": search, "budget": "full"}
     done = papermill(tmp_path, "own_workload", **given)
     if message:
         assert done.returncode != 0 and message in done.stderr
     else:
         assert done.returncode == 0, done.stderr[-2000:]
-    assert bool(list(tmp_path.rglob("data/own/mine.py-task/**/*.csv"))) == (message is None)
+    files = list(tmp_path.rglob("data/own/mine.py-task/**/*.csv"))
+    assert bool(files) == (message is None)
+    assert all((store.head(file)["cell"].get("rungs") == "losses") == (search == "race") for file in files)
 
 
 def test_called_from_another_folder_a_chapter_says_where_to_call_it(tmp_path):
