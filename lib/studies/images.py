@@ -181,6 +181,8 @@ def watched() -> Iterable[Cell]:
     yield from own_splits(["mnist-simple-cnn-easier"], (256, 64), (1,), sparsity=0.9, **usual)
     for name in ("mnist-simple-cnn", "fashion-mnist-simple-cnn"):
         yield Cell(name, 64, hits=1, **usual)
+    for algorithm in ("adam", "muon", "lars", "kfac", "nesterov"):
+        yield from own_splits(["mnist-fc-128x3-easier"], (64, 1024), (1,), algorithm=algorithm, **usual)
     for algorithm in ("momentum", "sgd"):
         for sparsity in DENSE_AND_SPARSE:
             yield from own_splits(DIGITS, powers(0, 10, 2), (3, 4), algorithm=algorithm, sparsity=sparsity,
