@@ -10,7 +10,7 @@ from lib.methods import METHODS as KNOWN
 from lib.studies import images
 from lib.studies.cells import Cell
 from lib.studies.grids import ALL_POWERS, powers
-from lib.workloads.catalogue import BY_GOALS
+from lib.workloads.catalogue import BY_GOALS, BY_LOSSES
 
 # What the chapter on training methods compares, the most wanted first; SGD, by which it divides, before all.
 EVERYWHERE = tuple(
@@ -52,11 +52,11 @@ def digits_more(names: Iterable[str]) -> Iterable[Cell]:
 
 
 def fc_which() -> Iterable[Cell]:
-    """Races, but for those of the first search that another study has as exact ones."""
-    exact = set(images.fc_searches())
-    for cell in which(("mnist-fc-128x3-easier",), powers(2, 12, 2), EVERYWHERE, range(1, 4), trials=32, **BY_GOALS):
-        whole = replace(cell, race=None)
-        yield whole if whole in exact else cell
+    """SGD and momentum as `images.fc_searches` has them; of the others the first search was run when goals alone were rungs."""
+    shared = {replace(cell, race=None, rungs="goals"): cell for cell in images.fc_searches()}
+    for cell in which(("mnist-fc-128x3-easier",), powers(2, 12, 2), EVERYWHERE, range(1, 4), trials=32):
+        early = cell.replicate == 1 and cell.batch_size > 4 or (cell.algorithm, cell.batch_size, cell.replicate) == ("adam", 64, 2)
+        yield shared.get(cell) or replace(cell, **BY_GOALS if early else BY_LOSSES)
 
 
 def mnist_which() -> Iterable[Cell]:
