@@ -184,7 +184,7 @@ def watched() -> Iterable[Cell]:
     for name in ("mnist-simple-cnn", "fashion-mnist-simple-cnn"):
         yield Cell(name, 64, hits=1, **usual)
     for algorithm in ("adam", "muon", "lars", "kfac", "nesterov"):
-        yield from own_splits(["mnist-fc-128x3-easier"], (64, 1024), (1,), algorithm=algorithm, **usual)
+        yield from own_splits(["mnist-fc-128x3-easier"], (64, 1024, 256, 16), (1,), algorithm=algorithm, **usual)
     for algorithm in ("momentum", "sgd"):
         for sparsity in DENSE_AND_SPARSE:
             yield from own_splits(DIGITS, powers(0, 10, 2), (3, 4), algorithm=algorithm, sparsity=sparsity,
