@@ -26,7 +26,7 @@ from lib.records.places import DATA, record
 from lib.studies.cells import Cell
 from lib.studies.plans import STUDIES
 from lib.workloads import datasets
-from lib.workloads.catalogue import WATCHED, workload
+from lib.workloads.catalogue import BY_GOALS, BY_LOSSES, SLOW_TO_START, WATCHED, workload
 
 FACTORS = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0)  # of a rule, among which one is chosen
 UNCHANGED = 0.98  # share of searches whose steps to result must be unchanged for a factor to be chosen
@@ -226,6 +226,21 @@ def table(
             rows += [{"rule": rule, "data": data, "left_out": name, "a": a, "calibrated": calibrated, **_judged(own)}
                      for name, (a, calibrated, own) in judged.items()]  # fmt: skip
     return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def used(found: list[Search]) -> pd.DataFrame:
+    """The rules that the book uses, with their factors, on all searches: a row per rule and data with the columns of `table`.
+
+    data: "slow", too: the training methods that start too slowly for a race on losses.
+    """
+    rows = []
+    for rule, fields in {"race": BY_GOALS, "losses": BY_LOSSES}.items():
+        replayed = replays(found, rule, [fields["race"]])
+        slow = replayed.algorithm.isin(SLOW_TO_START) & (rule == "losses")
+        replayed["data"] = replayed.data.mask(slow, "slow")
+        for data, kind in replayed.groupby("data", sort=False) if len(replayed) else ():
+            rows.append({"rule": rule, "data": data, "a": fields["race"], **_judged(kind)})
+    return pd.DataFrame(rows, columns=[c for c in COLUMNS if c not in ("left_out", "calibrated")])
 
 
 def _left_out(replayed: pd.DataFrame, out: pd.Series, least: float) -> tuple[float, bool, pd.DataFrame]:

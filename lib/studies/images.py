@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from lib.engine.vocabulary import METHODS
 from lib.studies.cells import Cell
 from lib.studies.grids import BETWEEN, DENSE_AND_SPARSE, DIGITS, LEVELS, own_splits, powers, variants
-from lib.workloads.catalogue import BY_GOALS, BY_LOSSES, EASIER, FC_WIDTHS, WATCHED
+from lib.workloads.catalogue import BY_GOALS, BY_LOSSES, EASIER, FC_WIDTHS, SLOW_TO_START, WATCHED
 
 MNIST_SIZES = (64, 16, 256, 4, 1024)
 
@@ -32,7 +32,8 @@ EARLIER_SPARSE = {  # of `fc_searches`, the third search with SGD
 
 def raced(name: str, batch_size: int, algorithm: str = "momentum", sparsity: float = 0.0, **fields) -> Cell:
     """A search of an image workload that is a race, up to its first hit: what was not measured before races were calibrated."""
-    rule = BY_GOALS if (name, batch_size, algorithm, sparsity) in EARLIER else BY_LOSSES
+    goals = (name, batch_size, algorithm, sparsity) in EARLIER or algorithm in SLOW_TO_START
+    rule = BY_GOALS if goals else BY_LOSSES
     return Cell(name, batch_size, algorithm, sparsity, trials=32, hits=1, **rule, **fields)
 
 

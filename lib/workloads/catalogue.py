@@ -65,7 +65,8 @@ def _digits(name: str, title: str, model: str, goals: tuple[float, ...] = (0.04,
 WATCHED = 1e6  # a race that nobody can lose: an exact search of which the record says when losses fell, too
 RACE = 2.5  # chosen and judged by `lib.analysis.race`; the digits' validation sets are too small for any, CIFAR-10 gains nothing
 BY_GOALS = {"race": RACE}  # fields of a cell; measured before losses were rungs, too
-BY_LOSSES = {"race": 3.0, "rungs": "losses"}  # wide, since by 2.5 times the steps a winner with Muon is gone
+BY_LOSSES = {"race": 3.0, "rungs": "losses"}  # wide, since at twice the steps a winner with Nesterov momentum is gone
+SLOW_TO_START = ("muon",)  # training methods whose winners such a race loses
 
 
 def _mnist(name: str, title: str, model: str, goals: tuple[float, ...] = (0.03, 0.035, 0.04, 0.05, 0.06), **more):
