@@ -47,7 +47,7 @@ FAMILIES = {
     MNIST_DEPTH: Family({"FC-1024": ("mnist-fc-1024", "sgd"), "FC-1024×3": ("mnist-fc-1024x3", "sgd")}, 0.03),
     MNIST_FRACTION: Family(
         {f"{54_000 // n:,} of MNIST": (f"mnist-fc-128x3-{54_000 // n}", "sgd") for n in FRACTIONS}
-        | {"54,000 of MNIST": ("mnist-fc-128x3", "sgd")}, 0.06,
+        | {"54,000 of MNIST": ("mnist-fc-128x3-54000", "sgd")}, 0.08,  # at 6 % an eighth of them is near its lowest error
     ),
     MNIST_WIDTH: _family(0.02, "momentum", half="mnist-simple-cnn-half", whole="mnist-simple-cnn",
                          double="mnist-simple-cnn-double"),

@@ -93,6 +93,7 @@ WORKLOADS = {
           for s in FC_WIDTHS),
         *(_mnist(f"mnist-fc-128x3-{54_000 // n}", f"FC-128×3 on {54_000 // n:,} of MNIST", "fc-128x3",
                  (0.06, 0.07, 0.08, 0.1), stack_below=129, examples=54_000 // n) for n in FRACTIONS),
+        _mnist("mnist-fc-128x3-54000", "FC-128×3 on all 54,000 of MNIST", "fc-128x3", (0.06, 0.07, 0.08, 0.1), stack_below=129),
         _mnist(f"mnist-fc-128x3{EASIER}", "FC-128×3 on MNIST, easier goal", "fc-128x3", (0.04, 0.05, 0.06), stack_below=129),
         *(_mnist(f"mnist-simple-cnn-{s}", f"Simple-CNN, {s} width, on MNIST", f"simple-cnn-{s}",
                  (0.02, 0.025, 0.03, 0.04, 0.05)) for s in ("half", "double")),
