@@ -321,3 +321,4 @@ def test_the_table_judges_every_workload_by_a_factor_chosen_without_it(on_file):
     assert told.cells[name] == len(mine) and told.cost[name] == mine.cost.median()
     assert told.cells["each"] == told.cells["none"] == told.cells.drop(["each", "none"]).sum()
     assert list(race.table(found=[]).columns) == race.COLUMNS
+    assert not len(race.used([])) and "unchanged" in race.used([])

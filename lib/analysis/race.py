@@ -236,9 +236,11 @@ def used(found: list[Search]) -> pd.DataFrame:
     rows = []
     for rule, fields in {"race": BY_GOALS, "losses": BY_LOSSES}.items():
         replayed = replays(found, rule, [fields["race"]])
+        if not len(replayed):
+            continue
         slow = replayed.algorithm.isin(SLOW_TO_START) & (rule == "losses")
         replayed["data"] = replayed.data.mask(slow, "slow")
-        for data, kind in replayed.groupby("data", sort=False) if len(replayed) else ():
+        for data, kind in replayed.groupby("data", sort=False):
             rows.append({"rule": rule, "data": data, "a": fields["race"], **_judged(kind)})
     return pd.DataFrame(rows, columns=[c for c in COLUMNS if c not in ("left_out", "calibrated")])
 
