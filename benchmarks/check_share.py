@@ -21,14 +21,15 @@ from lib.engine.stacked import Stack
 from lib.engine.validation import Validation
 from lib.measuring import machine, one_cell
 from lib.studies.cells import Cell
-from lib.workloads.catalogue import RACE
+from lib.studies.races import BY_GOALS
 
+RULES = ({}, BY_GOALS)
 CELLS = {
     "digits": [Cell(name, b, hits=1) for name in ("digits-mlp", "digits-cnn") for b in (4, 16, 64, 256)],
-    "fc": [Cell("mnist-fc-128x3", b, "sgd", trials=16, hits=1, max_steps=400, race=race)
-           for b in (64, 256) for race in (None, RACE)],
-    "simple_cnn": [Cell("mnist-simple-cnn", b, trials=4, hits=1, max_steps=steps, race=race)
-                   for b, steps in ((64, 150), (256, 60)) for race in (None, RACE)],
+    "fc": [Cell("mnist-fc-128x3", b, "sgd", trials=16, hits=1, max_steps=400, **rule)
+           for b in (64, 256) for rule in RULES],
+    "simple_cnn": [Cell("mnist-simple-cnn", b, trials=4, hits=1, max_steps=steps, **rule)
+                   for b, steps in ((64, 150), (256, 60)) for rule in RULES],
 }
 
 

@@ -26,8 +26,8 @@ from lib.records.on_record import grid
 from lib.records.places import record
 from lib.studies import plans
 from lib.studies.cells import Cell
+from lib.studies.races import BY_LOSSES
 from lib.studies.study import Study
-from lib.workloads.catalogue import BY_LOSSES
 
 BAD = [
     ({"sparsity": -0.1}, "sparsity: -0.1 .* number in \\[0, 1\\)"),

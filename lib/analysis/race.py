@@ -25,8 +25,9 @@ from lib.records import store
 from lib.records.places import DATA, record
 from lib.studies.cells import Cell
 from lib.studies.plans import STUDIES
+from lib.studies.races import BY_GOALS, BY_LOSSES, SLOW_TO_START, WATCHED
 from lib.workloads import datasets
-from lib.workloads.catalogue import BY_GOALS, BY_LOSSES, SLOW_TO_START, WATCHED, workload
+from lib.workloads.catalogue import workload
 
 FACTORS = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0)  # of a rule, among which one is chosen
 UNCHANGED = 0.98  # share of searches whose steps to result must be unchanged for a factor to be chosen

@@ -16,8 +16,9 @@ from lib.records import store
 from lib.records.places import DATA, record
 from lib.studies.cells import Cell
 from lib.studies.plans import APART, STUDIES, TO_BUDGETS, USUAL
+from lib.studies.races import BY_GOALS, BY_LOSSES, RACED
 from lib.studies.study import Study
-from lib.workloads.catalogue import BY_GOALS, BY_LOSSES, workload
+from lib.workloads.catalogue import workload
 
 
 def grid(name: str, batch_sizes: list[int], algorithms: list[str], sparsities: list[float], **fields) -> Study:
@@ -45,7 +46,7 @@ def grid(name: str, batch_sizes: list[int], algorithms: list[str], sparsities: l
 def _on_record(cell: Cell) -> Cell:
     """The cell, or if it has no record the same search that has one: exact with fewer hits, or else a race."""
     searches = [dataclasses.replace(cell, hits=hits) for hits in range(cell.hits, 0, -1)]
-    rules = (BY_GOALS, BY_LOSSES) if cell.stop == "goal" and cell.work.race is not None else ()
+    rules = (BY_GOALS, BY_LOSSES) if cell.stop == "goal" and cell.work.dataset in RACED else ()
     races = [dataclasses.replace(cell, hits=1, **rule) for rule in rules]
     return next((c for c in (*searches, *races) if record(c, DATA).exists()), cell)
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from lib.engine.vocabulary import METHODS
 from lib.studies.cells import Cell
 from lib.studies.grids import BETWEEN, DENSE_AND_SPARSE, DIGITS, LEVELS, own_splits, powers, variants
-from lib.workloads.catalogue import BY_GOALS, BY_LOSSES, EASIER, FC_WIDTHS, SLOW_TO_START, WATCHED
+from lib.studies.races import WATCHED, raced
+from lib.workloads.catalogue import EASIER, FC_WIDTHS
 
 MNIST_SIZES = (64, 16, 256, 4, 1024)
 
@@ -18,23 +19,9 @@ def _mnist_cell(batch_size: int, sparsity: float, **fields) -> Cell:
     return Cell("mnist-simple-cnn", batch_size, sparsity=sparsity, trials=32, hits=5 if first else 2, **fields)
 
 
-EARLIER = {  # single searches that were races when goals alone were rungs
-    ("mnist-simple-cnn", 512, "momentum", 0.0),
-    ("mnist-simple-cnn", 8, "momentum", 0.9),
-    ("mnist-simple-cnn", 1024, "momentum", 0.5),
-    ("mnist-simple-cnn-lee2021", 64, "momentum", 0.0),
-}
-EARLIER_SPARSE = {  # of `fc_searches`, the third search with SGD
-    ("mnist-fc-128x3-easier", 64), ("mnist-fc-128x3-easier", 1024), ("mnist-fc-128x3-easier", 4096),
-    ("fashion-mnist-fc-128x3-easier", 64), ("fashion-mnist-fc-128x3-easier", 16),
-}  # fmt: skip
-
-
-def raced(name: str, batch_size: int, algorithm: str = "momentum", sparsity: float = 0.0, **fields) -> Cell:
-    """A search of an image workload that is a race, up to its first hit: what was not measured before races were calibrated."""
-    goals = (name, batch_size, algorithm, sparsity) in EARLIER or algorithm in SLOW_TO_START
-    rule = BY_GOALS if goals else BY_LOSSES
-    return Cell(name, batch_size, algorithm, sparsity, trials=32, hits=1, **rule, **fields)
+def _race(name: str, batch_size: int, algorithm: str = "momentum", sparsity: float = 0.0, **fields) -> Cell:
+    """A single search that is a race: what was not measured before races were calibrated."""
+    return raced(Cell(name, batch_size, algorithm, sparsity, trials=32, **fields))
 
 
 # Left out below are the searches that would take a core more than an hour: at their hardest goals, pruned networks above 1,024
@@ -49,13 +36,13 @@ def mnist() -> Iterable[Cell]:
     for sparsity in DENSE_AND_SPARSE:
         yield _mnist_cell(1024, sparsity)
     for batch_size in (2048, 4096):
-        yield raced("mnist-simple-cnn", batch_size)
+        yield _race("mnist-simple-cnn", batch_size)
     for batch_size in (512, 8):
         for sparsity in DENSE_AND_SPARSE:
-            yield raced("mnist-simple-cnn", batch_size, sparsity=sparsity)
+            yield _race("mnist-simple-cnn", batch_size, sparsity=sparsity)
     for batch_size in (1024, 512):
         for sparsity in BETWEEN:
-            yield raced("mnist-simple-cnn", batch_size, sparsity=sparsity)
+            yield _race("mnist-simple-cnn", batch_size, sparsity=sparsity)
 
 
 def mnist_algorithms() -> Iterable[Cell]:
@@ -63,10 +50,10 @@ def mnist_algorithms() -> Iterable[Cell]:
     yield from _images("mnist-simple-cnn", (64, 16, 256, 4), ("sgd", "nesterov"))
     for algorithm in ("sgd", "nesterov"):
         for batch_size in (2048, 4096):
-            yield raced("mnist-simple-cnn", batch_size, algorithm)
+            yield _race("mnist-simple-cnn", batch_size, algorithm)
         for batch_size in (1024, 512, 128, 32, 8):
             for sparsity in DENSE_AND_SPARSE:
-                yield raced("mnist-simple-cnn", batch_size, algorithm, sparsity)
+                yield _race("mnist-simple-cnn", batch_size, algorithm, sparsity)
 
 
 def fashion_mnist() -> Iterable[Cell]:
@@ -76,20 +63,20 @@ def fashion_mnist() -> Iterable[Cell]:
         for batch_size in (64, 16, 256):
             yield Cell("fashion-mnist-simple-cnn", batch_size, algorithm, trials=32, hits=2)
     for algorithm in ("momentum", "sgd", "nesterov"):
-        yield raced("fashion-mnist-simple-cnn", 2048, algorithm)
+        yield _race("fashion-mnist-simple-cnn", 2048, algorithm)
         for batch_size in (1024,) if algorithm == "momentum" else (1024, 4):
             for sparsity in DENSE_AND_SPARSE:
-                yield raced("fashion-mnist-simple-cnn", batch_size, algorithm, sparsity)
+                yield _race("fashion-mnist-simple-cnn", batch_size, algorithm, sparsity)
     for algorithm in ("sgd", "nesterov"):
         for batch_size in (64, 256, 16):
-            yield raced("fashion-mnist-simple-cnn", batch_size, algorithm, 0.9)
+            yield _race("fashion-mnist-simple-cnn", batch_size, algorithm, 0.9)
 
 
 def mnist_methods() -> Iterable[Cell]:
     for batch_size in (64, 16, 256, 1024):
         yield _mnist_cell(batch_size, 0.9)
         for method in METHODS[1:]:
-            yield raced("mnist-simple-cnn", batch_size, sparsity=0.9, pruning=method)
+            yield _race("mnist-simple-cnn", batch_size, sparsity=0.9, pruning=method)
 
 
 def _images(name: str, sizes: Iterable[int], algorithms: Iterable[str], trials: int = 32) -> Iterable[Cell]:
@@ -141,18 +128,15 @@ def fc_searches() -> Iterable[Cell]:
             for sparsity in DENSE_AND_SPARSE:
                 for batch_size in (64, 1024, 16, 256, 4096, 4):
                     for name in ("mnist-fc-128x3-easier", "fashion-mnist-fc-128x3-easier"):
-                        small = sparsity == 0 or batch_size > 4 and (algorithm == "momentum" or search < 3)
-                        earlier = small or search == 3 and (name, batch_size) in EARLIER_SPARSE
-                        rule = BY_GOALS if earlier else BY_LOSSES
-                        rule = {} if search == 1 and name.startswith("mnist") else rule
-                        yield from own_splits([name], [batch_size], [search], algorithm=algorithm, trials=32,
-                                               sparsity=sparsity, **rule)  # fmt: skip
+                        exact = search == 1 and name.startswith("mnist")
+                        cells = own_splits([name], [batch_size], [search], algorithm=algorithm, trials=32, sparsity=sparsity)
+                        yield from cells if exact else map(raced, cells)
 
 
 def fractions_searches() -> Iterable[Cell]:
     """An eighth of the data, and all of it, with the same goals."""
     names = ("mnist-fc-128x3-6750", "mnist-fc-128x3-54000")
-    return own_splits(names, (64, 16, 256, 1024, 4, 4096), range(1, 6), algorithm="sgd", trials=32, **BY_LOSSES)
+    return map(raced, own_splits(names, (64, 16, 256, 1024, 4, 4096), range(1, 6), algorithm="sgd", trials=32))
 
 
 def mnist_split_fc() -> Iterable[Cell]:
@@ -168,7 +152,7 @@ def mnist_split_cnn() -> Iterable[Cell]:
     for sparsity in DENSE_AND_SPARSE:
         for algorithm in ("momentum", "sgd"):
             for batch_size in (64, 256, 16, 1024):
-                yield raced("mnist-simple-cnn-lee2021", batch_size, algorithm, sparsity)
+                yield _race("mnist-simple-cnn-lee2021", batch_size, algorithm, sparsity)
 
 
 def watched() -> Iterable[Cell]:
@@ -199,8 +183,5 @@ def mnist_searches() -> Iterable[Cell]:
         for search in range(1, 4):
             for algorithm in ("momentum", "sgd"):
                 for sparsity in DENSE_AND_SPARSE:
-                    for batch_size in sizes:
-                        first = search == 1 or search == 2 and (sparsity, batch_size) != (0.9, 1024)
-                        earlier = first and algorithm == "momentum" and batch_size < 4096
-                        yield from own_splits((f"mnist-simple-cnn{EASIER}",), [batch_size], [search], algorithm=algorithm,
-                                               sparsity=sparsity, trials=32, **BY_GOALS if earlier else BY_LOSSES)  # fmt: skip
+                    fields = {"algorithm": algorithm, "sparsity": sparsity, "trials": 32}
+                    yield from map(raced, own_splits((f"mnist-simple-cnn{EASIER}",), sizes, [search], **fields))

@@ -10,7 +10,7 @@ from lib.methods import METHODS as KNOWN
 from lib.studies import images
 from lib.studies.cells import Cell
 from lib.studies.grids import ALL_POWERS, powers
-from lib.workloads.catalogue import BY_GOALS, BY_LOSSES, SLOW_TO_START
+from lib.studies.races import raced
 
 # What the chapter on training methods compares, the most wanted first; SGD, by which it divides, before all.
 EVERYWHERE = tuple(
@@ -52,12 +52,10 @@ def digits_more(names: Iterable[str]) -> Iterable[Cell]:
 
 
 def fc_which() -> Iterable[Cell]:
-    """SGD and momentum as `images.fc_searches` has them; the others' first search was run when goals alone were rungs."""
+    """SGD and momentum as `images.fc_searches` has them."""
     shared = {replace(cell, race=None, rungs="goals"): cell for cell in images.fc_searches()}
     for cell in which(("mnist-fc-128x3-easier",), powers(2, 12, 2), EVERYWHERE, range(1, 4), trials=32):
-        early = cell.replicate == 1 and cell.batch_size > 4 or (cell.algorithm, cell.batch_size, cell.replicate) == ("adam", 64, 2)
-        goals = early or cell.algorithm in SLOW_TO_START
-        yield shared.get(cell) or replace(cell, **BY_GOALS if goals else BY_LOSSES)
+        yield shared.get(cell) or raced(cell)
 
 
 def mnist_which() -> Iterable[Cell]:
@@ -66,7 +64,7 @@ def mnist_which() -> Iterable[Cell]:
     exact = {(cell.algorithm, cell.batch_size): cell for cell in dense}
     for batch_size in (64, 256, 16, 1024):
         for method in COMPARED_LARGE:
-            yield exact.get((method, batch_size)) or images.raced("mnist-simple-cnn", batch_size, method)
+            yield exact.get((method, batch_size)) or raced(Cell("mnist-simple-cnn", batch_size, method, trials=32))
 
 
 def local_budget() -> Iterable[Cell]:

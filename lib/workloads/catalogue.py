@@ -19,8 +19,6 @@ class Workload:
     precision: of the arithmetic ("float32" or "bfloat16"; weights and updates are always float32).
     stack_below: batch size below which all trials of a cell are computed at once (faster for small work).
     source: digest of the reader's file that defines the workload, if one does (`lib.own`).
-    race: the factor at which trials may be abandoned (`lib.studies.cells.Cell`) with hardly a K* changed, as
-    `lib.analysis.race` finds on record; None: exact lock step is called for.
     examples: the first so many of the training set are all there is; None: the whole set.
     """
 
@@ -37,7 +35,6 @@ class Workload:
     source: str = ""
     examples: int | None = None
     task: str = "classification"
-    race: float | None = None
 
     def __post_init__(self):
         require(self.task in TASKS, "task", self.task, TASKS)
@@ -62,15 +59,8 @@ def _digits(name: str, title: str, model: str, goals: tuple[float, ...] = (0.04,
     return Workload(name, title, "digits", model, goals, max_steps=100_000, **more)
 
 
-WATCHED = 1e6  # a race that nobody can lose: an exact search of which the record says when losses fell, too
-RACE = 2.5  # chosen and judged by `lib.analysis.race`; the digits' validation sets are too small for any, CIFAR-10 gains nothing
-BY_GOALS = {"race": RACE}  # fields of a cell; measured before losses were rungs, too
-BY_LOSSES = {"race": 3.0, "rungs": "losses"}  # wide, since at twice the steps a winner with Nesterov momentum is gone
-SLOW_TO_START = ("muon",)  # training methods whose winners such a race loses
-
-
 def _mnist(name: str, title: str, model: str, goals: tuple[float, ...] = (0.03, 0.035, 0.04, 0.05, 0.06), **more):
-    return Workload(name, title, "mnist", model, goals, precision="bfloat16", race=RACE, **more)
+    return Workload(name, title, "mnist", model, goals, precision="bfloat16", **more)
 
 
 FC_WIDTHS = ("1024", "128x3", "256x3", "512x3", "1024x3")
@@ -107,10 +97,10 @@ WORKLOADS = {
         Workload(f"fashion-mnist-fc-128x3{EASIER}", "FC-128×3 on Fashion-MNIST, easier goal", "fashion-mnist", "fc-128x3",
                  (0.14, 0.15, 0.16, 0.18), precision="bfloat16", stack_below=129),
         Workload("mnist-simple-cnn", "Simple-CNN on MNIST", "mnist", "simple-cnn",
-                 (0.02, 0.025, 0.03, 0.04, 0.05), precision="bfloat16", race=RACE),
+                 (0.02, 0.025, 0.03, 0.04, 0.05), precision="bfloat16"),
         _mnist(f"mnist-simple-cnn{EASIER}", "Simple-CNN on MNIST, easier goal", "simple-cnn", (0.04, 0.05, 0.06)),
         Workload("fashion-mnist-simple-cnn", "Simple-CNN on Fashion-MNIST", "fashion-mnist", "simple-cnn",
-                 (0.12, 0.13, 0.14, 0.16, 0.18), precision="bfloat16", race=RACE),
+                 (0.12, 0.13, 0.14, 0.16, 0.18), precision="bfloat16"),
         Workload("cifar-10-resnet-20", "ResNet-20 on CIFAR-10", "cifar-10", "resnet-20", (0.3, 0.35, 0.4), space="shi2019"),
         Workload("cifar-10-resnet-8", "ResNet-8 on CIFAR-10", "cifar-10", "resnet-8",
                  (0.4, 0.425, 0.45, 0.475, 0.5), decay=True, max_steps=100_000, precision="bfloat16"),
