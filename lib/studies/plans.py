@@ -29,7 +29,7 @@ STUDIES = {
     s.name: s
     for s in (
         Study("digits", "Digits: every batch size, sparsity and algorithm", tuple(digits.every())),
-        Study("digits-searches", "Digits: twenty searches or thirty, each on a split of its own", tuple(digits.searches())),
+        Study("digits-searches", "Digits: twenty searches to forty, each on a split of its own", tuple(digits.searches())),
         Study("digits-between", "Digits: half and 70 % of the weights removed, searches on splits of their own",
               tuple(digits.between())),
         Study("digits-sparsest", "Digits with 95 % of the weights removed", tuple(digits.sparsest())),
