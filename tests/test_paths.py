@@ -15,7 +15,7 @@ from lib.engine.training_state import Trials
 from lib.measuring import one_cell, sweeps
 from lib.methods import method
 from lib.page import path_figures
-from lib.probes import path_runs, paths, walking
+from lib.probes import path_runs, paths, trained_again, walking
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 from lib.workloads import datasets, models
@@ -107,7 +107,7 @@ def measured(tmp_path_factory):
 
 def test_a_walk_ends_where_the_record_says(measured):
     folder, walk, points = measured
-    steps = paths.last_step(walk, folder)
+    steps = trained_again.met_at(walk, folder)
     assert points.step.iloc[[0, -1]].tolist() == [1, steps] and (points.step + points.left == steps + 1).all()
     assert (points.error <= 0.04).all() and len(points) == 12
     last = points.iloc[-1]

@@ -9,13 +9,12 @@ import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
-from lib import require_number, require_whole
+from lib import require_number
 from lib.probes import tracks
+from lib.probes.trained_again import Again
 from lib.records import places, store
 from lib.records.places import DATA
 from lib.studies import plans
-from lib.studies.cells import Cell
-from lib.workloads.catalogue import workload
 
 SIZES = (16, 256, 64, 4)  # of a batch after the branch: the run's own first
 LARGE = (256, 64)  # those that also go on at the run's own learning rate
@@ -26,7 +25,7 @@ LOOKS = 32  # checks while a branch takes as many examples as the run had by the
 
 
 @dataclass(frozen=True)
-class Branch:
+class Branch(Again):
     """A trial of a measured cell, trained again for `at` steps, and from there with batches of `size` to a goal.
 
     goal: mean validation cost at which a branch ends; examples: after which it ends without.  power: the learning rate is
@@ -54,22 +53,10 @@ class Branch:
     first: int = 0
 
     def __post_init__(self):
-        object.__setattr__(self, "workload", self.cell.workload)
-        bounds = {"trial": (0, self.trials - 1), "at": (1, 10**6), "size": (1, workload(self.workload).train_size),
-                  "examples": (self.size, 10**9), "look": (1, 10**6), "orders": (1, 1000), "first": (0, 10**6)}  # fmt: skip
-        for field, (least, most) in bounds.items():
-            require_whole(field, getattr(self, field), least, most)
+        self.check(at=(1, 10**6), size=(1, self.named().train_size), look=(1, 10**6), orders=(1, 1000), first=(0, 10**6))
+        self.check(examples=(self.size, 10**9))
         require_number("goal", self.goal, lambda cost: cost > 0, "a number above 0")
         require_number("power", self.power, lambda power: 0 <= power <= 1, "a number in [0, 1]")
-
-    @property
-    def cell(self) -> Cell:
-        known = {f.name for f in dataclasses.fields(Cell)}
-        return Cell(**{k: v for k, v in dataclasses.asdict(self).items() if k in known})
-
-    def definition(self) -> dict:
-        return self.cell.definition()
-
 
 def planned(data: Path = DATA) -> list[Branch]:
     """Branches of the language model's fastest trial at batch size 16, first by the rule for the rate, then at its own rate;

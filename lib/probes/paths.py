@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,13 +9,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import require, require_whole
+from lib import require
 from lib.methods import method
+from lib.probes.trained_again import Again, fastest
 from lib.records import places, store
 from lib.records.places import DATA
 from lib.studies import plans
 from lib.studies.cells import Cell
-from lib.workloads.catalogue import workload
 
 FOLDER = DATA / "paths"
 SIZES = (4, 16, 64, 256, 1024)
@@ -25,7 +24,7 @@ METHODS = ("sgd", "momentum")
 
 
 @dataclass(frozen=True)
-class Walk:
+class Walk(Again):
     """One trial of a measured cell, trained again up to the step at which it met the goal: w* is where it then is.
 
     points: how many steps are looked at, evenly spaced.  examples: of the training set, for the gradient that stands for
@@ -47,23 +46,12 @@ class Walk:
     chunk: int = 50
 
     def __post_init__(self):
-        object.__setattr__(self, "workload", self.cell.workload)  # its checks are ours
+        size = self.named().train_size
         how = method(self.algorithm)
         plain = how.gradient is None and how.evaluated is None
         require(plain, "algorithm", self.algorithm, "a method whose gradients and errors are taken at its weights")
-        size = workload(self.workload).train_size
-        bounds = {"trial": (0, self.trials - 1), "points": (1, 10**6), "examples": (0, size),
-                  "chunk": (1, (self.examples or size) // 2)}  # fmt: skip
-        for field, (least, most) in bounds.items():
-            require_whole(field, getattr(self, field), least, most)
-
-    @property
-    def cell(self) -> Cell:
-        known = {f.name for f in dataclasses.fields(Cell)}
-        return Cell(**{k: v for k, v in dataclasses.asdict(self).items() if k in known})
-
-    def definition(self) -> dict:
-        return self.cell.definition()
+        self.check(points=(1, 10**6), examples=(0, size))
+        self.check(chunk=(1, (self.examples or size) // 2))
 
 
 def winner(cell: Cell, data: Path = DATA, **fields) -> Walk | None:
@@ -71,22 +59,7 @@ def winner(cell: Cell, data: Path = DATA, **fields) -> Walk | None:
 
     Raises ValueError for a cell that a walk cannot name: all fields that a walk lacks must have their defaults.
     """
-    shared = {f.name: getattr(cell, f.name) for f in dataclasses.fields(Walk) if hasattr(cell, f.name)}
-    for field in dataclasses.fields(cell):
-        value = getattr(cell, field.name)
-        require(field.name in shared or value == field.default, field.name, value, f"{field.default!r} for a walk")
-    file = places.record(cell, data)
-    if not file.exists():
-        return None
-    column = f"steps@{workload(cell.workload).goal:g}"
-    met = store.read(file, cell)[1].dropna(subset=column).sort_values([column, "trial"])
-    return Walk(**shared, trial=int(met.trial.iloc[0]), **fields) if len(met) else None
-
-
-def last_step(walk: Walk, data: Path = DATA) -> int:
-    """The step at which its trial met the goal, from the cell's record."""
-    trials = store.read(places.record(walk.cell, data), walk.cell)[1].set_index("trial")
-    return int(trials.loc[walk.trial, f"steps@{workload(walk.workload).goal:g}"])
+    return next(iter(fastest(Walk, cell, 1, data, **fields)), None)
 
 
 @functools.cache  # it asks hundreds of records who won

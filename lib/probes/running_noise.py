@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from lib import require, require_number, require_whole
+from lib import require, require_number
 from lib.measuring.collection import Collection
 from lib.own import folder_name
 from lib.probes import tracks
+from lib.probes.trained_again import Again
 from lib.records import places, store
 from lib.records.places import DATA
 from lib.studies.cells import Cell
@@ -33,7 +33,7 @@ TIMEOUT = 7200.0  # seconds that a job may take
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(Again):
     """A trial of a measured cell, trained again by `workers` processes that listen to their gradients, for `steps` steps.
 
     batch_size: over all workers.  span: of the running averages, in steps.  examples: of the training set, drawn anew at
@@ -54,25 +54,14 @@ class Job:
     chunk: int = 50
 
     def __post_init__(self):
-        object.__setattr__(self, "workload", self.cell.workload)  # its checks are ours
-        work = workload(self.workload)
+        work = self.named()
         require(work.task == "classification", "workload", self.workload, "one of classification")
         require(self.algorithm in METHODS, "algorithm", self.algorithm, f"one of {METHODS}")
-        bounds = {"trial": (0, self.trials - 1), "steps": (1, MOST_STEPS), "workers": (2, MOST_WORKERS),
-                  "examples": (0, work.train_size), "chunk": (1, (self.examples or work.train_size) // 2)}  # fmt: skip
-        for field, (least, most) in bounds.items():
-            require_whole(field, getattr(self, field), least, most)
+        self.check(steps=(1, MOST_STEPS), workers=(2, MOST_WORKERS), examples=(0, work.train_size))
+        self.check(chunk=(1, (self.examples or work.train_size) // 2))
         require_number("span", self.span, lambda steps: 1 < steps <= MOST_STEPS, f"a number above 1, up to {MOST_STEPS}")
         fits = self.batch_size % self.workers == 0
         require(fits, "batch_size", self.batch_size, f"a multiple of workers ({self.workers})")
-
-    @property
-    def cell(self) -> Cell:
-        known = {f.name for f in dataclasses.fields(Cell)}
-        return Cell(**{k: v for k, v in dataclasses.asdict(self).items() if k in known})
-
-    def definition(self) -> dict:
-        return self.cell.definition()
 
     def measure(self) -> pd.DataFrame:
         """step, and noise scales in examples at the weights before it, a row for each of up to ROWS steps.

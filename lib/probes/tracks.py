@@ -10,12 +10,12 @@ from pathlib import Path
 import pandas as pd
 
 from lib import require
+from lib.probes import trained_again
+from lib.probes.trained_again import Again
 from lib.records import store
 from lib.records.places import DATA, place
-from lib.records.places import record as cell_record
 from lib.studies import plans
 from lib.studies.cells import Cell
-from lib.workloads.catalogue import workload
 
 FOLDER = DATA / "tracks"
 SAMPLE = 1000  # training examples for the Hessian products
@@ -23,7 +23,7 @@ POWER_ITERATIONS = 20
 
 
 @dataclass(frozen=True)
-class Track:
+class Track(Again):
     """One trial of a measured cell, followed to the step at which it met the goal, or for `steps` steps.
 
     points: how many steps are looked at, geometrically spaced from the first to the last.  examples: of the training
@@ -47,49 +47,20 @@ class Track:
     smoothness: bool = True
 
     def __post_init__(self):
-        object.__setattr__(self, "workload", self.cell.workload)
-        size = workload(self.workload).train_size
-        looked_at = self.examples or size
-        bounds = {"trial": (0, self.trials - 1), "points": (1, 10**6), "examples": (0, size),
-                  "chunk": (1, looked_at // 2), "steps": (0, 10**8)}  # fmt: skip
-        for field, (least, most) in bounds.items():
-            value = getattr(self, field)
-            fine = type(value) is int and least <= value <= most
-            require(fine, field, value, f"a whole number from {least} to {most}")
+        size = self.named().train_size
+        self.check(points=(1, 10**6), examples=(0, size), steps=(0, 10**8))
+        self.check(chunk=(1, (self.examples or size) // 2))
         require(type(self.smoothness) is bool, "smoothness", self.smoothness, "True or False")
-
-    @property
-    def cell(self) -> Cell:
-        known = {f.name for f in dataclasses.fields(Cell)}
-        return Cell(**{k: v for k, v in dataclasses.asdict(self).items() if k in known})
-
-    def definition(self) -> dict:
-        return self.cell.definition()
 
 
 def fastest(cell: Cell, count: int, data: Path = DATA, **fields) -> list[Track]:
-    """Tracks of the cell's first `count` trials at the goal, the fastest first; none if the cell has no record.
-
-    Raises ValueError for a cell that a track cannot name: all fields that a track lacks must have their defaults.
-    """
-    shared = {f.name: getattr(cell, f.name) for f in dataclasses.fields(Track) if hasattr(cell, f.name)}
-    for field in dataclasses.fields(cell):
-        value = getattr(cell, field.name)
-        require(field.name in shared or value == field.default, field.name, value, f"{field.default!r} for a track")
-    file = cell_record(cell, data)
-    if not file.exists():
-        return []
-    trials = store.read(file, cell)[1].dropna(subset=f"steps@{workload(cell.workload).goal:g}")
-    order = trials.sort_values([f"steps@{workload(cell.workload).goal:g}", "trial"]).trial.head(count)
-    return [Track(**shared, trial=int(t), **fields) for t in order]
+    """Tracks of the cell's first `count` trials at the goal, as `lib.probes.trained_again.fastest`."""
+    return trained_again.fastest(Track, cell, count, data, **fields)
 
 
 def last_step(track: Track, data: Path = DATA) -> int:
     """The track's `steps`, or the step at which its trial met the goal, from the cell's record."""
-    if track.steps:
-        return track.steps
-    trials = store.read(cell_record(track.cell, data), track.cell)[1].set_index("trial")
-    return int(trials.loc[track.trial, f"steps@{workload(track.workload).goal:g}"])
+    return track.steps or trained_again.met_at(track, data)
 
 
 def record(track: Track, folder: Path = FOLDER) -> Path:

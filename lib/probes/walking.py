@@ -18,7 +18,8 @@ from lib.methods import method
 from lib.methods.method import Layer, Method
 from lib.probes import noise_scale
 from lib.probes.noise_scale import NoiseScale
-from lib.probes.paths import Walk, last_step
+from lib.probes.paths import Walk
+from lib.probes.trained_again import met_at
 from lib.records.places import DATA
 from lib.workloads import datasets, models
 from lib.workloads.catalogue import workload
@@ -102,7 +103,7 @@ def measured(walk: Walk, data: Path = DATA) -> pd.DataFrame:
     """
     cell, work = walk.cell, workload(walk.workload)
     examples, trial = work.train(cell.split), one_cell.start(cell, [walk.trial])
-    steps = last_step(walk, data)
+    steps = met_at(walk, data)
     at = set(np.linspace(1, steps, min(walk.points, steps)).round().astype(int).tolist())
     how, executor = method(cell.algorithm), one_cell.executor(cell)
     layers = flattening.layers(executor.module)

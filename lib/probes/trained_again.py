@@ -1,0 +1,70 @@
+"""Trials of measured cells that are trained again, to see more of them: what their descriptions share."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TypeVar
+
+import pandas as pd
+
+from lib import require, require_whole
+from lib.records import places, store
+from lib.records.places import DATA
+from lib.studies.cells import Cell
+from lib.workloads.catalogue import Workload, workload
+
+
+class Again:
+    """A base of frozen dataclasses; those of their fields that cells have, too, name the cell, and `trial` one of its trials."""
+
+    @property
+    def cell(self) -> Cell:
+        known = {f.name for f in dataclasses.fields(Cell)}
+        return Cell(**{k: v for k, v in dataclasses.asdict(self).items() if k in known})
+
+    def definition(self) -> dict:
+        """As the cell's: what the digest of its record depends on besides the fields."""
+        return self.cell.definition()
+
+    def named(self) -> Workload:
+        """The workload, whose name is spelled as the book spells it from now on.  Raises ValueError as `Cell`."""
+        cell = self.cell
+        object.__setattr__(self, "workload", cell.workload)
+        return cell.work
+
+    def check(self, **bounds: tuple[int, int]) -> None:
+        """Raise ValueError unless the trial is one of the cell's, and these fields are whole numbers within their bounds."""
+        for field, (least, most) in {"trial": (0, self.trials - 1), **bounds}.items():
+            require_whole(field, getattr(self, field), least, most)
+
+
+K = TypeVar("K", bound=Again)
+
+
+def fastest(kind: type[K], cell: Cell, count: int, data: Path = DATA, **fields) -> list[K]:
+    """The cell's first `count` trials at the goal, the fastest first; none if the cell has no record.
+
+    fields: the others that this kind has.  Raises ValueError for a cell that it cannot name: all fields that it lacks must
+    have their defaults.
+    """
+    shared = {f.name: getattr(cell, f.name) for f in dataclasses.fields(kind) if hasattr(cell, f.name)}
+    for field in dataclasses.fields(cell):
+        value = getattr(cell, field.name)
+        allowed = f"{field.default!r} for a {kind.__name__.lower()}"
+        require(field.name in shared or value == field.default, field.name, value, allowed)
+    if not places.record(cell, data).exists():
+        return []
+    met = _steps(cell, data).dropna().reset_index().sort_values(["steps", "trial"])
+    return [kind(**shared, trial=int(trial), **fields) for trial in met.trial.head(count)]
+
+
+def met_at(one: Again, data: Path = DATA) -> int:
+    """The step at which it met the goal, from the cell's record."""
+    return int(_steps(one.cell, data)[one.trial])
+
+
+def _steps(cell: Cell, data: Path) -> pd.Series:
+    """The steps to the goal of every trial of a cell on record, by trial."""
+    trials = store.read(places.record(cell, data), cell)[1].set_index("trial")
+    return trials[f"steps@{workload(cell.workload).goal:g}"].rename("steps")
