@@ -248,6 +248,19 @@ def test_pairs_are_of_the_same_search_and_their_ratio_is_a_geometric_mean():
     assert splits.pairs(trials, 0.04).ratio.tolist() == pytest.approx([1.25, 1.25, 1])
 
 
+def test_a_hard_split_takes_a_factor_over_the_others_and_what_it_lacks_is_counted():
+    steps = {0: 100, 1: 400, 2: 800}  # by split; the others' mean is 200
+    trials = pd.concat([searched("digits-mlp", (k, k), split, split) for split, k in steps.items()]
+                       + [searched("digits-mlp", (50, 50), 1, 1, batch_size=256),
+                          searched("digits-mlp", (np.nan, 1), 2, 2, batch_size=16),
+                          searched("digits-mlp", (100, 1), 1, 1, batch_size=16)])  # fmt: skip
+    told = splits.on_one_split(trials, 2).iloc[0]
+    assert (told.searches, told.lacking) == (2, 1) and told.factor == pytest.approx(4)
+    lacking = splits.on_one_split(trials[trials.split < 2], 2).iloc[0]
+    assert lacking.lacking == 3 and np.isnan(lacking.factor)
+    assert not len(splits.on_one_split(trials[trials.split == 2], 2))
+
+
 def test_a_search_on_their_split_stands_beside_the_exact_ones_on_ours_that_are_on_record():
     theirs = Cell("mnist-simple-cnn-lee2021", 64, trials=32, hits=1, race=2.5)
     found = splits.counterparts([theirs, Cell("mnist-simple-cnn-lee2021", 63, trials=32, hits=1)])

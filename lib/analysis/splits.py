@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from lib import require_whole
-from lib.analysis.scaling import goals, steps_to_result
+from lib.analysis.scaling import CURVE, goals, steps_to_result
 from lib.records.places import record
 from lib.studies.cells import Cell
 from lib.workloads import datasets
@@ -101,6 +101,25 @@ def counterparts(cells: Iterable[Cell]) -> list[Cell]:
         ours = replace(cell, workload=cell.workload.removesuffix(THEIR_SPLIT), race=None, rungs="goals")
         found += [cell, *(other for hits in (1, 2, 5) if record(other := replace(ours, hits=hits)).exists())]
     return found
+
+
+def on_one_split(trials: pd.DataFrame, split: int) -> pd.DataFrame:
+    """How long searches take on one of our splits, a row per curve that was searched on others, too.
+
+    trials: as of `lib.records.results.read`.  Columns: those of `CURVE`, searches (on others, the most at a batch size), lacking
+    (batch sizes not searched on this one), factor (K* on this split over the geometric mean on the others, itself the geometric
+    mean over batch sizes; a search that missed the goal counts as its last step; NaN if none is on this split).
+    """
+    found = steps_to_result(trials) if len(trials) else pd.DataFrame(columns=[*CURVE, "split", "steps", "last_step"])
+    found = found.assign(log=np.log(found.steps.fillna(found.last_step)))
+    rows = []
+    for key, own in found.groupby(CURVE):
+        here, others = own[own.split == split], own[own.split != split]
+        if len(others):
+            by_size = others.groupby("batch_size").log
+            off = here.groupby("batch_size").log.mean() - by_size.mean()
+            rows.append((*key, int(by_size.size().max()), int(off.isna().sum()), np.exp(off.mean())))
+    return pd.DataFrame(rows, columns=[*CURVE, "searches", "lacking", "factor"])
 
 
 def at_ends(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
