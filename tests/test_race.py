@@ -14,12 +14,13 @@ from lib.measuring import one_cell
 from lib.methods.method import Method
 from lib.records import on_record, places, store
 from lib.records.on_record import grid
-from lib.studies import races
+from lib.studies import plans, races
 from lib.studies.cells import Cell
 from lib.workloads import datasets, tasks
 
 torch.set_num_threads(1)
 EXACT = Cell("digits-mlp", 64, trials=16, hits=3, max_steps=300)
+ON_GOALS = {**races.BY_GOALS, "rungs": "goals"}
 RACED = dataclasses.replace(EXACT, race=1.5)
 WATCHED = dataclasses.replace(EXACT, race=races.WATCHED, rungs="losses", hits=EXACT.trials)  # exact, and losses are noted
 
@@ -287,6 +288,15 @@ def test_a_factor_is_chosen_among_those_that_change_little():
 @pytest.fixture(scope="module")
 def on_file():
     return race.searches()
+
+
+def test_only_what_was_measured_so_is_planned_as_a_race_on_goals_alone():
+    planned = {c for study in plans.STUDIES.values() for c in study.cells if {"race": c.race, "rungs": c.rungs} == ON_GOALS}
+    earlier = [c for c in planned if c.algorithm not in races.SLOW_TO_START]
+    assert len(earlier) > 200 and all(places.record(c).exists() for c in earlier)
+    new = Cell("mnist-simple-cnn", 32, "sgd", trials=32)
+    assert races.raced(new) == dataclasses.replace(new, hits=1, **races.BY_LOSSES)
+    assert races.raced(dataclasses.replace(new, algorithm="muon")).rungs == "goals"
 
 
 def test_races_on_goals_hold_on_record_where_they_are_run(on_file):
