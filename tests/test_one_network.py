@@ -69,6 +69,13 @@ def test_the_figure_of_regimes_marks_the_critical_batch_size_only_where_it_was_m
     spec, points = figure(searches_of(scatter=0.01))
     assert "critical batch size" in str(spec) and "perfect scaling" in str(spec)
     assert [p["value"] for p in spec["params"] if p["name"] == "single"] == [False], "single searches wait to be asked for"
+    trials = searches_of(scatter=0.3)
+    single = pd.concat([scaling.steps_to_result(trials, goal) for goal in scaling.goals(trials)])
+    wide, goals = regime_figures._by_goal(single)
+    assert len(wide) == len(single) / len(goals), "every search is in the page once"
+    again = wide.melt(["sparsity", "batch_size", "split"], goals, "goal", "steps").replace({"goal": goals})
+    keys = ["sparsity", "batch_size", "split", "goal", "steps"]
+    assert again.sort_values(keys)[keys].to_numpy().tolist() == single.sort_values(keys)[keys].to_numpy().tolist()
     assert "critical batch size" not in str(figure(searches_of(c2=1e-6, scatter=0.01))[0])
     menu = charts.menu("curve", ["one"], "one", "network")
     drawn = regime_figures.chosen_curves(points.assign(curve="one"), charts.by_sparsity([0.0]), menu).to_dict()

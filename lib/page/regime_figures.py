@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import altair as alt
 import pandas as pd
 
@@ -31,14 +33,27 @@ def regimes_chart(points: pd.DataFrame, searches: pd.DataFrame, lines: pd.DataFr
     bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q").add_params(pick, single)
     means = base.mark_line(strokeWidth=2.2).encode(y=y)
     marks = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tips.points("sparsity"))
-    few = base.properties(data=searches).mark_point(size=22, strokeWidth=1.2).encode(
+    wide, goals = _by_goal(searches)
+    few = base.properties(data=wide).mark_point(size=22, strokeWidth=1.2).encode(
         y=y, tooltip=[
             tips.SPARSITY, tips.BATCH_SIZE,
             alt.Tooltip("steps:Q", title="steps of this search", format=","), alt.Tooltip("split:Q", title="split of the images"),
         ],
-    ).transform_filter("single")  # fmt: skip
+    ).transform_filter("single").transform_fold(list(goals), as_=["rung", "steps"]).transform_calculate(
+        goal=f"{json.dumps(goals)}[datum.rung]",
+    ).transform_filter("isValid(datum.steps)")  # fmt: skip
     guides = _guides(lines.assign(first=sizes[0], last=sizes[-1], least=within[0]), scale) if len(lines) else []
     return charts.controlled([*guides, bars, means, few, marks], goal).properties(width="container", height=350)
+
+
+def _by_goal(searches: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
+    """Searches with a column of steps for every goal, and the goals by these columns' names: a page holds each search once."""
+    keys = ["sparsity", "batch_size", "split"]
+    goals = {f"rung{place}": goal for place, goal in enumerate(sorted(searches.goal.unique()))}
+    rungs = searches.goal.map({goal: rung for rung, goal in goals.items()})
+    again = searches.groupby([*keys, "goal"]).cumcount()  # several searches on one split
+    wide = searches.set_index([searches[key] for key in keys] + [again, rungs]).steps.unstack()
+    return wide.reset_index(keys), goals
 
 
 def _guides(lines: pd.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
