@@ -22,7 +22,7 @@ def regimes_chart(points: pd.DataFrame, searches: pd.DataFrame, lines: pd.DataFr
     pick, faded = charts.picked("sparsity")
     single = alt.param(name="single", value=False, bind=alt.binding_checkbox(name="show every search "))
     levels, sizes = sorted(points.sparsity.unique()), sorted(points.batch_size.unique())
-    within = [points.low.min() / 1.6, points.high.max() * 1.3]
+    within = [points.low.min() / 1.6, max(points.high.max(), searches.steps.max() if len(searches) else 0) * 1.3]
     scale = alt.Scale(type="log", base=2, domain=within, nice=False)
     y = alt.Y("steps:Q", title=STEPS, scale=scale)
     base = alt.Chart(tips.known(points)).encode(
