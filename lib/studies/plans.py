@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lib import require
 from lib.studies import digits, images, late, messages, methods, texts
-from lib.studies.digits import NEAR_FLOOR  # noqa: F401
+from lib.studies.digits import HARD_SPLITS  # noqa: F401
 from lib.studies.grids import ALL_POWERS, DENSE_AND_SPARSE, DIGITS, LEVELS, own_splits, powers, variants, whole  # noqa: F401
 from lib.studies.late import LATE_SIZES  # noqa: F401 (these, too, are taken from here)
 from lib.studies.methods import COMPARED, EVERYWHERE, FOURS  # noqa: F401
