@@ -1,6 +1,6 @@
 """What the engine saves and how fast it is, as ratios measured in one run.
 
-    python -m benchmarks.engine            # all six; MNIST and the text need BOOK_DATASETS or a network; about half an hour
+    python -m benchmarks.engine            # all seven; MNIST and the text need BOOK_DATASETS or a network; about half an hour
     python -m benchmarks.engine digits     # only the digits' throughput; seconds
     python -m benchmarks.engine decoder    # only the language model's floating-point rate; a minute
 
@@ -9,12 +9,15 @@ Run it on an idle machine.  Every ratio compares two things measured side by sid
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
+from collections.abc import Callable
 
 import joblib
 import numpy as np
 import torch
+from torch.nn import functional
 
 from lib.engine import lockstep
 from lib.measuring import machine, one_cell
@@ -100,13 +103,18 @@ def decoder() -> None:
     print("Decoder, 16 trials, GFLOP/s on one core, update included:\n  " + "\n  ".join(told))
 
 
-def product_rate(dtype: torch.dtype, size: int = 1024, rounds: int = 20) -> float:
-    """Floating-point operations per second of a product of two square matrices on this core: what a step can at most reach."""
-    a, b = torch.rand(2, size, size).to(dtype)
+def flop_rate(call: Callable[[], object], flops: float, rounds: int = 20) -> float:
+    """Floating-point operations per second of a call that takes so many."""
     began = time.perf_counter()
     for _ in range(rounds):
-        a @ b
-    return rounds * 2 * size**3 / (time.perf_counter() - began)
+        call()
+    return rounds * flops / (time.perf_counter() - began)
+
+
+def product_rate(dtype: torch.dtype, size: int = 1024) -> float:
+    """Floating-point operations per second of a product of two square matrices on this core: what a step can at most reach."""
+    a, b = torch.rand(2, size, size).to(dtype)
+    return flop_rate(lambda: a @ b, 2 * size**3)
 
 
 def simple_cnn_flops() -> float:
@@ -126,6 +134,49 @@ def peak() -> None:
         )
         told.append(f"{step / product:.0%} at {size:,} ({1e-9 * step:.0f} of {1e-9 * product:.0f} GFLOP/s)")
     print(f"Simple-CNN, one core: of what a product of matrices reaches, a step reaches {', '.join(told)}")
+
+
+def convolutions() -> None:
+    """Simple-CNN's two convolutions at batch size 64: what a step takes, and the same as products of patches that lie ready.
+
+    All as shares of what a product of large matrices reaches in the same arithmetic, on one core.
+    """
+    machine.use_one_core()
+    for name, inputs, outputs, side in (("first", 1, 32, 28), ("second", 32, 64, 12)):
+        told, flops = [], 2 * 64 * (side - 4) ** 2 * 25 * inputs * outputs
+        for product, pair in _both_ways(64, inputs, outputs, side).items():
+            if (name, product) == ("first", "by inputs"):  # nobody asks for the derivative of an image
+                continue
+            rates = [functools.partial(flop_rate, call, flops) for call in pair]
+            step, flat, most = alternately(*rates, lambda: product_rate(torch.bfloat16))
+            told.append(f"{product} {step / most:.0%}, of patches {flat / most:.0%}")
+        print(f"Simple-CNN, B = 64, {name} convolution, shares of a large product's rate: {'; '.join(told)}")
+
+
+def _both_ways(batch_size: int, inputs: int, outputs: int, side: int) -> dict[str, tuple[Callable, Callable]]:
+    """The products of a convolution by 5 x 5 kernels in bfloat16, by name: as a step takes them, and of patches."""
+    places = side - 4
+    images, kernel = _bfloat16(batch_size, inputs, side, side), _bfloat16(outputs, inputs, 5, 5)
+    errors = _bfloat16(batch_size, outputs, places, places)
+    patches, weights = _bfloat16(batch_size * places**2, 25 * inputs), _bfloat16(25 * inputs, outputs)
+    rows = _bfloat16(len(patches), outputs)  # errors, a row each place
+
+    def back(by_inputs: bool) -> object:
+        wanted = [by_inputs, not by_inputs, not by_inputs]
+        geometry = [outputs], [1, 1], [0, 0], [1, 1], False, [0, 0], 1  # bias, stride, padding, dilation, not transposed
+        return torch.ops.aten.convolution_backward(errors, images, kernel, *geometry, wanted)
+
+    return {
+        "forward": (lambda: functional.conv2d(images, kernel), lambda: patches @ weights),
+        "by weights": (lambda: back(False), lambda: rows.T @ patches),
+        "by inputs": (lambda: back(True), lambda: rows @ weights.T),
+    }
+
+
+def _bfloat16(*shape: int) -> torch.Tensor:
+    """Random numbers, images with their channels last, as the engine has them."""
+    drawn = torch.randn(shape).bfloat16()
+    return drawn.contiguous(memory_format=torch.channels_last) if len(shape) == 4 else drawn
 
 
 def very_sparse() -> None:
@@ -190,6 +241,6 @@ def exhaustive() -> None:
 
 if __name__ == "__main__":
     known = {"digits": digits, "decoder": decoder, "very_sparse": very_sparse, "peak": peak,
-             "simple_cnn": simple_cnn, "exhaustive": exhaustive}  # fmt: skip
+             "convolutions": convolutions, "simple_cnn": simple_cnn, "exhaustive": exhaustive}  # fmt: skip
     for name in sys.argv[1:] or known:
         known[name]()
