@@ -1,6 +1,6 @@
 """What the engine saves and how fast it is, as ratios measured in one run.
 
-    python -m benchmarks.engine            # all seven; MNIST and the text need BOOK_DATASETS or a network; about half an hour
+    python -m benchmarks.engine            # all eight; MNIST and the text need BOOK_DATASETS or a network; about half an hour
     python -m benchmarks.engine digits     # only the digits' throughput; seconds
     python -m benchmarks.engine decoder    # only the language model's floating-point rate; a minute
 
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from lib.engine import lockstep
+from lib.engine import lockstep, looped, side_by_side
 from lib.measuring import machine, one_cell
 from lib.methods import method
 from lib.studies.cells import Cell
@@ -103,18 +103,18 @@ def decoder() -> None:
     print("Decoder, 16 trials, GFLOP/s on one core, update included:\n  " + "\n  ".join(told))
 
 
-def flop_rate(call: Callable[[], object], flops: float, rounds: int = 20) -> float:
-    """Floating-point operations per second of a call that takes so many."""
+def rate_of(call: Callable[[], object], count: float, rounds: int = 20) -> float:
+    """How much a call does per second that does so much: floating-point operations, or examples."""
     began = time.perf_counter()
     for _ in range(rounds):
         call()
-    return rounds * flops / (time.perf_counter() - began)
+    return rounds * count / (time.perf_counter() - began)
 
 
 def product_rate(dtype: torch.dtype, size: int = 1024) -> float:
     """Floating-point operations per second of a product of two square matrices on this core: what a step can at most reach."""
     a, b = torch.rand(2, size, size).to(dtype)
-    return flop_rate(lambda: a @ b, 2 * size**3)
+    return rate_of(lambda: a @ b, 2 * size**3)
 
 
 def simple_cnn_flops() -> float:
@@ -147,7 +147,7 @@ def convolutions() -> None:
         for product, pair in _both_ways(64, inputs, outputs, side).items():
             if (name, product) == ("first", "by inputs"):  # nobody asks for the derivative of an image
                 continue
-            rates = [functools.partial(flop_rate, call, flops) for call in pair]
+            rates = [functools.partial(rate_of, call, flops) for call in pair]
             step, flat, most = alternately(*rates, lambda: product_rate(torch.bfloat16))
             told.append(f"{product} {step / most:.0%}, of patches {flat / most:.0%}")
         print(f"Simple-CNN, B = 64, {name} convolution, shares of a large product's rate: {'; '.join(told)}")
@@ -216,6 +216,21 @@ def simple_cnn() -> None:
     )
 
 
+def lenet() -> None:
+    """LeNet-5's gradients for 16 workers with 32 examples each: four trials side by side against one after another."""
+    machine.use_one_core()
+    cell = Cell("mnist-lenet-5", 512, trials=4)
+    w, network, data = one_cell.start(cell).w, models.build(cell.work.model), cell.work.train()
+
+    def rate(kind: type[one_cell.Executor]) -> float:
+        executor = kind(network)
+        x, y = executor.inputs(data.x[: cell.batch_size]), data.y[: cell.batch_size]
+        return rate_of(lambda: executor.shares(w, x, y, 16), cell.batch_size * cell.trials, rounds=4)
+
+    ours, alone = alternately(lambda: rate(side_by_side.SideBySide), lambda: rate(looped.Loop))
+    print(f"LeNet-5, 16 workers x 32, 4 trials: side by side {ours:,.0f} examples/s, one by one {alone:,.0f}: {ours / alone:.1f} x")
+
+
 def exhaustive() -> None:
     """The published protocol's cost of the MNIST cell at batch size 64: every trial to the goal or to 40,000 steps.
 
@@ -241,6 +256,6 @@ def exhaustive() -> None:
 
 if __name__ == "__main__":
     known = {"digits": digits, "decoder": decoder, "very_sparse": very_sparse, "peak": peak,
-             "convolutions": convolutions, "simple_cnn": simple_cnn, "exhaustive": exhaustive}  # fmt: skip
+             "convolutions": convolutions, "simple_cnn": simple_cnn, "lenet": lenet, "exhaustive": exhaustive}  # fmt: skip
     for name in sys.argv[1:] or known:
         known[name]()

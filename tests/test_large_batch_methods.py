@@ -7,7 +7,16 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lib.engine import example_norms, flattening, lockstep, looped, sparse_stacked, stacked, training_state
+from lib.engine import (
+    example_norms,
+    flattening,
+    lockstep,
+    looped,
+    side_by_side,
+    sparse_stacked,
+    stacked,
+    training_state,
+)
 from lib.measuring import one_cell, sweeps
 from lib.methods import METHODS, lars, method
 from lib.records import results
@@ -77,7 +86,8 @@ def test_norms_are_those_of_examples_taken_one_by_one(name, count, density, toge
     build, shape = NETWORKS[name]
     nets, w, mask = started(build, density=density)
     x, y = examples(shape, count)
-    kinds = [stacked.Stack, looped.Loop] + [sparse_stacked.Sparse] * (name == "mlp" and torch.backends.mkl.is_available())
+    kinds = [stacked.Stack, looped.Loop, side_by_side.SideBySide]
+    kinds += [sparse_stacked.Sparse] * (name == "mlp" and torch.backends.mkl.is_available())
     for kind in kinds:
         executor = kind(build(), torch.float64, smoothing=0.1)
         losses, g, alive, norms = executor.gradients_with_norms(w, x, y, mask)
@@ -89,12 +99,13 @@ def test_norms_are_those_of_examples_taken_one_by_one(name, count, density, toge
 
 
 @pytest.mark.parametrize("count", [9, 65])
+@pytest.mark.parametrize("kind", [stacked.Stack, side_by_side.SideBySide])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_inputs_and_derivatives_by_outputs_make_up_the_gradient(name, count):
+def test_inputs_and_derivatives_by_outputs_make_up_the_gradient(name, kind, count):
     build, shape = NETWORKS[name]
     nets, w, _ = started(build)
     x, y = examples(shape, count)
-    executor = stacked.Stack(build(), torch.float64)
+    executor = kind(build(), torch.float64)
     _, g, _, found = executor.signals(w, x, y)
     parts = []
     for inputs, deltas in found:

@@ -5,12 +5,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib.engine import flattening, looped, stacked
+from lib.engine import flattening, looped, side_by_side, stacked
+from lib.measuring import one_cell
+from lib.studies.cells import Cell
 from lib.workloads import models
 from lib.workloads.tasks import TASKS
 
-COUNTS = {"simple-cnn": 62_346, "resnet-8": 75_050, "digits-cnn": 6_090, "mlp-64x2": 8_970, "resnet-20": 269_722}
-IMAGES = {"resnet-8": (3, 32, 32), "resnet-20": (3, 32, 32), "simple-cnn": (1, 28, 28)}
+COUNTS = {"simple-cnn": 62_346, "resnet-8": 75_050, "digits-cnn": 6_090, "mlp-64x2": 8_970, "resnet-20": 269_722,
+          "lenet-5": 61_706}  # fmt: skip
+IMAGES = {"resnet-8": (3, 32, 32), "resnet-20": (3, 32, 32), "simple-cnn": (1, 28, 28), "lenet-5": (1, 28, 28)}
 
 
 @pytest.mark.parametrize(("name", "count"), COUNTS.items())
@@ -108,9 +111,10 @@ def test_unknown_model():
 
 
 @pytest.mark.parametrize("name", COUNTS)
-@pytest.mark.parametrize("kind", [looped.Loop, stacked.Stack])
-def test_executors_equal_plain_autograd(name, kind):
-    if kind is stacked.Stack and "resnet" in name:
+@pytest.mark.parametrize("kind", [looped.Loop, stacked.Stack, side_by_side.SideBySide])
+def test_executors_equal_plain_autograd(name, kind, monkeypatch):
+    monkeypatch.setattr(side_by_side, "TOGETHER", 7)  # two examples at once
+    if kind is not looped.Loop and "resnet" in name:
         pytest.skip("only sequential networks are stacked")
     shape = IMAGES.get(name, (1, 8, 8))
     # in double precision, where rounding does not carry a unit across the kink of its ReLU
@@ -137,14 +141,14 @@ def test_shares_of_a_batch_have_the_gradients_of_their_own_examples(name, parts)
     x, y = torch.randn(72, 1, 8, 8), torch.arange(72) % 10
     w = torch.stack([flattening.flatten(models.initialise(models.build(name), s)) for s in range(3)])
     alone = looped.Loop(models.build(name))
-    for executor in (alone, stacked.Stack(models.build(name))):
+    for executor in (alone, stacked.Stack(models.build(name)), side_by_side.SideBySide(models.build(name))):
         together = executor.shares(w, executor.inputs(x), y, parts)
         for p, rows in enumerate(torch.arange(72).chunk(parts)):
             for ours, theirs in zip(together, alone.gradients(w, alone.inputs(x[rows]), y[rows]), strict=True):
                 assert torch.allclose(ours[p], theirs, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [looped.Loop, stacked.Stack])
+@pytest.mark.parametrize("kind", [looped.Loop, stacked.Stack, side_by_side.SideBySide])
 def test_a_network_with_every_unit_off(kind):
     net = models.initialise(models.build("digits-cnn"), 0)
     net[2].bias.data -= 100.0
@@ -157,6 +161,17 @@ def test_a_network_with_every_unit_off(kind):
     for p in net.parameters():
         p.data = p.grad
     assert torch.allclose(gradient[0], flattening.flatten(net), atol=1e-6)
+
+
+def test_networks_that_pool_are_side_by_side_and_their_values_lie_so():
+    for name in ("simple-cnn", "lenet-5", "digits-cnn", "fnn-3", "resnet-20"):
+        assert side_by_side.fits(models.build(name)) == (name in ("simple-cnn", "lenet-5"))
+    assert type(one_cell.executor(Cell("mnist-lenet-5", 512))) is side_by_side.SideBySide
+    assert type(one_cell.executor(Cell("mnist-simple-cnn", 64))) is looped.Loop  # its channels fill vectors by themselves
+    h = torch.randn(5, 6, 7, 8, 9)  # trials, examples, rows, columns, channels
+    side = side_by_side._channels(side_by_side._trials(side_by_side._channels(h), 5))
+    assert side.shape == (6, 45, 7, 8) and torch.equal(side[2, 9 * 3 : 9 * 4], h[3, 2].movedim(-1, 0))
+    assert side_by_side._trials(side, 5).data_ptr() == side.data_ptr()
 
 
 def test_bfloat16_is_close():

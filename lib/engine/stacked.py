@@ -75,17 +75,16 @@ class Stack:
                 at += 2
                 features, flattened = h, () if isinstance(layer, nn.Conv2d) else shape
                 if isinstance(layer, nn.Conv2d):
-                    h, weight, bias, shape = _as_products(h, weight.movedim(-3, -1), bias, layer)
-                elif shape:
-                    # The module flattens channel, row, column: its weights are turned, which are fewer than the values.
-                    weight, shape = weight.unflatten(3, (shape[2], *shape[:2])).movedim(3, -1).flatten(3), ()
-                h = _Affine.apply(h.expand(weight.shape[1], -1, -1), weight, bias)
-                if isinstance(layer, nn.Conv2d):
-                    h = h.view(len(h), x.shape[0], *shape)
+                    h = self._convolved(h, weight, bias, layer)
+                else:
+                    if shape:
+                        # The module flattens channel, row, column: its weights are turned, which are fewer than the values.
+                        weight, shape = weight.unflatten(3, (shape[2], *shape[:2])).movedim(3, -1).flatten(3), ()
+                    h = _Affine.apply(h.expand(weight.shape[1], -1, -1), weight, bias)
                 if seen is not None:
                     seen.append((layer, features, flattened, h))
             elif isinstance(layer, nn.MaxPool2d):
-                h = _pool(h, layer.kernel_size)
+                h = self._pooled(h, layer)
             elif isinstance(layer, nn.ReLU):
                 h = torch.relu(h)
             elif isinstance(layer, nn.Tanh):
@@ -94,6 +93,15 @@ class Stack:
                 shape = tuple(h.shape[2:])
                 h = h.flatten(2)
         return h, features
+
+    def _convolved(self, h: Tensor, kernel: Tensor, bias: Tensor, layer: nn.Conv2d) -> Tensor:
+        """h [1 or T, B, H, W, C], kernel [parts, T, O, C, k, k], bias [parts, T, O] -> [T, B, H', W', O]."""
+        rows, weight, bias, shape = _as_products(h, kernel.movedim(-3, -1), bias, layer)
+        out = _Affine.apply(rows.expand(weight.shape[1], -1, -1), weight, bias)
+        return out.view(len(out), h.shape[1], *shape)
+
+    def _pooled(self, h: Tensor, layer: nn.MaxPool2d) -> Tensor:
+        return _pool(h, layer.kernel_size)
 
     def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """As `Loop.gradients`."""

@@ -18,6 +18,7 @@ from lib.engine import (
     lockstep,
     looped,
     pruning,
+    side_by_side,
     sparse_stacked,
     stacked,
     stacked_decoder,
@@ -109,6 +110,8 @@ def executor(cell: Cell, device: str = "cpu") -> Executor:
 def _stacked(cell: Cell, module: torch.nn.Module, device: str) -> type[Executor]:
     if stacked_decoder.StackedDecoder.fits(module):
         return stacked_decoder.StackedDecoder
+    if side_by_side.fits(module):
+        return side_by_side.SideBySide
     pays = all(getattr(cell, field) >= least for field, least in SPARSE_FROM.items())
     sparse = pays and sparse_stacked.fits(module, _dtype(cell), device)
     return sparse_stacked.Sparse if sparse else stacked.Stack

@@ -88,7 +88,7 @@ WORKLOADS = {
         *(_mnist(f"mnist-simple-cnn-{s}", f"Simple-CNN, {s} width, on MNIST", f"simple-cnn-{s}",
                  (0.02, 0.025, 0.03, 0.04, 0.05)) for s in ("half", "double")),
         *(Workload(f"{data}-{model}", f"{title} on {known}", data, model, goals, space="shi2019",
-                   stack_below=1025 * (model == "fnn-3"))
+                   stack_below=1025)
           for data, known, goals in (("mnist", "MNIST", (0.03, 0.04, 0.05)),
                                      ("fashion-mnist", "Fashion-MNIST", (0.13, 0.15, 0.18)))
           for model, title in (("fnn-3", "FNN-3"), ("lenet-5", "LeNet-5"))),
