@@ -98,6 +98,29 @@ def test_norms_are_those_of_examples_taken_one_by_one(name, count, density, toge
             assert norms[t].tolist() == pytest.approx([n.item() for n in mean_norms(net, x, y, own, 0.1)], rel=1e-5)
 
 
+def doubled():
+    """A layer that is used twice, so that an example's gradient is a sum of two products."""
+    layer = nn.Linear(8, 8)
+    return nn.Sequential(nn.Flatten(), nn.Linear(30, 8), nn.ReLU(), layer, nn.ReLU(), layer, nn.Linear(8, 10))
+
+
+def gained():
+    """Parameters that belong to no product."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(30, 8, bias=False), nn.LayerNorm(8), nn.Linear(8, 10))
+
+
+@pytest.mark.parametrize("density", [None, 0.4])
+@pytest.mark.parametrize("build", [doubled, gained])
+def test_norms_of_other_networks_are_those_of_examples_taken_one_by_one(build, density, monkeypatch):
+    monkeypatch.setattr(looped, "TOGETHER", 1)
+    nets, w, mask = started(build, density=density)
+    x, y = examples((2, 3, 5), 9)
+    _, _, _, norms = looped.Loop(build(), torch.float64).gradients_with_norms(w, x, y, mask)
+    for t, net in enumerate(nets):
+        expected = [norm.item() for norm in mean_norms(net, x, y, None if mask is None else mask[t])]
+        assert norms[t].tolist() == pytest.approx(expected, rel=1e-5)
+
+
 @pytest.mark.parametrize("count", [9, 65])
 @pytest.mark.parametrize("kind", [stacked.Stack, side_by_side.SideBySide])
 @pytest.mark.parametrize("name", NETWORKS)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lib.engine.flattening import cast, flatten, head, is_product, outputs, unflatten
+from lib.engine import example_norms
+from lib.engine.flattening import cast, flatten, head, is_product, memory_order, outputs, unflatten
 from lib.workloads.tasks import TASKS, Task
 
 TOGETHER = 2**24  # entries of examples' own gradients computed at once
@@ -122,20 +123,24 @@ class Loop:
         derivatives d [trials, N, outputs] of the mean loss by its outputs.  N counts examples and, within each, the places
         of a convolution, whose inputs are patches in the order of the kernel as it lies in w.
         """
-        layers = {f"{name}.weight": m for name, m in self.module.named_modules() if is_product(m)}
-        losses, gradients, alive, looks = w.new_empty(len(w)), torch.zeros_like(w), [], []
+        losses, gradients, looks = w.new_empty(len(w)), torch.zeros_like(w), []
+        alive = torch.ones(len(w), dtype=torch.bool, device=w.device)
+        for t, (seen, loss) in enumerate(self._passes(w, x, y)):
+            looks.append({f"{name}.weight": look(*(torch.cat(rows)[None] for rows in zip(*pairs))) for name, pairs in seen.items()})
+            losses[t], gradients[t], alive[t] = loss, self.g, self.features.any()
+        found = {name: tuple(map(torch.cat, zip(*(each[name] for each in looks)))) for name in looks[0]}
+        return losses, gradients if mask is None else gradients.mul_(mask), alive, found
+
+    def _passes(self, w: Tensor, x: Tensor, y: Tensor) -> Iterator[tuple[dict[str, list], Tensor]]:
+        """Trial by trial, what its products have seen (`_watching`), by their names, and its loss; its gradient is in self.g."""
+        layers = {name: m for name, m in self.module.named_modules() if is_product(m)}
         for t, row in enumerate(w):
             self.w.copy_(row)
             self.g.zero_()
             with naming(t), _watching(layers) as seen:
-                logits = self.module(x).float()
-                loss = self.task.loss(logits, y, self.smoothing)
+                loss = self.task.loss(self.module(x).float(), y, self.smoothing)
                 loss.backward()
-            looks.append({name: look(*(torch.cat(rows)[None] for rows in zip(*pairs))) for name, pairs in seen.items()})
-            losses[t], gradients[t] = loss.detach(), self.g
-            alive.append(self.features.any())
-        found = {name: tuple(map(torch.cat, zip(*(each[name] for each in looks)))) for name in looks[0]}
-        return losses, gradients if mask is None else gradients.mul_(mask), torch.stack(alive), found
+            yield seen, loss.detach()
 
     def gradients_with_norms(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
@@ -146,18 +151,39 @@ class Loop:
         """
         if self.normalised:
             raise ValueError("model: batch normalisation is not allowed where examples' own gradients are asked for")
-        found = self.gradients(w, x, y, mask)
+        losses, gradients, norms = w.new_empty(len(w)), torch.zeros_like(w), []
+        alive = torch.ones(len(w), dtype=torch.bool, device=w.device)
+        for t, (seen, loss) in enumerate(self._passes(w, x, y)):
+            losses[t], gradients[t], alive[t] = loss, self.g, self.features.any()
+            kept = None if mask is None else mask[t]
+            simple = self._of_products(seen)
+            norms.append(self._norms_of_products(seen, len(y), kept) if simple else self._norms_one_by_one(w[t], x, y, kept))
+        return losses, gradients if mask is None else gradients.mul_(mask), alive, torch.stack(norms).to(w)
+
+    def _of_products(self, seen: dict[str, list]) -> bool:
+        """Whether all parameters are weights and biases of products that were taken once."""
+        theirs = {f"{name}.{leaf}" for name in seen for leaf in ("weight", "bias")}
+        return theirs == {name for name, _ in self.module.named_parameters()} and all(len(pairs) == 1 for pairs in seen.values())
+
+    def _norms_of_products(self, seen: dict[str, list], examples: int, mask: Tensor | None) -> Tensor:
+        """[parameter tensors], from what every product has seen: `example_norms`.  mask [P]."""
+        kept = None if mask is None else iter(unflatten(mask, self.module))
+        found = []
+        for ((h, d),) in seen.values():
+            weight, bias = (None, None) if kept is None else (memory_order(next(kept)).flatten(1)[None], next(kept)[None])
+            inputs, deltas = (rows.unflatten(0, (examples, -1))[None] for rows in (h, d))
+            found += example_norms.of_layer(inputs, deltas, weight, bias)
+        return torch.cat(found).sum(1)  # since the deltas are shares of a mean
+
+    def _norms_one_by_one(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None) -> Tensor:
+        """[parameter tensors], from every example's own gradient.  w, mask [P]."""
         sizes = [p.numel() for p in self.module.parameters()]
-        norms = w.new_empty(len(w), len(sizes))
-        for t, row in enumerate(w):
-            total = torch.zeros_like(norms[t])
-            size = max(1, TOGETHER // w.shape[1])
-            for some in zip(x.split(size), y.split(size), strict=True):
-                each = self._each(row.to(self.dtype), *some).float()
-                each = each if mask is None else each * mask[t]
-                total += torch.stack([part.norm(dim=1).sum() for part in each.split(sizes, 1)])
-            norms[t] = total / len(y)
-        return *found, norms
+        total, size = w.new_zeros(len(sizes)), max(1, TOGETHER // len(w))
+        for some in zip(x.split(size), y.split(size), strict=True):
+            each = self._each(w.to(self.dtype), *some).float()
+            each = each if mask is None else each * mask
+            total += torch.stack([part.norm(dim=1).sum() for part in each.split(sizes, 1)])
+        return total / len(y)
 
     def _each(self, w: Tensor, x: Tensor, y: Tensor) -> Tensor:
         """The gradient of every example's own loss [B, P] at weights w [P]."""
