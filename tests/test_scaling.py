@@ -263,6 +263,16 @@ def test_two_protocols_are_no_curve():
         scaling.summaries(both)
 
 
+def test_two_searches_far_apart_have_wide_ranges_and_overflow_nothing(recwarn):
+    near = curve_of_searches(replicate=0)
+    far = near.assign(replicate=1, steps=100 * near.steps, last_step=100 * near.last_step)
+    summary, drawn = scaling.summaries(pd.concat([near, far], ignore_index=True))
+    curve = next(iter(drawn.values()))
+    assert np.isfinite(curve.draws.to_numpy()).all()
+    assert summary.c2_low.item() < summary.c2.item() < summary.c2_high.item()
+    assert not [str(one.message) for one in recwarn if one.category is RuntimeWarning]
+
+
 def test_smoothed_labels_are_another_cell():
     both = pd.concat([table([10, 20]).assign(label_smoothing=s) for s in (0.0, 0.1)])
     assert len(scaling.steps_to_result(both)) == 2

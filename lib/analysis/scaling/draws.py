@@ -16,6 +16,7 @@ from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_t
 
 DRAWS = 1000
 LEAST = 3  # batch sizes that tell a floor from a slope
+FARTHEST = 300.0  # of a logarithm that is drawn: two searches leave Student's t one degree of freedom, and exp would overflow
 REDRAWN = ["perfect_end", "useful_end", "c1", "c2", "critical"]
 
 
@@ -51,7 +52,7 @@ class Curve:
         off *= np.stack([_widths(self.size, max(n - 1, 1)) for n in counts], 1)
         for place in np.flatnonzero(counts == 1):
             off[:, place] = self.scatter * _normal(self.size, self.seed, int(known.columns[place]))
-        return pd.DataFrame(np.exp(means + off), columns=known.columns)
+        return pd.DataFrame(np.exp((means + off).clip(-FARTHEST, FARTHEST)), columns=known.columns)
 
 
 @functools.lru_cache(maxsize=4096)
