@@ -264,8 +264,8 @@ def test_two_protocols_are_no_curve():
 
 
 def test_two_searches_far_apart_have_wide_ranges_and_overflow_nothing(recwarn):
-    near = curve_of_searches(replicate=0)
-    far = near.assign(replicate=1, steps=100 * near.steps, last_step=100 * near.last_step)
+    near = curve_of_searches(replicate=0, split=0)
+    far = near.assign(replicate=1, split=1, steps=100 * near.steps, last_step=100 * near.last_step)
     summary, drawn = scaling.summaries(pd.concat([near, far], ignore_index=True))
     curve = next(iter(drawn.values()))
     assert np.isfinite(curve.draws.to_numpy()).all()
