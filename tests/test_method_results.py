@@ -134,6 +134,9 @@ def test_the_more_devices_share_a_batch_the_dearer_a_dear_update():
     assert found.steps.to_numpy() == pytest.approx(steps, rel=0.1) and found.time[256] == pytest.approx(2 * steps, rel=0.1)
     assert found.time[16] == pytest.approx(4 * found.time[256]) and found.time_low[256] < found.time[256] < found.time_high[256] < 1
     assert method_results.shared_out(curves, NO_TIMES).empty
+    few = drawn(searched("sgd", 2000, 40), searched("adam", 2000, 10), searched("muon", 2000, 5).query("batch_size <= 256"))
+    times = pd.DataFrame([*dear, ("digits-mlp", "muon", 16, 1.0)], columns=NO_TIMES.columns)
+    assert set(method_results.shared_out(few, times).batch_size) == {256}  # the largest that all have
 
 
 def test_a_kept_half_life_is_judged_by_retrained_settings_and_a_missed_goal_counts():

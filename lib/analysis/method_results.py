@@ -193,14 +193,18 @@ def in_time(drawn: dict, times: pd.DataFrame, base: str = BASE) -> pd.DataFrame:
 
 
 def shared_out(drawn: dict, times: pd.DataFrame, base: str = BASE) -> pd.DataFrame:
-    """The largest batch size of every dense curve, shared by devices: a row for each share of it that was timed.
+    """A network's largest batch size by all its methods that were timed, shared by devices: a row for each share that was timed.
 
-    A device makes the whole update, beside the gradient of its share alone; what it sends is left out.  Columns: as those of
-    `in_time`, and share (examples on each device), at which `dearer` is read.
+    Networks without one are left out.  A device makes the whole update, beside the gradient of its share alone; what it sends
+    is left out.  Columns: as those of `in_time`, and share (examples on each device), at which `dearer` is read.
     """
-    rows = [_timed(work, method, ratios.columns.max(), share, dearer, ratios[ratios.columns.max()])
-            for work, method, dearer, ratios in _both(drawn, times, base)
-            for share in dearer.index[dearer.index <= ratios.columns.max()]]  # fmt: skip
+    pairs, common = list(_both(drawn, times, base)), {}
+    for work, _, _, ratios in pairs:
+        common[work] = common.get(work, set(ratios.columns)) & set(ratios.columns)
+    rows = [_timed(work, method, size, share, dearer, ratios[size])
+            for work, method, dearer, ratios in pairs if common[work]
+            for size in (max(common[work]),)
+            for share in dearer.index[dearer.index <= size]]  # fmt: skip
     return pd.DataFrame(rows, columns=[*TIMED[:3], "share", *TIMED[3:]])
 
 
