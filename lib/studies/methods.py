@@ -25,6 +25,7 @@ COMPARED_LARGE = tuple(name for name in ("sgd", "momentum", "nesterov", "adam", 
 WITHOUT_BACKPROPAGATION = ("sgd", *LOCAL)  # with backpropagation, by which the chapter divides, before all
 CLOSE = ("sgd", "lra", "lra-1")  # whose errors are a point or less apart
 FOURS = (64, 16, 256, 4, 1024, 1)  # powers of four, the middle first
+FC_MORE = tuple(name for name in EVERYWHERE if name not in ("momentum-ema", "adam-half-life", "adam-fixed"))
 LAYER_BY_LAYER = ("lars-warmup", "clars", "lars")
 
 
@@ -52,9 +53,19 @@ def digits_more(names: Iterable[str]) -> Iterable[Cell]:
 
 
 def fc_which() -> Iterable[Cell]:
-    """SGD and momentum as `images.fc_searches` has them."""
+    """Three searches of every method."""
+    return _on_fc(powers(2, 12, 2), EVERYWHERE, range(1, 4))
+
+
+def fc_more() -> Iterable[Cell]:
+    """More searches of the methods that claims compare, from 16 examples on, where a search takes less than five minutes."""
+    return _on_fc(powers(4, 12, 2), FC_MORE, range(4, 9))
+
+
+def _on_fc(sizes: Iterable[int], methods: Iterable[str], searches: Iterable[int]) -> Iterable[Cell]:
+    """Races; SGD and momentum as `images.fc_searches` has them."""
     shared = {replace(cell, race=None, rungs="goals"): cell for cell in images.fc_searches()}
-    for cell in which(("mnist-fc-128x3-easier",), powers(2, 12, 2), EVERYWHERE, range(1, 4), trials=32):
+    for cell in which(("mnist-fc-128x3-easier",), sizes, methods, searches, trials=32):
         yield shared.get(cell) or raced(cell)
 
 

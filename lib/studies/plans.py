@@ -20,7 +20,8 @@ USUAL = {
 }  # fmt: skip
 # Studies of a question of their own: the same networks on the same images once more are no further curves of the book.
 # By a dozen methods.
-WHICH = ("digits-which", "digits-which-more", "digits-which-sparse", "mnist-fc-which", "mnist-which", "digits-kfac")
+WHICH = ("digits-which", "digits-which-more", "digits-which-sparse", "mnist-fc-which", "mnist-fc-which-more", "mnist-which",
+         "digits-kfac")  # fmt: skip
 # A task and goals of their own.
 TEXT = ("shakespeare-exact", "shakespeare", "shakespeare-methods", "shakespeare-sparse", "shakespeare-sgd", "shakespeare-widths")
 LOCALLY = ("digits-local", "digits-local-budget")  # an activation and methods of their own
@@ -98,6 +99,7 @@ STUDIES = {
         Study(LOCALLY[1], "Digits: without backpropagation, every trial to its budget", tuple(methods.local_budget())),
         Study("mnist-fc-which", "MNIST: training methods, FC-128×3",
               tuple(methods.fc_which())),
+        Study("mnist-fc-which-more", "MNIST: training methods, FC-128×3, more searches", tuple(methods.fc_more())),
         Study("mnist-which", "MNIST: training methods, Simple-CNN", tuple(methods.mnist_which())),
         Study("staleness", "Digits: late gradients", tuple(late.staleness())),
         Study("staleness-depth", "Digits: late gradients in networks of other depth", tuple(late.depth())),
