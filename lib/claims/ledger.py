@@ -349,7 +349,7 @@ def _of_texts() -> dict[str, tuple[pd.DataFrame, float]]:
 
 
 def _of_messages() -> dict[str, tuple[pd.DataFrame, dict]]:
-    cells = [c for name in ("messages", "messages-lenet-5") for c in plans.study(name).cells]
+    cells = [c for name in ("messages", "messages-lenet-5", "messages-resnet-20") for c in plans.study(name).cells]
     trials = results.read(Study("messages", "", tuple(cells)))
     variants = results.read(plans.study("message-variants"))
     sent, warmed = message_results.best(trials), message_results.best(variants[variants.warm_up > 0])

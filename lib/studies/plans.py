@@ -71,7 +71,7 @@ STUDIES = {
         Study("message-variants", "Sparse messages: one thing changed at a time", tuple(messages.variants())),
         Study("messages-lenet-5", "Sparse messages: LeNet-5", tuple(messages.rivals("mnist-lenet-5", "fashion-mnist-lenet-5"))),
         Study("messages-rates", "Sparse messages: Rand-k at higher learning rates", tuple(messages.rates())),
-        Study("messages-resnet-20", "Sparse messages: ResNet-20 on CIFAR-10", tuple(messages.rivals("cifar-10-resnet-20"))),
+        Study("messages-resnet-20", "Sparse messages: ResNet-20 on CIFAR-10", tuple(messages.resnet())),
         Study("both-sparsities", "Digits: pruned networks with sparse messages",
               tuple(messages.both_sparsities("digits-mlp", (64, 16, 256), 100))),
         Study("both-sparsities-mnist", "MNIST: pruned networks with sparse messages",
