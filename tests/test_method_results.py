@@ -194,6 +194,17 @@ def test_figures_show_what_they_are_given_and_say_when_there_is_nothing():
     assert "K-FAC" in texts(method_figures.by_power(found, pd.DataFrame({"power": [1.0], "method": ["K-FAC"]})))
 
 
+def test_methods_are_compared_where_all_have_several_searches():
+    rows = [("sure", "a", 5), ("sure", "b", 3), ("sure", "c", 1), ("on one", "a", 5), ("once on b", "a", 5), ("once on b", "b", 1)]
+    table = pd.DataFrame(rows, columns=["algorithm", "network", "searches"])
+    found = method_results.everywhere(table)
+    assert {*found.algorithm} == {"sure"} and {*found.network} == {"a", "b"}
+    single = method_results.everywhere(table[table.searches == 1])
+    assert single.empty, "no method is on both networks"
+    assert {*method_results.everywhere(table[table.network == "c"]).algorithm} == {"sure"}
+    assert method_results.everywhere(table.iloc[:0]).empty
+
+
 # --- plans ------------------------------------------------------------------------------------------------------------
 
 
@@ -207,11 +218,16 @@ def test_the_first_cells_of_the_studies_are_every_method_at_powers_of_four_on_on
 
 
 def test_searches_that_other_studies_plan_are_the_same_cells():
-    known = {c for name in ("digits-searches", "fc-searches", "mnist", "mnist-algorithms") for c in plans.study(name).cells}
-    for name in plans.WHICH:
-        for cell in plans.study(name).cells:
-            if cell.algorithm in ("sgd", "momentum") or cell.algorithm == "nesterov" and name in ("digits-which", "mnist-which"):
-                assert cell in known, cell
+    elsewhere = ("digits-searches", "fc-searches", "mnist", "mnist-algorithms")
+
+    def search(cell):
+        return cell.workload, cell.algorithm, cell.batch_size, cell.sparsity, cell.replicate, cell.split
+
+    known = {search(cell): cell for name in elsewhere for cell in plans.study(name).cells}
+    shared = {name: [c for c in plans.study(name).cells if search(c) in known] for name in plans.WHICH}
+    assert all(known[search(cell)] == cell for cells in shared.values() for cell in cells)
+    assert {c.algorithm for c in shared["mnist-fc-which"]} == {"sgd", "momentum"}
+    assert {"sgd", "momentum", "nesterov"} == {c.algorithm for name in ("digits-which", "mnist-which") for c in shared[name]}
 
 
 def test_a_grid_takes_the_searches_that_are_planned_and_an_own_workload_has_one_split():

@@ -75,6 +75,16 @@ def over(drawn: dict, base: str = BASE) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+def everywhere(compared: pd.DataFrame) -> pd.DataFrame:
+    """Rows of methods with SEVERAL searches on every network of which any method has them; of one search, where none has.
+
+    compared: as of `over`, with columns network and searches.
+    """
+    several = compared[compared.searches >= SEVERAL]
+    rows = several if len(several) else compared
+    return rows[rows.groupby("algorithm").network.transform("nunique") == rows.network.nunique()]
+
+
 def in_order(measured: dict[str, float], predicted: dict[str, float]) -> tuple[int, int]:
     """How many pairs of methods lie in the predicted order, and how many of those measured the prediction tells apart."""
     both = [name for name in measured if name in predicted]
