@@ -199,6 +199,7 @@ BAD_STATES = {
     "other cell": (lambda c, f: other(c, identity="x"), "of another cell"),
     "a key less": (lambda c, f: other(c, buffer__v=lambda t: None), "tensors"),
     "a key more": (lambda c, f: signed({**parts_of(c), "more": torch.zeros(1)}), "tensors"),
+    "no best weights": (lambda c, f: other(c, untested__w=lambda t: None), "tensors"),
     "other shape": (lambda c, f: other(c, w=lambda t: t[:, 1:]), "tensors"),
     "other type": (lambda c, f: other(c, w=lambda t: t.double()), "tensors"),
     "no such trial": (lambda c, f: other(c, ids=lambda t: t + 90), "cannot be read"),
@@ -222,6 +223,7 @@ def test_a_state_that_will_not_do_is_named_and_set_aside_and_the_cell_begins_ane
     assert [f.name for f in tmp_path.iterdir()] == ["batch-1-0.set-aside"], "the file was run, or is still there"
     assert again.trial_steps == whole.trial_steps
     np.testing.assert_array_equal(again.best_within, whole.best_within)
+    np.testing.assert_array_equal(again.test_within, whole.test_within)
     np.testing.assert_array_equal(again.sent_within, whole.sent_within)
 
 
@@ -410,6 +412,15 @@ def test_a_cell_run_to_its_budget_tells_the_best_error_within_every_power_of_two
         best, first = own.min(0).values, own.argmin(0)
         assert np.allclose(outcome.best_within[:, i], best, atol=1e-6)
         assert np.allclose(outcome.test_within[:, i], test.gather(0, first[None])[0], atol=1e-6)
+
+
+def test_test_errors_are_asked_once_a_budget(monkeypatch):
+    asked, costs = [], validation.Validation.costs
+    monkeypatch.setattr(validation.Validation, "costs", lambda own, *rest: asked.append(len(own.y)) or costs(own, *rest))
+    outcome, data = one_cell.train_cell(Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=90)), datasets.load("digits")
+    validations, tests = (asked.count(len(split)) for split in (data.validation, data.test))
+    assert len(data.validation) != len(data.test) and not np.isnan(outcome.test_within).any()
+    assert tests <= len(outcome.budgets) + 1 < validations
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])

@@ -127,8 +127,8 @@ def train(
     """Train all trials in lock step and say when each first met each goal (the hardest goal first in `goals`).
 
     stop: "goal" ends the cell once `hits` trials met the hardest goal; "budget" runs every trial for max_steps and
-    reads every check to the end; `test` is then looked at wherever a trial's validation error falls.  reject_early and
-    drop_dead may be switched off to test that they change nothing.
+    reads every check to the end; `test` is then asked about the best weights up to every power of two of steps.  reject_early
+    and drop_dead may be switched off to test that they change nothing.
     race: None, or at least 1, with stop "goal": a trial is abandoned that has not met a goal by the first check at or after so
     many times the steps in which the first trial met it, and passed over at checks before `Task.hopeless` of its training loss
     allows the loosest goal that it has not met.  rungs: "goals", or "losses" if a trial is abandoned, too, whose training loss
@@ -147,7 +147,7 @@ def train(
     levels = LOSSES if race is not None and rungs == "losses" else ()
     blank = Outcome.blank(len(trials.w), len(goals), _budgets(stop, max_steps), len(levels))
     start = method.begin(trials.w.clone(), parameters)
-    now = State.first(blank, trials, start, 1 + len(y) // (8 * batch_size), exchange)
+    now = State.first(blank, trials, start, 1 + len(y) // (8 * batch_size), exchange, tested=len(judges) > 1)
     keeper = _Keeper(unfinished, identity_of(whose, trials), judges) if unfinished else None
     now = keeper.resume(now, max_steps) if keeper else now
     out, began = now.outcome, time.perf_counter() - now.outcome.wall_s
@@ -161,9 +161,11 @@ def train(
         if drop_dead:
             _leave_dead(now, method, executor, x)
         if out.steps == check:
-            check = next_check(out.steps, checks)
+            previous, check = last_check(out.steps - 1, checks), next_check(out.steps, checks)
+            if now.untested and any(previous <= budget < out.steps for budget in out.budgets):
+                _test(now, judges[1])  # before better weights take the place of those
             asked = _everyone(now) if race is None or method.evaluated else _hopeful(now, executor.task, goals)
-            _check(now, method, judges, asked, whole_set=stop == "budget" or not reject_early)
+            _check(now, method, judges[0], asked, whole_set=stop == "budget" or not reject_early)
             if out.steps * batch_size >= RECENT:  # a mean over fewer says little
                 _note_losses(now, levels)
             progress(out.steps, len(now.ids), np.nanmin(out.best_error, initial=np.inf))
@@ -174,6 +176,8 @@ def train(
         if keeper:
             keeper.save(now, began)
 
+    if now.untested:
+        _test(now, judges[1])
     now.leave(_everyone(now), "budget" if out.steps == max_steps else "stopped")
     if stop == "budget":
         out.status[~np.isnan(out.first[:, 0])] = "complete"
@@ -275,8 +279,21 @@ def _hopeful(now: State, task: Task, goals: tuple[float, ...]) -> Tensor:
     return now.recent <= torch.from_numpy(task.hopeless(loosest)).to(now.recent)
 
 
-def _check(now: State, method: Method, judges: list[Validation], asked: Tensor, whole_set: bool) -> None:
-    """A check: which of the trials asked meet which goals, their errors, and the test errors of the better.
+def _test(now: State, judge: Validation) -> None:
+    """The test errors of all best weights that wait for theirs, within the budgets that their checks lie in."""
+    best, out = now.untested, now.outcome
+    ids = best.waiting.nonzero()[:, 0].cpu().numpy()
+    if not len(ids):
+        return
+    with _telling(ids, out.steps):
+        cost, _ = judge.costs(best.w[best.waiting])
+    error, within = cost.cpu().numpy() / len(judge.y), np.array(out.budgets) >= out.best_step[ids, None]
+    out.test_within[ids] = np.where(within, error[:, None], out.test_within[ids])
+    best.waiting[:] = False
+
+
+def _check(now: State, method: Method, judge: Validation, asked: Tensor, whole_set: bool) -> None:
+    """A check: which of the trials asked meet which goals, their errors, and the weights of the better.
 
     An error is a mean cost: a share of mistakes, or what else the task counts.
 
@@ -285,12 +302,12 @@ def _check(now: State, method: Method, judges: list[Validation], asked: Tensor, 
     if not asked.any():
         return
     out, ids, step = now.outcome, now.ids[asked.cpu().numpy()], now.outcome.steps
-    limits = judges[0].limits
-    met, every = ~np.isnan(out.first[ids]), len(judges[0].y)  # [rows, goals]
+    limits = judge.limits
+    met, every = ~np.isnan(out.first[ids]), len(judge.y)  # [rows, goals]
     loosest = torch.from_numpy(np.where(met, -1, limits.cpu().numpy()).max(1, initial=-1)).to(limits.device)
     w = validated(method, now.w, now.buffers)[asked]
     with _telling(ids, step):
-        count, whole = judges[0].costs(w, None if whole_set else loosest)
+        count, whole = judge.costs(w, None if whole_set else loosest)
     reached = (whole[:, None] & (count[:, None] <= limits)).cpu().numpy()
     out.first[ids] = np.where(reached & ~met, step, out.first[ids])
     error = np.where(whole.cpu().numpy(), count.cpu().numpy() / every, np.nan)
@@ -298,10 +315,8 @@ def _check(now: State, method: Method, judges: list[Validation], asked: Tensor, 
     risen, later = ids[better], np.array(out.budgets) >= step
     out.best_error[risen], out.best_step[risen] = error[better], step
     out.best_within[np.ix_(risen, later)] = error[better, None]
-    if len(judges) > 1 and len(risen):
-        rows = torch.from_numpy(better).to(limits.device)
-        cost, _ = judges[1].costs(w[rows])
-        out.test_within[np.ix_(risen, later)] = cost.cpu().numpy()[:, None] / len(judges[1].y)
+    if now.untested:
+        now.untested.put(risen, w[torch.from_numpy(better).to(limits.device)])
     if now.exchange:
         out.sent[ids] = now.exchange.sent.numpy()[asked.cpu().numpy()]
         out.sent_within[np.ix_(ids, later)] = out.sent[ids, None]

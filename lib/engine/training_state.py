@@ -96,14 +96,35 @@ class Outcome:
 
 
 @dataclass
+class Untested:
+    """Weights whose test error is asked when a budget ends, a row for each trial of the cell, whether it still trains or not.
+
+    w [T, P]: those at the check with the lowest validation error so far; zeros before the first.  waiting [T]: whether their
+    test error has yet to be asked.
+    """
+
+    w: Tensor
+    waiting: Tensor
+
+    @staticmethod
+    def first(w: Tensor) -> Untested:
+        """That of trials with weights like w [T, P] before their first check."""
+        return Untested(torch.zeros_like(w), torch.zeros(len(w), dtype=torch.bool, device=w.device))
+
+    def put(self, ids: np.ndarray, w: Tensor) -> None:
+        """The trials `ids` [n] have their best weights w [n, P] now."""
+        at = torch.from_numpy(ids).to(self.w.device)
+        self.w[at], self.waiting[at] = w, True
+
+
+@dataclass
 class State:
     """All that changes while a cell trains, hence all that is kept of one that is interrupted.
 
     outcome: what is known of all trials so far.  The rest has a row for each trial that still trains: ids [T] (numpy), its
     number; trials, what it started from; w [T, P], weights; buffers, the method's, by name, [T, ...]; silent [T], steps in a
     row without any unit on; patience [T], such steps before a look at all data; recent [T], training loss over the last batches.
-    exchange: what the workers send each
-    other, if any.
+    exchange: what the workers send each other, if any.  untested: of all trials, if test errors are asked for.
     """
 
     outcome: Outcome
@@ -115,15 +136,17 @@ class State:
     patience: Tensor
     recent: Tensor
     exchange: Exchange | None
+    untested: Untested | None = None
 
     @staticmethod
     def first(
-        outcome: Outcome, trials: Trials, buffers: dict[str, Tensor], patience: int, exchange: Exchange | None
-    ) -> State:
+        outcome: Outcome, trials: Trials, buffers: dict[str, Tensor], patience: int, exchange: Exchange | None,
+        tested: bool = False,
+    ) -> State:  # fmt: skip
         """That before the first step."""
         silent = torch.zeros(len(trials.w), dtype=torch.int64, device=trials.w.device)
         start = trials.w.clone(), buffers, silent, torch.full_like(silent, patience), silent.double()
-        return State(outcome, np.arange(len(trials.w)), trials, *start, exchange)
+        return State(outcome, np.arange(len(trials.w)), trials, *start, exchange, Untested.first(trials.w) if tested else None)
 
     def leave(self, rows: Tensor, how: str, why: str = "") -> None:
         """Take rows (a boolean mask) out of the training."""

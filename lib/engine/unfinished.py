@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from lib import atomic
-from lib.engine.training_state import State, Trials
+from lib.engine.training_state import State, Trials, Untested
 from lib.engine.validation import Validation
 
 SAVE_EVERY = 300.0  # seconds
@@ -32,6 +32,8 @@ def tensors_of(state: State, judges: list[Validation]) -> dict[str, Tensor]:
     found |= {f"buffer.{k}": v for k, v in state.buffers.items()}
     for n, judge in enumerate(judges):
         found |= {f"judge.{n}.missed": judge.missed, f"judge.{n}.order": judge.order}
+    if state.untested:
+        found |= {"untested.w": state.untested.w, "untested.waiting": state.untested.waiting}
     if state.exchange:
         found |= {f"exchange.{k}": v for k, v in state.exchange.tensors(state.w).items()}
     return found
@@ -75,7 +77,8 @@ def _resume(file: Path, new: State, judges: list[Validation], identity: str, max
     exchange, at = new.exchange and new.exchange.restored(rows, rest["exchange"]), rows.to(new.w.device)
     buffers = {k: v[at] for k, v in new.buffers.items()}
     left = new.trials.keep(at), new.w[at], buffers, new.silent[at], new.patience[at], new.recent[at]
-    now = State(copy.deepcopy(new.outcome), rows.nonzero()[:, 0].numpy(), *left, exchange)
+    untested = new.untested and Untested.first(new.untested.w)
+    now = State(copy.deepcopy(new.outcome), rows.nonzero()[:, 0].numpy(), *left, exchange, untested)
     mine, steps, wall_s = tensors_of(now, judges), rest["steps"], float(rest["wall_s"])
     fine = {
         "tensors": _kinds(saved) == _kinds(mine) and all(t.device.type == "cpu" for t in saved.values()),
