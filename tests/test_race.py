@@ -174,6 +174,24 @@ def test_an_interrupted_race_ends_as_if_it_had_not_been(tmp_path, monkeypatch):
     same(whole, again)
 
 
+@pytest.mark.parametrize(("batch_size", "replicate", "won"), [(64, 1, True), (16, 1, False)])
+def test_a_race_that_nobody_wins_is_run_again_with_a_wider_factor(batch_size, replicate, won, tmp_path):
+    cell = dataclasses.replace(RACED, batch_size=batch_size, replicate=replicate, hits=1, race=1.0)
+    narrow, wide = (one_cell.train_cell(c) for c in (cell, dataclasses.replace(cell, race=1.0 * races.WIDER)))
+    assert "abandoned" in narrow.status and "complete" not in narrow.status and ("complete" in wide.status) == won
+    header, table = store.read(one_cell.measure(cell, tmp_path), cell)
+    assert header["raced_again"] == races.WIDER and header["steps"] == wide.steps
+    assert header["trial_steps"] == narrow.trial_steps + wide.trial_steps
+    np.testing.assert_array_equal(table["steps@0.04"], wide.first[:, 0])
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_race_that_is_won_is_run_once(tmp_path):
+    header, table = store.read(one_cell.measure(RACED, tmp_path), RACED)
+    assert "raced_again" not in header and header["trial_steps"] == one_cell.train_cell(RACED).trial_steps
+    assert (table.status == "abandoned").any()
+
+
 def test_an_exact_cell_keeps_its_digest_and_a_race_has_its_own():
     assert store.digest(Cell("digits-mlp", 64)) == "ced44ecf"
     others = [store.digest(Cell("digits-mlp", 64, race=a)) for a in (2, 2.0, 3)]
