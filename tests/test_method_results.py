@@ -233,6 +233,7 @@ def test_searches_that_other_studies_plan_are_the_same_cells():
 def test_a_grid_takes_the_searches_that_are_planned_and_an_own_workload_has_one_split():
     grid = method_results.grid("digits-mlp", [16, 64], ["sgd", "adam"], 5, 100)
     assert set(grid.cells) < set(plans.study("digits-which").cells) and len(grid.cells) == 20
+    assert method_results.grid("digits-mlp", [16, 64], ["adam"], 5, 100) == grid, "ratios divide by SGD"
     assert {c.split for c in method_results.grid("digits-mlp", [16], ["sgd"], 7, 16).cells} == set(range(3, 10))
     own = method_results.grid("chapters/own/next_letter.py:next_letter", [16], ["sgd"], 2, 16).cells
     assert {c.split for c in own} == {0} and {c.replicate for c in own} == {1, 2}

@@ -38,7 +38,8 @@ def compared(*more: Study) -> pd.DataFrame:
 def grid(name: str, batch_sizes: Iterable[int], methods: Iterable[str], searches: int, trials: int) -> Study:
     """So many searches by every method at every batch size of the dense network called `name`, each on a split of its own.
 
-    Searches that the book plans come first and are taken as they are planned; an own workload has one split.
+    SGD, by which ratios divide, is always one of the methods.  Searches that the book plans come first and are taken as they
+    are planned; an own workload has one split.
     Raises ValueError as `lib.studies.cells.Cell`.
     """
     planned = [c for study in plans.WHICH for c in plans.study(study).cells if c.workload == name and not c.sparsity]
@@ -49,7 +50,7 @@ def grid(name: str, batch_sizes: Iterable[int], methods: Iterable[str], searches
         known.get((method, size, n)) or Cell(name, size, method, trials=trials, replicate=n, split=n * split, hits=1)
         for n in range(first, first + searches)
         for size in batch_sizes
-        for method in methods
+        for method in dict.fromkeys((BASE, *methods))
     ]
     return Study(name, workload(name).title, tuple(cells))
 
