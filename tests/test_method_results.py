@@ -194,6 +194,13 @@ def test_figures_show_what_they_are_given_and_say_when_there_is_nothing():
     assert "K-FAC" in texts(method_figures.by_power(found, pd.DataFrame({"power": [1.0], "method": ["K-FAC"]})))
 
 
+def test_the_constants_of_a_curve_without_a_floor_are_no_numbers():
+    """The fit ends somewhere, at a critical batch size of 10¹² or so."""
+    assert method_figures.finite(1.6e12, 93, np.inf) == "∞ (93–∞)"
+    assert method_figures.finite(7.9e-9, 0, 110) == "0 (0–110)"
+    assert method_figures.finite(2, 1.5, 3) == "2 (1.5–3)" and method_figures.finite(np.nan, 1, 2) == "—"
+
+
 def test_methods_are_compared_where_all_have_several_searches():
     rows = [("sure", "a", 5), ("sure", "b", 3), ("sure", "c", 1), ("on one", "a", 5), ("once on b", "a", 5), ("once on b", "b", 1)]
     table = pd.DataFrame(rows, columns=["algorithm", "network", "searches"])

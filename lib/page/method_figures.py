@@ -14,6 +14,7 @@ WORDS = {  # what is compared, as the menu has it
 }  # fmt: skip
 SHADES = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.RED, charts.PURPLE)
 LOG = {"type": "log", "base": 2, "nice": False}
+BEYOND = 1e7  # larger than any batch size or number of steps
 ROW = 9  # pixels of a network within a method's row
 
 
@@ -139,7 +140,8 @@ def moving(rows: pd.DataFrame, field: str, title: str, *controls: tuple, tooltip
 
 
 def finite(ratio: float, low: float, high: float) -> str:
-    """A ratio with its interval as a table has it."""
+    """A ratio with its interval as a table has it; the fit of a curve without a floor ends at BEYOND or farther."""
     if not np.isfinite(ratio):
         return "—"
-    return f"{brief(ratio)} ({brief(low)}–{brief(high)})".replace("inf", "∞")
+    middle, *ends = (np.inf if value > BEYOND else 0 if value < 1 / BEYOND else value for value in (ratio, low, high))
+    return "{} ({}–{})".format(*map(brief, (middle, *ends))).replace("inf", "∞")
