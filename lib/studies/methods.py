@@ -47,9 +47,13 @@ def digits_which(names: Iterable[str]) -> Iterable[Cell]:
 
 
 def digits_more(names: Iterable[str]) -> Iterable[Cell]:
-    """More searches where claims turn on them: 35 of Adam and Muon; 15 of rates layer by layer, at batches of 16 and more."""
+    """More searches where claims turn on them: 35 of Adam and Muon; 15 of rates layer by layer, at batches of 16 and more, and
+    on the fully connected network, whose ratio of Nesterov to LARS is near a claim's threshold, 40 more of these two.
+    """
+    large = [b for b in ALL_POWERS if b >= 16]
     yield from which(names, ALL_POWERS, ("adam", "muon"), range(8, 43))
-    yield from which(names, [b for b in ALL_POWERS if b >= 16], LAYER_BY_LAYER, range(8, 23))
+    yield from which(names, large, LAYER_BY_LAYER, range(8, 23))
+    yield from which(("digits-mlp",), large, ("nesterov", "lars"), range(23, 63))
 
 
 def fc_which() -> Iterable[Cell]:
