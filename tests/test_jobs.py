@@ -3,6 +3,7 @@
 import errno
 import json
 import signal
+import time
 
 import pytest
 
@@ -120,6 +121,16 @@ def test_a_job_tells_in_words_how_far_it_is(tmp_path):
         runner.Reporter(str(tmp_path))(*report)
         (file,) = tmp_path.iterdir()
         assert runner.told(*json.loads(file.read_text())) == says
+
+
+def test_a_notebook_keeps_few_lines_of_progress(capsys):
+    runner.run(range(300), _waits, "short jobs", "job")
+    lines = capsys.readouterr().err.split("\r")
+    assert "300/300" in lines[-1] and len([line for line in lines if line]) == 2  # where it begins, and where it ends
+
+
+def _waits(_: int, reports: str) -> None:
+    time.sleep(0.001)
 
 
 def test_every_kind_of_record_says_when_on_what_and_by_which_code_it_was_measured(tmp_path):

@@ -125,6 +125,20 @@ def test_time_is_steps_times_the_time_of_a_step_read_between_the_sizes_timed():
     assert method_results.in_time(curves, NO_TIMES).empty
 
 
+def test_the_quickest_method_saves_time_not_only_steps():
+    """At 1,024 examples, 0.29 times the steps are no gain if a step takes four times as long."""
+    curves = drawn(searched("sgd", 2000, 40), searched("adam", 2000, 10), searched("momentum", 2000, 20))
+    common = method_results.everywhere(method_results.over(curves))
+    for dear, (name, time) in {1.0: ("adam", 12 / 42), 2.0: ("momentum", 22 / 42), 4.0: ("momentum", 22 / 42)}.items():
+        times = pd.DataFrame([("digits-mlp", "adam", 1024, dear), ("digits-mlp", "momentum", 1024, 1.0)], columns=NO_TIMES.columns)
+        (found,) = method_results.quickest(method_results.in_time(curves, times), common).itertuples()
+        assert (found.algorithm, found.batch_size, found.rivals) == (name, 1024, 2) and found.time == pytest.approx(time, rel=0.1)
+    slow = pd.DataFrame([("digits-mlp", "adam", 1024, 9.0)], columns=NO_TIMES.columns)
+    (found,) = method_results.quickest(method_results.in_time(curves, slow), common).itertuples()
+    assert (found.algorithm, found.time) == ("sgd", 1)
+    assert method_results.quickest(method_results.in_time(curves, NO_TIMES), common).empty
+
+
 def test_the_more_devices_share_a_batch_the_dearer_a_dear_update():
     curves = drawn(searched("sgd", 2000, 40), searched("adam", 2000, 10))
     dear = [("digits-mlp", "adam", b, ratio) for b, ratio in ((16, 8.0), (256, 2.0), (4096, 1.0))]
@@ -203,12 +217,12 @@ def test_the_constants_of_a_curve_without_a_floor_are_no_numbers():
 
 def test_methods_are_compared_where_all_have_several_searches():
     rows = [("sure", "a", 5), ("sure", "b", 3), ("sure", "c", 1), ("on one", "a", 5), ("once on b", "a", 5), ("once on b", "b", 1)]
-    table = pd.DataFrame(rows, columns=["algorithm", "network", "searches"])
+    table = pd.DataFrame(rows, columns=["algorithm", "workload", "searches"])
     found = method_results.everywhere(table)
-    assert {*found.algorithm} == {"sure"} and {*found.network} == {"a", "b"}
+    assert {*found.algorithm} == {"sure"} and {*found.workload} == {"a", "b"}
     single = method_results.everywhere(table[table.searches == 1])
     assert single.empty, "no method is on both networks"
-    assert {*method_results.everywhere(table[table.network == "c"]).algorithm} == {"sure"}
+    assert {*method_results.everywhere(table[table.workload == "c"]).algorithm} == {"sure"}
     assert method_results.everywhere(table.iloc[:0]).empty
 
 

@@ -70,20 +70,22 @@ def over(drawn: dict, base: str = BASE) -> pd.DataFrame:
     """Every curve beside that of the base method on the same network: a row per curve and quantity.
 
     drawn: of `scaling.summaries`.  Columns: those of CURVE, sizes (batch sizes shared), what ("critical", "c1" or "c2"),
-    ratio (median), ratio_low, ratio_high (5 and 95 %).
+    ratio (median), ratio_low, ratio_high (5 and 95 %), searches (of the curve).
     """
     parts = [scaling.beside(drawn, lambda key: (key[0], base, *key[2:]), name).assign(what=name) for name in QUANTITIES]
-    return pd.concat(parts, ignore_index=True)
+    found = pd.concat(parts, ignore_index=True)
+    found["searches"] = [len(drawn[key].logs) for key in found[scaling.CURVE].itertuples(index=False, name=None)]
+    return found
 
 
 def everywhere(compared: pd.DataFrame) -> pd.DataFrame:
     """Rows of methods with SEVERAL searches on every network of which any method has them; of one search, where none has.
 
-    compared: as of `over`, with columns network and searches.
+    compared: as of `over`.
     """
     several = compared[compared.searches >= SEVERAL]
     rows = several if len(several) else compared
-    return rows[rows.groupby("algorithm").network.transform("nunique") == rows.network.nunique()]
+    return rows[rows.groupby("algorithm").workload.transform("nunique") == rows.workload.nunique()]
 
 
 def in_order(measured: dict[str, float], predicted: dict[str, float]) -> tuple[int, int]:
@@ -220,6 +222,21 @@ def shared_out(drawn: dict, times: pd.DataFrame, base: str = BASE) -> pd.DataFra
 
 
 TIMED = ["workload", "algorithm", "batch_size", "dearer", "steps", "steps_low", "steps_high", "time", "time_low", "time_high"]
+
+
+def quickest(timed: pd.DataFrame, common: pd.DataFrame) -> pd.DataFrame:
+    """Of methods measured everywhere, the one that takes the least time at each network's largest batch size: a row per network.
+
+    timed: of `in_time`; common: of `everywhere`.  Columns: workload, algorithm, batch_size, time (over the base method's), rivals
+    (how many others, the base among them).  The base itself where no method takes less time.
+    """
+    own = timed.merge(common[["workload", "algorithm"]].drop_duplicates())
+    last = own[own.batch_size == own.groupby("workload").batch_size.transform("max")]
+    rivals = last.groupby("workload").algorithm.transform("size")
+    least = last.assign(rivals=rivals).sort_values("time", kind="stable").drop_duplicates("workload")
+    slow = least.time >= 1
+    least = least.assign(algorithm=least.algorithm.mask(slow, BASE), time=least.time.mask(slow, 1.0))
+    return least[["workload", "algorithm", "batch_size", "time", "rivals"]].reset_index(drop=True)
 
 
 def _both(drawn: dict, times: pd.DataFrame, base: str) -> Iterator[tuple]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from lib.analysis import scaling, text_results
+from lib.analysis import method_results, scaling, text_results
 from lib.claims.ledger import kept, usual
+from lib.probes import method_times
 from lib.records import results, store
 from lib.records.places import DATA, record
 from lib.studies import plans
@@ -74,6 +75,28 @@ def data_set(name: str) -> str:
 def near(points: pd.DataFrame) -> float:
     """The share of points of `curves` that lie within a factor NEAR of the line."""
     return float((np.log(points.over).abs() < np.log(NEAR)).mean())
+
+
+def quickest() -> dict:
+    """The method that takes the least time at the largest batch size of every network that all methods were searched on.
+
+    method: its title, "" where that differs between networks; times: over SGD's, by network; rivals: how many others.
+    """
+    return kept("quickest", _quickest)
+
+
+def _quickest() -> dict:
+    drawn = scaling.summaries(method_results.compared())[1]
+    over = method_results.over(drawn)
+    common = method_results.everywhere(over[over.sparsity == 0])
+    least = method_results.quickest(method_results.in_time(drawn, method_times.over_sgd()), common)
+    (name,) = {*least.algorithm} if least.algorithm.nunique() == 1 else {method_results.BASE}
+    same = name != method_results.BASE
+    return {
+        "method": method_results.title(name) if same else "",
+        "times": least.time.to_list(),
+        "rivals": int(least.rivals.min()) if len(least) else 0,
+    }
 
 
 def language_model() -> dict:

@@ -80,22 +80,29 @@ def told(step: int, alive: int | None, best: float | None) -> str:
 
 
 class _Display(contextlib.AbstractContextManager):
-    """A progress bar: how many are done, the time left, and how far those under way are."""
+    """A progress bar: how many are done, the time left, and how far those under way are.
+
+    A terminal writes one line again every second.  A notebook or a log keeps every line: there, a twentieth of the time that
+    has passed lies between two, and five seconds at least.
+    """
 
     def __init__(self, title: str, unit: str, count: int, reports: str):
-        self.bar = tqdm(total=count, desc=title, unit=unit)
+        self.terminal = sys.stderr.isatty()
+        self.bar = tqdm(total=count, desc=title, unit=unit, mininterval=0.1 if self.terminal else 5.0)
         self.reports, self.done = Path(reports), threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
         self.thread.start()
 
     def _watch(self) -> None:
-        seldom = 1.0 if sys.stderr.isatty() else 5.0  # seconds; a notebook or a log keeps every line
-        while not self.done.wait(seldom):
+        began, pause = time.monotonic(), 1.0 if self.terminal else 5.0
+        while not self.done.wait(pause):
             now = []
             for file in sorted(self.reports.glob("*")):
                 with contextlib.suppress(OSError, ValueError):
                     now.append(told(*json.loads(file.read_text())))
             self.bar.set_postfix_str(" | ".join(now))
+            if not self.terminal:
+                pause = self.bar.mininterval = max(5.0, (time.monotonic() - began) / 20)
 
     def update(self) -> None:
         self.bar.update()
