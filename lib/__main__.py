@@ -155,7 +155,7 @@ def run(chosen: argparse.Namespace) -> None:
 
 def status(_: argparse.Namespace) -> None:
     """Say what is measured and what is missing, a line per study."""
-    print(on_record.status().to_string(index=False))
+    print(on_record.status().to_string(index=False, float_format="{:.2f}".format))
 
 
 def follow(chosen: argparse.Namespace) -> None:
