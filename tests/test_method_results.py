@@ -134,9 +134,18 @@ def test_the_quickest_method_saves_time_not_only_steps():
         (found,) = method_results.quickest(method_results.in_time(curves, times), common).itertuples()
         assert (found.algorithm, found.batch_size, found.rivals) == (name, 1024, 2) and found.time == pytest.approx(time, rel=0.1)
     slow = pd.DataFrame([("digits-mlp", "adam", 1024, 9.0)], columns=NO_TIMES.columns)
-    (found,) = method_results.quickest(method_results.in_time(curves, slow), common).itertuples()
+    unsaved = method_results.quickest(method_results.in_time(curves, slow), common)
+    (found,) = unsaved.itertuples()
     assert (found.algorithm, found.time) == ("sgd", 1)
-    assert method_results.quickest(method_results.in_time(curves, NO_TIMES), common).empty
+    none = method_results.quickest(method_results.in_time(curves, NO_TIMES), common)
+    assert none.empty
+    assert method_results.on_every_network(unsaved) is method_results.on_every_network(none) is None
+
+
+def test_a_method_is_advised_only_where_it_is_the_quickest_on_every_network():
+    same, other = pd.DataFrame({"algorithm": ["muon", "muon"]}), pd.DataFrame({"algorithm": ["muon", "adam"]})
+    assert method_results.on_every_network(same) == "muon"
+    assert method_results.on_every_network(other) is None
 
 
 def test_the_more_devices_share_a_batch_the_dearer_a_dear_update():

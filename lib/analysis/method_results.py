@@ -239,6 +239,12 @@ def quickest(timed: pd.DataFrame, common: pd.DataFrame) -> pd.DataFrame:
     return least[["workload", "algorithm", "batch_size", "time", "rivals"]].reset_index(drop=True)
 
 
+def on_every_network(least: pd.DataFrame) -> str | None:
+    """The one method that all rows of `quickest` name, if they agree on one and it is not the base."""
+    names = {*least.algorithm}
+    return names.pop() if len(names) == 1 and BASE not in names else None
+
+
 def _both(drawn: dict, times: pd.DataFrame, base: str) -> Iterator[tuple]:
     """Dense curves whose steps were timed: workload, method, its ratios by batch size timed, `scaling.steps_ratio` to the base."""
     for (work, method, *rest), curve in drawn.items():

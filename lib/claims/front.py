@@ -90,10 +90,9 @@ def _quickest() -> dict:
     over = method_results.over(drawn)
     common = method_results.everywhere(over[over.sparsity == 0])
     least = method_results.quickest(method_results.in_time(drawn, method_times.over_sgd()), common)
-    (name,) = {*least.algorithm} if least.algorithm.nunique() == 1 else {method_results.BASE}
-    same = name != method_results.BASE
+    name = method_results.on_every_network(least)
     return {
-        "method": method_results.title(name) if same else "",
+        "method": method_results.title(name) if name else "",
         "times": least.time.to_list(),
         "rivals": int(least.rivals.min()) if len(least) else 0,
     }
