@@ -259,7 +259,7 @@ def on_one_line(points: pd.DataFrame) -> alt.LayerChart:
     colour = charts.by_sparsity(sorted(points.sparsity.unique()), legend=alt.Legend(titleOrient="top"))
     dots = alt.Chart(points).mark_point(filled=True, size=34, opacity=0.85)
     dots = dots.encode(x=x, y=y, color=colour, tooltip=shared_figures.ON_THE_LINE)
-    return alt.layer(shared_figures.law(points, x, y, 36), dots).properties(width="container", height=300)
+    return alt.layer(shared_figures.law(points, x, y), dots).properties(width="container", height=300)
 
 
 def panels(points: pd.DataFrame, link: str) -> Html:

@@ -194,10 +194,10 @@ def scaling_chart(
     return chart.properties(width="container", height=height)
 
 
-def law(points: pd.DataFrame, x: alt.X, y: alt.Y, place: int) -> alt.LayerChart:
-    """1 + 1/x as far as the points (x) go, with its name beside one of the 61 places along it."""
+def law(points: pd.DataFrame, x: alt.X, y: alt.Y) -> alt.LayerChart:
+    """1 + 1/x as far as the points (x) go, with its name beside its steep part."""
     line = pd.DataFrame({"x": np.geomspace(points.x.min() / 1.3, points.x.max() * 1.3, 61)})
     line = line.assign(y=1 + 1 / line.x)
     drawn = alt.Chart(line).mark_line(color=charts.GUIDE, strokeWidth=2).encode(x=x, y=y)
-    name = alt.Chart(line.iloc[[place]]).mark_text(align="left", dx=8, dy=-12, fontSize=14, fontWeight="bold")
+    name = alt.Chart(line.iloc[[18]]).mark_text(align="left", dx=26, dy=-12, fontSize=14, fontWeight="bold")
     return alt.layer(drawn, name.encode(x=x, y=y, text=alt.value("1 + 1/x")))

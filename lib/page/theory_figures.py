@@ -27,7 +27,7 @@ def collapse(points: pd.DataFrame, start: str) -> alt.LayerChart:
     others = base.mark_point(filled=True, size=26, color=charts.GUIDE, opacity=0.4)
     colour = charts.by_sparsity(sorted(points.sparsity.unique()))
     mine = base.transform_filter(own).mark_point(filled=True, size=80, opacity=1).encode(color=colour)
-    layers = [shared_figures.law(points, x, y, 18), others, mine]
+    layers = [shared_figures.law(points, x, y), others, mine]
     return alt.layer(*layers).add_params(chosen).properties(width="container", height=380)
 
 
