@@ -20,7 +20,8 @@ def mathml(tex: str, block: bool = False) -> str:
         drawn = tex2mathml(spelt, as_block=block)
     except MathError as fault:
         raise ValueError(f"formula: {tex!r} is not understood: {fault}") from fault
-    return re.sub(r">\s+<", "><", drawn).strip()
+    one_line = re.sub(r">\s+<", "><", drawn).strip()
+    return one_line.replace("<mo>‖</mo>", '<mo stretchy="false">‖</mo>')  # as docutils does for brackets and |
 
 
 def setup(app) -> None:
