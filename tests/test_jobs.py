@@ -129,6 +129,18 @@ def test_a_notebook_keeps_few_lines_of_progress(capsys):
     assert "300/300" in lines[-1] and len([line for line in lines if line]) == 2  # where it begins, and where it ends
 
 
+def test_the_last_line_of_progress_says_nothing_of_what_is_over(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)  # a terminal, whose bar tells of the steps after a second
+    runner.run([1.5], _reports, "a slow job", "job")
+    *earlier, last = capsys.readouterr().err.split("\r")
+    assert any("step 7" in line for line in earlier) and "1/1" in last and "step" not in last
+
+
+def _reports(seconds: float, reports: str) -> None:
+    runner.Reporter(reports)(7)
+    time.sleep(seconds)
+
+
 def _waits(_: int, reports: str) -> None:
     time.sleep(0.001)
 

@@ -110,4 +110,6 @@ class _Display(contextlib.AbstractContextManager):
     def __exit__(self, *_):
         self.done.set()
         self.thread.join()
+        if self.bar.n == self.bar.total:  # nothing is under way any more
+            self.bar.set_postfix_str("", refresh=False)
         self.bar.close()
