@@ -6,6 +6,7 @@ import math
 
 from lib.methods import EVERY
 
+MINUS = "−"  # as figures write it, too: a hyphen is shorter, and lines break after it
 NAMES = {method.name: method.title for method in EVERY.values() if method.title != method.name} | {
     "grasp": "GraSP", "synflow": "SynFlow", "connection-sensitivity": "connection sensitivity",
 }  # fmt: skip
@@ -23,19 +24,24 @@ def number(value: object) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "—"
     if math.isinf(value):
-        return "∞"
+        return "∞" if value > 0 else f"{MINUS}∞"
     if float(value) == round(float(value)) and abs(value) < 1e15:
-        return f"{round(float(value)):,}"
+        return signed(f"{round(float(value)):,}")
     if abs(value) >= 999.5:  # what three digits would make 1e+03
-        return f"{value:,.0f}"
+        return signed(f"{value:,.0f}")
     digits, _, power = f"{value:.3g}".partition("e")
-    return f"{digits}\u00a0×\u00a0{power_of_ten(int(power))}" if power else digits
+    return signed(digits) + (f"\u00a0×\u00a0{power_of_ten(int(power))}" if power else "")
+
+
+def signed(digits: str) -> str:
+    """Digits with the sign that is printed."""
+    return digits.replace("-", MINUS)
 
 
 def span(ends: tuple[float, float]) -> str:
-    """An interval as the prose prints it: 8–64, or -2 to 1; whole numbers as they are, others to two digits."""
+    """An interval as the prose prints it: 8–64, or −2 to 1; whole numbers as they are, others to two digits."""
     low, high = (number(end) if float(end).is_integer() else brief(end) for end in ends)
-    return low if low == high else f"{low} to {high}" if "-" in low + high else f"{low}–{high}"
+    return low if low == high else f"{low} to {high}" if MINUS in low + high else f"{low}–{high}"
 
 
 def power_of_ten(exponent: int) -> str:
@@ -48,7 +54,7 @@ def brief(value: float) -> str:
     if not math.isfinite(value) or (value == round(value) and abs(value) < 100):
         return number(value)
     rounded = float(f"{value:.2g}")
-    return f"{value:#.2g}".rstrip(".") if 0.001 <= abs(rounded) < 100 else number(rounded)
+    return signed(f"{value:#.2g}".rstrip(".")) if 0.001 <= abs(rounded) < 100 else number(rounded)
 
 
 def percent(share: float) -> str:

@@ -4,6 +4,7 @@ import base64
 import io
 import itertools
 import json
+import math
 import re
 from dataclasses import replace
 from urllib.parse import unquote
@@ -269,7 +270,10 @@ def test_the_picture_of_a_chart_is_a_small_svg_with_all_its_words(bundle):
         (1234, "1,234"),
         (1234.0, "1,234"),
         (999.7, "1,000"),
-        (-999.7, "-1,000"),
+        (-999.7, "−1,000"),
+        (-0.047, "−0.047"),
+        (-1.2e-6, "−1.2\u00a0×\u00a010⁻⁶"),
+        (-math.inf, "−∞"),
         (999.4, "999"),
         (1000.4, "1,000"),
         (99.97, "100"),

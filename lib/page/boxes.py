@@ -91,10 +91,10 @@ def table(frame: pd.DataFrame, **formats: str):
 
 
 def _unbroken(text: object) -> object:
-    """A text, as `named`, in which ranges, 1–2 or -1 to +2, stay on one line."""
+    """A text, as `named`, in which ranges, 1–2 or −1 to +2, stay on one line."""
     if not isinstance(text, str):
         return text
-    return re.sub(r"(?<=\d) to (?=[-+]?\d)", "\u00a0to\u00a0", named(text).replace("–", "\u2060–\u2060"))
+    return re.sub(r"(?<=\d) to (?=[−+]?\d)", "\u00a0to\u00a0", named(text).replace("–", "\u2060–\u2060"))
 
 
 def absent(frame: pd.DataFrame) -> Html | None:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from lib.page import boxes, charts, shared_figures
 from lib.page.prose import Html
-from lib.wording import brief, named, number
+from lib.wording import brief, named, number, signed
 
 # --- verdicts ---------------------------------------------------------------------------------------------------------
 
@@ -190,7 +190,7 @@ def _axis(own: list, scale: str) -> tuple[Callable[[float], float], list[tuple[f
 def _tick(value: float, scale: str) -> str:
     if scale == "share":
         return f"{value:.0%}".replace("%", " %")
-    return f"1/{round(1 / value)}" if scale == "ratio" and value < 1 else f"{value:g}".replace("-", "−")
+    return f"1/{round(1 / value)}" if scale == "ratio" and value < 1 else signed(f"{value:g}")
 
 
 def _row(c, words: str, at: Callable[[float], float], top: float) -> dict:
@@ -210,8 +210,8 @@ def _row(c, words: str, at: Callable[[float], float], top: float) -> dict:
 
 def _said(value: float, scale: str) -> str:
     if not math.isfinite(value):
-        return "∞"
-    return f"{value:.0%}".replace("%", " %") if scale == "share" else brief(value).replace("-", "−")
+        return number(value)
+    return f"{value:.0%}".replace("%", " %") if scale == "share" else brief(value)
 
 
 def _drawn(rows: pd.DataFrame, marks: pd.DataFrame, height: float) -> alt.LayerChart:

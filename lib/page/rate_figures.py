@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lib.page import charts, tips
+from lib.wording import signed
 
 RULES = {
     "linear rule": charts.RED, "square-root rule": charts.ORANGE, "no change": charts.PURPLE,
@@ -24,7 +25,7 @@ def fast_settings(near: pd.DataFrame, first: str) -> alt.LayerChart:
     trial, steps and behind (steps over the winner's).  first: the network shown at first.
     """
     moving, kept = near.rule.isin(["linear rule", "square-root rule"]), near.which == "1 - momentum"
-    rows = near[~(moving & kept)].assign(which=near.which.str.replace("-", "−"))
+    rows = near[~(moving & kept)].assign(which=near.which.map(signed))
     last = rows[rows.rule.notna()].groupby(["network", "which", "rule"], sort=False).batch_size.transform("max")
     ends = rows[rows.rule.notna()][lambda d: d.batch_size == last]
     scale = alt.Scale(type="log", nice=False, padding=12)
