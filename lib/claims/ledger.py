@@ -171,7 +171,7 @@ def _of_extremes(trials: pd.DataFrame, summary: pd.DataFrame) -> tuple[pd.DataFr
 
 def _of_curves() -> dict[str, tuple[pd.DataFrame, float | dict]]:
     trials, summary, drawn = usual()
-    pruned = results.read(plans.study("digits-methods"))
+    pruned = results.read(plans.prunings())
     paths = pd.concat([f for f in map(tracks.results, tracks.TRACKS) if len(f)])
     over = scaling.sparsest(followed_paths.over_dense(paths))
     beside_sgd, shifted = family_curves.over_sgd(drawn), family_curves.easy_over_hard(trials)

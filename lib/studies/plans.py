@@ -113,6 +113,12 @@ STUDIES = {
 }  # fmt: skip
 
 
+def prunings() -> Study:
+    """All searches by which methods of pruning are compared, each network's on the same trials."""
+    cells = (cell for name in ("digits-methods", "mnist-methods") for cell in study(name).cells)
+    return Study("prunings", "Methods of pruning", tuple(cells))
+
+
 def study(name: str) -> Study:
     """Look a study up.  Raises ValueError naming the allowed ones."""
     require(name in STUDIES, "study", name, STUDIES)
