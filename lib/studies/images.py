@@ -25,7 +25,8 @@ def _race(name: str, batch_size: int, algorithm: str = "momentum", sparsity: flo
 
 
 # Left out below are the searches that would take a core more than an hour: at their hardest goals, pruned networks above 1,024
-# examples and dense ones on Fashion-MNIST above 2,048.  `mnist_searches` goes on to 4,096 at an easier one.
+# examples and dense ones on Fashion-MNIST above 2,048; there, too, Nesterov with pruned networks at 4, where momentum misses the
+# goal in all steps allowed.  `mnist_searches` goes on to 4,096 at an easier goal.
 
 
 def mnist() -> Iterable[Cell]:
@@ -66,7 +67,8 @@ def fashion_mnist() -> Iterable[Cell]:
         yield _race("fashion-mnist-simple-cnn", 2048, algorithm)
         for batch_size in (1024,) if algorithm == "momentum" else (1024, 4):
             for sparsity in DENSE_AND_SPARSE:
-                yield _race("fashion-mnist-simple-cnn", batch_size, algorithm, sparsity)
+                if (algorithm, batch_size, sparsity) != ("nesterov", 4, 0.9):
+                    yield _race("fashion-mnist-simple-cnn", batch_size, algorithm, sparsity)
     for algorithm in ("sgd", "nesterov"):
         for batch_size in (64, 256, 16):
             yield _race("fashion-mnist-simple-cnn", batch_size, algorithm, 0.9)
