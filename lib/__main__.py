@@ -79,9 +79,12 @@ class Kind:
 
 
 def _timings() -> Sequence:
-    from lib.probes import framework_times, message_times, method_times, step_times  # bring PyTorch, slow to import
+    import torch  # slow to import, as are those that bring it
 
-    return (*step_times.PLANNED, *method_times.PLANNED, *message_times.PLANNED, *framework_times.PLANNED)
+    from lib.probes import framework_times, message_times, method_times, step_times
+
+    on_a_gpu = message_times.ON_A_GPU if torch.cuda.is_available() else ()
+    return (*step_times.PLANNED, *method_times.PLANNED, *message_times.PLANNED, *on_a_gpu, *framework_times.PLANNED)
 
 
 KINDS = {

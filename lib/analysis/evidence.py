@@ -214,7 +214,8 @@ def from_extreme_to_extreme(bends: pd.DataFrame) -> pd.DataFrame:
     own = bends[bends.identified.astype(bool)]
     if len(own) < 2:
         return unmeasured("all curves")
-    far = own.critical_high.max() / own.critical_low.min()
+    with np.errstate(divide="ignore"):  # a floor may lie at any batch size from zero on
+        far = own.critical_high.max() / own.critical_low.min()
     near = own.critical_low.max() / own.critical_high.min()
     return table([("all curves", own.critical.max() / own.critical.min(), near, far, len(own))])
 

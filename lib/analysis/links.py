@@ -67,6 +67,22 @@ def over_gaussian(timed: pd.DataFrame) -> pd.DataFrame:
     return wide.assign(library=wide["torch.topk"] / wide["gaussian-k"], own=wide["top-k"] / wide["gaussian-k"])
 
 
+def exact_over_gaussian(timed: pd.DataFrame, least: int = 2**24) -> tuple[float, float, float, int]:
+    """PyTorch's exact Top-k over Gaussian-k, timings of `Operators` on vectors of `least` entries and more.
+
+    The median over their lengths; the least and the most that any one's fastest and slowest repeats allow; how many lengths.
+    """
+    long = timed[timed.d >= least] if len(timed) else timed
+    if not len(long):
+        return np.nan, np.nan, np.nan, 0
+    wide = long.pivot(index="d", columns="compressor", values=["seconds", "low", "high"])
+
+    def over(of: str, by: str) -> pd.Series:
+        return wide[of, "torch.topk"] / wide[by, "gaussian-k"]
+
+    return over("seconds", "seconds").median(), over("low", "high").min(), over("high", "low").max(), len(wide)
+
+
 def rebuilding(real: pd.DataFrame) -> float:
     """Seconds per entry of d that the exchange of pairs takes beyond its latency, between the two workers of `Collectives`.
 

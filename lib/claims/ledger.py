@@ -24,6 +24,7 @@ from lib.analysis import (
     followed_paths,
     framework_costs,
     late_results,
+    links,
     message_results,
     method_results,
     network_parts,
@@ -349,6 +350,11 @@ def _of_texts() -> dict[str, tuple[pd.DataFrame, float]]:
 
 
 def _of_messages() -> dict[str, tuple[pd.DataFrame, dict]]:
+    from lib.probes import (  # bring PyTorch, slow to import, and most pages read verdicts that are ready
+        message_times,
+        timings,
+    )
+
     cells = [c for name in ("messages", "messages-lenet-5", "messages-resnet-20") for c in plans.study(name).cells]
     trials = results.read(Study("messages", "", tuple(cells)))
     variants = results.read(plans.study("message-variants"))
@@ -374,7 +380,8 @@ def _of_messages() -> dict[str, tuple[pd.DataFrame, dict]]:
         "T4b": evidence.lost_at_best(random, means(random)),
         "T5": pd.concat([lost(means(gaussian)), lost(means(warm), " with a density warmed up")], ignore_index=True),
         "T5b": lost(means(equal)),
-        "T6": evidence.unmeasured("a graphics processor"),
+        "T6": evidence.table((f"vectors of {t.drawn} entries", *links.exact_over_gaussian(timings.results(t)))
+                             for t in message_times.ON_A_GPU if t.density == shi.COMPARED),
         "T9": evidence.narrowed(top),
     }
     return {key: (frame, _hours_by(trials, _title)) for key, frame in frames.items()}

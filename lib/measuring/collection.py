@@ -19,7 +19,8 @@ class Collection:
 
     unit, title: of the bar, which counts units.  folder: of the records.  place: where one's record lies in a folder.
     planned: all that the book wants.  take: measures one and returns its table; the `Reporter` tells the bar how far it is.
-    precision: of the arithmetic, None where a table tells several apart.  more: what else a record's first line says.
+    precision: of the arithmetic, None where a table tells several apart.  device: where it is taken.
+    more: what else a record's first line says.
     """
 
     title: str
@@ -29,6 +30,7 @@ class Collection:
     planned: Callable[[], Sequence]
     take: Callable[[Any, runner.Reporter], pd.DataFrame] = lambda what, _: what.measure()
     precision: Callable[[Any], str | None] = lambda what: None
+    device: Callable[[Any], str] = lambda what: "cpu"
     more: dict = field(default_factory=dict)
 
     def record(self, what: Any, folder: Path | None = None) -> Path:
@@ -51,5 +53,5 @@ class Collection:
     def measure(self, what: Any, reports: str | None = None, folder: Path | None = None) -> Path:
         """Measure one and write its record; reports: a folder for the bar; returns the file."""
         progress = runner.Reporter(reports)
-        precision = self.precision(what)
-        return runner.write(self.record(what, folder), what, lambda: self.take(what, progress), precision, **self.more)
+        where = self.precision(what), self.device(what)
+        return runner.write(self.record(what, folder), what, lambda: self.take(what, progress), *where, **self.more)

@@ -142,6 +142,7 @@ def use_one_core() -> None:
     """
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
+    torch.backends.cudnn.allow_tf32 = False  # a graphics processor's single precision is then as exact as a core's
     # Ask glibc to keep large blocks when they are freed: faulting them in anew took half of a Simple-CNN step.
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL("libc.so.6").mallopt

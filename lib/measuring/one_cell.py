@@ -14,6 +14,7 @@ import torch
 
 from lib import own
 from lib.engine import (
+    captured,
     flattening,
     lockstep,
     looped,
@@ -41,14 +42,14 @@ from lib.workloads.tasks import TASKS
 
 @functools.lru_cache(maxsize=4096)
 def _scores(
-    work: Workload, method: str, seed: int, split: int, dtype: torch.dtype, sparsity: float = 0
+    work: Workload, method: str, seed: int, split: int, dtype: torch.dtype, device: str, sparsity: float = 0
 ) -> torch.Tensor:
     """Pruning scores [P] of the workload's trial with this seed: the same for every batch size and algorithm."""
     module = models.fresh(work.model, seed)
-    w, data = flattening.flatten(module), work.train(split)
-    kind = stacked_decoder.StackedDecoder if stacked_decoder.StackedDecoder.fits(module) else looped.Loop
-    executor = kind(module, dtype, task=TASKS[work.task])
-    return pruning.scores(method, w, executor, executor.inputs(data.x), data.y, seed, sparsity)
+    w, data = flattening.flatten(module).to(device), work.train(split)
+    kind = stacked_decoder.StackedDecoder if stacked_decoder.StackedDecoder.fits(module) else _looped(work, device)
+    executor = kind(module, dtype, device, task=TASKS[work.task])
+    return pruning.scores(method, w, executor, executor.inputs(data.x), data.y.to(device), seed, sparsity).cpu()
 
 
 def seeds(cell: Cell) -> list[int]:
@@ -56,10 +57,10 @@ def seeds(cell: Cell) -> list[int]:
     return [100_000 * cell.replicate + trial for trial in range(cell.trials)]
 
 
-def start(cell: Cell, chosen: list[int] | None = None) -> training_state.Trials:
+def start(cell: Cell, chosen: list[int] | None = None, device: str = "cpu") -> training_state.Trials:
     """The cell's trials (or the chosen ones) before their first step: initialised, pruned, with their hyperparameters.
 
-    Among these is the batch size, on which a method may depend.
+    Among these is the batch size, on which a method may depend.  device: where scores are computed; the trials are on the CPU.
     """
     work, chosen = cell.work, list(range(cell.trials)) if chosen is None else chosen
     chosen_seeds = [seeds(cell)[trial] for trial in chosen]
@@ -68,7 +69,7 @@ def start(cell: Cell, chosen: list[int] | None = None) -> training_state.Trials:
         mask = None
     else:
         needs = (cell.sparsity,) if cell.pruning == "synflow" else ()  # the other scores serve every sparsity
-        scores = [_scores(work, cell.pruning, s, cell.split, _dtype(cell), *needs) for s in chosen_seeds]
+        scores = [_scores(work, cell.pruning, s, cell.split, _dtype(cell), device, *needs) for s in chosen_seeds]
         mask = pruning.global_mask(torch.stack(scores), cell.sparsity)
         w = w * mask
     drawn = {name: torch.from_numpy(values[chosen]).float()[:, None] for name, values in cell.draw().items()}
@@ -104,8 +105,18 @@ def executor(cell: Cell, device: str = "cpu") -> Executor:
     """
     work = cell.work
     module = models.build(work.model)
-    kind = _stacked(cell, module, device) if cell.batch_size < work.stack_below else looped.Loop
+    stacked_here = cell.batch_size < work.stack_below and not (side_by_side.fits(module) and _on_gpu(device))
+    kind = _stacked(cell, module, device) if stacked_here else _looped(work, device)
     return kind(module, _dtype(cell), device, cell.label_smoothing, TASKS[work.task])
+
+
+def _looped(work: Workload, device: str) -> type[looped.Loop]:
+    """On a graphics processor its kernels are recorded, but for a reader's own network, which may look at its values."""
+    return captured.Captured if _on_gpu(device) and not work.source else looped.Loop
+
+
+def _on_gpu(device: str) -> bool:
+    return torch.device(device).type == "cuda"
 
 
 def _stacked(cell: Cell, module: torch.nn.Module, device: str) -> type[Executor]:
@@ -127,7 +138,7 @@ def trained_by(cell: Cell) -> Method:
 def train_cell(cell: Cell, device: str = "cpu", **options) -> training_state.Outcome:
     """Measure one cell on a device ("cpu", "cuda", ...); further options as in `lib.engine.lockstep.train`."""
     work = cell.work
-    data, trials = datasets.load(work.dataset, cell.split), start(cell).to(device)
+    data, trials = datasets.load(work.dataset, cell.split), start(cell, device=device).to(device)
     options.setdefault("exchange", exchange(cell, trials))
     options.setdefault("whose", json.dumps([dataclasses.asdict(cell), cell.definition(), origin(cell, device)]))
     return lockstep.train(

@@ -38,10 +38,12 @@ def run(todo: Sequence, measure: Callable[..., object], title: str, unit: str, j
             bar.update()
 
 
-def write(file: Path, what: object, take: Callable[[], pd.DataFrame], precision: str | None = None, **more) -> Path:
+def write(file: Path, what: object, take: Callable[[], pd.DataFrame], precision: str | None = None,
+          device: str = "cpu", **more) -> Path:  # fmt: skip
     """Take a measurement in this process, with one thread, and write its record; returns the file.
 
-    precision: of its arithmetic, None where the table tells several apart; more: what else the first line says.
+    precision: of its arithmetic, None where the table tells several apart; device: where it is taken; more: what else the first
+    line says.
     Raises OSError naming the file, before anything is measured, if its folder cannot be written.
     """
     from lib.measuring import machine  # brings PyTorch, which is slow to import, and most chapters only read
@@ -50,7 +52,7 @@ def write(file: Path, what: object, take: Callable[[], pd.DataFrame], precision:
     store.prepare(file)
     began = time.perf_counter()
     table = take()
-    store.write(file, what, table, machine.provenance(machine.origin("cpu", precision), time.perf_counter() - began, **more))
+    store.write(file, what, table, machine.provenance(machine.origin(device, precision), time.perf_counter() - began, **more))
     return file
 
 

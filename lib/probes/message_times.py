@@ -46,9 +46,15 @@ TIMED = {
 }
 
 
+DEVICES = ("cpu", "cuda")
+DRAWN = {"normal": torch.randn, "uniform": torch.rand}  # entries of the vectors
+
+
 @dataclass(frozen=True)
 class Operators:
-    """Times of the compressors on normal vectors of 2^smallest ... 2^largest entries, at one density, on one core.
+    """Times of the compressors on vectors of 2^smallest ... 2^largest entries, at one density, on one core or another device.
+
+    drawn: whence the entries, one of `DRAWN`; Shi et al. (2019) time theirs on uniform ones.
 
     Raises ValueError naming the field, its value and what is allowed, as all timings here.
     """
@@ -57,9 +63,13 @@ class Operators:
     smallest: int = 16
     largest: int = 26
     repeats: int = 5
+    device: str = "cpu"
+    drawn: str = "normal"
 
     def __post_init__(self):
         _check_timing(self)
+        require(self.device in DEVICES, "device", self.device, DEVICES)
+        require(self.drawn in DRAWN, "drawn", self.drawn, DRAWN)
 
     def definition(self) -> dict:
         return {"timed": list(TIMED)}
@@ -68,13 +78,18 @@ class Operators:
         """compressor, d, seconds (median), low, high (range), elements (sent)."""
         rows, random = [], np.random.default_rng(0)
         for power in range(self.smallest, self.largest + 1):
-            u = torch.randn(1, 2**power, generator=torch.Generator().manual_seed(power))
+            u = DRAWN[self.drawn](1, 2**power, generator=torch.Generator().manual_seed(power)).to(self.device)
             k = target(self.density, 2**power)
             for name, choose in TIMED.items():
-                times = timings.spread(lambda choose=choose, u=u, k=k: choose(u, k, random), self.repeats)
+                times = timings.spread(lambda choose=choose, u=u, k=k: self._waited(choose(u, k, random)), self.repeats)
                 rows.append({"compressor": name, "d": 2**power, **times,
                              "elements": int(choose(u, k, random).count_nonzero())})  # fmt: skip
         return pd.DataFrame(rows)
+
+    def _waited(self, chosen: torch.Tensor) -> None:
+        """Return when the device has chosen."""
+        if chosen.is_cuda:
+            torch.cuda.synchronize(chosen.device)
 
 
 TIMEOUT = 600.0  # seconds that timings between processes may take
@@ -208,6 +223,10 @@ def plainest(kept: torch.Tensor, gradients: torch.Tensor, k: int) -> torch.Tenso
     return total / len(kept)
 
 
+ON_A_GPU = (
+    Operators(largest=LONGEST, repeats=20, device="cuda"), Operators(largest=LONGEST, repeats=20, device="cuda", drawn="uniform"),
+    Operators(density=0.01, repeats=20, device="cuda"),
+)  # fmt: skip
 PLANNED = (
     Operators(), Operators(density=0.01), Collectives(2), Collectives(4), Hooked("fnn-3"), Hooked("fc-1024x3"), Feedback(),
 )  # fmt: skip

@@ -49,7 +49,8 @@ def _place(what: Timing, folder: Path) -> Path:
 
 
 # What is planned lies with each kind of timing.
-TIMINGS = Collection("timings", "set", DATA / "timings", _place, tuple, more={"cores": os.cpu_count()})
+TIMINGS = Collection("timings", "set", DATA / "timings", _place, tuple, device=lambda what: getattr(what, "device", "cpu"),
+                     more={"cores": os.cpu_count()})  # fmt: skip
 record, missing, run = TIMINGS.record, TIMINGS.missing, TIMINGS.run
 
 

@@ -12,7 +12,7 @@ from scipy.special import chdtri
 
 from lib.analysis.scaling.fits import hyperbolas
 from lib.analysis.scaling.rules import regime_ends
-from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_to_result
+from lib.analysis.scaling.steps import CURVE, ENOUGH, SEARCH, apart, scatter_of, steps_to_result
 
 DRAWS = 1000
 LEAST = 3  # batch sizes that tell a floor from a slope
@@ -26,7 +26,7 @@ class Curve:
 
     logs: ln K* [searches, batch sizes], NaN where there is no such search; a search that missed the goal counts as its last
     step.  Rows by `SEARCH` (replicate, split).  scatter: standard deviation of ln K* between searches, for a batch size that
-    has one alone.  seed: of the draws of such batch sizes, its own for every curve.
+    has fewer than ENOUGH.  seed: of the draws of such batch sizes, its own for every curve.
     """
 
     logs: pd.DataFrame
@@ -50,8 +50,9 @@ class Curve:
         weights = (known - means).fillna(0).to_numpy() / np.sqrt(counts * np.maximum(counts - 1, 1))
         off = np.stack([_normal(self.size, *search) for search in known.index], 1) @ weights
         off *= np.stack([_widths(self.size, max(n - 1, 1)) for n in counts], 1)
-        for place in np.flatnonzero(counts == 1):
-            off[:, place] = self.scatter * _normal(self.size, self.seed, int(known.columns[place]))
+        for place in np.flatnonzero(counts < ENOUGH):
+            error = self.scatter / np.sqrt(counts[place])
+            off[:, place] = error * _normal(self.size, self.seed, int(known.columns[place]))
         return pd.DataFrame(np.exp((means + off).clip(-FARTHEST, FARTHEST)), columns=known.columns)
 
 

@@ -23,7 +23,8 @@ CURVE = ["workload", "algorithm", "pruning", "sparsity"]
 LEVELS = (0.05, 0.5, 0.95)
 LONG = 8  # batch sizes of a curve, for one to be left out and three constants fitted to the rest
 # Standard deviation of ln K* between independent searches of one point, by data set and kind of network; a test measures it.
-SCATTER = {("digits", "fully connected"): 0.45, ("digits", "convolutional"): 0.52}
+SCATTER = {("digits", "fully connected"): 0.45, ("digits", "convolutional"): 0.52, ("cifar-10", "convolutional"): 0.45}
+ENOUGH = 3  # searches of a point that tell their own scatter: Student's t of two says next to nothing
 ONE_SPLIT = 0.24  # the same of searches on one split of the digits: elsewhere a split has far more images, and says less
 
 
@@ -231,8 +232,8 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
 
     searches: of `steps_to_result`; of these, those of every curve that are `independent`.  Columns: steps (geometric mean),
     low, high (5 and 95 %: Student's t on ln K*), replicates (count), hits_seen (trials, of all of them), missed (how many
-    of them did not meet the goal: they count as their last step, so that steps is a lower bound), borrowed (whether a
-    single search's range is the scatter of the nearest workload with several, `scatter_of`).
+    of them did not meet the goal: they count as their last step, so that steps is a lower bound), borrowed (whether the
+    searches are fewer than ENOUGH, and their scatter is that of the nearest workload with several, `scatter_of`).
     """
     keys = [*point_of(searches), "goal"]
     kept = independent(searches)
@@ -242,9 +243,9 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
     found = kept.groupby(keys, dropna=False).agg(**about).reset_index()
     found = found[found.met > 0].reset_index(drop=True)
     n = found.replicates.to_numpy()
-    single = found.workload.map({w: scatter_of(w) for w in found.workload.unique()}).to_numpy(float)
-    borrowed = n == 1
-    error = np.where(borrowed, single, found.spread.to_numpy(float)) / np.sqrt(n)
+    known = found.workload.map({w: scatter_of(w) for w in found.workload.unique()}).to_numpy(float)
+    borrowed = n < ENOUGH
+    error = np.where(borrowed, known, found.spread.to_numpy(float)) / np.sqrt(n)
     reach = error * np.where(borrowed, ndtri(0.95), stdtrit(np.maximum(n - 1, 1), 0.95))
     ends = {name: np.exp(found["mean"] + off) for name, off in (("steps", 0), ("low", -reach), ("high", reach))}
     return found.assign(**ends, missed=n - found.met, borrowed=borrowed).drop(columns=["mean", "spread", "met"])
