@@ -16,15 +16,19 @@ from lib.workloads.models import build, parameter_count
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def trials(tmp_path_factory):
     kinds = [Messages(4, "dense", 1.0, False), Messages(4, "top-k", 0.05), Messages(4, "rand-k", 0.05, False)]
     cells = tuple(
         Cell("digits-mlp", 64, trials=3, stop="budget", max_steps=64, messages=m, replicate=r)
         for m in kinds
         for r in (0, 1)
     )
-    frame = sweeps.results(Study("t", "t", cells), "full", folder=tmp_path_factory.mktemp("records"))
-    return message_results.best(frame)
+    return sweeps.results(Study("t", "t", cells), "full", folder=tmp_path_factory.mktemp("records"))
+
+
+@pytest.fixture(scope="module")
+def found(trials):
+    return message_results.best(trials)
 
 
 def test_what_was_sent_is_what_was_asked_for(found):
@@ -42,6 +46,14 @@ def test_a_choice_at_the_edge_of_the_search_is_flagged(found):
         middle = sorted(rates)[1]
         assert (own.edge == ~own.learning_rate.sub(middle).abs().lt(1e-9)).all()
         assert (own.highest == own.learning_rate.sub(max(rates)).abs().lt(1e-9)).all()
+
+
+def test_an_edge_is_that_of_the_workloads_own_search(trials):
+    """Another workload in the same table was searched more widely."""
+    wider = trials.assign(workload="digits-cnn", learning_rate=100 * trials.learning_rate)
+    own, both = message_results.best(trials), message_results.best(pd.concat([trials, wider], ignore_index=True))
+    kept = both[both.workload == trials.workload.iloc[0]]
+    assert kept.edge.any() and kept.edge.tolist() == own.edge.tolist() and kept.highest.tolist() == own.highest.tolist()
 
 
 def test_gaps_pair_runs_of_one_seed(found):

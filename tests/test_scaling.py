@@ -123,6 +123,15 @@ def test_a_point_with_one_search_borrows_the_scatter_of_the_nearest_workload():
         assert drawn.std() == pytest.approx(scatter, rel=0.1) and drawn.mean() == pytest.approx(np.log(20), abs=1e-6)
 
 
+def test_a_point_with_two_searches_borrows_it_too():
+    """Student's t of two says next to nothing."""
+    two = searched([20, 21], [0, 0], workload="w")
+    row = scaling.across_replicates(scaling.steps_to_result(two)).iloc[0]
+    assert row.borrowed and np.log(row.high / row.steps) == pytest.approx(norm.ppf(0.95) * scaling.ONE_SPLIT / np.sqrt(2))
+    drawn = np.log(scaling.curve_of(two).draws[16])
+    assert drawn.std() == pytest.approx(scaling.ONE_SPLIT / np.sqrt(2), rel=0.1)
+
+
 def test_a_search_that_missed_the_goal_counts_as_its_last_step_and_is_told():
     lost = table([np.nan, np.nan], last=80, replicate=2)
     both = pd.concat([searched([10, 20], [0, 0]), lost.assign(pruning="p", split=0)])
@@ -478,5 +487,7 @@ def test_what_single_searches_borrow_is_what_the_records_say():
     for kind in spare[spare >= 200].index:
         own = searches[(searches.workload.map(kinds) == kind) & (searches.sparsity.isin(plans.DENSE_AND_SPARSE))]
         assert scatter(own[own.split > 0]) == pytest.approx(scaling.SCATTER[kind], abs=0.1)
+    cifar = searches[(searches.workload == "cifar-10-resnet-8") & (searches.sparsity == 0)]  # on few splits, but beyond chance
+    assert scatter(cifar) == pytest.approx(scaling.SCATTER["cifar-10", "convolutional"], abs=0.1)
     digits = searches[searches.workload.isin(plans.DIGITS) & (searches.split == 0)]
     assert scatter(digits) == pytest.approx(scaling.ONE_SPLIT, abs=0.03)

@@ -2,12 +2,14 @@
 
 import dataclasses
 
+import pandas as pd
 import pytest
 import torch
 from torch.utils import flop_counter
 
 from benchmarks import engine
 from lib.__main__ import main
+from lib.analysis import links
 from lib.measuring import runner
 from lib.messages import exchanges
 from lib.messages.settings import Messages
@@ -102,3 +104,29 @@ def test_the_engine_s_benchmark_runs_and_counts_the_operations_of_a_sequence():
         net(torch.zeros(1, texts.CONTEXT, dtype=torch.int64)).sum().backward()
     attention = 12 * 2 * texts.CONTEXT**2 * 64  # of two blocks, 64 wide, which torch does not count
     assert engine.decoder_flops(net) == counted.get_flop_counts()["Global"][torch.ops.aten.mm] + attention
+
+
+def test_exact_top_k_over_gaussian_k_is_the_median_over_long_vectors_and_its_range_that_of_the_repeats():
+    rows = [("torch.topk", 2.0, 1.9, 2.2), ("gaussian-k", 1.0, 0.8, 1.25)]
+    timed = pd.DataFrame([{"compressor": name, "d": 2**k, "seconds": s * (1 if k < 26 else 2 if name == "torch.topk" else 1),
+                           "low": low, "high": high} for k in (20, 24, 25, 26) for name, s, low, high in rows])  # fmt: skip
+    assert links.exact_over_gaussian(timed) == pytest.approx((2.0, 1.9 / 1.25, 2.2 / 0.8, 3))
+    assert links.exact_over_gaussian(timed[:0])[3] == links.exact_over_gaussian(timed[timed.d < 2**24])[3] == 0
+
+
+def test_on_uniform_entries_gaussian_k_sends_next_to_nothing(tmp_path):
+    """Its threshold is that of a normal distribution with the same deviation, beyond the largest entry."""
+    uniform = Operators(smallest=14, largest=14, repeats=1, drawn="uniform")
+    timings.run([uniform], tmp_path)
+    sent = timings.results(uniform, folder=tmp_path).set_index("compressor").elements
+    assert sent["gaussian-k"] == 0 and sent["top-k"] == sent["torch.topk"] == 16
+    with pytest.raises(ValueError, match="drawn: 'exponential' is not allowed"):
+        Operators(drawn="exponential")
+    with pytest.raises(ValueError, match="device: 'tpu' is not allowed"):
+        Operators(device="tpu")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_a_graphics_processor_is_waited_for(tmp_path):
+    timings.run([Operators(smallest=20, largest=20, repeats=2, device="cuda")], tmp_path)
+    assert (timings.results(Operators(smallest=20, largest=20, repeats=2, device="cuda"), folder=tmp_path).seconds > 0).all()

@@ -17,6 +17,7 @@ from torch import nn
 
 from lib import ROOT, atomic
 from lib.engine import (
+    captured,
     check_steps,
     flattening,
     lockstep,
@@ -274,6 +275,24 @@ def test_an_interrupted_exchange_goes_on_on_a_gpu(tmp_path, monkeypatch):
     one_cell.train_cell(short, "cuda", unfinished=tmp_path / "cell.part")
     again = one_cell.train_cell(cell, "cuda", unfinished=tmp_path / "cell.part")
     assert again.steps == whole.steps and np.array_equal(again.sent, whole.sent)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("model", ["resnet-8", "resnet-20", "simple-cnn"])
+def test_passes_recorded_on_a_gpu_have_the_gradients_of_the_processor(model, monkeypatch):
+    """Also of trials that are split among passes, when fewer of them are left, and of one whose last layer has no inputs."""
+    monkeypatch.setattr(captured, "TOGETHER", 64)
+    random = torch.Generator().manual_seed(0)
+    x = torch.randn(32, *((1, 28, 28) if model == "simple-cnn" else (3, 32, 32)), generator=random)
+    y = torch.randint(10, (32,), generator=random)
+    w = torch.stack([flattening.flatten(models.fresh(model, s)) for s in range(5)])
+    w[4] = 0.0
+    loop, recorded = looped.Loop(models.build(model)), captured.Captured(models.build(model), torch.float32, "cuda")
+    for rows in (w, w[1:], w[:1]):
+        expected = loop.gradients(rows, loop.inputs(x), y)
+        found = recorded.gradients(rows.cuda(), recorded.inputs(x), y.cuda())
+        assert torch.equal(found[2].cpu(), expected[2]) and torch.allclose(found[0].cpu(), expected[0], atol=1e-4)
+        assert (found[1].cpu() - expected[1]).norm() < 1e-2 * expected[1].norm()
 
 
 MORTAL = [

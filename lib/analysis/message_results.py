@@ -39,13 +39,14 @@ def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
     asked = _asked(found)
     pairs = settings.VALUE_BYTES + settings.INDEX_BYTES
     size = np.where(found.method == "dense", settings.VALUE_BYTES, pairs)
-    tried = trials.groupby("replicate").learning_rate.agg(["min", "max"]).loc[found.replicate].to_numpy().T
-    highest = found.learning_rate.to_numpy() >= tried[1]
+    search = ["workload", "replicate"]
+    tried = trials.groupby(search).learning_rate.agg(["min", "max"]).loc[pd.MultiIndex.from_frame(found[search])]
+    lowest, highest = found.learning_rate.to_numpy() <= tried["min"], found.learning_rate.to_numpy() >= tried["max"]
     return found.assign(
         megabytes=found.sent * size / 1e6,
         over=found.sent / found.checked / asked,
-        edge=(found.learning_rate.to_numpy() <= tried[0]) | highest,
-        highest=highest,
+        edge=(lowest | highest).to_numpy(),
+        highest=highest.to_numpy(),
     )
 
 

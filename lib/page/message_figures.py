@@ -242,10 +242,10 @@ def profiles(rows: pd.DataFrame, start: str) -> alt.LayerChart:
 # --- times ------------------------------------------------------------------------------------------------------------
 
 
-def operators(timed: pd.DataFrame) -> alt.LayerChart:
+def operators(timed: pd.DataFrame, title: str = "milliseconds on one core") -> alt.LayerChart:
     """Time to choose against the length of the vector, the fastest repeat, with bars up to the slowest.
 
-    timed: method (of TIMED), d, elements, seconds (median), low, high.
+    timed: method (of TIMED), d, elements, seconds (median), low, high.  title: of the axis of times.
     """
     if timed.empty:
         return charts.nothing("No timings yet.")
@@ -262,7 +262,7 @@ def operators(timed: pd.DataFrame) -> alt.LayerChart:
         alt.Tooltip("high:Q", title="slowest", format=".2~g"),
     ]
     scale = alt.Scale(type="log", nice=False, padding=8)
-    y = alt.Y("low:Q", title="milliseconds on one core", scale=scale).axis(format="~g", values=charts.DECADES[::3])
+    y = alt.Y("low:Q", title=title, scale=scale).axis(format="~g", values=charts.DECADES[::3])
     marks = base.mark_line(point=alt.OverlayMarkDef(size=45)).encode(y=y, tooltip=tip)
     bars = base.mark_rule().encode(y="low:Q", y2="high:Q").add_params(pick)
     return alt.layer(bars, marks).properties(width="container", height=250)
