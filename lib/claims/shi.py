@@ -46,7 +46,7 @@ RULES = (
          "Gaussian-k selects in a fraction of the time of exact Top-k on a graphics processor.",
          "On a graphics processor, PyTorch's exact Top-k takes over twice the time of Gaussian-k at long vectors.",
          2, True, "ratio",
-         "On a graphics processor, exact Top-k takes {effect} times as long as Gaussian-k, in {group}.",
+         "On a graphics processor, exact Top-k takes {effect} times as long as Gaussian-k, from {group}.",
          "timings on another graphics processor, some minutes on one", ABSTRACT),
     Rule("T9", "messages",
          "A larger density narrows the gap to dense messages: no statement of theirs, but a comparison named in the authors' "
