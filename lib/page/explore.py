@@ -37,7 +37,7 @@ COLUMNS = {
     "steps": "geometric mean over searches of the fewest training steps to the goal; the name changes with the vertical axis",
     "5 %, 95 %": "ends of its 90 % confidence interval",
     "line": "what c₁/B + c₂ gives there",
-    "searches": "independent searches behind the point; with one, the interval is borrowed from other networks",
+    "searches": "independent searches behind the point; with one or two, the interval is borrowed from other networks",
     "missed": "searches that missed the goal; they count as their last step, so that the point is a lower bound",
     "critical batch size": "c₁/c₂, where half of the steps are the floor's",
 }
