@@ -1,6 +1,6 @@
 """What the engine saves and how fast it is, as ratios measured in one run.
 
-    python -m benchmarks.engine            # all eight; MNIST and the text need BOOK_DATASETS or a network; about half an hour
+    python -m benchmarks.engine            # all nine; MNIST and the text need BOOK_DATASETS or a network; about half an hour
     python -m benchmarks.engine digits     # only the digits' throughput; seconds
     python -m benchmarks.engine decoder    # only the language model's floating-point rate; a minute
 
@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from lib.engine import lockstep, looped, side_by_side
+from lib.engine import captured, flattening, lockstep, looped, side_by_side
 from lib.measuring import machine, one_cell
 from lib.methods import method
 from lib.studies.cells import Cell
@@ -231,6 +231,32 @@ def lenet() -> None:
     print(f"LeNet-5, 16 workers x 32, 4 trials: side by side {ours:,.0f} examples/s, one by one {alone:,.0f}: {ours / alone:.1f} x")
 
 
+def recorded() -> None:
+    """ResNet-8's gradients for 16 trials on a graphics processor: passes recorded and launched together against Python's."""
+    if not torch.cuda.is_available():
+        print("ResNet-8 on a graphics processor: torch finds none here")
+        return
+    told = []
+    for size in (8, 32, 128, 512, 2048):
+        w = torch.stack([flattening.flatten(models.fresh("resnet-8", seed)) for seed in range(16)]).cuda()
+        x, y = torch.randn(size, 3, 32, 32), torch.randint(10, (size,)).cuda()
+
+        def rate(kind: type[looped.Loop], w=w, x=x, y=y) -> float:
+            executor = kind(models.build("resnet-8"), torch.bfloat16, "cuda")
+            given = executor.inputs(x)
+
+            def call() -> None:
+                executor.gradients(w, given, y)
+                torch.cuda.synchronize()
+
+            call()  # warm up
+            return rate_of(call, len(y) * len(w), rounds=5)
+
+        ours, alone = alternately(lambda rate=rate: rate(captured.Captured), lambda rate=rate: rate(looped.Loop))
+        told.append(f"{ours / alone:.1f} x at {size:,} ({ours:,.0f} examples/s)")
+    print(f"ResNet-8, 16 trials, {torch.cuda.get_device_name()}: recorded over launched one by one {', '.join(told)}")
+
+
 def exhaustive() -> None:
     """The published protocol's cost of the MNIST cell at batch size 64: every trial to the goal or to 40,000 steps.
 
@@ -256,6 +282,7 @@ def exhaustive() -> None:
 
 if __name__ == "__main__":
     known = {"digits": digits, "decoder": decoder, "very_sparse": very_sparse, "peak": peak,
-             "convolutions": convolutions, "simple_cnn": simple_cnn, "lenet": lenet, "exhaustive": exhaustive}  # fmt: skip
+             "convolutions": convolutions, "simple_cnn": simple_cnn, "lenet": lenet, "recorded": recorded,
+             "exhaustive": exhaustive}  # fmt: skip
     for name in sys.argv[1:] or known:
         known[name]()
