@@ -99,11 +99,12 @@ def cifar() -> Iterable[Cell]:
             yield Cell("cifar-10-resnet-8", batch_size, algorithm, **more)
     for batch_size in (2048, 8):
         yield Cell("cifar-10-resnet-8", batch_size, **more)
+
+
+def cifar_on_a_gpu() -> Iterable[Cell]:
+    """Races that take a core hours each: 90 % sparse at the ends, then dense and sparse on another split."""
+    for batch_size in (2048, 8):
         yield raced(Cell("cifar-10-resnet-8", batch_size, sparsity=0.9, trials=16))
-
-
-def cifar_searches() -> Iterable[Cell]:
-    """Momentum, dense and 90 % sparse, as races on another split: for a graphics processor, since a core takes hours each."""
     for batch_size in (2048, 512, 128, 32):
         for sparsity in DENSE_AND_SPARSE:
             yield from map(raced, own_splits(["cifar-10-resnet-8"], [batch_size], [1], sparsity=sparsity, trials=16))

@@ -88,7 +88,7 @@ STUDIES = {
               tuple(images.fashion_mnist())),
         Study("cifar-10", "CIFAR-10: ResNet-8",
               tuple(images.cifar())),
-        Study("cifar-10-searches", "CIFAR-10: ResNet-8, searches on splits of their own", tuple(images.cifar_searches())),
+        Study("cifar-10-gpu", "CIFAR-10: ResNet-8, for a graphics processor", tuple(images.cifar_on_a_gpu())),
         Study("digits-which", "Digits: training methods", tuple(methods.digits_which(DIGITS))),
         Study("digits-which-more", "Digits: training methods, more searches of a few", tuple(methods.digits_more(DIGITS))),
         Study("digits-kfac", "Digits: K-FAC without its clip",
