@@ -75,11 +75,15 @@ def fashion_mnist() -> Iterable[Cell]:
 
 
 def mnist_methods() -> Iterable[Cell]:
-    """Methods of pruning on an image network; a poor one is given up after some times the steps of connection sensitivity."""
+    """Methods of pruning on an image network; a poor one is given up after some times the steps of connection sensitivity.
+
+    GraSP at one batch size alone: nobody meets the goal in the steps allowed there, which takes a core most of an hour to find.
+    """
     for batch_size, most in {64: 20_000, 16: 20_000, 256: 8000, 1024: 4000}.items():
         yield _mnist_cell(batch_size, 0.9)
         for method in METHODS[1:]:
-            yield _race("mnist-simple-cnn", batch_size, sparsity=0.9, pruning=method, max_steps=most)
+            if method != "grasp" or batch_size == 64:
+                yield _race("mnist-simple-cnn", batch_size, sparsity=0.9, pruning=method, max_steps=most)
 
 
 def _images(name: str, sizes: Iterable[int], algorithms: Iterable[str], trials: int = 32) -> Iterable[Cell]:
