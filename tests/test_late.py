@@ -124,7 +124,7 @@ def test_trials_that_leave_take_their_old_weights_with_them(monkeypatch):
     stay = np.flatnonzero(every.status == "budget")
     assert 0 < len(stay) < cell.trials and every.cause[np.setdiff1d(range(cell.trials), stay)].tolist()[0] == "diverged"
     start = one_cell.start
-    monkeypatch.setattr(one_cell, "start", lambda cell: start(cell, stay.tolist()))
+    monkeypatch.setattr(one_cell, "start", lambda cell, **on: start(cell, stay.tolist(), **on))
     alone = one_cell.train_cell(cell)
     np.testing.assert_allclose(alone.best_within, every.best_within[stay], atol=2 / 297)  # two answers, for rounding
     assert np.isfinite(alone.best_error).all()
