@@ -350,10 +350,7 @@ def _of_texts() -> dict[str, tuple[pd.DataFrame, float]]:
 
 
 def _of_messages() -> dict[str, tuple[pd.DataFrame, dict]]:
-    from lib.probes import (  # bring PyTorch, slow to import, and most pages read verdicts that are ready
-        message_times,
-        timings,
-    )
+    from lib.probes import message_times, timings  # bring PyTorch, which is slow to import, and most pages do without
 
     cells = [c for name in ("messages", "messages-lenet-5", "messages-resnet-20") for c in plans.study(name).cells]
     trials = results.read(Study("messages", "", tuple(cells)))
