@@ -195,6 +195,9 @@ def test_means_over_seeds_by_workload_and_density():
     gap = pd.DataFrame({"gap": [1.0, 3.0, 11.0], "noise": 0.1, "density": 0.01, "workload": ["a", "a", "b"]})
     means = message_results.means(gap)
     assert means.gap.tolist() == [2, 11] and means.seeds.tolist() == [2, 1] and means.worst.tolist() == [3, 11]
-    assert means.error.tolist() == pytest.approx([1, 0.1])  # of the seeds; of the test set
+    assert means.error.tolist() == pytest.approx([1, 2**0.5])  # of its seeds; borrowed from theirs
+    alone = gap[gap.workload == "b"]
+    assert message_results.means(alone).error.tolist() == pytest.approx([0.1])  # of the test set: nothing to borrow
+    assert message_results.means(alone, like=gap).error.tolist() == pytest.approx([2**0.5])
     assert message_results.means(gap.assign(noise=2.0)).error.tolist() == pytest.approx([2, 2])  # the seeds share their test set
     assert message_results.means(gap[:0]).empty

@@ -112,16 +112,18 @@ def matched_gaps(found: pd.DataFrame, method: str, rival: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["workload", "replicate", "density", "megabytes", "gap", "noise", "more"])
 
 
-def means(gap: pd.DataFrame) -> pd.DataFrame:
+def means(gap: pd.DataFrame, like: pd.DataFrame | None = None) -> pd.DataFrame:
     """Of `gaps`, a row per workload and density: gap (mean over seeds), error (its standard error), worst, seeds.
 
     error: the larger of what the number of test examples implies and what the spread over these seeds does.  All seeds are
-    scored on the same examples, so that more of them do not lessen the former.
+    scored on the same examples, so that more of them do not lessen the former.  A single seed borrows the spread that other
+    workloads' seeds have at its density, in the root mean square; like: gaps to borrow it from, if not these.
     """
-    rows = [
-        [*at, own.gap.mean(), max(own.noise.mean(), own.gap.sem() if len(own) > 1 else 0.0), own.gap.max(), len(own)]
-        for at, own in gap.groupby(["workload", "density"], sort=False)
-    ]  # fmt: skip
+    spread = (gap if like is None else like).groupby(["workload", "density"]).gap.var().groupby("density").mean() ** 0.5
+    rows = []
+    for (name, density), own in gap.groupby(["workload", "density"], sort=False):
+        of_seeds = own.gap.sem() if len(own) > 1 else np.nan_to_num(spread.get(density, 0.0))
+        rows.append([name, density, own.gap.mean(), max(own.noise.mean(), of_seeds), own.gap.max(), len(own)])
     return pd.DataFrame(rows, columns=["workload", "density", "gap", "error", "worst", "seeds"])
 
 
