@@ -191,6 +191,11 @@ def test_joint_curves_are_read_at_the_hardest_goal_that_all_cells_met(tmp_path):
     assert message_results.joint_curves(trials, least=0.9).empty
 
 
+def test_no_verdict_counts_a_run_in_which_an_average_entry_is_not_sent_once():
+    gap = pd.DataFrame({"gap": [27.0, 2.0, 3.0], "budget": [512, 2048, 64], "density": [0.001, 0.001, 0.05]})
+    assert message_results.long_enough(gap).gap.tolist() == [2, 3]
+
+
 def test_means_over_seeds_by_workload_and_density():
     gap = pd.DataFrame({"gap": [1.0, 3.0, 11.0], "noise": 0.1, "density": 0.01, "workload": ["a", "a", "b"]})
     means = message_results.means(gap)

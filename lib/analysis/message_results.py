@@ -91,6 +91,11 @@ def gaps(found: pd.DataFrame, method: str, rival: str = "dense") -> pd.DataFrame
     return both.assign(gap=100 * (both.test - both.test_rival).astype(float), noise=noise)
 
 
+def long_enough(gap: pd.DataFrame) -> pd.DataFrame:
+    """Of `gaps`, those after 1 / density steps or more: in fewer, an average entry has not been sent once."""
+    return gap[gap.budget * gap.density >= 1]
+
+
 def matched_gaps(found: pd.DataFrame, method: str, rival: str) -> pd.DataFrame:
     """As `gaps`, but after either has sent as much as the one that sends less does in the whole run.
 

@@ -364,7 +364,7 @@ def _of_messages() -> dict[str, tuple[pd.DataFrame, dict]]:
     fed = shapes[shapes.feedback.astype(bool) & (shapes.compressor == "top-k")]
 
     def compared(gaps: pd.DataFrame) -> pd.DataFrame:
-        return gaps[gaps.density == shi.COMPARED]
+        return message_results.long_enough(gaps[gaps.density == shi.COMPARED])
 
     top, random = message_results.gaps(sent, "Top-k"), message_results.gaps(rivals, "Rand-k")
     gaussian, warm = (compared(message_results.gaps(found, "Gaussian-k", "Top-k")) for found in (sent, warmed))
