@@ -26,6 +26,12 @@ def test_records_in_several_tables_count_once():
     assert "3 of 4 searches, 6 trials, 30 training steps in 3.0 core-minutes" in told
 
 
+def test_a_short_run_is_told_in_seconds():
+    told = results("digits-mlp", "a")
+    told.attrs["provenance"][0]["wall_s"] = 2.6
+    assert "10 training steps in 2.6 core-seconds;" in boxes.provenance(told)
+
+
 def test_records_of_workloads_that_are_not_shown_do_not_count():
     both = results("digits-mlp", "ab")
     both.attrs["provenance"] = store.Shared([*both.attrs["provenance"], *results("digits-cnn", "c").attrs["provenance"]])

@@ -150,8 +150,7 @@ def provenance(*frames: pd.DataFrame) -> Html:
         return Html('<p class="book-provenance">No records.</p>')
     columns = ("torch", "device", "precision", "source")
     seen = {k: ", ".join(sorted(map(str, heads[k].unique()))) for k in columns}
-    versions, minutes = heads["source"].nunique(), heads["wall_s"].sum() / 60
-    time = f"{minutes / 60:.1f} core-hours" if minutes >= 60 else f"{minutes:.1f} core-minutes"
+    versions, time = heads["source"].nunique(), _core_time(heads["wall_s"].sum())
     code = f"; code {seen['source']}." if versions < 4 else (
         f".<details><summary>{versions} versions of the code</summary>{seen['source']}</details>"
     )  # fmt: skip
@@ -160,6 +159,13 @@ def provenance(*frames: pd.DataFrame) -> Html:
         f"trials, {heads['trial_steps'].sum():,} training steps in {time}; measured {_days(heads)} with "
         f"PyTorch {seen['torch']} on {seen['device']} in {seen['precision']}{code}</div>"
     )
+
+
+def _core_time(seconds: float) -> str:
+    """Of one core, in the largest unit of which it has one."""
+    units = {"core-hours": 3600, "core-minutes": 60, "core-seconds": 1}
+    unit = next((name for name, long in units.items() if seconds >= long), "core-seconds")
+    return f"{seconds / units[unit]:.1f} {unit}"
 
 
 def _days(heads: pd.DataFrame) -> str:
