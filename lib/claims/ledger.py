@@ -375,7 +375,7 @@ def _of_messages() -> dict[str, tuple[pd.DataFrame, dict]]:
         "T3": evidence.under_the_bound(portrayed[portrayed.measure == "left"]),
         "T4": lost(means(compared(top))),
         "T4b": evidence.lost_at_best(random, means(random)),
-        "T5": pd.concat([lost(means(gaussian)), lost(means(warm, like=top), " with a density warmed up")], ignore_index=True),
+        "T5": pd.concat([lost(means(gaussian)), lost(means(warm, like=top), shi.WARMED)], ignore_index=True),
         "T5b": lost(means(equal)),
         "T6": evidence.table((f"vectors of {t.drawn} entries", *links.exact_over_gaussian(timings.results(t)))
                              for t in message_times.ON_A_GPU if t.density == shi.COMPARED),
