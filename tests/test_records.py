@@ -151,8 +151,8 @@ def _anew(kind):
         yield new
 
 
-FOUND = {"digits": 792, "digits-sparsest": 198, "digits-methods": 110, "messages": 66, "message-variants": 16,
-         "both-sparsities": 18}  # fmt: skip
+FOUND = {"digits": 792, "digits-sparsest": 198, "digits-methods": 110, "messages": 66, "message-variants": 20,
+         "messages-rates": 15, "both-sparsities": 18}  # fmt: skip
 
 
 @pytest.mark.parametrize("study", FOUND)
