@@ -87,16 +87,18 @@ def test_gaps_at_equal_amounts_sent():
 
 
 def test_claims_judge_planted_gaps():
-    gap = pd.DataFrame({"gap": [0.1, 0.2, 0.0], "noise": 0.1, "workload": "w", "replicate": [0, 1, 2], "density": 0.001})
+    gap = pd.DataFrame({"gap": [0.1, 0.2, 0.0], "noise": 0.1, "workload": "w", "replicate": [0, 1, 2], "density": 0.001,
+                        "edge": False})  # fmt: skip
 
     def little(gap):
-        return claims.RULES["T4"].judge(evidence.points_lost(message_results.means(gap))).verdict
+        return claims.RULES["T4"].judge(evidence.lost_at_best(gap, message_results.means(gap))).verdict
 
     assert little(gap) == claims.HOLDS and little(gap[:0]) == claims.OPEN
     assert little(gap.assign(gap=5.0)) == claims.FAILS and little(gap.assign(gap=5.0, noise=9.0)) == claims.OPEN
     assert little(gap.assign(noise=2.0)) == claims.OPEN  # noise helps no claim to hold, and refutes none
     assert little(gap.assign(noise=0.6)) == claims.OPEN  # the mean, 0.1, and 1.645 times the noise of one test set
     assert little(pd.concat([gap, gap.assign(workload="x", gap=5.0)])) == claims.PART
+    assert little(gap.assign(gap=5.0, edge=True)) == claims.OPEN and little(gap.assign(edge=True)) == claims.HOLDS
 
     def far(gap):
         return claims.RULES["T4b"].judge(evidence.lost_at_best(gap, message_results.means(gap))).verdict

@@ -363,20 +363,24 @@ def _of_messages() -> dict[str, tuple[pd.DataFrame, dict]]:
     shapes = portraits.shapes(portrayed)
     fed = shapes[shapes.feedback.astype(bool) & (shapes.compressor == "top-k")]
 
+    means = message_results.means
+
     def compared(gaps: pd.DataFrame) -> pd.DataFrame:
         return message_results.long_enough(gaps[gaps.density == shi.COMPARED])
+
+    def lost(gaps: pd.DataFrame) -> pd.DataFrame:
+        return evidence.lost_at_best(gaps, means(gaps))
 
     top, random = message_results.gaps(sent, "Top-k"), message_results.gaps(rivals, "Rand-k")
     gaussian, warm = (compared(message_results.gaps(found, "Gaussian-k", "Top-k")) for found in (sent, warmed))
     equal = message_results.matched_gaps(sent, "Gaussian-k", "Top-k").query("more")
-    means, lost = message_results.means, evidence.points_lost
     frames = {
         "T1": evidence.bells(fed),
         "T3": evidence.under_the_bound(portrayed[portrayed.measure == "left"]),
-        "T4": lost(means(compared(top))),
-        "T4b": evidence.lost_at_best(random, means(random)),
-        "T5": pd.concat([lost(means(gaussian)), lost(means(warm, like=top), shi.WARMED)], ignore_index=True),
-        "T5b": lost(means(equal)),
+        "T4": lost(compared(top)),
+        "T4b": lost(random),
+        "T5": pd.concat([lost(gaussian), evidence.points_lost(means(warm, like=top), shi.WARMED)], ignore_index=True),
+        "T5b": evidence.points_lost(means(equal)),
         "T6": evidence.table((f"vectors of {t.drawn} entries", *links.exact_over_gaussian(timings.results(t)))
                              for t in message_times.ON_A_GPU if t.density == shi.COMPARED),
         "T9": evidence.narrowed(top),

@@ -33,7 +33,8 @@ RULES = (
          "higher learning rates in the study messages-rates", f"{ABSTRACT}; runs named in the authors' plotting code"),
     Rule("T5", "messages",
          "Gaussian-k trains almost as well as exact Top-k.",
-         "At the authors' density, Gaussian-k loses less than one point to Top-k on every workload trained for d/k steps or more.",
+         "At the authors' density, at a rate inside its search, Gaussian-k loses under one point to Top-k on every workload, in "
+         "d/k steps or more.",
          1, False, "points",
          "On {group}, Gaussian-k loses {effect} points of test error to Top-k.",
          "{times} times as many seeds, {cost}", ABSTRACT),
