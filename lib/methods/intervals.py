@@ -68,3 +68,6 @@ SHI2019 = {"learning_rate": Interval(3e-3, 0.3), "momentum": Interval(0.9, 0.9)}
 HIGHER_RATES = {**SHI2019, "learning_rate": Interval(0.1, 10.0)}
 # Ours: around the best rates of networks with tanh at every batch size, whatever passes errors back.
 WIDE_RATES = {**LEE2021, "learning_rate": Interval(1e-3, 10.0)}
+# Ours: what the published range leaves out below, down to plain SGD.  Searched besides it, with as many trials, so that the
+# better of the two searches is the best of the whole range from 0 to 0.9999, and both halves are equally dense.
+LOW_MOMENTUM = {**LEE2021, "momentum": Interval(0.0, 0.9, "reverse-log")}

@@ -8,10 +8,16 @@ import numpy as np
 
 from lib import require, require_number, require_whole
 from lib.methods import EVERY, method
-from lib.methods.intervals import HIGHER_RATES, LEE2021, SHI2019, WIDE_RATES, Interval
+from lib.methods.intervals import HIGHER_RATES, LEE2021, LOW_MOMENTUM, SHI2019, WIDE_RATES, Interval
 
 MOST_TRIALS = 2**20  # of one search
-SPACES = {"lee2021": LEE2021, "shi2019": SHI2019, "higher-rates": HIGHER_RATES, "wide-rates": WIDE_RATES}
+SPACES = {
+    "lee2021": LEE2021,
+    "shi2019": SHI2019,
+    "higher-rates": HIGHER_RATES,
+    "wide-rates": WIDE_RATES,
+    "low-momentum": LOW_MOMENTUM,
+}
 DECAY = ("decay_steps", "end_factor")  # of the learning rate, which is the engine's whatever the method
 SINGLE = {  # what a point may be on an interval's scale
     "log": ("positive", lambda v: 0 < v < np.inf),

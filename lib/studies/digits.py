@@ -70,6 +70,25 @@ def between() -> Iterable[Cell]:
                     yield from own_splits(DIGITS, ALL_POWERS, [search], algorithm=algorithm, sparsity=sparsity)
 
 
+def low_momentum() -> Iterable[Cell]:
+    """Momentum below the published range, on the splits and in the data orders of `searches` and `between`.
+
+    Ten searches of every curve before the next ten; hard splits last, as in `searches`.
+    """
+    sparse_levels = [("momentum", LEVELS), ("nesterov", DENSE_AND_SPARSE)]
+    cells = [
+        Cell(name, batch_size, algorithm, sparsity, replicate=search, split=search, hits=1, space="low-momentum")
+        for searches in (range(3, 13), range(13, 23))
+        for algorithm, levels in sparse_levels
+        for name in DIGITS
+        for search in searches
+        for sparsity in levels
+        if sparsity in DENSE_AND_SPARSE or search < 13
+        for batch_size in ALL_POWERS
+    ]
+    return sorted(cells, key=lambda cell: cell.split in HARD_SPLITS and cell.sparsity > 0)
+
+
 def nats() -> Iterable[Cell]:
     """Goals of cross-entropy: a few batch sizes of the dense network, three searches."""
     for replicate in range(3):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from lib.engine.vocabulary import METHODS
 from lib.studies.cells import Cell
@@ -150,6 +151,25 @@ def fc_searches() -> Iterable[Cell]:
                         exact = search == 1 and name.startswith("mnist")
                         cells = own_splits([name], [batch_size], [search], algorithm=algorithm, trials=32, sparsity=sparsity)
                         yield from cells if exact else map(raced, cells)
+
+
+def fc_low_momentum() -> Iterable[Cell]:
+    """Momentum below the published range, on the splits, in the data orders and by the races of `fc_searches`."""
+    return (replace(cell, space="low-momentum") for cell in fc_searches() if cell.algorithm == "momentum")
+
+
+def cnn_own_splits(space: str | None = None) -> Iterable[Cell]:
+    """Simple-CNN on MNIST down to the hardest goal, four searches on splits of their own; twice the usual limit of steps at 4.
+
+    space: "low-momentum" for momentum below the published range, which leaves the smallest batch out.
+    """
+    for search in range(1, 5):
+        for batch_size in (64, 1024, 256, 16) if space else (64, 1024, 256, 16, 4):
+            for sparsity in DENSE_AND_SPARSE:
+                fields = {"sparsity": sparsity, "trials": 32, "space": space}
+                if batch_size == 4:
+                    fields["max_steps"] = 80_000
+                yield from map(raced, own_splits(["mnist-simple-cnn"], [batch_size], [search], **fields))
 
 
 def fractions_searches() -> Iterable[Cell]:

@@ -26,7 +26,8 @@ WHICH = ("digits-which", "digits-which-more", "digits-which-sparse", "mnist-fc-w
 TEXT = ("shakespeare-exact", "shakespeare", "shakespeare-methods", "shakespeare-sparse", "shakespeare-sgd", "shakespeare-widths")
 LOCALLY = ("digits-local", "digits-local-budget")  # an activation and methods of their own
 LATE_STUDIES = ("staleness", "staleness-depth")  # late gradients: other training, on the same networks
-APART = ("races", "mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates", *WHICH, *TEXT, *LOCALLY, *LATE_STUDIES)
+LOW_MOMENTUM = ("digits-low-momentum", "fc-low-momentum", "mnist-low-momentum")
+APART = ("races", *LOW_MOMENTUM, "mnist-own-splits", "mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates", *WHICH, *TEXT, *LOCALLY, *LATE_STUDIES)
 STUDIES = {
     s.name: s
     for s in (
@@ -34,6 +35,7 @@ STUDIES = {
         Study("digits-searches", "Digits: twenty searches to forty, each on a split of its own", tuple(digits.searches())),
         Study("digits-between", "Digits: half and 70 % of the weights removed, searches on splits of their own",
               tuple(digits.between())),
+        Study("digits-low-momentum", "Digits: momentum below the published range", tuple(digits.low_momentum())),
         Study("digits-sparsest", "Digits with 95 % of the weights removed", tuple(digits.sparsest())),
         Study("digits-methods", "Digits: five methods of pruning", tuple(digits.prunings())),
         Study("digits-budget", "Digits: every trial to its budget", tuple(digits.budget())),
@@ -50,6 +52,8 @@ STUDIES = {
         Study("digits-fractions-searches", "Digits: fractions of the data, searches on splits of their own",
               tuple(own_splits([f"digits-mlp-{1350 // n}" for n in FRACTIONS], powers(0, 7), range(3, 13)))),
         Study("fc-searches", "MNIST and Fashion-MNIST: FC-128×3, searches on splits of their own", tuple(images.fc_searches())),
+        Study("fc-low-momentum", "MNIST and Fashion-MNIST: FC-128×3, momentum below the published range",
+              tuple(images.fc_low_momentum())),
         Study("mnist-fractions-searches", "MNIST: an eighth of the data and all, searches on splits of their own",
               tuple(images.fractions_searches())),
         Study("mnist", "MNIST: Simple-CNN with momentum", tuple(images.mnist())),
@@ -81,6 +85,10 @@ STUDIES = {
         Study("mnist-methods", "MNIST: five methods of pruning", tuple(images.mnist_methods())),
         Study("mnist-precision", "MNIST: precision and check interval", tuple(images.precision())),
         Study("mnist-searches", "MNIST: Simple-CNN, searches on splits of their own", tuple(images.mnist_searches())),
+        Study("mnist-own-splits", "MNIST: Simple-CNN at the hardest goal, searches on splits of their own",
+              tuple(images.cnn_own_splits())),
+        Study("mnist-low-momentum", "MNIST: Simple-CNN, momentum below the published range",
+              tuple(images.cnn_own_splits("low-momentum"))),
         Study("races", "Exact searches to judge races by", tuple(images.watched())),
         Study("mnist-split", "MNIST: Simple-CNN on the split of Lee et al.", tuple(images.mnist_split_cnn())),
         Study("mnist-split-fc", "MNIST: a cheap network on the split of Lee et al. and on ours", tuple(images.mnist_split_fc())),
