@@ -27,7 +27,8 @@ TEXT = ("shakespeare-exact", "shakespeare", "shakespeare-methods", "shakespeare-
 LOCALLY = ("digits-local", "digits-local-budget")  # an activation and methods of their own
 LATE_STUDIES = ("staleness", "staleness-depth")  # late gradients: other training, on the same networks
 LOW_MOMENTUM = ("digits-low-momentum", "fc-low-momentum", "mnist-low-momentum")
-APART = ("races", *LOW_MOMENTUM, "mnist-own-splits", "mnist-split", "mnist-split-fc", "mnist-longer-budget", "messages-rates", *WHICH, *TEXT, *LOCALLY, *LATE_STUDIES)
+APART = ("races", *LOW_MOMENTUM, "mnist-own-splits", "mnist-split",
+         "mnist-split-fc", "mnist-longer-budget", "messages-rates", *WHICH, *TEXT, *LOCALLY, *LATE_STUDIES)
 STUDIES = {
     s.name: s
     for s in (
