@@ -16,6 +16,7 @@ from lib.analysis.scaling.curve import (
     curves_of,
     draws,
     estimate,
+    mean_of,
     mean_steps_ratio,
     paired,
     span_of,

@@ -233,6 +233,14 @@ def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | l
     return [Effect(float(w), float(np.sqrt(t)), float(f), n) for w, t, f in zip(whole, total, freedom)]
 
 
+def mean_of(values: Sequence[float]) -> Effect:
+    """The mean of independent values, one a search or seed, with Student's t; a single one has no error that is known."""
+    values = np.asarray(values, float)
+    n = len(values)
+    error = float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else np.inf
+    return Effect(float(values.mean()), error, max(n - 1.0, 1.0), n)
+
+
 def paired(curves: Sequence[Curve]) -> list[Curve]:
     """The curves at the searches that all share, if these are ENOUGH and half of the fewest; else each with its own."""
     if len(curves) == 1:

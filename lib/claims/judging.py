@@ -1,0 +1,115 @@
+"""Every claim, judged once from the records and kept: front page, ledger and chapters read the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import importlib
+import inspect
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from lib import ROOT, code
+from lib.analysis import goals, ranges, scaling
+from lib.atomic import whole
+from lib.claims.claim import REGISTRY, Change, Claim, Group, judged, with_discoveries
+from lib.records import on_record, results
+from lib.records.places import DATA
+
+KEPT = ROOT / "_build" / "claims"
+
+
+# --- what claims are judged on ----------------------------------------------------------------------------------------
+
+
+@functools.cache
+def trials() -> pd.DataFrame:
+    """All trials that pages compare, each workload at its goal, momentum over its whole range where that is measured."""
+    found = results.read(on_record.compared())
+    joined = ranges.whole(found, results.read(ranges.low_momentum()))
+    return goals.at_goals(joined)
+
+
+@functools.cache
+def published() -> pd.DataFrame:
+    """As `trials`, momentum over the published range alone."""
+    return goals.at_goals(results.read(on_record.compared()))
+
+
+@functools.cache
+def _summaries() -> tuple[pd.DataFrame, dict]:
+    return scaling.summaries(trials())
+
+
+def summary() -> pd.DataFrame:
+    """Every curve on one row (`scaling.summaries`)."""
+    return _summaries()[0]
+
+
+def curves() -> dict[tuple, scaling.Curve]:
+    """Every curve by its key (workload, algorithm, pruning, sparsity)."""
+    return _summaries()[1]
+
+
+PROVIDED = {f.__name__: f for f in (trials, published, summary, curves)}
+
+
+# --- judging ----------------------------------------------------------------------------------------------------------
+
+
+def judge() -> dict[str, Claim]:
+    """Every claim by its key, judged on all records: computed once for this code and these data."""
+    return {key: _read(fields) for key, fields in kept("claims", _judge).items()}
+
+
+def registered() -> dict[str, Claim]:
+    """Every claim before it is judged, in the order of keys' papers and numbers."""
+    for file in sorted(ROOT.glob("chapters/*/claims.py")):
+        importlib.import_module(f"chapters.{file.parent.name}.claims")
+    return dict(sorted(REGISTRY.claims.items(), key=lambda item: _order(item[0])))
+
+
+def _order(key: str) -> tuple:
+    number = "".join(c for c in key if c.isdigit())
+    return "LSTMOGABIP".find(key[0]), int(number), key
+
+
+def _judge() -> dict[str, dict]:
+    found = [judged(claim, groups_of(key)) for key, claim in registered().items()]
+    return {claim.key: dataclasses.asdict(claim) for claim in with_discoveries(found)}
+
+
+def groups_of(key: str) -> list[Group]:
+    """What a claim's function finds on the records."""
+    function = REGISTRY.functions[key]
+    return list(function(**{name: PROVIDED[name]() for name in inspect.signature(function).parameters}))
+
+
+def _read(fields: dict) -> Claim:
+    history = tuple(Change(**change) for change in fields["history"])
+    return Claim(**{**fields, "history": history, "groups": tuple(Group(**group) for group in fields["groups"])})
+
+
+def kept(name: str, compute: Callable[[], dict], folder: Path = KEPT) -> dict:
+    """What `compute` returns, as JSON knows it, from the file that this code and these data have in folder, or into it."""
+    file = folder / f"{name}-{_digest()}.json"
+    if not file.exists():
+        found = json.dumps(compute(), ensure_ascii=False, indent=1)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with whole(file) as new:
+            new.write(found.encode())
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _digest() -> str:
+    """Of all code in lib and beside chapters, and of when every record was last changed and its size."""
+    files = [os.path.join(folder, name) for folder, _, names in os.walk(DATA) for name in names if not name.endswith(".part")]
+    stamps = [(file, (about := os.stat(file)).st_mtime_ns, about.st_size) for file in sorted(files)]
+    beside = [file.read_bytes() for file in sorted(ROOT.glob("chapters/*/*.py"))]
+    return hashlib.sha256(f"{code(['.'])} {beside} {stamps}".encode()).hexdigest()[:16]
