@@ -22,21 +22,23 @@ LEAST, SEARCHES = 5, 3  # batch sizes and searches that both halves of a curve h
 def low_momentum() -> Study:
     """Every search below the published range that is on record."""
     planned = dict.fromkeys(cell for name in plans.LOW_MOMENTUM for cell in plans.study(name).cells)
-    return Study("low-momentum", "Momentum below the published range", tuple(c for c in planned if record(c, DATA).exists()))
+    known = tuple(cell for cell in planned if record(cell, DATA).exists())
+    return Study("low-momentum", "Momentum below the published range", known)
 
 
 def twins(study: Study) -> Study:
     """Of a study's searches with momentum their counterparts below the published range, as far as they are on record."""
-    both = {dataclasses.replace(c, space=None, hits=1, race=None, rungs="goals"): c for c in low_momentum().cells}
-    asked = (dataclasses.replace(c, hits=1, race=None, rungs="goals") for c in study.cells)
+    plain = {"space": None, "hits": 1, "race": None, "rungs": "goals"}
+    both = {dataclasses.replace(c, **plain): c for c in low_momentum().cells}
+    asked = (dataclasses.replace(c, **plain) for c in study.cells)
     return Study(study.name, study.title, tuple(both[c] for c in asked if c in both))
 
 
 def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     """The trials of published searches, those with a counterpart in `low` joined by its trials.
 
-    Curves of which both halves have LEAST batch sizes and SEARCHES searches or more keep only the searches and batch sizes that both have, marked
-    by space "whole"; all others stay as published.
+    Curves of which both halves have LEAST batch sizes and SEARCHES searches or more keep only the searches and batch sizes
+    that both have, marked by space "whole"; all others stay as published.
     """
     if not len(published) or not len(low):
         return published

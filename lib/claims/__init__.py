@@ -21,4 +21,4 @@ from lib.claims.claim import (
     summed_up,
     unmeasured,
 )
-from lib.claims.judging import judge, kept, registered
+from lib.claims.judging import judge, kept, registered, rounds

@@ -28,7 +28,7 @@ from scipy.special import ndtr, ndtri, stdtr
 
 from lib import require
 from lib.analysis.scaling import LEVEL, Effect
-from lib.wording import joined
+from lib.wording import brief, joined
 
 FOR, AGAINST, UNDECIDED = "for", "against", "not decided"
 REPRODUCED, PART, CONTRADICTED, OPEN = "reproduced", "in part", "contradicted", "open"
@@ -115,8 +115,7 @@ class Claim:
     scale: "ratio", "points" (of error) or "share".
     since: when the rule got its present form.  history: its earlier ones.
     fixed: whether the number of searches was fixed before they were made.
-    price: what would decide it where nothing is decided.
-    groups, verdict: filled in by `judge`.
+    groups, verdict, price: filled in by `judged`; price: what would decide it, where nothing is decided.
     """
 
     key: str
@@ -203,7 +202,26 @@ def judged(claim: Claim, groups: Sequence[Group]) -> Claim:
         verdict = decide(own, claim.kind, threshold)
         others = {decide(own, claim.kind, threshold * times) for times in (STRICTER, LAXER)}
         found.append(replace(group, verdict=verdict, robust=others == {verdict}, p_value=p_value(own, claim.kind, threshold)))
-    return replace(claim, groups=tuple(found), verdict=summed_up(found))
+    verdict = summed_up(found)
+    price = what_decides(claim, groups) if verdict == OPEN else ""
+    return replace(claim, groups=tuple(found), verdict=verdict, price=price)
+
+
+def what_decides(claim: Claim, groups: Sequence[Group]) -> str:
+    """How many times the searches would decide the network nearest to it: intervals narrow with the square root of n."""
+    needed = {}
+    for group in groups:
+        ends = [claim.inner(v) for v in (group.effect, group.low, group.high)]
+        if not group.n or not all(map(math.isfinite, ends)):
+            continue
+        edges = (-claim.inner(claim.threshold), claim.inner(claim.threshold))[claim.kind != "within" :]
+        room = min(abs(ends[0] - edge) for edge in edges)
+        needed[group.name] = ((ends[2] - ends[1]) / 2 / room) ** 2 if room else math.inf
+    if not needed:
+        return "Searches of the networks named."
+    nearest = min(needed, key=needed.get)
+    times = "over a hundred" if needed[nearest] > 100 else brief(max(needed[nearest], 1.1))
+    return f"About {times} times the searches of {nearest}."
 
 
 def summed_up(groups: Sequence[Group]) -> str:

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
 
-import joblib
-
-from lib.claims import facts, front, ledger
-
-HALVES = ((ledger.on_curves, facts.curves, front.curves), (ledger.on_others, front.scope, front.language_model))
+from lib.claims import facts, front, judging
 
 
 def setup(app) -> dict:
@@ -25,10 +20,6 @@ def _before_chapters(app, config) -> None:
 
 
 def prepare() -> None:
-    """Judge the claims and compute what front page and `facts` keep, on two cores."""
-    joblib.Parallel(n_jobs=2, backend="multiprocessing")(joblib.delayed(_each)(half) for half in HALVES)
-
-
-def _each(parts: Sequence[Callable[[], object]]) -> None:
-    for part in parts:
-        part()
+    """Judge the claims and compute what front page and `facts` keep."""
+    for compute in (judging.judge, facts.curves, front.curves, front.scope):
+        compute()
