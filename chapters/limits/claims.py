@@ -10,6 +10,7 @@ from lib.wording import named
 
 EACH = "one word for all of them depended on how many were measured"
 SUMMARY = "Shallue et al. 2019, as summarised by others"
+SEVERAL = 5  # networks that a statement on all of them needs
 SIZES = {families.WIDTH: "width of the MLP on digits", families.DEPTH: "depth of the MLP on digits",
          families.LADDER: "width of FC on MNIST", families.MNIST_DEPTH: "depth of FC-1024 on MNIST",
          families.MNIST_WIDTH: "width of the Simple-CNN on MNIST"}  # fmt: skip
@@ -23,7 +24,7 @@ AMOUNTS = {families.FRACTION: "digits", families.MNIST_FRACTION: "MNIST"}
     paper="The largest useful batch size varies a great deal between workloads.",
     source="Shallue et al. 2019, abstract",
     rule="With one training method, the largest critical batch size of dense networks is over four times the smallest, by "
-    "intervals that all hold at once; every network counts once.",
+    "intervals that all hold at once; of five networks or more, each counted once.",
     above=4,
     since="2026-11-26",
     history=[
@@ -40,7 +41,7 @@ def extremes(published):
         own = [curve for key, curve in mine.items() if is_shallue2019(key[0])]
         repeated = [curve for curve in mine.values() if curve.n >= scaling.ENOUGH]
         for whose, some in (("the paper's own networks", own), ("networks of three searches or more", repeated)):
-            if len(some) > 1:
+            if len(some) >= SEVERAL:
                 n, note = min(curve.n for curve in some), f"{len(some)} networks"
                 found = family_curves.spread(some)
                 groups.append(interval(f"{whose}, {named(method)}", *found, n, some is own, note, log=True))
