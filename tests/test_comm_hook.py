@@ -148,10 +148,11 @@ def _gradients(module):
     return _flat(torch.zeros_like(p) if p.grad is None else p.grad for p in module.parameters())
 
 
-def _lost(rank, steps, dtype=torch.float64, join=False, to_none=True, ddp=None, **messages):
+def _lost(rank, steps, dtype=torch.float64, join=False, to_none=True, every=False, ddp=None, **messages):
     """The share of the workers' summed gradients that is neither applied nor kept, at fixed weights.
 
-    steps: of this worker, each a list of the heads of its passes, all but the last under `no_sync`.  Worker 1 has the most.
+    steps: of this worker, each a list of the heads of its passes, all but the last under `no_sync` unless `every` one is to
+    be synchronised.  Worker 1 has the most.
     """
     module = _network(dtype)
     reference = copy.deepcopy(module)
@@ -166,7 +167,7 @@ def _lost(rank, steps, dtype=torch.float64, join=False, to_none=True, ddp=None, 
             module.zero_grad(set_to_none=to_none)
             for at, head in enumerate(heads, start=1):
                 x = torch.randn(4, 6, generator=random)
-                with model.no_sync() if at < len(heads) else contextlib.nullcontext():
+                with model.no_sync() if at < len(heads) and not every else contextlib.nullcontext():
                     _backward(model, x, head)
                 _backward(reference, x, head)
             own += _gradients(reference)
@@ -195,6 +196,7 @@ def _shares_lost(rank):
                 rank, TURNS, ddp={**FIND, "gradient_as_bucket_view": True}, by_layer=by_layer, to_none=False),
             "a head at one worker": _lost(rank, apart, ddp=FIND, by_layer=by_layer),
             "a head under no_sync": _lost(rank, passes, ddp=FIND, by_layer=by_layer),
+            "every pass synchronised": _lost(rank, passes, ddp=FIND, every=True, by_layer=by_layer),
             "bfloat16": _lost(rank, TURNS, torch.bfloat16, ddp=FIND, by_layer=by_layer),
             "static graph": _lost(rank, [["a"]] * 9, ddp={"static_graph": True}, by_layer=by_layer),
             "uneven batches": _lost(rank, [["a"]] * (4 + 3 * rank), join=True, ddp=FIND, by_layer=by_layer),
@@ -322,7 +324,7 @@ def two():
 
 def test_what_is_neither_applied_nor_kept_is_nothing(two):
     lost = two["_shares_lost"]
-    assert len(lost) == 14 + 7
+    assert len(lost) == 16 + 7
     assert {name: share for name, share in lost.items() if not share < 1e-7} == {}
     assert all(share < 1e-14 for name, share in lost.items() if not name.startswith("bfloat16")), "rounding of doubles"
 

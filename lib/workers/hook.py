@@ -3,7 +3,8 @@
     state = SparseState(ddp, compressor="top-k", density=0.01)
     ddp.register_comm_hook(state, sparse_hook)
 
-and, before a checkpoint, `state.state_dict()`: what a worker keeps back is its own, so every worker saves its own.
+with `scaler=scaler` where a torch.amp.GradScaler multiplies the loss; and, before a checkpoint, `state.state_dict()`: what a
+worker keeps back is its own, so every worker saves its own.
 To see it work: torchrun --nproc-per-node 4 -m lib.workers.hook --workload digits-mlp --density 0.01
 """
 
@@ -47,7 +48,8 @@ class SparseState:
     What is sent and kept back adds up to all gradients, rounding to a parameter's precision included.  A gradient that is
     not finite, on any worker, makes all gradients of the step NaN on every worker, so that a scaler skips it everywhere,
     and what is kept back stays as it was.  Parameters that no worker used keep theirs.  Passes under `no_sync` add up; within
-    `ddp.join()` a worker without batches sends what it has kept back.  Sparse gradients are refused.
+    `ddp.join()` a worker without batches sends what it has kept back, and sums are divided by the number of all workers.
+    Sparse gradients are refused (ValueError from the hook).
     """
 
     def __init__(
@@ -80,7 +82,9 @@ class SparseState:
 
     def _end(self) -> None:
         """Only now are gradients handed back: a bucket that is not finite stops those that were sent before it."""
-        self.residual |= self.pending if self.finite else {}
+        if self.finite:
+            for name, kept in self.pending.items():
+                self.residual[name].copy_(kept)
         for buffer, _, future in self.buckets:
             future.set_result(buffer if self.finite else buffer.fill_(torch.nan))
         self.buckets, self.pending = [], {}
@@ -168,23 +172,26 @@ def _exchange(state: SparseState, pieces: dict[nn.Parameter, Tensor]) -> None:
     mean = sum_of_pairs(index, u[index], len(u), state.group).div_(state.messages.workers)
     kept = torch.where(chosen, 0, u)
     for p, part, rest in zip(used, mean.split(sizes), kept.split(sizes), strict=True):
-        pieces[p].copy_(part * state.scale)
+        torch.mul(part, state.scale, out=pieces[p])
+        if pieces[p].dtype != part.dtype:
+            rest += part - pieces[p] / state.scale  # what rounding takes from all workers alike
         if state.messages.feedback:
-            rounded = part - pieces[p] / state.scale  # the same on all workers
-            state.pending[state.names[p]] = rest + rounded
+            state.pending[state.names[p]] = rest
     state.finite = bool(_finite(pieces[p] for p in used))
 
 
 def _finite(vectors: Iterable[Tensor]) -> Tensor:
     """Whether all of them are, bool []."""
-    return torch.stack([vector.isfinite().all() for vector in vectors]).all()
+    ends = [torch.stack(vector.aminmax()) for vector in vectors if len(vector)]  # far faster than asking every entry
+    return torch.cat(ends).isfinite().all()
 
 
 def _with_residual(state: SparseState, p: nn.Parameter, gradient: Tensor) -> Tensor:
     """A parameter's gradient without the loss scale, and what was kept back of earlier ones: [d]."""
     kept = state.residual[state.names[p]]
-    g = gradient.to(kept.dtype) / state.scale
-    return g + kept if state.messages.feedback else g
+    if state.messages.feedback:
+        return kept.add(gradient, alpha=1 / state.scale)
+    return gradient.to(kept.dtype) / state.scale
 
 
 def _agreed(state: SparseState, own: dict[nn.Parameter, Tensor]) -> tuple[bool, list[nn.Parameter]]:
