@@ -31,7 +31,7 @@ def test_a_full_disk_is_told_in_one_line(capsys):
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_is_told_in_one_line_and_its_handlers_are_put_back(name, capsys):
+def test_a_signal_is_told_in_one_line_and_its_handlers_are_put_back(name, heard, capsys):
     number, before = getattr(signal, name), [signal.getsignal(s) for s in jobs.SIGNALS]
     with pytest.raises(SystemExit) as ended, stopped():
         signal.raise_signal(number)

@@ -245,7 +245,7 @@ main(["run", "s", "--jobs", sys.argv[2]])
 @pytest.mark.parametrize(
     ("count", "by", "to"), [(1, "SIGINT", os.kill), (2, "SIGTERM", os.kill), (2, "SIGINT", os.killpg)]
 )
-def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(count, by, to, tmp_path):
+def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(count, by, to, heard, tmp_path):
     command = [sys.executable, "-c", STOPPED, str(tmp_path), str(count)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
@@ -271,7 +271,7 @@ def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(count, by, to, tmp_
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_whoever_calls_from_a_notebook_gets_the_interruption_itself(tmp_path, monkeypatch):
+def test_whoever_calls_from_a_notebook_gets_the_interruption_itself(heard, tmp_path, monkeypatch):
     monkeypatch.setattr(one_cell, "train_cell", lambda *_, **__: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         sweeps.results(tiny(), "full", folder=tmp_path)
