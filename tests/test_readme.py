@@ -38,7 +38,7 @@ def test_make_from_another_folder_works_or_says_how(tmp_path):
     done = subprocess.run(["make", "-C", str(ROOT), "-n", "lint"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     done = subprocess.run(["make", "-f", str(ROOT / "Makefile"), "-n", "lint"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode != 0 and f"call it from the book's folder, or so: make -C {ROOT}/ lint" in done.stderr
+    assert done.returncode != 0 and f'call it from the book\'s folder, or so: make -C "{ROOT}/" lint' in done.stderr
 
 
 def test_the_tests_are_found_from_another_folder(tmp_path):
