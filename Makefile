@@ -1,7 +1,7 @@
 # `make book` and `make test` set everything up by themselves; a second call installs nothing.
 PYTHON ?= python3
 VENV := .venv
-# Where _build/ lies: from a checkout that cannot be written, make book VENV=/tmp/book/venv OUT=/tmp/book
+# Where _build/ lies: from a checkout that cannot be written, make book VENV=/elsewhere/venv OUT=/elsewhere
 OUT := .
 RUN = "$(VENV)/bin/python" -m
 BOOK = "$(VENV)/bin/python" -c 'from jupyter_book.cli.main import main; main()'
@@ -32,7 +32,7 @@ environment:
 	  echo "making $(VENV)" && $(PYTHON) -m venv --clear "$(VENV)"; }
 	@cmp -s requirements.txt "$(VENV)/.installed" || { \
 	  $(RUN) pip install --quiet --disable-pip-version-check -r requirements.txt && \
-	  cp requirements.txt "$(VENV)/.installed"; }
+	  { cp requirements.txt "$(VENV)/.installed" 2>/dev/null || true; }; }
 
 book: environment  ## build the book from the committed records, strictly
 	$(BOOK) build . --path-output "$(OUT)" -W -n --keep-going
