@@ -17,7 +17,6 @@ from lib import require
 
 MOST = 4 * (os.cpu_count() or 1)  # jobs side by side: one thread each, so that more than there are cores gain nothing
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-
 KILLED = "a worker process was killed, perhaps for want of memory (fewer jobs take less)"
 
 
