@@ -469,7 +469,7 @@ def test_without_torchrun_the_command_says_how_it_is_started(monkeypatch, capsys
 def test_of_two_workers_one_says_what_is_wrong_and_no_traceback_hides_it():
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "lib.workers.hook"]
     call = [*command, "--batch-size", "676"]
-    done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(call, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=120)
     said = [line for line in done.stderr.splitlines() if "676 is not allowed" in line]
     worker, report = said  # a line of the first worker's, and the end of torchrun's report
     assert worker.startswith("torchrun --nproc-per-node") and "1350 training examples for 2 workers" in worker

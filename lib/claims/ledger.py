@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +35,7 @@ from lib.analysis import (
     volunteers,
 )
 from lib.analysis import without_backpropagation as without
+from lib.atomic import whole
 from lib.claims import (
     dai,
     guille_escuret,
@@ -64,7 +65,7 @@ EVERY = (
 )  # fmt: skip
 RULES = {rule.key: rule for papers in EVERY for rule in papers.RULES}
 BUDGETS = ("digits-budget", *plans.TO_BUDGETS)
-KEPT = ROOT / "_build" / "claims"
+BUILD = "BOOK_BUILD"  # names the folder of a build that lies elsewhere, for the chapters that it runs
 
 
 def judge() -> dict[str, Claim]:
@@ -95,19 +96,39 @@ def planned() -> dict[str, Rule]:
     return {key: rule for key, rule in RULES.items() if key not in known}
 
 
-def kept(name: str, compute: Callable[[], dict], folder: Path = KEPT) -> dict:
-    """What `compute` returns, as JSON knows it, from the file that this code and these data have in folder, or into it.
+def kept(name: str, compute: Callable[[], dict], folders: Sequence[Path] = ()) -> dict:
+    """What `compute` returns, as JSON knows it: from the file that this code and these data have, or into it.
 
-    Notebooks that run side by side may both compute; each writes a file of its own and renames it.
+    folders: where it may lie; () for those of the build.  It is written to the first that takes it, and if none does (they
+    are another user's, or the disk is full) kept by this process.  Notebooks that run side by side may both compute.
     """
-    file = folder / f"{name}-{_digest()}.json"
-    if not file.exists():
+    files = [folder / f"{name}-{_digest()}.json" for folder in folders or _folders()]
+    for file in files:
+        with contextlib.suppress(OSError, ValueError):  # none yet, or one that cannot be read
+            return json.loads(file.read_text(encoding="utf-8"))
+    if files[0] not in UNWRITTEN:
         found = json.dumps(compute(), ensure_ascii=False, indent=1)
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as new:
-            new.write(found)
-        os.replace(new.name, file)
-    return json.loads(file.read_text(encoding="utf-8"))
+        if any(_written(file, found) for file in files):
+            return json.loads(found)
+        UNWRITTEN[files[0]] = found
+    return json.loads(UNWRITTEN[files[0]])
+
+
+UNWRITTEN: dict[Path, str] = {}
+
+
+def _folders() -> list[Path]:
+    return [Path(build, "claims") for build in (ROOT / "_build", os.environ.get(BUILD)) if build]
+
+
+def _written(file: Path, text: str) -> bool:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with whole(file) as stream:
+            stream.write(text.encode())
+    except OSError:
+        return False
+    return True
 
 
 @functools.cache

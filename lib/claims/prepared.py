@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import joblib
 
@@ -14,6 +16,7 @@ HALVES = ((ledger.on_curves, facts.curves, front.curves), (ledger.on_others, fro
 
 def setup(app) -> dict:
     """Register with Sphinx, after `lib.page.sphinx` has said whether pages are stale and before it runs the chapters."""
+    os.environ[ledger.BUILD] = str(Path(app.doctreedir).parent)
     app.connect("config-inited", _before_chapters, priority=800)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
