@@ -263,7 +263,7 @@ def test_no_file_is_unpickled():
                         r"|joblib\.load|read_pickle|torch\.load\((?!.*weights_only=True)", re.M)  # fmt: skip
     kinds = "lib/**/*.py", "chapters/**/*.py", "chapters/*.ipynb", "benchmarks/*.py"
     files = [file for kind in kinds for file in ROOT.glob(kind)]
-    assert len(files) > 60 and not [file.name for file in files if unsafe.search(file.read_text())]
+    assert len(files) > 60 and not [file.name for file in files if unsafe.search(file.read_text(encoding="utf-8"))]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
