@@ -9,7 +9,7 @@ from lib.studies import families
 from lib.wording import named
 
 EACH = "one word for all of them depended on how many were measured"
-SUMMARY = "Shallue et al. 2019, as summarised by others"
+SUMMARY = "Shallue et al. 2019"
 SEVERAL = 5  # networks that a statement on all of them needs
 SIZES = {families.WIDTH: "width of the MLP on digits", families.DEPTH: "depth of the MLP on digits",
          families.LADDER: "width of FC on MNIST", families.MNIST_DEPTH: "depth of FC-1024 on MNIST",
