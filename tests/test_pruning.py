@@ -128,11 +128,10 @@ def test_grasp_is_the_published_score_at_its_temperature():
     net, x, y = small()
     w, halves = flattening.flatten(net).double(), (slice(0, 125), slice(125, 250))
 
-    def loss(v, half):
-        return F.cross_entropy(flattening.outputs(net, v, x[half].double()) / 200, y[half])
+    def loss(v):
+        return sum(F.cross_entropy(flattening.outputs(net, v, x[half].double()) / 200, y[half]) for half in halves)
 
-    g = sum(torch.autograd.functional.jacobian(lambda v: loss(v, half), w) for half in halves)
-    published = -w * sum(torch.autograd.functional.hessian(lambda v: loss(v, half), w) @ g for half in halves)
+    published = -w * (torch.autograd.functional.hessian(loss, w) @ torch.autograd.functional.jacobian(loss, w))
 
     class Softer(torch.nn.Module):
         def __init__(self):
