@@ -52,7 +52,7 @@ def test_members_are_read_at_their_familys_goal_and_searches_for_an_easier_one_d
     asked = family_curves.studies({families.MNIST_MODEL: FAMILIES[families.MNIST_MODEL]})
     assert {c.workload for study in asked.values() for c in study.cells} == {"mnist-fc-1024", "mnist-simple-cnn"}
     tables = {}
-    for key, study in family_curves.studies({families.MNIST_FRACTION: FAMILIES[families.MNIST_FRACTION]}).items():
+    for key in family_curves.studies({families.MNIST_FRACTION: FAMILIES[families.MNIST_FRACTION]}):
         tables[key] = planted([64, 64], families.MODEL, 1).assign(**{"steps@0.06": 7.0}).drop(columns=["family", "member"])
         tables[key].attrs.update(missing=[], provenance=[])
     found = family_curves.results({families.MNIST_FRACTION: FAMILIES[families.MNIST_FRACTION]}, tables)
@@ -85,8 +85,9 @@ def test_the_spread_of_equal_critical_batch_sizes_includes_one_about_nine_times_
         random = np.random.default_rng(seed)
         curves = []
         for i in range(8):
-            logs = pd.DataFrame(np.log(100 * (1 + 64 / 2.0 ** np.arange(8))) + random.normal(0, 0.2, (5, 8)), columns=2 ** np.arange(8))
-            logs.index = pd.MultiIndex.from_product([range(5), [i]], names=["replicate", "split"])
+            index = pd.MultiIndex.from_product([range(5), [i]], names=["replicate", "split"])
+            means = np.log(100 * (1 + 64 / 2.0 ** np.arange(8)))
+            logs = pd.DataFrame(means + random.normal(0, 0.2, (5, 8)), index, 2 ** np.arange(8))
             curves.append(scaling.Curve(logs, logs.isna(), 0.3))
         value, low, high = family_curves.spread(curves)
         held.append(low == 1 and value > 1)

@@ -51,8 +51,8 @@ def test_the_ratio_of_one_search_has_welchs_interval():
 def test_the_ratio_of_several_searches_is_the_planted_one_about_nine_times_in_ten():
     held = []
     for seed in range(200):
-        sizes = (16, 64, 256)
-        paths = pd.concat([several(0.0, 1.0, sizes, spread=0.3, seed=2 * seed), several(0.9, 0.5, sizes, spread=0.3, seed=2 * seed + 1)])
+        about = {"sizes": (16, 64, 256), "spread": 0.3}
+        paths = pd.concat([several(0.0, 1.0, seed=2 * seed, **about), several(0.9, 0.5, seed=2 * seed + 1, **about)])
         found = followed_paths.lipschitz_ratios(paths.drop_duplicates(followed_paths.PATH))["w", "sgd"]
         held.append(found.low < np.log(0.5) < found.high)
     assert 0.86 <= np.mean(held) <= 0.97

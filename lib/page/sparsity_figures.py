@@ -50,8 +50,8 @@ def ratios(
 ) -> alt.LayerChart:
     """Ratios with their intervals, a row per `row`, side by side within it by colour; a dashed line at each of `lines`.
 
-    rows: row, label, ratio, ratio_low, ratio_high, sizes (batch sizes) and the colour's field, a name.  The axis ends `beyond` times the outermost points at most: an interval that goes
-    on is cut there.
+    rows: row, label, ratio, ratio_low, ratio_high, sizes (batch sizes) and the colour's field, a name.  The axis ends `beyond`
+    times the outermost points at most: an interval that goes on is cut there.
     """
     if rows.empty:
         return charts.nothing("No two curves share three batch sizes yet.")
