@@ -37,8 +37,8 @@ def twins(study: Study) -> Study:
 def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     """The trials of published searches, those with a counterpart in `low` joined by its trials.
 
-    Curves of which both halves have LEAST batch sizes and SEARCHES searches or more keep only the searches and batch sizes that both have, marked
-    by space "whole"; all others stay as published.
+    Curves of which both halves have LEAST batch sizes and SEARCHES searches or more keep only the searches and batch sizes
+    that both have, marked by space "whole"; all others stay as published.
     """
     if not len(published) or not len(low):
         return published

@@ -111,7 +111,8 @@ def _history(c) -> str:
     """When the rule got its form, and what it was before."""
     known = {True: "with the records known", False: "before the records were known"}
     earlier = "".join(
-        f"<li>Until {change.when}: {html.escape(change.was)}. Changed {known[change.records_known]}: {html.escape(change.why)}.</li>"
+        f"<li>Until {change.when}: {html.escape(change.was)}. "
+        f"Changed {known[change.records_known]}: {html.escape(change.why)}.</li>"
         for change in c.history
     )
     fixed = "was fixed in advance" if c.fixed else "was not fixed in advance"
@@ -125,8 +126,8 @@ def _history(c) -> str:
 def panels(points: pd.DataFrame, link: str) -> Html:
     """Steps against batch size of every curve, a small panel for each kind of network (rows) and method (columns).
 
-    All panels have the same scales, both logarithmic; a panel's lowest point lies at its bottom.  points: as in
-    `on_one_line`.  link: where a panel leads.
+    All panels have the same scales, both logarithmic; a panel's lowest point lies at its bottom.
+    points: of `lib.claims.front.curves`.  link: where a panel leads.
     """
     reach = float(np.log2(points.steps / points.groupby(["network", "algorithm"]).steps.transform("min")).max())
     ends = (float(np.log2(points.batch_size.max())) or 1.0, reach or 1.0)
