@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts, tips
+from lib.page import charts
 
 METHODS = {
     "dense": charts.DENSE, "Top-k": charts.RED, "Gaussian-k": charts.GREEN, "DGC-k": charts.TEAL,
