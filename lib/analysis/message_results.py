@@ -146,18 +146,16 @@ def matched_gaps(found: pd.DataFrame, method: str, rival: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["workload", "density", "replicate", "gap", "more"])
 
 
-def joint_curves(trials: pd.DataFrame, least: float = 0.0) -> pd.DataFrame:
+def joint_curves(trials: pd.DataFrame) -> pd.DataFrame:
     """Steps to result per point (`scaling.across_replicates`) with the density of the messages.
 
-    Of every workload and batch size at one goal: the hardest, but no error below `least`, of those that the most of its
-    cells met.
+    Of every workload and batch size at one goal: the hardest of those that the most of its cells met.
     """
     parts = [(d, own) for (_, d), own in trials.groupby(["workload", "density"])] if len(trials) else []
     met = [scaling.all_goals(own).assign(density=d) for d, own in parts if scaling.goals(own)]
     if not met:
         return pd.DataFrame(columns=["workload", "batch_size", "sparsity", "density", "goal", "steps"])
     curves = pd.concat(met, ignore_index=True)
-    curves = curves[curves.goal >= least]
     at = ["workload", "batch_size"]
     curves["met"] = curves.groupby([*at, "goal"]).steps.transform("count")
     curves = curves[curves.met == curves.groupby(at).met.transform("max")]
