@@ -60,3 +60,9 @@ def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     found.attrs.update(published.attrs)
     found.attrs["provenance"] = [*published.attrs.get("provenance", ()), *low.attrs.get("provenance", ())]
     return found
+
+
+def whole_curves(trials: pd.DataFrame) -> set[tuple]:
+    """The keys (`scaling.CURVE`) of the curves that `whole` joined."""
+    joined = trials.loc[trials.space == WHOLE, CURVE].drop_duplicates() if "space" in trials else trials[:0]
+    return set(joined.itertuples(index=False, name=None))
