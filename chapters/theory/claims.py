@@ -96,15 +96,17 @@ def critical_over_noise(published):
     for key, curve in dense.items():
         own = scales[(scales.workload == key[0]) & (scales.algorithm == key[1])]
         by_size = np.log(own.noise_scale).groupby(own.batch_size).mean()  # each of a search of its own
-        if len(by_size) >= SEARCHES:
-            groups.append(ratio(curve_title(key), _over(scaling.critical(curve), scaling.mean_of(by_size))))
+        if len(by_size):
+            note = "" if len(by_size) > 1 else "the trials of a single search were followed"
+            groups.append(ratio(curve_title(key), _over(scaling.critical(curve), scaling.mean_of(by_size)), note=note))
     return groups
 
 
 def _over(critical, noise):
     """The effect of one estimate less another that is independent of it."""
     square = critical.error**2 + noise.error**2
-    freedom = square**2 / (critical.error**4 / critical.freedom + noise.error**4 / noise.freedom)
+    parts = critical.error**4 / critical.freedom + noise.error**4 / noise.freedom
+    freedom = square**2 / parts if np.isfinite(square) else noise.freedom
     found = {
         "value": critical.value - noise.value,
         "error": square**0.5,

@@ -108,7 +108,7 @@ def by_first_trials(trials: pd.DataFrame, counts: Sequence[int] = COUNTS) -> pd.
     for count in counts:
         for key, curve in scaling.curves(trials[trials.trial < count]).items():
             if curve.missed.to_numpy().mean() <= MOST_LOST:
-                ends = {k: v for name, e in zip(CONSTANTS, _constants(curve)) for k, v in e.row(name).items()}
+                ends = {k: v for name, e in zip(CONSTANTS, constants(curve)) for k, v in e.row(name).items()}
                 rows.append({**dict(zip(scaling.CURVE, key)), "count": count, **ends, "n": curve.n})
     return pd.DataFrame(rows)
 
@@ -116,14 +116,26 @@ def by_first_trials(trials: pd.DataFrame, counts: Sequence[int] = COUNTS) -> pd.
 MOST_LOST = 0.6
 
 
-def _constants(curve: scaling.Curve) -> list[scaling.Effect]:
-    """ln of c1, c2 and the critical batch size."""
+def constants(curve: scaling.Curve) -> list[scaling.Effect]:
+    """ln of CONSTANTS."""
+    return [*scaling.estimate(_log_line, curve), scaling.critical(curve)]
 
-    def both(own: tuple) -> np.ndarray:
-        line = scaling.fit(*own)
-        return np.log(np.stack([line.c1, line.c2], 1).clip(1e-9))
 
-    return [*scaling.estimate(both, curve), scaling.critical(curve)]
+def _log_line(own: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """ln of c1 and c2 [k, 2] of batch sizes and ln K* [k, m]."""
+    line = scaling.fit(*own)
+    return np.log(np.stack([line.c1, line.c2], 1).clip(1e-9))
+
+
+def constants_over_dense(curves: dict[tuple, scaling.Curve]) -> pd.DataFrame:
+    """c1 and c2 of every sparse curve over the dense one's, at the batch sizes of both: CURVE, c1, c2, each with _low and _high."""
+    rows = []
+    for key, sparse in curves.items():
+        dense = curves.get(scaling.dense_key(key))
+        if key[3] > 0 and dense is not None and len((both := scaling.alike(sparse, dense))[0].sizes) >= 3:
+            found = scaling.estimate(lambda a, b: _log_line(a) - _log_line(b), *both)
+            rows.append({**dict(zip(scaling.CURVE, key)), **found[0].row("c1"), **found[1].row("c2")})
+    return pd.DataFrame(rows, columns=[*scaling.CURVE, "c1", "c1_low", "c1_high", "c2", "c2_low", "c2_high"])
 
 
 def by_best_of(trained: pd.DataFrame, goal: float, counts: Sequence[int] = COUNTS) -> pd.DataFrame:

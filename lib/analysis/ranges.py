@@ -53,7 +53,7 @@ def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     joined = pd.concat(parts, ignore_index=True).assign(space=WHOLE)
     for column in ("trials", "hits", "race", "rungs"):  # of the union, not of a half
         if column in joined:
-            joined[column] = joined.groupby(point)[column].transform("sum" if column == "trials" else "first")
+            joined[column] = joined.groupby(point)[column].transform("size" if column == "trials" else "first")
     if "trials" in joined:
         joined["trials"] = joined.groupby(CURVE).trials.transform("first")
     found = pd.concat([published[~whole_curve], joined], ignore_index=True)
