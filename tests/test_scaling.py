@@ -8,7 +8,6 @@ import pytest
 from scipy.stats import norm, t
 
 from lib.analysis import scaling
-from lib.analysis.scaling import rules
 from lib.measuring import sweeps
 from lib.records import on_record
 from lib.studies import plans
@@ -277,7 +276,8 @@ def test_what_single_searches_borrow_is_what_the_records_say():
     assert scatter(digits) == pytest.approx(scaling.ONE_SPLIT, abs=0.03)
 
 
-ALL = [(5e3 / SIZES + 20, True, True), (5e3 / SIZES, False, True), (np.full(15, 20.0), False, False), (5e3 / SIZES**0.5, False, False)]
+POWER = 5e3 / SIZES
+ALL = [(POWER + 20, True, True), (POWER, False, True), (np.full(15, 20.0), False, False), (POWER**0.5, False, False)]
 
 
 @pytest.mark.parametrize(("steps", "shown", "may"), ALL, ids=["all three", "no floor", "no slope", "half a power"])

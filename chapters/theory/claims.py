@@ -7,7 +7,7 @@ import pandas as pd
 
 from lib.analysis import followed_paths, scaling
 from lib.claims.claim import Change, claim, interval, ratio
-from lib.claims.names import curve_title, is_lee2021
+from lib.claims.names import REPEATS, curve_title, is_lee2021
 from lib.probes import tracks
 
 LEAST, SEARCHES = 5, 3  # batch sizes and searches of a curve whose form is tested
@@ -64,7 +64,7 @@ def off_the_line(sizes, means):
     ],
 )  # fmt: skip
 def departure_from_form(curves):
-    dense = {key: curve for key, curve in curves.items() if key[3] == 0}
+    dense = {key: curve for key, curve in curves.items() if key[3] == 0 and key[0] not in REPEATS}
     return [
         interval(curve_title(tuple(row[scaling.CURVE])), row.depart, row.depart_low, row.depart_high, row.searches,
                  is_lee2021(row.workload), _told(row), log=True)

@@ -4,7 +4,7 @@ import numpy as np
 
 from lib.analysis import goals, ranges, scaling
 from lib.claims.claim import Change, Group, claim, ratio
-from lib.claims.names import curve_title, is_lee2021, is_shallue2019
+from lib.claims.names import REPEATS, curve_title, is_lee2021, is_shallue2019
 from lib.workloads.catalogue import WORKLOADS
 
 WITH_MOMENTUM = ("momentum", "nesterov")
@@ -13,7 +13,7 @@ POOLED = "a median over curves hid networks that disagree"
 
 
 def dense(curves):
-    return {key: curve for key, curve in curves.items() if key[3] == 0 and len(curve.sizes) >= LEAST}
+    return {key: c for key, c in curves.items() if key[3] == 0 and len(c.sizes) >= LEAST and key[0] not in REPEATS}
 
 
 @claim(

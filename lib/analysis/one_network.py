@@ -146,7 +146,8 @@ def by_best_of(trained: pd.DataFrame, goal: float, counts: Sequence[int] = COUNT
     """
     rows = []
     for (name, own), count in itertools.product(trained.groupby("workload"), counts):
-        steps = own.groupby("batch_size")[f"steps@{goal:g}"].apply(lambda s: scaling.best_of_k(s.to_numpy(float), count)[1])
+        each = own.groupby("batch_size")[f"steps@{goal:g}"]
+        steps = pd.Series({size: scaling.best_of_k(of.to_numpy(float), count)[1] for size, of in each})
         logs = np.log(steps[np.isfinite(steps)])
         line, critical = scaling.fit(logs.index, logs), np.exp(scaling.log_critical(logs.index, logs.to_numpy()[None]))
         rows.append({"workload": name, "count": count, "c1": line.c1[0], "c2": line.c2[0], "critical": critical[0]})
