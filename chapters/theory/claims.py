@@ -18,8 +18,8 @@ LEAST, SEARCHES = 5, 3  # batch sizes and searches of a curve whose form is test
     chapter="sparsity",
     paper="The trend holds irrespective of the sparsity level.",
     source="Lee et al. 2021, abstract of an earlier version",
-    rule="On a network, the root mean square factor by which the sparsest curve lies off its c₁/B + c₂ is less than 1.1 times that of "
-    "the dense curve, at the batch sizes of both (five or more; three searches or more).",
+    rule="On a network, the root mean square factor by which the sparsest curve lies off its c₁/B + c₂ is less than 1.1 times that "
+    "of the dense curve, at the batch sizes of both (five or more; three searches or more).",
     below=1.1,
     history=[Change("2026-11-26", "curves of eight or more batch sizes lie off their line by less than 1.5, in the median curve",
                     "straight power laws passed it on 18 of 23 sparse curves")],
@@ -52,8 +52,8 @@ def off_the_line(sizes, means):
     paper="Convergence theory of stochastic gradient methods accounts for the relation between batch size and steps to result. "
     "(Here: the form c₁/B + c₂, which other models share, not the values of its constants.)",
     source="Lee et al. 2021, abstract",
-    rule="The curve of a dense network at five batch sizes or more, of three searches or more, departs from c₁/B + c₂ by a factor of "
-    "less than 1.1, root mean square over batch sizes, once the scatter of its searches is taken off.",
+    rule="The curve of a dense network at five batch sizes or more, of three searches or more, departs from c₁/B + c₂ by a factor "
+    "of less than 1.1, root mean square over batch sizes, once the scatter of its searches is taken off.",
     below=1.1,
     history=[
         Change("2026-11-23", "left-out batch sizes are predicted with less than 1.05 times the error of the best other form",
@@ -82,8 +82,8 @@ def _told(row):
     chapter="theory",
     paper="The gradient noise scale predicts the largest useful batch size.",
     source="McCandlish et al. 2018, in our words", read="summary",
-    rule="On a dense network, the critical batch size is within a factor of two of the noise scale along the fastest trials, in the "
-    "geometric mean over batch sizes; momentum at 0.9 or more, as in these trials.",
+    rule="On a dense network, the critical batch size is within a factor of two of the noise scale along the fastest trials, in "
+    "the geometric mean over batch sizes; momentum at 0.9 or more, as in these trials.",
     within=2.0,
     history=[Change("2026-11-26", "less than a factor of two apart in the median over curves of a workload, dense and sparse",
                     "a median over curves hid methods that disagree, and how far two values lie apart hid the direction")],

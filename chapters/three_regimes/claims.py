@@ -21,9 +21,9 @@ def dense(curves):
     chapter="three_regimes",
     paper="Across workloads there is one general trend: perfect scaling, then diminishing returns, then maximal data parallelism.",
     source="Lee et al. 2021, abstract",
-    rule="Of a dense network's curve of five batch sizes or more, 95 % of the draws from its searches show all three: perfect scaling "
-    "over two doublings, then diminishing returns, then two batch sizes on the floor, each to 20 %.  Less than 5 % speak against it, "
-    "but not where the regime that lacks may lie beyond the batch sizes measured.",
+    rule="Of a dense network's curve of five batch sizes or more, 95 % of the draws from its searches show all three: perfect "
+    "scaling over two doublings, then diminishing returns, then two batch sizes on the floor, each to 20 %.  Less than 5 % speak "
+    "against it, but not where the regime that lacks may lie beyond the batch sizes measured.",
     above=0.5, scale="share",
     history=[
         Change("2026-11-23", "more than half of the curves of eight or more sizes show all three by the definitions of the page",
@@ -56,8 +56,8 @@ def shown(name, curve, workload):
     chapter="three_regimes",
     paper="Another goal error shifts the curve up or down; the transitions between its regimes stay.",
     source="Shallue et al. 2019, as summarised by others", read="summary",
-    rule="On a dense network, the critical batch size at the easiest goal of its ladder, over that at the goal at which its curve is "
-    "read, is within a factor of 1.25 of one.",
+    rule="On a dense network, the critical batch size at the easiest goal of its ladder, over that at the goal at which its curve "
+    "is read, is within a factor of 1.25 of one.",
     within=1.25,
     history=[Change("2026-11-26", "within a factor of two, in the median over curves",
                     "a factor of 1.25 counts as an effect everywhere; " + POOLED)],
@@ -88,8 +88,8 @@ NOT_SEPARATE = "any effect was enough; 1.25 counts as one everywhere; " + POOLED
     chapter="three_regimes",
     paper="Momentum and Nesterov momentum extend perfect scaling to larger batches than SGD.",
     source="Shallue et al. 2019, as summarised by others", read="summary",
-    rule="On a dense network, the critical batch size with momentum is over 1.25 times that with SGD; momentum over its whole range "
-    "where that is measured.",
+    rule="On a dense network, the critical batch size with momentum is over 1.25 times that with SGD; momentum over its whole "
+    "range where that is measured.",
     above=1.25,
     history=[
         Change("2026-11-23", "exceeds that of SGD, in the median over all pairs of curves", "judged by data set"),
@@ -105,8 +105,8 @@ def critical_with_momentum(trials, curves, published):
     chapter="three_regimes",
     paper="At small batches, SGD, momentum and Nesterov momentum are equal.",
     source="Shallue et al. 2019, as summarised by others", read="summary",
-    rule="On a dense network, steps with momentum at the smallest batch size measured are within a factor of 1.25 of SGD's; momentum "
-    "over its whole range where that is measured.",
+    rule="On a dense network, steps with momentum at the smallest batch size measured are within a factor of 1.25 of SGD's; "
+    "momentum over its whole range where that is measured.",
     within=1.25,
     history=[Change("2026-11-26", "the same of the median over pairs of curves of a workload, momentum at 0.9 or more", POOLED)],
 )  # fmt: skip
