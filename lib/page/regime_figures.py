@@ -134,12 +134,13 @@ def trials_chart(exact: pd.DataFrame, first: pd.DataFrame, menu: tuple) -> alt.L
     """
     axis = alt.Axis(values=sorted(exact["count"].unique()))
     x = alt.X("count:Q", title="trials of a search", axis=axis).scale(type="log", nice=False, padding=16)
-    y = alt.Y("value:Q", title=None, scale=alt.Scale(type="log", base=2, nice=False, padding=12))
+    scale = alt.Scale(type="log", base=2, nice=False, padding=12)
+    y = alt.Y("value:Q", title=None, scale=scale)
     colour = alt.Color("curve:N", legend=alt.Legend(title=None, columns=1, labelLimit=260))
     tip = ["curve:N", alt.Tooltip("count:Q", title="trials"), alt.Tooltip("value:Q", title="value", format=",.3r")]
     ends = [alt.Tooltip(f"{end}:Q", format=",.3r") for end in ("low", "high")]
     base, own = (alt.Chart(rows).encode(x=x, color=colour) for rows in (exact, first))
-    bars = own.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", title=None), y2="high:Q")
+    bars = own.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale, title=None), y2="high:Q")
     marks = own.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=[*tip, *ends])
     return charts.controlled([base.mark_line(strokeWidth=2).encode(y=y, tooltip=tip), bars, marks], menu).properties(
         width="container", height=300

@@ -21,7 +21,8 @@ def residuals(points: pd.DataFrame, start: str) -> alt.LayerChart:
     menu = charts.menu("method", sorted(points.method.unique()), start, "method")
     scale = alt.Scale(type="log", base=2, nice=False, padding=8)
     x = alt.X("x:Q", title="batch size over the critical batch size", scale=scale, axis=charts.fractions())
-    y = alt.Y("y:Q", title="steps over c₁/B + c₂", scale=alt.Scale(type="log", nice=False, padding=8), axis=alt.Axis(format=".2f"))
+    up = alt.Scale(type="log", nice=False, padding=8)
+    y = alt.Y("y:Q", title="steps over c₁/B + c₂", scale=up, axis=alt.Axis(format=".2f"))
     tip = [tips.CURVE, tips.SPARSITY, tips.BATCH_SIZE, alt.Tooltip("y:Q", title="steps over the form", format=".2f")]
     colour = charts.by_sparsity(sorted(points.sparsity.unique()))
     base = alt.Chart(drawn).encode(x=x, y=y, color=colour, detail=["curve:N", "sparsity:N"])
@@ -29,9 +30,9 @@ def residuals(points: pd.DataFrame, start: str) -> alt.LayerChart:
     ends = [float(drawn.x.min()), float(drawn.x.max())]
     one = alt.Chart(pd.DataFrame({"x": ends, "y": [1.0, 1.0]})).mark_line(color=charts.GUIDE).encode(x=x, y=y)
     band = alt.Chart(pd.DataFrame({"x": [ends[0]], "to": [ends[1]], "low": [1 / 1.1], "high": [1.1]}))
-    within = band.mark_rect(color=charts.GUIDE, opacity=0.15).encode(x=x, x2="to:Q", y=alt.Y("low:Q", title=None), y2="high:Q")
+    within = band.mark_rect(color=charts.GUIDE, opacity=0.15).encode(x=x, x2="to:Q", y=alt.Y("low:Q", scale=up), y2="high:Q")
     own = charts.controlled(layers, menu)
-    return alt.layer(within, one, own).properties(width="container", height=340)
+    return alt.layer(own, within, one).properties(width="container", height=340)
 
 
 def constants(pairs: pd.DataFrame) -> alt.LayerChart:
