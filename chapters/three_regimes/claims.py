@@ -55,7 +55,7 @@ def shown(name, curve, workload):
     "S2", "Another goal leaves the critical batch size in place",
     chapter="three_regimes",
     paper="Another goal error shifts the curve up or down; the transitions between its regimes stay.",
-    source="Shallue et al. 2019, as summarised by others", read="summary",
+    source="Shallue et al. 2019", read="summary",
     rule="On a dense network, the critical batch size at the easiest goal of its ladder, over that at the goal at which its curve "
     "is read, is within a factor of 1.25 of one.",
     within=1.25,
@@ -87,7 +87,7 @@ NOT_SEPARATE = "any effect was enough; 1.25 counts as one everywhere; " + POOLED
     "S7", "Momentum raises the critical batch size",
     chapter="three_regimes",
     paper="Momentum and Nesterov momentum extend perfect scaling to larger batches than SGD.",
-    source="Shallue et al. 2019, as summarised by others", read="summary",
+    source="Shallue et al. 2019", read="summary",
     rule="On a dense network, the critical batch size with momentum is over 1.25 times that with SGD; momentum over its whole "
     "range where that is measured.",
     above=1.25,
@@ -104,7 +104,7 @@ def critical_with_momentum(trials, curves, published):
     "S7b", "At the smallest batch, momentum takes the steps of SGD",
     chapter="three_regimes",
     paper="At small batches, SGD, momentum and Nesterov momentum are equal.",
-    source="Shallue et al. 2019, as summarised by others", read="summary",
+    source="Shallue et al. 2019", read="summary",
     rule="On a dense network, steps with momentum at the smallest batch size measured are within a factor of 1.25 of SGD's; "
     "momentum over its whole range where that is measured.",
     within=1.25,
