@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lib.analysis import fixed_budgets, scaling
-from lib.analysis.scaling import CURVE, LONG
+from lib.analysis.scaling import CURVE
 from lib.wording import named
 from lib.workloads.catalogue import WORKLOADS
 
@@ -86,30 +86,6 @@ def fell(before: tuple[float, float, float], after: tuple[float, float, float]) 
 # --- curves -----------------------------------------------------------------------------------------------------------
 
 
-def inside_the_sizes(drawn: dict) -> pd.DataFrame:
-    """By data and density of weights, how many times the critical batch size exceeds the smallest batch size, or the largest
-    exceeds it, whichever is less: the median over curves of five batch sizes or more.
-
-    Below one it lies outside what was measured.  drawn: of `scaling.summaries`.
-    """
-    found = {}
-    for (work, *_, sparsity), curve in drawn.items():
-        if len(sizes := curve.logs.columns) >= SIZES:
-            critical = scaling.redrawn(curve.draws).critical.to_numpy()
-            with np.errstate(divide="ignore"):
-                room = np.minimum(critical / sizes.min(), sizes.max() / critical)
-            where = "digits" if data_set(work) == "digits" else "images"
-            found.setdefault(f"{'sparse' if sparsity else 'dense'} networks on {where}", []).append(room)
-    return pooled(sorted(found.items()))
-
-
-def off_the_line(summary: pd.DataFrame) -> pd.DataFrame:
-    """By sparsity, the factor by which long curves lie off their c1/B + c2: the median curve, 5 and 95 % of curves."""
-    long = summary[(summary.sizes >= LONG) & (summary.sparsity > 0)]
-    groups = long.groupby("sparsity").residual
-    return table((f"sparsity {level:g}", own.median(), *own.quantile(ENDS), len(own)) for level, own in groups)
-
-
 def by_way_of_pruning(drawn: dict) -> pd.DataFrame:
     """How far the critical batch size lies from that after pruning by connection sensitivity, by method, over workloads."""
     draws = {}
@@ -143,66 +119,15 @@ def critical_over_dense(drawn: dict, algorithms: Sequence[str] | None = None) ->
     return pooled((name, _ratios(drawn, of)) for name, of in own.groupby(own.workload.map(data_set), sort=False))
 
 
-def over_sgd(pairs: pd.DataFrame, column: str, label: Callable[[str], str]) -> pd.DataFrame:
-    """A ratio of methods with momentum to SGD, `family_curves.over_sgd`, the median over the pairs of a label of workloads."""
-    groups = pairs.groupby(pairs.workload.map(label), sort=False)[column] if len(pairs) else ()
-    return pooled((name, list(draws)) for name, draws in groups)
-
-
 def _ratios(drawn: dict, pairs: pd.DataFrame) -> list[np.ndarray]:
     keys = pairs[CURVE].itertuples(index=False, name=None)
     return [scaling.ratios(drawn[key], drawn[(*key[:3], 0.0)], "critical") for key in keys]
-
-
-def beside_other_forms(factors: pd.DataFrame, draws: int = 1000) -> pd.DataFrame:
-    """The error of c1/B + c2 at left-out batch sizes over that of the best other form, each the median over curves.
-
-    factors: of `curve_forms.left_out_factors`.  The interval is over resampled curves.
-    """
-    rows = []
-    for name, own in (("all algorithms", factors), ("plain SGD", factors[factors.algorithm == "sgd"])):
-        if not len(own):
-            continue
-        wide = own.pivot(index=CURVE, columns="form", values="factor")
-        picks = np.random.default_rng(0).integers(len(wide), size=(draws, len(wide)))
-        medians = np.vstack([np.median(wide, axis=0), *(np.median(wide.to_numpy()[pick], axis=0) for pick in picks)])
-        mine = wide.columns == "c1/B + c2"
-        over = medians[:, mine][:, 0] / medians[:, ~mine].min(1)
-        rows.append((name, over[0], *np.quantile(over[1:], ENDS), len(wide)))
-    return table(rows)
 
 
 def by_workload(frame: pd.DataFrame, column: str, least: int = 3) -> pd.DataFrame:
     """The median of a column by workload, over at least so many rows; the interval is over resampled rows."""
     groups = frame.groupby("workload", sort=False)[column]
     return table((title(name), *resampled(own)) for name, own in groups if len(own) >= least)
-
-
-def noise_scale_off(bends: pd.DataFrame, drawn: dict) -> pd.DataFrame:
-    """How far the critical batch size lies from the gradient noise scale, by workload, over its curves.
-
-    bends: of `followed_paths.predicted_bends`; curves whose critical batch size lies outside those measured do not count.
-    """
-    rows = bends[bends.identified.astype(bool)]
-    found = {
-        name: [apart(scaling.redrawn(drawn[tuple(r[CURVE])].draws).critical.to_numpy() / r.predicted) for _, r in own.iterrows()]
-        for name, own in rows.groupby("workload", sort=False)
-    }
-    return pooled((title(name), draws) for name, draws in found.items())
-
-
-def running_noise_off(jobs: pd.DataFrame) -> pd.DataFrame:
-    """How far the noise scale that a job's workers tell is from the offline one, in the mean over windows two spans apart.
-
-    jobs: of `lib.probes.running_noise.results`.  A row per network; ranges are bootstrapped over the windows.
-    """
-    rows = []
-    for name, own in jobs.groupby("workload", sort=False):
-        windows = own.groupby(own.step // (2 * own.span)).last()
-        ratios = np.log(windows.running / windows.offline).replace([np.inf, -np.inf], np.nan).dropna()
-        *ends, n = resampled(ratios, np.mean)
-        rows.append((title(name), *np.exp(ends), n))
-    return folded(table(rows))
 
 
 def from_extreme_to_extreme(bends: pd.DataFrame) -> pd.DataFrame:

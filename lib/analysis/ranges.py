@@ -53,10 +53,16 @@ def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     joined = pd.concat(parts, ignore_index=True).assign(space=WHOLE)
     for column in ("trials", "hits", "race", "rungs"):  # of the union, not of a half
         if column in joined:
-            joined[column] = joined.groupby(point)[column].transform("sum" if column == "trials" else "first")
+            joined[column] = joined.groupby(point)[column].transform("size" if column == "trials" else "first")
     if "trials" in joined:
         joined["trials"] = joined.groupby(CURVE).trials.transform("first")
     found = pd.concat([published[~whole_curve], joined], ignore_index=True)
     found.attrs.update(published.attrs)
     found.attrs["provenance"] = [*published.attrs.get("provenance", ()), *low.attrs.get("provenance", ())]
     return found
+
+
+def whole_curves(trials: pd.DataFrame) -> set[tuple]:
+    """The keys (`scaling.CURVE`) of the curves that `whole` joined."""
+    joined = trials.loc[trials.space == WHOLE, CURVE].drop_duplicates() if "space" in trials else trials[:0]
+    return set(joined.itertuples(index=False, name=None))

@@ -23,7 +23,17 @@ from lib.analysis.scaling.curve import (
     steps_ratio,
 )
 from lib.analysis.scaling.forms import EXPONENTS, LONG, ONE, Fits, FormTest, fit, left_out, log_critical, test_form
-from lib.analysis.scaling.rules import BEFORE, DIMINISHING, MAXIMAL, PERFECT, TOLERANCE, Regimes, label, regimes
+from lib.analysis.scaling.rules import (
+    BEFORE,
+    DIMINISHING,
+    MAXIMAL,
+    PERFECT,
+    TOLERANCE,
+    Regimes,
+    all_three,
+    label,
+    regimes,
+)
 from lib.analysis.scaling.steps import (
     CELL,
     CURVE,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import fdtrc, stdtrit
+from scipy.optimize import brentq
+from scipy.special import fdtrc, ncfdtr, stdtrit
 
 FAR = 8.0  # natural logarithms beyond the batch sizes measured, where a bend counts as none
 REACH = np.log(8)  # natural logarithms beyond them, up to which a critical batch size is a number and not a bound
@@ -149,6 +150,8 @@ class FormTest:
 
     chi2: weighted sum of squared residuals, which a true form makes about `freedom`.
     p_value: of an F test of it, since the scatter is estimated.
+    depart, depart_low, depart_high: the factor by which the curve itself departs from the form, root mean square over batch
+    sizes, with its 90 % interval: what is left of the residuals once the scatter of the searches is taken off.
     exponent, exponent_low, exponent_high: p with its 90 % interval, NaN for a short curve.
     off: root mean square error of ln K* at batch sizes that are left out of the fit and predicted.
     """
@@ -156,6 +159,9 @@ class FormTest:
     chi2: float
     freedom: int
     p_value: float
+    depart: float
+    depart_low: float
+    depart_high: float
     exponent: float
     exponent_low: float
     exponent_high: float
@@ -191,7 +197,21 @@ def test_form(sizes: np.ndarray, logs: np.ndarray, among: np.ndarray = ONE) -> F
     low, high = _exponent_range(sizes, means, weights, within) if m >= LONG else (np.nan, np.nan)
     own = fit(sizes, means, EXPONENTS, weights).exponent[0] if m >= LONG else np.nan
     p_value = float(fdtrc(freedom, within, chi2 / freedom))
-    return FormTest(chi2, freedom, p_value, float(own), low, high, left_out(sizes, means[0], among))
+    departs = np.exp(np.sqrt(_noncentrality(chi2, freedom, within) / weights.sum()))
+    return FormTest(chi2, freedom, p_value, *map(float, departs), float(own), low, high, left_out(sizes, means[0], among))
+
+
+def _noncentrality(chi2: float, freedom: int, within: int) -> np.ndarray:
+    """What a wrong form adds to chi2: its expectation beyond `freedom`, and its 90 % interval from the F distribution."""
+    most = 4 * chi2 + 100.0
+
+    def at(level: float) -> float:
+        def beyond(added: float) -> float:
+            return float(ncfdtr(freedom, within, added, chi2 / freedom)) - level
+
+        return brentq(beyond, 0.0, most) if beyond(0.0) > 0 > beyond(most) else 0.0
+
+    return np.array([max(chi2 - freedom, 0.0), at(0.95), at(0.05)])
 
 
 def _exponent_range(sizes: np.ndarray, means: np.ndarray, weights: np.ndarray, within: int) -> tuple[float, float]:

@@ -28,8 +28,8 @@ ONE_SPLIT = 0.24  # the same of searches on one split of the digits: elsewhere a
 
 def goals(trials: pd.DataFrame) -> list[float]:
     """The ladder of goal errors that the table knows, the hardest first."""
-    columns = [c for c in trials if c.startswith("steps@") and trials[c].notna().any()]
-    return sorted(float(c.removeprefix("steps@")) for c in columns)
+    known = trials[[c for c in trials if c.startswith("steps@")]].notna().any()
+    return sorted(float(c.removeprefix("steps@")) for c in known.index[known])
 
 
 def at_goal(trials: pd.DataFrame, goal: float) -> pd.DataFrame:

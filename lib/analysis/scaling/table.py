@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 
@@ -111,7 +112,8 @@ def all_goals(trials: pd.DataFrame, missed: bool = False) -> pd.DataFrame:
 def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
     """How well c1/B + c2, and c1/B^p + c2, fit every curve of TESTED batch sizes or more that all of ENOUGH searches have.
 
-    Columns: those of CURVE, sizes, searches; chi2, freedom, p_value (of c1/B + c2, against the scatter of searches); off and
+    Columns: those of CURVE, sizes, searches; chi2, freedom, p_value (of c1/B + c2, against the scatter of searches); depart,
+    depart_low, depart_high (the factor by which the curve departs from it, `FormTest`); off and
     off_free (root mean square error of ln K* at left-out batch sizes, of the two forms; the second NaN for short curves);
     exponent, exponent_low, exponent_high (p, 90 %).
     """
@@ -124,8 +126,8 @@ def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
         long = len(curve.sizes) >= forms.LONG
         free = forms.left_out(curve.sizes, logs.mean().to_numpy(), forms.EXPONENTS) if long else np.nan
         rows.append({**dict(zip(CURVE, key)), "sizes": len(curve.sizes), "searches": len(logs), **vars(found), "off_free": free})
-    names = ["sizes", "searches", "chi2", "freedom", "p_value", "exponent", "exponent_low", "exponent_high", "off", "off_free"]
-    return pd.DataFrame(rows, columns=[*CURVE, *names])
+    known = [field.name for field in dataclasses.fields(forms.FormTest)]
+    return pd.DataFrame(rows, columns=[*CURVE, "sizes", "searches", *known, "off_free"])
 
 
 def on_one_line(points: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
