@@ -33,7 +33,7 @@ def slopes(found):
     "S9", "Label smoothing helps more at large batches",
     chapter="accuracy",
     paper="Label smoothing helps more at large batch sizes.",
-    source="Shallue et al. 2019, as summarised by others",
+    source="Shallue et al. 2019",
     rule="On a network, the test error that a smoothing saves rises by over 0.2 points with every doubling of the batch.",
     above=PER_DOUBLING, scale="points", read="summary",
     history=[
@@ -49,7 +49,7 @@ def helped():
     "S13", "A budget of steps favours large batches, of epochs small",
     chapter="accuracy",
     paper="A budget of steps favours large batches, one of epochs small batches.",
-    source="Shallue et al. 2019, as summarised by others",
+    source="Shallue et al. 2019",
     rule="On a network, at the smallest budget that all batch sizes share, the favoured end's lowest validation error is lower by "
     "over a point.",
     above=1.0, scale="points", read="summary",

@@ -10,7 +10,7 @@ from lib.claims.names import curve_title, is_shallue2019, title
 from lib.records import results
 from lib.studies import plans
 
-SUMMARISED = "Shallue et al. 2019, as summarised by others"
+SUMMARISED = "Shallue et al. 2019"
 EFFECTIVE = ("sgd", "momentum", "nesterov")  # methods with an effective learning rate
 PER_DOUBLING = 1.05  # 1.25, what counts as an effect, over a batch 32 times as large
 LONG = 5  # batch sizes from which on a slope is judged
