@@ -109,7 +109,7 @@ def growth(trials: pd.DataFrame) -> pd.DataFrame:
 
     trials: at their goals; of those NEAR the fastest of their search, the ones that are `built_up` count.
     Columns: workload, algorithm, least, most, sizes (batch sizes that count, how many), searches; growth, growth_low and
-    growth_high (a factor per doubling) and effect (its `Effect`).  The slope of every search of SIZES batch sizes or more is one value,
+    growth_high (a factor per doubling) and effect (its `Effect`).  The slope of a search of SIZES batch sizes or more is one value,
     Student's t over searches; of a single search the interval is that of the scatter of its trials.
     """
     point = ["workload", "algorithm", "batch_size", *SEARCH]
