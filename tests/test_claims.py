@@ -1,12 +1,15 @@
 """Verdicts follow from planted intervals, effects from planted data, in either direction; what a path says is what was planted."""
 
+import errno
 import itertools
 import json
 import math
+import os
 import re
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -135,17 +138,69 @@ def test_what_is_kept_is_read_back_and_made_anew_for_other_code_or_data(tmp_path
         calls.append(1)
         return {"low": 0.5, "high": math.inf}
 
-    assert claims.kept("x", compute, tmp_path) == claims.kept("x", compute, tmp_path) == {"low": 0.5, "high": math.inf}
+    assert claims.kept("x", compute, (tmp_path,)) == claims.kept("x", compute, (tmp_path,)) == {"low": 0.5, "high": math.inf}
     assert len(calls) == 1 and len(list(tmp_path.iterdir())) == 1
     monkeypatch.setattr(ledger, "_digest", lambda: "other")
-    assert claims.kept("x", compute, tmp_path) and len(calls) == 2
+    assert claims.kept("x", compute, (tmp_path,)) and len(calls) == 2
 
     def broken():
         raise KeyError("x")
 
     with pytest.raises(KeyError):
-        claims.kept("y", broken, tmp_path)
-    assert not [f for f in tmp_path.iterdir() if json.loads(f.read_text())["low"] != 0.5]  # nothing half-written is left
+        claims.kept("y", broken, (tmp_path,))
+    left = [json.loads(file.read_text(encoding="utf-8")) for file in tmp_path.iterdir()]
+    assert all(found["low"] == 0.5 for found in left)  # nothing half-written
+
+
+def no_room(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+HINDRANCES = {  # a cache that cannot be written, by how: of a folder, and of the file that is to be there
+    "a file in the folder's place": lambda folder, file, _: folder.write_bytes(b""),
+    "a folder in the file's place": lambda folder, file, _: file.mkdir(parents=True),
+    "a full disk": lambda folder, file, monkeypatch: monkeypatch.setattr(os, "fsync", no_room),
+}
+
+
+@pytest.mark.parametrize("how", HINDRANCES)
+def test_what_cannot_be_kept_is_computed_once_or_kept_elsewhere(how, tmp_path, monkeypatch):
+    calls, first = [], tmp_path / "claims"
+    HINDRANCES[how](first, first / f"x-{ledger._digest()}.json", monkeypatch)
+    monkeypatch.setattr(ledger, "UNWRITTEN", {})
+
+    def compute():
+        calls.append(1)
+        return {"low": 0.5}
+
+    for _ in range(2):
+        assert claims.kept("x", compute, (first,)) == {"low": 0.5}
+    assert len(calls) == 1 and not [file for file in tmp_path.rglob("*") if file.is_file() and file != first]
+    monkeypatch.undo()
+    for _ in range(2):
+        assert claims.kept("y", compute, (tmp_path / "claims" / "x" if first.is_file() else first, tmp_path / "b"))
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("text", [b"", b'{"low": 0.', b"\xff"])
+def test_what_is_kept_but_damaged_is_computed_anew(text, tmp_path):
+    (file := tmp_path / f"x-{ledger._digest()}.json").write_bytes(text)
+    assert claims.kept("x", lambda: {"low": 0.5}, (tmp_path,)) == {"low": 0.5} == json.loads(file.read_bytes())
+
+
+def test_what_is_kept_can_be_read_by_others(tmp_path):
+    claims.kept("x", dict, (tmp_path,))
+    (file,) = tmp_path.iterdir()
+    assert file.stat().st_mode & 0o444 == 0o444
+
+
+def test_a_build_elsewhere_keeps_there_what_the_book_s_folder_does_not_take(tmp_path, monkeypatch):
+    (tmp_path / "book").write_bytes(b"")
+    monkeypatch.setattr(ledger, "ROOT", tmp_path / "book")
+    monkeypatch.setenv(ledger.BUILD, "")
+    prepared.setup(SimpleNamespace(doctreedir=tmp_path / "out" / "_build" / ".doctrees", connect=lambda *_, **__: None))
+    assert claims.kept("x", lambda: {"low": 0.5}) == {"low": 0.5}
+    assert [file.parent for file in tmp_path.rglob("*.json")] == [tmp_path / "out" / "_build" / "claims"]
 
 
 def test_what_a_build_prepares_is_all_that_the_front_page_and_the_ledger_read(monkeypatch):
@@ -162,7 +217,7 @@ def test_what_a_build_prepares_is_all_that_the_front_page_and_the_ledger_read(mo
 def test_judged_claims_are_read_without_pytorch():
     claims.judge()
     ask = "import sys; from lib import claims; claims.judge(); print('torch' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, capture_output=True, text=True, check=True)
+    told = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
     assert told.stdout.strip() == "False"
 
 

@@ -167,7 +167,7 @@ def toy(folder, name="toy.txt"):
 
 def test_a_text_is_a_workload_of_its_characters(tmp_path):
     name = toy(tmp_path)
-    work, text = catalogue.workload(name), Path(name).read_text()
+    work, text = catalogue.workload(name), Path(name).read_text(encoding="utf-8")
     data = datasets.load(name)
     symbols = sorted(set(text))
     assert work.model == f"decoder-64x2-{len(symbols)}" and work.task == "cross-entropy" and len(work.source) == 12
@@ -197,7 +197,7 @@ def test_a_changed_text_shares_no_records_with_the_old_one(tmp_path):
     cell = Cell(f"{path}:2", 4, "adam", trials=2)
     before, source = places.record(cell, tmp_path), cell.work.source
     assert before.parts[len(tmp_path.parts)] == "own"
-    Path(path).write_text(Path(path).read_text().replace("nobody", "no one"))
+    Path(path).write_text(Path(path).read_text(encoding="utf-8").replace("nobody", "no one"), encoding="utf-8")
     assert cell.work.source != source and places.record(cell, tmp_path) != before
     other = Cell(f"{path}:2.1", 4, "adam", trials=2)
     assert places.record(other, tmp_path).name != places.record(cell, tmp_path).name
@@ -251,7 +251,7 @@ def test_a_text_is_trained_and_read_back(tmp_path):
     found = sweeps.results(small, "full", folder=tmp_path / "data")
     assert len(found) == 8 and {"steps@2.3", "steps@2.5", "steps@2.7"} <= {*found}
     assert not found.attrs["missing"] and all(c.race and c.hits == 1 for c in small.cells)
-    Path(tmp_path / "toy.txt").write_text((tmp_path / "toy.txt").read_text() + "the end.\n")
+    Path(tmp_path / "toy.txt").write_text((tmp_path / "toy.txt").read_text(encoding="utf-8") + "the end.\n", encoding="utf-8")
     again = sweeps.results(small, "cached", folder=tmp_path / "data")
     assert len(again) == 0 and len(again.attrs["missing"]) == 2, "records of the text as it was are left alone"
 
@@ -409,6 +409,6 @@ def test_the_chapter_runs_on_a_toy_text_where_there_is_no_corpus(tmp_path):
     out = tmp_path / "out.ipynb"
     command = [sys.executable, "-m", "papermill", "chapters/language_model.ipynb", out, "-p", "budget", "smoke"]
     bare = {**os.environ, "PYTHONPATH": str(tmp_path), datasets.VARIABLE: str(tmp_path), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr[-2000:]
-    assert not (tmp_path / "data").exists() and "c₁/B + c₂" in out.read_text()
+    assert not (tmp_path / "data").exists() and "c₁/B + c₂" in out.read_text(encoding="utf-8")
