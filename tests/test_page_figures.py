@@ -95,7 +95,8 @@ def test_hyperparameters_of_fast_trials_and_the_growth_of_the_best_are_told_with
 
 
 def test_errors_of_several_searches_are_their_mean_with_its_interval_and_of_one_a_dot():
-    rows = [{"network": "a", "batch_size": 1, "test": e} for e in (0.02, 0.04, 0.06)] + [{"network": "b", "batch_size": 4, "test": 0.1}]
+    rows = [{"network": "a", "batch_size": 1, "test": e} for e in (0.02, 0.04, 0.06)]
+    rows.append({"network": "b", "batch_size": 4, "test": 0.1})
     chart = budget_figures.settled(pd.DataFrame(rows))
     tables = chart.to_dict()["datasets"].values()
     several, one = sorted(next(t for t in tables if "n" in t[0]), key=lambda row: row["network"])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lib.analysis import fixed_budgets, rate_rules
+from lib.analysis import edges, fixed_budgets, rate_rules
 from lib.claims.claim import Change, claim, interval, ratio
 from lib.claims.names import curve_title, is_shallue2019, title
 from lib.records import results
@@ -30,16 +30,19 @@ def slopes(trials):
     chapter="metaparameters",
     paper="The best effective learning rate rises with the batch size.",
     source=SUMMARISED,
-    rule="On a network, the effective learning rate of fast trials grows by over 1.05 times with every doubling of the batch, which "
-    "is 1.25 over five doublings.",
+    rule="On a network, the effective learning rate of fast trials grows by over 1.05 times with every doubling of the batch, "
+    "which is 1.25 over five doublings.",
     above=PER_DOUBLING, read="summary",
     history=[Change("2026-11-26", "grows by a factor above one, on both digits networks, over trials of one search", ARTEFACT)],
 )  # fmt: skip
 def best_rate(trials):
-    return [
-        ratio(curve_title((row.workload, row.algorithm)), row.effect, is_shallue2019(row.workload), ALONE * (row.searches == 1))
-        for row in slopes(trials)
-    ]
+    crowded = edges.marks(edges.at_edges(trials[trials.sparsity == 0]))
+    groups = []
+    for row in slopes(trials):
+        mark = crowded.get((row.workload, row.algorithm, "connection-sensitivity", 0.0))
+        note = "; ".join([*[ALONE] * (row.searches == 1), *[f"of winners, {mark}"] * bool(mark)])
+        groups.append(ratio(curve_title((row.workload, row.algorithm)), row.effect, is_shallue2019(row.workload), note))
+    return groups
 
 
 @claim(
@@ -67,8 +70,8 @@ def off_the_rules(trials):
     chapter="metaparameters",
     paper="The region of metaparameters that reach the goal grows with the batch size at fixed steps and shrinks at fixed epochs.",
     source=SUMMARISED,
-    rule="On a network, from the smallest batch to the largest, over 5 % of the trials are gained at fixed steps, and lost at fixed "
-    "epochs; shown is the lesser of the two.",
+    rule="On a network, from the smallest batch to the largest, over 5 % of the trials are gained at fixed steps, and lost at "
+    "fixed epochs; shown is the lesser of the two.",
     above=0.05, scale="share", read="summary",
     history=[Change("2026-11-26", "any share (95 %), on every workload", "an effect must be one that matters")],
 )  # fmt: skip
@@ -84,10 +87,11 @@ def region_moved():
 @claim(
     "S15", "In broad searches, more trials fail at small batches",
     chapter="metaparameters",
-    paper="In a broad search space more trials fail at small batches than at large ones: with Nesterov momentum on CIFAR-10, 108 of "
-    "273 at batch size 2 and 31 of 190 at 4,096, in spaces that vary with the batch size.",
+    paper="In a broad search space more trials fail at small batches than at large ones: with Nesterov momentum on CIFAR-10, "
+    "108 of 273 at batch size 2 and 31 of 190 at 4,096, in spaces that vary with the batch size.",
     source="Shallue et al. 2019, released data",
-    rule="On a network, the share of trials that fail at the smallest batch exceeds that at the largest by over 5 %, within equal steps.",
+    rule="On a network, the share of trials that fail at the smallest batch exceeds that at the largest by over 5 %, within "
+    "equal steps.",
     above=0.05, scale="share", read="text",
     history=[Change("2026-11-26", "exceeds it at all, on every workload", "an effect must be one that matters")],
 )  # fmt: skip
@@ -110,8 +114,8 @@ def _of_trials(name, own, found):
     chapter="metaparameters",
     paper="When the batch size changes, keep the half-life of Adam's second average fixed in examples, and not its β₂.",
     source="Marek et al. 2025, abstract",
-    rule="On a network, settings moved from batch size 16 to smaller ones by the square-root rule take over 1.25 times the steps if β₂ "
-    "is kept, and not its half-life.",
+    rule="On a network, settings moved from batch size 16 to smaller ones by the square-root rule take over 1.25 times the "
+    "steps if β₂ is kept, and not its half-life.",
     above=1.25,
     history=[Change("2026-11-26", "more steps at all; resampled batch sizes", "no bootstrap of four rows; one bound for effects")],
 )  # fmt: skip

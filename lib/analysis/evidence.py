@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from lib.analysis import fixed_budgets, scaling
+from lib.analysis import counts, scaling
 from lib.analysis.scaling import CURVE, LONG
 from lib.wording import named
 from lib.workloads.catalogue import WORKLOADS
@@ -19,7 +19,7 @@ from lib.workloads.catalogue import WORKLOADS
 COLUMNS = ["name", "effect", "low", "high", "n"]
 ENDS = [0.05, 0.95]
 NORMAL = 1.645  # standard errors from the middle to either end
-SIZES = 5  # the fewest batch sizes of a curve, or of a ladder of budgets, of which both ends tell
+SIZES = 5  # the fewest batch sizes of a curve of which both ends tell
 
 
 def table(rows: Iterable[tuple]) -> pd.DataFrame:
@@ -75,13 +75,7 @@ def resampled(values: Sequence[float], of=np.median, draws: int = 1000) -> tuple
 
 def share(met: int, of: int) -> tuple[float, float, float, int]:
     """A share and its 90 % interval (Wilson's); NaN of none."""
-    return (met / of, *scaling.wilson(met, of, 0.9), int(of)) if of else (np.nan, np.nan, np.nan, 0)
-
-
-def fell(before: tuple[float, float, float], after: tuple[float, float, float]) -> tuple[float, float, float]:
-    """A value, low and high of one share less those of another: Newcombe's interval of the difference."""
-    (a, a_low, a_high), (b, b_low, b_high) = before, after
-    return a - b, a - b - np.hypot(a - a_low, b_high - b), a - b + np.hypot(a_high - a, b - b_low)
+    return (*counts.share(met, of), int(of))
 
 
 # --- curves -----------------------------------------------------------------------------------------------------------
@@ -223,102 +217,6 @@ def from_extreme_to_extreme(bends: pd.DataFrame) -> pd.DataFrame:
 def of_families(effects: pd.DataFrame, name: Callable[[str], str] = lambda family: family.partition(":")[0]) -> pd.DataFrame:
     """`family_curves.effects` as how far each ratio lies from one; name: of a family's group, its data set or another."""
     return folded(table((name(r.family), r.ratio, r.ratio_low, r.ratio_high, 1) for r in effects.itertuples()))
-
-
-# --- learning rates and budgets ---------------------------------------------------------------------------------------
-
-
-def growth_of_rate(powers: pd.DataFrame) -> pd.DataFrame:
-    """By workload, the factor by which the best effective learning rate grows per doubling; powers: of `rate_rules.exponents`."""
-    return table((title(r.workload), 2**r.power, 2**r.low, 2**r.high, r.trials) for r in powers.itertuples())
-
-
-def rules_missed(costs: pd.DataFrame) -> pd.DataFrame:
-    """By rule, the share of batch sizes at which it takes over twice the tuned steps, retraining apart.
-
-    costs: of `rate_rules.costs`; the size at which the rules start does not count.
-    """
-    own = costs[costs.rule.isin(["linear rule", "square-root rule"]) & ~costs.base.astype(bool)]
-    return table((f"the {rule}", *share(int((over > 2).sum()), len(over))) for rule, over in own.groupby("rule").beyond)
-
-
-def region_moved(shares: pd.DataFrame) -> pd.DataFrame:
-    """By workload of five batch sizes or more, the share of good trials that is gained at fixed steps, or lost at fixed epochs,
-    from the smallest batch to the largest: the lesser of the two.  shares: of `fixed_budgets.shares` (95 %)."""
-    rows = []
-    for name, own in shares.groupby("workload", sort=False) if len(shares) else ():
-        kinds = {k: r.sort_values("batch_size")[["share", "low", "high"]].to_numpy() for k, r in own.groupby("kind")}
-        if len(kinds) == 2 and min(map(len, kinds.values())) >= SIZES:
-            grown, shrunk = fell(kinds["fixed steps"][-1], kinds["fixed steps"][0]), fell(*kinds["fixed epochs"][[0, -1]])
-            rows.append((title(name), *min(grown, shrunk, key=lambda moved: moved[1]), int(own.trials.max())))
-    return table(rows)
-
-
-def lost_trials(trials: pd.DataFrame) -> pd.DataFrame:
-    """By workload, the share of trials that fail at the smallest batch size less that at the largest, within equal steps."""
-    rows = []
-    for name, own in trials.groupby("workload", sort=False) if len(trials) else ():
-        steps = int(own.groupby("batch_size").max_steps.max().min())
-        lost = own.status.eq("infeasible") & (own.last_step <= steps)
-        ends = [own.batch_size == b for b in (own.batch_size.min(), own.batch_size.max())]
-        rows.append((title(name), *fell(*(share(int(lost[at].sum()), int(at.sum()))[:3] for at in ends)), int(ends[0].sum())))
-    return table(rows)
-
-
-def favoured(ladders: dict) -> pd.DataFrame:
-    """How much lower the favoured end's validation error is, in points, at the smallest budget: large batches by a budget of
-    steps, small ones by one of epochs; of the workload where it is least.  ladders: of `fixed_budgets.by_workload`."""
-    known = [kinds for kinds in ladders.values() if min(map(_sizes, kinds)) >= SIZES]
-    rows = []
-    for place, (name, column, sign) in enumerate((("few steps", "budget", 1), ("few epochs", "examples", -1))):
-        found = [_between_ends(kinds[place], column, min, sign) for kinds in known]
-        rows += [(name, *min(found, key=lambda ends: ends[1]), len(found))] if found else []
-    return table(rows)
-
-
-def left_by_large_budgets(found: pd.DataFrame) -> pd.DataFrame:
-    """By workload, how far the validation errors at the smallest and largest batch are apart, in points, by a line through all.
-
-    found: of `fixed_budgets.longest` without label smoothing.
-    """
-    rows = []
-    for name, own in found.groupby("workload", sort=False):
-        doublings = np.log2(own.batch_size.max() / own.batch_size.min())
-        rate = fixed_budgets.trend(own.batch_size, own.validation)
-        if np.isfinite(rate[0]):
-            rows.append((title(name), *_size(tuple(100 * doublings * r for r in rate)), len(own)))
-    return table(rows)
-
-
-def _size(ends: tuple[float, float, float]) -> tuple[float, float, float]:
-    """A difference, low and high, whatever its sign."""
-    middle, low, high = ends
-    return abs(middle), max(low, -high, 0.0), max(-low, high)
-
-
-def _sizes(best: pd.DataFrame) -> int:
-    return best.batch_size.nunique() if len(best) else 0
-
-
-def _between_ends(best: pd.DataFrame, column: str, pick, sign: int = 1) -> tuple[float, float, float]:
-    """Points of validation error at the smallest batch less those at the largest, at one budget: the middle, low, high.
-
-    Each error is its range of lucky searches, widened by what its validation set leaves open.
-    """
-    small, large = best[best[column] == pick(best[column])].sort_values("batch_size").iloc[[0, -1]].itertuples()
-    doubt = np.hypot(small.unsure, large.unsure)
-    ends = sorted(100 * sign * e for e in (small.low - large.high - doubt, small.high - large.low + doubt))
-    return (ends[0] + ends[1]) / 2, *ends
-
-
-def slopes(found: dict) -> pd.DataFrame:
-    """`fixed_budgets.trend` of several, in points of test error per doubling of the batch (95 %).
-
-    found: rate, low and high by workload, or by workload and smoothing, and fourth how many searches there are, if not one.
-    """
-    known = {name: s for name, s in found.items() if np.isfinite(s[0])}
-    names = {k: title(k) if isinstance(k, str) else f"{title(k[0])}, smoothing {k[1]:g}" for k in known}
-    return table((names[k], *(100 * np.array(s[:3])), *(s[3:] or (1,))) for k, s in known.items())
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------

@@ -101,7 +101,8 @@ def growths(rows: pd.DataFrame) -> alt.LayerChart:
     colours = dict(zip(methods, (charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE, charts.RED)))
     colour = alt.Color("method:N", title=None, sort=methods, scale=alt.Scale(domain=methods, range=[*colours.values()]))
     tooltip = [alt.Tooltip("row:N", title="network"), alt.Tooltip("method:N", title="method"),
-               alt.Tooltip("growth:Q", title="growth per doubling", format=".3r"), tips.INTERVAL,
+               alt.Tooltip("growth:Q", title="growth per doubling", format=".3r"),
+               alt.Tooltip("range:N", title="90 % interval"),
                alt.Tooltip("n:Q", title="searches")]  # fmt: skip
     chart = shared_figures.range_chart(shown, "growth", "growth of the best rate per doubling", colour, tooltip=tooltip)
     return alt.layer(charts.across(2**0.5, 2, x=alt.Scale(type="log")), chart).properties(width="container", height=chart.height)
