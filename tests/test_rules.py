@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from chapters.metaparameters import claims as rules_of
 from lib.analysis import rate_rules
 from lib.analysis.scaling import Effect
 
@@ -133,3 +134,15 @@ def test_what_keeping_beta2_costs_is_the_mean_over_smaller_batches():
     found = rate_rules.kept_over_held(pd.DataFrame(rows))["w"]
     assert np.exp(found.value) == pytest.approx(12**0.5) and found.n == 1 and found.freedom == 1
     assert rate_rules.kept_over_held(pd.DataFrame(rows[:4])) == {} == rate_rules.kept_over_held(pd.DataFrame())
+
+
+def test_slopes_are_judged_by_network_and_a_crowded_edge_is_noted():
+    """On the paper's network the rate hardly grows, near the edge of the space; on another as the root, in three searches."""
+    slow = searched([1.0], momentum=0.0).assign(workload="mnist-simple-cnn", learning_rate=lambda t: (t.batch_size / 1024) ** 0.2)
+    trials = pd.concat([slow, searched([0.5] * 3, momentum=0.0)]).assign(algorithm="sgd", pruning="connection-sensitivity")
+    one, root = rules_of.best_rate(trials)
+    assert (one.name, one.own, one.n) == ("Simple-CNN on MNIST, SGD", True, 1) and one.effect == pytest.approx(2**0.2)
+    assert rules_of.ALONE in one.note and "67\u00a0% at the upper edge of learning rate" in one.note
+    assert (root.own, root.n, root.note) == (False, 3, "") and root.effect == pytest.approx(2**0.5)
+    off, near = rules_of.off_the_rules(trials)
+    assert off.effect == pytest.approx(2**0.3) and near.effect == pytest.approx(1) and near.high < rules_of.PER_DOUBLING < off.low
