@@ -19,6 +19,7 @@ from lib.claims.claim import (
     expected_wrong,
     interval,
     ratio,
+    share,
     summed_up,
     unmeasured,
 )
