@@ -1,43 +1,55 @@
 # `make book` and `make test` set everything up by themselves; a second call installs nothing.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
-READY := $(VENV)/.ready
+# Where _build/ lies: from a checkout that cannot be written, make book VENV=/elsewhere/venv OUT=/elsewhere
+OUT := .
+RUN = "$(VENV)/bin/python" -m
+BOOK = "$(VENV)/bin/python" -c 'from jupyter_book.cli.main import main; main()'
 TOYS = $(shell grep -l '"nbmake"' chapters/*.ipynb)
 STUDY ?= digits
 JOBS ?= 2
 ifeq ($(wildcard requirements.txt),)
-$(error call it from the book's folder, or so: make -C $(dir $(firstword $(MAKEFILE_LIST))) $(MAKECMDGOALS))
+HERE := $(strip $(MAKEFILE_LIST))
+$(error call it from the book's folder, or so: make -C "$(HERE:%Makefile=%)" $(MAKECMDGOALS))
 endif
 export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
+NEW_ENOUGH = import sys; v = sys.version_info; \
+  sys.exit(None if v >= (3, 11) else "Python 3.11 or newer is needed; this is %d.%d. Try: make PYTHON=python3.12" % v[:2])
+# An environment whose Python runs, is new enough and has a pip, and whose scripts name the place where it lies.
+FITS = import os, sys, pip; here = os.path.abspath(sys.argv[1]); \
+  sys.exit(sys.version_info < (3, 11) or here not in open(here + "/bin/activate", encoding="utf-8").read())
 
-.PHONY: book test lint sweep status clean help
+.PHONY: book test lint sweep status clean help environment
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+	@grep -hE '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/'
 
-$(READY): requirements.txt
-	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else "Python 3.11 or newer is needed; this is %d.%d. Try: make PYTHON=python3.12" % v[:2])'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	@touch $@
+environment:
+	@"$(VENV)/bin/python" -c '$(FITS)' "$(VENV)" 2>/dev/null || { \
+	  $(PYTHON) -c '$(NEW_ENOUGH)' && \
+	  { [ ! -e "$(VENV)" ] || [ -e "$(VENV)/pyvenv.cfg" ] || rmdir "$(VENV)" 2>/dev/null || \
+	    { echo "$(VENV) is there, and no environment of Python: move it away" >&2; exit 1; }; } && \
+	  echo "making $(VENV)" && $(PYTHON) -m venv --clear "$(VENV)"; }
+	@cmp -s requirements.txt "$(VENV)/.installed" || { \
+	  $(RUN) pip install --quiet --disable-pip-version-check -r requirements.txt && \
+	  { cp requirements.txt "$(VENV)/.installed" 2>/dev/null || true; }; }
 
-book: $(READY)  ## build the book from the committed records, strictly
-	$(BIN)/jupyter-book build . -W -n --keep-going
-	@echo "The book is built. Open _build/html/index.html"
+book: environment  ## build the book from the committed records, strictly
+	$(BOOK) build . --path-output "$(OUT)" -W -n --keep-going
+	@echo "The book is built. Open $(OUT)/_build/html/index.html"
 
 # tests/test_reruns.py runs every chapter from the records; nbmake, those that can, on a toy case.
-test: $(READY) book  ## tests, chapters, and the built pages in a browser
-	$(BIN)/python -m pytest tests --nbmake $(TOYS) -n 2 --dist loadfile --nbmake-timeout=300 --durations=40
+test: environment book  ## tests, chapters, and the built pages in a browser
+	$(RUN) pytest tests --nbmake $(TOYS) -n 2 --dist loadfile --nbmake-timeout=300 --durations=40
 
-lint: $(READY)  ## style
-	$(BIN)/ruff check .
+lint: environment  ## style
+	$(RUN) ruff check .
 
-sweep: $(READY)  ## train what a study lacks: make sweep STUDY=mnist JOBS=2
-	$(BIN)/python -m lib run $(STUDY) --jobs $(JOBS)
+sweep: environment  ## train what a study lacks: make sweep STUDY=mnist JOBS=2
+	$(RUN) lib run $(STUDY) --jobs $(JOBS)
 
-status: $(READY)  ## what is measured and what is missing
-	$(BIN)/python -m lib status
+status: environment  ## what is measured and what is missing
+	$(RUN) lib status
 
 clean:  ## remove the built book; _build/runs stays
-	@[ ! -d _build ] || find _build -mindepth 1 -maxdepth 1 ! -name runs -exec rm -rf {} +
+	@[ ! -d "$(OUT)/_build" ] || find "$(OUT)/_build" -mindepth 1 -maxdepth 1 ! -name runs -exec rm -rf {} +

@@ -30,7 +30,7 @@ def pages(folder: Path) -> list[Path]:
         for page in folder.rglob("*.html")
         if "_static" not in page.parts
         and page.name not in ("genindex.html", "search.html")
-        and 'http-equiv="refresh"' not in page.read_text().lower()
+        and 'http-equiv="refresh"' not in page.read_text(encoding="utf-8").lower()
     )
 
 

@@ -1,5 +1,6 @@
 """Measuring data parallelism and sparsity: from a study's cells to records, and from records to charts."""
 
+import codecs
 import hashlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,7 +14,12 @@ def code(places: Iterable[str]) -> str:
     """Twelve hex digits of the modules at these places in lib, files or whole packages."""
     folder = ROOT / "lib"
     found = {file for place in places for file in (folder.rglob("*.py") if place == "." else _modules(folder / place))}
-    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(found))).hexdigest()[:12]
+    return hashlib.sha256(b"".join(plain(file.read_bytes()) for file in sorted(found))).hexdigest()[:12]
+
+
+def plain(text: bytes) -> bytes:
+    """The text without a byte order mark and with newlines as \\n: what git and editors rewrite is no part of it."""
+    return text.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def _modules(place: Path) -> list[Path]:

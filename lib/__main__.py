@@ -234,4 +234,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    sys.stdout.reconfigure(errors="replace")  # a terminal may know fewer signs than the titles of studies hold
     sys.exit(main())

@@ -1,8 +1,9 @@
 """A reader's own workload: a function in a Python file that says what to train, on what, and to which error.
 
 Its name is "path/to/file.py:function", wherever the name of a workload is asked for.  Its records belong to the contents
-of that one file, and tell which tensors it made: records of other tensors are not added to them
-(`lib.records.places.same_data`).  When a module that the file imports is changed, they have to be moved out of data/ by hand.
+of that one file, newlines and a byte order mark aside, and tell which tensors it made: records of other tensors are not
+added to them (`lib.records.places.same_data`).  When a module that the file imports is changed, they have to be moved out
+of data/ by hand.
 """
 
 from __future__ import annotations

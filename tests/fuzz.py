@@ -321,7 +321,7 @@ def main() -> None:
     right = sum(total[kind] for kind in RIGHT)
     print(f"{right} of {sum(total.values())} right: {dict(total)}")
     if chosen.json:
-        chosen.json.write_text(json.dumps(told, indent=0))
+        chosen.json.write_text(json.dumps(told, indent=0), encoding="utf-8")
     sys.exit(bool(rest))
 
 

@@ -44,7 +44,7 @@ def small() -> Study:
 
 def tables(folder: Path) -> dict[Path, str]:
     """Each record's table, without the line that tells when and how fast it was measured."""
-    return {file.relative_to(folder): file.read_text().partition("\n")[2] for file in sorted(folder.rglob("*.csv"))}
+    return {file.relative_to(folder): file.read_text(encoding="utf-8").partition("\n")[2] for file in sorted(folder.rglob("*.csv"))}
 
 
 def _start(folder: Path) -> int:
@@ -59,7 +59,7 @@ def _start(folder: Path) -> int:
         sweeps.run(small(), folder)
         os._exit(0)
     except BaseException:
-        (folder / "failure").write_text(traceback.format_exc())
+        (folder / "failure").write_text(traceback.format_exc(), encoding="utf-8")
     finally:
         os._exit(1)
 
@@ -102,7 +102,7 @@ def killed(folder: Path, kills: int, seed: int = 0) -> int:
         if not ended:
             os.killpg(process, signal.SIGKILL)
         assert ended, f"{place}: the sweep hangs"
-        assert not (place / "failure").exists(), (place / "failure").read_text()
+        assert not (place / "failure").exists(), (place / "failure").read_text(encoding="utf-8")
         assert tables(place) == expected, f"{place}: not the tables of a sweep that was not killed"
         assert not list(place.rglob("batch-*.part")), "the state of a finished cell was left"
         attempt += 1

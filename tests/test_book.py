@@ -53,10 +53,10 @@ class Loads(HTMLParser):
 def test_a_chapter_opened_on_binder_finds_lib_and_what_it_needs():
     start, clean = ROOT / "binder" / "start", {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     call = [str(start), sys.executable, "-c", "import lib; print(lib.ROOT)"]
-    found = subprocess.run(call, cwd=ROOT / "chapters", env=clean, capture_output=True, text=True)
+    found = subprocess.run(call, cwd=ROOT / "chapters", env=clean, capture_output=True, encoding="utf-8")
     assert found.stdout.strip() == str(ROOT), found.stderr
     # A folder of this name hides the top folder's files from Binder.
-    assert (ROOT / "binder" / "requirements.txt").read_text() == "-r ../requirements.txt\n"
+    assert (ROOT / "binder" / "requirements.txt").read_text(encoding="utf-8") == "-r ../requirements.txt\n"
 
 
 LINKS = ("/issues/new", "mybinder.org", "colab.research", "fa-github")  # addresses and icons of the buttons
@@ -64,7 +64,7 @@ LINKS = ("/issues/new", "mybinder.org", "colab.research", "fa-github")  # addres
 
 def _repository():
     """What _config.yml says of it."""
-    return yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
+    return yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
 
 
 @pytest.fixture
@@ -73,20 +73,22 @@ def tiny(tmp_path):
     cell = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": ["# One page"]}
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     page = {"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
-    (tmp_path / "intro.ipynb").write_text(json.dumps(page))
-    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: intro\n")
-    config = yaml.safe_load((ROOT / "_config.yml").read_text()) | {"execute": {"execute_notebooks": "off"}}
+    (tmp_path / "intro.ipynb").write_text(json.dumps(page), encoding="utf-8")
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: intro\n", encoding="utf-8")
+    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8")) | {"execute": {"execute_notebooks": "off"}}
     config["bibtex_bibfiles"] = [str(ROOT / "references.bib")]
     config["sphinx"]["local_extensions"] = {"lib.page.sphinx": str(ROOT)}
     config["sphinx"]["config"]["html_favicon"] = str(ROOT / "lib" / "page" / "static" / "favicon.svg")
 
     def build(url):
         config["repository"]["url"] = url
-        (tmp_path / "_config.yml").write_text(yaml.safe_dump(config))
+        (tmp_path / "_config.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
         command = [str(pathlib.Path(sys.executable).parent / "jupyter-book"), "build", tmp_path.name, "-W", "-n", "--keep-going"]
-        done = subprocess.run(command, cwd=tmp_path.parent, capture_output=True, text=True)  # also from another folder
+        # Also from another folder, and where text is not UTF-8 unless its reader says so.
+        alike = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+        done = subprocess.run(command, cwd=tmp_path.parent, env=alike, capture_output=True, encoding="utf-8")
         assert done.returncode == 0, done.stdout + done.stderr
-        return (tmp_path / "_build" / "html" / "intro.html").read_text()
+        return (tmp_path / "_build" / "html" / "intro.html").read_text(encoding="utf-8")
 
     return build
 
@@ -103,12 +105,12 @@ def test_pages_link_to_a_repository_only_where_its_address_is_known(tiny):
 @built
 @pytest.mark.parametrize("page", PAGES)
 def test_page_links_to_the_repository_that_the_settings_name(page):
-    text, url = (HTML / page).read_text(), _repository()
+    text, url = (HTML / page).read_text(encoding="utf-8"), _repository()
     assert (f'href="{url}"' in text) if url else not [link for link in LINKS if link in text]
 
 
 def test_the_citation_names_the_repository_that_the_settings_name():
-    named = yaml.safe_load((ROOT / "CITATION.cff").read_text()).get("repository-code", "")
+    named = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8")).get("repository-code", "")
     assert named == _repository()
 
 
@@ -116,13 +118,13 @@ def test_the_citation_names_the_repository_that_the_settings_name():
 @pytest.mark.parametrize("page", PAGES)
 def test_page_loads_nothing_from_another_host(page):
     loads = Loads()
-    loads.feed((HTML / page).read_text())
+    loads.feed((HTML / page).read_text(encoding="utf-8"))
     assert loads.found and not [a for a in loads.found if re.match(r"(https?:)?//", a)]
 
 
 @built
 def test_every_chapter_of_the_table_of_contents_was_built():
-    files = re.findall(r"file: (\S+)|root: (\S+)", (ROOT / "_toc.yml").read_text())
+    files = re.findall(r"file: (\S+)|root: (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
     assert len(files) >= 5 and all(f"{a or b}.html" in PAGES for a, b in files)
 
 
@@ -130,13 +132,13 @@ def test_every_chapter_of_the_table_of_contents_was_built():
 @pytest.mark.parametrize("page", PAGES)
 def test_no_field_of_a_chart_is_made_of_itself(page):
     """Vega computes in place: such a field would change with every move of a slider."""
-    made = re.findall(r'"calculate":"((?:[^"\\]|\\.)*)","as":"(\w+)"', (HTML / page).read_text())
+    made = re.findall(r'"calculate":"((?:[^"\\]|\\.)*)","as":"(\w+)"', (HTML / page).read_text(encoding="utf-8"))
     assert not [name for expression, name in made if re.search(rf"datum\.{name}\b", expression)]
 
 
 def specs(page):
     """The specifications of a page's charts."""
-    found = re.findall(r'<script type="application/json">(.*?)</script>', (HTML / page).read_text(), re.DOTALL)
+    found = re.findall(r'<script type="application/json">(.*?)</script>', (HTML / page).read_text(encoding="utf-8"), re.DOTALL)
     return [vega.unpacked(text) for text in found]
 
 
@@ -176,7 +178,7 @@ def test_no_logarithmic_axis_has_a_zero(page):
 @built
 @pytest.mark.parametrize("page", [p for p in PAGES if p not in ("genindex.html", "search.html")])
 def test_a_page_says_what_it_is_about_and_how_to_cite_it(page):
-    text = (HTML / page).read_text()
+    text = (HTML / page).read_text(encoding="utf-8")
     told = re.findall('<meta name="description" content="([^"]*)"', text)
     assert len(told) == 1 and (len(told[0]) >= 30 or page == "bibliography.html") and len(told[0]) <= surroundings.LENGTH + 30
     assert re.search(r'href="(\.\./)*_static/CITATION.cff"', text) and (HTML / "_static" / "CITATION.cff").exists()
@@ -189,7 +191,7 @@ MOST = 2.5e6  # bytes of a page and of all that it loads
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_light(page):
     loads = Loads()
-    loads.feed((HTML / page).read_text())
+    loads.feed((HTML / page).read_text(encoding="utf-8"))
     files = {(HTML / page).parent / unquote(urlparse(address).path) for address in loads.found if not address.startswith("data:")}
     assert (HTML / page).stat().st_size + sum(f.stat().st_size for f in files if f.is_file()) <= MOST
 
@@ -198,7 +200,7 @@ def test_an_old_address_leads_to_the_new_one(tmp_path):
     built = {"chapters/sparsity", "chapters/theory", "chapters/noise_scale"}
     surroundings.redirect(tmp_path, built)
     assert [p.name for p in tmp_path.rglob("*.html")] == ["momentum_and_sparsity.html"], "no page is overwritten or led astray"
-    text = (tmp_path / "chapters" / "momentum_and_sparsity.html").read_text()
+    text = (tmp_path / "chapters" / "momentum_and_sparsity.html").read_text(encoding="utf-8")
     assert 'content="0; url=../chapters/sparsity.html"' in text and '<a href="../chapters/sparsity.html">' in text
 
 
@@ -230,21 +232,21 @@ def test_a_formula_that_is_not_understood_is_named():
 @built
 @pytest.mark.parametrize("page", PAGES)
 def test_no_formula_is_left_as_its_source(page):
-    text = re.sub(r"<(script|pre|code|style).*?</\1>|data:[^\"]*", "", (HTML / page).read_text(), flags=re.S)
+    text = re.sub(r"<(script|pre|code|style).*?</\1>|data:[^\"]*", "", (HTML / page).read_text(encoding="utf-8"), flags=re.S)
     assert "<merror" not in text and not re.search(r"\\(frac|mathbb|sum|nabla)\b|class=\"math", text)
 
 
 @built
 def test_every_icon_that_a_page_names_is_drawn():
     for page in PAGES:
-        used = re.findall(r'<i class="[^"]*?\bfa-(?!solid|regular|brands)([a-z-]+)', (HTML / page).read_text())
+        used = re.findall(r'<i class="[^"]*?\bfa-(?!solid|regular|brands)([a-z-]+)', (HTML / page).read_text(encoding="utf-8"))
         assert set(used) <= {*icons.NAMES, "lg"}, page
 
 
 @built
 def test_prose_has_no_missing_numbers():
     for page in PAGES:
-        text = re.sub(r"<script.*?</script>|<pre.*?</pre>|data:[^\"]*", "", (HTML / page).read_text(), flags=re.S)
+        text = re.sub(r"<script.*?</script>|<pre.*?</pre>|data:[^\"]*", "", (HTML / page).read_text(encoding="utf-8"), flags=re.S)
         assert not re.search(r"glue:text|\bnan\b|&lt;lib\.|Undefined", text), page
 
 
@@ -378,7 +380,7 @@ def test_charts_are_drawn_and_answer(open_page, page):
 
 @built
 @needs_browser
-@pytest.mark.parametrize("page", [p for p in PAGES if '"input":"range"' in (HTML / p).read_text()])
+@pytest.mark.parametrize("page", [p for p in PAGES if '"input":"range"' in (HTML / p).read_text(encoding="utf-8")])
 def test_sliders_tell_a_screen_reader_their_value(open_page, page):
     tab = open_page(page)
     sliders = [(chart, slider) for chart in tab.locator(".vl-chart").all() for slider in chart.locator("input[type=range]").all()]
@@ -457,7 +459,7 @@ def test_every_chart_can_be_read_as_a_table_without_a_pointer(open_page, page):
 @built
 @needs_browser
 def test_charts_are_drawn_only_when_they_come_near(browser, site):
-    page = max(PAGES, key=lambda p: (HTML / p).read_text().count("vl-chart"))
+    page = max(PAGES, key=lambda p: (HTML / p).read_text(encoding="utf-8").count("vl-chart"))
     tab = browser.new_page(viewport={"width": 1280, "height": 900})
     tab.goto(f"{site}/{page}")
     tab.wait_for_timeout(3000)

@@ -21,7 +21,7 @@ def papermill(tmp_path, chapter, **parameters):
     given = [word for name, value in parameters.items() for word in ("-p", name, str(value))]
     command = [sys.executable, "-m", "papermill", f"chapters/{chapter}.ipynb", str(tmp_path / "out.ipynb"), *given]
     for _ in range(2):  # on a busy machine a kernel now and then dies before it begins
-        done = subprocess.run(command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True)
+        done = subprocess.run(command, cwd=tmp_path, env=environment(tmp_path), capture_output=True, encoding="utf-8")
         if "Kernel died before replying" not in done.stderr:
             break
     return done
@@ -112,7 +112,7 @@ def task():
     ],
 )
 def test_a_readers_own_workload_runs_through_papermill_or_says_what_is_wrong(tmp_path, change, search, message):
-    (tmp_path / "mine.py").write_text(OWN.replace(*change) if message else OWN)
+    (tmp_path / "mine.py").write_text(OWN.replace(*change) if message else OWN, encoding="utf-8")
     given = {"workload": "mine.py:task", "batch_sizes": "4 16 64", "trials": 8, "search": search, "budget": "full"}
     done = papermill(tmp_path, "own_workload", **given)
     if message:
@@ -127,7 +127,7 @@ def test_a_readers_own_workload_runs_through_papermill_or_says_what_is_wrong(tmp
 def test_called_from_another_folder_a_chapter_says_where_to_call_it(tmp_path):
     command = [sys.executable, "-m", "papermill", ROOT / "chapters" / "status.ipynb", tmp_path / "out.ipynb"]
     bare = {name: value for name, value in environment(tmp_path).items() if name != "PYTHONPATH"}
-    done = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, encoding="utf-8")
     assert done.returncode != 0 and "Start papermill in the top folder of the book" in done.stderr
 
 
@@ -135,7 +135,7 @@ def test_devices_that_nobody_timed_are_not_passed_off_as_timed(tmp_path):
     out = tmp_path / "out.ipynb"
     given = ["-p", "workload", "mnist-fc-1024", "-p", "algorithm", "sgd", "-p", "device", "measured"]
     command = [sys.executable, "-m", "papermill", "chapters/hardware.ipynb", out, *given]
-    done = subprocess.run(command, cwd=ROOT, env=environment(ROOT), capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, env=environment(ROOT), capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr[-2000:]
     shown = str([cell.get("outputs") for cell in nbformat.read(out, 4).cells])
     assert "no step of it was timed on a core of ours" in shown
@@ -143,7 +143,7 @@ def test_devices_that_nobody_timed_are_not_passed_off_as_timed(tmp_path):
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda p: p.stem)
 def test_chapters_are_committed_clean(chapter):
-    notebook = json.loads(chapter.read_text())
+    notebook = json.loads(chapter.read_text(encoding="utf-8"))
     code = [c for c in notebook["cells"] if c["cell_type"] == "code"]
     assert notebook["metadata"]["kernelspec"]["name"] == "python3"
     assert not any(c["outputs"] or c["execution_count"] for c in code)

@@ -174,12 +174,12 @@ def test_a_level_between_two_has_a_colour_between_theirs_and_dense_has_one_every
 
 def test_text_is_legible_on_both_grounds():
     """Text takes the page's ink: a colour that stands out on white and on near-black has less than 4.5:1 on one."""
-    ink = dict(re.findall(r'(light|dark): "(#\w+)"', (ROOT / "lib" / "page" / "static" / "charts.js").read_text()))
+    ink = dict(re.findall(r'(light|dark): "(#\w+)"', (ROOT / "lib" / "page" / "static" / "charts.js").read_text(encoding="utf-8")))
     assert min(contrast(ink[theme], ground) for theme, ground in GROUNDS.items()) >= 4.5
     sliders = charts.goal_slider([0.1, 0.2]), charts.dial("w_at", [1, 2], 1, "w", "value + ' workers'")
     for chart in (sliders[0][2], charts.captions([sliders[1][2]]), charts.nothing("nothing")):
         assert '"color"' not in chart.to_json()
-    verdicts = (ROOT / "lib" / "page" / "static" / "book.css").read_text()
+    verdicts = (ROOT / "lib" / "page" / "static" / "book.css").read_text(encoding="utf-8")
     screens = [line for line in verdicts.splitlines() if line.startswith("html") and "--book-yes:" in line]
     light, dark = (re.findall(r"--book-\w+: (#\w+)", line) for line in screens)
     assert min(contrast(c, GROUNDS["light"]) for c in light) >= 4.5 and len(light) == 3

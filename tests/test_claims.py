@@ -1,12 +1,15 @@
 """Verdicts follow from planted intervals, effects from planted data, in either direction; what a path says is what was planted."""
 
+import errno
 import itertools
 import json
 import math
+import os
 import re
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -135,17 +138,69 @@ def test_what_is_kept_is_read_back_and_made_anew_for_other_code_or_data(tmp_path
         calls.append(1)
         return {"low": 0.5, "high": math.inf}
 
-    assert claims.kept("x", compute, tmp_path) == claims.kept("x", compute, tmp_path) == {"low": 0.5, "high": math.inf}
+    assert claims.kept("x", compute, (tmp_path,)) == claims.kept("x", compute, (tmp_path,)) == {"low": 0.5, "high": math.inf}
     assert len(calls) == 1 and len(list(tmp_path.iterdir())) == 1
     monkeypatch.setattr(ledger, "_digest", lambda: "other")
-    assert claims.kept("x", compute, tmp_path) and len(calls) == 2
+    assert claims.kept("x", compute, (tmp_path,)) and len(calls) == 2
 
     def broken():
         raise KeyError("x")
 
     with pytest.raises(KeyError):
-        claims.kept("y", broken, tmp_path)
-    assert not [f for f in tmp_path.iterdir() if json.loads(f.read_text())["low"] != 0.5]  # nothing half-written is left
+        claims.kept("y", broken, (tmp_path,))
+    left = [json.loads(file.read_text(encoding="utf-8")) for file in tmp_path.iterdir()]
+    assert all(found["low"] == 0.5 for found in left)  # nothing half-written
+
+
+def no_room(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+HINDRANCES = {  # a cache that cannot be written, by how: of a folder, and of the file that is to be there
+    "a file in the folder's place": lambda folder, file, _: folder.write_bytes(b""),
+    "a folder in the file's place": lambda folder, file, _: file.mkdir(parents=True),
+    "a full disk": lambda folder, file, monkeypatch: monkeypatch.setattr(os, "fsync", no_room),
+}
+
+
+@pytest.mark.parametrize("how", HINDRANCES)
+def test_what_cannot_be_kept_is_computed_once_or_kept_elsewhere(how, tmp_path, monkeypatch):
+    calls, first = [], tmp_path / "claims"
+    HINDRANCES[how](first, first / f"x-{ledger._digest()}.json", monkeypatch)
+    monkeypatch.setattr(ledger, "UNWRITTEN", {})
+
+    def compute():
+        calls.append(1)
+        return {"low": 0.5}
+
+    for _ in range(2):
+        assert claims.kept("x", compute, (first,)) == {"low": 0.5}
+    assert len(calls) == 1 and not [file for file in tmp_path.rglob("*") if file.is_file() and file != first]
+    monkeypatch.undo()
+    for _ in range(2):
+        assert claims.kept("y", compute, (tmp_path / "claims" / "x" if first.is_file() else first, tmp_path / "b"))
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("text", [b"", b'{"low": 0.', b"\xff"])
+def test_what_is_kept_but_damaged_is_computed_anew(text, tmp_path):
+    (file := tmp_path / f"x-{ledger._digest()}.json").write_bytes(text)
+    assert claims.kept("x", lambda: {"low": 0.5}, (tmp_path,)) == {"low": 0.5} == json.loads(file.read_bytes())
+
+
+def test_what_is_kept_can_be_read_by_others(tmp_path):
+    claims.kept("x", dict, (tmp_path,))
+    (file,) = tmp_path.iterdir()
+    assert file.stat().st_mode & 0o444 == 0o444
+
+
+def test_a_build_elsewhere_keeps_there_what_the_book_s_folder_does_not_take(tmp_path, monkeypatch):
+    (tmp_path / "book").write_bytes(b"")
+    monkeypatch.setattr(ledger, "ROOT", tmp_path / "book")
+    monkeypatch.setenv(ledger.BUILD, "")
+    prepared.setup(SimpleNamespace(doctreedir=tmp_path / "out" / "_build" / ".doctrees", connect=lambda *_, **__: None))
+    assert claims.kept("x", lambda: {"low": 0.5}) == {"low": 0.5}
+    assert [file.parent for file in tmp_path.rglob("*.json")] == [tmp_path / "out" / "_build" / "claims"]
 
 
 def test_what_a_build_prepares_is_all_that_the_front_page_and_the_ledger_read(monkeypatch):
@@ -162,7 +217,7 @@ def test_what_a_build_prepares_is_all_that_the_front_page_and_the_ledger_read(mo
 def test_judged_claims_are_read_without_pytorch():
     claims.judge()
     ask = "import sys; from lib import claims; claims.judge(); print('torch' in sys.modules)"
-    told = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, capture_output=True, text=True, check=True)
+    told = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
     assert told.stdout.strip() == "False"
 
 
@@ -186,52 +241,6 @@ def test_what_claims_say_is_what_facts_say():
 
 
 # --- effects ----------------------------------------------------------------------------------------------------------
-
-
-def test_ratios_of_critical_batch_sizes_are_the_planted_ones():
-    for factor, no_worse, later in ((4, "holds", "holds"), (1, "holds", "does not hold"), (0.2, "does not hold", "does not hold")):
-        _, _, drawn = judged(trials(0.0, 6400, 100), trials(0.9, 6400 * factor, 100, seed=1))
-        for key, algorithms, verdict in (("L4", None, no_worse), ("L5", ("momentum",), later)):
-            found = evidence.critical_over_dense(drawn, algorithms)
-            assert found.effect.item() == pytest.approx(factor, rel=0.25) and found.n.item() == 1
-            assert claims.RULES[key].judge(found).verdict == verdict
-        assert evidence.critical_over_dense(drawn, ("nesterov",)).empty
-    assert evidence.critical_over_dense({}).empty
-
-
-def test_pairs_are_judged_by_data_set_at_the_highest_sparsity():
-    """On the digits the critical batch size is planted four times as large at 90 %, on MNIST a quarter; 50 % does not count."""
-    planted = {"digits-mlp": (1, 1, 4), "mnist-simple-cnn": (1, 1, 1 / 4)}
-    _, _, drawn = judged(*(trials(s, 6400 * f, 100, seed=i).assign(workload=w) for w, own in planted.items()
-                           for i, (s, f) in enumerate(zip((0.0, 0.5, 0.9), own))))  # fmt: skip
-    told = claims.RULES["L4"].judge(evidence.critical_over_dense(drawn))
-    assert (told.verdict, told.part, told.n) == ("holds in part", "for digits, not for MNIST", 2)
-    assert claims.RULES["L5"].judge(evidence.critical_over_dense(drawn)).part == "for digits, not for MNIST"
-
-
-def test_pairs_together_tell_what_none_tells_alone():
-    """Sixteen pairs whose ranges are wide: their median is the planted ratio, its range less than half as wide."""
-    curves = [
-        trials(s, 6400 * (3 if s else 1), 100, seed=10 * i + bool(s), spread=0.5).assign(workload=f"w{i}")
-        for i in range(16)
-        for s in (0.0, 0.9)
-    ]
-    _, _, drawn = judged(*curves)
-    bends = scaling.against_dense(drawn, "critical")
-    low, middle, high = scaling.pooled(drawn, "critical", bends)
-    assert low < 3 < high and middle == pytest.approx(3, rel=0.2)
-    alone = np.log(bends.ratio_high / bends.ratio_low).median()
-    assert alone / 5 < np.log(high / low) < alone / 2
-
-
-def test_the_cost_of_sparsity_is_judged_at_its_widest_batch_size():
-    wide = trials(0.9, 6400, 200, seed=1)
-    wide.loc[wide.batch_size == 64, ["steps", "steps@0.04"]] *= 0.3  # at one batch size the sparse network is quicker
-    for sparse, verdict in ((trials(0.9, 12800, 200, seed=1), "holds"), (wide, "undecided"),
-                            (trials(0.9, 2133, 33, seed=1), "does not hold")):  # fmt: skip
-        _, _, drawn = judged(trials(0.0, 6400, 100), sparse)
-        found = evidence.cost_of_sparsity(scaling.steps_over_dense(drawn))
-        assert claims.RULES["L3"].judge(found).verdict == verdict and found.n.item() == len(SIZES)
 
 
 def test_the_trend_is_seen_where_it_is_and_not_where_it_is_not():
@@ -273,66 +282,6 @@ def path(sparsity, trial=0, **values):
         "workload": "w", "algorithm": "sgd", "batch_size": 64, "sparsity": sparsity, "trial": trial, "step": steps,
         "loss": [2.0, 1.5, 1.0, 0.5], **own,
     })  # fmt: skip
-
-
-def test_paths_over_the_dense_one():
-    over = followed_paths.over_dense(pd.concat([path(0.0), path(0.0, 1), path(0.9, lipschitz=1.0, square=0.25, trace=15.0)]))
-    assert len(over) == 1 and over.lipschitz.iloc[0] == pytest.approx(0.5) and over.noisy.iloc[0] == pytest.approx(0.25)
-    assert over.theory.iloc[0] == pytest.approx(0.5 * 0.5 / 0.25)
-    rule = claims.RULES["L7"]
-    assert rule.judge(evidence.by_workload(over, "lipschitz")).verdict == "undecided"  # a single path
-    many = pd.concat([over] * 20)
-    assert rule.judge(evidence.by_workload(many, "lipschitz")).verdict == "does not hold"
-    assert rule.judge(evidence.by_workload(many.assign(lipschitz=2.0), "lipschitz")).verdict == "holds"
-    other = pd.concat([over.assign(lipschitz=2.0, workload="v")] * 3)
-    assert rule.judge(evidence.by_workload(pd.concat([many, other]), "lipschitz")).part == "for v, not for w"
-
-
-def test_means_along_a_path_are_over_its_steps():
-    """Three points, of which the first stands for a step of ten, the second for five and the last for four."""
-    three = path(0.0).iloc[:3].assign(step=[1, 3, 11], lipschitz=[1024.0, 1.0, 1.0], square=[10.0, 0.0, 0.0])
-    mean = followed_paths.typical(three).iloc[0]
-    assert mean.lipschitz == pytest.approx(2.0)
-    assert mean.theory == pytest.approx(1.0 * 2 * 30 / 1.0**2)
-    assert followed_paths.typical(three[:1]).lipschitz.item() == pytest.approx(1024)  # a path of one point
-
-
-def test_means_along_a_path_do_not_depend_on_where_one_looks():
-    """A quantity that falls as a power of the step, at six points and at all of them."""
-    steps = np.arange(1, 1001)
-    every = pd.concat([path(0.0).iloc[[0]]] * 1000).assign(step=steps, lipschitz=steps**-0.5)
-    few = every[every.step.isin(np.geomspace(1, 1000, 6).round())]
-    assert followed_paths.typical(few).lipschitz.item() == pytest.approx(followed_paths.typical(every).lipschitz.item(), rel=0.15)
-
-
-def test_twins_are_compared_with_their_own_dense_trial():
-    dense = pd.concat([path(0.0, 0, lipschitz=2.0), path(0.0, 1, lipschitz=8.0)])
-    over = followed_paths.over_twin(dense, pd.concat([path(0.9, 0, lipschitz=1.0), path(0.9, 1, lipschitz=16.0)]))
-    assert over.set_index("trial").lipschitz.to_dict() == pytest.approx({0: 0.5, 1: 2.0})
-
-
-def test_what_the_learning_rate_does_is_told_from_what_sparsity_does():
-    """Sparse trials have smaller rates, so that their constant is larger although sparsity makes it smaller."""
-    random, rows = np.random.default_rng(0), []
-    for batch_size, sparsity in [(b, s) for b in (16, 64, 256) for s in (0.0, 0.9) for _ in range(10)]:
-        rate = random.lognormal(-2 - 3 * sparsity, 0.5)
-        scale = 0.6 if sparsity else 1.0
-        constant = batch_size / rate**0.8 * scale * random.lognormal(0, 0.05)
-        rows.append(
-            {"workload": "w", "batch_size": batch_size, "sparsity": sparsity, "rate": rate, "lipschitz": constant}
-        )
-    frame = pd.DataFrame(rows)
-    assert frame[frame.sparsity > 0].lipschitz.median() > frame[frame.sparsity == 0].lipschitz.median()
-    law = followed_paths.rate_law(frame)
-    for name, planted in (("power", -0.8), ("factor", 0.6)):
-        low, middle, high = law[name]
-        assert low < planted < high and middle == pytest.approx(planted, rel=0.1)
-    assert law["r2"][1] > 0.99
-
-
-def test_effective_learning_rates_are_those_of_the_trials():
-    trials = path(0.0).iloc[[0]].assign(replicate=0, learning_rate=0.02, momentum=0.9)
-    assert followed_paths.at_rates(path(0.0), trials).rate.tolist() == pytest.approx([0.2])
 
 
 def test_the_noise_scale_of_a_run_weighs_steps_and_predicts_the_bend():
@@ -411,42 +360,6 @@ def test_the_region_of_good_metaparameters_is_judged_by_its_lesser_move():
     assert verdict((up, down)) == "holds" and verdict((up, up)) == verdict((down, up)) == "does not hold"
     assert verdict((up, down), (down, up)) == "holds in part" and verdict((up, (0.5, 0.48))) == "undecided"
     assert evidence.region_moved(pd.DataFrame()).empty
-
-
-def test_ways_of_pruning_are_compared_with_connection_sensitivity():
-    names = ("synflow", "grasp")
-    pruned = [trials(0.9, 6400, 100 / f, seed=5 + i).assign(pruning=n) for i, (f, n) in enumerate(zip((1, 8), names))]
-    _, _, drawn = judged(trials(0.0, 3200, 50, seed=2), trials(0.9, 6400, 100), *pruned)
-    found = evidence.by_way_of_pruning(drawn)
-    assert found.set_index("name").effect.to_dict() == pytest.approx({"SynFlow pruning": 1, "GraSP pruning": 8}, rel=0.25)
-    assert claims.RULES["L2b"].judge(found).part == "for SynFlow pruning, not for GraSP pruning"
-
-
-def test_how_far_ratios_lie_from_one():
-    found = evidence.folded(evidence.table([("a", 0.5, 0.25, 0.8, 1), ("b", 2.0, 0.5, 3.0, 1), ("c", 1.0, 0.0, 2.0, 1)]))
-    assert found[["effect", "low", "high"]].to_numpy().tolist() == [[2, 1.25, 4], [2, 1, 3], [1, 1, np.inf]]
-
-
-def test_limits_differ_by_the_near_ends_of_intervals():
-    bends = pd.DataFrame({"critical": [10.0, 100.0], "critical_low": [8.0, 80.0], "critical_high": [12.0, 120.0],
-                          "workload": ["a", "b"], "algorithm": "sgd", "goal": 0.1, "identified": True})  # fmt: skip
-    judge = claims.RULES["S4"].judge
-    found = evidence.from_extreme_to_extreme(bends)
-    assert (found.effect.item(), found.low.item(), found.high.item()) == pytest.approx((10, 80 / 12, 120 / 8))
-    assert judge(found).verdict == "holds"
-    assert judge(evidence.from_extreme_to_extreme(bends.assign(critical_high=200.0))).verdict == "undecided"
-    assert judge(evidence.from_extreme_to_extreme(bends.assign(identified=[True, False]))).verdict == "undecided"
-
-
-def test_families_by_distance():
-    effects = pd.DataFrame({"family": ["digits: width", "MNIST: width"], "first": "a", "last": "b", "ratio": [2.0, 0.5],
-                            "ratio_low": [1.5, 0.4], "ratio_high": [3.0, 0.7], "inside": True})  # fmt: skip
-    assert claims.RULES["S6"].judge(evidence.of_families(effects)).verdict == "holds"  # either way
-    assert evidence.of_families(effects, str.upper).name.tolist() == ["DIGITS: WIDTH", "MNIST: WIDTH"]
-    for low, high, kind, size in ((0.85, 1.2, "does not hold", "holds"), (3.0, 9.0, "holds", "does not hold"),
-                                  (0.85, 9.0, "undecided", "undecided")):  # fmt: skip
-        own = evidence.of_families(effects.assign(ratio=(low + high) / 2, ratio_low=low, ratio_high=high))
-        assert (claims.RULES["S5"].judge(own).verdict, claims.RULES["S8"].judge(own).verdict) == (kind, size)
 
 
 def test_momentum_extends_scaling_where_its_bend_lies_beyond_that_of_sgd():

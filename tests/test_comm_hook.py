@@ -1,5 +1,7 @@
 """The communication hook: real processes do what the simulation says, and go on from a checkpoint as if nothing were."""
 
+import contextlib
+import copy
 import os
 import re
 import signal
@@ -14,7 +16,7 @@ from torch import nn
 
 from lib import ROOT
 from lib.engine import lockstep
-from lib.messages.settings import Messages
+from lib.messages.settings import COMPRESSORS, Messages
 from lib.workers import hook, processes
 from lib.workers.hook import SparseState, sparse_hook
 from lib.workers.processes import Run
@@ -115,6 +117,239 @@ def test_a_run_that_is_killed_goes_on_identically_from_its_checkpoint(tmp_path, 
     assert 0.9 < stats["bytes"] / (8 * 0.05 * 8970) <= 1.01  # a layer sends at least one entry
 
 
+# --- what real jobs have ----------------------------------------------------------------------------------------------
+
+
+class Heads(nn.Module):
+    """A body and two heads, of which a step uses one, so that the parameters of the other have no gradient."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.a, self.b = nn.Linear(6, 8), nn.Linear(8, 3), nn.Linear(8, 3)
+
+    def forward(self, x, head):
+        return {"a": self.a, "b": self.b}[head](self.body(x).relu())
+
+
+def _network(dtype=torch.float64):
+    torch.manual_seed(0)
+    return Heads().to(dtype)
+
+
+def _backward(model, x, head):
+    model(x.to(next(model.parameters()).dtype), head).square().sum().backward()
+
+
+def _flat(tensors):
+    return torch.cat([t.flatten().double() for t in tensors])
+
+
+def _gradients(module):
+    return _flat(torch.zeros_like(p) if p.grad is None else p.grad for p in module.parameters())
+
+
+def _lost(rank, steps, dtype=torch.float64, join=False, to_none=True, every=False, ddp=None, **messages):
+    """The share of the workers' summed gradients that is neither applied nor kept, at fixed weights.
+
+    steps: of this worker, each a list of the heads of its passes, all but the last under `no_sync` unless `every` one is to
+    be synchronised.  Worker 1 has the most.
+    """
+    module = _network(dtype)
+    reference = copy.deepcopy(module)
+    model = nn.parallel.DistributedDataParallel(module, **{"bucket_cap_mb": 1e-4, **(ddp or {})})
+    state = SparseState(model, **{"compressor": "top-k", "density": 0.05, **messages})
+    model.register_comm_hook(state, sparse_hook)
+    random = torch.Generator().manual_seed(rank)
+    own, applied = (torch.zeros(len(_gradients(module)), dtype=torch.float64) for _ in range(2))
+    with model.join() if join else contextlib.nullcontext():
+        for heads in steps:
+            reference.zero_grad()
+            module.zero_grad(set_to_none=to_none)
+            for at, head in enumerate(heads, start=1):
+                x = torch.randn(4, 6, generator=random)
+                with model.no_sync() if at < len(heads) and not every else contextlib.nullcontext():
+                    _backward(model, x, head)
+                _backward(reference, x, head)
+            own += _gradients(reference)
+            applied += _gradients(module)
+    total, kept = own / 2, _flat(state.residual.values()) / 2
+    dist.all_reduce(total)
+    dist.all_reduce(kept)
+    dist.broadcast(applied, src=1)
+    assert kept.any() and applied.any()
+    return float((total - applied - kept).norm() / total.norm())
+
+
+TURNS = [["a"], ["b"], *[["a"]] * 7, ["b"], *[["a"]] * 5]
+FIND = {"find_unused_parameters": True}
+
+
+def _shares_lost(rank):
+    """By case; worker 1 differs from worker 0 in which head it uses, or in how many batches it has."""
+    apart = [[("a", "b")[rank and step % 3 == 0]] for step in range(12)]
+    passes = [["b", "a"] if step % 4 == 0 else ["a", "a"] for step in range(12)]
+    found = {}
+    for by_layer in (False, True):
+        told = {
+            "a head in turn": _lost(rank, TURNS, ddp=FIND, by_layer=by_layer),
+            "gradients as views": _lost(
+                rank, TURNS, ddp={**FIND, "gradient_as_bucket_view": True}, by_layer=by_layer, to_none=False),
+            "a head at one worker": _lost(rank, apart, ddp=FIND, by_layer=by_layer),
+            "a head under no_sync": _lost(rank, passes, ddp=FIND, by_layer=by_layer),
+            "every pass synchronised": _lost(rank, passes, ddp=FIND, every=True, by_layer=by_layer),
+            "bfloat16": _lost(rank, TURNS, torch.bfloat16, ddp=FIND, by_layer=by_layer),
+            "static graph": _lost(rank, [["a"]] * 9, ddp={"static_graph": True}, by_layer=by_layer),
+            "uneven batches": _lost(rank, [["a"]] * (4 + 3 * rank), join=True, ddp=FIND, by_layer=by_layer),
+        }  # fmt: skip
+        found |= {f"{name}, {by_layer}": share for name, share in told.items()}
+    dense = {"ddp": FIND, "density": 0.3, "by_layer": True}
+    return found | {name: _lost(rank, TURNS, compressor=name, **dense) for name in COMPRESSORS if name != "dense"}
+
+
+def _everyone(value):
+    values = [None, None]
+    dist.all_gather_object(values, value)
+    return values
+
+
+def _spoilt(rank):
+    """Of two workers one has one number that is not finite, in the first or the last layer, at the third step of four.
+
+    Whether every worker's gradients are not finite then, and its residual what it was; and what is not finite at the end.
+    """
+    found = {}
+    for compressor in COMPRESSORS:
+        for by_layer, feedback, first, bad in (
+            (False, True, True, "nan"), (True, True, True, "inf"), (True, True, False, "nan"), (True, False, True, "nan"),
+            (False, False, False, "inf"),
+        ):  # fmt: skip
+            module = _network()
+            model = nn.parallel.DistributedDataParallel(module, bucket_cap_mb=1e-4, **FIND)
+            state = SparseState(model, compressor=compressor, density=0.1, by_layer=by_layer, feedback=feedback)
+            model.register_comm_hook(state, sparse_hook)
+            told = []
+            for step in range(4):
+                module.zero_grad()
+                before = _flat(state.residual.values())
+                loss = model(torch.randn(4, 6, dtype=torch.float64), "a").square().sum()
+                if step == 2 and rank == 1:
+                    loss = loss + (module.body if first else module.a).weight[0, 2] * float(bad)
+                loss.backward()
+                if step == 2:
+                    none = all(not p.grad.isfinite().any() for p in (*module.body.parameters(), *module.a.parameters()))
+                    told += [none, torch.equal(before, _flat(state.residual.values())), state.stats()["steps"] == 3]
+            told.append(bool(_gradients(module).isfinite().all() and _flat(state.residual.values()).isfinite().all()))
+            found[f"{compressor}, {by_layer}, {feedback}, {first}, {bad}"] = sum(_everyone(told), [])
+    return found
+
+
+class Given(nn.Module):
+    """A parameter whose gradient is what it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(4, dtype=torch.float16))
+
+    def forward(self, g):
+        return (self.w * torch.tensor(g, dtype=torch.float16)).sum()
+
+
+def _too_large_a_sum(rank):
+    """Gradients that are finite each, and not with what was kept back: after every step the gradient and what is kept."""
+    model, told = nn.parallel.DistributedDataParallel(Given()), []
+    state = SparseState(model, compressor="top-k", density=0.25)
+    model.register_comm_hook(state, sparse_hook)
+    for g in ([61440.0, 49152, 0, 0], [0.0, 49152, 0, 0], [0.0, -40960, 0, 0]):
+        model.zero_grad()
+        model(g).backward()
+        told.append((model.module.w.grad.float(), state.residual["w"].float().clone()))
+    return told
+
+
+def _scaled(rank):
+    """Weights at the end of training: plain, and with a loss scale that grows every other step and falls at an overflow."""
+    data, ends = datasets.load("digits").train, {}
+    for scaled in (False, True):
+        for by_layer in (False, True):
+            module = models.fresh("mlp-64x2", 0)
+            model = nn.parallel.DistributedDataParallel(module, bucket_cap_mb=0.005)
+            scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=2, enabled=scaled)
+            told = {"scaler": scaler} if scaled else {}
+            state = SparseState(model, compressor="top-k", density=0.02, by_layer=by_layer, **told)
+            model.register_comm_hook(state, sparse_hook)
+            optimizers = [torch.optim.SGD(part, lr=0.05, momentum=0.9) for part in _halves(module)]
+            for step in range(14):
+                if step == 5 and not scaled:
+                    continue
+                rows = torch.arange(16) + 32 * step + 16 * rank
+                module.zero_grad()
+                loss = scaler.scale(nn.functional.cross_entropy(model(data.x[rows]), data.y[rows]))
+                spoils = next(module.parameters())[3, 4] * torch.inf if step == 5 and rank else 0
+                (loss + spoils).backward()
+                for optimizer in optimizers:
+                    scaler.step(optimizer)
+                scaler.update()
+            ends[f"{scaled}, {by_layer}"] = (_flat(module.parameters()).detach(), _flat(state.residual.values()))
+    return ends
+
+
+def _halves(module):
+    """Of the parameters, for an optimiser each, which decide each by itself whether to skip a step."""
+    parameters = list(module.parameters())
+    return parameters[:2], parameters[2:]
+
+
+def _sparse_embedding(rank):
+    module = nn.Sequential(nn.Embedding(9, 4, sparse=True), nn.Linear(4, 2))
+    model = nn.parallel.DistributedDataParallel(module)
+    model.register_comm_hook(SparseState(model), sparse_hook)
+    try:
+        model(torch.arange(3)).sum().backward()
+    except ValueError as error:
+        return _everyone(str(error))
+
+
+CASES = (_shares_lost, _spoilt, _too_large_a_sum, _scaled, _sparse_embedding)
+
+
+def _cases(rank):
+    return {case.__name__: case(rank) for case in CASES}
+
+
+@pytest.fixture(scope="module")
+def two():
+    """What two processes find in all cases."""
+    return processes.launch(_cases, 2, 300)
+
+
+def test_what_is_neither_applied_nor_kept_is_nothing(two):
+    lost = two["_shares_lost"]
+    assert len(lost) == 16 + 7
+    assert {name: share for name, share in lost.items() if not share < 1e-7} == {}
+    assert all(share < 1e-14 for name, share in lost.items() if not name.startswith("bfloat16")), "rounding of doubles"
+
+
+def test_a_gradient_that_is_not_finite_stops_every_worker_and_changes_nothing_that_is_kept(two):
+    assert len(two["_spoilt"]) == 5 * len(COMPRESSORS)
+    assert {name: told for name, told in two["_spoilt"].items() if not all(told)} == {}
+
+
+def test_a_sum_that_overflows_stops_the_step_too(two):
+    (first, kept), (second, still), (third, left) = two["_too_large_a_sum"]
+    assert first.tolist() == [61440, 0, 0, 0] and second.isnan().all() and third.tolist() == [0, 8192, 0, 0]
+    assert kept.tolist() == still.tolist() == [0, 49152, 0, 0] and not left.any()
+
+
+@pytest.mark.parametrize("by_layer", [False, True])
+def test_a_loss_scale_that_changes_and_a_step_that_its_scaler_skips_change_no_bit(two, by_layer):
+    plain, scaled = (two["_scaled"][f"{scaled}, {by_layer}"] for scaled in (False, True))
+    assert torch.equal(plain[0], scaled[0]) and torch.equal(plain[1], scaled[1]) and plain[1].any()
+
+
+def test_sparse_gradients_are_refused_on_every_worker(two):
+    assert all("gradient: 'a sparse tensor" in said and "sparse=False" in said for said in two["_sparse_embedding"])
+
+
 @pytest.fixture
 def alone(monkeypatch):
     """This process as the only worker."""
@@ -144,6 +379,36 @@ def test_the_statistics_tell_the_bytes_that_are_exchanged(alone, monkeypatch, co
     count, indices, values = exchanged
     assert state.stats()["bytes"] == indices + values and count == 8
     assert state.stats()["dense_bytes"] == 4 * 45
+
+
+FOREIGN = [
+    ({"residual": None}, "residual: None is not allowed; .* load another checkpoint"),
+    ({"residual": {}}, "residual: 'with or without bias, weight'"),
+    ({"residual": {"weight": torch.ones(40), "bias": [0.0] * 5}}, "residual bias: .* a tensor of 5 finite"),
+    ({"residual": {"weight": torch.ones(40), "bias": torch.ones(6)}}, "residual bias: "),
+    ({"residual": {"weight": torch.ones(40), "bias": torch.full((5,), torch.nan)}}, "residual bias: "),
+    ({"steps": -1}, "steps: -1"),
+    ({"elements": None}, "elements: None"),
+    ({"entries": 1.5}, "entries: 1.5"),
+    ({"epoch": 3}, "saved: 'with or without epoch'"),
+]
+
+
+def test_a_foreign_dictionary_is_refused_by_name_and_changes_nothing(alone):
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    state = SparseState(nn.Linear(8, 5))
+    good = {"residual": {"weight": torch.ones(40), "bias": torch.ones(5)}, "steps": 3, "elements": 4, "entries": 5}
+    for change, message in FOREIGN:
+        with pytest.raises(ValueError, match=message):
+            state.load_state_dict({**good, **change})
+    for other in (None, {}, nn.Linear(8, 5).state_dict()):
+        with pytest.raises(ValueError, match="saved: "):
+            state.load_state_dict(other)
+    assert not _flat(state.residual.values()).any() and state.stats()["steps"] == 0
+    state.load_state_dict(good)
+    assert state.residual["bias"].tolist() == [1] * 5 and state.stats()["elements"] == 4 / 3
+    with pytest.raises(ValueError, match="scaler: 1024.0 is not allowed; it must be None or a torch.amp.GradScaler"):
+        SparseState(nn.Linear(8, 5), scaler=1024.0)
 
 
 def test_the_command_trains_on_the_examples_of_its_workload(alone, monkeypatch):
@@ -204,7 +469,7 @@ def test_without_torchrun_the_command_says_how_it_is_started(monkeypatch, capsys
 def test_of_two_workers_one_says_what_is_wrong_and_no_traceback_hides_it():
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "lib.workers.hook"]
     call = [*command, "--batch-size", "676"]
-    done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(call, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=120)
     said = [line for line in done.stderr.splitlines() if "676 is not allowed" in line]
     worker, report = said  # a line of the first worker's, and the end of torchrun's report
     assert worker.startswith("torchrun --nproc-per-node") and "1350 training examples for 2 workers" in worker

@@ -1,6 +1,7 @@
 """The data are the canonical ones, split once and for all; anything else is refused with a remedy."""
 
 import gzip
+import hashlib
 import os
 import shutil
 import tarfile
@@ -95,7 +96,7 @@ def test_a_missing_file(copy):
 
 def test_a_truncated_file(copy):
     copy.write_bytes(copy.read_bytes()[:-100])
-    with pytest.raises(datasets.DatasetError, match=r"t10k-labels-idx1-ubyte.gz: cannot be unpacked.*replace it"):
+    with pytest.raises(datasets.DatasetError, match=r"t10k-labels-idx1-ubyte.gz: cannot be read.*replace it"):
         datasets.load("mnist")
 
 
@@ -115,7 +116,7 @@ def test_a_damaged_archive(tmp_path):
     raw = bytearray(archive.read_bytes())
     raw[20:40] = bytes(20)
     archive.write_bytes(raw)
-    with pytest.raises(datasets.DatasetError, match=rf"(?s){archive}: cannot be unpacked .*replace it"):
+    with pytest.raises(datasets.DatasetError, match=rf"(?s){archive}: cannot be read .*replace it"):
         datasets._archive(archive)
 
 
@@ -125,6 +126,38 @@ def test_an_altered_file(copy):
     copy.write_bytes(gzip.compress(bytes(raw)))
     with pytest.raises(datasets.DatasetError, match="t10k-labels-idx1-ubyte.gz: not the canonical file"):
         datasets.load("mnist")
+
+
+@pytest.mark.parametrize("name", ["t10k-labels-idx1-ubyte", "t10k-labels-idx1-ubyte.gz"])
+def test_a_folder_in_the_place_of_a_file(name, copy):
+    copy.unlink()
+    (copy.parent / name).mkdir()
+    with pytest.raises(datasets.DatasetError, match=rf"{name}: cannot be read .*[Dd]irectory.*replace it"):
+        datasets.load("mnist")
+
+
+def test_a_folder_in_the_place_of_an_unpacked_file(tmp_path):
+    (folder := tmp_path / "cifar-10-batches-bin" / "test_batch.bin").mkdir(parents=True)
+    with pytest.raises(datasets.DatasetError, match=rf"{folder}: cannot be read .*[Dd]irectory.*replace it"):
+        datasets._from_archive(tmp_path, "test_batch.bin")
+
+
+def test_checksums_are_not_taken_for_security(tmp_path, monkeypatch):
+    """Machines that follow FIPS forbid MD5 for all that is."""
+    md5, new, raw = hashlib.md5, hashlib.new, b"some"
+
+    def forbidding(call):
+        return lambda *given, usedforsecurity=True: call(*given) if not usedforsecurity else pytest.fail("forbidden")
+
+    monkeypatch.setenv(datasets.VARIABLE, str(tmp_path))
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "y").write_bytes(raw)
+    monkeypatch.setattr(hashlib, "md5", forbidding(md5))
+    monkeypatch.setattr(hashlib, "new", forbidding(new))
+    for checksum in (md5(raw).hexdigest(), hashlib.sha256(raw).hexdigest()):
+        assert datasets._contents("x", "y", checksum) == raw
+        with pytest.raises(datasets.DatasetError, match="not the canonical file"):
+            datasets._contents("x", "y", checksum[::-1])
 
 
 def test_an_uncompressed_file_will_do(copy):

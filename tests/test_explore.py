@@ -154,7 +154,7 @@ def test_every_column_of_the_table_is_described(tables):
 
 def embedded():
     """The page's data, as text."""
-    return re.search(r'class="ex-data">(.*?)</script>', FILE.read_text(), re.S)[1]
+    return re.search(r'class="ex-data">(.*?)</script>', FILE.read_text(encoding="utf-8"), re.S)[1]
 
 
 @needs_page
@@ -399,4 +399,4 @@ def test_the_caption_asks_for_no_controls():
 
 
 def test_the_page_is_in_the_book():
-    assert "chapters/explore" in (ROOT / "_toc.yml").read_text()
+    assert "chapters/explore" in (ROOT / "_toc.yml").read_text(encoding="utf-8")

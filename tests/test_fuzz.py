@@ -12,7 +12,7 @@ from tests import fuzz
 
 def test_a_sample_of_wrong_parameters_is_refused_by_name():
     command = [sys.executable, "-m", "tests.fuzz", "--wrong", "--share", "0.05"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert int(re.search(r"of (\d+) right", done.stdout)[1]) > 150, "hardly any case was tried"
 
@@ -36,7 +36,7 @@ def test_what_once_ended_in_a_raw_error_runs_or_is_refused_by_name():
     cases = [fuzz.Case(*case) for of in tried.values() for case in of]
     code = "import sys; from tests import fuzz; from tests.fuzz import Case\n"
     code += "for case, kind, message, _ in fuzz.outcomes(eval(sys.argv[1])): print(kind, '|', case)"
-    done = subprocess.run([sys.executable, "-c", code, repr(cases)], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code, repr(cases)], cwd=ROOT, capture_output=True, encoding="utf-8")
     expected = {f"{kind} | {fuzz.Case(*case)}" for kind, of in tried.items() for case in of}
     assert set(done.stdout.splitlines()) == expected, done.stderr[-2000:]
 

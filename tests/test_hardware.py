@@ -82,7 +82,7 @@ def task():
 
 def test_a_readers_records_are_found_those_of_the_largest_search(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(TASK)
+    (tmp_path / "mine.py").write_text(TASK, encoding="utf-8")
     name, table = "mine.py:task", pd.DataFrame({"trial": [0], "steps@0.1": [3.0]})
     with pytest.raises(ValueError, match="workload: no record is kept of '.*/mine.py:task'; measure it with own_workload"):
         hardware.readers(name, tmp_path)
@@ -92,7 +92,8 @@ def test_a_readers_records_are_found_those_of_the_largest_search(tmp_path, monke
         store.write(record(cell, tmp_path), cell, table, {})
     assert set(hardware.readers(name, tmp_path).cells) == set(hardware.readers(f"./{name}", tmp_path).cells) == set(cells[1:])
     assert hardware.readers("digits-mlp", tmp_path).cells == ()
-    (tmp_path / "mine.py").write_text(TASK.replace("arange(64.0)", "arange(32.0)"))  # 64 is more than there are now
+    fewer = TASK.replace("arange(64.0)", "arange(32.0)")  # 64 is more than there are now
+    (tmp_path / "mine.py").write_text(fewer, encoding="utf-8")
     with pytest.raises(ValueError, match="no record"):
         hardware.readers(name, tmp_path)
 

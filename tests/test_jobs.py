@@ -2,9 +2,11 @@
 
 import errno
 import json
+import os
 import signal
 import time
 
+import joblib
 import pytest
 
 from lib import SOURCE
@@ -31,7 +33,7 @@ def test_a_full_disk_is_told_in_one_line(capsys):
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_is_told_in_one_line_and_its_handlers_are_put_back(name, capsys):
+def test_a_signal_is_told_in_one_line_and_its_handlers_are_put_back(name, heard, capsys):
     number, before = getattr(signal, name), [signal.getsignal(s) for s in jobs.SIGNALS]
     with pytest.raises(SystemExit) as ended, stopped():
         signal.raise_signal(number)
@@ -47,6 +49,21 @@ def test_a_signal_that_is_ignored_stays_so():
             signal.raise_signal(signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def _dies(_: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_is_killed_is_told_with_what_is_kept_and_how_to_go_on(capsys):
+    calls = [joblib.delayed(_dies)(n) for n in range(2)]
+    with pytest.raises(jobs.WorkerDied, match="a worker process was killed, .*; what is finished is kept, .* goes on from there"):
+        list(jobs.each(calls, 2))
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended, stopped():
+        list(jobs.each(calls, 2))
+    assert ended.value.code == 1 and capsys.readouterr().err == f"{jobs.KILLED}; 3 of 4 are kept; to go on: again\n"
+    assert list(jobs.each([joblib.delayed(abs)(-n) for n in range(1)], 2)) == [0]  # new workers take the next calls
 
 
 def test_other_errors_are_not_hidden():
@@ -120,7 +137,7 @@ def test_a_job_tells_in_words_how_far_it_is(tmp_path):
     for report, says in (((1200, 3, 0.25), "step 1,200, 3 alive, error 0.250"), ((7, 2), "step 7, 2 alive"), ((20,), "step 20")):
         runner.Reporter(str(tmp_path))(*report)
         (file,) = tmp_path.iterdir()
-        assert runner.told(*json.loads(file.read_text())) == says
+        assert runner.told(*json.loads(file.read_text(encoding="utf-8"))) == says
 
 
 def test_a_notebook_keeps_few_lines_of_progress(capsys):

@@ -45,7 +45,7 @@ def test_a_library_held_back_is_told_of(monkeypatch):
 
 
 def test_where_linux_tells_nothing_python_does(monkeypatch):
-    monkeypatch.setattr(machine.Path, "read_text", lambda self: (_ for _ in ()).throw(FileNotFoundError(self)))
+    monkeypatch.setattr(machine.Path, "read_text", lambda self, **_: (_ for _ in ()).throw(FileNotFoundError(self)))
     monkeypatch.setattr(platform, "processor", lambda: "arm")
     assert machine.processor().startswith("arm, ")
 
@@ -55,7 +55,7 @@ def test_rounding_tells_one_sum_from_another_and_nothing_else(monkeypatch):
     threads = torch.get_num_threads()
     command = "import torch; from lib.measuring import machine; torch.set_num_threads({}); print(machine.rounding('float32'))"
     call = [sys.executable, "-c", command.format(threads)]
-    again = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    again = subprocess.run(call, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout.strip()
     usual = machine.rounding("float32")
     assert usual == again and usual != machine.rounding("bfloat16")
     linear = machine.functional.linear

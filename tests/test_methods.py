@@ -53,7 +53,7 @@ def write(tmp_path, monkeypatch):
         for old, new in changes:
             assert old in text
             text = text.replace(old, new)
-        (tmp_path / "mine.py").write_text(text)
+        (tmp_path / "mine.py").write_text(text, encoding="utf-8")
         return "mine.py:heavy"
 
     return save

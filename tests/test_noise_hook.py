@@ -244,6 +244,52 @@ def _scaled(rank):
     return {"plain": plain, "half": _told(state)}
 
 
+def _scaler(rank):
+    """With a scaler that grows every third step, and one worker's gradient not finite at steps 2 and 5; beside the plain."""
+    found = {}
+    for sketch in (0, 16):
+        plain = _listened(DistributedDataParallel(Quadratic(D)), NoiseState(32, sketch=sketch), _some(range(9)))
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**12, growth_interval=3)
+        state, ddp = NoiseState(32, sketch=sketch, scaler=scaler), DistributedDataParallel(Quadratic(D))
+        ddp.register_comm_hook(state, noise_hook)
+        optimizer = torch.optim.SGD(ddp.parameters(), lr=0.0)
+        for k, bad in ((0, 0), (1, 0), (0, math.nan), (2, 0), (3, 0), (0, math.inf), *[(k, 0) for k in range(4, 9)]):
+            ddp.zero_grad()
+            scaler.scale(ddp(_some([k])[0]) + (ddp.module.w[3] * bad if bad and rank else 0)).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        found[f"sketch {sketch}"] = {"plain": _told(plain), "scaled": _told(state)}
+    return found
+
+
+def _some(steps):
+    return [_points(5, 32, dist.get_rank(), k) for k in steps]
+
+
+def _jobs(rank):
+    """bfloat16; a static graph; one worker with fewer batches; a sparse gradient, which is refused; all with the same data."""
+    batches = _some(range(12))
+    found = {"plain": _told(_listened(DistributedDataParallel(Quadratic(D)), NoiseState(32), batches))}
+    half = [x.bfloat16() for x in batches]
+    found["bfloat16"] = _told(_listened(DistributedDataParallel(Quadratic(D).bfloat16()), NoiseState(32), half))
+    still = DistributedDataParallel(Quadratic(D), static_graph=True)
+    found["static graph"] = _told(_listened(still, NoiseState(32), batches))
+    for sketch in (0, 16):
+        state, ddp = NoiseState(32, sketch=sketch), DistributedDataParallel(Quadratic(D))
+        with ddp.join():
+            few = batches[:4] if rank == 0 else batches[:9]
+            ddp.register_comm_hook(state, noise_hook)
+            for x in few:
+                ddp.zero_grad()
+                ddp(x).backward()
+        found[f"joined {sketch}"] = _told(state)
+        found[f"short {sketch}"] = _told(
+            _listened(DistributedDataParallel(Quadratic(D)), NoiseState(32, sketch=sketch), batches[:4]))  # fmt: skip
+    embedding = DistributedDataParallel(nn.Sequential(nn.Embedding(9, 4, sparse=True), nn.Linear(4, 2)))
+    embedding.register_comm_hook(NoiseState(32), noise_hook)
+    return found | {"sparse": _error(lambda: embedding(torch.arange(3)).sum().backward())}
+
+
 def _resumed(rank):
     """Averages of fifteen steps, and of seven and eight with a checkpoint between; sketched, so that signs go on, too."""
     found = {}
@@ -303,12 +349,26 @@ def _as_documented(rank):
 def _refused(rank):
     """What a state says of values that it does not take, and a hook of those set later."""
     wrong = [{"examples": 0}, {"examples": 2.5}, {"total": 0}, {"span": 1}, {"sketch": -1}, {"scale": 0.0}, {"scale": math.nan},
-             {"hook": "top-k"}, {"seed": -1}]  # fmt: skip
+             {"hook": "top-k"}, {"seed": -1}, {"scaler": 8.0}]  # fmt: skip
     said = [_error(lambda fields=fields: NoiseState(**{"examples": 4, **fields})) for fields in wrong]
     state = NoiseState(4, span=100)
     said.append(_error(lambda: NoiseState(4, span=50).load_state_dict(state.state_dict())))
     said.append(_error(lambda: state.estimate(level=1.0)))
     return said
+
+
+def _foreign(rank):
+    """What is said of states that no state_dict gave, and what they changed."""
+    state, said = NoiseState(4, span=100), []
+    state.averages = state.averages.after(3.0, 2.0).after(2.0, 2.0)
+    good = state.state_dict()
+    averages = [{"trace": math.nan}, {"last": None}, {"scatter": (1.0, 2.0)}, {"steps": -1}, {"square": "much"}]
+    wrong = [None, {}, {**good, "epoch": 3}, {**good, "skipped": 0.5}, {**good, "begun": None}, {**good, "averages": None},
+             {**good, "averages": {"span": 100.0}}]  # fmt: skip
+    wrong += [{**good, "averages": good["averages"] | one} for one in averages]
+    other = NoiseState(4, span=100)
+    said = [_error(lambda foreign=foreign: other.load_state_dict(foreign)) for foreign in wrong]
+    return {"said": said, "changed": other.state_dict() != NoiseState(4, span=100).state_dict()}
 
 
 def _error(call):
@@ -319,7 +379,7 @@ def _error(call):
     return ""
 
 
-CASES = (_paths, _planted, _accumulated, _scaled, _resumed, _digits, _as_documented, _refused)
+CASES = (_paths, _planted, _accumulated, _scaled, _resumed, _digits, _as_documented, _refused, _foreign, _scaler, _jobs)
 
 
 def _cases(rank, names):
@@ -394,8 +454,40 @@ def test_the_example_of_the_docstring_runs_as_it_is(two):
 
 def test_values_that_are_not_allowed_are_named(two):
     fields = ["examples: 0", "examples: 2.5", "total: 0", "span: 1", "sketch: -1", "scale: 0.0", "scale: nan", "hook: 'top-k'",
-              "seed: -1", "span: 50.0 is not allowed; it must be the checkpoint's, 100.0", "level: 1.0"]  # fmt: skip
+              "seed: -1", "scaler: 8.0", "span: 50.0 is not allowed; it must be the checkpoint's, 100.0", "level: 1.0"]  # fmt: skip
     assert all(said.startswith(field) for said, field in zip(two["_refused"], fields, strict=True))
+
+
+def test_a_foreign_dictionary_is_refused_by_name_and_changes_nothing(two):
+    fields = ["saved: None", "saved: 'with or without averages", "saved: 'with or without epoch'", "skipped: 0.5", "begun: None",
+              "averages: None", "averages: 'with or without last", "trace: nan", "last: None", "scatter: (1.0, 2.0)",
+              "steps: -1", "square: 'much'"]  # fmt: skip
+    assert all(said.startswith(field) for said, field in zip(two["_foreign"]["said"], fields, strict=True))
+    assert not two["_foreign"]["changed"]
+
+
+@pytest.mark.parametrize("sketch", [0, 16])
+def test_a_scaler_tells_the_scale_of_every_step_and_what_it_skips_is_not_averaged(two, sketch):
+    found = two["_scaler"][f"sketch {sketch}"]
+    assert found["scaled"].pop("skipped") == 2 and found["plain"].pop("skipped") == 0
+    rel = 0.6 if sketch else 1e-6  # of a sketch, other signs are drawn after a step that was skipped
+    assert found["scaled"]["square"] == pytest.approx(found["plain"]["square"], rel=rel)
+    assert found["scaled"]["trace"] == pytest.approx(found["plain"]["trace"], rel=rel)
+
+
+def test_half_precision_static_graphs_and_uneven_batches_are_listened_to(two):
+    found = two["_jobs"]
+    assert found["static graph"] == found["plain"] and found["bfloat16"] == pytest.approx(found["plain"], rel=0.02)
+    for sketch in (0, 16):
+        joined, short = found[f"joined {sketch}"], found[f"short {sketch}"]
+        assert joined.pop("skipped") == 5 and short.pop("skipped") == 0
+        assert joined == short and joined["steps"] == 4
+    assert found["sparse"].startswith("gradient: 'a sparse tensor") and "sparse=False" in found["sparse"]
+
+
+def test_a_step_whose_squares_overflow_in_their_mean_square_is_not_averaged():
+    averages = Averages(20).after(1.0, 1.0)
+    assert averages.after(2.0, 1.0).finite and not averages.after(1e200, 1.0).finite
 
 
 def test_a_single_worker_has_nothing_to_compare(monkeypatch):

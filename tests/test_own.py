@@ -34,7 +34,7 @@ def write(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def save(text, name="mine.py"):
-        (tmp_path / name).write_text(textwrap.dedent(text))
+        (tmp_path / name).write_text(textwrap.dedent(text), encoding="utf-8")
         return f"{name}:task"
 
     return save
@@ -110,7 +110,7 @@ def test_what_was_measured_before_a_file_changed_does_not_count_and_does_not_blo
     study = Study("s", "", study.cells[:1])
     assert sweeps.results(study, folder=tmp_path / "data").empty
     assert len(sweeps.results(study, "full", folder=tmp_path / "data")) == 2
-    record(study.cells[0], tmp_path / "data").write_text("a,b\n")
+    record(study.cells[0], tmp_path / "data").write_text("a,b\n", encoding="utf-8")
     with pytest.raises(store.RecordError, match=r"not a record of this book; move it out of data/"):
         sweeps.results(study, folder=tmp_path / "data")
 

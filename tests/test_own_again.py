@@ -45,7 +45,7 @@ def write(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def save(text=GOOD, name="mine.py"):
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_text(text, encoding="utf-8")
         return f"{name}:task"
 
     return save
@@ -67,7 +67,7 @@ def changed(**parts):
 
 
 def bodies(folder):
-    return {f.relative_to(folder): f.read_text().partition("\n")[2] for f in folder.rglob("*.csv")}
+    return {f.relative_to(folder): f.read_text(encoding="utf-8").partition("\n")[2] for f in folder.rglob("*.csv")}
 
 
 # --- threads ----------------------------------------------------------------------------------------------------------
@@ -167,8 +167,8 @@ def test_data_that_differ_from_process_to_process_are_not_recorded_beside_each_o
 
 
 def forge(file, **fields):
-    first, _, body = file.read_text().partition("\n")
-    file.write_text(json.dumps({**json.loads(first), **fields}) + "\n" + body)
+    first, _, body = file.read_text(encoding="utf-8").partition("\n")
+    file.write_text(json.dumps({**json.loads(first), **fields}) + "\n" + body, encoding="utf-8")
 
 
 def test_records_of_other_data_are_not_read_together_and_old_ones_that_tell_none_are(write, tmp_path):
@@ -181,7 +181,7 @@ def test_records_of_other_data_are_not_read_together_and_old_ones_that_tell_none
     with pytest.raises(own.OwnError, match=f"data: tensors that differ .{'0' * 12} of .*{first.name}"):
         sweeps.results(study, folder=tmp_path / "data")
     old = {k: v for k, v in store.head(first).items() if k != "data"}
-    first.write_text(json.dumps(old) + "\n" + first.read_text().partition("\n")[2])
+    first.write_text(json.dumps(old) + "\n" + first.read_text(encoding="utf-8").partition("\n")[2], encoding="utf-8")
     assert len(sweeps.results(study, folder=tmp_path / "data")) == 4
 
 
@@ -445,7 +445,7 @@ def test_names_that_cannot_be_kept_are_refused(tmp_path, monkeypatch, name):
     folder.mkdir()
     monkeypatch.chdir(folder)
     try:
-        Path(name).write_text(GOOD)
+        Path(name).write_text(GOOD, encoding="utf-8")
     except (OSError, ValueError):
         pass
     with pytest.raises(own.OwnError, match="workload: .* is not allowed; (it must be of|there is no file)"):

@@ -154,7 +154,7 @@ def test_names_are_of_workloads_or_of_those_allowed():
 
 
 def test_a_workload_that_cannot_be_read_is_refused_in_one_line(tmp_path):
-    (tmp_path / "bad.py").write_text("raise ValueError('one\\ntwo')")
+    (tmp_path / "bad.py").write_text("raise ValueError('one\\ntwo')", encoding="utf-8")
     for name in ("digits-mpl", "no.py:task", "a" * 5000 + ".py:task", "\0.py:task", f"{tmp_path / 'bad.py'}:task", None, 3):
         with pytest.raises(ValueError, match="^(x: .*not allowed|workload: .*allowed)") as refused:
             one(parameters.Name(), name)

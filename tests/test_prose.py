@@ -9,7 +9,14 @@ from lib import ROOT
 
 HTML = ROOT / "_build" / "html"
 PAGES = sorted([*HTML.glob("chapters/*.html"), *HTML.glob("intro.html")])
-PAGES = [page for page in PAGES if BeautifulSoup(page.read_text(), "html.parser").find("article")]  # others lead elsewhere
+
+
+def whole_article(page):
+    """Of a page; None of one that leads elsewhere."""
+    return BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").find("article")
+
+
+PAGES = [page for page in PAGES if whole_article(page)]
 APPENDICES = {
     "batch_size_is_data_parallelism", "noisy_quadratic", "gradients", "contraction", "operator_cost", "claims", "status",
     "glossary", "protocol", "steps_to_result", "frameworks",
@@ -24,7 +31,7 @@ built = pytest.mark.skipif(not PAGES, reason="no built book; `make book` builds 
 
 def article(page):
     """A page's article without what is no prose; a formula counts as one word."""
-    found = BeautifulSoup(page.read_text(), "html.parser").find("article")
+    found = whole_article(page)
     for formula in found.select("math, .math, .book-formula"):
         formula.replace_with(" formula ")
     for part in found.select(", ".join(ASIDE)):
@@ -99,7 +106,7 @@ def test_few_sentences_are_full_of_numbers():
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
 def test_a_lead_is_short(page):
     """What stands between the title and the first figure, heading, table or line that tells what was measured."""
-    found = BeautifulSoup(page.read_text(), "html.parser").find("article")
+    found = whole_article(page)
     for formula in found.select("math"):
         formula.replace_with(" formula ")
     lead = []
@@ -122,7 +129,7 @@ def test_a_page_ends_before_its_reader_tires(page):
 @built
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
 def test_nothing_is_left_to_be_filled_in(page):
-    found = BeautifulSoup(page.read_text(), "html.parser").find("article")
+    found = whole_article(page)
     for code in found.select("pre, code, script, style, math"):
         code.decompose()
     text = found.get_text(" ")

@@ -1,11 +1,18 @@
 """Scores are what they say, masks are exact, and what is removed stays removed."""
 
+import dataclasses
+
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
-from lib.engine import flattening, looped, pruning
+from lib.engine import flattening, lockstep, looped, pruning
+from lib.measuring import one_cell
+from lib.messages.settings import Messages
 from lib.methods import METHODS
+from lib.studies.cells import Cell
 from lib.workloads import models
 from lib.workloads.catalogue import workload
 
@@ -116,6 +123,30 @@ def test_grasp_is_the_weight_times_hessian_times_gradient():
     assert torch.allclose(pruning.grasp(net, w, x, y).double(), reference, rtol=1e-3, atol=1e-7)
 
 
+def test_grasp_is_the_published_score_at_its_temperature():
+    """As Wang et al. have it: -w H g of outputs over 200, g and H summed over two halves, the largest removed."""
+    net, x, y = small()
+    w, halves = flattening.flatten(net).double(), (slice(0, 125), slice(125, 250))
+
+    def loss(v):
+        return sum(F.cross_entropy(flattening.outputs(net, v, x[half].double()) / 200, y[half]) for half in halves)
+
+    published = -w * (torch.autograd.functional.hessian(loss, w) @ torch.autograd.functional.jacobian(loss, w))
+
+    class Softer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = net
+
+        def forward(self, x):
+            return self.inner(x) / 200
+
+    mine = pruning.grasp(Softer(), w, x.double(), y)  # the mean over all, half of their sums, in gradient and curvature alike
+    assert torch.allclose(mine, -published / 4, rtol=1e-6, atol=1e-14)
+    removed = published.argsort(descending=True)[: len(w) // 2]
+    assert not pruning.global_mask(mine, 0.5)[removed].any()
+
+
 def test_grasp_takes_a_balanced_sample():
     y = torch.tensor([0] * 50 + [1] * 5 + [2] * 30)
     pick = pruning.class_balanced(y, 10, seed=3)
@@ -164,6 +195,144 @@ def test_synflow_never_cuts_a_layer_off():
         mask = pruning.global_mask(scores, 0.9)
         kept[method] = {name: count for name, count, _ in pruning.layer_densities(mask, net)}
     assert kept["magnitude"]["3.weight"] == 0 and min(n for k, n in kept["synflow"].items() if "weight" in k) > 0
+
+
+def plain_synflow(net, x, sparsity, rounds):
+    """Scores [P] of the last round as the published code takes them, |grad * w| in a module of sizes, and the products."""
+    net = net.double()
+    for p in net.parameters():
+        p.data.abs_()
+    size, left = flattening.flatten(net), torch.ones(models.parameter_count(net), dtype=torch.float64)
+    for r in range(1, rounds + 1):
+        for p, value in zip(net.parameters(), flattening.unflatten(size * left, net), strict=True):
+            p.data = value.clone()
+        net.zero_grad()
+        net(torch.ones_like(x)).sum().backward()
+        slopes = [flattening.memory_order(p.grad).reshape(-1) for p in net.parameters()]
+        product = torch.cat(slopes) * size * left
+        keep = round(len(size) * (1 - sparsity) ** (r / rounds))
+        order = product.abs().argsort(descending=True, stable=True)
+        left = torch.zeros_like(left).scatter_(0, order[:keep], 1.0)
+    return product.abs(), product
+
+
+OTHER_LAYERS = {
+    "layer norm": lambda: [nn.LayerNorm(12), nn.ReLU()],
+    "gelu and layer norm": lambda: [nn.LayerNorm(12), nn.GELU()],
+}
+
+
+@pytest.mark.parametrize("layers", OTHER_LAYERS)
+def test_synflow_is_the_published_code_where_outputs_may_fall_with_a_weight(layers):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(6, 12), *OTHER_LAYERS[layers](), nn.Linear(12, 12), nn.ReLU(), nn.Linear(12, 3)).double()
+    x = torch.ones(1, 6, dtype=torch.float64)
+    mine = pruning.synflow(net, flattening.flatten(net), x, 0.8, rounds=10)
+    scores, products = plain_synflow(net, x, 0.8, rounds=10)
+    assert (products < -1e-9).any(), "no product is negative, and nothing was tested"
+    assert (mine >= 0).all() and torch.allclose(mine.double(), scores, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["digits-mlp", "mnist-simple-cnn"])
+def test_the_products_of_synflow_are_sizes_already_in_networks_of_relus(name, monkeypatch):
+    net, work = models.fresh(workload(name).model, 0), workload(name)
+    x = torch.ones(1, *work.train(0).x.shape[1:], dtype=torch.float64)
+    net, rounds = net.double(), []
+    choose = pruning.global_mask
+    monkeypatch.setattr(pruning, "global_mask", lambda scores, sparsity: rounds.append(scores) or choose(scores, sparsity))
+    scores = pruning.synflow(net, flattening.flatten(net), x, 0.9, rounds=3)
+    size, left = flattening.flatten(net).abs(), torch.ones(len(scores), dtype=torch.float64)
+    for r, found in enumerate(rounds, start=1):
+        v = (size * left).requires_grad_()
+        (slope,) = torch.autograd.grad(flattening.outputs(net, v, x).sum(), v)
+        assert torch.equal(found, (v * slope).detach())
+        left = choose(found, 1 - 0.1 ** (r / 3)).double()
+    assert torch.equal(scores, found.float())
+
+
+NORMALISED = """
+import torch
+from torch import nn
+from lib.own import Own
+
+def task():
+    x = torch.rand(120, 64, generator=torch.Generator().manual_seed(0))
+    y = (x.sum(1) > 32).long()
+    layers = [nn.Linear(64, 128), nn.LayerNorm(128), nn.ReLU(), nn.Linear(128, 128), nn.LayerNorm(128), nn.ReLU()]
+    return Own(model=lambda: nn.Sequential(*(type(m)(*sizes(m)) for m in layers), nn.Linear(128, 2)),
+               train=(x[:80], y[:80]), validation=(x[80:], y[80:]), goals=(0.1, 0.2), max_steps=20)
+
+def sizes(m):
+    return (m.in_features, m.out_features) if isinstance(m, nn.Linear) else (128,) * isinstance(m, nn.LayerNorm)
+"""
+
+
+def test_synflow_leaves_weights_in_every_layer_of_a_normalised_network(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(NORMALISED)
+    cell = Cell("mine.py:task", 16, "momentum", 0.9, "synflow", trials=3)
+    net = models.build(cell.work.model)
+    for mask in one_cell.start(cell).mask:
+        kept = {name: count for name, count, _ in pruning.layer_densities(mask, net)}
+        assert min(kept[f"{layer}.weight"] for layer in (0, 3, 6)) > 0.01 * kept["0.weight"] > 1, kept
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf, -1.0])
+@pytest.mark.parametrize("method", pruning.METHODS)
+def test_scores_that_no_method_gives_are_refused(method, value):
+    scores = 1 + torch.rand(50, generator=torch.Generator().manual_seed(0))
+    scores[[7, 30]] = value
+    if method == "grasp" and value == -1.0:  # a weight whose removal would do good
+        assert torch.equal(pruning.chosen(method, scores, 0.5), pruning.global_mask(scores, 0.5))
+    else:
+        with pytest.raises(pruning.ScoresError, match=f"pruning: '{method}' scores 2 of 50 parameters .* must be finite"):
+            pruning.chosen(method, scores, 0.5)
+
+
+def test_position_chooses_no_mask():
+    """Neither among scores of zero, wherever they rank, nor among equal ones; a few of those may fall together by chance."""
+    some = torch.cat([torch.arange(1.0, 21), torch.zeros(30)])
+    assert torch.equal(pruning.chosen("magnitude", some, 0.6), (some > 0).float())
+    assert pruning.chosen("magnitude", some, 0).all()
+    few = "20 of 50 parameters other than zero, and sparsity 0.5 keeps 25, among them 5 of 30"
+    with pytest.raises(pruning.ScoresError, match=few):
+        pruning.chosen("magnitude", some, 0.5)
+    signed = torch.cat([some[:40], -torch.arange(1.0, 11)])
+    assert pruning.chosen("grasp", signed, 0.1).sum() == 45 and pruning.chosen("grasp", signed, 0.2).sum() == 40
+    with pytest.raises(pruning.ScoresError, match="keeps 35, among them 15 of 20 whose score is 0, picked by position"):
+        pruning.chosen("grasp", signed, 0.3)
+    with pytest.raises(pruning.ScoresError, match="keeps 25, among them 25 of 50 whose score is 0.1"):
+        pruning.chosen("magnitude", torch.full((50,), 0.1), 0.5)
+    assert pruning.chosen("random", torch.tensor([0.5, 0.1, 0.3, 0.3]), 0.5).tolist() == [1, 0, 1, 0]
+
+
+UNPRUNED = Cell("digits-mlp", 32, "momentum", 0.5, trials=4, max_steps=40, hits=4)
+SHARED = Messages(2, density=0.1)
+
+
+@pytest.mark.parametrize("messages", [None, SHARED])
+def test_a_trial_that_cannot_be_pruned_leaves_and_says_so(messages, monkeypatch, tmp_path):
+    cell, real = dataclasses.replace(UNPRUNED, messages=messages), one_cell._scores
+    whole = one_cell.train_cell(cell)
+    monkeypatch.setattr(one_cell, "_scores", lambda work, method, seed, *rest: real(work, method, seed, *rest) * (seed != 2))
+    found = one_cell.train_cell(cell)
+    others = np.array([0, 1, 3])
+    assert found.status[2] == "infeasible" and found.cause[2] == "unpruned" and found.last_step[2] == 0
+    assert not (found.cause[others] == "unpruned").any()
+    assert np.array_equal(found.first[others], whole.first[others], equal_nan=True)
+    assert np.array_equal(found.best_error[others], whole.best_error[others], equal_nan=True)
+    monkeypatch.setattr(lockstep, "SAVE_EVERY", 0.0)
+    kept = {"unfinished": tmp_path / "cell.part", "whose": "this"}
+    one_cell.train_cell(dataclasses.replace(cell, max_steps=10), **kept)
+    again = one_cell.train_cell(cell, **kept)
+    assert again.steps == found.steps and not list(tmp_path.glob("*.set-aside"))
+    assert list(again.cause) == list(found.cause) and np.array_equal(again.first, found.first, equal_nan=True)
+
+
+def test_a_search_of_which_no_trial_can_be_pruned_is_refused():
+    """At a sparsity that would keep most biases, whose sensitivity is zero."""
+    with pytest.raises(pruning.ScoresError, match="'connection-sensitivity' .* sparsity 0.001 keeps .* choose a higher sparsity"):
+        one_cell.train_cell(dataclasses.replace(UNPRUNED, sparsity=0.001))
 
 
 @pytest.mark.parametrize("model", ["simple-cnn", "resnet-8"])

@@ -18,7 +18,7 @@ from lib.records import on_record
 from lib.workers import hook
 from tests import kills
 
-README = (ROOT / "README.md").read_text()
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = [
     line.split("#")[0].strip()
     for block in re.findall(r"```bash\n(.*?)```", README, re.S)
@@ -29,22 +29,22 @@ COMMANDS = [
 @pytest.mark.skipif(not shutil.which("make"), reason="no make")
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"make (\w+)", "\n".join(COMMANDS)))))
 def test_make_knows_the_target(target):
-    done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="no make")
 def test_make_from_another_folder_works_or_says_how(tmp_path):
-    done = subprocess.run(["make", "-C", str(ROOT), "-n", "lint"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(["make", "-C", str(ROOT), "-n", "lint"], cwd=tmp_path, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
-    done = subprocess.run(["make", "-f", str(ROOT / "Makefile"), "-n", "lint"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode != 0 and f"call it from the book's folder, or so: make -C {ROOT}/ lint" in done.stderr
+    done = subprocess.run(["make", "-f", str(ROOT / "Makefile"), "-n", "lint"], cwd=tmp_path, capture_output=True, encoding="utf-8")
+    assert done.returncode != 0 and f'call it from the book\'s folder, or so: make -C "{ROOT}/" lint' in done.stderr
 
 
 def test_the_tests_are_found_from_another_folder(tmp_path):
     clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     call = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", str(ROOT / "tests" / "test_forms.py")]
-    done = subprocess.run(call, cwd=tmp_path, env=clean, capture_output=True, text=True)
+    done = subprocess.run(call, cwd=tmp_path, env=clean, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stdout
 
 
@@ -54,7 +54,7 @@ def test_papermill_lines_name_chapters_and_their_parameters():
     for line in lines:
         chapter = ROOT / line.split()[1]
         for name in re.findall(r"-p (\w+)", line):
-            assert f'"{name}: ' in chapter.read_text(), f"{chapter.name} has no parameter {name}"
+            assert f'"{name}: ' in chapter.read_text(encoding="utf-8"), f"{chapter.name} has no parameter {name}"
 
 
 WORK = [(sweeps, "run"), (on_record, "status"), (track_runs, "run"), (path_runs, "run"), (replays, "run"), (runner, "run")]
@@ -98,4 +98,4 @@ def test_every_path_of_the_table_exists():
 def test_the_book_names_no_place_of_ours():
     for file in [*ROOT.glob("*.*"), *(ROOT / "lib").rglob("*.py"), *(ROOT / "chapters").glob("*.ipynb")]:
         if file.suffix in {".py", ".md", ".yml", ".ipynb", ".toml", ".txt"}:
-            assert not re.search(r"/(home|root|work|tmp)/", file.read_text()), file.name
+            assert not re.search(r"/(home|root|work|tmp)/", file.read_text(encoding="utf-8")), file.name

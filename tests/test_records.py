@@ -76,7 +76,7 @@ def test_a_record_that_changes_is_read_again(record):
     store.read(record, CELL)
     store.write(record, CELL, TABLE.assign(rate=[0.25, 0.125]), {"torch": "y"})
     assert store.read(record, CELL)[1].rate.tolist() == [0.25, 0.125]
-    record.write_text(record.read_text() + "2")
+    record.write_text(record.read_text(encoding="utf-8") + "2", encoding="utf-8")
     with pytest.raises(store.RecordError, match="damaged"):
         store.read(record, CELL)
 
@@ -216,7 +216,7 @@ def damage(how):
     ],
 )
 def test_a_bad_record_is_named_and_refused(record, how, says):
-    record.write_bytes(damage(how)(record.read_text()).encode(errors="surrogateescape"))
+    record.write_bytes(damage(how)(record.read_text(encoding="utf-8")).encode(errors="surrogateescape"))
     with pytest.raises(store.RecordError, match=says) as caught:
         store.read(record, CELL)
     assert str(record) in str(caught.value)
@@ -227,7 +227,7 @@ def test_a_study_refuses_to_be_read_with_a_bad_record_among_good_ones(tmp_path, 
     study = Study("digits", "", (CELL,))
     file = store.path(tmp_path / "digits", CELL)
     store.write(file, CELL, TABLE, {})
-    file.write_text(damage(how)(file.read_text()))
+    file.write_text(damage(how)(file.read_text(encoding="utf-8")), encoding="utf-8")
     with pytest.raises(store.RecordError, match=file.name):
         sweeps.results(study, folder=tmp_path)
 
@@ -241,9 +241,16 @@ def test_several_studies_are_read_as_one_by_one_and_their_files_checked(tmp_path
     for name, study in studies.items():
         alone = results.read(study, tmp_path)
         assert found[name].equals(alone) and found[name].attrs == alone.attrs, name
-    store.path(tmp_path / "digits", other).write_text("of somebody else")
+    store.path(tmp_path / "digits", other).write_text("of somebody else", encoding="utf-8")
     with pytest.raises(store.RecordError, match="not a record"):
         results.read_each({"one": studies["one"]}, tmp_path)
+
+
+def test_a_folder_in_the_place_of_a_record_is_named(tmp_path):
+    (file := store.path(tmp_path, CELL)).mkdir(parents=True)
+    for read in (store.head, store.read, lambda file: store.gather([CELL], lambda *_: file, tmp_path)):
+        with pytest.raises(store.RecordError, match=rf"{file}: cannot be read \(.*\); move it out of data/"):
+            read(file)
 
 
 def test_a_crash_before_the_rename_leaves_no_record(tmp_path, monkeypatch):
@@ -273,7 +280,7 @@ def test_what_is_interrupted_while_it_is_written_leaves_nothing_behind(error, re
 
 def test_an_empty_record_and_one_without_end_are_named(record):
     for text in ("", "null\n", "[" * 10**5, '{"protocol": 1}\n'):
-        record.write_text(text)
+        record.write_text(text, encoding="utf-8")
         with pytest.raises(store.RecordError, match=f"{record}: not a record of this book; move it out of data/"):
             store.read(record)
 
@@ -305,7 +312,7 @@ CELLS = (lambda file, own: Cell(**own), places.record, {"source", "wall_s", "pre
 def committed():
     """The files under data/ that git knows; without git all but what a reader's own workloads other than ours have left."""
     git = shutil.which("git")
-    known = git and subprocess.run([git, "ls-files", "-z", "data"], cwd=ROOT, capture_output=True, text=True).stdout
+    known = git and subprocess.run([git, "ls-files", "-z", "data"], cwd=ROOT, capture_output=True, encoding="utf-8").stdout
     if known:
         return [file for name in known.split("\0") if (file := ROOT / name).is_file()]
     files = [file for file in DATA.rglob("*") if file.is_file() and file.suffix not in (".part", ".set-aside")]

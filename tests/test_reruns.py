@@ -20,7 +20,7 @@ from tests.test_chapters import environment
 
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("*.ipynb"))
 ALWAYS = ("explore", "three_regimes")  # run by papermill
-SOURCES = {name: (ROOT / "chapters" / f"{name}.ipynb").read_text() for name in CHAPTERS}
+SOURCES = {name: (ROOT / "chapters" / f"{name}.ipynb").read_text(encoding="utf-8") for name in CHAPTERS}
 
 
 def rerun(name, folder):
@@ -28,7 +28,7 @@ def rerun(name, folder):
     out = folder / f"{name}.ipynb"
     command = [sys.executable, "-m", "papermill", f"chapters/{name}.ipynb", str(out), "--log-level", "ERROR", "--no-progress-bar"]
     quiet = environment(ROOT) | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, encoding="utf-8", timeout=600)
     return done.stderr[-3000:], nbformat.read(out, 4) if done.returncode == 0 else None
 
 
@@ -36,7 +36,7 @@ def built():
     """Chapters with the outputs that the book was built from, by name; none if records or code have changed since."""
     stamp, cache = ROOT / "_build" / ".inputs", ROOT / "_build" / ".jupyter_cache"
     found = {}
-    if stamp.exists() and stamp.read_text() == sphinx.digest() and cache.exists():
+    if stamp.exists() and stamp.read_text(encoding="utf-8") == sphinx.digest() and cache.exists():
         kept = get_cache(cache)
         for name in CHAPTERS:
             with contextlib.suppress(KeyError):  # edited since

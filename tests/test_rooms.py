@@ -65,7 +65,7 @@ def room(name):
     return name.partition(".")[0]
 
 
-GRAPH = {name: imports(file.read_text()) - {name} for name, file in FILES.items()}
+GRAPH = {name: imports(file.read_text(encoding="utf-8")) - {name} for name, file in FILES.items()}
 
 
 def unexpected(graph):
@@ -108,7 +108,7 @@ def test_the_page_is_imported_by_chapters_alone():
 
 
 def test_the_map_in_the_readme_has_every_room_and_the_order():
-    readme = (ROOT / "README.md").read_text()
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `lib/(\w+)(?:\.py|/)` \|(.*)\|(.*)\|$", readme, re.M)
     rooms = {room(name) for name in FILES} - {"__main__"}
     assert [name for name, *_ in rows] == [name for name in ORDER if name in rooms] and len(rows) == len(rooms)
@@ -120,7 +120,7 @@ CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda p: p.stem)
 def test_what_chapters_import_exists(chapter):
-    cells = json.loads(chapter.read_text())["cells"]
+    cells = json.loads(chapter.read_text(encoding="utf-8"))["cells"]
     sources = ("".join(c["source"]) for c in cells if c["cell_type"] == "code")
     plain = "\n".join(re.sub(r"^[%!].*", "", source, flags=re.M) for source in sources)
     assert imports(plain) <= set(FILES)

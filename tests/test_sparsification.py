@@ -142,6 +142,25 @@ def test_error_feedback_telescopes(name, by_layer):
     assert torch.allclose(applied[0] * workers + own.residual.sum(0)[0], g.sum((0, 1)), atol=2e-4)
 
 
+@pytest.mark.parametrize("name", [n for n in COMPRESSORS])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_gradient_that_is_not_finite_is_seen_by_its_trial_alone_whatever_a_compressor_keeps_back(name, bad):
+    d, workers, trials = 1000, 3, 2
+    g = torch.from_numpy(np.random.default_rng(0).normal(size=(workers, trials, d))).float()
+    found = []
+    for value in (0.0, bad):
+        g[1, 0, 7] = value
+
+        class Executor:
+            def shares(self, w, x, y, parts, g=g):
+                return torch.zeros(parts, trials), g.clone(), torch.ones(parts, trials, dtype=torch.bool)
+
+        own = exchanges.Exchange(Messages(workers, name, 0.05), trials, d, None, [d], seed=0)
+        w = torch.zeros(trials, d)
+        found.append(torch.stack([own.gradients(Executor(), w, w, w)[1] for _ in range(3)]))
+    assert found[1][:, 0].isnan().all() and torch.equal(found[0][:, 1], found[1][:, 1])
+
+
 @pytest.mark.parametrize("name", COMPRESSORS)
 @pytest.mark.parametrize("sizes", [None, [2000, 3000]])
 def test_density_one_is_dense(name, sizes):

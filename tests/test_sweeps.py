@@ -70,7 +70,7 @@ def tiny():
 
 def bodies(folder):
     """Each record's table, without the line that tells when and how fast it was measured."""
-    return {p.relative_to(folder): p.read_text().partition("\n")[2] for p in sorted(folder.rglob("*.csv"))}
+    return {p.relative_to(folder): p.read_text(encoding="utf-8").partition("\n")[2] for p in sorted(folder.rglob("*.csv"))}
 
 
 @pytest.fixture(scope="module")
@@ -103,9 +103,9 @@ def test_a_study_holds_each_cell_once():
 def test_what_another_runner_has_finished_is_left_alone(tmp_path, monkeypatch):
     cell = tiny().cells[0]
     (file := record(cell, tmp_path)).parent.mkdir(parents=True)
-    file.write_text("another's")
+    file.write_text("another's", encoding="utf-8")
     monkeypatch.setattr(one_cell, "train_cell", lambda *_, **__: pytest.fail("trained"))
-    assert one_cell.measure(cell, tmp_path) == file and file.read_text() == "another's"
+    assert one_cell.measure(cell, tmp_path) == file and file.read_text(encoding="utf-8") == "another's"
 
 
 def test_numbers_too_small_to_matter_do_not_slow_a_cell_down(tmp_path, monkeypatch):
@@ -129,7 +129,7 @@ def test_without_sparse_products_a_sparse_cell_is_trained_by_dense_ones(monkeypa
 def test_a_record_that_changes_is_looked_at_again(tmp_path):
     file = one_cell.measure(tiny().cells[0], tmp_path)
     results.check(tiny(), tmp_path)
-    file.write_text(file.read_text()[:-3])
+    file.write_text(file.read_text(encoding="utf-8")[:-3], encoding="utf-8")
     with pytest.raises(store.RecordError, match="damaged"):
         results.check(tiny(), tmp_path)
 
@@ -208,7 +208,7 @@ def test_a_local_dask_cluster_gives_the_same_records(undisturbed, tmp_path, monk
 
 
 def test_a_sweep_killed_twenty_times_ends_with_the_undisturbed_tables():
-    done = subprocess.run([sys.executable, "-m", "tests.kills", "20"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "tests.kills", "20"], cwd=ROOT, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr[-2000:]
     resumed = int(re.fullmatch(r"20 kills, after (\d+) of them .*: every table is the same\n", done.stdout)[1])
     assert resumed >= 5, "hardly any cell went on from a state"
@@ -219,7 +219,7 @@ def alive(group):
     found = []
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            state, _, _, session = stat.read_text().rpartition(")")[2].split()[:4]
+            state, _, _, session = stat.read_text(encoding="utf-8").rpartition(")")[2].split()[:4]
             found += [stat.parent.name] if int(session) == group and state != "Z" else []
     return found
 
@@ -245,11 +245,11 @@ main(["run", "s", "--jobs", sys.argv[2]])
 @pytest.mark.parametrize(
     ("count", "by", "to"), [(1, "SIGINT", os.kill), (2, "SIGTERM", os.kill), (2, "SIGINT", os.killpg)]
 )
-def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(count, by, to, tmp_path):
+def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(count, by, to, heard, tmp_path):
     command = [sys.executable, "-c", STOPPED, str(tmp_path), str(count)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8", start_new_session=True
     )
     try:
         deadline = time.monotonic() + 90
@@ -271,7 +271,7 @@ def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(count, by, to, tmp_
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_whoever_calls_from_a_notebook_gets_the_interruption_itself(tmp_path, monkeypatch):
+def test_whoever_calls_from_a_notebook_gets_the_interruption_itself(heard, tmp_path, monkeypatch):
     monkeypatch.setattr(one_cell, "train_cell", lambda *_, **__: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         sweeps.results(tiny(), "full", folder=tmp_path)
@@ -362,7 +362,7 @@ READING = ("analysis.fixed_budgets", "analysis.curve_forms", "analysis.family_cu
 def test_reading_records_needs_no_pytorch_nor_distributions():
     """They take long to import, and most chapters only read."""
     ask = f"import sys, {', '.join(f'lib.{name}' for name in READING)}; print({{'torch', 'scipy.stats'}} & {{*sys.modules}})"
-    told = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, capture_output=True, text=True, check=True)
+    told = subprocess.run([sys.executable, "-c", ask], cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
     assert told.stdout.strip() == "set()"
 
 

@@ -205,7 +205,7 @@ TASKS["brier"] = Brier()
 
 def test_a_task_from_a_file_is_measured_without_a_change_to_lib(tmp_path, monkeypatch):
     monkeypatch.setattr(tasks, "TASKS", TASKS)
-    (tmp_path / "brier.py").write_text(textwrap.dedent(FILE))
+    (tmp_path / "brier.py").write_text(textwrap.dedent(FILE), encoding="utf-8")
     spec = importlib.util.spec_from_file_location("brier", tmp_path / "brier.py")
     try:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
@@ -281,7 +281,7 @@ def words():
 
 
 def test_a_readers_own_workload_names_its_task_and_may_have_indices(tmp_path):
-    (tmp_path / "mine.py").write_text(OWN)
+    (tmp_path / "mine.py").write_text(OWN, encoding="utf-8")
     cell = Cell(f"{tmp_path / 'mine.py'}:words", 16, "sgd", trials=4, hits=4)
     table = store.read(one_cell.measure(cell, tmp_path / "data"), cell)[1]
     assert cell.work.task == "cross-entropy" and datasets.load(cell.workload).train.x.dtype == torch.int64
@@ -291,7 +291,7 @@ def test_a_readers_own_workload_names_its_task_and_may_have_indices(tmp_path):
         ("goals=(0.05, 0.5)", "goals=(0.05, 1.5)", None),
         ("goals=(0.05, 0.5)", "goals=(-1.0,)", r"goals: \(-1.0,\) is not allowed; it must be a tuple of errors in \[0, inf\)"),
     ):
-        (tmp_path / "mine.py").write_text(OWN.replace(was, now))
+        (tmp_path / "mine.py").write_text(OWN.replace(was, now), encoding="utf-8")
         if says is None:
             assert catalogue.workload(cell.workload).goals == (0.05, 1.5)
             continue

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from lib.analysis import fixed_budgets, scaling
 from lib.analysis.scaling import CURVE, LONG
@@ -319,55 +318,3 @@ def slopes(found: dict) -> pd.DataFrame:
     known = {name: s for name, s in found.items() if np.isfinite(s[0])}
     names = {k: title(k) if isinstance(k, str) else f"{title(k[0])}, smoothing {k[1]:g}" for k in known}
     return table((names[k], *(100 * np.array(s[:3])), *(s[3:] or (1,))) for k, s in known.items())
-
-
-# --- messages ---------------------------------------------------------------------------------------------------------
-
-
-def bells(portraits: pd.DataFrame) -> pd.DataFrame:
-    """By kind of network, the share of `portraits.shapes` that are bells: one peak at zero, even, no flatter than a semicircle.
-
-    The semicircle's excess kurtosis is -1, its height at zero that of a normal distribution times the root of 2 / pi.
-    """
-    centred = portraits["mean"].abs() < 0.1 * portraits["std"]
-    even, single = (portraits.positive - 0.5).abs() < 0.1, portraits.rise < 0.02
-    bell = centred & even & single & (portraits["kurtosis"] > -1) & (portraits.peak > (2 / np.pi) ** 0.5)
-    full, recurrent = (portraits.workload.str.contains(kind) for kind in ("fnn|fc|mlp", "lstm"))
-    kinds = {"fully connected networks": full, "convolutional networks": ~full & ~recurrent, "recurrent networks": recurrent}
-    rows = [(name, *share(int(bell[own].sum()), int(own.sum()))) for name, own in kinds.items() if own.any()]
-    lacking = [unmeasured(name) for name, own in kinds.items() if not own.any()]
-    return pd.concat([table(rows), *lacking], ignore_index=True)
-
-
-def under_the_bound(left: pd.DataFrame) -> pd.DataFrame:
-    """By how much (1 - k/d)^2 exceeds the share that Top-k leaves: the median pair of portrait and density, least and most."""
-    if not len(left):
-        return unmeasured("all vectors")
-    room = (1 - left.x) ** 2 - left.value
-    return table([("all vectors", room.median(), room.min(), room.max(), len(left))])
-
-
-def points_lost(means: pd.DataFrame, also: str = "") -> pd.DataFrame:
-    """By workload, points of test error lost to a rival, mean over seeds; means: of `message_results.means`."""
-    ends = (means.gap, means.gap - NORMAL * means.error, means.gap + NORMAL * means.error)
-    return table(zip(means.workload.map(title) + also, *ends, means.seeds, strict=True))
-
-
-def lost_at_best(gaps: pd.DataFrame, means: pd.DataFrame) -> pd.DataFrame:
-    """As `points_lost`, where a winner at an edge of its search might lose less if tuned better: from 0 if half are."""
-    edge = gaps.groupby("workload").edge.mean().rename(title)
-    found = points_lost(means)
-    return found.assign(low=found.low.where(found.name.map(edge) < 0.5, found.low.clip(upper=0)))
-
-
-def narrowed(gaps: pd.DataFrame) -> pd.DataFrame:
-    """Points of test error by which the gap falls from the lowest density to the highest, the mean over workloads and seeds.
-
-    gaps: of `message_results.gaps`.  Student's t over pairs of runs with the same seed, on the same test examples.
-    """
-    wide = gaps.pivot(index=["workload", "replicate"], columns="density", values="gap")
-    falls = (wide[wide.columns.min()] - wide[wide.columns.max()]).dropna() if len(wide.columns) > 1 else wide.sum(axis=1)[:0]
-    if len(falls) < 2:
-        return unmeasured("all workloads")
-    reach = stdtrit(len(falls) - 1, 0.95) * falls.sem()
-    return table([("all workloads", falls.mean(), falls.mean() - reach, falls.mean() + reach, len(falls))])

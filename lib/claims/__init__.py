@@ -1,5 +1,6 @@
 """The papers' claims and the rules by which the records judge them: what a claim box and the ledger show."""
 
+from lib.claims.cache import kept
 from lib.claims.claim import (
     AGAINST,
     CONTRADICTED,
@@ -18,7 +19,8 @@ from lib.claims.claim import (
     expected_wrong,
     interval,
     ratio,
+    share,
     summed_up,
     unmeasured,
 )
-from lib.claims.judging import judge, kept, registered, rounds
+from lib.claims.judging import judge, registered, rounds

@@ -89,6 +89,14 @@ def interval(
     return Group(name, effect, low, high, int(n), own, error if math.isfinite(error) else math.inf, math.inf, note)
 
 
+def share(name: str, met: int, of: int, own: bool = False, note: str = "") -> Group:
+    """The group of a share of independent repeats, with Wilson's interval."""
+    z, p = ndtri(0.5 + LEVEL / 2), met / of
+    middle, reach = p + z**2 / (2 * of), z * math.sqrt(p * (1 - p) / of + z**2 / (4 * of**2))
+    low, high = ((middle + off) / (1 + z**2 / of) for off in (-reach, reach))
+    return interval(name, p, low, high, of, own, note)
+
+
 def unmeasured(name: str, own: bool = False, note: str = "not measured") -> Group:
     """The group of a network of which nothing is on record."""
     return Group(name, math.nan, math.nan, math.nan, 0, own, note=note)

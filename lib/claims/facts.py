@@ -6,6 +6,7 @@ import pandas as pd
 
 from lib.analysis import scaling
 from lib.claims import judging
+from lib.claims.cache import kept
 
 CURVE = [*scaling.CURVE, "goal", "range", "sizes", "replicates", "critical", "critical_low", "critical_high", "identified"]
 
@@ -17,7 +18,7 @@ def curves() -> pd.DataFrame:
     "published"); sizes, replicates (counts: batch sizes, independent searches); critical (examples), critical_low,
     critical_high (90 %); identified (whether it lies inside the batch sizes measured).
     """
-    return pd.DataFrame(judging.kept("critical", _curves)["rows"], columns=CURVE)
+    return pd.DataFrame(kept("critical", _curves)["rows"], columns=CURVE)
 
 
 def _curves() -> dict:

@@ -6,6 +6,7 @@ import pandas as pd
 
 from lib.analysis import scaling
 from lib.claims import judging
+from lib.claims.cache import kept
 from lib.records import store
 from lib.records.places import DATA, record
 from lib.studies import plans
@@ -17,7 +18,7 @@ DATA_SETS = {"digits": "digits", "mnist": "MNIST", "fashion-mnist": "Fashion-MNI
 
 def scope() -> dict:
     """searches, trials and core_hours on record, each search once; networks and data_sets (names) that they train."""
-    return judging.kept("scope", _scope)
+    return kept("scope", _scope)
 
 
 def _scope() -> dict:
@@ -37,7 +38,7 @@ def _scope() -> dict:
 
 def curves() -> pd.DataFrame:
     """A row per point of every curve: curve, workload, network (data set and kind), algorithm, sparsity, batch_size, steps."""
-    return pd.DataFrame(judging.kept("curves", _curves))
+    return pd.DataFrame(kept("curves", _curves))
 
 
 def _curves() -> dict:

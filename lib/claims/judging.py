@@ -7,22 +7,15 @@ import functools
 import hashlib
 import importlib
 import inspect
-import json
-import os
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import pandas as pd
 
-from lib import ROOT, code
+from lib import ROOT
 from lib.analysis import goals, ranges, scaling, volunteers
-from lib.atomic import whole
+from lib.claims.cache import kept
 from lib.claims.claim import REGISTRY, Change, Claim, Group, judged, with_discoveries
 from lib.records import on_record, results
-from lib.records.places import DATA
-
-KEPT = ROOT / "_build" / "claims"
-
 
 # --- what claims are judged on ----------------------------------------------------------------------------------------
 
@@ -100,23 +93,3 @@ def rounds(team: volunteers.Team, points: pd.DataFrame, start: Mapping[str, floa
 def _read(fields: dict) -> Claim:
     history = tuple(Change(**change) for change in fields["history"])
     return Claim(**{**fields, "history": history, "groups": tuple(Group(**group) for group in fields["groups"])})
-
-
-def kept(name: str, compute: Callable[[], dict], folder: Path = KEPT) -> dict:
-    """What `compute` returns, as JSON knows it, from the file that this code and these data have in folder, or into it."""
-    file = folder / f"{name}-{_digest()}.json"
-    if not file.exists():
-        found = json.dumps(compute(), ensure_ascii=False, indent=1)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with whole(file) as new:
-            new.write(found.encode())
-    return json.loads(file.read_text(encoding="utf-8"))
-
-
-@functools.cache
-def _digest() -> str:
-    """Of all code in lib and beside chapters, and of when every record was last changed and its size."""
-    files = [os.path.join(folder, name) for folder, _, names in os.walk(DATA) for name in names if not name.endswith(".part")]
-    stamps = [(file, (about := os.stat(file)).st_mtime_ns, about.st_size) for file in sorted(files)]
-    beside = [file.read_bytes() for file in sorted(ROOT.glob("chapters/*/*.py"))]
-    return hashlib.sha256(f"{code(['.'])} {beside} {stamps}".encode()).hexdigest()[:16]

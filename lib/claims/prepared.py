@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
+from pathlib import Path
 
-from lib.claims import facts, front, judging
+from lib.claims import cache, facts, front, judging
 
 
 def setup(app) -> dict:
     """Register with Sphinx, after `lib.page.sphinx` has said whether pages are stale and before it runs the chapters."""
+    os.environ[cache.BUILD] = str(Path(app.doctreedir).parent)
     app.connect("config-inited", _before_chapters, priority=800)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 

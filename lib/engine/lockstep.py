@@ -154,6 +154,7 @@ def train(
     order = itertools.islice(batches(len(y), batch_size, order_seed), out.steps, None)
     check = next_check(last_check(out.steps, checks), checks)
 
+    _leave_unpruned(now)
     while len(now.ids) and out.steps < max_steps:
         pick = next(order).to(device)
         losses, alive = _step(now, method, executor, parameters, (x[pick], y[pick]))
@@ -218,6 +219,12 @@ def _step(
     out.steps, out.trial_steps = k, out.trial_steps + len(now.ids)
     now.recent.lerp_(found[0].to(now.recent.dtype), max(min(1.0, len(batch[1]) / RECENT), 1 / k))
     return found
+
+
+def _leave_unpruned(now: State) -> None:
+    """Trials leave of which pruning could not say what to keep: a mask that says it keeps one weight at least."""
+    if now.trials.mask is not None:
+        now.leave(~now.trials.mask.any(1), "infeasible", "unpruned")
 
 
 def _leave_diverged(now: State, losses: Tensor, alive: Tensor) -> None:

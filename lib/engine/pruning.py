@@ -15,6 +15,12 @@ from lib.workloads.tasks import TASKS, Task
 PASS_BATCH = 100  # Lee et al. (2021) sum the gradient over the training set in batches of this size
 GRASP_PER_CLASS = 100  # examples of each class from which GraSP takes gradient and curvature
 SYNFLOW_ROUNDS = 100
+SIGNED = ("grasp",)  # methods whose scores may be negative
+BY_CHANCE = 16  # equal scores that are not zero: of millions drawn in float32, no more fall together
+
+
+class ScoresError(ValueError):
+    """Scores that are not what their method assumes, or that leave the choice to the position of a parameter."""
 
 
 def scores(
@@ -31,7 +37,7 @@ def scores(
     grasp: w * H g, the share of each weight in the gradient norm that its removal would take away (Wang et al. 2020,
         which removes the largest -w * H g), g and H on a class-balanced sample of the training set.
     synflow: |w * dR/dw| of the scores that are left when all but the last of 100 rounds have pruned (Tanaka et al.
-        2020); needs the sparsity, and no data.
+        2020, and their code); needs the sparsity, and no data.
     x [N, ...] as of `Loop.inputs`, y [N, ...].  Raises ValueError for another method, and for synflow where inputs are indices.
     """
     if method == "random":
@@ -78,13 +84,14 @@ def synflow(module: nn.Module, w: Tensor, x: Tensor, sparsity: float, rounds: in
     """Scores [P] of the last round; zero for what earlier rounds removed (Tanaka et al. 2020, algorithm 1).
 
     R is the sum of the outputs for an all-ones input when every parameter is replaced by its absolute value; round r
-    keeps a share density^(r / rounds).  In double precision, since R multiplies whole layers.
+    keeps a share density^(r / rounds).  In double precision, since R multiplies whole layers.  R rises with every weight of
+    a ReLU network; where layers are normalised or attend it may fall, so a score is the size of a weight's part in it.
     """
     size, left = w.abs().double(), torch.ones_like(w, dtype=torch.float64)
     for r in range(1, rounds + 1):
         v = (size * left).requires_grad_()
         (slope,) = torch.autograd.grad(outputs(module, v, torch.ones_like(x)).sum(), v)
-        score = (v * slope).detach()
+        score = (v * slope).detach().abs()
         left = global_mask(score, 1 - (1 - sparsity) ** (r / rounds)).double()
     return score.float()
 
@@ -105,8 +112,34 @@ def kept(parameters: int, sparsity: float) -> int:
 def global_mask(scores: Tensor, sparsity: float) -> Tensor:
     """Mask [..., P] of zeros and ones that keeps exactly `kept(P, sparsity)` largest scores of each row.
 
-    Ties are broken by position, so the count is exact whatever the scores.
+    Ties are broken by position, so the count is exact whatever the scores; `chosen` refuses where that matters.
     """
     count = kept(scores.shape[-1], sparsity)
     order = scores.argsort(dim=-1, descending=True, stable=True)[..., :count]
     return torch.zeros_like(scores).scatter_(-1, order, 1.0)
+
+
+def chosen(method: str, scores: Tensor, sparsity: float) -> Tensor:
+    """`global_mask` [P] of the scores [P] of a method, which says why if it is not the method that chooses.
+
+    Raises ScoresError for scores that are not finite, or negative where the method's are sizes, and where the last score
+    kept is shared by parameters that are removed: by more than chance explains, or at all if it is zero.
+    """
+    allowed = scores.isfinite() & ((scores >= 0) | (method in SIGNED))
+    if not allowed.all():
+        bad, must = scores[~allowed], "finite" if method in SIGNED else "finite and not negative"
+        raise ScoresError(
+            f"pruning: {method!r} scores {len(bad)} of {len(scores)} parameters {bad[0]:g} or the like, which is not allowed; "
+            f"its scores must be {must}: choose another method"
+        )
+    mask = global_mask(scores, sparsity)
+    left = mask > 0
+    last = scores[left].min()
+    tied = scores == last
+    if (tied & ~left).any() and (last == 0 or tied.sum() > BY_CHANCE):
+        raise ScoresError(
+            f"pruning: {method!r} scores {int((scores != 0).sum())} of {len(scores)} parameters other than zero, and sparsity "
+            f"{sparsity:g} keeps {int(left.sum())}, among them {int((tied & left).sum())} of {int(tied.sum())} whose score "
+            f"is {last:g}, picked by position alone; choose a higher sparsity or another method"
+        )
+    return mask

@@ -16,7 +16,8 @@ from lib.messages.exchanges import Exchange
 class Trials:
     """What a cell starts from: one row a trial.
 
-    w: initial weights [T, P], already masked; mask: [T, P] of zeros and ones, or None for dense networks; drawn: the
+    w: initial weights [T, P], already masked; mask: [T, P] of zeros and ones, or None for dense networks, all zeros for a trial
+    that could not be pruned; drawn: the
     hyperparameters [T, 1] by name, with decay_steps and end_factor where the learning rate decays.
     """
 
@@ -54,8 +55,9 @@ class Outcome:
     """What a cell measured, numpy arrays with one entry a trial; NaN where there is nothing to tell.
 
     status: "complete" met the hardest goal, "stopped" the cell ended first, "infeasible" cannot meet it, "budget" ran
-    all its steps, "abandoned" fell behind in a race.  cause, for infeasible trials: "diverged" (a loss that is not finite) or
-    "dead" (the last layer's inputs are zero on the whole training set, and the weights before it no longer move).
+    all its steps, "abandoned" fell behind in a race.  cause, for infeasible trials: "diverged" (a loss that is not finite),
+    "dead" (the last layer's inputs are zero on the whole training set, and the weights before it no longer move) or
+    "unpruned" (its mask keeps nothing: the scores did not say what to keep).
     first [T, goals]: the check, in training steps, at which each goal was first met.  last_step: steps known about (an
     infeasible trial never meets a goal).  best_error, best_step: the lowest validation error among checks carried
     through, and when; checks that early rejection ended are not among them.

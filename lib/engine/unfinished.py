@@ -21,7 +21,7 @@ from lib.engine.training_state import State, Trials, Untested
 from lib.engine.validation import Validation
 
 SAVE_EVERY = 300.0  # seconds
-STATUS, CAUSE = ("", "complete", "stopped", "infeasible", "budget", "abandoned"), ("", "diverged", "dead")
+STATUS, CAUSE = ("", "complete", "stopped", "infeasible", "budget", "abandoned"), ("", "diverged", "dead", "unpruned")
 
 
 def tensors_of(state: State, judges: list[Validation]) -> dict[str, Tensor]:

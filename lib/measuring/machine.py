@@ -36,7 +36,7 @@ UNITS = ("avx512_bf16", "amx_tile", "amx_bf16", "bf16")
 def processor() -> str:
     """This processor as `described`, where Linux tells of it; elsewhere as Python names it."""
     try:
-        told = Path("/proc/cpuinfo").read_text()
+        told = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
         told = ""
     return described(told, platform.processor() or platform.machine())

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from lib import own
 from lib.engine import (
@@ -61,6 +62,7 @@ def start(cell: Cell, chosen: list[int] | None = None, device: str = "cpu") -> t
     """The cell's trials (or the chosen ones) before their first step: initialised, pruned, with their hyperparameters.
 
     Among these is the batch size, on which a method may depend.  device: where scores are computed; the trials are on the CPU.
+    A trial whose scores do not say what to keep is left without any weight.  Raises ScoresError where they say it of no trial.
     """
     work, chosen = cell.work, list(range(cell.trials)) if chosen is None else chosen
     chosen_seeds = [seeds(cell)[trial] for trial in chosen]
@@ -70,18 +72,32 @@ def start(cell: Cell, chosen: list[int] | None = None, device: str = "cpu") -> t
     else:
         needs = (cell.sparsity,) if cell.pruning == "synflow" else ()  # the other scores serve every sparsity
         scores = [_scores(work, cell.pruning, s, cell.split, _dtype(cell), device, *needs) for s in chosen_seeds]
-        mask = pruning.global_mask(torch.stack(scores), cell.sparsity)
+        mask = _masks(cell, scores)
         w = w * mask
     drawn = {name: torch.from_numpy(values[chosen]).float()[:, None] for name, values in cell.draw().items()}
     drawn["batch_size"] = torch.full((len(chosen), 1), float(cell.batch_size))
     return training_state.Trials(w, mask, drawn)
 
 
+def _masks(cell: Cell, scores: list[torch.Tensor]) -> torch.Tensor:
+    """Masks [T, P] of the trials with these scores [P], zeros where they are refused; raises ScoresError if all are."""
+    masks, refused = torch.zeros(len(scores), len(scores[0])), []
+    for mask, found in zip(masks, scores, strict=True):
+        try:
+            mask.copy_(pruning.chosen(cell.pruning, found, cell.sparsity))
+        except pruning.ScoresError as error:
+            refused.append(error)
+    if len(refused) == len(scores):
+        raise refused[0]
+    return masks
+
+
 def exchange(cell: Cell, trials: training_state.Trials, watch: Callable | None = None) -> exchanges.Exchange | None:
     """What the cell's workers send each other, for these trials before their first step; None for a single worker."""
     if cell.messages is None:
         return None
-    kept = None if trials.mask is None else torch.stack([row.nonzero()[:, 0] for row in trials.mask])
+    # A trial without any weight, which leaves before the first step, has the first one in the place of each.
+    kept = None if trials.mask is None else pad_sequence([row.nonzero()[:, 0] for row in trials.mask], batch_first=True)
     sizes = [p.numel() for p in models.build(cell.work.model).parameters()]
     return exchanges.Exchange(cell.messages, *trials.w.shape, kept, sizes, cell.replicate, watch)
 

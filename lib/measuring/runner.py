@@ -72,7 +72,7 @@ class Reporter:
         if self.file and now >= self.next:
             self.next = now + 0.5
             with contextlib.suppress(OSError):
-                self.file.write_text(json.dumps([step, alive, None if math.isinf(best) else float(best)]))
+                self.file.write_text(json.dumps([step, alive, None if math.isinf(best) else float(best)]), encoding="utf-8")
 
 
 def told(step: int, alive: int | None, best: float | None) -> str:
@@ -101,7 +101,7 @@ class _Display(contextlib.AbstractContextManager):
             now = []
             for file in sorted(self.reports.glob("*")):
                 with contextlib.suppress(OSError, ValueError):
-                    now.append(told(*json.loads(file.read_text())))
+                    now.append(told(*json.loads(file.read_text(encoding="utf-8"))))
             self.bar.set_postfix_str(" | ".join(now))
             if not self.terminal:
                 pause = self.bar.mininterval = max(5.0, (time.monotonic() - began) / 20)

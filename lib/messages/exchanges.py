@@ -56,16 +56,18 @@ class Exchange:
     def gradients(self, executor: Executor, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Mean losses [T], gradients [T, P] and who is alive [T], for w [T, P] and a batch x, y that is shared out evenly.
 
-        alive is True where messages kept back can still move w.
+        alive is True where messages kept back can still move w.  Where any worker's gradient is not finite, which a
+        compressor might keep back for good, the gradient is NaN, so that the trial diverges as it would without messages.
         """
         messages = self.messages
         density, sizes = messages.density_at(self.step), self.sizes if messages.by_layer else None
         losses, gradients, alive = executor.shares(w, x, y, messages.workers)
-        total, sent = gradients.new_zeros(len(w), self.d), []
+        total, sent, spoilt = gradients.new_zeros(len(w), self.d), [], torch.zeros_like(alive[0])
         for p, g in enumerate(gradients):
             u = g if self.kept is None else g.gather(1, self.kept)
             if messages.feedback:
                 u = self.tensors(w)["residual"][p].add_(u)
+            spoilt |= ~torch.stack(u.aminmax(dim=1)).isfinite().all(0)
             if p == 0 and self.watch:
                 self.watch(self.step, u)
             chosen = compress(messages.compressor, u, density, self.random, sizes)
@@ -82,6 +84,7 @@ class Exchange:
                 u.view(-1)[at] = 0
         self.step += 1
         g = (published_sum(*zip(*sent, strict=True)) if sent else total) / messages.workers
+        g[spoilt] = torch.nan
         g = g if self.kept is None else torch.zeros_like(w).scatter_(1, self.kept, g)
         alive = torch.ones_like(alive[0]) if messages.feedback else alive.any(0)
         return losses.mean(0), g, alive

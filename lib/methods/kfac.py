@@ -9,6 +9,7 @@ convolution of one group (gains and biases of normalisation, embeddings) move by
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
 from lib.methods.aligned import aligned
@@ -85,9 +86,11 @@ def _average(buffers, name, new, k):
     fine = (new.abs().amax((1, 2)) < LARGEST)[:, None, None]  # a trial that diverges must not stop the others
     average.lerp_(new.where(fine, 0).to(average.dtype).expand_as(average), 1 - min(1 - 1 / k, DECAY))
     if k <= EVERY_STEP or k % interval(average.shape[1]) == 0:
-        each = [torch.linalg.eigh(one) for one in average[: len(new)]]  # one by one: aligned, as of `aligned`
-        buffers[f"{name} curves"].copy_(torch.stack([curves for curves, _ in each]).clamp_(min=0))
-        buffers[f"{name} axes"].copy_(torch.stack([axes for _, axes in each]))
+        rows = range(len(average)) if len(new) > 1 else [slice(None)]
+        for row, one in zip(rows, average):  # one by one: aligned, as of `aligned`
+            with contextlib.suppress(torch.linalg.LinAlgError):  # it keeps its last axes, at first zeros, which move nothing
+                curves, axes = torch.linalg.eigh(one)
+                buffers[f"{name} curves"][row], buffers[f"{name} axes"][row] = curves.clamp_(min=0), axes
 
 
 def interval(side):
@@ -107,13 +110,23 @@ def _step(w, g, buffers, drawn, k, layers, clipped=True):
         columns = slope.shape[2] - len(own) + 1
         moves[:, weight.where] = move[:, :, :columns].flatten(1)
         if bias:
-            moves[:, bias.where] = move[:, :, columns]
+            moves[:, bias.where] = move[:, :, columns].masked_fill(_off(slope, buffers, weight), 0)
     if blocks and clipped:
         clip = (CLIP / (rate.square() * total).abs()).sqrt().clamp(max=1)
         for layer in (layer for block in blocks for layer in block if layer):
             moves[:, layer.where] *= clip
     v = buffers["v"].mul_(drawn["momentum"]).add_(moves.mul_(buffers["kept"]))
     w.addcmul_(v, rate, value=-1)
+
+
+def _off(slope, buffers, weight):
+    """Units [T, outputs] that no example has moved yet and whose inputs may all be zero: those of a blank patch, or kept ones.
+
+    Their move is zero by definition.  Were rounding to move the bias from zero, its sign would switch the unit on or not.
+    """
+    silent = buffers[f"{weight.name} outputs"].diagonal(dim1=1, dim2=2) == 0
+    pruned = ~buffers["kept"][:, weight.where].unflatten(1, (weight.shape[0], -1)).all(2)
+    return silent & ~slope.any(2) & (pruned | (weight.kind == "convolution"))
 
 
 def _joined(g, own):

@@ -55,4 +55,4 @@ def redirect(out: Path, built: set[str]) -> None:
     for old, new in REDIRECTS.items():
         if new in built and old not in built:
             (out / f"{old}.html").parent.mkdir(parents=True, exist_ok=True)
-            (out / f"{old}.html").write_text(moved(old, new))
+            (out / f"{old}.html").write_text(moved(old, new), encoding="utf-8")

@@ -95,9 +95,11 @@ def _assets(app, config) -> None:
     out = _build(app) / "_assets"
     out.mkdir(parents=True, exist_ok=True)
     # The bundle declares a top-level `_`, and so does Sphinx's own script: hence a function around it.
-    (out / "vega.js").write_text("(() => {" + vlc.javascript_bundle(vl_version=VEGALITE) + "})();")
+    bundle = vlc.javascript_bundle(vl_version=VEGALITE)
+    (out / "vega.js").write_text("(() => {" + bundle + "})();", encoding="utf-8")
     package, script = ICONS
-    (out / "icons.css").write_text(icons.css((Path(find_spec(package).origin).parent / script).read_text()))
+    drawn = (Path(find_spec(package).origin).parent / script).read_text(encoding="utf-8")
+    (out / "icons.css").write_text(icons.css(drawn), encoding="utf-8")
     shutil.copy(ROOT / "CITATION.cff", out)
     for asset in (ROOT / "lib" / "page" / "static").iterdir():
         shutil.copy(asset, out / asset.name)
@@ -128,7 +130,7 @@ def _stamp(app) -> Path:
 
 def _forget_stale_outputs(app, config) -> None:
     app.inputs = digest()
-    app.stale = not _stamp(app).exists() or _stamp(app).read_text() != app.inputs
+    app.stale = not _stamp(app).exists() or _stamp(app).read_text(encoding="utf-8") != app.inputs
     # Gone until the build ends well, so that a failed build is tried again in full.
     _stamp(app).unlink(missing_ok=True)
     if app.stale:
@@ -146,10 +148,10 @@ def _execute_side_by_side(app, config) -> None:
 
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a core for each chapter, not all for all
     cache = get_cache(config.nb_execution_cache_path or _build(app) / ".jupyter_cache")
-    pages = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text())
+    pages = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
     pages.sort(key=lambda name: name not in FIRST)
     for page in (ROOT / f"{name}{suffix}" for name in pages for suffix in (".ipynb", ".md")):
-        if page.exists() and (page.suffix == ".ipynb" or "{code-cell}" in page.read_text()):
+        if page.exists() and (page.suffix == ".ipynb" or "{code-cell}" in page.read_text(encoding="utf-8")):
             reader = {"name": "nbformat" if page.suffix == ".ipynb" else "myst_nb_md", "type": "plugin"}
             cache.add_nb_to_project(str(page), read_data=reader)
     with contextlib.suppress(Exception):
@@ -172,7 +174,7 @@ def _outdated(app, env, added, changed, removed) -> list[str]:
 def _remember_inputs(app, exception) -> None:
     # A warning under -W ends the build with status 1 but without an exception.
     if exception is None and app.statuscode == 0 and not app._warncount:
-        _stamp(app).write_text(app.inputs)
+        _stamp(app).write_text(app.inputs, encoding="utf-8")
 
 
 def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None:

@@ -123,8 +123,13 @@ def states(file: Path) -> list[Path]:
 
 def _of(file: Path, cell=None) -> tuple[dict, str]:
     """A record's first line and the text of its table."""
-    stat = file.stat()
-    about, body = _checked(file, (stat.st_mtime_ns, stat.st_size))
+    try:
+        stat = file.stat()
+        about, body = _checked(file, (stat.st_mtime_ns, stat.st_size))
+    except FileNotFoundError:
+        raise
+    except OSError as error:  # a folder, a file of somebody else's
+        raise RecordError(f"{file}: cannot be read ({error.strerror}); move it out of data/") from None
     if cell is not None and about["cell"] != (own := told(cell)):
         other = [k for k, v in own.items() if _filled(about["cell"].get(k, v), v) != v]
         if other or set(about["cell"]) - set(own):

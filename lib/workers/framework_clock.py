@@ -77,7 +77,7 @@ def queued() -> float:
     total = 0
     for thread in Path("/proc/self/task").glob("*/schedstat"):
         with contextlib.suppress(OSError):  # ended since it was listed
-            total += int(thread.read_text().split()[1])
+            total += int(thread.read_text(encoding="utf-8").split()[1])
     return total / 1e9 if sys.platform == "linux" else math.nan
 
 

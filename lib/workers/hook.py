@@ -3,7 +3,8 @@
     state = SparseState(ddp, compressor="top-k", density=0.01)
     ddp.register_comm_hook(state, sparse_hook)
 
-and, before a checkpoint, `state.state_dict()`: what a worker keeps back is its own, so every worker saves its own.
+with `scaler=scaler` where a torch.amp.GradScaler multiplies the loss; and, before a checkpoint, `state.state_dict()`: what a
+worker keeps back is its own, so every worker saves its own.
 To see it work: torchrun --nproc-per-node 4 -m lib.workers.hook --workload digits-mlp --density 0.01
 """
 
@@ -12,7 +13,7 @@ import argparse
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 import numpy as np
@@ -25,34 +26,70 @@ from torch.futures import Future
 from lib import require, require_number, require_whole
 from lib.messages import compressors
 from lib.messages.settings import INDEX_BYTES, VALUE_BYTES, Messages
+from lib.workers.hooked import require_dense, require_fields, require_scaler, scale_of
 from lib.workloads import datasets
 from lib.workloads.catalogue import Workload, workload
 
 MOST_STEPS = 10**8
+MOST_COUNTED = 2**62
+COUNTS = ("steps", "elements", "entries")  # of a saved state
 
 
 class SparseState:
     """One worker's side of the exchange: what it keeps back, by parameter, and how much it has sent.
 
-    model: the module or its DistributedDataParallel.  seed: of what compressors draw at random.  The other arguments
-    are those of `lib.messages.settings.Messages`, with its errors.  By layer, every bucket of gradients is sent as soon as it
-    is there, while the backward pass goes on; else all wait for the last, since k counts over the whole network.
-    Nothing here belongs to a bucket: DistributedDataParallel deals its buckets anew after the first step, and after a
-    restart.
+    model: the module or its DistributedDataParallel.  seed: of what compressors draw at random.  scaler: the
+    torch.amp.GradScaler that multiplies the loss, without which a new scale makes what is kept back wrong by the ratio.
+    The other arguments are those of `lib.messages.settings.Messages`, with its errors.  By layer, every bucket of gradients
+    is sent as soon as it is there, while the backward pass goes on; else all wait for the last, since k counts over the
+    whole network.  Nothing here belongs to a bucket: DistributedDataParallel deals its buckets anew after the first step,
+    and after a restart.
+
+    What is sent and kept back adds up to all gradients, rounding to a parameter's precision included.  A gradient that is
+    not finite, on any worker, makes all gradients of the step NaN on every worker, so that a scaler skips it everywhere,
+    and what is kept back stays as it was.  Parameters that no worker used keep theirs.  Passes under `no_sync` add up; within
+    `ddp.join()` a worker without batches sends what it has kept back, and sums are divided by the number of all workers.
+    Sparse gradients are refused (ValueError from the hook).
     """
 
-    def __init__(self, model: nn.Module, group: dist.ProcessGroup | None = None, seed: int = 0, **messages):
+    def __init__(
+        self,
+        model: nn.Module,
+        group: dist.ProcessGroup | None = None,
+        seed: int = 0,
+        scaler: torch.amp.GradScaler | None = None,
+        **messages,
+    ):
         workers = dist.get_world_size(group)
         self.messages = Messages(workers=workers, **messages)
         require(self.messages.aggregation == "exact", "aggregation", self.messages.aggregation, "exact for the hook")
         require_whole("seed", seed, 0, 2**32 - 1)
+        require_scaler(scaler)
         module = model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model
         self.names = {p: name for name, p in module.named_parameters() if p.requires_grad}
         self.place = {p: i for i, p in enumerate(self.names)}
-        self.group, self.seed = group, [seed, dist.get_rank(group)]
-        self.residual = {name: torch.zeros_like(p).flatten() for p, name in self.names.items()}
+        self.group, self.seed, self.scaler = group, [seed, dist.get_rank(group)], scaler
+        self.residual = {name: torch.zeros_like(p, dtype=_exact(p.dtype)).flatten() for p, name in self.names.items()}
         self.steps, self.elements, self.entries = 0, 0, 0
-        self.waiting: list[tuple[Tensor, list[nn.Parameter], Future]] = []
+        self.used = _used(self.names)
+        self._begin()
+
+    def _begin(self) -> None:
+        """A new step.  What it keeps back is pending until all of it is known to be finite."""
+        self.buckets: list[tuple[Tensor, list[nn.Parameter], Future]] = []
+        self.pending: dict[str, Tensor] = {}
+        self.finite, self.scale = True, scale_of(self.scaler)
+
+    def _end(self) -> None:
+        """Only now are gradients handed back: a bucket that is not finite stops those that were sent before it."""
+        if self.finite:
+            for name, kept in self.pending.items():
+                self.residual[name].copy_(kept)
+        for buffer, _, future in self.buckets:
+            future.set_result(buffer if self.finite else buffer.fill_(torch.nan))
+        self.buckets, self.pending = [], {}
+        self.used.clear()
+        self.steps += 1
 
     def stats(self) -> dict[str, float]:
         """Steps so far; per step the elements this worker sent, their bytes, and those of all gradients without indices.
@@ -67,55 +104,105 @@ class SparseState:
     def state_dict(self) -> dict:
         """All that the next step depends on."""
         kept = {name: r.clone() for name, r in self.residual.items()}
-        counts = {"steps": self.steps, "elements": self.elements, "entries": self.entries}
-        return {"residual": kept, **counts}
+        return {"residual": kept, **{name: getattr(self, name) for name in COUNTS}}
 
     def load_state_dict(self, saved: dict) -> None:
-        """Go on from `state_dict`.  Raises ValueError if it is of a network with other parameters."""
-        ours, other = ({k: v.numel() for k, v in r.items()} for r in (self.residual, saved["residual"]))
-        if ours != other:
-            raise ValueError(
-                f"residual: {sorted(set(ours.items()) ^ set(other.items()))} differ; load another checkpoint"
-            )
+        """Go on from `state_dict`.  Raises ValueError, and changes nothing, for what is none, or of another network."""
+        require_fields("saved", saved, ("residual", *COUNTS))
+        for name in COUNTS:
+            require_whole(name, saved[name], 0, MOST_COUNTED)
+        require_fields("residual", saved["residual"], self.residual)
         for name, kept in saved["residual"].items():
-            self.residual[name].copy_(kept)
-        self.steps, self.elements, self.entries = saved["steps"], saved["elements"], saved["entries"]
+            ours = self.residual[name]
+            fine = isinstance(kept, Tensor) and kept.shape == ours.shape and kept.isfinite().all()
+            require(fine, f"residual {name}", kept, f"a tensor of {len(ours)} finite numbers; load another checkpoint")
+        self.residual = {name: saved["residual"][name].to(r, copy=True) for name, r in self.residual.items()}
+        self.steps, self.elements, self.entries = (saved[name] for name in COUNTS)
+
+
+def _exact(precision: torch.dtype) -> torch.dtype:
+    """In which small differences add up: of half precisions, the single one."""
+    return torch.promote_types(precision, torch.float32)
+
+
+def _used(names: dict[nn.Parameter, str]) -> set[str]:
+    """The names of parameters that had a gradient since this set was last emptied.
+
+    DistributedDataParallel counts those as used, too; a parameter that no worker used keeps the gradient it has,
+    whatever a hook says.
+    """
+    used: set[str] = set()
+    for p, name in names.items():
+        p.register_post_accumulate_grad_hook(lambda _, name=name: used.add(name))
+    return used
 
 
 def sparse_hook(state: SparseState, bucket: dist.GradBucket) -> Future[Tensor]:
     """Average the bucket's gradients over the workers through sparse messages; see SparseState."""
+    require_dense(bucket)
+    if bucket.index() == 0:
+        state._begin()
     future: Future[Tensor] = Future()
-    state.waiting.append((bucket.buffer(), bucket.parameters(), future))
+    state.buckets.append((bucket.buffer(), bucket.parameters(), future))
+    state.entries += bucket.buffer().numel()
     if state.messages.by_layer or bucket.is_last():
+        ready = state.buckets[-1:] if state.messages.by_layer else state.buckets
         pieces = {}
-        for buffer, parameters, _ in state.waiting:
+        for buffer, parameters, _ in ready:
             pieces |= dict(zip(parameters, buffer.split([p.numel() for p in parameters]), strict=True))
-        order = [p for p in state.names if p in pieces]  # the network's, so that ties go as in a single process
-        mean = _exchange(state, torch.cat([pieces[p] for p in order]), order)
-        for p, part in zip(order, mean.split([p.numel() for p in order]), strict=True):
-            pieces[p].copy_(part)
-        for buffer, _, waiting in state.waiting:
-            waiting.set_result(buffer)
-        state.waiting = []
-    state.steps += bucket.is_last()
+        _exchange(state, {p: pieces[p] for p in state.names if p in pieces})  # ties go as in a single process
+    if bucket.is_last():
+        state._end()
     return future
 
 
-def _exchange(state: SparseState, u: Tensor, parameters: list[nn.Parameter]) -> Tensor:
-    """Mean over the workers of what they send of u [d], which holds the parameters' gradients one after another."""
-    messages, names = state.messages, [state.names[p] for p in parameters]
-    if messages.feedback:
-        u = u + torch.cat([state.residual[n] for n in names])
-    parts = u.split([p.numel() for p in parameters]) if messages.by_layer else [u]
-    chosen = torch.cat([_chosen(state, part, state.place[p]) for part, p in zip(parts, parameters, strict=False)])
+def _exchange(state: SparseState, pieces: dict[nn.Parameter, Tensor]) -> None:
+    """Replace gradients by the mean over the workers of what they send; pieces: of the parameters, in the network's order."""
+    if not state.finite:  # all workers know it
+        return
+    own = {p: _with_residual(state, p, piece) for p, piece in pieces.items()}
+    state.finite, used = _agreed(state, own)
+    if not (state.finite and used):
+        return
+    u, sizes = torch.cat([own[p] for p in used]), [p.numel() for p in used]
+    parts = u.split(sizes) if state.messages.by_layer else [u]
+    chosen = torch.cat([_chosen(state, part, state.place[p]) for part, p in zip(parts, used, strict=False)])
     index = chosen.nonzero()[:, 0]
     state.elements += len(index)
-    state.entries += len(u)
-    if messages.feedback:
-        kept = torch.where(chosen, 0, u)
-        for name, part in zip(names, kept.split([p.numel() for p in parameters]), strict=True):
-            state.residual[name].copy_(part)
-    return sum_of_pairs(index, u[index], len(u), state.group).div_(messages.workers)
+    mean = sum_of_pairs(index, u[index], len(u), state.group).div_(state.messages.workers)
+    kept = torch.where(chosen, 0, u)
+    for p, part, rest in zip(used, mean.split(sizes), kept.split(sizes), strict=True):
+        torch.mul(part, state.scale, out=pieces[p])
+        if pieces[p].dtype != part.dtype:
+            rest += part - pieces[p] / state.scale  # what rounding takes from all workers alike
+        if state.messages.feedback:
+            state.pending[state.names[p]] = rest
+    state.finite = bool(_finite(pieces[p] for p in used))
+
+
+def _finite(vectors: Iterable[Tensor]) -> Tensor:
+    """Whether all of them are, bool []."""
+    ends = [torch.stack(vector.aminmax()) for vector in vectors if len(vector)]  # far faster than asking every entry
+    return torch.cat(ends).isfinite().all()
+
+
+def _with_residual(state: SparseState, p: nn.Parameter, gradient: Tensor) -> Tensor:
+    """A parameter's gradient without the loss scale, and what was kept back of earlier ones: [d]."""
+    kept = state.residual[state.names[p]]
+    if state.messages.feedback:
+        return kept.add(gradient, alpha=1 / state.scale)
+    return gradient.to(kept.dtype) / state.scale
+
+
+def _agreed(state: SparseState, own: dict[nn.Parameter, Tensor]) -> tuple[bool, list[nn.Parameter]]:
+    """Whether all workers' vectors are finite, and the parameters that any worker used."""
+    finite = _finite(own.values())
+    used = [state.names[p] in state.used for p in own]
+    flags = torch.tensor([False, *used], dtype=torch.int32, device=finite.device)
+    flags[0] = ~finite
+    dist.all_reduce(flags, dist.ReduceOp.MAX, group=state.group)
+    spoilt, *used = flags.tolist()
+    return not spoilt, [p for p, so in zip(own, used, strict=True) if so]
 
 
 def _chosen(state: SparseState, u: Tensor, place: int) -> Tensor:

@@ -28,13 +28,14 @@ numbers a step, with a hook inside 33 kB.
 Each worker's gradient, of b examples, has E|g|^2 = |G|^2 + tr(Sigma) / b, and the mean of W of them has |G|^2 +
 tr(Sigma) / (W b): two equations, from which each step gives both without bias (their appendix A.1).  Both are then averaged
 over steps, each by itself, since a mean of ratios would be biased.  The noise of dropout counts as noise; batch
-normalisation ties examples together, which the equations do not know.  `DistributedDataParallel.join` is not supported.
+normalisation ties examples together, which the equations do not know.  A step in which a gradient is not finite, or which a
+worker without batches only accompanies (`ddp.join()`), leaves the averages as they are; it counts as skipped.
 """
 
 # No `from __future__ import annotations`: DistributedDataParallel reads the hook's, and strings will not do.
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 
 import torch
 import torch.distributed as dist
@@ -42,10 +43,12 @@ from scipy.special import stdtrit
 from torch import Tensor
 from torch.futures import Future
 
-from lib import require, require_number, require_whole
+from lib import is_number, require, require_number, require_whole
+from lib.workers.hooked import require_dense, require_fields, require_scaler, scale_of
 
 MOST_EXAMPLES = 2**40
 MOST_ENTRIES = 2**24  # of a sketch
+MOST_STEPS = 2**62
 ENTRIES = 4096
 BLOCK = 1024
 KEPT = 256  # steps whose sums wait to be read, so that no step waits for its own
@@ -129,6 +132,10 @@ class Averages:
     scatter: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     @property
+    def finite(self) -> bool:
+        return all(map(math.isfinite, (self.trace, self.square, *self.scatter)))
+
+    @property
     def decay(self) -> float:
         return (self.span - 1) / (self.span + 1)
 
@@ -163,6 +170,19 @@ class Averages:
         return Estimate(trace, square, *fieller(trace, square, covariance, quantile), n, self.span)
 
 
+def _averages(saved: object) -> Averages:
+    """Those that a saved state holds.  Raises ValueError naming the field if it holds none."""
+    require_fields("averages", saved, [field.name for field in fields(Averages)])
+    require_whole("steps", saved["steps"], 0, MOST_STEPS)
+    for name, length in {"span": 1, "trace": 1, "square": 1, "last": 2, "scatter": 3}.items():
+        value = saved[name]
+        numbers = [value] if length == 1 else value if isinstance(value, tuple | list) else []
+        fine = len(numbers) == length and all(is_number(each) and math.isfinite(each) for each in numbers)
+        early = name == "last" and value is None and saved["steps"] == 0
+        require(fine or early, name, value, f"finite numbers, {length} of them; load another checkpoint")
+    return Averages(**saved)
+
+
 def _series(ratio: float, terms: int) -> float:
     """1 + ratio + ... , so many terms."""
     return (1 - ratio**terms) / (1 - ratio)
@@ -176,8 +196,8 @@ class NoiseState:
 
     examples: that this worker's gradient is the mean of, with gradient accumulation (`no_sync`) those of all its backward
     passes together.  Workers may have unequal numbers.  scale: by what the gradient is multiplied: the number of passes if
-    each pass's loss is a mean that is not divided by it; `GradScaler.get_scale()` with loss scaling.  Both may be set
-    between steps: `state.scale = ...`.
+    each pass's loss is a mean that is not divided by it.  Both may be set between steps: `state.scale = ...`.
+    scaler: the torch.amp.GradScaler, if there is one, by whose scale of the step the gradient is multiplied besides.
     total: size of the training set, if examples are drawn from it without replacement (each epoch shuffled) and the noise
     scale of its own mean gradient is wanted; None: that of endless data.
     span: of the averages, in steps; longer is surer, and lags more (`Averages`).
@@ -188,7 +208,8 @@ class NoiseState:
     that estimates stay without bias, their scatter little more.  None: 4,096 with a hook, else 0; give 0 with a hook that
     returns the mean but for rounding, as `fp16_compress_hook` does.
     group: of the processes.  seed: of the sketch, the same on all workers.
-    Raises ValueError naming field, value and what is allowed; so does a single worker, who has nothing to compare.
+    Raises ValueError naming field, value and what is allowed; so does a single worker, who has nothing to compare, and
+    the hook for a sparse gradient.
     """
 
     def __init__(
@@ -202,6 +223,7 @@ class NoiseState:
         scale: float = 1.0,
         group: dist.ProcessGroup | None = None,
         seed: int = 0,
+        scaler: torch.amp.GradScaler | None = None,
     ):
         self.workers = dist.get_world_size(group)
         require(self.workers > 1, "workers", self.workers, "at least 2: one worker's gradient has nothing to be compared to")
@@ -212,7 +234,9 @@ class NoiseState:
         sketch = (ENTRIES if hook else 0) if sketch is None else sketch
         require_whole("sketch", sketch, 0, MOST_ENTRIES)
         require_whole("seed", seed, 0, 2**31 - 1)
+        require_scaler(scaler)
         self.examples, self.scale, self.total, self.sketch, self.seed = examples, scale, total, sketch, seed
+        self.scaler = scaler
         self.hook, self.hook_state, self.group = hook or _mean_hook, hook_state if hook else group, group
         self.averages, self.skipped, self.begun = Averages(float(span)), 0, 0
         self.step: _Step | None = None
@@ -231,8 +255,14 @@ class NoiseState:
         return {"averages": asdict(self.averages), "skipped": self.skipped, "begun": self.begun}
 
     def load_state_dict(self, saved: dict) -> None:
-        """Go on from `state_dict`, with any number of workers and examples.  Raises ValueError if its span is another."""
-        averages = Averages(**saved["averages"])
+        """Go on from `state_dict`, with any number of workers and examples.
+
+        Raises ValueError, and changes nothing, for what is none, and if its span is another.
+        """
+        require_fields("saved", saved, ("averages", "skipped", "begun"))
+        for name in ("skipped", "begun"):
+            require_whole(name, saved[name], 0, MOST_STEPS)
+        averages = _averages(saved["averages"])
         require(averages.span == self.averages.span, "span", self.averages.span, f"the checkpoint's, {averages.span}")
         self.averages, self.skipped, self.begun = averages, saved["skipped"], saved["begun"]
         self.waiting = []
@@ -246,14 +276,14 @@ class NoiseState:
         while len(self.waiting) > but:
             step = self.waiting.pop(0)
             small, big, inverse = step.sums(self.workers)
-            if not (math.isfinite(small) and math.isfinite(big)):  # loss scaling has overflowed: the step is not taken
-                self.skipped += 1
-                continue
-            self.averages = self.averages.after(*of_step(small, big, self.workers, 1 / inverse, self.total))
+            after = self.averages.after(*of_step(small, big, self.workers, 1 / inverse, self.total))
+            self.averages = after if after.finite else self.averages  # loss scaling has overflowed: no step is taken
+            self.skipped += not after.finite
 
 
 def noise_hook(state: NoiseState, bucket: dist.GradBucket) -> Future[Tensor]:
     """Average the bucket's gradients over the workers as without this hook, and listen; see NoiseState."""
+    require_dense(bucket)
     if bucket.index() == 0:
         state._check()
         state.step = _Step(state, bucket.buffer().device)
@@ -272,7 +302,7 @@ class _Step:
     """Squared norms of a training step's gradients, bucket by bucket."""
 
     def __init__(self, state: NoiseState, device: torch.device):
-        self.scale, self.examples = state.scale, state.examples
+        self.scale, self.examples = state.scale * scale_of(state.scaler), state.examples
         self.square = torch.zeros((), dtype=torch.float64, device=device)
         self.sketch = torch.zeros(state.sketch, dtype=torch.float64, device=device)
         self.random = torch.Generator(device).manual_seed(state.seed * 2**32 + state.begun) if state.sketch else None
@@ -300,6 +330,8 @@ class _Step:
         """Add up over the workers: squared norm, inverse of the examples, sketch."""
         if self.random is not None:
             self.square = _squared(self.sketch)
+        if not _in_backward():
+            self.square.fill_(math.nan)
         inverse = torch.full_like(self.square, 1 / self.examples)
         self.sent = torch.cat([torch.stack([self.square, inverse]), self.sketch])
         self.work = dist.all_reduce(self.sent, group=group, async_op=True)
@@ -315,6 +347,11 @@ class _Step:
         square, inverse = (self.sent[:2] / workers).tolist()
         big = _squared(self.sent[2:] / workers) if self.random is not None else sum(self.means[i] for i in sorted(self.means))
         return square / self.scale**2, float(big) / self.scale**2, inverse
+
+
+def _in_backward() -> bool:
+    """Whether a gradient is being computed: `ddp.join()` calls the hook of a worker without batches with zeros instead."""
+    return torch._C._current_graph_task_id() >= 0
 
 
 def _squared(x: Tensor) -> Tensor:

@@ -160,7 +160,7 @@ def launch(work: Callable, workers: int, timeout: float, *arguments):
                 if time.monotonic() >= deadline:
                     raise TimeoutError(f"{workers} workers did not finish within timeout={timeout} s")
         except mp.ProcessRaisedException:
-            raise RuntimeError(Path(folder, "error").read_text()) from None
+            raise RuntimeError(Path(folder, "error").read_text(encoding="utf-8")) from None
         except mp.ProcessExitedException as error:
             raise RuntimeError(f"a worker died: {error}") from None
         finally:
@@ -348,7 +348,8 @@ def _worker(rank, workers, folder, timeout, work, arguments):
             torch.save(result, Path(folder, "result"))
         dist.destroy_process_group()
     except Exception:
-        with contextlib.suppress(FileExistsError), open(Path(folder, "error"), "x") as report:  # the first to fail
+        error = Path(folder, "error")
+        with contextlib.suppress(FileExistsError), error.open("x", encoding="utf-8") as report:  # the first to fail
             report.write(f"worker {rank} of {workers} failed:\n{traceback.format_exc()}")
         raise
 

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from types import ModuleType
 
-from lib import ROOT
+from lib import ROOT, plain
 from lib.own import Own, OwnError, folder_name, is_text, text_parts
 
 LONGEST = 255  # bytes of a file's name, and records lie in a folder of the workload's
@@ -22,7 +22,8 @@ def canonical(name: str, field: str = "workload") -> str:
     be kept.
     """
     file, function = file_of(name, field), "" if is_text(name) else ":" + name.rpartition(":")[2]
-    spelt = f"{file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}{function}"
+    within = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
+    spelt = within.as_posix() + function
     size = len(os.fsencode(folder_name(spelt)))
     if size > LONGEST:
         raise OwnError(f"{field}: {spelt!r} is not allowed; it must be of at most {LONGEST} bytes, not {size}")
@@ -125,5 +126,5 @@ def _module(name: str, text: bytes) -> ModuleType:
 
 
 def digest(text: bytes) -> str:
-    """Twelve hex digits."""
-    return hashlib.sha256(text).hexdigest()[:12]
+    """Twelve hex digits of a `plain` text."""
+    return hashlib.sha256(plain(text)).hexdigest()[:12]

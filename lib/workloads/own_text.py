@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lib import plain
 from lib.atomic import whole
 from lib.own import OwnError, text_parts
 from lib.workloads import ngrams, own_file, texts
@@ -57,9 +58,10 @@ def _read(name: str, file: Path, stamp: tuple[int, int]) -> Text:
             raise OwnError(f"{name}: {field}: {value} is not allowed; it must be {allowed}")
 
     try:
-        text = raw.decode("utf-8-sig")
+        raw.decode()
     except UnicodeDecodeError as error:
         raise OwnError(f"{name}: byte {error.start:,}: {raw[error.start]:#x} is not allowed; the file must be UTF-8") from None
+    text = plain(raw).decode()
     require(len(text) >= LEAST, "length", f"{len(text):,} characters", f"{LEAST:,} characters or more")
     symbols = len(set(text))
     require(1 < symbols <= SYMBOLS, "symbols", f"{symbols:,} different characters", f"from 2 to {SYMBOLS:,}")

@@ -19,7 +19,7 @@ from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_t
 
 LEVEL = 0.9  # of every interval in the book
 ENOUGH = 3  # searches that tell their own scatter
-ROUNDS = 60  # of expectation and maximisation where goals were missed
+ROUNDS, SETTLED = 60, 1e-4  # of expectation and maximisation where goals were missed, or until means move less than this
 LOG_ROOT = 0.5 * np.log(2 * np.pi)
 
 
@@ -184,13 +184,15 @@ def completed(sizes: np.ndarray, logs: np.ndarray, missed: np.ndarray, scatter: 
     for _ in range(ROUNDS):
         expected = level + own[:, None]
         filled = np.where(met, logs, np.where(missed, _above(expected, logs, spread), expected))
-        level = filled.mean(0)
+        before, level = level, filled.mean(0)
         if not some.all() and some.sum() >= 3:
             fitted = forms.fit(sizes, level, forms.exponents(sizes[some])).log_steps(sizes)[0]
             level = np.where(some, level, fitted)
         if met.any(1).all():
             own = (filled - level).mean(1)
             own -= own.mean()
+        if np.abs(level - before).max() < SETTLED:
+            break
         if len(logs) >= ENOUGH and freedom > 0:
             residuals = (logs - level - own[:, None])[met]
             spread = float(np.sqrt((residuals**2).sum() / freedom))

@@ -77,14 +77,14 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
     missed (counts), borrowed; hits_seen (trials that met the goal, of all searches).
     """
     keys = [*(c for c in point_of(searches) if c != "batch_size"), "goal"]
-    hits = searches.groupby([*keys, "batch_size"], dropna=False).hits_seen.sum().rename("hits_seen")
+    hits = searches.groupby([*keys, "batch_size"], dropna=False).hits_seen.sum().reset_index()
     parts = [
         curve_of(own, share=0.0).points().assign(**dict(zip(keys, key)))
         for key, own in searches.groupby(keys, dropna=False)
     ]
-    found = pd.concat(parts, ignore_index=True)
+    found = pd.concat(parts, ignore_index=True).astype(hits.dtypes[keys])  # a key that no search has is of no kind
     columns = [*point_of(searches), "goal", "steps", "low", "high", "replicates", "hits_seen", "missed", "borrowed"]
-    return found.merge(hits.reset_index(), "left", [*keys, "batch_size"])[columns].sort_values(
+    return found.merge(hits, "left", [*keys, "batch_size"])[columns].sort_values(
         [*keys, "batch_size"], ignore_index=True
     )
 
