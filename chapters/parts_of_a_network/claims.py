@@ -1,6 +1,6 @@
 """Claims on training parts of a network, and the rules that judge them.
 
-Of these papers the abstracts were at hand, not the texts.  All are on networks too large for a worker; here eight units meet a goal.
+Of these papers the abstracts were at hand, not the texts.  They are on networks too large for a worker, which none here is.
 """
 
 from lib.analysis import counts, network_parts

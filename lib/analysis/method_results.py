@@ -199,27 +199,6 @@ def shared_out(curves: dict, times: pd.DataFrame, base: str = BASE) -> pd.DataFr
     return pd.DataFrame(rows, columns=[*TIMED[:3], "share", *TIMED[3:]])
 
 
-def quickest(timed: pd.DataFrame, common: pd.DataFrame) -> pd.DataFrame:
-    """Of methods measured everywhere, the one that takes the least time at each network's largest batch size: a row per network.
-
-    timed: of `in_time`; common: of `everywhere`.  Columns: workload, algorithm, batch_size, time (over the base method's), rivals
-    (how many others, the base among them).  The base itself where no method takes less time.
-    """
-    own = timed.merge(common[["workload", "algorithm"]].drop_duplicates())
-    last = own[own.batch_size == own.groupby("workload").batch_size.transform("max")]
-    rivals = last.groupby("workload").algorithm.transform("size")
-    least = last.assign(rivals=rivals).sort_values("time", kind="stable").drop_duplicates("workload")
-    slow = least.time >= 1
-    least = least.assign(algorithm=least.algorithm.mask(slow, BASE), time=least.time.mask(slow, 1.0))
-    return least[["workload", "algorithm", "batch_size", "time", "rivals"]].reset_index(drop=True)
-
-
-def on_every_network(least: pd.DataFrame) -> str | None:
-    """The one method that all rows of `quickest` name, if they agree on one and it is not the base."""
-    names = {*least.algorithm}
-    return names.pop() if len(names) == 1 and BASE not in names else None
-
-
 def _both(curves: dict, times: pd.DataFrame, base: str) -> Iterator[tuple]:
     """Dense curves whose steps were timed: workload, method, its ratios by batch size timed, `scaling.steps_ratio` to the base."""
     for (work, method, *rest), curve in curves.items():
