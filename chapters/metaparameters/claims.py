@@ -7,8 +7,6 @@ import numpy as np
 from lib.analysis import edges, fixed_budgets, rate_rules
 from lib.claims.claim import Change, claim, interval, ratio
 from lib.claims.names import curve_title, is_shallue2019, title
-from lib.records import results
-from lib.studies import plans
 
 SUMMARISED = "Shallue et al. 2019"
 EFFECTIVE = ("sgd", "momentum", "nesterov")  # methods with an effective learning rate
@@ -107,20 +105,3 @@ def _plain():
 def _of_trials(name, own, found):
     note = f"one search: the interval is that of {int(own.trials.max())} trials a batch size"
     return interval(title(name), *found, 1, is_shallue2019(name), note)
-
-
-@claim(
-    "O7c", "Keep the half-life of Adam’s second average",
-    chapter="metaparameters",
-    paper="When the batch size changes, keep the half-life of Adam's second average fixed in examples, and not its β₂.",
-    source="Marek et al. 2025, abstract",
-    rule="On a network, settings moved from batch size 16 to smaller ones by the square-root rule take over 1.25 times the "
-    "steps if β₂ is kept, and not its half-life.",
-    above=1.25,
-    history=[Change("2026-11-26", "more steps at all; resampled batch sizes", "no bootstrap of four rows; one bound for effects")],
-)  # fmt: skip
-def beta_kept():
-    adam = results.read(plans.study("digits-adam"))
-    costs = rate_rules.costs(adam[adam.replicate == 0] if len(adam) else adam, 16, 5)
-    note = "one winner: the interval is that of batch sizes"
-    return [ratio(title(name), effect, note=note) for name, effect in rate_rules.kept_over_held(costs).items()]

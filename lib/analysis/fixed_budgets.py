@@ -258,3 +258,13 @@ def lost(trials: pd.DataFrame) -> Share:
     failed = trials.status.eq("infeasible") & (trials.last_step <= steps)
     ends = [failed[trials.batch_size == b] for b in (trials.batch_size.min(), trials.batch_size.max())]
     return fell(*(share(int(end.sum()), len(end)) for end in ends))
+
+
+def means(ends: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `longest` with network, joined: network, batch_size, test (mean error), low, high (90 % over searches), n."""
+    found = []
+    for (network, size), own in ends.groupby(["network", "batch_size"]):
+        mean = mean_of(own.test)
+        low, high = (mean.low, mean.high) if mean.n > 1 else (mean.value, mean.value)
+        found.append({"network": network, "batch_size": size, "test": mean.value, "low": max(low, 0), "high": high, "n": mean.n})
+    return pd.DataFrame(found)

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri, stdtr
 
 from lib import require
-from lib.analysis.scaling import LEVEL, Effect
+from lib.analysis.scaling import ENOUGH, LEVEL, Effect
 from lib.wording import brief, joined
 
 FOR, AGAINST, UNDECIDED = "for", "against", "not decided"
@@ -48,7 +48,8 @@ class Group:
     own: whether the network is one of the paper's own.
     error, freedom: standard error and its degrees of freedom on the scale of `Rule.inner`.
     note: what a reader should know of this row, as "a bound: the best rate lies at an edge".
-    verdict, robust, p_value, q_value: filled in by `judge` (q: adjusted for the false discovery rate of all claims).
+    verdict, robust, p_value, q_value: filled in by `judged` and `with_discoveries`.  robust: decided alike at LAXER and
+    STRICTER times the threshold, by ENOUGH searches.  q: adjusted for the false discovery rate of all claims.
     """
 
     name: str
@@ -209,7 +210,8 @@ def judged(claim: Claim, groups: Sequence[Group]) -> Claim:
         own = replace(group, **ends)
         verdict = decide(own, claim.kind, threshold)
         others = {decide(own, claim.kind, threshold * times) for times in (STRICTER, LAXER)}
-        found.append(replace(group, verdict=verdict, robust=others == {verdict}, p_value=p_value(own, claim.kind, threshold)))
+        robust = others == {verdict} and group.n >= ENOUGH
+        found.append(replace(group, verdict=verdict, robust=robust, p_value=p_value(own, claim.kind, threshold)))
     verdict = summed_up(found)
     price = what_decides(claim, groups) if verdict == OPEN else ""
     return replace(claim, groups=tuple(found), verdict=verdict, price=price)

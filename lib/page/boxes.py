@@ -65,7 +65,10 @@ def networks(c) -> str:
     heads = "<th>network</th><th>effect</th><th>90 %</th><th>n</th><th>verdict</th>"
     rows = "".join(f"<tr><td>{_network(g)}</td>{_cells(g, c)}</tr>" for g in ordered)
     table = f'<table class="book-table book-names"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
-    told = "★: one of the paper’s own networks. n: independent searches. Fragile: decided otherwise at ¾ or 4/3 of the threshold."
+    told = (
+        "★: one of the paper’s own networks. n: independent searches. "
+        "Fragile: decided otherwise at ¾ or 4/3 of the threshold, or by fewer than three searches."
+    )
     shown = f"{table}<small>{told}</small>"
     if len(c.groups) <= FEW:
         return shown

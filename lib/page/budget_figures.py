@@ -5,7 +5,6 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.analysis import scaling
 from lib.page import charts, tips
 
 COLOURS = [charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE]
@@ -54,16 +53,11 @@ def errors(best: pd.DataFrame, column: str, title: str, caption: str) -> alt.Lay
 def settled(ends: pd.DataFrame) -> alt.LayerChart:
     """Test error against batch size after budgets of their own, a line per network; bars where there are several searches.
 
-    ends: of `fixed_budgets.longest`, with network.
+    ends: of `fixed_budgets.means`, with network.
     """
     if ends.empty:
         return charts.nothing("No records yet.")
-    found = []
-    for (network, size), own in ends.groupby(["network", "batch_size"]):
-        mean = scaling.mean_of(own.test)
-        low, high = (mean.low, mean.high) if mean.n > 1 else (mean.value, mean.value)
-        found.append({"network": network, "batch_size": size, "test": mean.value, "low": max(low, 0), "high": high, "n": mean.n})
-    rows = pd.DataFrame(found)
+    rows = ends
     names = list(ends.network.unique())
     colour = alt.Color("network:N", title=None, sort=names, scale=alt.Scale(domain=names, range=COLOURS[: len(names)]))
     base = alt.Chart(rows).encode(x=charts.batch_axis(rows.batch_size), color=colour.legend(columns=1))

@@ -184,7 +184,8 @@ def papers(rows: dict[str, Iterable]) -> Html:
 def _on_own(c) -> str:
     """The effects on a claim's own networks that are decided, or else what is lacking there."""
     own = [g for g in c.groups if g.own and g.n]
-    shown = [g for g in own if g.verdict != "not decided"] or own
+    decided = [g for g in own if g.verdict != "not decided"]
+    shown = [g for g in decided if g.robust] or decided or own
     if not shown:
         return "none measured"
     names = joined(list(dict.fromkeys(g.name.split(", ")[0] for g in shown)))
