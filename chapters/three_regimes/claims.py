@@ -21,9 +21,9 @@ def dense(curves):
     chapter="three_regimes",
     paper="Across workloads there is one general trend: perfect scaling, then diminishing returns, then maximal data parallelism.",
     source="Lee et al. 2021, abstract",
-    rule="Of a dense network's curve of five batch sizes or more, 95 % of the draws from its searches show all three: perfect "
-    "scaling over two doublings, then diminishing returns, then two batch sizes on the floor, each to 20 %.  Less than 5 % speak "
-    "against it, but not where the regime that lacks may lie beyond the batch sizes measured.",
+    rule="Of a dense network's curve of five batch sizes or more, 95 % of the draws from its searches show all three regimes. "
+    "These are perfect scaling over two doublings, then diminishing returns, then two batch sizes on the floor, each to 20 %. "
+    "Less than 5 % speak against it, but not where the regime that lacks may lie beyond the batch sizes measured.",
     above=0.5, scale="share",
     history=[
         Change("2026-11-23", "more than half of the curves of eight or more sizes show all three by the definitions of the page",
