@@ -52,8 +52,8 @@ def off_the_line(sizes, means):
     paper="Convergence theory of stochastic gradient methods accounts for the relation between batch size and steps to result. "
     "(Here: the form c₁/B + c₂, which other models share, not the values of its constants.)",
     source="Lee et al. 2021, abstract",
-    rule="The curve of a dense network at five batch sizes or more, of three searches or more, departs from c₁/B + c₂ by a factor "
-    "of less than 1.1, root mean square over batch sizes, once the scatter of its searches is taken off.",
+    rule="The curve of a dense network departs from c₁/B + c₂ by a factor of less than 1.1: root mean square over batch "
+    "sizes, the scatter of its searches taken off. It has five batch sizes or more, of three searches or more.",
     below=1.1,
     history=[
         Change("2026-11-23", "left-out batch sizes are predicted with less than 1.05 times the error of the best other form",
