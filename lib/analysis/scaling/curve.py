@@ -184,14 +184,14 @@ def completed(sizes: np.ndarray, logs: np.ndarray, missed: np.ndarray, scatter: 
     for _ in range(ROUNDS):
         expected = level + own[:, None]
         filled = np.where(met, logs, np.where(missed, _above(expected, logs, spread), expected))
-        before, level = level, filled.mean(0)
+        before, level = (level, own), filled.mean(0)
         if not some.all() and some.sum() >= 3:
             fitted = forms.fit(sizes, level, forms.exponents(sizes[some])).log_steps(sizes)[0]
             level = np.where(some, level, fitted)
         if met.any(1).all():
             own = (filled - level).mean(1)
-            own -= own.mean()
-        if np.abs(level - before).max() < SETTLED:
+            own = own - own.mean()
+        if max(np.abs(level - before[0]).max(), np.abs(own - before[1]).max()) < SETTLED:
             break
         if len(logs) >= ENOUGH and freedom > 0:
             residuals = (logs - level - own[:, None])[met]
