@@ -133,18 +133,20 @@ def test_grasp_is_the_published_score_at_its_temperature():
 
     published = -w * (torch.autograd.functional.hessian(loss, w) @ torch.autograd.functional.jacobian(loss, w))
 
-    class Softer(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner = net
-
-        def forward(self, x):
-            return self.inner(x) / 200
-
-    mine = pruning.grasp(Softer(), w, x.double(), y)  # the mean over all, half of their sums, in gradient and curvature alike
+    # The mean over all is half of the sum of the halves' means, in gradient and curvature alike.
+    mine = pruning.grasp(net, w, x.double(), y, temperature=200)
     assert torch.allclose(mine, -published / 4, rtol=1e-6, atol=1e-14)
     removed = published.argsort(descending=True)[: len(w) // 2]
     assert not pruning.global_mask(mine, 0.5)[removed].any()
+
+
+def test_the_methods_by_grasp_differ_in_examples_and_temperature():
+    net, x, y = small()
+    w, loop = flattening.flatten(net), looped.Loop(net)
+    for method, per_class, temperature in (("grasp", 100, 1), ("grasp-200", 25, 200)):
+        pick = pruning.class_balanced(y, per_class, 3)
+        reference = pruning.grasp(net, w, x[pick], y[pick], temperature=temperature)
+        assert torch.allclose(pruning.scores(method, w, loop, x, y, 3), reference, rtol=1e-5, atol=0)
 
 
 def test_grasp_takes_a_balanced_sample():
@@ -282,7 +284,7 @@ def test_synflow_leaves_weights_in_every_layer_of_a_normalised_network(tmp_path,
 def test_scores_that_no_method_gives_are_refused(method, value):
     scores = 1 + torch.rand(50, generator=torch.Generator().manual_seed(0))
     scores[[7, 30]] = value
-    if method == "grasp" and value == -1.0:  # a weight whose removal would do good
+    if method in ("grasp", "grasp-200") and value == -1.0:  # a weight whose removal would do good
         assert torch.equal(pruning.chosen(method, scores, 0.5), pruning.global_mask(scores, 0.5))
     else:
         with pytest.raises(pruning.ScoresError, match=f"pruning: '{method}' scores 2 of 50 parameters .* must be finite"):

@@ -5,7 +5,9 @@ import math
 
 import pandas as pd
 
+from lib.engine.vocabulary import METHODS
 from lib.page import charts, sparsity_figures
+from lib.wording import named
 
 
 def rows(**changed):
@@ -60,3 +62,12 @@ def test_tooltips_are_in_words():
     text = json.dumps(sparsity_figures.relative(curves, charts.menu("curve", ["MLP"], "MLP", "network")).to_dict())
     tips = [tip for part in text.split('"tooltip": ')[1:] for tip in json.JSONDecoder().raw_decode(part)[0]]
     assert len(tips) >= 5 and all(tip["title"] and "_" not in tip["title"] for tip in tips)
+
+
+def test_legends_have_room_for_the_names_of_methods_of_pruning():
+    """A letter is 7 pixels at most; names of over 12 letters stand in a column of their own."""
+    longest = 7 * max(len(named(method)) for method in METHODS)
+    assert charts.by_method(METHODS).to_dict()["legend"]["labelLimit"] >= longest
+    frame = rows(method=["grasp", "grasp-200"])
+    legend = sparsity_figures.ratios(frame, "ratio", charts.by_method(METHODS)).to_dict()["layer"][1]["encoding"]["color"]["legend"]
+    assert legend["labelLimit"] >= longest and legend["columns"] == 1

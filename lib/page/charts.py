@@ -41,6 +41,7 @@ def enable() -> None:
 
 
 PHONE = 400  # pixels of the plot: below, two long names do not stand side by side
+LONGEST_NAME = 200  # pixels of a legend's names, of which Vega cuts those above 160
 PHONE_LETTERS = 32  # of the longest names of all columns of a legend: so many stand side by side on a phone
 DENSE_AT_ZERO = "datum.value == 0 ? 'dense' : datum.label"
 SPELT = f"{json.dumps(NAMES)}[datum.label] || datum.label"
@@ -86,7 +87,8 @@ def by_method(names: list[str], **options) -> alt.Color:
     """Colour per method of pruning, the same throughout the book."""
     names = [m for m in METHOD_COLOURS if m in names]
     scale = alt.Scale(domain=names, range=[METHOD_COLOURS[m] for m in names])
-    legend = alt.Legend(title=None, labelExpr=SPELT, columns=alt.expr(f"width < {PHONE} ? 1 : 3"))
+    columns = alt.expr(f"width < {PHONE} ? 1 : 3")
+    legend = alt.Legend(title=None, labelExpr=SPELT, columns=columns, labelLimit=LONGEST_NAME)
     return alt.Color("method:N", scale=scale, legend=legend, **options)
 
 

@@ -6,7 +6,7 @@ import altair as alt
 import pandas as pd
 
 from lib.page import charts, tips
-from lib.wording import span
+from lib.wording import named, span
 
 LOG = {"type": "log", "base": 2, "nice": False}
 
@@ -59,8 +59,9 @@ def ratios(
     told = rows.drop(columns="effect", errors="ignore").assign(interval=intervals(rows, "ratio"), estimate=rows.ratio)
     shown, within = charts.cut(told, "ratio", beyond)
     scale = alt.Scale(padding=12, domain=within, clamp=True, **LOG)
-    wide = shown[field].astype(str).str.len().max() > 12  # two such names, side by side, are cut on a phone
-    colour = colour.legend(title=None, labelExpr=charts.SPELT, columns=1 if wide else 2)
+    letters = shown[field].astype(str).map(named).str.len().max()
+    columns = 1 if letters > 12 else 2  # two longer names, side by side, are cut on a phone
+    colour = colour.legend(title=None, labelExpr=charts.SPELT, columns=columns, labelLimit=charts.LONGEST_NAME)
     base = alt.Chart(shown).encode(
         y=alt.Y("row:N", title=None, sort=names, axis=charts.broken()), yOffset=alt.YOffset(f"{field}:N"), color=colour
     )

@@ -38,7 +38,7 @@ STUDIES = {
               tuple(digits.between())),
         Study("digits-low-momentum", "Digits: momentum below the published range", tuple(digits.low_momentum())),
         Study("digits-sparsest", "Digits with 95 % of the weights removed", tuple(digits.sparsest())),
-        Study("digits-methods", "Digits: five methods of pruning", tuple(digits.prunings())),
+        Study("digits-methods", "Digits: six methods of pruning", tuple(digits.prunings())),
         Study("digits-budget", "Digits: every trial to its budget", tuple(digits.budget())),
         Study("digits-smoothing", "Digits: label smoothing, every trial to its budget, searches on splits of their own",
               tuple(digits.smoothing())),
