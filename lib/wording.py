@@ -8,7 +8,8 @@ from lib.methods import EVERY
 
 MINUS = "−"  # as figures write it, too: a hyphen is shorter, and lines break after it
 NAMES = {method.name: method.title for method in EVERY.values() if method.title != method.name} | {
-    "grasp": "GraSP", "synflow": "SynFlow", "connection-sensitivity": "connection sensitivity",
+    "grasp": "GraSP", "grasp-200": "GraSP at temperature 200",
+    "synflow": "SynFlow", "connection-sensitivity": "connection sensitivity",
 }  # fmt: skip
 
 

@@ -98,7 +98,8 @@ def test_the_optimum_is_that_of_all_sizes_and_device_counts(what, each):
     sizes, most = [4, 16, 64, 256, 1024], Hardware(8, 500.0, 4.0, 1e8, 1e-3, 2.0)
     trials = searched(sizes)
     steps = scaling.across_replicates(scaling.steps_to_result(trials)).set_index("batch_size").steps
-    drawn, step = scaling.curve_of(trials).draws, hardware.best_step(most, sizes, 10**5)
+    curve = scaling.curve_of(scaling.steps_to_result(trials))
+    drawn, step = scaling.draws(curve), hardware.best_step(most, sizes, 10**5)
     found = hardware.optimum(steps, drawn, step, what)
     tried = {
         (b, w): hardware.to_goal(Hardware(w, 500.0, 4.0, 1e8, 1e-3, 2.0), np.array([b]), law([b]), 10**5)[each][0]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.analysis import best_settings, method_results, scaling
+from lib.analysis import best_settings
 from lib.page import charts, method_figures
 
 SIZES = (4, 16, 64, 256)
@@ -90,14 +90,6 @@ def test_the_highest_rate_and_the_share_drawn_above_it():
     assert highest == met.learning_rate.max() and top == 1.0 and share == (trials.learning_rate > highest).mean() > 0
     assert np.isnan(best_settings.highest_rate(trials.assign(steps=np.nan), "lars")[0])
     assert np.isnan(best_settings.highest_rate(trials, "adam")[0])
-
-
-def test_steps_at_one_batch_size_are_compared_within_searches():
-    index = pd.MultiIndex.from_arrays([range(3, 8)] * 2, names=scaling.SEARCH)
-    luck = np.random.default_rng(0).standard_normal((5, 4))
-    above, below = (scaling.Curve(pd.DataFrame(np.log(k) + luck, index, SIZES), 0.3, 0) for k in (30, 20))
-    assert method_results.at_size(64)(above, below) == pytest.approx(1.5)
-    assert not len(method_results.at_size(512)(above, below))
 
 
 def test_the_figure_shows_what_it_is_given_and_says_when_there_is_nothing():

@@ -9,11 +9,13 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from lib.analysis import branched, scaling, text_results
+from chapters.language_model.claims import double_over_half_the_width
+from lib.analysis import branched, text_results
 from lib.engine import lockstep, pruning
 from lib.page import branch_figures
 from lib.probes import branch_runs, branches, branching, pruned_layers
 from lib.probes.branches import Branch
+from lib.records import results
 from lib.studies import plans
 from lib.workloads import datasets, models
 
@@ -111,9 +113,8 @@ def test_critical_batch_sizes_of_branches_are_found_again():
     known = branched.arms(branched.to_goal(checks({50: 20.0, 200: 60.0, 800: 60.0})), 16)
     found = branched.critical(known[branched.RULE])
     assert list(known) == [branched.RULE] and np.allclose(found[["critical", "low", "high"]].T, [20, 60, 60], rtol=1e-4)
-    assert branched.growth(found, 0, 1)[:3] == pytest.approx((3, 3, 3), rel=1e-3)
-    assert branched.growth(found, 1, 2) == (pytest.approx(1), pytest.approx(1), pytest.approx(1), 6)
-    assert branched.growth(found, 0, 3)[3] == 0
+    rises, stays = (branched.growth(found.iloc[i], found.iloc[i + 1]) for i in (0, 1))
+    assert np.exp([rises.value, stays.value]) == pytest.approx([3, 1], rel=1e-3) and rises.n == 3 and found.decided.all()
     partial = checks({50: 20.0, 200: 60.0})
     partial.loc[(partial["size"] == 4) & (partial["at"] == 50), "seen"] *= 3  # off the line, at a size that 200 has not
     whole = partial[(partial["size"] > 4) | (partial["at"] == 50)]
@@ -124,11 +125,11 @@ def test_scatter_between_orders_widens_intervals_about_what_was_planted():
     found = branched.critical(branched.to_goal(checks({50: 20.0, 200: 60.0}, noise=0.1, orders=20)))
     assert (found.low < found.critical).all() and (found.critical < found.high).all() and found.orders.tolist() == [20, 20]
     assert found.critical.tolist() == pytest.approx([20, 60], rel=0.2)
-    ratio, low, high, n = branched.growth(found, 0, 1)
-    assert low < ratio < high and ratio == pytest.approx(3, rel=0.3) and n == 40
+    ratio, low, high = branched.growth(found.iloc[0], found.iloc[1]).row().values()
+    assert low < ratio < high and ratio == pytest.approx(3, rel=0.3)
     assert ratio == pytest.approx(found.critical[1] / found.critical[0])
     few = branched.critical(branched.to_goal(checks({50: 20.0}, noise=0.1)))
-    logs = few["log"][0], few.error[0]
+    logs = few.effect[0].value, few.effect[0].error
     assert few.high[0] == pytest.approx(math.exp(logs[0] + 2.919986 * logs[1]), rel=1e-5), "Student's t of two degrees"
 
 
@@ -151,14 +152,16 @@ def test_a_branch_that_missed_the_goal_bounds_nothing():
     assert len(branched.critical(branched.to_goal(rows[rows["size"] < 64]))) == 0
 
 
-def test_verdicts_on_branches_follow_from_what_was_planted():
+def test_a_point_where_a_larger_batch_takes_fewer_examples_is_undecided():
+    rows = checks({50: 20.0, 200: 60.0})
+    rows.loc[(rows["at"] == 200) & (rows["size"] == 64), "seen"] /= 2
+    found = branched.critical(branched.to_goal(rows))
+    assert found.decided.tolist() == [True, False]
+    assert branched.growth(found.iloc[0], found.iloc[1]) is None
+
+
+def test_noise_scales_are_read_between_points_on_logarithms():
     noise = pd.DataFrame({"step": [10, 50, 200, 800], "noise_scale": [1.0, 20.0, 60.0, 30.0]})
-    found = branched.claimed(checks({50: 20.0, 200: 60.0, 800: 90.0}, best=1.0), noise)
-    assert {key: len(table) for key, table in found.items()} == {"G1": 2, "G2": 2, "G3": 2}
-    assert found["G1"].effect.tolist() == pytest.approx([3, 3], rel=1e-3)
-    assert found["G2"].effect.tolist() == pytest.approx([1.5] * 2, rel=1e-3)
-    assert found["G3"].effect.tolist() == pytest.approx([3 ** (1 / 3)] * 2, rel=1e-3)
-    assert branched.claimed(checks({50: 20.0}), noise) == branched.claimed(pd.DataFrame(), noise) == {}
     assert branched.noise_at(noise, pd.Series([100.0]))[0] == pytest.approx(math.sqrt(20 * 60))
 
 
@@ -170,11 +173,11 @@ def test_how_sizes_stand_after_as_many_examples():
 
 
 def test_two_points_tell_the_line_through_them():
-    for critical in (5.0, 40.0, 1000.0):
-        steps = pd.DataFrame([{b: 300 * (1 + critical / b) for b in (16, 256)}])
-        assert text_results.two_point(steps)[0] == pytest.approx(critical)
-    assert np.isinf(text_results.two_point(pd.DataFrame([{16: 1600.0, 256: 100.0}]))[0])
-    assert text_results.two_point(pd.DataFrame([{16: 100.0, 256: 100.0}]))[0] == 0
+    ends = np.array([16.0, 256.0])
+    lines = np.log([300 * (1 + critical / ends) for critical in (5.0, 40.0, 1000.0)])
+    assert np.exp(text_results.two_point(ends, lines)) == pytest.approx([5, 40, 1000])
+    straight, flat = text_results.two_point(ends, np.log([[1600.0, 100.0], [100.0, 100.0]]))
+    assert np.exp(straight) == pytest.approx(8 * 256) and np.exp(flat) == pytest.approx(2), "bounds, as of other curves"
 
 
 def widths(criticals):
@@ -194,17 +197,18 @@ def test_a_width_has_one_search_at_either_end_though_an_exact_one_and_a_race_are
     assert {(c.algorithm, c.sparsity, c.replicate) for c in cells} == {("adam", 0.0, 0)}
 
 
-def test_widths_are_compared_where_both_batch_sizes_were_searched():
+def test_widths_are_compared_where_both_batch_sizes_were_searched(monkeypatch):
     frame = widths({"shakespeare-width-32": 40.0, "shakespeare": 60.0, "shakespeare-width-128": 80.0})
     found = text_results.widths(frame)
     assert found.width.tolist() == [32, 64, 128] and np.allclose(found.critical, [40, 60, 80])
     assert (found.low < found.critical).all() and (found.high > found.critical).all(), "one search each: others' scatter"
-    (row,) = text_results.over_widths(frame).itertuples()
-    assert row.name == "widths 32 and 128" and 1.3 < row.effect < 3 and row.low == 1 < row.effect < row.high
+    monkeypatch.setattr(results, "read", lambda study: frame)
+    (row,) = double_over_half_the_width()
+    assert row.effect == pytest.approx(2) and row.low < 1 and row.high > 2 and row.n == 1
     for part in (frame[frame.batch_size == 16], frame[:2], frame[:0]):
-        assert text_results.over_widths(part).n.tolist() == [0], "one width alone, or none at both"
+        monkeypatch.setattr(results, "read", lambda study, part=part: part)
+        assert [g.n for g in double_over_half_the_width()] == [0], "one width alone, or none at both"
     assert len(text_results.widths(frame[:0])) == 0
-    assert scaling.well_met(frame) == 1.9
 
 
 def test_every_layer_of_the_decoder_has_a_name_in_words_and_shares_add_up():

@@ -18,7 +18,7 @@ import pytest
 import vl_convert as vlc
 
 from lib import ROOT, claims, wording
-from lib.analysis import evidence
+from lib.claims import claim
 from lib.page import boxes, charts, prose, shared_figures, vega
 
 
@@ -291,17 +291,19 @@ def test_numbers_read_as_prose(value, text):
     assert wording.number(value) == text
 
 
-def test_a_verdict_must_be_one_of_four():
-    groups = evidence.table([("digits", 3.0, 2.5, 4.0, 3), ("images <b>", 1.0, 0.5, 3.0, 2)])
-    judged = claims.RULES["S7"].judge(groups)
-    with pytest.raises(ValueError, match="verdict: 'maybe' is not allowed"):
-        boxes.claim(replace(judged, verdict="maybe"))
-    with pytest.raises(ValueError, match="verdict: 'maybe' is not allowed"):
-        boxes.stated("a", "b", "maybe", "c")
+def test_a_verdict_must_be_known_and_a_box_says_each_network():
+    rule = claims.Claim("S7", "t", "three_regimes", "p.", "s", "r.", "above", 1.25)
+    groups = [claims.Group("digits", 3.0, 2.5, 4.0, 3), claims.Group("images <b>", 1.0, 0.5, 3.0, 2, own=True)]
+    judged = claim.judged(rule, groups)
+    for verdict in ("maybe", "holds in part"):
+        with pytest.raises(ValueError, match=f"verdict: '{verdict}' is not allowed"):
+            boxes.stated("a", "b", verdict, "c")
+        with pytest.raises(ValueError, match=f"verdict: '{verdict}' is not allowed"):
+            boxes.claim(replace(judged, verdict=verdict))
     assert "Does not hold" in boxes.stated("a", "b", "does not hold", "Lee & Co.")
     told = boxes.claim(judged, judged)
-    assert told.count("Holds in part") == 2 and "Holds for digits, undecided for images &lt;b&gt;." in told
-    assert "digits: 3 (2.5 to 4); n = 3" in told and "to hold, above 1" in told
+    assert told.count("On small stand-ins only: for") == 2 and "★ images &lt;b&gt;" in told
+    assert "<td>3</td><td>2.5 to 4</td><td>3</td><td>for</td>" in told and "Needed: above 1.25." in told
 
 
 def test_a_download_holds_the_table_and_says_what_its_columns_are():

@@ -49,16 +49,18 @@ def test_a_point_is_the_geometric_mean_over_searches_and_the_line_is_fitted_to_t
     searches = scaling.steps_to_result(own, goal)
     points = of(tables[0], goal, sparsity)
     for point in points.itertuples():
-        kept = scaling.independent(searches)
-        kept = kept[kept.batch_size == point.batch_size]
-        logs = np.log(kept.steps.fillna(kept.last_step))
-        assert point.steps == pytest.approx(np.exp(logs.mean())) and point.searches == len(logs) >= 3
-        assert point.missed == kept.steps.isna().sum() and point.low < point.steps < point.high
+        kept = searches[searches.batch_size == point.batch_size]
+        kept = kept[scaling.apart(kept.replicate.to_numpy(), kept.split.to_numpy())]
+        assert point.searches == len(kept) >= 3 and point.missed == kept.steps.isna().sum()
+        bound = np.exp(np.log(kept.steps.fillna(kept.last_step)).mean())
+        assert point.steps == pytest.approx(bound) if not point.missed else point.steps > bound
+        assert point.low < point.steps < point.high
     (line,) = of(tables[1], goal, sparsity).itertuples()
-    fit = scaling.fit_hyperbola(points.batch_size, points.steps)
-    assert (line.c1, line.c2, line.critical, line.identified) == pytest.approx((fit.c1, fit.c2, fit.critical, fit.identified))
-    ends = scaling.span_of(scaling.redrawn(scaling.curve_of(own, goal).draws).critical)
-    assert (line.critical_low, line.critical_high) == ends and ends[0] < line.critical < ends[1]
+    curve = scaling.curve_of(searches)
+    fit = scaling.fit(curve.sizes, curve.means)
+    assert (line.c1, line.c2) == pytest.approx((fit.c1[0], fit.c2[0])) and line.identified
+    ends = line.critical_low, line.critical, line.critical_high
+    assert ends == pytest.approx([scaling.critical(curve).row("v")[name] for name in ("v_low", "v", "v_high")])
 
 
 def test_a_curve_of_single_searches_is_the_best_trial_of_each(trials, tables):

@@ -45,14 +45,6 @@ def test_sparse_messages_are_never_called_the_fastest():
         framework_costs.fastest(goals[goals.system == "sparse"])
 
 
-def test_two_processes_are_compared_with_one_each_at_its_best_batch():
-    goals = framework_costs.to_goal(POINTS, TIMES.assign(low=TIMES.seconds / 1.1, high=TIMES.seconds * 1.2))
-    [row] = framework_costs.sooner(goals.assign(curve="a curve")).itertuples(index=False)  # 90 s at 256 against 50 s at 256
-    assert (row.name, row.n) == ("a curve", 1) and row.effect == pytest.approx(90 / 50)
-    assert (row.low, row.high) == (pytest.approx(1.8 / 1.1 / 1.2), pytest.approx(1.8 * 1.2 * 1.1))
-    assert not len(framework_costs.sooner(goals[goals.system == "one"].assign(curve="a curve")))
-
-
 def test_over_the_slowest_link_that_pays_both_take_as_long():
     even = framework_costs.breaks_even(TIMES)
     assert even.bandwidth[[0, 2]].isna().all() and even.latency[[0, 2]].isna().all()

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import vl_convert as vlc
+from scipy.stats import t
 
-from lib.analysis import hardware
+from lib.analysis import hardware, scaling
 from lib.page.vega import VEGALITE
 from lib.records import store
 from lib.records.places import record
@@ -100,25 +101,31 @@ def test_a_readers_records_are_found_those_of_the_largest_search(tmp_path, monke
 
 def test_time_to_a_goal_is_steps_times_the_time_of_a_step():
     """Twice the steps at half the time of a step; of curves without a dense one, or sizes that were not timed, nothing."""
-    name = {"workload": "w", "algorithm": "sgd", "pruning": "p"}
-    measured = ((0.0, 16, 100), (0.9, 16, 200), (0.9, 64, 70), (0.0, 256, 9), (0.9, 256, 36))
-    curves = pd.DataFrame([{**name, "sparsity": s, "batch_size": b, "steps": n} for s, b, n in measured])
-    searches = {("w", "sgd", "p", 0.0): pd.DataFrame({16: [100.0] * 9, 256: 9.0}),
-                ("w", "sgd", "p", 0.9): pd.DataFrame({16: np.linspace(100, 300, 9), 64: 70.0, 256: 36.0}),
-                ("w", "nesterov", "p", 0.9): pd.DataFrame({16: [1.0] * 9}), ("v", "sgd", "p", 0.0): pd.DataFrame()}  # fmt: skip
+    def curve(**steps):
+        """Three searches of so many steps, times factors."""
+        logs = pd.DataFrame({int(b[1:]): np.log(k * factors) for b, (k, factors) in steps.items()})
+        return scaling.Curve(logs, logs < 0, 0.3)
+
+    spread, level = np.array([0.5, 1.0, 2.0]), np.ones(3)
+    curves = {("w", "sgd", "p", 0.0): curve(_16=(100.0, level), _256=(9.0, level)),
+              ("w", "sgd", "p", 0.9): curve(_16=(200.0, spread), _64=(70.0, level), _256=(36.0, level)),
+              ("w", "nesterov", "p", 0.9): curve(_16=(1.0, level)), ("v", "sgd", "p", 0.0): curve(_16=(1.0, level))}  # fmt: skip
     timed = [("dense", 0.0, 16, 4.0), ("dense", 0.0, 64, 4.0), ("dense, bfloat16", 0.0, 16, 1.0), ("sparse", 0.9, 16, 2.0),
              ("sparse", 0.9, 64, 2.0), ("scores", 0.0, 99, 40.0), ("dense", 0.0, 256, 40.0),
              ("dense, bfloat16", 0.0, 256, 40.0), ("sparse", 0.9, 256, 30.0)]  # fmt: skip
     times = pd.DataFrame(timed, columns=["what", "sparsity", "batch_size", "seconds"]).assign(workload="w")
-    found, best = (table.set_index("what") for table in hardware.skipped(curves, searches, times))
+    found, best = (table.set_index("what") for table in hardware.skipped(curves, times))
     small = found[found.batch_size == 16]
-    assert small.ratio.to_dict() == {"steps to the goal": 2, "time of a step": 0.5, hardware.GOAL: 1, hardware.SCORED: 1.1,
-                                     hardware.ROUGH: 4}  # fmt: skip
-    assert small.loc[hardware.GOAL, ["low", "high"]].tolist() == pytest.approx([0.55, 1.45])
+    assert small.ratio.to_dict() == pytest.approx({"steps to the goal": 2, "time of a step": 0.5, hardware.GOAL: 1,
+                                                   hardware.SCORED: 1.1, hardware.ROUGH: 4})  # fmt: skip
+    low, high = np.exp(t.interval(0.9, 2, 0, np.log(spread).std(ddof=1) / 3**0.5))
+    assert small.loc[hardware.GOAL, ["ratio_low", "ratio_high"]].tolist() == pytest.approx([low, high])
+    assert small.loc["time of a step", ["ratio_low", "ratio_high"]].tolist() == pytest.approx([0.5, 0.5])  # times are exact
     assert set(found.batch_size) == {16, 256} and set(found.algorithm) == {"sgd"}
-    assert best.ratio.to_dict() == {hardware.GOAL: 400 / 360, hardware.SCORED: 440 / 360, hardware.ROUGH: 4}  # 16 over 256; 16
+    expected = {hardware.GOAL: 400 / 360, hardware.SCORED: 440 / 360, hardware.ROUGH: 4}  # 16 over 256; 16
+    assert best.ratio.to_dict() == pytest.approx(expected)
     with pytest.raises(ValueError, match="none of sparse products is on record; take them with python -m lib time"):
-        hardware.skipped(curves, searches, times[:0])
+        hardware.skipped(curves, times[:0])
 
 
 @pytest.mark.parametrize(("field", "value"), [("devices", 0), ("devices", 1.5), ("throughput", -1.0), ("price", -2.0)])

@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import claims
+from chapters.which_method import claims
 from lib.analysis import method_results, scaling
+from lib.claims import AGAINST, FOR
+from lib.claims.claim import REGISTRY, judged
 from lib.page import method_figures, parameters
 from lib.studies import plans
 
@@ -30,56 +32,38 @@ def searched(algorithm, c1, c2, searches=5, sizes=SIZES, sparsity=0.0, trials=40
     return pd.concat(cells, ignore_index=True)
 
 
-def drawn(*curves):
-    return scaling.summaries(pd.concat(curves), draws=200)[1]
-
-
-def test_a_claim_is_priced_by_the_searches_that_it_turns_on():
-    """Not by all methods, batch sizes and networks of the page."""
-    names = ("lars-warmup", "clars", "sgd", "adam", "momentum")
-    trials = pd.concat([searched(name, 2000, 40) for name in names] + [searched("muon", 2000, 40, searches=2)])
-    asked = {key: method_results.asked(trials, key) for key in ("O1", "O6", "O7")}
-    (own,) = asked["O1"].values()
-    assert list(asked["O1"]) == ["MLP on digits"] and set(own.algorithm) == {"lars-warmup", "clars"}
-    assert set(own.batch_size) == {256, 1024}
-    assert {*asked["O6"]["MLP on digits"].algorithm} == {"adam"}, "two searches of Muon are too few for a claim"
-    pairs = {name: (set(part.algorithm), set(part.batch_size)) for name, part in asked["O7"].items()}
-    assert pairs == {"SGD and Adam": ({"sgd", "adam"}, {1, 4}), "momentum and Adam": ({"momentum", "adam"}, {1, 4})}
+def curves_of(*curves):
+    return scaling.curves(pd.concat(curves))
 
 
 def test_ratios_to_sgd_are_those_planted_and_an_interval_holds_them():
-    found = method_results.over(drawn(searched("sgd", 2000, 40), searched("adam", 2000, 10), searched("momentum", 4000, 40)))
+    found = method_results.over(curves_of(searched("sgd", 2000, 40), searched("adam", 2000, 10), searched("momentum", 4000, 40)))
     assert set(found.algorithm) == {"adam", "momentum"} and set(found.what) == set(method_results.QUANTITIES)
     ratio = found.set_index(["algorithm", "what"])
-    planted = {"adam": {"critical": 4, "c1": 1, "c2": 0.25}, "momentum": {"critical": 2, "c1": 2, "c2": 1}}
-    for name, what in ratio.index:
-        row = ratio.loc[name, what]
-        assert row.ratio == pytest.approx(planted[name][what], rel=0.15), (name, what)
-        assert row.ratio_low <= row.ratio <= row.ratio_high
-    assert method_results.over(drawn(searched("adam", 2000, 10))).empty  # with none to divide by
+    planted = {"adam": (2000, 10), "momentum": (4000, 40)}
+    for name, (c1, c2) in planted.items():
+        assert ratio.loc[(name, "critical"), "ratio"] == pytest.approx((c1 / c2) / 50, rel=0.15)
+        exact = [(c1 / b + c2) / (2000 / b + 40) for b in SIZES]
+        for what, ends in (("small", exact[:2]), ("large", exact[-2:])):
+            row = ratio.loc[name, what]
+            assert row.ratio == pytest.approx((ends[0] * ends[1]) ** 0.5, rel=0.1)
+            assert row.ratio_low < row.ratio < row.ratio_high and row.n == row.searches == 5
+    assert method_results.over(curves_of(searched("adam", 2000, 10))).empty  # with none to divide by
 
 
-def test_steps_at_either_end_and_their_growth():
-    curves = drawn(searched("sgd", 2000, 40), searched("adam", 2000, 10))
-    sgd, adam = (curves["digits-mlp", name, "connection-sensitivity", 0.0] for name in ("sgd", "adam"))
-    small, large = (np.median(method_results.at_ends(end)(sgd, adam)) for end in (-1, 1))
-    exact = {b: (2000 / b + 40) / (2000 / b + 10) for b in SIZES}
-    assert small == pytest.approx((exact[1] * exact[4]) ** 0.5, rel=0.1)
-    assert large == pytest.approx((exact[256] * exact[1024]) ** 0.5, rel=0.1)
-    assert np.median(method_results.growth(sgd, adam)) == pytest.approx(large / small, rel=0.05)
-    every = np.exp(np.mean([np.log(r) for r in exact.values()]))
-    assert np.median(method_results.at_ends(0)(sgd, adam)) == pytest.approx(every, rel=0.1)
-
-
-def test_pairs_are_counted_that_lie_in_the_predicted_order():
-    predicted = {"sgd": 1.0, "momentum": 12.0, "nesterov": 12.0, "adam": 22.0, "kfac": 170.0}
-    assert method_results.in_order({"sgd": 1.0, "momentum": 1.5, "nesterov": 2.0, "adam": 2.5}, predicted) == (5, 5)
-    assert method_results.in_order({"adam": 1.0, "sgd": 2.0, "mine": 9.0}, predicted) == (0, 1)
+def test_two_methods_are_compared_on_dense_networks_at_batch_sizes_that_both_have():
+    adam = searched("adam", 2000, 10, sizes=SIZES[:4])
+    curves = curves_of(searched("sgd", 2000, 40), adam, searched("adam", 2000, 5, sparsity=0.9))
+    (effect,) = method_results.between(curves, "sgd", "adam", method_results.at_end(1)).values()
+    exact = [(2000 / b + 40) / (2000 / b + 10) for b in (16, 64)]
+    assert np.exp(effect.value) == pytest.approx((exact[0] * exact[1]) ** 0.5, rel=0.1)
+    few = curves_of(searched("sgd", 2000, 40), searched("adam", 2000, 10, sizes=(2, 8, 32)))
+    assert method_results.between(few, "sgd", "adam", method_results.at_end(0)) == {}
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------
 
-# For every claim: its methods with c1 and c2 such that it holds, and such that it does not.
+# For every claim: its methods with c1 and c2 such that the records are for it, and such that they are against it.
 BETTER, WORSE, SAME = (2000, 5), (8000, 160), (2000, 40)
 CASES = {
     "O1": ({"lars-warmup": SAME, "clars": BETTER}, {"lars-warmup": BETTER, "clars": SAME}),
@@ -90,34 +74,33 @@ CASES = {
     "O5": ({"momentum": WORSE, "kfac": SAME}, {"momentum": SAME, "kfac": WORSE}),
     "O6": ({"muon": BETTER, "adam": SAME}, {"muon": SAME, "adam": BETTER}),
     "O7": ({"sgd": SAME, "momentum": SAME, "adam": SAME}, {"sgd": WORSE, "momentum": WORSE, "adam": SAME}),
-    "O7b": ({"sgd": SAME, "adam": BETTER}, {"sgd": BETTER, "adam": SAME}),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("key", CASES)
-def test_claims_follow_planted_curves_either_way_and_wait_for_their_methods(key):
-    for planted, verdict in zip(CASES[key], (claims.HOLDS, claims.FAILS)):
-        curves = {name: searched(name, *constants, seed=n) for n, (name, constants) in enumerate(planted.items())}
-        found = method_results.claimed(drawn(*curves.values()), NO_TIMES)[key]
-        assert claims.RULES[key].judge(found).verdict == verdict, verdict
-        for left_out in curves:
-            some = drawn(*(curve for name, curve in curves.items() if name != left_out))
-            assert method_results.claimed(some, NO_TIMES)[key].empty, left_out
-        few = drawn(*(curve[curve.replicate < method_results.SEVERAL - 1] for curve in curves.values()))
-        assert method_results.claimed(few, NO_TIMES)[key].empty
+def test_claims_follow_planted_curves_either_way_and_lack_rows_without_their_methods(key, monkeypatch):
+    def found(curves):
+        monkeypatch.setattr(claims, "curves", lambda whole=True: curves)
+        return judged(REGISTRY.claims[key], REGISTRY.functions[key]())
+
+    for planted, verdict in zip(CASES[key], (FOR, AGAINST)):
+        parts = {name: searched(name, *constants, seed=n) for n, (name, constants) in enumerate(planted.items())}
+        claim = found(curves_of(*parts.values()))
+        assert {group.verdict for group in claim.groups} == {verdict} and all(group.n == 5 for group in claim.groups)
+        for left_out in parts:
+            fewer = found(curves_of(*(curve for name, curve in parts.items() if name != left_out)))
+            assert len(fewer.groups) < len(claim.groups)
 
 
-def test_fewer_steps_are_no_less_time_where_each_takes_longer():
-    curves = drawn(searched("momentum", 2000, 40), searched("kfac", 2000, 10))
-    for dearer, verdict in ((1.5, claims.HOLDS), (10.0, claims.FAILS)):
-        rows = [("digits-mlp", "momentum", b, 1.0) for b in (16, 1024)] + [("digits-mlp", "kfac", b, dearer) for b in (16, 1024)]
-        times = pd.DataFrame(rows, columns=NO_TIMES.columns)
-        assert claims.RULES["O5b"].judge(method_results.claimed(curves, times)["O5b"]).verdict == verdict
-    assert method_results.claimed(curves, NO_TIMES)["O5b"].empty
+def test_a_critical_batch_size_of_few_whole_steps_says_so(monkeypatch):
+    curves = curves_of(searched("momentum", 2000, 40), searched("kfac", 200, 4), searched("adam", 2000, 40))
+    monkeypatch.setattr(claims, "curves", lambda whole=True: curves)
+    adam, kfac = claims.preconditioning()
+    assert not adam.note and "whole steps" in kfac.note
 
 
 def test_time_is_steps_times_the_time_of_a_step_read_between_the_sizes_timed():
-    curves = drawn(searched("sgd", 2000, 40), searched("adam", 2000, 10))
+    curves = curves_of(searched("sgd", 2000, 40), searched("adam", 2000, 10))
     times = pd.DataFrame([("digits-mlp", "adam", 16, 4.0), ("digits-mlp", "adam", 256, 1.0)], columns=NO_TIMES.columns)
     found = method_results.in_time(curves, times).set_index("batch_size")
     assert found.dearer.to_dict() == pytest.approx({1: 4, 4: 4, 16: 4, 64: 2, 256: 1, 1024: 1})
@@ -125,31 +108,8 @@ def test_time_is_steps_times_the_time_of_a_step_read_between_the_sizes_timed():
     assert method_results.in_time(curves, NO_TIMES).empty
 
 
-def test_the_quickest_method_saves_time_not_only_steps():
-    """At 1,024 examples, 0.29 times the steps are no gain if a step takes four times as long."""
-    curves = drawn(searched("sgd", 2000, 40), searched("adam", 2000, 10), searched("momentum", 2000, 20))
-    common = method_results.everywhere(method_results.over(curves))
-    for dear, (name, time) in {1.0: ("adam", 12 / 42), 2.0: ("momentum", 22 / 42), 4.0: ("momentum", 22 / 42)}.items():
-        times = pd.DataFrame([("digits-mlp", "adam", 1024, dear), ("digits-mlp", "momentum", 1024, 1.0)], columns=NO_TIMES.columns)
-        (found,) = method_results.quickest(method_results.in_time(curves, times), common).itertuples()
-        assert (found.algorithm, found.batch_size, found.rivals) == (name, 1024, 2) and found.time == pytest.approx(time, rel=0.1)
-    slow = pd.DataFrame([("digits-mlp", "adam", 1024, 9.0)], columns=NO_TIMES.columns)
-    unsaved = method_results.quickest(method_results.in_time(curves, slow), common)
-    (found,) = unsaved.itertuples()
-    assert (found.algorithm, found.time) == ("sgd", 1)
-    none = method_results.quickest(method_results.in_time(curves, NO_TIMES), common)
-    assert none.empty
-    assert method_results.on_every_network(unsaved) is method_results.on_every_network(none) is None
-
-
-def test_a_method_is_advised_only_where_it_is_the_quickest_on_every_network():
-    same, other = pd.DataFrame({"algorithm": ["muon", "muon"]}), pd.DataFrame({"algorithm": ["muon", "adam"]})
-    assert method_results.on_every_network(same) == "muon"
-    assert method_results.on_every_network(other) is None
-
-
 def test_the_more_devices_share_a_batch_the_dearer_a_dear_update():
-    curves = drawn(searched("sgd", 2000, 40), searched("adam", 2000, 10))
+    curves = curves_of(searched("sgd", 2000, 40), searched("adam", 2000, 10))
     dear = [("digits-mlp", "adam", b, ratio) for b, ratio in ((16, 8.0), (256, 2.0), (4096, 1.0))]
     found = method_results.shared_out(curves, pd.DataFrame(dear, columns=NO_TIMES.columns)).set_index("share")
     assert [*found.index] == [16, 256] and set(found.batch_size) == {1024}  # no share is larger than the batch
@@ -157,22 +117,9 @@ def test_the_more_devices_share_a_batch_the_dearer_a_dear_update():
     assert found.steps.to_numpy() == pytest.approx(steps, rel=0.1) and found.time[256] == pytest.approx(2 * steps, rel=0.1)
     assert found.time[16] == pytest.approx(4 * found.time[256]) and found.time_low[256] < found.time[256] < found.time_high[256] < 1
     assert method_results.shared_out(curves, NO_TIMES).empty
-    few = drawn(searched("sgd", 2000, 40), searched("adam", 2000, 10), searched("muon", 2000, 5).query("batch_size <= 256"))
+    few = curves_of(searched("sgd", 2000, 40), searched("adam", 2000, 10), searched("muon", 2000, 5).query("batch_size <= 256"))
     times = pd.DataFrame([*dear, ("digits-mlp", "muon", 16, 1.0)], columns=NO_TIMES.columns)
     assert set(method_results.shared_out(few, times).batch_size) == {256}  # the largest that all have
-
-
-def test_a_kept_half_life_is_judged_by_retrained_settings_and_a_missed_goal_counts():
-    def costs(kept, held):
-        rows = [(rule, b, steps * (1 + b % 3 / 10), b == 16, "digits-mlp") for b in SIZES
-                for rule, steps in ((method_results.KEPT, kept), (method_results.HELD, held))]  # fmt: skip
-        return pd.DataFrame(rows, columns=["rule", "batch_size", "middle", "base", "workload"])
-
-    for (kept, held), verdict in {(200, 100): claims.HOLDS, (100, 200): claims.FAILS, (np.inf, 100): claims.HOLDS}.items():
-        found = method_results.kept_beta(costs(kept, held))
-        assert claims.RULES["O7c"].judge(found).verdict == verdict and found.n.item() == 2  # sizes below 16
-    assert method_results.kept_beta(costs(200, 100)).effect.item() == pytest.approx(2)
-    assert method_results.kept_beta(costs(200, 100).iloc[1:]).empty  # not retrained everywhere
 
 
 # --- few trials -------------------------------------------------------------------------------------------------------
@@ -200,8 +147,8 @@ def texts(chart):
 
 
 def test_figures_show_what_they_are_given_and_say_when_there_is_nothing():
-    curves = drawn(searched("sgd", 2000, 40), searched("adam", 2000, 10))
-    over = method_results.over(curves).assign(method="Adam", network="a net", searches=5)
+    curves = curves_of(searched("sgd", 2000, 40), searched("adam", 2000, 10))
+    over = method_results.over(curves).assign(method="Adam", network="a net")
     model = pd.DataFrame({"what": ["critical", "critical"], "method": ["Adam", "K-FAC"], "ratio": [22.0, 170.0]})
     shown = texts(method_figures.beside_prediction(over, model))
     assert "22.0" in shown and "170.0" not in shown and "critical batch size" in shown  # no row for what is not measured
@@ -275,9 +222,3 @@ def test_methods_are_read_from_a_text():
     for wrong in ("", "sgd sgd", "sdg", 3, None, "all sgd", "no.py:f"):
         with pytest.raises(ValueError):
             kind.read(wrong)
-
-
-def test_claims_without_searches_are_planned_and_not_undecided():
-    waiting, known = claims.planned(), claims.judge()
-    assert not set(waiting) & set(known) and set(waiting) | set(known) == set(claims.RULES)
-    assert all(group.n for key, claim in known.items() if key.startswith("O") for group in claim.groups)

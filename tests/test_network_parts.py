@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from chapters.parts_of_a_network import claims
 from lib.analysis import network_parts
 from lib.page import parts_figures
 from lib.systems import growing, halves, subnetworks
 from lib.systems.arithmetic import multiply_adds
 
-NONE = pd.DataFrame()
 WHOLE = {16: 100.0, 32: 60.0, 64: 40.0}  # steps of the whole network by examples a step
 
 
@@ -52,11 +52,20 @@ def test_a_search_that_misses_the_goal_leaves_no_ratio_and_is_told():
     assert hardest.loc[(4, 1)].tolist() == [0.1, 0.04] and hardest.loc[(2, 1)].tolist() == [0.04, 0.04]
     none = network_parts.hardest(network_parts.subnetworks(trials(never=(0.04, 0.1)))).set_index(["workers", "local_steps"])
     assert np.isnan(none["all"][4, 1]) and none["any"][4, 1] == 0.04
-    effects = network_parts.claimed(trials(never=(0.04,)), NONE, NONE)
-    assert effects["I3"].effect.tolist() == [1, 0.5] and effects["I3"].n.tolist() == [4, 4]
-    assert effects["I1"].effect.tolist() == pytest.approx([20 * 2 / 3, 20 * 4 / 10]) and "I4" not in effects
-    assert effects["I2"].effect.tolist() == pytest.approx([2 / 3, 4 / 10])
-    assert (effects["I1"].low <= effects["I1"].effect).all() and network_parts.claimed(NONE, NONE, NONE) == {}
+
+
+def test_claims_are_judged_by_the_searches_that_met_a_goal(monkeypatch):
+    monkeypatch.setattr(subnetworks, "results", lambda searches: trials(never=(0.04,)))
+    sent, bias = claims.sent(), claims.bias()
+    assert [g.effect for g in sent] == pytest.approx([20 * 2 / 3, 20 * 4 / 10]) and [g.n for g in sent] == [2, 2]
+    assert [(g.effect, g.n) for g in bias] == [(1, 2), (0.5, 2)], "searches with other local steps share their splits"
+    monkeypatch.setattr(growing, "results", lambda searches: grown({("16 to 64: function kept", 64)}))
+    first, second = claims.grown()
+    assert first.effect == pytest.approx(0.25) and (first.n, second.n) == (2, 0) and "missed" in second.note
+    monkeypatch.setattr(halves, "results", lambda searches: cut({(network_parts.APART, 16), (network_parts.RECOVERED, 64)}))
+    told = {g.name: (g.effect, g.n) for g in claims.halves_apart()}
+    assert told[f"{network_parts.APART}, batches of 16"] == told[f"{network_parts.RECOVERED}, batches of 64"] == (0, 3)
+    assert told[f"{network_parts.APART}, batches of 64"] == (1, 3) and len(told) == 4
 
 
 def test_geometric_means_have_students_interval():
@@ -82,10 +91,6 @@ def test_growth_is_compared_with_the_whole_width_by_the_least_of_each():
         over = network_parts.over_fixed(found, 0.04, what).set_index(["arm", "batch_size"]).effect
         assert over["16 to 64: function kept", 64] == pytest.approx(2**power)
         assert over["16 units from the start", 16] == pytest.approx(0.5**power)
-    (own,) = [table for key, table in network_parts.claimed(NONE, grown(), NONE).items() if key == "I4"]
-    assert own.effect.tolist() == pytest.approx([0.25, 0.25]) and own.name.tolist() == ["batches of 16", "batches of 64"]
-    lost = network_parts.claimed(NONE, grown({("16 to 64: function kept", 64)}), NONE)["I4"]
-    assert lost.n.tolist() == [2, 0]
 
 
 def cut(missed=()):
@@ -110,9 +115,6 @@ def test_halves_are_compared_with_the_whole_network_at_the_hardest_goal_that_bot
     assert list(halves.ARMS.values()) == [network_parts.TOGETHER, network_parts.APART, network_parts.RECOVERED]
     met = network_parts.met_by_all(network_parts.halved(cut({(network_parts.APART, 16)})))
     assert met[network_parts.APART, 16] == 0.1 and met[network_parts.APART, 64] == 0.04
-    told = network_parts.claimed(NONE, NONE, cut({(network_parts.APART, 16), (network_parts.RECOVERED, 64)}))
-    assert told["I5"].set_index("name").effect.to_dict() == {network_parts.APART: 0.5, network_parts.RECOVERED: 0.5}
-    assert told["I6"].effect.tolist() == pytest.approx([2, 2]) and told["I6"].n.tolist() == [3, 3]
 
 
 def test_figures_have_no_gap_and_say_when_there_is_nothing():

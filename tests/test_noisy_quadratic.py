@@ -85,7 +85,7 @@ def test_the_gradient_along_a_path_is_that_of_simulated_runs():
 def test_below_the_bend_the_noise_scale_predicts_it_to_a_factor():
     model, sizes, rates = nqm.power_law(1000), 4.0 ** np.arange(5), np.geomspace(1e-3, 1.99, 60)
     whole = nqm.curve(model, 4.0 ** np.arange(9), rates)
-    bend = scaling.fit_hyperbola(whole.batch_size, whole.steps).critical
+    [bend] = np.exp(scaling.log_critical(whole.batch_size.to_numpy(), np.log(whole.steps.to_numpy())[None]))
     paths = [nqm.path(model, r.batch_size, r.rate, r.steps) for r in nqm.curve(model, sizes, rates).itertuples()]
     found = followed_paths.noise_scales(pd.concat(paths))
     assert (found[["noise_scale", "apart"]] / bend).stack().between(1 / 2.6, 2.6).all()

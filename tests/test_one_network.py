@@ -4,7 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from chapters.theory import claims as theory
+from chapters.three_regimes import claims as three_regimes
 from lib.analysis import family_curves, one_network, scaling
+from lib.claims.claim import REGISTRY, judged
 from lib.page import charts, limit_figures, regime_figures
 
 SIZES = 2.0 ** np.arange(0, 11)
@@ -50,6 +53,51 @@ def test_the_slowest_search_over_the_fastest():
     assert np.isnan(one_network.slowest_over_fastest(found[found.replicate == 0]))
 
 
+def trained(random, limit=np.inf):
+    """Searches of a hundred trials, each of which takes its own multiple of 1600/B + 25 steps; they stop at the first hit."""
+    rows = []
+    for b in SIZES[::2]:
+        for r in range(20):
+            steps = (1600 / b + 25) * random.lognormal(1.0, 0.7, 100)
+            end = min(steps.min(), limit)
+            rows.append(searches_of().iloc[:1].drop(columns=["steps", "steps@0.04", "steps@0.1"]).merge(
+                pd.DataFrame({"trial": range(100), "full": steps, "steps": np.where(steps <= end, steps, np.nan)}), "cross")
+                .assign(batch_size=b, trials=100, replicate=r, split=r, last_step=end))  # fmt: skip
+    found = pd.concat(rows, ignore_index=True)
+    return found.assign(**{"steps@0.04": found.steps})
+
+
+def test_a_search_stopped_at_its_first_hit_tells_what_fewer_trials_would_have_found():
+    """Its first trials are bounds where none of them won: c1 and c2 agree with those of all trials' order statistics."""
+    trials = trained(np.random.default_rng(0))
+    first = one_network.by_first_trials(trials).set_index("count")
+    assert list(first.index) == [50, 100], "of the first 10 and 25, too few won"
+    whole = one_network.by_best_of(trials.assign(**{"steps@0.04": trials.full}), 0.04).set_index("count")
+    assert whole.c1.is_monotonic_decreasing and whole.c2.is_monotonic_decreasing and (whole.c1[10] > 1.5 * whole.c1[100])
+    for name in ("c1", "c2"):
+        assert (first[f"{name}_low"] < 1.05 * whole[name][first.index]).all()
+        assert (first[f"{name}_high"] > 0.95 * whole[name][first.index]).all()
+    assert whole.critical.to_numpy() == pytest.approx(64, rel=0.25), "every setting is slower by one factor: nothing bends"
+
+
+def test_momentum_over_sgd_tells_the_cost_of_small_batches_from_the_floor():
+    rows = [searches_of(2400, 20, 0.01), searches_of(1600, 25, 0.01).assign(algorithm="sgd")]
+    [found] = one_network.over_sgd(scaling.summaries(pd.concat(rows))[1]).itertuples(index=False)
+    assert (found.c1, found.c2, found.critical, found.n) == pytest.approx((1.5, 0.8, 1.875, 3), rel=1e-3)
+    assert found.smallest == pytest.approx(2420 / 1625) and found.largest == pytest.approx((2400 / 1024 + 20) / (1600 / 1024 + 25))
+
+
+def test_constants_over_the_dense_network_and_a_range_before_and_after():
+    rows = [searches_of(1600, 25, 0.01), searches_of(4800, 50, 0.02).assign(sparsity=0.9)]
+    curves = scaling.summaries(pd.concat(rows))[1]
+    [found] = one_network.constants_over_dense(curves).itertuples(index=False)
+    assert found.c1_low <= 3.06 and found.c1 == pytest.approx(3, rel=0.02) and found.c2 == pytest.approx(2, rel=0.02)
+    dense, sparse = (curves["digits-mlp", "momentum", "connection-sensitivity", s] for s in (0.0, 0.9))
+    both = ({("digits-mlp", "momentum", "p", 0.0): own} for own in (dense, sparse))
+    [row] = one_network.before_and_after(*both).itertuples(index=False)
+    assert (row.critical_published, row.critical_whole, row.ratio) == pytest.approx((64, 96, 1.5), rel=0.01)
+
+
 def test_a_change_is_clear_if_its_interval_leaves_out_one_and_the_surest_comes_first():
     rows = pd.DataFrame([("a", 1.2, 3.0), ("b", 0.5, 2.0), ("c", 0.0, 0.5), ("d", 1.5, np.inf)],
                         columns=["family", "ratio_low", "ratio_high"])  # fmt: skip
@@ -91,3 +139,69 @@ def test_networks_are_sorted_and_no_mark_lies_at_infinity():
     data = next(iter(spec["datasets"].values()))
     assert [row["name"] for row in data] == ["small", "large"]
     assert all(np.isfinite(row["critical_high"]) for row in data) and data[1]["range"] == "100–∞"
+
+
+# --- claims -----------------------------------------------------------------------------------------------------------
+
+
+def verdicts(key, **provided):
+    groups = REGISTRY.functions[key](**provided)
+    return {group.name: group.verdict for group in judged(REGISTRY.claims[key], groups).groups}
+
+
+def curves(*parts):
+    return scaling.summaries(pd.concat(parts))[1]
+
+
+MLP, SGD = "MLP on digits, momentum", "sgd"
+assert three_regimes.three_regimes is REGISTRY.functions["L1"]
+
+
+@pytest.mark.parametrize(("steps", "verdict"), [
+    (1600 / SIZES + 25, "for"), (1600 / SIZES**0.5, "against"), (np.full(11, 30.0), "against"), (1600 / SIZES, "against"),
+])  # fmt: skip
+def test_three_regimes_are_judged_by_their_definitions(steps, verdict):
+    """Up to 1,024 of 1,350 digits there is no room for a floor beyond."""
+    table = searches_of(scatter=0.01)
+    scale = pd.Series(steps, SIZES)[table.batch_size].to_numpy() / (1600 / table.batch_size + 25)
+    own = curves(table.assign(steps=table.steps * scale))
+    assert verdicts("L1", curves=own) == {MLP: verdict}
+
+
+def test_a_floor_beyond_the_batch_sizes_measured_leaves_three_regimes_open():
+    table = searches_of(scatter=0.01)
+    assert verdicts("L1", curves=curves(table[table.batch_size <= 64])) == {MLP: "not decided"}
+
+
+@pytest.mark.parametrize(("c1", "c2", "bend", "smallest"), [
+    (1600, 12, "for", "for"), (3200, 25, "for", "against"), (1600, 25, "against", "for"), (800, 25, "against", "against"),
+])  # fmt: skip
+def test_momentum_beside_sgd_by_its_bend_and_by_its_smallest_batch(c1, c2, bend, smallest):
+    table = pd.concat([searches_of(c1, c2, 0.01), searches_of(scatter=0.01).assign(algorithm=SGD)])
+    provided = {"trials": table, "published": table, "curves": curves(table)}
+    assert verdicts("S7", **provided) == {MLP: bend} and verdicts("S7b", **provided) == {MLP: smallest}
+
+
+def test_where_momentum_is_known_over_its_whole_range_the_published_one_stands_in_a_note():
+    below = searches_of(scatter=0.01).assign(algorithm=SGD)
+    published, trials = (pd.concat([searches_of(c1, 12, 0.01).assign(space=s), below]) for c1, s in ((3200, None), (1600, "whole")))
+    [group] = REGISTRY.functions["S7b"](trials=trials, published=published, curves=curves(trials))
+    assert group.name.endswith("(whole range)") and group.effect == pytest.approx(1, rel=0.01)
+    assert group.note.startswith("from 0.9 on: 1.98 (")
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, "for"), (1.1, "for"), (0.6, "against"), (1.6, "against")])
+def test_another_goal_moves_the_critical_batch_size_either_way(factor, verdict):
+    hard, easy = searches_of(scatter=0.01), searches_of(1600 * factor, 25, 0.01)
+    table = hard.assign(**{"steps@0.05": hard.steps, "steps@0.1": easy.steps}).drop(columns="steps@0.04")
+    assert verdicts("S2", trials=table.assign(goal=0.05), curves=curves(hard.assign(goal=0.05))) == {MLP: verdict}
+
+
+def test_the_noise_scale_is_compared_with_the_curve_and_a_single_search_decides_nothing():
+    from lib.analysis.scaling import Effect
+
+    found = theory._over(Effect(3.0, 0.1, 9, 10), scaling.mean_of([1.0, 1.2, 1.1]))
+    assert (found.value, found.n) == (pytest.approx(1.9), 3) and 2 < found.freedom < 11
+    assert found.error == pytest.approx(np.hypot(0.1, 0.1 / np.sqrt(3)))
+    single = theory._over(Effect(3.0, 0.1, 9, 10), scaling.mean_of([1.0]))
+    assert (single.low, single.high, single.n) == (-np.inf, np.inf, 1)

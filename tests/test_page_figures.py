@@ -81,11 +81,25 @@ def test_a_map_tells_which_settings_never_reach_the_goal():
     assert shown[0]["momentum"] == pytest.approx(0.95) and no_gaps(chart)
 
 
-def test_rules_that_keep_momentum_are_one_line_where_momentum_is_shown():
+def test_hyperparameters_of_fast_trials_and_the_growth_of_the_best_are_told_without_gaps():
     names = ["learning rate", "1 - momentum", "effective learning rate"]
     rules = [None, "linear rule", "square-root rule", "no change"]
     near = pd.DataFrame([{"network": "n", "workload": "n", "batch_size": b, "which": w, "rule": r, "value": 0.1 * b, "trial": 1,
                           "steps": 9, "behind": 1.0} for b in (1, 2) for w in names for r in rules])  # fmt: skip
-    chart = rate_figures.fast_settings(near, "n")
-    lines = [r for t in drawn(chart)[0] for r in t if r.get("which") == "1 − momentum" and "rule" in r]
-    assert {r["rule"] for r in lines} == {"no change"} and no_gaps(chart)
+    assert no_gaps(rate_figures.fast_settings(near, "n"))
+    rows = pd.DataFrame([{"network": n, "method": m, "effect": 1.5, "low": 1.2, "high": 1.9, "n": 3} for n in "ab" for m in "xy"])
+    chart = rate_figures.growths(rows)
+    points = next(t for t in chart.to_dict()["datasets"].values() if "growth" in t[0])
+    assert {(r["row"], r["method"]) for r in points} == {(n, m) for n in "ab" for m in "xy"}
+    assert {r["growth_high"] for r in points} == {1.9} and no_gaps(chart)
+
+
+def test_errors_of_several_searches_are_their_mean_with_its_interval_and_of_one_a_dot():
+    rows = [{"network": "a", "batch_size": 1, "test": e} for e in (0.02, 0.04, 0.06)]
+    rows.append({"network": "b", "batch_size": 4, "test": 0.1})
+    chart = budget_figures.settled(pd.DataFrame(rows))
+    tables = chart.to_dict()["datasets"].values()
+    several, one = sorted(next(t for t in tables if "n" in t[0]), key=lambda row: row["network"])
+    assert several["test"] == pytest.approx(0.04) and several["low"] < 0.04 < several["high"] and several["n"] == 3
+    assert one["low"] == one["test"] == one["high"] == 0.1 and no_gaps(chart)
+    assert "No records" in str(budget_figures.settled(pd.DataFrame()).to_dict())

@@ -8,7 +8,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib import claims
 from lib.analysis import path_geometry
 from lib.engine import flattening
 from lib.engine.training_state import Trials
@@ -239,14 +238,11 @@ def test_the_middle_of_a_path_leaves_out_a_tenth_at_either_end():
     assert points.step.min() > 10 and points.step.max() == 90
 
 
-def test_the_claims_on_paths_hold_and_fail_as_planted():
+def test_spreads_are_judged_by_network_and_method_over_searches():
     good = path_geometry.by_path(planted(lambda b: 0.3, lambda b: 100))
-    assert claims.RULES["P1"].judge(path_geometry.positive(good)).verdict == claims.HOLDS
-    assert claims.RULES["P2"].judge(path_geometry.spreads(good)).verdict == claims.HOLDS
-    bad = planted(lambda b: 0.3, lambda b: 100)
-    bad = bad.assign(batch_cosine=np.where(bad.step % 2 == 0, 0.3, -0.3), secant=bad.step, bound=bad.step)
-    bad = path_geometry.by_path(bad)
-    assert claims.RULES["P1"].judge(path_geometry.positive(bad)).verdict == claims.FAILS
-    assert claims.RULES["P2"].judge(path_geometry.spreads(bad)).verdict == claims.FAILS
-    mixed = pd.concat([good, bad.assign(workload="digits-cnn", algorithm="momentum")])
-    assert claims.RULES["P1"].judge(path_geometry.positive(mixed)).part == "for MLP on digits, not for Small CNN on digits"
+    points = planted(lambda b: 0.3, lambda b: 100)
+    bad = path_geometry.by_path(points.assign(secant=points.step, bound=points.step, workload="digits-cnn", algorithm="momentum"))
+    found = path_geometry.spreads(pd.concat([good, bad]))
+    assert [(r.workload, r.algorithm) for r in found.itertuples()] == [("digits-mlp", "sgd")] * 2 + [("digits-cnn", "momentum")] * 2
+    assert np.exp([e.value for e in found.effect]) == pytest.approx([1, 1, 4.6, 4.6], rel=0.1)
+    assert {e.n for e in found.effect} == {6}, "searches, not paths"

@@ -3,8 +3,11 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.special import ndtri
 
+from chapters.gradients.claims import bell_shaped, most_vectors
 from lib.probes import portraits
 from lib.probes.portraits import Portrait
 
@@ -72,3 +75,42 @@ def test_bad_portraits():
         Portrait("digits-mlp", momentum=1.0)
     with pytest.raises(ValueError, match="learning_rate: 0 is not allowed; it must be a number, positive"):
         Portrait("digits-mlp", learning_rate=0)
+
+
+@pytest.mark.parametrize(
+    "kind, bell",
+    [("normal", True), ("logistic", True), ("signs", False), ("uniform", False), ("two peaks", False), ("spike", False),
+     ("aside", False)],
+)  # fmt: skip
+def test_a_bell_has_one_peak_at_zero_and_is_not_flat(kind, bell):
+    r = np.random.default_rng(0)
+    normal = r.normal(size=50_000)
+    vector = {
+        "normal": normal, "logistic": r.logistic(size=50_000), "signs": np.sign(normal) + 0.1 * r.normal(size=50_000),
+        "uniform": r.uniform(-1, 1, 50_000), "two peaks": normal + 1.5 * r.choice([-1, 1], 50_000),
+        "spike": np.where(np.arange(50_000) % 3, normal, 0), "aside": normal + 0.5,
+    }[kind]  # fmt: skip
+    table = portraits.describe(vector).assign(workload="w", compressor="top-k", density=0.001, feedback=True, step=1)
+    shapes = portraits.shapes(table)
+    assert len(shapes) == 1 and shapes.convex.between(0.5, 1).all()
+    assert shapes.far.iloc[0] == pytest.approx(np.abs(vector).max() / vector.std(), rel=1e-6)
+    assert bell_shaped(shapes).tolist() == [bell]
+
+
+def test_a_run_counts_once_however_many_of_its_vectors_are_bells():
+    runs = pd.Series(["mnist-fnn-3"] * 8 + ["mnist-lenet-5"] * 8)
+    (both,) = most_vectors(pd.Series([True] * 16), runs)
+    (one,) = most_vectors(pd.Series([True] * 5 + [False] * 11), runs)
+    assert both.effect == 1 and both.n == 2 and one.effect == 0.5 and "5 of 8" in one.note
+    z = 1.6448536
+    assert both.low == pytest.approx(2 / (2 + z**2)) and both.high == 1  # Wilson's
+    assert one.low == pytest.approx(1 - one.high)
+
+
+def test_the_tail_of_a_normal_vector_is_as_long_as_its_threshold_says():
+    vector = np.random.default_rng(0).normal(size=200_000)
+    at = {"workload": "w", "compressor": "top-k", "feedback": True}
+    taken = pd.concat([portraits.describe(u).assign(step=step, **at) for step, u in enumerate((vector, vector.clip(-2.5, 2.5)))])
+    for share in (0.1, 0.01, 0.001):
+        found = portraits.beyond(taken, -ndtri(share / 2))
+        assert found.iloc[0] == pytest.approx(share, rel=0.15) and (found.iloc[1] < 1e-9) == (share < 0.05)

@@ -123,6 +123,30 @@ def test_grasp_is_the_weight_times_hessian_times_gradient():
     assert torch.allclose(pruning.grasp(net, w, x, y).double(), reference, rtol=1e-3, atol=1e-7)
 
 
+def test_grasp_is_the_published_score_at_its_temperature():
+    """As Wang et al. have it: -w H g of outputs over 200, g and H summed over two halves, the largest removed."""
+    net, x, y = small()
+    w, halves = flattening.flatten(net).double(), (slice(0, 125), slice(125, 250))
+
+    def loss(v):
+        return sum(F.cross_entropy(flattening.outputs(net, v, x[half].double()) / 200, y[half]) for half in halves)
+
+    published = -w * (torch.autograd.functional.hessian(loss, w) @ torch.autograd.functional.jacobian(loss, w))
+
+    class Softer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = net
+
+        def forward(self, x):
+            return self.inner(x) / 200
+
+    mine = pruning.grasp(Softer(), w, x.double(), y)  # the mean over all, half of their sums, in gradient and curvature alike
+    assert torch.allclose(mine, -published / 4, rtol=1e-6, atol=1e-14)
+    removed = published.argsort(descending=True)[: len(w) // 2]
+    assert not pruning.global_mask(mine, 0.5)[removed].any()
+
+
 def test_grasp_takes_a_balanced_sample():
     y = torch.tensor([0] * 50 + [1] * 5 + [2] * 30)
     pick = pruning.class_balanced(y, 10, seed=3)

@@ -268,7 +268,7 @@ def test_each_rule_is_judged_on_searches_that_say_what_it_needs():
     with pytest.raises(ValueError, match="one whose record says when training losses fell"):
         race.losses(plain, 2.0)
     told = {rule: race.replays([plain, noted, noted], rule, [2.5]) for rule in race.RULES}
-    assert {rule: len(t) for rule, t in told.items()} == {"race": 1, "losses": 2, "halving": 1}
+    assert {rule: len(t) for rule, t in told.items()} == {"race": 1, "losses": 2}
 
 
 def test_what_a_search_loses_to_a_race_is_told():
@@ -286,18 +286,11 @@ def test_what_a_search_loses_to_a_race_is_told():
         race.outcome(made([[never] * 3], [5]), np.array([never]))
 
 
-def test_halving_keeps_the_best_and_all_that_it_cannot_tell_apart():
-    first = np.full((8, 3), np.inf)
-    first[:, 0] = [4, 5, 6, 7, 8, 8, 8, np.inf]
-    one = made(first, np.full(8, 40.0))
-    np.testing.assert_array_equal(race.halving(one, 2.0), [np.inf, 16, 8, 8, 8, 8, 8, 8])
-
-
 def test_a_factor_is_chosen_among_those_that_change_little():
     told = pd.DataFrame({"a": [1, 1, 2, 2, 3, 3], "unchanged": [0, 1, 1, 1, 1, 1], "cost": [2, 2, 5, 7, 8, 8]})
     assert race.chosen(told, 0.9) == (2.0, True)
     assert race.chosen(told[told.a == 1], 0.9) == (1.0, False)
-    with pytest.raises(ValueError, match="rule: 'x' is not allowed; it must be one of race, losses, halving"):
+    with pytest.raises(ValueError, match="rule: 'x' is not allowed; it must be one of race, losses"):
         race.replays([], "x")
     with pytest.raises(ValueError, match="a: 0.5 is not allowed"):
         race.replays([], factors=[0.5])

@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from chapters.messages.claims import groups
 from lib import claims
-from lib.analysis import evidence, message_results, scaling
+from lib.analysis import message_results, scaling
+from lib.claims.claim import REGISTRY, judged
 from lib.engine.check_steps import last_check
 from lib.measuring import sweeps
 from lib.messages.settings import Messages, target
@@ -74,44 +76,60 @@ def test_gaps_at_equal_amounts_sent():
     frugal = pd.DataFrame(
         {"method": "frugal", "budget": budgets, "megabytes": [1, 2, 4, 8], "test": [0.8, 0.6, 0.4, 0.2]}
     )
-    both = pd.concat([greedy, frugal]).assign(workload="w", replicate=0, density=0.1, noise=0.01)
+    both = pd.concat([greedy, frugal]).assign(workload="w", replicate=0, density=0.1)
     found = message_results.matched_gaps(both, "greedy", "frugal")
-    assert found.megabytes.tolist() == [8]  # all that the frugal one sends; between the greedy one's budgets 2 and 4
-    share = np.log(8 / 6) / np.log(2)
+    share = np.log(8 / 6) / np.log(2)  # the frugal one sends 8 in all: between the greedy one's budgets 2 and 4
     assert found.gap.tolist() == pytest.approx([100 * (0.7 - 0.2 * share - 0.2)])
     assert found.more.tolist() == [True]
-    assert found.noise.tolist() == pytest.approx([100 * np.hypot(0.01, 0.01)])
     assert message_results.matched_gaps(both, "frugal", "greedy").gap.tolist() == pytest.approx((-found.gap).tolist())
     assert message_results.matched_gaps(both, "greedy", "absent").empty
     assert message_results.matched_gaps(message_results.best(pd.DataFrame()), "greedy", "frugal").empty
 
 
-def test_claims_judge_planted_gaps():
-    gap = pd.DataFrame({"gap": [0.1, 0.2, 0.0], "noise": 0.1, "workload": "w", "replicate": [0, 1, 2], "density": 0.001,
-                        "edge": False})  # fmt: skip
+def planted(losses, name="mnist-lenet-5", **more):
+    """Points lost by Top-k at three seeds, trained for twice d/k steps."""
+    return pd.DataFrame({"gap": losses, "workload": name, "replicate": range(len(losses)), "density": 0.001, "budget": 2048,
+                         "method": "Top-k", "rival": "dense", "edge": False, "edge_rival": False} | more)  # fmt: skip
 
-    def little(gap):
-        return claims.RULES["T4"].judge(evidence.lost_at_best(gap, message_results.means(gap))).verdict
 
-    assert little(gap) == claims.HOLDS and little(gap[:0]) == claims.OPEN
-    assert little(gap.assign(gap=5.0)) == claims.FAILS and little(gap.assign(gap=5.0, noise=9.0)) == claims.OPEN
-    assert little(gap.assign(noise=2.0)) == claims.OPEN  # noise helps no claim to hold, and refutes none
-    assert little(gap.assign(noise=0.6)) == claims.OPEN  # the mean, 0.1, and 1.645 times the noise of one test set
-    assert little(pd.concat([gap, gap.assign(workload="x", gap=5.0)])) == claims.PART
-    assert little(gap.assign(gap=5.0, edge=True)) == claims.OPEN and little(gap.assign(edge=True)) == claims.HOLDS
+def verdict(key, gap):
+    return judged(REGISTRY.claims[key], groups(gap)).verdict
 
-    def far(gap):
-        return claims.RULES["T4b"].judge(evidence.lost_at_best(gap, message_results.means(gap))).verdict
 
-    behind = gap.assign(gap=40.0, edge=False)
-    assert far(behind) == claims.HOLDS and far(behind.assign(gap=3.0)) == claims.FAILS
-    assert far(behind.assign(edge=True)) == claims.OPEN  # tuned better, it might lose less
-    both = pd.concat([gap.assign(gap=gap.gap + 3.0), gap.assign(gap=gap.gap[::-1].to_numpy(), density=0.01)])
-    nearer = claims.RULES["T9"].judge
-    assert nearer(evidence.narrowed(both)).verdict == claims.HOLDS
-    assert nearer(evidence.narrowed(both.assign(gap=-both.gap))).verdict == claims.FAILS
-    wild = both.assign(gap=both.gap * np.tile([1, -1, 1], 2))  # one seed says the opposite
-    assert nearer(evidence.narrowed(wild)).verdict == nearer(evidence.narrowed(gap)).verdict == claims.OPEN
+def test_claims_judge_planted_gaps_by_network():
+    little, much = planted([0.1, 0.2, 0.0]), planted([5.0, 5.1, 4.9])
+    other = {"workload": "fashion-mnist-fnn-3"}
+    assert verdict("T4", little) == claims.REPRODUCED and verdict("T4", much) == claims.CONTRADICTED
+    assert verdict("T4", pd.concat([little, much.assign(**other)])) == claims.PART
+    assert verdict("T4", little.assign(**other)) == f"{claims.STAND_INS}: for"
+    assert verdict("T4b", much) == claims.REPRODUCED and verdict("T4b", little) == claims.CONTRADICTED
+    wide = planted([0.5, 0.9, 0.1])  # below one by 1.645 standard errors, and not by Student's 2.92
+    assert wide.gap.mean() + 1.645 * wide.gap.sem() < 1 and verdict("T4", wide) == claims.OPEN
+    (only,) = groups(planted([0.1]))
+    assert only.n == 1 and only.high == np.inf and verdict("T4", planted([0.1])) == claims.OPEN
+
+
+def test_a_best_rate_at_an_edge_makes_a_loss_a_bound():
+    little, much = planted([0.1, 0.2, 0.0]), planted([5.0, 5.1, 4.9])
+    for key, gap, own, rival in (("T4", little, claims.REPRODUCED, claims.OPEN), ("T4", much, claims.OPEN, claims.CONTRADICTED),
+                                 ("T4b", much, claims.OPEN, claims.REPRODUCED)):  # fmt: skip
+        assert verdict(key, gap.assign(edge=True)) == own and verdict(key, gap.assign(edge_rival=True)) == rival
+        assert verdict(key, gap.assign(edge=[True, False, False])) == verdict(key, gap)  # one of three
+    assert "Top-k in 3 of 3" in groups(much.assign(edge=True))[0].note
+
+
+def test_a_run_in_which_an_average_entry_is_not_sent_once_is_shown_and_decides_nothing():
+    short = planted([27.0, 27.1, 26.9], "cifar-10-resnet-20", budget=512)
+    (row,) = groups(short)
+    assert row.effect == pytest.approx(27) and row.own and "512" in row.note and verdict("T4", short) == claims.OPEN
+    assert verdict("T4", short.assign(budget=1024)) == claims.CONTRADICTED
+
+
+def test_a_larger_density_narrows_a_gap_by_network():
+    both = pd.concat([planted([1.0, 2.0, 3.0]), planted([0.5, 1.4, 2.6], density=0.01)])
+    found = message_results.narrowed(both)
+    assert list(found) == ["mnist-lenet-5"] and found["mnist-lenet-5"].value == pytest.approx(0.5)
+    assert found["mnist-lenet-5"].error == pytest.approx(0.1 / 3**0.5) and found["mnist-lenet-5"].n == 3
 
 
 def test_planted_costs_multiply():
@@ -132,14 +150,16 @@ def test_planted_costs_multiply():
     assert message_results.joint_costs(message_results.joint_curves(pd.DataFrame())).empty
 
 
-def test_medians_of_planted_costs_and_of_their_draws():
-    costs = pd.DataFrame({"workload": ["a", "a", "a", "b"], "over": [1.0, 2.0, 6.0, 3.0], "beyond": [2.0, 4.0, 12.0, 5.0]})
-    draws = pd.concat([costs.assign(draw=n, over=costs.over * n, beyond=costs.beyond) for n in range(1, 102)])
-    found = message_results.joint_medians(costs, draws)
-    assert found.pairs.tolist() == [3, 1] and found.over.tolist() == [2, 3] and found.beyond.tolist() == [4, 5]
-    assert found.loc["a", ["over_low", "over_high"]].tolist() == [2 * 6, 2 * 96]
-    assert found.loc["b", ["beyond_low", "beyond_high"]].tolist() == [5, 5]
-    assert message_results.joint_medians(costs[:0], draws[:0]).empty
+def test_means_of_planted_costs_scatter_as_single_searches_do():
+    point = {"workload": "w", "batch_size": 16, "goal": 0.1}
+    curves = pd.DataFrame([{**point, "sparsity": s, "density": d, "steps": k}
+                           for s, d, k in ((0.0, 1.0, 100), (0.9, 1.0, 300), (0.0, 0.01, 500), (0.9, 0.01, 3000))])  # fmt: skip
+    found = message_results.joint_means(curves)["w"]
+    assert found["over"].value == pytest.approx(np.log(2)) and found["beyond"].value == pytest.approx(np.log(30 / 7))
+    assert found["over"].error == pytest.approx(2 * scaling.scatter_of("w"))  # of four searches
+    two = pd.concat([curves, curves.assign(batch_size=64)], ignore_index=True)
+    assert message_results.joint_means(two)["w"]["over"].error == pytest.approx(2**0.5 * scaling.scatter_of("w"))
+    assert message_results.joint_means(curves[:2]) == {}
 
 
 def test_what_is_sent_between_budgets_is_per_step_and_per_entry_asked_for():
@@ -157,27 +177,6 @@ def test_what_is_sent_between_budgets_is_per_step_and_per_entry_asked_for():
     assert message_results.between_budgets(pd.DataFrame()).empty
 
 
-def test_redrawn_costs_lie_around_planted_ones():
-    """Each of four points was searched once, and borrows how much searches scatter."""
-    cells = []
-    for sparsity, density, steps in ((0.0, 1.0, [100] * 4), (0.9, 1.0, [300] * 4), (0.0, 0.01, [500] * 4),
-                                     (0.9, 0.01, [1500, 3000, 6000, 6000])):  # fmt: skip
-        cells += [pd.DataFrame({
-            "workload": "w", "batch_size": 16, "sparsity": sparsity, "density": density, "replicate": r, "trial": range(4),
-            "steps@0.1": steps, "last_step": 6000,
-        }) for r in range(1)]  # fmt: skip
-    trials = pd.concat(cells, ignore_index=True)
-    curves = pd.DataFrame(
-        [{**dict.fromkeys(message_results.CELL), "workload": "w", "batch_size": 16, "goal": 0.1, "sparsity": s, "density": d,
-          "steps": k} for s, d, k in ((0.0, 1.0, 100), (0.9, 1.0, 300), (0.0, 0.01, 500), (0.9, 0.01, 1500))]
-    )  # fmt: skip
-    redrawn = message_results.redrawn_costs(trials, curves, draws=2000)
-    over = redrawn.groupby("draw").over.first()
-    assert len(redrawn) == 2000 and over.median() == pytest.approx(1, rel=0.01)
-    assert np.log(over).std() == pytest.approx(2 * scaling.ONE_SPLIT, rel=0.15)
-    assert message_results.redrawn_costs(trials, curves[:0]).empty
-
-
 def test_joint_curves_are_read_at_the_hardest_goal_that_all_cells_met(tmp_path):
     cells = [
         Cell("digits-mlp", 64, sparsity=s, trials=8, hits=8, max_steps=300, messages=Messages(4, density=d))
@@ -188,23 +187,11 @@ def test_joint_curves_are_read_at_the_hardest_goal_that_all_cells_met(tmp_path):
     curves = message_results.joint_curves(trials)
     met = [g for g in scaling.goals(trials) if trials.groupby(["sparsity", "density"])[f"steps@{g:g}"].count().all()]
     assert len(curves) == 4 and set(curves.goal) == {min(met)} and min(met) > min(scaling.goals(trials))
-    easier = message_results.joint_curves(trials, least=max(met))
-    assert set(easier.goal) == {max(met)} and (easier.steps.to_numpy() <= curves.steps.to_numpy()).all()
-    assert message_results.joint_curves(trials, least=0.9).empty
 
 
-def test_no_verdict_counts_a_run_in_which_an_average_entry_is_not_sent_once():
-    gap = pd.DataFrame({"gap": [27.0, 2.0, 3.0], "budget": [512, 2048, 64], "density": [0.001, 0.001, 0.05]})
-    assert message_results.long_enough(gap).gap.tolist() == [2, 3]
-
-
-def test_means_over_seeds_by_workload_and_density():
-    gap = pd.DataFrame({"gap": [1.0, 3.0, 11.0], "noise": 0.1, "density": 0.01, "workload": ["a", "a", "b"]})
+def test_means_over_seeds_are_by_workload_and_density():
+    gap = pd.concat([planted([1.0, 3.0]), planted([11.0], "fashion-mnist-fnn-3")])
     means = message_results.means(gap)
-    assert means.gap.tolist() == [2, 11] and means.seeds.tolist() == [2, 1] and means.worst.tolist() == [3, 11]
-    assert means.error.tolist() == pytest.approx([1, 2**0.5])  # of its seeds; borrowed from theirs
-    alone = gap[gap.workload == "b"]
-    assert message_results.means(alone).error.tolist() == pytest.approx([0.1])  # of the test set: nothing to borrow
-    assert message_results.means(alone, like=gap).error.tolist() == pytest.approx([2**0.5])
-    assert message_results.means(gap.assign(noise=2.0)).error.tolist() == pytest.approx([2, 2])  # the seeds share their test set
+    assert [e.value for e in means.effect] == [2, 11] and [e.n for e in means.effect] == [2, 1]
+    assert means.effect[0].reach == pytest.approx(6.313752) and np.isinf(means.effect[1].reach)  # Student's t of one degree
     assert message_results.means(gap[:0]).empty

@@ -3,8 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
+from chapters.metaparameters import claims as rules_of
 from lib.analysis import rate_rules
+from lib.analysis.scaling import Effect
 
 
 def planted(power):
@@ -14,16 +17,52 @@ def planted(power):
         steps = np.array([100, 110, 150, 299, 500])
         rate = 1e-3 * float(b) ** power * np.array([1, 1.1, 0.9, 1.05, 40])
         rows.append(pd.DataFrame({"workload": "digits-mlp", "batch_size": b, "trial": range(5), "steps": steps,
-                                  "learning_rate": rate, "momentum": 0.9, "algorithm": "momentum", "sparsity": 0.0}))  # fmt: skip
+                                  "learning_rate": rate, "momentum": 0.5, "algorithm": "momentum", "sparsity": 0.0}))  # fmt: skip
     return pd.concat(rows, ignore_index=True)
+
+
+def searched(powers, momentum=0.9):
+    """`planted`, a search for every power."""
+    parts = [planted(power).assign(replicate=n, split=n, momentum=momentum) for n, power in enumerate(powers)]
+    return pd.concat(parts, ignore_index=True)
 
 
 @pytest.mark.parametrize("power", [1.0, 0.5, 0.0])
 def test_a_planted_exponent_is_recovered_and_far_trials_do_not_count(power):
-    near = rate_rules.near_best(planted(power), 16)
-    found = rate_rules.exponents(near).iloc[0]
-    assert found.power == pytest.approx(power) and found.low <= power <= found.high and found.high - found.low < 0.1
-    assert found.batch_sizes == 6 and found.trials == 24  # the fifth trial took five times the winner's steps
+    """The fifth trial took five times the winner's steps, at forty times the rate."""
+    (found,) = rate_rules.growth(searched([power], momentum=0.5)).itertuples()
+    assert found.growth == pytest.approx(2**power) and found.growth_low <= 2**power <= found.growth_high
+    assert (found.sizes, found.searches, found.effect.n, found.effect.freedom) == (6, 1, 1, 22)
+
+
+def test_the_growth_over_searches_is_the_mean_of_their_slopes_with_students_interval():
+    powers = np.array([0.4, 0.6, 0.7, 0.9])
+    (found,) = rate_rules.growth(searched(powers, momentum=0.5)).itertuples()
+    low, high = stats.t.interval(0.9, 3, powers.mean(), stats.sem(powers))
+    assert (found.growth_low, found.growth, found.growth_high) == pytest.approx((2**low, 2 ** powers.mean(), 2**high))
+    assert found.searches == found.effect.n == 4
+
+
+def test_effective_rates_of_trials_too_short_for_their_momentum_do_not_count():
+    """From batch size 16 on, momentum takes a tenth of the steps or more to build up, and the effective rate explodes."""
+    trials = searched([0.5], momentum=0.5)
+    short = trials.batch_size >= 256
+    spoilt = trials.assign(momentum=trials.momentum.mask(short, 0.9999))
+    (found,) = rate_rules.growth(spoilt).itertuples()
+    assert found.growth == pytest.approx(2**0.5) and found.most == 64
+    every = rate_rules.near_best(spoilt, 16)
+    assert set(every.batch_size[every.which == "effective learning rate"]) == {1, 4, 16, 64}
+    assert set(every.batch_size[every.which == "learning rate"]) == {1, 4, 16, 64, 256, 1024}
+    assert rate_rules.built_up(trials.drop(columns="momentum")).equals(trials.drop(columns="momentum"))  # none to build up
+
+
+@pytest.mark.parametrize(("factor", "near", "off"), [(2.0, 2.0, 1.0), (1.4, 2**0.5, 2**0.5 / 1.4), (2.5, 2.0, 1.25)])
+def test_the_distance_from_the_nearer_rule(factor, near, off):
+    value = np.log(factor)
+    found = rate_rules.from_rules(Effect(value, 1e-9, np.inf, 3))
+    assert np.exp(found) == pytest.approx([off] * 3)
+    wide = rate_rules.from_rules(Effect(value, 0.2, np.inf, 3))
+    assert wide[1] == pytest.approx(0, abs=1e-3) and wide[0] == pytest.approx(np.log(off)) and wide[2] > wide[0]
 
 
 def test_the_rule_that_fits_passes_through_every_winner():
@@ -33,21 +72,12 @@ def test_the_rule_that_fits_passes_through_every_winner():
     winners = own[own.rule.isna() & (own.behind == 1)].set_index("batch_size").value
     assert np.allclose(guide, winners.reindex(guide.index))
     assert set(near.which) == {"learning rate", "1 - momentum", "effective learning rate"}
+    assert set(near.rule[near.which == "1 - momentum"].dropna()) == {"no change"}  # all rules keep momentum
 
 
 def test_too_few_batch_sizes_have_no_exponent():
-    few = planted(1.0).query("batch_size < 16")
-    assert rate_rules.exponents(rate_rules.near_best(few, 16)).empty
-
-
-def test_an_optimum_planted_at_the_edge_is_flagged():
-    """The largest batch sizes want the largest learning rate of the space, and momentum lies in its middle."""
-    trials = planted(1.0).assign(momentum=1 - 10**-2.5, learning_rate=lambda d: np.minimum(d.batch_size / 128, 0.99))
-    found = rate_rules.at_edge(rate_rules.near_best(trials, 16)).set_index("hyperparameter")
-    assert found.upper.to_dict() == {"learning rate": [256, 1024], "momentum": []} and not found.lower["momentum"]
-    assert (found.winners == 6).all()
-    low = rate_rules.at_edge(rate_rules.near_best(trials.assign(momentum=0.9), 16)).set_index("hyperparameter")
-    assert low.lower["momentum"] == [1, 4, 16, 64, 256, 1024] and not low.upper["momentum"]
+    few = searched([1.0], momentum=0.5).query("batch_size < 64")
+    assert rate_rules.growth(few).empty and rate_rules.growth(few[:0]).empty
 
 
 def test_the_winners_luck_is_what_no_rule_costs_at_the_start():
@@ -95,3 +125,24 @@ def test_averages_of_adam_keep_their_half_life_in_examples_where_a_rule_says_so(
         second = rate_rules.moved(first, size, "square root, β₂ too")
         assert second["beta1"] == 0.9 and second["beta2"] == both["beta2"]
         assert rate_rules.moved(first, size, "linear rule")["learning_rate"] == pytest.approx(1e-3 * size / 16)
+
+
+def test_what_keeping_beta2_costs_is_the_mean_over_smaller_batches():
+    rows = [{"workload": "w", "rule": rule, "batch_size": b, "middle": m, "base": b == 16}
+            for rule, steps in {rate_rules.KEPT: (400.0, 300.0, 100.0, 1e9), rate_rules.HELD: (100.0, 100.0, 100.0, 1.0)}.items()
+            for b, m in zip((1, 4, 16, 64), steps)]  # fmt: skip
+    found = rate_rules.kept_over_held(pd.DataFrame(rows))["w"]
+    assert np.exp(found.value) == pytest.approx(12**0.5) and found.n == 1 and found.freedom == 1
+    assert rate_rules.kept_over_held(pd.DataFrame(rows[:4])) == {} == rate_rules.kept_over_held(pd.DataFrame())
+
+
+def test_slopes_are_judged_by_network_and_a_crowded_edge_is_noted():
+    """On the paper's network the rate hardly grows, near the edge of the space; on another as the root, in three searches."""
+    slow = searched([1.0], momentum=0.0).assign(workload="mnist-simple-cnn", learning_rate=lambda t: (t.batch_size / 1024) ** 0.2)
+    trials = pd.concat([slow, searched([0.5] * 3, momentum=0.0)]).assign(algorithm="sgd", pruning="connection-sensitivity")
+    one, root = rules_of.best_rate(trials)
+    assert (one.name, one.own, one.n) == ("Simple-CNN on MNIST, SGD", True, 1) and one.effect == pytest.approx(2**0.2)
+    assert rules_of.ALONE in one.note and "67\u00a0% at the upper edge of learning rate" in one.note
+    assert (root.own, root.n, root.note) == (False, 3, "") and root.effect == pytest.approx(2**0.5)
+    off, near = rules_of.off_the_rules(trials)
+    assert off.effect == pytest.approx(2**0.3) and near.effect == pytest.approx(1) and near.high < rules_of.PER_DOUBLING < off.low

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from lib.analysis import evidence
 from lib.engine import lockstep
 from lib.page import theory_figures
 from lib.probes import noise_scale, running_noise
@@ -94,13 +93,3 @@ def test_a_figure_has_no_gap_and_its_band_ends_within_the_axis(table):
 def test_bad_jobs(field, value, message):
     with pytest.raises(ValueError, match=message):
         dataclasses.replace(JOB, **{field: value})
-
-
-def test_windows_that_overlap_are_not_counted_twice_and_a_planted_factor_is_found():
-    steps = np.arange(1, 1001)
-    offline = 20.0 + steps
-    job = pd.DataFrame({"workload": "digits-mlp", "step": steps, "span": 50.0, "offline": offline, "running": 1.5 * offline})
-    [row] = evidence.running_noise_off(job).itertuples(index=False)
-    assert row.n == 11 and row.effect == pytest.approx(1.5) == row.low == row.high, "ten windows of 100 steps, and the last step"
-    [below] = evidence.running_noise_off(job.assign(running=job.offline / 1.5)).itertuples(index=False)
-    assert below.effect == pytest.approx(1.5), "either way"

@@ -4,7 +4,6 @@ import json
 import math
 
 import pandas as pd
-import pytest
 
 from lib.page import charts, sparsity_figures
 
@@ -39,9 +38,9 @@ def test_an_interval_without_a_bound_is_cut_at_the_edge_and_told_whole():
 
 
 def test_every_layer_shares_the_scale_of_the_ratios():
-    spec = drawn(rows(), lines=(1, 2), band=(0.7, 1.1, 1.4))
-    assert len(spec["layer"]) == 5 and len({json.dumps(scale, sort_keys=True) for scale in scales(spec)}) == 1
-    assert {"at": 2} in values(spec) and {"low": 0.7, "high": 1.4} in values(spec)
+    spec = drawn(rows(effect=object()), lines=(1, 2))
+    assert len(spec["layer"]) == 3 and len({json.dumps(scale, sort_keys=True) for scale in scales(spec)}) == 1
+    assert {"at": 2} in values(spec) and not any("effect" in row for row in values(spec))
 
 
 def test_without_pairs_a_sentence_stands_in():
@@ -53,16 +52,11 @@ def test_a_point_without_draws_has_no_interval_in_words():
     assert sparsity_figures.intervals(frame, "x") == ["1–2", "—"]
 
 
-@pytest.mark.parametrize("field", ["relative", "x"])
-def test_tooltips_are_in_words(field):
+def test_tooltips_are_in_words():
     curves = pd.DataFrame({
         "sparsity": [0.0, 0.9], "batch_size": 64, "relative": [1.0, 4.0], "relative_low": [1.0, 3.0],
-        "relative_high": [1.0, 5.0], "steps": [50.0, 200.0], "replicates": 11, "curve": "MLP", "x": [1.0, 2.0], "y": 2.0,
+        "relative_high": [1.0, 5.0], "steps": [50.0, 200.0], "replicates": 11, "curve": "MLP",
     })  # fmt: skip
-    law = curves[["x", "y"]]
-    chart = sparsity_figures.relative(curves, charts.menu("curve", ["MLP"], "MLP", "network")) if field == "relative" else (
-        sparsity_figures.on_one_line(curves, law)
-    )  # fmt: skip
-    text = json.dumps(chart.to_dict())
+    text = json.dumps(sparsity_figures.relative(curves, charts.menu("curve", ["MLP"], "MLP", "network")).to_dict())
     tips = [tip for part in text.split('"tooltip": ')[1:] for tip in json.JSONDecoder().raw_decode(part)[0]]
     assert len(tips) >= 5 and all(tip["title"] and "_" not in tip["title"] for tip in tips)

@@ -354,7 +354,7 @@ def test_code_edited_after_it_was_loaded_does_not_measure(monkeypatch):
         runpy.run_path(str(ROOT / "lib" / "measuring" / "machine.py"))
 
 
-READING = ("analysis.fixed_budgets", "analysis.curve_forms", "analysis.family_curves", "analysis.followed_paths",
+READING = ("analysis.fixed_budgets", "analysis.scaling", "analysis.family_curves", "analysis.followed_paths",
            "analysis.message_results", "analysis.rate_rules", "claims", "probes.paths", "probes.portraits",
            "probes.tracks")  # fmt: skip
 

@@ -8,7 +8,8 @@ import altair as alt
 import pandas as pd
 import pytest
 
-from lib.claims import verdicts
+from lib import claims
+from lib.claims import claim
 from lib.page import boxes, charts, ledger_figures, vega
 
 TITLES = ["<script>alert(1)</script>", "<!--<script>", "a & b <i>c</i> &lt;", "]]> it's \"quoted\" \\ `x` {y}"]
@@ -46,10 +47,12 @@ def test_tables_and_their_heads_show_it_as_text(title):
 
 @pytest.mark.parametrize("title", TITLES)
 def test_claims_the_ledger_and_notes_show_it_as_text(title):
-    rule = verdicts.Rule("L1", "theory", f"on {title}", f"of {title}", 1, True, "ratio", "In {group}: {effect}.", "more", title)
-    judged = rule.judge(pd.DataFrame([{"name": title, "effect": 2.0, "low": 1.5, "high": 3.0, "n": 5}]))
+    rule = claims.Claim("L1", title, "theory", f"of {title}", title, f"on {title}.", "above", 1.0)
+    judged = claim.judged(rule, [claims.Group(title, 2.0, 1.5, 3.0, 5, note=title)])
     assert shows(boxes.claim(judged), title) and "".join(Page(boxes.claim(judged)).text).count(title) == 5
-    assert shows(ledger_figures.tiles([judged], {"L1": title}), title) and shows(boxes.stated(title, title, "holds", title), title)
+    for shown in (ledger_figures.matrix([judged]), ledger_figures.papers({"paper": [judged]})):
+        assert shows(shown, title)
+    assert shows(boxes.stated(title, title, "holds", title), title)
 
 
 def chart(title):

@@ -131,15 +131,15 @@ def law(sizes):
     return pd.DataFrame({"curve": "a", "batch_size": sizes, "steps": C1 / sizes + C2, "c1": C1, "c2": C2})
 
 
-def test_on_its_line_a_curve_is_fitted_and_the_formula_judged_by_how_often_peers_leave():
+def test_on_its_line_a_curve_is_fitted_and_the_formula_loses_little_however_often_peers_leave():
     points = pd.concat([law(np.array([4, 16, 64, 256, 1024, 4096])).assign(curve=name) for name in ("a", "b")])
     own = volunteers.fitted(points.drop(columns=["c1", "c2"]))
     assert own.c1.tolist() == pytest.approx([C1] * 12, rel=1e-3) and own.c2.tolist() == pytest.approx([C2] * 12, rel=1e-3)
     assert volunteers.fitted(points[points.batch_size < 300]).empty
     rounds = volunteers.of_settings(Team(volunteers.ONLINE), own.batch_size.unique().tolist(), *volunteers.settings().values(), 0)
-    told = volunteers.claimed(own, rounds)
-    assert told.name.tolist() == ["peers that stay", "peers that stay 60 s", "peers that stay 10 s"] and told.n.eq(2).all()
-    assert (told.effect - 1).between(0, 0.1).all() and told.low.tolist() == pytest.approx(told.effect.tolist())
+    told = volunteers.compared(own, rounds)
+    assert told.groupby("departures").curve.nunique().to_dict() == {0.0: 2, 1.0: 2, 6.0: 2}
+    assert told.groupby("departures").lost.mean().between(0, 0.1).all()
 
 
 def test_a_curve_on_its_line_loses_what_the_formula_says():

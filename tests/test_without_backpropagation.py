@@ -6,32 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import claims
-from lib.analysis import scaling
+from chapters.without_backpropagation import claims
 from lib.analysis import without_backpropagation as without
-
-SIZES = (1, 4, 16, 64, 256, 1024)
-
-
-def searches(factors):
-    """Five searches of each method, whose steps are so many times 900/B + 10; method -> factor."""
-    random, parts = np.random.default_rng(0), []
-    for (method, factor), b, replicate in itertools.product(factors.items(), SIZES, range(5)):
-        steps = factor * (900 / b + 10) * random.lognormal(0, 0.05, 20)
-        parts.append(pd.DataFrame({
-            "workload": "w", "algorithm": method, "pruning": "connection-sensitivity", "sparsity": 0.0, "batch_size": b,
-            "trials": 20, "replicate": replicate, "goal": 0.04, "trial": range(20), "status": "complete",
-            "last_step": steps.max(), "steps": steps, "steps@0.04": steps,
-        }))  # fmt: skip
-    return scaling.summaries(pd.concat(parts), draws=100)[1]
-
-
-@pytest.mark.parametrize(("slower", "verdict"), [(0.5, claims.HOLDS), (2.0, claims.FAILS)])
-def test_sooner_is_fewer_steps_than_backpropagation(slower, verdict):
-    found = without.sooner(searches({"sgd": 1.0, "lra": slower, "lra-1": slower}))
-    assert list(found.name) == ["β = 0.1", "β = 1"] and found.effect.to_numpy() == pytest.approx(1 / slower, rel=0.05)
-    assert claims.RULES["B2"].judge(found).verdict == verdict
-    assert without.sooner(searches({"sgd": 1.0, "lra": slower})).name.tolist() == ["β = 0.1"]
+from lib.claims import AGAINST, FOR
+from lib.claims.claim import REGISTRY, judged
+from lib.systems import boolean_readout
 
 
 def test_points_lost_are_of_the_trial_with_the_lowest_validation_error_on_the_same_split():
@@ -41,11 +20,11 @@ def test_points_lost_are_of_the_trial_with_the_lowest_validation_error_on_the_sa
             test = 0.05 + 0.01 * replicate + {"sgd": 0, "lra": 0.02, "lra-1": 0.001 * replicate}[method] if trial == 1 else 0.5
             rows.append({"algorithm": method, "replicate": replicate, "best_error": 0.1 - 0.01 * (trial == 1),
                          "test@64": 0.9, "test@128": test})  # fmt: skip
-    found = without.lost(pd.DataFrame(rows)).set_index("name")
-    assert found.effect.tolist() == pytest.approx([2.0, 0.15]) and found.n.tolist() == [4, 4]
-    assert found.low["β = 0.1"] == pytest.approx(2.0) and found.low["β = 1"] < 0.15 < found.high["β = 1"]
-    assert claims.RULES["B1"].judge(found.reset_index()).verdict == claims.PART
-    assert without.lost(pd.DataFrame()).empty
+    found = without.lost(pd.DataFrame(rows))
+    assert [effect.value for effect in found.values()] == pytest.approx([2.0, 0.15]) and found["lra"].n == 4
+    assert found["lra"].low == pytest.approx(2.0) and found["lra-1"].low < 0.15 < found["lra-1"].high
+    assert found["lra-1"].high == pytest.approx(0.15 + 2.3534 * np.std([0, 0.1, 0.2, 0.3], ddof=1) / 2, rel=1e-3)  # Student's t
+    assert without.lost(pd.DataFrame()) == {}
 
 
 def runs(shape, sizes=(64, 128, 256), whitened=False, replicates=6):
@@ -63,29 +42,34 @@ def runs(shape, sizes=(64, 128, 256), whitened=False, replicates=6):
     return pd.concat(parts, ignore_index=True)
 
 
-def test_an_exponential_whose_constant_is_the_number_of_features_is_found_to_be_one():
+def verdicts(table, monkeypatch):
+    monkeypatch.setattr(boolean_readout, "results", lambda: table)
+    return {group.name: group.verdict for group in judged(REGISTRY.claims["B3"], claims.straightness()).groups}
+
+
+def test_an_exponential_whose_constant_is_the_number_of_features_is_found_to_be_one(monkeypatch):
     table = runs(lambda t: np.exp(-t))
-    found = without.convergence(table)
-    assert (found["first"] / found.features).tolist() == pytest.approx([1, 1, 1], rel=0.05)
-    assert (found.steps / found.features).tolist() == pytest.approx([3, 3, 3], rel=0.05)
-    assert found.slower.tolist() == pytest.approx([1, 1, 1], rel=0.1)
-    assert ((found.steps_low <= found.steps) & (found.steps <= found.steps_high)).all()
-    power = without.growth(table).iloc[0]
-    assert power.power == pytest.approx(1, abs=0.05) and power.low < power.power < power.high
-    assert claims.RULES["B3"].judge(without.straightness(table)).verdict == claims.HOLDS
-    assert claims.RULES["B4"].judge(without.off_linear(table)).verdict == claims.HOLDS
+    assert [without.folds(own)[0] / n for n, own in table.groupby("features")] == [pytest.approx([1, 2, 3], rel=0.05)] * 3
+    for effect in without.convergence(table).slower:
+        assert np.exp(effect.value) == pytest.approx(1, rel=0.1) and effect.low < 0.05 and effect.high > -0.05 and effect.n == 6
+    power = without.growth(table).power.item()
+    assert power.value == pytest.approx(1, abs=0.05) and power.low < power.value < power.high and power.n == 6
+    assert {*verdicts(table, monkeypatch).values()} == {FOR}
 
 
-def test_slow_tails_are_no_exponentials_and_other_powers_are_not_linear():
+def test_slow_tails_are_no_exponentials_and_other_powers_are_not_linear(monkeypatch):
     slow = runs(lambda t: (1 + t) ** -1.5)
-    assert claims.RULES["B3"].judge(without.straightness(slow)).verdict == claims.FAILS
     sizes = {64: 1.0, 1024: 0.25}  # steps grow as the root of N
     rooted = pd.concat(runs(lambda t, f=f: np.exp(-t / f), (n,)) for n, f in sizes.items())
-    assert without.growth(rooted).power.item() == pytest.approx(0.5, abs=0.05)
-    assert without.off_linear(rooted).effect.item() == pytest.approx(4, rel=0.15)
-    assert claims.RULES["B4"].judge(without.off_linear(rooted)).verdict == claims.FAILS
-    both = pd.concat([slow, runs(lambda t: np.exp(-t), whitened=True)])
-    assert claims.RULES["B3"].judge(without.straightness(both)).part == "for uncorrelated features, not for features as they are"
+    assert without.growth(rooted).power.item().value == pytest.approx(0.5, abs=0.05)
+    found = verdicts(pd.concat([slow, runs(lambda t: np.exp(-t), whitened=True)]), monkeypatch)
+    assert found["64 features as they are"] == AGAINST and found["64 uncorrelated features"] == FOR
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error():
+    values = np.random.default_rng(0).normal(3, 1, 12)
+    found = without.jackknifed(np.array([values.mean(), *((values.sum() - v) / 11 for v in values)]))
+    assert found.error == pytest.approx(values.std(ddof=1) / 12**0.5) and (found.n, found.freedom) == (12, 11)
 
 
 def test_steps_to_a_goal_are_geometric_means_of_runs_that_all_met_it():

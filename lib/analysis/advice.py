@@ -135,9 +135,9 @@ def fastest(trials: pd.DataFrame, seconds: pd.Series) -> tuple[int, tuple[float,
 
     trials: of one curve; seconds: of a step, by batch size.  Raises ValueError if no size that met the goal has a time.
     """
-    drawn = scaling.curve_of(trials).draws
-    curve = scaling.across_replicates(scaling.steps_to_result(trials)).set_index("batch_size").steps
-    sizes = curve.index.intersection(seconds.index).intersection(drawn.columns)
+    curve = scaling.curve_of(scaling.steps_to_result(trials))
+    drawn, steps = scaling.draws(curve), curve.points().set_index("batch_size").steps
+    sizes = steps.index.intersection(seconds.index)
     require(len(sizes) > 0, "seconds", list(seconds.index), "given for a batch size that met the goal")
     soonest = (drawn[sizes] * seconds[sizes]).idxmin(axis=1)
-    return int((curve[sizes] * seconds[sizes]).idxmin()), scaling.span_of(soonest)
+    return int((steps[sizes] * seconds[sizes]).idxmin()), scaling.span_of(soonest)

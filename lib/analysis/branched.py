@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
-from lib.analysis import evidence, scaling
+from lib.analysis import scaling
+from lib.analysis.scaling import Effect
 
 RULE, KEPT = "the square-root rule", "one learning rate"  # by which branches are trained
 TOLERANCE = 0.02  # nats that a batch size may lie above the run's own and still be as good
@@ -31,63 +31,33 @@ def arms(branches: pd.DataFrame, base: int) -> dict[str, pd.DataFrame]:
 
 
 def critical(branches: pd.DataFrame) -> pd.DataFrame:
-    """Critical batch sizes, a row per point: at, goal, critical, low, high, orders, and log and error (of its logarithm).
+    """Critical batch sizes, a row per point: at, goal, critical, low, high (90 %), orders, decided, effect (ln).
 
     Examples to the goal are fitted as c1 + c2 B in each order of the examples, at the sizes that every point has; their ratio
-    c1 / c2 is the batch that takes twice the fewest.  critical: the geometric mean over orders; low, high: 5 and 95 % by
-    Student's t on logarithms.  Orders in which a size missed the goal are left out, and so is all of fewer than three sizes.
+    c1 / c2 is the batch that takes twice the fewest.  critical: the geometric mean over orders.  decided: whether examples grow
+    with every batch size, in the mean, as that line does; if not, the line is no model of them.
+    Orders in which a size missed the goal are left out, and so is all of fewer than three sizes.
     """
     found, points = [], branches.groupby("size")["at"].nunique()
     shared = branches[branches["size"].map(points) == branches["at"].nunique()]
-    for (at, goal, _), own in shared.groupby(["at", "goal", "order"]):
-        if len(own) >= 3 and own.took.notna().all():
-            fit = scaling.fit_hyperbola(own["size"], own.took / own["size"])
-            found.append({"at": at, "goal": goal, "log": np.log(fit.critical)})
-    if not found:
-        return pd.DataFrame(columns=["at", "goal", "critical", "low", "high", "orders", "log", "error"])
-    points = pd.DataFrame(found).groupby(["at", "goal"]).log.agg(["mean", "sem", "size"]).reset_index()
-    reach = points["sem"] * stdtrit(np.maximum(points["size"] - 1, 1), 0.95)
-    ends = {name: np.exp(points["mean"] + off) for name, off in (("critical", 0), ("low", -reach), ("high", reach))}
-    return points.assign(**ends).rename(columns={"mean": "log", "sem": "error", "size": "orders"})
+    for (at, goal), own in shared.groupby(["at", "goal"]):
+        logs = np.log(own.pivot(index="order", columns="size", values="took")).dropna()
+        if len(logs.columns) < 3 or not len(logs):
+            continue
+        sizes = logs.columns.to_numpy(float)
+        effect = scaling.mean_of(scaling.log_critical(sizes, logs.to_numpy() - np.log(sizes)))
+        ends = dict(zip(("critical", "low", "high"), effect.row().values()))
+        decided = bool(logs.mean().is_monotonic_increasing)
+        found.append({"at": at, "goal": goal, **ends, "orders": effect.n, "decided": decided, "effect": effect})
+    return pd.DataFrame(found, columns=["at", "goal", "critical", "low", "high", "orders", "decided", "effect"])
 
 
-def growth(points: pd.DataFrame, first: int, last: int) -> tuple[float, float, float, int]:
-    """The critical batch size at one point over that at an earlier one: ratio, 5 and 95 % (Student's t), and n, branches of both.
-
-    points: of `critical`; first, last: their places in the order of steps.  Not a number where one is not known.
-    """
-    if len(points) <= max(first, last):
-        return np.nan, np.nan, np.nan, 0
-    a, b = (points.sort_values("at").iloc[place] for place in (first, last))
-    orders = int(a.orders + b.orders)
-    reach = np.hypot(a.error, b.error) * (stdtrit(orders - 2, 0.95) if orders > 2 else np.nan)
-    return (*(float(np.exp(b["log"] - a["log"] + off)) for off in (0, -reach, reach)), orders)
-
-
-def claimed(checks: pd.DataFrame, noise: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """What claims on branches are judged by, a table of `lib.analysis.evidence` each, with a group for every way to set the rate.
-
-    G1: the growth from the first point to the second; G2: that from the second to the last; G3: how far noise scales lie from
-    the critical batch sizes, the mean over points.  Empty until three points are measured.  noise: points of the same run.
-    """
-    known = arms(to_goal(checks), int(checks.batch_size.iloc[0])) if len(checks) else {}
-    tables = {name: critical(own) for name, own in known.items()}
-    tables = {name: points for name, points in tables.items() if len(points) >= 3}
-    if not tables:
-        return {}
-    return {
-        "G1": evidence.table((name, *growth(points, 0, 1)) for name, points in tables.items()),
-        "G2": evidence.table((name, *growth(points, 1, len(points) - 1)) for name, points in tables.items()),
-        "G3": evidence.folded(evidence.table((name, *_over_noise(points, noise)) for name, points in tables.items())),
-    }
-
-
-def _over_noise(points: pd.DataFrame, noise: pd.DataFrame) -> tuple[float, float, float, int]:
-    """Critical batch sizes over noise scales, the geometric mean over points: ratio, 5 and 95 %, and n, branches."""
-    logs = points["log"] - np.log(noise_at(noise, points["at"]))
-    error, freedom = np.sqrt((points.error**2).sum()) / len(points), int((points.orders - 1).sum())
-    reach = error * stdtrit(freedom, 0.95)
-    return (*(float(np.exp(logs.mean() + off)) for off in (0, -reach, reach)), int(points.orders.sum()))
+def growth(before: pd.Series, after: pd.Series) -> Effect | None:
+    """ln of the critical batch size at one point over that at an earlier one, rows of `critical`; None if one is undecided."""
+    if not (before.decided and after.decided):
+        return None
+    a, b = before.effect, after.effect
+    return Effect(b.value - a.value, float(np.hypot(a.error, b.error)), a.freedom + b.freedom, min(a.n, b.n))
 
 
 def noise_at(noise: pd.DataFrame, steps: pd.Series) -> np.ndarray:

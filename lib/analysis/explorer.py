@@ -35,10 +35,10 @@ def tables(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The points and the lines of every curve at every goal that one of its searches met.
 
     POINTS, a row per curve, goal and batch size: steps, low, high, missed (as `scaling.across_replicates`), searches (count),
-    over, over_low, over_high: steps over the dense network's on shared searches, median, 5 and 95 %, NaN where one of the two
-    has fewer than three batch sizes, and for dense networks.
-    LINES, a row per curve and goal: the fit and its critical batch size with its 5 and 95 % (as `scaling.summaries`), NaN for
-    fewer than three batch sizes.  Raises ValueError as `scaling.summaries`.
+    over, over_low, over_high: steps over the dense network's on shared searches with its 90 % interval, NaN where one of the
+    two has fewer than three batch sizes, and for dense networks.
+    LINES, a row per curve and goal: the fit and the critical batch size with its 90 % interval (as `scaling.summaries`), NaN
+    for fewer than three batch sizes.  Raises ValueError as `scaling.summaries`.
     """
     points, lines = [pd.DataFrame(columns=POINTS)], [pd.DataFrame(columns=LINES)]
     for _, own in slimmed(trials).groupby("workload") if len(trials) else ():
@@ -53,17 +53,17 @@ def tables(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _at(searches: pd.DataFrame, points: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """`tables` at one goal, of all searches and of the points that one of them met."""
-    summary, drawn = scaling.of_searches(searches, points)
-    over = scaling.steps_over_dense(_beside_dense(drawn)).drop(columns="draws")
+    summary, curves = scaling.of_searches(searches)
+    over = scaling.steps_over_dense(_beside_dense(curves)).drop(columns=["n", "effect"])
     over = over.rename(columns={"ratio": "over", "ratio_low": "over_low", "ratio_high": "over_high"})
     points = points.rename(columns={"replicates": "searches"}).merge(over, "left", [*CURVE, "batch_size"])
     return points, points[CURVE].drop_duplicates().merge(summary, "left", CURVE)
 
 
-def _beside_dense(drawn: dict) -> dict:
+def _beside_dense(curves: dict) -> dict:
     """Curves by key, the dense ones once for every way of pruning: they are pruned in none."""
-    dense = {key[:2]: curve for key, curve in drawn.items() if key[3] == 0}
-    return drawn | {(*key[:3], 0.0): dense[key[:2]] for key in drawn if key[:2] in dense}
+    dense = {key[:2]: curve for key, curve in curves.items() if key[3] == 0}
+    return curves | {scaling.dense_key(key): dense[key[:2]] for key in curves if key[:2] in dense}
 
 
 def times(

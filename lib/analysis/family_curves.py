@@ -2,39 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
-from lib.analysis import scaling
-from lib.methods import WITH_MOMENTUM
+from lib.analysis import goals, scaling
 from lib.records import results as on_record
 from lib.records import store
 from lib.studies import plans
 from lib.studies.families import FAMILIES, Family
 from lib.studies.study import Study
-from lib.workloads.catalogue import EASIER, workload
+from lib.workloads.catalogue import EASIER, WORKLOADS
+
+FREE = ("stop", "max_steps")  # fields of `plans.USUAL` in which searches to the same goal may differ
 
 
 def studies(families: dict[str, Family]) -> dict[tuple[str, str], Study]:
     """What the book's studies plan for the dense networks of these families: (family, member) -> its cells."""
     every = dict.fromkeys(c for name, s in plans.STUDIES.items() if name not in plans.APART for c in s.cells)
-    usual = {k: v for k, v in plans.USUAL.items() if k not in ("stop", "max_steps")} | {"sparsity": 0.0}
+    usual = {k: v for k, v in plans.USUAL.items() if k not in FREE} | {"sparsity": 0.0, "stop": "goal"}
     every = [c for c in every if all(getattr(c, k) == v for k, v in usual.items())]
     found = {}
     for name, family in families.items():
         for member, (work, algorithm) in family.members.items():
-            names = (work, work + EASIER) if family.goal else (work,)  # they differ in what searches wait for
-            same = {(name, algorithm, family.stop) for name in names}
-            if cells := tuple(c for c in every if (c.workload, c.algorithm, c.stop) in same):
+            goal = goal_of(name, work)  # searches that wait for an easier one end before
+            names = [w for w in (work, work + EASIER) if w in WORKLOADS and goal in WORKLOADS[w].goals]
+            if cells := tuple(c for c in every if c.workload in names and c.algorithm == algorithm):
                 found[name, member] = Study(name, name, cells)
     return found
+
+
+def goal_of(family: str, work: str) -> float:
+    """The goal error at which a member of a family is read."""
+    return goals.OF_FAMILIES[family].error if family in goals.OF_FAMILIES else goals.goal(work)
 
 
 def results(families: dict[str, Family], tables: dict[tuple[str, str], pd.DataFrame] | None = None) -> pd.DataFrame:
     """All trials of the dense networks of these families, with columns family and member.
 
-    All members of a family are read at one goal: the family's, or the hardest easier one that every search of its members met
-    that has others beside it (`scaling.shared_goals`); where the family has none, each at its workload's.
+    All members of a family are read at one goal (`goals.OF_FAMILIES`), or each at its workload's; momentum is that of the
+    published range, the only one that all of them have.
     tables: the trials of each of `studies`, as `lib.records.results.read` gives them; None: those on record.  A family is left
     out until two of its members have curves of three batch sizes.
     """
@@ -44,18 +53,12 @@ def results(families: dict[str, Family], tables: dict[tuple[str, str], pd.DataFr
     for (name, member), frame in tables.items():
         missing |= dict.fromkeys(frame.attrs["missing"])
         heads |= {head["sha256"]: head for head in frame.attrs["provenance"]}
-        if len(frame):
+        if len(frame) and frame.batch_size.nunique() >= 3:
             work = families[name].members[member][0]
-            goal = families[name].goal or workload(work).goal
-            parts.append(scaling.at_goal(frame.assign(workload=work), goal).assign(family=name, member=member))
-    comparable = pd.Series([t.family.iloc[0] for t in parts if t.batch_size.nunique() >= 3], dtype=str).value_counts()
-    parts = [t for t in parts if comparable.get(t.family.iloc[0], 0) > 1]
-    easiest = {}
-    for part in parts:
-        own = scaling.shared_goals(part)[part.workload.iloc[0]]
-        easiest[part.family.iloc[0]] = max(own, easiest.get(part.family.iloc[0], 0.0))
-    parts = [scaling.at_goal(t, easiest[name]) if families[name := t.family.iloc[0]].goal else scaling.at_shared_goals(t)
-             for t in parts]  # fmt: skip
+            read = scaling.at_goal(frame.assign(workload=work), goal_of(name, work))
+            parts.append(read.assign(family=name, member=member))
+    comparable = pd.Series([t.family.iloc[0] for t in parts], dtype=str).value_counts()
+    parts = [t for t in parts if comparable[t.family.iloc[0]] > 1]
     joined = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     cells = {cell for study in planned.values() for cell in study.cells}
     joined.attrs.update(provenance=store.Shared(heads.values()), cells_planned=len(cells), missing=store.Shared(missing))
@@ -92,86 +95,33 @@ def _by_member(trials: pd.DataFrame):
 
 
 def bends(trials: pd.DataFrame) -> pd.DataFrame:
-    """`scaling.summaries` of every member with at least three batch sizes, with family, member, goal, trials and curves.
-
-    curves: of the member, a `scaling.Curve`.
-    """
+    """`scaling.summaries` of every member with at least three batch sizes, with family, member and curve (`scaling.Curve`)."""
     rows = []
     for (name, member), member_trials in _by_member(trials):
-        summary, drawn = scaling.summaries(member_trials)
+        summary, found = scaling.summaries(member_trials)
         if len(summary):
-            more = {
-                "family": name,
-                "member": member,
-                "goal": member_trials.goal.iloc[0],
-                "trials": member_trials.groupby("batch_size").size().min(),
-            }
-            rows.append(summary.assign(**more, curves=list(drawn.values())))
+            rows.append(summary.assign(family=name, member=member, curve=list(found.values())))
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
 
 
 def effects(summary: pd.DataFrame) -> pd.DataFrame:
-    """Per family, the bend of its last member (or end) over that of its first, at the batch sizes both have.
+    """Per family, the critical batch size of its last member (or end) over that of its first, at the batch sizes both have.
 
-    summary: of `bends`.  Columns: family, first, last, ratio (median), ratio_low, ratio_high (5, 95 %), inside (whether both
-    bend within these batch sizes; else the ratio is a bound).
+    summary: of `bends`.  Columns: family, first, last, goal, ratio, ratio_low, ratio_high (0 or inf: no bound), n (searches),
+    inside (whether both lie within these batch sizes; else the ratio is a bound), effect (`scaling.Effect`).
     """
     rows = []
     for name, members in summary.groupby("family", sort=False) if len(summary) else ():
         order = [m for m in FAMILIES[name].ends or FAMILIES[name].members if m in set(members.member)]
-        if len(order) > 1:
-            rows += _compared(members, order[0], order[-1])
-    return pd.DataFrame(rows, columns=["family", "first", "last", "ratio", "ratio_low", "ratio_high", "inside"])
-
-
-def _compared(members: pd.DataFrame, first: str, last: str) -> list[dict]:
-    """A row of `effects` for two members of one family, none if they share fewer than three batch sizes."""
-    below, above = (members.set_index("member").curves[m] for m in (first, last))
-    values, drawn = scaling.ratios(above, below, "critical"), scaling.pair(above, below)
-    if not len(values):
-        return []
-    inside = all(d.columns.min() < scaling.redrawn(d).critical.median() < d.columns.max() for d in drawn)
-    return [{"family": members.family.iloc[0], "first": first, "last": last, **scaling.ranged("ratio", values), "inside": inside}]
-
-
-def over_sgd(drawn: dict) -> pd.DataFrame:
-    """Every dense curve with momentum beside the same workload's with SGD, at the batch sizes both have.
-
-    drawn: as `scaling.summaries` returns it.  Columns: workload, algorithm, sizes (shared), smallest; bend (momentum's over
-    SGD's: median), bend_low, bend_high (5, 95 %), draws (of it); c1, c2 (the same of these constants), with their ends;
-    steps (SGD's over momentum's at the smallest batch), steps_low, steps_high, steps_draws.
-    """
-    rows = []
-    for (work, algorithm, pruned, sparsity), curve in drawn.items():
-        plain = drawn.get((work, "sgd", pruned, sparsity))
-        if algorithm not in WITH_MOMENTUM or sparsity or plain is None or not len(bend := scaling.ratios(curve, plain, "critical")):
-            continue
-        over = scaling.steps_ratio(plain, curve)
-        shared, steps = over.columns, over.iloc[:, 0].to_numpy()
-        constants = {name: scaling.ratios(curve, plain, name) for name in ("c1", "c2")}
-        rows.append({"workload": work, "algorithm": algorithm, "sizes": len(shared), "smallest": shared.min(),
-                     **scaling.ranged("bend", bend), **scaling.ranged("steps", steps), "draws": bend, "steps_draws": steps,
-                     **{k: v for name, draws in constants.items() for k, v in scaling.ranged(name, draws).items()}})  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-def easy_over_hard(trials: pd.DataFrame) -> pd.DataFrame:
-    """The bend of every dense curve at the easiest goal of its workload over that at the table's (`scaling.at_shared_goals`).
-
-    Columns: workload, algorithm, easy, hard (goal errors), bend (median), bend_low, bend_high (5, 95 %), draws (of it).
-    """
-    rows = []
-    dense = trials[trials.sparsity == 0] if len(trials) else trials
-    for (work, algorithm), searched in dense.groupby(["workload", "algorithm"]) if len(dense) else ():
-        hardest = searched.goal.iloc[0]
-        if max(goals := scaling.goals(searched), default=0) <= hardest:
-            continue
-        easy, hard = (scaling.curve_of(searched, goal) for goal in (max(goals), hardest))
-        bend = scaling.ratios(easy, hard, "critical")
-        if len(bend):
-            rows.append({"workload": work, "algorithm": algorithm, "easy": max(goals), "hard": hardest,
-                         **scaling.ranged("bend", bend), "draws": bend})  # fmt: skip
-    return pd.DataFrame(rows)
+        first, last = (members.set_index("member").loc[order[i]] for i in (0, -1))
+        found = scaling.critical_ratio(last.curve, first.curve) if len(order) > 1 else None
+        if found is not None:
+            both = scaling.alike(last.curve, first.curve)
+            inside = all(c.sizes.min() < np.exp(scaling.critical(c).value) < c.sizes.max() for c in both)
+            rows.append({"family": name, "first": order[0], "last": order[-1], "goal": last.goal, **found.row("ratio"),
+                         "n": found.n, "inside": inside, "effect": found})  # fmt: skip
+    columns = ["family", "first", "last", "goal", "ratio", "ratio_low", "ratio_high", "n", "inside", "effect"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def clear(compared: pd.DataFrame) -> pd.DataFrame:
@@ -181,14 +131,28 @@ def clear(compared: pd.DataFrame) -> pd.DataFrame:
     return compared.assign(near=near)[near > 0].sort_values("near", ascending=False, ignore_index=True)
 
 
-def at_easiest(trials: pd.DataFrame, name: str) -> pd.DataFrame:
-    """`effects` of one family at the easiest goal of its ladder, of the members that met it.
+def once(curves: dict[tuple, scaling.Curve]) -> dict[tuple, scaling.Curve]:
+    """Of the dense curves of a network and method, at several goals or under several names, that of the most searches."""
+    found = {}
+    for key, curve in curves.items():
+        work = WORKLOADS[key[0]]
+        same = (work.dataset, work.model, work.train_size, *key[1:3])
+        if key[3] == 0 and (same not in found or curve.n > found[same][1].n):
+            found[same] = key, curve
+    return dict(found.values())
 
-    Column goal: that error.  Empty if the family has no trials.
+
+def spread(curves: Sequence[scaling.Curve]) -> tuple[float, float, float]:
+    """The largest critical batch size over the smallest, low, high (0 or inf: no bound).
+
+    Each curve's interval is so wide that all hold at once in 90 % of cases (Bonferroni's correction): which two are the
+    extremes is chosen by the data.
     """
-    own = trials[trials.family == name] if len(trials) else trials
-    if not len(own):
-        return effects(pd.DataFrame()).assign(goal=np.nan)
-    goal = max(scaling.goals(own))
-    met = own[own.groupby("member")[f"steps@{goal:g}"].transform("count") > 0]
-    return effects(bends(scaling.at_goal(met, goal))).assign(goal=goal)
+    found = [scaling.critical(curve) for curve in curves]
+    sure = 1 - (1 - scaling.LEVEL) / 2 / len(found)
+    reach = [stdtrit(e.freedom, sure) * e.error for e in found]
+    low = np.array([-np.inf if e.below else e.value - r for e, r in zip(found, reach)])
+    high = np.array([np.inf if e.above else e.value + r for e, r in zip(found, reach)])
+    values = [e.value for e in found]
+    ends = max(values) - min(values), max(low.max() - high.min(), 0.0), high.max() - low.min()
+    return tuple(float(np.exp(v)) for v in ends)

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from lib import require_all
 from lib.analysis import scaling
+from lib.analysis.counts import Share, fell, share
+from lib.analysis.rate_rules import slope
+from lib.analysis.scaling import Effect, mean_of
 from lib.engine.check_steps import last_check
+from lib.records import results
+from lib.studies import plans
 from lib.workloads import datasets
 from lib.workloads.catalogue import workload
 
+BUDGETS = ("digits-budget", "mnist-budget", "fashion-mnist-budget")  # studies whose trials all ran to a budget
 PARTS = {"best@": "validation", "test@": "test", "sent@": "sent"}
+
+
+@functools.cache
+def whole() -> pd.DataFrame:
+    """All trials of BUDGETS on record, one search of every network."""
+    return pd.concat([results.read(plans.study(name)) for name in BUDGETS], ignore_index=True)
 
 
 def within(trials: pd.DataFrame) -> pd.DataFrame:
@@ -116,32 +129,14 @@ def outcomes(trials: pd.DataFrame, steps: int, examples: int) -> pd.DataFrame:
 
 
 def shares(outcome: pd.DataFrame) -> pd.DataFrame:
-    """Share of the trials of `maps` that reached the goal, per workload, kind and batch size, with a 95 % Wilson interval."""
+    """Share of the trials of `maps` that reached the goal, per workload, kind and batch size, with its interval."""
     rows, keys = [], ["workload", "kind", "batch_size"]
     for key, own in outcome.groupby(keys, sort=False) if len(outcome) else ():
         met = int((own.outcome == "reached the goal").sum())
-        low, high = scaling.wilson(met, len(own))
-        own = {"share": met / len(own), "low": low, "high": high, "trials": len(own)}
+        value, low, high = share(met, len(own))
+        own = {"share": value, "low": low, "high": high, "trials": len(own)}
         rows.append({**dict(zip(keys, key, strict=True)), **own})
     return pd.DataFrame(rows)
-
-
-def slope(best: pd.DataFrame) -> tuple[float, float, float]:
-    """Change of the chosen trials' test error per doubling of the batch size, with a 95 % interval; NaN under 3 sizes.
-
-    Least squares with the test set's noise as weights; the interval is widened where points scatter more than that.
-    """
-    if best is None or len(best) < 3:
-        return np.nan, np.nan, np.nan
-    x, y, noise = np.log2(best.batch_size.to_numpy(float)), best.test.to_numpy(), best.noise.clip(lower=1e-4).to_numpy()
-    weight = noise**-2
-    centre = (weight * x).sum() / weight.sum()
-    mean = (weight * y).sum() / weight.sum()
-    information = (weight * (x - centre) ** 2).sum()
-    rate = (weight * (x - centre) * (y - mean)).sum() / information
-    scatter = (weight * (y - mean - rate * (x - centre)) ** 2).sum() / (len(x) - 2)
-    reach = stdtrit(len(x) - 2, 0.975) * np.sqrt(max(scatter, 1) / information)
-    return rate, rate - reach, rate + reach
 
 
 def by_workload(trials: pd.DataFrame) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
@@ -199,33 +194,23 @@ def longest(trials: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*keys, "batch_size", "validation", "test"])
 
 
-def trend(batch_size: pd.Series, error: pd.Series) -> tuple[float, float, float]:
-    """Change of an error per doubling of the batch size, with a 95 % interval; NaN under 3 sizes.
+def trend(batch_size: pd.Series, error: pd.Series) -> Effect:
+    """Change of an error per doubling of the batch size, of one search; NaN under 3 sizes.
 
-    Least squares; the interval is of the scatter about the line, which the number of images alone would overstate: all batch
-    sizes are scored on the same ones.
+    The error is that of the scatter about the line, which the number of images alone would overstate: all batch sizes are
+    scored on the same ones.
     """
-    if len(batch_size) < 3:
-        return np.nan, np.nan, np.nan
-    x, y = np.log2(batch_size.to_numpy(float)), error.to_numpy(float)
-    off = x - x.mean()
-    rate = (off @ y) / (off @ off)
-    rest = y - y.mean() - rate * off
-    reach = stdtrit(len(x) - 2, 0.975) * np.sqrt(rest @ rest / (len(x) - 2) / (off @ off))
-    return float(rate), float(rate - reach), float(rate + reach)
+    return slope(np.log2(batch_size), error)
 
 
-def risen(found: pd.DataFrame) -> dict[str, tuple[float, float, float, int]]:
-    """`trend` of the test error without label smoothing, of `longest`: workload -> rate, low, high (95 %), count of searches.
-
-    Of several searches, the mean of their rates, and the interval is Student's t over searches.
-    """
+def risen(found: pd.DataFrame) -> dict[str, Effect]:
+    """`trend` of the test error without label smoothing, of `longest`, by workload: of several searches the mean of theirs."""
     plain = found[found.label_smoothing == 0].groupby("workload", sort=False)
     return {name: _over_searches(own, "test") for name, own in plain}
 
 
-def helped(found: pd.DataFrame) -> dict[tuple[str, float], tuple[float, float, float, int]]:
-    """As `risen`, of the test error that label smoothing saves: (workload, smoothing) -> rate, low, high, count of searches."""
+def helped(found: pd.DataFrame) -> dict[tuple[str, float], Effect]:
+    """As `risen`, of the test error that label smoothing saves, by workload and smoothing."""
     key = ["workload", "replicate", "batch_size"]
     without = found.loc[found.label_smoothing == 0, [*key, "test"]]
     both = found[found.label_smoothing > 0].merge(without, on=key, suffixes=("", "_without"))
@@ -233,12 +218,53 @@ def helped(found: pd.DataFrame) -> dict[tuple[str, float], tuple[float, float, f
     return {name: _over_searches(own, "saved") for name, own in saved}
 
 
-def _over_searches(rows: pd.DataFrame, column: str) -> tuple[float, float, float, int]:
-    """rate, low, high of a column's trend in each search of these rows, and their count: of one alone its own interval."""
+def _over_searches(rows: pd.DataFrame, column: str) -> Effect:
+    """The mean of a column's trends in the searches of these rows; of one alone its own."""
     trends = [trend(own.batch_size, own[column]) for _, own in rows.groupby("replicate")]
-    known = [one for one in trends if np.isfinite(one[0])]
-    if len(known) < 2:
-        return *(known[0] if known else (np.nan,) * 3), len(known)
-    rates = np.array(known)[:, 0]
-    reach = stdtrit(len(rates) - 1, 0.975) * rates.std(ddof=1) / len(rates) ** 0.5
-    return float(rates.mean()), float(rates.mean() - reach), float(rates.mean() + reach), len(rates)
+    known = [one for one in trends if np.isfinite(one.value)]
+    return mean_of([one.value for one in known]) if len(known) > 1 else [*known, *trends][0]
+
+
+def between_ends(best: pd.DataFrame, column: str, sign: int) -> Share | None:
+    """How much lower the validation error is at one end of batch size than at the other, at the smallest budget of a ladder.
+
+    best: of `ladders`, budgets in column; sign: 1 if the largest batch is favoured, -1 the smallest.  An error is its range of
+    lucky searches, widened by what its validation set leaves open.  None under 5 batch sizes.
+    """
+    if best.batch_size.nunique() < 5:
+        return None
+    small, large = best[best[column] == best[column].min()].sort_values("batch_size").iloc[[0, -1]].itertuples()
+    doubt = np.hypot(small.unsure, large.unsure)
+    ends = sorted(sign * e for e in (small.low - large.high - doubt, small.high - large.low + doubt))
+    return Share(sum(ends) / 2, *ends)
+
+
+def moved(shares: pd.DataFrame) -> Share | None:
+    """The share of good trials that is gained at fixed steps, or lost at fixed epochs, from the smallest batch to the largest.
+
+    The lesser of the two.  shares: of one workload.  None under 5 batch sizes.
+    """
+    kinds = {kind: own.sort_values("batch_size") for kind, own in shares.groupby("kind")}
+    if len(kinds) < 2 or min(map(len, kinds.values())) < 5:
+        return None
+    columns = ["share", "low", "high"]
+    steps, epochs = ([Share(*row) for row in kinds[kind][columns].to_numpy()] for kind in ("fixed steps", "fixed epochs"))
+    return min(fell(steps[-1], steps[0]), fell(epochs[0], epochs[-1]), key=lambda found: found.low)
+
+
+def lost(trials: pd.DataFrame) -> Share:
+    """The share of one workload's trials that fail at the smallest batch size less that at the largest, within equal steps."""
+    steps = int(trials.groupby("batch_size").max_steps.max().min())
+    failed = trials.status.eq("infeasible") & (trials.last_step <= steps)
+    ends = [failed[trials.batch_size == b] for b in (trials.batch_size.min(), trials.batch_size.max())]
+    return fell(*(share(int(end.sum()), len(end)) for end in ends))
+
+
+def means(ends: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `longest` with network, joined: network, batch_size, test (mean error), low, high (90 % over searches), n."""
+    found = []
+    for (network, size), own in ends.groupby(["network", "batch_size"]):
+        mean = mean_of(own.test)
+        low, high = (mean.low, mean.high) if mean.n > 1 else (mean.value, mean.value)
+        found.append({"network": network, "batch_size": size, "test": mean.value, "low": max(low, 0), "high": high, "n": mean.n})
+    return pd.DataFrame(found)

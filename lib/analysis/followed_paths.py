@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from lib.analysis.scaling import Effect
+
+LAG = 10  # times the steps over which momentum averages, that a trial takes at least for its effective rate to mean something
 PATH = ["workload", "algorithm", "batch_size", "sparsity", "trial"]
 MEASURES = {
     "lipschitz": "local Lipschitz constant",
@@ -70,32 +73,54 @@ def over_twin(dense: pd.DataFrame, twins: pd.DataFrame) -> pd.DataFrame:
     return joined[PATH].join(pd.DataFrame({c: joined[c] / joined[f"{c}_dense"] for c in columns}))
 
 
+def lipschitz_ratios(means: pd.DataFrame) -> dict[tuple[str, str], Effect]:
+    """ln of the Lipschitz constant at the highest sparsity over the dense network's, by (workload, algorithm).
+
+    means: of `typical`.  Within a search geometric means over its followed paths are compared, and searches of several batch
+    sizes averaged; the standard error is Welch's, with Satterthwaite's degrees of freedom.  n: paths of the sparse network.
+    """
+    logs = means.assign(log=np.log(means.lipschitz)).groupby(["workload", "algorithm", "batch_size", "sparsity"]).log
+    found = logs.agg(["mean", "var", "size"]).reset_index()
+    effects = {}
+    for key, own in found.groupby(["workload", "algorithm"]):
+        top = own.sparsity.max()
+        both = [own[own.sparsity == level].set_index("batch_size") for level in (0.0, top)]
+        both = [table.loc[both[0].index.intersection(both[1].index)] for table in both]
+        if top and len(both[0]):
+            dense, sparse = both
+            parts = pd.concat([table["var"] / table["size"] for table in both]) / len(dense) ** 2
+            freedom = parts.sum() ** 2 / (parts**2 / (pd.concat(both)["size"] - 1)).sum()
+            difference = float((sparse["mean"] - dense["mean"]).mean())
+            effects[key] = Effect(difference, float(np.sqrt(parts.sum(skipna=False))), float(freedom), int(sparse["size"].sum()))
+    return effects
+
+
 def at_rates(paths: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
-    """`typical` with `rate`, the effective learning rate of the trial, eta / (1 - momentum); trials: of `sweeps.results`."""
+    """`typical` with `rate`, the effective learning rate of the trial, eta / (1 - momentum); trials: of `sweeps.results`.
+
+    Trials whose momentum averages over more than a tenth of their steps have no such rate, and are left out.
+    """
     own = trials[trials.replicate == 0].drop_duplicates(PATH)
-    own = own.assign(rate=own.learning_rate / (1 - own.momentum.fillna(0)))
+    lag = 1 / (1 - own.momentum.fillna(0))
+    own = own.assign(rate=own.learning_rate * lag)[(lag == 1) | (lag < own.last_step / LAG)]
     return typical(paths).merge(own[[*PATH, "rate"]], on=PATH)
 
 
-def rate_law(rows: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
+def rate_law(rows: pd.DataFrame) -> dict[str, Effect]:
     """How the local Lipschitz constant goes with the learning rate, and with sparsity at equal rate; rows: of `at_rates`.
 
     log L = power log(rate) + an offset for every workload and batch size + one for every sparsity, by least squares.
-    power; factor: the highest sparsity over the dense network, at equal rate and batch size; r2.  Each as its 5 %
-    quantile over resampled paths, the fit to all, and the 95 % quantile.
+    power; factor: ln of the highest sparsity over the dense network, at equal rate and batch size.  n: paths.
     """
     places = pd.get_dummies(rows.workload + rows.batch_size.astype(str), dtype=float)
     levels = pd.get_dummies(rows.sparsity, dtype=float).drop(columns=0.0)
     design = np.column_stack([np.log(rows.rate), levels[sorted(levels)], places])
-    logs, last = np.log(rows.lipschitz.to_numpy()), levels.shape[1]
-
-    def fit(of: np.ndarray) -> tuple[float, float, float]:
-        p = np.linalg.lstsq(design[of], logs[of])[0]
-        return p[0], np.exp(p[last]), 1 - np.var(logs[of] - design[of] @ p) / np.var(logs[of])
-
-    random, n = np.random.default_rng(0), len(rows)
-    low, high = np.quantile([fit(random.integers(n, size=n)) for _ in range(400)], [0.05, 0.95], axis=0)
-    return dict(zip(("power", "factor", "r2"), map(tuple, np.column_stack([low, fit(np.arange(n)), high]))))
+    logs = np.log(rows.lipschitz.to_numpy())
+    fitted, (loss,), rank, _ = np.linalg.lstsq(design, logs)
+    freedom = len(rows) - rank
+    errors = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * loss / freedom)
+    places = {"power": 0, "factor": levels.shape[1]}
+    return {name: Effect(float(fitted[i]), float(errors[i]), float(freedom), len(rows)) for name, i in places.items()}
 
 
 def noise_scales(paths: pd.DataFrame) -> pd.DataFrame:

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from lib import require_all
-from lib.analysis import evidence
 from lib.records import on_record, results
 from lib.studies import plans
 from lib.studies.study import Study
 from lib.wording import named
+from lib.workloads.catalogue import workload
 
 NAMES = {
     "one": "one process",
@@ -65,7 +65,7 @@ def to_goal(points: pd.DataFrame, times: pd.DataFrame, latency: float = 0.0, ban
     """
     known = points[[*KEYS, "goal", "steps", "low", "high"]].rename(columns={"low": "steps_low", "high": "steps_high"})
     both = times.merge(known, on=KEYS)
-    curve = both.workload.map(evidence.title) + " with " + both.algorithm.map(named)
+    curve = both.workload.map(lambda name: workload(name).title) + " with " + both.algorithm.map(named)
     return both.assign(framework=both.system.map(NAMES), curve=curve, time=both.steps * step_seconds(both, latency, bandwidth))
 
 
@@ -78,23 +78,6 @@ def fastest(goals: pd.DataFrame) -> pd.Series:
     if not len(exact):
         raise ValueError("goals: no row is not allowed; it must be of at least one framework")
     return exact.loc[exact.time.idxmin()]
-
-
-def sooner(goals: pd.DataFrame) -> pd.DataFrame:
-    """One process's shortest time over data parallelism's, each at its best batch size: `evidence.table`, a row per curve.
-
-    goals: of `to_goal`.  The range is that of the quartiles of both steps' seconds.
-    """
-    rows = []
-    for name, own in goals.groupby("curve", sort=False):
-        one, shared = (own[own.system == system] for system in (ONE, "ddp"))
-        if len(one) and len(shared):
-            one, shared = one.loc[one.time.idxmin()], shared.loc[shared.time.idxmin()]
-            gain = one.time / shared.time
-            least = one.low / one.seconds * shared.seconds / shared.high
-            most = one.high / one.seconds * shared.seconds / shared.low
-            rows.append((name, gain, gain * least, gain * most, 1))
-    return evidence.table(rows)
 
 
 def breaks_even(times: pd.DataFrame) -> pd.DataFrame:

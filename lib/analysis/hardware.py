@@ -154,54 +154,50 @@ EXPRESSIONS = {
 GOAL, SCORED, ROUGH = (f"time to the goal{more}" for more in ("", ", scores included", ", dense in bfloat16"))
 
 
-def _both(curves: pd.DataFrame, searches: dict, times: pd.DataFrame) -> Iterator[tuple]:
-    """Every pruned curve that has a dense one, of workloads that were timed: its name (`scaling.CURVE`) and what is compared.
+def _both(curves: dict, times: pd.DataFrame) -> Iterator[tuple]:
+    """Every pruned curve that has a dense one, of workloads that were timed: its key, both curves, and what is compared.
 
     That is, by name, (quick, slow, first, power): few^power quick + first over many^power slow, for few and many steps of the
-    pruned and the dense network; the median steps of the two [sizes]; and their redrawn ones [draws, sizes].
+    pruned and the dense network.
     """
-    steps = curves.set_index([*scaling.CURVE, "batch_size"]).steps.sort_index()
     for name, timed in times.groupby("workload"):
         scores = timed.seconds[timed.what == "scores"].item()
         dense, rough = (timed[timed.what == kind].set_index("batch_size").seconds for kind in ("dense", "dense, bfloat16"))
-        for curve in (c for c in searches if c[0] == name):
-            plain, level = (*curve[:3], 0.0), timed[(timed.what == "sparse") & (timed.sparsity == curve[3])]
-            sizes = [b for b in level.batch_size if b in searches[curve] and b in searches.get(plain, ())]
+        for key in (k for k in curves if k[0] == name and scaling.dense_key(k) in curves):
+            level = timed[(timed.what == "sparse") & (timed.sparsity == key[3])].set_index("batch_size").seconds
+            few, many = curves[key], curves[scaling.dense_key(key)]
+            sizes = [b for b in level.index if b in few.logs and b in many.logs]
             if sizes:
-                quick, slow, fair = (t[sizes] for t in (level.set_index("batch_size").seconds, dense, rough))
-                compared = {
-                    GOAL: (quick, slow, 0, 1),
-                    SCORED: (quick, slow, scores, 1),
-                    ROUGH: (quick, fair, 0, 1),
-                    "time of a step": (quick, slow, 0, 0),
-                    "steps to the goal": (1, 1, 0, 1),
-                }
-                medians, drawn = ([found[c][sizes] for c in (curve, plain)] for found in (steps, searches))
-                yield curve, compared, medians, drawn
+                quick, slow, fair = (t[sizes].to_numpy() for t in (level, dense, rough))
+                yield key, few.at(sizes), many.at(sizes), {
+                    GOAL: (quick, slow, 0, 1), SCORED: (quick, slow, scores, 1), ROUGH: (quick, fair, 0, 1),
+                    "time of a step": (quick, slow, 0, 0), "steps to the goal": (1, 1, 0, 1),
+                }  # fmt: skip
 
 
-def skipped(curves: pd.DataFrame, searches: dict, times: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def skipped(curves: dict, times: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Pruned networks over their dense ones if a core skips the zeros: at every batch size, and each at its best.
 
-    curves: of `scaling.across_replicates`; searches: curve -> its drawn steps [draws, batch sizes]; times: of
-    `SparseTimes`.  Both tables have the curve, what (GOAL, ...), ratio, low and high, 5 to 95 % over drawn searches (times
-    count as exact); the second has the times to the goal alone, the shortest on either side.  Raises ValueError without times.
+    curves: `scaling.Curve` by key; times: of `SparseTimes`.  Both tables have the curve, what (GOAL, ...), ratio, ratio_low and
+    ratio_high (`scaling.estimate`; times count as exact); the second has the times to the goal alone, the shortest on either
+    side.  Raises ValueError without times.
     """
     if times.empty:
         raise ValueError("timings: none of sparse products is on record; take them with python -m lib time")
     rows, best = [], []
-    for curve, compared, medians, drawn in _both(curves, searches, times):
-        about = dict(zip(scaling.CURVE, curve, strict=True))
+    for key, few, many, compared in _both(curves, times):
+        about = dict(zip(scaling.CURVE, key, strict=True))
         for what, (quick, slow, first, power) in compared.items():
-            few, few_drawn = (found**power * quick + first for found in (medians[0], drawn[0]))
-            many, many_drawn = (found**power * slow for found in (medians[1], drawn[1]))
-            low, high = (few_drawn / many_drawn).quantile([0.05, 0.95]).to_numpy()
-            rows += [{**about, "batch_size": b, "what": what, "ratio": few[b] / many[b], "low": low[i], "high": high[i]}
-                     for i, b in enumerate(few.index)]  # fmt: skip
+
+            def logs(a, b, quick=quick, slow=slow, first=first, power=power):
+                return np.log(np.exp(power * a[1]) * quick + first), np.log(np.exp(power * b[1]) * slow)
+
+            at = scaling.estimate(lambda a, b, logs=logs: np.subtract(*logs(a, b)), few, many)
+            rows += [{**about, "batch_size": b, "what": what, **e.row("ratio")} for b, e in zip(few.logs.columns, at)]
             if what in (GOAL, SCORED, ROUGH):
-                low, high = (few_drawn.min(axis=1) / many_drawn.min(axis=1)).quantile([0.05, 0.95])
-                best.append({**about, "what": what, "ratio": few.min() / many.min(), "low": low, "high": high})
-    columns = [*scaling.CURVE, "batch_size", "what", "ratio", "low", "high"]
+                least = scaling.estimate(lambda a, b, logs=logs: np.subtract(*(t.min(1) for t in logs(a, b))), few, many)
+                best.append({**about, "what": what, **least.row("ratio")})
+    columns = [*scaling.CURVE, "batch_size", "what", "ratio", "ratio_low", "ratio_high"]
     return pd.DataFrame(rows, columns=columns), pd.DataFrame(best, columns=[c for c in columns if c != "batch_size"])
 
 
@@ -251,7 +247,7 @@ class Optimum:
 def optimum(steps: pd.Series, drawn: pd.DataFrame, step: pd.DataFrame, what: str) -> Optimum:
     """Where steps [sizes] times a step's time or price (what: a column of `best_step`) is least.
 
-    drawn: steps of drawn searches [draws, sizes] (`scaling.Curve`).  Raises ValueError for another column.
+    drawn: steps of drawn curves [draws, sizes] (`scaling.draws`).  Raises ValueError for another column.
     """
     require(what in ("seconds", "price"), "what", what, "seconds or price")
     at, again = (steps * step[what]).idxmin(), drawn[steps.index] * step[what]

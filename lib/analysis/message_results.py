@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from lib.analysis import fixed_budgets, scaling
 from lib.messages import settings
+from lib.records import results
+from lib.studies import plans
+from lib.studies.study import Study
+from lib.wording import number
 from lib.workloads.catalogue import workload
 
 CELL = ["workload", "batch_size", "goal", "sparsity", "density"]
@@ -21,6 +26,12 @@ NAMES = {
     ("rand-k", True): "Rand-k with feedback",
     ("rand-k", False): "Rand-k",
 }
+
+
+def measured() -> pd.DataFrame:
+    """All trials of the comparison of methods, on every network."""
+    names = ("messages", "messages-lenet-5", "messages-resnet-20")
+    return results.read(Study("messages", "", tuple(cell for name in names for cell in plans.study(name).cells)))
 
 
 def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
@@ -77,73 +88,74 @@ def between_budgets(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def gaps(found: pd.DataFrame, method: str, rival: str = "dense") -> pd.DataFrame:
-    """Test error of a method over its rival's at the largest budget, in points, per workload, density and seed.
+    """Test error of a method over its rival's at the largest budget, in points (gap), per workload, density and seed.
 
-    gap, and noise: its standard error from the number of test examples, too wide: both methods see the same ones, and what
-    that pairs is ignored.
+    With the columns of `best`, of the method, rival and edge_rival.
     """
     ends = found[found.budget == found.groupby("workload").budget.transform("max")]
     key = ["workload", "replicate"] + (["density"] if rival != "dense" else [])
-    columns = [*key, "test", "noise"]
-    own, other = ends[ends.method == method], ends.loc[ends.method == rival, columns]
-    both = own.merge(other, on=key, suffixes=("", "_rival"))
-    noise = 100 * np.hypot(both.noise.astype(float), both.noise_rival.astype(float))
-    return both.assign(gap=100 * (both.test - both.test_rival).astype(float), noise=noise)
+    other = ends.loc[ends.method == rival, [*key, "test", "edge"]]
+    both = ends[ends.method == method].merge(other, on=key, suffixes=("", "_rival"))
+    return both.assign(rival=rival, gap=100 * (both.test - both.test_rival).astype(float))
 
 
-def long_enough(gap: pd.DataFrame) -> pd.DataFrame:
-    """Of `gaps`, those after 1 / density steps or more: in fewer, an average entry has not been sent once."""
-    return gap[gap.budget * gap.density >= 1]
+def means(gap: pd.DataFrame) -> pd.DataFrame:
+    """Of `gaps`, a row per workload and density: effect (`scaling.mean_of` seeds), note.
+
+    Where most of the method's best rates lie at an edge of their search, a wider one might lessen the gap, which is then open
+    below; where most of the rival's do, above.  Runs of fewer than 1 / density steps, in which an average entry is not sent
+    once, are open on both sides.
+    """
+    rows = []
+    for (name, density), own in gap.groupby(["workload", "density"], sort=False):
+        sides = {side: int(own[side].sum()) for side in ("edge", "edge_rival")}
+        below, above = (2 * count > len(own) for count in sides.values())
+        short = own.budget.max() * density < 1
+        effect = replace(scaling.mean_of(own.gap), below=below or short, above=above or short)
+        whose = {"edge": own.method.iloc[0], "edge_rival": own.rival.iloc[0]}
+        told = [f"best rate at an edge with {whose[side]} in {count} of {len(own)}" for side, count in sides.items()
+                if 2 * count > len(own)]  # fmt: skip
+        if short:
+            told = [f"not run to d/k = {number(round(1 / density))} steps: stopped after {number(int(own.budget.max()))}"]
+        rows.append([name, density, effect, "; ".join(told)])
+    return pd.DataFrame(rows, columns=["workload", "density", "effect", "note"])
+
+
+def narrowed(gap: pd.DataFrame) -> dict[str, scaling.Effect]:
+    """Points by which a gap falls from the lowest density to the highest, by workload: the mean over seeds that have both."""
+    wide = gap.pivot(index=["workload", "replicate"], columns="density", values="gap").dropna()
+    falls = wide[wide.columns.min()] - wide[wide.columns.max()]
+    return {name: scaling.mean_of(own) for name, own in falls.groupby("workload", sort=False)}
 
 
 def matched_gaps(found: pd.DataFrame, method: str, rival: str) -> pd.DataFrame:
     """As `gaps`, but after either has sent as much as the one that sends less does in the whole run.
 
-    Between budgets the error is interpolated in the logarithm of what was sent.  more: whether it is the rival that
-    sends less.
+    Columns: workload, density, replicate, gap, and more: whether it is the rival that sends less.  Between budgets the error is
+    interpolated in the logarithm of what was sent.
     """
     rows = []
-    for key, own in found.groupby(["workload", "replicate", "density"]):
+    for key, own in found.groupby(["workload", "density", "replicate"]):
         sides = [own[own.method == m].sort_values("megabytes") for m in (method, rival)]
         if min(map(len, sides)) == 0:
             continue
         whole = [side.loc[side.budget.idxmax(), "megabytes"] for side in sides]
-        sent = min(whole)
-        (error, noise), (other, other_noise) = (
-            [np.interp(np.log(sent), np.log(side.megabytes), side[c].astype(float)) for c in ("test", "noise")]
-            for side in sides
-        )
-        rows.append([*key, sent, 100 * (error - other), 100 * np.hypot(noise, other_noise), whole[0] > sent])
-    return pd.DataFrame(rows, columns=["workload", "replicate", "density", "megabytes", "gap", "noise", "more"])
+        at = np.log(min(whole))
+        error, other = (np.interp(at, np.log(side.megabytes), side.test.astype(float)) for side in sides)
+        rows.append([*key, 100 * (error - other), whole[0] > whole[1]])
+    return pd.DataFrame(rows, columns=["workload", "density", "replicate", "gap", "more"])
 
 
-def means(gap: pd.DataFrame, like: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Of `gaps`, a row per workload and density: gap (mean over seeds), error (its standard error), worst, seeds.
-
-    error: the larger of what the number of test examples implies and what the spread over these seeds does.  All seeds are
-    scored on the same examples, so that more of them do not lessen the former.  A single seed borrows the spread that other
-    workloads' seeds have at its density, in the root mean square; like: gaps to borrow it from, if not these.
-    """
-    spread = (gap if like is None else like).groupby(["workload", "density"]).gap.var().groupby("density").mean() ** 0.5
-    rows = []
-    for (name, density), own in gap.groupby(["workload", "density"], sort=False):
-        of_seeds = own.gap.sem() if len(own) > 1 else np.nan_to_num(spread.get(density, 0.0))
-        rows.append([name, density, own.gap.mean(), max(own.noise.mean(), of_seeds), own.gap.max(), len(own)])
-    return pd.DataFrame(rows, columns=["workload", "density", "gap", "error", "worst", "seeds"])
-
-
-def joint_curves(trials: pd.DataFrame, least: float = 0.0) -> pd.DataFrame:
+def joint_curves(trials: pd.DataFrame) -> pd.DataFrame:
     """Steps to result per point (`scaling.across_replicates`) with the density of the messages.
 
-    Of every workload and batch size at one goal: the hardest, but no error below `least`, of those that the most of its
-    cells met.
+    Of every workload and batch size at one goal: the hardest of those that the most of its cells met.
     """
     parts = [(d, own) for (_, d), own in trials.groupby(["workload", "density"])] if len(trials) else []
     met = [scaling.all_goals(own).assign(density=d) for d, own in parts if scaling.goals(own)]
     if not met:
         return pd.DataFrame(columns=["workload", "batch_size", "sparsity", "density", "goal", "steps"])
     curves = pd.concat(met, ignore_index=True)
-    curves = curves[curves.goal >= least]
     at = ["workload", "batch_size"]
     curves["met"] = curves.groupby([*at, "goal"]).steps.transform("count")
     curves = curves[curves.met == curves.groupby(at).met.transform("max")]
@@ -155,7 +167,6 @@ def joint_costs(curves: pd.DataFrame) -> pd.DataFrame:
 
     curves: of `joint_curves`.  model, messages: the cost of either alone.  both; product: of the two; total: 1 and the
     extra cost of either; over: both over product; beyond: both over total.  Only cells whose three partners met the goal.
-    Steps may be arrays, of draws: then so are all these.
     """
     known, rows = dict(curves.set_index(CELL).steps), []
     for (*place, sparsity, density), both in known.items():
@@ -170,28 +181,20 @@ def joint_costs(curves: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*CELL, *names])
 
 
-def redrawn_costs(trials: pd.DataFrame, curves: pd.DataFrame, draws: int = 1000) -> pd.DataFrame:
-    """`joint_costs` of searches drawn as a `scaling.Curve` is: its rows for every `draw`."""
-    again = []
-    for w, b, goal, sparsity, density in curves[CELL].itertuples(index=False):
-        own = trials[(trials.workload == w) & (trials.sparsity == sparsity) & (trials.density == density)]
-        again.append(scaling.curve_of(own[own.batch_size == b], goal, draws).draws[b].to_numpy())
-    joint = joint_costs(curves.assign(steps=pd.Series(again, curves.index, dtype=object)))
-    every = joint.explode([c for c in joint if c not in CELL], ignore_index=True)
-    return every.assign(draw=every.groupby(CELL, dropna=False).cumcount()).infer_objects()
+def joint_means(curves: pd.DataFrame) -> dict[str, dict[str, scaling.Effect]]:
+    """Of `joint_costs` of these curves, ln of over and of beyond in the mean over cells, by workload.
 
-
-def joint_medians(costs: pd.DataFrame, redrawn: pd.DataFrame) -> pd.DataFrame:
-    """Of `joint_costs`, a row per workload (the index): pairs, and the medians over them of over and beyond, with their ends.
-
-    redrawn: of `redrawn_costs`; NAME_low and NAME_high are the 5 and 95 % ends of its draws' medians.
+    Every point is a single search, which scatters as other networks' do (`scaling.scatter_of`): each in turn is moved by that.
     """
-    rows = {}
-    for name, own in costs.groupby("workload", sort=False):
-        again = redrawn[redrawn.workload == name].groupby("draw")[["over", "beyond"]].median()
-        rows[name] = {"pairs": len(own)}
-        for c in again:
-            low, high = scaling.span_of(again[c])
-            rows[name] |= {c: own[c].median(), f"{c}_low": low, f"{c}_high": high}
-    columns = ["pairs", *(f"{c}{end}" for c in ("over", "beyond") for end in ("", "_low", "_high"))]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+
+    def logs(steps: pd.Series) -> pd.DataFrame:
+        costs = joint_costs(curves.assign(steps=steps))
+        return np.log(costs.set_index("workload")[["over", "beyond"]].astype(float)).groupby("workload", sort=False).mean()
+
+    known = curves.steps.astype(float)
+    whole, scatter = logs(known), np.exp(curves.workload.map(scaling.scatter_of))
+    moves = (logs(known.mask(curves.index == place, known * scatter)) - whole for place in curves.index)
+    error = sum((move**2 for move in moves), 0 * whole) ** 0.5
+    return {
+        name: {c: scaling.Effect(whole.loc[name, c], error.loc[name, c], np.inf, 1) for c in whole} for name in whole.index
+    }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pandas as pd
 
-from lib.analysis import evidence, rate_rules, scaling
+from lib.analysis import goals, ranges, scaling
+from lib.analysis.scaling import Curve, Effect
 from lib.methods import method as known_method
 from lib.records import on_record, results, store
 from lib.studies import plans
@@ -17,22 +17,31 @@ from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
 BASE = "sgd"  # by which ratios of methods divide
-QUANTITIES = ("critical", "c1", "c2")
 ENDS = 2  # batch sizes at either end of a curve that count as the smallest, or the largest
-SEVERAL = 3  # searches from which on a claim is judged
-KEPT, HELD = "square-root rule", "square root, β₂ too"  # rules for Adam's rate that keep beta2, or its half-life
+SEVERAL = 3  # searches from which on titles speak of a method
 TRIES = 5  # trials that a small budget allows (AlgoPerf's)
 
 
 def compared(*more: Study) -> pd.DataFrame:
-    """All trials on record of the networks that were searched with many methods, and of `more`, a table as `results.read`."""
+    """All trials on record of the networks that were searched with many methods, and of `more`, each at its goal.
+
+    A table as `results.read`.  Momentum as published: `whole_range` joins the lower half of its range.
+    """
     studies = [plans.study(name) for name in plans.WHICH]
     names = {cell.workload for study in (*studies, *more) for cell in study.cells}
     every = on_record.gathered(*studies, *more, **plans.USUAL)
     lacking = {cell: None for study in studies for cell in results.missing(study)}
-    found = results.read(Study("compared", "Training methods", tuple(c for c in every.cells if c.workload in names)))
+    read = results.read(Study("compared", "Training methods", tuple(c for c in every.cells if c.workload in names)))
+    found = goals.at_goals(read)
     found.attrs.update(missing=store.Shared(lacking), cells_planned=len(every.cells) + len(lacking))
     return found
+
+
+def whole_range(trials: pd.DataFrame) -> pd.DataFrame:
+    """The table of `compared` with momentum over its whole range, where that is measured (`ranges.whole`)."""
+    joined = goals.at_goals(ranges.whole(trials, results.read(ranges.low_momentum())))
+    joined.attrs.update({key: trials.attrs[key] for key in ("missing", "cells_planned") if key in trials.attrs})
+    return joined
 
 
 def grid(name: str, batch_sizes: Iterable[int], methods: Iterable[str], searches: int, trials: int) -> Study:
@@ -66,15 +75,49 @@ def unmeasured(trials: pd.DataFrame, methods: Iterable[str]) -> list[str]:
     return [name for name in methods if name not in known]
 
 
-def over(drawn: dict, base: str = BASE) -> pd.DataFrame:
+def over(curves: dict, base: str = BASE) -> pd.DataFrame:
     """Every curve beside that of the base method on the same network: a row per curve and quantity.
 
-    drawn: of `scaling.summaries`.  Columns: those of CURVE, sizes (batch sizes shared), what ("critical", "c1" or "c2"),
-    ratio (median), ratio_low, ratio_high (5 and 95 %), searches (of the curve).
+    curves: of `scaling.curves`.  Columns: those of CURVE, what (of QUANTITIES), ratio, ratio_low, ratio_high (90 %), n (searches
+    compared), searches (of the curve), effect (`scaling.Effect`).
     """
-    parts = [scaling.beside(drawn, lambda key: (key[0], base, *key[2:]), name).assign(what=name) for name in QUANTITIES]
-    found = pd.concat(parts, ignore_index=True)
-    found["searches"] = [len(drawn[key].logs) for key in found[scaling.CURVE].itertuples(index=False, name=None)]
+    rows = []
+    for key, curve in curves.items():
+        other = curves.get((key[0], base, *key[2:]))
+        if key[1] == base or other is None:
+            continue
+        for what, of in QUANTITIES.items():
+            if (found := of(curve, other)) is not None:
+                about = {"what": what, **found.row("ratio"), "n": found.n, "searches": curve.n, "effect": found}
+                rows.append({**dict(zip(scaling.CURVE, key)), **about})
+    columns = [*scaling.CURVE, "what", "ratio", "ratio_low", "ratio_high", "n", "searches", "effect"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def at_end(end: int) -> Callable[[Curve, Curve], Effect | None]:
+    """ln of steps of one curve over another's, the mean over the ENDS smallest (-1), all (0) or ENDS largest (1) batch sizes.
+
+    Of those that both have; None where these are fewer than three.
+    """
+    places = {-1: slice(None, ENDS), 0: slice(None), 1: slice(-ENDS, None)}[end]
+
+    def steps(above: Curve, below: Curve) -> Effect | None:
+        shared = above.logs.columns.intersection(below.logs.columns)
+        return scaling.mean_steps_ratio(above, below, shared[places]) if len(shared) >= 3 else None
+
+    return steps
+
+
+QUANTITIES = {"critical": scaling.critical_ratio, "small": at_end(-1), "large": at_end(1)}
+
+
+def between(curves: dict, above: str, below: str, of: Callable[[Curve, Curve], Effect | None]) -> dict[str, Effect]:
+    """`of` the curves of two methods, on every dense network that has both: workload -> effect."""
+    found = {}
+    for (work, method, *rest), curve in curves.items():
+        other = curves.get((work, below, *rest))
+        if method == above and other is not None and not rest[-1] and (effect := of(curve, other)) is not None:
+            found[work] = effect
     return found
 
 
@@ -86,74 +129,6 @@ def everywhere(compared: pd.DataFrame) -> pd.DataFrame:
     several = compared[compared.searches >= SEVERAL]
     rows = several if len(several) else compared
     return rows[rows.groupby("algorithm").workload.transform("nunique") == rows.workload.nunique()]
-
-
-def in_order(measured: dict[str, float], predicted: dict[str, float]) -> tuple[int, int]:
-    """How many pairs of methods lie in the predicted order, and how many of those measured the prediction tells apart."""
-    both = [name for name in measured if name in predicted]
-    told = [(a, b) for a, b in itertools.combinations(both, 2) if predicted[a] != predicted[b]]
-    agree = [(measured[a] < measured[b]) == (predicted[a] < predicted[b]) for a, b in told]
-    return sum(agree), len(told)
-
-
-def ratios(drawn: dict, above: str, below: str, of: Callable[[scaling.Curve, scaling.Curve], np.ndarray]) -> dict:
-    """`of` the curves of two methods on every dense network with SEVERAL searches of both: workload -> draws."""
-    found = {}
-    for (work, method, *rest), curve in drawn.items():
-        other = drawn.get((work, below, *rest))
-        if method == above and other is not None and not rest[-1] and min(map(_searches, (curve, other))) >= SEVERAL:
-            if len(values := of(curve, other)):
-                found[work] = values
-    return found
-
-
-def _searches(curve: scaling.Curve) -> int:
-    return len(curve.logs.dropna(how="all"))
-
-
-def critical(above: scaling.Curve, below: scaling.Curve) -> np.ndarray:
-    """The critical batch size of one curve over that of another, [draws]."""
-    return scaling.ratios(above, below, "critical")
-
-
-def at_ends(end: int) -> Callable[[scaling.Curve, scaling.Curve], np.ndarray]:
-    """Steps of one curve over another's, the geometric mean over the ENDS smallest (end -1), or largest (1), batch sizes of both.
-
-    0: over all.  Of curves that share fewer than three batch sizes, nothing.
-    """
-    places = {-1: slice(None, ENDS), 0: slice(None), 1: slice(-ENDS, None)}[end]
-
-    def steps(above: scaling.Curve, below: scaling.Curve) -> np.ndarray:
-        shared = scaling.steps_ratio(above, below).sort_index(axis=1)
-        return np.exp(np.log(shared.iloc[:, places]).mean(axis=1)).to_numpy() if shared.shape[1] >= 3 else np.empty(0)
-
-    return steps
-
-
-def at_size(batch_size: int) -> Callable[[scaling.Curve, scaling.Curve], np.ndarray]:
-    """Steps of one curve over another's at one batch size, [draws]; nothing where they are not compared there."""
-
-    def steps(above: scaling.Curve, below: scaling.Curve) -> np.ndarray:
-        return scaling.steps_ratio(above, below).get(batch_size, pd.Series(dtype=float)).to_numpy()
-
-    return steps
-
-
-def growth(above: scaling.Curve, below: scaling.Curve) -> np.ndarray:
-    """By what factor the ratio of steps grows from the smallest batch sizes to the largest, [draws]."""
-    small, large = (at_ends(end)(above, below) for end in (-1, 1))
-    return large / small
-
-
-def by_network(found: dict) -> pd.DataFrame:
-    """A table of `lib.analysis.evidence` with a row per network."""
-    return evidence.pooled((evidence.title(work), [draws]) for work, draws in found.items())
-
-
-def by_pair(groups: dict[str, dict]) -> pd.DataFrame:
-    """A table of `lib.analysis.evidence` with a row per name, the median over its networks; empty unless all are measured."""
-    whole = all(groups.values())
-    return evidence.pooled((name, list(found.values())) for name, found in groups.items() if whole)
 
 
 # --- fewer trials -----------------------------------------------------------------------------------------------------
@@ -192,141 +167,48 @@ def _median(steps: np.ndarray, tries: int) -> float:
 # --- time -------------------------------------------------------------------------------------------------------------
 
 
-def in_time(drawn: dict, times: pd.DataFrame, base: str = BASE) -> pd.DataFrame:
+TIMED = ["workload", "algorithm", "batch_size", "dearer", "steps", "steps_low", "steps_high", "time", "time_low", "time_high"]
+
+
+def in_time(curves: dict, times: pd.DataFrame, base: str = BASE) -> pd.DataFrame:
     """Steps and time of every dense curve over those of the base method, a row per batch size that both have.
 
-    times: workload, algorithm, batch_size, ratio (seconds of a step over the base method's), as `step_times.over_sgd` gives
+    times: workload, algorithm, batch_size, ratio (seconds of a step over the base method's), as `method_times.over_sgd` gives
     them; between and beyond the batch sizes timed, the ratio is interpolated on the logarithm of the size, or kept.
-    Columns: workload, algorithm, batch_size, steps, steps_low, steps_high (ratios: median, 5, 95 %), dearer (a step's time
-    over the base's), time, time_low, time_high.  Curves whose steps were not timed are left out.
+    Columns: workload, algorithm, batch_size, steps, steps_low, steps_high (ratios, 90 %), dearer (a step's time over the
+    base's), time, time_low, time_high.  Curves whose steps were not timed are left out.
     """
-    rows = [_timed(work, method, size, size, dearer, draws)
-            for work, method, dearer, ratios in _both(drawn, times, base) for size, draws in ratios.items()]  # fmt: skip
+    rows = [_timed(work, method, row, row.batch_size, dearer)
+            for work, method, dearer, ratios in _both(curves, times, base) for row in ratios.itertuples()]  # fmt: skip
     return pd.DataFrame(rows, columns=TIMED)
 
 
-def shared_out(drawn: dict, times: pd.DataFrame, base: str = BASE) -> pd.DataFrame:
+def shared_out(curves: dict, times: pd.DataFrame, base: str = BASE) -> pd.DataFrame:
     """A network's largest batch size by all its methods that were timed, shared by devices: a row for each share that was timed.
 
     Networks without one are left out.  A device makes the whole update, beside the gradient of its share alone; what it sends
     is left out.  Columns: as those of `in_time`, and share (examples on each device), at which `dearer` is read.
     """
-    pairs, common = list(_both(drawn, times, base)), {}
+    pairs, common = list(_both(curves, times, base)), {}
     for work, _, _, ratios in pairs:
-        common[work] = common.get(work, set(ratios.columns)) & set(ratios.columns)
-    rows = [_timed(work, method, size, share, dearer, ratios[size])
+        common[work] = common.get(work, {*ratios.batch_size}) & {*ratios.batch_size}
+    rows = [_timed(work, method, row, share, dearer)
             for work, method, dearer, ratios in pairs if common[work]
-            for size in (max(common[work]),)
-            for share in dearer.index[dearer.index <= size]]  # fmt: skip
+            for row in ratios[ratios.batch_size == max(common[work])].itertuples()
+            for share in dearer.index[dearer.index <= row.batch_size]]  # fmt: skip
     return pd.DataFrame(rows, columns=[*TIMED[:3], "share", *TIMED[3:]])
 
 
-TIMED = ["workload", "algorithm", "batch_size", "dearer", "steps", "steps_low", "steps_high", "time", "time_low", "time_high"]
-
-
-def quickest(timed: pd.DataFrame, common: pd.DataFrame) -> pd.DataFrame:
-    """Of methods measured everywhere, the one that takes the least time at each network's largest batch size: a row per network.
-
-    timed: of `in_time`; common: of `everywhere`.  Columns: workload, algorithm, batch_size, time (over the base method's), rivals
-    (how many others, the base among them).  The base itself where no method takes less time.
-    """
-    own = timed.merge(common[["workload", "algorithm"]].drop_duplicates())
-    last = own[own.batch_size == own.groupby("workload").batch_size.transform("max")]
-    rivals = last.groupby("workload").algorithm.transform("size")
-    least = last.assign(rivals=rivals).sort_values("time", kind="stable").drop_duplicates("workload")
-    slow = least.time >= 1
-    least = least.assign(algorithm=least.algorithm.mask(slow, BASE), time=least.time.mask(slow, 1.0))
-    return least[["workload", "algorithm", "batch_size", "time", "rivals"]].reset_index(drop=True)
-
-
-def on_every_network(least: pd.DataFrame) -> str | None:
-    """The one method that all rows of `quickest` name, if they agree on one and it is not the base."""
-    names = {*least.algorithm}
-    return names.pop() if len(names) == 1 and BASE not in names else None
-
-
-def _both(drawn: dict, times: pd.DataFrame, base: str) -> Iterator[tuple]:
+def _both(curves: dict, times: pd.DataFrame, base: str) -> Iterator[tuple]:
     """Dense curves whose steps were timed: workload, method, its ratios by batch size timed, `scaling.steps_ratio` to the base."""
-    for (work, method, *rest), curve in drawn.items():
-        other, own = drawn.get((work, base, *rest)), times[(times.workload == work) & (times.algorithm == method)]
+    for (work, method, *rest), curve in curves.items():
+        other, own = curves.get((work, base, *rest)), times[(times.workload == work) & (times.algorithm == method)]
         if method != base and other is not None and not rest[-1] and len(own):
             yield work, method, own.set_index("batch_size").ratio.sort_index(), scaling.steps_ratio(curve, other)
 
 
-def _timed(work: str, method: str, size: int, share: int, ratios: pd.Series, draws: pd.Series) -> dict:
+def _timed(work: str, method: str, row: tuple, share: int, ratios: pd.Series) -> dict:
     dearer = float(np.exp(np.interp(np.log(share), np.log(ratios.index), np.log(ratios))))
-    return {"workload": work, "algorithm": method, "batch_size": size, "share": share, "dearer": dearer,
-            **scaling.ranged("steps", draws), **scaling.ranged("time", dearer * draws)}  # fmt: skip
-
-
-# --- claims -----------------------------------------------------------------------------------------------------------
-
-
-SMALLEST, ALL, LARGEST = -1, 0, 1  # batch sizes that a claim is about
-BY_NETWORK = {  # of claims that are judged on every network: the methods above and below, and the batch sizes
-    "O1": ("lars-warmup", "clars", LARGEST), "O4": ("momentum", "momentum-ema", SMALLEST), "O5": ("momentum", "kfac", ALL),
-    "O5b": ("momentum", "kfac", LARGEST), "O6": ("muon", "adam", ALL), "O7b": ("sgd", "adam", ALL),
-}  # fmt: skip
-BY_PAIR = {  # of claims that are judged on pairs of methods: the pairs' names
-    "O2": {"Nesterov against LARS": ("nesterov", "lars", LARGEST), "Adam against LAMB": ("adam", "lamb", LARGEST)},
-    "O3": {"Adam": ("adam", "momentum", ALL), "K-FAC": ("kfac", "momentum", ALL)},
-    "O7": {"SGD and Adam": ("sgd", "adam", SMALLEST), "momentum and Adam": ("momentum", "adam", SMALLEST)},
-}
-
-
-def claimed(drawn: dict, times: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The effects that the claims on training methods are judged by, by their keys; empty where a method is not measured.
-
-    drawn: of `scaling.summaries`; times: as of `in_time`.
-    """
-    of = {"O3": critical, "O6": critical, "O7b": growth}  # others: steps
-
-    def found(key: str, above: str, below: str, where: int) -> dict:
-        return ratios(drawn, above, below, of.get(key) or at_ends(where))
-
-    effects = {key: by_network(found(key, *methods)) for key, methods in BY_NETWORK.items()}
-    effects |= {key: by_pair({name: found(key, *methods) for name, methods in own.items()}) for key, own in BY_PAIR.items()}
-    return effects | {"O5b": _faster(drawn, times, *BY_NETWORK["O5b"][:2]), "O7": evidence.folded(effects["O7"])}
-
-
-def asked(trials: pd.DataFrame, key: str) -> dict[str, pd.DataFrame]:
-    """The trials that a claim is judged on, by its group, as `claimed` names it."""
-    dense = trials[trials.sparsity == 0]
-    several = dense.groupby(["workload", "algorithm"]).replicate.transform("nunique") >= SEVERAL
-    place = {SMALLEST: 1, LARGEST: -1}
-    rank = {end: (way * dense.batch_size).groupby(dense.workload).rank("dense") for end, way in place.items()}
-
-    def own(above: str, below: str, where: int) -> pd.DataFrame:
-        counted = rank[where] <= ENDS if where else True
-        return dense[dense.algorithm.isin((above, below)) & several & counted]
-
-    if key in BY_PAIR:
-        return {name: own(*methods) for name, methods in BY_PAIR[key].items()}
-    return {evidence.title(work): part for work, part in own(*BY_NETWORK[key]).groupby("workload")}
-
-
-def kept_beta(costs: pd.DataFrame) -> pd.DataFrame:
-    """By network, steps if Adam's beta2 is kept over those if its half-life is, by a square-root rule to smaller batch sizes.
-
-    costs: of `rate_rules.costs`.  The geometric mean over batch sizes below the start's, its interval over resampled ones; a
-    missed goal counts as `rate_rules.MOST` steps.  Empty unless both rules were retrained on every network.
-    """
-    rows = []
-    for work, own in costs.groupby("workload", sort=False) if len(costs) else ():
-        small = own[own.batch_size < own.batch_size[own.base.astype(bool)].min()]
-        wide = small.pivot(index="batch_size", columns="rule", values="middle").clip(upper=rate_rules.MOST)
-        if not {KEPT, HELD} <= {*wide.columns} or wide[[KEPT, HELD]].isna().any(axis=None):
-            return evidence.table([])
-        effect, low, high, n = evidence.resampled(np.log(wide[KEPT] / wide[HELD]), np.mean)
-        rows.append((evidence.title(work), *np.exp([effect, low, high]), n))
-    return evidence.table(rows)
-
-
-def _faster(drawn: dict, times: pd.DataFrame, above: str, below: str) -> pd.DataFrame:
-    """By network, the time that one method takes over that of another, at the largest batch sizes."""
-    found = {}
-    for work, draws in ratios(drawn, above, below, at_ends(1)).items():
-        own = times[times.workload == work].sort_values("batch_size").groupby("algorithm").ratio.last()
-        if {above, below} <= {*own.index}:
-            found[work] = draws * own[above] / own[below]
-    return by_network(found)
+    ends = {"": row.ratio, "_low": row.ratio_low, "_high": row.ratio_high}
+    steps, time = ({f"{what}{end}": times * v for end, v in ends.items()} for what, times in (("steps", 1.0), ("time", dearer)))
+    return {"workload": work, "algorithm": method, "batch_size": row.batch_size, "share": share, "dearer": dearer, **steps, **time}

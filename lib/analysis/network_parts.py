@@ -7,12 +7,12 @@ from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
-from lib.analysis import evidence
+from lib.analysis import scaling
+from lib.analysis.scaling import Effect
 from lib.records import store
 
-WHOLE = "64 units from the start"
+WHOLE, GROWN = "64 units from the start", "16 to 64: function kept"
 
 
 def goals(trials: pd.DataFrame) -> list[float]:
@@ -20,16 +20,17 @@ def goals(trials: pd.DataFrame) -> list[float]:
     return sorted(float(name.partition("@")[2]) for name in trials if name.startswith("steps@"))
 
 
-def geometric(values: Iterable[float]) -> tuple[float, float, float, int]:
-    """The geometric mean over searches, its 5 and 95 % ends by Student's t on logarithms, and their number.
-
-    NaN throughout if a search has no value, or there is none; of one search the ends are NaN.
-    """
+def mean_ratio(values: Iterable[float]) -> Effect | None:
+    """ln of the geometric mean over searches; None if a search has no value, or there is none."""
     logs = np.log(np.asarray([*values], float))
-    if not len(logs) or not np.isfinite(logs).all():
-        return np.nan, np.nan, np.nan, len(logs)
-    reach = stdtrit(len(logs) - 1, 0.95) * logs.std(ddof=1) / len(logs) ** 0.5 if len(logs) > 1 else np.nan
-    return (*np.exp([logs.mean(), logs.mean() - reach, logs.mean() + reach]), len(logs))
+    return scaling.mean_of(logs) if len(logs) and np.isfinite(logs).all() else None
+
+
+def geometric(values: Iterable[float]) -> tuple[float, float, float, int]:
+    """`mean_ratio` as a value, its 5 and 95 % ends, and the number of searches; NaN throughout if there is none."""
+    values = [*values]
+    found = mean_ratio(values)
+    return (*found.row().values(), found.n) if found else (np.nan, np.nan, np.nan, len(values))
 
 
 def together(*tables: pd.DataFrame) -> pd.DataFrame:
@@ -84,6 +85,12 @@ def over_whole(beside: pd.DataFrame, goal: float, what: str) -> pd.DataFrame:
 def over_alone(beside: pd.DataFrame, goal: float) -> pd.DataFrame:
     """Steps of parts over those of a single worker with the whole network and its own examples only, as `over_whole`."""
     return over_whole(beside.assign(steps_whole=beside.alone), goal, "steps")
+
+
+def all_meet(own: pd.DataFrame, *steps: str) -> float:
+    """The hardest goal at which all searches of a table know these steps; NaN if there is none."""
+    met = own.groupby("goal")[[*steps]].agg(lambda values: values.notna().all()).all(axis=1)
+    return min(met.index[met], default=np.nan)
 
 
 def hardest(beside: pd.DataFrame) -> pd.DataFrame:
@@ -157,63 +164,3 @@ def met_by_all(found: pd.DataFrame) -> dict[tuple[str, int], float]:
     """The hardest goal that all searches meet, by arm and batch size; without those that meet none.  found: of `halved`."""
     met = found.groupby(["arm", "batch_size", "goal"]).steps.agg(lambda steps: steps.notna().all())
     return met[met].reset_index().groupby(["arm", "batch_size"]).goal.min().to_dict()
-
-
-# --- claims -----------------------------------------------------------------------------------------------------------
-
-PUBLISHED = 20  # local steps of the published runs
-
-
-def claimed(parts: pd.DataFrame, grown: pd.DataFrame, cut: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The effects that claims are judged by, by their keys, as of `lib.analysis.evidence`; empty without records.
-
-    parts, grown, cut: of the systems' `results`, `lib.systems.halves` last.
-    """
-    found = {}
-    if len(parts):
-        beside = subnetworks(parts)
-        best = beside[beside.local_steps == PUBLISHED]
-        found |= {"I1": _saved(best, "sent"), "I2": _saved(best, "adds"), "I3": _met(beside)}
-    if len(grown):
-        searches = growing(grown)
-        over = over_fixed(searches, goals(grown)[0], "adds")
-        rows = []
-        for r in over[over.arm.str.contains("function kept") & ~over.arm.str.contains("rate")].itertuples():
-            name = f"batches of {r.batch_size:,}"
-            rows.append((name, 1 / r.effect, 1 / r.high, 1 / r.low, r.n) if r.effect == r.effect else (name, *[np.nan] * 3, 0))
-        found["I4"] = evidence.table(rows)
-    if len(cut):
-        searches = halved(cut)
-        hard = searches[(searches.goal == goals(cut)[0]) & (searches.arm != TOGETHER)]
-        met = hard.steps.notna().groupby(hard.arm)
-        found["I5"] = evidence.table((arm, *evidence.share(int(own.sum()), len(own))) for arm, own in met)
-        found["I6"] = evidence.table(_sent_less(searches))
-    return found
-
-
-def _sent_less(searches: pd.DataFrame) -> list[tuple]:
-    """How many times as many numbers two stages of the whole network exchange, by batch size, at the hardest goal that all meet."""
-    rows = []
-    for size, own in searches[searches.arm != APART].groupby("batch_size"):
-        met = own.groupby("goal").steps.agg(lambda steps: steps.notna().all())
-        both = own[own.goal == min(met.index[met], default=np.nan)].pivot(index="replicate", columns="arm", values="sent")
-        both = both.reindex(columns=[TOGETHER, RECOVERED])
-        rows.append((f"batches of {size:,}", *geometric(both[TOGETHER] / both[RECOVERED])))
-    return rows
-
-
-def _saved(beside: pd.DataFrame, what: str) -> pd.DataFrame:
-    """How many times as much data parallelism takes, by workers, at the hardest goal that all searches of both meet."""
-    rows = []
-    for workers, own in beside.groupby("workers"):
-        met = own.groupby("goal")[["steps", "steps_whole"]].agg(lambda steps: steps.notna().all()).all(axis=1)
-        some = own[own.goal == min(met.index[met], default=np.nan)]
-        rows.append((f"{workers} workers", *geometric(some[f"{what}_whole"] / some[what])))
-    return evidence.table(rows)
-
-
-def _met(beside: pd.DataFrame) -> pd.DataFrame:
-    """The share of searches that meet the hardest goal, by workers."""
-    own = beside[beside.goal == beside.goal.min()]
-    met = own.steps.notna().groupby(own.workers)
-    return evidence.table((f"{workers} workers", *evidence.share(int(some.sum()), len(some))) for workers, some in met)

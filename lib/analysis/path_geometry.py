@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
-from lib.analysis import evidence, scaling
-from lib.analysis.scaling.fits import hyperbolas
-from lib.wording import named
+from lib.analysis import scaling
+from lib.analysis.scaling import Effect, mean_of
 from lib.workloads.catalogue import workload
 
 CURVE = ["workload", "algorithm", "sparsity"]
 PATH = [*CURVE, "batch_size", "replicate"]
 MIDDLE = (0.1, 0.9)  # of a path, by steps: chosen before any was looked at, as are the percentiles below
 PERCENTILES = (0.1, 0.9)
-LEAST = 3  # paths of which an interval tells
+LEAST = 3  # searches, and batch sizes, of a fit with an interval
 KINDS = {
     "batch_cosine": "to the path’s own end",
     "random": "random gradients, to their path’s end",
@@ -81,43 +79,32 @@ def spread_of_walk(power: float, points: int = 1000) -> float:
 
 def cosines(paths: pd.DataFrame) -> pd.DataFrame:
     """Of `by_path`, the mean over searches of each of KINDS at every batch size: CURVE, batch_size, kind, cosine, low, high
-    (5 and 95 %, Student's t over searches; NaN of one), searches."""
+    (90 %; infinite of one), searches."""
     long = paths[[*PATH, *KINDS]].melt(PATH, var_name="kind", value_name="mean")
-    rows = []
-    for key, own in long.groupby([*CURVE, "batch_size", "kind"]):
-        reach = t_reach(own["mean"])
-        mean = own["mean"].mean()
-        rows.append((*key, mean, mean - reach, mean + reach, len(own)))
+    means = ((key, mean_of(own["mean"])) for key, own in long.groupby([*CURVE, "batch_size", "kind"]))
+    rows = [(*key, mean.value, mean.low, mean.high, mean.n) for key, mean in means]
     return pd.DataFrame(rows, columns=[*CURVE, "batch_size", "kind", "cosine", "low", "high", "searches"])
 
 
-def t_reach(values: pd.Series) -> float:
-    """Half the 90 % interval of a mean, Student's t; NaN of a single value."""
-    return float(stdtrit(len(values) - 1, 0.95) * values.sem()) if len(values) > 1 else np.nan
-
-
-def scale_of_cosines(paths: pd.DataFrame, kind: str, draws: int = 1000) -> pd.DataFrame:
+def scale_of_cosines(paths: pd.DataFrame, kind: str) -> pd.DataFrame:
     """By curve, the scale B_s of cos^2 = cos_inf^2 / (1 + B_s / B), from mean cosines of a column of `by_path`.
 
-    CURVE, scale with low and high (5 and 95 % over resampled searches), product: the most over the least of K cos^2 over batch
-    sizes, one if K goes as 1 / cos^2.  Only curves of three batch sizes or more; a batch size whose mean is not positive has
-    no place in a fit, and such a curve has none.
+    CURVE, scale with low and high (90 %, by the jackknife over searches), product: the most over the least of K cos^2 over batch
+    sizes, one if K goes as 1 / cos^2.  Only curves of three batch sizes and searches or more; a batch size whose mean is not
+    positive has no place in a fit, and such a curve has none.
     """
     rows = []
     for key, own in paths.groupby(CURVE):
         wide = own.pivot(index="replicate", columns="batch_size", values=kind).dropna()
         steps = np.exp(np.log(own.pivot(index="replicate", columns="batch_size", values="steps")).mean())
-        means = wide.mean()
-        if len(means) < 3 or not (means > 0).all():
+        n, means = len(wide), wide.mean()
+        moved = np.vstack([means, (n * means - wide) / max(n - 1, 1)])
+        if min(n, len(means)) < LEAST or not (moved > 0).all():
             continue
-        line = scaling.fit_hyperbola(means.index, means**-2.0)
-        picks = np.random.default_rng(0).integers(len(wide), size=(draws, len(wide)))
-        drawn = wide.to_numpy()[picks].mean(1)
-        c1, c2 = hyperbolas(means.index.to_numpy(float), drawn[(drawn > 0).all(1)] ** -2.0)
-        with np.errstate(divide="ignore"):
-            low, high = np.quantile(c1 / c2, [0.05, 0.95], method="nearest")
+        whole, *without = scaling.log_critical(means.index.to_numpy(float), -2 * np.log(moved))
+        scale = Effect(whole, float(np.std(without) * np.sqrt(n - 1)), n - 1, n)
         product = steps * means**2
-        rows.append((*key, line.critical, low, high, product.max() / product.min()))
+        rows.append((*key, *scale.row("scale").values(), product.max() / product.min()))
     return pd.DataFrame(rows, columns=[*CURVE, "scale", "low", "high", "product"])
 
 
@@ -125,9 +112,8 @@ def scales(paths: pd.DataFrame) -> pd.DataFrame:
     """`scale_of_cosines` of each of KINDS one below the other, with kind; and the noise scale, geometric mean over paths."""
     found = [scale_of_cosines(paths, kind).assign(kind=kind) for kind in KINDS]
     logs = np.log(paths.noise_scale).groupby([paths[c] for c in CURVE])
-    reach = logs.agg(t_reach)
-    noise = pd.DataFrame({"scale": np.exp(logs.mean()), "low": np.exp(logs.mean() - reach), "high": np.exp(logs.mean() + reach)})
-    return pd.concat([*found, noise.reset_index().assign(kind="noise_scale")], ignore_index=True)
+    noise = [(*key, *mean_of(own).row("scale").values(), np.nan, "noise_scale") for key, own in logs]
+    return pd.concat([*found, pd.DataFrame(noise, columns=[*CURVE, "scale", "low", "high", "product", "kind"])], ignore_index=True)
 
 
 def beside_steps(told: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
@@ -159,17 +145,15 @@ def along(points: pd.DataFrame, parts: int = 10) -> pd.DataFrame:
     return pd.DataFrame(found).reset_index()
 
 
-def positive(paths: pd.DataFrame) -> pd.DataFrame:
-    """By network, the share of batch gradients with a positive cosine to their path's end, mean over paths: `evidence.table`."""
-    groups = paths.groupby("workload", sort=False).batch_cosine_positive
-    return evidence.table((evidence.title(name), *evidence.resampled(own, np.mean)) for name, own in groups if len(own) >= LEAST)
-
-
 def spreads(paths: pd.DataFrame) -> pd.DataFrame:
-    """By quantity and training method, the `spread` of the full gradient's along the median path: `evidence.table`."""
-    rows = []
-    for name, title in QUANTITIES.items():
-        for algorithm, own in paths.groupby("algorithm", sort=False)[f"{name}_spread"]:
-            if len(own) >= LEAST:
-                rows.append((f"the {title} with {named(algorithm)}", *evidence.resampled(own)))
-    return evidence.table(rows)
+    """By network, method and quantity, ln of the full gradient's `spread`: the median over a search's paths, the mean over
+    searches (effect)."""
+    network = ["workload", "algorithm"]
+    logs = np.log(paths.set_index([*network, "replicate"])[[f"{name}_spread" for name in QUANTITIES]])
+    searches = logs.groupby(level=[*network, "replicate"], sort=False).median()
+    rows = [
+        (*key, title, mean_of(own[f"{name}_spread"]))
+        for key, own in searches.groupby(level=network, sort=False)
+        for name, title in QUANTITIES.items()
+    ]
+    return pd.DataFrame(rows, columns=[*network, "quantity", "effect"])

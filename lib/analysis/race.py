@@ -1,10 +1,8 @@
 """Races: what abandoning trials that fall behind would have changed in the searches on record, and what it would have saved.
 
-Three rules, none with a check of its own.  "race" (`lib.engine.lockstep`): a trial leaves that has not met a goal of the
+Two rules, neither with a check of its own.  "race" (`lib.engine.lockstep`): a trial leaves that has not met a goal of the
 ladder within `a` times the steps in which the first trial met it.  "losses": the same, and training losses l are rungs, too,
-with a (1 + l) in place of a; it is judged on searches that say when losses fell.  "halving": successive halving (Jamieson and
-Talwalkar 2016), by which at steps that grow by a factor `a` the best 1/a of the trials stay.  Errors at those steps are not on
-record, so trials are ranked by the hardest goal met and when; those between which this cannot decide stay together.
+with a (1 + l) in place of a; it is judged on searches that say when losses fell.
 """
 
 from __future__ import annotations
@@ -125,28 +123,7 @@ def _behind(search: Search, came: np.ndarray, patience: np.ndarray) -> np.ndarra
         gone = after
 
 
-def halving(search: Search, a: float) -> np.ndarray:
-    """The check after which each trial is abandoned [trials], the first as soon as a trial has met the loosest goal."""
-    gone = np.full(len(search.last), np.inf)
-    begin, kept = search.first.min(initial=np.inf), float(len(gone))
-    step = begin
-    while math.isfinite(step) and step < search.last.max() and kept > 1:
-        at, kept = _check_from(search, step), max(1.0, kept / a)
-        alive = np.isinf(gone) & (search.last > at)
-        met = np.where(search.first <= at, search.first, np.inf)
-        hardest = np.isfinite(met).sum(1)
-        when = np.where(hardest > 0, met[np.arange(len(met)), np.maximum(hardest - 1, 0)], 0.0)
-        order = np.lexsort((when, -hardest))
-        order = order[alive[order]]
-        if len(order) > math.ceil(kept):
-            least = order[math.ceil(kept) - 1]
-            behind = (hardest < hardest[least]) | (hardest == hardest[least]) & (when > when[least])
-            gone[alive & behind] = at
-        step *= a
-    return gone
-
-
-RULES: dict[str, Rule] = {"race": race, "losses": losses, "halving": halving}
+RULES: dict[str, Rule] = {"race": race, "losses": losses}
 
 
 def outcome(search: Search, gone: np.ndarray) -> dict:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from lib import require, require_all
+from lib.analysis.scaling import SEARCH, Effect, mean_of
 from lib.methods import method, spaces
 from lib.records import results as on_record
 from lib.studies.cells import Cell
 from lib.studies.study import Study
-from lib.workloads.catalogue import workload
 
 POWERS = {"linear rule": 1.0, "square-root rule": 0.5, "no change": 0.0}
 HALF_LIVES = {  # square-root rules that also keep, counted in examples, the half-life of averages: beta ** (ratio of batch sizes)
     "square root, β₂ too": ("beta2",), "square root, β₁ and β₂ too": ("beta1", "beta2"),
 }  # fmt: skip
 MOST = 20_000  # steps after which a rule has missed the goal
+KEPT, HELD = "square-root rule", "square root, β₂ too"  # Adam's second average: kept as it is, or its half-life held
 NEAR = 3  # times the fastest trial's steps
-EDGE = 0.05  # of a hyperparameter's space, on its scale
+SIZES = 4  # batch sizes of a search whose slope counts
+SLOWNESS = "1 - momentum"
 
 
 def winners(trials: pd.DataFrame) -> pd.DataFrame:
@@ -60,65 +63,88 @@ def moved(first: pd.Series, batch_size: int, rule: str) -> dict[str, float]:
 def near_best(trials: pd.DataFrame, base: int) -> pd.DataFrame:
     """Trials that met the goal within NEAR times the steps of the fastest, and guides, a row per workload and hyperparameter.
 
-    which: "learning rate", "1 - momentum" or "effective learning rate"; value; behind: steps over the winner's.  rule: None
-    for a trial; else the value that a rule of POWERS predicts from the winner at `base`, or at the smallest batch size.
+    which: "learning rate", "1 - momentum" or "effective learning rate" (of trials that are `built_up` alone); value; behind:
+    steps over the winner's.  rule: None for a trial; else the value that a rule of POWERS predicts from the winner at `base`,
+    or at the smallest batch size; for the effective rate from the winner of those that are built up.
     """
-    met = trials.dropna(subset="steps")
+    met = trials.dropna(subset="steps").reset_index(drop=True)
     met = met.assign(behind=met.steps / met.groupby(["workload", "batch_size"]).steps.transform("min"))
     met = met[met.behind <= NEAR].assign(rule=None)
-    guides = []
-    for name, fast in met.groupby("workload", sort=False):
-        first = start(winners(fast), base)
-        for rule, power in POWERS.items():
-            sizes = np.unique(fast.batch_size)
-            rates = float(first.learning_rate) * (sizes / int(first.batch_size)) ** power
-            guides.append(pd.DataFrame({"workload": name, "batch_size": sizes, "learning_rate": rates, "rule": rule,
-                                        "momentum": first.momentum}))  # fmt: skip
-    both = pd.concat([met, *guides], ignore_index=True)
-    both = both.assign(**{"learning rate": both.learning_rate, "1 - momentum": 1 - both.momentum,
-                          "effective learning rate": both.learning_rate / (1 - both.momentum)})  # fmt: skip
-    keep = ["workload", "batch_size", "trial", "steps", "behind", "rule"]
-    return both.melt(keep, ["learning rate", "1 - momentum", "effective learning rate"], "which", "value")
+    kinds = {
+        "learning rate": (met, lambda t: t.learning_rate),
+        SLOWNESS: (met, lambda t: 1 / builds_up_in(t)),
+        "effective learning rate": (built_up(met), effective),
+    }
+    parts = []
+    for which, (trials, of) in kinds.items():
+        parts.append(trials.assign(which=which, value=of(trials)))
+        for name, fast in trials.groupby("workload", sort=False):
+            first = start(winners(fast), base)
+            anchor, sizes = float(of(fast).loc[first.name]), np.unique(fast.batch_size)
+            for rule, power in {r: p for r, p in POWERS.items() if which != SLOWNESS or r == "no change"}.items():
+                values = anchor * (sizes / int(first.batch_size)) ** power
+                parts.append(pd.DataFrame({"workload": name, "batch_size": sizes, "rule": rule, "which": which, "value": values}))
+    keep = ["workload", "batch_size", "trial", "steps", "behind", "rule", "which", "value"]
+    return pd.concat([part.reindex(columns=keep) for part in parts if len(part)], ignore_index=True)
 
 
-def exponents(near: pd.DataFrame) -> pd.DataFrame:
-    """The power of the batch size as which fast trials' effective learning rate grows, a row per workload of `near_best`.
+def builds_up_in(trials: pd.DataFrame) -> pd.Series:
+    """The steps in which every trial's momentum builds up, 1 / (1 - momentum); one without momentum."""
+    momentum = trials.momentum.fillna(0) if "momentum" in trials else pd.Series(0.0, trials.index)
+    return 1 / (1 - momentum)
 
-    power: least squares on the logarithms of the near-best trials; low, high: 5 and 95 % of those of resampled ones.
-    Workloads with fewer than three batch sizes are left out.
+
+def effective(trials: pd.DataFrame) -> pd.Series:
+    """The learning rate over one minus the momentum: what a step amounts to once the momentum has built up."""
+    return trials.learning_rate * builds_up_in(trials)
+
+
+def built_up(trials: pd.DataFrame) -> pd.DataFrame:
+    """Trials whose momentum built up in less than a tenth of their steps: in others the `effective` rate says nothing."""
+    return trials[builds_up_in(trials) < trials.steps / 10]
+
+
+def growth(trials: pd.DataFrame) -> pd.DataFrame:
+    """How fast the best effective learning rate grows, a row per network and training method.
+
+    trials: at their goals; of those NEAR the fastest of their search, the ones that are `built_up` count.
+    Columns: workload, algorithm, least, most, sizes (batch sizes that count, how many), searches; growth, growth_low and
+    growth_high (a factor per doubling) and effect (its `Effect`).  The slope of a search of SIZES batch sizes or more is one value,
+    Student's t over searches; of a single search the interval is that of the scatter of its trials.
     """
-    rows, rates = [], near[near.rule.isna() & (near.which == "effective learning rate")]
-    for name, trials in rates.groupby("workload", sort=False):
-        if trials.batch_size.nunique() < 3:
-            continue
-        ordered = trials.sort_values(["batch_size", "trial"])  # in whatever order they come, the same draws
-        logs, random = np.log(ordered[["batch_size", "value"]].to_numpy(float)), np.random.default_rng(0)
-        picks = (logs[random.integers(len(logs), size=len(logs))] for _ in range(400))
-        drawn = [np.polyfit(*pick.T, 1)[0] for pick in picks if np.ptp(pick[:, 0]) > 0]
-        low, high = np.quantile(drawn, [0.05, 0.95])
-        rows.append({"workload": name, "batch_sizes": trials.batch_size.nunique(), "trials": len(trials),
-                     "power": np.polyfit(*logs.T, 1)[0], "low": low, "high": high})  # fmt: skip
-    return pd.DataFrame(rows)
+    point = ["workload", "algorithm", "batch_size", *SEARCH]
+    met = trials.dropna(subset="steps") if len(trials) else trials
+    fast = built_up(met[met.steps <= NEAR * met.groupby(point).steps.transform("min")]) if len(met) else met
+    rows = []
+    for key, own in fast.groupby(["workload", "algorithm"], sort=False) if len(fast) else ():
+        doublings, logs = np.log2(own.batch_size), np.log(effective(own))
+        found = [slope(doublings[s.index], logs[s.index]) for _, s in own.groupby([*SEARCH]) if s.batch_size.nunique() >= SIZES]
+        if found:
+            effect = mean_of([one.value for one in found]) if len(found) > 1 else found[0]
+            sizes = own.batch_size
+            ends = {"least": sizes.min(), "most": sizes.max(), "sizes": sizes.nunique(), "searches": len(found)}
+            rows.append({"workload": key[0], "algorithm": key[1], **ends, **effect.row("growth"), "effect": effect})
+    return pd.DataFrame(rows, columns=["workload", "algorithm", "least", "most", "sizes", "searches", "growth", "growth_low",
+                                       "growth_high", "effect"])  # fmt: skip
 
 
-def at_edge(near: pd.DataFrame) -> pd.DataFrame:
-    """Winners of `near_best` whose hyperparameter lies within the share EDGE of the space of its edge, a row per workload and name.
+def slope(x: np.ndarray, y: np.ndarray) -> Effect:
+    """Least squares of one search, with the error of the scatter about its line; n is one.  NaN under three points."""
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    if len(x) < 3:
+        return Effect(np.nan, np.nan, 1.0, 1)
+    off = x - x.mean()
+    rate = (off @ y) / (off @ off)
+    rest = y - y.mean() - rate * off
+    return Effect(float(rate), float(np.sqrt(rest @ rest / (len(x) - 2) / (off @ off))), len(x) - 2.0, 1)
 
-    hyperparameter; winners (count); lower, upper: batch sizes of those at either edge, where a wider space could hold a
-    better trial.
-    """
-    rows, won = [], near[near.rule.isna() & (near.behind == 1)]
-    for (name, which), group in won.groupby(["workload", "which"], sort=False):
-        if which not in ("learning rate", "1 - momentum"):
-            continue
-        field, values = ("learning_rate", group.value) if which == "learning rate" else ("momentum", 1 - group.value)
-        interval = spaces.SPACES[workload(name).space][field]
-        place = interval.place(values)
-        place = 1 - place if interval.scale == "reverse-log" else place
-        ends = {"lower": place < EDGE, "upper": place > 1 - EDGE}
-        rows.append({"workload": name, "hyperparameter": field.replace("_", " "), "winners": group.batch_size.nunique(),
-                     **{end: sorted(map(int, group.batch_size[at].unique())) for end, at in ends.items()}})  # fmt: skip
-    return pd.DataFrame(rows)
+
+def from_rules(rate: Effect) -> tuple[float, float, float]:
+    """How far a growth per doubling, as a logarithm, lies from that of the nearer rule, linear or square root; low, high."""
+    rules = np.log(2) * np.array([POWERS["linear rule"], POWERS["square-root rule"]])
+    tried = np.linspace(rate.low, rate.high, 1001)
+    distance = np.abs(tried[:, None] - rules).min(1)
+    return float(np.abs(rate.value - rules).min()), float(distance.min()), float(distance.max())
 
 
 def retraining(searches: pd.DataFrame, base: int, repeats: int) -> dict[tuple[str, str, int], Study]:
@@ -184,3 +210,18 @@ def costs(
         found.append(spread(joined, winners(trials), base).assign(workload=name))
     filled = [f for f in found if len(f)]
     return pd.concat(filled, ignore_index=True) if filled else found[0]
+
+
+def kept_over_held(costs: pd.DataFrame) -> dict[str, Effect]:
+    """By network, ln of the steps if Adam's beta2 is kept over those if its half-life is, by a square-root rule to smaller batches.
+
+    costs: of `costs`.  The mean over batch sizes below the start's, of one search; a missed goal counts as MOST steps.
+    Networks on which either rule is not retrained are left out.
+    """
+    found = {}
+    for name, own in costs.groupby("workload", sort=False) if len(costs) else ():
+        small = own[own.batch_size < own.batch_size[own.base.astype(bool)].min()]
+        wide = small.pivot(index="batch_size", columns="rule", values="middle").clip(upper=MOST)
+        if {KEPT, HELD} <= {*wide.columns} and not wide[[KEPT, HELD]].isna().any(axis=None):
+            found[name] = replace(mean_of(np.log(wide[KEPT] / wide[HELD])), n=1)
+    return found

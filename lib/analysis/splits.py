@@ -10,10 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from lib import require_whole
-from lib.analysis.scaling import CURVE, goals, steps_to_result
+from lib.analysis.scaling import CURVE, goals, mean_of, steps_to_result
 from lib.records.places import record
 from lib.studies.cells import Cell
 from lib.workloads import datasets
@@ -151,11 +150,11 @@ def pairs(trials: pd.DataFrame, goal: float | None = None) -> pd.DataFrame:
 def over_theirs(both: pd.DataFrame, by: Iterable[str] = ("network", "algorithm", "sparsity", "batch_size", "goal")) -> pd.DataFrame:
     """K* on our split over that on theirs, a row per group of `pairs`: ratio (geometric mean), low, high, searches, missed.
 
-    low, high: 5 and 95 %, Student's t on the logarithms; NaN for a single search.  They tell of searches on these two
+    low, high: 5 and 95 %, Student's t on the logarithms; 0 and inf for a single search.  They tell of searches on these two
     splits, not of other splits.
     """
-    logs = both.assign(log=np.log(both.ratio)).groupby(list(by))
-    found = logs.agg(mean=("log", "mean"), spread=("log", "std"), searches=("log", "size"), missed=("missed", "sum"))
-    reach = stdtrit(np.maximum(found.searches - 1, 1), 0.95) * found.spread / np.sqrt(found.searches)
-    ends = {name: np.exp(found["mean"] + off) for name, off in (("ratio", 0), ("low", -reach), ("high", reach))}
-    return found.assign(**ends)[["ratio", "low", "high", "searches", "missed"]].reset_index()
+    rows = []
+    for key, own in both.groupby(list(by)):
+        found = mean_of(np.log(own.ratio)).row("ratio")
+        rows.append((*key, *found.values(), len(own), int(own.missed.sum())))
+    return pd.DataFrame(rows, columns=[*by, "ratio", "low", "high", "searches", "missed"])

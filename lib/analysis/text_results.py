@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from lib.analysis import advice, evidence, rate_rules, scaling
+from lib.analysis import advice, rate_rules, scaling
+from lib.analysis.scaling import forms
 from lib.methods import method as known_method
 from lib.records.places import record
 from lib.studies import plans
@@ -82,17 +83,16 @@ def main_of(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def goal(trials: pd.DataFrame) -> float:
-    """The goal at which curves are read: the hardest that every search of `main_of` met, or else at three batch sizes.
+    """The goal at which curves are read: the hardest that `main_of` met at three batch sizes; a search that missed it is a bound.
 
     Raises ValueError if no trial met any goal.
     """
-    chosen = main_of(trials)
-    return scaling.well_met(chosen) or advice.fitting_goal(chosen)
+    return advice.fitting_goal(main_of(trials))
 
 
 def goal_beside(trials: pd.DataFrame, sparse: pd.DataFrame) -> float:
-    """The goal at which `sparse` trials stand beside `main_of` the table: the hardest that all of these searches met, or `goal`."""
-    return scaling.well_met(pd.concat([main_of(trials), sparse])) or goal(trials)
+    """The goal at which `sparse` trials stand beside `main_of` the table: the hardest that either met at most batch sizes."""
+    return max(goal(trials), advice.fitting_goal(sparse))
 
 
 def curves(trials: pd.DataFrame) -> pd.DataFrame:
@@ -154,31 +154,18 @@ def met_goals(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def over_main(trials: pd.DataFrame) -> pd.DataFrame:
-    """Steps of every other curve over those of `main_of`, at the trials' goal, within searches of the same number and split.
+    """Steps of every other curve over those of `main_of`, at the trials' goal (`scaling.steps_ratio`).
 
-    A row per curve and batch size that both have: curve, batch_size, ratio (geometric mean over searches), low, high (5 and
-    95 %: Student's t on logarithms, their variance that of the curve's searches around the means of its batch sizes, since two
-    searches of one point know next to nothing of it; not a number if no point has two), searches, and bound: whether a search
-    missed the goal, so that its last step counts and the ratio is at least so large.
+    A row per curve and batch size that both have: curve, batch_size, ratio, ratio_low, ratio_high (90 %), n, and bound: whether a
+    search missed the goal there, so that the ratio leans on the last step of that search, which it exceeds.
     """
-    found = scaling.steps_to_result(trials)
-    found = found.assign(curve=[title(*which) for which in zip(found.algorithm, found.sparsity)])
+    found = {title(key[1], key[3]): curve for key, curve in scaling.curves(trials, least=1).items()}
     first = main_of(trials)
-    own = found.curve == title(first.algorithm.iloc[0], first.sparsity.iloc[0])
-    by = ["batch_size", *scaling.SEARCH]
-    base = found[own].dropna(subset="steps")[[*by, "steps"]].rename(columns={"steps": "base"})
-    both = found[~own].merge(base, on=by)
-    both = both.assign(log=np.log(both.steps.fillna(both.last_step) / both.base), missed=both.steps.isna())
-    point = ["curve", "batch_size"]
-    both["squared"] = (both.log - both.groupby(point).log.transform("mean")) ** 2
-    known = {"mean": ("log", "mean"), "squared": ("squared", "sum"), "searches": ("log", "size"), "bound": ("missed", "any")}
-    rows = both.groupby(point, sort=False).agg(**known).reset_index()
-    of_curve = rows.assign(freedom=rows.searches - 1).groupby("curve")[["squared", "freedom"]].transform("sum").astype(float)
-    freedom = of_curve.freedom.where(of_curve.freedom > 0)
-    variance = of_curve.squared / freedom
-    reach = np.sqrt(variance / rows.searches) * stdtrit(freedom, 0.95)
-    ends = {name: np.exp(rows["mean"] + off) for name, off in (("ratio", 0), ("low", -reach), ("high", reach))}
-    return rows.assign(**ends)[["curve", "batch_size", "ratio", "low", "high", "searches", "bound"]]
+    main = found.pop(title(first.algorithm.iloc[0], first.sparsity.iloc[0]))
+    parts = [scaling.steps_ratio(own, main).assign(curve=name).assign(
+        bound=lambda rows, own=own: rows.batch_size.map(own.missed.any()).astype(bool)) for name, own in found.items()]  # fmt: skip
+    columns = ["curve", "batch_size", "ratio", "ratio_low", "ratio_high", "n", "bound"]
+    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 
 def kept_by_races(raced: pd.DataFrame, exact: pd.DataFrame) -> tuple[int, int]:
@@ -193,57 +180,32 @@ def kept_by_races(raced: pd.DataFrame, exact: pd.DataFrame) -> tuple[int, int]:
     return int((both.steps == both.steps_raced).sum()), len(both)
 
 
-def two_point(draws: pd.DataFrame) -> np.ndarray:
-    """Critical batch sizes [draws] of c1/B + c2 through two points, the smallest and the largest batch size of drawn curves.
+def two_point(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
+    """ln of the critical batch size [k] of c1/B + c2 through the two points of rows of ln K* [k, 2].
 
-    inf where steps fall by no less than the batch grows, and 0 where they do not fall.
+    Within REACH of the batch sizes, where steps do not fall or fall by no less than the batch grows.
     """
-    small, large = draws.columns.min(), draws.columns.max()
-    first, last = draws[small].to_numpy(float), draws[large].to_numpy(float)
-    c2 = (large * last - small * first) / (large - small)
+    (small, large), (first, last) = sizes, np.exp(logs).T
+    c1, c2 = small * large * (first - last), large * last - small * first
     with np.errstate(divide="ignore"):
-        return np.where(c2 > 0, np.maximum(small * (first - c2), 0) / np.maximum(c2, 0), np.inf)
+        found = np.log(np.maximum(c1, 0)) - np.log(np.maximum(c2, 0))
+    return found.clip(np.log(small) - forms.REACH, np.log(large) + forms.REACH)
+
+
+def curves_of_widths(trials: pd.DataFrame) -> dict[int, scaling.Curve]:
+    """The curve of each width of `plans.TEXT_WIDTHS` that was searched at both `plans.TEXT_ENDS`: their first searches."""
+    own = trials[trials.batch_size.isin(plans.TEXT_ENDS) & (trials.replicate == 0)] if len(trials) else trials
+    found = scaling.curves(own, least=len(plans.TEXT_ENDS))
+    return {plans.TEXT_WIDTHS[key[0]]: found[key] for key in sorted(found, key=lambda key: plans.TEXT_WIDTHS[key[0]])}
 
 
 def widths(trials: pd.DataFrame) -> pd.DataFrame:
-    """Critical batch sizes of the widths of `plans.TEXT_WIDTHS`, a row for each that was searched at both `plans.TEXT_ENDS`.
-
-    Columns: width, steps at the smaller and the larger batch size (by its number), critical, low, high (5 and 95 %).  Read at
-    the hardest goal that every search met.
-    """
-    found = [row for row, _ in _of_widths(trials)]
-    return pd.DataFrame(found, columns=["width", *plans.TEXT_ENDS, "critical", "low", "high"])
-
-
-def over_widths(trials: pd.DataFrame) -> pd.DataFrame:
-    """How far apart the critical batch sizes of the least and the largest width are, a table of `lib.analysis.evidence`."""
-    found = _of_widths(trials)
-    if len(found) < 2:
-        return evidence.unmeasured("half and double the width")
-    (first, narrow), *_, (last, wide) = found
-    name = f"widths {first['width']} and {last['width']}"
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = scaling.either_way(wide / narrow)
-    return evidence.folded(evidence.pooled([(name, [ratio])]))
-
-
-def _of_widths(trials: pd.DataFrame) -> list[tuple[dict, np.ndarray]]:
-    """The rows of `widths`, each with its draws, at the searches and batch sizes that all have."""
-    own = trials[trials.batch_size.isin(plans.TEXT_ENDS)] if len(trials) else trials
-    own = own[own.groupby("workload").batch_size.transform("nunique") == len(plans.TEXT_ENDS)] if len(own) else own
-    own = own[own.replicate == 0] if len(own) else own
-    goal = scaling.well_met(own) if len(own) else None
-    found = []
-    for name, width in plans.TEXT_WIDTHS.items() if goal is not None else ():
-        mine = own[own.workload == name]
-        if len(mine):
-            curve = scaling.curve_of(mine, goal)
-            critical = two_point(curve.draws)
-            steps = np.exp(curve.logs.mean())
-            low, high = scaling.span_of(critical)
-            row = {"width": width, **steps.to_dict(), "critical": two_point(steps.to_frame().T)[0], "low": low, "high": high}
-            found.append((row, critical))
-    return found
+    """`curves_of_widths`, a row each: width, steps at either batch size (by its number), critical, low, high (90 %)."""
+    rows = []
+    for width, curve in curves_of_widths(trials).items():
+        critical = scaling.estimate(lambda own: two_point(*own), curve).row("critical").values()
+        rows.append((width, *np.exp(curve.means), *critical))
+    return pd.DataFrame(rows, columns=["width", *plans.TEXT_ENDS, "critical", "low", "high"])
 
 
 KINDS = {  # of a decoder's parameter tensors, by how their names begin or end

@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 
 from lib import require, require_all, require_number, require_whole
-from lib.analysis import evidence, network_parts, scaling
+from lib.analysis import scaling
 
 MOST_PEERS, MOST_ROUNDS, MOST_EXAMPLES = 10_000, 10**7, 10**9
 SLACK = 1e-9  # of a micro-batch: what rounding may take from one that is complete
@@ -88,15 +88,15 @@ LEAST = 5  # batch sizes of a curve
 
 
 def fitted(curves: pd.DataFrame) -> pd.DataFrame:
-    """The points of those curves whose critical batch size is within their sizes, with c1 and c2 of their lines.
+    """The points of those curves whose c1/c2 is within their sizes, with c1 and c2 of their lines.
 
     curves: curve (its name), batch_size, steps, and more.
     """
     found = [curves[:0].assign(c1=0.0, c2=0.0)]
     for _, own in curves.groupby("curve"):
-        line = scaling.fit_hyperbola(own.batch_size, own.steps) if len(own) >= LEAST else None
-        if line is not None and line.identified:
-            found.append(own.assign(c1=line.c1, c2=line.c2))
+        line = scaling.fit(own.batch_size, np.log(own.steps)) if len(own) >= LEAST else None
+        if line is not None and own.batch_size.min() < np.exp(line.log_critical[0]) < own.batch_size.max():
+            found.append(own.assign(c1=line.c1[0], c2=line.c2[0]))
     return pd.concat(found[1:] or found, ignore_index=True)
 
 
@@ -329,19 +329,6 @@ def compared(points: pd.DataFrame, rounds: pd.DataFrame, factor: int = 4) -> pd.
                 rows.append((curve, latency, speed, departures, best, picked, time.idxmin(), lost, np.mean(off or np.nan)))
     names = ["curve", "latency", "speed", "departures", "best", "picked", "found", "lost", "off"]
     return pd.DataFrame(rows, columns=names)
-
-
-def claimed(points: pd.DataFrame, rounds: pd.DataFrame) -> pd.DataFrame:
-    """Time at the formula's batch over the shortest, by how often peers leave, as of `lib.analysis.evidence`.
-
-    The geometric mean over curves of their means over settings, with Student's interval.  points, rounds: as of `compared`.
-    """
-    settings = compared(points, rounds)
-    over = np.log1p(settings.lost).groupby([settings.departures, settings.curve]).mean()
-    return evidence.table(
-        (f"peers that stay {60 / rate:g} s" if rate else "peers that stay", *network_parts.geometric(np.exp(own)))
-        for rate, own in over.groupby("departures")
-    )
 
 
 def with_micro_batches(team: Team, c1: float, c2: float, latency: float, micro_batches: Iterable[int]) -> pd.DataFrame:

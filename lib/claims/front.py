@@ -1,21 +1,19 @@
-"""What the front page shows besides the judged claims, kept as they are: how much is on record, and every curve on one line."""
+"""What the front page shows besides the judged claims, kept as they are: how much is on record, and every curve."""
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
-from lib.analysis import method_results, scaling, text_results
-from lib.claims.ledger import kept, usual
-from lib.probes import method_times
-from lib.records import results, store
+from lib.analysis import scaling
+from lib.claims import judging
+from lib.claims.cache import kept
+from lib.records import store
 from lib.records.places import DATA, record
 from lib.studies import plans
 from lib.workloads.catalogue import workload
 
 DATA_SETS = {"digits": "digits", "mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar-10": "CIFAR-10",
              "tiny-shakespeare": "Tiny Shakespeare"}  # by size; text last
-NEAR = 1.5  # the factor within which a point counts as on the line
 
 
 def scope() -> dict:
@@ -39,26 +37,17 @@ def _scope() -> dict:
 
 
 def curves() -> pd.DataFrame:
-    """A row per point of every curve: curve, network (data set and kind), algorithm, sparsity, batch_size, steps, x, y, over.
-
-    x: batch size over the curve's critical one; y: steps over its floor; over: steps over what the line 1 + 1/x says.
-    """
+    """A row per point of every curve: curve, workload, network (data set and kind), algorithm, sparsity, batch_size, steps."""
     return pd.DataFrame(kept("curves", _curves))
 
 
 def _curves() -> dict:
-    trials, summary, _ = usual()
-    points = scaling.on_one_line(scaling.across_replicates(scaling.steps_to_result(trials)), summary)
-    points = points.assign(
-        curve=scaling.curve_names(points),
-        network=[network(name) for name in points.workload],
-        over=points.y / (1 + 1 / points.x),
-    ).dropna(subset="steps")
+    points = scaling.across_replicates(scaling.steps_to_result(judging.trials()))
+    points = points.assign(curve=scaling.curve_names(points), network=[network(name) for name in points.workload])
     order = {title: place for place, title in enumerate(DATA_SETS.values())}
     points["place"] = [order.get(name.partition(",")[0], len(order)) for name in points.network]
     points = points.sort_values(["place", "network", "algorithm", "workload", "sparsity", "batch_size"])
-    columns = ["curve", "workload", "network", "algorithm", "sparsity", "batch_size", "steps", "x", "y", "over"]
-    return points[columns].to_dict("list")
+    return points[["curve", "workload", "network", "algorithm", "sparsity", "batch_size", "steps"]].to_dict("list")
 
 
 def network(name: str) -> str:
@@ -70,46 +59,3 @@ def network(name: str) -> str:
 def data_set(name: str) -> str:
     """A data set's title, whichever split of it the name means; a reader's own as it is."""
     return next((title for known, title in DATA_SETS.items() if name.startswith(known)), name)
-
-
-def near(points: pd.DataFrame) -> float:
-    """The share of points of `curves` that lie within a factor NEAR of the line."""
-    return float((np.log(points.over).abs() < np.log(NEAR)).mean())
-
-
-def quickest() -> dict:
-    """The method that takes the least time at the largest batch size of every network that all methods were searched on.
-
-    method: its title, "" where that differs between networks; times: over SGD's, by network; rivals: how many others.
-    """
-    return kept("quickest", _quickest)
-
-
-def _quickest() -> dict:
-    drawn = scaling.summaries(method_results.compared())[1]
-    over = method_results.over(drawn)
-    common = method_results.everywhere(over[over.sparsity == 0])
-    least = method_results.quickest(method_results.in_time(drawn, method_times.over_sgd()), common)
-    name = method_results.on_every_network(least)
-    return {
-        "method": method_results.title(name) if name else "",
-        "times": least.time.to_list(),
-        "rivals": int(least.rivals.min()) if len(least) else 0,
-    }
-
-
-def language_model() -> dict:
-    """How the book's language model follows c1/B + c2: off, the typical factor between steps and line, and sizes, its batch sizes.
-
-    Both 0 where too few batch sizes are on record for a line.
-    """
-    return kept("language-model", _language_model)
-
-
-def _language_model() -> dict:
-    name, sizes = "shakespeare", plans.SHAKESPEARE_BUDGETS
-    trials = results.read(text_results.grid(name, sizes, [text_results.MAIN], searches=3, trials=16, beyond=False))
-    dense = text_results.main_of(trials) if len(trials) else trials
-    lines = text_results.fits(dense) if dense.batch_size.nunique() > 2 else []
-    own = lines[lines.goal == text_results.goal(dense)] if len(lines) else []
-    return {"off": float(own.residual.iloc[0]), "sizes": int(own.sizes.iloc[0])} if len(own) else {"off": 0.0, "sizes": 0}

@@ -13,9 +13,11 @@ from lib.engine.vocabulary import METHODS
 from lib.workloads.tasks import TASKS, Task
 
 PASS_BATCH = 100  # Lee et al. (2021) sum the gradient over the training set in batches of this size
-GRASP_PER_CLASS = 100  # examples of each class from which GraSP takes gradient and curvature
+# Examples of each class from which GraSP takes gradient and curvature, and what divides the outputs before the loss; the second
+# as in the published code of Wang et al. (2020).
+GRASP = {"grasp": (100, 1.0), "grasp-200": (25, 200.0)}
 SYNFLOW_ROUNDS = 100
-SIGNED = ("grasp",)  # methods whose scores may be negative
+SIGNED = ("grasp", "grasp-200")  # methods whose scores may be negative
 BY_CHANCE = 16  # equal scores that are not zero: of millions drawn in float32, no more fall together
 
 
@@ -36,6 +38,7 @@ def scores(
     magnitude: |w|, hence biases go first here too.
     grasp: w * H g, the share of each weight in the gradient norm that its removal would take away (Wang et al. 2020,
         which removes the largest -w * H g), g and H on a class-balanced sample of the training set.
+    grasp-200: the same with outputs divided by 200 before the loss, on fewer examples, as in their code.
     synflow: |w * dR/dw| of the scores that are left when all but the last of 100 rounds have pruned (Tanaka et al.
         2020, and their code); needs the sparsity, and no data.
     x [N, ...] as of `Loop.inputs`, y [N, ...].  Raises ValueError for another method, and for synflow where inputs are indices.
@@ -44,9 +47,10 @@ def scores(
         return torch.from_numpy(np.random.default_rng(seed).random(len(w), dtype=np.float32)).to(w.device)
     if method == "magnitude":
         return w.abs()
-    if method == "grasp":
-        pick = class_balanced(y, GRASP_PER_CLASS, seed)
-        return grasp(loop.module, w, cast(x[pick], torch.float32), y[pick], loop.task)
+    if method in GRASP:
+        per_class, temperature = GRASP[method]
+        pick = class_balanced(y, per_class, seed)
+        return grasp(loop.module, w, cast(x[pick], torch.float32), y[pick], loop.task, temperature)
     if method == "synflow":
         if not x.is_floating_point():
             raise ValueError("pruning: 'synflow' is not allowed where inputs are indices; it needs an input of ones")
@@ -71,11 +75,15 @@ def class_balanced(y: Tensor, per_class: int, seed: int) -> Tensor:
 
 
 def grasp(
-    module: nn.Module, w: Tensor, x: Tensor, y: Tensor, task: Task = TASKS["classification"]
+    module: nn.Module, w: Tensor, x: Tensor, y: Tensor, task: Task = TASKS["classification"], temperature: float = 1.0
 ) -> Tensor:
-    """w * H g [P] for the task's mean loss on x [N, ...], y [N] (Wang et al. 2020, equation 8, sign turned)."""
+    """w * H g [P] for the task's mean loss on x [N, ...], y [N] (Wang et al. 2020, equation 8, sign turned).
+
+    temperature: what the outputs are divided by before the loss.
+    """
     w = w.detach().clone().requires_grad_()
-    (g,) = torch.autograd.grad(task.loss(outputs(module, w, x), y), w, create_graph=True)
+    loss = task.loss(outputs(module, w, x) / temperature, y)
+    (g,) = torch.autograd.grad(loss, w, create_graph=True)
     (hg,) = torch.autograd.grad(g @ g.detach(), w)
     return w.detach() * hg
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import gzip
 import html
+import math
 import re
 
 import pandas as pd
 
 from lib import require
-from lib.page.prose import Html
+from lib.page.prose import Html, kind
 from lib.wording import brief, joined, named, number, span
 from lib.workloads.catalogue import workload
 
@@ -18,7 +19,8 @@ from lib.workloads.catalogue import workload
 
 
 LONG = 20  # rows
-MARKS = {"holds": "yes", "holds in part": "part", "does not hold": "no", "undecided": "open"}
+KINDS = {"for": "yes", "against": "no", "not decided": "open"}  # of a network's verdict
+FEW = 6  # networks of a claim that its box shows unfolded
 
 
 def _text(words: str) -> str:
@@ -27,48 +29,83 @@ def _text(words: str) -> str:
 
 
 def claim(*judged) -> Html:
-    """A box for every judged claim (`lib.claims.Claim`): what the paper says, the rule, what was measured, what would decide it.
-
-    Raises ValueError for a verdict that is not one of "holds", "holds in part", "does not hold", "undecided".
-    """
+    """A box for every judged claim (`lib.claims.Claim`): what the paper says, the rule, and the verdict on every network."""
     return Html("".join(_judged(c) for c in judged))
 
 
 def stated(paper: str, ours: str, verdict: str, source: str) -> Html:
-    """The box of a claim that a page tests itself, and not from records.  Raises ValueError as `claim`."""
+    """The box of a statement that a page tests itself, and not from records: it "holds" or "does not hold"."""
     return Html(_box(verdict, {f"Claim <small>({html.escape(source)})</small>": _text(paper), "Measured here": _text(ours)}))
 
 
 def _box(verdict: str, rows: dict[str, str]) -> str:
-    require(verdict in MARKS, "verdict", verdict, f"one of {', '.join(MARKS)}")
     body = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in rows.items())
-    title = f'<p class="book-verdict">{verdict.capitalize()}</p>'
-    return f'<div class="book-box book-{MARKS[verdict]}">{title}<dl>{body}</dl></div>'
+    title = f'<p class="book-verdict">{verdict[0].upper()}{verdict[1:]}</p>'
+    return f'<div class="book-box book-{kind(verdict)}">{title}<dl>{body}</dl></div>'
+
+
+READ = {"abstract": "of which we read the abstract", "summary": "as summarised by others", "text": "read in full"}
 
 
 def _judged(c) -> str:
-    escaped = {name: html.escape(getattr(c, name)) for name in ("paper", "rule", "ours", "part", "price", "source")}
-    part = f" Holds {escaped['part']}." if c.part else ""
+    source = html.escape(c.source)
+    if c.read not in c.source:
+        source += f"; {READ[c.read]}"
     return _box(c.verdict, {
-        f"Claim <small>({escaped['source']})</small>": escaped["paper"],
-        f'Rule <small>(<a href="claims.html#claim-{c.key}">{c.key}</a>)</small>': escaped["rule"],
-        "Measured <small>(on all records, whatever this page's parameters)</small>": f"{escaped['ours']}{part}{_effects(c)}",
-        **({"To decide it": escaped["price"]} if c.price else {}),
+        f"Claim <small>({source})</small>": html.escape(c.paper),
+        f'Rule <small>(<a href="claims.html#claim-{c.key}">{c.key}</a>)</small>': f"{html.escape(c.rule)} Needed: {c.needs}.",
+        "Measured <small>(on all records, whatever this page's parameters)</small>": networks(c),
+        **({"To decide it": html.escape(c.price)} if c.price else {}),
     })  # fmt: skip
 
 
-def _effects(c) -> str:
-    """Every group's effect with its interval, folded away."""
-    items = "".join(
-        f"<li>{html.escape(g.name)}: {_in_scale(g.effect, c.scale)} ({_in_scale(g.low, c.scale)} to {_in_scale(g.high, c.scale)})"
-        f"; n = {g.n:,}</li>" if g.n else f"<li>{html.escape(g.name)}: not measured</li>"
-        for g in c.groups
-    )  # fmt: skip
-    return f"<details><summary>effects and intervals; to hold, {c.needs}</summary><ul>{items}</ul></details>"
+def networks(c) -> str:
+    """Every network's effect with its interval, number of searches and verdict; folded away where there are many."""
+    ordered = sorted(c.groups, key=lambda g: not g.own)
+    heads = "<th>network</th><th>effect</th><th>90 %</th><th>n</th><th>verdict</th>"
+    rows = "".join(f"<tr><td>{_network(g)}</td>{_cells(g, c)}</tr>" for g in ordered)
+    table = f'<table class="book-table book-names"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
+    told = (
+        "★: one of the paper’s own networks. n: independent searches. "
+        "Fragile: decided otherwise at ¾ or 4/3 of the threshold, or by fewer than three searches."
+    )
+    shown = f"{table}<small>{told}</small>"
+    if len(c.groups) <= FEW:
+        return shown
+    return f"<details><summary>{html.escape(c.part)}</summary>{shown}</details>"
 
 
-def _in_scale(value: float, scale: str) -> str:
-    return f"{100 * value:.0f}\u00a0%" if scale == "share" else brief(value)
+def _network(g) -> str:
+    return f"{'★ ' * g.own}{html.escape(g.name)}" + (f"<br><small>{html.escape(g.note)}</small>" if g.note else "")
+
+
+def _cells(g, c) -> str:
+    if not g.n:
+        return '<td colspan="4">not measured</td>'
+    digits = 3 if _near(g, c) else 2
+    effect, low, high = (_in_scale(v, c.scale, digits) for v in (g.effect, g.low, g.high))
+    fragile = " (fragile)" if g.verdict != "not decided" and not g.robust else ""
+    return f"<td>{effect}</td><td>{low} to {high}</td><td>{g.n:,}</td><td>{g.verdict}{fragile}</td>"
+
+
+def _near(g, c) -> bool:
+    """Whether an end of the interval is near the threshold, so that a third digit tells on which side it lies."""
+    edges = (c.threshold, 1 / c.threshold if c.scale == "ratio" else -c.threshold)[: 1 + (c.kind == "within")]
+    return any(abs(end - edge) < 0.06 * max(abs(edge), 0.1) for end in (g.low, g.high) for edge in edges)
+
+
+def told(g, scale: str) -> str:
+    """A network's effect in one line: "MLP on digits: 1.5 (1.2 to 1.8), n = 10, for"."""
+    if not g.n:
+        return f"{g.name}: not measured"
+    effect, low, high = (_in_scale(v, scale) for v in (g.effect, g.low, g.high))
+    return f"{g.name}: {effect} ({low} to {high}), n = {g.n}, {g.verdict}"
+
+
+def _in_scale(value: float, scale: str, digits: int = 2) -> str:
+    if scale == "share":
+        return f"{100 * value:.0f}\u00a0%"
+    return brief(value) if digits == 2 or not math.isfinite(value) else number(float(f"{value:.{digits}g}"))
 
 
 def trials(frame: pd.DataFrame) -> str:

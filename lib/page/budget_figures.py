@@ -7,6 +7,7 @@ import pandas as pd
 
 from lib.page import charts, tips
 
+COLOURS = [charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE]
 PARTS = {"validation": "lowest validation error", "test": "test error of that trial"}
 
 
@@ -47,6 +48,26 @@ def errors(best: pd.DataFrame, column: str, title: str, caption: str) -> alt.Lay
     )
     control = charts.slider(column, budgets, budgets[-1], title, caption)
     return charts.controlled([bars, line], control).properties(width="container", height=300)
+
+
+def settled(ends: pd.DataFrame) -> alt.LayerChart:
+    """Test error against batch size after budgets of their own, a line per network; bars where there are several searches.
+
+    ends: of `fixed_budgets.means`, with network.
+    """
+    if ends.empty:
+        return charts.nothing("No records yet.")
+    rows = ends
+    names = list(ends.network.unique())
+    colour = alt.Color("network:N", title=None, sort=names, scale=alt.Scale(domain=names, range=COLOURS[: len(names)]))
+    base = alt.Chart(rows).encode(x=charts.batch_axis(rows.batch_size), color=colour.legend(columns=1))
+    tooltip = [alt.Tooltip("network:N", title="network"), tips.BATCH_SIZE, alt.Tooltip("test:Q", title="test error", format=".2%"),
+               alt.Tooltip("low:Q", title="bar from", format=".2%"), alt.Tooltip("high:Q", title="bar to", format=".2%"),
+               alt.Tooltip("n:Q", title="searches")]  # fmt: skip
+    bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q")
+    y = alt.Y("test:Q", title="test error").axis(format="%")
+    line = base.mark_line(point=alt.OverlayMarkDef(size=55)).encode(y=y, tooltip=tooltip)
+    return alt.layer(bars, line).properties(width="container", height=300)
 
 
 def _both(best: pd.DataFrame) -> pd.DataFrame:

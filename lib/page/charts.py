@@ -28,8 +28,8 @@ ALGORITHM_COLOURS |= {"muon": GREEN, "lars": WINE}  # Muon stands beside Adam on
 ALGORITHM_COLOURS |= {name: ALGORITHM_COLOURS[other] for name, other in VARIANTS.items() if name in METHODS}
 RAMP = {0.5: "#b18c00", 0.7: "#c76854", 0.9: "#cf2b6a", 0.95: "#ac338e"}  # ordered: the sparser, the darker
 SPARSITY_COLOURS = {0.0: DENSE} | RAMP
-METHOD_COLOURS = {"connection-sensitivity": RED, "grasp": PURPLE, "synflow": TEAL, "magnitude": ORANGE, "random": INDIGO,
-                  "dense": DENSE}  # fmt: skip
+METHOD_COLOURS = {"connection-sensitivity": RED, "grasp": PURPLE, "grasp-200": GREEN, "synflow": TEAL, "magnitude": ORANGE,
+                  "random": INDIGO, "dense": DENSE}  # fmt: skip
 OUTCOMES = {"reached the goal": BLUE, "did not": ORANGE, "diverged or died": GUIDE}
 
 

@@ -39,7 +39,7 @@ COLUMNS = {
     "line": "what c₁/B + c₂ gives there",
     "searches": "independent searches behind the point; with one or two, the interval is borrowed from other networks",
     "missed": "searches that missed the goal; they count as their last step, so that the point is a lower bound",
-    "critical batch size": "c₁/c₂, where half of the steps are the floor's",
+    "critical batch size": "where 1 % more examples a batch save half a per cent of the steps",
 }
 CAPTION = (
     "Points: means over searches; hollow if a search missed the goal. Bars: 90 % confidence intervals. "
@@ -148,7 +148,7 @@ def _fitted(points: pd.DataFrame, lines: pd.DataFrame, colour: alt.Color, scale:
     least, most = points.batch_size.min(), points.batch_size.max()
     sizes = [least * (most / least) ** (i / 60) for i in range(61)]
     drawn = known.merge(pd.DataFrame({"batch_size": sizes}), "cross").assign(steps=lambda t: t.c1 / t.batch_size + t.c2)
-    at = known[known.identified.astype(bool)].assign(batch_size=lambda t: t.critical, steps=lambda t: 2 * t.c2)
+    at = known[known.identified.astype(bool)].assign(batch_size=lambda t: t.critical, steps=lambda t: t.c1 / t.critical + t.c2)
     at = at.assign(first=at.critical_low.clip(least, most), last=at.critical_high.clip(least, most))
     x, y = charts.batch_axis(points.batch_size), alt.Y("steps:Q", scale=scale)
     return [

@@ -1,50 +1,43 @@
 """The front page's figures, and the ledger's and the status page's: verdicts at a glance, one figure of all claims, progress.
 
-A claim is a `lib.claims.Claim`; short: its words by key (`lib.claims.short`).
+A claim is a `lib.claims.Claim`.
 """
 
 from __future__ import annotations
 
 import html
-import math
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-import altair as alt
 import numpy as np
 import pandas as pd
 
-from lib.page import boxes, charts, shared_figures
+from lib.page import boxes, charts
 from lib.page.prose import Html
-from lib.wording import brief, named, number, signed
+from lib.wording import between, joined, named, number
 
 # --- verdicts ---------------------------------------------------------------------------------------------------------
 
 PAPERS = {  # by a key's first letter
     "L": "Lee et al.", "M": "McCandlish et al.", "S": "Shallue et al.", "T": "Shi et al.", "O": "papers on training methods",
-    "B": "papers on training without backpropagation", "I": "papers on parts of a network", "P": "Guille-Escuret et al.",
-    "A": "Dai et al.", "G": "papers on language models",
+    "G": "papers on language models", "A": "Dai et al.", "B": "papers on training without backpropagation",
+    "I": "papers on parts of a network", "P": "Guille-Escuret et al.",
 }  # fmt: skip
-WORDS = {"holds": "holds", "holds in part": "in part", "does not hold": "does not hold", "undecided": "undecided"}
-SIGNS = {"holds": "✓", "holds in part": "◐", "does not hold": "✗", "undecided": "?"}
-COLOURS = {"holds": charts.TEAL, "holds in part": charts.ORANGE, "does not hold": charts.RED, "undecided": charts.GUIDE}
+SIGNS = {"for": "✓", "against": "✗", "not decided": "?"}
 
 STYLE = """<style>
-.book-verdicts { display: flex; flex-wrap: wrap; gap: .3rem; margin: 1rem 0; }
-.book-tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(9.2rem, 44%), 1fr)); gap: .35rem;
-  margin: .6rem 0 1.2rem; }
-.book-verdicts a, .book-tiles a { border: 1px solid var(--pst-color-border, #ccc); border-left-width: 4px; border-radius: 4px;
-  padding: .1rem .45rem; color: inherit; text-decoration: none; font-size: .82rem; line-height: 1.35; }
-.book-tiles a { padding: .25rem .45rem; } .book-tiles b, .book-tiles span { display: block; }
-.book-tiles span { font-size: .74rem; line-height: 1.3; } .book-tiles span + span { color: var(--pst-color-text-muted, #666); }
-:is(.book-verdicts, .book-tiles) .book-yes { border-left-color: var(--book-yes, #17786c); }
-:is(.book-verdicts, .book-tiles) .book-part { border-left-color: var(--book-part, #965f00); }
-:is(.book-verdicts, .book-tiles) .book-no { border-left-color: var(--book-no, #bf3549); }
+.book-matrix { display: grid; grid-template-columns: auto minmax(9rem, 2fr) minmax(5rem, auto) minmax(8rem, 3fr);
+  gap: .25rem .7rem; font-size: .85rem; align-items: baseline; margin: .6rem 0 1.2rem; }
+.book-matrix a { color: inherit; } .book-matrix > b { border-bottom: 1px solid var(--pst-color-border, #ccc); }
+.book-chips span { display: inline-block; width: 1.25em; text-align: center; border-radius: 3px; margin: 0 .12em .12em 0;
+  border: 1px solid currentColor; line-height: 1.3; opacity: .8; }
+.book-chips .book-own { border-width: 2px; font-weight: 700; opacity: 1; }
+.book-chips .book-yes { color: var(--book-yes, #17786c); } .book-chips .book-no { color: var(--book-no, #bf3549); }
+.book-chips .book-open { color: var(--pst-color-text-muted, #666); }
+@media (max-width: 576px) { .book-matrix { grid-template-columns: auto minmax(0, 1fr); }
+  .book-matrix > b:nth-child(-n+4) { display: none; } .book-matrix > :nth-child(4n) { grid-column: 2; } }
 .book-papers { border: 0; padding: 0; margin: 1rem 0 0; font-size: .9rem; } .book-papers label { margin-right: .9rem; }
 .book-papers legend { float: left; font-size: inherit; width: auto; margin: 0 .9rem 0 0; }
-.book-on-paper { display: none; }
-@media print { .book-papers, #fig-claims > :not(.book-title) { display: none !important; }
-  .book-on-paper { display: block; } }
+@media print { .book-papers { display: none !important; } }
 .book-claim { border-bottom: 1px solid var(--pst-color-border, #ccc); padding: .1rem 0; }
 .book-claim > summary { cursor: pointer; font-size: .9rem; }
 .book-doors { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .8rem; margin: 1rem 0; }
@@ -71,31 +64,18 @@ OPENED = """<script>(() => { const open = () => { const at = document.getElement
   addEventListener("hashchange", open); addEventListener("load", open); })();</script>"""
 
 
-def price(claim) -> str:
-    """What would decide an open claim, as short as it can be said: computing time where the claim counts it."""
-    cost = re.search(r"((?:over )?[\d,.]+) more (core-\w+)", claim.price)
-    return f"{cost[1]} {cost[2]}" if cost else claim.price.removeprefix("It would take ").rstrip(".")
-
-
-def _beside(claim) -> str:
-    """What a tile says below the verdict: for what it holds, if in part, or its price."""
-    if claim.part:
-        return re.split(r", (?:not|undecided) for ", claim.part)[0]
-    return price(claim) if claim.price else ""
-
-
-def strip(judged: Iterable, short: dict[str, str], folder: str = "") -> Html:
-    """All verdicts as keys with a sign each, linked to the ledger."""
-    chips = "".join(
-        f'<a class="book-{boxes.MARKS[c.verdict]}" href="{folder}claims.html#claim-{c.key}" '
-        f'title="{html.escape(short[c.key])}: {c.verdict}" aria-label="{c.key} {c.verdict}">{c.key} {SIGNS[c.verdict]}</a>'
-        for c in judged
+def chips(claim) -> str:
+    """A sign per network of a claim, the paper's own before all; its title says the numbers."""
+    ordered = sorted(claim.groups, key=lambda g: not g.own)
+    return "".join(
+        f'<span class="book-{boxes.KINDS[g.verdict]}{" book-own" * g.own}" title="{html.escape(boxes.told(g, claim.scale))}">'
+        f"{SIGNS[g.verdict]}</span>"
+        for g in ordered
     )
-    return Html(f'{STYLE}<div class="book-verdicts">{chips}</div>')
 
 
-def tiles(judged: Iterable, short: dict[str, str]) -> Html:
-    """A tile per claim with its verdict, above it a choice among the papers, which also chooses among `details`."""
+def matrix(judged: Iterable) -> Html:
+    """A row per claim: key, title, the word that sums it up, and a sign per network; above, a choice among the papers."""
     judged = list(judged)
     papers = [letter for letter in PAPERS if any(c.key.startswith(letter) for c in judged)]
     hidden = "".join(
@@ -105,168 +85,49 @@ def tiles(judged: Iterable, short: dict[str, str]) -> Html:
     inputs = "".join(
         f'<label><input type="radio" name="paper" id="paper-{name}"{first}> {title}</label>' for name, title, first in choices
     )
-    boxed = "".join(
-        f'<a class="book-{boxes.MARKS[c.verdict]}" data-paper="{c.key[0]}" href="#claim-{c.key}" title="{html.escape(c.paper)}">'
-        f"<b>{c.key} {WORDS[c.verdict]}</b><span>{html.escape(short[c.key])}</span><span>{html.escape(_beside(c))}</span></a>"
+    rows = "".join(
+        f'<a data-paper="{c.key[0]}" href="#claim-{c.key}">{c.key}</a><span data-paper="{c.key[0]}">{html.escape(c.title)}</span>'
+        f'<span data-paper="{c.key[0]}">{c.verdict}</span><span data-paper="{c.key[0]}" class="book-chips">{chips(c)}</span>'
         for c in judged
     )
     return Html(
         f'{STYLE}<style>{hidden}</style><fieldset class="book-papers"><legend>Claims of</legend>{inputs}</fieldset>'
-        f'<div class="book-tiles">{boxed}</div>'
+        f'<div class="book-matrix"><b></b><b>claim</b><b>verdict</b><b>on each network (bold: the paper’s own)</b>{rows}</div>'
     )
 
 
-def details(judged: Iterable, short: dict[str, str]) -> Html:
+def details(judged: Iterable) -> Html:
     """Everything about each claim, folded; #claim-KEY opens one."""
     folded = "".join(
         f'<details class="book-claim" id="claim-{c.key}" data-paper="{c.key[0]}"><summary><b>{c.key}</b> '
-        f"{html.escape(short[c.key])}: {WORDS[c.verdict]}</summary>{boxes.claim(c)}"
+        f"{html.escape(c.title)}: {c.verdict}</summary>{boxes.claim(c)}{_history(c)}"
         f'<p><a href="{c.chapter}.html">The chapter that measures it</a></p></details>'
         for c in judged
     )
     return Html(folded + OPENED)
 
 
-# --- all claims in one figure -----------------------------------------------------------------------------------------
-
-SCALES = {
-    "ratio": "ratios",
-    "points": "differences of error, in percentage points",
-    "share": "shares",
-}
-ROW, HEAD, FOOT = 35, 26, 42  # pixels: a claim, a panel's title, its ticks and the space below
-PLOT = 0.72  # the part of the width in which intervals lie; verdicts stand to its right
-TICKS = {
-    "ratio": [1 / 16, 1 / 4, 1 / 2, 1, 2, 4, 16, 64, 256],
-    "points": [-30, -10, -3, -1, 0, 1, 3, 10, 30],
-    "share": [0, 0.25, 0.5, 0.75, 1],
-}
-
-
-def claims_chart(judged: Iterable, short: dict[str, str]) -> alt.LayerChart:
-    """A row per claim with its effect, interval and verdict, in a panel per scale; shaded: where the claim holds.
-
-    Ratios lie on a logarithmic axis, points on one that is linear below one point and logarithmic beyond.
-    """
-    rows, marks, height = [], [], 0.0
-    for scale, title in SCALES.items():
-        own = [c for c in judged if c.scale == scale]
-        if own:
-            at, told = _axis(own, scale)
-            marks += [{"x": 0.0, "y": height + 12, "words": title[0].upper() + title[1:], "kind": "title"}]
-            top, height = height + HEAD, height + HEAD
-            for claim in own:
-                rows.append(_row(claim, short[claim.key], at, height))
-                height += ROW
-            marks += [{"x": x, "y": height + 12, "top": top, "bottom": height, "words": t, "kind": "tick"} for x, t in told]
-            height += FOOT
-    return _drawn(pd.DataFrame(rows), pd.DataFrame(marks), height)
-
-
-def on_paper(judged: Iterable, short: dict[str, str]) -> Html:
-    """The same as a table, which takes the figure's place in print: the figure is longer than a page."""
-    rows = [_row(c, short[c.key], lambda value: value, 0.0) for c in judged]
-    columns = {"claim": "claim", "effect": "effect", "interval": "5–95 %", "needs": "to hold", "right": "verdict"}
-    return Html(f'<div class="book-on-paper">{boxes.table(pd.DataFrame(rows)[[*columns]].rename(columns=columns)).to_html()}</div>')
-
-
-def _axis(own: list, scale: str) -> tuple[Callable[[float], float], list[tuple[float, str]]]:
-    """Where a value lies, 0 to PLOT, and the ticks: (place, words).  Values beyond the ends lie at the ends."""
-    bend = {"ratio": lambda v: math.log(max(v, 1e-9)), "points": lambda v: math.copysign(math.log1p(abs(v)), v)}.get(scale, float)
-    outer = [bend(v) for c in own for v in (c.threshold, c.effect) if math.isfinite(v)]
-    slack = {"ratio": math.log(8), "points": 0.7, "share": 0.1}[scale]
-    ends = [bend(v) for c in own for v in (c.low, c.high) if math.isfinite(v)]
-    low, high = max(min(outer) - slack, min(ends, default=0)), min(max(outer) + slack, max(ends, default=1))
-    low, high = min(low, min(outer) - slack / 4), max(high, max(outer) + slack / 4)
-
-    def at(value: float) -> float:
-        bounded = np.clip(bend(value) if math.isfinite(value) else math.copysign(math.inf, value), low, high)
-        return PLOT * float((bounded - low) / (high - low))
-
-    shown = [tick for tick in TICKS[scale] if low <= bend(tick) <= high]
-    return at, [(at(tick), _tick(tick, scale)) for tick in shown]
-
-
-def _tick(value: float, scale: str) -> str:
-    if scale == "share":
-        return f"{value:.0%}".replace("%", " %")
-    return f"1/{round(1 / value)}" if scale == "ratio" and value < 1 else signed(f"{value:g}")
-
-
-def _row(c, words: str, at: Callable[[float], float], top: float) -> dict:
-    """A claim as the chart draws it; y in pixels from the top."""
-    near = at(c.threshold)
-    measured = c.n > 0
-    return {
-        "key": c.key, "claim": f"{c.key}  {words}", "verdict": c.verdict, "y": top + 25, "top": top + 18, "bottom": top + 32,
-        "label": top + 9, "from": near if c.above else 0.0, "to": PLOT if c.above else near,
-        "x": at(c.effect) if measured else None, "low": at(c.low) if measured else None, "high": at(c.high) if measured else None,
-        "right": f"{WORDS[c.verdict]}" + (f", n = {c.n:,}" if measured else ""),
-        "effect": _said(c.effect, c.scale) if measured else "not measured",
-        "interval": f"{_said(c.low, c.scale)} to {_said(c.high, c.scale)}" if measured else "not measured",
-        "needs": c.needs,
-    }  # fmt: skip
-
-
-def _said(value: float, scale: str) -> str:
-    if not math.isfinite(value):
-        return number(value)
-    return f"{value:.0%}".replace("%", " %") if scale == "share" else brief(value)
-
-
-def _drawn(rows: pd.DataFrame, marks: pd.DataFrame, height: float) -> alt.LayerChart:
-    x = {"axis": None, "scale": alt.Scale(domain=[0, 1], nice=False)}
-    y = {"axis": None, "scale": alt.Scale(domain=[0, height], reverse=True, nice=False)}
-    base, ticks = alt.Chart(rows), alt.Chart(marks[marks.kind == "tick"])
-    tooltip = [
-        alt.Tooltip("claim:N", title="claim"), alt.Tooltip("verdict:N", title="verdict"), alt.Tooltip("effect:N", title="effect"),
-        alt.Tooltip("interval:N", title="confidence interval"), alt.Tooltip("needs:N", title="to hold"),
-    ]  # fmt: skip
-    known = alt.Scale(domain=list(COLOURS), range=list(COLOURS.values()))
-    colour = alt.Color("verdict:N", scale=known, legend=None)
-    small = alt.expr("width < 450 ? 10 : 12")
-    measured = base.transform_filter("isValid(datum.x)")
-    layers = [
-        ticks.mark_rule(color=charts.GUIDE, opacity=0.25).encode(x=alt.X("x:Q", **x), y=alt.Y("top:Q", **y), y2="bottom:Q"),
-        base.mark_rect(color=charts.TEAL, opacity=0.16).encode(
-            x=alt.X("from:Q", **x), x2="to:Q", y=alt.Y("top:Q", **y), y2="bottom:Q"),
-        measured.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", **x), x2="high:Q", y=alt.Y("y:Q", **y), color=colour),
-        measured.mark_point(filled=True, size=70, opacity=1).encode(
-            x=alt.X("x:Q", **x), y=alt.Y("y:Q", **y), color=colour, tooltip=tooltip),
-        base.mark_text(align="left", fontSize=small, limit=alt.expr("width")).encode(
-            x=alt.value(0), y=alt.Y("label:Q", **y), text="claim:N", tooltip=tooltip),
-        base.mark_text(align="right", fontSize=alt.expr("width < 450 ? 9 : 12")).encode(
-            x=alt.value("width"), y=alt.Y("y:Q", **y), text="right:N"),
-        ticks.mark_text(fontSize=11).encode(x=alt.X("x:Q", **x), y=alt.Y("y:Q", **y), text="words:N"),
-        alt.Chart(marks[marks.kind == "title"]).mark_text(align="left", fontSize=13, fontWeight="bold").encode(
-            x=alt.value(0), y=alt.Y("y:Q", **y), text="words:N"),
-    ]  # fmt: skip
-    return alt.layer(*layers).properties(width="container", height=int(height))
+def _history(c) -> str:
+    """When the rule got its form, and what it was before."""
+    known = {True: "with the records known", False: "before the records were known"}
+    earlier = "".join(
+        f"<li>Until {change.when}: {html.escape(change.was)}. "
+        f"Changed {known[change.records_known]}: {html.escape(change.why)}.</li>"
+        for change in c.history
+    )
+    fixed = "was fixed in advance" if c.fixed else "was not fixed in advance"
+    told = f"<p>Rule since {c.since}. The number of searches {fixed}.</p>"
+    return told + (f"<ul>{earlier}</ul>" if earlier else "")
 
 
 # --- the front page ---------------------------------------------------------------------------------------------------
 
 
-def on_one_line(points: pd.DataFrame) -> alt.LayerChart:
-    """Every curve over its own floor and critical batch size, coloured by sparsity, along 1 + 1/x.
-
-    points: of `lib.claims.front.curves`.
-    """
-    scale = alt.Scale(type="log", base=2, nice=False, padding=4)
-    axis = charts.fractions(labelOverlap="parity", values=[4.0**n for n in range(-8, 9)])
-    x = alt.X("x:Q", title="batch size over critical batch size", scale=scale, axis=axis)
-    y = alt.Y("y:Q", title="steps over the curve’s floor", scale=scale)
-    colour = charts.by_sparsity(sorted(points.sparsity.unique()), legend=alt.Legend(titleOrient="top"))
-    dots = alt.Chart(points).mark_point(filled=True, size=34, opacity=0.85)
-    dots = dots.encode(x=x, y=y, color=colour, tooltip=shared_figures.ON_THE_LINE)
-    return alt.layer(shared_figures.law(points, x, y), dots).properties(width="container", height=300)
-
-
 def panels(points: pd.DataFrame, link: str) -> Html:
     """Steps against batch size of every curve, a small panel for each kind of network (rows) and method (columns).
 
-    All panels have the same scales, both logarithmic; a panel's lowest point lies at its bottom.  points: as in
-    `on_one_line`.  link: where a panel leads.
+    All panels have the same scales, both logarithmic; a panel's lowest point lies at its bottom.
+    points: of `lib.claims.front.curves`.  link: where a panel leads.
     """
     reach = float(np.log2(points.steps / points.groupby(["network", "algorithm"]).steps.transform("min")).max())
     ends = (float(np.log2(points.batch_size.max())) or 1.0, reach or 1.0)
@@ -302,13 +163,37 @@ def _panel(points: pd.DataFrame, title: str, ends: tuple[float, float]) -> str:
     return f'<svg viewBox="0 0 100 90" role="img" aria-label="{words}"><title>{words}</title>{frame}{"".join(drawn)}</svg>'
 
 
-def pair(first: str, second: str, title: str, caption: str, name: str) -> Html:
-    """A figure beside another part with a title and a caption of its own, or above it where there is no room."""
-    other = (
-        f'<figure class="book-figure" id="{name}"><p class="book-title" style="font-weight:600">{html.escape(title)}</p>{second}'
-        f"<figcaption>{html.escape(caption)}</figcaption></figure>"
-    )
-    return Html(f'{STYLE}<div class="book-pair">{first}{other}</div>')
+def papers(rows: dict[str, Iterable]) -> Html:
+    """A row per claim, by paper: what it says, how that came out, and on which of the paper's own networks with how sure a number.
+
+    rows: the paper's name (HTML, such as a link) -> its judged claims.
+    """
+    body = ""
+    for name, judged in rows.items():
+        judged = list(judged)
+        for i, c in enumerate(judged):
+            paper = f'<th rowspan="{len(judged)}">{name}</th>' if i == 0 else ""
+            word = f'<a href="chapters/claims.html#claim-{c.key}">{c.verdict}</a>'
+            cells = (html.escape(c.title), word, html.escape(_on_own(c)))
+            body += f"<tr>{paper}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+    heads = "".join(f"<th>{head}</th>" for head in ("paper", "what it says", "found", "on its own networks"))
+    table = f'<table class="book-table book-names"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+    return Html(STYLE + table)
+
+
+def _on_own(c) -> str:
+    """The effects on a claim's own networks that are decided, or else what is lacking there."""
+    own = [g for g in c.groups if g.own and g.n]
+    decided = [g for g in own if g.verdict != "not decided"]
+    shown = [g for g in decided if g.robust] or decided or own
+    if not shown:
+        return "none measured"
+    names = joined(list(dict.fromkeys(g.name.split(", ")[0] for g in shown)))
+    effects = between(*(g.effect for g in shown)) + {"ratio": " times", "points": " points", "share": ""}[c.scale]
+    searches = f"{min(g.n for g in shown)} to {max(g.n for g in shown)}" if len({g.n for g in shown}) > 1 else f"{shown[0].n}"
+    sure = "fragile" if not all(g.robust for g in shown) else "robust"
+    state = "not decided" if shown[0].verdict == "not decided" else sure
+    return f"{names}: {effects}; n = {searches}; {state}"
 
 
 def doors(ways: dict[str, tuple[str, str]]) -> Html:

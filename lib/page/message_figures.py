@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts, tips
+from lib.page import charts
 
 METHODS = {
     "dense": charts.DENSE, "Top-k": charts.RED, "Gaussian-k": charts.GREEN, "DGC-k": charts.TEAL,
@@ -159,36 +159,6 @@ def shapes(entries: pd.DataFrame, normal: pd.DataFrame, ways: list[str], network
     menu = charts.menu("network", networks, network if network in networks else networks[0], "network")
     slider = charts.slider("step", steps, step if step in steps else steps[0], "step", "'step ' + format(value, ',')")
     return alt.layer(guide, charts.controlled([lines], menu, slider)).properties(width="container", height=250)
-
-
-def distances(portraits: pd.DataFrame, ways: list[str]) -> alt.LayerChart:
-    """Distance from a normal distribution against the step, a line per network and way of sending.
-
-    portraits: network, way, step, normal, kurtosis.
-    """
-    if portraits.empty:
-        return charts.nothing("Not measured yet.")
-    pick, faded = charts.picked("way")
-    tip = [
-        tips.NETWORK,
-        alt.Tooltip("way:N", title="sent"),
-        alt.Tooltip("step:Q", title="training step", format=","),
-        alt.Tooltip("normal:Q", title="largest gap to a normal distribution", format=".1%"),
-        alt.Tooltip("kurtosis:Q", title="excess kurtosis", format=".2~g"),
-    ]
-    y = alt.Y("normal:Q", title="gap to a normal distribution").scale(type="log", nice=False, padding=10)
-    y = y.axis(format="~%", values=charts.DECADES)
-    base = alt.Chart(portraits).encode(
-        x=alt.X("step:Q", title="training step"),
-        y=y,
-        color=_colour(of_ways(ways), "way", columns=1),
-        detail="network:N",
-        opacity=faded,
-    )
-    shape = alt.Shape("network:N", title=None, legend=alt.Legend(columns=1, orient="bottom"))
-    lines = base.mark_line(strokeWidth=1.6).add_params(pick)
-    dots = base.mark_point(filled=True, size=50).encode(shape=shape, tooltip=tip)
-    return alt.layer(lines, dots).properties(width="container", height=300)
 
 
 # --- bounds -----------------------------------------------------------------------------------------------------------

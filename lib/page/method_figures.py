@@ -10,8 +10,9 @@ from lib.page import charts, tips
 from lib.wording import brief, span
 
 WORDS = {  # what is compared, as the menu has it
-    "critical": "critical batch size", "c2": "floor: steps at endless batches", "c1": "examples at small batches",
+    "critical": "critical batch size", "large": "steps, two largest batches", "small": "steps, two smallest batches",
 }  # fmt: skip
+COLUMNS = {"critical": "critical", "large": "c2", "small": "c1"}  # which of the model's limits each comes near to
 SHADES = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.RED, charts.PURPLE)
 LOG = {"type": "log", "base": 2, "nice": False}
 BEYOND = 1e7  # larger than any batch size or number of steps
@@ -21,12 +22,13 @@ ROW = 9  # pixels of a network within a method's row
 def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.LayerChart:
     """Ratios to SGD with intervals, a row per method and a colour per network, and the model's ratio as a hollow diamond.
 
-    measured: what (of WORDS), method, network, ratio, ratio_low, ratio_high, searches, sizes; predicted: what, method, ratio.
+    measured: what (of WORDS), method, network, ratio, ratio_low, ratio_high, n (searches); predicted: what, method, ratio.
     A menu chooses what.  Intervals end at eight times the outermost points.
     """
     if measured.empty:
         return charts.nothing("No method but SGD has a curve of three batch sizes yet.")
-    parts = [charts.cut(own, "ratio", 8)[0] for _, own in measured.groupby("what", sort=False)]
+    plain = measured[["what", "method", "network", "ratio", "ratio_low", "ratio_high", "n"]]
+    parts = [charts.cut(own, "ratio", 8)[0] for _, own in plain.groupby("what", sort=False)]
     shown = pd.concat(parts, ignore_index=True).assign(what=lambda rows: rows.what.map(WORDS))
     order, networks = list(dict.fromkeys(measured.method)), list(dict.fromkeys(measured.network))
     model = predicted[predicted.method.isin(order)].assign(what=predicted.what.map(WORDS))
@@ -40,7 +42,7 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
     tooltip = [
         alt.Tooltip("method:N", title="training method"), tips.NETWORK,
         alt.Tooltip("ratio:Q", title="times SGD’s", format=".2f"), alt.Tooltip("range:N", title="5–95 %"),
-        alt.Tooltip("searches:Q", title="searches"), alt.Tooltip("sizes:Q", title="batch sizes"),
+        alt.Tooltip("n:Q", title="searches of both"),
     ]  # fmt: skip
     told = [alt.Tooltip("method:N", title="training method"), alt.Tooltip("ratio:Q", title="the model’s ratio", format=".2r")]
     layers = [

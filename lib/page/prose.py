@@ -16,6 +16,7 @@ from lib.page import vega
 from lib.wording import brief, number
 
 PLACE = re.compile(r"\{(\w+)\}")
+WORDS = {"reproduced": "yes", "in part": "part", "contradicted": "no", "open": "open", "holds": "yes", "does not hold": "no"}
 
 
 class Html(str):
@@ -46,14 +47,22 @@ def lead(question: str, answer: str, *judged, **values: object) -> Markdown:
     return Markdown(f"*{_filled(question, values, spare=True)}*\n\n**{_filled(answer, values, spare=True)}**\n\n{pills}")
 
 
+def kind(verdict: str) -> str:
+    """The class of a verdict's colour: of a word that sums up a claim, or of a page's own test."""
+    stand_in = verdict.startswith("on small stand-ins only")
+    require(stand_in or verdict in WORDS, "verdict", verdict, f"one of {', '.join(WORDS)}, or on small stand-ins only")
+    return "part" if stand_in else WORDS[verdict]
+
+
 def pill(claim, folder: str = "", words: bool = True) -> str:
     """A claim's verdict for the middle of a text, linked to the ledger; folder: where the chapters lie, "chapters/".
 
     words: say the verdict, or the claim's key alone.
     """
-    kind, shown = claim.verdict.replace(" ", "-"), f"{claim.key} {claim.verdict}" if words else claim.key
+    shown = f"{claim.key} {claim.verdict}" if words else claim.key
     return (
-        f'<a class="book-pill book-{kind}" href="{folder}claims.html#claim-{claim.key}" title="{html.escape(claim.paper)}">'
+        f'<a class="book-pill book-{kind(claim.verdict)}" href="{folder}claims.html#claim-{claim.key}" '
+        f'title="{html.escape(claim.paper)}">'
         f"{html.escape(shown)}</a>"
     )
 

@@ -6,7 +6,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from lib.page import charts, tips
+from lib.page import charts, shared_figures, tips
 from lib.wording import signed
 
 RULES = {
@@ -24,8 +24,7 @@ def fast_settings(near: pd.DataFrame, first: str) -> alt.LayerChart:
     near: a row per trial (rule None) or value that a rule predicts, with network, batch_size, which (hyperparameter), value,
     trial, steps and behind (steps over the winner's).  first: the network shown at first.
     """
-    moving, kept = near.rule.isin(["linear rule", "square-root rule"]), near.which == "1 - momentum"
-    rows = near[~(moving & kept)].assign(which=near.which.map(signed))
+    rows = near.assign(which=near.which.map(signed))
     last = rows[rows.rule.notna()].groupby(["network", "which", "rule"], sort=False).batch_size.transform("max")
     ends = rows[rows.rule.notna()][lambda d: d.batch_size == last]
     scale = alt.Scale(type="log", nice=False, padding=12)
@@ -92,10 +91,27 @@ def rule_costs(costs: pd.DataFrame, first: str, most: float) -> alt.LayerChart:
     return alt.layer(charts.across(1, 2, y=scale), shown).properties(width="container", height=340)
 
 
+def growths(rows: pd.DataFrame) -> alt.LayerChart:
+    """The best rate's growth per doubling of the batch, with its interval, a line per network and method.
+
+    rows: network, method, effect, low, high, n (searches).  Guide lines stand where the rules lie.
+    """
+    shown = rows.rename(columns={"network": "row", "effect": "growth", "low": "growth_low", "high": "growth_high"})
+    methods = list(dict.fromkeys(shown.method))
+    colours = dict(zip(methods, (charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE, charts.RED)))
+    colour = alt.Color("method:N", title=None, sort=methods, scale=alt.Scale(domain=methods, range=[*colours.values()]))
+    tooltip = [alt.Tooltip("row:N", title="network"), alt.Tooltip("method:N", title="method"),
+               alt.Tooltip("growth:Q", title="growth per doubling", format=".3r"),
+               alt.Tooltip("range:N", title="90 % interval"),
+               alt.Tooltip("n:Q", title="searches")]  # fmt: skip
+    chart = shared_figures.range_chart(shown, "growth", "growth of the best rate per doubling", colour, tooltip=tooltip)
+    return alt.layer(charts.across(2**0.5, 2, x=alt.Scale(type="log")), chart).properties(width="container", height=chart.height)
+
+
 def good_shares(shares: pd.DataFrame, first: str) -> alt.LayerChart:
     """Share of trials that reach the goal within fixed steps, and epochs, against batch size; a menu of networks.
 
-    shares: a row per network, kind and batch size, with share, low, high (95 %) and trials.
+    shares: a row per network, kind and batch size, with share, low, high (90 %) and trials.
     """
     pick, faded = charts.picked("kind")
     scale = alt.Scale(domain=list(KINDS), range=list(KINDS.values()))
@@ -106,7 +122,7 @@ def good_shares(shares: pd.DataFrame, first: str) -> alt.LayerChart:
     )
     bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q").add_params(pick)
     tooltip = [alt.Tooltip("kind:N", title="budget"), tips.BATCH_SIZE, alt.Tooltip("share:Q", title="reach the goal", format=".0%"),
-               alt.Tooltip("low:Q", title="from (95 %)", format=".0%"), alt.Tooltip("high:Q", title="to", format=".0%"),
+               alt.Tooltip("low:Q", title="from (90 %)", format=".0%"), alt.Tooltip("high:Q", title="to", format=".0%"),
                alt.Tooltip("trials:Q", title="trials")]  # fmt: skip
     y = alt.Y("share:Q", title="trials that reach the goal").axis(format="%")
     line = base.mark_line(point=alt.OverlayMarkDef(size=55)).encode(y=y, tooltip=tooltip)

@@ -102,3 +102,46 @@ def chosen_curves(curves: pd.DataFrame, colour: alt.Color, menu: tuple) -> alt.L
     marks = base.mark_point(filled=True, size=64).encode(y=y, shape=shape, tooltip=tips.points(field))
     layers = [perfect, bars, base.mark_line(strokeWidth=2.2).encode(y=y), marks]
     return charts.controlled(layers, menu).properties(width="container", height=340)
+
+
+RANGES = {"published": "momentum from 0.9 on", "whole": "momentum over its whole range"}
+
+
+def ranges_chart(points: pd.DataFrame, menu: tuple) -> alt.LayerChart:
+    """Steps to result of the published range of momentum and of the whole one; a menu of networks.
+
+    points: of `scaling.across_replicates`, with `range` (of RANGES) and curve.
+    """
+    scale = alt.Scale(type="log", base=2, nice=False, padding=10)
+    y = alt.Y("steps:Q", title=STEPS, scale=scale)
+    kinds = alt.Scale(domain=list(RANGES), range=[charts.ORANGE, charts.BLUE])
+    spelt = f"{json.dumps(RANGES)}[datum.label]"
+    colour = alt.Color("range:N", scale=kinds, legend=alt.Legend(title=None, labelExpr=spelt, labelLimit=260, columns=1))
+    base = alt.Chart(tips.known(points)).encode(x=charts.batch_axis(points.batch_size), color=colour)
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+    marks = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tips.points("range", regime=False))
+    layers = [bars, base.mark_line(strokeWidth=2.2).encode(y=y), marks]
+    return charts.controlled(layers, menu).properties(width="container", height=340)
+
+
+QUANTITIES = {"c1": "c₁ (examples)", "c2": "c₂ (steps)", "critical": "critical batch size (examples)"}
+
+
+def trials_chart(exact: pd.DataFrame, first: pd.DataFrame, menu: tuple) -> alt.LayerChart:
+    """A quantity of QUANTITIES against the number of trials: lines from all trials of a search, points from first trials.
+
+    exact: curve, count, quantity, value.  first: the same, with low and high.  menu: of quantities.
+    """
+    axis = alt.Axis(values=sorted(exact["count"].unique()))
+    x = alt.X("count:Q", title="trials of a search", axis=axis).scale(type="log", nice=False, padding=16)
+    scale = alt.Scale(type="log", base=2, nice=False, padding=12)
+    y = alt.Y("value:Q", title=None, scale=scale)
+    colour = alt.Color("curve:N", legend=alt.Legend(title=None, columns=1, labelLimit=260))
+    tip = ["curve:N", alt.Tooltip("count:Q", title="trials"), alt.Tooltip("value:Q", title="value", format=",.3r")]
+    ends = [alt.Tooltip(f"{end}:Q", format=",.3r") for end in ("low", "high")]
+    base, own = (alt.Chart(rows).encode(x=x, color=colour) for rows in (exact, first))
+    bars = own.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale, title=None), y2="high:Q")
+    marks = own.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=[*tip, *ends])
+    return charts.controlled([base.mark_line(strokeWidth=2).encode(y=y, tooltip=tip), bars, marks], menu).properties(
+        width="container", height=300
+    )

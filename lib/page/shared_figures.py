@@ -9,7 +9,6 @@ import pandas as pd
 from lib.page import charts, tips
 from lib.wording import named
 
-ON_THE_LINE = [tips.CURVE, tips.SPARSITY, tips.BATCH_SIZE, tips.STEPS, tips.OFF_THE_LINE]
 
 def range_chart(
     rows: pd.DataFrame, value: str, title: str, colour: alt.Color, *controls: tuple, tooltip: list, one: bool = False
@@ -192,12 +191,3 @@ def scaling_chart(
     layers[0] = layers[0].add_params(pick)
     chart = charts.controlled(layers, *controls) if controls else alt.layer(*layers)
     return chart.properties(width="container", height=height)
-
-
-def law(points: pd.DataFrame, x: alt.X, y: alt.Y) -> alt.LayerChart:
-    """1 + 1/x as far as the points (x) go, with its name beside its steep part."""
-    line = pd.DataFrame({"x": np.geomspace(points.x.min() / 1.3, points.x.max() * 1.3, 61)})
-    line = line.assign(y=1 + 1 / line.x)
-    drawn = alt.Chart(line).mark_line(color=charts.GUIDE, strokeWidth=2).encode(x=x, y=y)
-    name = alt.Chart(line.iloc[[18]]).mark_text(align="left", dx=26, dy=-12, fontSize=14, fontWeight="bold")
-    return alt.layer(drawn, name.encode(x=x, y=y, text=alt.value("1 + 1/x")))

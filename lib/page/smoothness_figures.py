@@ -43,6 +43,26 @@ def _median() -> alt.Tooltip:
     return alt.Tooltip("median(ratio):Q", title="median, sparse over dense", format=".2f")
 
 
+def along(paths: pd.DataFrame, start: str) -> alt.LayerChart:
+    """The Lipschitz constant against the training step, a line per followed trial; menus of the network and the batch size.
+
+    paths: of `lib.probes.tracks`, with curve.
+    """
+    names = sorted(paths.curve.unique())
+    base = alt.Chart(paths[["curve", "sparsity", "batch_size", "trial", "step", "lipschitz"]]).encode(
+        x=alt.X("step:Q", title="training step", scale=alt.Scale(type="log", nice=False, padding=12)).axis(values=charts.DECADES),
+        y=alt.Y("lipschitz:Q", title="Lipschitz constant of the gradient", scale=alt.Scale(type="log", nice=False, padding=12))
+        .axis(values=charts.DECADES),
+        color=charts.by_sparsity(sorted(paths.sparsity.unique())),
+        detail=["trial:N", "batch_size:N"],
+        tooltip=[*PATH, alt.Tooltip("step:Q", title="training step", format=","),
+                 alt.Tooltip("lipschitz:Q", title="Lipschitz constant", format=".3g")],
+    )  # fmt: skip
+    lines = base.mark_line(strokeWidth=1.6, opacity=0.8, point=alt.OverlayMarkDef(size=22))
+    menu = charts.menu("curve", names, start if start in names else names[0], "trained")
+    return charts.controlled([lines], menu).properties(width="container", height=340)
+
+
 def rates(paths: pd.DataFrame, start: str) -> alt.LayerChart:
     """The Lipschitz constant along a path against the effective learning rate, a network and method at a time.
 

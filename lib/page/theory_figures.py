@@ -8,27 +8,31 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from lib.page import charts, shared_figures, tips
+from lib.page import charts, tips
 from lib.wording import span
 
 
-def collapse(points: pd.DataFrame, start: str) -> alt.LayerChart:
-    """Every curve over its own floor and critical batch size, along 1 + 1/x; a menu colours one network's curves.
+def residuals(points: pd.DataFrame, start: str) -> alt.LayerChart:
+    """Steps over each curve's own c1/B + c2, along the batch size over the critical one; a menu of methods, a line per curve.
 
-    points: a row per curve and batch size with curve, sparsity, batch_size, steps, x, y and over (measured over 1 + 1/x).
-    start: the curve coloured at first.
+    points: of `scaling.on_one_line`, with curve and method.  start: the method shown at first.
     """
-    names = sorted(points.curve.unique())
-    chosen, own, _ = charts.menu("curve", names, start if start in names else names[0], "in colour")
+    drawn = points.assign(x=points.batch_size / points.critical, y=np.exp(points.over))
+    menu = charts.menu("method", sorted(points.method.unique()), start, "method")
     scale = alt.Scale(type="log", base=2, nice=False, padding=8)
     x = alt.X("x:Q", title="batch size over the critical batch size", scale=scale, axis=charts.fractions())
-    y = alt.Y("y:Q", title="steps over the floor c₂", scale=scale)
-    base = alt.Chart(points).encode(x=x, y=y, tooltip=shared_figures.ON_THE_LINE)
-    others = base.mark_point(filled=True, size=26, color=charts.GUIDE, opacity=0.4)
+    up = alt.Scale(type="log", nice=False, padding=8)
+    y = alt.Y("y:Q", title="steps over c₁/B + c₂", scale=up, axis=alt.Axis(format=".2f"))
+    tip = [tips.CURVE, tips.SPARSITY, tips.BATCH_SIZE, alt.Tooltip("y:Q", title="steps over the form", format=".2f")]
     colour = charts.by_sparsity(sorted(points.sparsity.unique()))
-    mine = base.transform_filter(own).mark_point(filled=True, size=80, opacity=1).encode(color=colour)
-    layers = [shared_figures.law(points, x, y), others, mine]
-    return alt.layer(*layers).add_params(chosen).properties(width="container", height=380)
+    base = alt.Chart(drawn).encode(x=x, y=y, color=colour, detail=["curve:N", "sparsity:N"])
+    layers = [base.mark_line(strokeWidth=1.2, opacity=0.5), base.mark_point(filled=True, size=34, opacity=1).encode(tooltip=tip)]
+    ends = [float(drawn.x.min()), float(drawn.x.max())]
+    one = alt.Chart(pd.DataFrame({"x": ends, "y": [1.0, 1.0]})).mark_line(color=charts.GUIDE).encode(x=x, y=y)
+    band = alt.Chart(pd.DataFrame({"x": [ends[0]], "to": [ends[1]], "low": [1 / 1.1], "high": [1.1]}))
+    within = band.mark_rect(color=charts.GUIDE, opacity=0.15).encode(x=x, x2="to:Q", y=alt.Y("low:Q", scale=up), y2="high:Q")
+    own = charts.controlled(layers, menu)
+    return alt.layer(own, within, one).properties(width="container", height=340)
 
 
 def constants(pairs: pd.DataFrame) -> alt.LayerChart:

@@ -13,7 +13,6 @@ CURVE = alt.Tooltip("curve:N", title="network and method")
 INTERVAL = alt.Tooltip("interval:N", title="5–95 %")
 SEARCHES = alt.Tooltip("replicates:Q", title="searches")
 TRIALS = alt.Tooltip("trials:Q", title="trials of a search")
-OFF_THE_LINE = alt.Tooltip("over:Q", title="measured over the line", format=".2f")
 FIELDS = {"algorithm": "training method", "method": "how it was pruned", "part": "curve"}  # what tells curves apart, in words
 KNOWN_FROM = {False: "its own searches", True: "the scatter of other networks' searches"}
 

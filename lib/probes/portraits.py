@@ -207,3 +207,13 @@ def shapes(taken: pd.DataFrame) -> pd.DataFrame:
         })  # fmt: skip
     names = ["mean", "std", "skew", "kurtosis", "positive", "normal", "laplace", "student", "freedom", "above"]
     return pd.DataFrame(rows, columns=[*key, *names, "far", "peak", "rise", "convex"])
+
+
+def beyond(taken: pd.DataFrame, deviations: float) -> pd.Series:
+    """Of `results`, the share of entries more than so many standard deviations, up to REACH, from zero: by workload,
+    compressor, feedback and step."""
+    width = 2 * REACH / BINS
+    bins = taken[taken.measure == "density"]
+    inside = ((deviations - bins.x.abs()) / width + 0.5).clip(0, 1)  # of a bin
+    within = (bins.value * width * inside).groupby([bins[c] for c in ("workload", "compressor", "feedback", "step")]).sum()
+    return (1 - within).clip(lower=0)

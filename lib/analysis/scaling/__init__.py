@@ -1,40 +1,28 @@
-"""From trials to curves: steps to result with its interval, regimes, and the fit K* = c1/B + c2.
+"""From trials to curves: steps to result with its interval, regimes, forms, the critical batch size.
 
-Works on the table of `lib.measuring.sweeps.results` (a row per trial) and measures nothing itself.  The unit is the search: a
-point is the geometric mean of K* over its searches, an interval Student's t over them.
+Works on the table of `lib.records.results.read` (a row per trial) and measures nothing itself.  The unit is the search.
 """
 
-from lib.analysis.scaling.draws import (
-    DRAWS,
-    REDRAWN,
+from lib.analysis.scaling.curve import (
+    ENOUGH,
+    LEVEL,
     Curve,
-    curve_from,
+    Effect,
+    alike,
+    critical,
+    critical_ratio,
     curve_of,
-    pair,
-    ranged,
-    ranges,
-    redrawn,
+    curves,
+    curves_of,
+    draws,
+    estimate,
+    mean_of,
+    mean_steps_ratio,
+    paired,
     span_of,
-    together,
-    wilson,
-)
-from lib.analysis.scaling.fits import FAR, Hyperbola, check_points, fit_hyperbola, on_one_line
-from lib.analysis.scaling.pairs import (
-    DENSEST,
-    SMALLEST,
-    against_dense,
-    against_sensitivity,
-    at_equal_steps,
-    beside,
-    cost_of_sparsity,
-    either_way,
-    middle,
-    pooled,
-    ratios,
-    relative,
-    steps_over_dense,
     steps_ratio,
 )
+from lib.analysis.scaling.forms import EXPONENTS, LONG, ONE, Fits, FormTest, fit, left_out, log_critical, test_form
 from lib.analysis.scaling.rules import (
     BEFORE,
     DIMINISHING,
@@ -42,6 +30,7 @@ from lib.analysis.scaling.rules import (
     PERFECT,
     TOLERANCE,
     Regimes,
+    all_three,
     label,
     regimes,
 )
@@ -49,13 +38,10 @@ from lib.analysis.scaling.steps import (
     CELL,
     CURVE,
     LEVELS,
-    LONG,
     ONE_SPLIT,
     PROTOCOL,
     SCATTER,
     SEARCH,
-    across_replicates,
-    all_goals,
     apart,
     at_every_goal,
     at_goal,
@@ -65,7 +51,6 @@ from lib.analysis.scaling.steps import (
     best_of_k_pmf,
     curve_names,
     goals,
-    independent,
     kind_of,
     ladders,
     mixed,
@@ -78,4 +63,22 @@ from lib.analysis.scaling.steps import (
     unmet,
     well_met,
 )
-from lib.analysis.scaling.table import of_searches, summaries
+from lib.analysis.scaling.table import (
+    DENSEST,
+    SMALLEST,
+    TESTED,
+    across_replicates,
+    against_dense,
+    against_sensitivity,
+    against_sgd,
+    all_goals,
+    at_equal_steps,
+    beside,
+    dense_key,
+    of_searches,
+    on_one_line,
+    relative,
+    steps_over_dense,
+    summaries,
+    tests_of_form,
+)

@@ -88,3 +88,19 @@ def regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     floor = np.logical_and.accumulate((k <= (1 + TOLERANCE) * k.min(1, keepdims=True))[:, ::-1], axis=1)[:, ::-1]
     useful = np.where(floor.any(1), b[np.argmax(floor, axis=1)], b[-1])
     return b[len(b) - 1 - np.argmax(perfect[:, ::-1], axis=1)], useful
+
+
+SPANNED = 4  # times its first batch size, at least, perfect scaling goes on where it shows: two doublings
+
+
+def all_three(b: np.ndarray, k: np.ndarray, below: bool, above: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Whether curves show all three regimes, and whether they may, if measured at more batch sizes: two of [draws].
+
+    Shown are perfect scaling over a factor of SPANNED, diminishing returns, and at least two sizes on the floor.
+    b, k: as of `regime_ends`.  below, above: whether there are batch sizes below and above those measured.
+    """
+    end, useful = regime_ends(b, k)
+    first = np.argmax(b * k <= (1 + TOLERANCE) * (b * k).min(1, keepdims=True), axis=1)
+    scales, flattens = end >= SPANNED * b[first], useful < b[-1]
+    may_scale, may_flatten = scales | (below & (first == 0)), flattens | above
+    return scales & flattens & (useful > end), may_scale & may_flatten & (~scales | ~flattens | (useful > end))

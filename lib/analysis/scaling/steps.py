@@ -7,7 +7,7 @@ from numbers import Real
 
 import numpy as np
 import pandas as pd
-from scipy.special import gammaln, ndtri, stdtrit
+from scipy.special import gammaln
 
 from lib import own
 from lib.wording import named
@@ -21,17 +21,15 @@ SAME = (*SEARCH, "hits", "race", "rungs")  # how many hits a search waits for do
 PROTOCOL = ["trials", "stop", "checks", "precision", "space", "label_smoothing", "staleness", "delays"]  # one each on a curve
 CURVE = ["workload", "algorithm", "pruning", "sparsity"]
 LEVELS = (0.05, 0.5, 0.95)
-LONG = 8  # batch sizes of a curve, for one to be left out and three constants fitted to the rest
 # Standard deviation of ln K* between independent searches of one point, by data set and kind of network; a test measures it.
 SCATTER = {("digits", "fully connected"): 0.45, ("digits", "convolutional"): 0.52, ("cifar-10", "convolutional"): 0.45}
-ENOUGH = 3  # searches of a point that tell their own scatter: Student's t of two says next to nothing
 ONE_SPLIT = 0.24  # the same of searches on one split of the digits: elsewhere a split has far more images, and says less
 
 
 def goals(trials: pd.DataFrame) -> list[float]:
     """The ladder of goal errors that the table knows, the hardest first."""
-    columns = [c for c in trials if c.startswith("steps@") and trials[c].notna().any()]
-    return sorted(float(c.removeprefix("steps@")) for c in columns)
+    known = trials[[c for c in trials if c.startswith("steps@")]].notna().any()
+    return sorted(float(c.removeprefix("steps@")) for c in known.index[known])
 
 
 def at_goal(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
@@ -124,25 +122,6 @@ def kind_of(model: str) -> str:
     return "convolutional" if any(word in model for word in ("cnn", "resnet", "lenet")) else "fully connected"
 
 
-def all_goals(trials: pd.DataFrame, missed: bool = False) -> pd.DataFrame:
-    """`across_replicates` at every goal of the ladder, one below the other; points that missed a goal are left out.
-
-    missed: these instead, without steps and range: where a line that is drawn has a gap.  Raises ValueError if none of the
-    trials met any.
-    """
-    found = at_every_goal(trials)
-    if not found:
-        ladder = ", ".join(c.removeprefix("steps@") for c in trials if c.startswith("steps@"))
-        raise ValueError(f"goal: none of {len(trials)} trials met any of {ladder}; their lowest validation error was "
-                         f"{trials.best_error.min():.3g}, so that easier goals or more steps are needed")  # fmt: skip
-    searches = pd.concat([s[s.workload.isin(s.workload[s.steps.notna()])] for s in found.values()], ignore_index=True)
-    if not missed:
-        return across_replicates(searches)
-    keys = [*point_of(searches), "goal"]
-    lost = searches[searches.groupby(keys, dropna=False).steps.transform("count") == 0]
-    return lost.drop_duplicates(keys).assign(low=np.nan, high=np.nan).reset_index(drop=True)
-
-
 def well_met(trials: pd.DataFrame, least: float = 0.0) -> float | None:
     """The hardest goal of the ladder, but no error below `least`, that every search of these curves met at every batch size.
 
@@ -225,39 +204,6 @@ def on_ladder(curves: pd.DataFrame) -> pd.DataFrame:
 def point_of(searches: pd.DataFrame) -> list[str]:
     """The columns that the searches of one point share."""
     return [c for c in CELL if c in searches and c not in SAME]
-
-
-def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
-    """The searches of a point joined, a row per point that one of them met.
-
-    searches: of `steps_to_result`; of these, those of every curve that are `independent`.  Columns: steps (geometric mean),
-    low, high (5 and 95 %: Student's t on ln K*), replicates (count), hits_seen (trials, of all of them), missed (how many
-    of them did not meet the goal: they count as their last step, so that steps is a lower bound), borrowed (whether the
-    searches are fewer than ENOUGH, and their scatter is that of the nearest workload with several, `scatter_of`).
-    """
-    keys = [*point_of(searches), "goal"]
-    kept = independent(searches)
-    kept = kept.assign(log=np.log(kept.steps.fillna(kept.last_step)), met=kept.steps.notna())
-    about = {"mean": ("log", "mean"), "spread": ("log", "std"), "replicates": ("log", "size"), "met": ("met", "sum"),
-             "hits_seen": ("hits_seen", "sum")}  # fmt: skip
-    found = kept.groupby(keys, dropna=False).agg(**about).reset_index()
-    found = found[found.met > 0].reset_index(drop=True)
-    n = found.replicates.to_numpy()
-    known = found.workload.map({w: scatter_of(w) for w in found.workload.unique()}).to_numpy(float)
-    borrowed = n < ENOUGH
-    error = np.where(borrowed, known, found.spread.to_numpy(float)) / np.sqrt(n)
-    reach = error * np.where(borrowed, ndtri(0.95), stdtrit(np.maximum(n - 1, 1), 0.95))
-    ends = {name: np.exp(found["mean"] + off) for name, off in (("steps", 0), ("low", -reach), ("high", reach))}
-    return found.assign(**ends, missed=n - found.met, borrowed=borrowed).drop(columns=["mean", "spread", "met"])
-
-
-def independent(searches: pd.DataFrame) -> pd.DataFrame:
-    """Of every curve the searches that are `apart`."""
-    curve = [c for c in (*point_of(searches), "goal") if c != "batch_size"]
-    kept = np.zeros(len(searches), bool)
-    for rows in searches.groupby(curve, dropna=False).indices.values():
-        kept[rows] = apart(searches.replicate.to_numpy()[rows], searches.split.to_numpy()[rows])
-    return searches[kept]
 
 
 def apart(replicates: np.ndarray, splits: np.ndarray, cells: np.ndarray | int = 1) -> np.ndarray:

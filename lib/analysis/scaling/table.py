@@ -2,44 +2,240 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import dataclasses
+import functools
+from collections.abc import Callable
 
+import numpy as np
 import pandas as pd
 
-from lib.analysis.scaling.draws import DRAWS, REDRAWN, curve_from, redrawn, span_of
-from lib.analysis.scaling.fits import Hyperbola, fit_hyperbola
-from lib.analysis.scaling.rules import Regimes, regimes
-from lib.analysis.scaling.steps import CURVE, across_replicates, mixed, steps_to_result
+from lib.analysis.scaling import forms
+from lib.analysis.scaling.curve import (
+    ENOUGH,
+    Curve,
+    critical,
+    critical_ratio,
+    curve_of,
+    curves_of,
+    draws,
+    estimate,
+    span_of,
+    steps_ratio,
+)
+from lib.analysis.scaling.rules import regime_ends, regimes
+from lib.analysis.scaling.steps import CURVE, SEARCH, at_every_goal, mixed, point_of, steps_to_result
+from lib.workloads.catalogue import workload
+
+TESTED = 5  # batch sizes from which on a form is tested
 
 
-def summaries(trials: pd.DataFrame, draws: int = DRAWS) -> tuple[pd.DataFrame, dict]:
-    """Every curve with at least three batch sizes on one row, at the table's goal, and its searches by the same key.
+def summaries(trials: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve]]:
+    """Every curve that met its goal at three batch sizes or more on one row, and the curves by their CURVE keys.
 
-    Columns: those of CURVE, sizes and replicates (counts; the most searches of a point), start, perfect_end, useful_end,
-    leaves_perfect, reaches_plateau (as `Regimes`, of the geometric means), c1, c2, critical, r2, identified (as
-    `Hyperbola`), and for all five of `redrawn` name_low and name_high, their 5 and 95 % quantiles over drawn curves.
-    Searches: (workload, ...) -> `Curve`.  Raises ValueError if the trials of a curve are of several protocols.
+    Columns: those of CURVE; goal; sizes and replicates (counts: batch sizes, independent searches); start, perfect_end,
+    useful_end, leaves_perfect, reaches_plateau (as `Regimes`, of the geometric means); c1, c2 (of c1/B + c2), residual (the
+    factor by which points lie off it, root mean square); critical, critical_low, critical_high (`critical`, examples; 0 or
+    inf: a bound); identified (whether it lies inside the batch sizes measured).
+    Raises ValueError if the trials of a curve are of several protocols.
     """
-    searches = steps_to_result(trials) if len(trials) else trials
-    return of_searches(searches, across_replicates(searches) if len(trials) else trials, draws)
+    return of_searches(steps_to_result(trials) if len(trials) else trials)
 
 
-def of_searches(searches: pd.DataFrame, points: pd.DataFrame, draws: int = DRAWS) -> tuple[pd.DataFrame, dict]:
-    """`summaries`; searches: of `steps_to_result`, at one goal; points: these, `across_replicates`."""
-    rows, found, ends = [], {}, [f"{n}_{end}" for n in REDRAWN for end in ("low", "high")]
-    curves = dict(list(searches.groupby(CURVE))) if len(searches) else {}
-    for key, own in curves.items():
+def of_searches(searches: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve]]:
+    """`summaries` of rows of `steps_to_result`, at one goal each."""
+    for key, own in searches.groupby(CURVE) if len(searches) else ():
         for name, values in mixed(own).items():
             raise ValueError(f"{name}: {values} are not allowed on one curve, {key}; choose one")
-    for key, curve in points.groupby(CURVE) if len(points) else ():
-        if len(curve) < 3:
+    found = curves_of(searches)
+    goals = searches.groupby(CURVE).goal.first() if len(searches) else {}
+    rows = [{**dict(zip(CURVE, key)), "goal": goals[key], **about(curve)} for key, curve in found.items()]
+    known = ["goal", *about(_EXAMPLE)]
+    return pd.DataFrame(rows, columns=[*CURVE, *known]), found
+
+
+@functools.lru_cache(maxsize=4096)
+def about(curve: Curve) -> dict:
+    """What `summaries` says of a curve, but for its key and goal."""
+    points = curve.points()
+    line = forms.fit(curve.sizes, curve.means)
+    off = curve.means - line.log_steps(curve.sizes)[0]
+    bend = critical(curve)
+    drawn = draws(curve)
+    ends = zip(("perfect_end", "useful_end"), regime_ends(curve.sizes, drawn.to_numpy()))
+    spans = {f"{name}_{end}": v for name, own in ends for end, v in zip(("low", "high"), span_of(own))}
+    return {
+        "sizes": len(points), "replicates": curve.n, **vars(regimes(points)), **spans, "c1": line.c1[0], "c2": line.c2[0],
+        "residual": float(np.exp(np.sqrt(np.mean(off**2)))), **bend.row("critical"),
+        "identified": bool(points.batch_size.min() < np.exp(bend.value) < points.batch_size.max()),
+    }  # fmt: skip
+
+
+def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
+    """The searches of a point joined, a row per point that one of them met.
+
+    searches: of `steps_to_result`; of these, those of every curve that are independent (`apart`).
+    Columns: what the searches of a point share, and of `Curve.points`: steps (geometric mean), low, high (90 %), replicates,
+    missed (counts), borrowed; hits_seen (trials that met the goal, of all searches).
+    """
+    keys = [*(c for c in point_of(searches) if c != "batch_size"), "goal"]
+    hits = searches.groupby([*keys, "batch_size"], dropna=False).hits_seen.sum().reset_index()
+    parts = [
+        curve_of(own, share=0.0).points().assign(**dict(zip(keys, key)))
+        for key, own in searches.groupby(keys, dropna=False)
+    ]
+    found = pd.concat(parts, ignore_index=True).astype(hits.dtypes[keys])  # a key that no search has is of no kind
+    columns = [*point_of(searches), "goal", "steps", "low", "high", "replicates", "hits_seen", "missed", "borrowed"]
+    return found.merge(hits, "left", [*keys, "batch_size"])[columns].sort_values(
+        [*keys, "batch_size"], ignore_index=True
+    )
+
+
+def all_goals(trials: pd.DataFrame, missed: bool = False) -> pd.DataFrame:
+    """`across_replicates` at every goal of the ladder, one below the other; points that missed a goal are left out.
+
+    missed: these instead, without steps and range: where a line that is drawn has a gap.  Raises ValueError if none of the
+    trials met any.
+    """
+    found = at_every_goal(trials)
+    if not found:
+        ladder = ", ".join(c.removeprefix("steps@") for c in trials if c.startswith("steps@"))
+        raise ValueError(f"goal: none of {len(trials)} trials met any of {ladder}; their lowest validation error was "
+                         f"{trials.best_error.min():.3g}, so that easier goals or more steps are needed")  # fmt: skip
+    searches = pd.concat([s[s.workload.isin(s.workload[s.steps.notna()])] for s in found.values()], ignore_index=True)
+    if not missed:
+        return across_replicates(searches)
+    keys = [*point_of(searches), "goal"]
+    lost = searches[searches.groupby(keys, dropna=False).steps.transform("count") == 0]
+    return lost.drop_duplicates(keys).assign(low=np.nan, high=np.nan).reset_index(drop=True)
+
+
+def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
+    """How well c1/B + c2, and c1/B^p + c2, fit every curve of TESTED batch sizes or more that all of ENOUGH searches have.
+
+    Columns: those of CURVE, sizes, searches; chi2, freedom, p_value (of c1/B + c2, against the scatter of searches); depart,
+    depart_low, depart_high (the factor by which the curve departs from it, `FormTest`); off and
+    off_free (root mean square error of ln K* at left-out batch sizes, of the two forms; the second NaN for short curves);
+    exponent, exponent_low, exponent_high (p, 90 %).
+    """
+    rows = []
+    for key, curve in curves.items():
+        logs = curve.logs.where(~curve.missed).dropna()
+        if len(curve.sizes) < TESTED or len(logs) < ENOUGH:
             continue
-        found[key] = curve_from(curves[key], draws)
-        fit, drawn = fit_hyperbola(curve.batch_size, curve.steps), redrawn(found[key].draws)
-        rows.append({
-            **dict(zip(CURVE, key)), "sizes": len(curve), "replicates": int(curve.replicates.max()),
-            **vars(regimes(curve)), **vars(fit), "critical": fit.critical,
-            **{f"{n}_{end}": v for n in drawn for end, v in zip(("low", "high"), span_of(drawn[n]))},
-        })  # fmt: skip
-    known = [f.name for f in (*fields(Regimes), *fields(Hyperbola))]
-    return pd.DataFrame(rows, columns=[*CURVE, "sizes", "replicates", *known, "critical", *ends]), found
+        found = forms.test_form(curve.sizes, logs.to_numpy())
+        long = len(curve.sizes) >= forms.LONG
+        free = forms.left_out(curve.sizes, logs.mean().to_numpy(), forms.EXPONENTS) if long else np.nan
+        rows.append({**dict(zip(CURVE, key)), "sizes": len(curve.sizes), "searches": len(logs), **vars(found), "off_free": free})
+    known = [field.name for field in dataclasses.fields(forms.FormTest)]
+    return pd.DataFrame(rows, columns=[*CURVE, "sizes", "searches", *known, "off_free"])
+
+
+def on_one_line(points: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
+    """Points of curves with `over`, ln of steps over what their curve's c1/B + c2 says: the residuals of the law."""
+    both = points.merge(summary[[*CURVE, "c1", "c2", "critical"]], on=CURVE)
+    return both.assign(over=np.log(both.steps / (both.c1 / both.batch_size + both.c2)))
+
+
+# --- one curve over another -------------------------------------------------------------------------------------------
+
+
+def beside(curves: dict[tuple, Curve], partner: Callable[[tuple], tuple]) -> pd.DataFrame:
+    """The critical batch size of every curve over that of its partner, where they share three batch sizes.
+
+    partner: of a key, the key of another curve, or the same for a curve that has none.
+    Columns: those of CURVE; sizes, n (batch sizes and searches compared); ratio, ratio_low, ratio_high; effect (`Effect`).
+    """
+    rows = []
+    for key, curve in curves.items():
+        other = curves.get(partner(key))
+        if other is None or other is curve or (found := critical_ratio(curve, other)) is None:
+            continue
+        sizes = len(curve.logs.columns.intersection(other.logs.columns))
+        rows.append({**dict(zip(CURVE, key)), "sizes": sizes, "n": found.n, **found.row("ratio"), "effect": found})
+    return pd.DataFrame(rows, columns=[*CURVE, "sizes", "n", "ratio", "ratio_low", "ratio_high", "effect"])
+
+
+def dense_key(key: tuple) -> tuple:
+    return (*key[:3], 0.0)
+
+
+def against_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
+    """Every sparse curve `beside` its dense one."""
+    return beside(curves, dense_key)
+
+
+def against_sensitivity(curves: dict[tuple, Curve]) -> pd.DataFrame:
+    """Every curve pruned in another way `beside` that pruned by connection sensitivity."""
+    return beside(curves, lambda key: (*key[:2], "connection-sensitivity", key[3]))
+
+
+def against_sgd(curves: dict[tuple, Curve]) -> pd.DataFrame:
+    """Every curve `beside` that of SGD."""
+    return beside(curves, lambda key: (key[0], "sgd", *key[2:]))
+
+
+def steps_over_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
+    """Steps of every sparse curve over the dense network's, a row per batch size that both have: `steps_ratio` with CURVE."""
+    parts = [
+        steps_ratio(curve, curves[dense_key(key)]).assign(**dict(zip(CURVE, key)))
+        for key, curve in curves.items()
+        if key[3] > 0 and dense_key(key) in curves
+    ]
+    columns = [*CURVE, "batch_size", "ratio", "ratio_low", "ratio_high", "n", "effect"]
+    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+SMALLEST, DENSEST = "its smallest batch", "the dense network"  # by what `relative` divides
+
+
+def relative(points: pd.DataFrame, curves: dict[tuple, Curve]) -> pd.DataFrame:
+    """Steps over those of the curve's smallest batch, and over the densest network's at the same batch size.
+
+    points: of `across_replicates`.  curves: of `summaries`.
+    The rows of points, twice: `over` says by what they are divided; relative, relative_low, relative_high with what result.
+    Without a curve to divide by, the quotient of the points, and no range.
+    """
+    network = CURVE[:3]
+    parts = []
+    for key, own in points.sort_values("batch_size").groupby(CURVE):
+        least = points[(points[network] == list(key[:3])).all(axis=1)].sparsity.min()
+        dense = points[(points[network] == list(key[:3])).all(axis=1) & (points.sparsity == least)].set_index("batch_size").steps
+        plain = {SMALLEST: own.steps / own.steps.iloc[0], DENSEST: own.steps / dense.reindex(own.batch_size).to_numpy()}
+        curve, below = curves.get(key), curves.get((*key[:3], least))
+        tables = {}
+        if curve is not None:
+            first = estimate(lambda c: c[1] - c[1][:, :1], curve)
+            tables[SMALLEST] = [(int(b), *e.row("r").values()) for b, e in zip(curve.sizes, first)]
+        if curve is not None and below is not None:
+            tables[DENSEST] = steps_ratio(curve, below)[["batch_size", "ratio", "ratio_low", "ratio_high"]].to_numpy().tolist()
+        for over, quotient in plain.items():
+            names = ["batch_size", "relative", "relative_low", "relative_high"]
+            ends = pd.DataFrame(tables.get(over, []), columns=names).astype(float)
+            rows = own.assign(over=over, plain=quotient).merge(ends, "left", "batch_size")
+            parts.append(rows.assign(relative=rows.relative.fillna(rows.plain)).drop(columns="plain"))
+    return pd.concat(parts, ignore_index=True) if parts else points.assign(over=[], relative=[])
+
+
+def at_equal_steps(trials: pd.DataFrame) -> pd.DataFrame:
+    """Which goal a pruned network's search has met by the step at which the dense network's meets the hardest one.
+
+    A row per pruned curve, batch size and search (`SEARCH`) that the dense network has, too, and in which it met that goal:
+    CURVE, batch_size, replicate, split and rung, its place on the workload's ladder of goals (0 for the hardest; inf if none).
+    """
+    parts = []
+    for name, own in trials.groupby("workload") if len(trials) else ():
+        ladder = [f"steps@{goal:g}" for goal in workload(name).goals]
+        found = own.groupby([*CURVE, "batch_size", *SEARCH])[ladder].min().reset_index()
+        dense = found[found.sparsity == 0].drop(columns="sparsity").rename(columns={ladder[0]: "end"})
+        where = [c for c in (*CURVE, "batch_size", *SEARCH) if c != "sparsity"]
+        both = found[found.sparsity > 0].merge(dense[[*where, "end"]].dropna(), on=where)
+        met = both[ladder].le(both.end, axis=0).to_numpy()
+        parts.append(both.assign(rung=np.where(met.any(1), met.argmax(1), np.inf)))
+    columns = [*CURVE, "batch_size", *SEARCH, "rung"]
+    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+
+
+_EXAMPLE = Curve(
+    *(pd.DataFrame([[v, v, v]], [(0, 0)], [1, 2, 4]) for v in (0.0, False)),
+    scatter=0.3,
+)

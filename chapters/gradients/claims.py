@@ -1,0 +1,48 @@
+"""What Shi et al. (2019) say of the vector that Top-k compresses, and the rule that judges it."""
+
+import numpy as np
+
+from lib.claims.claim import Change, claim, share
+from lib.claims.names import title
+from lib.probes import portraits
+
+PRICE = "two more seeds of every network"
+DEPENDENT = "vectors of one run are no independent repeats"
+
+
+def fed():
+    """Vectors of Top-k with feedback at the authors' density, a row each (`portraits.shapes`)."""
+    planned = (p for p in portraits.PORTRAITS if p.density == 0.001 and p.compressor == "top-k" and p.feedback)
+    return portraits.shapes(portraits.results(tuple(planned)))
+
+
+def most_vectors(met, workloads):
+    """The networks on which a condition is met by most vectors of their run, of all networks; each network's count as a note."""
+    by = met.groupby(workloads, sort=False)
+    counts = "; ".join(f"{title(name)}: {own.sum()} of {len(own)} vectors" for name, own in by)
+    return [share(f"{by.ngroups} networks, a run each", int((by.mean() > 0.5).sum()), by.ngroups, True, counts)]
+
+
+def bell_shaped(shapes):
+    """Which vectors have one peak at zero, are even, and no flatter than a semicircle.
+
+    A semicircle's excess kurtosis is -1, its height at zero that of a normal distribution times the root of 2 / pi.
+    """
+    centred, even = shapes["mean"].abs() < 0.1 * shapes["std"], (shapes.positive - 0.5).abs() < 0.1
+    return centred & even & (shapes.rise < 0.02) & (shapes["kurtosis"] > -1) & (shapes.peak > (2 / np.pi) ** 0.5)
+
+
+@claim(
+    "T1", "What Top-k compresses is bell-shaped around zero",
+    chapter="gradients",
+    paper="The vector that Top-k compresses is bell-shaped around zero, for fully connected, convolutional and recurrent networks.",
+    source="Shi et al. 2019, abstract",
+    rule="On over half of the networks, most vectors of a run with Top-k and feedback have one peak at zero and are rounder than a "
+    "semicircle. A bell is no normal curve: its tails are another question.",
+    above=0.5, scale="share",
+    price=PRICE,
+    history=[Change("2026-11-26", "over half of the vectors of each kind of network, each vector counted", DEPENDENT)],
+)  # fmt: skip
+def bells():
+    shapes = fed()
+    return most_vectors(bell_shaped(shapes), shapes.workload)

@@ -1,0 +1,32 @@
+"""What Lee et al. (2021) say of smoothness, and the rule that judges it."""
+
+import pandas as pd
+
+from lib.analysis import followed_paths
+from lib.claims.claim import Change, claim, ratio
+from lib.claims.names import curve_title, is_lee2021
+from lib.probes import tracks
+
+
+@claim(
+    "L7", "Pruned networks’ loss is less smooth",
+    chapter="smoothness",
+    paper="A lack of smoothness, a larger local Lipschitz constant of the gradient, accounts for the difficulty of training sparse "
+    "networks. (Here: whether it is larger.)",
+    source="Lee et al. 2021, abstract",
+    rule="On a network, the Lipschitz constant along the fastest trials at the highest sparsity is over 1.25 times the dense "
+    "network's, in the mean of paths. (The trials compared have different learning rates.)",
+    above=1.25,
+    history=[
+        Change("2026-11-26", "over one on every workload with three paths, in the median of paths of both methods",
+               "left out ResNet-8, which has two; medians of few paths were bootstrapped"),
+    ],
+)  # fmt: skip
+def roughness():
+    paths = pd.concat([found for found in map(tracks.results, tracks.TRACKS) if len(found)])
+    means = followed_paths.typical(paths)
+    searches = means.groupby(["workload", "algorithm"]).batch_size.nunique()
+    return [
+        ratio(curve_title(key), effect, is_lee2021(key[0]), f"n: followed paths; of searches there are {searches[key]}")
+        for key, effect in followed_paths.lipschitz_ratios(means).items()
+    ]

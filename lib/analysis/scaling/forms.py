@@ -1,0 +1,235 @@
+"""Forms of a curve, K* = c1 / B^p + c2: fitted to many curves at once, and tested against the scatter of searches.
+
+SGD theory gives p = 1 (Bottou et al. 2018; McCandlish et al. 2018).  The critical batch size needs no form: it is the batch size
+at which the elasticity of K* against B is one half, which is c1 / c2 where p = 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import fdtrc, ncfdtr, stdtrit
+
+FAR = 8.0  # natural logarithms beyond the batch sizes measured, where a bend counts as none
+REACH = np.log(8)  # natural logarithms beyond them, up to which a critical batch size is a number and not a bound
+LONG = 8  # batch sizes from which on the exponent is fitted, too
+ONE = np.array([1.0])
+EXPONENTS = np.linspace(0.55, 1.6, 8)  # from which a fitted exponent starts; an elasticity of one half needs p > 1/2
+STEPS = 8  # of Gauss and Newton
+BORROWED = 4  # degrees of freedom with which the scatter of all batch sizes steadies that of one
+
+
+@dataclass(frozen=True)
+class Fits:
+    """Curves c1 / B^p + c2 fitted to k rows of ln K*.
+
+    bend [k]: ln of the batch size at which both terms are equal; floor [k]: ln c2; exponent [k]: p;
+    loss [k]: weighted sum of squared residuals; straight, flat [k]: whether no floor, or no slope, was found.
+    """
+
+    bend: np.ndarray
+    floor: np.ndarray
+    exponent: np.ndarray
+    loss: np.ndarray
+    straight: np.ndarray
+    flat: np.ndarray
+
+    @property
+    def c1(self) -> np.ndarray:
+        """Examples^p steps, [k]; zero where there is no slope."""
+        return np.where(self.flat, 0.0, np.exp(self.floor + self.exponent * self.bend))
+
+    @property
+    def c2(self) -> np.ndarray:
+        """Steps, [k]; zero where there is no floor."""
+        return np.where(self.straight, 0.0, np.exp(self.floor))
+
+    @property
+    def log_critical(self) -> np.ndarray:
+        """ln of the batch size at which the elasticity of K* is one half, [k]; infinite where there is none."""
+        half = self.bend + np.log(2 * self.exponent - 1) / self.exponent
+        return np.where(self.straight, np.inf, np.where(self.flat, -np.inf, half))
+
+    def log_steps(self, sizes: np.ndarray) -> np.ndarray:
+        """ln K* [k, m] at batch sizes [m]."""
+        return self.floor[:, None] + shape(sizes, self.bend, self.exponent)
+
+
+def shape(sizes: np.ndarray, bend: np.ndarray, exponent: np.ndarray) -> np.ndarray:
+    """ln(1 + (b / B)^p) [k, m] for bends ln b [k] and exponents p [k] at batch sizes B [m]."""
+    return np.logaddexp(0.0, exponent[:, None] * (bend[:, None] - np.log(sizes)))
+
+
+def exponents(sizes: np.ndarray) -> np.ndarray:
+    """The exponents among which a curve of these batch sizes is fitted: 1 alone for a short one."""
+    return EXPONENTS if len(sizes) >= LONG else ONE
+
+
+def fit(
+    sizes: np.ndarray,
+    logs: np.ndarray,
+    among: np.ndarray = ONE,
+    weights: np.ndarray | None = None,
+    points: int = 240,
+) -> Fits:
+    """Least squares on ln K*, for every row by itself.
+
+    sizes: batch sizes [m], m >= 3.
+    logs: ln K* [k, m], finite.
+    among: exponents p to choose from.
+    weights: of the batch sizes [m]; None: all alike.
+    points: bends tried for every exponent.
+
+    For a given bend and exponent the best ln c2 is a mean of logarithms, so that a grid of these two is searched; Gauss and
+    Newton's steps go on from its best point.
+    Raises ValueError for fewer than three batch sizes and for values that are not finite.
+    """
+    sizes, logs = np.asarray(sizes, float), np.atleast_2d(np.asarray(logs, float))
+    if len(sizes) < 3:
+        raise ValueError(f"sizes: {len(sizes)} batch sizes are not enough for two constants; at least 3 are needed")
+    if not np.isfinite(logs).all():
+        raise ValueError("logs: every value must be finite; leave out what is not known")
+    weights = np.ones(len(sizes)) if weights is None else np.asarray(weights, float)
+    share = weights / weights.sum()
+    bends = np.linspace(np.log(sizes.min()) - FAR, np.log(sizes.max()) + FAR, points)
+    centred = logs - (logs @ share)[:, None]
+    losses = []  # up to a constant of the row
+    for p in among:
+        shapes = shape(sizes, bends, np.full(points, p))
+        slopes = shapes - (shapes @ share)[:, None]
+        losses.append((slopes**2) @ weights - 2 * centred @ (slopes * weights).T)
+    losses = np.concatenate(losses, axis=1)  # [k, exponents x points]
+    which, at = np.divmod(losses.argmin(1), points)
+    straight, flat = at == points - 1, at == 0
+    start = np.stack([bends[at], np.asarray(among)[which]], 1)
+    bend, exponent = _descend(sizes, logs, weights, start, len(among) > 1).T
+    shapes = shape(sizes, bend, exponent)
+    floor = (logs - shapes) @ share
+    loss = (logs - floor[:, None] - shapes) ** 2 @ weights
+    return Fits(bend, floor, exponent, loss, straight, flat)
+
+
+def _descend(sizes: np.ndarray, logs: np.ndarray, weights: np.ndarray, at: np.ndarray, free: bool) -> np.ndarray:
+    """Bends and exponents [k, 2] of the least loss near these; free: whether the exponent moves, too."""
+    share = weights / weights.sum()
+
+    def residuals(at: np.ndarray) -> np.ndarray:
+        rest = logs - shape(sizes, *at.T)
+        return rest - (rest @ share)[:, None]
+
+    rest, damping = residuals(at), np.full(len(at), 1e-6)
+    for _ in range(STEPS):
+        distance = at[:, :1] - np.log(sizes)
+        steep = 1 / (1 + np.exp(-at[:, 1:] * distance))
+        slopes = np.stack([at[:, 1:] * steep, distance * steep][: 1 + free], 2)  # [k, m, parameters]
+        slopes = slopes - np.einsum("kmp,m->kp", slopes, share)[:, None]
+        square = np.einsum("kmp,m,kmq->kpq", slopes, weights, slopes)
+        ahead = np.einsum("kmp,m,km->kp", slopes, weights, rest)
+        step = np.linalg.solve(square + damping[:, None, None] * np.eye(1 + free), ahead[..., None])[..., 0]
+        new = at.copy()
+        new[:, : 1 + free] += step.clip(-0.5, 0.5)
+        new[:, 1] = new[:, 1].clip(EXPONENTS[0], EXPONENTS[-1]) if free else at[:, 1]
+        tried = residuals(new)
+        better = (tried**2) @ weights < (rest**2) @ weights
+        at, rest = np.where(better[:, None], new, at), np.where(better[:, None], tried, rest)
+        damping = np.where(better, damping / 4, damping * 16).clip(1e-9, 1e9)
+    return at
+
+
+def log_critical(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
+    """ln of the critical batch size [k] of rows of ln K* [k, m], within REACH of the batch sizes measured."""
+    found = fit(sizes, logs, exponents(sizes)).log_critical
+    return found.clip(np.log(np.min(sizes)) - REACH, np.log(np.max(sizes)) + REACH)
+
+
+@dataclass(frozen=True)
+class FormTest:
+    """How well a form fits one curve, by the scatter of its own searches.
+
+    chi2: weighted sum of squared residuals, which a true form makes about `freedom`.
+    p_value: of an F test of it, since the scatter is estimated.
+    depart, depart_low, depart_high: the factor by which the curve itself departs from the form, root mean square over batch
+    sizes, with its 90 % interval: what is left of the residuals once the scatter of the searches is taken off.
+    exponent, exponent_low, exponent_high: p with its 90 % interval, NaN for a short curve.
+    off: root mean square error of ln K* at batch sizes that are left out of the fit and predicted.
+    """
+
+    chi2: float
+    freedom: int
+    p_value: float
+    depart: float
+    depart_low: float
+    depart_high: float
+    exponent: float
+    exponent_low: float
+    exponent_high: float
+    off: float
+
+
+def scatter_by_size(logs: np.ndarray) -> np.ndarray:
+    """Variance [m] of ln K* about its search's own level, of searches [n, m] without gaps, n >= 3.
+
+    A search that is slower everywhere only shifts a curve, which every form here allows.
+    """
+    n, m = logs.shape
+    residuals = logs - logs.mean(0) - logs.mean(1, keepdims=True) + logs.mean()
+    freedom = (n - 1) * (m - 1) / m  # of each batch size
+    own = (residuals**2).sum(0) / freedom
+    return (freedom * own + BORROWED * own.mean()) / (freedom + BORROWED)
+
+
+def test_form(sizes: np.ndarray, logs: np.ndarray, among: np.ndarray = ONE) -> FormTest:
+    """Test c1 / B^p + c2, p among the given ones, on a curve's searches.
+
+    sizes: batch sizes [m], m >= 5.  logs: ln K* [n, m] of n >= 3 searches, without gaps.
+    Raises ValueError for fewer sizes or searches.
+    """
+    n, m = logs.shape
+    if m < 5 or n < 3:
+        raise ValueError(f"logs: {n} searches at {m} batch sizes are not enough; 3 at 5 are needed")
+    weights = n / scatter_by_size(logs)
+    means, freedom = logs.mean(0, keepdims=True), m - 2 - (len(among) > 1)
+    within = (n - 1) * (m - 1)
+    found = fit(sizes, means, among, weights)
+    chi2 = float(found.loss[0])
+    low, high = _exponent_range(sizes, means, weights, within) if m >= LONG else (np.nan, np.nan)
+    own = fit(sizes, means, EXPONENTS, weights).exponent[0] if m >= LONG else np.nan
+    p_value = float(fdtrc(freedom, within, chi2 / freedom))
+    departs = np.exp(np.sqrt(_noncentrality(chi2, freedom, within) / weights.sum()))
+    return FormTest(chi2, freedom, p_value, *map(float, departs), float(own), low, high, left_out(sizes, means[0], among))
+
+
+def _noncentrality(chi2: float, freedom: int, within: int) -> np.ndarray:
+    """What a wrong form adds to chi2: its expectation beyond `freedom`, and its 90 % interval from the F distribution."""
+    most = 4 * chi2 + 100.0
+
+    def at(level: float) -> float:
+        def beyond(added: float) -> float:
+            return float(ncfdtr(freedom, within, added, chi2 / freedom)) - level
+
+        return brentq(beyond, 0.0, most) if beyond(0.0) > 0 > beyond(most) else 0.0
+
+    return np.array([max(chi2 - freedom, 0.0), at(0.95), at(0.05)])
+
+
+def _exponent_range(sizes: np.ndarray, means: np.ndarray, weights: np.ndarray, within: int) -> tuple[float, float]:
+    """The exponents that fit no worse than the best by a t test (90 %)."""
+    tried = np.linspace(EXPONENTS[0], EXPONENTS[-1], 106)
+    losses = np.array([fit(sizes, means, np.array([p]), weights).loss[0] for p in tried])
+    near = tried[losses <= losses.min() + stdtrit(within, 0.95) ** 2]
+    return float(near.min()), float(near.max())
+
+
+def left_out(sizes: np.ndarray, means: np.ndarray, among: np.ndarray = ONE) -> float:
+    """Root mean square of predicted less measured ln K* when each batch size in turn is left out of the fit.
+
+    sizes, means: [m].
+    """
+    off = []
+    for i in range(len(sizes)):
+        others = np.arange(len(sizes)) != i
+        found = fit(sizes[others], means[others], among)
+        off.append(found.log_steps(sizes[i : i + 1])[0, 0] - means[i])
+    return float(np.sqrt(np.mean(np.square(off))))

@@ -1,0 +1,98 @@
+"""Every claim, judged once from the records and kept: front page, ledger and chapters read the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import importlib
+import inspect
+from collections.abc import Mapping
+
+import pandas as pd
+
+from lib import ROOT
+from lib.analysis import goals, ranges, scaling, volunteers
+from lib.claims.cache import kept
+from lib.claims.claim import REGISTRY, Change, Claim, Group, judged, with_discoveries
+from lib.records import on_record, results
+
+# --- what claims are judged on ----------------------------------------------------------------------------------------
+
+
+@functools.cache
+def trials() -> pd.DataFrame:
+    """All trials that pages compare, each workload at its goal, momentum over its whole range where that is measured."""
+    found = results.read(on_record.compared())
+    joined = ranges.whole(found, results.read(ranges.low_momentum()))
+    joined.attrs = {}  # which pandas copies with every column
+    return goals.at_goals(joined)
+
+
+@functools.cache
+def published() -> pd.DataFrame:
+    """As `trials`, momentum over the published range alone."""
+    found = results.read(on_record.compared())
+    found.attrs = {}
+    return goals.at_goals(found)
+
+
+@functools.cache
+def _summaries() -> tuple[pd.DataFrame, dict]:
+    return scaling.summaries(trials())
+
+
+def summary() -> pd.DataFrame:
+    """Every curve on one row (`scaling.summaries`)."""
+    return _summaries()[0]
+
+
+def curves() -> dict[tuple, scaling.Curve]:
+    """Every curve by its key (workload, algorithm, pruning, sparsity)."""
+    return _summaries()[1]
+
+
+PROVIDED = {f.__name__: f for f in (trials, published, summary, curves)}
+
+
+# --- judging ----------------------------------------------------------------------------------------------------------
+
+
+def judge() -> dict[str, Claim]:
+    """Every claim by its key, judged on all records: computed once for this code and these data."""
+    return {key: _read(fields) for key, fields in kept("claims", _judge).items()}
+
+
+def registered() -> dict[str, Claim]:
+    """Every claim before it is judged, in the order of keys' papers and numbers."""
+    for file in sorted(ROOT.glob("chapters/*/claims.py")):
+        importlib.import_module(f"chapters.{file.parent.name}.claims")
+    return dict(sorted(REGISTRY.claims.items(), key=lambda item: _order(item[0])))
+
+
+def _order(key: str) -> tuple:
+    number = "".join(c for c in key if c.isdigit())
+    return "LSTMOGABIP".find(key[0]), int(number), key
+
+
+def _judge() -> dict[str, dict]:
+    found = [judged(claim, groups_of(key)) for key, claim in registered().items()]
+    return {claim.key: dataclasses.asdict(claim) for claim in with_discoveries(found)}
+
+
+def groups_of(key: str) -> list[Group]:
+    """What a claim's function finds on the records."""
+    function = REGISTRY.functions[key]
+    return list(function(**{name: PROVIDED[name]() for name in inspect.signature(function).parameters}))
+
+
+def rounds(team: volunteers.Team, points: pd.DataFrame, start: Mapping[str, float] = volunteers.START) -> pd.DataFrame:
+    """`volunteers.of_settings` of a team at the batch sizes of these points: simulated once, for all pages that draw it."""
+    asked = (team, sorted(map(int, points.batch_size.unique())), *volunteers.settings(start).values())
+    name = f"rounds-{hashlib.sha256(repr(asked).encode()).hexdigest()[:12]}"
+    return pd.DataFrame(kept(name, lambda: volunteers.of_settings(*asked, seed=0).to_dict("list")))
+
+
+def _read(fields: dict) -> Claim:
+    history = tuple(Change(**change) for change in fields["history"])
+    return Claim(**{**fields, "history": history, "groups": tuple(Group(**group) for group in fields["groups"])})

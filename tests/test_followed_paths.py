@@ -1,0 +1,118 @@
+"""What a followed path says is what was planted: means over steps, sparse over dense, the learning rate told from sparsity."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from chapters.smoothness import claims as smoothness
+from lib.analysis import followed_paths
+from lib.claims.claim import judged
+from lib.claims.judging import registered
+from lib.probes import tracks
+
+
+def path(sparsity, trial=0, **values):
+    steps = np.array([1, 2, 4, 8])
+    own = {"lipschitz": 2.0, "along": 1.5, "spectral": 6.0, "square": 0.5, "trace": 30.0, "noise_scale": 60.0, **values}
+    return pd.DataFrame({
+        "workload": "w", "algorithm": "sgd", "batch_size": 64, "sparsity": sparsity, "trial": trial, "step": steps,
+        "loss": [2.0, 1.5, 1.0, 0.5], **own,
+    })  # fmt: skip
+
+
+def test_paths_over_the_dense_one():
+    over = followed_paths.over_dense(pd.concat([path(0.0), path(0.0, 1), path(0.9, lipschitz=1.0, square=0.25, trace=15.0)]))
+    assert len(over) == 1 and over.lipschitz.iloc[0] == pytest.approx(0.5) and over.noisy.iloc[0] == pytest.approx(0.25)
+    assert over.theory.iloc[0] == pytest.approx(0.5 * 0.5 / 0.25)
+
+
+def several(sparsity, middle, sizes=(64,), count=3, spread=0.1, seed=0, **about):
+    """Paths whose Lipschitz constants scatter about a value, ten times as large at every further batch size."""
+    random = np.random.default_rng(seed)
+    return pd.concat([
+        path(sparsity, trial, lipschitz=middle * 10**i * random.lognormal(0, spread)).assign(batch_size=size, **about)
+        for i, size in enumerate(sizes) for trial in range(count)
+    ])  # fmt: skip
+
+
+def test_the_ratio_of_one_search_has_welchs_interval():
+    """Against scipy's, an independent reference."""
+    from scipy import stats
+
+    paths = pd.concat([several(0.0, 2.0, count=4), several(0.9, 1.0, count=6, spread=0.4, seed=1)])
+    found = followed_paths.lipschitz_ratios(followed_paths.typical(paths))["w", "sgd"]
+    logs = np.log(paths.groupby(["sparsity", "trial"]).lipschitz.first())
+    test = stats.ttest_ind(logs[0.9], logs[0.0], equal_var=False)
+    low, high = test.confidence_interval(0.9)
+    assert (found.value, found.low, found.high) == pytest.approx((logs[0.9].mean() - logs[0.0].mean(), low, high), rel=1e-3)
+    assert found.n == 6 and found.freedom == pytest.approx(test.df)
+
+
+def test_the_ratio_of_several_searches_is_the_planted_one_about_nine_times_in_ten():
+    held = []
+    for seed in range(200):
+        about = {"sizes": (16, 64, 256), "spread": 0.3}
+        paths = pd.concat([several(0.0, 1.0, seed=2 * seed, **about), several(0.9, 0.5, seed=2 * seed + 1, **about)])
+        found = followed_paths.lipschitz_ratios(paths.drop_duplicates(followed_paths.PATH))["w", "sgd"]
+        held.append(found.low < np.log(0.5) < found.high)
+    assert 0.86 <= np.mean(held) <= 0.97
+
+
+def test_smoothness_is_judged_by_network_and_two_paths_are_shown(monkeypatch):
+    rough = {"workload": "mnist-simple-cnn"}
+    own = [several(0.0, 1.0, count=2, **rough), several(0.9, 3.0, count=2, spread=2.0, seed=3, **rough)]
+    digits = {"workload": "digits-mlp"}
+    found = {"one": pd.concat(own), "two": pd.concat([several(0.0, 1.0, **digits), several(0.9, 0.4, seed=5, **digits)])}
+    monkeypatch.setattr(tracks, "TRACKS", found)
+    monkeypatch.setattr(tracks, "results", found.get)
+    told = judged(registered()["L7"], smoothness.roughness())
+    assert told.verdict == "on small stand-ins only: against"
+    assert {g.name: (g.own, g.n, g.verdict) for g in told.groups} == {
+        "Simple-CNN on MNIST, SGD": (True, 2, "not decided"), "MLP on digits, SGD": (False, 3, "against"),
+    }  # fmt: skip
+
+
+def test_means_along_a_path_are_over_its_steps():
+    """Three points, of which the first stands for a step of ten, the second for five and the last for four."""
+    three = path(0.0).iloc[:3].assign(step=[1, 3, 11], lipschitz=[1024.0, 1.0, 1.0], square=[10.0, 0.0, 0.0])
+    mean = followed_paths.typical(three).iloc[0]
+    assert mean.lipschitz == pytest.approx(2.0)
+    assert mean.theory == pytest.approx(1.0 * 2 * 30 / 1.0**2)
+    assert followed_paths.typical(three[:1]).lipschitz.item() == pytest.approx(1024)  # a path of one point
+
+
+def test_means_along_a_path_do_not_depend_on_where_one_looks():
+    """A quantity that falls as a power of the step, at six points and at all of them."""
+    steps = np.arange(1, 1001)
+    every = pd.concat([path(0.0).iloc[[0]]] * 1000).assign(step=steps, lipschitz=steps**-0.5)
+    few = every[every.step.isin(np.geomspace(1, 1000, 6).round())]
+    assert followed_paths.typical(few).lipschitz.item() == pytest.approx(followed_paths.typical(every).lipschitz.item(), rel=0.15)
+
+
+def test_twins_are_compared_with_their_own_dense_trial():
+    dense = pd.concat([path(0.0, 0, lipschitz=2.0), path(0.0, 1, lipschitz=8.0)])
+    over = followed_paths.over_twin(dense, pd.concat([path(0.9, 0, lipschitz=1.0), path(0.9, 1, lipschitz=16.0)]))
+    assert over.set_index("trial").lipschitz.to_dict() == pytest.approx({0: 0.5, 1: 2.0})
+
+
+def test_what_the_learning_rate_does_is_told_from_what_sparsity_does():
+    """Sparse trials have smaller rates, so that their constant is larger although sparsity makes it smaller."""
+    random, rows = np.random.default_rng(0), []
+    for batch_size, sparsity in [(b, s) for b in (16, 64, 256) for s in (0.0, 0.9) for _ in range(10)]:
+        rate = random.lognormal(-2 - 3 * sparsity, 0.5)
+        constant = batch_size / rate**0.8 * (0.6 if sparsity else 1.0) * random.lognormal(0, 0.05)
+        rows.append(
+            {"workload": "w", "batch_size": batch_size, "sparsity": sparsity, "rate": rate, "lipschitz": constant}
+        )
+    frame = pd.DataFrame(rows)
+    assert frame[frame.sparsity > 0].lipschitz.median() > frame[frame.sparsity == 0].lipschitz.median()
+    law = followed_paths.rate_law(frame)
+    assert law["power"].low < -0.8 < law["power"].high and law["power"].value == pytest.approx(-0.8, rel=0.1)
+    assert law["factor"].low < np.log(0.6) < law["factor"].high and law["factor"].freedom == 60 - 5
+
+
+def test_effective_learning_rates_are_those_of_trials_whose_momentum_forgets_within_their_steps():
+    trials = path(0.0).iloc[[0]].assign(replicate=0, learning_rate=0.02, momentum=0.9, last_step=101)
+    assert followed_paths.at_rates(path(0.0), trials).rate.tolist() == pytest.approx([0.2])
+    assert followed_paths.at_rates(path(0.0), trials.assign(last_step=100)).empty
+    assert len(followed_paths.at_rates(path(0.0), trials.assign(momentum=np.nan, last_step=1))) == 1

@@ -1,0 +1,174 @@
+"""Verdicts follow from planted intervals, in either direction, on every network by itself; rules are data with a history."""
+
+import dataclasses
+import hashlib
+import json
+import math
+import re
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from lib import ROOT, claims
+from lib.analysis.scaling import Effect
+from lib.claims import claim, judging, prepared
+from lib.wording import brief, joined
+
+REGISTERED = claims.registered()
+
+
+def planted(rule, *places):
+    """Groups whose intervals lie where the claim needs them (1), elsewhere (-1), or on both sides (0); own if marked."""
+    edge = rule.inner(rule.threshold)
+    groups = []
+    for i, place in enumerate(places):
+        side = {"above": 1, "below": -1, "within": -1}[rule.kind]
+        middle = 0.0 if rule.kind == "within" and place == 1 else edge + side * place
+        width = edge / 2 if rule.kind == "within" and place == 1 else 0.5
+        ends = [middle, middle - width, middle + width]
+        shown = [math.exp(v) if rule.scale == "ratio" else v for v in ends]
+        groups.append(claims.Group(f"network {i}", *shown, n=7, own=True, error=width / 1.645))
+    return groups
+
+
+@pytest.mark.parametrize("rule", REGISTERED.values(), ids=list(REGISTERED))
+def test_every_rule_can_come_out_either_way(rule):
+    for place, verdict, word in ((1, claims.FOR, claims.REPRODUCED), (-1, claims.AGAINST, claims.CONTRADICTED),
+                                 (0, claims.UNDECIDED, claims.OPEN)):  # fmt: skip
+        found = claim.judged(rule, planted(rule, place))
+        assert found.groups[0].verdict == verdict and found.verdict == word and bool(found.price) == (word == claims.OPEN)
+    both = claim.judged(rule, planted(rule, 1, -1, 0))
+    assert both.verdict == claims.PART
+    assert both.part == "for it: network 0; against it: network 1; not decided: network 2"
+    assert claim.judged(rule, []).verdict == claim.judged(rule, [claims.unmeasured("w")]).verdict == claims.OPEN
+
+
+@pytest.mark.parametrize("kind, inside, outside", [("above", 0.3, 0.1), ("below", 0.1, 0.3), ("within", 0.1, 0.3)])
+def test_an_interval_decides_only_on_one_side(kind, inside, outside):
+    def decided(middle, width=0.04):
+        return claims.decide(claims.Group("w", middle, middle - width, middle + width, 5), kind, 0.2)
+
+    assert decided(inside) == claims.FOR and decided(outside) == claims.AGAINST and decided(0.2) == claims.UNDECIDED
+    assert decided(inside, 1.0) == claims.UNDECIDED
+    assert kind != "within" or decided(-0.3) == claims.AGAINST  # no effect is judged on both sides
+    assert claims.decide(claims.Group("w", math.nan, math.nan, math.nan, 5), kind, 0.2) == claims.UNDECIDED
+    bound = claims.Group("w", 0.5, 0.4, math.inf, 5)
+    assert claims.decide(bound, kind, 0.2) == (claims.FOR if kind == "above" else claims.AGAINST)
+
+
+def test_no_effect_and_an_effect_cannot_both_be_found():
+    """The same bound, so that no interval says both."""
+    for low, high in np.random.default_rng(0).normal(0, 0.3, (200, 2)):
+        group = claims.Group("w", 0.0, min(low, high), max(low, high), 5)
+        edge = math.log(claims.MATTERS["ratio"])
+        assert not claims.decide(group, "above", edge) == claims.decide(group, "within", edge) == claims.FOR
+
+
+def test_the_papers_own_networks_come_first():
+    def word(*groups):
+        return claims.summed_up([claims.Group("w", 1, 1, 1, 5, own=own, verdict=verdict) for own, verdict in groups])
+
+    yes, no, maybe = claims.FOR, claims.AGAINST, claims.UNDECIDED
+    assert word((True, yes), (False, yes), (False, maybe)) == claims.REPRODUCED
+    assert word((True, yes), (False, no)) == word((True, yes), (True, no)) == claims.PART
+    assert word((True, no), (False, yes)) == word((True, no), (True, maybe)) == claims.CONTRADICTED
+    assert word((True, maybe), (False, yes)) == "on small stand-ins only: for"
+    assert word((False, no)) == "on small stand-ins only: against"
+    assert word((False, no), (False, yes)) == "on small stand-ins only: for and against"
+    assert word((True, maybe)) == word() == claims.OPEN
+
+
+def test_a_verdict_near_its_threshold_is_fragile():
+    rule = claims.Claim("X1", "t", "c", "p.", "s", "r.", "above", 2.0)
+    near, far = (claim.judged(rule, [claims.ratio("w", Effect(math.log(v), 0.01, 9, 10))]).groups[0] for v in (2.2, 4.0))
+    assert near.verdict == far.verdict == claims.FOR and not near.robust and far.robust
+    single = claim.judged(rule, [claims.ratio("w", Effect(math.log(4), 0.01, 1e9, 1))]).groups[0]
+    assert single.verdict == claims.FOR and not single.robust  # one search, whatever its interval
+
+
+def test_p_values_are_those_of_students_t():
+    from scipy.stats import t
+
+    rule = claims.Claim("X1", "t", "c", "p.", "s", "r.", "above", 1.25)
+    group = claim.judged(rule, [claims.ratio("w", Effect(math.log(2), 0.2, 4, 5))]).groups[0]
+    assert group.p_value == pytest.approx(t.sf((math.log(2) - math.log(1.25)) / 0.2, 4))
+    assert group.verdict == (claims.FOR if group.p_value < 0.05 else claims.UNDECIDED)
+    same = dataclasses.replace(rule, kind="within", threshold=1.25)
+    inside = claim.judged(same, [claims.ratio("w", Effect(0.05, 0.02, 9, 10))]).groups[0]
+    assert inside.p_value == pytest.approx(t.sf((math.log(1.25) - 0.05) / 0.02, 9))  # the nearer of the two edges
+
+
+def test_false_discoveries_are_adjusted_as_scipy_does():
+    from scipy.stats import false_discovery_control
+
+    p = np.random.default_rng(0).random(40) ** 2
+    assert claim.adjusted(p) == pytest.approx(false_discovery_control(p))
+
+
+def test_as_many_verdicts_are_wrong_as_the_ledger_expects():
+    """At the threshold itself, one in twenty falls on either side."""
+    rule, random = claims.Claim("X1", "t", "c", "p.", "s", "r.", "above", 1.0), np.random.default_rng(0)
+    values = random.normal(0, 1, (2000, 6))
+    groups = [claims.ratio("w", Effect(v.mean(), v.std(ddof=1) / 6**0.5, 5, 6)) for v in values]
+    share = Counter(g.verdict for g in claim.judged(rule, groups).groups)
+    assert share[claims.FOR] / 2000 == pytest.approx(0.05, abs=0.015)
+    assert share[claims.AGAINST] / 2000 == pytest.approx(0.05, abs=0.015)
+
+
+# --- the registry -----------------------------------------------------------------------------------------------------
+
+# What every rule is today: a rule that is changed takes an entry of its history, and this digest with it.
+RULES = "a642061f39c9dafe"
+
+
+def test_rules_are_those_that_were_written_down():
+    rules = {c.key: [c.rule, c.kind, c.threshold, c.scale, c.since, len(c.history)] for c in REGISTERED.values()}
+    digest = hashlib.sha256(json.dumps(rules, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:16]
+    assert digest == RULES, "a rule has changed: add a Change to its history, then this digest"
+
+
+def test_claims_are_few_and_say_where_they_come_from():
+    assert len(REGISTERED) <= 45
+    for key, c in REGISTERED.items():
+        assert (ROOT / "chapters" / f"{c.chapter}.ipynb").exists() and c.rule.endswith((".", ".)")) and c.paper.strip()
+        assert c.read in ("abstract", "summary", "text") and len(c.title.split()) <= 12, key
+        for sentence in re.split(r"(?<=[.;])\s", c.rule):
+            assert len(sentence.split()) <= 40, sentence
+    neighbours = Counter(re.split(r",|;", c.source)[0] for c in REGISTERED.values() if c.key[0] not in "LST")
+    assert max(neighbours.values()) <= 2, neighbours
+
+
+def test_every_claim_is_judged_on_the_records_as_its_groups_say():
+    found = claims.judge()
+    assert list(found) == list(REGISTERED)
+    for key, c in found.items():
+        assert c.verdict == claims.summed_up(c.groups) and c.groups, key
+        names = [g.name for g in c.groups]
+        assert len(set(names)) == len(names), key  # each network, and method, once
+        for g in c.groups:
+            ends = [c.inner(v) for v in (g.effect, g.low, g.high)]
+            assert not g.n or math.isnan(ends[0]) or ends[1] <= ends[0] + 1e-9 <= ends[2] + 2e-9, (key, g)
+            own = dataclasses.replace(g, effect=ends[0], low=ends[1], high=ends[2])
+            assert g.verdict == claims.decide(own, c.kind, c.inner(c.threshold)), (key, g)
+            assert g.n < 2000, (key, "n counts searches")
+
+
+def test_judged_claims_are_read_without_pytorch():
+    claims.judge()
+    code = "import sys; from lib import claims; claims.judge(); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_what_a_build_prepares_is_all_that_pages_read_of_the_kept(monkeypatch):
+    prepared.prepare()
+    monkeypatch.setattr(judging, "_judge", lambda: pytest.fail("judged again"))
+    assert claims.judge()
+
+
+def test_numbers_of_sentences_have_two_digits():
+    assert [brief(x) for x in (4.289, 0.0931, 1.0, 0.97, 1.04, 26.2, 2543, math.inf)] == [
+        "4.3", "0.093", "1", "0.97", "1.0", "26", "2,500", "∞"]  # fmt: skip
+    assert [joined(x) for x in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
