@@ -189,7 +189,7 @@ def _on_own(c) -> str:
     if not shown:
         return "none measured"
     names = joined(list(dict.fromkeys(g.name.split(", ")[0] for g in shown)))
-    effects = between(*(g.effect for g in shown)) + {"ratio": " times", "points": " points", "share": ""}[c.scale]
+    effects = between(*(g.effect for g in shown)) + {"ratio": " times", "points": " points", "share": " (share)"}[c.scale]
     searches = f"{min(g.n for g in shown)} to {max(g.n for g in shown)}" if len({g.n for g in shown}) > 1 else f"{shown[0].n}"
     sure = "fragile" if not all(g.robust for g in shown) else "robust"
     state = "not decided" if shown[0].verdict == "not decided" else sure
