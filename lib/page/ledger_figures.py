@@ -25,7 +25,7 @@ PAPERS = {  # by a key's first letter
 SIGNS = {"for": "✓", "against": "✗", "not decided": "?"}
 
 STYLE = """<style>
-.book-matrix { display: grid; grid-template-columns: auto minmax(9rem, 2fr) minmax(5rem, auto) minmax(8rem, 3fr);
+.book-matrix { display: grid; grid-template-columns: auto minmax(9rem, 3fr) minmax(5rem, 2fr) minmax(8rem, 3fr);
   gap: .25rem .7rem; font-size: .85rem; align-items: baseline; margin: .6rem 0 1.2rem; }
 .book-matrix a { color: inherit; } .book-matrix > b { border-bottom: 1px solid var(--pst-color-border, #ccc); }
 .book-chips span { display: inline-block; width: 1.25em; text-align: center; border-radius: 3px; margin: 0 .12em .12em 0;
