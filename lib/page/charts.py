@@ -163,11 +163,14 @@ def goal_slider(goals: list[float], start: float | None = None) -> tuple:
     return slider("goal", goals, start, "goal error", f"'goal: validation error ≤ ' + {_percent('value')}")
 
 
-def ladder_slider(ladders: dict[str, list[float]], places: list[int]) -> tuple:
-    """A slider over places on the ladders of goals of the curves among which a menu of "curve" chooses; see `slider`."""
+def ladder_slider(ladders: dict[str, list[float]], places: list[int], start: int | None = None) -> tuple:
+    """A slider over places on the ladders of goals of the curves among which a menu of "curve" chooses; see `slider`.
+
+    start: the place shown first; None: the hardest goal.
+    """
     ladders = json.dumps(ladders).replace("value", "valu\\u0065")  # a title may hold the word, which `slider` replaces
     goal = f"'goal: validation error ≤ ' + {_percent(ladders + '[curve_chosen][value]')}"
-    return slider("place", list(map(int, places)), None, "goal error", goal)
+    return slider("place", list(map(int, places)), start, "goal error", goal)
 
 
 def dial(name: str, values: list[float], start: float, title: str, shown: str) -> tuple[alt.Parameter, str, str]:
