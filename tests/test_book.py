@@ -429,7 +429,7 @@ def test_page_fits_a_phone_and_follows_the_dark_theme(open_page, page):
 
 @built
 @needs_browser
-@pytest.mark.parametrize("page", ["intro.html", "chapters/sparsity.html", "chapters/hardware.html"])
+@pytest.mark.parametrize("page", ["chapters/theory.html", "chapters/sparsity.html", "chapters/hardware.html"])
 def test_charts_follow_a_column_that_changes_its_width_while_the_window_does_not(open_page, page):
     tab, off = open_page(page), "[...document.querySelectorAll('.vl-chart')].map(c => c.clientWidth - c.scrollWidth)"
     assert set(tab.evaluate(off)) == {0}
@@ -486,7 +486,7 @@ def test_on_paper_nothing_is_clipped(open_page, theme):
 @built
 @needs_browser
 def test_without_scripts_a_picture_with_words_stands_in(open_page):
-    tab = open_page("intro.html", java_script_enabled=False)
+    tab = open_page("chapters/sparsity.html", java_script_enabled=False)
     picture = tab.locator(".vl-chart > img").first
     assert picture.is_visible() and len(picture.get_attribute("alt")) > 40
     assert picture.bounding_box()["width"] > 300

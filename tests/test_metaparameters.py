@@ -75,7 +75,7 @@ def test_a_space_of_one_point_gives_every_trial_that_point():
 def test_a_space_that_fits_nothing_is_refused(space):
     with pytest.raises(
         ValueError,
-        match="space: .* is not allowed; it must be one of lee2021, .*, wide-rates, or learning_rate=...,momentum=...",
+        match="space: .* is not allowed; it must be one of lee2021, .*, low-momentum, or learning_rate=...,momentum=...",
     ):
         draw(space, "momentum", 3)
 

@@ -43,7 +43,7 @@ BAD = [
     ({"precision": "float16"}, "precision: 'float16' .* bfloat16"),
     ({"stop": "late"}, "stop: 'late' .* goal, budget"),
     ({"replicate": -1}, "replicate: -1 "),
-    ({"space": 3}, "space: 3 is not allowed; it must be one of lee2021, .*, wide-rates, or learning_rate=...,momentum=..."),
+    ({"space": 3}, "space: 3 is not allowed; it must be one of lee2021, .*, low-momentum, or learning_rate=...,momentum=..."),
     ({"space": "learning_rate=0.1,momentum=1"}, "space: .* momentum in .0, 1."),
     ({"messages": 16}, "messages: 16 is not allowed; it must be None, a Messages or its fields"),
     ({"messages": False}, "messages: False "),

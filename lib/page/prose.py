@@ -59,7 +59,8 @@ def pill(claim, folder: str = "", words: bool = True) -> str:
 
     words: say the verdict, or the claim's key alone.
     """
-    shown = f"{claim.key} {claim.verdict}" if words else claim.key
+    word = claim.verdict.replace("on small stand-ins only", "stand-ins")  # the ledger has it in full
+    shown = f"{claim.key} {word}" if words else claim.key
     return (
         f'<a class="book-pill book-{kind(claim.verdict)}" href="{folder}claims.html#claim-{claim.key}" '
         f'title="{html.escape(claim.paper)}">'
