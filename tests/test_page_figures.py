@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.analysis import fixed_budgets
 from lib.page import budget_figures, rate_figures
 
 
@@ -97,9 +98,9 @@ def test_hyperparameters_of_fast_trials_and_the_growth_of_the_best_are_told_with
 def test_errors_of_several_searches_are_their_mean_with_its_interval_and_of_one_a_dot():
     rows = [{"network": "a", "batch_size": 1, "test": e} for e in (0.02, 0.04, 0.06)]
     rows.append({"network": "b", "batch_size": 4, "test": 0.1})
-    chart = budget_figures.settled(pd.DataFrame(rows))
+    chart = budget_figures.settled(fixed_budgets.means(pd.DataFrame(rows)))
     tables = chart.to_dict()["datasets"].values()
     several, one = sorted(next(t for t in tables if "n" in t[0]), key=lambda row: row["network"])
     assert several["test"] == pytest.approx(0.04) and several["low"] < 0.04 < several["high"] and several["n"] == 3
     assert one["low"] == one["test"] == one["high"] == 0.1 and no_gaps(chart)
-    assert "No records" in str(budget_figures.settled(pd.DataFrame()).to_dict())
+    assert "No records" in str(budget_figures.settled(fixed_budgets.means(pd.DataFrame())).to_dict())

@@ -263,7 +263,7 @@ def lost(trials: pd.DataFrame) -> Share:
 def means(ends: pd.DataFrame) -> pd.DataFrame:
     """Rows of `longest` with network, joined: network, batch_size, test (mean error), low, high (90 % over searches), n."""
     found = []
-    for (network, size), own in ends.groupby(["network", "batch_size"]):
+    for (network, size), own in ends.groupby(["network", "batch_size"]) if len(ends) else ():
         mean = mean_of(own.test)
         low, high = (mean.low, mean.high) if mean.n > 1 else (mean.value, mean.value)
         found.append({"network": network, "batch_size": size, "test": mean.value, "low": max(low, 0), "high": high, "n": mean.n})
