@@ -271,7 +271,7 @@ def sizes(m):
 
 def test_synflow_leaves_weights_in_every_layer_of_a_normalised_network(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(NORMALISED)
+    (tmp_path / "mine.py").write_text(NORMALISED, encoding="utf-8")
     cell = Cell("mine.py:task", 16, "momentum", 0.9, "synflow", trials=3)
     net = models.build(cell.work.model)
     for mask in one_cell.start(cell).mask:
