@@ -69,7 +69,8 @@ def test_processes_send_what_their_collectives_say(training, trained):
     assert (0 <= sent["pipeline"] - passed).all() and (sent["pipeline"] - passed).max() < 1000
     pair = 4 + size / models.parameter_count(models.build(training.model))
     share = training.density * models.parameter_count(models.build(training.model)) * pair
-    assert (0 <= sent["sparse"] - math.floor(share)).all() and (sent["sparse"] - share).max() < 1000
+    over = sent["sparse"] - share  # a sum of flags and a gathering of counts come before the pairs
+    assert (-1 < over).all() and over.max() < 2000
 
 
 @pytest.mark.parametrize("training", TRAININGS, ids=lambda t: f"{t.model}-{t.algorithm}-{t.precision}")

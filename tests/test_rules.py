@@ -138,10 +138,10 @@ def test_what_keeping_beta2_costs_is_the_mean_over_smaller_batches():
 
 def test_slopes_are_judged_by_network_and_a_crowded_edge_is_noted():
     """On the paper's network the rate hardly grows, near the edge of the space; on another as the root, in three searches."""
-    slow = searched([1.0], momentum=0.0).assign(workload="mnist-simple-cnn", learning_rate=lambda t: (t.batch_size / 1024) ** 0.2)
+    slow = searched([1.0], momentum=0.0).assign(workload="mnist-fc-128x3", learning_rate=lambda t: (t.batch_size / 1024) ** 0.2)
     trials = pd.concat([slow, searched([0.5] * 3, momentum=0.0)]).assign(algorithm="sgd", pruning="connection-sensitivity")
     one, root = rules_of.best_rate(trials)
-    assert (one.name, one.own, one.n) == ("Simple-CNN on MNIST, SGD", True, 1) and one.effect == pytest.approx(2**0.2)
+    assert (one.name, one.own, one.n) == ("FC-128×3 on MNIST, SGD", True, 1) and one.effect == pytest.approx(2**0.2)
     assert rules_of.ALONE in one.note and "67\u00a0% at the upper edge of learning rate" in one.note
     assert (root.own, root.n, root.note) == (False, 3, "") and root.effect == pytest.approx(2**0.5)
     off, near = rules_of.off_the_rules(trials)

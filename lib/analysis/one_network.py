@@ -70,7 +70,7 @@ def over_sgd(curves: dict[tuple, scaling.Curve]) -> pd.DataFrame:
         found = {name: getattr(lines[0], name)[0] / getattr(lines[1], name)[0] for name in ("c1", "c2")}
         found |= {"critical": np.exp(critical.value), "smallest": steps.iloc[0], "largest": steps.iloc[-1], "n": critical.n}
         rows.append({**dict(zip(scaling.CURVE, key)), **found})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=[*scaling.CURVE, "c1", "c2", "critical", "smallest", "largest", "n"])
 
 
 def before_and_after(published: dict[tuple, scaling.Curve], whole: dict[tuple, scaling.Curve]) -> pd.DataFrame:

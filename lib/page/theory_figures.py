@@ -12,13 +12,15 @@ from lib.page import charts, tips
 from lib.wording import span
 
 
-def residuals(points: pd.DataFrame, start: str) -> alt.LayerChart:
+def residuals(points: pd.DataFrame, start: str | None) -> alt.LayerChart:
     """Steps over each curve's own c1/B + c2, along the batch size over the critical one; a menu of methods, a line per curve.
 
-    points: of `scaling.on_one_line`, with curve and method.  start: the method shown at first.
+    points: of `scaling.on_one_line`, with curve and method.  start: the method shown at first; any if None.
     """
+    if points.empty:
+        return charts.nothing("No curve of five batch sizes or more is measured.")
     drawn = points.assign(x=points.batch_size / points.critical, y=np.exp(points.over))
-    menu = charts.menu("method", sorted(points.method.unique()), start, "method")
+    menu = charts.menu("method", sorted(points.method.unique()), start or points.method.iloc[0], "method")
     scale = alt.Scale(type="log", base=2, nice=False, padding=8)
     x = alt.X("x:Q", title="batch size over the critical batch size", scale=scale, axis=charts.fractions())
     up = alt.Scale(type="log", nice=False, padding=8)
