@@ -22,6 +22,7 @@ from lib.probes import (
     timings,
     track_runs,
     tracks,
+    unseen,
 )
 from lib.probes import delays as late_gradients
 from lib.probes import folds as out_of_fold
@@ -103,6 +104,8 @@ KINDS = {
                    branch_runs.BRANCHES, "branches to train", "branches"),
     "layers": Kind("Record which layers of the language model lose their weights when it is pruned, into data/layers/.",
                    pruned_layers.LAYERS, "networks to prune"),
+    "unseen": Kind("Train winners again and record their errors on unseen images, into data/unseen/.", unseen.UNSEEN,
+                   "sets of winners to train", "sets of winners"),
     "subnetworks": Kind("Train disjoint parts of a network, a worker each, into data/subnetworks/.",
                         subnetworks.SUBNETWORKS, "searches to run", "searches"),
     "growing": Kind("Train networks that grow wider as they go, into data/growing/.",

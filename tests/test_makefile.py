@@ -29,6 +29,13 @@ def older(file):
     file.chmod(0o755)
 
 
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    """What `make test VENV=...` was called with reaches its children in MAKEFLAGS, and is not meant for these."""
+    for name in ("MAKEFLAGS", "MAKEOVERRIDES", "MAKELEVEL"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def book(tmp_path):
     """A folder, with a space in its name, with the Makefile and a requirement."""

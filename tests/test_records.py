@@ -26,6 +26,7 @@ from lib.probes import (
     running_noise,
     timings,
     tracks,
+    unseen,
 )
 from lib.probes.framework_times import FrameworkTimes
 from lib.probes.message_times import Collectives, Feedback, Hooked, Operators
@@ -304,6 +305,7 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "halves": (lambda file, own: halves.Search(**own), halves.record, {"source", "wall_s", "precision"}),
     "branches": (lambda file, own: branches.Branch(**own), branch_runs.record, {"source", "wall_s", "precision"}),
     "layers": (lambda file, own: pruned_layers.Pruned(**own), pruned_layers.record, {"source", "wall_s", "precision"}),
+    "unseen": (lambda file, own: unseen.Winners(**own), unseen.UNSEEN.record, {"source", "wall_s", "precision"}),
     "replays": (lambda file, own: replays.Replay(**own), replays.place, {"source", "wall_s"}),
 }
 CELLS = (lambda file, own: Cell(**own), places.record, {"source", "wall_s", "precision", "steps", "trial_steps"})

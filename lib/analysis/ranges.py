@@ -11,6 +11,7 @@ import dataclasses
 import pandas as pd
 
 from lib.analysis.scaling.steps import CURVE, SEARCH
+from lib.records import store
 from lib.records.places import DATA, record
 from lib.studies import plans
 from lib.studies.study import Study
@@ -58,7 +59,8 @@ def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
         joined["trials"] = joined.groupby(CURVE).trials.transform("first")
     found = pd.concat([published[~whole_curve], joined], ignore_index=True)
     found.attrs.update(published.attrs)
-    found.attrs["provenance"] = [*published.attrs.get("provenance", ()), *low.attrs.get("provenance", ())]
+    heads = [*published.attrs.get("provenance", ()), *low.attrs.get("provenance", ())]
+    found.attrs["provenance"] = store.Shared(heads)
     return found
 
 

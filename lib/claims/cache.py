@@ -52,8 +52,15 @@ def _written(file: Path, text: str) -> bool:
 
 @functools.cache
 def _digest() -> str:
-    """Of all code in lib and beside chapters, and of when every record was last changed and its size."""
-    files = [os.path.join(folder, name) for folder, _, names in os.walk(DATA) for name in names if not name.endswith(".part")]
+    """Of all code in lib and beside chapters, and of when every record of the book's was last changed and its size."""
+    files = [
+        os.path.join(folder, name)
+        for top in sorted(DATA.iterdir())
+        if top.name != "own"  # a reader's own, of which nothing is kept
+        for folder, _, names in os.walk(top)
+        for name in names
+        if not name.endswith(".part")
+    ]
     stamps = [(file, (about := os.stat(file)).st_mtime_ns, about.st_size) for file in sorted(files)]
     beside = [file.read_bytes() for file in sorted(ROOT.glob("chapters/*/*.py"))]
     return hashlib.sha256(f"{code(['.'])} {beside} {stamps}".encode()).hexdigest()[:16]

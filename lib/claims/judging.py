@@ -24,17 +24,13 @@ from lib.records import on_record, results
 def trials() -> pd.DataFrame:
     """All trials that pages compare, each workload at its goal, momentum over its whole range where that is measured."""
     found = results.read(on_record.compared())
-    joined = ranges.whole(found, results.read(ranges.low_momentum()))
-    joined.attrs = {}  # which pandas copies with every column
-    return goals.at_goals(joined)
+    return goals.at_goals(ranges.whole(found, results.read(ranges.low_momentum())))
 
 
 @functools.cache
 def published() -> pd.DataFrame:
     """As `trials`, momentum over the published range alone."""
-    found = results.read(on_record.compared())
-    found.attrs = {}
-    return goals.at_goals(found)
+    return goals.at_goals(results.read(on_record.compared()))
 
 
 @functools.cache

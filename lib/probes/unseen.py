@@ -1,0 +1,121 @@
+"""The error at the goal on unseen images: winners of searches, trained again to the step at which they met the goal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from lib import require, require_whole
+from lib.measuring.collection import Collection
+from lib.records import places, store
+from lib.records.places import DATA, record
+from lib.studies import plans
+from lib.studies.cells import SPLITS, Cell
+from lib.workloads.catalogue import workload
+
+
+@dataclass(frozen=True)
+class Winners:
+    """The fastest trial of every search of a study with one network, one method and one sparsity.
+
+    study: a name in `lib.studies.plans`.
+    goal: the validation error at which steps are compared, one of the workload's goals.
+    last: the largest number of a replicate that counts.
+    smallest: the least batch size.
+    Raises ValueError naming the field, its value and what is allowed.
+    """
+
+    study: str
+    workload: str
+    sparsity: float
+    goal: float
+    algorithm: str = "momentum"
+    last: int = 12
+    smallest: int = 1
+
+    def __post_init__(self):
+        require(self.study in plans.STUDIES, "study", self.study, plans.STUDIES)
+        require_whole("last", self.last, 0, SPLITS)
+        goals = workload(self.workload).goals
+        require(self.goal in goals, "goal", self.goal, goals)
+        cells = [cell for cell in plans.study(self.study).cells if self._has(cell)]
+        require(cells, "workload", self.workload, f"one that {self.study} searches with this algorithm, sparsity and batch size")
+
+    def _has(self, cell: Cell) -> bool:
+        """Whether a search is one of these."""
+        network = (cell.workload, cell.algorithm, cell.sparsity, cell.pruning, cell.stop)
+        asked = (self.workload, self.algorithm, self.sparsity, "connection-sensitivity", "goal")
+        return network == asked and cell.replicate <= self.last and cell.batch_size >= self.smallest
+
+    def definition(self) -> dict:
+        """What the record's name depends on besides the fields: nothing."""
+        return {}
+
+    def cells(self, data: Path = DATA) -> list[Cell]:
+        """Those of its searches that are on record under `data`."""
+        return [cell for cell in plans.study(self.study).cells if self._has(cell) and record(cell, data).exists()]
+
+    def measure(self, data: Path = DATA) -> pd.DataFrame:
+        """A row per search whose goal was met: batch_size, replicate, split, trial, steps, and errors of the winner.
+
+        validation, test: shares of wrong answers at the step at which the search met the goal.  Up to rounding, the first is
+        at most the goal.
+        """
+        rows = []
+        for cell in self.cells(data):
+            steps = store.read(record(cell, data), cell)[1].set_index("trial")[f"steps@{self.goal:g}"].dropna()
+            if len(steps):
+                trial, count = int(steps.idxmin()), int(steps.min())
+                validation, test = errors(cell, trial, count)
+                rows.append((cell.batch_size, cell.replicate, cell.split, trial, count, validation, test))
+        return pd.DataFrame(rows, columns=COLUMNS)
+
+
+COLUMNS = ["batch_size", "replicate", "split", "trial", "steps", "validation", "test"]
+
+
+def errors(cell: Cell, trial: int, steps: int) -> tuple[float, float]:
+    """Validation and test error of one of a search's trials after so many steps.  Raises ValueError where it has no test set."""
+    from lib.engine import flattening, lockstep  # bring PyTorch, which is slow to import, and most chapters only read
+    from lib.measuring import one_cell
+    from lib.methods import method
+    from lib.workloads import datasets
+
+    require(cell.messages is None and not cell.staleness, "cell", cell, "a search of one worker")
+    data, examples = datasets.load(cell.work.dataset, cell.split), cell.work.train(cell.split)
+    executor, begun = one_cell.executor(cell), one_cell.start(cell, [trial])
+    x, y = executor.inputs(examples.x), examples.y
+    how, parameters = method(cell.algorithm), flattening.layers(executor.module)
+    w, buffers = begun.w.clone(), how.begin(begun.w, parameters)
+    batches = lockstep.batches(len(y), cell.batch_size, cell.replicate)
+    for step, pick in zip(range(1, steps + 1), batches):
+        lockstep.update(how, executor, parameters, begun, w, buffers, step, (x[pick], y[pick]))
+    asked = lockstep.validated(how, w, buffers)
+    parts = (data.validation, data.test)
+    costs = [executor.task.cost(executor.logits(asked, executor.inputs(part.x)), part.y) for part in parts]
+    return tuple(cost.float().mean().item() for cost in costs)
+
+
+LEVELS = (0.0, 0.9)
+PLANNED = tuple(
+    Winners(study, name, level, goal, smallest=smallest)
+    for study, name, goal, smallest in (
+        ("digits-searches", "digits-mlp", 0.05, 1),
+        ("digits-searches", "digits-cnn", 0.05, 1),
+        ("mnist-searches", "mnist-simple-cnn-easier", 0.04, 64),
+        ("fc-searches", "mnist-fc-128x3-easier", 0.05, 64),
+        ("fc-searches", "fashion-mnist-fc-128x3-easier", 0.14, 64),
+    )
+    for level in LEVELS
+)
+
+
+def _place(what: Winners, folder: Path) -> Path:
+    name = f"{what.algorithm}-{what.sparsity:g}-{store.digest(what)}.csv"
+    return folder / places.place(what.workload) / name
+
+
+UNSEEN = Collection("unseen", "set", DATA / "unseen", _place, lambda: PLANNED,
+                    precision=lambda what: what.cells()[0].arithmetic)  # fmt: skip
