@@ -1,0 +1,104 @@
+"""What a change of the code must leave as it is: names of all records, steps to result of all searches, all judged claims.
+
+Where records, rules or plans have changed on purpose, `python -m tests.test_oracle` writes `tests/oracle.json` anew; its diff
+then says what else has.
+"""
+
+import hashlib
+import json
+import math
+from pathlib import Path
+
+from lib import __main__ as command_line
+from lib import claims
+from lib.probes import tracks
+from lib.records import places, store
+from lib.records.places import DATA
+from lib.studies import plans
+
+ORACLE = Path(__file__).with_name("oracle.json")
+TRACKS = tracks.TRACKS | tracks.TWINS | tracks.APART
+
+
+def checksum(lines):
+    """How many lines there are, and a digest of them in any order."""
+    lines = sorted(lines)
+    return f"{len(lines)} {hashlib.sha256(chr(10).join(lines).encode()).hexdigest()[:16]}"
+
+
+def names(files):
+    return checksum(file.relative_to(DATA).as_posix() for file in files)
+
+
+def planned_records():
+    """Where the records of everything planned lie: their names hold the digests of their specs."""
+    found = {f"study {name}": names(map(places.record, study.cells)) for name, study in plans.STUDIES.items()}
+    for name, kind in command_line.KINDS.items():
+        planned = (kind.planned or kind.measured.planned)()
+        found[name] = names(map(kind.measured.record, planned))
+    return found | {f"tracks {name}": names(map(tracks.record, planned())) for name, planned in TRACKS.items()}
+
+
+def steps_to_result():
+    """Of the searches of every study: the fewest steps to each goal, as their records tell them."""
+    found = {}
+    for name, study in plans.STUDIES.items():
+        lines = []
+        for cell in study.cells:
+            if (file := places.record(cell)).exists():
+                trials = store.read(file, cell)[1]
+                best = trials[[column for column in trials if column.startswith("steps@")]].min()
+                lines.append(f"{file.stem} {cell.workload} {best.to_dict()}")
+        found[name] = checksum(lines)
+    return found
+
+
+def judged_claims():
+    """The verdict on every claim, and the verdict, effect with interval and number of searches on each of its networks."""
+    told = {}
+    for key, claim in claims.judge().items():
+        groups = {g.name: [g.verdict, *(rounded(v) for v in (g.effect, g.low, g.high)), g.n] for g in claim.groups}
+        told[key] = {"verdict": claim.verdict, "networks": groups}
+    return told
+
+
+def rounded(value):
+    """To six significant digits: another processor may round the last ones otherwise."""
+    return float(f"{value:.6g}") if math.isfinite(value) else str(value)
+
+
+def oracle():
+    return {"records": planned_records(), "steps": steps_to_result(), "claims": judged_claims()}
+
+
+def close(found, expected):
+    """Equal, numbers but for a last digit."""
+    if isinstance(expected, dict):
+        return found.keys() == expected.keys() and all(close(found[key], expected[key]) for key in expected)
+    if isinstance(expected, list):
+        return len(found) == len(expected) and all(map(close, found, expected))
+    if isinstance(expected, float):
+        return isinstance(found, float) and math.isclose(found, expected, rel_tol=1e-4, abs_tol=1e-9)
+    return found == expected
+
+
+def told():
+    return json.loads(ORACLE.read_text(encoding="utf-8"))
+
+
+def test_every_spec_is_recorded_under_the_name_it_had():
+    assert planned_records() == told()["records"]
+
+
+def test_steps_to_result_of_every_search_are_what_they_were():
+    assert steps_to_result() == told()["steps"]
+
+
+def test_every_claim_is_judged_as_it_was():
+    found = judged_claims()
+    changed = [key for key, claim in told()["claims"].items() if not close(found.get(key), claim)]
+    assert not changed and found.keys() == told()["claims"].keys()
+
+
+if __name__ == "__main__":
+    ORACLE.write_text(json.dumps(oracle(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
