@@ -6,7 +6,7 @@ import numpy as np
 
 from lib.analysis import edges, fixed_budgets, rate_rules
 from lib.claims.claim import Change, claim, interval, ratio
-from lib.claims.names import curve_title, is_shallue2019, title
+from lib.claims.names import REPEATS, curve_title, is_shallue2019, title
 
 SUMMARISED = "Shallue et al. 2019"
 EFFECTIVE = ("sgd", "momentum", "nesterov")  # methods with an effective learning rate
@@ -18,7 +18,8 @@ ARTEFACT = "effective rates of trials too short for their momentum bent the slop
 
 def slopes(trials):
     """`rate_rules.growth` of every dense curve of methods with an effective learning rate at LONG batch sizes or more."""
-    dense = trials[(trials.sparsity == 0) & trials.algorithm.isin(EFFECTIVE)]
+    once = ~trials.workload.isin(REPEATS)
+    dense = trials[(trials.sparsity == 0) & trials.algorithm.isin(EFFECTIVE) & once]
     found = rate_rules.growth(dense)
     return [row for row in found.itertuples() if row.sizes >= LONG]
 
