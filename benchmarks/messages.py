@@ -22,12 +22,12 @@ import torch.multiprocessing as mp
 import torch.nn.functional as F
 from torch import nn
 
+from chapters.operator_cost.message_times import library_top_k
 from lib.engine.looped import Loop
 from lib.measuring import machine
 from lib.messages.compressors import COMPRESSORS
 from lib.messages.exchanges import Exchange
 from lib.messages.settings import Messages, target
-from lib.probes.message_times import library_top_k
 from lib.workers.hook import SparseState, sparse_hook
 from lib.workloads import models
 

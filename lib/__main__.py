@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from types import ModuleType
 
+from lib import ROOT
 from lib.measuring import sweeps
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Experiment
 from lib.measuring.jobs import MOST, number, stoppable
-from lib.probes import (
-    branch_runs,
-    path_runs,
-    paths,
-    portraits,
-    pruned_layers,
-    replays,
-    running_noise,
-    timings,
-    track_runs,
-    tracks,
-    unseen,
-)
-from lib.probes import delays as late_gradients
-from lib.probes import folds as out_of_fold
-from lib.probes import ngrams as ngram_models
+from lib.probes import experiments, replays
 from lib.records import on_record, results
 from lib.studies import plans
-from lib.systems import boolean_readout, growing, halves, subnetworks
 
 ABOUT = """\
 Measure what the book is made of.  A study is a named grid of searches: a workload, a training method, a sparsity and a
-batch size each, with a hundred trials or so.  Every search that is done is one file under data/, from which the chapters
-are built; only what has no file is measured.
+batch size each, with a hundred trials or so.  An experiment measures something else: gradients, timings, late workers.
+What is done lies in files under data/, from which the chapters are built; only what has no file is measured.
 
 To stop, press Ctrl-C at any time: what is done is kept, and so is, every five minutes, the state of a search under way.
 The same command goes on from there.
@@ -42,81 +26,29 @@ The same command goes on from there.
 STARTS = """\
 to begin with:
   python -m lib status              what is measured, and what is missing
+  python -m lib list                all studies and experiments
   python -m lib run digits          train what this study lacks
-  python -m lib run --help          all studies
 """
 EXAMPLES = {
-    "run": "python -m lib run mnist --jobs 2\n  python -m lib run mnist --device cuda",
+    "run": "python -m lib run mnist --jobs 2\n  python -m lib run mnist --device cuda\n  python -m lib run trajectories",
+    "list": "python -m lib list",
     "status": "python -m lib status",
-    "follow": "python -m lib follow digits --jobs 2",
-    "replay": "python -m lib replay digits --sample 20\n  python -m lib replay mnist --sample 2 --longest 300",
+    "verify": "python -m lib verify digits --sample 20\n  python -m lib verify mnist --sample 2 --longest 300",
 }
 
 
+def gathered() -> dict[str, Experiment]:
+    """All experiments by name: the instrument's own, and those of every chapter that has a file experiments.py."""
+    found = dict(experiments.EXPERIMENTS)
+    for file in sorted(ROOT.glob("chapters/*/experiments.py")):
+        found |= importlib.import_module(f"chapters.{file.parent.name}.experiments").EXPERIMENTS
+    return found
 
 
-@dataclass(frozen=True)
-class Kind:
-    """A command that measures what the book plans of one kind.
-
-    about: what it does, a sentence.  measured: a `Collection`, or a module of that form.  left: what is to be done, after a
-    number.  side_by_side: what runs so if several jobs are asked for; "" where one must not disturb the other.  planned:
-    None, what `measured` says.
-    """
-
-    about: str
-    measured: Collection | ModuleType
-    left: str
-    side_by_side: str = ""
-    planned: Callable[[], Sequence] | None = None
-
-    def __call__(self, chosen: argparse.Namespace) -> None:
-        planned = (self.planned or self.measured.planned)()
-        jobs = {"jobs": chosen.jobs} if self.side_by_side else {}
-        again = f"python -m lib {chosen.command}" + "".join(f" --{name} {value}" for name, value in jobs.items())
-        with stoppable(_kept(planned, self.measured.missing), again):
-            _say(chosen.command, self.measured.missing(planned), planned, self.left)
-            self.measured.run(planned, **jobs)
+EXPERIMENTS = gathered()
 
 
-def _timings() -> Sequence:
-    import torch  # slow to import, as are those that bring it
-
-    from lib.probes import framework_times, message_times, method_times, step_times
-
-    on_a_gpu = message_times.ON_A_GPU if torch.cuda.is_available() else ()
-    return (*step_times.PLANNED, *method_times.PLANNED, *message_times.PLANNED, *on_a_gpu, *framework_times.PLANNED)
-
-
-KINDS = {
-    "retrace": Kind("Train the fastest trials again and record where their gradients point, into data/paths/.",
-                    path_runs, "paths to retrace", "paths", paths.planned),
-    "portray": Kind("Record what gradients look like before they are compressed, into data/portraits/.",
-                    portraits.GALLERY, "portraits to make", "portraits"),
-    "folds": Kind("Record which training images networks get wrong that have not seen them, into data/folds/.",
-                  out_of_fold.FOLDS, "sets to train", "sets"),
-    "listen": Kind("Train with two worker processes that estimate the gradient's noise as they go, into data/running/.",
-                   running_noise.JOBS, "jobs to listen to"),
-    "push": Kind("Train with worker processes that do not wait for each other and record how late their gradients are, into "
-                 "data/delays/.", late_gradients.DELAYS, "jobs to run"),
-    "ngrams": Kind("Record how well n-gram models predict the texts, into data/ngrams/.", ngram_models.NGRAMS, "texts to count"),
-    "branch": Kind("Continue a run of the language model from several steps with batches of several sizes, into data/branches/.",
-                   branch_runs.BRANCHES, "branches to train", "branches"),
-    "layers": Kind("Record which layers of the language model lose their weights when it is pruned, into data/layers/.",
-                   pruned_layers.LAYERS, "networks to prune"),
-    "unseen": Kind("Train winners again and record their errors on unseen images, into data/unseen/.", unseen.UNSEEN,
-                   "sets of winners to train", "sets of winners"),
-    "subnetworks": Kind("Train disjoint parts of a network, a worker each, into data/subnetworks/.",
-                        subnetworks.SUBNETWORKS, "searches to run", "searches"),
-    "growing": Kind("Train networks that grow wider as they go, into data/growing/.",
-                    growing.GROWING, "searches to run", "searches"),
-    "halves": Kind("Train the two halves of a network one after the other, into data/halves/.",
-                   halves.HALVES, "searches to run", "searches"),
-    "flip": Kind("Train Boolean readouts by flips of their weights, into data/flips/.",
-                 boolean_readout.READOUTS, "sets of runs", "sets of runs"),
-    "time": Kind("Time training steps, compressors and collectives, into data/timings/; leave the machine alone meanwhile.",
-                 timings.TIMINGS, "sets to take", planned=_timings),
-}  # fmt: skip
+# --- arguments --------------------------------------------------------------------------------------------------------
 
 
 def usable(device: str) -> str:
@@ -132,14 +64,14 @@ def usable(device: str) -> str:
 
 
 def sample(text: str) -> int:
-    """How many searches to replay, on a command line.  Raises ArgumentTypeError."""
+    """How many searches to measure again, on a command line.  Raises ArgumentTypeError."""
     if not text.isdecimal() or not 1 <= int(text) <= replays.MOST:
         raise argparse.ArgumentTypeError(f"{text!r} is not allowed; it must be a whole number from 1 to {replays.MOST}")
     return int(text)
 
 
 def longest(text: str) -> float:
-    """How many seconds a search may have taken to be replayed, on a command line.  Raises ArgumentTypeError."""
+    """How many seconds a search may have taken to be measured again, on a command line.  Raises ArgumentTypeError."""
     try:
         seconds = float(text)
     except ValueError:
@@ -149,36 +81,57 @@ def longest(text: str) -> float:
     return seconds
 
 
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
 def run(chosen: argparse.Namespace) -> None:
-    """Train the searches of a study that have no record, into data/, and say what is measured."""
-    study = plans.study(chosen.study)
-    again = f"python -m lib run {chosen.study} --jobs {chosen.jobs} --device {chosen.device}"
+    """Measure what a study or an experiment lacks, into data/."""
+    if chosen.name in EXPERIMENTS:
+        _run_experiment(chosen)
+    else:
+        _run_study(chosen)
+
+
+def _run_study(chosen: argparse.Namespace) -> None:
+    study = plans.study(chosen.name)
+    again = f"python -m lib run {chosen.name} --jobs {chosen.jobs} --device {chosen.device}"
     with stoppable(lambda: results.kept(study), again):
         _say(study.name, results.missing(study), study.cells, "cells to train")
         sweeps.run(study, jobs=chosen.jobs, device=chosen.device)
-    status(chosen)
+    print(_searched())
+
+
+def _run_experiment(chosen: argparse.Namespace) -> None:
+    experiment = EXPERIMENTS[chosen.name]
+    if chosen.device != "cpu":
+        chosen.refuse(f"--device: {chosen.device!r} is not allowed; it must be 'cpu' for {chosen.name}, which is no study")
+    if experiment.alone and chosen.jobs > 1:
+        chosen.refuse(f"--jobs: {chosen.jobs} is not allowed; it must be 1 for {chosen.name}, which runs alone")
+    again = f"python -m lib run {chosen.name}" + ("" if experiment.alone else f" --jobs {chosen.jobs}")
+    planned = experiment.planned()
+    with stoppable(lambda: f"{len(planned) - len(experiment.missing())} of {len(planned)} are in data/", again):
+        _say(chosen.name, experiment.missing(), planned, f"{experiment.units} to measure")
+        experiment.run(chosen.jobs)
+
+
+def listed(_: argparse.Namespace) -> None:
+    """Name all studies and experiments, each with what it is."""
+    print(_studies() + "\nexperiments:\n" + "".join(f"  {name:<26} {one.help}\n" for name, one in EXPERIMENTS.items()), end="")
 
 
 def status(_: argparse.Namespace) -> None:
-    """Say what is measured and what is missing, a line per study."""
-    print(on_record.status().to_string(index=False, float_format="{:.2f}".format))
+    """Say what is measured and what is missing, a line per study and experiment."""
+    print(_searched())
+    for name, experiment in EXPERIMENTS.items():
+        _say(name, experiment.missing(), experiment.planned(), f"{experiment.units} to measure")
 
 
-def follow(chosen: argparse.Namespace) -> None:
-    """Train the fastest trials of a study again and measure smoothness and gradient noise along them, into data/tracks/."""
-    planned = (tracks.TRACKS | tracks.TWINS | tracks.APART)[chosen.tracks]()
-    again = f"python -m lib follow {chosen.tracks} --jobs {chosen.jobs}"
-    with stoppable(_kept(planned, track_runs.missing), again):
-        _say(chosen.tracks, track_runs.missing(planned), planned, "tracks to follow")
-        track_runs.run(planned, jobs=chosen.jobs)
-
-
-def replay(chosen: argparse.Namespace) -> None:
+def verify(chosen: argparse.Namespace) -> None:
     """Measure searches on record again, into data/replays/, and say how many come out as they were."""
     what = replays.Replay(chosen.study, chosen.sample, longest=chosen.longest)
     limits = f"--sample {chosen.sample} --longest {chosen.longest:g}"
-    again = f"python -m lib replay {chosen.study} {limits} --jobs {chosen.jobs}"
-    with stoppable(lambda: "nothing is kept of a replay that is stopped", again):
+    again = f"python -m lib verify {chosen.study} {limits} --jobs {chosen.jobs}"
+    with stoppable(lambda: "nothing is kept of a verification that is stopped", again):
         replays.run(what, jobs=chosen.jobs)
     print(replays.summary().to_string(index=False))
 
@@ -187,46 +140,45 @@ def _say(name: str, todo: Sequence, planned: Sequence, what: str) -> None:
     print(f"{name}: {len(todo) or 'none'} of {len(planned)} {what}")
 
 
-def _kept(planned: Sequence, missing: Callable[[Sequence], list]) -> Callable[[], str]:
-    return lambda: f"{len(planned) - len(missing(planned))} of {len(planned)} are in data/"
+def _searched() -> str:
+    return on_record.status().to_string(index=False, float_format="{:.2f}".format)
+
+
+def _studies() -> str:
+    return "studies:\n" + "".join(
+        f"  {name:<26} {study.title} ({len(study.cells)} searches)\n" for name, study in plans.STUDIES.items()
+    )
 
 
 def parser() -> argparse.ArgumentParser:
     """All commands with their arguments."""
-    top = argparse.ArgumentParser(
-        prog="python -m lib", description=ABOUT, epilog=STARTS, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    plain = argparse.RawDescriptionHelpFormatter
+    top = argparse.ArgumentParser(prog="python -m lib", description=ABOUT, epilog=STARTS, formatter_class=plain)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
 
-    def command(call: Callable[[argparse.Namespace], None], more: str = "", side_by_side: str = "", name: str = ""
-                ) -> argparse.ArgumentParser:  # fmt: skip
-        name, about = name or call.__name__, call.about if name else call.__doc__
-        example = EXAMPLES.get(name, f"python -m lib {name}" + " --jobs 2" * bool(side_by_side))
-        epilog = f"for example:\n  {example}\n{more}"
-        added = commands.add_parser(
-            name, help=about[0].lower() + about[1:].rstrip("."), description=about, epilog=epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )  # fmt: skip
-        if side_by_side:
-            added.add_argument("--jobs", type=number, default=1, help=f"{side_by_side} side by side, 1 to {MOST}; 1 if not given")
-        added.set_defaults(call=call)
+    def command(name: str, call: Callable[[argparse.Namespace], None], more: str = "") -> argparse.ArgumentParser:
+        about, epilog = call.__doc__, f"for example:\n  {EXAMPLES[name]}\n{more}"
+        told = about[0].lower() + about[1:].rstrip(".")
+        added = commands.add_parser(name, help=told, description=about, epilog=epilog, formatter_class=plain)
+        added.set_defaults(call=call, refuse=added.error)
         return added
 
-    listed = "".join(f"  {name:<22} {study.title} ({len(study.cells)} searches)\n" for name, study in plans.STUDIES.items())
-    runner = command(run, f"\nstudies:\n{listed}", "searches")
-    runner.add_argument("study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below")
+    def with_jobs(added: argparse.ArgumentParser) -> None:
+        added.add_argument("--jobs", type=number, default=1, help=f"how many side by side, 1 to {MOST}; 1 if not given")
+
+    runner = command("run", run, "\nall names: python -m lib list\n")
+    names = [*plans.STUDIES, *EXPERIMENTS]
+    runner.add_argument("name", choices=names, metavar="NAME", help="a study or an experiment, as list has them")
     runner.add_argument("--device", type=usable, default="cpu", help='"cpu" (if not given), "cuda", "cuda:1", ...')
-    command(status)
-    named = list(tracks.TRACKS | tracks.TWINS | tracks.APART)
-    followed = command(follow, side_by_side="tracks")
-    followed.add_argument("tracks", choices=named, metavar="TRACKS", help=f"one of {', '.join(named)}")
-    for name, kind in KINDS.items():
-        command(kind, side_by_side=kind.side_by_side, name=name)
-    replayed = command(replay, f"\nstudies:\n{listed}", "searches")
-    replayed.add_argument("study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below")
-    replayed.add_argument("--sample", type=sample, default=20, help="how many searches, drawn at random; 20 if not given")
+    with_jobs(runner)
+    command("list", listed)
+    command("status", status)
+    verifier = command("verify", verify, f"\n{_studies()}")
+    verifier.add_argument("study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below")
+    verifier.add_argument("--sample", type=sample, default=20, help="how many searches, drawn at random; 20 if not given")
     most = "seconds that a search on record may have taken; 600 if not given"
-    replayed.add_argument("--longest", type=longest, default=600.0, metavar="SECONDS", help=most)
+    verifier.add_argument("--longest", type=longest, default=600.0, metavar="SECONDS", help=most)
+    with_jobs(verifier)
     return top
 
 

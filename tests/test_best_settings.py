@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.analysis import best_settings
+from chapters.which_method import best_settings
 from lib.page import charts, method_figures
 
 SIZES = (4, 16, 64, 256)

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from lib.systems import boolean_readout
-from lib.systems.boolean_readout import Descent, Readout, descent, features
+from chapters.without_backpropagation import boolean_readout
+from chapters.without_backpropagation.boolean_readout import Descent, Readout, descent, features
 
 
 @pytest.fixture

@@ -9,12 +9,18 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from chapters.language_model import (
+    branch_figures,
+    branch_runs,
+    branched,
+    branches,
+    branching,
+    pruned_layers,
+    text_results,
+)
+from chapters.language_model.branches import Branch
 from chapters.language_model.claims import double_over_half_the_width
-from lib.analysis import branched, text_results
 from lib.engine import lockstep, pruning
-from lib.page import branch_figures
-from lib.probes import branch_runs, branches, branching, pruned_layers
-from lib.probes.branches import Branch
 from lib.records import results
 from lib.studies import plans
 from lib.workloads import datasets, models

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from chapters.explore import explore, explorer
 from lib import ROOT
-from lib.analysis import explorer, hardware, scaling
-from lib.page import explore
+from lib.analysis import hardware, scaling
 from lib.probes import step_times
 from lib.records import on_record, results
 from lib.studies import plans

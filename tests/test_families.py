@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from chapters.limits import claims as limits
-from lib.analysis import family_curves, goals, scaling
+from chapters.limits import family_curves
+from lib.analysis import goals, scaling
 from lib.claims.claim import judged
 from lib.claims.judging import registered
 from lib.studies import families

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 import vl_convert as vlc
 
-from lib.analysis import framework_costs, links
-from lib.page import framework_figures, vega
+from chapters.frameworks import framework_costs, framework_figures
+from chapters.operator_cost import links
+from lib.page import vega
 
 TIMES = pd.DataFrame({
     "workload": "digits-cnn", "algorithm": "adam", "batch_size": [64] * 3 + [256] * 3, "system": ["one", "ddp", "sparse"] * 2,

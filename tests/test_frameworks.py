@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from lib.probes import framework_times, timings
-from lib.probes.framework_times import FrameworkTimes
-from lib.workers import framework_clock, frameworks
-from lib.workers.frameworks import EXACT, SYSTEMS, Training
+from chapters.frameworks import framework_clock, framework_times, frameworks
+from chapters.frameworks.framework_times import FrameworkTimes
+from chapters.frameworks.frameworks import EXACT, SYSTEMS, Training
+from lib.probes import timings
 from lib.workloads import datasets, models
 
 DIGITS_CNN = Training("digits-cnn", "momentum", precision="float64", density=0.05)

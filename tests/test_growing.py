@@ -6,11 +6,11 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from chapters.parts_of_a_network import growing
+from chapters.parts_of_a_network.growing import Search
 from lib.engine import stacked
 from lib.engine.flattening import flatten, layers
 from lib.measuring import one_cell
-from lib.systems import growing
-from lib.systems.growing import Search
 from lib.workloads import models
 
 WHOLE = models.build("mlp-64x2")

@@ -6,12 +6,12 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from chapters.parts_of_a_network import halves
+from chapters.parts_of_a_network.arithmetic import multiply_adds
+from chapters.parts_of_a_network.halves import Search
 from lib.engine import stacked
 from lib.engine.flattening import flatten, layers
 from lib.measuring import one_cell
-from lib.systems import halves
-from lib.systems.arithmetic import multiply_adds
-from lib.systems.halves import Search
 from lib.workloads import models
 
 WHOLE = models.build("mlp-64x4")

@@ -124,7 +124,7 @@ def test_time_to_a_goal_is_steps_times_the_time_of_a_step():
     assert set(found.batch_size) == {16, 256} and set(found.algorithm) == {"sgd"}
     expected = {hardware.GOAL: 400 / 360, hardware.SCORED: 440 / 360, hardware.ROUGH: 4}  # 16 over 256; 16
     assert best.ratio.to_dict() == pytest.approx(expected)
-    with pytest.raises(ValueError, match="none of sparse products is on record; take them with python -m lib time"):
+    with pytest.raises(ValueError, match="none of sparse products is on record; take them with python -m lib run timings"):
         hardware.skipped(curves, times[:0])
 
 

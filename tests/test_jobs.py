@@ -9,10 +9,11 @@ import time
 import joblib
 import pytest
 
+from chapters.steps_to_result import folds
 from lib import SOURCE
-from lib.__main__ import EXAMPLES, KINDS, main, parser
+from lib.__main__ import EXAMPLES, EXPERIMENTS, main, parser
 from lib.measuring import jobs, runner, sweeps
-from lib.probes import folds, paths, portraits, running_noise, step_times, timings, track_runs, tracks
+from lib.probes import paths, portraits, running_noise, step_times, timings, track_runs, tracks
 from lib.records import on_record, places, results, store
 from lib.records.on_record import grid
 from lib.studies import plans
@@ -71,6 +72,9 @@ def test_other_errors_are_not_hidden():
         1 / 0  # noqa: B018
 
 
+OF_THE_BOOK = ("branches", *(name for name in EXPERIMENTS if name.startswith("noise-along-")))  # ask for its studies
+
+
 @pytest.fixture
 def finished(monkeypatch):
     """A study, tracks, portraits, folds and timings of which nothing is missing."""
@@ -85,10 +89,9 @@ def finished(monkeypatch):
     ("command", "says"),
     [
         (["run", "s"], "digits-mlp: none of 1 cells to train"),
-        (["follow", "digits"], "digits: none of "),
-        (["retrace"], f"retrace: none of {len(paths.planned())} paths to retrace"),
-        (["portray"], f"portray: none of {len(portraits.PORTRAITS)} portraits to make"),
-        *(([name], f"{name}: none of ") for name in KINDS if name != "branch"),  # which asks for a study of the book
+        (["run", "trajectories"], f"trajectories: none of {len(paths.planned())} trajectories to measure"),
+        (["run", "gradient-histograms"], f"gradient-histograms: none of {len(portraits.PORTRAITS)} histograms to measure"),
+        *((["run", name], f"{name}: none of ") for name in EXPERIMENTS if name not in OF_THE_BOOK),
     ],
 )
 def test_nothing_to_do_is_said_in_words(command, says, finished, capsys):
@@ -104,10 +107,20 @@ def test_help_names_every_command_and_study_and_how_to_stop_and_go_on(capsys):
         return capsys.readouterr().out
 
     top = said()
-    for command in (*EXAMPLES, *KINDS):
+    for command in EXAMPLES:
         assert f"\n    {command}" in top and f"for example:\n  python -m lib {command}" in said(command)
     assert "data/" in top and "Ctrl-C" in top and "goes on" in top
-    assert all(f"  {name} " in said("run") for name in plans.STUDIES)
+    main(["list"])
+    told = capsys.readouterr().out
+    assert all(f"\n  {name} " in told for name in (*plans.STUDIES, *EXPERIMENTS))
+
+
+@pytest.mark.parametrize(("option", "value", "name"), [("--jobs", "2", "timings"), ("--device", "cuda", "trajectories")])
+def test_an_experiment_that_runs_alone_or_here_says_so(option, value, name, monkeypatch, capsys):
+    monkeypatch.setattr("lib.__main__.usable", str)  # there may be no GPU here
+    with pytest.raises(SystemExit, match="2"):
+        main(["run", name, option, value])
+    assert f"{option}: {value if option == '--jobs' else repr(value)} is not allowed; it must be" in capsys.readouterr().err
 
 
 def test_each_example_of_the_help_is_a_command():

@@ -12,12 +12,13 @@ import pandas as pd
 import pytest
 import torch
 
+from chapters.language_model import ngrams as rungs
+from chapters.language_model import text_results
 from lib import ROOT, own
-from lib.analysis import scaling, text_results
+from lib.analysis import scaling
 from lib.measuring import sweeps
 from lib.page import parameters
 from lib.probes import follow, tracks
-from lib.probes import ngrams as rungs
 from lib.records import places
 from lib.studies import plans
 from lib.studies.cells import Cell
@@ -143,7 +144,7 @@ def test_another_program_s_numbers_come_out_on_its_split():
 def test_the_record_is_of_the_book_s_text():
     found = rungs.results()
     if not len(found):
-        pytest.skip("python -m lib ngrams")
+        pytest.skip("python -m lib run ngrams")
     for _, rows in found.groupby(["split", "asked"]):
         rows = rows.sort_values("n")
         assert (rows.nats.diff().dropna() < 0).all() and (rows.error.diff().dropna() < 0).all()

@@ -7,13 +7,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from chapters.late_workers import delays, turns
 from lib.engine import flattening, lockstep
 from lib.measuring import one_cell
 from lib.methods import METHODS, late
-from lib.probes import delays
 from lib.records import store
 from lib.studies.cells import Cell
-from lib.workers import turns
 from lib.workloads import datasets, models
 
 torch.set_num_threads(1)

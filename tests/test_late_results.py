@@ -6,12 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from chapters.late_workers import claims
-from lib.analysis import late_quadratic, late_results
+from chapters.late_workers import claims, late_figures, late_quadratic, late_results
 from lib.analysis import noisy_quadratic as nqm
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
-from lib.page import late_figures
 
 C1, C2 = 2000.0, 25.0
 SIZES = (4, 8, 16, 32, 64, 128, 256, 512, 1024)

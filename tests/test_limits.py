@@ -6,13 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.analysis import fixed_budgets, hardware, links, noisy_quadratic, rate_rules
+from chapters.operator_cost import links
+from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
+from lib.analysis import fixed_budgets, hardware, noisy_quadratic, rate_rules
 from lib.analysis.hardware import Hardware
 from lib.messages import contraction
 from lib.messages.settings import Messages, target
 from lib.methods import spaces
 from lib.methods.spaces import Interval, draw
-from lib.probes.message_times import Collectives, Feedback, Hooked, Operators
 from lib.probes.step_times import SparseTimes, StepTimes
 from lib.records import on_record
 from lib.studies import plans, study

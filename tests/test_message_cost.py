@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import vl_convert as vlc
 
-from lib.analysis import links
+from chapters.operator_cost import links
 from lib.page import vega
 
 

@@ -4,11 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from chapters.limits import family_curves, limit_figures
 from chapters.theory import claims as theory
 from chapters.three_regimes import claims as three_regimes
-from lib.analysis import family_curves, one_network, scaling
+from lib.analysis import one_network, scaling
 from lib.claims.claim import REGISTRY, judged
-from lib.page import charts, limit_figures, regime_figures
+from lib.page import charts, regime_figures
 
 SIZES = 2.0 ** np.arange(0, 11)
 

@@ -17,7 +17,6 @@ from lib.records.places import DATA
 from lib.studies import plans
 
 ORACLE = Path(__file__).with_name("oracle.json")
-TRACKS = tracks.TRACKS | tracks.TWINS | tracks.APART
 
 
 def checksum(lines):
@@ -33,10 +32,10 @@ def names(files):
 def planned_records():
     """Where the records of everything planned lie: their names hold the digests of their specs."""
     found = {f"study {name}": names(map(places.record, study.cells)) for name, study in plans.STUDIES.items()}
-    for name, kind in command_line.KINDS.items():
-        planned = (kind.planned or kind.measured.planned)()
-        found[name] = names(map(kind.measured.record, planned))
-    return found | {f"tracks {name}": names(map(tracks.record, planned())) for name, planned in TRACKS.items()}
+    for name, experiment in command_line.EXPERIMENTS.items():
+        place = tracks.record if name.startswith("noise-along-") else experiment.measured.record
+        found[f"experiment {name}"] = names(map(place, experiment.planned()))
+    return found
 
 
 def steps_to_result():

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from chapters.accuracy import budget_figures
+from chapters.metaparameters import rate_figures
 from lib.analysis import fixed_budgets
-from lib.page import budget_figures, rate_figures
 
 
 def drawn(chart):

@@ -8,12 +8,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib.analysis import path_geometry
+from chapters.paths import path_figures, path_geometry
 from lib.engine import flattening
 from lib.engine.training_state import Trials
 from lib.measuring import one_cell, sweeps
 from lib.methods import method
-from lib.page import path_figures
 from lib.probes import path_runs, paths, trained_again, walking
 from lib.studies.cells import Cell
 from lib.studies.study import Study

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from scipy.special import ndtri
 
-from chapters.gradients.claims import bell_shaped, most_vectors
+from chapters.gradients.claims import bell_shaped
+from lib.claims.vectors import most_vectors
 from lib.probes import portraits
 from lib.probes.portraits import Portrait
 

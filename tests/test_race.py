@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 import torch
 
-from lib.analysis import race, scaling
+from chapters.steps_to_result import race
+from lib.analysis import scaling
 from lib.engine import check_steps, lockstep, training_state, validation, vocabulary
 from lib.measuring import one_cell
 from lib.methods.method import Method

@@ -10,26 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from chapters.frameworks.framework_times import FrameworkTimes
+from chapters.language_model import branch_runs, branches, ngrams, pruned_layers
+from chapters.late_workers import delays
+from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
+from chapters.parts_of_a_network import growing, halves, subnetworks
+from chapters.steps_to_result import folds
+from chapters.without_backpropagation import boolean_readout
 from lib import ROOT, own
 from lib.measuring import sweeps
 from lib.messages.settings import Messages
-from lib.probes import (
-    branch_runs,
-    branches,
-    delays,
-    folds,
-    ngrams,
-    paths,
-    portraits,
-    pruned_layers,
-    replays,
-    running_noise,
-    timings,
-    tracks,
-    unseen,
-)
-from lib.probes.framework_times import FrameworkTimes
-from lib.probes.message_times import Collectives, Feedback, Hooked, Operators
+from lib.probes import paths, portraits, replays, running_noise, timings, tracks, unseen
 from lib.probes.method_times import MethodTimes
 from lib.probes.step_times import SparseTimes, StepTimes
 from lib.records import on_record, places, results, store
@@ -37,7 +28,6 @@ from lib.records.places import DATA
 from lib.studies import cells, plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study
-from lib.systems import boolean_readout, growing, halves, subnetworks
 from lib.workloads import catalogue
 
 CELL = Cell("digits-mlp", 16, sparsity=0.9, trials=2)

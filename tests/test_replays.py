@@ -125,10 +125,10 @@ def test_samples_are_drawn_alike_and_refused_by_name(study, tmp_path):
 
 def test_the_command_takes_seconds_that_are_a_positive_number(capsys):
     read = parser().parse_args
-    assert read(["replay", "mnist", "--longest", "60"]).longest == 60 and read(["replay", "mnist"]).longest == 600
+    assert read(["verify", "mnist", "--longest", "60"]).longest == 60 and read(["verify", "mnist"]).longest == 600
     for wrong in ("0", "-1", "inf", "nan", "long"):
         with pytest.raises(SystemExit):
-            read(["replay", "mnist", f"--longest={wrong}"])
+            read(["verify", "mnist", f"--longest={wrong}"])
         assert f"'{wrong}' is not allowed; it must be a positive number of seconds" in capsys.readouterr().err
 
 

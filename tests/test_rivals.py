@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from chapters.messages import message_results
 from chapters.messages.claims import groups
 from lib import claims
-from lib.analysis import message_results, scaling
+from lib.analysis import scaling
 from lib.claims.claim import REGISTRY, judged
 from lib.engine.check_steps import last_check
 from lib.measuring import sweeps

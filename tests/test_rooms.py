@@ -11,7 +11,7 @@ from lib import ROOT
 
 OPEN = ("__init__", "own", "atomic")  # to all
 SHELVES = ("workloads", "messages", "methods")
-MEASURED = ("engine", "studies", "records", "measuring", "workers", "probes", "systems")
+MEASURED = ("engine", "studies", "records", "measuring", "workers", "probes")
 LATER = ("wording", *MEASURED, "analysis", "claims", "page", "__main__")
 ORDER = (*OPEN, *SHELVES, *LATER)
 MAY = {room: set(ORDER[: ORDER.index(room)]) for room in ORDER} | {
@@ -21,8 +21,8 @@ MAY = {room: set(ORDER[: ORDER.index(room)]) for room in ORDER} | {
     "methods": {*OPEN, "workloads"},  # a reader's own method is loaded as a reader's own workload is
     "wording": {*OPEN, "methods"},
     "analysis": {*OPEN, *SHELVES, "wording", "engine", "studies", "records"},
-    # claims ask probes and systems what is planned of them, and what is on record
-    "claims": {*OPEN, *SHELVES, "wording", "engine", "studies", "records", "probes", "systems", "analysis"},
+    # claims ask probes what is planned of them, and what is on record
+    "claims": {*OPEN, *SHELVES, "wording", "engine", "studies", "records", "probes", "analysis"},
     "page": {*OPEN, *SHELVES, "wording"},
     "__main__": {*ORDER} - {"page", "analysis", "claims", "__main__"},
 }
@@ -116,11 +116,59 @@ def test_the_map_in_the_readme_has_every_room_and_the_order():
 
 
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
+BESIDE = sorted((ROOT / "chapters").glob("*/*.py"))
+SHARED = {  # what one chapter alone imports, and why it lies in lib
+    "probes.replays": "the command line verifies any study",
+    "probes.running_noise": "jobs of readers' own are measured so",
+    "workers.noise_hook": "readers put it on jobs of their own",
+}
+
+
+def code_of(chapter):
+    """All code of a notebook as one source."""
+    cells = json.loads(chapter.read_text(encoding="utf-8"))["cells"]
+    sources = ("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+    return "\n".join(re.sub(r"^[%!].*", "", source, flags=re.M) for source in sources)
+
+
+def of_one_chapter():
+    """Files of lib that are imported by one chapter alone, be it through others that are."""
+    users = {name: {other for other, imported in GRAPH.items() if name in imported} for name in FILES}
+    for chapter in CHAPTERS:
+        for name in imports(code_of(chapter)) & set(FILES):
+            users[name].add(f"chapter {chapter.stem}")
+    for file in BESIDE:
+        for name in imports(file.read_text(encoding="utf-8")) & set(FILES):
+            users[name].add(f"chapter {file.parent.name}")
+    inside = {name for name in FILES if FILES[name].name not in ("__init__.py", "__main__.py", "experiments.py")}
+    owners = {}
+    while True:
+        found = {name: {owners.get(user, user) for user in users[name]} for name in inside - set(owners) - set(SHARED)}
+        new = {name: one for name, (one, *more) in ((n, u) for n, u in found.items() if u) if not more and " " in one}
+        if not new:
+            return owners
+        owners |= new
+
+
+def test_lib_imports_no_chapter():
+    """The command line and the claims find what lies beside chapters by the names of its files."""
+    for file in FILES.values():
+        assert not re.search(r"^\s*(from|import) chapters\b", file.read_text(encoding="utf-8"), re.M), file
+
+
+def test_what_one_chapter_alone_needs_lies_beside_it():
+    assert of_one_chapter() == {}
+
+
+@pytest.mark.parametrize("file", BESIDE, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_what_lies_beside_a_chapter_is_used_by_it_alone(file):
+    if file.parent.name != "own":
+        name = re.compile(rf"^\s*(from|import) chapters\.{file.parent.name}\b", re.M)
+        others = [c for c in CHAPTERS if c.stem != file.parent.name and name.search(code_of(c))]
+        others += [b for b in BESIDE if b.parent != file.parent and name.search(b.read_text(encoding="utf-8"))]
+        assert not others and (ROOT / "chapters" / f"{file.parent.name}.ipynb").exists()
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda p: p.stem)
 def test_what_chapters_import_exists(chapter):
-    cells = json.loads(chapter.read_text(encoding="utf-8"))["cells"]
-    sources = ("".join(c["source"]) for c in cells if c["cell_type"] == "code")
-    plain = "\n".join(re.sub(r"^[%!].*", "", source, flags=re.M) for source in sources)
-    assert imports(plain) <= set(FILES)
+    assert imports(code_of(chapter)) <= set(FILES)

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from chapters.theory import theory_figures
 from lib.engine import lockstep
-from lib.page import theory_figures
 from lib.probes import noise_scale, running_noise
 from lib.probes.running_noise import Job
 from lib.workers.noise_hook import of_step
@@ -74,7 +74,8 @@ def test_a_figure_has_no_gap_and_its_band_ends_within_the_axis(table):
     spec = theory_figures.running(table.assign(network="n"), "n").to_dict()
     (rows,) = [rows for rows in spec["datasets"].values() if "running" in rows[0]]
     assert len(rows) == 6 and all(0 < r["low"] <= r["running"] <= r["high"] < np.inf for r in rows)
-    assert "Nothing" not in str(spec) and "python -m lib listen" in str(theory_figures.running(pd.DataFrame(), None).to_dict())
+    nothing = theory_figures.running(pd.DataFrame(), None).to_dict()
+    assert "Nothing" not in str(spec) and "python -m lib run noise-scale" in str(nothing)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from scipy.stats import t
 
+from chapters.steps_to_result import folds
 from lib.analysis import splits
 from lib.engine import lockstep
 from lib.measuring import one_cell
-from lib.probes import folds
 from lib.records.on_record import gathered
 from lib.studies import plans
 from lib.studies.cells import Cell

@@ -8,10 +8,10 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, linear
 
+from chapters.parts_of_a_network.subnetworks import Search, Subnetworks
 from lib.engine import lockstep
 from lib.engine.flattening import flatten
 from lib.measuring import one_cell
-from lib.systems.subnetworks import Search, Subnetworks
 from lib.workloads import models
 from lib.workloads.catalogue import workload
 

@@ -8,14 +8,15 @@ import torch
 from torch.utils import flop_counter
 
 from benchmarks import engine
+from chapters.frameworks import framework_times
+from chapters.operator_cost import links, message_times
+from chapters.operator_cost.message_times import TIMED, Collectives, Feedback, Hooked, Operators
 from lib.__main__ import main
-from lib.analysis import links
 from lib.measuring import runner
 from lib.messages import exchanges
 from lib.messages.settings import Messages
 from lib.methods import METHODS
-from lib.probes import framework_times, message_times, method_times, step_times, timings
-from lib.probes.message_times import TIMED, Collectives, Feedback, Hooked, Operators
+from lib.probes import method_times, step_times, timings
 from lib.probes.step_times import SparseTimes, StepTimes
 from lib.records import store
 from lib.studies.cells import Cell
@@ -44,9 +45,13 @@ def test_the_command_line_says_what_is_to_be_taken(monkeypatch, capsys):
     taken = []
     monkeypatch.setattr(runner, "run", lambda todo, *_, **__: taken.extend(todo))
     monkeypatch.setattr(store, "missing", lambda planned, *_: list(planned))
-    main(["time"])
-    planned = {*message_times.PLANNED, *method_times.PLANNED, *step_times.PLANNED, *framework_times.PLANNED}
-    assert capsys.readouterr().out == f"time: {len(planned)} of {len(planned)} sets to take\n" and set(taken) == planned
+    here, messages = {*method_times.PLANNED, *step_times.PLANNED}, {*message_times.PLANNED}
+    every = {"timings": here, "timings-messages": messages, "timings-frameworks": {*framework_times.PLANNED}}
+    for name, planned in every.items():
+        main(["run", name])
+        assert capsys.readouterr().out == f"{name}: {len(planned)} of {len(planned)} sets of timings to measure\n"
+        assert planned <= set(taken)
+    assert len(taken) == sum(map(len, every.values()))
 
 
 def test_both_forms_of_top_k_that_are_timed_choose_the_same():

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 import vl_convert as vlc
 
+from chapters.volunteers import volunteer_figures
 from lib.analysis import volunteers
 from lib.analysis.volunteers import Team, simulated
-from lib.page import volunteer_figures
 from lib.page.vega import VEGALITE
 
 C1, C2 = 30_000.0, 150.0  # a critical batch size of 200

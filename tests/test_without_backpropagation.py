@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from chapters.without_backpropagation import claims
-from lib.analysis import without_backpropagation as without
+from chapters.without_backpropagation import boolean_readout, claims
+from chapters.without_backpropagation import without_backpropagation as without
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
-from lib.systems import boolean_readout
 
 
 def test_points_lost_are_of_the_trial_with_the_lowest_validation_error_on_the_same_split():

@@ -1,7 +1,7 @@
 """What Shi et al. (2019) prove of Top-k, and whether vectors from training meet the condition of their proof."""
 
-from chapters.gradients.claims import DEPENDENT, PRICE, fed, most_vectors
 from lib.claims.claim import Change, claim
+from lib.claims.vectors import DEPENDENT, PRICE, fed, most_vectors
 
 
 @claim(

@@ -1,6 +1,7 @@
 """What Zhang et al. (2024) say of language models, and the rule that judges it."""
 
-from lib.analysis import scaling, text_results
+from chapters.language_model import text_results
+from lib.analysis import scaling
 from lib.claims.claim import Change, claim, ratio, unmeasured
 from lib.records import results
 

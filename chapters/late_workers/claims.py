@@ -1,6 +1,6 @@
 """What Dai et al. (2018) find of late gradients, as others summarise it, and the rules that judge it."""
 
-from lib.analysis import late_results
+from chapters.late_workers import late_results
 from lib.claims.claim import Change, claim, ratio
 from lib.claims.names import title
 from lib.wording import named

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from lib.analysis import family_curves, scaling
+from chapters.limits import family_curves
+from lib.analysis import scaling
 from lib.claims.claim import Change, claim, interval, ratio
 from lib.claims.names import is_shallue2019
 from lib.studies import families

@@ -4,7 +4,7 @@ import functools
 
 import pandas as pd
 
-from lib.analysis import message_results
+from chapters.messages import message_results
 from lib.claims.claim import Change, claim, difference
 from lib.claims.names import is_shi2019, title
 from lib.records import results

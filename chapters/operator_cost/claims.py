@@ -1,8 +1,8 @@
 """What Shi et al. (2019) say of the time that choosing takes, and the rule that judges it."""
 
-from lib.analysis import links
+from chapters.operator_cost import links, message_times
 from lib.claims.claim import Change, claim, interval, unmeasured
-from lib.probes import message_times, timings
+from lib.probes import timings
 
 
 @claim(

@@ -3,9 +3,9 @@
 Of these papers the abstracts were at hand, not the texts.  They are on networks too large for a worker, which none here is.
 """
 
-from lib.analysis import counts, network_parts
+from chapters.parts_of_a_network import growing, halves, network_parts, subnetworks
+from lib.analysis import counts
 from lib.claims.claim import Change, claim, interval, ratio, unmeasured
-from lib.systems import growing, halves, subnetworks
 
 LOCAL = 20  # local steps of the published runs
 EFFECT = "an effect has to exceed the bound within which there is none"

@@ -1,6 +1,6 @@
 """What Guille-Escuret et al. (2024) say of paths, and the rule that judges it."""
 
-from lib.analysis import path_geometry
+from chapters.paths import path_geometry
 from lib.claims.claim import Change, claim, ratio
 from lib.claims.names import title
 from lib.probes import paths

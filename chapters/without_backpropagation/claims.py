@@ -3,12 +3,12 @@
 Of these papers the abstracts were at hand, not the texts.
 """
 
-from lib.analysis import without_backpropagation as without
+from chapters.without_backpropagation import boolean_readout
+from chapters.without_backpropagation import without_backpropagation as without
 from lib.claims.claim import Change, claim, difference, ratio
 from lib.claims.names import title
 from lib.records import results
 from lib.studies import plans
-from lib.systems import boolean_readout
 
 BOUND = "no effect has to stay within the bound that an effect has to exceed"
 

@@ -183,7 +183,7 @@ def skipped(curves: dict, times: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFra
     side.  Raises ValueError without times.
     """
     if times.empty:
-        raise ValueError("timings: none of sparse products is on record; take them with python -m lib time")
+        raise ValueError("timings: none of sparse products is on record; take them with python -m lib run timings")
     rows, best = [], []
     for key, few, many, compared in _both(curves, times):
         about = dict(zip(scaling.CURVE, key, strict=True))

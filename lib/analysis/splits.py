@@ -1,6 +1,6 @@
 """What the draw of validation images does: how hard each draw is, and steps to result on ours and on that of Lee et al. (2021).
 
-How hard a draw is, is told by networks that have seen none of its images (`lib.probes.folds`).
+How hard a draw is, is told by networks that have seen none of its images (`chapters.steps_to_result.folds`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ SEEDS = range(21)  # of our splits: the one that all pages use, and twenty more
 def shares(rows: pd.DataFrame, name: str) -> np.ndarray:
     """The share of networks that got each image of the training set wrong [N], from the rows of one workload.
 
-    rows: of `lib.probes.folds.results`, with columns workload, image, wrong and networks.  Raises ValueError if the workload
-    has none.
+    rows: of `chapters.steps_to_result.folds`, with columns workload, image, wrong and networks.
+    Raises ValueError if the workload has none.
     """
     own = rows[rows.workload == name] if len(rows) else rows
     if not len(own):

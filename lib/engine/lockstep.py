@@ -7,8 +7,8 @@ order statistics give the distribution of the best of k < n trials, then stops.
 
 A race goes further: trials that have fallen behind the first leave, and those are not asked whose training loss is far above
 what the goal takes.  Its rungs are goals alone, or training losses, too, which fall long before any goal is met.  It saves
-most of the trial-steps and of the checks, and may, now and then, lose the trial that would have won; `lib.analysis.race` says
-how often.
+most of the trial-steps and of the checks, and may, now and then, lose the trial that would have won; `race`, beside the
+chapter steps_to_result, says how often.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which searches are races (`lib.engine.lockstep`), and by which rule; `lib.analysis.race` judges the rules on record."""
+"""Which searches are races (`lib.engine.lockstep`), and by which rule; the chapter steps_to_result judges them on record."""
 
 from __future__ import annotations
 

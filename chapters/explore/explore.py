@@ -58,7 +58,7 @@ def packed(
 ) -> str:
     """All that is drawn, as JSON: what can be chosen, with titles and colours, and the tables.
 
-    points, lines, times, updates: of `lib.analysis.explorer`.  machines: hardware -> title.  start: what is chosen to begin with:
+    points, lines, times, updates: of `explorer`.  machines: hardware -> title.  start: what is chosen to begin with:
     workload, method and sparsity (lists), goal.  goals: workload -> the goal at which it is first shown, where that is not
     its hardest.  Raises ValueError if it is more than MOST bytes.
     """

@@ -36,7 +36,7 @@ def to_goal(
 ) -> alt.LayerChart:
     """Time to the goal against batch size, a line per framework; the fastest of all ringed.
 
-    table: curve, framework, batch_size, goal, steps, seconds, waits, sent.  expression: that of `lib.analysis.framework_costs`.
+    table: curve, framework, batch_size, goal, steps, seconds, waits, sent.  expression: that of `framework_costs`.
     start: where the sliders of latency and bandwidth begin; curve: the one shown at first; names: of the frameworks, in order;
     limit: of these the one whose steps may be more, which is dashed and never ringed.
     """

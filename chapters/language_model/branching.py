@@ -8,11 +8,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from chapters.language_model.branches import Branch
 from lib.engine import flattening, lockstep
 from lib.engine.training_state import Trials
 from lib.measuring import one_cell
 from lib.methods import method
-from lib.probes.branches import Branch
 from lib.workloads import datasets
 
 

@@ -6,7 +6,7 @@ two stages of the network through which parts of the batch flow (torch.distribut
 sent as their largest entries (`lib.workers.hook`).  All but the last take the steps of one process, to rounding.
 
 `train` returns their weights, the bytes that every process sent, which the kernel counts for its connections, and the bytes that
-it holds between steps.  `lib.workers.framework_clock` times their steps.
+it holds between steps.  `framework_clock` times their steps.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ def left_of_layers(rows: pd.DataFrame) -> pd.DataFrame:
     """What pruning leaves, a row per kind of layer, the fullest first: kind, all (weights of one network), left (share, the mean
     over networks), least and most (over networks), and share (of all weights that are left).
 
-    rows: of `lib.probes.pruned_layers`.
+    rows: of `pruned_layers`.
     """
     by = rows.assign(kind=rows.name.map(kind_of)).groupby(["kind", "trial"])[["kept", "all"]].sum()
     left = (by.kept / by["all"]).groupby("kind").agg(["mean", "min", "max"])

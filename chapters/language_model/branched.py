@@ -1,4 +1,4 @@
-"""Branches of a run (`lib.probes.branches`): the examples that each batch size takes to the next goal, and how large one pays."""
+"""Branches of a run (`branches`): the examples that each batch size takes to the next goal, and how large one pays."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ SEED = 0
 def push(job, data, validation, timeout: float = 120.0) -> dict:
     """delays and workers (of every gradient in the order in which they came, [steps]) and the validation error at the end.
 
-    job: has the fields of `lib.probes.delays.Job`.  data, validation: splits with x [N, ...] and y [N].  timeout, errors: as of
+    job: has the fields of `delays.Job`.  data, validation: splits with x [N, ...] and y [N].  timeout, errors: as of
     `lib.workers.processes.train`.
     """
     splits = [t.numpy() for split in (data, validation) for t in (split.x, split.y)]

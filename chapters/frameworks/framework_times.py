@@ -18,7 +18,7 @@ MOST_REPEATS = 1000
 
 @dataclass(frozen=True)
 class FrameworkTimes:
-    """Times of a workload's steps by every system of `lib.workers.frameworks`, of a batch over both processes.
+    """Times of a workload's steps by every system of `frameworks`, of a batch over both processes.
 
     density, micro_batches: of sparse messages and stages.  repeats: rounds in which all systems are timed in turn.
     replicate: tells runs apart that are the same otherwise.  Raises ValueError naming the field, its value and what is allowed.
@@ -48,8 +48,8 @@ class FrameworkTimes:
         return {"model": workload(self.workload).model}
 
     def measure(self) -> pd.DataFrame:
-        """A row per system, as `lib.workers.framework_clock.timed` returns them; weights is how many the network has."""
-        from lib.workers import framework_clock, frameworks  # brings PyTorch, and reading times does without
+        """A row per system, as `framework_clock.timed` returns them; weights is how many the network has."""
+        from chapters.frameworks import framework_clock, frameworks  # brings PyTorch, and reading times does without
         from lib.workloads import models
 
         work, data = workload(self.workload), workload(self.workload).train()

@@ -1,4 +1,4 @@
-"""How long a step of every framework takes, what it sends, and how often it waits: see `lib.workers.frameworks`."""
+"""How long a step of every framework takes, what it sends, and how often it waits: see `frameworks`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from chapters.frameworks.frameworks import SYSTEMS, WARM_UP, WORKERS, OneProcess, Training, build, everyones, sent
 from lib import require, require_whole
 from lib.workers import processes
-from lib.workers.frameworks import SYSTEMS, WARM_UP, WORKERS, OneProcess, Training, build, everyones, sent
 
 TIMEOUT = 1800.0  # seconds that timings may take
 MOST_REPEATS = 1000

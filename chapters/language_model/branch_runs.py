@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pandas as pd
 
+from chapters.language_model import branches
 from lib.measuring.collection import Collection
 from lib.measuring.runner import Reporter
-from lib.probes import branches
 from lib.records.places import DATA
 
 
 def _train(branch: branches.Branch, _: Reporter) -> pd.DataFrame:
-    from lib.probes import branching  # brings PyTorch, which is slow to import, and most chapters only read
+    from chapters.language_model import (
+        branching,  # brings PyTorch, which is slow to import, and most chapters only read
+    )
 
     return branching.train(branch)
 

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from chapters.parts_of_a_network import arithmetic
 from lib import require, require_whole
 from lib.measuring.collection import Collection
 from lib.own import folder_name
 from lib.records import store
 from lib.records.places import DATA
 from lib.studies.cells import Cell
-from lib.systems import arithmetic
 from lib.workloads.catalogue import workload
 
 if TYPE_CHECKING:

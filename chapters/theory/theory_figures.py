@@ -111,7 +111,7 @@ def running(rows: pd.DataFrame, start: str) -> alt.LayerChart:
     rows: of `lib.probes.running_noise.results`, with network.  start: the network shown at first.
     """
     if rows.empty:
-        return charts.nothing("No job was listened to yet: python -m lib listen.")
+        return charts.nothing("No job was listened to yet: python -m lib run noise-scale.")
     rows = rows.assign(told=[span((low, high)) for low, high in zip(rows.low, rows.high.fillna(np.inf))])
     values = rows.groupby("network")[["running", "offline", "single"]]
     least, most = values.transform("min").min(axis=1), values.transform("max").max(axis=1)

@@ -1,4 +1,4 @@
-"""What it takes to train parts of a network, against training the whole: tables of `lib.systems.subnetworks`, `.growing` and
+"""What it takes to train parts of a network, against training the whole: tables of `subnetworks`, `.growing` and
 `.halves`."""
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _least(trials: pd.DataFrame, keys: list[str], what: str) -> pd.DataFrame:
 def subnetworks(trials: pd.DataFrame) -> pd.DataFrame:
     """A row per search of parts and goal, beside the search of the whole network with as many examples a step.
 
-    trials: of `lib.systems.subnetworks.results`.  Columns: workers, local_steps, replicate, goal, steps, rounds, sent (numbers
+    trials: of `subnetworks.results`.  Columns: workers, local_steps, replicate, goal, steps, rounds, sent (numbers
     that a worker sends until then), adds (multiply-adds of a worker until then); steps_whole, sent_whole and adds_whole, those
     of data parallelism among as many workers; alone: steps of a single worker, with its own examples only.
     """
@@ -123,7 +123,7 @@ def curves(beside: pd.DataFrame, most: int) -> pd.DataFrame:
 def growing(trials: pd.DataFrame) -> pd.DataFrame:
     """A row per search and goal: arm, batch_size, replicate, goal, steps and adds, each the least of any trial.
 
-    trials: of `lib.systems.growing.results`.
+    trials: of `growing.results`.
     """
     keys = ["arm", "batch_size", "replicate"]
     return _least(trials, keys, "steps").merge(_least(trials, keys, "adds"), on=[*keys, "goal"])
@@ -151,7 +151,7 @@ TOGETHER, APART, RECOVERED = "the whole network", "two halves", "two halves, the
 def halved(trials: pd.DataFrame) -> pd.DataFrame:
     """A row per search and goal: arm, batch_size, replicate, goal, steps, adds and sent, each the least of any trial.
 
-    trials: of `lib.systems.halves.results`.
+    trials: of `halves.results`.
     """
     keys = ["arm", "batch_size", "replicate"]
     steps, *others = (_least(trials, keys, what) for what in ("steps", "adds", "sent"))

@@ -31,7 +31,7 @@ def looks(points: pd.DataFrame) -> dict:
 def steps_by_method(points: pd.DataFrame, lines: pd.DataFrame, start: float, context: int) -> alt.LayerChart:
     """Steps to result against batch size, a colour per curve, with the fitted lines; a slider over goals.
 
-    points: of `lib.analysis.text_results.curves`; lines: of `lines` there; start: the goal shown first; context: tokens of a
+    points: of `text_results.curves`; lines: of `lines` there; start: the goal shown first; context: tokens of a
     sequence.
     """
     points = points.assign(interval=points.borrowed.map(INTERVALS), bits=points.goal / 0.6931471805599453)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from chapters.parts_of_a_network import arithmetic, staged
 from lib import require, require_whole
 from lib.measuring.collection import Collection
 from lib.methods.intervals import Interval
@@ -30,7 +31,6 @@ from lib.own import folder_name
 from lib.records import store
 from lib.records.places import DATA
 from lib.studies.cells import Cell
-from lib.systems import arithmetic, staged
 
 if TYPE_CHECKING:
     from torch import Tensor

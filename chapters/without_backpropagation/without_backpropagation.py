@@ -81,7 +81,7 @@ def _singly(table: pd.DataFrame) -> pd.DataFrame:
 def convergence(table: pd.DataFrame) -> pd.DataFrame:
     """Of runs that judge one flip a step on all examples, a row per number of features and kind.
 
-    table: of `lib.systems.boolean_readout.results`.  Columns: features, kind, slower (an `Effect`: ln of the steps of the last
+    table: of `boolean_readout.results`.  Columns: features, kind, slower (an `Effect`: ln of the steps of the last
     of FOLDS e-folds over those of the first, 0 for an exponential).
     """
     rows = []

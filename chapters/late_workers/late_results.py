@@ -10,7 +10,8 @@ import dataclasses
 import numpy as np
 import pandas as pd
 
-from lib.analysis import goals, late_quadratic, scaling
+from chapters.late_workers import late_quadratic
+from lib.analysis import goals, scaling
 from lib.analysis.scaling import Curve, Effect
 from lib.records import results
 from lib.studies import plans

@@ -34,7 +34,7 @@ EXPRESSION = "datum.seconds + datum.waits * {latency} + datum.sent / {bandwidth}
 
 
 def step_seconds(times: pd.DataFrame, latency: float = 0.0, bandwidth: float = np.inf) -> pd.Series:
-    """Seconds of a step by rows of `lib.probes.framework_times`, with this link between the processes.
+    """Seconds of a step by rows of `framework_times`, with this link between the processes.
 
     latency: seconds of a message; bandwidth: bytes per second.  Raises ValueError for what is negative, and for no bandwidth.
     """
@@ -60,7 +60,7 @@ def searched(times: pd.DataFrame) -> pd.DataFrame:
 def to_goal(points: pd.DataFrame, times: pd.DataFrame, latency: float = 0.0, bandwidth: float = np.inf) -> pd.DataFrame:
     """Time to the goal of every framework at the batch sizes that have both steps on record and times.
 
-    points: of `scaling.across_replicates`; times: of `lib.probes.framework_times`.  Adds to the latter:
+    points: of `scaling.across_replicates`; times: of `framework_times`.  Adds to the latter:
     framework (its name), curve (network and method), goal, steps, steps_low, steps_high, time (seconds).
     """
     known = points[[*KEYS, "goal", "steps", "low", "high"]].rename(columns={"low": "steps_low", "high": "steps_high"})

@@ -1,0 +1,25 @@
+"""What this chapter measures besides searches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lib.measuring.experiment import Experiment
+from lib.probes import timings
+
+
+def _messages() -> Sequence:
+    import torch  # slow to import
+
+    from chapters.operator_cost import message_times
+
+    on_a_gpu = message_times.ON_A_GPU if torch.cuda.is_available() else ()
+    return (*message_times.PLANNED, *on_a_gpu)
+
+
+EXPERIMENTS = {
+    "timings-messages": Experiment(
+        "Time compressors and collectives, into data/timings/; leave the machine alone meanwhile.",
+        timings.TIMINGS, "sets of timings", _messages, alone=True,
+    )
+}  # fmt: skip
