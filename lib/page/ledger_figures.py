@@ -177,7 +177,7 @@ def papers(rows: dict[str, Iterable]) -> Html:
             cells = (html.escape(c.title), word, html.escape(_on_own(c)))
             body += f"<tr>{paper}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
     heads = "".join(f"<th>{head}</th>" for head in ("paper", "what it says", "found", "on its own networks"))
-    table = f'<table class="book-table book-names book-papers"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+    table = f'<table class="book-table book-names book-by-paper"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
     return Html(STYLE + table)
 
 
