@@ -1,4 +1,6 @@
-"""Measuring data parallelism and sparsity: from a study's cells to records, and from records to charts."""
+"""Measuring data parallelism and sparsity: from a study's cells to records, and from records to
+charts.
+"""
 
 import codecs
 import hashlib
@@ -13,12 +15,20 @@ ROOT = Path(__file__).resolve().parent.parent
 def code(places: Iterable[str]) -> str:
     """Twelve hex digits of the modules at these places in lib, files or whole packages."""
     folder = ROOT / "lib"
-    found = {file for place in places for file in (folder.rglob("*.py") if place == "." else _modules(folder / place))}
-    return hashlib.sha256(b"".join(plain(file.read_bytes()) for file in sorted(found))).hexdigest()[:12]
+    found = {
+        file
+        for place in places
+        for file in (folder.rglob("*.py") if place == "." else _modules(folder / place))
+    }
+    return hashlib.sha256(b"".join(plain(file.read_bytes()) for file in sorted(found))).hexdigest()[
+        :12
+    ]
 
 
 def plain(text: bytes) -> bytes:
-    """The text without a byte order mark and with newlines as \\n: what git and editors rewrite is no part of it."""
+    """The text without a byte order mark and with newlines as \\n: what git and editors rewrite is
+    no part of it.
+    """
     return text.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
@@ -27,19 +37,25 @@ def _modules(place: Path) -> list[Path]:
 
 
 def require(fine: object, field: str, value: object, allowed: str | Iterable) -> None:
-    """Raise ValueError that names the field, its value and what is allowed (in words, or each), unless all is fine."""
+    """Raise ValueError that names the field, its value and what is allowed (in words, or each),
+    unless all is fine.
+    """
     if not fine:
         allowed = allowed if isinstance(allowed, str) else f"one of {', '.join(map(str, allowed))}"
         raise ValueError(f"{field}: {value!r} is not allowed; it must be {allowed}")
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a Python number, as fields of dataclasses take it (NumPy's float64 is one): truth values are none."""
+    """Whether it is a Python number, as fields of dataclasses take it (NumPy's float64 is one):
+    truth values are none.
+    """
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def require_whole(field: str, value: object, least: int, most: int, more: str = "") -> None:
-    """Raise ValueError unless it is a Python int from `least` to `most`; more: what else the message says."""
+    """Raise ValueError unless it is a Python int from `least` to `most`; more: what else the
+    message says.
+    """
     fine = is_number(value) and isinstance(value, int) and least <= value <= most
     require(fine, field, value, f"a whole number from {least} to {most}{more}")
 
@@ -49,8 +65,12 @@ def require_number(field: str, value: object, fits: Callable[[float], bool], all
     require(is_number(value) and fits(value), field, value, allowed)
 
 
-def require_all(field: str, values: object, fits: Callable[[np.ndarray], np.ndarray], allowed: str) -> None:
-    """Raise ValueError naming the first of these values, one or an array of any shape, that is no number or does not fit."""
+def require_all(
+    field: str, values: object, fits: Callable[[np.ndarray], np.ndarray], allowed: str
+) -> None:
+    """Raise ValueError naming the first of these values, one or an array of any shape, that is no
+    number or does not fit.
+    """
     found = np.asarray(values)
     require(found.dtype.kind in "iuf" or found.size == 0, field, values, allowed)
     wrong = found[~fits(found)] if found.size else found
@@ -58,7 +78,14 @@ def require_all(field: str, values: object, fits: Callable[[np.ndarray], np.ndar
 
 
 MEASURING = (
-    "own.py", "methods", "workloads", "messages", "engine", "studies/cells.py", "measuring/machine.py", "measuring/one_cell.py",
-)  # fmt: skip
+    "own.py",
+    "methods",
+    "workloads",
+    "messages",
+    "engine",
+    "studies/cells.py",
+    "measuring/machine.py",
+    "measuring/one_cell.py",
+)
 # The code that measures, taken when lib is loaded: a later edit is not what runs.
 SOURCE = code(MEASURING)

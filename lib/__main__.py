@@ -38,7 +38,9 @@ EXAMPLES = {
 
 
 def gathered() -> dict[str, Experiment]:
-    """All experiments by name: the instrument's own, and those of every chapter that has a file experiments.py."""
+    """All experiments by name: the instrument's own, and those of every chapter that has a file
+    experiments.py.
+    """
     found = dict(experiments.EXPERIMENTS)
     for file in sorted(ROOT.glob("chapters/*/experiments.py")):
         found |= importlib.import_module(f"chapters.{file.parent.name}.experiments").EXPERIMENTS
@@ -48,7 +50,7 @@ def gathered() -> dict[str, Experiment]:
 EXPERIMENTS = gathered()
 
 
-# --- arguments --------------------------------------------------------------------------------------------------------
+# --- arguments ------------------------------------------------------------------------------------
 
 
 def usable(device: str) -> str:
@@ -59,29 +61,37 @@ def usable(device: str) -> str:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:  # of a torch built without CUDA
         reason = str(error).partition("\n")[0]
-        raise argparse.ArgumentTypeError(f"{device!r} is not allowed; torch cannot compute there ({reason})") from None
+        raise argparse.ArgumentTypeError(
+            f"{device!r} is not allowed; torch cannot compute there ({reason})"
+        ) from None
     return device
 
 
 def sample(text: str) -> int:
     """How many searches to measure again, on a command line.  Raises ArgumentTypeError."""
     if not text.isdecimal() or not 1 <= int(text) <= replays.MOST:
-        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; it must be a whole number from 1 to {replays.MOST}")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not allowed; it must be a whole number from 1 to {replays.MOST}"
+        )
     return int(text)
 
 
 def longest(text: str) -> float:
-    """How many seconds a search may have taken to be measured again, on a command line.  Raises ArgumentTypeError."""
+    """How many seconds a search may have taken to be measured again, on a command line.  Raises
+    ArgumentTypeError.
+    """
     try:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; it must be a positive number of seconds")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not allowed; it must be a positive number of seconds"
+        )
     return seconds
 
 
-# --- commands ---------------------------------------------------------------------------------------------------------
+# --- commands -------------------------------------------------------------------------------------
 
 
 def run(chosen: argparse.Namespace) -> None:
@@ -104,19 +114,32 @@ def _run_study(chosen: argparse.Namespace) -> None:
 def _run_experiment(chosen: argparse.Namespace) -> None:
     experiment = EXPERIMENTS[chosen.name]
     if chosen.device != "cpu":
-        chosen.refuse(f"--device: {chosen.device!r} is not allowed; it must be 'cpu' for {chosen.name}, which is no study")
+        chosen.refuse(
+            f"--device: {chosen.device!r} is not allowed; it must be 'cpu' for {chosen.name}, which is no study"
+        )
     if experiment.alone and chosen.jobs > 1:
-        chosen.refuse(f"--jobs: {chosen.jobs} is not allowed; it must be 1 for {chosen.name}, which runs alone")
-    again = f"python -m lib run {chosen.name}" + ("" if experiment.alone else f" --jobs {chosen.jobs}")
+        chosen.refuse(
+            f"--jobs: {chosen.jobs} is not allowed; it must be 1 for {chosen.name}, which runs alone"
+        )
+    again = f"python -m lib run {chosen.name}" + (
+        "" if experiment.alone else f" --jobs {chosen.jobs}"
+    )
     planned = experiment.planned()
-    with stoppable(lambda: f"{len(planned) - len(experiment.missing())} of {len(planned)} are in data/", again):
+    with stoppable(
+        lambda: f"{len(planned) - len(experiment.missing())} of {len(planned)} are in data/", again
+    ):
         _say(chosen.name, experiment.missing(), planned, f"{experiment.units} to measure")
         experiment.run(chosen.jobs)
 
 
 def listed(_: argparse.Namespace) -> None:
     """Name all studies and experiments, each with what it is."""
-    print(_studies() + "\nexperiments:\n" + "".join(f"  {name:<26} {one.help}\n" for name, one in EXPERIMENTS.items()), end="")
+    print(
+        _studies()
+        + "\nexperiments:\n"
+        + "".join(f"  {name:<26} {one.help}\n" for name, one in EXPERIMENTS.items()),
+        end="",
+    )
 
 
 def status(_: argparse.Namespace) -> None:
@@ -146,36 +169,61 @@ def _searched() -> str:
 
 def _studies() -> str:
     return "studies:\n" + "".join(
-        f"  {name:<26} {study.title} ({len(study.cells)} searches)\n" for name, study in plans.STUDIES.items()
+        f"  {name:<26} {study.title} ({len(study.cells)} searches)\n"
+        for name, study in plans.STUDIES.items()
     )
 
 
 def parser() -> argparse.ArgumentParser:
     """All commands with their arguments."""
     plain = argparse.RawDescriptionHelpFormatter
-    top = argparse.ArgumentParser(prog="python -m lib", description=ABOUT, epilog=STARTS, formatter_class=plain)
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
+    top = argparse.ArgumentParser(
+        prog="python -m lib", description=ABOUT, epilog=STARTS, formatter_class=plain
+    )
+    commands = top.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", title="commands"
+    )
 
-    def command(name: str, call: Callable[[argparse.Namespace], None], more: str = "") -> argparse.ArgumentParser:
+    def command(
+        name: str, call: Callable[[argparse.Namespace], None], more: str = ""
+    ) -> argparse.ArgumentParser:
         about, epilog = call.__doc__, f"for example:\n  {EXAMPLES[name]}\n{more}"
         told = about[0].lower() + about[1:].rstrip(".")
-        added = commands.add_parser(name, help=told, description=about, epilog=epilog, formatter_class=plain)
+        added = commands.add_parser(
+            name, help=told, description=about, epilog=epilog, formatter_class=plain
+        )
         added.set_defaults(call=call, refuse=added.error)
         return added
 
     def with_jobs(added: argparse.ArgumentParser) -> None:
-        added.add_argument("--jobs", type=number, default=1, help=f"how many side by side, 1 to {MOST}; 1 if not given")
+        added.add_argument(
+            "--jobs",
+            type=number,
+            default=1,
+            help=f"how many side by side, 1 to {MOST}; 1 if not given",
+        )
 
     runner = command("run", run, "\nall names: python -m lib list\n")
     names = [*plans.STUDIES, *EXPERIMENTS]
-    runner.add_argument("name", choices=names, metavar="NAME", help="a study or an experiment, as list has them")
-    runner.add_argument("--device", type=usable, default="cpu", help='"cpu" (if not given), "cuda", "cuda:1", ...')
+    runner.add_argument(
+        "name", choices=names, metavar="NAME", help="a study or an experiment, as list has them"
+    )
+    runner.add_argument(
+        "--device", type=usable, default="cpu", help='"cpu" (if not given), "cuda", "cuda:1", ...'
+    )
     with_jobs(runner)
     command("list", listed)
     command("status", status)
     verifier = command("verify", verify, f"\n{_studies()}")
-    verifier.add_argument("study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below")
-    verifier.add_argument("--sample", type=sample, default=20, help="how many searches, drawn at random; 20 if not given")
+    verifier.add_argument(
+        "study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below"
+    )
+    verifier.add_argument(
+        "--sample",
+        type=sample,
+        default=20,
+        help="how many searches, drawn at random; 20 if not given",
+    )
     most = "seconds that a search on record may have taken; 600 if not given"
     verifier.add_argument("--longest", type=longest, default=600.0, metavar="SECONDS", help=most)
     with_jobs(verifier)
@@ -189,5 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.stdout.reconfigure(errors="replace")  # a terminal may know fewer signs than the titles of studies hold
+    sys.stdout.reconfigure(
+        errors="replace"
+    )  # a terminal may know fewer signs than the titles of studies hold
     sys.exit(main())

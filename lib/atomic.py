@@ -12,13 +12,16 @@ from typing import BinaryIO
 
 @contextlib.contextmanager
 def whole(file: Path) -> Iterator[BinaryIO]:
-    """A stream to a file beside `file` that takes its place at the end; where anything fails, nothing is left of it.
+    """A stream to a file beside `file` that takes its place at the end; where anything fails,
+    nothing is left of it.
 
     Raises OSError naming `file` if its folder cannot be written or the disk is full.
     """
     name = None
     try:
-        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=f".{file.name}.", suffix=".part", delete=False) as part:
+        with tempfile.NamedTemporaryFile(
+            dir=file.parent, prefix=f".{file.name}.", suffix=".part", delete=False
+        ) as part:
             name = part.name
             yield part
             part.flush()

@@ -1,9 +1,10 @@
-"""A reader's own workload: a function in a Python file that says what to train, on what, and to which error.
+"""A reader's own workload: a function in a Python file that says what to train, on what, and to
+which error.
 
-Its name is "path/to/file.py:function", wherever the name of a workload is asked for.  Its records belong to the contents
-of that one file, newlines and a byte order mark aside, and tell which tensors it made: records of other tensors are not
-added to them (`lib.records.places.same_data`).  When a module that the file imports is changed, they have to be moved out
-of data/ by hand.
+Its name is "path/to/file.py:function", wherever the name of a workload is asked for.  Its records
+belong to the contents of that one file, newlines and a byte order mark aside, and tell which
+tensors it made: records of other tensors are not added to them (`lib.records.places.same_data`).
+When a module that the file imports is changed, they have to be moved out of data/ by hand.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class OwnError(ValueError):
-    """Something is wrong with a reader's own workload or training method; the message names the file, the field and what is
-    allowed.
+    """Something is wrong with a reader's own workload or training method; the message names the
+    file, the field and what is allowed.
     """
 
 
@@ -27,15 +28,16 @@ class OwnError(ValueError):
 class Own:
     """What the function returns.
 
-    model: builds the network anew, initialised by the random numbers of torch, of numpy's global generator or of Python's,
-    which are seeded for every trial; its last layer is linear with a bias and registered last.  Trials share one module,
-    whose parameters are all that is trained and all that is kept: the same input always gives the same output (no
-    dropout), an example's does not depend on the others (but for batch normalisation), and there are no buffers.  Inputs
-    of four dimensions come to it with channels last in memory.  train, validation: inputs, float [N, ...] or indices, int64
-    [N, ...], and labels, int64 [N], classes from 0; the same ones whenever the function is called.  goals: validation
-    errors, or what else the task counts, the hardest first.  task: a name in `lib.workloads.tasks.TASKS`.  max_steps:
-    training steps after which a trial is given up.  precision: "float32" or "bfloat16".  decay: whether the learning rate
-    decays.
+    model: builds the network anew, initialised by the random numbers of torch, of numpy's global
+    generator or of Python's, which are seeded for every trial; its last layer is linear with a bias
+    and registered last.  Trials share one module, whose parameters are all that is trained and all
+    that is kept: the same input always gives the same output (no dropout), an example's does not
+    depend on the others (but for batch normalisation), and there are no buffers.  Inputs of four
+    dimensions come to it with channels last in memory.  train, validation: inputs, float [N, ...]
+    or indices, int64 [N, ...], and labels, int64 [N], classes from 0; the same ones whenever the
+    function is called.  goals: validation errors, or what else the task counts, the hardest first.
+    task: a name in `lib.workloads.tasks.TASKS`.  max_steps: training steps after which a trial is
+    given up.  precision: "float32" or "bfloat16".  decay: whether the learning rate decays.
     """
 
     model: Callable[[], nn.Module]
@@ -55,7 +57,9 @@ def is_own(name: str) -> bool:
 
 
 def text_parts(name: str) -> tuple[str, str]:
-    """The path of a reader's own text, and the goals after the last colon, if any; of any other name itself, and nothing."""
+    """The path of a reader's own text, and the goals after the last colon, if any; of any other
+    name itself, and nothing.
+    """
     path, _, goals = name.rpartition(":")
     return (path, goals) if path.endswith(".txt") else (name, "")
 
@@ -71,5 +75,7 @@ def is_readers(name: str) -> bool:
 
 
 def folder_name(name: str) -> str:
-    """The name of a workload or a training method with a hyphen for whatever no file name should hold."""
+    """The name of a workload or a training method with a hyphen for whatever no file name should
+    hold.
+    """
     return re.sub(r"[^\w.-]+", "-", name)

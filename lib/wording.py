@@ -8,9 +8,11 @@ from lib.methods import EVERY
 
 MINUS = "−"  # as figures write it, too: a hyphen is shorter, and lines break after it
 NAMES = {method.name: method.title for method in EVERY.values() if method.title != method.name} | {
-    "grasp": "GraSP", "grasp-200": "GraSP at temperature 200",
-    "synflow": "SynFlow", "connection-sensitivity": "connection sensitivity",
-}  # fmt: skip
+    "grasp": "GraSP",
+    "grasp-200": "GraSP at temperature 200",
+    "synflow": "SynFlow",
+    "connection-sensitivity": "connection sensitivity",
+}
 
 
 def named(name: str) -> str:
@@ -19,7 +21,9 @@ def named(name: str) -> str:
 
 
 def number(value: object) -> str:
-    """A value as the prose prints it: 1,234; 0.0312; 1.79 × 10⁻⁷; "—" where there is none; "∞"; a text as `named`."""
+    """A value as the prose prints it: 1,234; 0.0312; 1.79 × 10⁻⁷; "—" where there is none; "∞"; a
+    text as `named`.
+    """
     if isinstance(value, str):
         return named(value)
     if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -40,7 +44,9 @@ def signed(digits: str) -> str:
 
 
 def span(ends: tuple[float, float]) -> str:
-    """An interval as the prose prints it: 8–64, or −2 to 1; whole numbers as they are, others to two digits."""
+    """An interval as the prose prints it: 8–64, or −2 to 1; whole numbers as they are, others to
+    two digits.
+    """
     low, high = (number(end) if float(end).is_integer() else brief(end) for end in ends)
     return low if low == high else f"{low} to {high}" if MINUS in low + high else f"{low}–{high}"
 
@@ -64,7 +70,9 @@ def percent(share: float) -> str:
 
 
 def between(*values: float) -> str:
-    """The least and the most of some values, as `brief` has them: "1.8 to 5.6"; one alone if they read the same."""
+    """The least and the most of some values, as `brief` has them: "1.8 to 5.6"; one alone if they
+    read the same.
+    """
     ends = [brief(end) for end in (min(values), max(values))] if values else ["—"]
     return " to ".join(dict.fromkeys(ends))
 

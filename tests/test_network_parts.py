@@ -6,7 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from chapters.parts_of_a_network import claims, growing, halves, network_parts, parts_figures, subnetworks
+from chapters.parts_of_a_network import (
+    claims,
+    growing,
+    halves,
+    network_parts,
+    parts_figures,
+    subnetworks,
+)
 from chapters.parts_of_a_network.arithmetic import multiply_adds
 
 WHOLE = {16: 100.0, 32: 60.0, 64: 40.0}  # steps of the whole network by examples a step

@@ -1,4 +1,6 @@
-"""What Shallue et al. (2019) say of budgets and of errors on unseen examples, and the rules that judge it."""
+"""What Shallue et al. (2019) say of budgets and of errors on unseen examples, and the rules that
+judge it.
+"""
 
 import numpy as np
 import pandas as pd
@@ -9,13 +11,16 @@ from lib.claims.names import is_shallue2019, title
 from lib.records import results
 from lib.studies import plans
 
-PER_DOUBLING = 0.2  # points of test error for every doubling of the batch: one point over a batch 32 times as large
+# points of test error for every doubling of the batch: one point over a batch 32 times as large
+PER_DOUBLING = 0.2
 ALONE = "one search: the interval is that of its batch sizes about their line"
 ONE_LEVEL = "one level for all intervals; a network and not all of them is judged"
 
 
 def slopes(found):
-    """The groups of `fixed_budgets.risen` or `helped`, of several searches where there are, by network and smoothing."""
+    """The groups of `fixed_budgets.risen` or `helped`, of several searches where there are, by
+    network and smoothing.
+    """
     longer = results.read(plans.study("mnist-longer-budget"))
     single = found(fixed_budgets.longest(pd.concat([fixed_budgets.whole(), longer])))
     several = found(fixed_budgets.longest(results.read(plans.study("digits-smoothing"))))
@@ -25,57 +30,90 @@ def slopes(found):
         work, smoothing = name if isinstance(name, tuple) else (name, 0)
         words = title(work) + f", smoothing {smoothing:g}" * bool(smoothing)
         if np.isfinite(own.value):
-            groups.append(difference(words, own, is_shallue2019(work), ALONE * (own.n == 1), times=100))
+            groups.append(
+                difference(words, own, is_shallue2019(work), ALONE * (own.n == 1), times=100)
+            )
     return groups
 
 
 @claim(
-    "S9", "Label smoothing helps more at large batches",
+    "S9",
+    "Label smoothing helps more at large batches",
     chapter="accuracy",
     paper="Label smoothing helps more at large batch sizes.",
     source="Shallue et al. 2019",
     rule="On a network, the test error that a smoothing saves rises by over 0.2 points with every doubling of the batch.",
-    above=PER_DOUBLING, scale="points", read="summary",
+    above=PER_DOUBLING,
+    scale="points",
+    read="summary",
     history=[
-        Change("2026-11-25", "rises at all (95 %), of one search a network", "several searches were made"),
-        Change("2026-11-26", "rises at all (95 %), for every network and smoothing", "an effect must exceed what S14 calls none"),
+        Change(
+            "2026-11-25",
+            "rises at all (95 %), of one search a network",
+            "several searches were made",
+        ),
+        Change(
+            "2026-11-26",
+            "rises at all (95 %), for every network and smoothing",
+            "an effect must exceed what S14 calls none",
+        ),
     ],
-)  # fmt: skip
+)
 def helped():
     return slopes(fixed_budgets.helped)
 
 
 @claim(
-    "S13", "A budget of steps favours large batches, of epochs small",
+    "S13",
+    "A budget of steps favours large batches, of epochs small",
     chapter="accuracy",
     paper="A budget of steps favours large batches, one of epochs small batches.",
     source="Shallue et al. 2019",
     rule="On a network, at the smallest budget that all batch sizes share, the favoured end's lowest validation error is lower by "
     "over a point.",
-    above=1.0, scale="points", read="summary",
-    history=[Change("2026-11-26", "lower at all, on the network where it is least", "an effect must be one that matters")],
-)  # fmt: skip
+    above=1.0,
+    scale="points",
+    read="summary",
+    history=[
+        Change(
+            "2026-11-26",
+            "lower at all, on the network where it is least",
+            "an effect must be one that matters",
+        )
+    ],
+)
 def favoured():
     groups = []
     for name, (steps, epochs) in fixed_budgets.by_workload(fixed_budgets.whole()).items():
-        for kind, best, column, sign in (("few steps", steps, "budget", 1), ("few epochs", epochs, "examples", -1)):
+        for kind, best, column, sign in (
+            ("few steps", steps, "budget", 1),
+            ("few epochs", epochs, "examples", -1),
+        ):
             if (found := fixed_budgets.between_ends(best, column, sign)) is not None:
                 ends = (100 * end for end in found)
-                groups.append(interval(f"{title(name)}, {kind}", *ends, 1, is_shallue2019(name), "one search"))
+                groups.append(
+                    interval(f"{title(name)}, {kind}", *ends, 1, is_shallue2019(name), "one search")
+                )
     return groups
 
 
 @claim(
-    "S14", "Larger batches do not cost accuracy",
+    "S14",
+    "Larger batches do not cost accuracy",
     chapter="accuracy",
     paper="There is no evidence that larger batch sizes degrade out-of-sample performance.",
     source="Shallue et al. 2019, abstract",
     rule="On a network, where all batch sizes had steps enough, test error rises by less than 0.2 points with every doubling.",
-    below=PER_DOUBLING, scale="points",
+    below=PER_DOUBLING,
+    scale="points",
     history=[
-        Change("2026-11-25", "the same bound (95 %), of one search a network", "several searches were made"),
+        Change(
+            "2026-11-25",
+            "the same bound (95 %), of one search a network",
+            "several searches were made",
+        ),
         Change("2026-11-26", "the same bound (95 %), for every network", ONE_LEVEL),
     ],
-)  # fmt: skip
+)
 def risen():
     return slopes(fixed_budgets.risen)

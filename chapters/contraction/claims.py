@@ -1,21 +1,31 @@
-"""What Shi et al. (2019) prove of Top-k, and whether vectors from training meet the condition of their proof."""
+"""What Shi et al. (2019) prove of Top-k, and whether vectors from training meet the condition of
+their proof.
+"""
 
 from lib.claims.claim import Change, claim
 from lib.claims.vectors import DEPENDENT, PRICE, fed, most_vectors
 
 
 @claim(
-    "T3", "Vectors meet the condition of the tighter bound",
+    "T3",
+    "Vectors meet the condition of the tighter bound",
     chapter="contraction",
     paper="What Top-k leaves of the vector's energy is at most (1 − k/d)², a tighter bound than 1 − k/d.",
     source="Shi et al. 2019, abstract",
     rule="On over half of the networks, most vectors of a run with Top-k and feedback have a sorted squared profile that is "
     "convex in all of a hundred bins. The bound itself follows from this, and made-up vectors of nearly any shape obey it.",
-    above=0.5, scale="share",
+    above=0.5,
+    scale="share",
     price=PRICE,
-    history=[Change("2026-11-26", "what is left stays below (1 − k/d)² for every vector and density", f"nearly any vector passes, "
-                    f"and its range over vectors and densities is no interval; {DEPENDENT}")],
-)  # fmt: skip
+    history=[
+        Change(
+            "2026-11-26",
+            "what is left stays below (1 − k/d)² for every vector and density",
+            f"nearly any vector passes, "
+            f"and its range over vectors and densities is no interval; {DEPENDENT}",
+        )
+    ],
+)
 def convex_profiles():
     shapes = fed()
     return most_vectors(shapes.convex == 1, shapes.workload)

@@ -17,6 +17,9 @@ def _frameworks() -> Sequence:
 EXPERIMENTS = {
     "timings-frameworks": Experiment(
         "Time PyTorch's own ways to train with two processes, into data/timings/; leave the machine alone meanwhile.",
-        timings.TIMINGS, "sets of timings", _frameworks, alone=True,
+        timings.TIMINGS,
+        "sets of timings",
+        _frameworks,
+        alone=True,
     )
-}  # fmt: skip
+}

@@ -1,4 +1,6 @@
-"""How long a step of every framework takes, what it sends, and how often it waits: see `frameworks`."""
+"""How long a step of every framework takes, what it sends, and how often it waits: see
+`frameworks`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,16 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from chapters.frameworks.frameworks import SYSTEMS, WARM_UP, WORKERS, OneProcess, Training, build, everyones, sent
+from chapters.frameworks.frameworks import (
+    SYSTEMS,
+    WARM_UP,
+    WORKERS,
+    OneProcess,
+    Training,
+    build,
+    everyones,
+    sent,
+)
 from lib import require, require_whole
 from lib.workers import processes
 
@@ -28,15 +39,19 @@ BLOCK = 0.02  # seconds that one process computes between two looks at the clock
 def timed(training: Training, x: Tensor, y: Tensor, repeats: int) -> list[dict]:
     """Times of steps of every system between processes here, all in turn, so many rounds.
 
-    x, y: a batch.  A row per system: system, seconds of a step on cores of its own (`on_own_cores`: median over rounds), low, high
-    (their quartiles), processor (seconds that both processes computed, median), wall (seconds that went by, median), waited
-    (median share of these in which a process waited for a core, as Linux counts it; NaN elsewhere); sent (bytes of a step of the
-    process that sends more), waits (`waits`), parameters, gradients, states, residuals (bytes held by the process that holds
-    more).  Raises ValueError unless there are as many examples as the batch has, and as `lib.workers.processes.train`.
+    x, y: a batch.  A row per system: system, seconds of a step on cores of its own (`on_own_cores`:
+    median over rounds), low, high (their quartiles), processor (seconds that both processes
+    computed, median), wall (seconds that went by, median), waited (median share of these in which a
+    process waited for a core, as Linux counts it; NaN elsewhere); sent (bytes of a step of the
+    process that sends more), waits (`waits`), parameters, gradients, states, residuals (bytes held
+    by the process that holds more).  Raises ValueError unless there are as many examples as the
+    batch has, and as `lib.workers.processes.train`.
     """
     require_whole("repeats", repeats, 2, MOST_REPEATS)
     fits = len(x) == len(y) == training.batch_size
-    require(fits, "x, y", (len(x), len(y)), f"as many examples as the batch has ({training.batch_size})")
+    require(
+        fits, "x, y", (len(x), len(y)), f"as many examples as the batch has ({training.batch_size})"
+    )
     return processes.launch(_timed, WORKERS, TIMEOUT, training, x.numpy(), y.numpy(), repeats)
 
 
@@ -50,7 +65,10 @@ def _timed(rank: int, training: Training, x, y, repeats: int) -> list[dict]:
     for k in range(repeats):
         for name in _turned(list(SYSTEMS), k):
             blocks[name].append(_block(systems[name], x, y, steps))
-    rows = [_row(name, np.array(everyones(own)), training.micro_batches) | about[name] for name, own in blocks.items()]
+    rows = [
+        _row(name, np.array(everyones(own)), training.micro_batches) | about[name]
+        for name, own in blocks.items()
+    ]
     systems.clear()
     gc.collect()  # a model that outlives the process group can hang the process
     return rows
@@ -62,18 +80,26 @@ def _turned(names: list[str], by: int) -> list[str]:
     return names[by:] + names[:by]
 
 
-def _block(system: OneProcess | None, x: Tensor, y: Tensor, steps: int) -> tuple[float, float, float]:
-    """Of a step: seconds from when all are ready until all are done, those that this process computed, and waited for a core."""
+def _block(
+    system: OneProcess | None, x: Tensor, y: Tensor, steps: int
+) -> tuple[float, float, float]:
+    """Of a step: seconds from when all are ready until all are done, those that this process
+    computed, and waited for a core.
+    """
     dist.barrier()
     began = np.array([time.perf_counter(), time.process_time(), queued()])
     for _ in range(steps if system is not None else 0):
         system.step(x, y)
     dist.barrier()
-    return tuple(((np.array([time.perf_counter(), time.process_time(), queued()]) - began) / steps).tolist())
+    return tuple(
+        ((np.array([time.perf_counter(), time.process_time(), queued()]) - began) / steps).tolist()
+    )
 
 
 def queued() -> float:
-    """Seconds in which this process's threads were ready to compute and had no core, as Linux counts them; elsewhere NaN."""
+    """Seconds in which this process's threads were ready to compute and had no core, as Linux
+    counts them; elsewhere NaN.
+    """
     total = 0
     for thread in Path("/proc/self/task").glob("*/schedstat"):
         with contextlib.suppress(OSError):  # ended since it was listed
@@ -85,23 +111,33 @@ def _row(name: str, blocks: np.ndarray, micro_batches: int) -> dict[str, float]:
     """What `timed` tells of a system's blocks [processes, rounds, 3], each as `_block` has it."""
     wall, computed, waited = blocks[0, :, 0], blocks[:, :, 1], blocks[:, :, 2].max(0)
     low, middle, high = np.quantile(on_own_cores(name, computed, micro_batches), [0.25, 0.5, 0.75])
-    told = {"seconds": middle, "low": low, "high": high, "processor": np.median(computed.sum(0)), "wall": np.median(wall),
-            "waited": np.median(waited / wall)}  # fmt: skip
+    told = {
+        "seconds": middle,
+        "low": low,
+        "high": high,
+        "processor": np.median(computed.sum(0)),
+        "wall": np.median(wall),
+        "waited": np.median(waited / wall),
+    }
     return {"system": name, **{field: float(value) for field, value in told.items()}}
 
 
 def on_own_cores(name: str, computed: np.ndarray, micro_batches: int = 1) -> np.ndarray:
-    """Seconds of a step [n] if each process has a core and messages take no time beyond the computing that they ask for.
+    """Seconds of a step [n] if each process has a core and messages take no time beyond the
+    computing that they ask for.
 
-    computed: seconds that each process computes [processes, n].  A step then takes as long as the busier process; of two
-    stages, this one waits besides for a micro-batch of the other to come and to go.
+    computed: seconds that each process computes [processes, n].  A step then takes as long as the
+    busier process; of two stages, this one waits besides for a micro-batch of the other to come and
+    to go.
     """
     most = computed.max(0)
     return most + computed.min(0) / micro_batches if name == "pipeline" else most
 
 
 def _about(system: OneProcess | None, x: Tensor, y: Tensor) -> dict[str, float]:
-    """What a step sends and how often it waits for a message, and what is held after it; of the process with more."""
+    """What a step sends and how often it waits for a message, and what is held after it; of the
+    process with more.
+    """
     found = {"waits": 0, "sent": 0.0}
     if system is not None:
         for _ in range(WARM_UP):
@@ -115,12 +151,22 @@ def _about(system: OneProcess | None, x: Tensor, y: Tensor) -> dict[str, float]:
     return {name: max(one.get(name, 0) for one in every) for name in every[0]}
 
 
-# Messages that one process sends one after the other, by what PyTorch calls it: a sum is scattered and gathered.
-ROUNDS = {"allreduce": 2, "reduce_scatter_base": 2, "allgather": 1, "allgather_base": 1, "broadcast": 1, "send": 1, "recv": 1}
+# Messages that one process sends one after the other, by what PyTorch calls it: a sum is scattered
+# and gathered.
+ROUNDS = {
+    "allreduce": 2,
+    "reduce_scatter_base": 2,
+    "allgather": 1,
+    "allgather_base": 1,
+    "broadcast": 1,
+    "send": 1,
+    "recv": 1,
+}
 
 
 def waits(calls: Counter) -> int:
-    """Messages of a step between two processes, if none goes beside another, with gloo, whose reduce-scatter is a sum of all.
+    """Messages of a step between two processes, if none goes beside another, with gloo, whose
+    reduce-scatter is a sum of all.
 
     Raises ValueError for a collective that is not known here.
     """

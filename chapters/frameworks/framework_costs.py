@@ -1,8 +1,10 @@
-"""What frameworks make of two processes: seconds of a step with a link between them, time to the goal, and the link that pays.
+"""What frameworks make of two processes: seconds of a step with a link between them, time to the
+goal, and the link that pays.
 
-A step takes t = c + n a + b / B: what the busier process computes, n messages one after the other with latency a, and the b bytes
-of the process that sends more over a bandwidth of B.  Nothing goes on beside anything else, so this is an upper limit.  Time to
-the goal is K* t, and K* is that of one process for every framework but sparse messages, which may need more steps.
+A step takes t = c + n a + b / B: what the busier process computes, n messages one after the other
+with latency a, and the b bytes of the process that sends more over a bandwidth of B.  Nothing goes
+on beside anything else, so this is an upper limit.  Time to the goal is K* t, and K* is that of one
+process for every framework but sparse messages, which may need more steps.
 """
 
 from __future__ import annotations
@@ -27,7 +29,12 @@ NAMES = {
 }
 ONE, SPARSE = "one", "sparse"
 KEYS = ["workload", "algorithm", "batch_size"]
-HELD = ("parameters", "gradients", "states", "residuals")  # columns of bytes that a process holds between steps
+HELD = (
+    "parameters",
+    "gradients",
+    "states",
+    "residuals",
+)  # columns of bytes that a process holds between steps
 
 # The seconds of a step in the language of the charts; a test evaluates it.
 EXPRESSION = "datum.seconds + datum.waits * {latency} + datum.sent / {bandwidth}"
@@ -36,41 +43,69 @@ EXPRESSION = "datum.seconds + datum.waits * {latency} + datum.sent / {bandwidth}
 def step_seconds(times: pd.DataFrame, latency: float = 0.0, bandwidth: float = np.inf) -> pd.Series:
     """Seconds of a step by rows of `framework_times`, with this link between the processes.
 
-    latency: seconds of a message; bandwidth: bytes per second.  Raises ValueError for what is negative, and for no bandwidth.
+    latency: seconds of a message; bandwidth: bytes per second.  Raises ValueError for what is
+    negative, and for no bandwidth.
     """
-    require_all("latency", latency, lambda v: (v >= 0) & np.isfinite(v), "zero or a positive finite number")
+    require_all(
+        "latency", latency, lambda v: (v >= 0) & np.isfinite(v), "zero or a positive finite number"
+    )
     require_all("bandwidth", bandwidth, lambda v: v > 0, "positive (bytes per second)")
     return times.seconds + times.waits * latency + times.sent / bandwidth
 
 
 def over_one(times: pd.DataFrame, column: str = "seconds") -> pd.Series:
-    """A column of every row over that of one process with the same workload, method and batch size; NaN where it is not timed."""
+    """A column of every row over that of one process with the same workload, method and batch size;
+    NaN where it is not timed.
+    """
     one = times[times.system == ONE].set_index(KEYS)[column]
     base = times.set_index(KEYS).index.map(one.to_dict())
     return times[column] / np.asarray(base, float)
 
 
 def searched(times: pd.DataFrame) -> pd.DataFrame:
-    """The trials on record (`lib.records.results`) of dense networks with the methods that are timed."""
-    pairs = times[["workload", "algorithm"]].drop_duplicates().itertuples(index=False) if len(times) else ()
-    cells = [c for w, a in pairs for c in on_record.gathered(workload=w, algorithm=a, sparsity=0.0, **plans.USUAL).cells]
+    """The trials on record (`lib.records.results`) of dense networks with the methods that are
+    timed.
+    """
+    pairs = (
+        times[["workload", "algorithm"]].drop_duplicates().itertuples(index=False)
+        if len(times)
+        else ()
+    )
+    cells = [
+        c
+        for w, a in pairs
+        for c in on_record.gathered(workload=w, algorithm=a, sparsity=0.0, **plans.USUAL).cells
+    ]
     return results.read(Study("timed", "", tuple(cells)))
 
 
-def to_goal(points: pd.DataFrame, times: pd.DataFrame, latency: float = 0.0, bandwidth: float = np.inf) -> pd.DataFrame:
-    """Time to the goal of every framework at the batch sizes that have both steps on record and times.
+def to_goal(
+    points: pd.DataFrame, times: pd.DataFrame, latency: float = 0.0, bandwidth: float = np.inf
+) -> pd.DataFrame:
+    """Time to the goal of every framework at the batch sizes that have both steps on record and
+    times.
 
     points: of `scaling.across_replicates`; times: of `framework_times`.  Adds to the latter:
-    framework (its name), curve (network and method), goal, steps, steps_low, steps_high, time (seconds).
+    framework (its name), curve (network and method), goal, steps, steps_low, steps_high, time
+    (seconds).
     """
-    known = points[[*KEYS, "goal", "steps", "low", "high"]].rename(columns={"low": "steps_low", "high": "steps_high"})
+    known = points[[*KEYS, "goal", "steps", "low", "high"]].rename(
+        columns={"low": "steps_low", "high": "steps_high"}
+    )
     both = times.merge(known, on=KEYS)
-    curve = both.workload.map(lambda name: workload(name).title) + " with " + both.algorithm.map(named)
-    return both.assign(framework=both.system.map(NAMES), curve=curve, time=both.steps * step_seconds(both, latency, bandwidth))
+    curve = (
+        both.workload.map(lambda name: workload(name).title) + " with " + both.algorithm.map(named)
+    )
+    return both.assign(
+        framework=both.system.map(NAMES),
+        curve=curve,
+        time=both.steps * step_seconds(both, latency, bandwidth),
+    )
 
 
 def fastest(goals: pd.DataFrame) -> pd.Series:
-    """The row of `to_goal` with the shortest time, of frameworks that take the steps of one process.
+    """The row of `to_goal` with the shortest time, of frameworks that take the steps of one
+    process.
 
     Raises ValueError if there are none.
     """
@@ -81,10 +116,14 @@ def fastest(goals: pd.DataFrame) -> pd.Series:
 
 
 def breaks_even(times: pd.DataFrame) -> pd.DataFrame:
-    """The slowest link over which a framework's step still takes no longer than one process alone: times with two columns more.
+    """The slowest link over which a framework's step still takes no longer than one process alone:
+    times with two columns more.
 
-    bandwidth: bytes per second without latency; latency: seconds with endless bandwidth.  NaN where it takes longer anyway.
+    bandwidth: bytes per second without latency; latency: seconds with endless bandwidth.  NaN where
+    it takes longer anyway.
     """
     gained = times.seconds / over_one(times) - times.seconds
     gained = gained.where(gained > 0)
-    return times.assign(bandwidth=times.sent / gained, latency=gained / times.waits.where(times.waits > 0))
+    return times.assign(
+        bandwidth=times.sent / gained, latency=gained / times.waits.where(times.waits > 0)
+    )

@@ -1,4 +1,6 @@
-"""Times of training steps on two processes, by framework, beside those of one process, and what they send and hold."""
+"""Times of training steps on two processes, by framework, beside those of one process, and what
+they send and hold.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,9 @@ MOST_REPEATS = 1000
 class FrameworkTimes:
     """Times of a workload's steps by every system of `frameworks`, of a batch over both processes.
 
-    density, micro_batches: of sparse messages and stages.  repeats: rounds in which all systems are timed in turn.
-    replicate: tells runs apart that are the same otherwise.  Raises ValueError naming the field, its value and what is allowed.
+    density, micro_batches: of sparse messages and stages.  repeats: rounds in which all systems are
+    timed in turn. replicate: tells runs apart that are the same otherwise.  Raises ValueError
+    naming the field, its value and what is allowed.
     """
 
     workload: str
@@ -39,7 +42,9 @@ class FrameworkTimes:
         require(self.algorithm in METHODS, "algorithm", self.algorithm, f"one of {METHODS}")
         require_whole("batch_size", self.batch_size, 1, work.train_size)
         whole = math.lcm(2, self.micro_batches)
-        require(self.batch_size % whole == 0, "batch_size", self.batch_size, f"a multiple of {whole}")
+        require(
+            self.batch_size % whole == 0, "batch_size", self.batch_size, f"a multiple of {whole}"
+        )
         require_number("density", self.density, lambda share: 0 < share <= 1, "a number in (0, 1]")
         require_whole("repeats", self.repeats, 2, MOST_REPEATS)
         require_whole("replicate", self.replicate, 0, MOST_REPEATS)
@@ -48,15 +53,27 @@ class FrameworkTimes:
         return {"model": workload(self.workload).model}
 
     def measure(self) -> pd.DataFrame:
-        """A row per system, as `framework_clock.timed` returns them; weights is how many the network has."""
-        from chapters.frameworks import framework_clock, frameworks  # brings PyTorch, and reading times does without
+        """A row per system, as `framework_clock.timed` returns them; weights is how many the
+        network has.
+        """
+        from chapters.frameworks import (
+            framework_clock,
+            frameworks,
+        )  # brings PyTorch, and reading times does without
         from lib.workloads import models
 
         work, data = workload(self.workload), workload(self.workload).train()
         training = frameworks.Training(
-            work.model, self.algorithm, self.batch_size, 0.0, density=self.density, micro_batches=self.micro_batches
+            work.model,
+            self.algorithm,
+            self.batch_size,
+            0.0,
+            density=self.density,
+            micro_batches=self.micro_batches,
         )
-        rows = framework_clock.timed(training, data.x[: self.batch_size], data.y[: self.batch_size], self.repeats)
+        rows = framework_clock.timed(
+            training, data.x[: self.batch_size], data.y[: self.batch_size], self.repeats
+        )
         return pd.DataFrame(rows).assign(weights=models.parameter_count(models.build(work.model)))
 
 
@@ -64,12 +81,20 @@ SIZES = (64, 256, 1024)
 PLANNED = tuple(
     FrameworkTimes(name, algorithm, size, replicate=replicate)
     for replicate in range(2)
-    for name, algorithm in (("mnist-fc-1024x3", "sgd"), ("mnist-simple-cnn", "momentum"), ("digits-cnn", "adam"),
-                            ("mnist-fc-1024x3", "adam"))
+    for name, algorithm in (
+        ("mnist-fc-1024x3", "sgd"),
+        ("mnist-simple-cnn", "momentum"),
+        ("digits-cnn", "adam"),
+        ("mnist-fc-1024x3", "adam"),
+    )
     for size in SIZES
-)  # fmt: skip
+)
 
 
 def measured(*more: FrameworkTimes, replicate: int = 0, folder: Path | None = None) -> pd.DataFrame:
-    """What is on record of this replicate of PLANNED, and of `more`, with the settings as columns; empty if nothing is."""
-    return timings.results(*(one for one in PLANNED if one.replicate == replicate), *more, folder=folder)
+    """What is on record of this replicate of PLANNED, and of `more`, with the settings as columns;
+    empty if nothing is.
+    """
+    return timings.results(
+        *(one for one in PLANNED if one.replicate == replicate), *more, folder=folder
+    )

@@ -1,12 +1,14 @@
-"""One training on two processes, laid out by several frameworks: the same steps, with weights and gradients in other places.
+"""One training on two processes, laid out by several frameworks: the same steps, with weights and
+gradients in other places.
 
-`Training` says what is trained, SYSTEMS how it is laid out: by the whole batch in one process, by shards of the batch
-(DistributedDataParallel), with the optimiser's states or everything sharded as well (ZeroRedundancyOptimizer, fully_shard), by
-two stages of the network through which parts of the batch flow (torch.distributed.pipelining), or by shards whose gradients are
-sent as their largest entries (`lib.workers.hook`).  All but the last take the steps of one process, to rounding.
+`Training` says what is trained, SYSTEMS how it is laid out: by the whole batch in one process, by
+shards of the batch (DistributedDataParallel), with the optimiser's states or everything sharded as
+well (ZeroRedundancyOptimizer, fully_shard), by two stages of the network through which parts of the
+batch flow (torch.distributed.pipelining), or by shards whose gradients are sent as their largest
+entries (`lib.workers.hook`).  All but the last take the steps of one process, to rounding.
 
-`train` returns their weights, the bytes that every process sent, which the kernel counts for its connections, and the bytes that
-it holds between steps.  `framework_clock` times their steps.
+`train` returns their weights, the bytes that every process sent, which the kernel counts for its
+connections, and the bytes that it holds between steps.  `framework_clock` times their steps.
 """
 
 from __future__ import annotations
@@ -40,16 +42,17 @@ OPTIMISERS = {
     "momentum": (torch.optim.SGD, {"momentum": 0.9}),
     "adam": (torch.optim.Adam, {}),
 }
-WARM_UP = 3  # steps: DistributedDataParallel deals its buckets anew after the first, the stages agree on shapes
+# steps: DistributedDataParallel deals its buckets anew after the first, the stages agree on shapes
+WARM_UP = 3
 
 
 @dataclass(frozen=True)
 class Training:
     """What is trained on two processes: cross-entropy of a network that is a sequence of layers.
 
-    batch_size: over both processes.  learning_rate: zero trains nothing and takes as long.  density: share of the gradient
-    that sparse messages send.  micro_batches: parts of a batch that flow through the stages.
-    Raises ValueError naming field, value and what is allowed.
+    batch_size: over both processes.  learning_rate: zero trains nothing and takes as long.
+    density: share of the gradient that sparse messages send.  micro_batches: parts of a batch that
+    flow through the stages. Raises ValueError naming field, value and what is allowed.
     """
 
     model: str
@@ -62,17 +65,41 @@ class Training:
     seed: int = 0
 
     def __post_init__(self):
-        sequence = self.model in models.MODELS and isinstance(models.build(self.model), nn.Sequential)
-        require(sequence, "model", self.model, "a name in lib/workloads/models.py, of a network that is a sequence of layers")
-        require(self.algorithm in OPTIMISERS, "algorithm", self.algorithm, f"one of {tuple(OPTIMISERS)}")
-        require(self.precision in processes.PRECISIONS, "precision", self.precision, f"one of {processes.PRECISIONS}")
-        require_number("learning_rate", self.learning_rate, lambda r: 0 <= r < math.inf, "zero or a positive finite number")
+        sequence = self.model in models.MODELS and isinstance(
+            models.build(self.model), nn.Sequential
+        )
+        require(
+            sequence,
+            "model",
+            self.model,
+            "a name in lib/workloads/models.py, of a network that is a sequence of layers",
+        )
+        require(
+            self.algorithm in OPTIMISERS, "algorithm", self.algorithm, f"one of {tuple(OPTIMISERS)}"
+        )
+        require(
+            self.precision in processes.PRECISIONS,
+            "precision",
+            self.precision,
+            f"one of {processes.PRECISIONS}",
+        )
+        require_number(
+            "learning_rate",
+            self.learning_rate,
+            lambda r: 0 <= r < math.inf,
+            "zero or a positive finite number",
+        )
         require_number("density", self.density, lambda share: 0 < share <= 1, "a number in (0, 1]")
         require_whole("micro_batches", self.micro_batches, 1, processes.MOST_EXAMPLES)
         require_whole("batch_size", self.batch_size, 1, processes.MOST_EXAMPLES)
         parts = math.lcm(WORKERS, self.micro_batches)
         fits = self.batch_size % parts == 0
-        require(fits, "batch_size", self.batch_size, f"a multiple of {parts}, for {WORKERS} processes and the micro-batches")
+        require(
+            fits,
+            "batch_size",
+            self.batch_size,
+            f"a multiple of {parts}, for {WORKERS} processes and the micro-batches",
+        )
         require_whole("seed", self.seed, 0, 2**32 - 1)
 
     @property
@@ -87,7 +114,7 @@ class Training:
         return kind(parameters, lr=self.learning_rate, **settings)
 
 
-# --- the systems ------------------------------------------------------------------------------------------------------
+# --- the systems ----------------------------------------------------------------------------------
 
 
 class OneProcess:
@@ -114,7 +141,9 @@ class OneProcess:
         return whole
 
     def step(self, x: Tensor, y: Tensor) -> None:
-        """Take a training step on a batch x [B, ...], y [B], of which all processes are given the whole."""
+        """Take a training step on a batch x [B, ...], y [B], of which all processes are given the
+        whole.
+        """
         self.optimizer.zero_grad()
         cross_entropy(self.model(self.share(x)), self.share(y)).backward()
         self.optimizer.step()
@@ -124,13 +153,21 @@ class OneProcess:
         return _flat(self.network.parameters())
 
     def held(self) -> dict[str, int]:
-        """Bytes between steps, by what they hold: parameters, gradients, states of the optimiser, residuals of the hook.
+        """Bytes between steps, by what they hold: parameters, gradients, states of the optimiser,
+        residuals of the hook.
 
         Counted by memory blocks, so that views of one count once.
         """
-        own = getattr(self.optimizer, "optim", self.optimizer)  # ZeroRedundancyOptimizer keeps its share in one inside
+        own = getattr(
+            self.optimizer, "optim", self.optimizer
+        )  # ZeroRedundancyOptimizer keeps its share in one inside
         parameters = list(self.model.parameters())
-        states = [value for state in own.state.values() for value in state.values() if isinstance(value, Tensor)]
+        states = [
+            value
+            for state in own.state.values()
+            for value in state.values()
+            if isinstance(value, Tensor)
+        ]
         kinds = {
             "parameters": parameters,
             "gradients": [p.grad for p in parameters if p.grad is not None],
@@ -145,12 +182,16 @@ class OneProcess:
 
 
 class Replicas(OneProcess):
-    """Every process has the whole network and half of the batch; gradients are averaged as they come."""
+    """Every process has the whole network and half of the batch; gradients are averaged as they
+    come.
+    """
 
     alone = False
 
     def laid_out(self) -> nn.Module:
-        return DistributedDataParallel(self.network, gradient_as_bucket_view=True)  # else gradients are held twice
+        return DistributedDataParallel(
+            self.network, gradient_as_bucket_view=True
+        )  # else gradients are held twice
 
     def share(self, whole: Tensor) -> Tensor:
         return whole.chunk(WORKERS)[self.rank]
@@ -163,11 +204,15 @@ class ShardedStates(Replicas):
         from torch.distributed.optim import ZeroRedundancyOptimizer
 
         kind, settings = OPTIMISERS[self.training.algorithm]
-        return ZeroRedundancyOptimizer(self.model.parameters(), kind, lr=self.training.learning_rate, **settings)
+        return ZeroRedundancyOptimizer(
+            self.model.parameters(), kind, lr=self.training.learning_rate, **settings
+        )
 
 
 class FullyShared(Replicas):
-    """Every process keeps half of each parameter, and gathers a layer's other half while it computes that layer."""
+    """Every process keeps half of each parameter, and gathers a layer's other half while it
+    computes that layer.
+    """
 
     def laid_out(self) -> nn.Module:
         from torch.distributed.device_mesh import init_device_mesh
@@ -184,7 +229,9 @@ class FullyShared(Replicas):
 
 
 class Stages(OneProcess):
-    """Each process has one part of the layers; micro-batches flow from the first to the second, gradients back."""
+    """Each process has one part of the layers; micro-batches flow from the first to the second,
+    gradients back.
+    """
 
     alone = False
 
@@ -211,7 +258,9 @@ class SparseMessages(Replicas):
 
     def laid_out(self) -> nn.Module:
         model = super().laid_out()
-        self.state = SparseState(model, seed=self.training.seed, compressor="top-k", density=self.training.density)
+        self.state = SparseState(
+            model, seed=self.training.seed, compressor="top-k", density=self.training.density
+        )
         model.register_comm_hook(self.state, sparse_hook)
         return model
 
@@ -232,10 +281,12 @@ EXACT = tuple(name for name in SYSTEMS if name != "sparse")  # they take the ste
 
 @torch.no_grad()
 def cut(network: nn.Sequential, x: Tensor) -> int:
-    """Before which layer to cut a network, so that its dearer part costs least: multiplications, forward and backward.
+    """Before which layer to cut a network, so that its dearer part costs least: multiplications,
+    forward and backward.
 
-    x: one example [1, ...].  Of cuts that cost as much, the one at which the fewest values pass.  The first layer with
-    weights passes no gradient on: two products of three.  Raises ValueError for fewer than two layers with weights.
+    x: one example [1, ...].  Of cuts that cost as much, the one at which the fewest values pass.
+    The first layer with weights passes no gradient on: two products of three.  Raises ValueError
+    for fewer than two layers with weights.
     """
     costs, sizes = [], []
     for layer in network:
@@ -244,8 +295,15 @@ def cut(network: nn.Sequential, x: Tensor) -> int:
         places = 0 if weights is None else weights.numel() * x.numel() // len(weights)
         costs.append(places * (3 if any(costs) else 2))
         sizes.append(x.numel())
-    require(sum(map(bool, costs)) >= 2, "network", network, "a sequence with two layers that have weights, or more")
-    return min(range(1, len(costs)), key=lambda at: (max(sum(costs[:at]), sum(costs[at:])), sizes[at - 1]))
+    require(
+        sum(map(bool, costs)) >= 2,
+        "network",
+        network,
+        "a sequence with two layers that have weights, or more",
+    )
+    return min(
+        range(1, len(costs)), key=lambda at: (max(sum(costs[:at]), sum(costs[at:])), sizes[at - 1])
+    )
 
 
 def _flat(tensors: Iterable[Tensor]) -> Tensor:
@@ -258,13 +316,18 @@ def _bytes(tensors: Iterable[Tensor]) -> int:
     return sum(blocks.values())
 
 
-# --- what is sent -----------------------------------------------------------------------------------------------------
+# --- what is sent ---------------------------------------------------------------------------------
 
-SENT, RETRANSMITTED, INFO = 200, 208, 232  # where Linux has them in struct tcp_info (linux/tcp.h), and its length
+SENT, RETRANSMITTED, INFO = (
+    200,
+    208,
+    232,
+)  # where Linux has them in struct tcp_info (linux/tcp.h), and its length
 
 
 def sent() -> int | None:
-    """Bytes that this process has written to its TCP connections that are open, as Linux counts them; None elsewhere.
+    """Bytes that this process has written to its TCP connections that are open, as Linux counts
+    them; None elsewhere.
 
     Without the headers of TCP, with those of gloo.
     """
@@ -276,7 +339,10 @@ def sent() -> int | None:
             if stat.S_ISSOCK(os.fstat(number).st_mode):
                 with socket.socket(fileno=os.dup(number)) as one:
                     info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO)
-                total += struct.unpack_from("Q", info, SENT)[0] - struct.unpack_from("Q", info, RETRANSMITTED)[0]
+                total += (
+                    struct.unpack_from("Q", info, SENT)[0]
+                    - struct.unpack_from("Q", info, RETRANSMITTED)[0]
+                )
     return total
 
 
@@ -287,27 +353,44 @@ def everyones(one):
     return every
 
 
-# --- training and timing ----------------------------------------------------------------------------------------------
+# --- training and timing --------------------------------------------------------------------------
 
 
 def train(
-    trainings: Sequence[Training], data, steps: int = 10, systems: Sequence[str] = tuple(SYSTEMS), timeout: float = 120.0
+    trainings: Sequence[Training],
+    data,
+    steps: int = 10,
+    systems: Sequence[str] = tuple(SYSTEMS),
+    timeout: float = 120.0,
 ) -> list[dict[str, dict]]:
-    """Train each of these with every system for so many steps, all on two processes that are started once.
+    """Train each of these with every system for so many steps, all on two processes that are
+    started once.
 
-    data: a split with x [N, ...] float and y [N] int64.  Returns, per training and system: weights [P] float64 after the last
-    step; sent, bytes per step of each process after WARM_UP steps; held, bytes of each (`OneProcess.held`).
-    Raises ValueError for unknown systems and steps that are too few, and as `lib.workers.processes.train`.
+    data: a split with x [N, ...] float and y [N] int64.  Returns, per training and system: weights
+    [P] float64 after the last step; sent, bytes per step of each process after WARM_UP steps; held,
+    bytes of each (`OneProcess.held`). Raises ValueError for unknown systems and steps that are too
+    few, and as `lib.workers.processes.train`.
     """
     require_whole("steps", steps, WARM_UP + 1, processes.MOST_STEPS)
     unknown = [name for name in systems if name not in SYSTEMS]
     require(not unknown, "systems", unknown, f"of {tuple(SYSTEMS)}")
-    return processes.launch(_trained, WORKERS, timeout, list(trainings), data.x.numpy(), data.y.numpy(), steps, list(systems))
+    return processes.launch(
+        _trained,
+        WORKERS,
+        timeout,
+        list(trainings),
+        data.x.numpy(),
+        data.y.numpy(),
+        steps,
+        list(systems),
+    )
 
 
 def _trained(rank: int, trainings, x, y, steps: int, systems) -> list[dict[str, dict]]:
     x, y = torch.from_numpy(x), torch.from_numpy(y)
-    found = [{name: _outcome(rank, one, name, x, y, steps) for name in systems} for one in trainings]
+    found = [
+        {name: _outcome(rank, one, name, x, y, steps) for name in systems} for one in trainings
+    ]
     gc.collect()  # a model that outlives the process group can hang the process
     return found
 
@@ -340,7 +423,9 @@ def batches(training: Training, examples: int, steps: int) -> Iterator[Tensor]:
 
 
 def reference(training: Training, data, steps: int = 10) -> Tensor:
-    """Weights [P] float64 after so many steps of one process, here; with sparse messages, see `simulated`."""
+    """Weights [P] float64 after so many steps of one process, here; with sparse messages, see
+    `simulated`.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as the processes do: the order of additions may depend on it
     try:
@@ -353,16 +438,24 @@ def reference(training: Training, data, steps: int = 10) -> Tensor:
 
 
 def simulated(training: Training, data, steps: int = 10) -> Tensor:
-    """Weights [P] float64 after so many steps with sparse messages, both processes simulated as the book's searches do it.
+    """Weights [P] float64 after so many steps with sparse messages, both processes simulated as the
+    book's searches do it.
 
-    Raises ValueError for another algorithm than momentum and another precision than float64: which entry is the largest hangs on
-    the last bit.
+    Raises ValueError for another algorithm than momentum and another precision than float64: which
+    entry is the largest hangs on the last bit.
     """
     require(training.precision == "float64", "precision", training.precision, "float64")
     require(training.algorithm == "momentum", "algorithm", training.algorithm, "momentum")
     settings = OPTIMISERS["momentum"][1]
     run = processes.Run(
-        WORKERS, training.model, training.batch_size, steps, training.learning_rate, settings["momentum"], training.precision,
-        training.seed, messages=Messages(WORKERS, "top-k", training.density),
-    )  # fmt: skip
+        WORKERS,
+        training.model,
+        training.batch_size,
+        steps,
+        training.learning_rate,
+        settings["momentum"],
+        training.precision,
+        training.seed,
+        messages=Messages(WORKERS, "top-k", training.density),
+    )
     return processes.reference(run, data)[-1]

@@ -20,22 +20,54 @@ def device_counts(most: int) -> list[int]:
 
 
 def dials(start: Mapping[str, float]) -> dict[str, tuple]:
-    """What `charts.dial` returns, by field of `lib.analysis.hardware.Hardware`; start: where each begins."""
+    """What `charts.dial` returns, by field of `lib.analysis.hardware.Hardware`; start: where each
+    begins.
+    """
     about = {
-        "devices": (device_counts(start["devices"]), "devices at most", "'up to ' + format(value, ',') + ' devices'"),
-        "throughput": ([1e2, 1e3, 1e4, 1e5, 1e6], "examples per second", "format(value, ',.0f') + ' examples/s'"),
-        "saturation": ([2**i for i in range(9)], "examples to be busy", "format(value, ',') + ' to be busy'"),
-        "bandwidth": ([1e7, 1e8, 1e9, 1e10, 1e11], "bandwidth", "format(value / 1e9, '.2~g') + ' GB/s'"),
+        "devices": (
+            device_counts(start["devices"]),
+            "devices at most",
+            "'up to ' + format(value, ',') + ' devices'",
+        ),
+        "throughput": (
+            [1e2, 1e3, 1e4, 1e5, 1e6],
+            "examples per second",
+            "format(value, ',.0f') + ' examples/s'",
+        ),
+        "saturation": (
+            [2**i for i in range(9)],
+            "examples to be busy",
+            "format(value, ',') + ' to be busy'",
+        ),
+        "bandwidth": (
+            [1e7, 1e8, 1e9, 1e10, 1e11],
+            "bandwidth",
+            "format(value / 1e9, '.2~g') + ' GB/s'",
+        ),
         "latency": ([0, 1e-6, 1e-5, 1e-4, 1e-3], "latency", "format(value * 1e6, ',.3~r') + ' µs'"),
-        "price": ([0.1, 0.5, 1, 2, 5, 10], "price per device and hour", "'price ' + format(value, '.2f') + '/h'"),
+        "price": (
+            [0.1, 0.5, 1, 2, 5, 10],
+            "price per device and hour",
+            "'price ' + format(value, '.2f') + '/h'",
+        ),
     }
-    return {name: charts.dial(f"{name}_at", values, start[name], *words) for name, (values, *words) in about.items()}
+    return {
+        name: charts.dial(f"{name}_at", values, start[name], *words)
+        for name, (values, *words) in about.items()
+    }
 
 
-def _best_devices(table: pd.DataFrame, expressions: Mapping[str, str], shown: Mapping[str, tuple], keep: str) -> alt.Chart:
-    """A row per curve and batch size, on as many devices as suit it, with seconds, cost, value and its range."""
+def _best_devices(
+    table: pd.DataFrame, expressions: Mapping[str, str], shown: Mapping[str, tuple], keep: str
+) -> alt.Chart:
+    """A row per curve and batch size, on as many devices as suit it, with seconds, cost, value and
+    its range.
+    """
     timed = f"(device === '{KINDS[0]}' && isValid(datum.measured))"
-    values = {name: value for name, (_, value, _) in shown.items()} | {"devices": "datum.devices", "own": timed}
+    values = {name: value for name, (_, value, _) in shown.items()} | {
+        "devices": "datum.devices",
+        "own": timed,
+    }
     return (
         alt.Chart(table)
         .transform_flatten(["devices", "measured"])
@@ -49,26 +81,41 @@ def _best_devices(table: pd.DataFrame, expressions: Mapping[str, str], shown: Ma
             groupby=["sparsity", "batch_size"],
         )
         .transform_filter("datum.rank === 1")
-        .transform_calculate(  # under names of their own: a field that is made of itself changes with every move of a slider
-            least_value="datum.value * datum.low / datum.steps", most_value="datum.value * datum.high / datum.steps"
+        # under names of their own: a field that is made of itself changes with every move of a
+        # slider
+        .transform_calculate(
+            least_value="datum.value * datum.low / datum.steps",
+            most_value="datum.value * datum.high / datum.steps",
         )
         .transform_joinaggregate(least="min(value)", groupby=["sparsity"])
     )
 
 
 def by_batch_size(
-    table: pd.DataFrame, expressions: Mapping[str, str], start: Mapping[str, float], timed: bool, curve: str
+    table: pd.DataFrame,
+    expressions: Mapping[str, str],
+    start: Mapping[str, float],
+    timed: bool,
+    curve: str,
 ) -> alt.LayerChart:
-    """Time to the goal, or its price, against batch size, a line per sparsity; the best of each ringed.
+    """Time to the goal, or its price, against batch size, a line per sparsity; the best of each
+    ringed.
 
-    table: curve (its name), sparsity, batch_size, steps, low, high, parameters, and two lists: devices and measured (seconds
-    of a step on one, or empty).  expressions: those of `lib.analysis.hardware`.  start: where the sliders begin (`dials`), the
-    curve and, if timed, the measured device chosen at first.  Sliders that would change nothing are not shown: those of a device
-    that is measured, and the price while time is shown.
+    table: curve (its name), sparsity, batch_size, steps, low, high, parameters, and two lists:
+    devices and measured (seconds of a step on one, or empty).  expressions: those of
+    `lib.analysis.hardware`.  start: where the sliders begin (`dials`), the curve and, if timed, the
+    measured device chosen at first.  Sliders that would change nothing are not shown: those of a
+    device that is measured, and the price while time is shown.
     """
     shown = dials(start)
-    show = alt.param(name="show", value="time", bind=alt.binding_select(options=["time", "price"], name="show "))
-    kind = alt.param(name="device", value=KINDS[not timed], bind=alt.binding_select(options=list(KINDS), name="device "))
+    show = alt.param(
+        name="show", value="time", bind=alt.binding_select(options=["time", "price"], name="show ")
+    )
+    kind = alt.param(
+        name="device",
+        value=KINDS[not timed],
+        bind=alt.binding_select(options=list(KINDS), name="device "),
+    )
     pick, faded = charts.picked("sparsity")
     menu = charts.menu("curve", sorted(table.curve.unique()), curve, "workload")
     base = _best_devices(table, expressions, shown, menu[1]).encode(
@@ -76,7 +123,11 @@ def by_batch_size(
         color=charts.by_sparsity(sorted(table.sparsity.unique())),
         opacity=faded,
     )
-    y = alt.Y("value:Q", title="time to the goal (s), or its price").scale(**LOG).axis(values=charts.DECADES)
+    y = (
+        alt.Y("value:Q", title="time to the goal (s), or its price")
+        .scale(**LOG)
+        .axis(values=charts.DECADES)
+    )
     tooltip = [
         tips.SPARSITY,
         tips.BATCH_SIZE,
@@ -85,14 +136,22 @@ def by_batch_size(
         alt.Tooltip("seconds:Q", title="time to the goal (s)", format=",.2r"),
         alt.Tooltip("cost:Q", title="price", format=",.2r"),
     ]
-    line = base.mark_line(point=alt.OverlayMarkDef(size=50)).encode(y=y, tooltip=tooltip).add_params(pick)
+    line = (
+        base.mark_line(point=alt.OverlayMarkDef(size=50))
+        .encode(y=y, tooltip=tooltip)
+        .add_params(pick)
+    )
     bars = base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("least_value:Q"), y2="most_value:Q")
     best = base.transform_filter("datum.value <= datum.least * 1.0001")
     rings = best.mark_point(size=220, strokeWidth=3, filled=False).encode(y=y)
-    outer = " || ".join(f"datum.sparsity === {s}" for s in (table.sparsity.min(), table.sparsity.max()))
+    outer = " || ".join(
+        f"datum.sparsity === {s}" for s in (table.sparsity.min(), table.sparsity.max())
+    )
     words = (  # not of the curves in between, where there is no room
         best.transform_filter(outer)
-        .transform_calculate(words="format(datum.batch_size, ',') + ' on ' + format(datum.devices, ',')")
+        .transform_calculate(
+            words="format(datum.batch_size, ',') + ' on ' + format(datum.devices, ',')"
+        )
         .mark_text(dy=20, fontWeight="bold")
         .encode(y=y, text="words:N")
     )
@@ -100,7 +159,12 @@ def by_batch_size(
     known = table.curve[table.measured.map(len) > 0].unique().tolist()
     has_times = f"indexof({json.dumps(known)}, {menu[0].name}) >= 0"
     entered = f"{kind.name} === '{KINDS[1]}' || !({has_times})"
-    needed = {kind.name: has_times, "throughput_at": entered, "saturation_at": entered, "price_at": f"{show.name} === 'price'"}
+    needed = {
+        kind.name: has_times,
+        "throughput_at": entered,
+        "saturation_at": entered,
+        "price_at": f"{show.name} === 'price'",
+    }
     return (
         alt.layer(line, bars, rings, words, caption)
         .add_params(show, menu[0], kind, *(param for param, *_ in shown.values()))

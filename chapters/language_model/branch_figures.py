@@ -12,18 +12,33 @@ COLOURS = (charts.RED, charts.TEAL)  # of the ways to set the learning rate, in 
 
 
 def along_the_run(noise: pd.DataFrame, points: pd.DataFrame) -> alt.LayerChart:
-    """Noise scale and critical batch sizes, in sequences, against the sequences that the run had seen.
+    """Noise scale and critical batch sizes, in sequences, against the sequences that the run had
+    seen.
 
-    noise: step, seen, noise_scale, noise_low, noise_high.  points: at (step), seen, goal, way (how the learning rate is set),
-    critical, low, high, orders.
+    noise: step, seen, noise_scale, noise_low, noise_high.  points: at (step), seen, goal, way (how
+    the learning rate is set), critical, low, high, orders.
     """
     ways = list(dict.fromkeys(points.way))
     names, shades = [NOISE, *ways], [charts.GUIDE, *COLOURS[: len(ways)]]
     legend = alt.Legend(title=None, columns=1, labelLimit=320)
     colour = alt.Color("way:N", scale=alt.Scale(domain=names, range=shades), legend=legend)
-    ends = pd.concat([points.critical, noise.noise_low, noise.noise_high, points.low.clip(lower=1), points.high.clip(upper=1e4)])
-    scale = alt.Scale(type="log", base=2, domain=[max(0.5, ends.min() / 1.3), ends.max() * 1.3], nice=False)
-    x = alt.X("seen:Q", title="sequences that the run has seen", axis=alt.Axis(format=",", labelOverlap=True))
+    ends = pd.concat(
+        [
+            points.critical,
+            noise.noise_low,
+            noise.noise_high,
+            points.low.clip(lower=1),
+            points.high.clip(upper=1e4),
+        ]
+    )
+    scale = alt.Scale(
+        type="log", base=2, domain=[max(0.5, ends.min() / 1.3), ends.max() * 1.3], nice=False
+    )
+    x = alt.X(
+        "seen:Q",
+        title="sequences that the run has seen",
+        axis=alt.Axis(format=",", labelOverlap=True),
+    )
     x = x.scale(type="log", base=2, nice=False, padding=12)
     y = alt.Y("noise_scale:Q", title="sequences in a batch", scale=scale)
     followed = alt.Chart(noise.assign(way=NOISE)).encode(x=x)
@@ -33,11 +48,17 @@ def along_the_run(noise: pd.DataFrame, points: pd.DataFrame) -> alt.LayerChart:
         alt.Tooltip("noise_low:Q", title="interval, from", format=".3~r"),
         alt.Tooltip("noise_high:Q", title="interval, to", format=".3~r"),
     ]
-    line = followed.mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=30)).encode(y=y, color=colour, tooltip=tooltip)
+    line = followed.mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=30)).encode(
+        y=y, color=colour, tooltip=tooltip
+    )
     # The ways side by side, where they would hide each other.
     places = {way: 1.06 ** (2 * place - len(ways) + 1) for place, way in enumerate(ways)}
-    branches = alt.Chart(points.assign(seen=points.seen * points.way.map(places))).encode(x=x, color=colour)
-    bars = branches.mark_rule(strokeWidth=2, clip=True).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+    branches = alt.Chart(points.assign(seen=points.seen * points.way.map(places))).encode(
+        x=x, color=colour
+    )
+    bars = branches.mark_rule(strokeWidth=2, clip=True).encode(
+        y=alt.Y("low:Q", scale=scale), y2="high:Q"
+    )
     told = [
         alt.Tooltip("way:N", title="learning rate"),
         alt.Tooltip("at:Q", title="branches at step", format=","),
@@ -47,5 +68,7 @@ def along_the_run(noise: pd.DataFrame, points: pd.DataFrame) -> alt.LayerChart:
         alt.Tooltip("high:Q", title="interval, to", format=".3~r"),
         alt.Tooltip("orders:Q", title="orders of the examples"),
     ]
-    dots = branches.mark_point(filled=True, size=80, opacity=1).encode(y=alt.Y("critical:Q", scale=scale), tooltip=told)
+    dots = branches.mark_point(filled=True, size=80, opacity=1).encode(
+        y=alt.Y("critical:Q", scale=scale), tooltip=told
+    )
     return alt.layer(line, bars, dots).properties(width="container", height=300)

@@ -18,6 +18,13 @@ def _train(branch: branches.Branch, _: Reporter) -> pd.DataFrame:
     return branching.train(branch)
 
 
-BRANCHES = Collection("branches", "branch", DATA / "branches", branches.place, branches.planned, _train,
-                      lambda branch: branch.cell.arithmetic)  # fmt: skip
+BRANCHES = Collection(
+    "branches",
+    "branch",
+    DATA / "branches",
+    branches.place,
+    branches.planned,
+    _train,
+    lambda branch: branch.cell.arithmetic,
+)
 record, results, missing, run = BRANCHES.record, BRANCHES.results, BRANCHES.missing, BRANCHES.run

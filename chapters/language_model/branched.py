@@ -1,4 +1,6 @@
-"""Branches of a run (`branches`): the examples that each batch size takes to the next goal, and how large one pays."""
+"""Branches of a run (`branches`): the examples that each batch size takes to the next goal, and how
+large one pays.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,17 @@ POINT = ["at", "goal", "size", "order"]
 
 
 def to_goal(checks: pd.DataFrame) -> pd.DataFrame:
-    """Examples to the goal, a row per branch: at, goal, size, order, power and took (not a number if the goal was missed)."""
+    """Examples to the goal, a row per branch: at, goal, size, order, power and took (not a number
+    if the goal was missed).
+    """
     rows = checks.groupby([*POINT, "power"], sort=True)
     met = checks.assign(took=checks.seen.where(checks.cost <= checks.goal).astype(float))
     return met.groupby([*POINT, "power"]).took.min().reindex(rows.size().index).reset_index()
 
 
 def arms(branches: pd.DataFrame, base: int) -> dict[str, pd.DataFrame]:
-    """`to_goal` by how the learning rate is set: by the RULE, and, where that was tried, KEPT at the run's own.
+    """`to_goal` by how the learning rate is set: by the RULE, and, where that was tried, KEPT at
+    the run's own.
 
     base: the batch size of the run, at which both are the same.
     """
@@ -31,12 +36,14 @@ def arms(branches: pd.DataFrame, base: int) -> dict[str, pd.DataFrame]:
 
 
 def critical(branches: pd.DataFrame) -> pd.DataFrame:
-    """Critical batch sizes, a row per point: at, goal, critical, low, high (90 %), orders, decided, effect (ln).
+    """Critical batch sizes, a row per point: at, goal, critical, low, high (90 %), orders, decided,
+    effect (ln).
 
-    Examples to the goal are fitted as c1 + c2 B in each order of the examples, at the sizes that every point has; their ratio
-    c1 / c2 is the batch that takes twice the fewest.  critical: the geometric mean over orders.  decided: whether examples grow
-    with every batch size, in the mean, as that line does; if not, the line is no model of them.
-    Orders in which a size missed the goal are left out, and so is all of fewer than three sizes.
+    Examples to the goal are fitted as c1 + c2 B in each order of the examples, at the sizes that
+    every point has; their ratio c1 / c2 is the batch that takes twice the fewest.  critical: the
+    geometric mean over orders.  decided: whether examples grow with every batch size, in the mean,
+    as that line does; if not, the line is no model of them. Orders in which a size missed the goal
+    are left out, and so is all of fewer than three sizes.
     """
     found, points = [], branches.groupby("size")["at"].nunique()
     shared = branches[branches["size"].map(points) == branches["at"].nunique()]
@@ -48,29 +55,47 @@ def critical(branches: pd.DataFrame) -> pd.DataFrame:
         effect = scaling.mean_of(scaling.log_critical(sizes, logs.to_numpy() - np.log(sizes)))
         ends = dict(zip(("critical", "low", "high"), effect.row().values()))
         decided = bool(logs.mean().is_monotonic_increasing)
-        found.append({"at": at, "goal": goal, **ends, "orders": effect.n, "decided": decided, "effect": effect})
-    return pd.DataFrame(found, columns=["at", "goal", "critical", "low", "high", "orders", "decided", "effect"])
+        found.append(
+            {
+                "at": at,
+                "goal": goal,
+                **ends,
+                "orders": effect.n,
+                "decided": decided,
+                "effect": effect,
+            }
+        )
+    return pd.DataFrame(
+        found, columns=["at", "goal", "critical", "low", "high", "orders", "decided", "effect"]
+    )
 
 
 def growth(before: pd.Series, after: pd.Series) -> Effect | None:
-    """ln of the critical batch size at one point over that at an earlier one, rows of `critical`; None if one is undecided."""
+    """ln of the critical batch size at one point over that at an earlier one, rows of `critical`;
+    None if one is undecided.
+    """
     if not (before.decided and after.decided):
         return None
     a, b = before.effect, after.effect
-    return Effect(b.value - a.value, float(np.hypot(a.error, b.error)), a.freedom + b.freedom, min(a.n, b.n))
+    return Effect(
+        b.value - a.value, float(np.hypot(a.error, b.error)), a.freedom + b.freedom, min(a.n, b.n)
+    )
 
 
 def noise_at(noise: pd.DataFrame, steps: pd.Series) -> np.ndarray:
-    """Noise scales at steps of a run, interpolated between the points where it was followed, logarithm on logarithm."""
+    """Noise scales at steps of a run, interpolated between the points where it was followed,
+    logarithm on logarithm.
+    """
     own = noise.sort_values("step")
     return np.exp(np.interp(np.log(steps), np.log(own.step), np.log(own.noise_scale)))
 
 
 def after_as_many(checks: pd.DataFrame, base: int) -> pd.DataFrame:
-    """How branches stand when those of batch size `base` meet the goal: a row per point and size, by the rule for the rate.
+    """How branches stand when those of batch size `base` meet the goal: a row per point and size,
+    by the rule for the rate.
 
-    behind: cost less that of `base` after as many examples, the mean over orders, between checks interpolated.  near: whether
-    that is within TOLERANCE.
+    behind: cost less that of `base` after as many examples, the mean over orders, between checks
+    interpolated.  near: whether that is within TOLERANCE.
     """
     rule = checks[checks.power == checks.power.max()]
     rows = []
@@ -78,6 +103,13 @@ def after_as_many(checks: pd.DataFrame, base: int) -> pd.DataFrame:
         first = own[(own["size"] == base) & (own.cost <= own.goal)]
         for size, each in own.groupby("size") if len(first) else ():
             at_end = np.interp(first.seen.iloc[0], each.seen, each.cost)
-            rows.append({"at": at, "size": size, "order": order, "behind": at_end - first.cost.iloc[0]})
-    found = pd.DataFrame(rows, columns=["at", "size", "order", "behind"]).groupby(["at", "size"]).behind.mean().reset_index()
+            rows.append(
+                {"at": at, "size": size, "order": order, "behind": at_end - first.cost.iloc[0]}
+            )
+    found = (
+        pd.DataFrame(rows, columns=["at", "size", "order", "behind"])
+        .groupby(["at", "size"])
+        .behind.mean()
+        .reset_index()
+    )
     return found.assign(near=found.behind <= TOLERANCE)

@@ -1,6 +1,8 @@
-"""A training run that branches: from the same weights it goes on with batches of several sizes, to the same next goal.
+"""A training run that branches: from the same weights it goes on with batches of several sizes, to
+the same next goal.
 
-How many examples each size takes tells how large a batch is useful at that point of the training (Merrill et al. 2025).
+How many examples each size takes tells how large a batch is useful at that point of the training
+(Merrill et al. 2025).
 """
 
 from __future__ import annotations
@@ -19,20 +21,29 @@ from lib.studies import plans
 SIZES = (16, 256, 64, 4)  # of a batch after the branch: the run's own first
 LARGE = (256, 64)  # those that also go on at the run's own learning rate
 MOST = 49_152  # examples of a branch
-POINTS = ((50, 2.5), (200, 2.2), (800, 1.9))  # steps of the run at which it branches, and the goal from there on, in nats
-ORDERS = ((0, 3), (3, 6))  # the first order of the examples, and how many: three, and six more that came later
+POINTS = (
+    (50, 2.5),
+    (200, 2.2),
+    (800, 1.9),
+)  # steps of the run at which it branches, and the goal from there on, in nats
+ORDERS = (
+    (0, 3),
+    (3, 6),
+)  # the first order of the examples, and how many: three, and six more that came later
 LOOKS = 32  # checks while a branch takes as many examples as the run had by then
 
 
 @dataclass(frozen=True)
 class Branch(Again):
-    """A trial of a measured cell, trained again for `at` steps, and from there with batches of `size` to a goal.
+    """A trial of a measured cell, trained again for `at` steps, and from there with batches of
+    `size` to a goal.
 
-    goal: mean validation cost at which a branch ends; examples: after which it ends without.  power: the learning rate is
-    multiplied by that power of size / batch_size; 0.5 is the rule for Adam.  orders: branches, each with examples in an order
-    of its own, which branches of other sizes share; first: the number of the first of them.  look: examples between checks,
-    or a batch if that is more.
-    Raises ValueError naming the field, its value and what is allowed, as `lib.studies.cells.Cell`.
+    goal: mean validation cost at which a branch ends; examples: after which it ends without.
+    power: the learning rate is multiplied by that power of size / batch_size; 0.5 is the rule for
+    Adam.  orders: branches, each with examples in an order of its own, which branches of other
+    sizes share; first: the number of the first of them.  look: examples between checks, or a batch
+    if that is more. Raises ValueError naming the field, its value and what is allowed, as
+    `lib.studies.cells.Cell`.
     """
 
     workload: str
@@ -53,24 +64,41 @@ class Branch(Again):
     first: int = 0
 
     def __post_init__(self):
-        self.check(at=(1, 10**6), size=(1, self.named().train_size), look=(1, 10**6), orders=(1, 1000), first=(0, 10**6))
+        self.check(
+            at=(1, 10**6),
+            size=(1, self.named().train_size),
+            look=(1, 10**6),
+            orders=(1, 1000),
+            first=(0, 10**6),
+        )
         self.check(examples=(self.size, 10**9))
         require_number("goal", self.goal, lambda cost: cost > 0, "a number above 0")
         require_number("power", self.power, lambda power: 0 <= power <= 1, "a number in [0, 1]")
 
+
 def planned(data: Path = DATA) -> list[Branch]:
-    """Branches of the language model's fastest trial at batch size 16, first by the rule for the rate, then at its own rate;
-    none without its record."""
+    """Branches of the language model's fastest trial at batch size 16, first by the rule for the
+    rate, then at its own rate; none without its record."""
     cells = [c for c in plans.study("shakespeare-exact").cells if c.batch_size == 16]
     found = []
     for track in tracks.of_cells(cells, 1, data):
         known = {f.name for f in dataclasses.fields(Branch)} - {"examples"}
-        shared = {name: value for name, value in dataclasses.asdict(track).items() if name in known} | {"examples": MOST}
+        shared = {
+            name: value for name, value in dataclasses.asdict(track).items() if name in known
+        } | {"examples": MOST}
         for first, orders in ORDERS:
             for power, sizes in ((0.5, SIZES), (0.0, LARGE)):
                 for at, goal in POINTS:
                     look = at * track.batch_size // LOOKS
-                    point = {**shared, "at": at, "goal": goal, "look": look, "power": power, "orders": orders, "first": first}
+                    point = {
+                        **shared,
+                        "at": at,
+                        "goal": goal,
+                        "look": look,
+                        "power": power,
+                        "orders": orders,
+                        "first": first,
+                    }
                     found += [Branch(**point, size=size) for size in sizes]
     return found
 

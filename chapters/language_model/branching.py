@@ -17,7 +17,9 @@ from lib.workloads import datasets
 
 
 def train(branch: Branch) -> pd.DataFrame:
-    """The checks of every branch: order, seen (examples since it began, 0 where it begins) and cost (mean, of validation)."""
+    """The checks of every branch: order, seen (examples since it began, 0 where it begins) and cost
+    (mean, of validation).
+    """
     run = _Run(branch)
     trial = one_cell.start(branch.cell, [branch.trial])
     w, buffers = trial.w.clone(), run.method.begin(trial.w, run.parameters)
@@ -46,12 +48,25 @@ class _Run:
 
     def __init__(self, branch: Branch):
         cell = branch.cell
-        self.branch, self.method, self.executor = branch, method(cell.algorithm), one_cell.executor(cell)
+        self.branch, self.method, self.executor = (
+            branch,
+            method(cell.algorithm),
+            one_cell.executor(cell),
+        )
         self.parameters = flattening.layers(self.executor.module)
-        self.training, validation = cell.work.train(cell.split), datasets.load(cell.work.dataset, cell.split).validation
-        self.x, self.asked, self.answers = self.executor.inputs(self.training.x), self.executor.inputs(validation.x), validation.y
+        self.training, validation = (
+            cell.work.train(cell.split),
+            datasets.load(cell.work.dataset, cell.split).validation,
+        )
+        self.x, self.asked, self.answers = (
+            self.executor.inputs(self.training.x),
+            self.executor.inputs(validation.x),
+            validation.y,
+        )
 
-    def update(self, trial: Trials, w: Tensor, buffers: dict[str, Tensor], step: int, pick: Tensor) -> None:
+    def update(
+        self, trial: Trials, w: Tensor, buffers: dict[str, Tensor], step: int, pick: Tensor
+    ) -> None:
         """Update number `step` of w [1, P], in place."""
         batch = self.x[pick], self.training.y[pick]
         lockstep.update(self.method, self.executor, self.parameters, trial, w, buffers, step, batch)
@@ -59,10 +74,19 @@ class _Run:
     def cost(self, w: Tensor, buffers: dict[str, Tensor]) -> float:
         """The mean validation cost of w [1, P]."""
         asked = lockstep.validated(self.method, w, buffers)
-        return self.executor.task.cost(self.executor.logits(asked, self.asked), self.answers).double().mean().item()
+        return (
+            self.executor.task.cost(self.executor.logits(asked, self.asked), self.answers)
+            .double()
+            .mean()
+            .item()
+        )
 
-    def checks(self, trial: Trials, w: Tensor, buffers: dict[str, Tensor], order: int) -> Iterator[tuple[int, float]]:
-        """A branch from w [1, P]: examples seen since and the cost, until it meets the goal or has seen all it may."""
+    def checks(
+        self, trial: Trials, w: Tensor, buffers: dict[str, Tensor], order: int
+    ) -> Iterator[tuple[int, float]]:
+        """A branch from w [1, P]: examples seen since and the cost, until it meets the goal or has
+        seen all it may.
+        """
         branch, seen, due = self.branch, 0, self.branch.look
         picks = lockstep.batches(len(self.training), branch.size, 1000 * (order + 1) + branch.at)
         for step, pick in enumerate(picks, start=branch.at + 1):

@@ -7,7 +7,8 @@ from lib.records import results
 
 
 @claim(
-    "G4", "A wider model takes no larger batches",
+    "G4",
+    "A wider model takes no larger batches",
     chapter="language_model",
     paper="The critical batch size grows with the amount of data, and hardly with the size of the model. (Here: its width.)",
     source="Zhang et al. 2024, abstract",
@@ -15,12 +16,26 @@ from lib.records import results
     "batch sizes 16 and 256.",
     within=1.25,
     price="two more searches of each width at both batch sizes",
-    history=[Change("2026-11-26", "by less than a factor of two", "no effect has to stay within what an effect exceeds")],
-)  # fmt: skip
+    history=[
+        Change(
+            "2026-11-26",
+            "by less than a factor of two",
+            "no effect has to stay within what an effect exceeds",
+        )
+    ],
+)
 def double_over_half_the_width():
     curves = text_results.curves_of_widths(results.read(text_results.of_widths()))
     if len(curves) < 2:
         return [unmeasured("half and double the width")]
     (first, narrow), *_, (last, wide) = curves.items()
-    found = scaling.estimate(lambda a, b: text_results.two_point(*a) - text_results.two_point(*b), wide, narrow)
-    return [ratio(f"decoder on Tiny Shakespeare, width {last} over {first}", found, note="one search a point, scatter borrowed")]
+    found = scaling.estimate(
+        lambda a, b: text_results.two_point(*a) - text_results.two_point(*b), wide, narrow
+    )
+    return [
+        ratio(
+            f"decoder on Tiny Shakespeare, width {last} over {first}",
+            found,
+            note="one search a point, scatter borrowed",
+        )
+    ]

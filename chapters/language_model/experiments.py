@@ -5,14 +5,20 @@ from lib.measuring.experiment import Experiment
 
 EXPERIMENTS = {
     "ngrams": Experiment(
-        "Record how well n-gram models predict the texts, into data/ngrams/.", ngrams.NGRAMS, "texts", alone=True
+        "Record how well n-gram models predict the texts, into data/ngrams/.",
+        ngrams.NGRAMS,
+        "texts",
+        alone=True,
     ),
     "branches": Experiment(
         "Continue a run of the language model from several steps with batches of several sizes, into data/branches/.",
-        branch_runs.BRANCHES, "branches",
+        branch_runs.BRANCHES,
+        "branches",
     ),
     "pruned-layers": Experiment(
         "Record which layers of the language model lose their weights when it is pruned, into data/layers/.",
-        pruned_layers.LAYERS, "networks", alone=True,
+        pruned_layers.LAYERS,
+        "networks",
+        alone=True,
     ),
-}  # fmt: skip
+}

@@ -1,4 +1,6 @@
-"""How well n-gram models predict a text that language models are trained on: what goals in nats stand for."""
+"""How well n-gram models predict a text that language models are trained on: what goals in nats
+stand for.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from lib.workloads import datasets, ngrams, texts
 class Rungs:
     """N-gram models up to an order, counted on the training part of a text in one split.
 
-    Raises ValueError for a data set that is no text, an order that is not from 1 to 8, and a split that is none.
+    Raises ValueError for a data set that is no text, an order that is not from 1 to 8, and a split
+    that is none.
     """
 
     dataset: str
@@ -27,7 +30,9 @@ class Rungs:
     split: int = 0
 
     def __post_init__(self):
-        require(self.dataset in texts.NAMES, "dataset", self.dataset, f"one of {', '.join(texts.NAMES)}")
+        require(
+            self.dataset in texts.NAMES, "dataset", self.dataset, f"one of {', '.join(texts.NAMES)}"
+        )
         require_whole("order", self.order, 1, 8)
         require_whole("split", self.split, 0, 9999)
 
@@ -48,6 +53,8 @@ def _place(what: Rungs, folder: Path) -> Path:
     return folder / f"{what.dataset}-{store.digest(what)}.csv"
 
 
-PLANNED = tuple(Rungs("tiny-shakespeare", split=split) for split in range(3))  # those of the searches
+PLANNED = tuple(
+    Rungs("tiny-shakespeare", split=split) for split in range(3)
+)  # those of the searches
 NGRAMS = Collection("n-grams", "text", DATA / "ngrams", _place, lambda: PLANNED, _count)
 record, results, missing, run = NGRAMS.record, NGRAMS.results, NGRAMS.missing, NGRAMS.run

@@ -31,19 +31,27 @@ class Pruned:
 
     @property
     def cell(self) -> Cell:
-        return Cell(self.workload, 1, sparsity=self.sparsity, pruning=self.pruning, trials=self.trials)
+        return Cell(
+            self.workload, 1, sparsity=self.sparsity, pruning=self.pruning, trials=self.trials
+        )
 
     def definition(self) -> dict:
         return self.cell.definition()
 
     def measure(self) -> pd.DataFrame:
         """trial, name of the parameter tensor, kept and all (counts), a row each."""
-        from lib.engine import pruning  # brings PyTorch, which is slow to import, and most chapters only read
+        from lib.engine import (
+            pruning,
+        )  # brings PyTorch, which is slow to import, and most chapters only read
         from lib.measuring import one_cell
         from lib.workloads import models
 
         masks, module = one_cell.start(self.cell).mask, models.build(self.cell.work.model)
-        rows = [(trial, *left) for trial, mask in enumerate(masks) for left in pruning.layer_densities(mask, module)]
+        rows = [
+            (trial, *left)
+            for trial, mask in enumerate(masks)
+            for left in pruning.layer_densities(mask, module)
+        ]
         return pd.DataFrame(rows, columns=["trial", "name", "kept", "all"])
 
 
@@ -55,6 +63,12 @@ def _place(what: Pruned, folder: Path) -> Path:
     return folder / places.place(what.workload) / folder_name(what.workload) / name
 
 
-LAYERS = Collection("layers", "network", DATA / "layers", _place, lambda: PLANNED,
-                    precision=lambda what: what.cell.arithmetic)  # fmt: skip
+LAYERS = Collection(
+    "layers",
+    "network",
+    DATA / "layers",
+    _place,
+    lambda: PLANNED,
+    precision=lambda what: what.cell.arithmetic,
+)
 record, results, missing, run = LAYERS.record, LAYERS.results, LAYERS.missing, LAYERS.run

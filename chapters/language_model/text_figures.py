@@ -8,7 +8,9 @@ import pandas as pd
 from lib.page import charts
 
 STEPS = "steps to result (training steps)"
-NATS = "'goal: ' + format(value, '.2f') + ' nats, ' + format(value / LN2, '.2f') + ' bits a character'"
+NATS = (
+    "'goal: ' + format(value, '.2f') + ' nats, ' + format(value / LN2, '.2f') + ' bits a character'"
+)
 INTERVALS = {False: "its own searches", True: "the scatter of other networks’ searches"}
 
 
@@ -18,28 +20,39 @@ def goal_slider(goals: list[float], start: float) -> tuple:
 
 
 def looks(points: pd.DataFrame) -> dict:
-    """Colour and shape of every curve: the colour is its training method's; a pruned network's points are diamonds."""
+    """Colour and shape of every curve: the colour is its training method's; a pruned network's
+    points are diamonds.
+    """
     known = points.drop_duplicates("curve")
     names = list(known.curve)
     shades = [charts.ALGORITHM_COLOURS.get(a, charts.GUIDE) for a in known.algorithm]
     shapes = ["diamond" if s else "circle" for s in known.sparsity]
     legend = alt.Legend(title=None, columns=2, labelLimit=220)
-    return {"color": alt.Color("curve:N", scale=alt.Scale(domain=names, range=shades), legend=legend),
-            "shape": alt.Shape("curve:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)}  # fmt: skip
+    return {
+        "color": alt.Color("curve:N", scale=alt.Scale(domain=names, range=shades), legend=legend),
+        "shape": alt.Shape("curve:N", scale=alt.Scale(domain=names, range=shapes), legend=legend),
+    }
 
 
-def steps_by_method(points: pd.DataFrame, lines: pd.DataFrame, start: float, context: int) -> alt.LayerChart:
-    """Steps to result against batch size, a colour per curve, with the fitted lines; a slider over goals.
+def steps_by_method(
+    points: pd.DataFrame, lines: pd.DataFrame, start: float, context: int
+) -> alt.LayerChart:
+    """Steps to result against batch size, a colour per curve, with the fitted lines; a slider over
+    goals.
 
-    points: of `text_results.curves`; lines: of `lines` there; start: the goal shown first; context: tokens of a
-    sequence.
+    points: of `text_results.curves`; lines: of `lines` there; start: the goal shown first; context:
+    tokens of a sequence.
     """
-    points = points.assign(interval=points.borrowed.map(INTERVALS), bits=points.goal / 0.6931471805599453)
+    points = points.assign(
+        interval=points.borrowed.map(INTERVALS), bits=points.goal / 0.6931471805599453
+    )
     within = [points.low.min() / 1.3, points.high.max() * 1.3]
     scale = alt.Scale(type="log", base=2, domain=within, nice=False)
     pick = alt.selection_point(fields=["curve"], bind="legend", name="shown")
     tokens = f"[format(datum.value, ','), format({context} * datum.value, ',')]"
-    axis = alt.Axis(values=sorted({int(b) for b in points.batch_size}), labelExpr=tokens, labelOverlap="parity")
+    axis = alt.Axis(
+        values=sorted({int(b) for b in points.batch_size}), labelExpr=tokens, labelOverlap="parity"
+    )
     x = charts.batch_axis(points.batch_size, "batch size: sequences, below them tokens").axis(axis)
     look = looks(points)
     seen = alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1))
@@ -59,12 +72,20 @@ def steps_by_method(points: pd.DataFrame, lines: pd.DataFrame, start: float, con
         alt.Tooltip("missed:Q", title="of these, missed the goal"),
         alt.Tooltip("trials:Q", title="trials of a search"),
     ]
-    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q").add_params(pick)
-    dots = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, shape=look["shape"], tooltip=tooltip)
+    bars = (
+        base.mark_rule(strokeWidth=2)
+        .encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+        .add_params(pick)
+    )
+    dots = base.mark_point(filled=True, size=64, opacity=1).encode(
+        y=y, shape=look["shape"], tooltip=tooltip
+    )
     # A method that has no line yet has its points joined.
     lined = lines[["curve", "goal"]].drop_duplicates().assign(lined=True)
     loose = points.merge(lined, on=["curve", "goal"], how="left")
-    joined = base.properties(data=loose[loose.lined.isna()]).mark_line(strokeDash=[2, 3]).encode(y=y)
+    joined = (
+        base.properties(data=loose[loose.lined.isna()]).mark_line(strokeDash=[2, 3]).encode(y=y)
+    )
     layers = [bars, joined, dots]
     if len(lines):
         fitted = base.properties(data=lines).mark_line(strokeWidth=2.2, clip=True)

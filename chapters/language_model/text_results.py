@@ -1,4 +1,6 @@
-"""A language model: its searches on record, its curves in sequences and tokens, and how its best learning rates move."""
+"""A language model: its searches on record, its curves in sequences and tokens, and how its best
+learning rates move.
+"""
 
 from __future__ import annotations
 
@@ -21,26 +23,49 @@ from lib.workloads.texts import CONTEXT
 
 METHODS = ("adam", "muon", "momentum", "sgd")
 MAIN = "adam"  # beside which the others are put
-STEPS = 40_000  # that a search has at batch size 1; at others over the root of the batch size, as the book's have
+# that a search has at batch size 1; at others over the root of the batch size, as the book's have
+STEPS = 40_000
 
 
-def grid(name: str, batch_sizes: Iterable[int], methods: Iterable[str], searches: int, trials: int, beyond: bool = True) -> Study:
+def grid(
+    name: str,
+    batch_sizes: Iterable[int],
+    methods: Iterable[str],
+    searches: int,
+    trials: int,
+    beyond: bool = True,
+) -> Study:
     """So many searches of the language model called `name` by every method at every batch size.
 
-    Of the book's own text those that it plans, pruned networks' too; of an exact search and a race the one on record.  beyond:
-    also those that it does not plan and that have no record.  Raises ValueError as `lib.studies.cells.Cell`.
+    Of the book's own text those that it plans, pruned networks' too; of an exact search and a race
+    the one on record.  beyond: also those that it does not plan and that have no record.  Raises
+    ValueError as `lib.studies.cells.Cell`.
     """
     batch_sizes, methods = list(batch_sizes), list(methods)
     planned: dict[tuple, list[Cell]] = {}
     names = (name, name + EASIER)
-    for cell in (c for study in plans.TEXT for c in plans.study(study).cells if c.workload in names and c.trials == trials):
-        planned.setdefault((cell.replicate, cell.sparsity, cell.batch_size, cell.algorithm), []).append(cell)
-    points = [(n, 0.0, size, one) for n in range(searches) for size in batch_sizes for one in methods]
-    points += [p for p in planned if p[1] and p[0] < searches and p[2] in batch_sizes and p[3] in methods]
+    for cell in (
+        c
+        for study in plans.TEXT
+        for c in plans.study(study).cells
+        if c.workload in names and c.trials == trials
+    ):
+        planned.setdefault(
+            (cell.replicate, cell.sparsity, cell.batch_size, cell.algorithm), []
+        ).append(cell)
+    points = [
+        (n, 0.0, size, one) for n in range(searches) for size in batch_sizes for one in methods
+    ]
+    points += [
+        p for p in planned if p[1] and p[0] < searches and p[2] in batch_sizes and p[3] in methods
+    ]
     cells = []
     for point in points:
         known = planned.get(point, [])
-        chosen = next((c for c in known if record(c).exists()), known[-1] if known else _cell(name, point, trials))
+        chosen = next(
+            (c for c in known if record(c).exists()),
+            known[-1] if known else _cell(name, point, trials),
+        )
         if known or beyond or not planned or record(chosen).exists():
             cells.append(chosen)
     return Study(name, workload(name).title, tuple(cells))
@@ -49,25 +74,47 @@ def grid(name: str, batch_sizes: Iterable[int], methods: Iterable[str], searches
 def _cell(name: str, point: tuple, trials: int) -> Cell:
     replicate, sparsity, size, algorithm = point
     split = 0 if workload(name).source else replicate  # a text of a reader's own has one
-    return Cell(name, size, algorithm, sparsity, trials=trials, hits=1, replicate=replicate, split=split,
-                max_steps=math.ceil(STEPS / math.sqrt(size)), race=plans.TEXT_RACE)  # fmt: skip
+    return Cell(
+        name,
+        size,
+        algorithm,
+        sparsity,
+        trials=trials,
+        hits=1,
+        replicate=replicate,
+        split=split,
+        max_steps=math.ceil(STEPS / math.sqrt(size)),
+        race=plans.TEXT_RACE,
+    )
 
 
 def of_widths() -> Study:
     """One dense search with MAIN of every width of `plans.TEXT_WIDTHS` at both `plans.TEXT_ENDS`."""
-    cells = (c for name in plans.TEXT_WIDTHS for c in grid(name, plans.TEXT_ENDS, [MAIN], 1, 16, beyond=False).cells)
+    cells = (
+        c
+        for name in plans.TEXT_WIDTHS
+        for c in grid(name, plans.TEXT_ENDS, [MAIN], 1, 16, beyond=False).cells
+    )
     return Study("widths", "", tuple(c for c in cells if not c.sparsity))
 
 
 def at_their_goals(trials: pd.DataFrame) -> pd.DataFrame:
-    """The table with every search of a pruned network read as one that waited for the easier goal, where the book has such.
+    """The table with every search of a pruned network read as one that waited for the easier goal,
+    where the book has such.
 
-    What a search waits for changes nothing before that goal is met, so that some may have waited for a harder one.
+    What a search waits for changes nothing before that goal is met, so that some may have waited
+    for a harder one.
     """
     easier = trials.workload.where(trials.workload.str.endswith(EASIER), trials.workload + EASIER)
     pruned = (trials.sparsity > 0) & easier.isin(WORKLOADS)
-    harder = [f"steps@{g:g}" for g in scaling.goals(trials) if pruned.any() and g < WORKLOADS[easier[pruned].iloc[0]].goal]
-    return trials.assign(workload=trials.workload.mask(pruned, easier), **{c: trials[c].mask(pruned) for c in harder})
+    harder = [
+        f"steps@{g:g}"
+        for g in scaling.goals(trials)
+        if pruned.any() and g < WORKLOADS[easier[pruned].iloc[0]].goal
+    ]
+    return trials.assign(
+        workload=trials.workload.mask(pruned, easier), **{c: trials[c].mask(pruned) for c in harder}
+    )
 
 
 def title(algorithm: str, sparsity: float) -> str:
@@ -76,14 +123,17 @@ def title(algorithm: str, sparsity: float) -> str:
 
 
 def main_of(trials: pd.DataFrame) -> pd.DataFrame:
-    """The trials of the dense network by MAIN, or, where it was not searched, by the method that was searched most."""
+    """The trials of the dense network by MAIN, or, where it was not searched, by the method that
+    was searched most.
+    """
     dense = trials[trials.sparsity == trials.sparsity.min()]
     names = dense.algorithm.value_counts()
     return dense[dense.algorithm == (MAIN if MAIN in names else names.index[0])]
 
 
 def goal(trials: pd.DataFrame) -> float:
-    """The goal at which curves are read: the hardest that `main_of` met at three batch sizes; a search that missed it is a bound.
+    """The goal at which curves are read: the hardest that `main_of` met at three batch sizes; a
+    search that missed it is a bound.
 
     Raises ValueError if no trial met any goal.
     """
@@ -91,44 +141,72 @@ def goal(trials: pd.DataFrame) -> float:
 
 
 def goal_beside(trials: pd.DataFrame, sparse: pd.DataFrame) -> float:
-    """The goal at which `sparse` trials stand beside `main_of` the table: the hardest that either met at most batch sizes."""
+    """The goal at which `sparse` trials stand beside `main_of` the table: the hardest that either
+    met at most batch sizes.
+    """
     return max(goal(trials), advice.fitting_goal(sparse))
 
 
 def curves(trials: pd.DataFrame) -> pd.DataFrame:
-    """`scaling.all_goals` with `curve` (`title`) and `tokens` of a batch.  Raises ValueError if no trial met any goal."""
+    """`scaling.all_goals` with `curve` (`title`) and `tokens` of a batch.  Raises ValueError if no
+    trial met any goal.
+    """
     points = scaling.all_goals(trials)
     names = [title(*which) for which in zip(points.algorithm, points.sparsity)]
     return points.assign(curve=names, tokens=CONTEXT * points.batch_size)
 
 
 def fits(trials: pd.DataFrame) -> pd.DataFrame:
-    """`scaling.summaries` at every goal, with `goal` and `curve`: a row per curve of three batch sizes that met it."""
-    met = {g: trials.groupby("workload")[f"steps@{g:g}"].transform("count") > 0 for g in scaling.goals(trials)}
-    found = [scaling.summaries(scaling.at_goal(trials[rows], g))[0].assign(goal=g) for g, rows in met.items()]
+    """`scaling.summaries` at every goal, with `goal` and `curve`: a row per curve of three batch
+    sizes that met it.
+    """
+    met = {
+        g: trials.groupby("workload")[f"steps@{g:g}"].transform("count") > 0
+        for g in scaling.goals(trials)
+    }
+    found = [
+        scaling.summaries(scaling.at_goal(trials[rows], g))[0].assign(goal=g)
+        for g, rows in met.items()
+    ]
     rows = pd.concat(found, ignore_index=True)
     return rows.assign(curve=[title(*which) for which in zip(rows.algorithm, rows.sparsity)])
 
 
 def lines(rows: pd.DataFrame, sizes: Iterable[int], points: int = 40) -> pd.DataFrame:
-    """The fitted lines of `fits` between the ends of these batch sizes: curve, algorithm, sparsity, goal, batch_size, fitted."""
+    """The fitted lines of `fits` between the ends of these batch sizes: curve, algorithm, sparsity,
+    goal, batch_size, fitted.
+    """
     sizes = list(sizes)
     at = np.geomspace(min(sizes), max(sizes), points)
-    drawn = [pd.DataFrame({"curve": r.curve, "algorithm": r.algorithm, "sparsity": r.sparsity, "goal": r.goal,
-                           "batch_size": at, "fitted": r.c1 / at + r.c2}) for r in rows.itertuples()]  # fmt: skip
+    drawn = [
+        pd.DataFrame(
+            {
+                "curve": r.curve,
+                "algorithm": r.algorithm,
+                "sparsity": r.sparsity,
+                "goal": r.goal,
+                "batch_size": at,
+                "fitted": r.c1 / at + r.c2,
+            }
+        )
+        for r in rows.itertuples()
+    ]
     columns = ["curve", "algorithm", "sparsity", "goal", "batch_size", "fitted"]
     return pd.concat(drawn, ignore_index=True) if drawn else pd.DataFrame(columns=columns)
 
 
 def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
-    """The learning rate of every search's fastest trial, a row per search that met the goal: batch_size, replicate, rate."""
+    """The learning rate of every search's fastest trial, a row per search that met the goal:
+    batch_size, replicate, rate.
+    """
     met = trials.dropna(subset="steps")
     best = met.loc[met.groupby(["batch_size", "replicate"]).steps.idxmin()]
     return best[["batch_size", "replicate"]].assign(rate=best.learning_rate).reset_index(drop=True)
 
 
 def rate_power(rates: pd.DataFrame) -> tuple[float, float, float]:
-    """The power of the batch size as which `best_rates` grow, by least squares on logarithms, and its 5 and 95 % (Student's t).
+    """The power of the batch size as which `best_rates` grow, by least squares on logarithms, and
+    its 5 and 95 % (Student's t).
 
     Not a number where fewer than three batch sizes were searched.
     """
@@ -147,43 +225,63 @@ def nearest_rule(power: float) -> str:
 
 
 def met_goals(trials: pd.DataFrame) -> pd.DataFrame:
-    """How many of the trials met each goal at each batch size: rows by goal, columns by batch size, "met of all"."""
+    """How many of the trials met each goal at each batch size: rows by goal, columns by batch size,
+    "met of all".
+    """
     by = trials.groupby("batch_size")
-    found = {size: {g: f"{own[f'steps@{g:g}'].notna().sum()} of {len(own)}" for g in scaling.goals(trials)} for size, own in by}
+    found = {
+        size: {
+            g: f"{own[f'steps@{g:g}'].notna().sum()} of {len(own)}" for g in scaling.goals(trials)
+        }
+        for size, own in by
+    }
     return pd.DataFrame(found).rename_axis(index="goal")
 
 
 def over_main(trials: pd.DataFrame) -> pd.DataFrame:
-    """Steps of every other curve over those of `main_of`, at the trials' goal (`scaling.steps_ratio`).
+    """Steps of every other curve over those of `main_of`, at the trials' goal
+    (`scaling.steps_ratio`).
 
-    A row per curve and batch size that both have: curve, batch_size, ratio, ratio_low, ratio_high (90 %), n, and bound: whether a
-    search missed the goal there, so that the ratio leans on the last step of that search, which it exceeds.
+    A row per curve and batch size that both have: curve, batch_size, ratio, ratio_low, ratio_high
+    (90 %), n, and bound: whether a search missed the goal there, so that the ratio leans on the
+    last step of that search, which it exceeds.
     """
     found = {title(key[1], key[3]): curve for key, curve in scaling.curves(trials, least=1).items()}
     first = main_of(trials)
     main = found.pop(title(first.algorithm.iloc[0], first.sparsity.iloc[0]))
-    parts = [scaling.steps_ratio(own, main).assign(curve=name).assign(
-        bound=lambda rows, own=own: rows.batch_size.map(own.missed.any()).astype(bool)) for name, own in found.items()]  # fmt: skip
+    parts = [
+        scaling.steps_ratio(own, main)
+        .assign(curve=name)
+        .assign(bound=lambda rows, own=own: rows.batch_size.map(own.missed.any()).astype(bool))
+        for name, own in found.items()
+    ]
     columns = ["curve", "batch_size", "ratio", "ratio_low", "ratio_high", "n", "bound"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 
 def kept_by_races(raced: pd.DataFrame, exact: pd.DataFrame) -> tuple[int, int]:
-    """Of the steps to result, at every goal that they met, of searches that abandoned no trial: how many the races equal; and all.
+    """Of the steps to result, at every goal that they met, of searches that abandoned no trial: how
+    many the races equal; and all.
 
-    Both of one table a search, as `results.read` has them; a search is told by its batch size, replicate and split.
+    Both of one table a search, as `results.read` has them; a search is told by its batch size,
+    replicate and split.
     """
     by = ["batch_size", *scaling.SEARCH]
     found = scaling.at_every_goal(exact).items()
-    pairs = [own.merge(scaling.steps_to_result(raced, goal), on=by, suffixes=("", "_raced")) for goal, own in found]
+    pairs = [
+        own.merge(scaling.steps_to_result(raced, goal), on=by, suffixes=("", "_raced"))
+        for goal, own in found
+    ]
     both = pd.concat(pairs).dropna(subset="steps")
     return int((both.steps == both.steps_raced).sum()), len(both)
 
 
 def two_point(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
-    """ln of the critical batch size [k] of c1/B + c2 through the two points of rows of ln K* [k, 2].
+    """ln of the critical batch size [k] of c1/B + c2 through the two points of rows of ln K* [k,
+    2].
 
-    Within REACH of the batch sizes, where steps do not fall or fall by no less than the batch grows.
+    Within REACH of the batch sizes, where steps do not fall or fall by no less than the batch
+    grows.
     """
     (small, large), (first, last) = sizes, np.exp(logs).T
     c1, c2 = small * large * (first - last), large * last - small * first
@@ -193,14 +291,25 @@ def two_point(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
 
 
 def curves_of_widths(trials: pd.DataFrame) -> dict[int, scaling.Curve]:
-    """The curve of each width of `plans.TEXT_WIDTHS` that was searched at both `plans.TEXT_ENDS`: their first searches."""
-    own = trials[trials.batch_size.isin(plans.TEXT_ENDS) & (trials.replicate == 0)] if len(trials) else trials
+    """The curve of each width of `plans.TEXT_WIDTHS` that was searched at both `plans.TEXT_ENDS`:
+    their first searches.
+    """
+    own = (
+        trials[trials.batch_size.isin(plans.TEXT_ENDS) & (trials.replicate == 0)]
+        if len(trials)
+        else trials
+    )
     found = scaling.curves(own, least=len(plans.TEXT_ENDS))
-    return {plans.TEXT_WIDTHS[key[0]]: found[key] for key in sorted(found, key=lambda key: plans.TEXT_WIDTHS[key[0]])}
+    return {
+        plans.TEXT_WIDTHS[key[0]]: found[key]
+        for key in sorted(found, key=lambda key: plans.TEXT_WIDTHS[key[0]])
+    }
 
 
 def widths(trials: pd.DataFrame) -> pd.DataFrame:
-    """`curves_of_widths`, a row each: width, steps at either batch size (by its number), critical, low, high (90 %)."""
+    """`curves_of_widths`, a row each: width, steps at either batch size (by its number), critical,
+    low, high (90 %).
+    """
     rows = []
     for width, curve in curves_of_widths(trials).items():
         critical = scaling.estimate(lambda own: two_point(*own), curve).row("critical").values()
@@ -209,10 +318,16 @@ def widths(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 KINDS = {  # of a decoder's parameter tensors, by how their names begin or end
-    "symbol.weight": "embedding of characters", "place.weight": "embedding of places", "query.weight": "queries and keys",
-    "key.weight": "queries and keys", "value.weight": "values", "out.weight": "attention’s output",
-    "up.weight": "feed-forward, first matrix", "down.weight": "feed-forward, second matrix", "head.weight": "last layer",
-}  # fmt: skip
+    "symbol.weight": "embedding of characters",
+    "place.weight": "embedding of places",
+    "query.weight": "queries and keys",
+    "key.weight": "queries and keys",
+    "value.weight": "values",
+    "out.weight": "attention’s output",
+    "up.weight": "feed-forward, first matrix",
+    "down.weight": "feed-forward, second matrix",
+    "head.weight": "last layer",
+}
 GAINS = "gains of normalisation"
 
 
@@ -222,8 +337,9 @@ def kind_of(name: str) -> str:
 
 
 def left_of_layers(rows: pd.DataFrame) -> pd.DataFrame:
-    """What pruning leaves, a row per kind of layer, the fullest first: kind, all (weights of one network), left (share, the mean
-    over networks), least and most (over networks), and share (of all weights that are left).
+    """What pruning leaves, a row per kind of layer, the fullest first: kind, all (weights of one
+    network), left (share, the mean over networks), least and most (over networks), and share (of
+    all weights that are left).
 
     rows: of `pruned_layers`.
     """
@@ -236,7 +352,8 @@ def left_of_layers(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def between(nats: float, rungs: pd.DataFrame) -> tuple[int, int]:
-    """The longest n-grams that do worse than so many nats, and the shortest that do as well: 0 and -1 where there are none.
+    """The longest n-grams that do worse than so many nats, and the shortest that do as well: 0 and
+    -1 where there are none.
 
     rungs: n and nats, of one text and one way of asking.
     """

@@ -1,4 +1,6 @@
-"""What Dai et al. (2018) find of late gradients, as others summarise it, and the rules that judge it."""
+"""What Dai et al. (2018) find of late gradients, as others summarise it, and the rules that judge
+it.
+"""
 
 from chapters.late_workers import late_results
 from lib.claims.claim import Change, claim, ratio
@@ -10,7 +12,8 @@ WORK, METHODS = "digits-mlp", ("sgd", "momentum", "adam")
 
 
 @claim(
-    "A1", "Stale gradients slow every training method",
+    "A1",
+    "Stale gradients slow every training method",
     chapter="late_workers",
     paper="Stale gradients slow convergence down, by how much differs between training methods.",
     source="Dai et al. 2018",
@@ -19,13 +22,14 @@ WORK, METHODS = "digits-mlp", ("sgd", "momentum", "adam")
     "16, 64 and 256.",
     above=1.25,
     history=[Change("2026-11-26", "more steps, with every method", EFFECT)],
-)  # fmt: skip
+)
 def late_over_timely():
     return _late(METHODS, ())
 
 
 @claim(
-    "A2", "Momentum and Adam suffer more from stale gradients",
+    "A2",
+    "Momentum and Adam suffer more from stale gradients",
     chapter="late_workers",
     paper="Momentum and Adam suffer more from stale gradients than SGD does.",
     source="Dai et al. 2018",
@@ -34,7 +38,7 @@ def late_over_timely():
     "16, 64 and 256.",
     above=1.25,
     history=[Change("2026-11-26", "by more than with SGD, with both methods", EFFECT)],
-)  # fmt: skip
+)
 def beside_sgd():
     return _late(METHODS[1:], ((WORK, "sgd", "fixed", late_results.JUDGED),))
 

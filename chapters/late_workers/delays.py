@@ -1,4 +1,6 @@
-"""How late the gradients of real workers are: processes that do not wait for each other, and the delay of every gradient."""
+"""How late the gradients of real workers are: processes that do not wait for each other, and the
+delay of every gradient.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,11 @@ TIMEOUT = 600.0  # seconds that a job may take
 
 @dataclass(frozen=True)
 class Job:
-    """Plain SGD by `workers` processes that push gradients of `batch_size` examples to one that holds the weights.
+    """Plain SGD by `workers` processes that push gradients of `batch_size` examples to one that
+    holds the weights.
 
-    steps: gradients in all.  pause: seconds that the last worker rests before each of its gradients.
-    Raises ValueError naming the field, its value and what is allowed.
+    steps: gradients in all.  pause: seconds that the last worker rests before each of its
+    gradients. Raises ValueError naming the field, its value and what is allowed.
     """
 
     workload: str = "digits-mlp"
@@ -37,47 +40,95 @@ class Job:
         work = workload(self.workload)
         object.__setattr__(self, "workload", work.name)
         require(work.task == "classification", "workload", self.workload, "one of classification")
-        bounds = {"workers": (1, MOST_WORKERS), "batch_size": (1, work.train_size), "steps": (1, MOST_STEPS)}
+        bounds = {
+            "workers": (1, MOST_WORKERS),
+            "batch_size": (1, work.train_size),
+            "steps": (1, MOST_STEPS),
+        }
         for field, (least, most) in bounds.items():
             require_whole(field, getattr(self, field), least, most)
-        require_number("learning_rate", self.learning_rate, lambda rate: 0 < rate < float("inf"), "a positive finite number")
-        require_number("pause", self.pause, lambda rest: 0 <= rest <= MOST_PAUSE, f"seconds from 0 to {MOST_PAUSE:g}")
+        require_number(
+            "learning_rate",
+            self.learning_rate,
+            lambda rate: 0 < rate < float("inf"),
+            "a positive finite number",
+        )
+        require_number(
+            "pause",
+            self.pause,
+            lambda rest: 0 <= rest <= MOST_PAUSE,
+            f"seconds from 0 to {MOST_PAUSE:g}",
+        )
 
     def definition(self) -> dict:
         work = workload(self.workload)
         return {"dataset": work.dataset, "model": work.model, "source": work.source}
 
     def measure(self) -> pd.DataFrame:
-        """worker (from 1), delay and count: how many of this worker's gradients were so many updates late; and error, the
-        validation error at the end."""
-        from chapters.late_workers import turns  # brings PyTorch, which is slow to import, and most chapters only read
+        """worker (from 1), delay and count: how many of this worker's gradients were so many
+        updates late; and error, the validation error at the end."""
+        from chapters.late_workers import (
+            turns,
+        )  # brings PyTorch, which is slow to import, and most chapters only read
         from lib.workloads import datasets
 
-        told = turns.push(self, workload(self.workload).train(), datasets.load(workload(self.workload).dataset).validation, TIMEOUT)
+        told = turns.push(
+            self,
+            workload(self.workload).train(),
+            datasets.load(workload(self.workload).dataset).validation,
+            TIMEOUT,
+        )
         every = pd.DataFrame({"worker": told["workers"], "delay": told["delays"]})
-        return every.groupby(["worker", "delay"]).size().rename("count").reset_index().assign(error=told["error"])
+        return (
+            every.groupby(["worker", "delay"])
+            .size()
+            .rename("count")
+            .reset_index()
+            .assign(error=told["error"])
+        )
 
 
 PLANNED = (Job(), Job(pause=0.01), Job(workers=4))
 
 
 def _place(job: Job, folder: Path) -> Path:
-    return folder / places.place(job.workload) / folder_name(job.workload) / f"workers-{job.workers}-{store.digest(job)}.csv"
+    return (
+        folder
+        / places.place(job.workload)
+        / folder_name(job.workload)
+        / f"workers-{job.workers}-{store.digest(job)}.csv"
+    )
 
 
-DELAYS = Collection("delays", "job", DATA / "delays", _place, lambda: PLANNED, precision=lambda _: "float32")
+DELAYS = Collection(
+    "delays", "job", DATA / "delays", _place, lambda: PLANNED, precision=lambda _: "float32"
+)
 record, results, missing, run = DELAYS.record, DELAYS.results, DELAYS.missing, DELAYS.run
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Of `results` a row per job: workers, pause, gradients (count), mean, share (of gradients exactly W - 1 late), longest, error.
+    """Of `results` a row per job: workers, pause, gradients (count), mean, share (of gradients
+    exactly W - 1 late), longest, error.
 
-    W workers that take turns are each W - 1 late; and whatever their pace, every update makes one gradient of each of the
-    others later by one, so that the mean is W - 1 but for the ends.
+    W workers that take turns are each W - 1 late; and whatever their pace, every update makes one
+    gradient of each of the others later by one, so that the mean is W - 1 but for the ends.
     """
     rows = []
-    for (workers, pause), own in table.groupby(["workers", "pause"], sort=False) if len(table) else ():
+    for (workers, pause), own in (
+        table.groupby(["workers", "pause"], sort=False) if len(table) else ()
+    ):
         total, turn = own["count"].sum(), own["count"][own.delay == workers - 1].sum()
-        rows.append({"workers": workers, "pause": pause, "gradients": total, "mean": (own.delay * own["count"]).sum() / total,
-                     "share": turn / total, "longest": own.delay.max(), "error": own.error.iloc[0]})  # fmt: skip
-    return pd.DataFrame(rows, columns=["workers", "pause", "gradients", "mean", "share", "longest", "error"])
+        rows.append(
+            {
+                "workers": workers,
+                "pause": pause,
+                "gradients": total,
+                "mean": (own.delay * own["count"]).sum() / total,
+                "share": turn / total,
+                "longest": own.delay.max(),
+                "error": own.error.iloc[0],
+            }
+        )
+    return pd.DataFrame(
+        rows, columns=["workers", "pause", "gradients", "mean", "share", "longest", "error"]
+    )

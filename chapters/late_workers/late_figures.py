@@ -1,4 +1,6 @@
-"""The figure of late gradients: steps against batch size by how late they are, beside what the curve without delay predicts."""
+"""The figure of late gradients: steps against batch size by how late they are, beside what the
+curve without delay predicts.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,15 @@ import pandas as pd
 
 from lib.page import charts, tips
 
-COLOURS = (charts.BLUE, charts.TEAL, charts.GREEN, charts.ORANGE, charts.PINK, charts.RED, charts.PURPLE)
+COLOURS = (
+    charts.BLUE,
+    charts.TEAL,
+    charts.GREEN,
+    charts.ORANGE,
+    charts.PINK,
+    charts.RED,
+    charts.PURPLE,
+)
 STEPS = "steps to result (training steps)"
 HEIGHT = 380
 
@@ -18,21 +28,40 @@ def late_name(staleness: int) -> str:
 
 
 def by_staleness(points: pd.DataFrame, lines: pd.DataFrame) -> alt.LayerChart:
-    """Points with 5-95 % bars, a colour per staleness; lines: staleness, batch_size and steps, dashed.
+    """Points with 5-95 % bars, a colour per staleness; lines: staleness, batch_size and steps,
+    dashed.
 
     points: of `lib.analysis.scaling.across_replicates`, of one training method, with `staleness`.
     """
     known = sorted(points.staleness.unique())
-    points, lines = (rows.assign(gradients=rows.staleness.map(late_name)) for rows in (tips.known(points), lines))
+    points, lines = (
+        rows.assign(gradients=rows.staleness.map(late_name)) for rows in (tips.known(points), lines)
+    )
     scale = alt.Scale(domain=[late_name(s) for s in known], range=list(COLOURS[: len(known)]))
     pick, faded = charts.picked("gradients")
     colour = alt.Color("gradients:N", title=None, scale=scale, sort=None).legend(columns=2)
-    within = [min(points.low.clip(lower=points.steps / 3).min(), lines.steps.min()) / 1.2, points.steps.max() * 2.5]
-    points = points.assign(bar_low=points.low.clip(lower=within[0]), bar_high=points.high.clip(upper=within[1]))
+    within = [
+        min(points.low.clip(lower=points.steps / 3).min(), lines.steps.min()) / 1.2,
+        points.steps.max() * 2.5,
+    ]
+    points = points.assign(
+        bar_low=points.low.clip(lower=within[0]), bar_high=points.high.clip(upper=within[1])
+    )
     y_scale = alt.Scale(type="log", base=2, domain=within, nice=False)
     y = alt.Y("steps:Q", title=STEPS, scale=y_scale)
-    base = alt.Chart(points).encode(x=charts.batch_axis(points.batch_size), color=colour, opacity=faded)
-    dashed = base.properties(data=lines).mark_line(strokeDash=[5, 4], strokeWidth=2, clip=True).encode(y=y).add_params(pick)
-    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("bar_low:Q", scale=y_scale), y2="bar_high:Q")
-    dots = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tips.points("gradients", regime=False))
+    base = alt.Chart(points).encode(
+        x=charts.batch_axis(points.batch_size), color=colour, opacity=faded
+    )
+    dashed = (
+        base.properties(data=lines)
+        .mark_line(strokeDash=[5, 4], strokeWidth=2, clip=True)
+        .encode(y=y)
+        .add_params(pick)
+    )
+    bars = base.mark_rule(strokeWidth=2).encode(
+        y=alt.Y("bar_low:Q", scale=y_scale), y2="bar_high:Q"
+    )
+    dots = base.mark_point(filled=True, size=64, opacity=1).encode(
+        y=y, tooltip=tips.points("gradients", regime=False)
+    )
     return alt.layer(dashed, bars, dots).properties(width="container", height=HEIGHT)

@@ -1,7 +1,9 @@
-"""Real processes that do not wait: workers push gradients at their own pace to a process that holds the weights.
+"""Real processes that do not wait: workers push gradients at their own pace to a process that holds
+the weights.
 
-The holder applies each gradient when it comes (plain SGD), counts the updates since the weights went out to that worker, which
-is the gradient's delay, and sends the new weights to that worker alone.
+The holder applies each gradient when it comes (plain SGD), counts the updates since the weights
+went out to that worker, which is the gradient's delay, and sends the new weights to that worker
+alone.
 """
 
 from __future__ import annotations
@@ -25,10 +27,11 @@ SEED = 0
 
 
 def push(job, data, validation, timeout: float = 120.0) -> dict:
-    """delays and workers (of every gradient in the order in which they came, [steps]) and the validation error at the end.
+    """delays and workers (of every gradient in the order in which they came, [steps]) and the
+    validation error at the end.
 
-    job: has the fields of `delays.Job`.  data, validation: splits with x [N, ...] and y [N].  timeout, errors: as of
-    `lib.workers.processes.train`.
+    job: has the fields of `delays.Job`.  data, validation: splits with x [N, ...] and y [N].
+    timeout, errors: as of `lib.workers.processes.train`.
     """
     splits = [t.numpy() for split in (data, validation) for t in (split.x, split.y)]
     return processes.launch(_take_part, job.workers + 1, timeout, job, *splits)

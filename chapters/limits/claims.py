@@ -12,15 +12,24 @@ from lib.wording import named
 EACH = "one word for all of them depended on how many were measured"
 SUMMARY = "Shallue et al. 2019"
 SEVERAL = 5  # networks that a statement on all of them needs
-SIZES = {families.WIDTH: "width of the MLP on digits", families.DEPTH: "depth of the MLP on digits",
-         families.LADDER: "width of FC on MNIST", families.MNIST_DEPTH: "depth of FC-1024 on MNIST",
-         families.MNIST_WIDTH: "width of the Simple-CNN on MNIST"}  # fmt: skip
-KINDS = {families.MODEL: "digits", families.MNIST_MODEL: "MNIST", families.MNIST_MODEL_EASIER: "MNIST, easier goal"}
+SIZES = {
+    families.WIDTH: "width of the MLP on digits",
+    families.DEPTH: "depth of the MLP on digits",
+    families.LADDER: "width of FC on MNIST",
+    families.MNIST_DEPTH: "depth of FC-1024 on MNIST",
+    families.MNIST_WIDTH: "width of the Simple-CNN on MNIST",
+}
+KINDS = {
+    families.MODEL: "digits",
+    families.MNIST_MODEL: "MNIST",
+    families.MNIST_MODEL_EASIER: "MNIST, easier goal",
+}
 AMOUNTS = {families.FRACTION: "digits", families.MNIST_FRACTION: "MNIST"}
 
 
 @claim(
-    "S4", "Critical batch sizes vary a great deal between workloads",
+    "S4",
+    "Critical batch sizes vary a great deal between workloads",
     chapter="limits",
     paper="The largest useful batch size varies a great deal between workloads.",
     source="Shallue et al. 2019, abstract",
@@ -29,11 +38,16 @@ AMOUNTS = {families.FRACTION: "digits", families.MNIST_FRACTION: "MNIST"}
     above=4,
     since="2026-11-26",
     history=[
-        Change("2026-11-26", "over four times, of all methods together, at the goals and under the names of all workloads",
-               "the most extreme of 41 noisy values; a network under two names counted twice"),
-        Change("2026-11-23", "the same, of the families' curves alone", "all dense curves on record"),
+        Change(
+            "2026-11-26",
+            "over four times, of all methods together, at the goals and under the names of all workloads",
+            "the most extreme of 41 noisy values; a network under two names counted twice",
+        ),
+        Change(
+            "2026-11-23", "the same, of the families' curves alone", "all dense curves on record"
+        ),
     ],
-)  # fmt: skip
+)
 def extremes(published):
     curves = family_curves.once(scaling.summaries(published[published.sparsity == 0])[1])
     groups = []
@@ -41,59 +55,82 @@ def extremes(published):
         mine = {key: curve for key, curve in curves.items() if key[1] == method}
         own = [curve for key, curve in mine.items() if is_shallue2019(key[0])]
         repeated = [curve for curve in mine.values() if curve.n >= scaling.ENOUGH]
-        for whose, some in (("the paper's own networks", own), ("networks of three searches or more", repeated)):
+        for whose, some in (
+            ("the paper's own networks", own),
+            ("networks of three searches or more", repeated),
+        ):
             if len(some) >= SEVERAL:
                 n, note = min(curve.n for curve in some), f"{len(some)} networks"
                 found = family_curves.spread(some)
-                groups.append(interval(f"{whose}, {named(method)}", *found, n, some is own, note, log=True))
+                groups.append(
+                    interval(f"{whose}, {named(method)}", *found, n, some is own, note, log=True)
+                )
     return groups
 
 
 @claim(
-    "S5", "The kind of network changes the critical batch size",
+    "S5",
+    "The kind of network changes the critical batch size",
     chapter="limits",
     paper="The kind of network changes the largest useful batch size at equal data and goal.",
-    source=SUMMARY, read="summary",
+    source=SUMMARY,
+    read="summary",
     rule="At one method and goal, critical batch sizes of a convolutional and a fully connected network are over 1.25 times "
     "apart, either way.",
     above=1.25,
     history=[Change("2026-11-26", "the same on every data set", EACH)],
-)  # fmt: skip
+)
 def kinds():
     return _compared(KINDS, apart=True)
 
 
 @claim(
-    "S6", "Width and depth move the critical batch size",
+    "S6",
+    "Width and depth move the critical batch size",
     chapter="limits",
     paper="Width and depth change the largest useful batch size, but not in the same direction in all families. (Here: whether "
     "they change it.)",
-    source=SUMMARY, read="summary",
+    source=SUMMARY,
+    read="summary",
     rule="At one method and goal, critical batch sizes of the largest and the smallest network of a family are over 1.25 times "
     "apart, either way.",
     above=1.25,
-    history=[Change("2026-11-26", "the same in every family", EACH),
-             Change("2026-11-23", "for width and for depth, one family's largest network raises it, another's lowers it",
-                    "asked for two clear families at once")],
-)  # fmt: skip
+    history=[
+        Change("2026-11-26", "the same in every family", EACH),
+        Change(
+            "2026-11-23",
+            "for width and for depth, one family's largest network raises it, another's lowers it",
+            "asked for two clear families at once",
+        ),
+    ],
+)
 def sizes():
     return _compared(SIZES, apart=True)
 
 
 @claim(
-    "S8", "The amount of data hardly moves the critical batch size",
+    "S8",
+    "The amount of data hardly moves the critical batch size",
     chapter="limits",
     paper="The size of the data set hardly changes the largest useful batch size: fractions of MNIST have nearly the same curve.",
-    source=SUMMARY, read="summary",
+    source=SUMMARY,
+    read="summary",
     rule="At one method and goal, critical batch sizes with all of the data and with an eighth are within a factor of 1.25.",
     within=1.25,
     since="2026-11-26",
     history=[
-        Change("2026-11-26", "within a factor of two, MNIST at 8 % error",
-               "no effect is judged by the bound of an effect; the goal goes back to where it was"),
-        Change("2026-11-25", "within a factor of two, MNIST at 6 % error", "moved to 8 %, at which it held"),
+        Change(
+            "2026-11-26",
+            "within a factor of two, MNIST at 8 % error",
+            "no effect is judged by the bound of an effect; the goal goes back to where it was",
+        ),
+        Change(
+            "2026-11-25",
+            "within a factor of two, MNIST at 6 % error",
+            "moved to 8 %, at which it held",
+        ),
     ],
-)  # fmt: skip
+)
 def amounts():
     return _compared(AMOUNTS, apart=False)
 
@@ -107,7 +144,9 @@ def _compared(names, apart):
         own = all(is_shallue2019(work) for work, _ in wanted[row.family].members.values())
         algorithm = named(next(iter(wanted[row.family].members.values()))[1])
         goal = f"{100 * row.goal:g} %"
-        note = f"{row.last} over {row.first} at {goal} error: {row.ratio:.2g}" + ", a bound" * (not row.inside)
+        note = f"{row.last} over {row.first} at {goal} error: {row.ratio:.2g}" + ", a bound" * (
+            not row.inside
+        )
         group = ratio(f"{names[row.family]}, {algorithm}", row.effect, own, note)
         groups.append(_folded(group) if apart else group)
     return groups
@@ -116,5 +155,9 @@ def _compared(names, apart):
 def _folded(group):
     """A ratio as how far it lies from one, either way; an interval with one inside begins there."""
     ends = [1 / v if v else float("inf") for v in (group.high, group.effect, group.low)]
-    low, effect, high = max(group.low, ends[0], 1.0), max(group.effect, ends[1]), max(group.high, ends[2])
+    low, effect, high = (
+        max(group.low, ends[0], 1.0),
+        max(group.effect, ends[1]),
+        max(group.high, ends[2]),
+    )
     return replace(group, effect=effect, low=low, high=high)

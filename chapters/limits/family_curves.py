@@ -16,19 +16,31 @@ from lib.studies.families import FAMILIES, Family
 from lib.studies.study import Study
 from lib.workloads.catalogue import EASIER, WORKLOADS
 
-FREE = ("stop", "max_steps")  # fields of `plans.USUAL` in which searches to the same goal may differ
+FREE = (
+    "stop",
+    "max_steps",
+)  # fields of `plans.USUAL` in which searches to the same goal may differ
 
 
 def studies(families: dict[str, Family]) -> dict[tuple[str, str], Study]:
-    """What the book's studies plan for the dense networks of these families: (family, member) -> its cells."""
-    every = dict.fromkeys(c for name, s in plans.STUDIES.items() if name not in plans.APART for c in s.cells)
-    usual = {k: v for k, v in plans.USUAL.items() if k not in FREE} | {"sparsity": 0.0, "stop": "goal"}
+    """What the book's studies plan for the dense networks of these families: (family, member) ->
+    its cells.
+    """
+    every = dict.fromkeys(
+        c for name, s in plans.STUDIES.items() if name not in plans.APART for c in s.cells
+    )
+    usual = {k: v for k, v in plans.USUAL.items() if k not in FREE} | {
+        "sparsity": 0.0,
+        "stop": "goal",
+    }
     every = [c for c in every if all(getattr(c, k) == v for k, v in usual.items())]
     found = {}
     for name, family in families.items():
         for member, (work, algorithm) in family.members.items():
             goal = goal_of(name, work)  # searches that wait for an easier one end before
-            names = [w for w in (work, work + EASIER) if w in WORKLOADS and goal in WORKLOADS[w].goals]
+            names = [
+                w for w in (work, work + EASIER) if w in WORKLOADS and goal in WORKLOADS[w].goals
+            ]
             if cells := tuple(c for c in every if c.workload in names and c.algorithm == algorithm):
                 found[name, member] = Study(name, name, cells)
     return found
@@ -39,13 +51,15 @@ def goal_of(family: str, work: str) -> float:
     return goals.OF_FAMILIES[family].error if family in goals.OF_FAMILIES else goals.goal(work)
 
 
-def results(families: dict[str, Family], tables: dict[tuple[str, str], pd.DataFrame] | None = None) -> pd.DataFrame:
+def results(
+    families: dict[str, Family], tables: dict[tuple[str, str], pd.DataFrame] | None = None
+) -> pd.DataFrame:
     """All trials of the dense networks of these families, with columns family and member.
 
-    All members of a family are read at one goal (`goals.OF_FAMILIES`), or each at its workload's; momentum is that of the
-    published range, the only one that all of them have.
-    tables: the trials of each of `studies`, as `lib.records.results.read` gives them; None: those on record.  A family is left
-    out until two of its members have curves of three batch sizes.
+    All members of a family are read at one goal (`goals.OF_FAMILIES`), or each at its workload's;
+    momentum is that of the published range, the only one that all of them have. tables: the trials
+    of each of `studies`, as `lib.records.results.read` gives them; None: those on record.  A family
+    is left out until two of its members have curves of three batch sizes.
     """
     planned = studies(families)
     tables = on_record.read_each(planned) if tables is None else tables
@@ -61,15 +75,20 @@ def results(families: dict[str, Family], tables: dict[tuple[str, str], pd.DataFr
     parts = [t for t in parts if comparable[t.family.iloc[0]] > 1]
     joined = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     cells = {cell for study in planned.values() for cell in study.cells}
-    joined.attrs.update(provenance=store.Shared(heads.values()), cells_planned=len(cells), missing=store.Shared(missing))
+    joined.attrs.update(
+        provenance=store.Shared(heads.values()),
+        cells_planned=len(cells),
+        missing=store.Shared(missing),
+    )
     return joined
 
 
 def curves(trials: pd.DataFrame) -> pd.DataFrame:
-    """Points of every curve as `scaling.across_replicates` gives them, with family and member, and twice three columns.
+    """Points of every curve as `scaling.across_replicates` gives them, with family and member, and
+    twice three columns.
 
-    steps_low, steps_high, steps_perfect; relative, relative_low, relative_high, relative_perfect: over the steps at the
-    smallest batch size that all members of the family have.
+    steps_low, steps_high, steps_perfect; relative, relative_low, relative_high, relative_perfect:
+    over the steps at the smallest batch size that all members of the family have.
     """
     parts = []
     for (name, member), member_trials in _by_member(trials):
@@ -81,11 +100,21 @@ def curves(trials: pd.DataFrame) -> pd.DataFrame:
     for _, points in joined.groupby("family"):
         shared = set.intersection(*(set(m.batch_size) for _, m in points.groupby("member")))
         base = min(shared or set(points.batch_size))
-        first = points[points.batch_size == base].set_index("member").steps.reindex(points.member).to_numpy()
-        joined.loc[points.index, ["first", "base"]] = np.stack([first, np.full(len(points), base)], 1)
+        first = (
+            points[points.batch_size == base]
+            .set_index("member")
+            .steps.reindex(points.member)
+            .to_numpy()
+        )
+        joined.loc[points.index, ["first", "base"]] = np.stack(
+            [first, np.full(len(points), base)], 1
+        )
     perfect = joined["first"] * joined.base / joined.batch_size
     joined = joined.assign(steps_low=joined.low, steps_high=joined.high, steps_perfect=perfect)
-    whole = {"relative": "steps", **{f"relative_{n}": f"steps_{n}" for n in ("low", "high", "perfect")}}
+    whole = {
+        "relative": "steps",
+        **{f"relative_{n}": f"steps_{n}" for n in ("low", "high", "perfect")},
+    }
     return joined.assign(**{new: joined[old] / joined["first"] for new, old in whole.items()})
 
 
@@ -95,7 +124,9 @@ def _by_member(trials: pd.DataFrame):
 
 
 def bends(trials: pd.DataFrame) -> pd.DataFrame:
-    """`scaling.summaries` of every member with at least three batch sizes, with family, member and curve (`scaling.Curve`)."""
+    """`scaling.summaries` of every member with at least three batch sizes, with family, member and
+    curve (`scaling.Curve`).
+    """
     rows = []
     for (name, member), member_trials in _by_member(trials):
         summary, found = scaling.summaries(member_trials)
@@ -105,34 +136,67 @@ def bends(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def effects(summary: pd.DataFrame) -> pd.DataFrame:
-    """Per family, the critical batch size of its last member (or end) over that of its first, at the batch sizes both have.
+    """Per family, the critical batch size of its last member (or end) over that of its first, at
+    the batch sizes both have.
 
-    summary: of `bends`.  Columns: family, first, last, goal, ratio, ratio_low, ratio_high (0 or inf: no bound), n (searches),
-    inside (whether both lie within these batch sizes; else the ratio is a bound), effect (`scaling.Effect`).
+    summary: of `bends`.  Columns: family, first, last, goal, ratio, ratio_low, ratio_high (0 or
+    inf: no bound), n (searches), inside (whether both lie within these batch sizes; else the ratio
+    is a bound), effect (`scaling.Effect`).
     """
     rows = []
     for name, members in summary.groupby("family", sort=False) if len(summary) else ():
-        order = [m for m in FAMILIES[name].ends or FAMILIES[name].members if m in set(members.member)]
+        order = [
+            m for m in FAMILIES[name].ends or FAMILIES[name].members if m in set(members.member)
+        ]
         first, last = (members.set_index("member").loc[order[i]] for i in (0, -1))
         found = scaling.critical_ratio(last.curve, first.curve) if len(order) > 1 else None
         if found is not None:
             both = scaling.alike(last.curve, first.curve)
-            inside = all(c.sizes.min() < np.exp(scaling.critical(c).value) < c.sizes.max() for c in both)
-            rows.append({"family": name, "first": order[0], "last": order[-1], "goal": last.goal, **found.row("ratio"),
-                         "n": found.n, "inside": inside, "effect": found})  # fmt: skip
-    columns = ["family", "first", "last", "goal", "ratio", "ratio_low", "ratio_high", "n", "inside", "effect"]
+            inside = all(
+                c.sizes.min() < np.exp(scaling.critical(c).value) < c.sizes.max() for c in both
+            )
+            rows.append(
+                {
+                    "family": name,
+                    "first": order[0],
+                    "last": order[-1],
+                    "goal": last.goal,
+                    **found.row("ratio"),
+                    "n": found.n,
+                    "inside": inside,
+                    "effect": found,
+                }
+            )
+    columns = [
+        "family",
+        "first",
+        "last",
+        "goal",
+        "ratio",
+        "ratio_low",
+        "ratio_high",
+        "n",
+        "inside",
+        "effect",
+    ]
     return pd.DataFrame(rows, columns=columns)
 
 
 def clear(compared: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `effects` whose interval lies on one side of one, the one that is surely farthest from it first."""
+    """The rows of `effects` whose interval lies on one side of one, the one that is surely farthest
+    from it first.
+    """
     low, high = np.log(compared.ratio_low.clip(lower=1e-9)), np.log(compared.ratio_high)
     near = np.maximum(np.maximum(low, -high), 0)
-    return compared.assign(near=near)[near > 0].sort_values("near", ascending=False, ignore_index=True)
+    return compared.assign(near=near)[near > 0].sort_values(
+        "near", ascending=False, ignore_index=True
+    )
 
 
 def once(curves: dict[tuple, scaling.Curve]) -> dict[tuple, scaling.Curve]:
-    """Of the dense curves of a network and method, at several goals or under several names, that of the most searches."""
+    """Of the dense curves of a network and method, at several goals or under several names, that of
+    the most searches.
+    """
     found = {}
     for key, curve in curves.items():
         work = WORKLOADS[key[0]]
@@ -145,8 +209,8 @@ def once(curves: dict[tuple, scaling.Curve]) -> dict[tuple, scaling.Curve]:
 def spread(curves: Sequence[scaling.Curve]) -> tuple[float, float, float]:
     """The largest critical batch size over the smallest, low, high (0 or inf: no bound).
 
-    Each curve's interval is so wide that all hold at once in 90 % of cases (Bonferroni's correction): which two are the
-    extremes is chosen by the data.
+    Each curve's interval is so wide that all hold at once in 90 % of cases (Bonferroni's
+    correction): which two are the extremes is chosen by the data.
     """
     found = [scaling.critical(curve) for curve in curves]
     sure = 1 - (1 - scaling.LEVEL) / 2 / len(found)

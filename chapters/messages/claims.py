@@ -13,9 +13,17 @@ from lib.studies import plans
 DENSITY = 0.001  # of the authors' runs
 ABSTRACT = "Shi et al. 2019, abstract"
 SEEDS = "three seeds were taken for normal, where Student's t with two degrees of freedom needs 2.92 standard errors, not 1.645"
-SHORT = Change("2026-11-26", "every workload counted", "runs of fewer than d/k steps were left out once ResNet-20 had lost 27 "
-               "points in 512; they are shown now, undecided")  # fmt: skip
-EDGES = Change("2026-11-26", "a winner at an edge of its search counted as it was", "a wider search might find a better rate")
+SHORT = Change(
+    "2026-11-26",
+    "every workload counted",
+    "runs of fewer than d/k steps were left out once ResNet-20 had lost 27 "
+    "points in 512; they are shown now, undecided",
+)
+EDGES = Change(
+    "2026-11-26",
+    "a winner at an edge of its search counted as it was",
+    "a wider search might find a better rate",
+)
 
 
 @functools.cache
@@ -27,53 +35,75 @@ def sent():
 def groups(gaps, suffix="", theirs=True):
     """A row per network at the authors' density; theirs: whether it is trained as the authors did."""
     rows = message_results.means(gaps[gaps.density == DENSITY]).itertuples()
-    return [difference(title(r.workload) + suffix, r.effect, theirs and is_shi2019(r.workload), r.note) for r in rows]
+    return [
+        difference(title(r.workload) + suffix, r.effect, theirs and is_shi2019(r.workload), r.note)
+        for r in rows
+    ]
 
 
 @claim(
-    "T4", "Top-k with feedback trains as well as dense messages",
+    "T4",
+    "Top-k with feedback trains as well as dense messages",
     chapter="messages",
     paper="Top-k with error feedback trains with little or no loss of accuracy.",
     source=ABSTRACT,
     rule="On a network, at the authors' density of 0.001, Top-k loses less than one point of test error to dense messages, in the "
     "mean over seeds. Runs of fewer than d/k steps decide nothing; where most best rates lie at an edge, the loss is a bound.",
-    below=1.0, scale="points",
+    below=1.0,
+    scale="points",
     price="ResNet-20 to the authors' 11,760 steps, three seeds: 40 core-hours",
     history=[SHORT, EDGES, Change("2026-11-26", "the same, by 1.645 standard errors", SEEDS)],
-)  # fmt: skip
+)
 def top_k_over_dense():
     return groups(message_results.gaps(sent(), "Top-k"))
 
 
 @claim(
-    "T4b", "Rand-k trains worse than dense messages",
+    "T4b",
+    "Rand-k trains worse than dense messages",
     chapter="messages",
     paper="Rand-k, with the same classical bound as Top-k, trains far worse.",
     source=f"{ABSTRACT}; runs named in the authors' plotting code",
     rule="On a network, at the authors' density, Rand-k without feedback loses over one point of test error to dense messages, in "
     "the mean over seeds: the bound within which Top-k counts as good. How much worse is told beside it.",
-    above=1.0, scale="points",
-    history=[EDGES, Change("2026-11-26", "over ten points", "five to thirteen points are two to six times the error, and counted "
-                           "as a failure; an effect is judged by the bound of no effect")],
-)  # fmt: skip
+    above=1.0,
+    scale="points",
+    history=[
+        EDGES,
+        Change(
+            "2026-11-26",
+            "over ten points",
+            "five to thirteen points are two to six times the error, and counted "
+            "as a failure; an effect is judged by the bound of no effect",
+        ),
+    ],
+)
 def rand_k_over_dense():
     trials = [message_results.measured(), results.read(plans.study("messages-rates"))]
-    bare = [t[(t.compressor == "rand-k") & ~t.feedback.astype(bool) & (t.density == DENSITY)] for t in trials if len(t)]
+    bare = [
+        t[(t.compressor == "rand-k") & ~t.feedback.astype(bool) & (t.density == DENSITY)]
+        for t in trials
+        if len(t)
+    ]
     dense = sent()[sent().method == "dense"]
-    return groups(message_results.gaps(pd.concat([dense, message_results.best(pd.concat(bare))]), "Rand-k"))
+    return groups(
+        message_results.gaps(pd.concat([dense, message_results.best(pd.concat(bare))]), "Rand-k")
+    )
 
 
 @claim(
-    "T5", "Gaussian-k trains almost as well as Top-k",
+    "T5",
+    "Gaussian-k trains almost as well as Top-k",
     chapter="messages",
     paper="Gaussian-k trains almost as well as exact Top-k.",
     source=ABSTRACT,
     rule="On a network, at the authors' density, Gaussian-k loses less than one point of test error to Top-k, in the mean over "
     "seeds. Their runs warm up the density, so that only rows that do are the paper's own. Short runs and edges as for T4.",
-    below=1.0, scale="points",
+    below=1.0,
+    scale="points",
     price="warmed-up runs on the other networks, three seeds each",
     history=[SHORT, EDGES, Change("2026-11-26", "the same, by 1.645 standard errors", SEEDS)],
-)  # fmt: skip
+)
 def gaussian_k_over_top_k():
     variants = results.read(plans.study("message-variants"))
     warmed = message_results.best(variants[variants.warm_up > 0])

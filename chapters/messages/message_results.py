@@ -1,4 +1,6 @@
-"""Compressors side by side: from records of runs with sparse messages to errors, what was sent, and gaps."""
+"""Compressors side by side: from records of runs with sparse messages to errors, what was sent, and
+gaps.
+"""
 
 from __future__ import annotations
 
@@ -31,28 +33,43 @@ NAMES = {
 def measured() -> pd.DataFrame:
     """All trials of the comparison of methods, on every network."""
     names = ("messages", "messages-lenet-5", "messages-resnet-20")
-    return results.read(Study("messages", "", tuple(cell for name in names for cell in plans.study(name).cells)))
+    return results.read(
+        Study("messages", "", tuple(cell for name in names for cell in plans.study(name).cells))
+    )
 
 
 def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
-    """The trial with the lowest validation error per method, density, seed and budget of steps (`fixed_budgets.chosen`).
+    """The trial with the lowest validation error per method, density, seed and budget of steps
+    (`fixed_budgets.chosen`).
 
-    also: further columns of `trials` whose values are kept apart.  method: of NAMES.  network: the workload's title.
-    megabytes: that a worker had sent.  over: entries sent per step over those asked for.  edge: whether its learning rate
-    is the lowest or the highest that the search tried; highest: whether it is the highest.
+    also: further columns of `trials` whose values are kept apart.  method: of NAMES.  network: the
+    workload's title. megabytes: that a worker had sent.  over: entries sent per step over those
+    asked for.  edge: whether its learning rate is the lowest or the highest that the search tried;
+    highest: whether it is the highest.
     """
     rows, by = fixed_budgets.within(trials), [*KEYS, *also]
     if not len(rows):
-        return pd.DataFrame(columns=[*by, "test", "noise", "learning_rate", "megabytes", "over", "edge", "highest"])
-    rows["method"] = [NAMES.get((c, bool(f)), c) for c, f in zip(rows.compressor, rows.feedback, strict=True)]
+        return pd.DataFrame(
+            columns=[*by, "test", "noise", "learning_rate", "megabytes", "over", "edge", "highest"]
+        )
+    rows["method"] = [
+        NAMES.get((c, bool(f)), c) for c, f in zip(rows.compressor, rows.feedback, strict=True)
+    ]
     rows["network"] = [workload(w).title for w in rows.workload]
     found = fixed_budgets.chosen(rows, by)
     asked = _asked(found)
     pairs = settings.VALUE_BYTES + settings.INDEX_BYTES
     size = np.where(found.method == "dense", settings.VALUE_BYTES, pairs)
     search = ["workload", "replicate"]
-    tried = trials.groupby(search).learning_rate.agg(["min", "max"]).loc[pd.MultiIndex.from_frame(found[search])]
-    lowest, highest = found.learning_rate.to_numpy() <= tried["min"], found.learning_rate.to_numpy() >= tried["max"]
+    tried = (
+        trials.groupby(search)
+        .learning_rate.agg(["min", "max"])
+        .loc[pd.MultiIndex.from_frame(found[search])]
+    )
+    lowest, highest = (
+        found.learning_rate.to_numpy() <= tried["min"],
+        found.learning_rate.to_numpy() >= tried["max"],
+    )
     return found.assign(
         megabytes=found.sent * size / 1e6,
         over=found.sent / found.checked / asked,
@@ -65,19 +82,38 @@ def _asked(rows: pd.DataFrame) -> list[int]:
     """k of every row, from its workload and density."""
     from lib.workloads import models  # brings PyTorch, which is slow to import
 
-    sizes = {w: models.parameter_count(models.build(workload(w).model)) for w in rows.workload.unique()}
+    sizes = {
+        w: models.parameter_count(models.build(workload(w).model)) for w in rows.workload.unique()
+    }
     return [settings.target(p, sizes[w]) for w, p in zip(rows.workload, rows.density, strict=True)]
 
 
 def between_budgets(trials: pd.DataFrame) -> pd.DataFrame:
-    """What runs with error feedback send from one budget of steps to the next, a row per trial and budget (`fixed_budgets.within`).
+    """What runs with error feedback send from one budget of steps to the next, a row per trial and
+    budget (`fixed_budgets.within`).
 
-    over: entries per step and worker over those asked for.  method, network: as in `best`.  Runs that ended early are left out.
+    over: entries per step and worker over those asked for.  method, network: as in `best`.  Runs
+    that ended early are left out.
     """
     rows = fixed_budgets.within(trials)
-    rows = rows[rows.feedback.astype(bool) & (rows.status != "infeasible")].sort_values("budget") if len(rows) else rows
+    rows = (
+        rows[rows.feedback.astype(bool) & (rows.status != "infeasible")].sort_values("budget")
+        if len(rows)
+        else rows
+    )
     if not len(rows):
-        return pd.DataFrame(columns=["network", "method", "density", "replicate", "trial", "learning_rate", "budget", "over"])
+        return pd.DataFrame(
+            columns=[
+                "network",
+                "method",
+                "density",
+                "replicate",
+                "trial",
+                "learning_rate",
+                "budget",
+                "over",
+            ]
+        )
     run = rows.groupby(["workload", "compressor", "density", "replicate", "trial"])
     sent, steps = (run[c].diff().fillna(rows[c]) for c in ("sent", "checked"))
     return rows.assign(
@@ -88,7 +124,8 @@ def between_budgets(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def gaps(found: pd.DataFrame, method: str, rival: str = "dense") -> pd.DataFrame:
-    """Test error of a method over its rival's at the largest budget, in points (gap), per workload, density and seed.
+    """Test error of a method over its rival's at the largest budget, in points (gap), per workload,
+    density and seed.
 
     With the columns of `best`, of the method, rival and edge_rival.
     """
@@ -102,9 +139,9 @@ def gaps(found: pd.DataFrame, method: str, rival: str = "dense") -> pd.DataFrame
 def means(gap: pd.DataFrame) -> pd.DataFrame:
     """Of `gaps`, a row per workload and density: effect (`scaling.mean_of` seeds), note.
 
-    Where most of the method's best rates lie at an edge of their search, a wider one might lessen the gap, which is then open
-    below; where most of the rival's do, above.  Runs of fewer than 1 / density steps, in which an average entry is not sent
-    once, are open on both sides.
+    Where most of the method's best rates lie at an edge of their search, a wider one might lessen
+    the gap, which is then open below; where most of the rival's do, above.  Runs of fewer than 1 /
+    density steps, in which an average entry is not sent once, are open on both sides.
     """
     rows = []
     for (name, density), own in gap.groupby(["workload", "density"], sort=False):
@@ -113,26 +150,34 @@ def means(gap: pd.DataFrame) -> pd.DataFrame:
         short = own.budget.max() * density < 1
         effect = replace(scaling.mean_of(own.gap), below=below or short, above=above or short)
         whose = {"edge": own.method.iloc[0], "edge_rival": own.rival.iloc[0]}
-        told = [f"best rate at an edge with {whose[side]} in {count} of {len(own)}" for side, count in sides.items()
-                if 2 * count > len(own)]  # fmt: skip
+        told = [
+            f"best rate at an edge with {whose[side]} in {count} of {len(own)}"
+            for side, count in sides.items()
+            if 2 * count > len(own)
+        ]
         if short:
-            told = [f"not run to d/k = {number(round(1 / density))} steps: stopped after {number(int(own.budget.max()))}"]
+            told = [
+                f"not run to d/k = {number(round(1 / density))} steps: stopped after {number(int(own.budget.max()))}"
+            ]
         rows.append([name, density, effect, "; ".join(told)])
     return pd.DataFrame(rows, columns=["workload", "density", "effect", "note"])
 
 
 def narrowed(gap: pd.DataFrame) -> dict[str, scaling.Effect]:
-    """Points by which a gap falls from the lowest density to the highest, by workload: the mean over seeds that have both."""
+    """Points by which a gap falls from the lowest density to the highest, by workload: the mean
+    over seeds that have both.
+    """
     wide = gap.pivot(index=["workload", "replicate"], columns="density", values="gap").dropna()
     falls = wide[wide.columns.min()] - wide[wide.columns.max()]
     return {name: scaling.mean_of(own) for name, own in falls.groupby("workload", sort=False)}
 
 
 def matched_gaps(found: pd.DataFrame, method: str, rival: str) -> pd.DataFrame:
-    """As `gaps`, but after either has sent as much as the one that sends less does in the whole run.
+    """As `gaps`, but after either has sent as much as the one that sends less does in the whole
+    run.
 
-    Columns: workload, density, replicate, gap, and more: whether it is the rival that sends less.  Between budgets the error is
-    interpolated in the logarithm of what was sent.
+    Columns: workload, density, replicate, gap, and more: whether it is the rival that sends less.
+    Between budgets the error is interpolated in the logarithm of what was sent.
     """
     rows = []
     for key, own in found.groupby(["workload", "density", "replicate"]):
@@ -141,7 +186,9 @@ def matched_gaps(found: pd.DataFrame, method: str, rival: str) -> pd.DataFrame:
             continue
         whole = [side.loc[side.budget.idxmax(), "megabytes"] for side in sides]
         at = np.log(min(whole))
-        error, other = (np.interp(at, np.log(side.megabytes), side.test.astype(float)) for side in sides)
+        error, other = (
+            np.interp(at, np.log(side.megabytes), side.test.astype(float)) for side in sides
+        )
         rows.append([*key, 100 * (error - other), whole[0] > whole[1]])
     return pd.DataFrame(rows, columns=["workload", "density", "replicate", "gap", "more"])
 
@@ -149,24 +196,35 @@ def matched_gaps(found: pd.DataFrame, method: str, rival: str) -> pd.DataFrame:
 def joint_curves(trials: pd.DataFrame) -> pd.DataFrame:
     """Steps to result per point (`scaling.across_replicates`) with the density of the messages.
 
-    Of every workload and batch size at one goal: the hardest of those that the most of its cells met.
+    Of every workload and batch size at one goal: the hardest of those that the most of its cells
+    met.
     """
-    parts = [(d, own) for (_, d), own in trials.groupby(["workload", "density"])] if len(trials) else []
+    parts = (
+        [(d, own) for (_, d), own in trials.groupby(["workload", "density"])] if len(trials) else []
+    )
     met = [scaling.all_goals(own).assign(density=d) for d, own in parts if scaling.goals(own)]
     if not met:
-        return pd.DataFrame(columns=["workload", "batch_size", "sparsity", "density", "goal", "steps"])
+        return pd.DataFrame(
+            columns=["workload", "batch_size", "sparsity", "density", "goal", "steps"]
+        )
     curves = pd.concat(met, ignore_index=True)
     at = ["workload", "batch_size"]
     curves["met"] = curves.groupby([*at, "goal"]).steps.transform("count")
     curves = curves[curves.met == curves.groupby(at).met.transform("max")]
-    return curves[curves.goal == curves.groupby(at).goal.transform("min")].drop(columns="met").reset_index(drop=True)
+    return (
+        curves[curves.goal == curves.groupby(at).goal.transform("min")]
+        .drop(columns="met")
+        .reset_index(drop=True)
+    )
 
 
 def joint_costs(curves: pd.DataFrame) -> pd.DataFrame:
-    """Steps to result of sparse models with sparse messages over those of the dense model with dense ones, a row a cell.
+    """Steps to result of sparse models with sparse messages over those of the dense model with
+    dense ones, a row a cell.
 
-    curves: of `joint_curves`.  model, messages: the cost of either alone.  both; product: of the two; total: 1 and the
-    extra cost of either; over: both over product; beyond: both over total.  Only cells whose three partners met the goal.
+    curves: of `joint_curves`.  model, messages: the cost of either alone.  both; product: of the
+    two; total: 1 and the extra cost of either; over: both over product; beyond: both over total.
+    Only cells whose three partners met the goal.
     """
     known, rows = dict(curves.set_index(CELL).steps), []
     for (*place, sparsity, density), both in known.items():
@@ -176,25 +234,47 @@ def joint_costs(curves: pd.DataFrame) -> pd.DataFrame:
         one, model, messages = partners
         model, messages, both = model / one, messages / one, both / one
         product, total = model * messages, model + messages - 1
-        rows.append([*place, sparsity, density, model, messages, both, product, total, both / product, both / total])
+        rows.append(
+            [
+                *place,
+                sparsity,
+                density,
+                model,
+                messages,
+                both,
+                product,
+                total,
+                both / product,
+                both / total,
+            ]
+        )
     names = ["model", "messages", "both", "product", "total", "over", "beyond"]
     return pd.DataFrame(rows, columns=[*CELL, *names])
 
 
 def joint_means(curves: pd.DataFrame) -> dict[str, dict[str, scaling.Effect]]:
-    """Of `joint_costs` of these curves, ln of over and of beyond in the mean over cells, by workload.
+    """Of `joint_costs` of these curves, ln of over and of beyond in the mean over cells, by
+    workload.
 
-    Every point is a single search, which scatters as other networks' do (`scaling.scatter_of`): each in turn is moved by that.
+    Every point is a single search, which scatters as other networks' do (`scaling.scatter_of`):
+    each in turn is moved by that.
     """
 
     def logs(steps: pd.Series) -> pd.DataFrame:
         costs = joint_costs(curves.assign(steps=steps))
-        return np.log(costs.set_index("workload")[["over", "beyond"]].astype(float)).groupby("workload", sort=False).mean()
+        return (
+            np.log(costs.set_index("workload")[["over", "beyond"]].astype(float))
+            .groupby("workload", sort=False)
+            .mean()
+        )
 
     known = curves.steps.astype(float)
     whole, scatter = logs(known), np.exp(curves.workload.map(scaling.scatter_of))
-    moves = (logs(known.mask(curves.index == place, known * scatter)) - whole for place in curves.index)
+    moves = (
+        logs(known.mask(curves.index == place, known * scatter)) - whole for place in curves.index
+    )
     error = sum((move**2 for move in moves), 0 * whole) ** 0.5
     return {
-        name: {c: scaling.Effect(whole.loc[name, c], error.loc[name, c], np.inf, 1) for c in whole} for name in whole.index
+        name: {c: scaling.Effect(whole.loc[name, c], error.loc[name, c], np.inf, 1) for c in whole}
+        for name in whole.index
     }

@@ -17,7 +17,9 @@ ARTEFACT = "effective rates of trials too short for their momentum bent the slop
 
 
 def slopes(trials):
-    """`rate_rules.growth` of every dense curve of methods with an effective learning rate at LONG batch sizes or more."""
+    """`rate_rules.growth` of every dense curve of methods with an effective learning rate at LONG
+    batch sizes or more.
+    """
     once = ~trials.workload.isin(REPEATS)
     dense = trials[(trials.sparsity == 0) & trials.algorithm.isin(EFFECTIVE) & once]
     found = rate_rules.growth(dense)
@@ -25,37 +27,57 @@ def slopes(trials):
 
 
 @claim(
-    "S10", "The best learning rate rises with the batch size",
+    "S10",
+    "The best learning rate rises with the batch size",
     chapter="metaparameters",
     paper="The best effective learning rate rises with the batch size.",
     source=SUMMARISED,
     rule="On a network, the effective learning rate of fast trials grows by over 1.05 times with every doubling of the batch, "
     "which is 1.25 over five doublings.",
-    above=PER_DOUBLING, read="summary",
-    history=[Change("2026-11-26", "grows by a factor above one, on both digits networks, over trials of one search", ARTEFACT)],
-)  # fmt: skip
+    above=PER_DOUBLING,
+    read="summary",
+    history=[
+        Change(
+            "2026-11-26",
+            "grows by a factor above one, on both digits networks, over trials of one search",
+            ARTEFACT,
+        )
+    ],
+)
 def best_rate(trials):
     crowded = edges.marks(edges.at_edges(trials[trials.sparsity == 0]))
     groups = []
     for row in slopes(trials):
         mark = crowded.get((row.workload, row.algorithm, "connection-sensitivity", 0.0))
         note = "; ".join([*[ALONE] * (row.searches == 1), *[f"of winners, {mark}"] * bool(mark)])
-        groups.append(ratio(curve_title((row.workload, row.algorithm)), row.effect, is_shallue2019(row.workload), note))
+        groups.append(
+            ratio(
+                curve_title((row.workload, row.algorithm)),
+                row.effect,
+                is_shallue2019(row.workload),
+                note,
+            )
+        )
     return groups
 
 
 @claim(
-    "S10b", "No simple rule gives the best learning rate",
+    "S10b",
+    "No simple rule gives the best learning rate",
     chapter="metaparameters",
     paper="The best effective learning rate follows neither the linear nor the square-root rule consistently.",
     source=SUMMARISED,
     rule="On a network, its growth with every doubling lies off that of the nearer rule, 2 or √2, by over 1.05 times.",
-    above=PER_DOUBLING, read="summary",
+    above=PER_DOUBLING,
+    read="summary",
     history=[
-        Change("2026-11-26", "either rule takes over twice the tuned steps at more than half of the batch sizes, on digits",
-               "nearly any smooth rule passed, from one winner"),
+        Change(
+            "2026-11-26",
+            "either rule takes over twice the tuned steps at more than half of the batch sizes, on digits",
+            "nearly any smooth rule passed, from one winner",
+        ),
     ],
-)  # fmt: skip
+)
 def off_the_rules(trials):
     groups = []
     for group, row in zip(best_rate(trials), slopes(trials), strict=True):
@@ -65,15 +87,24 @@ def off_the_rules(trials):
 
 
 @claim(
-    "S12", "Good hyperparameters: more at fixed steps, fewer at fixed epochs",
+    "S12",
+    "Good hyperparameters: more at fixed steps, fewer at fixed epochs",
     chapter="metaparameters",
     paper="The region of metaparameters that reach the goal grows with the batch size at fixed steps and shrinks at fixed epochs.",
     source=SUMMARISED,
     rule="On a network, from the smallest batch to the largest, over 5 % of the trials are gained at fixed steps, and lost at "
     "fixed epochs; shown is the lesser of the two.",
-    above=0.05, scale="share", read="summary",
-    history=[Change("2026-11-26", "any share (95 %), on every workload", "an effect must be one that matters")],
-)  # fmt: skip
+    above=0.05,
+    scale="share",
+    read="summary",
+    history=[
+        Change(
+            "2026-11-26",
+            "any share (95 %), on every workload",
+            "an effect must be one that matters",
+        )
+    ],
+)
 def region_moved():
     groups = []
     for name, own in _plain():
@@ -84,16 +115,25 @@ def region_moved():
 
 
 @claim(
-    "S15", "In broad searches, more trials fail at small batches",
+    "S15",
+    "In broad searches, more trials fail at small batches",
     chapter="metaparameters",
     paper="In a broad search space more trials fail at small batches than at large ones: with Nesterov momentum on CIFAR-10, "
     "108 of 273 at batch size 2 and 31 of 190 at 4,096, in spaces that vary with the batch size.",
     source="Shallue et al. 2019, released data",
     rule="On a network, the share of trials that fail at the smallest batch exceeds that at the largest by over 5 %, within "
     "equal steps.",
-    above=0.05, scale="share", read="text",
-    history=[Change("2026-11-26", "exceeds it at all, on every workload", "an effect must be one that matters")],
-)  # fmt: skip
+    above=0.05,
+    scale="share",
+    read="text",
+    history=[
+        Change(
+            "2026-11-26",
+            "exceeds it at all, on every workload",
+            "an effect must be one that matters",
+        )
+    ],
+)
 def lost():
     return [_of_trials(name, own, fixed_budgets.lost(own)) for name, own in _plain()]
 

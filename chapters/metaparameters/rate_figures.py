@@ -1,4 +1,6 @@
-"""Figures of how the best hyperparameters move with the batch size, and of what a rule that moves them costs."""
+"""Figures of how the best hyperparameters move with the batch size, and of what a rule that moves
+them costs.
+"""
 
 from __future__ import annotations
 
@@ -10,53 +12,79 @@ from lib.page import charts, shared_figures, tips
 from lib.wording import signed
 
 RULES = {
-    "linear rule": charts.RED, "square-root rule": charts.ORANGE, "no change": charts.PURPLE,
-    "square root, β₂ too": charts.TEAL, "square root, β₁ and β₂ too": charts.BLUE,
-}  # fmt: skip
-NAMED = {"linear rule": -12, "square-root rule": 26, "no change": 12}  # pixels below a rule's right end
+    "linear rule": charts.RED,
+    "square-root rule": charts.ORANGE,
+    "no change": charts.PURPLE,
+    "square root, β₂ too": charts.TEAL,
+    "square root, β₁ and β₂ too": charts.BLUE,
+}
+NAMED = {
+    "linear rule": -12,
+    "square-root rule": 26,
+    "no change": 12,
+}  # pixels below a rule's right end
 KINDS = {"fixed steps": charts.BLUE, "fixed epochs": charts.RED}
 LEGEND = "network"  # what every menu of workloads is called
 
 
 def fast_settings(near: pd.DataFrame, first: str) -> alt.LayerChart:
-    """Hyperparameters of fast trials against batch size, with a dashed line for every rule; menus of networks and names.
+    """Hyperparameters of fast trials against batch size, with a dashed line for every rule; menus
+    of networks and names.
 
-    near: a row per trial (rule None) or value that a rule predicts, with network, batch_size, which (hyperparameter), value,
-    trial, steps and behind (steps over the winner's).  first: the network shown at first.
+    near: a row per trial (rule None) or value that a rule predicts, with network, batch_size, which
+    (hyperparameter), value, trial, steps and behind (steps over the winner's).  first: the network
+    shown at first.
     """
     rows = near.assign(which=near.which.map(signed))
-    last = rows[rows.rule.notna()].groupby(["network", "which", "rule"], sort=False).batch_size.transform("max")
+    last = (
+        rows[rows.rule.notna()]
+        .groupby(["network", "which", "rule"], sort=False)
+        .batch_size.transform("max")
+    )
     ends = rows[rows.rule.notna()][lambda d: d.batch_size == last]
     scale = alt.Scale(type="log", nice=False, padding=12)
     x, y = charts.batch_axis(rows.batch_size), alt.Y("value:Q", title=None, scale=scale)
-    shades = alt.Scale(type="log", domain=[1, 3], clamp=True, range=[charts.RED, charts.ORANGE, charts.BLUE])
-    tooltip = [tips.BATCH_SIZE, alt.Tooltip("value:Q", title="value", format=".2g"), alt.Tooltip("trial:Q", title="trial"),
-               alt.Tooltip("steps:Q", title="steps to the goal", format=","),
-               alt.Tooltip("behind:Q", title="times the winner's steps", format=".2f")]  # fmt: skip
+    shades = alt.Scale(
+        type="log", domain=[1, 3], clamp=True, range=[charts.RED, charts.ORANGE, charts.BLUE]
+    )
+    tooltip = [
+        tips.BATCH_SIZE,
+        alt.Tooltip("value:Q", title="value", format=".2g"),
+        alt.Tooltip("trial:Q", title="trial"),
+        alt.Tooltip("steps:Q", title="steps to the goal", format=","),
+        alt.Tooltip("behind:Q", title="times the winner's steps", format=".2f"),
+    ]
     lines = alt.Chart(rows[rows.rule.notna()][["network", "which", "rule", "batch_size", "value"]])
     lines = lines.mark_line(strokeDash=[4, 4], color=charts.GUIDE).encode(x=x, y=y, detail="rule:N")
     ends = ends.assign(told=ends.rule.str.removesuffix(" rule").str.replace("-", " "))
     names = alt.Chart(ends[["network", "which", "rule", "told", "batch_size", "value"]])
     names = names.encode(x=x, y=y, text="told:N")
     beside = [
-        names.transform_filter(f"datum.rule === '{rule}'").mark_text(align="right", dy=off, fontSize=12)
+        names.transform_filter(f"datum.rule === '{rule}'").mark_text(
+            align="right", dy=off, fontSize=12
+        )
         for rule, off in NAMED.items()
     ]
-    dots = alt.Chart(rows[rows.rule.isna()].drop(columns="rule")).mark_point(filled=True, size=80, opacity=0.9)
+    dots = alt.Chart(rows[rows.rule.isna()].drop(columns="rule")).mark_point(
+        filled=True, size=80, opacity=0.9
+    )
     shade = alt.Color("behind:Q", scale=shades, legend=None)  # the caption says it in less room
     dots = dots.encode(x=x, y=y, color=shade, tooltip=tooltip)
     what = charts.menu("which", list(rows.which.unique()), "effective learning rate", "show")
     network = charts.menu("network", list(rows.network.unique()), first, LEGEND)
     title = alt.Title(alt.expr(what[0].name), anchor="start", fontWeight="normal")
     layers = [lines, dots, *beside]
-    return charts.controlled(layers, network, what).properties(width="container", height=300, title=title)
+    return charts.controlled(layers, network, what).properties(
+        width="container", height=300, title=title
+    )
 
 
 def rule_costs(costs: pd.DataFrame, first: str, most: float) -> alt.LayerChart:
     """Steps under each rule over the tuned ones, against batch size; a menu of networks.
 
-    costs: a row per rule, batch size and network, with least, middle, most (steps; infinite: missed) and beyond (the middle
-    over the tuned steps, retraining apart).  most: steps at which bars of trials that missed the goal end.
+    costs: a row per rule, batch size and network, with least, middle, most (steps; infinite:
+    missed) and beyond (the middle over the tuned steps, retraining apart).  most: steps at which
+    bars of trials that missed the goal end.
     """
     per = costs.beyond / costs.middle
     known = costs.assign(low=costs.least * per, high=costs.most.clip(upper=most) * per)
@@ -67,49 +95,90 @@ def rule_costs(costs: pd.DataFrame, first: str, most: float) -> alt.LayerChart:
     met = met.assign(high=met.high.clip(upper=top))
     named = [rule for rule in RULES if rule in set(known.rule)]
     missed = known[np.isinf(known.middle)][["network", "rule", "batch_size"]]
-    missed = missed.assign(at=[top * 1.2 ** named.index(rule) for rule in missed.rule], told="missed the goal")
-    scale = alt.Scale(type="log", base=2, domain=[min(0.5, met.low.min()), top * 1.2 ** len(named)], nice=False)
-    x, y = charts.batch_axis(costs.batch_size), alt.Y("beyond:Q", title="times the tuned steps", scale=scale)
+    missed = missed.assign(
+        at=[top * 1.2 ** named.index(rule) for rule in missed.rule], told="missed the goal"
+    )
+    scale = alt.Scale(
+        type="log", base=2, domain=[min(0.5, met.low.min()), top * 1.2 ** len(named)], nice=False
+    )
+    x, y = (
+        charts.batch_axis(costs.batch_size),
+        alt.Y("beyond:Q", title="times the tuned steps", scale=scale),
+    )
     y = y.axis(charts.fractions())
     pick, faded = charts.picked("rule")
     shades = alt.Scale(domain=named, range=[RULES[rule] for rule in named])
     columns = 2 if costs.rule.nunique() < 4 else 1
-    colour = alt.Color("rule:N", title=None, scale=shades, legend=alt.Legend(columns=columns, labelLimit=200))
+    colour = alt.Color(
+        "rule:N", title=None, scale=shades, legend=alt.Legend(columns=columns, labelLimit=200)
+    )
     columns = ["network", "rule", "batch_size", "beyond", "low", "high", "middle", "over"]
     base = alt.Chart(met[columns]).encode(x=x, color=colour, opacity=faded)
-    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q").add_params(pick)
-    tooltip = [alt.Tooltip("rule:N", title="rule"), tips.BATCH_SIZE, alt.Tooltip("middle:Q", title="median steps", format=",.0f"),
-               alt.Tooltip("over:Q", title="times the tuned steps", format=".2f"),
-               alt.Tooltip("beyond:Q", title="the same, retraining apart", format=".2f")]  # fmt: skip
+    bars = (
+        base.mark_rule(strokeWidth=2)
+        .encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+        .add_params(pick)
+    )
+    tooltip = [
+        alt.Tooltip("rule:N", title="rule"),
+        tips.BATCH_SIZE,
+        alt.Tooltip("middle:Q", title="median steps", format=",.0f"),
+        alt.Tooltip("over:Q", title="times the tuned steps", format=".2f"),
+        alt.Tooltip("beyond:Q", title="the same, retraining apart", format=".2f"),
+    ]
     lines = base.mark_line(strokeWidth=2.2).encode(y=y)
     dots = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tooltip)
     crosses = alt.Chart(missed).mark_point(shape="cross", filled=True, size=90, angle=45)
-    told = [alt.Tooltip("rule:N", title="rule"), tips.BATCH_SIZE, alt.Tooltip("told:N", title="outcome")]
-    crosses = crosses.encode(x=x, y=alt.Y("at:Q", scale=scale), color=colour, opacity=faded, tooltip=told)
+    told = [
+        alt.Tooltip("rule:N", title="rule"),
+        tips.BATCH_SIZE,
+        alt.Tooltip("told:N", title="outcome"),
+    ]
+    crosses = crosses.encode(
+        x=x, y=alt.Y("at:Q", scale=scale), color=colour, opacity=faded, tooltip=told
+    )
     network = charts.menu("network", list(costs.network.unique()), first, LEGEND)
     shown = charts.controlled([bars, lines, dots, crosses], network)
     return alt.layer(charts.across(1, 2, y=scale), shown).properties(width="container", height=340)
 
 
 def growths(rows: pd.DataFrame) -> alt.LayerChart:
-    """The best rate's growth per doubling of the batch, with its interval, a line per network and method.
+    """The best rate's growth per doubling of the batch, with its interval, a line per network and
+    method.
 
     rows: network, method, effect, low, high, n (searches).  Guide lines stand where the rules lie.
     """
-    shown = rows.rename(columns={"network": "row", "effect": "growth", "low": "growth_low", "high": "growth_high"})
+    shown = rows.rename(
+        columns={"network": "row", "effect": "growth", "low": "growth_low", "high": "growth_high"}
+    )
     methods = list(dict.fromkeys(shown.method))
-    colours = dict(zip(methods, (charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE, charts.RED)))
-    colour = alt.Color("method:N", title=None, sort=methods, scale=alt.Scale(domain=methods, range=[*colours.values()]))
-    tooltip = [alt.Tooltip("row:N", title="network"), alt.Tooltip("method:N", title="method"),
-               alt.Tooltip("growth:Q", title="growth per doubling", format=".3r"),
-               alt.Tooltip("range:N", title="90 % interval"),
-               alt.Tooltip("n:Q", title="searches")]  # fmt: skip
-    chart = shared_figures.range_chart(shown, "growth", "growth of the best rate per doubling", colour, tooltip=tooltip)
-    return alt.layer(charts.across(2**0.5, 2, x=alt.Scale(type="log")), chart).properties(width="container", height=chart.height)
+    colours = dict(
+        zip(methods, (charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE, charts.RED))
+    )
+    colour = alt.Color(
+        "method:N",
+        title=None,
+        sort=methods,
+        scale=alt.Scale(domain=methods, range=[*colours.values()]),
+    )
+    tooltip = [
+        alt.Tooltip("row:N", title="network"),
+        alt.Tooltip("method:N", title="method"),
+        alt.Tooltip("growth:Q", title="growth per doubling", format=".3r"),
+        alt.Tooltip("range:N", title="90 % interval"),
+        alt.Tooltip("n:Q", title="searches"),
+    ]
+    chart = shared_figures.range_chart(
+        shown, "growth", "growth of the best rate per doubling", colour, tooltip=tooltip
+    )
+    return alt.layer(charts.across(2**0.5, 2, x=alt.Scale(type="log")), chart).properties(
+        width="container", height=chart.height
+    )
 
 
 def good_shares(shares: pd.DataFrame, first: str) -> alt.LayerChart:
-    """Share of trials that reach the goal within fixed steps, and epochs, against batch size; a menu of networks.
+    """Share of trials that reach the goal within fixed steps, and epochs, against batch size; a
+    menu of networks.
 
     shares: a row per network, kind and batch size, with share, low, high (90 %) and trials.
     """
@@ -121,9 +190,14 @@ def good_shares(shares: pd.DataFrame, first: str) -> alt.LayerChart:
         opacity=faded,
     )
     bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q").add_params(pick)
-    tooltip = [alt.Tooltip("kind:N", title="budget"), tips.BATCH_SIZE, alt.Tooltip("share:Q", title="reach the goal", format=".0%"),
-               alt.Tooltip("low:Q", title="from (90 %)", format=".0%"), alt.Tooltip("high:Q", title="to", format=".0%"),
-               alt.Tooltip("trials:Q", title="trials")]  # fmt: skip
+    tooltip = [
+        alt.Tooltip("kind:N", title="budget"),
+        tips.BATCH_SIZE,
+        alt.Tooltip("share:Q", title="reach the goal", format=".0%"),
+        alt.Tooltip("low:Q", title="from (90 %)", format=".0%"),
+        alt.Tooltip("high:Q", title="to", format=".0%"),
+        alt.Tooltip("trials:Q", title="trials"),
+    ]
     y = alt.Y("share:Q", title="trials that reach the goal").axis(format="%")
     line = base.mark_line(point=alt.OverlayMarkDef(size=55)).encode(y=y, tooltip=tooltip)
     network = charts.menu("network", list(shares.network.unique()), first, LEGEND)
@@ -131,31 +205,56 @@ def good_shares(shares: pd.DataFrame, first: str) -> alt.LayerChart:
 
 
 def outcomes(rows: pd.DataFrame, start: int) -> alt.LayerChart:
-    """All trials by learning rate and 1 - momentum, coloured by what became of them; a menu of budgets, a slider of sizes.
+    """All trials by learning rate and 1 - momentum, coloured by what became of them; a menu of
+    budgets, a slider of sizes.
 
-    rows: a trial and kind of budget each, with batch_size, learning_rate, slowness (1 - momentum), outcome, steps (to the
-    goal), within (the budget's) and kind.  start: the batch size shown at first.
+    rows: a trial and kind of budget each, with batch_size, learning_rate, slowness (1 - momentum),
+    outcome, steps (to the goal), within (the budget's) and kind.  start: the batch size shown at
+    first.
     """
-    told = [f"{steps:,.0f}" if np.isfinite(steps) else "not reached" for steps in rows.steps.astype(float)]
+    told = [
+        f"{steps:,.0f}" if np.isfinite(steps) else "not reached"
+        for steps in rows.steps.astype(float)
+    ]
     shown = rows.drop(columns=["steps"]).assign(told=told, momentum=1 - rows.slowness)
     sizes = sorted(map(int, rows.batch_size.unique()))
     kind = charts.menu("kind", list(KINDS), "fixed steps", "budget")
-    size = charts.slider("batch_size", sizes, start, "batch size", "'batch size ' + format(value, ',')")
+    size = charts.slider(
+        "batch_size", sizes, start, "batch size", "'batch size ' + format(value, ',')"
+    )
     names, colours = list(charts.OUTCOMES), list(charts.OUTCOMES.values())
-    rate = alt.X("learning_rate:Q", title="learning rate").scale(type="log", domain=_ends(rows.learning_rate))
-    points = alt.Chart(shown).mark_point(filled=True, size=70, opacity=0.85).encode(
-        x=rate,
-        y=alt.Y("slowness:Q", title="1 − momentum").scale(type="log", nice=False, padding=10),
-        color=alt.Color("outcome:N", title=None, scale=alt.Scale(domain=names, range=colours)).legend(columns=2),
-        shape=alt.Shape("outcome:N", title=None, scale=alt.Scale(domain=names, range=["circle", "square", "cross"])),
-        tooltip=[alt.Tooltip("outcome:N", title="outcome"), alt.Tooltip("learning_rate:Q", title="learning rate", format=".2g"),
-                 alt.Tooltip("momentum:Q", title="momentum", format=".4g"),
-                 alt.Tooltip("told:N", title="steps to the goal"),
-                 alt.Tooltip("within:Q", title="budget in steps", format=",")],
-    )  # fmt: skip
+    rate = alt.X("learning_rate:Q", title="learning rate").scale(
+        type="log", domain=_ends(rows.learning_rate)
+    )
+    points = (
+        alt.Chart(shown)
+        .mark_point(filled=True, size=70, opacity=0.85)
+        .encode(
+            x=rate,
+            y=alt.Y("slowness:Q", title="1 − momentum").scale(type="log", nice=False, padding=10),
+            color=alt.Color(
+                "outcome:N", title=None, scale=alt.Scale(domain=names, range=colours)
+            ).legend(columns=2),
+            shape=alt.Shape(
+                "outcome:N",
+                title=None,
+                scale=alt.Scale(domain=names, range=["circle", "square", "cross"]),
+            ),
+            tooltip=[
+                alt.Tooltip("outcome:N", title="outcome"),
+                alt.Tooltip("learning_rate:Q", title="learning rate", format=".2g"),
+                alt.Tooltip("momentum:Q", title="momentum", format=".4g"),
+                alt.Tooltip("told:N", title="steps to the goal"),
+                alt.Tooltip("within:Q", title="budget in steps", format=","),
+            ],
+        )
+    )
     return charts.controlled([points], kind, size).properties(width="container", height=360)
 
 
 def _ends(rates: pd.Series) -> list[float]:
     """The powers of ten around learning rates."""
-    return [10.0 ** np.floor(np.log10(rates.min()) + 1e-9), 10.0 ** np.ceil(np.log10(rates.max()) - 1e-9)]
+    return [
+        10.0 ** np.floor(np.log10(rates.min()) + 1e-9),
+        10.0 ** np.ceil(np.log10(rates.max()) - 1e-9),
+    ]

@@ -18,7 +18,9 @@ def found_and_exact(measured: pd.DataFrame, truth: pd.DataFrame) -> alt.LayerCha
     """
     scale = alt.Scale(type="log", base=2, nice=False, padding=8)
     x = charts.batch_axis(truth.batch_size)
-    told = measured.assign(interval=[f"{brief(a)}–{brief(b)}" for a, b in zip(measured.low, measured.high)])
+    told = measured.assign(
+        interval=[f"{brief(a)}–{brief(b)}" for a, b in zip(measured.low, measured.high)]
+    )
     bars = alt.Chart(told).mark_rule(strokeWidth=2, color=charts.RED)
     dots = alt.Chart(told).mark_point(filled=True, size=70, color=charts.RED, opacity=1)
     tooltip = [
@@ -38,7 +40,9 @@ def found_and_exact(measured: pd.DataFrame, truth: pd.DataFrame) -> alt.LayerCha
 
 
 def exact_curves(shown: pd.DataFrame, *controls: tuple) -> alt.LayerChart:
-    """Exact steps against batch size, a line per method; shown: kind, batch_size, steps, rate and momentum."""
+    """Exact steps against batch size, a line per method; shown: kind, batch_size, steps, rate and
+    momentum.
+    """
     pick, faded = charts.picked("kind")
     kinds = list(dict.fromkeys(shown.kind))
     colour = alt.Color("kind:N", title=None, legend=alt.Legend(columns=2))

@@ -6,7 +6,8 @@ from lib.probes import timings
 
 
 @claim(
-    "T6", "Gaussian-k selects much faster on a graphics processor",
+    "T6",
+    "Gaussian-k selects much faster on a graphics processor",
     chapter="operator_cost",
     paper="Gaussian-k selects in a fraction of the time of exact Top-k on a graphics processor. (Theirs: a V100 of 2019.)",
     source="Shi et al. 2019, abstract",
@@ -15,10 +16,18 @@ from lib.probes import timings
     above=2.0,
     price="timings on a V100 with the PyTorch of 2019",
     history=[
-        Change("2026-11-26", "vectors of uniform entries were a group, too", "there Gaussian-k sends next to nothing"),
-        Change("2026-11-26", "exact Top-k, whichever", "ours and PyTorch's differ; made precise when a card was timed"),
+        Change(
+            "2026-11-26",
+            "vectors of uniform entries were a group, too",
+            "there Gaussian-k sends next to nothing",
+        ),
+        Change(
+            "2026-11-26",
+            "exact Top-k, whichever",
+            "ours and PyTorch's differ; made precise when a card was timed",
+        ),
     ],
-)  # fmt: skip
+)
 def exact_over_gaussian():
     wanted = next(t for t in message_times.ON_A_GPU if (t.density, t.drawn) == (0.001, "normal"))
     timed = timings.results(wanted)
@@ -27,4 +36,14 @@ def exact_over_gaussian():
     head = timed.attrs["provenance"][0]
     middle, low, high, lengths = links.exact_over_gaussian(timed)
     name = f"{head['device']}, PyTorch {head['torch'].partition('+')[0]}"
-    return [interval(name, middle, low, high, 1, note=f"one card, {lengths} lengths, {wanted.repeats} repeats each", log=True)]
+    return [
+        interval(
+            name,
+            middle,
+            low,
+            high,
+            1,
+            note=f"one card, {lengths} lengths, {wanted.repeats} repeats each",
+            log=True,
+        )
+    ]

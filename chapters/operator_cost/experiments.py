@@ -20,6 +20,9 @@ def _messages() -> Sequence:
 EXPERIMENTS = {
     "timings-messages": Experiment(
         "Time compressors and collectives, into data/timings/; leave the machine alone meanwhile.",
-        timings.TIMINGS, "sets of timings", _messages, alone=True,
+        timings.TIMINGS,
+        "sets of timings",
+        _messages,
+        alone=True,
     )
-}  # fmt: skip
+}

@@ -32,17 +32,22 @@ def _check_timing(timing: Operators | Collectives | Hooked | Feedback) -> None:
         require_whole("largest", timing.largest, timing.smallest, LONGEST)
 
 
-# --- measured ---------------------------------------------------------------------------------------------------------
+# --- measured -------------------------------------------------------------------------------------
 
 
 def library_top_k(u: torch.Tensor, k: int, random: np.random.Generator) -> torch.Tensor:
     """Top-k by PyTorch's own selection over the whole vector, as the authors' code has it."""
-    return torch.zeros_like(u, dtype=torch.bool).scatter_(1, u.abs().topk(k, dim=1, sorted=False).indices, True)
+    return torch.zeros_like(u, dtype=torch.bool).scatter_(
+        1, u.abs().topk(k, dim=1, sorted=False).indices, True
+    )
 
 
 TIMED = {
     "torch.topk": library_top_k,
-    **{c: COMPRESSORS[c] for c in ("top-k", "gaussian-k", "gaussian-k-band", "dgc-k", "redsync", "rand-k")},
+    **{
+        c: COMPRESSORS[c]
+        for c in ("top-k", "gaussian-k", "gaussian-k-band", "dgc-k", "redsync", "rand-k")
+    },
 }
 
 
@@ -52,7 +57,8 @@ DRAWN = {"normal": torch.randn, "uniform": torch.rand}  # entries of the vectors
 
 @dataclass(frozen=True)
 class Operators:
-    """Times of the compressors on vectors of 2^smallest ... 2^largest entries, at one density, on one core or another device.
+    """Times of the compressors on vectors of 2^smallest ... 2^largest entries, at one density, on
+    one core or another device.
 
     drawn: whence the entries, one of `DRAWN`: normal ones suit Gaussian-k, uniform ones do not.
 
@@ -78,12 +84,22 @@ class Operators:
         """compressor, d, seconds (median), low, high (range), elements (sent)."""
         rows, random = [], np.random.default_rng(0)
         for power in range(self.smallest, self.largest + 1):
-            u = DRAWN[self.drawn](1, 2**power, generator=torch.Generator().manual_seed(power)).to(self.device)
+            u = DRAWN[self.drawn](1, 2**power, generator=torch.Generator().manual_seed(power)).to(
+                self.device
+            )
             k = target(self.density, 2**power)
             for name, choose in TIMED.items():
-                times = timings.spread(lambda choose=choose, u=u, k=k: self._waited(choose(u, k, random)), self.repeats)
-                rows.append({"compressor": name, "d": 2**power, **times,
-                             "elements": int(choose(u, k, random).count_nonzero())})  # fmt: skip
+                times = timings.spread(
+                    lambda choose=choose, u=u, k=k: self._waited(choose(u, k, random)), self.repeats
+                )
+                rows.append(
+                    {
+                        "compressor": name,
+                        "d": 2**power,
+                        **times,
+                        "elements": int(choose(u, k, random).count_nonzero()),
+                    }
+                )
         return pd.DataFrame(rows)
 
     def _waited(self, chosen: torch.Tensor) -> None:
@@ -97,7 +113,9 @@ TIMEOUT = 600.0  # seconds that timings between processes may take
 
 @dataclass(frozen=True)
 class Collectives:
-    """Times of gloo's all-reduce of d values and of the exchange of pairs at one density, between processes here."""
+    """Times of gloo's all-reduce of d values and of the exchange of pairs at one density, between
+    processes here.
+    """
 
     workers: int = 2
     density: float = 0.001
@@ -129,7 +147,9 @@ class Collectives:
 
 @dataclass(frozen=True)
 class Hooked:
-    """Times of gradients under DistributedDataParallel between processes here: with its own all-reduce, and with the hook."""
+    """Times of gradients under DistributedDataParallel between processes here: with its own
+    all-reduce, and with the hook.
+    """
 
     model: str
     workers: int = 2
@@ -157,7 +177,11 @@ class Hooked:
             if name != "all-reduce":
                 state = SparseState(model, compressor=name, density=self.density)
                 model.register_comm_hook(state, sparse_hook)
-            yield name, models.parameter_count(model), lambda m=model: F.cross_entropy(m(x), y).backward()
+            yield (
+                name,
+                models.parameter_count(model),
+                lambda m=model: F.cross_entropy(m(x), y).backward(),
+            )
 
 
 def _timed(rank: int, timing: Collectives | Hooked) -> list[dict]:
@@ -170,7 +194,9 @@ def _timed(rank: int, timing: Collectives | Hooked) -> list[dict]:
 
 @dataclass(frozen=True)
 class Feedback:
-    """Times in which one core does what P workers with Top-k and error feedback do in a step, given their gradients."""
+    """Times in which one core does what P workers with Top-k and error feedback do in a step, given
+    their gradients.
+    """
 
     workers: int = 16
     density: float = 0.001
@@ -190,7 +216,9 @@ class Feedback:
         rows = []
         for power in range(self.smallest, self.largest + 1, 2):
             d = 2**power
-            given = Given(torch.randn(self.workers, 1, d, generator=torch.Generator().manual_seed(power)))
+            given = Given(
+                torch.randn(self.workers, 1, d, generator=torch.Generator().manual_seed(power))
+            )
             messages = Messages(self.workers, "top-k", self.density)
             exchange, w = exchanges.Exchange(messages, 1, d, None, [d], 0), torch.zeros(1, d)
             kept, k = torch.zeros(self.workers, d), target(self.density, d)
@@ -198,7 +226,10 @@ class Feedback:
                 "ours": lambda e=exchange, g=given, w=w: e.gradients(g, w, w, w),
                 "plain": lambda kept=kept, g=given.g[:, 0], k=k: plainest(kept, g, k),
             }
-            rows += [{"what": name, "d": d, **timings.spread(call, self.repeats)} for name, call in kinds.items()]
+            rows += [
+                {"what": name, "d": d, **timings.spread(call, self.repeats)}
+                for name, call in kinds.items()
+            ]
         return pd.DataFrame(rows)
 
 
@@ -208,12 +239,20 @@ class Given:
     def __init__(self, g: torch.Tensor):
         self.g = g
 
-    def shares(self, w: torch.Tensor, x: torch.Tensor, y: torch.Tensor, parts: int) -> tuple[torch.Tensor, ...]:
-        return self.g.new_zeros(self.g.shape[:2]), self.g, torch.ones(self.g.shape[:2], dtype=torch.bool)
+    def shares(
+        self, w: torch.Tensor, x: torch.Tensor, y: torch.Tensor, parts: int
+    ) -> tuple[torch.Tensor, ...]:
+        return (
+            self.g.new_zeros(self.g.shape[:2]),
+            self.g,
+            torch.ones(self.g.shape[:2], dtype=torch.bool),
+        )
 
 
 def plainest(kept: torch.Tensor, gradients: torch.Tensor, k: int) -> torch.Tensor:
-    """The mean [d] of Top-k messages with error feedback, in the fewest lines; kept [P, d] is changed in place."""
+    """The mean [d] of Top-k messages with error feedback, in the fewest lines; kept [P, d] is
+    changed in place.
+    """
     total = torch.zeros_like(gradients[0])
     for residual, g in zip(kept, gradients, strict=True):
         residual += g
@@ -224,9 +263,16 @@ def plainest(kept: torch.Tensor, gradients: torch.Tensor, k: int) -> torch.Tenso
 
 
 ON_A_GPU = (
-    Operators(largest=LONGEST, repeats=20, device="cuda"), Operators(largest=LONGEST, repeats=20, device="cuda", drawn="uniform"),
+    Operators(largest=LONGEST, repeats=20, device="cuda"),
+    Operators(largest=LONGEST, repeats=20, device="cuda", drawn="uniform"),
     Operators(density=0.01, repeats=20, device="cuda"),
-)  # fmt: skip
+)
 PLANNED = (
-    Operators(), Operators(density=0.01), Collectives(2), Collectives(4), Hooked("fnn-3"), Hooked("fc-1024x3"), Feedback(),
-)  # fmt: skip
+    Operators(),
+    Operators(density=0.01),
+    Collectives(2),
+    Collectives(4),
+    Hooked("fnn-3"),
+    Hooked("fc-1024x3"),
+    Feedback(),
+)

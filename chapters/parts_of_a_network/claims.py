@@ -1,6 +1,7 @@
 """Claims on training parts of a network, and the rules that judge them.
 
-Of these papers the abstracts were at hand, not the texts.  They are on networks too large for a worker, which none here is.
+Of these papers the abstracts were at hand, not the texts.  They are on networks too large for a
+worker, which none here is.
 """
 
 from chapters.parts_of_a_network import growing, halves, network_parts, subnetworks
@@ -17,7 +18,8 @@ def met(steps):
 
 
 @claim(
-    "I1", "Independent subnetworks communicate less",
+    "I1",
+    "Independent subnetworks communicate less",
     chapter="parts_of_a_network",
     paper="Independent subnetworks communicate less, and less often, than data parallelism.",
     source="Yuan et al. 2022, abstract, in our words",
@@ -25,19 +27,22 @@ def met(steps):
     "hardest goal that all searches of both meet.",
     above=1.25,
     history=[Change("2026-11-26", "more numbers, with each number of workers", EFFECT)],
-)  # fmt: skip
+)
 def sent():
     beside = network_parts.subnetworks(subnetworks.results(subnetworks.planned()))
     rows = []
     for workers, own in beside[beside.local_steps == LOCAL].groupby("workers"):
         some = own[own.goal == network_parts.all_meet(own, "steps", "steps_whole")]
         found = network_parts.mean_ratio(some.sent_whole / some.sent)
-        rows.append(ratio(f"{workers} workers", found) if found else unmeasured(f"{workers} workers"))
+        rows.append(
+            ratio(f"{workers} workers", found) if found else unmeasured(f"{workers} workers")
+        )
     return rows
 
 
 @claim(
-    "I3", "Independent subnetworks leave a bias",
+    "I3",
+    "Independent subnetworks leave a bias",
     chapter="parts_of_a_network",
     paper="Independent subnetworks leave a bias: training stops short of where the whole network gets.",
     source="Shulgin and Richtárik 2023, in our words",
@@ -45,17 +50,25 @@ def sent():
     "always meets.",
     below=0.5,
     scale="share",
-    history=[Change("2026-11-26", "the same, searches with 1, 5, 20 and 80 local steps counted as independent",
-                    "they share their splits and orders")],
-)  # fmt: skip
+    history=[
+        Change(
+            "2026-11-26",
+            "the same, searches with 1, 5, 20 and 80 local steps counted as independent",
+            "they share their splits and orders",
+        )
+    ],
+)
 def bias():
     beside = network_parts.subnetworks(subnetworks.results(subnetworks.planned()))
     own = beside[(beside.goal == beside.goal.min()) & (beside.local_steps == LOCAL)]
-    return [interval(f"{workers} workers", *met(some.steps)) for workers, some in own.groupby("workers")]
+    return [
+        interval(f"{workers} workers", *met(some.steps)) for workers, some in own.groupby("workers")
+    ]
 
 
 @claim(
-    "I4", "Growing a network saves computation",
+    "I4",
+    "Growing a network saves computation",
     chapter="parts_of_a_network",
     paper="Growing a network saves a substantial part of the computation at the accuracy of the large one.",
     source="Yuan et al. 2023, abstract",
@@ -63,21 +76,26 @@ def bias():
     "hardest goal.",
     above=1.25,
     history=[Change("2026-11-26", "more multiply-adds, at every batch size", EFFECT)],
-)  # fmt: skip
+)
 def grown():
     trials = growing.results(growing.planned())
     found = network_parts.growing(trials)
-    own = found[found.goal == network_parts.goals(trials)[0]].pivot(index=["batch_size", "replicate"], columns="arm", values="adds")
+    own = found[found.goal == network_parts.goals(trials)[0]].pivot(
+        index=["batch_size", "replicate"], columns="arm", values="adds"
+    )
     rows = []
     for size, some in own.groupby("batch_size"):
         effect = network_parts.mean_ratio(some[network_parts.WHOLE] / some[network_parts.GROWN])
         name = f"batches of {size:,}"
-        rows.append(ratio(name, effect) if effect else unmeasured(name, note="a search missed the goal"))
+        rows.append(
+            ratio(name, effect) if effect else unmeasured(name, note="a search missed the goal")
+        )
     return rows
 
 
 @claim(
-    "I5", "Halves trained apart are as accurate",
+    "I5",
+    "Halves trained apart are as accurate",
     chapter="parts_of_a_network",
     paper="Halves trained apart, on synthetic intermediate labels, reach about the accuracy of usual training.",
     source="Karadağ and Topaloğlu 2024, abstract, in our words",
@@ -85,10 +103,21 @@ def grown():
     "always meets.",
     above=0.5,
     scale="share",
-    history=[Change("2026-11-26", "the same, searches at all batch sizes counted as independent", "they share their splits")],
-)  # fmt: skip
+    history=[
+        Change(
+            "2026-11-26",
+            "the same, searches at all batch sizes counted as independent",
+            "they share their splits",
+        )
+    ],
+)
 def halves_apart():
     trials = halves.results(halves.planned())
     found = network_parts.halved(trials)
-    hard = found[(found.goal == network_parts.goals(trials)[0]) & (found.arm != network_parts.TOGETHER)]
-    return [interval(f"{arm}, batches of {size:,}", *met(own.steps)) for (arm, size), own in hard.groupby(["arm", "batch_size"])]
+    hard = found[
+        (found.goal == network_parts.goals(trials)[0]) & (found.arm != network_parts.TOGETHER)
+    ]
+    return [
+        interval(f"{arm}, batches of {size:,}", *met(own.steps))
+        for (arm, size), own in hard.groupby(["arm", "batch_size"])
+    ]

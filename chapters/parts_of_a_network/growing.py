@@ -1,13 +1,16 @@
-"""Growing networks: training begins narrow, and the hidden layers are doubled while it goes on (Yuan et al. 2023).
+"""Growing networks: training begins narrow, and the hidden layers are doubled while it goes on
+(Yuan et al. 2023).
 
-New units come in pairs: both have the same incoming weights V, and outgoing weights Z and -Z, so that they cancel and the
-function stays.  V is normal with standard deviation 1 / fan-in before the growth, Z with 1 / width after it; biases begin at
-zero.  The published rule also scales the old weights that meet a grown layer by old width / new width; in a network without
-normalisation that changes the function, so it is an arm of its own.  The weights that came with a growth are trained at the rate
-of the first ones times the ratio of their norms, layer by layer, as they are at each step.
+New units come in pairs: both have the same incoming weights V, and outgoing weights Z and -Z, so
+that they cancel and the function stays.  V is normal with standard deviation 1 / fan-in before the
+growth, Z with 1 / width after it; biases begin at zero.  The published rule also scales the old
+weights that meet a grown layer by old width / new width; in a network without normalisation that
+changes the function, so it is an arm of its own.  The weights that came with a growth are trained
+at the rate of the first ones times the ratio of their norms, layer by layer, as they are at each
+step.
 
-A unit that has not grown yet has zero weights in and out, hence gradients of exactly zero: the whole network trains, and the
-part that is there behaves as it would alone.
+A unit that has not grown yet has zero weights in and out, hence gradients of exactly zero: the
+whole network trains, and the part that is there behaves as it would alone.
 """
 
 from __future__ import annotations
@@ -36,7 +39,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 STAGE = Interval(2, 128)  # steps between growths, rounded: tuned beside the learning rate
-INPUTS, WIDTH, CLASSES = 64, 64, 10  # of the network that is grown, the book's MLP of two hidden layers
+INPUTS, WIDTH, CLASSES = (
+    64,
+    64,
+    10,
+)  # of the network that is grown, the book's MLP of two hidden layers
 WIDTHS = (16, 32, 64)
 BATCH_SIZES, REPLICATES, TRIALS = (16, 64, 256, 1024), (1, 2, 3), 32
 MOST_STEPS = {16: 1000, 64: 400, 256: 250, 1024: 160}
@@ -44,12 +51,14 @@ MOST_STEPS = {16: 1000, 64: 400, 256: 250, 1024: 160}
 
 @dataclass(frozen=True)
 class Search:
-    """So many trials of the digits' MLP, begun with hidden layers of `first` units that are doubled so many times.
+    """So many trials of the digits' MLP, begun with hidden layers of `first` units that are doubled
+    so many times.
 
-    Without doublings the width is fixed.  scaled: whether old weights that meet a grown layer are scaled.  by_norm: whether the
-    rate of new weights follows their norm, or is that of the old ones.  A search ends when all trials have met the hardest goal,
-    or after max_steps, so that the trial of least arithmetic is known.  replicate: its draws, seeds, data order and split.
-    Raises ValueError naming the field, its value and what is allowed.
+    Without doublings the width is fixed.  scaled: whether old weights that meet a grown layer are
+    scaled.  by_norm: whether the rate of new weights follows their norm, or is that of the old
+    ones.  A search ends when all trials have met the hardest goal, or after max_steps, so that the
+    trial of least arithmetic is known.  replicate: its draws, seeds, data order and split. Raises
+    ValueError naming the field, its value and what is allowed.
     """
 
     first: int
@@ -64,17 +73,34 @@ class Search:
 
     def __post_init__(self):
         require(self.first in WIDTHS, "first", self.first, f"one of {WIDTHS}")
-        require_whole("doublings", self.doublings, 0, WIDTHS.index(WIDTH) - WIDTHS.index(self.first))
+        require_whole(
+            "doublings", self.doublings, 0, WIDTHS.index(WIDTH) - WIDTHS.index(self.first)
+        )
         for field in ("scaled", "by_norm"):
-            require(type(getattr(self, field)) is bool, field, getattr(self, field), "True or False")
-        require(self.workload == "digits-mlp", "workload", self.workload, "digits-mlp, which is what grows here")
+            require(
+                type(getattr(self, field)) is bool, field, getattr(self, field), "True or False"
+            )
+        require(
+            self.workload == "digits-mlp",
+            "workload",
+            self.workload,
+            "digits-mlp, which is what grows here",
+        )
         _ = self.cell  # its checks are ours
 
     @property
     def cell(self) -> Cell:
         """The search of the whole network from the start."""
-        return Cell(self.workload, self.batch_size, "sgd", trials=self.trials, replicate=self.replicate, hits=self.trials,
-                    max_steps=self.max_steps, split=self.replicate)  # fmt: skip
+        return Cell(
+            self.workload,
+            self.batch_size,
+            "sgd",
+            trials=self.trials,
+            replicate=self.replicate,
+            hits=self.trials,
+            max_steps=self.max_steps,
+            split=self.replicate,
+        )
 
     def definition(self) -> dict:
         return self.cell.definition()
@@ -96,31 +122,42 @@ class Search:
 
 
 def places(width: int) -> Tensor:
-    """Where the parameters of the network of this width lie in the whole network's vector, in its own order."""
+    """Where the parameters of the network of this width lie in the whole network's vector, in its
+    own order.
+    """
     import torch
 
     found, at, fan_in, whole_in = [], 0, INPUTS, INPUTS
     for out, whole_out in ((width, WIDTH), (width, WIDTH), (CLASSES, CLASSES)):
         rows, columns = torch.arange(out), torch.arange(fan_in)
-        found += [(at + rows[:, None] * whole_in + columns).flatten(), at + whole_out * whole_in + rows]
+        found += [
+            (at + rows[:, None] * whole_in + columns).flatten(),
+            at + whole_out * whole_in + rows,
+        ]
         at, fan_in, whole_in = at + whole_out * (whole_in + 1), out, whole_out
     return torch.cat(found)
 
 
 def narrow(width: int, seed: int) -> Tensor:
-    """The whole network's vector [P] with the network of this width in it, initialised as if it were alone, and zeros."""
+    """The whole network's vector [P] with the network of this width in it, initialised as if it
+    were alone, and zeros.
+    """
     import torch
 
     from lib.engine.flattening import flatten
     from lib.workloads import models
 
     alone = flatten(models.initialise(models.mlp(INPUTS, width, width, classes=CLASSES), seed))
-    count = sum(out * (fan_in + 1) for out, fan_in in ((WIDTH, INPUTS), (WIDTH, WIDTH), (CLASSES, WIDTH)))
+    count = sum(
+        out * (fan_in + 1) for out, fan_in in ((WIDTH, INPUTS), (WIDTH, WIDTH), (CLASSES, WIDTH))
+    )
     return torch.zeros(count).index_copy_(0, places(width), alone)
 
 
 def grown(search: Search) -> Method:
-    """SGD that grows its network: every trial after each `drawn["stage"]` steps, until all doublings are done."""
+    """SGD that grows its network: every trial after each `drawn["stage"]` steps, until all
+    doublings are done.
+    """
     space = {"learning_rate": Interval(1e-4, 1.0), "stage": STAGE}
     begin = functools.partial(_begin, search)
     return Method("growing", "growing", space, begin, functools.partial(_step, search))
@@ -137,7 +174,9 @@ def _begin(search: Search, w: Tensor, layers: tuple[Layer, ...]) -> dict[str, Te
 
 
 def _fresh(widths: tuple[int, ...], layers: tuple[Layer, ...], random) -> Tensor:
-    """New weights [P] of one trial, for all growths: V, V in the rows of new units, Z, -Z in the columns that they feed."""
+    """New weights [P] of one trial, for all growths: V, V in the rows of new units, Z, -Z in the
+    columns that they feed.
+    """
     import torch
 
     found = []
@@ -159,12 +198,16 @@ def _fresh(widths: tuple[int, ...], layers: tuple[Layer, ...], random) -> Tensor
 
 
 def _extent(n: int, layer: Layer, width: int) -> tuple[int, int]:
-    """Units and inputs of a weight matrix in the network of this width; n: its place among the layers."""
+    """Units and inputs of a weight matrix in the network of this width; n: its place among the
+    layers.
+    """
     return (width if layer.kind != "last" else layer.shape[0]), (width if n else layer.shape[1])
 
 
 def _membership(widths: tuple[int, ...], layers: tuple[Layer, ...]) -> Tensor:
-    """To which part each parameter belongs [P]: matrices in turn, in each the growth with which a weight came; biases last."""
+    """To which part each parameter belongs [P]: matrices in turn, in each the growth with which a
+    weight came; biases last.
+    """
     import torch
 
     found, matrix = [], 0
@@ -180,19 +223,30 @@ def _membership(widths: tuple[int, ...], layers: tuple[Layer, ...]) -> Tensor:
     return torch.cat(found)
 
 
-def _step(search: Search, w: Tensor, g: Tensor, buffers: dict[str, Tensor], drawn: dict[str, Tensor], k: int,
-          layers: tuple[Layer, ...]) -> None:  # fmt: skip
+def _step(
+    search: Search,
+    w: Tensor,
+    g: Tensor,
+    buffers: dict[str, Tensor],
+    drawn: dict[str, Tensor],
+    k: int,
+    layers: tuple[Layer, ...],
+) -> None:
     if search.doublings and search.by_norm:
         g.mul_(relative_rates(search.widths, w, layers))
     w.addcmul_(g, drawn["learning_rate"], value=-1)
     for n in range(search.doublings):
         due = (drawn["stage"][:, 0] * (n + 1) == k).nonzero()[:, 0]
         if len(due):
-            w[due] = grow(w[due], buffers["fresh"][due], search.widths[n : n + 2], layers, search.scaled)
+            w[due] = grow(
+                w[due], buffers["fresh"][due], search.widths[n : n + 2], layers, search.scaled
+            )
 
 
 def relative_rates(widths: tuple[int, ...], w: Tensor, layers: tuple[Layer, ...]) -> Tensor:
-    """Rates of all weights [T, P] over that of the first part of their matrix: the ratio of their norms; of biases, 1."""
+    """Rates of all weights [T, P] over that of the first part of their matrix: the ratio of their
+    norms; of biases, 1.
+    """
     import torch
 
     part = _membership(widths, layers)
@@ -203,8 +257,12 @@ def relative_rates(widths: tuple[int, ...], w: Tensor, layers: tuple[Layer, ...]
     return torch.cat([ratios, torch.ones_like(ratios[:, :1])], 1).index_select(1, part)
 
 
-def grow(w: Tensor, fresh: Tensor, widths: tuple[int, int], layers: tuple[Layer, ...], scaled: bool) -> Tensor:
-    """The weights w [T, P] after growth from the first of these widths to the second, with what is new from fresh [T, P]."""
+def grow(
+    w: Tensor, fresh: Tensor, widths: tuple[int, int], layers: tuple[Layer, ...], scaled: bool
+) -> Tensor:
+    """The weights w [T, P] after growth from the first of these widths to the second, with what is
+    new from fresh [T, P].
+    """
     import torch
 
     old, new = widths
@@ -216,46 +274,72 @@ def grow(w: Tensor, fresh: Tensor, widths: tuple[int, int], layers: tuple[Layer,
         matrix, own = (v[:, layer.where].unflatten(1, layer.shape) for v in (w, fresh))
         whole = torch.zeros_like(matrix)
         whole[:, : after[0], : after[1]] = own[:, : after[0], : after[1]]
-        whole[:, : before[0], : before[1]] = matrix[:, : before[0], : before[1]] * (old / new if scaled and n else 1)
+        whole[:, : before[0], : before[1]] = matrix[:, : before[0], : before[1]] * (
+            old / new if scaled and n else 1
+        )
         found[:, layer.where] = whole.flatten(1)
     return found
 
 
-def computed(steps: np.ndarray, stage: np.ndarray, widths: tuple[int, ...], batch_size: int) -> np.ndarray:
-    """Multiply-adds in so many steps (NaN where there are none), for trials that grow after every `stage` steps."""
+def computed(
+    steps: np.ndarray, stage: np.ndarray, widths: tuple[int, ...], batch_size: int
+) -> np.ndarray:
+    """Multiply-adds in so many steps (NaN where there are none), for trials that grow after every
+    `stage` steps.
+    """
     steps, total = np.asarray(steps, float), 0.0
     for n, width in enumerate(widths):
         last = np.inf if n == len(widths) - 1 else (n + 1) * np.asarray(stage)
         within = np.clip(steps, n * np.asarray(stage), last) - n * np.asarray(stage)
-        total = total + np.maximum(within, 0) * arithmetic.multiply_adds((INPUTS, width, width, CLASSES))
+        total = total + np.maximum(within, 0) * arithmetic.multiply_adds(
+            (INPUTS, width, width, CLASSES)
+        )
     return batch_size * total
 
 
 def planned() -> tuple[Search, ...]:
-    """The whole width and the narrowest from the start, and growth from one to the other by three rules."""
+    """The whole width and the narrowest from the start, and growth from one to the other by three
+    rules.
+    """
     arms = [{"first": WIDTH}, {"first": WIDTHS[0]}]
-    arms += [{"first": WIDTHS[0], "doublings": 2, **rule} for rule in ({}, {"by_norm": False}, {"scaled": True})]
+    arms += [
+        {"first": WIDTHS[0], "doublings": 2, **rule}
+        for rule in ({}, {"by_norm": False}, {"scaled": True})
+    ]
     every = itertools.product(REPLICATES, BATCH_SIZES, arms)
-    return tuple(Search(**arm, batch_size=b, replicate=n, max_steps=MOST_STEPS[b]) for n, b, arm in every)
+    return tuple(
+        Search(**arm, batch_size=b, replicate=n, max_steps=MOST_STEPS[b]) for n, b, arm in every
+    )
 
 
 def _place(search: Search, folder: Path) -> Path:
     widths = "-".join(map(str, search.widths))
-    return folder / folder_name(search.workload) / f"width-{widths}-batch-{search.batch_size}-{store.digest(search)}.csv"
+    return (
+        folder
+        / folder_name(search.workload)
+        / f"width-{widths}-batch-{search.batch_size}-{store.digest(search)}.csv"
+    )
 
 
-GROWING = Collection("growing", "search", DATA / "growing", _place, planned, precision=lambda _: "float32")
+GROWING = Collection(
+    "growing", "search", DATA / "growing", _place, planned, precision=lambda _: "float32"
+)
 record, missing, run = GROWING.record, GROWING.missing, GROWING.run
 
 
 def results(searches: Iterable[Search] | None = None, folder: Path | None = None) -> pd.DataFrame:
     """The trials of those searches that have a record, with the searches' fields.
 
-    arm: how the network grew, in words; adds@goal: multiply-adds until the goal was met, beside the steps@goal.
+    arm: how the network grew, in words; adds@goal: multiply-adds until the goal was met, beside the
+    steps@goal.
     """
     every = tuple(planned() if searches is None else searches)
     gathered = {search: GROWING.results([search], folder) for search in every}
-    parts = [one.assign(arm=arm(search), **_adds(one, search)) for search, one in gathered.items() if len(one)]
+    parts = [
+        one.assign(arm=arm(search), **_adds(one, search))
+        for search, one in gathered.items()
+        if len(one)
+    ]
     found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     heads = store.Shared(head for one in gathered.values() for head in one.attrs["provenance"])
     found.attrs.update(provenance=heads, planned=len(every))
@@ -264,12 +348,23 @@ def results(searches: Iterable[Search] | None = None, folder: Path | None = None
 
 def _adds(trials: pd.DataFrame, search: Search) -> dict[str, np.ndarray]:
     names = [name for name in trials if name.startswith("steps@")]
-    return {name.replace("steps", "adds"): computed(trials[name], trials.stage, search.widths, search.batch_size) for name in names}
+    return {
+        name.replace("steps", "adds"): computed(
+            trials[name], trials.stage, search.widths, search.batch_size
+        )
+        for name in names
+    }
 
 
 def arm(search: Search) -> str:
     """How the network grows, in words."""
     if not search.doublings:
         return f"{search.first} units from the start"
-    rule = "published rule" if search.scaled else "function kept" if search.by_norm else "function kept, one rate"
+    rule = (
+        "published rule"
+        if search.scaled
+        else "function kept"
+        if search.by_norm
+        else "function kept, one rate"
+    )
     return f"{search.first} to {search.widths[-1]}: {rule}"

@@ -1,11 +1,14 @@
-"""Synthetic intermediate labels: a network's two halves are trained one after the other, apart (Karadağ and Topaloğlu 2024).
+"""Synthetic intermediate labels: a network's two halves are trained one after the other, apart
+(Karadağ and Topaloğlu 2024).
 
-The left half, the layers up to a hidden one, learns to answer each example with the code of its class: a random number for every
-unit, uniform on [0, 1).  Its loss is half the squared distance.  Then the right half learns the labels, on what the left one,
-frozen, answers.  With recovery the whole network is trained in the end, by plain SGD as the right half is.
+The left half, the layers up to a hidden one, learns to answer each example with the code of its
+class: a random number for every unit, uniform on [0, 1).  Its loss is half the squared distance.
+Then the right half learns the labels, on what the left one, frozen, answers.  With recovery the
+whole network is trained in the end, by plain SGD as the right half is.
 
-Codes are as others summarise the paper; its abstract was at hand, not its text.  One rate for both halves, and with recovery as
-many steps of the right half as of the left one, are ours: so two things are tuned, the rate and these steps.
+Codes are as others summarise the paper; its abstract was at hand, not its text.  One rate for both
+halves, and with recovery as many steps of the right half as of the left one, are ours: so two
+things are tuned, the rate and these steps.
 """
 
 from __future__ import annotations
@@ -33,14 +36,25 @@ from lib.studies.cells import Cell
 if TYPE_CHECKING:
     from torch import Tensor
 
-SIZES, LEFT = (64, 64, 64, 64, 64, 10), 2  # inputs, hidden layers and outputs; matrices of the left half
+SIZES, LEFT = (
+    (64, 64, 64, 64, 64, 10),
+    2,
+)  # inputs, hidden layers and outputs; matrices of the left half
 EXAMPLES = 1350  # of the training set
-CUT = sum(out * (fan_in + 1) for fan_in, out in itertools.pairwise(SIZES[: LEFT + 1]))  # weights of the left half
+CUT = sum(
+    out * (fan_in + 1) for fan_in, out in itertools.pairwise(SIZES[: LEFT + 1])
+)  # weights of the left half
 STAGE = Interval(8, 512)  # steps of the left half, rounded: tuned beside the learning rate
-ARMS = {"whole": "the whole network", "halves": "two halves", "recovered": "two halves, then the whole"}
+ARMS = {
+    "whole": "the whole network",
+    "halves": "two halves",
+    "recovered": "two halves, then the whole",
+}
 LEFT_ONLY, RIGHT_ONLY, WHOLE = 0, 1, 2  # what is trained
 BATCH_SIZES, REPLICATES, TRIALS = (16, 64, 256), (1, 2, 3), 32
-MORE = range(4, 15)  # further replicates of the arms that exchange numbers: what these save scatters widely
+MORE = range(
+    4, 15
+)  # further replicates of the arms that exchange numbers: what these save scatters widely
 MOST_STEPS = {16: 1000, 64: 800, 256: 600}
 
 
@@ -48,9 +62,9 @@ MOST_STEPS = {16: 1000, 64: 800, 256: 600}
 class Search:
     """So many trials of the digits' MLP of four hidden layers.
 
-    arm: of ARMS; "whole" is plain SGD.  A search ends when all trials have met the hardest goal, or after max_steps, so that
-    the trial that sends least is known.  replicate: its draws, seeds, data order, split and codes.  Raises ValueError naming
-    the field, its value and what is allowed.
+    arm: of ARMS; "whole" is plain SGD.  A search ends when all trials have met the hardest goal, or
+    after max_steps, so that the trial that sends least is known.  replicate: its draws, seeds, data
+    order, split and codes.  Raises ValueError naming the field, its value and what is allowed.
     """
 
     arm: str
@@ -62,28 +76,52 @@ class Search:
 
     def __post_init__(self):
         require(self.arm in ARMS, "arm", self.arm, ARMS)
-        require(self.workload == "digits-mlp-64x4", "workload", self.workload, "digits-mlp-64x4, which is what is halved here")
+        require(
+            self.workload == "digits-mlp-64x4",
+            "workload",
+            self.workload,
+            "digits-mlp-64x4, which is what is halved here",
+        )
         _ = self.cell  # its checks are ours
 
     @property
     def cell(self) -> Cell:
         """The search of the whole network."""
-        return Cell(self.workload, self.batch_size, "sgd", trials=self.trials, replicate=self.replicate, hits=self.trials,
-                    max_steps=self.max_steps, split=self.replicate)  # fmt: skip
+        return Cell(
+            self.workload,
+            self.batch_size,
+            "sgd",
+            trials=self.trials,
+            replicate=self.replicate,
+            hits=self.trials,
+            max_steps=self.max_steps,
+            split=self.replicate,
+        )
 
     def definition(self) -> dict:
         return self.cell.definition()
 
     def measure(self) -> pd.DataFrame:
-        """A row per trial, as of `lib.measuring.one_cell.table`, with stage: steps of the left half."""
+        """A row per trial, as of `lib.measuring.one_cell.table`, with stage: steps of the left
+        half.
+        """
         stage = staged.stages(STAGE, self.trials, 20_000 + self.replicate)
         return staged.measured(self.cell, halved(self), stage)
 
 
 def halved(search: Search) -> Method:
-    """SGD on the left half for `drawn["stage"]` steps, then on the right one; with recovery, after as many again, on the whole."""
+    """SGD on the left half for `drawn["stage"]` steps, then on the right one; with recovery, after
+    as many again, on the whole.
+    """
     space = {"learning_rate": Interval(1e-4, 1.0), "stage": STAGE}
-    return Method("halves", "halves", space, functools.partial(_begin, search), functools.partial(_step, search), _gradient)
+    return Method(
+        "halves",
+        "halves",
+        space,
+        functools.partial(_begin, search),
+        functools.partial(_step, search),
+        _gradient,
+    )
 
 
 def _begin(search: Search, w: Tensor, layers: tuple[Layer, ...]) -> dict[str, Tensor]:
@@ -92,11 +130,18 @@ def _begin(search: Search, w: Tensor, layers: tuple[Layer, ...]) -> dict[str, Te
 
     random = torch.Generator().manual_seed(search.replicate)
     codes = torch.rand(len(w), SIZES[-1], SIZES[LEFT], generator=random)
-    return {"codes": codes, "part": torch.full((len(w), 1), WHOLE if search.arm == "whole" else LEFT_ONLY)}
+    return {
+        "codes": codes,
+        "part": torch.full((len(w), 1), WHOLE if search.arm == "whole" else LEFT_ONLY),
+    }
 
 
-def _gradient(executor, w: Tensor, batch: tuple[Tensor, Tensor], mask: None, buffers: dict[str, Tensor]) -> tuple:
-    """As `lib.methods.method.Method.gradient`: the labels' gradient of what is trained, or the codes' of the left half."""
+def _gradient(
+    executor, w: Tensor, batch: tuple[Tensor, Tensor], mask: None, buffers: dict[str, Tensor]
+) -> tuple:
+    """As `lib.methods.method.Method.gradient`: the labels' gradient of what is trained, or the
+    codes' of the left half.
+    """
     losses, g, alive = executor.gradients(w, *batch)
     part = buffers["part"]
     left = part[:, 0] == LEFT_ONLY
@@ -108,7 +153,9 @@ def _gradient(executor, w: Tensor, batch: tuple[Tensor, Tensor], mask: None, buf
 
 
 def left_gradient(w: Tensor, x: Tensor, y: Tensor, codes: Tensor) -> Tensor:
-    """Gradients [T, CUT] of half the squared distance from the left half's answers to the classes' codes, a mean over x, y."""
+    """Gradients [T, CUT] of half the squared distance from the left half's answers to the classes'
+    codes, a mean over x, y.
+    """
     import torch
 
     h, at, seen = x.flatten(1).expand(len(w), -1, -1), 0, []
@@ -125,15 +172,22 @@ def left_gradient(w: Tensor, x: Tensor, y: Tensor, codes: Tensor) -> Tensor:
     return torch.cat(found, 1)
 
 
-def _step(search: Search, w: Tensor, g: Tensor, buffers: dict[str, Tensor], drawn: dict[str, Tensor], k: int,
-          layers: tuple[Layer, ...]) -> None:  # fmt: skip
+def _step(
+    search: Search,
+    w: Tensor,
+    g: Tensor,
+    buffers: dict[str, Tensor],
+    drawn: dict[str, Tensor],
+    k: int,
+    layers: tuple[Layer, ...],
+) -> None:
     w.addcmul_(g, drawn["learning_rate"], value=-1)
     if search.arm != "whole":
         stages = [drawn["stage"] <= k] + [2 * drawn["stage"] <= k] * (search.arm == "recovered")
         buffers["part"] = sum(stage.long() for stage in stages)
 
 
-# --- what it takes ----------------------------------------------------------------------------------------------------
+# --- what it takes --------------------------------------------------------------------------------
 
 
 def recovery(steps: np.ndarray, stage: np.ndarray, arm: str) -> np.ndarray:
@@ -145,15 +199,17 @@ def recovery(steps: np.ndarray, stage: np.ndarray, arm: str) -> np.ndarray:
 def sent(steps: np.ndarray, stage: np.ndarray, arm: str, batch_size: int) -> np.ndarray:
     """Numbers that two devices, a half each, exchange in so many steps.
 
-    The whole network: the outputs of the left half and their derivatives, for every example of a batch.  Halves: the frozen
-    left one's outputs, once for every training example.
+    The whole network: the outputs of the left half and their derivatives, for every example of a
+    batch.  Halves: the frozen left one's outputs, once for every training example.
     """
     once = 0 if arm == "whole" else EXAMPLES * SIZES[LEFT]
     return once + 2 * batch_size * SIZES[LEFT] * recovery(steps, stage, arm)
 
 
 def computed(steps: np.ndarray, stage: np.ndarray, arm: str, batch_size: int) -> np.ndarray:
-    """Multiply-adds in so many steps, those of the left half's answers for the right one among them."""
+    """Multiply-adds in so many steps, those of the left half's answers for the right one among
+    them.
+    """
     whole = recovery(steps, stage, arm)
     left = 0 if arm == "whole" else np.minimum(steps, stage)
     halves = (SIZES[: LEFT + 1], SIZES[LEFT:])
@@ -163,33 +219,44 @@ def computed(steps: np.ndarray, stage: np.ndarray, arm: str, batch_size: int) ->
 
 
 def held(sizes: tuple[int, ...], batch_size: int) -> int:
-    """Numbers that a device holds to train layers of these sizes: weights, their gradients, and a batch's values of all layers."""
+    """Numbers that a device holds to train layers of these sizes: weights, their gradients, and a
+    batch's values of all layers.
+    """
     weights = sum(out * (fan_in + 1) for fan_in, out in itertools.pairwise(sizes))
     return 2 * weights + batch_size * sum(sizes)
 
 
-# --- records ----------------------------------------------------------------------------------------------------------
+# --- records --------------------------------------------------------------------------------------
 
 
 def planned() -> tuple[Search, ...]:
     """Every arm at every batch size, and then more searches of those that exchange numbers."""
     every = [*itertools.product(REPLICATES, BATCH_SIZES, ARMS)]
     every += itertools.product(MORE, BATCH_SIZES, ("whole", "recovered"))
-    return tuple(Search(arm, batch_size=b, replicate=n, max_steps=MOST_STEPS[b]) for n, b, arm in every)
+    return tuple(
+        Search(arm, batch_size=b, replicate=n, max_steps=MOST_STEPS[b]) for n, b, arm in every
+    )
 
 
 def _place(search: Search, folder: Path) -> Path:
-    return folder / folder_name(search.workload) / f"{search.arm}-batch-{search.batch_size}-{store.digest(search)}.csv"
+    return (
+        folder
+        / folder_name(search.workload)
+        / f"{search.arm}-batch-{search.batch_size}-{store.digest(search)}.csv"
+    )
 
 
-HALVES = Collection("halves", "search", DATA / "halves", _place, planned, precision=lambda _: "float32")
+HALVES = Collection(
+    "halves", "search", DATA / "halves", _place, planned, precision=lambda _: "float32"
+)
 record, missing, run = HALVES.record, HALVES.missing, HALVES.run
 
 
 def results(searches: Iterable[Search] | None = None, folder: Path | None = None) -> pd.DataFrame:
     """The trials of those searches that have a record, with the searches' fields, arms in words.
 
-    Beside the steps@goal: adds@goal, multiply-adds, and sent@goal, numbers exchanged, until the goal was met.
+    Beside the steps@goal: adds@goal, multiply-adds, and sent@goal, numbers exchanged, until the
+    goal was met.
     """
     found = HALVES.results(searches, folder)
     if not len(found):
@@ -199,6 +266,8 @@ def results(searches: Iterable[Search] | None = None, folder: Path | None = None
         for goal in goals:
             found[f"{name}@{goal}"] = np.nan
             for (arm, size), own in found.groupby(["arm", "batch_size"]):
-                found.loc[own.index, f"{name}@{goal}"] = of(own[f"steps@{goal}"].to_numpy(), own.stage.to_numpy(), arm, size)
+                found.loc[own.index, f"{name}@{goal}"] = of(
+                    own[f"steps@{goal}"].to_numpy(), own.stage.to_numpy(), arm, size
+                )
     found["arm"] = found.arm.map(ARMS)
     return found

@@ -1,4 +1,6 @@
-"""Systems that train in stages: how long a stage takes is drawn for every trial, beside its learning rate."""
+"""Systems that train in stages: how long a stage takes is drawn for every trial, beside its
+learning rate.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,11 @@ def stages(steps: Interval, trials: int, seed: int) -> np.ndarray:
     return steps.at(points).round()
 
 
-def measured(cell: Cell, method: Method, stage: np.ndarray, w: Tensor | None = None) -> pd.DataFrame:
-    """Train a cell's trials by this method, which knows `stage` [trials] as `drawn["stage"]`, from w [trials, P] if given.
+def measured(
+    cell: Cell, method: Method, stage: np.ndarray, w: Tensor | None = None
+) -> pd.DataFrame:
+    """Train a cell's trials by this method, which knows `stage` [trials] as `drawn["stage"]`, from
+    w [trials, P] if given.
 
     A row per trial, as of `lib.measuring.one_cell.table`, with stage.
     """
@@ -38,8 +43,15 @@ def measured(cell: Cell, method: Method, stage: np.ndarray, w: Tensor | None = N
     trials.w = trials.w if w is None else w
     trials.drawn["stage"] = torch.from_numpy(stage).float()[:, None]
     outcome = lockstep.train(
-        one_cell.executor(cell), trials, work.train(cell.split), datasets.load(work.dataset, cell.split).validation,
-        method=method, batch_size=cell.batch_size, goals=work.goals, max_steps=cell.max_steps,
-        order_seed=cell.replicate, hits=cell.hits,
-    )  # fmt: skip
+        one_cell.executor(cell),
+        trials,
+        work.train(cell.split),
+        datasets.load(work.dataset, cell.split).validation,
+        method=method,
+        batch_size=cell.batch_size,
+        goals=work.goals,
+        max_steps=cell.max_steps,
+        order_seed=cell.replicate,
+        hits=cell.hits,
+    )
     return one_cell.table(cell, outcome).assign(stage=stage)

@@ -1,11 +1,14 @@
-"""Independent subnetwork training: in every round, workers train disjoint parts of one network, each on its own batches.
+"""Independent subnetwork training: in every round, workers train disjoint parts of one network,
+each on its own batches.
 
-A round splits every hidden layer's units at random into as many groups as there are workers.  Worker k holds the k-th group of
-each: the weights between its own units, from the inputs and to the outputs.  It takes `local_steps` steps of plain SGD, its
-hidden activations times the number of workers, as dropout scales those it keeps.  Then weights are written back (Yuan et al.
-2022; theory: Shulgin and Richtárik 2023).  Weights between hidden units of different groups belong to nobody in that round and
-rest.  All workers use the biases of the outputs; one of them trains those, the first, whose units are drawn at random, and the
-others hold them as they were.  So no weight has two owners, and one vector holds what all have trained.
+A round splits every hidden layer's units at random into as many groups as there are workers.
+Worker k holds the k-th group of each: the weights between its own units, from the inputs and to the
+outputs.  It takes `local_steps` steps of plain SGD, its hidden activations times the number of
+workers, as dropout scales those it keeps.  Then weights are written back (Yuan et al. 2022; theory:
+Shulgin and Richtárik 2023).  Weights between hidden units of different groups belong to nobody in
+that round and rest.  All workers use the biases of the outputs; one of them trains those, the
+first, whose units are drawn at random, and the others hold them as they were.  So no weight has two
+owners, and one vector holds what all have trained.
 """
 
 from __future__ import annotations
@@ -32,21 +35,29 @@ if TYPE_CHECKING:
 
 MOST_WORKERS, MOST_LOCAL = 64, 10**4
 INPUTS, CLASSES = 64, 10
-HIDDEN = {"digits-mlp": 64, "digits-mlp-256x2": 256}  # units of a hidden layer, of two, of the networks that are searched
+HIDDEN = {
+    "digits-mlp": 64,
+    "digits-mlp-256x2": 256,
+}  # units of a hidden layer, of two, of the networks that are searched
 WIDER = "digits-mlp-256x2"
 WORKERS, LOCAL_STEPS = (2, 4, 8), (1, 5, 20, 80)
 PUBLISHED = 20  # local steps of the published runs
-REPLICATES, MORE = (1, 2, 3), (4, 5)  # of all; and more of those with as many local steps as published, by which claims are judged
+REPLICATES, MORE = (
+    (1, 2, 3),
+    (4, 5),
+)  # of all; and more of those with as many local steps as published, by which claims are judged
 TRIALS, MOST_STEPS = 32, 2000
 
 
 @dataclass(frozen=True)
 class Search:
-    """So many trials of independent subnetwork training, of a fully connected network whose hidden units the workers share.
+    """So many trials of independent subnetwork training, of a fully connected network whose hidden
+    units the workers share.
 
-    batch_size: of a worker; `workers` times as many examples go into a step of all.  One worker is plain SGD.  A search ends
-    as soon as a trial meets the hardest goal, or after max_steps local steps.  replicate: its draws, seeds, data order, split
-    of the examples, and splits of the units.  Raises ValueError naming the field, its value and what is allowed.
+    batch_size: of a worker; `workers` times as many examples go into a step of all.  One worker is
+    plain SGD.  A search ends as soon as a trial meets the hardest goal, or after max_steps local
+    steps.  replicate: its draws, seeds, data order, split of the examples, and splits of the
+    units.  Raises ValueError naming the field, its value and what is allowed.
     """
 
     workers: int
@@ -61,24 +72,43 @@ class Search:
         require_whole("workers", self.workers, 1, MOST_WORKERS)
         require_whole("local_steps", self.local_steps, 1, MOST_LOCAL)
         examples = workload(self.workload).train_size
-        require_whole("batch_size", self.batch_size, 1, examples // self.workers, f" ({self.workers} workers)")
+        require_whole(
+            "batch_size", self.batch_size, 1, examples // self.workers, f" ({self.workers} workers)"
+        )
         object.__setattr__(self, "workload", self.cell.workload)  # its checks are ours
 
     @property
     def cell(self) -> Cell:
         """The search by plain SGD with as many examples a step."""
-        return Cell(self.workload, self.workers * self.batch_size, "sgd", trials=self.trials, replicate=self.replicate, hits=1,
-                    max_steps=self.max_steps, split=self.replicate)  # fmt: skip
+        return Cell(
+            self.workload,
+            self.workers * self.batch_size,
+            "sgd",
+            trials=self.trials,
+            replicate=self.replicate,
+            hits=1,
+            max_steps=self.max_steps,
+            split=self.replicate,
+        )
 
     def definition(self) -> dict:
         return self.cell.definition()
 
     def measure(self) -> pd.DataFrame:
-        """A row per trial, as of `lib.measuring.one_cell.table`, with sent: numbers that a worker sends back after a round."""
-        from lib.measuring import one_cell  # brings PyTorch, which is slow to import, and most chapters only read
+        """A row per trial, as of `lib.measuring.one_cell.table`, with sent: numbers that a worker
+        sends back after a round.
+        """
+        from lib.measuring import (
+            one_cell,
+        )  # brings PyTorch, which is slow to import, and most chapters only read
         from lib.workloads import models
 
-        parts = Subnetworks(models.build(workload(self.workload).model), self.workers, self.local_steps, self.replicate)
+        parts = Subnetworks(
+            models.build(workload(self.workload).model),
+            self.workers,
+            self.local_steps,
+            self.replicate,
+        )
         outcome = one_cell.train_cell(self.cell, exchange=parts.of(self.trials))
         return one_cell.table(self.cell, outcome).assign(sent=parts.size / self.workers)
 
@@ -86,8 +116,9 @@ class Search:
 class Subnetworks:
     """The gradients of all workers' parts, in place of `lib.messages.exchanges.Exchange`.
 
-    module: `nn.Sequential` of linear layers with biases, ReLU and flatten.  size: numbers that all workers send back after a
-    round.  Raises ValueError for another module, and for hidden units that cannot be shared out evenly.
+    module: `nn.Sequential` of linear layers with biases, ReLU and flatten.  size: numbers that all
+    workers send back after a round.  Raises ValueError for another module, and for hidden units
+    that cannot be shared out evenly.
     """
 
     def __init__(self, module: nn.Module, workers: int, local_steps: int, seed: int):
@@ -95,7 +126,9 @@ class Subnetworks:
 
         self.shapes = [m.weight.shape for m in module if isinstance(m, nn.Linear)]
         plain = all(isinstance(m, (nn.Linear, nn.ReLU, nn.Flatten)) for m in module)
-        require(plain, "model", type(module).__name__, "one of linear layers, ReLU and flatten alone")
+        require(
+            plain, "model", type(module).__name__, "one of linear layers, ReLU and flatten alone"
+        )
         hidden = [out for out, _ in self.shapes[:-1]]
         fits = all(width % workers == 0 for width in hidden)
         require(fits, "workers", workers, f"a divisor of the hidden layers' widths {hidden}")
@@ -119,7 +152,9 @@ class Subnetworks:
         return stacked.Stack(models.mlp(inputs, *widths, classes=self.shapes[-1][0]))
 
     def groups(self, turn: int) -> list[Tensor]:
-        """The units of every hidden layer in round number `turn`, from 0: a row for each worker, in ascending order."""
+        """The units of every hidden layer in round number `turn`, from 0: a row for each worker, in
+        ascending order.
+        """
         import torch
 
         random = torch.Generator().manual_seed(1_000_003 * self.seed + turn)
@@ -127,8 +162,9 @@ class Subnetworks:
         return [units.view(self.workers, -1).sort(1).values for units in drawn]
 
     def parts(self, turn: int) -> list[tuple[Tensor, Tensor, int]]:
-        """What every worker holds in that round: where its weights lie in the whole vector, in the order of its own network; by
-        what each is multiplied in use, for the scaled activations that it meets; and how many of them, from the first, it trains.
+        """What every worker holds in that round: where its weights lie in the whole vector, in the
+        order of its own network; by what each is multiplied in use, for the scaled activations that
+        it meets; and how many of them, from the first, it trains.
         """
         import torch
 
@@ -137,22 +173,39 @@ class Subnetworks:
             at, inputs, where, scales = 0, torch.arange(self.shapes[0][1]), [], []
             for n, (out, fan_in) in enumerate(self.shapes):
                 units = groups[n][k] if n < len(groups) else torch.arange(out)
-                where += [(at + units[:, None] * fan_in + inputs).flatten(), at + out * fan_in + units]
-                scales += [torch.full_like(where[-2], self.workers if n else 1), torch.ones_like(units)]
+                where += [
+                    (at + units[:, None] * fan_in + inputs).flatten(),
+                    at + out * fan_in + units,
+                ]
+                scales += [
+                    torch.full_like(where[-2], self.workers if n else 1),
+                    torch.ones_like(units),
+                ]
                 at, inputs = at + out * (fan_in + 1), units
-            kept = sum(map(len, where)) - (len(inputs) if k else 0)  # but for the outputs' biases, which are last
+            kept = sum(map(len, where)) - (
+                len(inputs) if k else 0
+            )  # but for the outputs' biases, which are last
             found.append((torch.cat(where), torch.cat(scales).float(), kept))
         return found
 
     def gradients(self, executor, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean losses [T], gradients [T, P] and who is alive [T] (all), for w [T, P]; each worker has its share of x, y."""
+        """Mean losses [T], gradients [T, P] and who is alive [T] (all), for w [T, P]; each worker
+        has its share of x, y.
+        """
         import torch
 
         if self.step % self.local_steps == 0:
-            self.now, self.held = self.parts(self.step // self.local_steps), w[:, -self.shapes[-1][0] :].clone()
+            self.now, self.held = (
+                self.parts(self.step // self.local_steps),
+                w[:, -self.shapes[-1][0] :].clone(),
+            )
             self.sent += self.size / self.workers
         self.step += 1
-        total, losses, shares = torch.zeros_like(w), [], zip(x.chunk(self.workers), y.chunk(self.workers), strict=True)
+        total, losses, shares = (
+            torch.zeros_like(w),
+            [],
+            zip(x.chunk(self.workers), y.chunk(self.workers), strict=True),
+        )
         for (where, scale, mine), share in zip(self.now, shares, strict=True):
             own = w.index_select(1, where).mul_(scale)
             if mine < len(where):
@@ -160,7 +213,8 @@ class Subnetworks:
             loss, g, _ = self.small.gradients(own, *share)
             losses.append(loss)
             total.index_copy_(1, where[:mine], g.mul_(scale)[:, :mine])
-        # Units that are off for all inputs in the whole network may be on in a part, so no trial is proved dead.
+        # Units that are off for all inputs in the whole network may be on in a part, so no trial is
+        # proved dead.
         return torch.stack(losses).mean(0), total, torch.ones(len(w), dtype=torch.bool)
 
     def keep(self, rows: Tensor) -> None:
@@ -169,18 +223,39 @@ class Subnetworks:
 
 
 def planned() -> tuple[Search, ...]:
-    """Every number of workers with every number of local steps; beside them one worker with as many examples a step as all."""
-    whole = (Search(1, 1, Search.batch_size * workers, n) for workers in (1, *WORKERS) for n in (*REPLICATES, *MORE))
-    split = (Search(*both, replicate=n) for *both, n in itertools.product(WORKERS, LOCAL_STEPS, REPLICATES))
-    more = (Search(*both, replicate=n) for *both, n in itertools.product(WORKERS, (PUBLISHED,), MORE))
+    """Every number of workers with every number of local steps; beside them one worker with as many
+    examples a step as all.
+    """
+    whole = (
+        Search(1, 1, Search.batch_size * workers, n)
+        for workers in (1, *WORKERS)
+        for n in (*REPLICATES, *MORE)
+    )
+    split = (
+        Search(*both, replicate=n)
+        for *both, n in itertools.product(WORKERS, LOCAL_STEPS, REPLICATES)
+    )
+    more = (
+        Search(*both, replicate=n) for *both, n in itertools.product(WORKERS, (PUBLISHED,), MORE)
+    )
     return (*whole, *split, *more)
 
 
 def wider(local_steps: int = PUBLISHED) -> tuple[Search, ...]:
-    """Of a network four times as wide: the most workers, and one with as many examples a step, and one with a worker's."""
+    """Of a network four times as wide: the most workers, and one with as many examples a step, and
+    one with a worker's.
+    """
     most = max(WORKERS)
-    shapes = ((1, 1, Search.batch_size), (1, 1, most * Search.batch_size), (most, local_steps, Search.batch_size))
-    return tuple(Search(*shape, replicate=n, workload=WIDER, max_steps=MOST_STEPS // 2) for n in REPLICATES for shape in shapes)
+    shapes = (
+        (1, 1, Search.batch_size),
+        (1, 1, most * Search.batch_size),
+        (most, local_steps, Search.batch_size),
+    )
+    return tuple(
+        Search(*shape, replicate=n, workload=WIDER, max_steps=MOST_STEPS // 2)
+        for n in REPLICATES
+        for shape in shapes
+    )
 
 
 def _place(search: Search, folder: Path) -> Path:
@@ -188,8 +263,14 @@ def _place(search: Search, folder: Path) -> Path:
     return folder / folder_name(search.workload) / name
 
 
-SUBNETWORKS = Collection("subnetworks", "search", DATA / "subnetworks", _place, lambda: (*planned(), *wider()),
-                         precision=lambda _: "float32")  # fmt: skip
+SUBNETWORKS = Collection(
+    "subnetworks",
+    "search",
+    DATA / "subnetworks",
+    _place,
+    lambda: (*planned(), *wider()),
+    precision=lambda _: "float32",
+)
 record, missing, run = SUBNETWORKS.record, SUBNETWORKS.missing, SUBNETWORKS.run
 
 

@@ -8,7 +8,8 @@ from lib.wording import named
 
 
 @claim(
-    "P2", "The geometry of a path is stable",
+    "P2",
+    "The geometry of a path is stable",
     chapter="paths",
     paper="Trajectories keep stable dynamics during the majority of training. (Here: restricted secant and error bound.)",
     source="Guille-Escuret et al. 2024, abstract, in our words",
@@ -17,9 +18,17 @@ from lib.wording import named
     "On a random walk the error bound "
     "varies 2.1-fold, and the restricted secant 4.6-fold.",
     below=4.0,
-    history=[Change("2026-11-26", "the same for the median path of all networks", "networks disagree; paths of a search are no "
-                    "independent repeats")],
-)  # fmt: skip
+    history=[
+        Change(
+            "2026-11-26",
+            "the same for the median path of all networks",
+            "networks disagree; paths of a search are no independent repeats",
+        )
+    ],
+)
 def spreads():
     found = path_geometry.spreads(path_geometry.by_path(paths.results()))
-    return [ratio(f"{title(r.workload)}, {named(r.algorithm)}: {r.quantity}", r.effect) for r in found.itertuples()]
+    return [
+        ratio(f"{title(r.workload)}, {named(r.algorithm)}: {r.quantity}", r.effect)
+        for r in found.itertuples()
+    ]

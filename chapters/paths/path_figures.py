@@ -13,19 +13,26 @@ COLOURS = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE, charts.RED)
 
 def _coloured(kinds: list[str], **options) -> alt.Color:
     scale = alt.Scale(domain=kinds, range=list(COLOURS[: len(kinds)]))
-    return alt.Color("kind:N", title=None, scale=scale, legend=alt.Legend(columns=1, labelLimit=300, **options))
+    return alt.Color(
+        "kind:N", title=None, scale=scale, legend=alt.Legend(columns=1, labelLimit=300, **options)
+    )
 
 
 def cosines(rows: pd.DataFrame, kinds: list[str], start: str) -> alt.LayerChart:
     """Cosines against the batch size, a line for each kind with its interval; a menu of curves.
 
-    rows: curve, batch_size, kind (in words), cosine, low, high, searches.  kinds: in the order of the legend.
+    rows: curve, batch_size, kind (in words), cosine, low, high, searches.  kinds: in the order of
+    the legend.
     """
-    least = rows.cosine.where(rows.cosine > 0).groupby(rows.curve).transform("min") / 1.6  # a logarithm has no place for less
+    least = (
+        rows.cosine.where(rows.cosine > 0).groupby(rows.curve).transform("min") / 1.6
+    )  # a logarithm has no place for less
     within = rows.assign(
         interval=[span((round(low, 3), round(high, 3))) for low, high in zip(rows.low, rows.high)],
-        low=rows.low.clip(lower=least), high=rows.high.clip(lower=least), cosine=rows.cosine.where(rows.cosine > 0),
-    )  # fmt: skip
+        low=rows.low.clip(lower=least),
+        high=rows.high.clip(lower=least),
+        cosine=rows.cosine.where(rows.cosine > 0),
+    )
     scale = alt.Scale(type="log", base=2, nice=False, padding=12)
     axis = alt.Axis(values=[0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1], format="~r")
     y = alt.Y("cosine:Q", title="cosine with the way to the end", scale=scale, axis=axis)
@@ -50,13 +57,21 @@ def cosines(rows: pd.DataFrame, kinds: list[str], start: str) -> alt.LayerChart:
 
 
 def along(rows: pd.DataFrame, kinds: list[str], start: str, size: int) -> alt.LayerChart:
-    """What is measured along paths against the part of the path done, 10 to 90 % of searches shaded; a menu and a slider.
+    """What is measured along paths against the part of the path done, 10 to 90 % of searches
+    shaded; a menu and a slider.
 
     rows: curve, batch_size, kind (in words), part (0 to 1), value, low, high, all positive.
     """
     scale = alt.Scale(type="log", nice=False, padding=8)
-    x = alt.X("part:Q", title="part of the path done", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1]))
-    y = alt.Y("value:Q", title="over its median along the path", scale=scale, axis=alt.Axis(format="~r"))
+    x = alt.X(
+        "part:Q",
+        title="part of the path done",
+        axis=alt.Axis(format="%"),
+        scale=alt.Scale(domain=[0, 1]),
+    )
+    y = alt.Y(
+        "value:Q", title="over its median along the path", scale=scale, axis=alt.Axis(format="~r")
+    )
     base = alt.Chart(rows).encode(x=x, color=_coloured(kinds))
     tip = [
         alt.Tooltip("kind:N", title="measured"),
@@ -72,12 +87,15 @@ def along(rows: pd.DataFrame, kinds: list[str], start: str, size: int) -> alt.La
     ]
     menu = charts.menu("curve", list(dict.fromkeys(rows.curve)), start, "trained")
     sizes = sorted(map(int, rows.batch_size.unique()))
-    slider = charts.slider("batch_size", sizes, size, "batch size", "'batch size ' + format(value, ',')")
+    slider = charts.slider(
+        "batch_size", sizes, size, "batch size", "'batch size ' + format(value, ',')"
+    )
     return charts.controlled(layers, menu, slider).properties(width="container", height=320)
 
 
 def scales(rows: pd.DataFrame, kinds: list[str], start: str) -> alt.LayerChart:
-    """Batch sizes that cosines, noise and searches tell, with their ranges, a row per network; a menu of training methods.
+    """Batch sizes that cosines, noise and searches tell, with their ranges, a row per network; a
+    menu of training methods.
 
     rows: row (its name), method, kind (in words), scale, scale_low, scale_high.
     """
@@ -88,4 +106,6 @@ def scales(rows: pd.DataFrame, kinds: list[str], start: str) -> alt.LayerChart:
         alt.Tooltip("range:N", title="5–95 %"),
     ]
     menu = charts.menu("method", list(dict.fromkeys(rows.method)), start, "trained with")
-    return shared_figures.range_chart(rows, "scale", "examples", _coloured(kinds), menu, tooltip=tip)
+    return shared_figures.range_chart(
+        rows, "scale", "examples", _coloured(kinds), menu, tooltip=tip
+    )

@@ -1,4 +1,6 @@
-"""From the points of `lib.probes.paths` to what a path says: where gradients point, how steadily, and what batches do to it."""
+"""From the points of `lib.probes.paths` to what a path says: where gradients point, how steadily,
+and what batches do to it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,10 @@ from lib.workloads.catalogue import workload
 
 CURVE = ["workload", "algorithm", "sparsity"]
 PATH = [*CURVE, "batch_size", "replicate"]
-MIDDLE = (0.1, 0.9)  # of a path, by steps: chosen before any was looked at, as are the percentiles below
+MIDDLE = (
+    0.1,
+    0.9,
+)  # of a path, by steps: chosen before any was looked at, as are the percentiles below
 PERCENTILES = (0.1, 0.9)
 LEAST = 3  # searches, and batch sizes, of a fit with an interval
 KINDS = {
@@ -31,29 +36,47 @@ def middle(points: pd.DataFrame) -> pd.DataFrame:
 def with_controls(points: pd.DataFrame) -> pd.DataFrame:
     """The table with three columns more.
 
-    full_random: the cosine that the full gradient has by chance, `random` times its cosine with the batch's.
-    expected, twin_expected: the batch's cosine with either end, from the full gradient's and the noise of B examples that
-    are drawn without replacement: cosine / sqrt(1 + (1/B - 1/N) tr(Sigma) / |G|^2).
+    full_random: the cosine that the full gradient has by chance, `random` times its cosine with the
+    batch's. expected, twin_expected: the batch's cosine with either end, from the full gradient's
+    and the noise of B examples that are drawn without replacement: cosine / sqrt(1 + (1/B - 1/N)
+    tr(Sigma) / |G|^2).
     """
-    total = points.workload.map({name: workload(name).train_size for name in points.workload.unique()})
-    noise = points.trace / points.square.where(points.square > 0) * (1 / points.batch_size - 1 / total)
+    total = points.workload.map(
+        {name: workload(name).train_size for name in points.workload.unique()}
+    )
+    noise = (
+        points.trace / points.square.where(points.square > 0) * (1 / points.batch_size - 1 / total)
+    )
     shrunk = 1 / np.sqrt(1 + noise)
     return points.assign(
         full_random=points.random * points.between,
-        expected=points.cosine * shrunk, twin_expected=points.twin_cosine * shrunk,
-    )  # fmt: skip
+        expected=points.cosine * shrunk,
+        twin_expected=points.twin_cosine * shrunk,
+    )
 
 
 def by_path(points: pd.DataFrame) -> pd.DataFrame:
-    """One row per path: steps; means over its middle of every cosine of `with_controls`; noise_scale, tr(Sigma) over |G|^2 averaged
-    over its progress (as `followed_paths.noise_scales`); NAME_positive, the share of all its points where the cosine NAME is
-    above zero; NAME_spread of QUANTITIES, `spread` of the full gradient's over its middle.
+    """One row per path: steps; means over its middle of every cosine of `with_controls`;
+    noise_scale, tr(Sigma) over |G|^2 averaged over its progress (as `followed_paths.noise_scales`);
+    NAME_positive, the share of all its points where the cosine NAME is above zero; NAME_spread of
+    QUANTITIES, `spread` of the full gradient's over its middle.
     """
-    cosines = ["cosine", "batch_cosine", "random", "full_random", "twin_cosine", "twin_batch_cosine", "expected", "twin_expected"]
+    cosines = [
+        "cosine",
+        "batch_cosine",
+        "random",
+        "full_random",
+        "twin_cosine",
+        "twin_batch_cosine",
+        "expected",
+        "twin_expected",
+    ]
     full = with_controls(points)
     inner = middle(full)
     progress = 1 / (inner.square.clip(lower=0) + inner.trace / inner.batch_size)
-    weighed = inner.assign(up=inner.trace * progress, down=inner.square.clip(lower=0) * progress).groupby(PATH)
+    weighed = inner.assign(
+        up=inner.trace * progress, down=inner.square.clip(lower=0) * progress
+    ).groupby(PATH)
     signs = full[cosines].gt(0).groupby([full[c] for c in PATH]).mean().add_suffix("_positive")
     spreads = weighed[[*QUANTITIES]].agg(spread).add_suffix("_spread")
     sums = weighed[["up", "down"]].sum()
@@ -69,34 +92,44 @@ def spread(values: pd.Series) -> float:
 
 
 def spread_of_walk(power: float, points: int = 1000) -> float:
-    """`spread` over the middle of a path of what goes as so high a power of the steps left: of walks with equal steps.
+    """`spread` over the middle of a path of what goes as so high a power of the steps left: of
+    walks with equal steps.
 
-    On a random walk the restricted secant goes as -1 and the error bound as -1/2; on a straight line both go as -1.
+    On a random walk the restricted secant goes as -1 and the error bound as -1/2; on a straight
+    line both go as -1.
     """
     left = 1 - np.linspace(*MIDDLE, points)
     return spread(left**power)
 
 
 def cosines(paths: pd.DataFrame) -> pd.DataFrame:
-    """Of `by_path`, the mean over searches of each of KINDS at every batch size: CURVE, batch_size, kind, cosine, low, high
-    (90 %; infinite of one), searches."""
+    """Of `by_path`, the mean over searches of each of KINDS at every batch size: CURVE, batch_size,
+    kind, cosine, low, high (90 %; infinite of one), searches."""
     long = paths[[*PATH, *KINDS]].melt(PATH, var_name="kind", value_name="mean")
-    means = ((key, mean_of(own["mean"])) for key, own in long.groupby([*CURVE, "batch_size", "kind"]))
+    means = (
+        (key, mean_of(own["mean"])) for key, own in long.groupby([*CURVE, "batch_size", "kind"])
+    )
     rows = [(*key, mean.value, mean.low, mean.high, mean.n) for key, mean in means]
-    return pd.DataFrame(rows, columns=[*CURVE, "batch_size", "kind", "cosine", "low", "high", "searches"])
+    return pd.DataFrame(
+        rows, columns=[*CURVE, "batch_size", "kind", "cosine", "low", "high", "searches"]
+    )
 
 
 def scale_of_cosines(paths: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """By curve, the scale B_s of cos^2 = cos_inf^2 / (1 + B_s / B), from mean cosines of a column of `by_path`.
+    """By curve, the scale B_s of cos^2 = cos_inf^2 / (1 + B_s / B), from mean cosines of a column
+    of `by_path`.
 
-    CURVE, scale with low and high (90 %, by the jackknife over searches), product: the most over the least of K cos^2 over batch
-    sizes, one if K goes as 1 / cos^2.  Only curves of three batch sizes and searches or more; a batch size whose mean is not
-    positive has no place in a fit, and such a curve has none.
+    CURVE, scale with low and high (90 %, by the jackknife over searches), product: the most over
+    the least of K cos^2 over batch sizes, one if K goes as 1 / cos^2.  Only curves of three batch
+    sizes and searches or more; a batch size whose mean is not positive has no place in a fit, and
+    such a curve has none.
     """
     rows = []
     for key, own in paths.groupby(CURVE):
         wide = own.pivot(index="replicate", columns="batch_size", values=kind).dropna()
-        steps = np.exp(np.log(own.pivot(index="replicate", columns="batch_size", values="steps")).mean())
+        steps = np.exp(
+            np.log(own.pivot(index="replicate", columns="batch_size", values="steps")).mean()
+        )
         n, means = len(wide), wide.mean()
         moved = np.vstack([means, (n * means - wide) / max(n - 1, 1)])
         if min(n, len(means)) < LEAST or not (moved > 0).all():
@@ -109,17 +142,26 @@ def scale_of_cosines(paths: pd.DataFrame, kind: str) -> pd.DataFrame:
 
 
 def scales(paths: pd.DataFrame) -> pd.DataFrame:
-    """`scale_of_cosines` of each of KINDS one below the other, with kind; and the noise scale, geometric mean over paths."""
+    """`scale_of_cosines` of each of KINDS one below the other, with kind; and the noise scale,
+    geometric mean over paths.
+    """
     found = [scale_of_cosines(paths, kind).assign(kind=kind) for kind in KINDS]
     logs = np.log(paths.noise_scale).groupby([paths[c] for c in CURVE])
-    noise = [(*key, *mean_of(own).row("scale").values(), np.nan, "noise_scale") for key, own in logs]
-    return pd.concat([*found, pd.DataFrame(noise, columns=[*CURVE, "scale", "low", "high", "product", "kind"])], ignore_index=True)
+    noise = [
+        (*key, *mean_of(own).row("scale").values(), np.nan, "noise_scale") for key, own in logs
+    ]
+    return pd.concat(
+        [*found, pd.DataFrame(noise, columns=[*CURVE, "scale", "low", "high", "product", "kind"])],
+        ignore_index=True,
+    )
 
 
 def beside_steps(told: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
-    """`scales` with the critical batch sizes of the same curves below them, kind "critical"; off: the factor to these, either way.
+    """`scales` with the critical batch sizes of the same curves below them, kind "critical"; off:
+    the factor to these, either way.
 
-    curves: of `facts.curves`, one for each of CURVE at most.  Of a curve without a critical batch size nothing is off.
+    curves: of `facts.curves`, one for each of CURVE at most.  Of a curve without a critical batch
+    size nothing is off.
     """
     columns = {"critical": "scale", "critical_low": "low", "critical_high": "high"}
     steps = curves[[*CURVE, *columns]].rename(columns=columns).merge(told[CURVE].drop_duplicates())
@@ -129,10 +171,11 @@ def beside_steps(told: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
 
 
 def along(points: pd.DataFrame, parts: int = 10) -> pd.DataFrame:
-    """QUANTITIES of the full gradient over their medians along the path, by the part of it done, in so many equal parts.
+    """QUANTITIES of the full gradient over their medians along the path, by the part of it done, in
+    so many equal parts.
 
-    CURVE, batch_size, part (its middle, 0 to 1), quantity, value (median over searches), low, high (10 and 90 %).  Points
-    where a quantity is not positive are left out.
+    CURVE, batch_size, part (its middle, 0 to 1), quantity, value (median over searches), low, high
+    (10 and 90 %).  Points where a quantity is not positive are left out.
     """
     done = (points.step - 1) / (points.step + points.left - 1)
     own = points.assign(part=(np.floor(done * parts) + 0.5) / parts)
@@ -146,10 +189,12 @@ def along(points: pd.DataFrame, parts: int = 10) -> pd.DataFrame:
 
 
 def spreads(paths: pd.DataFrame) -> pd.DataFrame:
-    """By network, method and quantity, ln of the full gradient's `spread`: the median over a search's paths, the mean over
-    searches (effect)."""
+    """By network, method and quantity, ln of the full gradient's `spread`: the median over a
+    search's paths, the mean over searches (effect)."""
     network = ["workload", "algorithm"]
-    logs = np.log(paths.set_index([*network, "replicate"])[[f"{name}_spread" for name in QUANTITIES]])
+    logs = np.log(
+        paths.set_index([*network, "replicate"])[[f"{name}_spread" for name in QUANTITIES]]
+    )
     searches = logs.groupby(level=[*network, "replicate"], sort=False).median()
     rows = [
         (*key, title, mean_of(own[f"{name}_spread"]))

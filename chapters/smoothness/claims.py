@@ -9,7 +9,8 @@ from lib.probes import tracks
 
 
 @claim(
-    "L7", "Pruned networks’ loss is less smooth",
+    "L7",
+    "Pruned networks’ loss is less smooth",
     chapter="smoothness",
     paper="A lack of smoothness, a larger local Lipschitz constant of the gradient, accounts for the difficulty of training sparse "
     "networks. (Here: whether it is larger.)",
@@ -18,15 +19,23 @@ from lib.probes import tracks
     "network's, in the mean of paths. (The trials compared have different learning rates.)",
     above=1.25,
     history=[
-        Change("2026-11-26", "over one on every workload with three paths, in the median of paths of both methods",
-               "left out ResNet-8, which has two; medians of few paths were bootstrapped"),
+        Change(
+            "2026-11-26",
+            "over one on every workload with three paths, in the median of paths of both methods",
+            "left out ResNet-8, which has two; medians of few paths were bootstrapped",
+        ),
     ],
-)  # fmt: skip
+)
 def roughness():
     paths = pd.concat([found for found in map(tracks.results, tracks.TRACKS) if len(found)])
     means = followed_paths.typical(paths)
     searches = means.groupby(["workload", "algorithm"]).batch_size.nunique()
     return [
-        ratio(curve_title(key), effect, is_lee2021(key[0]), f"n: followed paths; of searches there are {searches[key]}")
+        ratio(
+            curve_title(key),
+            effect,
+            is_lee2021(key[0]),
+            f"n: followed paths; of searches there are {searches[key]}",
+        )
         for key, effect in followed_paths.lipschitz_ratios(means).items()
     ]

@@ -15,9 +15,11 @@ PATH = [
 
 
 def roughness(ratios: pd.DataFrame, start: str) -> alt.LayerChart:
-    """What was measured along sparse paths over dense ones, a row per network and method, a circle per trial; a menu of measures.
+    """What was measured along sparse paths over dense ones, a row per network and method, a circle
+    per trial; a menu of measures.
 
-    ratios: row, measure (in words), sparsity, batch_size, trial, ratio; rows in the order in which they are drawn.
+    ratios: row, measure (in words), sparsity, batch_size, trial, ratio; rows in the order in which
+    they are drawn.
     """
     if ratios.empty:
         return charts.nothing("No sparse path was followed beside a dense one.")
@@ -26,14 +28,20 @@ def roughness(ratios: pd.DataFrame, start: str) -> alt.LayerChart:
     base = alt.Chart(ratios).encode(
         y=alt.Y("row:N", title=None, sort=order, axis=charts.broken()),
         yOffset="sparsity:O",
-        color=charts.by_sparsity(sorted(ratios.sparsity.unique()), legend=alt.Legend(columns=3, titleOrient="top")),
+        color=charts.by_sparsity(
+            sorted(ratios.sparsity.unique()), legend=alt.Legend(columns=3, titleOrient="top")
+        ),
     )
-    x = alt.X("ratio:Q", title="sparse over dense", scale=scale, axis=charts.fractions(titleAnchor="end"))
+    x = alt.X(
+        "ratio:Q", title="sparse over dense", scale=scale, axis=charts.fractions(titleAnchor="end")
+    )
     network = alt.Tooltip("row:N", title="network and method")
     tip = [network, *PATH, alt.Tooltip("ratio:Q", title="sparse over dense", format=".2f")]
     dots = base.mark_point(size=50, strokeWidth=1.6, opacity=0.8).encode(x=x, tooltip=tip)
     middle = alt.X("median(ratio):Q", scale=scale)
-    ticks = base.mark_tick(thickness=3, size=13).encode(x=middle, tooltip=[network, tips.SPARSITY, _median()])
+    ticks = base.mark_tick(thickness=3, size=13).encode(
+        x=middle, tooltip=[network, tips.SPARSITY, _median()]
+    )
     menu = charts.menu("measure", list(dict.fromkeys(ratios.measure)), start, "show")
     chart = alt.layer(charts.across(1, x=scale), charts.controlled([dots, ticks], menu))
     return chart.properties(width="container", height=54 * len(order))
@@ -44,49 +52,70 @@ def _median() -> alt.Tooltip:
 
 
 def along(paths: pd.DataFrame, start: str) -> alt.LayerChart:
-    """The Lipschitz constant against the training step, a line per followed trial; menus of the network and the batch size.
+    """The Lipschitz constant against the training step, a line per followed trial; menus of the
+    network and the batch size.
 
     paths: of `lib.probes.tracks`, with curve.
     """
     names = sorted(paths.curve.unique())
-    base = alt.Chart(paths[["curve", "sparsity", "batch_size", "trial", "step", "lipschitz"]]).encode(
-        x=alt.X("step:Q", title="training step", scale=alt.Scale(type="log", nice=False, padding=12)).axis(values=charts.DECADES),
-        y=alt.Y("lipschitz:Q", title="Lipschitz constant of the gradient", scale=alt.Scale(type="log", nice=False, padding=12))
-        .axis(values=charts.DECADES),
+    base = alt.Chart(
+        paths[["curve", "sparsity", "batch_size", "trial", "step", "lipschitz"]]
+    ).encode(
+        x=alt.X(
+            "step:Q", title="training step", scale=alt.Scale(type="log", nice=False, padding=12)
+        ).axis(values=charts.DECADES),
+        y=alt.Y(
+            "lipschitz:Q",
+            title="Lipschitz constant of the gradient",
+            scale=alt.Scale(type="log", nice=False, padding=12),
+        ).axis(values=charts.DECADES),
         color=charts.by_sparsity(sorted(paths.sparsity.unique())),
         detail=["trial:N", "batch_size:N"],
-        tooltip=[*PATH, alt.Tooltip("step:Q", title="training step", format=","),
-                 alt.Tooltip("lipschitz:Q", title="Lipschitz constant", format=".3g")],
-    )  # fmt: skip
+        tooltip=[
+            *PATH,
+            alt.Tooltip("step:Q", title="training step", format=","),
+            alt.Tooltip("lipschitz:Q", title="Lipschitz constant", format=".3g"),
+        ],
+    )
     lines = base.mark_line(strokeWidth=1.6, opacity=0.8, point=alt.OverlayMarkDef(size=22))
     menu = charts.menu("curve", names, start if start in names else names[0], "trained")
     return charts.controlled([lines], menu).properties(width="container", height=340)
 
 
 def rates(paths: pd.DataFrame, start: str) -> alt.LayerChart:
-    """The Lipschitz constant along a path against the effective learning rate, a network and method at a time.
+    """The Lipschitz constant along a path against the effective learning rate, a network and method
+    at a time.
 
     paths: of `followed_paths.at_rates`, with curve.
     """
     names = sorted(paths.curve.unique())
     scale = alt.Scale(type="log", nice=False, padding=12)
     colour = charts.by_sparsity(sorted(paths.sparsity.unique()))
-    dots = alt.Chart(paths).mark_point(size=70, strokeWidth=2).encode(
-        x=alt.X("rate:Q", title="learning rate / (1 − momentum)", scale=scale).axis(values=charts.DECADES),
-        y=alt.Y("lipschitz:Q", title="Lipschitz constant of the gradient", scale=scale).axis(values=charts.DECADES),
-        color=colour,
-        tooltip=[
-            *PATH,
-            alt.Tooltip("rate:Q", title="learning rate / (1 − momentum)", format=".3g"),
-            alt.Tooltip("lipschitz:Q", title="Lipschitz constant", format=".3g"),
-        ],
-    )  # fmt: skip
+    dots = (
+        alt.Chart(paths)
+        .mark_point(size=70, strokeWidth=2)
+        .encode(
+            x=alt.X("rate:Q", title="learning rate / (1 − momentum)", scale=scale).axis(
+                values=charts.DECADES
+            ),
+            y=alt.Y("lipschitz:Q", title="Lipschitz constant of the gradient", scale=scale).axis(
+                values=charts.DECADES
+            ),
+            color=colour,
+            tooltip=[
+                *PATH,
+                alt.Tooltip("rate:Q", title="learning rate / (1 − momentum)", format=".3g"),
+                alt.Tooltip("lipschitz:Q", title="Lipschitz constant", format=".3g"),
+            ],
+        )
+    )
     menu = charts.menu("curve", names, start if start in names else names[0], "trained")
     return charts.controlled([dots], menu).properties(width="container", height=340)
 
 
 def explained(rows: pd.DataFrame) -> alt.LayerChart:
-    """The fitted c1 of sparse curves over the dense one's, and what the theory's factors make of it.
+    """The fitted c1 of sparse curves over the dense one's, and what the theory's factors make of
+    it.
 
     rows: as of `shared_figures.range_chart`.
     """
@@ -97,4 +126,6 @@ def explained(rows: pd.DataFrame) -> alt.LayerChart:
         alt.Tooltip("ratio:Q", title="sparse over dense", format=".2f"),
         alt.Tooltip("range:N", title="range"),
     ]
-    return shared_figures.range_chart(rows, "ratio", "sparse over dense", colour, tooltip=tip, one=True)
+    return shared_figures.range_chart(
+        rows, "ratio", "sparse over dense", colour, tooltip=tip, one=True
+    )

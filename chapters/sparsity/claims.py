@@ -9,7 +9,9 @@ POOLED = "the median over pairs of curves of a data set hid networks that disagr
 
 
 def sparsest(curves):
-    """The curve of every network, method and way of pruning at its highest sparsity, with its dense one: key -> both."""
+    """The curve of every network, method and way of pruning at its highest sparsity, with its dense
+    one: key -> both.
+    """
     highest = {}
     for key in curves:
         if key[3] > 0 and key[2] == "connection-sensitivity" and scaling.dense_key(key) in curves:
@@ -18,15 +20,20 @@ def sparsest(curves):
 
 
 @claim(
-    "L3", "Pruned networks need more steps at every batch size",
+    "L3",
+    "Pruned networks need more steps at every batch size",
     chapter="sparsity",
     paper="Training is harder under sparsity: more steps to the same goal at every batch size.",
     source="Lee et al. 2021, abstract",
     rule="On a network, steps at the highest sparsity are over 1.25 times the dense network's at every batch size, in the mean of "
     "searches; shown is the batch size at which that is least sure.",
     above=1.25,
-    history=[Change("2026-11-26", "over one, pooled over curves, at every sparsity and batch size", POOLED)],
-)  # fmt: skip
+    history=[
+        Change(
+            "2026-11-26", "over one, pooled over curves, at every sparsity and batch size", POOLED
+        )
+    ],
+)
 def steps_over_dense(curves):
     groups = []
     for key, (sparse, dense) in sparsest(curves).items():
@@ -38,15 +45,24 @@ def steps_over_dense(curves):
 
 
 @claim(
-    "L4", "Larger batches help pruned networks no less",
+    "L4",
+    "Larger batches help pruned networks no less",
     chapter="sparsity",
     paper="Data parallelism in sparse training is no worse than in dense training.",
     source="Lee et al. 2021, abstract of an earlier version; Lee et al. 2020, abstract",
     rule="On a network, the critical batch size at the highest sparsity is over 0.8 times the dense one's.",
     above=0.8,
-    history=[Change("2026-11-26", "over half the dense one's, in the median pair of every data set", POOLED),
-             Change("2026-11-23", "over half the dense one's at every sparsity, in the median over all pairs", "data sets differ")],
-)  # fmt: skip
+    history=[
+        Change(
+            "2026-11-26", "over half the dense one's, in the median pair of every data set", POOLED
+        ),
+        Change(
+            "2026-11-23",
+            "over half the dense one's at every sparsity, in the median over all pairs",
+            "data sets differ",
+        ),
+    ],
+)
 def critical_over_dense(curves):
     return [
         ratio(curve_title(key), found, is_lee2021(key[0]), _borrowed(found).removeprefix("; "))
@@ -55,7 +71,8 @@ def critical_over_dense(curves):
 
 
 @claim(
-    "L5", "With momentum, pruning raises the critical batch size much",
+    "L5",
+    "With momentum, pruning raises the critical batch size much",
     chapter="sparsity",
     paper="With momentum-based algorithms, perfect scaling can break at a much larger batch size for sparse networks than for "
     "dense ones.",
@@ -63,21 +80,31 @@ def critical_over_dense(curves):
     rule="On a network, with momentum, the critical batch size at the highest sparsity is over twice the dense one's. Nesterov "
     "momentum is shown beside it; L4 judges the direction.",
     above=2.0,
-    history=[Change("2026-11-26", "over twice, with momentum or Nesterov, in the median pair of every data set", POOLED),
-             Change("2026-11-23", "over twice, in the median over all pairs", "data sets differ")],
-)  # fmt: skip
+    history=[
+        Change(
+            "2026-11-26",
+            "over twice, with momentum or Nesterov, in the median pair of every data set",
+            POOLED,
+        ),
+        Change("2026-11-23", "over twice, in the median over all pairs", "data sets differ"),
+    ],
+)
 def critical_with_momentum(curves):
     groups = []
     for key, found in critical_ratios(curves).items():
         if key[1] in WITH_MOMENTUM:
             side = "larger" if found.low > 0 else "smaller" if found.high < 0 else "not decided"
             note = f"direction: {side}{_borrowed(found)}"
-            groups.append(ratio(curve_title(key), found, is_lee2021(key[0]) and key[1] == "momentum", note))
+            groups.append(
+                ratio(curve_title(key), found, is_lee2021(key[0]) and key[1] == "momentum", note)
+            )
     return groups
 
 
 def critical_ratios(curves):
-    """ln of the critical batch size at the highest sparsity over the dense one's, by key, where both have three batch sizes."""
+    """ln of the critical batch size at the highest sparsity over the dense one's, by key, where
+    both have three batch sizes.
+    """
     found = {key: scaling.critical_ratio(*both) for key, both in sparsest(curves).items()}
     return {key: effect for key, effect in found.items() if effect is not None}
 

@@ -5,6 +5,8 @@ from lib.measuring.experiment import Experiment
 
 EXPERIMENTS = {
     "cross-validation": Experiment(
-        "Record which training images networks get wrong that have not seen them, into data/folds/.", folds.FOLDS, "sets"
+        "Record which training images networks get wrong that have not seen them, into data/folds/.",
+        folds.FOLDS,
+        "sets",
     )
 }

@@ -1,4 +1,6 @@
-"""Which training images networks get wrong that have not seen them: how hard any draw of validation images would be."""
+"""Which training images networks get wrong that have not seen them: how hard any draw of validation
+images would be.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,13 @@ ASKED = 1000  # images at once
 
 @dataclass(frozen=True)
 class Folds:
-    """So many networks, trained on all folds of a training set but one and asked about that one, fold after fold.
+    """So many networks, trained on all folds of a training set but one and asked about that one,
+    fold after fold.
 
-    The networks of a fold start from weights of their own and see the images in one order; another fold's are other
-    networks.  All take the same steps of momentum at one learning rate.  seed: of the draw of the folds.
-    Raises ValueError as `lib.studies.cells.Cell`, and for a workload that counts no mistakes or is a reader's own.
+    The networks of a fold start from weights of their own and see the images in one order; another
+    fold's are other networks.  All take the same steps of momentum at one learning rate.  seed: of
+    the draw of the folds. Raises ValueError as `lib.studies.cells.Cell`, and for a workload that
+    counts no mistakes or is a reader's own.
     """
 
     workload: str
@@ -49,29 +53,45 @@ class Folds:
         require_whole("networks", self.networks, 1, 100)
         require_whole("seed", self.seed, 0, 9999)
         work = self.cell(0).work
-        require(work.task == "classification", "workload", self.workload, "one whose task is classification")
+        require(
+            work.task == "classification",
+            "workload",
+            self.workload,
+            "one whose task is classification",
+        )
         require(not work.source, "workload", self.workload, "one of the book's")
         object.__setattr__(self, "workload", work.name)
 
     def cell(self, fold: int) -> Cell:
         """How the networks of a fold are trained, on images of its own."""
         space = spaces.point(learning_rate=self.learning_rate, momentum=self.momentum)
-        return Cell(self.workload, self.batch_size, trials=self.networks, replicate=fold, stop="budget",
-                    max_steps=self.steps, space=space)  # fmt: skip
+        return Cell(
+            self.workload,
+            self.batch_size,
+            trials=self.networks,
+            replicate=fold,
+            stop="budget",
+            max_steps=self.steps,
+            space=space,
+        )
 
     def definition(self) -> dict:
         return self.cell(0).definition()
 
 
 def parts(what: Folds, images: int) -> list[np.ndarray]:
-    """The images of every fold, as places in the training set: each in one fold, whose sizes differ by one at most."""
+    """The images of every fold, as places in the training set: each in one fold, whose sizes differ
+    by one at most.
+    """
     return np.array_split(np.random.default_rng(what.seed).permutation(images), what.folds)
 
 
 def ask(what: Folds, progress: Callable[[int], object] = lambda step: None) -> pd.DataFrame:
-    """A row per image that some network got wrong: image (place in the canonical training set), wrong (networks that did).
+    """A row per image that some network got wrong: image (place in the canonical training set),
+    wrong (networks that did).
 
-    progress: called with every step, counted over all folds.  Raises FloatingPointError if a network diverges.
+    progress: called with every step, counted over all folds.  Raises FloatingPointError if a
+    network diverges.
     """
     from torch import from_numpy  # slow to import, and most chapters only read records
 
@@ -79,14 +99,22 @@ def ask(what: Folds, progress: Callable[[int], object] = lambda step: None) -> p
     wrong = np.zeros(len(whole), int)
     for fold, asked in enumerate(parts(what, len(whole))):
         kept = from_numpy(np.setdiff1d(np.arange(len(whole)), asked))
-        training, others = (datasets.Split(whole.x[p], whole.y[p]) for p in (kept, from_numpy(asked)))
-        wrong[asked] = _mistakes(what.cell(fold), training, others, lambda k, done=fold * what.steps: progress(done + k))
+        training, others = (
+            datasets.Split(whole.x[p], whole.y[p]) for p in (kept, from_numpy(asked))
+        )
+        wrong[asked] = _mistakes(
+            what.cell(fold), training, others, lambda k, done=fold * what.steps: progress(done + k)
+        )
     (missed,) = wrong.nonzero()
     return pd.DataFrame({"image": missed, "wrong": wrong[missed]})
 
 
-def _mistakes(cell: Cell, training: Split, asked: Split, progress: Callable[[int], object]) -> np.ndarray:
-    """By how many of the cell's networks, trained to its last step, each example was got wrong: [len(asked)]."""
+def _mistakes(
+    cell: Cell, training: Split, asked: Split, progress: Callable[[int], object]
+) -> np.ndarray:
+    """By how many of the cell's networks, trained to its last step, each example was got wrong:
+    [len(asked)].
+    """
     from lib.engine import flattening, lockstep  # they bring PyTorch
     from lib.measuring import one_cell
     from lib.methods import method
@@ -94,15 +122,24 @@ def _mistakes(cell: Cell, training: Split, asked: Split, progress: Callable[[int
     executor, trials, how = one_cell.executor(cell), one_cell.start(cell), method(cell.algorithm)
     x, y, parameters = executor.inputs(training.x), training.y, flattening.layers(executor.module)
     w, buffers = trials.w.clone(), how.begin(trials.w, parameters)
-    order = itertools.islice(lockstep.batches(len(y), cell.batch_size, cell.replicate), cell.max_steps)
+    order = itertools.islice(
+        lockstep.batches(len(y), cell.batch_size, cell.replicate), cell.max_steps
+    )
     for step, pick in enumerate(order, start=1):
         progress(step)
         lockstep.update(how, executor, parameters, trials, w, buffers, step, (x[pick], y[pick]))
     w = lockstep.validated(how, w, buffers)
     if not w.isfinite().all():
-        raise FloatingPointError(f"learning_rate: {cell.space} does not do: a network diverged; try a smaller one")
+        raise FloatingPointError(
+            f"learning_rate: {cell.space} does not do: a network diverged; try a smaller one"
+        )
     answered = zip(executor.inputs(asked.x).split(ASKED), asked.y.split(ASKED), strict=True)
-    return np.concatenate([executor.task.cost(executor.logits(w, some), truth).sum(0).numpy() for some, truth in answered])
+    return np.concatenate(
+        [
+            executor.task.cost(executor.logits(w, some), truth).sum(0).numpy()
+            for some, truth in answered
+        ]
+    )
 
 
 # As good as the trials that meet the hardest goals of these workloads, and no better.
@@ -113,5 +150,13 @@ def _place(what: Folds, folder: Path) -> Path:
     return folder / f"{what.workload}-{store.digest(what)}.csv"
 
 
-FOLDS = Collection("folds", "set", DATA / "folds", _place, lambda: PLANNED, ask, lambda what: what.cell(0).arithmetic)
+FOLDS = Collection(
+    "folds",
+    "set",
+    DATA / "folds",
+    _place,
+    lambda: PLANNED,
+    ask,
+    lambda what: what.cell(0).arithmetic,
+)
 record, results, missing, run = FOLDS.record, FOLDS.results, FOLDS.missing, FOLDS.run

@@ -1,4 +1,6 @@
-"""What Lee et al. (2021) and McCandlish et al. (2018) say of the form of a curve and of its critical batch size."""
+"""What Lee et al. (2021) and McCandlish et al. (2018) say of the form of a curve and of its
+critical batch size.
+"""
 
 import dataclasses
 
@@ -14,29 +16,42 @@ LEAST, SEARCHES = 5, 3  # batch sizes and searches of a curve whose form is test
 
 
 @claim(
-    "L2", "Pruned networks' curves have the dense ones' form",
+    "L2",
+    "Pruned networks' curves have the dense ones' form",
     chapter="sparsity",
     paper="The trend holds irrespective of the sparsity level.",
     source="Lee et al. 2021, abstract of an earlier version",
     rule="On a network, the root mean square factor by which the sparsest curve lies off its c₁/B + c₂ is less than 1.1 times that "
     "of the dense curve, at the batch sizes of both (five or more; three searches or more).",
     below=1.1,
-    history=[Change("2026-11-26", "curves of eight or more batch sizes lie off their line by less than 1.5, in the median curve",
-                    "straight power laws passed it on 18 of 23 sparse curves")],
-)  # fmt: skip
+    history=[
+        Change(
+            "2026-11-26",
+            "curves of eight or more batch sizes lie off their line by less than 1.5, in the median curve",
+            "straight power laws passed it on 18 of 23 sparse curves",
+        )
+    ],
+)
 def form_over_dense(curves):
     groups = []
     for key, sparse in sparsest(curves).items():
         sparse, dense = scaling.alike(sparse, curves[scaling.dense_key(key)])
         if min(sparse.n, dense.n) >= SEARCHES and len(sparse.sizes) >= LEAST:
-            found = scaling.estimate(lambda a, b: off_the_line(*a) - off_the_line(*b), sparse, dense)
+            found = scaling.estimate(
+                lambda a, b: off_the_line(*a) - off_the_line(*b), sparse, dense
+            )
             groups.append(ratio(curve_title(key), found, is_lee2021(key[0])))
     return groups
 
 
 def sparsest(curves):
-    """The curves at the highest sparsity of every network and method that have a dense one beside them."""
-    known = sorted((key for key in curves if key[3] > 0 and scaling.dense_key(key) in curves), key=lambda key: key[3])
+    """The curves at the highest sparsity of every network and method that have a dense one beside
+    them.
+    """
+    known = sorted(
+        (key for key in curves if key[3] > 0 and scaling.dense_key(key) in curves),
+        key=lambda key: key[3],
+    )
     highest = {key[:2]: key for key in known if key[2] == "connection-sensitivity"}
     return {key: curves[key] for key in highest.values()}
 
@@ -47,7 +62,8 @@ def off_the_line(sizes, means):
 
 
 @claim(
-    "L6", "Curves have the form of the theory",
+    "L6",
+    "Curves have the form of the theory",
     chapter="theory",
     paper="Convergence theory of stochastic gradient methods accounts for the relation between batch size and steps to result. "
     "(Here: the form c₁/B + c₂, which other models share, not the values of its constants.)",
@@ -56,20 +72,34 @@ def off_the_line(sizes, means):
     "sizes, the scatter of its searches taken off. It has five batch sizes or more, of three searches or more.",
     below=1.1,
     history=[
-        Change("2026-11-23", "left-out batch sizes are predicted with less than 1.05 times the error of the best other form",
-               "1.1 instead"),
-        Change("2026-11-26", "left-out batch sizes are predicted with less than 1.1 times the error of the best other form, in the "
-               "median over curves, overall and with SGD",
-               "factors were divided that are near one, where logarithms belong: it could hardly fail"),
+        Change(
+            "2026-11-23",
+            "left-out batch sizes are predicted with less than 1.05 times the error of the best other form",
+            "1.1 instead",
+        ),
+        Change(
+            "2026-11-26",
+            "left-out batch sizes are predicted with less than 1.1 times the error of the best other form, in the "
+            "median over curves, overall and with SGD",
+            "factors were divided that are near one, where logarithms belong: it could hardly fail",
+        ),
     ],
-)  # fmt: skip
+)
 def departure_from_form(curves):
     dense = {key: curve for key, curve in curves.items() if key[3] == 0 and key[0] not in REPEATS}
     return [
-        interval(curve_title(tuple(row[scaling.CURVE])), row.depart, row.depart_low, row.depart_high, row.searches,
-                 is_lee2021(row.workload), _told(row), log=True)
+        interval(
+            curve_title(tuple(row[scaling.CURVE])),
+            row.depart,
+            row.depart_low,
+            row.depart_high,
+            row.searches,
+            is_lee2021(row.workload),
+            _told(row),
+            log=True,
+        )
         for _, row in scaling.tests_of_form(dense).iterrows()
-    ]  # fmt: skip
+    ]
 
 
 def _told(row):
@@ -78,16 +108,23 @@ def _told(row):
 
 
 @claim(
-    "M1", "The noise scale predicts the critical batch size",
+    "M1",
+    "The noise scale predicts the critical batch size",
     chapter="theory",
     paper="The gradient noise scale predicts the largest useful batch size.",
-    source="McCandlish et al. 2018, in our words", read="summary",
+    source="McCandlish et al. 2018, in our words",
+    read="summary",
     rule="On a dense network, the critical batch size is within a factor of two of the noise scale along the fastest trials, in "
     "the geometric mean over batch sizes; momentum at 0.9 or more, as in these trials.",
     within=2.0,
-    history=[Change("2026-11-26", "less than a factor of two apart in the median over curves of a workload, dense and sparse",
-                    "a median over curves hid methods that disagree, and how far two values lie apart hid the direction")],
-)  # fmt: skip
+    history=[
+        Change(
+            "2026-11-26",
+            "less than a factor of two apart in the median over curves of a workload, dense and sparse",
+            "a median over curves hid methods that disagree, and how far two values lie apart hid the direction",
+        )
+    ],
+)
 def critical_over_noise(published):
     dense = scaling.curves(published[published.sparsity == 0])
     followed = pd.concat([tracks.results(name) for name in tracks.TRACKS])
@@ -95,10 +132,18 @@ def critical_over_noise(published):
     groups = []
     for key, curve in dense.items():
         own = scales[(scales.workload == key[0]) & (scales.algorithm == key[1])]
-        by_size = np.log(own.noise_scale).groupby(own.batch_size).mean()  # each of a search of its own
+        by_size = (
+            np.log(own.noise_scale).groupby(own.batch_size).mean()
+        )  # each of a search of its own
         if len(by_size):
             note = "" if len(by_size) > 1 else "the trials of a single search were followed"
-            groups.append(ratio(curve_title(key), _over(scaling.critical(curve), scaling.mean_of(by_size)), note=note))
+            groups.append(
+                ratio(
+                    curve_title(key),
+                    _over(scaling.critical(curve), scaling.mean_of(by_size)),
+                    note=note,
+                )
+            )
     return groups
 
 

@@ -13,32 +13,55 @@ from lib.wording import span
 
 
 def residuals(points: pd.DataFrame, start: str | None) -> alt.LayerChart:
-    """Steps over each curve's own c1/B + c2, along the batch size over the critical one; a menu of methods, a line per curve.
+    """Steps over each curve's own c1/B + c2, along the batch size over the critical one; a menu of
+    methods, a line per curve.
 
-    points: of `scaling.on_one_line`, with curve and method.  start: the method shown at first; any if None.
+    points: of `scaling.on_one_line`, with curve and method.  start: the method shown at first; any
+    if None.
     """
     if points.empty:
         return charts.nothing("No curve of five batch sizes or more is measured.")
     drawn = points.assign(x=points.batch_size / points.critical, y=np.exp(points.over))
-    menu = charts.menu("method", sorted(points.method.unique()), start or points.method.iloc[0], "method")
+    menu = charts.menu(
+        "method", sorted(points.method.unique()), start or points.method.iloc[0], "method"
+    )
     scale = alt.Scale(type="log", base=2, nice=False, padding=8)
-    x = alt.X("x:Q", title="batch size over the critical batch size", scale=scale, axis=charts.fractions())
+    x = alt.X(
+        "x:Q", title="batch size over the critical batch size", scale=scale, axis=charts.fractions()
+    )
     up = alt.Scale(type="log", nice=False, padding=8)
     y = alt.Y("y:Q", title="steps over c₁/B + c₂", scale=up, axis=alt.Axis(format=".2f"))
-    tip = [tips.CURVE, tips.SPARSITY, tips.BATCH_SIZE, alt.Tooltip("y:Q", title="steps over the form", format=".2f")]
+    tip = [
+        tips.CURVE,
+        tips.SPARSITY,
+        tips.BATCH_SIZE,
+        alt.Tooltip("y:Q", title="steps over the form", format=".2f"),
+    ]
     colour = charts.by_sparsity(sorted(points.sparsity.unique()))
     base = alt.Chart(drawn).encode(x=x, y=y, color=colour, detail=["curve:N", "sparsity:N"])
-    layers = [base.mark_line(strokeWidth=1.2, opacity=0.5), base.mark_point(filled=True, size=34, opacity=1).encode(tooltip=tip)]
+    layers = [
+        base.mark_line(strokeWidth=1.2, opacity=0.5),
+        base.mark_point(filled=True, size=34, opacity=1).encode(tooltip=tip),
+    ]
     ends = [float(drawn.x.min()), float(drawn.x.max())]
-    one = alt.Chart(pd.DataFrame({"x": ends, "y": [1.0, 1.0]})).mark_line(color=charts.GUIDE).encode(x=x, y=y)
-    band = alt.Chart(pd.DataFrame({"x": [ends[0]], "to": [ends[1]], "low": [1 / 1.1], "high": [1.1]}))
-    within = band.mark_rect(color=charts.GUIDE, opacity=0.15).encode(x=x, x2="to:Q", y=alt.Y("low:Q", scale=up), y2="high:Q")
+    one = (
+        alt.Chart(pd.DataFrame({"x": ends, "y": [1.0, 1.0]}))
+        .mark_line(color=charts.GUIDE)
+        .encode(x=x, y=y)
+    )
+    band = alt.Chart(
+        pd.DataFrame({"x": [ends[0]], "to": [ends[1]], "low": [1 / 1.1], "high": [1.1]})
+    )
+    within = band.mark_rect(color=charts.GUIDE, opacity=0.15).encode(
+        x=x, x2="to:Q", y=alt.Y("low:Q", scale=up), y2="high:Q"
+    )
     own = charts.controlled(layers, menu)
     return alt.layer(own, within, one).properties(width="container", height=340)
 
 
 def constants(pairs: pd.DataFrame) -> alt.LayerChart:
-    """Both constants of sparse curves over the dense network's, one against the other, with ranges and the diagonal.
+    """Both constants of sparse curves over the dense network's, one against the other, with ranges
+    and the diagonal.
 
     pairs: curve, sparsity, and c1, c2 with _low and _high each.
     """
@@ -72,65 +95,110 @@ def noise(curves: pd.DataFrame) -> alt.LayerChart:
         alt.Tooltip("critical_range:N", title="critical batch size, 5–95 %"),
         alt.Tooltip("followed:Q", title="trials followed"),
     ]
-    titles = {"predicted": "gradient noise scale (examples)", "critical": "critical batch size (examples)"}
+    titles = {
+        "predicted": "gradient noise scale (examples)",
+        "critical": "critical batch size (examples)",
+    }
     rows = curves.rename(columns={"least": "predicted_low", "most": "predicted_high"})
-    kinds = alt.Shape("algorithm:N", title=None, legend=alt.Legend(orient="bottom", labelExpr=charts.SPELT))
+    kinds = alt.Shape(
+        "algorithm:N", title=None, legend=alt.Legend(orient="bottom", labelExpr=charts.SPELT)
+    )
     return _against(rows, titles, tip, alt.Axis(format=","), shape=kinds)
 
 
-def _against(rows: pd.DataFrame, titles: dict[str, str], tip: list, axis: alt.Axis, **more) -> alt.LayerChart:
-    """Two columns with ranges (_low, _high), the first across, and the diagonal on which they are equal."""
+def _against(
+    rows: pd.DataFrame, titles: dict[str, str], tip: list, axis: alt.Axis, **more
+) -> alt.LayerChart:
+    """Two columns with ranges (_low, _high), the first across, and the diagonal on which they are
+    equal.
+    """
     within = {}
     for column in titles:
         rows, within[column] = charts.cut(rows, column, 2)
         rows = rows.rename(columns={"range": f"{column}_range"})
     (x, across), (y, up) = titles.items()
-    scales = {c: alt.Scale(type="log", base=2, nice=False, padding=12, domain=ends) for c, ends in within.items()}
-    at = {"x": alt.X(x, type="quantitative", title=across, scale=scales[x], axis=axis),
-          "y": alt.Y(y, type="quantitative", title=up, scale=scales[y], axis=axis)}  # fmt: skip
+    scales = {
+        c: alt.Scale(type="log", base=2, nice=False, padding=12, domain=ends)
+        for c, ends in within.items()
+    }
+    at = {
+        "x": alt.X(x, type="quantitative", title=across, scale=scales[x], axis=axis),
+        "y": alt.Y(y, type="quantitative", title=up, scale=scales[y], axis=axis),
+    }
     full = alt.Legend(symbolOpacity=1)  # else as faint as the bars
-    base = alt.Chart(rows).encode(color=charts.by_sparsity(sorted(rows.sparsity.unique()), legend=full), **at)
+    base = alt.Chart(rows).encode(
+        color=charts.by_sparsity(sorted(rows.sparsity.unique()), legend=full), **at
+    )
     bars = [
-        base.mark_rule(opacity=0.35).encode(x=alt.X(f"{x}_low:Q", scale=scales[x], title=across), x2=f"{x}_high:Q"),
-        base.mark_rule(opacity=0.35).encode(y=alt.Y(f"{y}_low:Q", scale=scales[y], title=up), y2=f"{y}_high:Q"),
+        base.mark_rule(opacity=0.35).encode(
+            x=alt.X(f"{x}_low:Q", scale=scales[x], title=across), x2=f"{x}_high:Q"
+        ),
+        base.mark_rule(opacity=0.35).encode(
+            y=alt.Y(f"{y}_low:Q", scale=scales[y], title=up), y2=f"{y}_high:Q"
+        ),
     ]
     dots = base.mark_point(filled=True, size=80, opacity=1).encode(tooltip=tip, **more)
     shared = [max(low for low, _ in within.values()), min(high for _, high in within.values())]
     equal = (
-        alt.Chart(pd.DataFrame({x: shared, y: shared})).mark_line(color=charts.GUIDE, strokeDash=[4, 4]).encode(**at)
+        alt.Chart(pd.DataFrame({x: shared, y: shared}))
+        .mark_line(color=charts.GUIDE, strokeDash=[4, 4])
+        .encode(**at)
     )
     return alt.layer(equal, *bars, dots).properties(width="container", height=380)
 
 
-HEARD, SAME, ALONE = "workers’ own gradients", "other gradients, same steps", "other gradients, that step alone"
+HEARD, SAME, ALONE = (
+    "workers’ own gradients",
+    "other gradients, same steps",
+    "other gradients, that step alone",
+)
 
 
 def running(rows: pd.DataFrame, start: str) -> alt.LayerChart:
-    """The noise scale of jobs as their workers heard it, with its interval, and by other gradients; a menu of networks.
+    """The noise scale of jobs as their workers heard it, with its interval, and by other gradients;
+    a menu of networks.
 
     rows: of `lib.probes.running_noise.results`, with network.  start: the network shown at first.
     """
     if rows.empty:
         return charts.nothing("No job was listened to yet: python -m lib run noise-scale.")
-    rows = rows.assign(told=[span((low, high)) for low, high in zip(rows.low, rows.high.fillna(np.inf))])
+    rows = rows.assign(
+        told=[span((low, high)) for low, high in zip(rows.low, rows.high.fillna(np.inf))]
+    )
     values = rows.groupby("network")[["running", "offline", "single"]]
     least, most = values.transform("min").min(axis=1), values.transform("max").max(axis=1)
-    rows["low"], rows["high"] = rows.low.clip(lower=least / 1.5), rows.high.fillna(np.inf).clip(upper=most * 1.5)
+    rows["low"], rows["high"] = (
+        rows.low.clip(lower=least / 1.5),
+        rows.high.fillna(np.inf).clip(upper=most * 1.5),
+    )
     scale = alt.Scale(type="log", base=2, nice=False, padding=8)
     kinds = alt.Scale(domain=[HEARD, SAME, ALONE], range=[charts.BLUE, charts.ORANGE, charts.GUIDE])
-    legend = alt.Legend(title=None, columns=1, orient="bottom", labelLimit=300, symbolType="circle", symbolOpacity=1)
-    base = alt.Chart(rows).encode(x=alt.X("step:Q", title="training step", scale=alt.Scale(nice=False)))
+    legend = alt.Legend(
+        title=None, columns=1, orient="bottom", labelLimit=300, symbolType="circle", symbolOpacity=1
+    )
+    base = alt.Chart(rows).encode(
+        x=alt.X("step:Q", title="training step", scale=alt.Scale(nice=False))
+    )
     colour = alt.Color("kind:N", scale=kinds, legend=legend)
 
     def drawn(column: str, kind: str, *more: alt.Tooltip) -> alt.Chart:
-        y = alt.Y(f"{column}:Q", title="noise scale (examples)", scale=scale, axis=alt.Axis(format=","))
-        tip = [alt.Tooltip("step:Q", title="training step", format=","),
-               alt.Tooltip(f"{column}:Q", title=f"noise scale by {kind}", format=",.2r"), *more]  # fmt: skip
-        told = base.transform_filter(f"isValid(datum.{column})").transform_calculate(kind=json.dumps(kind))
+        y = alt.Y(
+            f"{column}:Q", title="noise scale (examples)", scale=scale, axis=alt.Axis(format=",")
+        )
+        tip = [
+            alt.Tooltip("step:Q", title="training step", format=","),
+            alt.Tooltip(f"{column}:Q", title=f"noise scale by {kind}", format=",.2r"),
+            *more,
+        ]
+        told = base.transform_filter(f"isValid(datum.{column})").transform_calculate(
+            kind=json.dumps(kind)
+        )
         return told.encode(y=y, color=colour, tooltip=tip)
 
     layers = [
-        base.mark_area(opacity=0.25, color=charts.BLUE).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"),
+        base.mark_area(opacity=0.25, color=charts.BLUE).encode(
+            y=alt.Y("low:Q", scale=scale), y2="high:Q"
+        ),
         drawn("single", ALONE).mark_point(size=12, opacity=0.6, filled=True),
         drawn("offline", SAME).mark_point(size=34, opacity=1, filled=True),
         drawn("running", HEARD, alt.Tooltip("told:N", title="5–95 %")).mark_line(strokeWidth=2.2),

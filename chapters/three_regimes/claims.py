@@ -1,4 +1,6 @@
-"""What Lee et al. (2021) and Shallue et al. (2019) say of the shape of a curve, of its goal and of momentum."""
+"""What Lee et al. (2021) and Shallue et al. (2019) say of the shape of a curve, of its goal and of
+momentum.
+"""
 
 import numpy as np
 
@@ -13,31 +15,46 @@ POOLED = "a median over curves hid networks that disagree"
 
 
 def dense(curves):
-    return {key: c for key, c in curves.items() if key[3] == 0 and len(c.sizes) >= LEAST and key[0] not in REPEATS}
+    return {
+        key: c
+        for key, c in curves.items()
+        if key[3] == 0 and len(c.sizes) >= LEAST and key[0] not in REPEATS
+    }
 
 
 @claim(
-    "L1", "Curves show three regimes",
+    "L1",
+    "Curves show three regimes",
     chapter="three_regimes",
     paper="Across workloads there is one general trend: perfect scaling, then diminishing returns, then maximal data parallelism.",
     source="Lee et al. 2021, abstract",
     rule="Of a dense network's curve of five batch sizes or more, 95 % of the draws from its searches show all three regimes. "
     "These are perfect scaling over two doublings, then diminishing returns, then two batch sizes on the floor, each to 20 %. "
     "Less than 5 % speak against it, but not where the regime that lacks may lie beyond the batch sizes measured.",
-    above=0.5, scale="share",
+    above=0.5,
+    scale="share",
     history=[
-        Change("2026-11-23", "more than half of the curves of eight or more sizes show all three by the definitions of the page",
-               "judged by groups of data"),
-        Change("2026-11-26", "the critical batch size lies over five times inside the batch sizes measured, in each group's median "
-               "curve", "a property of the batch sizes chosen, and no test of three regimes"),
+        Change(
+            "2026-11-23",
+            "more than half of the curves of eight or more sizes show all three by the definitions of the page",
+            "judged by groups of data",
+        ),
+        Change(
+            "2026-11-26",
+            "the critical batch size lies over five times inside the batch sizes measured, in each group's median "
+            "curve",
+            "a property of the batch sizes chosen, and no test of three regimes",
+        ),
     ],
-)  # fmt: skip
+)
 def three_regimes(curves):
     return [shown(curve_title(key), curve, key[0]) for key, curve in dense(curves).items()]
 
 
 def shown(name, curve, workload):
-    """Whether a curve shows all three regimes, 1 or 0, and what 90 % of the curves drawn from its searches leave open."""
+    """Whether a curve shows all three regimes, 1 or 0, and what 90 % of the curves drawn from its
+    searches leave open.
+    """
     sizes, points = curve.sizes[curve.met], curve.points()
     size = WORKLOADS[workload].train_size if workload in WORKLOADS else np.inf
     room = bool(sizes[0] > 1), bool(2 * sizes[-1] < size)
@@ -52,16 +69,23 @@ def shown(name, curve, workload):
 
 
 @claim(
-    "S2", "Another goal leaves the critical batch size in place",
+    "S2",
+    "Another goal leaves the critical batch size in place",
     chapter="three_regimes",
     paper="Another goal error shifts the curve up or down; the transitions between its regimes stay.",
-    source="Shallue et al. 2019", read="summary",
+    source="Shallue et al. 2019",
+    read="summary",
     rule="On a dense network, the critical batch size at the easiest goal of its ladder, over that at the goal at which its curve "
     "is read, is within a factor of 1.25 of one.",
     within=1.25,
-    history=[Change("2026-11-26", "within a factor of two, in the median over curves",
-                    "a factor of 1.25 counts as an effect everywhere; " + POOLED)],
-)  # fmt: skip
+    history=[
+        Change(
+            "2026-11-26",
+            "within a factor of two, in the median over curves",
+            "a factor of 1.25 counts as an effect everywhere; " + POOLED,
+        )
+    ],
+)
 def critical_by_goal(trials, curves):
     easiest = easiest_goals(trials)
     groups = []
@@ -84,38 +108,58 @@ NOT_SEPARATE = "any effect was enough; 1.25 counts as one everywhere; " + POOLED
 
 
 @claim(
-    "S7", "Momentum raises the critical batch size",
+    "S7",
+    "Momentum raises the critical batch size",
     chapter="three_regimes",
     paper="Momentum and Nesterov momentum extend perfect scaling to larger batches than SGD.",
-    source="Shallue et al. 2019", read="summary",
+    source="Shallue et al. 2019",
+    read="summary",
     rule="On a dense network, the critical batch size with momentum is over 1.25 times that with SGD; momentum over its whole "
     "range where that is measured.",
     above=1.25,
     history=[
-        Change("2026-11-23", "exceeds that of SGD, in the median over all pairs of curves", "judged by data set"),
-        Change("2026-11-26", "exceeds that of SGD, in the median over pairs of a data set, momentum at 0.9 or more", NOT_SEPARATE),
+        Change(
+            "2026-11-23",
+            "exceeds that of SGD, in the median over all pairs of curves",
+            "judged by data set",
+        ),
+        Change(
+            "2026-11-26",
+            "exceeds that of SGD, in the median over pairs of a data set, momentum at 0.9 or more",
+            NOT_SEPARATE,
+        ),
     ],
-)  # fmt: skip
+)
 def critical_with_momentum(trials, curves, published):
     return _beside_sgd(trials, curves, published, scaling.critical_ratio)
 
 
 @claim(
-    "S7b", "At the smallest batch, momentum takes the steps of SGD",
+    "S7b",
+    "At the smallest batch, momentum takes the steps of SGD",
     chapter="three_regimes",
     paper="At small batches, SGD, momentum and Nesterov momentum are equal.",
-    source="Shallue et al. 2019", read="summary",
+    source="Shallue et al. 2019",
+    read="summary",
     rule="On a dense network, steps with momentum at the smallest batch size measured are within a factor of 1.25 of SGD's; "
     "momentum over its whole range where that is measured.",
     within=1.25,
-    history=[Change("2026-11-26", "the same of the median over pairs of curves of a workload, momentum at 0.9 or more", POOLED)],
-)  # fmt: skip
+    history=[
+        Change(
+            "2026-11-26",
+            "the same of the median over pairs of curves of a workload, momentum at 0.9 or more",
+            POOLED,
+        )
+    ],
+)
 def steps_at_smallest(trials, curves, published):
     return _beside_sgd(trials, curves, published, lambda a, b: scaling.steps_ratio(a, b).effect[0])
 
 
 def _beside_sgd(trials, curves, published, compare):
-    """A group per network and method with momentum; where that is over the whole range, the published one in a note."""
+    """A group per network and method with momentum; where that is over the whole range, the
+    published one in a note.
+    """
     groups, usual = [], None
     whole = ranges.whole_curves(trials)
     for key, curve in dense(curves).items():
@@ -126,6 +170,9 @@ def _beside_sgd(trials, curves, published, compare):
         if key in whole:
             usual = usual or scaling.curves(published[published.sparsity == 0])
             there = compare(usual[key], below).row("r").values()
-            name, note = f"{name} (whole range)", "from 0.9 on: {:.2f} ({:.2f} to {:.2f})".format(*there)
+            name, note = (
+                f"{name} (whole range)",
+                "from 0.9 on: {:.2f} ({:.2f} to {:.2f})".format(*there),
+            )
         groups.append(ratio(name, found, is_shallue2019(key[0]), note))
     return groups

@@ -1,4 +1,6 @@
-"""The figure of volunteers: time to the goal, or its price, at every batch size, by the formula and simulated."""
+"""The figure of volunteers: time to the goal, or its price, at every batch size, by the formula and
+simulated.
+"""
 
 from __future__ import annotations
 
@@ -17,51 +19,93 @@ FORMULA, SIMULATED = charts.BLUE, charts.ORANGE
 
 def _dials(start: Mapping[str, float], values: dict[str, list[float]]) -> dict[str, tuple]:
     """What `charts.dial` returns, by field; values: of the sliders of a round."""
-    leaves = "value ? 'peers stay ' + format(60 / value, '.2~r') + ' s on average' : 'nobody leaves'"
+    leaves = (
+        "value ? 'peers stay ' + format(60 / value, '.2~r') + ' s on average' : 'nobody leaves'"
+    )
     about = {
         "latency": ("latency of a round", "format(value, '~r') + ' s latency'"),
         "speed": ("speed of all online", "format(value, ',~r') + ' examples/s'"),
         "departures": ("coming and going", f"({leaves})"),
     }
-    price = charts.dial("price_at", PRICES, start["price"], "price of a peer and hour", "'price ' + format(value, '.2f') + '/h'")
-    found = {name: charts.dial(f"{name}_at", values[name], start[name], *words) for name, words in about.items()}
+    price = charts.dial(
+        "price_at",
+        PRICES,
+        start["price"],
+        "price of a peer and hour",
+        "'price ' + format(value, '.2f') + '/h'",
+    )
+    found = {
+        name: charts.dial(f"{name}_at", values[name], start[name], *words)
+        for name, words in about.items()
+    }
     return {**found, "price": price}
 
 
 def _table(rounds: pd.DataFrame, sizes: list[int], values: dict[str, list[float]]) -> str:
-    """Seconds of a round as an expression: {batch size: [latency][speed][departures]}[datum.batch_size], at the sliders."""
+    """Seconds of a round as an expression: {batch size:
+    [latency][speed][departures]}[datum.batch_size], at the sliders.
+    """
     seconds = rounds.set_index(["batch_size", *values]).seconds
     every = pd.MultiIndex.from_product([sizes, *values.values()], names=seconds.index.names)
     lacking = list(every.difference(seconds.index))
-    require(not lacking, "rounds", f"without {lacking[:1]}", "one for every setting of the sliders and batch size")
+    require(
+        not lacking,
+        "rounds",
+        f"without {lacking[:1]}",
+        "one for every setting of the sliders and batch size",
+    )
     shape = [len(v) for v in values.values()]
     cubes = {b: seconds[every].loc[b].to_numpy().reshape(shape).round(4).tolist() for b in sizes}
     return f"{json.dumps(cubes)}[datum.batch_size]" + "".join(f"[{name}_at]" for name in values)
 
 
 def by_batch_size(
-    points: pd.DataFrame, rounds: pd.DataFrame, expressions: Mapping[str, str], start: Mapping[str, float], curve: str, peers: int
+    points: pd.DataFrame,
+    rounds: pd.DataFrame,
+    expressions: Mapping[str, str],
+    start: Mapping[str, float],
+    curve: str,
+    peers: int,
 ) -> alt.LayerChart:
-    """Time to the goal against batch size, or its price: a line by the formula, points simulated, a rule at the formula's best.
+    """Time to the goal against batch size, or its price: a line by the formula, points simulated, a
+    rule at the formula's best.
 
-    points: curve, batch_size, steps, low, high, c1, c2.  rounds: latency, speed, departures, batch_size, seconds, one for every
-    setting of the sliders; a ValueError says which is missing.  expressions: those of `lib.analysis.volunteers`.
-    start: where the sliders begin, that of the price of a peer and hour among them; curve: the one shown at first; peers: how
-    many are online on average, all of whom are paid.
+    points: curve, batch_size, steps, low, high, c1, c2.  rounds: latency, speed, departures,
+    batch_size, seconds, one for every setting of the sliders; a ValueError says which is missing.
+    expressions: those of `lib.analysis.volunteers`. start: where the sliders begin, that of the
+    price of a peer and hour among them; curve: the one shown at first; peers: how many are online
+    on average, all of whom are paid.
     """
     values = {name: sorted(set(rounds[name])) for name in ("latency", "speed", "departures")}
     dials = _dials(start, values)
-    show = alt.param(name="show", value="time", bind=alt.binding_select(options=["time", "price"], name="show "))
+    show = alt.param(
+        name="show", value="time", bind=alt.binding_select(options=["time", "price"], name="show ")
+    )
     worth = f"(show === 'time' ? 1 / 60 : {peers} / 3600 * {dials['price'][1]})"  # of a second
     menu = charts.menu("curve", list(points.curve.unique()), curve, "network")
     sizes = sorted(map(int, points.batch_size.unique()))
-    of = {name: [one.c1.iloc[0], one.c2.iloc[0], *map(int, (one.batch_size.min(), one.batch_size.max()))]
-          for name, one in points.groupby("curve")}  # fmt: skip
+    of = {
+        name: [
+            one.c1.iloc[0],
+            one.c2.iloc[0],
+            *map(int, (one.batch_size.min(), one.batch_size.max())),
+        ]
+        for name, one in points.groupby("curve")
+    }
     known = f"{json.dumps(of)}[curve_chosen]"
-    numbers = {"c1": f"{known}[0]", "c2": f"{known}[1]", "latency": dials["latency"][1], "speed": dials["speed"][1]}
+    numbers = {
+        "c1": f"{known}[0]",
+        "c2": f"{known}[1]",
+        "latency": dials["latency"][1],
+        "speed": dials["speed"][1],
+    }
     time, best = (f"({expressions[name].format(**numbers)})" for name in ("time", "best"))
-    axis = charts.batch_axis(sizes).scale(type="log", base=2, nice=False, domain=[sizes[0] / 1.3, sizes[-1] * 1.3])
-    y = alt.Y("value:Q", title="time to the goal (minutes), or its price").scale(type="log", nice=False, padding=14)
+    axis = charts.batch_axis(sizes).scale(
+        type="log", base=2, nice=False, domain=[sizes[0] / 1.3, sizes[-1] * 1.3]
+    )
+    y = alt.Y("value:Q", title="time to the goal (minutes), or its price").scale(
+        type="log", nice=False, padding=14
+    )
     line = (
         alt.Chart(alt.sequence(0, 1.005, 0.01, as_="place"))
         .transform_calculate(batch_size=f"{known}[2] * pow({known}[3] / {known}[2], datum.place)")
@@ -73,8 +117,14 @@ def by_batch_size(
         alt.Chart(points)
         .transform_filter(menu[1])
         .transform_calculate(seconds=_table(rounds, sizes, values), formula=f"{time} / 60")
-        .transform_calculate(minutes="datum.steps * datum.seconds / 60", value=f"datum.steps * datum.seconds * {worth}")
-        .transform_calculate(least=f"datum.low * datum.seconds * {worth}", most=f"datum.high * datum.seconds * {worth}")
+        .transform_calculate(
+            minutes="datum.steps * datum.seconds / 60",
+            value=f"datum.steps * datum.seconds * {worth}",
+        )
+        .transform_calculate(
+            least=f"datum.low * datum.seconds * {worth}",
+            most=f"datum.high * datum.seconds * {worth}",
+        )
         .transform_calculate(cost=f"datum.minutes * {peers} / 60 * {dials['price'][1]}")
         .transform_joinaggregate(lowest="min(value)")
         .encode(x=axis)
@@ -88,8 +138,12 @@ def by_batch_size(
         alt.Tooltip("cost:Q", title="price, simulated", format=",.2r"),
     ]
     bars = base.mark_rule(color=SIMULATED, strokeWidth=2).encode(y=alt.Y("least:Q"), y2="most:Q")
-    dots = base.mark_point(color=SIMULATED, filled=True, size=65, opacity=1).encode(y=y, tooltip=tooltip)
-    ring = base.transform_filter("datum.value <= datum.lowest * 1.0001").mark_point(color=SIMULATED, size=220, strokeWidth=3)
+    dots = base.mark_point(color=SIMULATED, filled=True, size=65, opacity=1).encode(
+        y=y, tooltip=tooltip
+    )
+    ring = base.transform_filter("datum.value <= datum.lowest * 1.0001").mark_point(
+        color=SIMULATED, size=220, strokeWidth=3
+    )
     at = alt.Chart(alt.sequence(0, 1, 1, as_="one")).transform_calculate(
         batch_size=f"clamp({best}, {sizes[0]}, {sizes[-1]})",
         words=f"'formula: ' + format({best}, ',.2r') + ({best} > {known}[3] || {best} < {known}[2] ? ', not measured' : '')",
@@ -98,10 +152,17 @@ def by_batch_size(
     rule = at.mark_rule(color=FORMULA, strokeDash=[4, 4], strokeWidth=1.5).encode(x=axis)
     beside = {"align": alt.expr("datum.side"), "dx": alt.expr("datum.side === 'right' ? -6 : 6")}
     below = alt.value(44)  # the captions of a still picture
-    words = at.mark_text(**beside, baseline="top", fontWeight="bold").encode(x=axis, y=below, text="words:N")
+    words = at.mark_text(**beside, baseline="top", fontWeight="bold").encode(
+        x=axis, y=below, text="words:N"
+    )
     caption = charts.captions([text for *_, text in dials.values()])
     return (
         alt.layer(line, bars, dots, ring.encode(y=y), rule, words, caption)
-        .add_params(show, menu[0], *(param for param, *_ in dials.values()), charts.needed("price_at", "show === 'price'"))
+        .add_params(
+            show,
+            menu[0],
+            *(param for param, *_ in dials.values()),
+            charts.needed("price_at", "show === 'price'"),
+        )
         .properties(width="container", height=360)
     )

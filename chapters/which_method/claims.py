@@ -1,6 +1,8 @@
-"""Claims on training methods made for, or compared at, large batches, and the rules that judge them.
+"""Claims on training methods made for, or compared at, large batches, and the rules that judge
+them.
 
-Of these papers the abstracts were at hand, not the texts, so that no network counts as one of theirs.
+Of these papers the abstracts were at hand, not the texts, so that no network counts as one of
+theirs.
 """
 
 import functools
@@ -20,7 +22,9 @@ LARGE, SMALL, ALL = (method_results.at_end(end) for end in (1, -1, 0))
 
 @functools.cache
 def curves(whole=True):
-    """Every curve of the networks searched with many methods; whole: momentum over its whole range, where that is measured."""
+    """Every curve of the networks searched with many methods; whole: momentum over its whole range,
+    where that is measured.
+    """
     trials = method_results.compared()
     return scaling.curves(method_results.whole_range(trials) if whole else trials)
 
@@ -37,7 +41,8 @@ def groups(above, below, of, whole=True, name="{network}", told=lambda *curves: 
 
 
 @claim(
-    "O1", "CLARS does far better than LARS with a warm-up",
+    "O1",
+    "CLARS does far better than LARS with a warm-up",
     chapter="which_method",
     paper="Large batches need no warm-up: complete layer-wise adaptive rates (CLARS) outperform it by a large margin.",
     source="Huo et al. 2020, abstract",
@@ -45,46 +50,65 @@ def groups(above, below, of, whole=True, name="{network}", told=lambda *curves: 
     above=1.25,
     since="2026-11-24",
     history=[Change("2026-11-24", "more steps", "the paper claims a large margin")],
-)  # fmt: skip
+)
 def warm_up():
     return groups("lars-warmup", "clars", LARGE)
 
 
 @claim(
-    "O2", "Tuned Nesterov and Adam match LARS and LAMB",
+    "O2",
+    "Tuned Nesterov and Adam match LARS and LAMB",
     chapter="which_method",
     paper="Nesterov momentum and Adam, tuned as carefully, match or exceed LARS and LAMB at large batch sizes.",
     source="Nado et al. 2021, abstract",
     rule="On a network, at the two largest batch sizes, each takes less than 1.25 times the steps of its rival.",
     below=1.25,
     history=[Change("2026-11-26", "the same, in the median over networks", MEDIAN)],
-)  # fmt: skip
+)
 def standard_methods():
     pairs = (("nesterov", "lars"), ("adam", "lamb"))
-    return [row for a, b in pairs for row in groups(a, b, LARGE, name=f"{named(a)} over {named(b)}, {{network}}")]
+    return [
+        row
+        for a, b in pairs
+        for row in groups(a, b, LARGE, name=f"{named(a)} over {named(b)}, {{network}}")
+    ]
 
 
 @claim(
-    "O3", "Adam and K-FAC make much larger batches useful than momentum",
+    "O3",
+    "Adam and K-FAC make much larger batches useful than momentum",
     chapter="which_method",
     paper="Preconditioning, as by Adam and K-FAC, results in much larger critical batch sizes than momentum.",
     source="Zhang et al. 2019, abstract",
     rule="On a network, the critical batch size is over twice that with momentum, searched over its whole range where measured.",
     above=2.0,
-    history=[Change("2026-11-26", "the same, K-FAC with its clip alone, in the median over networks", MEDIAN)],
-)  # fmt: skip
+    history=[
+        Change(
+            "2026-11-26", "the same, K-FAC with its clip alone, in the median over networks", MEDIAN
+        )
+    ],
+)
 def preconditioning():
     def whole_steps(above, below):
         least = np.exp(above.means.min())
-        return f"levels off at {brief(least)} steps: its floor is that of whole steps" if least < RESOLVED else ""
+        return (
+            f"levels off at {brief(least)} steps: its floor is that of whole steps"
+            if least < RESOLVED
+            else ""
+        )
 
     methods = ("adam", "kfac", "kfac-unclipped")
     of = scaling.critical_ratio
-    return [row for m in methods for row in groups(m, "momentum", of, name=f"{named(m)}, {{network}}", told=whole_steps)]
+    return [
+        row
+        for m in methods
+        for row in groups(m, "momentum", of, name=f"{named(m)}, {{network}}", told=whole_steps)
+    ]
 
 
 @claim(
-    "O4", "Averaged weights save steps at small batches",
+    "O4",
+    "Averaged weights save steps at small batches",
     chapter="which_method",
     paper="An exponential average of the weights takes fewer steps, above all at small batch sizes. (Here: at the smallest.)",
     source="Zhang et al. 2019, abstract",
@@ -92,47 +116,64 @@ def preconditioning():
     "weights, both drawn from the published range.",
     above=1.25,
     history=[Change("2026-11-26", "more steps, on every network", EFFECT)],
-)  # fmt: skip
+)
 def averages():
     return groups("momentum", "momentum-ema", SMALL, whole=False)
 
 
 @claim(
-    "O5", "K-FAC needs fewer steps than momentum",
+    "O5",
+    "K-FAC needs fewer steps than momentum",
     chapter="which_method",
     paper="K-FAC needs fewer steps than SGD with momentum.",
     source="Pauloski et al. 2020, abstract, in our words",
     rule="On a network, momentum, searched over its whole range where measured, takes over 1.25 times the steps of K-FAC, in the "
     "mean over batch sizes.",
     above=1.25,
-    history=[Change("2026-11-26", "more steps, on every network, momentum over the published range", EFFECT)],
-)  # fmt: skip
+    history=[
+        Change(
+            "2026-11-26", "more steps, on every network, momentum over the published range", EFFECT
+        )
+    ],
+)
 def second_order():
     return groups("momentum", "kfac", ALL)
 
 
 @claim(
-    "O6", "Muon stays efficient at larger batches than Adam",
+    "O6",
+    "Muon stays efficient at larger batches than Adam",
     chapter="which_method",
     paper="Muon retains data efficiency better than AdamW at large batch sizes. (Here: whether its critical one exceeds Adam's.)",
     source="Essential AI 2025, abstract, in our words",
     rule="On a network, the critical batch size with Muon is over 1.25 times that with Adam.",
     above=1.25,
     history=[Change("2026-11-26", "larger, on every network", EFFECT)],
-)  # fmt: skip
+)
 def muon():
     return groups("muon", "adam", scaling.critical_ratio)
 
 
 @claim(
-    "O7", "At the smallest batches, training methods are alike",
+    "O7",
+    "At the smallest batches, training methods are alike",
     chapter="which_method",
     paper="As the batch gets smaller, the gap between training methods shrinks. (Here: whether it is gone at the smallest.)",
     source="Marek et al. 2025, abstract and notes to their code",
     rule="On a network, steps of SGD, and of momentum over its whole range where measured, at the two smallest batch sizes are "
     "within a factor of 1.25 of Adam's.",
     within=1.25,
-    history=[Change("2026-11-26", "the same, in the median over networks, momentum over the published range", MEDIAN)],
-)  # fmt: skip
+    history=[
+        Change(
+            "2026-11-26",
+            "the same, in the median over networks, momentum over the published range",
+            MEDIAN,
+        )
+    ],
+)
 def small_batches():
-    return [row for m in ("sgd", "momentum") for row in groups(m, "adam", SMALL, name=f"{named(m)} over Adam, {{network}}")]
+    return [
+        row
+        for m in ("sgd", "momentum")
+        for row in groups(m, "adam", SMALL, name=f"{named(m)} over Adam, {{network}}")
+    ]

@@ -1,14 +1,17 @@
-"""Boolean readouts trained by coordinate descent: flip a weight, keep the flip if the error on B examples falls.
+"""Boolean readouts trained by coordinate descent: flip a weight, keep the flip if the error on B
+examples falls.
 
-The readout answers whether a digit is even: (1 / sqrt N) sum of w_i f_i(x), w_i in {0, 1}, against a target of 1 or -1; f_i are
-N fixed random features, tanh of a random affine map, of mean 0 and variance 1 over the training examples.  A flip changes an
-example's residual r by d = (1 - 2 w_i) f_i / sqrt N, hence the mean squared error by the mean of d (2 r + d): nobody needs a
-gradient.  With M flips a step, each is tried alone, and all that help are kept, or only the best.
+The readout answers whether a digit is even: (1 / sqrt N) sum of w_i f_i(x), w_i in {0, 1}, against
+a target of 1 or -1; f_i are N fixed random features, tanh of a random affine map, of mean 0 and
+variance 1 over the training examples.  A flip changes an example's residual r by d = (1 - 2 w_i)
+f_i / sqrt N, hence the mean squared error by the mean of d (2 r + d): nobody needs a gradient.
+With M flips a step, each is tried alone, and all that help are kept, or only the best.
 
-If features are uncorrelated ("whitened"), flips do not interfere: the first visit sets a weight for good, and after k steps the
-error's excess over its floor is (1 - 1/N)^k of what it was, on average.
+If features are uncorrelated ("whitened"), flips do not interfere: the first visit sets a weight for
+good, and after k steps the error's excess over its floor is (1 - 1/N)^k of what it was, on average.
 
-The rule is that of Andreoli et al. (2023) for reservoirs' readouts; features, data and parallel flips are ours.
+The rule is that of Andreoli et al. (2023) for reservoirs' readouts; features, data and parallel
+flips are ours.
 """
 
 from __future__ import annotations
@@ -37,9 +40,10 @@ BIAS = 0.5  # standard deviation; that of the map's products with an image is ab
 class Descent:
     """Runs from random weights, each with features, weights and a split of the digits of its own.
 
-    features: N.  batch_size: examples on which flips are judged.  flips: M, weights tried in a step, all different.  take:
-    which of those that help are kept, "every" or "best".  whitened: whether features are uncorrelated over the training
-    examples.  steps: of a run.  replicates: runs.  Raises ValueError naming the field, its value and what is allowed.
+    features: N.  batch_size: examples on which flips are judged.  flips: M, weights tried in a
+    step, all different.  take: which of those that help are kept, "every" or "best".  whitened:
+    whether features are uncorrelated over the training examples.  steps: of a run.  replicates:
+    runs.  Raises ValueError naming the field, its value and what is allowed.
     """
 
     features: int
@@ -63,13 +67,17 @@ class Descent:
         return {"dataset": "digits"}
 
     def measure(self) -> pd.DataFrame:
-        """Mean squared errors over all training and all validation examples, and the share of wrong signs among the latter."""
+        """Mean squared errors over all training and all validation examples, and the share of wrong
+        signs among the latter.
+        """
         rows = [row for replicate in range(self.replicates) for row in self._run(replicate)]
         return pd.DataFrame(rows, columns=COLUMNS)
 
     def _run(self, replicate: int) -> Iterator[tuple]:
         (x, y), (other_x, other_y) = _parity(replicate)
-        random = np.random.default_rng((replicate, self.features))  # features and start are the same at every B and M
+        random = np.random.default_rng(
+            (replicate, self.features)
+        )  # features and start are the same at every B and M
         f, other_f = features(x, other_x, self.features, random, self.whitened)
         readout = Readout(f, y, random.random(self.features) < 0.5)
         check = 0
@@ -77,24 +85,44 @@ class Descent:
             if step == check:
                 check = check_steps.next_check(step, "geometric")
                 answers = other_f @ readout.w
-                yield replicate, step, readout.error, np.mean((answers - other_y) ** 2), np.mean((answers > 0) != (other_y > 0))
+                yield (
+                    replicate,
+                    step,
+                    readout.error,
+                    np.mean((answers - other_y) ** 2),
+                    np.mean((answers > 0) != (other_y > 0)),
+                )
 
 
 def _parity(split: int) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    """Training and validation images [n, 64] of the digits and whether they are even, 1 or -1 [n], in this split."""
-    from lib.workloads import datasets  # brings PyTorch, which is slow to import, and most chapters only read
+    """Training and validation images [n, 64] of the digits and whether they are even, 1 or -1 [n],
+    in this split.
+    """
+    from lib.workloads import (
+        datasets,
+    )  # brings PyTorch, which is slow to import, and most chapters only read
 
     data = datasets.load("digits", split)
     return tuple(
-        (part.x.flatten(1).double().numpy(), np.where(part.y.numpy() % 2, -1.0, 1.0)) for part in (data.train, data.validation)
+        (part.x.flatten(1).double().numpy(), np.where(part.y.numpy() % 2, -1.0, 1.0))
+        for part in (data.train, data.validation)
     )
 
 
 def features(
-    x: np.ndarray, other: np.ndarray, count: int, random: np.random.Generator, whitened: bool = False
+    x: np.ndarray,
+    other: np.ndarray,
+    count: int,
+    random: np.random.Generator,
+    whitened: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """f_i / sqrt N of examples x [n, d], and of others, [n, N] each: mean 0 and variance 1 / N over x; whitened: no covariance."""
-    matrix, bias = random.standard_normal((x.shape[1], count)) / x.shape[1] ** 0.5, BIAS * random.standard_normal(count)
+    """f_i / sqrt N of examples x [n, d], and of others, [n, N] each: mean 0 and variance 1 / N over
+    x; whitened: no covariance.
+    """
+    matrix, bias = (
+        random.standard_normal((x.shape[1], count)) / x.shape[1] ** 0.5,
+        BIAS * random.standard_normal(count),
+    )
     found, theirs = np.tanh(x @ matrix + bias), np.tanh(other @ matrix + bias)
     middle = found.mean(0)
     found, theirs = found - middle, theirs - middle
@@ -107,7 +135,9 @@ def features(
 
 
 class Readout:
-    """Weights w [N], 0 or 1, of features f [n, N], for targets [n]; keeps the residuals f w - target."""
+    """Weights w [N], 0 or 1, of features f [n, N], for targets [n]; keeps the residuals f w -
+    target.
+    """
 
     def __init__(self, f: np.ndarray, target: np.ndarray, w: np.ndarray):
         self.f, self.w = f, w.astype(float)
@@ -119,7 +149,9 @@ class Readout:
         return float(self.residual @ self.residual / len(self.residual))
 
     def changes(self, picked: np.ndarray, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """By how much the mean squared error on these examples changes if one of the weights picked [M] is flipped, [M]."""
+        """By how much the mean squared error on these examples changes if one of the weights picked
+        [M] is flipped, [M].
+        """
         d = self.f[rows][:, picked] if isinstance(rows, slice) else self.f[np.ix_(rows, picked)]
         d = d * (1 - 2 * self.w[picked])
         return np.mean(d * (2 * self.residual[rows, None] + d), axis=0)
@@ -131,9 +163,16 @@ class Readout:
 
 
 def descent(
-    readout: Readout, batch_size: int, flips: int, take: str, steps: int, random: np.random.Generator
+    readout: Readout,
+    batch_size: int,
+    flips: int,
+    take: str,
+    steps: int,
+    random: np.random.Generator,
 ) -> Iterator[int]:
-    """Train a readout, in place; yields 0 before the first step, and then the number of each step done."""
+    """Train a readout, in place; yields 0 before the first step, and then the number of each step
+    done.
+    """
     yield 0
     count, order = len(readout.w), _batches(len(readout.residual), batch_size, random)
     for step, rows in zip(range(1, steps + 1), order, strict=False):
@@ -147,8 +186,12 @@ def descent(
         yield step
 
 
-def _batches(examples: int, batch_size: int, random: np.random.Generator) -> Iterator[np.ndarray | slice]:
-    """Endless batches: every epoch reshuffled without replacement; a batch may straddle two, and may be all examples."""
+def _batches(
+    examples: int, batch_size: int, random: np.random.Generator
+) -> Iterator[np.ndarray | slice]:
+    """Endless batches: every epoch reshuffled without replacement; a batch may straddle two, and
+    may be all examples.
+    """
     if batch_size == examples:
         while True:
             yield slice(None)
@@ -165,17 +208,26 @@ MIDDLE = 256  # features where batch sizes and flips vary
 SIZES = (1, 4, 16, 64, 256, 1024)
 FLIPS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 LONG, LEAST = 24, 600  # steps of a run: so many visits of each weight, and at least so many
-BY_COUNT = tuple(Descent(n, whitened=whitened, steps=LONG * n) for n in COUNTS for whitened in (False, True))
+BY_COUNT = tuple(
+    Descent(n, whitened=whitened, steps=LONG * n) for n in COUNTS for whitened in (False, True)
+)
 BY_SIZE = tuple(Descent(MIDDLE, size, steps=20_000) for size in SIZES)
 BY_FLIPS = tuple(
-    Descent(MIDDLE, flips=m, take=take, steps=max(LEAST, LONG * MIDDLE // m)) for m in FLIPS for take in TAKES[: 1 + (m > 1)]
+    Descent(MIDDLE, flips=m, take=take, steps=max(LEAST, LONG * MIDDLE // m))
+    for m in FLIPS
+    for take in TAKES[: 1 + (m > 1)]
 )
 PLANNED = tuple(dict.fromkeys((*BY_COUNT, *BY_SIZE, *BY_FLIPS)))
 
 
 def _place(what: Descent, folder: Path) -> Path:
-    return folder / f"features-{what.features}-batch-{what.batch_size}-flips-{what.flips}-{store.digest(what)}.csv"
+    return (
+        folder
+        / f"features-{what.features}-batch-{what.batch_size}-flips-{what.flips}-{store.digest(what)}.csv"
+    )
 
 
-READOUTS = Collection("readouts", "readout", DATA / "flips", _place, lambda: PLANNED, precision=lambda _: "float64")
+READOUTS = Collection(
+    "readouts", "readout", DATA / "flips", _place, lambda: PLANNED, precision=lambda _: "float64"
+)
 record, results, missing, run = READOUTS.record, READOUTS.results, READOUTS.missing, READOUTS.run

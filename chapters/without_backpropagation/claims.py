@@ -14,7 +14,8 @@ BOUND = "no effect has to stay within the bound that an effect has to exceed"
 
 
 @claim(
-    "B1", "Local representation alignment generalises as well as backpropagation",
+    "B1",
+    "Local representation alignment generalises as well as backpropagation",
     chapter="without_backpropagation",
     paper="Local representation alignment generalises as well as backpropagation. (Theirs: a recursive variant on residual "
     "networks; here: the basic rule on a small MLP.)",
@@ -24,7 +25,7 @@ BOUND = "no effect has to stay within the bound that an effect has to exceed"
     below=1.0,
     scale="points",
     since="2026-11-24",
-)  # fmt: skip
+)
 def test_error():
     study = plans.study(plans.LOCALLY[1])
     network = title(study.cells[0].workload)
@@ -33,14 +34,19 @@ def test_error():
 
 
 @claim(
-    "B3", "Boolean weights, flipped one by one, converge exponentially",
+    "B3",
+    "Boolean weights, flipped one by one, converge exponentially",
     chapter="without_backpropagation",
     paper="Coordinate descent on Boolean weights converges exponentially. (Theirs: reservoirs; here: readouts of digits.)",
     source="Andreoli et al. 2023, abstract",
     rule="As the error nears its floor, its third e-fold takes as long as its first within a factor of 1.25.",
     within=1.25,
-    history=[Change("2026-11-26", "within a factor of 1.5, in the median over numbers of features", BOUND)],
-)  # fmt: skip
+    history=[
+        Change(
+            "2026-11-26", "within a factor of 1.5, in the median over numbers of features", BOUND
+        )
+    ],
+)
 def straightness():
     found = without.convergence(boolean_readout.results())
     return [ratio(f"{row.features:,} {row.kind}", row.slower) for row in found.itertuples()]

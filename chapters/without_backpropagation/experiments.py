@@ -5,6 +5,8 @@ from lib.measuring.experiment import Experiment
 
 EXPERIMENTS = {
     "boolean-readouts": Experiment(
-        "Train Boolean readouts by flips of their weights, into data/flips/.", boolean_readout.READOUTS, "sets of runs"
+        "Train Boolean readouts by flips of their weights, into data/flips/.",
+        boolean_readout.READOUTS,
+        "sets of runs",
     )
 }

@@ -1,7 +1,8 @@
-"""What a curve advises: up to which batch size a larger one saves steps, and which is the fastest in time.
+"""What a curve advises: up to which batch size a larger one saves steps, and which is the fastest
+in time.
 
-By K* = c1/B + c2, with critical batch size C = c1/c2, doubling B saves the share C / (2 (B + C)) of the steps: half of them at
-most, a quarter at C, 40 % at C/4 and 10 % at 4 C.
+By K* = c1/B + c2, with critical batch size C = c1/c2, doubling B saves the share C / (2 (B + C)) of
+the steps: half of them at most, a quarter at C, 40 % at C/4 and 10 % at 4 C.
 """
 
 from __future__ import annotations
@@ -25,19 +26,27 @@ def saved(batch_size: np.ndarray, critical: float) -> np.ndarray:
 
 
 def worth(critical: float, share: float) -> float:
-    """The batch size whose doubling saves this share of the steps.  Raises ValueError for shares outside (0, 0.5)."""
+    """The batch size whose doubling saves this share of the steps.  Raises ValueError for shares
+    outside (0, 0.5).
+    """
     require_number("share", share, lambda v: 0 < v < 0.5, "a number in (0, 0.5)")
     return critical * (1 / (2 * share) - 1)
 
 
 def fitting_goal(trials: pd.DataFrame, least: int = LEAST) -> float:
-    """The hardest goal that is met at so many batch sizes of the densest curve, or else at most of them.
+    """The hardest goal that is met at so many batch sizes of the densest curve, or else at most of
+    them.
 
     Raises ValueError if no trial met any goal.
     """
     ladder = scaling.goals(trials)
     lowest = trials.best_error.min()
-    require(bool(ladder), "goal", "every one", f"met by a trial; the lowest error of {len(trials)} is {lowest:.3g}")
+    require(
+        bool(ladder),
+        "goal",
+        "every one",
+        f"met by a trial; the lowest error of {len(trials)} is {lowest:.3g}",
+    )
     dense = trials[trials.sparsity == trials.sparsity.min()]
     met = {goal: dense.batch_size[dense[f"steps@{goal:g}"].notna()].nunique() for goal in ladder}
     most = max(met.values())
@@ -45,7 +54,8 @@ def fitting_goal(trials: pd.DataFrame, least: int = LEAST) -> float:
 
 
 def step_seconds(trials: pd.DataFrame) -> pd.DataFrame:
-    """Seconds of one trial's step, as the searches took it, checks included: those of `scaling.CURVE`, batch_size, seconds.
+    """Seconds of one trial's step, as the searches took it, checks included: those of
+    `scaling.CURVE`, batch_size, seconds.
 
     trials: a table of `lib.records.results.read`.
     """
@@ -56,7 +66,9 @@ def step_seconds(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def in_time(points: pd.DataFrame, seconds: pd.DataFrame) -> pd.DataFrame:
-    """Points of `scaling.across_replicates` with seconds (of a step), time, time_low and time_high (s to the goal)."""
+    """Points of `scaling.across_replicates` with seconds (of a step), time, time_low and time_high
+    (s to the goal).
+    """
     timed = points.merge(seconds, on=[*scaling.CURVE, "batch_size"], how="left")
     ends = {"time": timed.steps, "time_low": timed.low, "time_high": timed.high}
     return timed.assign(**{name: steps * timed.seconds for name, steps in ends.items()})
@@ -66,9 +78,10 @@ def in_time(points: pd.DataFrame, seconds: pd.DataFrame) -> pd.DataFrame:
 class Advice:
     """What one curve advises.
 
-    smallest, largest: batch sizes (examples) that met the goal; sizes: how many.  critical, low, high: the critical batch size
-    and its 5 to 95 % interval, not a number with fewer than `LEAST` sizes.  per_doubling: the mean share of the steps that a
-    doubling saved from the smallest to the largest.  inside: whether the critical batch size lies within the sizes.
+    smallest, largest: batch sizes (examples) that met the goal; sizes: how many.  critical, low,
+    high: the critical batch size and its 5 to 95 % interval, not a number with fewer than `LEAST`
+    sizes.  per_doubling: the mean share of the steps that a doubling saved from the smallest to the
+    largest.  inside: whether the critical batch size lies within the sizes.
     """
 
     smallest: int
@@ -114,8 +127,14 @@ def sentences(given: Advice) -> str:
     half, little = (f"{100 * share:.0f} %" for share in (NEARLY_HALF, LITTLE))
     if given.sizes < LEAST:
         found = f"Between {ends}, a doubled batch saved {100 * given.per_doubling:.0f} % of the steps on average. "
-        found = found if given.sizes > 1 else f"The goal was reached at one batch size only, {number(given.smallest)}. "
-        return found + f"A critical batch size takes at least {LEAST} batch sizes that reach the goal."
+        found = (
+            found
+            if given.sizes > 1
+            else f"The goal was reached at one batch size only, {number(given.smallest)}. "
+        )
+        return (
+            found + f"A critical batch size takes at least {LEAST} batch sizes that reach the goal."
+        )
     if not given.inside:
         beyond = given.critical >= given.largest
         where, more = ("above", "larger") if beyond else ("below", "smaller")
@@ -131,13 +150,17 @@ def sentences(given: Advice) -> str:
 
 
 def fastest(trials: pd.DataFrame, seconds: pd.Series) -> tuple[int, tuple[float, float]]:
-    """The batch size that reaches the goal soonest, and in which range it lies over drawn curves (5 to 95 %).
+    """The batch size that reaches the goal soonest, and in which range it lies over drawn curves (5
+    to 95 %).
 
-    trials: of one curve; seconds: of a step, by batch size.  Raises ValueError if no size that met the goal has a time.
+    trials: of one curve; seconds: of a step, by batch size.  Raises ValueError if no size that met
+    the goal has a time.
     """
     curve = scaling.curve_of(scaling.steps_to_result(trials))
     drawn, steps = scaling.draws(curve), curve.points().set_index("batch_size").steps
     sizes = steps.index.intersection(seconds.index)
-    require(len(sizes) > 0, "seconds", list(seconds.index), "given for a batch size that met the goal")
+    require(
+        len(sizes) > 0, "seconds", list(seconds.index), "given for a batch size that met the goal"
+    )
     soonest = (drawn[sizes] * seconds[sizes]).idxmin(axis=1)
     return int((steps[sizes] * seconds[sizes]).idxmin()), scaling.span_of(soonest)

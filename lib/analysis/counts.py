@@ -31,4 +31,8 @@ def share(met: int, of: int) -> Share:
 def fell(before: Share, after: Share) -> Share:
     """One share less another: Newcombe's (1998) interval of the difference."""
     (a, a_low, a_high), (b, b_low, b_high) = before, after
-    return Share(a - b, float(a - b - np.hypot(a - a_low, b_high - b)), float(a - b + np.hypot(a_high - a, b - b_low)))
+    return Share(
+        a - b,
+        float(a - b - np.hypot(a - a_low, b_high - b)),
+        float(a - b + np.hypot(a_high - a, b - b_low)),
+    )

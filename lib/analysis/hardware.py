@@ -1,4 +1,6 @@
-"""From steps to hours and money: the time of a step on given hardware, and what a goal costs at every batch size."""
+"""From steps to hours and money: the time of a step on given hardware, and what a goal costs at
+every batch size.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,10 @@ def _check_sizes(field: str, values: object) -> None:
 class Hardware:
     """Equal devices that share every batch and add up their gradients in a ring.
 
-    throughput: examples per second of one device that has enough to do.  saturation: examples per device below which a
-    step gets no faster.  bandwidth: bytes per second between neighbours in the ring.  latency: seconds per message.
-    price: of one device for an hour.  Raises ValueError naming the field, its value and what is allowed.
+    throughput: examples per second of one device that has enough to do.  saturation: examples per
+    device below which a step gets no faster.  bandwidth: bytes per second between neighbours in the
+    ring.  latency: seconds per message. price: of one device for an hour.  Raises ValueError naming
+    the field, its value and what is allowed.
     """
 
     devices: int = 1
@@ -55,24 +58,42 @@ class Hardware:
     def __post_init__(self):
         require_whole("devices", self.devices, 1, MOST_DEVICES)
         for field in ("throughput", "saturation"):
-            require_number(field, getattr(self, field), lambda v: 0 < v < math.inf, "a positive finite number")
-        require_number("bandwidth", self.bandwidth, lambda v: v > 0, "a positive number, or infinite")
+            require_number(
+                field, getattr(self, field), lambda v: 0 < v < math.inf, "a positive finite number"
+            )
+        require_number(
+            "bandwidth", self.bandwidth, lambda v: v > 0, "a positive number, or infinite"
+        )
         for field in ("latency", "price"):
-            require_number(field, getattr(self, field), lambda v: 0 <= v < math.inf, "zero or a positive finite number")
+            require_number(
+                field,
+                getattr(self, field),
+                lambda v: 0 <= v < math.inf,
+                "zero or a positive finite number",
+            )
 
 
 def step_time(
-    hardware: Hardware, batch_size: np.ndarray, parameters: int, measured: pd.DataFrame | None = None
+    hardware: Hardware,
+    batch_size: np.ndarray,
+    parameters: int,
+    measured: pd.DataFrame | None = None,
 ) -> np.ndarray:
     """Seconds per training step [n] at these batch sizes [n] for a network with so many parameters.
 
-    Compute: the share of a device, or its saturation if that is more, over its throughput; or as `measured` on a device
-    (`interpolated`).  Communication: a ring all-reduce sends 2 (W - 1) messages of 1/W of the gradient; not overlapped
-    with compute.  Raises ValueError for a batch size that is not positive, and for fewer than one parameter.
+    Compute: the share of a device, or its saturation if that is more, over its throughput; or as
+    `measured` on a device (`interpolated`).  Communication: a ring all-reduce sends 2 (W - 1)
+    messages of 1/W of the gradient; not overlapped with compute.  Raises ValueError for a batch
+    size that is not positive, and for fewer than one parameter.
     """
     _check_sizes("batch_size", batch_size)
     allowed = f"a whole number from 1 to {MOST_PARAMETERS}"
-    require_all("parameters", parameters, lambda v: (v >= 1) & (v <= MOST_PARAMETERS) & (v == np.floor(v)), allowed)
+    require_all(
+        "parameters",
+        parameters,
+        lambda v: (v >= 1) & (v <= MOST_PARAMETERS) & (v == np.floor(v)),
+        allowed,
+    )
     w = hardware.devices
     share = np.asarray(batch_size, float) / w
     compute = np.maximum(share, hardware.saturation) / hardware.throughput
@@ -83,10 +104,11 @@ def step_time(
 
 
 def interpolated(measured: pd.DataFrame, share: np.ndarray) -> np.ndarray:
-    """Seconds [n] of one device's step on these shares of a batch [n], from its measured times (`StepTimes`).
+    """Seconds [n] of one device's step on these shares of a batch [n], from its measured times
+    (`StepTimes`).
 
-    Both axes logarithmic; below the smallest batch measured its time, above the largest in proportion.
-    Raises ValueError for shares and for measured times that are not positive.
+    Both axes logarithmic; below the smallest batch measured its time, above the largest in
+    proportion. Raises ValueError for shares and for measured times that are not positive.
     """
     _check_sizes("share", share)
     known = _known(measured)
@@ -95,10 +117,11 @@ def interpolated(measured: pd.DataFrame, share: np.ndarray) -> np.ndarray:
 
 
 def described(measured: pd.DataFrame) -> tuple[float, float]:
-    """Throughput and saturation, the two constants of `Hardware`, of a device whose step times were measured.
+    """Throughput and saturation, the two constants of `Hardware`, of a device whose step times were
+    measured.
 
-    Throughput is that of the largest batch; a step of `saturation` examples at it takes as long as one of one example.
-    Raises ValueError for measured times that are not positive.
+    Throughput is that of the largest batch; a step of `saturation` examples at it takes as long as
+    one of one example. Raises ValueError for measured times that are not positive.
     """
     known = _known(measured)
     throughput = known.batch_size.iloc[-1] / known.seconds.iloc[-1]
@@ -112,19 +135,26 @@ def to_goal(
     parameters: int,
     measured: pd.DataFrame | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Seconds and price [n] to reach the goal in `steps` [n] at these batch sizes [n]; measured: see `step_time`.
+    """Seconds and price [n] to reach the goal in `steps` [n] at these batch sizes [n]; measured:
+    see `step_time`.
 
     Raises ValueError for a number of steps that is negative or none, and as `step_time`.
     """
-    require_all("steps", steps, lambda v: v >= 0, "zero or positive, infinite where the goal is not reached")
+    require_all(
+        "steps", steps, lambda v: v >= 0, "zero or positive, infinite where the goal is not reached"
+    )
     seconds = np.asarray(steps, float) * step_time(hardware, batch_size, parameters, measured)
     return seconds, seconds / 3600 * hardware.devices * hardware.price
 
 
 def best_step(
-    hardware: Hardware, batch_size: np.ndarray, parameters: int, measured: pd.DataFrame | None = None
+    hardware: Hardware,
+    batch_size: np.ndarray,
+    parameters: int,
+    measured: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """The best a step can be at every batch size [n] (the index) on a power of two of devices, up to those there are.
+    """The best a step can be at every batch size [n] (the index) on a power of two of devices, up
+    to those there are.
 
     seconds, on `fast` devices, where it is shortest; price, on `cheap` devices, where it is lowest.
     """
@@ -144,88 +174,133 @@ def best_step(
     )
 
 
-# The same in the language of the charts; a test evaluates both.  {own}: whether datum.measured, a device's time, counts.
+# The same in the language of the charts; a test evaluates both.  {own}: whether datum.measured, a
+# device's time, counts.
 EXPRESSIONS = {
     "seconds": "datum.steps * (({own} ? datum.measured : max(datum.batch_size / {devices}, {saturation}) / {throughput})"
     " + 2 * ({devices} - 1) * "
     f"({BYTES} * datum.parameters / {{devices}} / {{bandwidth}} + {{latency}}))",
     "cost": "datum.seconds / 3600 * {devices} * {price}",
 }
-GOAL, SCORED, ROUGH = (f"time to the goal{more}" for more in ("", ", scores included", ", dense in bfloat16"))
+GOAL, SCORED, ROUGH = (
+    f"time to the goal{more}" for more in ("", ", scores included", ", dense in bfloat16")
+)
 
 
 def _both(curves: dict, times: pd.DataFrame) -> Iterator[tuple]:
-    """Every pruned curve that has a dense one, of workloads that were timed: its key, both curves, and what is compared.
+    """Every pruned curve that has a dense one, of workloads that were timed: its key, both curves,
+    and what is compared.
 
-    That is, by name, (quick, slow, first, power): few^power quick + first over many^power slow, for few and many steps of the
-    pruned and the dense network.
+    That is, by name, (quick, slow, first, power): few^power quick + first over many^power slow, for
+    few and many steps of the pruned and the dense network.
     """
     for name, timed in times.groupby("workload"):
         scores = timed.seconds[timed.what == "scores"].item()
-        dense, rough = (timed[timed.what == kind].set_index("batch_size").seconds for kind in ("dense", "dense, bfloat16"))
+        dense, rough = (
+            timed[timed.what == kind].set_index("batch_size").seconds
+            for kind in ("dense", "dense, bfloat16")
+        )
         for key in (k for k in curves if k[0] == name and scaling.dense_key(k) in curves):
-            level = timed[(timed.what == "sparse") & (timed.sparsity == key[3])].set_index("batch_size").seconds
+            level = (
+                timed[(timed.what == "sparse") & (timed.sparsity == key[3])]
+                .set_index("batch_size")
+                .seconds
+            )
             few, many = curves[key], curves[scaling.dense_key(key)]
             sizes = [b for b in level.index if b in few.logs and b in many.logs]
             if sizes:
                 quick, slow, fair = (t[sizes].to_numpy() for t in (level, dense, rough))
-                yield key, few.at(sizes), many.at(sizes), {
-                    GOAL: (quick, slow, 0, 1), SCORED: (quick, slow, scores, 1), ROUGH: (quick, fair, 0, 1),
-                    "time of a step": (quick, slow, 0, 0), "steps to the goal": (1, 1, 0, 1),
-                }  # fmt: skip
+                yield (
+                    key,
+                    few.at(sizes),
+                    many.at(sizes),
+                    {
+                        GOAL: (quick, slow, 0, 1),
+                        SCORED: (quick, slow, scores, 1),
+                        ROUGH: (quick, fair, 0, 1),
+                        "time of a step": (quick, slow, 0, 0),
+                        "steps to the goal": (1, 1, 0, 1),
+                    },
+                )
 
 
 def skipped(curves: dict, times: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Pruned networks over their dense ones if a core skips the zeros: at every batch size, and each at its best.
+    """Pruned networks over their dense ones if a core skips the zeros: at every batch size, and
+    each at its best.
 
-    curves: `scaling.Curve` by key; times: of `SparseTimes`.  Both tables have the curve, what (GOAL, ...), ratio, ratio_low and
-    ratio_high (`scaling.estimate`; times count as exact); the second has the times to the goal alone, the shortest on either
-    side.  Raises ValueError without times.
+    curves: `scaling.Curve` by key; times: of `SparseTimes`.  Both tables have the curve, what
+    (GOAL, ...), ratio, ratio_low and ratio_high (`scaling.estimate`; times count as exact); the
+    second has the times to the goal alone, the shortest on either side.  Raises ValueError without
+    times.
     """
     if times.empty:
-        raise ValueError("timings: none of sparse products is on record; take them with python -m lib run timings")
+        raise ValueError(
+            "timings: none of sparse products is on record; take them with python -m lib run timings"
+        )
     rows, best = [], []
     for key, few, many, compared in _both(curves, times):
         about = dict(zip(scaling.CURVE, key, strict=True))
         for what, (quick, slow, first, power) in compared.items():
 
             def logs(a, b, quick=quick, slow=slow, first=first, power=power):
-                return np.log(np.exp(power * a[1]) * quick + first), np.log(np.exp(power * b[1]) * slow)
+                return np.log(np.exp(power * a[1]) * quick + first), np.log(
+                    np.exp(power * b[1]) * slow
+                )
 
             at = scaling.estimate(lambda a, b, logs=logs: np.subtract(*logs(a, b)), few, many)
-            rows += [{**about, "batch_size": b, "what": what, **e.row("ratio")} for b, e in zip(few.logs.columns, at)]
+            rows += [
+                {**about, "batch_size": b, "what": what, **e.row("ratio")}
+                for b, e in zip(few.logs.columns, at)
+            ]
             if what in (GOAL, SCORED, ROUGH):
-                least = scaling.estimate(lambda a, b, logs=logs: np.subtract(*(t.min(1) for t in logs(a, b))), few, many)
+                least = scaling.estimate(
+                    lambda a, b, logs=logs: np.subtract(*(t.min(1) for t in logs(a, b))), few, many
+                )
                 best.append({**about, "what": what, **least.row("ratio")})
     columns = [*scaling.CURVE, "batch_size", "what", "ratio", "ratio_low", "ratio_high"]
-    return pd.DataFrame(rows, columns=columns), pd.DataFrame(best, columns=[c for c in columns if c != "batch_size"])
+    return pd.DataFrame(rows, columns=columns), pd.DataFrame(
+        best, columns=[c for c in columns if c != "batch_size"]
+    )
 
 
 def readers(name: str, folder: Path = DATA) -> Study:
-    """The cells of a reader's own workload that are on record, of each curve's largest search; of another workload none.
+    """The cells of a reader's own workload that are on record, of each curve's largest search; of
+    another workload none.
 
     Raises ValueError if there are none, and RecordError as `lib.records.store.read`.
     """
     name = workload(name).name
-    files = sorted((folder / "own" / own.folder_name(name)).rglob("*.csv")) if own.is_own(name) else []
+    files = (
+        sorted((folder / "own" / own.folder_name(name)).rglob("*.csv")) if own.is_own(name) else []
+    )
     found = []
     for file in files:
-        with contextlib.suppress(ValueError):  # a batch that was in the data before the reader's file changed
+        with contextlib.suppress(
+            ValueError
+        ):  # a batch that was in the data before the reader's file changed
             cell = Cell(**store.head(file)["cell"])
             found += [cell] if cell.workload == name and record(cell, folder) == file else []
     if own.is_own(name) and not found:
-        raise ValueError(f"workload: no record is kept of {name!r}; measure it with own_workload.ipynb and -p budget full")
+        raise ValueError(
+            f"workload: no record is kept of {name!r}; measure it with own_workload.ipynb and -p budget full"
+        )
     searches = Counter((c.algorithm, c.sparsity, c.trials) for c in found)
-    largest = {}  # (algorithm, sparsity) -> trials of the search with most batch sizes, and of these of the one with most trials
+    # (algorithm, sparsity) -> trials of the search with most batch sizes, and of these of the one
+    # with most trials
+    largest = {}
     for (*curve, trials), _ in sorted(searches.items(), key=lambda item: (item[1], item[0][2])):
         largest[tuple(curve)] = trials
-    return Study(name, name, tuple(c for c in found if c.trials == largest[c.algorithm, c.sparsity]))
+    return Study(
+        name, name, tuple(c for c in found if c.trials == largest[c.algorithm, c.sparsity])
+    )
 
 
 def of_searches(trials: pd.DataFrame, curve: tuple) -> pd.DataFrame | None:
-    """Step times of a reader's own curve (`scaling.CURVE`), batch_size and seconds, as its searches took them; else None.
+    """Step times of a reader's own curve (`scaling.CURVE`), batch_size and seconds, as its searches
+    took them; else None.
 
-    Its trials are trained one after another, so that a step of the search is a step of one device (`advice.step_seconds`).
+    Its trials are trained one after another, so that a step of the search is a step of one device
+    (`advice.step_seconds`).
     """
     if not own.is_own(curve[0]):
         return None
@@ -235,7 +310,9 @@ def of_searches(trials: pd.DataFrame, curve: tuple) -> pd.DataFrame | None:
 
 @dataclass(frozen=True)
 class Optimum:
-    """The best batch size of one curve: with its 5 to 95 % range over drawn searches, its devices, and the time or price there."""
+    """The best batch size of one curve: with its 5 to 95 % range over drawn searches, its devices,
+    and the time or price there.
+    """
 
     batch_size: int
     sizes: tuple[float, float]
@@ -247,10 +324,17 @@ class Optimum:
 def optimum(steps: pd.Series, drawn: pd.DataFrame, step: pd.DataFrame, what: str) -> Optimum:
     """Where steps [sizes] times a step's time or price (what: a column of `best_step`) is least.
 
-    drawn: steps of drawn curves [draws, sizes] (`scaling.draws`).  Raises ValueError for another column.
+    drawn: steps of drawn curves [draws, sizes] (`scaling.draws`).  Raises ValueError for another
+    column.
     """
     require(what in ("seconds", "price"), "what", what, "seconds or price")
     at, again = (steps * step[what]).idxmin(), drawn[steps.index] * step[what]
     count = step["fast" if what == "seconds" else "cheap"][at]
     value = float(steps[at] * step[what][at])
-    return Optimum(int(at), scaling.span_of(again.idxmin(axis=1)), int(count), value, scaling.span_of(again[at]))
+    return Optimum(
+        int(at),
+        scaling.span_of(again.idxmin(axis=1)),
+        int(count),
+        value,
+        scaling.span_of(again[at]),
+    )

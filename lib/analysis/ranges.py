@@ -1,7 +1,8 @@
 """Momentum over its whole range: the better of two searches, above 0.9 as published, and below.
 
-Each half of the range, 1 - momentum from 1e-4 to 0.1 and from 0.1 to 1, is searched with as many trials, on the same split and
-in the same order of the data.  The search of the whole range is their union.
+Each half of the range, 1 - momentum from 1e-4 to 0.1 and from 0.1 to 1, is searched with as many
+trials, on the same split and in the same order of the data.  The search of the whole range is their
+union.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from lib.studies import plans
 from lib.studies.study import Study
 
 PUBLISHED, LOW, WHOLE = "published", "low", "whole"
-LEAST, SEARCHES = 5, 3  # batch sizes and searches that both halves of a curve have, from which on it is read so
+LEAST, SEARCHES = (
+    5,
+    3,
+)  # batch sizes and searches that both halves of a curve have, from which on it is read so
 
 
 def low_momentum() -> Study:
@@ -28,7 +32,9 @@ def low_momentum() -> Study:
 
 
 def twins(study: Study) -> Study:
-    """Of a study's searches with momentum their counterparts below the published range, as far as they are on record."""
+    """Of a study's searches with momentum their counterparts below the published range, as far as
+    they are on record.
+    """
     plain = {"space": None, "hits": 1, "race": None, "rungs": "goals"}
     both = {dataclasses.replace(c, **plain): c for c in low_momentum().cells}
     asked = (dataclasses.replace(c, **plain) for c in study.cells)
@@ -38,23 +44,29 @@ def twins(study: Study) -> Study:
 def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     """The trials of published searches, those with a counterpart in `low` joined by its trials.
 
-    Curves of which both halves have LEAST batch sizes and SEARCHES searches or more keep only the searches and batch sizes
-    that both have, marked by space "whole"; all others stay as published.
+    Curves of which both halves have LEAST batch sizes and SEARCHES searches or more keep only the
+    searches and batch sizes that both have, marked by space "whole"; all others stay as published.
     """
     if not len(published) or not len(low):
         return published
     point = [*CURVE, "batch_size", *SEARCH]
     shared = published[point].drop_duplicates().merge(low[point].drop_duplicates())
-    counts = shared.groupby(CURVE).agg(sizes=("batch_size", "nunique"), searches=("replicate", "nunique"))
+    counts = shared.groupby(CURVE).agg(
+        sizes=("batch_size", "nunique"), searches=("replicate", "nunique")
+    )
     long = counts.index[(counts.sizes >= LEAST) & (counts.searches >= SEARCHES)]
     shared = shared[pd.MultiIndex.from_frame(shared[CURVE]).isin(long)]
     inside = pd.MultiIndex.from_frame(shared)
     whole_curve = pd.MultiIndex.from_frame(published[CURVE]).isin(long)
-    parts = [frame[pd.MultiIndex.from_frame(frame[point]).isin(inside)] for frame in (published, low)]
+    parts = [
+        frame[pd.MultiIndex.from_frame(frame[point]).isin(inside)] for frame in (published, low)
+    ]
     joined = pd.concat(parts, ignore_index=True).assign(space=WHOLE)
     for column in ("trials", "hits", "race", "rungs"):  # of the union, not of a half
         if column in joined:
-            joined[column] = joined.groupby(point)[column].transform("size" if column == "trials" else "first")
+            joined[column] = joined.groupby(point)[column].transform(
+                "size" if column == "trials" else "first"
+            )
     if "trials" in joined:
         joined["trials"] = joined.groupby(CURVE).trials.transform("first")
     found = pd.concat([published[~whole_curve], joined], ignore_index=True)
@@ -66,5 +78,9 @@ def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
 
 def whole_curves(trials: pd.DataFrame) -> set[tuple]:
     """The keys (`scaling.CURVE`) of the curves that `whole` joined."""
-    joined = trials.loc[trials.space == WHOLE, CURVE].drop_duplicates() if "space" in trials else trials[:0]
+    joined = (
+        trials.loc[trials.space == WHOLE, CURVE].drop_duplicates()
+        if "space" in trials
+        else trials[:0]
+    )
     return set(joined.itertuples(index=False, name=None))

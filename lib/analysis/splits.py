@@ -1,6 +1,8 @@
-"""What the draw of validation images does: how hard each draw is, and steps to result on ours and on that of Lee et al. (2021).
+"""What the draw of validation images does: how hard each draw is, and steps to result on ours and
+on that of Lee et al. (2021).
 
-How hard a draw is, is told by networks that have seen none of its images (`chapters.steps_to_result.folds`).
+How hard a draw is, is told by networks that have seen none of its images
+(`chapters.steps_to_result.folds`).
 """
 
 from __future__ import annotations
@@ -24,92 +26,122 @@ SEEDS = range(21)  # of our splits: the one that all pages use, and twenty more
 
 
 def shares(rows: pd.DataFrame, name: str) -> np.ndarray:
-    """The share of networks that got each image of the training set wrong [N], from the rows of one workload.
+    """The share of networks that got each image of the training set wrong [N], from the rows of one
+    workload.
 
     rows: of `chapters.steps_to_result.folds`, with columns workload, image, wrong and networks.
     Raises ValueError if the workload has none.
     """
     own = rows[rows.workload == name] if len(rows) else rows
     if not len(own):
-        raise ValueError(f"workload: {name!r} is not allowed; it must be one whose folds are on record")
+        raise ValueError(
+            f"workload: {name!r} is not allowed; it must be one whose folds are on record"
+        )
     found = np.zeros(datasets.whole_size(workload(name).dataset))
     found[own.image] = own.wrong / own.networks
     return found
 
 
 def drawn(share: np.ndarray, draws: int = DRAWS, seed: int = 0) -> np.ndarray:
-    """The errors that so many random draws of a tenth of the images would show [draws]; share [N]: as of `shares`.
+    """The errors that so many random draws of a tenth of the images would show [draws]; share [N]:
+    as of `shares`.
 
-    How many images of each share a draw holds is multivariate hypergeometric, so that no images need be drawn.
-    Raises ValueError for a number of draws that is not allowed.
+    How many images of each share a draw holds is multivariate hypergeometric, so that no images
+    need be drawn. Raises ValueError for a number of draws that is not allowed.
     """
     require_whole("draws", draws, 1, 10**6)
     levels, counts = np.unique(share, return_counts=True)
     size = len(share) // 10
-    held = np.random.default_rng(seed).multivariate_hypergeometric(counts, size, draws, method="marginals")
+    held = np.random.default_rng(seed).multivariate_hypergeometric(
+        counts, size, draws, method="marginals"
+    )
     return held @ levels / size
 
 
 def of_splits(share: np.ndarray, among: np.ndarray, seeds: Iterable[int] = SEEDS) -> pd.DataFrame:
     """How hard the splits of MNIST are, a row each: THEIRS first, then ours by seed.
 
-    Columns: split (THEIRS, or the seed), error (mean of share [60,000] over its validation images), percentile (of draws
-    `among` [draws] with a lower error, those that tie counted half), shared (validation images in common with theirs).
+    Columns: split (THEIRS, or the seed), error (mean of share [60,000] over its validation images),
+    percentile (of draws `among` [draws] with a lower error, those that tie counted half), shared
+    (validation images in common with theirs).
     """
     theirs = datasets.held_out(datasets.LEE2021)
     held = {THEIRS: theirs, **{seed: datasets.held_out("mnist", seed) for seed in seeds}}
     rows = [
         {
-            "split": split, "error": (error := share[places].mean()),
-            "percentile": 50 * np.mean((among < error - 1e-12) + (among <= error + 1e-12).astype(int)),
+            "split": split,
+            "error": (error := share[places].mean()),
+            "percentile": 50
+            * np.mean((among < error - 1e-12) + (among <= error + 1e-12).astype(int)),
             "shared": len(np.intersect1d(places, theirs)),
         }
         for split, places in held.items()
-    ]  # fmt: skip
+    ]
     return pd.DataFrame(rows)
 
 
 def told(rows: pd.DataFrame, name: str) -> dict[str, float]:
     """What a page says of the splits, by the networks of one workload; rows as of `shares`.
 
-    theirs, ours (error of split 0), mean (over all images): in percent; scatter: standard deviation between draws, in
-    points; theirs_percentile, ours_percentile; ratio: ours over theirs; lowest, highest: of the percentiles of our
-    other splits.
+    theirs, ours (error of split 0), mean (over all images): in percent; scatter: standard deviation
+    between draws, in points; theirs_percentile, ours_percentile; ratio: ours over theirs; lowest,
+    highest: of the percentiles of our other splits.
     """
     share = shares(rows, name)
     among = drawn(share)
     table = of_splits(share, among).set_index("split")
     theirs, ours, others = table.loc[THEIRS], table.loc[0], table.drop(index=[THEIRS, 0]).percentile
     return {
-        "theirs": 100 * theirs.error, "ours": 100 * ours.error, "mean": 100 * share.mean(), "scatter": 100 * among.std(),
-        "theirs_percentile": theirs.percentile, "ours_percentile": ours.percentile, "ratio": ours.error / theirs.error,
-        "lowest": others.min(), "highest": others.max(),
-    }  # fmt: skip
+        "theirs": 100 * theirs.error,
+        "ours": 100 * ours.error,
+        "mean": 100 * share.mean(),
+        "scatter": 100 * among.std(),
+        "theirs_percentile": theirs.percentile,
+        "ours_percentile": ours.percentile,
+        "ratio": ours.error / theirs.error,
+        "lowest": others.min(),
+        "highest": others.max(),
+    }
 
 
 def histogram(among: np.ndarray, bins: int = 40) -> pd.DataFrame:
-    """The errors of draws `among` [draws] in bins of one width: low, high (errors), share (of all draws)."""
+    """The errors of draws `among` [draws] in bins of one width: low, high (errors), share (of all
+    draws).
+    """
     counts, edges = np.histogram(among, bins)
     return pd.DataFrame({"low": edges[:-1], "high": edges[1:], "share": counts / len(among)})
 
 
 def counterparts(cells: Iterable[Cell]) -> list[Cell]:
-    """Cells on their split, and after each its exact counterpart on ours, with whatever number of hits is on record."""
+    """Cells on their split, and after each its exact counterpart on ours, with whatever number of
+    hits is on record.
+    """
     found = []
     for cell in cells:
-        ours = replace(cell, workload=cell.workload.removesuffix(THEIR_SPLIT), race=None, rungs="goals")
-        found += [cell, *(other for hits in (1, 2, 5) if record(other := replace(ours, hits=hits)).exists())]
+        ours = replace(
+            cell, workload=cell.workload.removesuffix(THEIR_SPLIT), race=None, rungs="goals"
+        )
+        found += [
+            cell,
+            *(other for hits in (1, 2, 5) if record(other := replace(ours, hits=hits)).exists()),
+        ]
     return found
 
 
 def on_one_split(trials: pd.DataFrame, split: int) -> pd.DataFrame:
-    """How long searches take on one of our splits, a row per curve that was searched on others, too.
+    """How long searches take on one of our splits, a row per curve that was searched on others,
+    too.
 
-    trials: as of `lib.records.results.read`.  Columns: those of `CURVE`, searches (on others, the most at a batch size), lacking
-    (batch sizes not searched on this one), factor (K* on this split over the geometric mean on the others, itself the geometric
-    mean over batch sizes; a search that missed the goal counts as its last step; NaN if none is on this split).
+    trials: as of `lib.records.results.read`.  Columns: those of `CURVE`, searches (on others, the
+    most at a batch size), lacking (batch sizes not searched on this one), factor (K* on this split
+    over the geometric mean on the others, itself the geometric mean over batch sizes; a search that
+    missed the goal counts as its last step; NaN if none is on this split).
     """
-    found = steps_to_result(trials) if len(trials) else pd.DataFrame(columns=[*CURVE, "split", "steps", "last_step"])
+    found = (
+        steps_to_result(trials)
+        if len(trials)
+        else pd.DataFrame(columns=[*CURVE, "split", "steps", "last_step"])
+    )
     found = found.assign(log=np.log(found.steps.fillna(found.last_step)))
     rows = []
     for key, own in found.groupby(CURVE):
@@ -117,41 +149,62 @@ def on_one_split(trials: pd.DataFrame, split: int) -> pd.DataFrame:
         if len(others):
             by_size = others.groupby("batch_size").log
             off = here.groupby("batch_size").log.mean() - by_size.mean()
-            rows.append((*key, int(by_size.size().max()), int(off.isna().sum()), np.exp(off.mean())))
+            rows.append(
+                (*key, int(by_size.size().max()), int(off.isna().sum()), np.exp(off.mean()))
+            )
     return pd.DataFrame(rows, columns=[*CURVE, "searches", "lacking", "factor"])
 
 
 def at_ends(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """`pairs` at every network's hardest goal, and at its easiest."""
-    by_network = [own for _, own in trials.groupby(trials.workload.str.removesuffix(THEIR_SPLIT), sort=False)]
-    return tuple(pd.concat([pairs(own, goals(own)[end]) for own in by_network], ignore_index=True) for end in (0, -1))
+    by_network = [
+        own for _, own in trials.groupby(trials.workload.str.removesuffix(THEIR_SPLIT), sort=False)
+    ]
+    return tuple(
+        pd.concat([pairs(own, goals(own)[end]) for own in by_network], ignore_index=True)
+        for end in (0, -1)
+    )
 
 
 def pairs(trials: pd.DataFrame, goal: float | None = None) -> pd.DataFrame:
     """Searches that were made on both splits with the same trials, a row each.
 
-    trials: as of `lib.records.results.read`, of workloads with and without THEIR_SPLIT; goal: None for the hardest.
-    Columns: network (its workload on our split), algorithm, sparsity, batch_size, replicate, goal, theirs, ours (K*; the
-    last step of a search that missed the goal), ratio (ours over theirs), missed (searches of the two).
+    trials: as of `lib.records.results.read`, of workloads with and without THEIR_SPLIT; goal: None
+    for the hardest. Columns: network (its workload on our split), algorithm, sparsity, batch_size,
+    replicate, goal, theirs, ours (K*; the last step of a search that missed the goal), ratio (ours
+    over theirs), missed (searches of the two).
     """
     found = steps_to_result(trials, goal)
     found = found[found.split == 0]
     there = found.workload.str.endswith(THEIR_SPLIT)
-    found = found.assign(network=found.workload.str.removesuffix(THEIR_SPLIT), missed=found.steps.isna().astype(int),
-                         steps=found.steps.fillna(found.last_step))  # fmt: skip
+    found = found.assign(
+        network=found.workload.str.removesuffix(THEIR_SPLIT),
+        missed=found.steps.isna().astype(int),
+        steps=found.steps.fillna(found.last_step),
+    )
     keys = ["network", "algorithm", "sparsity", "batch_size", "replicate", "goal"]
     kept = [*keys, "trials", "checks", "precision", "steps", "missed"]
-    both = found.loc[there, kept].merge(found.loc[~there, kept], on=kept[:-2], suffixes=("_theirs", "_ours"))
-    both = both.assign(theirs=both.steps_theirs, ours=both.steps_ours, ratio=both.steps_ours / both.steps_theirs,
-                       missed=both.missed_theirs + both.missed_ours)  # fmt: skip
+    both = found.loc[there, kept].merge(
+        found.loc[~there, kept], on=kept[:-2], suffixes=("_theirs", "_ours")
+    )
+    both = both.assign(
+        theirs=both.steps_theirs,
+        ours=both.steps_ours,
+        ratio=both.steps_ours / both.steps_theirs,
+        missed=both.missed_theirs + both.missed_ours,
+    )
     return both[[*keys, "theirs", "ours", "ratio", "missed"]].sort_values(keys, ignore_index=True)
 
 
-def over_theirs(both: pd.DataFrame, by: Iterable[str] = ("network", "algorithm", "sparsity", "batch_size", "goal")) -> pd.DataFrame:
-    """K* on our split over that on theirs, a row per group of `pairs`: ratio (geometric mean), low, high, searches, missed.
+def over_theirs(
+    both: pd.DataFrame,
+    by: Iterable[str] = ("network", "algorithm", "sparsity", "batch_size", "goal"),
+) -> pd.DataFrame:
+    """K* on our split over that on theirs, a row per group of `pairs`: ratio (geometric mean), low,
+    high, searches, missed.
 
-    low, high: 5 and 95 %, Student's t on the logarithms; 0 and inf for a single search.  They tell of searches on these two
-    splits, not of other splits.
+    low, high: 5 and 95 %, Student's t on the logarithms; 0 and inf for a single search.  They tell
+    of searches on these two splits, not of other splits.
     """
     rows = []
     for key, own in both.groupby(list(by)):

@@ -1,20 +1,23 @@
-"""How large a batch volunteers should accumulate: peers of unequal speed that come and go, and pay a latency every round.
+"""How large a batch volunteers should accumulate: peers of unequal speed that come and go, and pay
+a latency every round.
 
-Peers add up gradients until a batch of B examples is in, then exchange them for L seconds while nobody computes.  With S
-examples a second in all and K* = c1/B + c2 rounds, the goal takes
+Peers add up gradients until a batch of B examples is in, then exchange them for L seconds while
+nobody computes.  With S examples a second in all and K* = c1/B + c2 rounds, the goal takes
 
     T(B) = (c1/B + c2) (B/S + L) = (c1 + c2 L S + c2 B + c1 L S / B) / S.
 
-The last two terms have a constant product, so their sum is least where they are equal: B* = sqrt(C L S), with the critical
-batch size C = c1/c2.  There T S = (sqrt(c1) + sqrt(c2 L S))^2.  Off by a factor f, T grows by the share
-r (f + 1/f - 2) / (1 + r)^2 with r = B*/C: as much above as below, and at most (f + 1/f - 2) / 4, where L S = C.
+The last two terms have a constant product, so their sum is least where they are equal: B* = sqrt(C
+L S), with the critical batch size C = c1/c2.  There T S = (sqrt(c1) + sqrt(c2 L S))^2.  Off by a
+factor f, T grows by the share r (f + 1/f - 2) / (1 + r)^2 with r = B*/C: as much above as below,
+and at most (f + 1/f - 2) / 4, where L S = C.
 
-If peers go on computing while they exchange, T(B) = (c1/B + c2) max(B/S, L), if the rounds stay as many although gradients
-are one round old.  Up to B = L S it falls, from there on it grows as c1 + c2 B: B* = L S.  It is the shorter of the two
-while the delay multiplies the floor c2 by less than 1 + 2 sqrt(C / (L S)).
+If peers go on computing while they exchange, T(B) = (c1/B + c2) max(B/S, L), if the rounds stay as
+many although gradients are one round old.  Up to B = L S it falls, from there on it grows as c1 +
+c2 B: B* = L S.  It is the shorter of the two while the delay multiplies the floor c2 by less than 1
++ 2 sqrt(C / (L S)).
 
-A peer whose micro-batch of m examples is unfinished when a round ends loses half of it on average: n peers then lose
-n m / (2 S) seconds a round, which counts as latency.
+A peer whose micro-batch of m examples is unfinished when a round ends loses half of it on average:
+n peers then lose n m / (2 S) seconds a round, which counts as latency.
 
 The setting is that of Diskin et al. (2021); derivation and simulation are ours.
 """
@@ -38,51 +41,85 @@ SLACK = 1e-9  # of a micro-batch: what rounding may take from one that is comple
 
 
 def _check(**given: object) -> None:
-    """Raises ValueError for the first of these values, numbers or arrays, that is not positive and finite; latency may be zero."""
+    """Raises ValueError for the first of these values, numbers or arrays, that is not positive and
+    finite; latency may be zero.
+    """
     for field, values in given.items():
         if field == "latency":
-            require_all(field, values, lambda v: (v >= 0) & np.isfinite(v), "zero or a positive finite number")
+            require_all(
+                field,
+                values,
+                lambda v: (v >= 0) & np.isfinite(v),
+                "zero or a positive finite number",
+            )
         else:
-            require_all(field, values, lambda v: (v > 0) & np.isfinite(v), "a positive finite number")
+            require_all(
+                field, values, lambda v: (v > 0) & np.isfinite(v), "a positive finite number"
+            )
 
 
 def best_batch(critical: float, latency: float, speed: float, overlap: bool = False) -> float:
-    """B*, the batch (examples) at which the goal is reached soonest, of a critical batch size (examples).
+    """B*, the batch (examples) at which the goal is reached soonest, of a critical batch size
+    (examples).
 
-    latency: seconds of an exchange; speed: examples per second of all peers together; overlap: whether peers compute meanwhile.
-    Numbers or arrays that fit.  Raises ValueError for what is not positive and finite; latency may be zero.
+    latency: seconds of an exchange; speed: examples per second of all peers together; overlap:
+    whether peers compute meanwhile. Numbers or arrays that fit.  Raises ValueError for what is not
+    positive and finite; latency may be zero.
     """
     _check(critical=critical, speed=speed, latency=latency)
     return latency * speed if overlap else np.sqrt(critical * latency * speed)
 
 
-def round_time(batch_size: np.ndarray, latency: float, speed: float, overlap: bool = False) -> np.ndarray:
-    """Seconds of a round [n] at these batch sizes [n] if no work is lost; arguments and errors as `best_batch`."""
+def round_time(
+    batch_size: np.ndarray, latency: float, speed: float, overlap: bool = False
+) -> np.ndarray:
+    """Seconds of a round [n] at these batch sizes [n] if no work is lost; arguments and errors as
+    `best_batch`.
+    """
     _check(batch_size=batch_size, speed=speed, latency=latency)
     collect = np.asarray(batch_size, float) / speed
     return np.maximum(collect, latency) if overlap else collect + latency
 
 
-def to_goal(c1: float, c2: float, batch_size: np.ndarray, latency: float, speed: float, overlap: bool = False) -> np.ndarray:
-    """T(B), seconds to the goal [n] at these batch sizes [n], of the curve c1/B + c2; the rest as `best_batch`."""
+def to_goal(
+    c1: float,
+    c2: float,
+    batch_size: np.ndarray,
+    latency: float,
+    speed: float,
+    overlap: bool = False,
+) -> np.ndarray:
+    """T(B), seconds to the goal [n] at these batch sizes [n], of the curve c1/B + c2; the rest as
+    `best_batch`.
+    """
     _check(c1=c1, c2=c2, batch_size=batch_size)
-    return (c1 / np.asarray(batch_size, float) + c2) * round_time(batch_size, latency, speed, overlap)
+    return (c1 / np.asarray(batch_size, float) + c2) * round_time(
+        batch_size, latency, speed, overlap
+    )
 
 
 def loss(factor: float, critical: float, latency: float, speed: float) -> float:
-    """T(f B*) / T(B*) - 1, the share of time lost by a batch that is this factor off the best; errors as `best_batch`."""
+    """T(f B*) / T(B*) - 1, the share of time lost by a batch that is this factor off the best;
+    errors as `best_batch`.
+    """
     _check(factor=factor)
     ratio = best_batch(critical, latency, speed) / critical
     return ratio * (factor + 1 / factor - 2) / (1 + ratio) ** 2
 
 
 def most_lost(factor: float) -> float:
-    """The largest `loss` at this factor, whatever the curve and the peers: where latency times speed is the critical size."""
+    """The largest `loss` at this factor, whatever the curve and the peers: where latency times
+    speed is the critical size.
+    """
     _check(factor=factor)
     return (factor + 1 / factor - 2) / 4
 
 
-LATENCIES, SPEEDS, DEPARTURES = (0.25, 1.0, 4.0, 16.0), (25.0, 100.0, 400.0, 1600.0), (0.0, 1.0, 6.0)  # that are simulated
+LATENCIES, SPEEDS, DEPARTURES = (
+    (0.25, 1.0, 4.0, 16.0),
+    (25.0, 100.0, 400.0, 1600.0),
+    (0.0, 1.0, 6.0),
+)  # that are simulated
 ONLINE = 20  # peers, on average
 LEAST = 5  # batch sizes of a curve
 
@@ -95,7 +132,10 @@ def fitted(curves: pd.DataFrame) -> pd.DataFrame:
     found = [curves[:0].assign(c1=0.0, c2=0.0)]
     for _, own in curves.groupby("curve"):
         line = scaling.fit(own.batch_size, np.log(own.steps)) if len(own) >= LEAST else None
-        if line is not None and own.batch_size.min() < np.exp(line.log_critical[0]) < own.batch_size.max():
+        if (
+            line is not None
+            and own.batch_size.min() < np.exp(line.log_critical[0]) < own.batch_size.max()
+        ):
             found.append(own.assign(c1=line.c1[0], c2=line.c2[0]))
     return pd.concat(found[1:] or found, ignore_index=True)
 
@@ -104,7 +144,9 @@ START = {"latency": 1.0, "speed": 100.0, "departures": 1.0}  # at which figures 
 
 
 def settings(start: Mapping[str, float] = START) -> dict[str, list[float]]:
-    """The latencies, speeds and departures that a figure's sliders offer, those at which it begins among them."""
+    """The latencies, speeds and departures that a figure's sliders offer, those at which it begins
+    among them.
+    """
     known = {"latency": LATENCIES, "speed": SPEEDS, "departures": DEPARTURES}
     return {name: sorted({*values, start[name]}) for name, values in known.items()}
 
@@ -120,9 +162,10 @@ EXPRESSIONS = {
 class Team:
     """Volunteers.
 
-    peers: how many there are.  speed: examples per second of those online together, on average.  spread: standard deviation
-    of the logarithm of a peer's speed.  stay, away: mean seconds that a peer is online and offline, both exponential; away 0:
-    nobody leaves.  micro_batch: examples that a peer hands in at once.  Raises ValueError naming the field.
+    peers: how many there are.  speed: examples per second of those online together, on average.
+    spread: standard deviation of the logarithm of a peer's speed.  stay, away: mean seconds that a
+    peer is online and offline, both exponential; away 0: nobody leaves.  micro_batch: examples that
+    a peer hands in at once.  Raises ValueError naming the field.
     """
 
     peers: int = 40
@@ -136,9 +179,13 @@ class Team:
         require_whole("peers", self.peers, 1, MOST_PEERS)
         require_whole("micro_batch", self.micro_batch, 1, MOST_EXAMPLES)
         for field in ("speed", "stay"):
-            require_number(field, getattr(self, field), lambda v: 0 < v < math.inf, "a positive finite number")
+            require_number(
+                field, getattr(self, field), lambda v: 0 < v < math.inf, "a positive finite number"
+            )
         require_number("spread", self.spread, lambda v: 0 <= v <= 5, "a number in [0, 5]")
-        require_number("away", self.away, lambda v: 0 <= v < math.inf, "zero or a positive finite number")
+        require_number(
+            "away", self.away, lambda v: 0 <= v < math.inf, "zero or a positive finite number"
+        )
 
     @property
     def online(self) -> float:
@@ -147,15 +194,23 @@ class Team:
 
     @property
     def unfinished(self) -> float:
-        """Seconds that all lose a round with the micro-batches they have not finished, half a one each on average."""
+        """Seconds that all lose a round with the micro-batches they have not finished, half a one
+        each on average.
+        """
         return self.peers * self.online * self.micro_batch / (2 * self.speed)
 
     def leaving(self, departures: float) -> Team:
-        """As many online on average, but each leaves so many times per minute online, for as long as it stays; 0: never.
+        """As many online on average, but each leaves so many times per minute online, for as long
+        as it stays; 0: never.
 
         So there are twice as many.  Raises ValueError for what is negative or not finite.
         """
-        require_number("departures", departures, lambda v: 0 <= v < math.inf, "zero or a positive finite number")
+        require_number(
+            "departures",
+            departures,
+            lambda v: 0 <= v < math.inf,
+            "zero or a positive finite number",
+        )
         if not departures:
             return self
         return replace(self, peers=2 * self.peers, stay=60 / departures, away=60 / departures)
@@ -183,46 +238,69 @@ class Run:
 def reached(need: int, rates: np.ndarray, since: np.ndarray, now: float = 0.0) -> float:
     """When peers will have completed so many micro-batches together, in seconds.
 
-    rates: micro-batches per second [peers]; since: when each began its first [peers], none after `now`, when they are fewer.
+    rates: micro-batches per second [peers]; since: when each began its first [peers], none after
+    `now`, when they are fewer.
     """
     early = max((need + since @ rates) / rates.sum(), now)  # if parts of micro-batches counted
     done = np.floor((early - since) * rates + SLACK)
     short = int(need - done.sum())
     if short <= 0:
         return float(early)
-    late = np.partition(since + (done + 1) / rates, short - 1)[short - 1]  # if each completed one more at most
+    late = np.partition(since + (done + 1) / rates, short - 1)[
+        short - 1
+    ]  # if each completed one more at most
     more = (np.floor((late - since) * rates + SLACK) - done).astype(int)
     if more.sum() == short:
         return float(late)
     peer = np.repeat(np.arange(len(rates)), more)
     order = np.arange(len(peer)) - np.repeat(np.cumsum(more) - more, more) + 1
-    return float(np.partition(since[peer] + (done[peer] + order) / rates[peer], short - 1)[short - 1])
+    return float(
+        np.partition(since[peer] + (done[peer] + order) / rates[peer], short - 1)[short - 1]
+    )
 
 
-def simulated(team: Team, batch_size: int, latency: float, rounds: int, seed: int, overlap: bool = False) -> Run:
-    """Rounds of a team that accumulates batches of this size (examples), an exchange of `latency` seconds after each.
+def simulated(
+    team: Team, batch_size: int, latency: float, rounds: int, seed: int, overlap: bool = False
+) -> Run:
+    """Rounds of a team that accumulates batches of this size (examples), an exchange of `latency`
+    seconds after each.
 
-    A peer begins a micro-batch as it comes online and at the start of every round, and what it has not finished when it
-    leaves, or when the batch is complete, is lost.  overlap: the exchange runs while the next batch is collected, which
-    waits for no longer than that.  Raises ValueError naming the field, its value and what is allowed.
+    A peer begins a micro-batch as it comes online and at the start of every round, and what it has
+    not finished when it leaves, or when the batch is complete, is lost.  overlap: the exchange runs
+    while the next batch is collected, which waits for no longer than that.  Raises ValueError
+    naming the field, its value and what is allowed.
     """
     require_whole("batch_size", batch_size, 1, MOST_EXAMPLES)
     whole = f"a multiple of the micro-batch of {team.micro_batch}"
     require(batch_size % team.micro_batch == 0, "batch_size", batch_size, whole)
     require_whole("rounds", rounds, 1, MOST_ROUNDS)
     require_whole("seed", seed, 0, 2**32 - 1)
-    require_number("latency", latency, lambda v: 0 <= v < math.inf, "zero or a positive finite number")
-    return _Simulation(team, batch_size // team.micro_batch, latency, overlap, np.random.default_rng(seed)).run(rounds)
+    require_number(
+        "latency", latency, lambda v: 0 <= v < math.inf, "zero or a positive finite number"
+    )
+    return _Simulation(
+        team, batch_size // team.micro_batch, latency, overlap, np.random.default_rng(seed)
+    ).run(rounds)
 
 
 class _Simulation:
     """The state of a run: the time, who is online, and when each peer comes or leaves next."""
 
-    def __init__(self, team: Team, need: int, latency: float, overlap: bool, random: np.random.Generator):
-        self.team, self.need, self.latency, self.overlap, self.random = team, need, latency, overlap, random
+    def __init__(
+        self, team: Team, need: int, latency: float, overlap: bool, random: np.random.Generator
+    ):
+        self.team, self.need, self.latency, self.overlap, self.random = (
+            team,
+            need,
+            latency,
+            overlap,
+            random,
+        )
         self.now, self.rates = 0.0, team.rates(random)
         self.online = random.random(team.peers) < team.online
-        self.changes = [(self._lasts(peer), peer) for peer in range(team.peers) if team.away]  # a heap, by seconds
+        self.changes = [
+            (self._lasts(peer), peer) for peer in range(team.peers) if team.away
+        ]  # a heap, by seconds
         heapq.heapify(self.changes)
 
     def run(self, rounds: int) -> Run:
@@ -234,7 +312,9 @@ class _Simulation:
         return Run(rounds, self.now, complete * self.team.micro_batch)
 
     def _undisturbed(self, most: int) -> int:
-        """Go on by all rounds before the next change of who is online: they are alike.  Returns how many, at most `most`."""
+        """Go on by all rounds before the next change of who is online: they are alike.  Returns how
+        many, at most `most`.
+        """
         rates = self.rates[self.online]
         if (self._next() - self.now) * rates.sum() < self.need:
             return 0
@@ -284,12 +364,19 @@ class _Simulation:
         return peer
 
 
-CYCLES, LEAST_ROUNDS = 6, 3  # how long `round_seconds` simulates: times a peer comes and leaves, and rounds, at least
+CYCLES, LEAST_ROUNDS = (
+    6,
+    3,
+)  # how long `round_seconds` simulates: times a peer comes and leaves, and rounds, at least
 SEEDS = 2  # teams drawn for `with_micro_batches`
 
 
-def round_seconds(team: Team, batch_size: int, latency: float, seed: int, overlap: bool = False) -> float:
-    """The mean seconds of a round, simulated; one is enough where nobody leaves.  Raises ValueError as `simulated`."""
+def round_seconds(
+    team: Team, batch_size: int, latency: float, seed: int, overlap: bool = False
+) -> float:
+    """The mean seconds of a round, simulated; one is enough where nobody leaves.  Raises ValueError
+    as `simulated`.
+    """
     cycles = CYCLES * (team.stay + team.away) / round_time(batch_size, latency, team.speed, overlap)
     rounds = max(LEAST_ROUNDS, math.ceil(cycles)) if team.away else 1
     return simulated(team, batch_size, latency, min(rounds, MOST_ROUNDS), seed, overlap).per_round
@@ -303,18 +390,25 @@ def of_settings(
     departures: Iterable[float],
     seed: int,
 ) -> pd.DataFrame:
-    """Simulated seconds of a round for every combination: latency, speed, departures (`Team.leaving`), batch_size, seconds."""
+    """Simulated seconds of a round for every combination: latency, speed, departures
+    (`Team.leaving`), batch_size, seconds.
+    """
     every = itertools.product(latencies, speeds, departures, sizes)
-    rows = [(L, S, d, B, round_seconds(replace(team, speed=S).leaving(d), B, L, seed)) for L, S, d, B in every]
+    rows = [
+        (L, S, d, B, round_seconds(replace(team, speed=S).leaving(d), B, L, seed))
+        for L, S, d, B in every
+    ]
     return pd.DataFrame(rows, columns=["latency", "speed", "departures", "batch_size", "seconds"])
 
 
 def compared(points: pd.DataFrame, rounds: pd.DataFrame, factor: int = 4) -> pd.DataFrame:
-    """The formula against simulation, a row per curve and setting whose B* lies within the sizes measured.
+    """The formula against simulation, a row per curve and setting whose B* lies within the sizes
+    measured.
 
-    points: curve, batch_size, steps, c1, c2; rounds: of `of_settings`.  best: B*; picked: the size nearest to it; found: the
-    size with the shortest simulated time; lost: by picked over found, a share; off: what a size `factor` times larger or
-    smaller than picked loses over picked, the mean of those that were measured.
+    points: curve, batch_size, steps, c1, c2; rounds: of `of_settings`.  best: B*; picked: the size
+    nearest to it; found: the size with the shortest simulated time; lost: by picked over found, a
+    share; off: what a size `factor` times larger or smaller than picked loses over picked, the mean
+    of those that were measured.
     """
     rows = []
     for (curve, c1, c2), own in points.groupby(["curve", "c1", "c2"]):
@@ -324,18 +418,38 @@ def compared(points: pd.DataFrame, rounds: pd.DataFrame, factor: int = 4) -> pd.
             time = (one.steps * one.seconds).set_axis(one.batch_size).sort_index()
             if time.index[0] <= best <= time.index[-1]:
                 picked = time.index[np.abs(np.log(time.index / best)).argmin()]
-                off = [time[size] / time[picked] - 1 for size in (picked * factor, picked / factor) if size in time.index]
+                off = [
+                    time[size] / time[picked] - 1
+                    for size in (picked * factor, picked / factor)
+                    if size in time.index
+                ]
                 lost = time[picked] / time.min() - 1
-                rows.append((curve, latency, speed, departures, best, picked, time.idxmin(), lost, np.mean(off or np.nan)))
+                rows.append(
+                    (
+                        curve,
+                        latency,
+                        speed,
+                        departures,
+                        best,
+                        picked,
+                        time.idxmin(),
+                        lost,
+                        np.mean(off or np.nan),
+                    )
+                )
     names = ["curve", "latency", "speed", "departures", "best", "picked", "found", "lost", "off"]
     return pd.DataFrame(rows, columns=names)
 
 
-def with_micro_batches(team: Team, c1: float, c2: float, latency: float, micro_batches: Iterable[int]) -> pd.DataFrame:
-    """What larger micro-batches do to the best batch, on the curve c1/B + c2: a row per size of a micro-batch.
+def with_micro_batches(
+    team: Team, c1: float, c2: float, latency: float, micro_batches: Iterable[int]
+) -> pd.DataFrame:
+    """What larger micro-batches do to the best batch, on the curve c1/B + c2: a row per size of a
+    micro-batch.
 
-    unfinished: `Team.unfinished`; plain and corrected: B* without it and with it as latency; found: the best of simulated
-    sizes; lost, lost_corrected: by plain and corrected over it, shares of its time.
+    unfinished: `Team.unfinished`; plain and corrected: B* without it and with it as latency; found:
+    the best of simulated sizes; lost, lost_corrected: by plain and corrected over it, shares of its
+    time.
     """
     rows, critical = [], c1 / c2
     for micro in micro_batches:
@@ -344,9 +458,14 @@ def with_micro_batches(team: Team, c1: float, c2: float, latency: float, micro_b
         corrected = float(best_batch(critical, latency + one.unfinished, team.speed))
         wanted = np.geomspace(plain / 4, 4 * corrected, 17)
         sizes = np.unique(np.maximum(np.rint(wanted / micro), 1).astype(int)) * micro
-        rounds = np.mean([[round_seconds(one, int(b), latency, seed) for b in sizes] for seed in range(SEEDS)], axis=0)
+        rounds = np.mean(
+            [[round_seconds(one, int(b), latency, seed) for b in sizes] for seed in range(SEEDS)],
+            axis=0,
+        )
         time = (c1 / sizes + c2) * rounds
-        lost = [np.interp(np.log(b), np.log(sizes), time) / time.min() - 1 for b in (plain, corrected)]
+        lost = [
+            np.interp(np.log(b), np.log(sizes), time) / time.min() - 1 for b in (plain, corrected)
+        ]
         rows.append((micro, one.unfinished, plain, corrected, int(sizes[time.argmin()]), *lost))
     names = ["micro_batch", "unfinished", "plain", "corrected", "found", "lost", "lost_corrected"]
     return pd.DataFrame(rows, columns=names)

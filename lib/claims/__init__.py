@@ -1,4 +1,6 @@
-"""The papers' claims and the rules by which the records judge them: what a claim box and the ledger show."""
+"""The papers' claims and the rules by which the records judge them: what a claim box and the ledger
+show.
+"""
 
 from lib.claims.cache import kept
 from lib.claims.claim import (

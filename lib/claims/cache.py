@@ -14,15 +14,19 @@ from lib import ROOT, code
 from lib.atomic import whole
 from lib.records.places import DATA
 
-BUILD = "BOOK_BUILD"  # names the folder of a build elsewhere, whose caches are read and written, too
+BUILD = (
+    "BOOK_BUILD"  # names the folder of a build elsewhere, whose caches are read and written, too
+)
 UNWRITTEN: dict[Path, str] = {}  # what no folder took
 
 
 def kept(name: str, compute: Callable[[], dict], folders: Sequence[Path] = ()) -> dict:
-    """What `compute` returns, as JSON knows it: from the file that this code and these data have, or into it.
+    """What `compute` returns, as JSON knows it: from the file that this code and these data have,
+    or into it.
 
-    folders: where it may lie; () for those of the build.  It is written to the first that takes it, and if none does (they
-    are another user's, or the disk is full) kept by this process.  Notebooks that run side by side may both compute.
+    folders: where it may lie; () for those of the build.  It is written to the first that takes it,
+    and if none does (they are another user's, or the disk is full) kept by this process.  Notebooks
+    that run side by side may both compute.
     """
     files = [folder / f"{name}-{_digest()}.json" for folder in folders or _folders()]
     for file in files:
@@ -52,7 +56,9 @@ def _written(file: Path, text: str) -> bool:
 
 @functools.cache
 def _digest() -> str:
-    """Of all code in lib and beside chapters, and of when every record of the book's was last changed and its size."""
+    """Of all code in lib and beside chapters, and of when every record of the book's was last
+    changed and its size.
+    """
     files = [
         os.path.join(folder, name)
         for top in sorted(DATA.iterdir())
@@ -64,5 +70,3 @@ def _digest() -> str:
     stamps = [(file, (about := os.stat(file)).st_mtime_ns, about.st_size) for file in sorted(files)]
     beside = [file.read_bytes() for file in sorted(ROOT.glob("chapters/*/*.py"))]
     return hashlib.sha256(f"{code(['.'])} {beside} {stamps}".encode()).hexdigest()[:16]
-
-

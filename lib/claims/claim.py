@@ -1,20 +1,19 @@
-"""A claim: what a paper says, the rule that judges it, the rule's history, and the verdict on every network.
+"""A claim: what a paper says, the rule that judges it, the rule's history, and the verdict on every
+network.
 
     @claim(
-        "L4", "Larger batches help pruned networks no less",
-        chapter="sparsity",
-        paper="Data parallelism in sparse training is no worse than in dense training.",
-        source="Lee et al. 2020, abstract",
-        rule="On a network, the critical batch size at the highest sparsity is over 0.8 times the dense one's.",
-        above=0.8,
-        since="2026-11-26",
-        history=[Change("2026-11-26", "over half the dense one's, in the median over pairs on a data set", "...")],
+        "L4", "Larger batches help pruned networks no less", chapter="sparsity", paper="Data
+        parallelism in sparse training is no worse than in dense training.", source="Lee et al.
+        2020, abstract", rule="On a network, the critical batch size at the highest sparsity is over
+        0.8 times the dense one's.", above=0.8, since="2026-11-26", history=[Change("2026-11-26",
+        "over half the dense one's, in the median over pairs on a data set", "...")],
     )
     def critical_over_dense(curves):
         ...
         return [ratio(title, effect, own=True), ...]
 
-A claim's function is given what its parameters name (`lib.claims.judging.PROVIDED`) and returns a `Group` per network.
+A claim's function is given what its parameters name (`lib.claims.judging.PROVIDED`) and returns a
+`Group` per network.
 """
 
 from __future__ import annotations
@@ -33,9 +32,13 @@ from lib.wording import brief, joined
 FOR, AGAINST, UNDECIDED = "for", "against", "not decided"
 REPRODUCED, PART, CONTRADICTED, OPEN = "reproduced", "in part", "contradicted", "open"
 STAND_INS = "on small stand-ins only"
-# One bound for "an effect" and for "no effect": a ratio beyond it either way, or so many points of error, matters.
+# One bound for "an effect" and for "no effect": a ratio beyond it either way, or so many points of
+# error, matters.
 MATTERS = {"ratio": 1.25, "points": 1.0, "share": 0.05}
-STRICTER, LAXER = 4 / 3, 3 / 4  # times the threshold (of a ratio: its logarithm), at which verdicts are shown, too
+STRICTER, LAXER = (
+    4 / 3,
+    3 / 4,
+)  # times the threshold (of a ratio: its logarithm), at which verdicts are shown, too
 KINDS = ("above", "below", "within")
 
 
@@ -43,13 +46,13 @@ KINDS = ("above", "below", "within")
 class Group:
     """The effect on one network, of one method where the claim is about methods.
 
-    effect, low, high: as printed, the ends at 90 %; 0 or inf (for a ratio), -inf or inf (else) where there is no bound.
-    n: independent searches, or other independent repeats; 0 if nothing is measured.
-    own: whether the network is one of the paper's own.
-    error, freedom: standard error and its degrees of freedom on the scale of `Rule.inner`.
-    note: what a reader should know of this row, as "a bound: the best rate lies at an edge".
-    verdict, robust, p_value, q_value: filled in by `judged` and `with_discoveries`.  robust: decided alike at LAXER and
-    STRICTER times the threshold, by ENOUGH searches.  q: adjusted for the false discovery rate of all claims.
+    effect, low, high: as printed, the ends at 90 %; 0 or inf (for a ratio), -inf or inf (else)
+    where there is no bound. n: independent searches, or other independent repeats; 0 if nothing is
+    measured. own: whether the network is one of the paper's own. error, freedom: standard error and
+    its degrees of freedom on the scale of `Rule.inner`. note: what a reader should know of this
+    row, as "a bound: the best rate lies at an edge". verdict, robust, p_value, q_value: filled in
+    by `judged` and `with_discoveries`.  robust: decided alike at LAXER and STRICTER times the
+    threshold, by ENOUGH searches.  q: adjusted for the false discovery rate of all claims.
     """
 
     name: str
@@ -74,20 +77,41 @@ def ratio(name: str, effect: Effect, own: bool = False, note: str = "") -> Group
     return Group(name, *ends, effect.n, own, effect.error, effect.freedom, note)
 
 
-def difference(name: str, effect: Effect, own: bool = False, note: str = "", times: float = 1.0) -> Group:
+def difference(
+    name: str, effect: Effect, own: bool = False, note: str = "", times: float = 1.0
+) -> Group:
     """The group of a difference; times: 100 to print a share's difference as points."""
     ends = (times * v for v in (effect.value, effect.low, effect.high))
     return Group(name, *ends, effect.n, own, times * effect.error, effect.freedom, note)
 
 
 def interval(
-    name: str, effect: float, low: float, high: float, n: int, own: bool = False, note: str = "", log: bool = False
+    name: str,
+    effect: float,
+    low: float,
+    high: float,
+    n: int,
+    own: bool = False,
+    note: str = "",
+    log: bool = False,
 ) -> Group:
-    """The group of an interval that is known by its ends alone, taken for normal: its error is that of its width."""
+    """The group of an interval that is known by its ends alone, taken for normal: its error is that
+    of its width.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.log([low, high]) if log else np.array([low, high])
     error = float(ends[1] - ends[0]) / 2 / ndtri(0.5 + LEVEL / 2)
-    return Group(name, effect, low, high, int(n), own, error if math.isfinite(error) else math.inf, math.inf, note)
+    return Group(
+        name,
+        effect,
+        low,
+        high,
+        int(n),
+        own,
+        error if math.isfinite(error) else math.inf,
+        math.inf,
+        note,
+    )
 
 
 def share(name: str, met: int, of: int, own: bool = False, note: str = "") -> Group:
@@ -105,7 +129,9 @@ def unmeasured(name: str, own: bool = False, note: str = "not measured") -> Grou
 
 @dataclass(frozen=True)
 class Change:
-    """An earlier form of a rule: when it was given up, what it was, why, and whether the records were known by then."""
+    """An earlier form of a rule: when it was given up, what it was, why, and whether the records
+    were known by then.
+    """
 
     when: str
     was: str
@@ -117,14 +143,14 @@ class Change:
 class Claim:
     """A claim with its rule, and, once judged, its groups and its verdict.
 
-    key, title: of the ledger.  chapter: the page that tells of it.
-    paper: what the paper says.  source: where.  read: what of the paper was at hand ("text", "abstract", "summary").
-    rule: what decides on each network.  kind, threshold: the interval has to lie above it, below it, or within it, which for a
-    ratio is from 1/threshold to threshold, else from -threshold to threshold.
-    scale: "ratio", "points" (of error) or "share".
-    since: when the rule got its present form.  history: its earlier ones.
-    fixed: whether the number of searches was fixed before they were made.
-    groups, verdict, price: filled in by `judged`; price: what would decide it, where nothing is decided.
+    key, title: of the ledger.  chapter: the page that tells of it. paper: what the paper says.
+    source: where.  read: what of the paper was at hand ("text", "abstract", "summary"). rule: what
+    decides on each network.  kind, threshold: the interval has to lie above it, below it, or within
+    it, which for a ratio is from 1/threshold to threshold, else from -threshold to threshold.
+    scale: "ratio", "points" (of error) or "share". since: when the rule got its present form.
+    history: its earlier ones. fixed: whether the number of searches was fixed before they were
+    made. groups, verdict, price: filled in by `judged`; price: what would decide it, where nothing
+    is decided.
     """
 
     key: str
@@ -147,7 +173,12 @@ class Claim:
     def __post_init__(self):
         require(self.kind in KINDS, "kind", self.kind, KINDS)
         require(self.scale in MATTERS, "scale", self.scale, tuple(MATTERS))
-        require(self.kind != "within" or self.inner(self.threshold) > 0, "threshold", self.threshold, "an effect of its own")
+        require(
+            self.kind != "within" or self.inner(self.threshold) > 0,
+            "threshold",
+            self.threshold,
+            "an effect of its own",
+        )
 
     def inner(self, value: float) -> float:
         """A value on the scale on which errors are: the logarithm of a ratio, else itself."""
@@ -159,7 +190,13 @@ class Claim:
     def needs(self) -> str:
         """Where an interval has to lie: "above 1.25", "within a factor of 1.25"."""
         value = f"{100 * self.threshold:g} %" if self.scale == "share" else f"{self.threshold:g}"
-        factor = "a factor of " if self.scale == "ratio" and self.kind == "within" else "" if self.kind != "within" else "± "
+        factor = (
+            "a factor of "
+            if self.scale == "ratio" and self.kind == "within"
+            else ""
+            if self.kind != "within"
+            else "± "
+        )
         return f"{self.kind} {factor}{value}"
 
     @property
@@ -172,31 +209,44 @@ class Claim:
 
     @property
     def part(self) -> str:
-        """For which networks the records speak for the claim, for which against it, where it is not decided."""
+        """For which networks the records speak for the claim, for which against it, where it is not
+        decided.
+        """
         words = {FOR: "for it: {}", AGAINST: "against it: {}", UNDECIDED: "not decided: {}"}
         found = {v: joined([g.name for g in self.decided(v)]) for v in words}
         return "; ".join(words[v].format(names) for v, names in found.items() if names)
 
 
 def decide(group: Group, kind: str, threshold: float) -> str:
-    """FOR if the interval lies where the claim needs it, AGAINST if wholly elsewhere.  All on the inner scale."""
+    """FOR if the interval lies where the claim needs it, AGAINST if wholly elsewhere.  All on the
+    inner scale.
+    """
     if not group.n or math.isnan(group.low) or math.isnan(group.high):
         return UNDECIDED
     sure = {
         "above": (group.low > threshold, group.high < threshold),
         "below": (group.high < threshold, group.low > threshold),
-        "within": (-threshold < group.low and group.high < threshold, group.low > threshold or group.high < -threshold),
+        "within": (
+            -threshold < group.low and group.high < threshold,
+            group.low > threshold or group.high < -threshold,
+        ),
     }[kind]
     return FOR if sure[0] else AGAINST if sure[1] else UNDECIDED
 
 
 def p_value(group: Group, kind: str, threshold: float) -> float:
-    """Of the test by which a group is decided, were the effect at the threshold; 1 where it is not decided by either side."""
+    """Of the test by which a group is decided, were the effect at the threshold; 1 where it is not
+    decided by either side.
+    """
     if not group.n or not group.error > 0 or math.isinf(group.error):
         return 0.0 if group.n and group.error == 0 else 1.0 if not group.n else math.nan
     edges = (-threshold, threshold) if kind == "within" else (threshold,)
-    beyond = [stdtr(group.freedom, -abs(group.effect - edge) / group.error) if math.isfinite(group.freedom)
-              else ndtr(-abs(group.effect - edge) / group.error) for edge in edges]  # fmt: skip
+    beyond = [
+        stdtr(group.freedom, -abs(group.effect - edge) / group.error)
+        if math.isfinite(group.freedom)
+        else ndtr(-abs(group.effect - edge) / group.error)
+        for edge in edges
+    ]
     inside = kind == "within" and abs(group.effect) < threshold
     return float(max(beyond) if inside else min(beyond))
 
@@ -211,20 +261,28 @@ def judged(claim: Claim, groups: Sequence[Group]) -> Claim:
         verdict = decide(own, claim.kind, threshold)
         others = {decide(own, claim.kind, threshold * times) for times in (STRICTER, LAXER)}
         robust = others == {verdict} and group.n >= ENOUGH
-        found.append(replace(group, verdict=verdict, robust=robust, p_value=p_value(own, claim.kind, threshold)))
+        found.append(
+            replace(
+                group, verdict=verdict, robust=robust, p_value=p_value(own, claim.kind, threshold)
+            )
+        )
     verdict = summed_up(found)
     price = what_decides(claim, groups) if verdict == OPEN else ""
     return replace(claim, groups=tuple(found), verdict=verdict, price=price)
 
 
 def what_decides(claim: Claim, groups: Sequence[Group]) -> str:
-    """How many times the searches would decide the network nearest to it: intervals narrow with the square root of n."""
+    """How many times the searches would decide the network nearest to it: intervals narrow with the
+    square root of n.
+    """
     needed = {}
     for group in groups:
         ends = [claim.inner(v) for v in (group.effect, group.low, group.high)]
         if not group.n or not all(map(math.isfinite, ends)):
             continue
-        edges = (-claim.inner(claim.threshold), claim.inner(claim.threshold))[claim.kind != "within" :]
+        edges = (-claim.inner(claim.threshold), claim.inner(claim.threshold))[
+            claim.kind != "within" :
+        ]
         room = min(abs(ends[0] - edge) for edge in edges)
         needed[group.name] = ((ends[2] - ends[1]) / 2 / room) ** 2 if room else math.inf
     if not needed:
@@ -237,9 +295,10 @@ def what_decides(claim: Claim, groups: Sequence[Group]) -> str:
 def summed_up(groups: Sequence[Group]) -> str:
     """One word for a row of the matrix: the paper's own networks first.
 
-    reproduced: for it on all that is decided, one of the paper's own networks among them.  contradicted: against it on every
-    own network that is decided.  in part: both, with an own network among what is decided.
-    on small stand-ins only: no own network is decided; for, against, or for and against it.  open: nothing is decided.
+    reproduced: for it on all that is decided, one of the paper's own networks among them.
+    contradicted: against it on every own network that is decided.  in part: both, with an own
+    network among what is decided. on small stand-ins only: no own network is decided; for, against,
+    or for and against it.  open: nothing is decided.
     """
     decided = [g for g in groups if g.verdict in (FOR, AGAINST)]
     own = {g.verdict for g in decided if g.own}
@@ -254,7 +313,9 @@ def summed_up(groups: Sequence[Group]) -> str:
 
 
 def adjusted(p_values: Sequence[float]) -> np.ndarray:
-    """q-values of Benjamini and Hochberg (1995): the false discovery rate at which each would be the last discovery."""
+    """q-values of Benjamini and Hochberg (1995): the false discovery rate at which each would be
+    the last discovery.
+    """
     p = np.asarray(p_values, float)
     order = np.argsort(p)
     scaled = p[order] * len(p) / np.arange(1, len(p) + 1)
@@ -266,16 +327,28 @@ def adjusted(p_values: Sequence[float]) -> np.ndarray:
 def with_discoveries(claims: Sequence[Claim]) -> list[Claim]:
     """The claims with the q-values of their decided groups, over all claims."""
     decided = [g for c in claims for g in c.groups if g.verdict in (FOR, AGAINST)]
-    q = dict(zip(map(id, decided), adjusted([g.p_value if math.isfinite(g.p_value) else 0.05 for g in decided])))
-    return [replace(c, groups=tuple(replace(g, q_value=float(q.get(id(g), math.nan))) for g in c.groups)) for c in claims]
+    q = dict(
+        zip(
+            map(id, decided),
+            adjusted([g.p_value if math.isfinite(g.p_value) else 0.05 for g in decided]),
+        )
+    )
+    return [
+        replace(
+            c, groups=tuple(replace(g, q_value=float(q.get(id(g), math.nan))) for g in c.groups)
+        )
+        for c in claims
+    ]
 
 
 def expected_wrong(claims: Sequence[Claim]) -> float:
-    """How many decided groups at most are expected to be wrong: each was decided at one side's share of 1 - LEVEL."""
+    """How many decided groups at most are expected to be wrong: each was decided at one side's
+    share of 1 - LEVEL.
+    """
     return (1 - LEVEL) / 2 * sum(g.verdict in (FOR, AGAINST) for c in claims for g in c.groups)
 
 
-# --- the registry -----------------------------------------------------------------------------------------------------
+# --- the registry ---------------------------------------------------------------------------------
 
 
 @dataclass
@@ -286,13 +359,22 @@ class Registry:
     claims: dict[str, Claim] = field(default_factory=dict)
 
     def add(self, key: str, title: str, **fields) -> Callable:
-        """A decorator that registers a function under a claim.  Raises ValueError for a key that is taken."""
+        """A decorator that registers a function under a claim.  Raises ValueError for a key that is
+        taken.
+        """
         kinds = [kind for kind in KINDS if kind in fields]
         require(len(kinds) == 1, "rule", kinds, f"of one of the kinds {', '.join(KINDS)}")
-        require(key not in self.claims or self.claims[key].title == title, "key", key, "one that no other claim has")
+        require(
+            key not in self.claims or self.claims[key].title == title,
+            "key",
+            key,
+            "one that no other claim has",
+        )
         threshold = fields.pop(kinds[0])
         history = tuple(fields.pop("history", ()))
-        registered = Claim(key, title, kind=kinds[0], threshold=threshold, history=history, **fields)
+        registered = Claim(
+            key, title, kind=kinds[0], threshold=threshold, history=history, **fields
+        )
 
         def register(function: Callable) -> Callable:
             self.claims[key], self.functions[key] = registered, function

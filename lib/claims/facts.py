@@ -1,4 +1,6 @@
-"""Numbers that several pages state: each computed once from the records and kept, as the judged claims are."""
+"""Numbers that several pages state: each computed once from the records and kept, as the judged
+claims are.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,26 @@ from lib.analysis import scaling
 from lib.claims import judging
 from lib.claims.cache import kept
 
-CURVE = [*scaling.CURVE, "goal", "range", "sizes", "replicates", "critical", "critical_low", "critical_high", "identified"]
+CURVE = [
+    *scaling.CURVE,
+    "goal",
+    "range",
+    "sizes",
+    "replicates",
+    "critical",
+    "critical_low",
+    "critical_high",
+    "identified",
+]
 
 
 def curves() -> pd.DataFrame:
     """Every curve that pages compare, a row each, with its critical batch size.
 
-    Columns: workload, algorithm, pruning, sparsity; goal (error at which it is read); range (of momentum: "whole" or
-    "published"); sizes, replicates (counts: batch sizes, independent searches); critical (examples), critical_low,
-    critical_high (90 %); identified (whether it lies inside the batch sizes measured).
+    Columns: workload, algorithm, pruning, sparsity; goal (error at which it is read); range (of
+    momentum: "whole" or "published"); sizes, replicates (counts: batch sizes, independent
+    searches); critical (examples), critical_low, critical_high (90 %); identified (whether it lies
+    inside the batch sizes measured).
     """
     return pd.DataFrame(kept("critical", _curves)["rows"], columns=CURVE)
 
@@ -32,8 +45,12 @@ def _curves() -> dict:
 def critical(workload: str, algorithm: str = "momentum", sparsity: float = 0.0) -> pd.Series:
     """The row of `curves` of one curve.  Raises ValueError if there is none."""
     table = curves()
-    same = (table.workload == workload) & (table.algorithm == algorithm) & (table.sparsity == sparsity)
+    same = (
+        (table.workload == workload) & (table.algorithm == algorithm) & (table.sparsity == sparsity)
+    )
     if not same.any():
-        raise ValueError(f"workload: {workload!r} with {algorithm} at sparsity {sparsity} has no curve; known are "
-                         f"{', '.join(table.workload.unique())}")  # fmt: skip
+        raise ValueError(
+            f"workload: {workload!r} with {algorithm} at sparsity {sparsity} has no curve; known are "
+            f"{', '.join(table.workload.unique())}"
+        )
     return table[same].iloc[0]

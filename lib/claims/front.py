@@ -1,4 +1,6 @@
-"""What the front page shows besides the judged claims, kept as they are: how much is on record, and every curve."""
+"""What the front page shows besides the judged claims, kept as they are: how much is on record, and
+every curve.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,19 @@ from lib.records.places import DATA, record
 from lib.studies import plans
 from lib.workloads.catalogue import workload
 
-DATA_SETS = {"digits": "digits", "mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar-10": "CIFAR-10",
-             "tiny-shakespeare": "Tiny Shakespeare"}  # by size; text last
+DATA_SETS = {
+    "digits": "digits",
+    "mnist": "MNIST",
+    "fashion-mnist": "Fashion-MNIST",
+    "cifar-10": "CIFAR-10",
+    "tiny-shakespeare": "Tiny Shakespeare",
+}  # by size; text last
 
 
 def scope() -> dict:
-    """searches, trials and core_hours on record, each search once; networks and data_sets (names) that they train."""
+    """searches, trials and core_hours on record, each search once; networks and data_sets (names)
+    that they train.
+    """
     return kept("scope", _scope)
 
 
@@ -37,17 +46,25 @@ def _scope() -> dict:
 
 
 def curves() -> pd.DataFrame:
-    """A row per point of every curve: curve, workload, network (data set and kind), algorithm, sparsity, batch_size, steps."""
+    """A row per point of every curve: curve, workload, network (data set and kind), algorithm,
+    sparsity, batch_size, steps.
+    """
     return pd.DataFrame(kept("curves", _curves))
 
 
 def _curves() -> dict:
     points = scaling.across_replicates(scaling.steps_to_result(judging.trials()))
-    points = points.assign(curve=scaling.curve_names(points), network=[network(name) for name in points.workload])
+    points = points.assign(
+        curve=scaling.curve_names(points), network=[network(name) for name in points.workload]
+    )
     order = {title: place for place, title in enumerate(DATA_SETS.values())}
     points["place"] = [order.get(name.partition(",")[0], len(order)) for name in points.network]
-    points = points.sort_values(["place", "network", "algorithm", "workload", "sparsity", "batch_size"])
-    return points[["curve", "workload", "network", "algorithm", "sparsity", "batch_size", "steps"]].to_dict("list")
+    points = points.sort_values(
+        ["place", "network", "algorithm", "workload", "sparsity", "batch_size"]
+    )
+    return points[
+        ["curve", "workload", "network", "algorithm", "sparsity", "batch_size", "steps"]
+    ].to_dict("list")
 
 
 def network(name: str) -> str:

@@ -1,4 +1,6 @@
-"""Every claim, judged once from the records and kept: front page, ledger and chapters read the same."""
+"""Every claim, judged once from the records and kept: front page, ledger and chapters read the
+same.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,14 @@ from lib.claims.cache import kept
 from lib.claims.claim import REGISTRY, Change, Claim, Group, judged, with_discoveries
 from lib.records import on_record, results
 
-# --- what claims are judged on ----------------------------------------------------------------------------------------
+# --- what claims are judged on --------------------------------------------------------------------
 
 
 @functools.cache
 def trials() -> pd.DataFrame:
-    """All trials that pages compare, each workload at its goal, momentum over its whole range where that is measured."""
+    """All trials that pages compare, each workload at its goal, momentum over its whole range where
+    that is measured.
+    """
     found = results.read(on_record.compared())
     return goals.at_goals(ranges.whole(found, results.read(ranges.low_momentum())))
 
@@ -51,7 +55,7 @@ def curves() -> dict[tuple, scaling.Curve]:
 PROVIDED = {f.__name__: f for f in (trials, published, summary, curves)}
 
 
-# --- judging ----------------------------------------------------------------------------------------------------------
+# --- judging --------------------------------------------------------------------------------------
 
 
 def judge() -> dict[str, Claim]:
@@ -79,16 +83,32 @@ def _judge() -> dict[str, dict]:
 def groups_of(key: str) -> list[Group]:
     """What a claim's function finds on the records."""
     function = REGISTRY.functions[key]
-    return list(function(**{name: PROVIDED[name]() for name in inspect.signature(function).parameters}))
+    return list(
+        function(**{name: PROVIDED[name]() for name in inspect.signature(function).parameters})
+    )
 
 
-def rounds(team: volunteers.Team, points: pd.DataFrame, start: Mapping[str, float] = volunteers.START) -> pd.DataFrame:
-    """`volunteers.of_settings` of a team at the batch sizes of these points: simulated once, for all pages that draw it."""
-    asked = (team, sorted(map(int, points.batch_size.unique())), *volunteers.settings(start).values())
+def rounds(
+    team: volunteers.Team, points: pd.DataFrame, start: Mapping[str, float] = volunteers.START
+) -> pd.DataFrame:
+    """`volunteers.of_settings` of a team at the batch sizes of these points: simulated once, for
+    all pages that draw it.
+    """
+    asked = (
+        team,
+        sorted(map(int, points.batch_size.unique())),
+        *volunteers.settings(start).values(),
+    )
     name = f"rounds-{hashlib.sha256(repr(asked).encode()).hexdigest()[:12]}"
     return pd.DataFrame(kept(name, lambda: volunteers.of_settings(*asked, seed=0).to_dict("list")))
 
 
 def _read(fields: dict) -> Claim:
     history = tuple(Change(**change) for change in fields["history"])
-    return Claim(**{**fields, "history": history, "groups": tuple(Group(**group) for group in fields["groups"])})
+    return Claim(
+        **{
+            **fields,
+            "history": history,
+            "groups": tuple(Group(**group) for group in fields["groups"]),
+        }
+    )

@@ -5,8 +5,15 @@ from __future__ import annotations
 from lib.wording import named
 from lib.workloads.catalogue import WORKLOADS
 
-LEE2021 = ("mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8")  # how the names of the papers' networks begin
-SHALLUE2019 = ("mnist-fc-", "cifar-10-resnet-8")  # their Simple CNN has fifty times the parameters of ours, which is Lee et al.'s
+LEE2021 = (
+    "mnist-simple-cnn",
+    "fashion-mnist-simple-cnn",
+    "cifar-10-resnet-8",
+)  # how the names of the papers' networks begin
+SHALLUE2019 = (
+    "mnist-fc-",
+    "cifar-10-resnet-8",
+)  # their Simple CNN has fifty times the parameters of ours, which is Lee et al.'s
 SHI2019 = ("mnist-fnn-3", "mnist-lenet-5", "cifar-10-resnet-20")
 
 REPEATS = ("mnist-fc-128x3-54000",)  # its searches are those of mnist-fc-128x3-easier: counted once

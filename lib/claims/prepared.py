@@ -1,4 +1,6 @@
-"""What most chapters read, computed once before a build runs them side by side: a local extension of Sphinx."""
+"""What most chapters read, computed once before a build runs them side by side: a local extension
+of Sphinx.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from lib.claims import cache, facts, front, judging
 
 
 def setup(app) -> dict:
-    """Register with Sphinx, after `lib.page.sphinx` has said whether pages are stale and before it runs the chapters."""
+    """Register with Sphinx, after `lib.page.sphinx` has said whether pages are stale and before it
+    runs the chapters.
+    """
     os.environ[cache.BUILD] = str(Path(app.doctreedir).parent)
     app.connect("config-inited", _before_chapters, priority=800)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,9 @@
-"""Trials beside each other on a graphics processor, whose kernels are recorded once and then launched together.
+"""Trials beside each other on a graphics processor, whose kernels are recorded once and then
+launched together.
 
-A small network keeps such a processor busy for microseconds a kernel, less than it takes to launch one from Python, and
-fills a part of it.  Results are those of `lib.engine.looped.Loop` up to rounding.
+A small network keeps such a processor busy for microseconds a kernel, less than it takes to launch
+one from Python, and fills a part of it.  Results are those of `lib.engine.looped.Loop` up to
+rounding.
 """
 
 from __future__ import annotations
@@ -16,12 +18,15 @@ from lib.engine.looped import Loop, naming
 from lib.workloads.tasks import TASKS, Task
 
 WARM_UPS = 3  # passes before one is recorded, in which libraries choose their kernels
-TOGETHER = 8192  # examples of all trials that are computed at once: their activations stay far below a card's memory
+# examples of all trials that are computed at once: their activations stay far below a card's memory
+TOGETHER = 8192
 
 
 @dataclass
 class _Pass:
-    """A recorded pass of some trials forward and backward: what it reads (w [T, P], x, y), and what it writes."""
+    """A recorded pass of some trials forward and backward: what it reads (w [T, P], x, y), and what
+    it writes.
+    """
 
     w: Tensor
     x: Tensor
@@ -33,10 +38,18 @@ class _Pass:
 
 
 class Captured(Loop):
-    """As `Loop`, for modules that never look at their values in Python; a pass is recorded once for every shape of a batch."""
+    """As `Loop`, for modules that never look at their values in Python; a pass is recorded once for
+    every shape of a batch.
+    """
 
-    def __init__(self, module: nn.Module, dtype: torch.dtype, device: str, smoothing: float = 0,
-                 task: Task = TASKS["classification"]):  # fmt: skip
+    def __init__(
+        self,
+        module: nn.Module,
+        dtype: torch.dtype,
+        device: str,
+        smoothing: float = 0,
+        task: Task = TASKS["classification"],
+    ):
         self.untouched = copy.deepcopy(module)
         super().__init__(module, dtype, device, smoothing, task)
         self.settings = dtype, device, smoothing, task
@@ -45,8 +58,12 @@ class Captured(Loop):
         self.passes: dict[tuple, _Pass] = {}
         self.pool = None  # of memory that all passes share, since one runs at a time
 
-    def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """As `Loop.gradients`; where the last layer's inputs are zero, autograd itself finds no gradient but its bias's."""
+    def gradients(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As `Loop.gradients`; where the last layer's inputs are zero, autograd itself finds no
+        gradient but its bias's.
+        """
         found = [self._replayed(rows, x, y) for rows in w.split(max(1, TOGETHER // len(x)))]
         losses, gradients, alive = map(torch.cat, zip(*found, strict=True))
         return losses, gradients if mask is None else gradients.mul_(mask), alive
@@ -65,7 +82,11 @@ class Captured(Loop):
         while len(self.lanes) < len(w):
             self.lanes.append(Loop(copy.deepcopy(self.untouched), *self.settings))
             self.streams.append(torch.cuda.Stream())
-        written = w.new_empty(len(w)), torch.empty_like(w), torch.empty(len(w), dtype=torch.bool, device=w.device)
+        written = (
+            w.new_empty(len(w)),
+            torch.empty_like(w),
+            torch.empty(len(w), dtype=torch.bool, device=w.device),
+        )
         new = _Pass(w.clone(), self.inputs(x).clone(), y.clone(), *written, torch.cuda.CUDAGraph())
         with naming(0):
             for _ in range(WARM_UPS):
@@ -79,7 +100,9 @@ class Captured(Loop):
     def _pass(self, through: _Pass) -> None:
         """All trials forward and backward, each on its stream."""
         ahead = torch.cuda.current_stream()
-        for t, (lane, stream) in enumerate(zip(self.lanes[: len(through.w)], self.streams, strict=False)):
+        for t, (lane, stream) in enumerate(
+            zip(self.lanes[: len(through.w)], self.streams, strict=False)
+        ):
             stream.wait_stream(ahead)
             with torch.cuda.stream(stream):
                 lane.w.copy_(through.w[t])

@@ -16,7 +16,11 @@ def layers(module: nn.Module) -> tuple[Layer, ...]:
     """The module's parameters, in the order in which `flatten` puts them."""
     found, at = [], 0
     for name, p in module.named_parameters():
-        found.append(Layer(name, slice(at, at + p.numel()), tuple(memory_order(p).shape), _kind(module, name)))
+        found.append(
+            Layer(
+                name, slice(at, at + p.numel()), tuple(memory_order(p).shape), _kind(module, name)
+            )
+        )
         at += p.numel()
     return tuple(found)
 
@@ -28,13 +32,25 @@ def _kind(module: nn.Module, name: str) -> str:
     if leaf != "weight" or not is_product(layer):
         return ""
     linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
-    return "convolution" if isinstance(layer, nn.Conv2d) else "last" if layer is linear[-1] else "linear"
+    return (
+        "convolution"
+        if isinstance(layer, nn.Conv2d)
+        else "last"
+        if layer is linear[-1]
+        else "linear"
+    )
 
 
 def is_product(layer: nn.Module) -> bool:
-    """Whether it multiplies its inputs, or their patches, by one matrix: linear, or a convolution of one group."""
+    """Whether it multiplies its inputs, or their patches, by one matrix: linear, or a convolution
+    of one group.
+    """
     if isinstance(layer, nn.Conv2d):
-        return layer.groups == 1 and layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
+        return (
+            layer.groups == 1
+            and layer.padding_mode == "zeros"
+            and not isinstance(layer.padding, str)
+        )
     return isinstance(layer, nn.Linear)
 
 
@@ -43,7 +59,9 @@ def memory_order(p: Tensor) -> Tensor:
 
 
 def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """Inputs x [N, ...] in a network's arithmetic; indices (of words, say), which rounding would make others, stay."""
+    """Inputs x [N, ...] in a network's arithmetic; indices (of words, say), which rounding would
+    make others, stay.
+    """
     return x.to(dtype) if x.is_floating_point() else x
 
 
@@ -64,7 +82,9 @@ def unflatten(w: Tensor, module: nn.Module) -> list[Tensor]:
 
 
 def outputs(module: nn.Module, w: Tensor, x: Tensor) -> Tensor:
-    """Outputs [B, ..., classes] of the module with parameters w [P] in its own arithmetic, differentiable to any order."""
+    """Outputs [B, ..., classes] of the module with parameters w [P] in its own arithmetic,
+    differentiable to any order.
+    """
     names = [name for name, _ in module.named_parameters()]
     return functional_call(module, dict(zip(names, unflatten(w, module), strict=True)), x)
 
@@ -73,5 +93,7 @@ def head(module: nn.Module) -> nn.Linear:
     """The last linear layer.  Raises ValueError if the network has none."""
     linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
     if not linear:
-        raise ValueError(f"model: {type(module).__name__} has no linear layer; the last layer must be one")
+        raise ValueError(
+            f"model: {type(module).__name__} has no linear layer; the last layer must be one"
+        )
     return linear[-1]

@@ -1,14 +1,17 @@
-"""Trials of one cell in lock step until the goal: exactly the steps to result of an exhaustive search, for far less.
+"""Trials of one cell in lock step until the goal: exactly the steps to result of an exhaustive
+search, for far less.
 
-The published protocol (Shallue et al. 2019, section 3; Lee et al. 2021) runs every trial to the goal or to its budget
-and then takes the minimum.  Here all trials take step k before any takes step k + 1, so the first check at which some
-trial meets the goal already is that minimum.  The cell goes on until `hits` trials have met it, since those first
-order statistics give the distribution of the best of k < n trials, then stops.
+The published protocol (Shallue et al. 2019, section 3; Lee et al. 2021) runs every trial to the
+goal or to its budget and then takes the minimum.  Here all trials take step k before any takes step
+k + 1, so the first check at which some trial meets the goal already is that minimum.  The cell goes
+on until `hits` trials have met it, since those first order statistics give the distribution of the
+best of k < n trials, then stops.
 
-A race goes further: trials that have fallen behind the first leave, and those are not asked whose training loss is far above
-what the goal takes.  Its rungs are goals alone, or training losses, too, which fall long before any goal is met.  It saves
-most of the trial-steps and of the checks, and may, now and then, lose the trial that would have won; `race`, beside the
-chapter steps_to_result, says how often.
+A race goes further: trials that have fallen behind the first leave, and those are not asked whose
+training loss is far above what the goal takes.  Its rungs are goals alone, or training losses, too,
+which fall long before any goal is met.  It saves most of the trial-steps and of the checks, and
+may, now and then, lose the trial that would have won; `race`, beside the chapter steps_to_result,
+says how often.
 """
 
 from __future__ import annotations
@@ -41,12 +44,15 @@ RECENT = 128  # examples over which a trial's training loss is averaged, exponen
 
 
 def batches(examples: int, batch_size: int, seed: int) -> Iterator[Tensor]:
-    """Endless batches of indices [batch_size]: every epoch reshuffled without replacement; a batch may straddle two.
+    """Endless batches of indices [batch_size]: every epoch reshuffled without replacement; a batch
+    may straddle two.
 
     Raises ValueError if the batch is larger than the training set.
     """
     if not 1 <= batch_size <= examples:
-        raise ValueError(f"batch_size: {batch_size} is not allowed; the training set has {examples} examples")
+        raise ValueError(
+            f"batch_size: {batch_size} is not allowed; the training set has {examples} examples"
+        )
     random = torch.Generator().manual_seed(seed)
     rest = torch.empty(0, dtype=torch.int64)
     while True:
@@ -57,7 +63,9 @@ def batches(examples: int, batch_size: int, seed: int) -> Iterator[Tensor]:
 
 
 class TrialError(RuntimeError):
-    """A network raised while it was trained; the message names the trial, the step and the exception."""
+    """A network raised while it was trained; the message names the trial, the step and the
+    exception.
+    """
 
 
 @contextlib.contextmanager
@@ -66,14 +74,25 @@ def _telling(ids: np.ndarray, step: int) -> Iterator[None]:
         yield
     except looped.RowError as error:
         cause = error.__cause__
-        raise TrialError(f"trial {ids[error.row]}, step {step}: {type(cause).__name__}: {cause}") from cause
+        raise TrialError(
+            f"trial {ids[error.row]}, step {step}: {type(cause).__name__}: {cause}"
+        ) from cause
 
 
 def update(
-    method: Method, executor: Loop | Stack, parameters: tuple[Layer, ...], trials: Trials, w: Tensor,
-    buffers: dict[str, Tensor], k: int, batch: tuple[Tensor, Tensor], exchange: Exchange | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Update number k (from 1) of w [T, P] and the method's buffers, in place; losses before it [T], and who is alive [T]."""
+    method: Method,
+    executor: Loop | Stack,
+    parameters: tuple[Layer, ...],
+    trials: Trials,
+    w: Tensor,
+    buffers: dict[str, Tensor],
+    k: int,
+    batch: tuple[Tensor, Tensor],
+    exchange: Exchange | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Update number k (from 1) of w [T, P] and the method's buffers, in place; losses before it
+    [T], and who is alive [T].
+    """
     if exchange:  # which knows the weights that are left
         losses, g, alive = exchange.gradients(executor, w, *batch)
     elif method.gradient:
@@ -91,11 +110,15 @@ def validated(method: Method, w: Tensor, buffers: dict[str, Tensor]) -> Tensor:
 
 
 @torch.no_grad()
-def settled(method: Method, w: Tensor, buffers: dict[str, Tensor], drawn: dict[str, Tensor], bias: int) -> Tensor:
-    """Which trials [T] have weights that no longer move, bit by bit, as long as their gradients are zero.
+def settled(
+    method: Method, w: Tensor, buffers: dict[str, Tensor], drawn: dict[str, Tensor], bias: int
+) -> Tensor:
+    """Which trials [T] have weights that no longer move, bit by bit, as long as their gradients are
+    zero.
 
-    True where all the drift that the method's buffers still hold is lost in rounding.  The last `bias` weights, the last
-    layer's biases, are left out: they alone have a gradient when every unit is off, and they cannot switch one on.
+    True where all the drift that the method's buffers still hold is lost in rounding.  The last
+    `bias` weights, the last layer's biases, are left out: they alone have a gradient when every
+    unit is off, and they cannot switch one on.
     """
     return (w + method.drift(buffers, drawn) == w)[:, :-bias].all(1)
 
@@ -124,20 +147,24 @@ def train(
     unfinished: Path | None = None,
     whose: str = "",
 ) -> Outcome:
-    """Train all trials in lock step and say when each first met each goal (the hardest goal first in `goals`).
+    """Train all trials in lock step and say when each first met each goal (the hardest goal first
+    in `goals`).
 
-    stop: "goal" ends the cell once `hits` trials met the hardest goal; "budget" runs every trial for max_steps and
-    reads every check to the end; `test` is then asked about the best weights up to every power of two of steps.  reject_early
-    and drop_dead may be switched off to test that they change nothing.
-    race: None, or at least 1, with stop "goal": a trial is abandoned that has not met a goal by the first check at or after so
-    many times the steps in which the first trial met it, and passed over at checks before `Task.hopeless` of its training loss
-    allows the loosest goal that it has not met.  rungs: "goals", or "losses" if a trial is abandoned, too, whose training loss
-    has not been as low as one of `vocabulary.LOSSES` in race x (1 + loss) times the first trial's steps: early on, ranks change.
-    exchange: what the workers send each other, if the batch is shared among several (`lib.messages.exchanges`).
-    progress is called after every check with the step, the number of trials still training and the lowest error seen.
-    unfinished: a file that keeps the state every `SAVE_EVERY` seconds; if it is there, the cell goes on from it, and ends
-    as if it had never been interrupted.  whose: what tells the cell from any other.  A file that is damaged or of another
-    cell is named in a warning and renamed, and the cell begins anew.  Raises OSError naming a file that cannot be written.
+    stop: "goal" ends the cell once `hits` trials met the hardest goal; "budget" runs every trial
+    for max_steps and reads every check to the end; `test` is then asked about the best weights up
+    to every power of two of steps.  reject_early and drop_dead may be switched off to test that
+    they change nothing. race: None, or at least 1, with stop "goal": a trial is abandoned that has
+    not met a goal by the first check at or after so many times the steps in which the first trial
+    met it, and passed over at checks before `Task.hopeless` of its training loss allows the loosest
+    goal that it has not met.  rungs: "goals", or "losses" if a trial is abandoned, too, whose
+    training loss has not been as low as one of `vocabulary.LOSSES` in race x (1 + loss) times the
+    first trial's steps: early on, ranks change. exchange: what the workers send each other, if the
+    batch is shared among several (`lib.messages.exchanges`). progress is called after every check
+    with the step, the number of trials still training and the lowest error seen. unfinished: a file
+    that keeps the state every `SAVE_EVERY` seconds; if it is there, the cell goes on from it, and
+    ends as if it had never been interrupted.  whose: what tells the cell from any other.  A file
+    that is damaged or of another cell is named in a warning and renamed, and the cell begins anew.
+    Raises OSError naming a file that cannot be written.
     """
     device, parameters = trials.w.device, layers(executor.module)
     x, y = executor.inputs(training.x), training.y.to(device)
@@ -147,7 +174,9 @@ def train(
     levels = LOSSES if race is not None and rungs == "losses" else ()
     blank = Outcome.blank(len(trials.w), len(goals), _budgets(stop, max_steps), len(levels))
     start = method.begin(trials.w.clone(), parameters)
-    now = State.first(blank, trials, start, 1 + len(y) // (8 * batch_size), exchange, tested=len(judges) > 1)
+    now = State.first(
+        blank, trials, start, 1 + len(y) // (8 * batch_size), exchange, tested=len(judges) > 1
+    )
     keeper = _Keeper(unfinished, identity_of(whose, trials), judges) if unfinished else None
     now = keeper.resume(now, max_steps) if keeper else now
     out, began = now.outcome, time.perf_counter() - now.outcome.wall_s
@@ -165,7 +194,11 @@ def train(
             previous, check = last_check(out.steps - 1, checks), next_check(out.steps, checks)
             if now.untested and any(previous <= budget < out.steps for budget in out.budgets):
                 _test(now, judges[1])  # before better weights take the place of those
-            asked = _everyone(now) if race is None or method.evaluated else _hopeful(now, executor.task, goals)
+            asked = (
+                _everyone(now)
+                if race is None or method.evaluated
+                else _hopeful(now, executor.task, goals)
+            )
             _check(now, method, judges[0], asked, whole_set=stop == "budget" or not reject_early)
             if out.steps * batch_size >= RECENT:  # a mean over fewer says little
                 _note_losses(now, levels)
@@ -195,7 +228,12 @@ class _Keeper:
     """Keeps the state of a cell under way in its file, every `SAVE_EVERY` seconds."""
 
     def __init__(self, file: Path, identity: str, judges: list[Validation]):
-        self.file, self.identity, self.judges, self.saved = file, identity, judges, time.perf_counter()
+        self.file, self.identity, self.judges, self.saved = (
+            file,
+            identity,
+            judges,
+            time.perf_counter(),
+        )
 
     def resume(self, first: State, max_steps: int) -> State:
         """The state in the file, or the first where there is none that will do."""
@@ -210,38 +248,52 @@ class _Keeper:
 
 
 def _step(
-    now: State, method: Method, executor: Loop | Stack, parameters: tuple[Layer, ...], batch: tuple[Tensor, Tensor]
+    now: State,
+    method: Method,
+    executor: Loop | Stack,
+    parameters: tuple[Layer, ...],
+    batch: tuple[Tensor, Tensor],
 ) -> tuple[Tensor, Tensor]:
     """All trials take the next step; their losses before it [T], and who is alive [T]."""
     out, k = now.outcome, now.outcome.steps + 1
     with _telling(now.ids, k):
-        found = update(method, executor, parameters, now.trials, now.w, now.buffers, k, batch, now.exchange)
+        found = update(
+            method, executor, parameters, now.trials, now.w, now.buffers, k, batch, now.exchange
+        )
     out.steps, out.trial_steps = k, out.trial_steps + len(now.ids)
     now.recent.lerp_(found[0].to(now.recent.dtype), max(min(1.0, len(batch[1]) / RECENT), 1 / k))
     return found
 
 
 def _leave_unpruned(now: State) -> None:
-    """Trials leave of which pruning could not say what to keep: a mask that says it keeps one weight at least."""
+    """Trials leave of which pruning could not say what to keep: a mask that says it keeps one
+    weight at least.
+    """
     if now.trials.mask is not None:
         now.leave(~now.trials.mask.any(1), "infeasible", "unpruned")
 
 
 def _leave_diverged(now: State, losses: Tensor, alive: Tensor) -> None:
-    """Trials whose loss is no number leave; of the others, it is noted for how long no unit has been on."""
+    """Trials whose loss is no number leave; of the others, it is noted for how long no unit has
+    been on.
+    """
     now.silent = torch.where(alive, 0, now.silent + 1)
     now.leave(~losses.isfinite(), "infeasible", "diverged")
 
 
 def _leave_dead(now: State, method: Method, executor: Loop | Stack, x: Tensor) -> None:
-    """Trials leave that have proved dead: every unit is off for all inputs x, and no weight that could change it moves.
+    """Trials leave that have proved dead: every unit is off for all inputs x, and no weight that
+    could change it moves.
 
-    Of a method that takes its gradients elsewhere than at the weights, or does not tell their drift, nothing is proved.
+    Of a method that takes its gradients elsewhere than at the weights, or does not tell their
+    drift, nothing is proved.
     """
     suspects = (now.silent >= now.patience).nonzero()[:, 0]
     if not len(suspects) or method.drift is None or method.gradient is not None:
         return
-    now.patience[suspects] += now.patience[suspects] // 4 + 1  # looked at again a quarter later, if it stays
+    now.patience[suspects] += (
+        now.patience[suspects] // 4 + 1
+    )  # looked at again a quarter later, if it stays
     drawn = {name: values[suspects] for name, values in now.trials.at(now.outcome.steps).items()}
     buffers = {name: buffer[suspects] for name, buffer in now.buffers.items()}
     dead = torch.zeros_like(now.silent, dtype=torch.bool)
@@ -258,7 +310,9 @@ def _leave_done(now: State) -> int:
 
 
 def _note_losses(now: State, levels: tuple[float, ...]) -> None:
-    """This is the first check at which a trial's training loss is as low as a level, if it had not been before."""
+    """This is the first check at which a trial's training loss is as low as a level, if it had not
+    been before.
+    """
     out, recent = now.outcome, now.recent.cpu().numpy()
     fell = out.fell[now.ids]
     new = np.isnan(fell) & (recent[:, None] <= np.array(levels))
@@ -266,7 +320,9 @@ def _note_losses(now: State, levels: tuple[float, ...]) -> None:
 
 
 def _leave_behind(now: State, race: float, levels: tuple[float, ...]) -> None:
-    """Trials leave that have not come to a rung in so many times the steps of the first that did, be it still here or not."""
+    """Trials leave that have not come to a rung in so many times the steps of the first that did,
+    be it still here or not.
+    """
     out = now.outcome
     came = np.concatenate([out.fell, out.first], axis=1)  # [T, rungs]
     earliest = np.where(np.isnan(came), np.inf, came).min(0)
@@ -287,20 +343,26 @@ def _hopeful(now: State, task: Task, goals: tuple[float, ...]) -> Tensor:
 
 
 def _test(now: State, judge: Validation) -> None:
-    """The test errors of all best weights that wait for theirs, within the budgets that their checks lie in."""
+    """The test errors of all best weights that wait for theirs, within the budgets that their
+    checks lie in.
+    """
     best, out = now.untested, now.outcome
     ids = best.waiting.nonzero()[:, 0].cpu().numpy()
     if not len(ids):
         return
     with _telling(ids, out.steps):
         cost, _ = judge.costs(best.w[best.waiting])
-    error, within = cost.cpu().numpy() / len(judge.y), np.array(out.budgets) >= out.best_step[ids, None]
+    error, within = (
+        cost.cpu().numpy() / len(judge.y),
+        np.array(out.budgets) >= out.best_step[ids, None],
+    )
     out.test_within[ids] = np.where(within, error[:, None], out.test_within[ids])
     best.waiting[:] = False
 
 
 def _check(now: State, method: Method, judge: Validation, asked: Tensor, whole_set: bool) -> None:
-    """A check: which of the trials asked meet which goals, their errors, and the weights of the better.
+    """A check: which of the trials asked meet which goals, their errors, and the weights of the
+    better.
 
     An error is a mean cost: a share of mistakes, or what else the task counts.
 
@@ -311,7 +373,9 @@ def _check(now: State, method: Method, judge: Validation, asked: Tensor, whole_s
     out, ids, step = now.outcome, now.ids[asked.cpu().numpy()], now.outcome.steps
     limits = judge.limits
     met, every = ~np.isnan(out.first[ids]), len(judge.y)  # [rows, goals]
-    loosest = torch.from_numpy(np.where(met, -1, limits.cpu().numpy()).max(1, initial=-1)).to(limits.device)
+    loosest = torch.from_numpy(np.where(met, -1, limits.cpu().numpy()).max(1, initial=-1)).to(
+        limits.device
+    )
     w = validated(method, now.w, now.buffers)[asked]
     with _telling(ids, step):
         count, whole = judge.costs(w, None if whole_set else loosest)

@@ -35,7 +35,9 @@ def naming(row: int):
 
 @contextlib.contextmanager
 def _watching(layers: dict[str, nn.Module]):
-    """Pairs of inputs and derivatives of each layer, as of `Loop.watched`, once the backward pass is through."""
+    """Pairs of inputs and derivatives of each layer, as of `Loop.watched`, once the backward pass
+    is through.
+    """
     seen = {name: [] for name in layers}
 
     def hook(name: str, layer: nn.Module, inputs: tuple, out: Tensor) -> None:
@@ -55,7 +57,9 @@ def _rows_in(layer: nn.Module, h: Tensor) -> Tensor:
     if isinstance(layer, nn.Linear):
         return h.flatten(0, -2)
     patches = F.unfold(h, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
-    return patches.unflatten(1, (h.shape[1], -1)).permute(0, 3, 2, 1).flatten(2).flatten(0, 1)  # [B, place, element, C]
+    return (
+        patches.unflatten(1, (h.shape[1], -1)).permute(0, 3, 2, 1).flatten(2).flatten(0, 1)
+    )  # [B, place, element, C]
 
 
 def _rows_out(layer: nn.Module, d: Tensor) -> Tensor:
@@ -65,18 +69,29 @@ def _rows_out(layer: nn.Module, d: Tensor) -> Tensor:
 class Loop:
     """One trial after another through `module`, in `dtype` arithmetic with float32 weights outside.
 
-    smoothing: the share of the target that label smoothing spreads evenly over all classes.  task: what is asked for.
+    smoothing: the share of the target that label smoothing spreads evenly over all classes.  task:
+    what is asked for.
     """
 
-    def __init__(self, module: nn.Module, dtype: torch.dtype = torch.float32, device: str = "cpu", smoothing: float = 0,
-                 task: Task = TASKS["classification"]):  # fmt: skip
+    def __init__(
+        self,
+        module: nn.Module,
+        dtype: torch.dtype = torch.float32,
+        device: str = "cpu",
+        smoothing: float = 0,
+        task: Task = TASKS["classification"],
+    ):
         module = module.to(device=device, memory_format=torch.channels_last)
         self.module, self.dtype, self.classes = module, dtype, head(module).out_features
         self.smoothing, self.task = smoothing, task
-        self.normalised = any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules())
+        self.normalised = any(
+            isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules()
+        )
         self.w = flatten(module).to(device=device, dtype=dtype)
         self.g = torch.zeros_like(self.w)
-        for p, w, g in zip(module.parameters(), unflatten(self.w, module), unflatten(self.g, module), strict=True):
+        for p, w, g in zip(
+            module.parameters(), unflatten(self.w, module), unflatten(self.g, module), strict=True
+        ):
             p.data = w
             p.grad = g
         head(module).register_forward_pre_hook(self._keep_features)
@@ -89,12 +104,15 @@ class Loop:
         x = cast(x, self.dtype).to(self.w.device)
         return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
 
-    def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """The task's mean loss, its gradient, and which trials are alive, for w [T, P], x [B, ...], y [B, ...].
+    def gradients(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The task's mean loss, its gradient, and which trials are alive, for w [T, P], x [B, ...],
+        y [B, ...].
 
-        Returns losses [T], gradients [T, P], alive [T] (False where the last layer's inputs are zero on the batch:
-        then nothing but its bias has a gradient, and the backward pass is spared).
-        mask [T, P]: gradients are zero where it is; a weight must be, too.
+        Returns losses [T], gradients [T, P], alive [T] (False where the last layer's inputs are
+        zero on the batch: then nothing but its bias has a gradient, and the backward pass is
+        spared). mask [T, P]: gradients are zero where it is; a weight must be, too.
         """
         losses, gradients = w.new_empty(len(w)), torch.zeros_like(w)
         alive = torch.ones(len(w), dtype=torch.bool, device=w.device)
@@ -117,22 +135,33 @@ class Loop:
     def watched(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None, look: Callable
     ) -> tuple[Tensor, Tensor, Tensor, dict]:
-        """As `gradients`; fourth, what a method asks of its layers (`flattening.is_product`), by the names of their weights.
+        """As `gradients`; fourth, what a method asks of its layers (`flattening.is_product`), by
+        the names of their weights.
 
-        That is look(h, d), a tuple of tensors with a row per trial, for the layer's inputs h [trials, N, inputs] and the
-        derivatives d [trials, N, outputs] of the mean loss by its outputs.  N counts examples and, within each, the places
-        of a convolution, whose inputs are patches in the order of the kernel as it lies in w.
+        That is look(h, d), a tuple of tensors with a row per trial, for the layer's inputs h
+        [trials, N, inputs] and the derivatives d [trials, N, outputs] of the mean loss by its
+        outputs.  N counts examples and, within each, the places of a convolution, whose inputs are
+        patches in the order of the kernel as it lies in w.
         """
         losses, gradients, looks = w.new_empty(len(w)), torch.zeros_like(w), []
         alive = torch.ones(len(w), dtype=torch.bool, device=w.device)
         for t, (seen, loss) in enumerate(self._passes(w, x, y)):
-            looks.append({f"{name}.weight": look(*(torch.cat(rows)[None] for rows in zip(*pairs))) for name, pairs in seen.items()})
+            looks.append(
+                {
+                    f"{name}.weight": look(*(torch.cat(rows)[None] for rows in zip(*pairs)))
+                    for name, pairs in seen.items()
+                }
+            )
             losses[t], gradients[t], alive[t] = loss, self.g, self.features.any()
-        found = {name: tuple(map(torch.cat, zip(*(each[name] for each in looks)))) for name in looks[0]}
+        found = {
+            name: tuple(map(torch.cat, zip(*(each[name] for each in looks)))) for name in looks[0]
+        }
         return losses, gradients if mask is None else gradients.mul_(mask), alive, found
 
     def _passes(self, w: Tensor, x: Tensor, y: Tensor) -> Iterator[tuple[dict[str, list], Tensor]]:
-        """Trial by trial, what its products have seen (`_watching`), by their names, and its loss; its gradient is in self.g."""
+        """Trial by trial, what its products have seen (`_watching`), by their names, and its loss;
+        its gradient is in self.g.
+        """
         layers = {name: m for name, m in self.module.named_modules() if is_product(m)}
         for t, row in enumerate(w):
             self.w.copy_(row)
@@ -145,32 +174,53 @@ class Loop:
     def gradients_with_norms(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """As `gradients`, and fourth the norms of examples' own gradients, meant over the batch: [T, parameter tensors].
+        """As `gradients`, and fourth the norms of examples' own gradients, meant over the batch:
+        [T, parameter tensors].
 
-        Raises ValueError for a network with batch normalisation, in which an example has no gradient of its own.
+        Raises ValueError for a network with batch normalisation, in which an example has no
+        gradient of its own.
         """
         if self.normalised:
-            raise ValueError("model: batch normalisation is not allowed where examples' own gradients are asked for")
+            raise ValueError(
+                "model: batch normalisation is not allowed where examples' own gradients are asked for"
+            )
         losses, gradients, norms = w.new_empty(len(w)), torch.zeros_like(w), []
         alive = torch.ones(len(w), dtype=torch.bool, device=w.device)
         for t, (seen, loss) in enumerate(self._passes(w, x, y)):
             losses[t], gradients[t], alive[t] = loss, self.g, self.features.any()
             kept = None if mask is None else mask[t]
             simple = self._of_products(seen)
-            norms.append(self._norms_of_products(seen, len(y), kept) if simple else self._norms_one_by_one(w[t], x, y, kept))
-        return losses, gradients if mask is None else gradients.mul_(mask), alive, torch.stack(norms).to(w)
+            norms.append(
+                self._norms_of_products(seen, len(y), kept)
+                if simple
+                else self._norms_one_by_one(w[t], x, y, kept)
+            )
+        return (
+            losses,
+            gradients if mask is None else gradients.mul_(mask),
+            alive,
+            torch.stack(norms).to(w),
+        )
 
     def _of_products(self, seen: dict[str, list]) -> bool:
         """Whether all parameters are weights and biases of products that were taken once."""
         theirs = {f"{name}.{leaf}" for name in seen for leaf in ("weight", "bias")}
-        return theirs == {name for name, _ in self.module.named_parameters()} and all(len(pairs) == 1 for pairs in seen.values())
+        return theirs == {name for name, _ in self.module.named_parameters()} and all(
+            len(pairs) == 1 for pairs in seen.values()
+        )
 
-    def _norms_of_products(self, seen: dict[str, list], examples: int, mask: Tensor | None) -> Tensor:
+    def _norms_of_products(
+        self, seen: dict[str, list], examples: int, mask: Tensor | None
+    ) -> Tensor:
         """[parameter tensors], from what every product has seen: `example_norms`.  mask [P]."""
         kept = None if mask is None else iter(unflatten(mask, self.module))
         found = []
         for ((h, d),) in seen.values():
-            weight, bias = (None, None) if kept is None else (memory_order(next(kept)).flatten(1)[None], next(kept)[None])
+            weight, bias = (
+                (None, None)
+                if kept is None
+                else (memory_order(next(kept)).flatten(1)[None], next(kept)[None])
+            )
             inputs, deltas = (rows.unflatten(0, (examples, -1))[None] for rows in (h, d))
             found += example_norms.of_layer(inputs, deltas, weight, bias)
         return torch.cat(found).sum(1)  # since the deltas are shares of a mean
@@ -189,13 +239,19 @@ class Loop:
         """The gradient of every example's own loss [B, P] at weights w [P]."""
 
         def loss(w, one, target):
-            return self.task.loss(outputs(self.module, w, one[None]).float(), target[None], self.smoothing)
+            return self.task.loss(
+                outputs(self.module, w, one[None]).float(), target[None], self.smoothing
+            )
 
         return torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(w, x, y)
 
     def shares(self, w: Tensor, x: Tensor, y: Tensor, parts: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The same for every part of a batch that is shared out evenly: losses [parts, T], gradients [parts, T, P], alive."""
-        found = [self.gradients(w, *part) for part in zip(x.chunk(parts), y.chunk(parts), strict=True)]
+        """The same for every part of a batch that is shared out evenly: losses [parts, T],
+        gradients [parts, T, P], alive.
+        """
+        found = [
+            self.gradients(w, *part) for part in zip(x.chunk(parts), y.chunk(parts), strict=True)
+        ]
         return tuple(torch.stack(each) for each in zip(*found, strict=True))
 
     @torch.no_grad()
@@ -210,7 +266,9 @@ class Loop:
 
     @torch.no_grad()
     def all_off(self, w: Tensor, x: Tensor) -> bool:
-        """Whether the last layer's inputs are zero for every example of x [N, ...] at the weights w [P]."""
+        """Whether the last layer's inputs are zero for every example of x [N, ...] at the weights w
+        [P].
+        """
         self.w.copy_(w)
         for part in x.split(1024):
             self.module(part)

@@ -13,38 +13,55 @@ from lib.engine.vocabulary import METHODS
 from lib.workloads.tasks import TASKS, Task
 
 PASS_BATCH = 100  # Lee et al. (2021) sum the gradient over the training set in batches of this size
-# Examples of each class from which GraSP takes gradient and curvature, and what divides the outputs before the loss; the second
-# as in the published code of Wang et al. (2020).
+# Examples of each class from which GraSP takes gradient and curvature, and what divides the outputs
+# before the loss; the second as in the published code of Wang et al. (2020).
 GRASP = {"grasp": (100, 1.0), "grasp-200": (25, 200.0)}
 SYNFLOW_ROUNDS = 100
 SIGNED = ("grasp", "grasp-200")  # methods whose scores may be negative
-BY_CHANCE = 16  # equal scores that are not zero: of millions drawn in float32, no more fall together
+BY_CHANCE = (
+    16  # equal scores that are not zero: of millions drawn in float32, no more fall together
+)
 
 
 class ScoresError(ValueError):
-    """Scores that are not what their method assumes, or that leave the choice to the position of a parameter."""
+    """Scores that are not what their method assumes, or that leave the choice to the position of a
+    parameter.
+    """
 
 
 def scores(
-    method: str, w: Tensor, loop: Loop | StackedDecoder, x: Tensor, y: Tensor, seed: int, sparsity: float = 0.9
+    method: str,
+    w: Tensor,
+    loop: Loop | StackedDecoder,
+    x: Tensor,
+    y: Tensor,
+    seed: int,
+    sparsity: float = 0.9,
 ) -> Tensor:
-    """Scores [P] of the parameters w [P] of one freshly initialised network; the larger, the more kept.
+    """Scores [P] of the parameters w [P] of one freshly initialised network; the larger, the more
+    kept.
 
-    connection-sensitivity: |sum over batches of dL/dm| at an all-ones mask m, which is |w * sum of dL/dw| (Lee et al.
-        2019; accumulated over one pass of the training set x [N, ...], y [N] as in the code of Lee et al. 2021).
-        Biases are scored like weights.  They start at zero, so their sensitivity is exactly zero: at any sparsity
-        that removes at least as many parameters as there are biases, the network trains without biases.
+    connection-sensitivity: |sum over batches of dL/dm| at an all-ones mask m, which is |w * sum of
+    dL/dw| (Lee et al.
+        2019; accumulated over one pass of the training set x [N, ...], y [N] as in the code of Lee
+        et al. 2021). Biases are scored like weights.  They start at zero, so their sensitivity is
+        exactly zero: at any sparsity that removes at least as many parameters as there are biases,
+        the network trains without biases.
     random: uniform, from a stream of its own (torch's, of this seed, has drawn the weights).
-    magnitude: |w|, hence biases go first here too.
-    grasp: w * H g, the share of each weight in the gradient norm that its removal would take away (Wang et al. 2020,
+    magnitude: |w|, hence biases go first here too. grasp: w * H g, the share of each weight in the
+    gradient norm that its removal would take away (Wang et al. 2020,
         which removes the largest -w * H g), g and H on a class-balanced sample of the training set.
-    grasp-200: the same with outputs divided by 200 before the loss, on fewer examples, as in their code.
-    synflow: |w * dR/dw| of the scores that are left when all but the last of 100 rounds have pruned (Tanaka et al.
+    grasp-200: the same with outputs divided by 200 before the loss, on fewer examples, as in their
+    code. synflow: |w * dR/dw| of the scores that are left when all but the last of 100 rounds have
+    pruned (Tanaka et al.
         2020, and their code); needs the sparsity, and no data.
-    x [N, ...] as of `Loop.inputs`, y [N, ...].  Raises ValueError for another method, and for synflow where inputs are indices.
+    x [N, ...] as of `Loop.inputs`, y [N, ...].  Raises ValueError for another method, and for
+    synflow where inputs are indices.
     """
     if method == "random":
-        return torch.from_numpy(np.random.default_rng(seed).random(len(w), dtype=np.float32)).to(w.device)
+        return torch.from_numpy(np.random.default_rng(seed).random(len(w), dtype=np.float32)).to(
+            w.device
+        )
     if method == "magnitude":
         return w.abs()
     if method in GRASP:
@@ -53,7 +70,9 @@ def scores(
         return grasp(loop.module, w, cast(x[pick], torch.float32), y[pick], loop.task, temperature)
     if method == "synflow":
         if not x.is_floating_point():
-            raise ValueError("pruning: 'synflow' is not allowed where inputs are indices; it needs an input of ones")
+            raise ValueError(
+                "pruning: 'synflow' is not allowed where inputs are indices; it needs an input of ones"
+            )
         return synflow(loop.module, w, x[:1].double(), sparsity)
     if method == "connection-sensitivity":
         total = torch.zeros_like(w)
@@ -66,7 +85,8 @@ def scores(
 def class_balanced(y: Tensor, per_class: int, seed: int) -> Tensor:
     """Indices of up to `per_class` examples of every class in y [N], drawn without replacement.
 
-    Where examples have several targets, y [N, ...], they are of no one class: `per_class` examples are drawn of all.
+    Where examples have several targets, y [N, ...], they are of no one class: `per_class` examples
+    are drawn of all.
     """
     order = torch.randperm(len(y), generator=torch.Generator().manual_seed(seed)).to(y.device)
     if y.dim() > 1:
@@ -75,9 +95,15 @@ def class_balanced(y: Tensor, per_class: int, seed: int) -> Tensor:
 
 
 def grasp(
-    module: nn.Module, w: Tensor, x: Tensor, y: Tensor, task: Task = TASKS["classification"], temperature: float = 1.0
+    module: nn.Module,
+    w: Tensor,
+    x: Tensor,
+    y: Tensor,
+    task: Task = TASKS["classification"],
+    temperature: float = 1.0,
 ) -> Tensor:
-    """w * H g [P] for the task's mean loss on x [N, ...], y [N] (Wang et al. 2020, equation 8, sign turned).
+    """w * H g [P] for the task's mean loss on x [N, ...], y [N] (Wang et al. 2020, equation 8, sign
+    turned).
 
     temperature: what the outputs are divided by before the loss.
     """
@@ -88,12 +114,16 @@ def grasp(
     return w.detach() * hg
 
 
-def synflow(module: nn.Module, w: Tensor, x: Tensor, sparsity: float, rounds: int = SYNFLOW_ROUNDS) -> Tensor:
-    """Scores [P] of the last round; zero for what earlier rounds removed (Tanaka et al. 2020, algorithm 1).
+def synflow(
+    module: nn.Module, w: Tensor, x: Tensor, sparsity: float, rounds: int = SYNFLOW_ROUNDS
+) -> Tensor:
+    """Scores [P] of the last round; zero for what earlier rounds removed (Tanaka et al. 2020,
+    algorithm 1).
 
-    R is the sum of the outputs for an all-ones input when every parameter is replaced by its absolute value; round r
-    keeps a share density^(r / rounds).  In double precision, since R multiplies whole layers.  R rises with every weight of
-    a ReLU network; where layers are normalised or attend it may fall, so a score is the size of a weight's part in it.
+    R is the sum of the outputs for an all-ones input when every parameter is replaced by its
+    absolute value; round r keeps a share density^(r / rounds).  In double precision, since R
+    multiplies whole layers.  R rises with every weight of a ReLU network; where layers are
+    normalised or attend it may fall, so a score is the size of a weight's part in it.
     """
     size, left = w.abs().double(), torch.ones_like(w, dtype=torch.float64)
     for r in range(1, rounds + 1):
@@ -105,22 +135,31 @@ def synflow(module: nn.Module, w: Tensor, x: Tensor, sparsity: float, rounds: in
 
 
 def layer_densities(mask: Tensor, module: nn.Module) -> list[tuple[str, int, int]]:
-    """Per parameter tensor: name, scalars kept, scalars in all, for one mask [P].  The counts sum to those of the mask."""
+    """Per parameter tensor: name, scalars kept, scalars in all, for one mask [P].  The counts sum
+    to those of the mask.
+    """
     parts = unflatten(mask, module)
-    return [(n, int(m.sum()), m.numel()) for (n, _), m in zip(module.named_parameters(), parts, strict=True)]
+    return [
+        (n, int(m.sum()), m.numel())
+        for (n, _), m in zip(module.named_parameters(), parts, strict=True)
+    ]
 
 
 def kept(parameters: int, sparsity: float) -> int:
-    """How many of `parameters` a sparsity in [0, 1) leaves: round(parameters (1 - sparsity)), at least one."""
+    """How many of `parameters` a sparsity in [0, 1) leaves: round(parameters (1 - sparsity)), at
+    least one.
+    """
     if not 0 <= sparsity < 1:
         raise ValueError(f"sparsity: {sparsity!r} is not allowed; it must be in [0, 1)")
     return max(1, round(parameters * (1 - sparsity)))
 
 
 def global_mask(scores: Tensor, sparsity: float) -> Tensor:
-    """Mask [..., P] of zeros and ones that keeps exactly `kept(P, sparsity)` largest scores of each row.
+    """Mask [..., P] of zeros and ones that keeps exactly `kept(P, sparsity)` largest scores of each
+    row.
 
-    Ties are broken by position, so the count is exact whatever the scores; `chosen` refuses where that matters.
+    Ties are broken by position, so the count is exact whatever the scores; `chosen` refuses where
+    that matters.
     """
     count = kept(scores.shape[-1], sparsity)
     order = scores.argsort(dim=-1, descending=True, stable=True)[..., :count]
@@ -128,10 +167,12 @@ def global_mask(scores: Tensor, sparsity: float) -> Tensor:
 
 
 def chosen(method: str, scores: Tensor, sparsity: float) -> Tensor:
-    """`global_mask` [P] of the scores [P] of a method, which says why if it is not the method that chooses.
+    """`global_mask` [P] of the scores [P] of a method, which says why if it is not the method that
+    chooses.
 
-    Raises ScoresError for scores that are not finite, or negative where the method's are sizes, and where the last score
-    kept is shared by parameters that are removed: by more than chance explains, or at all if it is zero.
+    Raises ScoresError for scores that are not finite, or negative where the method's are sizes, and
+    where the last score kept is shared by parameters that are removed: by more than chance
+    explains, or at all if it is zero.
     """
     allowed = scores.isfinite() & ((scores >= 0) | (method in SIGNED))
     if not allowed.all():

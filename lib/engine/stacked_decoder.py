@@ -1,7 +1,9 @@
-"""All trials of a small language model at once, as batched matrix products [trials, ...], and backwards by hand.
+"""All trials of a small language model at once, as batched matrix products [trials, ...], and
+backwards by hand.
 
-Trials go in groups, and their batches in pieces, so that what the backward pass needs stays in a core's cache.  The gains of
-a normalisation are multiplied into the weights that follow it, which are fewer than the activations.
+Trials go in groups, and their batches in pieces, so that what the backward pass needs stays in a
+core's cache.  The gains of a normalisation are multiplied into the weights that follow it, which
+are fewer than the activations.
 """
 
 from __future__ import annotations
@@ -18,14 +20,17 @@ TOGETHER = 2048  # places of all trials and sequences that are computed at once
 
 
 class Part:
-    """Parameters [T, ...] of the trials and their gradient of the same shape, both views into all of them."""
+    """Parameters [T, ...] of the trials and their gradient of the same shape, both views into all
+    of them.
+    """
 
     def __init__(self, weight: Tensor, slope: Tensor):
         self.weight, self.slope = weight, slope
 
 
 class Product:
-    """A linear layer, on inputs that gains, if any, are multiplied into: matrices [T, outputs, inputs], gains [T, inputs].
+    """A linear layer, on inputs that gains, if any, are multiplied into: matrices [T, outputs,
+    inputs], gains [T, inputs].
 
     dtype: of the products, and hence of what they return.
     """
@@ -40,7 +45,9 @@ class Product:
         return h.to(self.matrix.dtype).bmm(self.matrix.mT)
 
     def backward(self, h: Tensor, d: Tensor) -> Tensor:
-        """Derivatives by the inputs for those by the outputs; the parameters' own are added to their gradients."""
+        """Derivatives by the inputs for those by the outputs; the parameters' own are added to
+        their gradients.
+        """
         d = d.to(self.matrix.dtype)
         slope = d.mT.bmm(h.to(d.dtype)).to(self.linear.slope.dtype)
         if self.gain is not None:
@@ -70,7 +77,8 @@ def attend(qkv: Tensor) -> Tensor:
 
 
 class Weights:
-    """Weights w [T, P] of some trials as a decoder's layers, and their gradient g [T, P], if asked for, which is added to.
+    """Weights w [T, P] of some trials as a decoder's layers, and their gradient g [T, P], if asked
+    for, which is added to.
 
     dtype: of matrix products; all else is computed in that of w.
     """
@@ -79,21 +87,30 @@ class Weights:
         known = {layer.name: layer for layer in layers(module)}
 
         def part(first: str, last: str = "") -> Part:
-            """Of the parameters from `first` to `last`, which lie side by side, one matrix above the other."""
+            """Of the parameters from `first` to `last`, which lie side by side, one matrix above
+            the other.
+            """
             where = slice(known[first].where.start, known[last or first].where.stop)
-            return Part(*(each[:, where].unflatten(1, (-1, *known[first].shape[1:])) for each in (w, w if g is None else g)))
+            return Part(
+                *(
+                    each[:, where].unflatten(1, (-1, *known[first].shape[1:]))
+                    for each in (w, w if g is None else g)
+                )
+            )
 
         self.symbol, self.place = part("symbol.weight"), part("place.weight")
         self.blocks = []
         for n in range(len(module.blocks)):
             own = f"blocks.{n}."
             qkv = part(f"{own}attention.query.weight", f"{own}attention.value.weight")
-            self.blocks.append((
-                Product(dtype, qkv, part(f"{own}norm1.weight")),
-                Product(dtype, part(f"{own}attention.out.weight")),
-                Product(dtype, part(f"{own}up.weight"), part(f"{own}norm2.weight")),
-                Product(dtype, part(f"{own}down.weight")),
-            ))  # fmt: skip
+            self.blocks.append(
+                (
+                    Product(dtype, qkv, part(f"{own}norm1.weight")),
+                    Product(dtype, part(f"{own}attention.out.weight")),
+                    Product(dtype, part(f"{own}up.weight"), part(f"{own}norm2.weight")),
+                    Product(dtype, part(f"{own}down.weight")),
+                )
+            )
         self.head = Product(dtype, part("head.weight"), part("norm.weight"))
 
     def forward(self, x: Tensor, kept: list | None = None) -> Tensor:
@@ -135,19 +152,28 @@ class Weights:
 
 
 class StackedDecoder:
-    """All trials at once through a `lib.workloads.decoder.Decoder`.  device, smoothing, task: as of `Loop`.
+    """All trials at once through a `lib.workloads.decoder.Decoder`.  device, smoothing, task: as of
+    `Loop`.
 
-    dtype: of the products with weights that make gradients, if bfloat16; attention, sums and normalisation, and all of
-    `logits`, are then in float32.  Any other is that of everything.
+    dtype: of the products with weights that make gradients, if bfloat16; attention, sums and
+    normalisation, and all of `logits`, are then in float32.  Any other is that of everything.
     Raises ValueError for any other module.
     """
 
     normalised = False  # by batch normalisation
 
-    def __init__(self, module: nn.Module, dtype: torch.dtype = torch.float32, device: str = "cpu", smoothing: float = 0,
-                 task: Task = TASKS["cross-entropy"]):  # fmt: skip
+    def __init__(
+        self,
+        module: nn.Module,
+        dtype: torch.dtype = torch.float32,
+        device: str = "cpu",
+        smoothing: float = 0,
+        task: Task = TASKS["cross-entropy"],
+    ):
         if not self.fits(module):
-            raise ValueError(f"model: {type(module).__name__} is not allowed; it must be a Decoder, or use Loop")
+            raise ValueError(
+                f"model: {type(module).__name__} is not allowed; it must be a Decoder, or use Loop"
+            )
         self.module, self.device, self.classes = module.to(device), device, module.head.out_features
         self.products, self.dtype = dtype, torch.float32 if dtype == torch.bfloat16 else dtype
         self.smoothing, self.task = smoothing, task
@@ -168,8 +194,12 @@ class StackedDecoder:
         return _slices(trials, rows), _slices(len(x), sequences)
 
     @torch.no_grad()
-    def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """As `Loop.gradients`; every trial is alive, since normalised activations are never all off."""
+    def gradients(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As `Loop.gradients`; every trial is alive, since normalised activations are never all
+        off.
+        """
         losses, g = w.new_zeros(len(w)), torch.zeros_like(w)
         groups, pieces = self._groups(len(w), x)
         for rows in groups:
@@ -185,16 +215,24 @@ class StackedDecoder:
 
     def shares(self, w: Tensor, x: Tensor, y: Tensor, parts: int) -> tuple[Tensor, Tensor, Tensor]:
         """As `Loop.shares`."""
-        found = [self.gradients(w, *part) for part in zip(x.chunk(parts), y.chunk(parts), strict=True)]
+        found = [
+            self.gradients(w, *part) for part in zip(x.chunk(parts), y.chunk(parts), strict=True)
+        ]
         return tuple(torch.stack(each) for each in zip(*found, strict=True))
 
     def gradients_with_norms(self, *_) -> tuple:
         """Raises ValueError: the examples' own gradients are not computed here."""
-        raise ValueError("model: a stacked decoder is not allowed where examples' own gradients are asked for; use Loop")
+        raise ValueError(
+            "model: a stacked decoder is not allowed where examples' own gradients are asked for; use Loop"
+        )
 
     def watched(self, *_) -> tuple:
-        """Raises ValueError: what a method asks of layers' inputs and derivatives is not computed here."""
-        raise ValueError("model: a stacked decoder is not allowed where layers are looked at; use Loop")
+        """Raises ValueError: what a method asks of layers' inputs and derivatives is not computed
+        here.
+        """
+        raise ValueError(
+            "model: a stacked decoder is not allowed where layers are looked at; use Loop"
+        )
 
     @torch.no_grad()
     def logits(self, w: Tensor, x: Tensor) -> Tensor:

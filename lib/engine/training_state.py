@@ -16,9 +16,9 @@ from lib.messages.exchanges import Exchange
 class Trials:
     """What a cell starts from: one row a trial.
 
-    w: initial weights [T, P], already masked; mask: [T, P] of zeros and ones, or None for dense networks, all zeros for a trial
-    that could not be pruned; drawn: the
-    hyperparameters [T, 1] by name, with decay_steps and end_factor where the learning rate decays.
+    w: initial weights [T, P], already masked; mask: [T, P] of zeros and ones, or None for dense
+    networks, all zeros for a trial that could not be pruned; drawn: the hyperparameters [T, 1] by
+    name, with decay_steps and end_factor where the learning rate decays.
     """
 
     w: Tensor
@@ -35,38 +35,45 @@ class Trials:
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Trials:
         mask = None if self.mask is None else change(self.mask)
-        return Trials(change(self.w), mask, {name: change(values) for name, values in self.drawn.items()})
+        return Trials(
+            change(self.w), mask, {name: change(values) for name, values in self.drawn.items()}
+        )
 
     def at(self, step: int) -> dict[str, Tensor]:
         """The method's hyperparameters for update number `step` (from 1).
 
-        The learning rate falls linearly to end_factor of itself in decay_steps, then stays; or is constant (Shallue et al.
-        2019, section 4; Lee et al. 2021, CIFAR-10).
+        The learning rate falls linearly to end_factor of itself in decay_steps, then stays; or is
+        constant (Shallue et al. 2019, section 4; Lee et al. 2021, CIFAR-10).
         """
         own = dict(self.drawn)
         steps, end = own.pop("decay_steps", None), own.pop("end_factor", None)
         if steps is not None:
-            own["learning_rate"] = own["learning_rate"] * (1 - (1 - end) * ((step - 1) / steps).clamp(max=1))
+            own["learning_rate"] = own["learning_rate"] * (
+                1 - (1 - end) * ((step - 1) / steps).clamp(max=1)
+            )
         return own
 
 
 @dataclass
 class Outcome:
-    """What a cell measured, numpy arrays with one entry a trial; NaN where there is nothing to tell.
+    """What a cell measured, numpy arrays with one entry a trial; NaN where there is nothing to
+    tell.
 
-    status: "complete" met the hardest goal, "stopped" the cell ended first, "infeasible" cannot meet it, "budget" ran
-    all its steps, "abandoned" fell behind in a race.  cause, for infeasible trials: "diverged" (a loss that is not finite),
-    "dead" (the last layer's inputs are zero on the whole training set, and the weights before it no longer move) or
-    "unpruned" (its mask keeps nothing: the scores did not say what to keep).
-    first [T, goals]: the check, in training steps, at which each goal was first met.  last_step: steps known about (an
-    infeasible trial never meets a goal).  best_error, best_step: the lowest validation error among checks carried
-    through, and when; checks that early rejection ended are not among them.
-    fell [T, losses]: the check at which the training loss was first as low as each of `vocabulary.LOSSES`, if a race asks.
-    silent: steps in a row, up to the last, at which the last layer's inputs were zero on the whole batch.
-    budgets: the powers of two up to max_steps if the cell ran to its budget, else none.  best_within [T, budgets]: the
-    lowest validation error among checks up to that step; test_within: the test error at that check.  sent, sent_within:
-    elements that a worker had sent by the last check, and by the last within each budget, if there is an exchange.
-    steps: training steps of the cell.  trial_steps: updates computed, over all trials.
+    status: "complete" met the hardest goal, "stopped" the cell ended first, "infeasible" cannot
+    meet it, "budget" ran all its steps, "abandoned" fell behind in a race.  cause, for infeasible
+    trials: "diverged" (a loss that is not finite), "dead" (the last layer's inputs are zero on the
+    whole training set, and the weights before it no longer move) or "unpruned" (its mask keeps
+    nothing: the scores did not say what to keep). first [T, goals]: the check, in training steps,
+    at which each goal was first met.  last_step: steps known about (an infeasible trial never meets
+    a goal).  best_error, best_step: the lowest validation error among checks carried through, and
+    when; checks that early rejection ended are not among them. fell [T, losses]: the check at which
+    the training loss was first as low as each of `vocabulary.LOSSES`, if a race asks. silent: steps
+    in a row, up to the last, at which the last layer's inputs were zero on the whole batch.
+    budgets: the powers of two up to max_steps if the cell ran to its budget, else none.
+    best_within [T, budgets]: the lowest validation error among checks up to that step; test_within:
+    the test error at that check.  sent, sent_within: elements that a worker had sent by the last
+    check, and by the last within each budget, if there is an exchange. steps: training steps of the
+    cell.  trial_steps: updates computed, over all trials.
     """
 
     status: np.ndarray
@@ -89,20 +96,37 @@ class Outcome:
     @staticmethod
     def blank(n: int, goals: int, budgets: tuple[int, ...], losses: int = 0) -> Outcome:
         """That of n trials before their first step."""
-        names, counts, nothing = (lambda: np.full(n, "", dtype=object)), (lambda: np.zeros(n, np.int64)), np.nan
+        names, counts, nothing = (
+            (lambda: np.full(n, "", dtype=object)),
+            (lambda: np.zeros(n, np.int64)),
+            np.nan,
+        )
         one, each = (lambda: np.full(n, nothing)), (lambda: np.full((n, len(budgets)), nothing))
         first, fell = np.full((n, goals), nothing), np.full((n, losses), nothing)
         return Outcome(
-            names(), names(), first, fell, counts(), one(), one(), counts(), budgets, each(), each(), one(), each()
+            names(),
+            names(),
+            first,
+            fell,
+            counts(),
+            one(),
+            one(),
+            counts(),
+            budgets,
+            each(),
+            each(),
+            one(),
+            each(),
         )
 
 
 @dataclass
 class Untested:
-    """Weights whose test error is asked when a budget ends, a row for each trial of the cell, whether it still trains or not.
+    """Weights whose test error is asked when a budget ends, a row for each trial of the cell,
+    whether it still trains or not.
 
-    w [T, P]: those at the check with the lowest validation error so far; zeros before the first.  waiting [T]: whether their
-    test error has yet to be asked.
+    w [T, P]: those at the check with the lowest validation error so far; zeros before the first.
+    waiting [T]: whether their test error has yet to be asked.
     """
 
     w: Tensor
@@ -123,10 +147,12 @@ class Untested:
 class State:
     """All that changes while a cell trains, hence all that is kept of one that is interrupted.
 
-    outcome: what is known of all trials so far.  The rest has a row for each trial that still trains: ids [T] (numpy), its
-    number; trials, what it started from; w [T, P], weights; buffers, the method's, by name, [T, ...]; silent [T], steps in a
-    row without any unit on; patience [T], such steps before a look at all data; recent [T], training loss over the last batches.
-    exchange: what the workers send each other, if any.  untested: of all trials, if test errors are asked for.
+    outcome: what is known of all trials so far.  The rest has a row for each trial that still
+    trains: ids [T] (numpy), its number; trials, what it started from; w [T, P], weights; buffers,
+    the method's, by name, [T, ...]; silent [T], steps in a row without any unit on; patience [T],
+    such steps before a look at all data; recent [T], training loss over the last batches. exchange:
+    what the workers send each other, if any.  untested: of all trials, if test errors are asked
+    for.
     """
 
     outcome: Outcome
@@ -142,13 +168,30 @@ class State:
 
     @staticmethod
     def first(
-        outcome: Outcome, trials: Trials, buffers: dict[str, Tensor], patience: int, exchange: Exchange | None,
+        outcome: Outcome,
+        trials: Trials,
+        buffers: dict[str, Tensor],
+        patience: int,
+        exchange: Exchange | None,
         tested: bool = False,
-    ) -> State:  # fmt: skip
+    ) -> State:
         """That before the first step."""
         silent = torch.zeros(len(trials.w), dtype=torch.int64, device=trials.w.device)
-        start = trials.w.clone(), buffers, silent, torch.full_like(silent, patience), silent.double()
-        return State(outcome, np.arange(len(trials.w)), trials, *start, exchange, Untested.first(trials.w) if tested else None)
+        start = (
+            trials.w.clone(),
+            buffers,
+            silent,
+            torch.full_like(silent, patience),
+            silent.double(),
+        )
+        return State(
+            outcome,
+            np.arange(len(trials.w)),
+            trials,
+            *start,
+            exchange,
+            Untested.first(trials.w) if tested else None,
+        )
 
     def leave(self, rows: Tensor, how: str, why: str = "") -> None:
         """Take rows (a boolean mask) out of the training."""
@@ -160,6 +203,10 @@ class State:
         out.silent[left] = self.silent[rows].cpu().numpy()
         self.ids, self.trials, self.w = self.ids[~gone], self.trials.keep(~rows), self.w[~rows]
         self.buffers = {name: buffer[~rows] for name, buffer in self.buffers.items()}
-        self.silent, self.patience, self.recent = self.silent[~rows], self.patience[~rows], self.recent[~rows]
+        self.silent, self.patience, self.recent = (
+            self.silent[~rows],
+            self.patience[~rows],
+            self.recent[~rows],
+        )
         if self.exchange:
             self.exchange.keep(~rows)

@@ -21,14 +21,26 @@ from lib.engine.training_state import State, Trials, Untested
 from lib.engine.validation import Validation
 
 SAVE_EVERY = 300.0  # seconds
-STATUS, CAUSE = ("", "complete", "stopped", "infeasible", "budget", "abandoned"), ("", "diverged", "dead", "unpruned")
+STATUS, CAUSE = (
+    ("", "complete", "stopped", "infeasible", "budget", "abandoned"),
+    ("", "diverged", "dead", "unpruned"),
+)
 
 
 def tensors_of(state: State, judges: list[Validation]) -> dict[str, Tensor]:
     """All tensors and arrays of numbers in a state, by name; writing into them changes the state."""
-    out = {f"outcome.{k}": v for k, v in vars(state.outcome).items() if isinstance(v, np.ndarray) and v.dtype != object}
+    out = {
+        f"outcome.{k}": v
+        for k, v in vars(state.outcome).items()
+        if isinstance(v, np.ndarray) and v.dtype != object
+    }
     found = {k: torch.from_numpy(v) for k, v in {"ids": state.ids, **out}.items()}
-    found |= {"w": state.w, "silent": state.silent, "patience": state.patience, "recent": state.recent}
+    found |= {
+        "w": state.w,
+        "silent": state.silent,
+        "patience": state.patience,
+        "recent": state.recent,
+    }
     found |= {f"buffer.{k}": v for k, v in state.buffers.items()}
     for n, judge in enumerate(judges):
         found |= {f"judge.{n}.missed": judge.missed, f"judge.{n}.order": judge.order}
@@ -44,13 +56,19 @@ def _kinds(tensors: dict[str, Tensor]) -> dict[str, tuple]:
 
 
 def save(file: Path, state: State, judges: list[Validation], identity: str) -> None:
-    """Keep an unfinished cell, whole or not at all: a line with a checksum, then tensors, and the rest as JSON."""
+    """Keep an unfinished cell, whole or not at all: a line with a checksum, then tensors, and the
+    rest as JSON.
+    """
     out = state.outcome
     rest = {
-        "identity": identity, "status": list(out.status), "cause": list(out.cause),
-        "steps": out.steps, "trial_steps": out.trial_steps, "wall_s": out.wall_s,
+        "identity": identity,
+        "status": list(out.status),
+        "cause": list(out.cause),
+        "steps": out.steps,
+        "trial_steps": out.trial_steps,
+        "wall_s": out.wall_s,
         "exchange": state.exchange.numbers() if state.exchange else None,
-    }  # fmt: skip
+    }
     body = io.BytesIO()
     torch.save({**tensors_of(state, judges), "rest": json.dumps(rest)}, body)
     with atomic.whole(file) as stream:
@@ -58,11 +76,13 @@ def save(file: Path, state: State, judges: list[Validation], identity: str) -> N
         stream.write(body.getbuffer())
 
 
-def _resume(file: Path, new: State, judges: list[Validation], identity: str, max_steps: int) -> State:
+def _resume(
+    file: Path, new: State, judges: list[Validation], identity: str, max_steps: int
+) -> State:
     """The state kept in the file; new: that of all trials before their first step.
 
-    Nothing in the file is run, and nothing is changed before all of it has been checked.  Raises ValueError, or what torch
-    or JSON raise, for a file that is damaged or of another cell.
+    Nothing in the file is run, and nothing is changed before all of it has been checked.  Raises
+    ValueError, or what torch or JSON raise, for a file that is damaged or of another cell.
     """
     checksum, _, body = file.read_bytes().partition(b"\n")
     if hashlib.sha256(body).hexdigest().encode() != checksum:
@@ -74,43 +94,77 @@ def _resume(file: Path, new: State, judges: list[Validation], identity: str, max
 
     everyone, ids = len(new.ids), saved["ids"]
     rows = torch.zeros(everyone, dtype=torch.bool).index_fill_(0, ids, True)
-    exchange, at = new.exchange and new.exchange.restored(rows, rest["exchange"]), rows.to(new.w.device)
+    exchange, at = (
+        new.exchange and new.exchange.restored(rows, rest["exchange"]),
+        rows.to(new.w.device),
+    )
     buffers = {k: v[at] for k, v in new.buffers.items()}
     left = new.trials.keep(at), new.w[at], buffers, new.silent[at], new.patience[at], new.recent[at]
     untested = new.untested and Untested.first(new.untested.w)
     now = State(copy.deepcopy(new.outcome), rows.nonzero()[:, 0].numpy(), *left, exchange, untested)
     mine, steps, wall_s = tensors_of(now, judges), rest["steps"], float(rest["wall_s"])
     fine = {
-        "tensors": _kinds(saved) == _kinds(mine) and all(t.device.type == "cpu" for t in saved.values()),
+        "tensors": _kinds(saved) == _kinds(mine)
+        and all(t.device.type == "cpu" for t in saved.values()),
         "ids": torch.equal(ids, mine["ids"]),
-        "steps": type(steps) is int and 0 < steps <= max_steps and (exchange is None or exchange.step == steps),
-        "trial_steps": type(rest["trial_steps"]) is int and 0 < rest["trial_steps"] <= everyone * steps,
+        "steps": type(steps) is int
+        and 0 < steps <= max_steps
+        and (exchange is None or exchange.step == steps),
+        "trial_steps": type(rest["trial_steps"]) is int
+        and 0 < rest["trial_steps"] <= everyone * steps,
         "wall_s": 0 <= wall_s < math.inf,
-        "order": all(torch.equal(saved[k].sort().values, torch.arange(len(t))) for k, t in mine.items() if "order" in k),
-        **{k: len(rest[k]) == everyone and set(rest[k]) <= set(known) for k, known in (("status", STATUS), ("cause", CAUSE))},
+        "order": all(
+            torch.equal(saved[k].sort().values, torch.arange(len(t)))
+            for k, t in mine.items()
+            if "order" in k
+        ),
+        **{
+            k: len(rest[k]) == everyone and set(rest[k]) <= set(known)
+            for k, known in (("status", STATUS), ("cause", CAUSE))
+        },
     }
     if not all(fine.values()):
-        raise ValueError(f"of another cell, or damaged ({', '.join(k for k, v in fine.items() if not v)})")
+        raise ValueError(
+            f"of another cell, or damaged ({', '.join(k for k, v in fine.items() if not v)})"
+        )
 
     for name, own in mine.items():
         own.copy_(saved[name])
     now.outcome.status[:], now.outcome.cause[:] = rest["status"], rest["cause"]
-    now.outcome.steps, now.outcome.trial_steps, now.outcome.wall_s = steps, rest["trial_steps"], wall_s
+    now.outcome.steps, now.outcome.trial_steps, now.outcome.wall_s = (
+        steps,
+        rest["trial_steps"],
+        wall_s,
+    )
     return now
 
 
-def resumed(file: Path, new: State, judges: list[Validation], identity: str, max_steps: int) -> State:
-    """`_resume`, or `new` where there is no file; one that will not do is set aside with a warning that names it."""
+def resumed(
+    file: Path, new: State, judges: list[Validation], identity: str, max_steps: int
+) -> State:
+    """`_resume`, or `new` where there is no file; one that will not do is set aside with a warning
+    that names it.
+    """
     if not os.path.lexists(file):
         return new
     try:
         return _resume(file, new, judges, identity, max_steps)
-    except Exception as error:  # whatever a file that anyone may have written makes torch and JSON raise
-        reason = str(error).partition("\n")[0] if type(error) is ValueError else f"cannot be read ({type(error).__name__})"
+    except (
+        Exception
+    ) as error:  # whatever a file that anyone may have written makes torch and JSON raise
+        reason = (
+            str(error).partition("\n")[0]
+            if type(error) is ValueError
+            else f"cannot be read ({type(error).__name__})"
+        )
     aside = file.with_suffix(".set-aside")
     with contextlib.suppress(FileNotFoundError):  # another runner has been here
         os.replace(file, aside)
-    warnings.warn(f"{file}: {reason}; set aside as {aside.name}, the cell begins anew", RuntimeWarning, stacklevel=3)
+    warnings.warn(
+        f"{file}: {reason}; set aside as {aside.name}, the cell begins anew",
+        RuntimeWarning,
+        stacklevel=3,
+    )
     return new
 
 

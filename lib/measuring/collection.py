@@ -1,4 +1,6 @@
-"""Measurements of one kind, each with a record: where it lies, which are missing, how they are taken and read."""
+"""Measurements of one kind, each with a record: where it lies, which are missing, how they are
+taken and read.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,10 @@ from lib.records import store
 class Collection:
     """What the book plans to measure of one kind, and how.
 
-    unit, title: of the bar, which counts units.  folder: of the records.  place: where one's record lies in a folder.
-    planned: all that the book wants.  take: measures one and returns its table; the `Reporter` tells the bar how far it is.
-    precision: of the arithmetic, None where a table tells several apart.  device: where it is taken.
-    more: what else a record's first line says.
+    unit, title: of the bar, which counts units.  folder: of the records.  place: where one's record
+    lies in a folder. planned: all that the book wants.  take: measures one and returns its table;
+    the `Reporter` tells the bar how far it is. precision: of the arithmetic, None where a table
+    tells several apart.  device: where it is taken. more: what else a record's first line says.
     """
 
     title: str
@@ -38,20 +40,32 @@ class Collection:
         return self.place(what, folder or self.folder)
 
     def results(self, planned: Iterable | None = None, folder: Path | None = None) -> pd.DataFrame:
-        """The rows of those that have a record, with their fields, as of `lib.records.store.gather`; None: of all planned."""
-        return store.gather(self.planned() if planned is None else planned, self.place, folder or self.folder)
+        """The rows of those that have a record, with their fields, as of
+        `lib.records.store.gather`; None: of all planned.
+        """
+        return store.gather(
+            self.planned() if planned is None else planned, self.place, folder or self.folder
+        )
 
     def missing(self, planned: Iterable | None = None, folder: Path | None = None) -> list:
         """Those that have no record."""
-        return store.missing(self.planned() if planned is None else planned, self.place, folder or self.folder)
+        return store.missing(
+            self.planned() if planned is None else planned, self.place, folder or self.folder
+        )
 
-    def run(self, planned: Iterable | None = None, folder: Path | None = None, jobs: int = 1) -> None:
+    def run(
+        self, planned: Iterable | None = None, folder: Path | None = None, jobs: int = 1
+    ) -> None:
         """Measure those that have no record, one a job, under a bar."""
         folder = folder or self.folder
-        runner.run(self.missing(planned, folder), self.measure, self.title, self.unit, jobs, folder=folder)
+        runner.run(
+            self.missing(planned, folder), self.measure, self.title, self.unit, jobs, folder=folder
+        )
 
     def measure(self, what: Any, reports: str | None = None, folder: Path | None = None) -> Path:
         """Measure one and write its record; reports: a folder for the bar; returns the file."""
         progress = runner.Reporter(reports)
         where = self.precision(what), self.device(what)
-        return runner.write(self.record(what, folder), what, lambda: self.take(what, progress), *where, **self.more)
+        return runner.write(
+            self.record(what, folder), what, lambda: self.take(what, progress), *where, **self.more
+        )

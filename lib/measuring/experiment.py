@@ -1,4 +1,6 @@
-"""An experiment: what is planned, measured once and recorded under a name, besides the searches of a study."""
+"""An experiment: what is planned, measured once and recorded under a name, besides the searches of
+a study.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,9 @@ from torch.nn import functional
 from lib import MEASURING, SOURCE, code
 
 if code(MEASURING) != SOURCE:
-    raise RuntimeError("lib was edited after its first modules had been loaded; start anew, so that a record names its code")
+    raise RuntimeError(
+        "lib was edited after its first modules had been loaded; start anew, so that a record names its code"
+    )
 
 
 def device_name(device: str) -> str:
@@ -43,7 +45,8 @@ def processor() -> str:
 
 
 def described(cpuinfo: str, unnamed: str) -> str:
-    """The model, its family and number, those of `UNITS` that it has, and whether bfloat16 products are its own.
+    """The model, its family and number, those of `UNITS` that it has, and whether bfloat16 products
+    are its own.
 
     cpuinfo: text of /proc/cpuinfo; unnamed: the model where the text names none.
     """
@@ -51,7 +54,11 @@ def described(cpuinfo: str, unnamed: str) -> str:
     for line in cpuinfo.splitlines():
         name, _, value = line.partition(":")
         about.setdefault(name.strip(), value.strip())
-    numbers = [f"{word} {about[name]}" for word, name in (("family", "cpu family"), ("model", "model")) if name in about]
+    numbers = [
+        f"{word} {about[name]}"
+        for word, name in (("family", "cpu family"), ("model", "model"))
+        if name in about
+    ]
     has = about.get("flags", about.get("Features", "")).split()
     units = [unit for unit in UNITS if unit in has]
     allowed = not _ceiling() or any(word in _ceiling() for word in ("BF16", "AMX"))
@@ -66,16 +73,25 @@ def _ceiling() -> str:
 
 
 def libraries() -> str:
-    """What multiplies for torch on a processor, with versions: its BLAS and oneDNN, as far as torch tells."""
+    """What multiplies for torch on a processor, with versions: its BLAS and oneDNN, as far as torch
+    tells.
+    """
     built = torch.__config__.show()
-    blas = re.findall(r"BLAS_INFO=(\w+)", built) + re.findall(r"Math Kernel Library Version ([\d.]+)", built)
+    blas = re.findall(r"BLAS_INFO=(\w+)", built) + re.findall(
+        r"Math Kernel Library Version ([\d.]+)", built
+    )
     kernels = re.findall(r"MKL-DNN v([\d.]+)", built)
-    found = [" ".join(blas), *(f"oneDNN {version}" for version in kernels), _ceiling() and f"at most {_ceiling()}"]
+    found = [
+        " ".join(blas),
+        *(f"oneDNN {version}" for version in kernels),
+        _ceiling() and f"at most {_ceiling()}",
+    ]
     return ", ".join(filter(None, found))
 
 
 def rounding(precision: str) -> str:
-    """Eight hex digits of how this process rounds: alike where a few products and a convolution come out alike to the bit.
+    """Eight hex digits of how this process rounds: alike where a few products and a convolution
+    come out alike to the bit.
 
     In single precision, products of sparse matrices are among them where torch has any (MKL's).
     """
@@ -92,18 +108,26 @@ def _rounding(dtype: torch.dtype, threads: int) -> str:
 
     x, w, several = drawn(64, 300), drawn(100, 300), drawn(3, 300, 10)
     images, kernels = drawn(16, 8, 14, 14), drawn(16, 8, 5, 5)
-    maps = functional.conv2d(images.contiguous(memory_format=torch.channels_last), kernels, padding=2)
+    maps = functional.conv2d(
+        images.contiguous(memory_format=torch.channels_last), kernels, padding=2
+    )
     hidden = functional.linear(x, w)
     found = [hidden, x.expand(3, -1, -1) @ several, maps, hidden.log_softmax(1)]
     sum(one.float().square().mean() for one in found).backward()
     found += [one.grad for one in (x, w, several, images, kernels)]
     if dtype == torch.float32 and torch.backends.mkl.is_available():
         found += _sparse_products((w * (w > 1.5)).detach(), x.detach(), hidden.detach())
-    return hashlib.sha256(b"".join(one.detach().float().numpy().tobytes() for one in found)).hexdigest()[:8]
+    return hashlib.sha256(
+        b"".join(one.detach().float().numpy().tobytes() for one in found)
+    ).hexdigest()[:8]
 
 
-def _sparse_products(few: torch.Tensor, x: torch.Tensor, hidden: torch.Tensor) -> list[torch.Tensor]:
-    """Products that the engine's sparse executor takes: few [O, I] with x [B, I], and its gradient for hidden [B, O]."""
+def _sparse_products(
+    few: torch.Tensor, x: torch.Tensor, hidden: torch.Tensor
+) -> list[torch.Tensor]:
+    """Products that the engine's sparse executor takes: few [O, I] with x [B, I], and its gradient
+    for hidden [B, O].
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
         matrix = few.to_sparse_csr()
@@ -111,10 +135,12 @@ def _sparse_products(few: torch.Tensor, x: torch.Tensor, hidden: torch.Tensor) -
 
 
 def origin(device: str, precision: str | None = None) -> dict:
-    """What something is measured with, as its record tells; precision: of the arithmetic, None to leave it out.
+    """What something is measured with, as its record tells; precision: of the arithmetic, None to
+    leave it out.
 
-    processor, libraries, rounding: what may differ between two machines that are called alike, and does where they differ
-    in the last bit; rounding is that of the precision, or of single precision, and told of processors alone.
+    processor, libraries, rounding: what may differ between two machines that are called alike, and
+    does where they differ in the last bit; rounding is that of the precision, or of single
+    precision, and told of processors alone.
     """
     on_cpu = torch.device(device).type == "cpu"
     return {
@@ -130,20 +156,27 @@ def origin(device: str, precision: str | None = None) -> dict:
 
 
 def provenance(measured_with: dict, wall_s: float, **more) -> dict:
-    """What the first line of every record says besides what was measured: the date, the origin, more, and the seconds taken."""
+    """What the first line of every record says besides what was measured: the date, the origin,
+    more, and the seconds taken.
+    """
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
     return {"date": date, **measured_with, **more, "wall_s": round(wall_s, 2)}
 
 
 def use_one_core() -> None:
-    """Set this process up, from here on, to train on its own: one thread, denormal numbers as zeros, freed memory kept.
+    """Set this process up, from here on, to train on its own: one thread, denormal numbers as
+    zeros, freed memory kept.
 
-    Gradients below 1e-38, of classes that a network has long ruled out, doubled the time of a step in single precision.
+    Gradients below 1e-38, of classes that a network has long ruled out, doubled the time of a step
+    in single precision.
     """
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
-    torch.backends.cudnn.allow_tf32 = False  # a graphics processor's single precision is then as exact as a core's
-    # Ask glibc to keep large blocks when they are freed: faulting them in anew took half of a Simple-CNN step.
+    torch.backends.cudnn.allow_tf32 = (
+        False  # a graphics processor's single precision is then as exact as a core's
+    )
+    # Ask glibc to keep large blocks when they are freed: faulting them in anew took half of a
+    # Simple-CNN step.
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL("libc.so.6").mallopt
         m_trim_threshold, m_top_pad, m_mmap_max = -1, -2, -4

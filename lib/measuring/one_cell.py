@@ -43,14 +43,28 @@ from lib.workloads.tasks import TASKS
 
 @functools.lru_cache(maxsize=4096)
 def _scores(
-    work: Workload, method: str, seed: int, split: int, dtype: torch.dtype, device: str, sparsity: float = 0
+    work: Workload,
+    method: str,
+    seed: int,
+    split: int,
+    dtype: torch.dtype,
+    device: str,
+    sparsity: float = 0,
 ) -> torch.Tensor:
-    """Pruning scores [P] of the workload's trial with this seed: the same for every batch size and algorithm."""
+    """Pruning scores [P] of the workload's trial with this seed: the same for every batch size and
+    algorithm.
+    """
     module = models.fresh(work.model, seed)
     w, data = flattening.flatten(module).to(device), work.train(split)
-    kind = stacked_decoder.StackedDecoder if stacked_decoder.StackedDecoder.fits(module) else _looped(work, device)
+    kind = (
+        stacked_decoder.StackedDecoder
+        if stacked_decoder.StackedDecoder.fits(module)
+        else _looped(work, device)
+    )
     executor = kind(module, dtype, device, task=TASKS[work.task])
-    return pruning.scores(method, w, executor, executor.inputs(data.x), data.y.to(device), seed, sparsity).cpu()
+    return pruning.scores(
+        method, w, executor, executor.inputs(data.x), data.y.to(device), seed, sparsity
+    ).cpu()
 
 
 def seeds(cell: Cell) -> list[int]:
@@ -58,11 +72,15 @@ def seeds(cell: Cell) -> list[int]:
     return [100_000 * cell.replicate + trial for trial in range(cell.trials)]
 
 
-def start(cell: Cell, chosen: list[int] | None = None, device: str = "cpu") -> training_state.Trials:
-    """The cell's trials (or the chosen ones) before their first step: initialised, pruned, with their hyperparameters.
+def start(
+    cell: Cell, chosen: list[int] | None = None, device: str = "cpu"
+) -> training_state.Trials:
+    """The cell's trials (or the chosen ones) before their first step: initialised, pruned, with
+    their hyperparameters.
 
-    Among these is the batch size, on which a method may depend.  device: where scores are computed; the trials are on the CPU.
-    A trial whose scores do not say what to keep is left without any weight.  Raises ScoresError where they say it of no trial.
+    Among these is the batch size, on which a method may depend.  device: where scores are computed;
+    the trials are on the CPU. A trial whose scores do not say what to keep is left without any
+    weight.  Raises ScoresError where they say it of no trial.
     """
     work, chosen = cell.work, list(range(cell.trials)) if chosen is None else chosen
     chosen_seeds = [seeds(cell)[trial] for trial in chosen]
@@ -70,17 +88,27 @@ def start(cell: Cell, chosen: list[int] | None = None, device: str = "cpu") -> t
     if cell.sparsity == 0:
         mask = None
     else:
-        needs = (cell.sparsity,) if cell.pruning == "synflow" else ()  # the other scores serve every sparsity
-        scores = [_scores(work, cell.pruning, s, cell.split, _dtype(cell), device, *needs) for s in chosen_seeds]
+        needs = (
+            (cell.sparsity,) if cell.pruning == "synflow" else ()
+        )  # the other scores serve every sparsity
+        scores = [
+            _scores(work, cell.pruning, s, cell.split, _dtype(cell), device, *needs)
+            for s in chosen_seeds
+        ]
         mask = _masks(cell, scores)
         w = w * mask
-    drawn = {name: torch.from_numpy(values[chosen]).float()[:, None] for name, values in cell.draw().items()}
+    drawn = {
+        name: torch.from_numpy(values[chosen]).float()[:, None]
+        for name, values in cell.draw().items()
+    }
     drawn["batch_size"] = torch.full((len(chosen), 1), float(cell.batch_size))
     return training_state.Trials(w, mask, drawn)
 
 
 def _masks(cell: Cell, scores: list[torch.Tensor]) -> torch.Tensor:
-    """Masks [T, P] of the trials with these scores [P], zeros where they are refused; raises ScoresError if all are."""
+    """Masks [T, P] of the trials with these scores [P], zeros where they are refused; raises
+    ScoresError if all are.
+    """
     masks, refused = torch.zeros(len(scores), len(scores[0])), []
     for mask, found in zip(masks, scores, strict=True):
         try:
@@ -92,18 +120,28 @@ def _masks(cell: Cell, scores: list[torch.Tensor]) -> torch.Tensor:
     return masks
 
 
-def exchange(cell: Cell, trials: training_state.Trials, watch: Callable | None = None) -> exchanges.Exchange | None:
-    """What the cell's workers send each other, for these trials before their first step; None for a single worker."""
+def exchange(
+    cell: Cell, trials: training_state.Trials, watch: Callable | None = None
+) -> exchanges.Exchange | None:
+    """What the cell's workers send each other, for these trials before their first step; None for a
+    single worker.
+    """
     if cell.messages is None:
         return None
-    # A trial without any weight, which leaves before the first step, has the first one in the place of each.
-    kept = None if trials.mask is None else pad_sequence([row.nonzero()[:, 0] for row in trials.mask], batch_first=True)
+    # A trial without any weight, which leaves before the first step, has the first one in the place
+    # of each.
+    kept = (
+        None
+        if trials.mask is None
+        else pad_sequence([row.nonzero()[:, 0] for row in trials.mask], batch_first=True)
+    )
     sizes = [p.numel() for p in models.build(cell.work.model).parameters()]
     return exchanges.Exchange(cell.messages, *trials.w.shape, kept, sizes, cell.replicate, watch)
 
 
-# From this sparsity and this batch size on `Sparse` is up to seven times as fast.  It came when most cells of sparsity 0.9 and
-# the first of 0.95 (source a3952e2c3824 and before) had been measured by `Stack`, to which it is equal up to rounding.
+# From this sparsity and this batch size on `Sparse` is up to seven times as fast.  It came when
+# most cells of sparsity 0.9 and the first of 0.95 (source a3952e2c3824 and before) had been
+# measured by `Stack`, to which it is equal up to rounding.
 SPARSE_FROM = {"sparsity": 0.9, "batch_size": 8}
 
 
@@ -121,13 +159,17 @@ def executor(cell: Cell, device: str = "cpu") -> Executor:
     """
     work = cell.work
     module = models.build(work.model)
-    stacked_here = cell.batch_size < work.stack_below and not (side_by_side.fits(module) and _on_gpu(device))
+    stacked_here = cell.batch_size < work.stack_below and not (
+        side_by_side.fits(module) and _on_gpu(device)
+    )
     kind = _stacked(cell, module, device) if stacked_here else _looped(work, device)
     return kind(module, _dtype(cell), device, cell.label_smoothing, TASKS[work.task])
 
 
 def _looped(work: Workload, device: str) -> type[looped.Loop]:
-    """On a graphics processor its kernels are recorded, but for a reader's own network, which may look at its values."""
+    """On a graphics processor its kernels are recorded, but for a reader's own network, which may
+    look at its values.
+    """
     return captured.Captured if _on_gpu(device) and not work.source else looped.Loop
 
 
@@ -148,47 +190,90 @@ def _stacked(cell: Cell, module: torch.nn.Module, device: str) -> type[Executor]
 def trained_by(cell: Cell) -> Method:
     """The cell's method, with late gradients if it asks for them."""
     plain = method(cell.algorithm)
-    return late.late(plain, cell.staleness, cell.delays, cell.replicate) if cell.staleness else plain
+    return (
+        late.late(plain, cell.staleness, cell.delays, cell.replicate) if cell.staleness else plain
+    )
 
 
 def train_cell(cell: Cell, device: str = "cpu", **options) -> training_state.Outcome:
-    """Measure one cell on a device ("cpu", "cuda", ...); further options as in `lib.engine.lockstep.train`."""
+    """Measure one cell on a device ("cpu", "cuda", ...); further options as in
+    `lib.engine.lockstep.train`.
+    """
     work = cell.work
     data, trials = datasets.load(work.dataset, cell.split), start(cell, device=device).to(device)
     options.setdefault("exchange", exchange(cell, trials))
-    options.setdefault("whose", json.dumps([dataclasses.asdict(cell), cell.definition(), origin(cell, device)]))
+    options.setdefault(
+        "whose", json.dumps([dataclasses.asdict(cell), cell.definition(), origin(cell, device)])
+    )
     return lockstep.train(
-        executor(cell, device), trials, work.train(cell.split), data.validation,
-        method=trained_by(cell), batch_size=cell.batch_size, goals=work.goals,
-        max_steps=cell.max_steps or work.max_steps, order_seed=cell.replicate,
-        hits=cell.hits, stop=cell.stop, race=cell.race, rungs=cell.rungs, checks=cell.checks, test=data.test, **options,
-    )  # fmt: skip
+        executor(cell, device),
+        trials,
+        work.train(cell.split),
+        data.validation,
+        method=trained_by(cell),
+        batch_size=cell.batch_size,
+        goals=work.goals,
+        max_steps=cell.max_steps or work.max_steps,
+        order_seed=cell.replicate,
+        hits=cell.hits,
+        stop=cell.stop,
+        race=cell.race,
+        rungs=cell.rungs,
+        checks=cell.checks,
+        test=data.test,
+        **options,
+    )
 
 
 def table(cell: Cell, outcome: training_state.Outcome) -> pd.DataFrame:
     """The outcome as a table with a row per trial."""
     work = cell.work
     drawn = cell.draw()
-    return pd.DataFrame({
-        "trial": range(cell.trials), "seed": seeds(cell), **drawn,
-        "status": outcome.status, "cause": outcome.cause, "last_step": outcome.last_step,
-        "best_error": outcome.best_error, "best_step": outcome.best_step,
-        **{f"steps@{goal:g}": outcome.first[:, i] for i, goal in enumerate(work.goals)},
-        **{f"loss@{loss:.2g}": outcome.fell[:, i] for i, loss in enumerate(vocabulary.LOSSES) if cell.rungs == "losses"},
-        **{f"best@{budget}": outcome.best_within[:, i] for i, budget in enumerate(outcome.budgets)},
-        **{f"test@{budget}": outcome.test_within[:, i] for i, budget in enumerate(outcome.budgets)},
-        **({"sent": outcome.sent} if cell.messages else {}),
-        **{f"sent@{budget}": outcome.sent_within[:, i] for i, budget in enumerate(outcome.budgets) if cell.messages},
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "trial": range(cell.trials),
+            "seed": seeds(cell),
+            **drawn,
+            "status": outcome.status,
+            "cause": outcome.cause,
+            "last_step": outcome.last_step,
+            "best_error": outcome.best_error,
+            "best_step": outcome.best_step,
+            **{f"steps@{goal:g}": outcome.first[:, i] for i, goal in enumerate(work.goals)},
+            **{
+                f"loss@{loss:.2g}": outcome.fell[:, i]
+                for i, loss in enumerate(vocabulary.LOSSES)
+                if cell.rungs == "losses"
+            },
+            **{
+                f"best@{budget}": outcome.best_within[:, i]
+                for i, budget in enumerate(outcome.budgets)
+            },
+            **{
+                f"test@{budget}": outcome.test_within[:, i]
+                for i, budget in enumerate(outcome.budgets)
+            },
+            **({"sent": outcome.sent} if cell.messages else {}),
+            **{
+                f"sent@{budget}": outcome.sent_within[:, i]
+                for i, budget in enumerate(outcome.budgets)
+                if cell.messages
+            },
+        }
+    )
 
 
-def measure(cell: Cell, folder: Path, progress_folder: str | None = None, device: str = "cpu") -> Path:
-    """Train a cell, or the rest of one that was interrupted, and write its record under `folder`; returns the file.
+def measure(
+    cell: Cell, folder: Path, progress_folder: str | None = None, device: str = "cpu"
+) -> Path:
+    """Train a cell, or the rest of one that was interrupted, and write its record under `folder`;
+    returns the file.
 
-    A job of its own: one thread, no shared state.  A record that is there, another runner's, is left alone.  Where nobody wins a
-    race, a second is run that is WIDER times as wide; the record is of that one, with the costs of both.
-    Raises OwnError if a reader's own workload has made other tensors than those of the records beside it, or has changed.
-    Raises OSError naming the file, before any training, if its folder cannot be written.
+    A job of its own: one thread, no shared state.  A record that is there, another runner's, is
+    left alone.  Where nobody wins a race, a second is run that is WIDER times as wide; the record
+    is of that one, with the costs of both. Raises OwnError if a reader's own workload has made
+    other tensors than those of the records beside it, or has changed. Raises OSError naming the
+    file, before any training, if its folder cannot be written.
     """
     file = record(cell, folder)
     if file.exists():
@@ -196,19 +281,28 @@ def measure(cell: Cell, folder: Path, progress_folder: str | None = None, device
     _agree(cell, folder, file)
     machine.use_one_core()
     measured_with = origin(cell, device)
-    # Its name tells the origin, so that a cell begun with other code or on another device is begun anew.
-    unfinished = file.with_suffix(f".{hashlib.sha256(json.dumps(measured_with).encode()).hexdigest()[:8]}.part")
+    # Its name tells the origin, so that a cell begun with other code or on another device is begun
+    # anew.
+    unfinished = file.with_suffix(
+        f".{hashlib.sha256(json.dumps(measured_with).encode()).hexdigest()[:8]}.part"
+    )
     store.prepare(file)
     reporter = Reporter(progress_folder)
     outcome = train_cell(cell, device, progress=reporter, unfinished=unfinished)
     counted, wall_s = {"steps": outcome.steps, "trial_steps": outcome.trial_steps}, outcome.wall_s
     if _without_a_winner(outcome):
         wider = dataclasses.replace(cell, race=WIDER * cell.race)
-        outcome = train_cell(wider, device, progress=reporter, unfinished=unfinished.with_suffix(".wider.part"))
+        outcome = train_cell(
+            wider, device, progress=reporter, unfinished=unfinished.with_suffix(".wider.part")
+        )
         both = {"steps": outcome.steps, "trial_steps": counted["trial_steps"] + outcome.trial_steps}
         counted, wall_s = {**both, "raced_again": wider.race}, wall_s + outcome.wall_s
-    _agree(cell, folder, file)  # once more: meanwhile the file may have changed, and others have measured
-    store.write(file, cell, table(cell, outcome), machine.provenance(measured_with, wall_s, **counted))
+    _agree(
+        cell, folder, file
+    )  # once more: meanwhile the file may have changed, and others have measured
+    store.write(
+        file, cell, table(cell, outcome), machine.provenance(measured_with, wall_s, **counted)
+    )
     for state in store.states(file):
         state.unlink(missing_ok=True)
     return file
@@ -230,11 +324,15 @@ def _data(cell: Cell) -> dict[str, str]:
 
 
 def _agree(cell: Cell, folder: Path, file: Path) -> None:
-    """Raise OwnError unless the record of a reader's own workload or method belongs into this file, among those beside it."""
+    """Raise OwnError unless the record of a reader's own workload or method belongs into this file,
+    among those beside it.
+    """
     ours = [name for name in (cell.workload, cell.algorithm) if own.is_readers(name)]
     if own.is_own(cell.workload):
         own_network.check_rounding(cell.workload, own_file.load(cell.workload), cell.arithmetic)
     if ours and record(cell, folder) != file:
-        raise own.OwnError(f"{', '.join(ours)}: the file has changed while {file.name} was trained; run the rest anew")
+        raise own.OwnError(
+            f"{', '.join(ours)}: the file has changed while {file.name} was trained; run the rest anew"
+        )
     if own.is_own(cell.workload):
         same_data(cell.workload, folder, own_file.data(cell.workload))

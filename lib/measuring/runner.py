@@ -1,4 +1,5 @@
-"""The one runner of cells, tracks, portraits and timings: a job for each that is missing, a bar, and their records.
+"""The one runner of cells, tracks, portraits and timings: a job for each that is missing, a bar,
+and their records.
 
 Whatever is stopped goes on when it is called again: what has a record is left alone.
 """
@@ -24,12 +25,15 @@ from lib.measuring.jobs import each
 from lib.records import store
 
 
-def run(todo: Sequence, measure: Callable[..., object], title: str, unit: str, jobs: int = 1, **options) -> None:
-    """Measure each of `todo`, so many side by side, under one progress bar; nothing is shown where there is nothing to do.
+def run(
+    todo: Sequence, measure: Callable[..., object], title: str, unit: str, jobs: int = 1, **options
+) -> None:
+    """Measure each of `todo`, so many side by side, under one progress bar; nothing is shown where
+    there is nothing to do.
 
-    measure: a function of a module, called as measure(what, reports, **options) in whatever process; it writes the record,
-    and a `Reporter` of the folder `reports` shows how far it is.  title, unit: of the bar.  Raises ValueError for a number
-    of jobs that is not allowed.
+    measure: a function of a module, called as measure(what, reports, **options) in whatever
+    process; it writes the record, and a `Reporter` of the folder `reports` shows how far it is.
+    title, unit: of the bar.  Raises ValueError for a number of jobs that is not allowed.
     """
     if not todo:
         return
@@ -38,29 +42,44 @@ def run(todo: Sequence, measure: Callable[..., object], title: str, unit: str, j
             bar.update()
 
 
-def write(file: Path, what: object, take: Callable[[], pd.DataFrame], precision: str | None = None,
-          device: str = "cpu", **more) -> Path:  # fmt: skip
+def write(
+    file: Path,
+    what: object,
+    take: Callable[[], pd.DataFrame],
+    precision: str | None = None,
+    device: str = "cpu",
+    **more,
+) -> Path:
     """Take a measurement in this process, with one thread, and write its record; returns the file.
 
-    precision: of its arithmetic, None where the table tells several apart; device: where it is taken; more: what else the first
-    line says.
-    Raises OSError naming the file, before anything is measured, if its folder cannot be written.
+    precision: of its arithmetic, None where the table tells several apart; device: where it is
+    taken; more: what else the first line says. Raises OSError naming the file, before anything is
+    measured, if its folder cannot be written.
     """
-    from lib.measuring import machine  # brings PyTorch, which is slow to import, and most chapters only read
+    from lib.measuring import (
+        machine,
+    )  # brings PyTorch, which is slow to import, and most chapters only read
 
     machine.use_one_core()
     store.prepare(file)
     began = time.perf_counter()
     table = take()
-    store.write(file, what, table, machine.provenance(machine.origin(device, precision), time.perf_counter() - began, **more))
+    store.write(
+        file,
+        what,
+        table,
+        machine.provenance(machine.origin(device, precision), time.perf_counter() - began, **more),
+    )
     return file
 
 
-# --- progress ---------------------------------------------------------------------------------------------------------
+# --- progress -------------------------------------------------------------------------------------
 
 
 class Reporter:
-    """Writes a job's progress to a file of its process in a folder, at most twice a second; None: nowhere."""
+    """Writes a job's progress to a file of its process in a folder, at most twice a second; None:
+    nowhere.
+    """
 
     def __init__(self, folder: str | None):
         self.file = folder and Path(folder) / str(os.getpid())
@@ -72,7 +91,10 @@ class Reporter:
         if self.file and now >= self.next:
             self.next = now + 0.5
             with contextlib.suppress(OSError):
-                self.file.write_text(json.dumps([step, alive, None if math.isinf(best) else float(best)]), encoding="utf-8")
+                self.file.write_text(
+                    json.dumps([step, alive, None if math.isinf(best) else float(best)]),
+                    encoding="utf-8",
+                )
 
 
 def told(step: int, alive: int | None, best: float | None) -> str:
@@ -84,13 +106,15 @@ def told(step: int, alive: int | None, best: float | None) -> str:
 class _Display(contextlib.AbstractContextManager):
     """A progress bar: how many are done, the time left, and how far those under way are.
 
-    A terminal writes one line again every second.  A notebook or a log keeps every line: there, a twentieth of the time that
-    has passed lies between two, and five seconds at least.
+    A terminal writes one line again every second.  A notebook or a log keeps every line: there, a
+    twentieth of the time that has passed lies between two, and five seconds at least.
     """
 
     def __init__(self, title: str, unit: str, count: int, reports: str):
         self.terminal = sys.stderr.isatty()
-        self.bar = tqdm(total=count, desc=title, unit=unit, mininterval=0.1 if self.terminal else 5.0)
+        self.bar = tqdm(
+            total=count, desc=title, unit=unit, mininterval=0.1 if self.terminal else 5.0
+        )
         self.reports, self.done = Path(reports), threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
         self.thread.start()

@@ -19,33 +19,51 @@ BUDGETS = ("cached", "smoke", "full")
 
 
 def run(study: Study, folder: Path = DATA, jobs: int = 1, device: str = "cpu") -> None:
-    """Train what is missing, one cell a job, through joblib; every finished cell is in data/ at once.
+    """Train what is missing, one cell a job, through joblib; every finished cell is in data/ at
+    once.
 
-    Wrap the call in `joblib.parallel_config(backend="dask")` to run on a Dask cluster that shares the folder.
-    Raises RecordError if a file among the study's workloads is damaged or foreign, before any training, and OSError
-    naming the file if one cannot be written.
+    Wrap the call in `joblib.parallel_config(backend="dask")` to run on a Dask cluster that shares
+    the folder. Raises RecordError if a file among the study's workloads is damaged or foreign,
+    before any training, and OSError naming the file if one cannot be written.
     """
     on_record.check(study, folder)
-    runner.run(on_record.missing(study, folder), _train, study.name, "cell", jobs, folder=folder, device=device)
+    runner.run(
+        on_record.missing(study, folder),
+        _train,
+        study.name,
+        "cell",
+        jobs,
+        folder=folder,
+        device=device,
+    )
 
 
 def _train(cell: Cell, reports: str, folder: Path, device: str) -> None:
-    from lib.measuring.one_cell import measure  # brings PyTorch, which is slow to import, and most chapters only read
+    from lib.measuring.one_cell import (
+        measure,
+    )  # brings PyTorch, which is slow to import, and most chapters only read
 
     measure(cell, folder, reports, device)
 
 
-def results(study: Study, budget: str = "cached", jobs: int = 1, folder: Path = DATA) -> pd.DataFrame:
+def results(
+    study: Study, budget: str = "cached", jobs: int = 1, folder: Path = DATA
+) -> pd.DataFrame:
     """The table of `lib.records.results.read`; budget: whether what is missing is trained first.
 
-    "cached" never trains; "full" trains the missing cells; "smoke" trains a toy version of the study into a folder of its
-    own.  Raises ValueError for another budget, and RecordError for a file that must not be read.
+    "cached" never trains; "full" trains the missing cells; "smoke" trains a toy version of the
+    study into a folder of its own.  Raises ValueError for another budget, and RecordError for a
+    file that must not be read.
     """
     return results_each({study.name: study}, budget, jobs, folder)[study.name]
 
 
-def results_each(studies: dict[K, Study], budget: str = "cached", jobs: int = 1, folder: Path = DATA) -> dict[K, pd.DataFrame]:
-    """`results` of several studies; the files, which most share with others, are looked through once."""
+def results_each(
+    studies: dict[K, Study], budget: str = "cached", jobs: int = 1, folder: Path = DATA
+) -> dict[K, pd.DataFrame]:
+    """`results` of several studies; the files, which most share with others, are looked through
+    once.
+    """
     require(budget in BUDGETS, "budget", budget, BUDGETS)
     if budget == "smoke":
         studies, folder = {key: study.smoke() for key, study in studies.items()}, SMOKE

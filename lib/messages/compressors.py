@@ -16,7 +16,7 @@ BAND = (2 / 3, 4 / 3)  # how many times k Gaussian-k may send
 BLOCK = 2**18  # entries looked at together, so that they stay in the cache
 
 
-# --- compressors ------------------------------------------------------------------------------------------------------
+# --- compressors ----------------------------------------------------------------------------------
 
 
 # NumPy compares, counts and finds several times faster than PyTorch does on a processor.
@@ -59,8 +59,8 @@ def dense(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
 def top_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
     """The k entries of largest magnitude, exactly.
 
-    Several times faster than a selection from all: with the entries in groups, the k-th largest of the groups' maxima
-    is at most the k-th largest entry, and hardly more than k entries reach it.
+    Several times faster than a selection from all: with the entries in groups, the k-th largest of
+    the groups' maxima is at most the k-th largest entry, and hardly more than k entries reach it.
     """
     size = u.abs()
     group = max(len(u) // (4 * k), 1)
@@ -78,14 +78,18 @@ def top_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
 def rand_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
     """k entries drawn without replacement, in every row others; their values are not scaled up."""
     picks = [random.choice(u.shape[1], k, replace=False, shuffle=False) for _ in u]
-    return torch.zeros_like(u, dtype=torch.bool).scatter_(1, torch.from_numpy(np.stack(picks)).to(u.device), True)
+    return torch.zeros_like(u, dtype=torch.bool).scatter_(
+        1, torch.from_numpy(np.stack(picks)).to(u.device), True
+    )
 
 
 def gaussian_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
-    """Above the threshold that a normal distribution with u's mean and deviation puts at k, as in the authors' code.
+    """Above the threshold that a normal distribution with u's mean and deviation puts at k, as in
+    the authors' code.
 
-    Two-sided.  Up to three passes halve the threshold where fewer than 2k/3 lie above it and raise it by half where
-    more than 4k/3 do; what is sent is what the last pass counted, be it nothing or far too much.
+    Two-sided.  Up to three passes halve the threshold where fewer than 2k/3 lie above it and raise
+    it by half where more than 4k/3 do; what is sent is what the last pass counted, be it nothing or
+    far too much.
     """
     return _passes(u, k, _normal(u, k, tails=2))
 
@@ -114,9 +118,11 @@ def _passes(u: Tensor, k: int, threshold: Tensor) -> Tensor:
 
 
 def gaussian_k_band(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
-    """Gaussian-k that ends on its band: bisection, from the normal threshold, until 2k/3 to 4k/3 entries lie above.
+    """Gaussian-k that ends on its band: bisection, from the normal threshold, until 2k/3 to 4k/3
+    entries lie above.
 
-    A row that has no threshold with so many above it (equal magnitudes) sends the most that is at most 4k/3.
+    A row that has no threshold with so many above it (equal magnitudes) sends the most that is at
+    most 4k/3.
     """
     size = u.abs()
     low, high = torch.zeros_like(size[:, 0]), size.amax(1)
@@ -135,10 +141,11 @@ def gaussian_k_band(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
 
 @_by_row
 def dgc_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
-    """DGC's selection: the threshold is read off one entry in a hundred, then adapted (Lin et al. 2018).
+    """DGC's selection: the threshold is read off one entry in a hundred, then adapted (Lin et al.
+    2018).
 
-    Up to ten passes lower the threshold by a fifth while fewer than 0.8 k lie above it; where more than 1.3 k do, the
-    exact k largest among them are sent; never more than k.
+    Up to ten passes lower the threshold by a fifth while fewer than 0.8 k lie above it; where more
+    than 1.3 k do, the exact k largest among them are sent; never more than k.
     """
     size = u.abs()
     sample = size[int(random.integers(min(100, len(u)))) :: 100]
@@ -155,7 +162,9 @@ def dgc_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
 
 @_by_row
 def redsync(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
-    """RedSync's bisection between mean and largest magnitude, until k to 2k entries lie above or the step is a fifth."""
+    """RedSync's bisection between mean and largest magnitude, until k to 2k entries lie above or
+    the step is a fifth.
+    """
     size = u.abs()
     mean, span, low, high = size.mean(), size.max() - size.mean(), 0.0, 1.0
     while True:
@@ -180,9 +189,14 @@ COMPRESSORS = {
 
 
 def compress(
-    name: str, u: Tensor, density: float, random: np.random.Generator, sizes: list[int] | None = None
+    name: str,
+    u: Tensor,
+    density: float,
+    random: np.random.Generator,
+    sizes: list[int] | None = None,
 ) -> Tensor:
-    """Which entries of u [R, d] to send, bool [R, d]; at density 1 all of them, whatever the compressor.
+    """Which entries of u [R, d] to send, bool [R, d]; at density 1 all of them, whatever the
+    compressor.
 
     sizes: of the layers, for stretches of u that are treated each by itself and with its own k.
     """

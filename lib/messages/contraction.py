@@ -1,4 +1,6 @@
-"""How much of a vector's energy its k largest entries leave behind: exact values, bounds, and when a bound holds."""
+"""How much of a vector's energy its k largest entries leave behind: exact values, bounds, and when
+a bound holds.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,12 @@ from lib import require, require_all, require_number, require_whole
 
 
 def _check_vector(u: np.ndarray) -> None:
-    require(np.ndim(u) == 1 and len(u) >= 2, "u", f"of shape {np.shape(u)}", "a vector of at least two entries")
+    require(
+        np.ndim(u) == 1 and len(u) >= 2,
+        "u",
+        f"of shape {np.shape(u)}",
+        "a vector of at least two entries",
+    )
 
 
 def _check_density(density: np.ndarray) -> None:
@@ -17,9 +24,11 @@ def _check_density(density: np.ndarray) -> None:
 
 
 def left(u: np.ndarray, density: np.ndarray) -> np.ndarray:
-    """|u - Top_k(u)|^2 / |u|^2 at each density k/d, exactly: u [d] -> as density.  Fractions of an entry interpolate.
+    """|u - Top_k(u)|^2 / |u|^2 at each density k/d, exactly: u [d] -> as density.  Fractions of an
+    entry interpolate.
 
-    Raises ValueError for a density outside [0, 1], as all functions here, and for u that is no vector.
+    Raises ValueError for a density outside [0, 1], as all functions here, and for u that is no
+    vector.
     """
     _check_vector(u)
     _check_density(density)
@@ -35,13 +44,17 @@ def classical(density: np.ndarray) -> np.ndarray:
 
 
 def tighter(density: np.ndarray) -> np.ndarray:
-    """(1 - k/d)^2: what a vector obeys for which `bell` is true (Shi et al. 2019, abstract: delta = (2kd - k^2)/d^2)."""
+    """(1 - k/d)^2: what a vector obeys for which `bell` is true (Shi et al. 2019, abstract: delta =
+    (2kd - k^2)/d^2).
+    """
     _check_density(density)
     return (1 - np.asarray(density)) ** 2
 
 
 def gaussian(density: np.ndarray) -> np.ndarray:
-    """The share that Top-k leaves of a normal vector with mean 0 in the limit of many entries: 1 - x - 2 t phi(t)."""
+    """The share that Top-k leaves of a normal vector with mean 0 in the limit of many entries: 1 -
+    x - 2 t phi(t).
+    """
     _check_density(density)
     density = np.asarray(density, dtype=np.float64)
     t = -ndtri(np.maximum(density, np.finfo(float).tiny) / 2)  # at density 0 the limit
@@ -62,23 +75,28 @@ def profile(u: np.ndarray, bins: int = 100) -> np.ndarray:
 
 
 def bell(u: np.ndarray, bins: int = 100, tolerance: float = 0.0) -> bool:
-    """Whether u's squared sorted profile is convex and ends at zero, as far as `bins` bins can tell.
+    """Whether u's squared sorted profile is convex and ends at zero, as far as `bins` bins can
+    tell.
 
-    Convex: second differences of the bins are at least -tolerance.  Ends at zero: the last bin holds at most a third of
-    the one before, as on a straight line that reaches zero at the end.  With tolerance 0 this is enough for
-    left(u, m / bins) <= (1 - m / bins)^2 at every m: less twice the last bin's multiple of the line, the bins are a sum of
-    hinges (j - b)+ with 2 <= j <= bins, and of a hinge (j - m)(j - m - 1) / j(j - 1) is left if m < j, else nothing, which
-    is less than the line leaves.  Between bins the excess is at most 1 / (4 bins^2): `left` is convex in the density, so
-    that it lies below the chords of its bound, and these are no further above it.
+    Convex: second differences of the bins are at least -tolerance.  Ends at zero: the last bin
+    holds at most a third of the one before, as on a straight line that reaches zero at the end.
+    With tolerance 0 this is enough for left(u, m / bins) <= (1 - m / bins)^2 at every m: less twice
+    the last bin's multiple of the line, the bins are a sum of hinges (j - b)+ with 2 <= j <= bins,
+    and of a hinge (j - m)(j - m - 1) / j(j - 1) is left if m < j, else nothing, which is less than
+    the line leaves.  Between bins the excess is at most 1 / (4 bins^2): `left` is convex in the
+    density, so that it lies below the chords of its bound, and these are no further above it.
     Raises ValueError as `profile`, and for a tolerance that is negative.
     """
-    require_number("tolerance", tolerance, lambda v: 0 <= v < np.inf, "zero or a positive finite number")
+    require_number(
+        "tolerance", tolerance, lambda v: 0 <= v < np.inf, "zero or a positive finite number"
+    )
     p = profile(u, bins)
     return bool((np.diff(p, 2) >= -tolerance).all() and p[-1] <= p[-2] / 3 + tolerance)
 
 
 def convex(profile: np.ndarray, rounding: float = 0.0) -> float:
-    """The share of a profile's second differences that are not negative, for values rounded by so much of themselves.
+    """The share of a profile's second differences that are not negative, for values rounded by so
+    much of themselves.
 
     Raises ValueError for a profile of fewer than three values and for a rounding outside [0, 1].
     """
@@ -89,11 +107,13 @@ def convex(profile: np.ndarray, rounding: float = 0.0) -> float:
 
 
 def iterations(delta: np.ndarray) -> np.ndarray:
-    """Steps T until which compression rules the bound of error-feedback SGD, (1 - delta)^2 / delta^4 up to a factor.
+    """Steps T until which compression rules the bound of error-feedback SGD, (1 - delta)^2 /
+    delta^4 up to a factor.
 
-    delta: 1 - left, in (0, 1].  The bound is A / sqrt(T) + B (1 - delta) / (delta^2 T) (Karimireddy et al. 2019), with A
-    and B that do not depend on delta; the two terms are equal at (B / A)^2 times what this returns.  NaN, where nothing is
-    measured, stays NaN.  Raises ValueError for delta outside [0, 1].
+    delta: 1 - left, in (0, 1].  The bound is A / sqrt(T) + B (1 - delta) / (delta^2 T) (Karimireddy
+    et al. 2019), with A and B that do not depend on delta; the two terms are equal at (B / A)^2
+    times what this returns.  NaN, where nothing is measured, stays NaN.  Raises ValueError for
+    delta outside [0, 1].
     """
     require_all("delta", delta, lambda v: ~((v < 0) | (v > 1)), "in (0, 1]")
     delta = np.asarray(delta)

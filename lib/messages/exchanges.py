@@ -18,13 +18,16 @@ class Executor(Protocol):
     """What an exchange asks of whatever computes gradients."""
 
     def shares(self, w: Tensor, x: Tensor, y: Tensor, parts: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Losses [parts, T], gradients [parts, T, P], and which trials are alive [parts, T], for every part of a batch."""
+        """Losses [parts, T], gradients [parts, T, P], and which trials are alive [parts, T], for
+        every part of a batch.
+        """
 
 
 def published_sum(sent: list[Tensor], chosen: list[Tensor]) -> Tensor:
     """What the authors' code makes of the workers' messages [R, d].
 
-    sent: u where it is sent and 0 elsewhere, per worker [R, d]; chosen: which entries are sent, bool [R, d].
+    sent: u where it is sent and 0 elsewhere, per worker [R, d]; chosen: which entries are sent,
+    bool [R, d].
     """
     result = torch.zeros_like(sent[0])
     for row, out in enumerate(result):
@@ -33,31 +36,49 @@ def published_sum(sent: list[Tensor], chosen: list[Tensor]) -> Tensor:
         part = len(index) // len(sent)
         for p in range(len(sent)):
             turn = slice(p * part, (p + 1) * part)
-            out[index[turn]] = out[index[turn]] + value[turn]  # of several pairs for one entry, one counts
+            out[index[turn]] = (
+                out[index[turn]] + value[turn]
+            )  # of several pairs for one entry, one counts
     return result
 
 
 class Exchange:
-    """P workers of T trials at once, in one process: their gradients, compressed, averaged, with what they keep back.
+    """P workers of T trials at once, in one process: their gradients, compressed, averaged, with
+    what they keep back.
 
-    kept: which weights each trial has, indices [T, d'], or None if all d.  sizes: parameters per layer, for messages by
-    layer.  sent [T]: elements that a worker has sent so far, on average over workers.  watch: called with the step
-    (from 0) and worker 0's vectors u [T, d'] before they are compressed.
+    kept: which weights each trial has, indices [T, d'], or None if all d.  sizes: parameters per
+    layer, for messages by layer.  sent [T]: elements that a worker has sent so far, on average over
+    workers.  watch: called with the step (from 0) and worker 0's vectors u [T, d'] before they are
+    compressed.
     """
 
-    def __init__(self, messages: Messages, trials: int, d: int, kept: Tensor | None, sizes: list[int], seed: int,
-                 watch: Callable[[int, Tensor], None] | None = None):  # fmt: skip
+    def __init__(
+        self,
+        messages: Messages,
+        trials: int,
+        d: int,
+        kept: Tensor | None,
+        sizes: list[int],
+        seed: int,
+        watch: Callable[[int, Tensor], None] | None = None,
+    ):
         self.messages, self.kept, self.watch, self.step = messages, kept, watch, 0
         self.d, self.sizes = d if kept is None else kept.shape[1], sizes
         self.random = np.random.default_rng([seed, 1])
-        self.residual: Tensor | None = None  # [P, T, d'], from the first gradient on, if there is feedback
+        self.residual: Tensor | None = (
+            None  # [P, T, d'], from the first gradient on, if there is feedback
+        )
         self.sent = torch.zeros(trials, dtype=torch.float64)
 
-    def gradients(self, executor: Executor, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean losses [T], gradients [T, P] and who is alive [T], for w [T, P] and a batch x, y that is shared out evenly.
+    def gradients(
+        self, executor: Executor, w: Tensor, x: Tensor, y: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean losses [T], gradients [T, P] and who is alive [T], for w [T, P] and a batch x, y
+        that is shared out evenly.
 
-        alive is True where messages kept back can still move w.  Where any worker's gradient is not finite, which a
-        compressor might keep back for good, the gradient is NaN, so that the trial diverges as it would without messages.
+        alive is True where messages kept back can still move w.  Where any worker's gradient is not
+        finite, which a compressor might keep back for good, the gradient is NaN, so that the trial
+        diverges as it would without messages.
         """
         messages = self.messages
         density, sizes = messages.density_at(self.step), self.sizes if messages.by_layer else None
@@ -90,7 +111,9 @@ class Exchange:
         return losses.mean(0), g, alive
 
     def tensors(self, w: Tensor) -> dict[str, Tensor]:
-        """What it has counted and kept back, to be saved, or to be overwritten with what was; w: weights [T, d]."""
+        """What it has counted and kept back, to be saved, or to be overwritten with what was; w:
+        weights [T, d].
+        """
         if not self.messages.feedback:
             return {"sent": self.sent}
         if self.residual is None:
@@ -102,7 +125,8 @@ class Exchange:
         return {"step": self.step, "random": self.random.bit_generator.state}
 
     def restored(self, rows: Tensor, numbers: dict) -> Exchange:
-        """One that goes on from these `numbers` with the trials in `rows` (a boolean mask); its `tensors` are still new.
+        """One that goes on from these `numbers` with the trials in `rows` (a boolean mask); its
+        `tensors` are still new.
 
         Raises ValueError, TypeError or KeyError for what `numbers` cannot have given.
         """

@@ -1,4 +1,5 @@
-"""What workers send each other, as far as a setting goes: which compressor, how much, and whether the rest is kept.
+"""What workers send each other, as far as a setting goes: which compressor, how much, and whether
+the rest is kept.
 
 The compressors themselves are in `lib.messages.compressors`.
 """
@@ -13,21 +14,30 @@ from lib import require, require_number, require_whole
 VALUE_BYTES = INDEX_BYTES = 4  # float32 values with int32 indices
 WARM_UP = (0.015625, 0.004)  # densities of the authors' first two epochs
 COMPRESSORS = (
-    "dense", "top-k", "rand-k", "gaussian-k", "gaussian-k-paper", "gaussian-k-band", "dgc-k", "redsync",
-)  # fmt: skip
+    "dense",
+    "top-k",
+    "rand-k",
+    "gaussian-k",
+    "gaussian-k-paper",
+    "gaussian-k-band",
+    "dgc-k",
+    "redsync",
+)
 MOST_WORKERS = 4096
 AGGREGATIONS = ("exact", "published")
 
 
 @dataclass(frozen=True)
 class Messages:
-    """How P synchronous workers share their gradients.  Raises ValueError naming field, value and what is allowed.
+    """How P synchronous workers share their gradients.  Raises ValueError naming field, value and
+    what is allowed.
 
-    workers: P; a step's batch is shared out evenly.  density: share of the entries to send.  feedback: whether what is
-    not sent is added to the next step's gradient.  by_layer: k per layer instead of over the whole network.
-    aggregation: "exact", or "published" for the authors' code, which cuts the gathered pairs into P equal parts however
-    many each worker sent, and adds up only one of several pairs for the same entry in a part.  warm_up: steps that each
-    of the densities in WARM_UP holds first (where it is above the density).
+    workers: P; a step's batch is shared out evenly.  density: share of the entries to send.
+    feedback: whether what is not sent is added to the next step's gradient.  by_layer: k per layer
+    instead of over the whole network. aggregation: "exact", or "published" for the authors' code,
+    which cuts the gathered pairs into P equal parts however many each worker sent, and adds up only
+    one of several pairs for the same entry in a part.  warm_up: steps that each of the densities in
+    WARM_UP holds first (where it is above the density).
     """
 
     workers: int = 16
@@ -45,7 +55,9 @@ class Messages:
         require_number("density", self.density, lambda share: 0 < share <= 1, "a number in (0, 1]")
         require(self.aggregation in AGGREGATIONS, "aggregation", self.aggregation, AGGREGATIONS)
         for field in ("feedback", "by_layer"):
-            require(type(getattr(self, field)) is bool, field, getattr(self, field), "True or False")
+            require(
+                type(getattr(self, field)) is bool, field, getattr(self, field), "True or False"
+            )
 
     def density_at(self, step: int) -> float:
         """The density of update number `step`, from 0.  Raises ValueError for another."""

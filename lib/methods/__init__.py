@@ -1,4 +1,5 @@
-"""Training methods: how weights follow from gradients, and what is tuned of each; a file and a line here for each.
+"""Training methods: how weights follow from gradients, and what is tuned of each; a file and a line
+here for each.
 
 Nothing here needs PyTorch to be imported.
 """
@@ -28,13 +29,17 @@ _LARGE = (lars.METHOD, lars.WARMED_UP, clars.METHOD, lamb.METHOD)  # made for la
 METHODS |= {m.name: m for m in (*_LARGE, adam_arms.FIXED, adam_arms.LASTING, averaging.METHOD)}
 METHODS |= {m.name: m for m in (muon.METHOD, kfac.METHOD, kfac.UNCLIPPED)}
 # Of networks of linear layers alone; what goes through METHODS is for any network.
-LOCAL = {m.name: m for m in (local_alignment.METHOD, local_alignment.WIDE, local_alignment.FEEDBACK)}
+LOCAL = {
+    m.name: m for m in (local_alignment.METHOD, local_alignment.WIDE, local_alignment.FEEDBACK)
+}
 EVERY = METHODS | LOCAL
 WITH_MOMENTUM = ("momentum", "nesterov")  # of which the papers' claims on momentum speak
 
 
 def method(name: str) -> Method:
-    """Look a training method up, or read a reader's own (`lib.methods.own_method`).  Raises ValueError naming the allowed."""
+    """Look a training method up, or read a reader's own (`lib.methods.own_method`).  Raises
+    ValueError naming the allowed.
+    """
     if own.is_own(name):
         return own_method.load(name)
     known = isinstance(name, str) and name in EVERY

@@ -16,7 +16,8 @@ def begin(w, layers):
 def change(g, buffers, rate, beta1, beta2, k):
     """rate mean / (sqrt(square) + epsilon) [T, P], after both have taken in g.
 
-    mean = beta1 mean + (1 - beta1) g; square = beta2 square + (1 - beta2) g^2; both unbiased by 1 - beta^k.
+    mean = beta1 mean + (1 - beta1) g; square = beta2 square + (1 - beta2) g^2; both unbiased by 1 -
+    beta^k.
     """
     mean, square = buffers["mean"], buffers["square"]
     mean.mul_(beta1).addcmul_(g, 1 - beta1)
@@ -35,9 +36,11 @@ def step(w, g, buffers, drawn, k, layers):
 
 
 def drift(buffers, drawn):
-    """A bound: in j steps without a gradient the mean falls by beta1^j, the square's root by no more than beta2^(j/2).
+    """A bound: in j steps without a gradient the mean falls by beta1^j, the square's root by no
+    more than beta2^(j/2).
 
-    Hence their ratio is at most the sum of a geometric series in beta1 / sqrt(beta2), or in beta1 where epsilon is larger.
+    Hence their ratio is at most the sum of a geometric series in beta1 / sqrt(beta2), or in beta1
+    where epsilon is larger.
     """
     rate, beta1, beta2 = (drawn[name] for name in SPACE)
     ratio = beta1 / beta2.sqrt()

@@ -1,4 +1,6 @@
-"""Adam with beta2 held: at 0.999, or at a half-life counted in examples, beta2 = 2^(-B / half-life) (Marek et al. 2025)."""
+"""Adam with beta2 held: at 0.999, or at a half-life counted in examples, beta2 = 2^(-B / half-life)
+(Marek et al. 2025).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ def _fixed(drawn):
 
 
 def _lasting(drawn):
-    """So that of an average of squares half is left after so many examples, whatever the batch size."""
+    """So that of an average of squares half is left after so many examples, whatever the batch
+    size.
+    """
     return drawn | {"beta2": 2 ** -(drawn["batch_size"] / drawn["half_life"])}
 
 
@@ -33,4 +37,6 @@ def _arm(name, title, space, complete):
 
 
 FIXED = _arm("adam-fixed", "Adam, β₂ = 0.999", SHARED, _fixed)
-LASTING = _arm("adam-half-life", "Adam, half-life in examples", {**SHARED, "half_life": HALF_LIFE}, _lasting)
+LASTING = _arm(
+    "adam-half-life", "Adam, half-life in examples", {**SHARED, "half_life": HALF_LIFE}, _lasting
+)

@@ -8,8 +8,8 @@ SIDE = 16  # float32 numbers in a cache line
 def aligned(m):
     """m [T, rows, columns] with rows and columns of zeros added, to multiples of 16.
 
-    Each matrix then begins where a cache line does; elsewhere the library sums small products in another order, and a trial's
-    weights would hang on which others still train.
+    Each matrix then begins where a cache line does; elsewhere the library sums small products in
+    another order, and a trial's weights would hang on which others still train.
     """
     from torch.nn import functional as F  # slow to import, and reading records does without
 

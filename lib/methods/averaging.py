@@ -1,6 +1,8 @@
-"""Averages of the weights: any method, judged by an exponential average of its iterates (Zhang et al. 2019).
+"""Averages of the weights: any method, judged by an exponential average of its iterates (Zhang et
+al. 2019).
 
-average = decay average + (1 - decay) w after every step, decay = 2^(-1 / half_life), from the first weights on.
+average = decay average + (1 - decay) w after every step, decay = 2^(-1 / half_life), from the first
+weights on.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ HALF_LIFE = Interval(1.0, 1000.0)  # steps; at 0 the average is the last iterate
 
 
 def averaged(base: Method, name: str, title: str) -> Method:
-    """The method `base`, validated at the average.  None of its trials is dropped as dead: the average goes on moving."""
+    """The method `base`, validated at the average.  None of its trials is dropped as dead: the
+    average goes on moving.
+    """
 
     def begin(w, layers):
         return base.begin(w, layers) | {"average": w.clone()}
@@ -25,9 +29,15 @@ def averaged(base: Method, name: str, title: str) -> Method:
         buffers["average"].lerp_(w, 1 - 2 ** -(1 / drawn["averaging_half_life"]))
 
     return dataclasses.replace(
-        base, name=name, title=title, space={**base.space, "averaging_half_life": HALF_LIFE},
-        begin=begin, step=step, drift=None, evaluated=lambda w, buffers: buffers["average"],
-    )  # fmt: skip
+        base,
+        name=name,
+        title=title,
+        space={**base.space, "averaging_half_life": HALF_LIFE},
+        begin=begin,
+        step=step,
+        drift=None,
+        evaluated=lambda w, buffers: buffers["average"],
+    )
 
 
 METHOD = averaged(momentum.METHOD, "momentum-ema", "averaged momentum")

@@ -1,7 +1,8 @@
-"""CLARS (Huo et al. 2020): LARS in which the mean over the batch of examples' own gradient norms stands for ||g||.
+"""CLARS (Huo et al. 2020): LARS in which the mean over the batch of examples' own gradient norms
+stands for ||g||.
 
-v = momentum v + rate ||w|| / (mean of ||grad f_i||) g, layer by layer; w -= v.  At batch size 1 it is LARS.
-No public code was found to compare it with.
+v = momentum v + rate ||w|| / (mean of ||grad f_i||) g, layer by layer; w -= v.  At batch size 1 it
+is LARS. No public code was found to compare it with.
 """
 
 from __future__ import annotations

@@ -13,10 +13,11 @@ SCALES = ("log", "reverse-log", "integer")
 
 @dataclass(frozen=True)
 class Interval:
-    """A range and the scale on which points are uniform: "log", "reverse-log" (1 - value is log-uniform), "integer".
+    """A range and the scale on which points are uniform: "log", "reverse-log" (1 - value is
+    log-uniform), "integer".
 
-    Raises ValueError for another scale, and for ends that are no finite numbers in order: positive on the scale "log", in
-    [0, 1) on "reverse-log", whole on "integer".
+    Raises ValueError for another scale, and for ends that are no finite numbers in order: positive
+    on the scale "log", in [0, 1) on "reverse-log", whole on "integer".
     """
 
     low: float
@@ -31,10 +32,16 @@ class Interval:
             "integer": ("a whole number", lambda v: abs(v) < np.inf and v == int(v)),
         }[self.scale]
         require_number("low", self.low, fits, allowed)
-        require_number("high", self.high, lambda v: fits(v) and v >= self.low, f"{allowed}, not below low ({self.low})")
+        require_number(
+            "high",
+            self.high,
+            lambda v: fits(v) and v >= self.low,
+            f"{allowed}, not below low ({self.low})",
+        )
 
     def at(self, u: np.ndarray) -> np.ndarray:
-        """Map u in [0, 1) to values; shape kept.  On the reverse-log scale the value falls as u rises.
+        """Map u in [0, 1) to values; shape kept.  On the reverse-log scale the value falls as u
+        rises.
 
         Raises ValueError for u outside [0, 1].
         """
@@ -46,8 +53,12 @@ class Interval:
         return np.floor(self.low + u * (self.high - self.low + 1))
 
     def place(self, values: np.ndarray) -> np.ndarray:
-        """Where values lie on the interval's own scale, from 0 to 1: the inverse of `at`; NaN in an interval of one point."""
-        ends = {"log": (self.low, self.high), "reverse-log": (1 - self.high, 1 - self.low)}.get(self.scale)
+        """Where values lie on the interval's own scale, from 0 to 1: the inverse of `at`; NaN in an
+        interval of one point.
+        """
+        ends = {"log": (self.low, self.high), "reverse-log": (1 - self.high, 1 - self.low)}.get(
+            self.scale
+        )
         with np.errstate(invalid="ignore"):
             if ends is None:
                 return np.divide(np.subtract(values, self.low), self.high - self.low)
@@ -66,8 +77,10 @@ LEE2021 = {
 SHI2019 = {"learning_rate": Interval(3e-3, 0.3), "momentum": Interval(0.9, 0.9)}
 # Ours: beyond its upper edge, for messages that move few weights a step.
 HIGHER_RATES = {**SHI2019, "learning_rate": Interval(0.1, 10.0)}
-# Ours: around the best rates of networks with tanh at every batch size, whatever passes errors back.
+# Ours: around the best rates of networks with tanh at every batch size, whatever passes errors
+# back.
 WIDE_RATES = {**LEE2021, "learning_rate": Interval(1e-3, 10.0)}
-# Ours: what the published range leaves out below, down to plain SGD.  Searched besides it, with as many trials, so that the
-# better of the two searches is the best of the whole range from 0 to 0.9999, and both halves are equally dense.
+# Ours: what the published range leaves out below, down to plain SGD.  Searched besides it, with as
+# many trials, so that the better of the two searches is the best of the whole range from 0 to
+# 0.9999, and both halves are equally dense.
 LOW_MOMENTUM = {**LEE2021, "momentum": Interval(0.0, 0.9, "reverse-log")}

@@ -1,10 +1,13 @@
-"""K-FAC: gradients divided by a Kronecker-factored Fisher matrix (Martens and Grosse 2015), with momentum.
+"""K-FAC: gradients divided by a Kronecker-factored Fisher matrix (Martens and Grosse 2015), with
+momentum.
 
-For a layer with inputs h, a one after them if it has a bias, and derivatives d of an example's own loss by its outputs, the
-Fisher matrix is taken for A x G, A the average of h h^T and G that of d d^T over the batch.  For a convolution (Grosse and
-Martens 2016) h are patches: A is summed over places and averaged over examples, G averaged over both.  The derivatives
-are those by the batch's labels (the "empirical" Fisher matrix), as in kfac-pytorch.  Layers that are neither linear nor a
-convolution of one group (gains and biases of normalisation, embeddings) move by plain SGD with momentum.
+For a layer with inputs h, a one after them if it has a bias, and derivatives d of an example's own
+loss by its outputs, the Fisher matrix is taken for A x G, A the average of h h^T and G that of d
+d^T over the batch.  For a convolution (Grosse and Martens 2016) h are patches: A is summed over
+places and averaged over examples, G averaged over both.  The derivatives are those by the batch's
+labels (the "empirical" Fisher matrix), as in kfac-pytorch.  Layers that are neither linear nor a
+convolution of one group (gains and biases of normalisation, embeddings) move by plain SGD with
+momentum.
 """
 
 from __future__ import annotations
@@ -16,21 +19,35 @@ from lib.methods.aligned import aligned
 from lib.methods.intervals import Interval
 from lib.methods.method import Method
 
-DECAY = 0.95  # of the factors' averages; before, they are plain means of all steps (Martens and Grosse 2015, section 5)
-CLIP = 1e-3  # the most that a step may change the network's distribution, rate^2 times the quadratic form (kfac-pytorch)
+# of the factors' averages; before, they are plain means of all steps (Martens and Grosse 2015,
+# section 5)
+DECAY = 0.95
+# the most that a step may change the network's distribution, rate^2 times the quadratic form
+# (kfac-pytorch)
+CLIP = 1e-3
 LARGEST = 1e30  # entry of a factor; what is larger, or no number, is left out
 EVERY_STEP = 20  # first steps, in which every factor is decomposed anew
-INTERVALS = ((128, 1), (512, 10), (float("inf"), 20))  # sides up to so many: decomposed every so many steps
+INTERVALS = (
+    (128, 1),
+    (512, 10),
+    (float("inf"), 20),
+)  # sides up to so many: decomposed every so many steps
 
 
 def _blocks(layers):
     """Pairs of a weight's layer and that of its bias, or None, wherever there are factors."""
     biases = {layer.name: layer for layer in layers if len(layer.shape) == 1}
-    return [(layer, biases.get(layer.name.removesuffix("weight") + "bias")) for layer in layers if layer.kind]
+    return [
+        (layer, biases.get(layer.name.removesuffix("weight") + "bias"))
+        for layer in layers
+        if layer.kind
+    ]
 
 
 def _begin(w, layers):
-    """Velocities; steps taken; weights that are left; the factors, their eigenvectors ("axes") and eigenvalues ("curves")."""
+    """Velocities; steps taken; weights that are left; the factors, their eigenvectors ("axes") and
+    eigenvalues ("curves").
+    """
     import torch  # slow to import, and reading records does without
 
     buffers = {"v": w.new_zeros(w.shape), "kept": torch.ones_like(w, dtype=torch.bool)}
@@ -45,9 +62,13 @@ def _begin(w, layers):
 
 
 def _gradient(executor, w, batch, mask, buffers):
-    """The executor's gradients; on the way the factors are averaged and, when it is time, decomposed."""
+    """The executor's gradients; on the way the factors are averaged and, when it is time,
+    decomposed.
+    """
     answers = batch[1].numel()
-    losses, g, alive, looks = executor.watched(w, *batch, mask, lambda h, d: _moments(h, d, answers))
+    losses, g, alive, looks = executor.watched(
+        w, *batch, mask, lambda h, d: _moments(h, d, answers)
+    )
     if mask is not None:
         buffers["kept"].copy_(mask)
     steps = buffers["steps"].add_(1)
@@ -61,9 +82,11 @@ def _gradient(executor, w, batch, mask, buffers):
 
 
 def _moments(h, d, answers):
-    """Factors of this batch [trials, side, side] for h [trials, N, inputs] and d [trials, N, outputs], of the mean loss.
+    """Factors of this batch [trials, side, side] for h [trials, N, inputs] and d [trials, N,
+    outputs], of the mean loss.
 
-    The last row and column of the first are those of the bias.  answers: of how many the loss is the mean.
+    The last row and column of the first are those of the bias.  answers: of how many the loss is
+    the mean.
     """
     import torch
 
@@ -79,18 +102,29 @@ def _squared(m):
 
 
 def _average(buffers, name, new, k):
-    """Mix the factor of step k into its average, and decompose it if it is time.  new: [T, n, n], or [1, n, n] for all."""
+    """Mix the factor of step k into its average, and decompose it if it is time.  new: [T, n, n],
+    or [1, n, n] for all.
+    """
     import torch
 
     average = buffers[name]
-    fine = (new.abs().amax((1, 2)) < LARGEST)[:, None, None]  # a trial that diverges must not stop the others
-    average.lerp_(new.where(fine, 0).to(average.dtype).expand_as(average), 1 - min(1 - 1 / k, DECAY))
+    fine = (new.abs().amax((1, 2)) < LARGEST)[
+        :, None, None
+    ]  # a trial that diverges must not stop the others
+    average.lerp_(
+        new.where(fine, 0).to(average.dtype).expand_as(average), 1 - min(1 - 1 / k, DECAY)
+    )
     if k <= EVERY_STEP or k % interval(average.shape[1]) == 0:
         rows = range(len(average)) if len(new) > 1 else [slice(None)]
         for row, one in zip(rows, average):  # one by one: aligned, as of `aligned`
-            with contextlib.suppress(torch.linalg.LinAlgError):  # it keeps its last axes, at first zeros, which move nothing
+            with contextlib.suppress(
+                torch.linalg.LinAlgError
+            ):  # it keeps its last axes, at first zeros, which move nothing
                 curves, axes = torch.linalg.eigh(one)
-                buffers[f"{name} curves"][row], buffers[f"{name} axes"][row] = curves.clamp_(min=0), axes
+                buffers[f"{name} curves"][row], buffers[f"{name} axes"][row] = (
+                    curves.clamp_(min=0),
+                    axes,
+                )
 
 
 def interval(side):
@@ -99,7 +133,9 @@ def interval(side):
 
 
 def _step(w, g, buffers, drawn, k, layers, clipped=True):
-    """v = momentum v + clip g', w -= rate v; g' = (A x G + damping)^-1 g, clip = min(1, sqrt(CLIP / |rate^2 g' . g|)), or 1."""
+    """v = momentum v + clip g', w -= rate v; g' = (A x G + damping)^-1 g, clip = min(1, sqrt(CLIP /
+    |rate^2 g' . g|)), or 1.
+    """
     rate, total, moves = drawn["learning_rate"], 0, g.clone()
     blocks = _blocks(layers)
     for weight, bias in blocks:
@@ -120,9 +156,11 @@ def _step(w, g, buffers, drawn, k, layers, clipped=True):
 
 
 def _off(slope, buffers, weight):
-    """Units [T, outputs] that no example has moved yet and whose inputs may all be zero: those of a blank patch, or kept ones.
+    """Units [T, outputs] that no example has moved yet and whose inputs may all be zero: those of a
+    blank patch, or kept ones.
 
-    Their move is zero by definition.  Were rounding to move the bias from zero, its sign would switch the unit on or not.
+    Their move is zero by definition.  Were rounding to move the bias from zero, its sign would
+    switch the unit on or not.
     """
     silent = buffers[f"{weight.name} outputs"].diagonal(dim1=1, dim2=2) == 0
     pruned = ~buffers["kept"][:, weight.where].unflatten(1, (weight.shape[0], -1)).all(2)
@@ -153,4 +191,11 @@ SPACE = {
 }
 METHOD = Method("kfac", "K-FAC", SPACE, _begin, _step, _gradient)
 # At large batches few steps are left, and the clip would bound how far each may go.
-UNCLIPPED = Method("kfac-unclipped", "K-FAC without clip", SPACE, _begin, functools.partial(_step, clipped=False), _gradient)
+UNCLIPPED = Method(
+    "kfac-unclipped",
+    "K-FAC without clip",
+    SPACE,
+    _begin,
+    functools.partial(_step, clipped=False),
+    _gradient,
+)

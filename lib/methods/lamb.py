@@ -1,6 +1,8 @@
-"""LAMB (You et al. 2020): Adam's direction u, scaled to a layer's weights: w -= rate ||w|| / ||u|| u, without weight decay.
+"""LAMB (You et al. 2020): Adam's direction u, scaled to a layer's weights: w -= rate ||w|| / ||u||
+u, without weight decay.
 
-Every tensor is scaled, biases too, and epsilon is Adam's, as in public code (mlcommons/algorithmic-efficiency), whence the space.
+Every tensor is scaled, biases too, and epsilon is Adam's, as in public code
+(mlcommons/algorithmic-efficiency), whence the space.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""LARS (You et al. 2017): a layer's step in proportion to its weights, with and without a warm-up of the rate.
+"""LARS (You et al. 2017): a layer's step in proportion to its weights, with and without a warm-up
+of the rate.
 
-v = momentum v + rate ||w|| / ||g|| g, layer by layer; w -= v.  Biases and gains, of one dimension, are plain momentum, as in
-public code (facebookresearch/moco-v3).  The rate stands for the product of the paper's global rate and trust coefficient; there
-is no weight decay.
+v = momentum v + rate ||w|| / ||g|| g, layer by layer; w -= v.  Biases and gains, of one dimension,
+are plain momentum, as in public code (facebookresearch/moco-v3).  The rate stands for the product
+of the paper's global rate and trust coefficient; there is no weight decay.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from lib.methods.momentum import begin
 
 
 def ratio(w, length):
-    """||w|| / length [T, 1] for a layer's weights w [T, n]; 1 where either is zero.  Removed weights, zero, do not count."""
+    """||w|| / length [T, 1] for a layer's weights w [T, n]; 1 where either is zero.  Removed
+    weights, zero, do not count.
+    """
     size = w.norm(dim=1, keepdim=True)
     return (size / length).where((size > 0) & (length > 0), 1)
 
@@ -33,7 +36,9 @@ def _step(w, g, buffers, drawn, k, layers):
 
 
 def _warming_step(w, g, buffers, drawn, k, layers):
-    """The rate rises linearly from rate / warmup_steps, and stays from step warmup_steps on; 0 and 1 are none."""
+    """The rate rises linearly from rate / warmup_steps, and stays from step warmup_steps on; 0 and
+    1 are none.
+    """
     warmth = (k / drawn["warmup_steps"]).clamp(max=1)
     _step(w, g, buffers, drawn | {"learning_rate": drawn["learning_rate"] * warmth}, k, layers)
 
@@ -42,4 +47,6 @@ def _warming_step(w, g, buffers, drawn, k, layers):
 SPACE = {"learning_rate": Interval(1e-4, 1.0), "momentum": LEE2021["momentum"]}
 WARMUP = Interval(1.0, 1000.0)  # steps
 METHOD = Method("lars", "LARS", SPACE, begin, _step)
-WARMED_UP = Method("lars-warmup", "LARS with warm-up", {**SPACE, "warmup_steps": WARMUP}, begin, _warming_step)
+WARMED_UP = Method(
+    "lars-warmup", "LARS with warm-up", {**SPACE, "warmup_steps": WARMUP}, begin, _warming_step
+)

@@ -1,14 +1,18 @@
-"""Local representation alignment (LRA-E, Ororbia and Mali 2019) and feedback alignment (Lillicrap et al. 2016).
+"""Local representation alignment (LRA-E, Ororbia and Mali 2019) and feedback alignment (Lillicrap
+et al. 2016).
 
-Both train networks of linear layers z_l = W_l h_(l-1) + b_l, h_l = f(z_l), l = 1 ... L, and never use W_l to go backwards.  An
-example's error e_L = softmax(z_L) - y reaches lower layers by feedback matrices E_l [inputs, outputs of layer l] alone:
+Both train networks of linear layers z_l = W_l h_(l-1) + b_l, h_l = f(z_l), l = 1 ... L, and never
+use W_l to go backwards.  An example's error e_L = softmax(z_L) - y reaches lower layers by feedback
+matrices E_l [inputs, outputs of layer l] alone:
 
-    feedback alignment   e_l = f'(z_l) * E_(l+1) e_(l+1), with matrices that never change;
-    LRA                  e_l = f(z_l) - f(z_l - beta E_(l+1) e_(l+1)), the way of a layer to its target; E_l moves as W_l^T does.
+    feedback alignment   e_l = f'(z_l) * E_(l+1) e_(l+1), with matrices that never change; LRA
+                e_l = f(z_l) - f(z_l - beta E_(l+1) e_(l+1)), the way of a layer to its target; E_l
+    moves as W_l^T does.
 
-Each layer moves by the batch's mean of e_l h_(l-1)^T.  So LRA with a small beta is feedback alignment with layer l slowed down by
-beta^(L-l); and feedback alignment with E_l = W_l^T would be backpropagation.  Matrices begin as the transposed weights, shuffled:
-as large as those, and strangers to them.
+Each layer moves by the batch's mean of e_l h_(l-1)^T.  So LRA with a small beta is feedback
+alignment with layer l slowed down by beta^(L-l); and feedback alignment with E_l = W_l^T would be
+backpropagation.  Matrices begin as the transposed weights, shuffled: as large as those, and
+strangers to them.
 """
 
 from __future__ import annotations
@@ -41,10 +45,11 @@ def begin(w, layers):
 
 
 def errors(executor, w, batch, buffers, lower):
-    """Losses [T], of every layer its inputs [T, B, in] and an example's own errors [T, B, out], and who is alive [T].
+    """Losses [T], of every layer its inputs [T, B, in] and an example's own errors [T, B, out], and
+    who is alive [T].
 
-    lower(f, z, h, way): the errors of a hidden layer with this activation, its z, h = f(z), and what reaches it, [T, B, out].
-    Raises ValueError for a network that has other layers.
+    lower(f, z, h, way): the errors of a hidden layer with this activation, its z, h = f(z), and
+    what reaches it, [T, B, out]. Raises ValueError for a network that has other layers.
     """
     x, y = batch
     linear, between, views = _parts(executor.module, w.to(executor.dtype))
@@ -62,7 +67,9 @@ def errors(executor, w, batch, buffers, lower):
 
 
 def _parts(module, w):
-    """Names of the linear layers, the activations between them, and pairs of weights [T, out, in] and biases [T, out]."""
+    """Names of the linear layers, the activations between them, and pairs of weights [T, out, in]
+    and biases [T, out].
+    """
     from torch import nn
 
     named = [(name, m) for name, m in module.named_children() if not isinstance(m, nn.Flatten)]
@@ -72,7 +79,10 @@ def _parts(module, w):
     fits = isinstance(module, nn.Sequential) and len(named) % 2 == 1 and affine and known
     require(fits, "model", type(module).__name__, f"{ALLOWED}, for this training method")
     parts = w.split([p.numel() for _, m in linear for p in (m.weight, m.bias)], 1)
-    views = [(a.unflatten(1, m.weight.shape), b) for (_, m), a, b in zip(linear, parts[::2], parts[1::2], strict=True)]
+    views = [
+        (a.unflatten(1, m.weight.shape), b)
+        for (_, m), a, b in zip(linear, parts[::2], parts[1::2], strict=True)
+    ]
     return [name for name, _ in linear], between, views
 
 
@@ -80,7 +90,11 @@ def _gradient(executor, w, batch, mask, buffers, lower):
     import torch
 
     losses, inputs, found, alive = errors(executor, w, batch, buffers, lower)
-    each = [part for h, e in zip(inputs, found, strict=True) for part in (e.mT.bmm(h).flatten(1), e.sum(1))]
+    each = [
+        part
+        for h, e in zip(inputs, found, strict=True)
+        for part in (e.mT.bmm(h).flatten(1), e.sum(1))
+    ]
     g = torch.cat(each, 1).float().div_(len(batch[1]))
     return losses, g if mask is None else g.mul_(mask), alive
 
@@ -111,7 +125,9 @@ def aligning(name: str, title: str, beta: float) -> Method:
     """LRA with this beta."""
 
     def gradient(executor, w, batch, mask, buffers):
-        return _gradient(executor, w, batch, mask, buffers, lambda f, z, h, way: h - f(z - beta * way))
+        return _gradient(
+            executor, w, batch, mask, buffers, lambda f, z, h, way: h - f(z - beta * way)
+        )
 
     return Method(name, title, SPACE, begin, _step, gradient)
 
@@ -119,4 +135,6 @@ def aligning(name: str, title: str, beta: float) -> Method:
 SPACE = {"learning_rate": LEE2021["learning_rate"]}
 METHOD = aligning("lra", "local representation alignment", THEIRS)
 WIDE = aligning("lra-1", "local representation alignment, β = 1", 1.0)
-FEEDBACK = Method("feedback-alignment", "feedback alignment", SPACE, begin, _feedback_step, _feedback_gradient)
+FEEDBACK = Method(
+    "feedback-alignment", "feedback alignment", SPACE, begin, _feedback_step, _feedback_gradient
+)

@@ -1,4 +1,6 @@
-"""SGD with momentum: v = momentum v + g; w -= rate v (Lee et al. 2021, Shallue et al. 2019; TensorFlow's and PyTorch's form)."""
+"""SGD with momentum: v = momentum v + g; w -= rate v (Lee et al. 2021, Shallue et al. 2019;
+TensorFlow's and PyTorch's form).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Muon (Jordan et al. 2024): hidden matrices move by their averaged gradient made orthogonal; the rest by Adam.
+"""Muon (Jordan et al. 2024): hidden matrices move by their averaged gradient made orthogonal; the
+rest by Adam.
 
-Hidden are the weights of linear layers but the last, and of convolutions, as matrices [outputs, the rest].  A matrix with more
-rows than columns moves the root of their ratio further; the authors' code does so for linear layers alone.
+Hidden are the weights of linear layers but the last, and of convolutions, as matrices [outputs, the
+rest].  A matrix with more rows than columns moves the root of their ratio further; the authors'
+code does so for linear layers alone.
 """
 
 from __future__ import annotations
@@ -11,14 +13,20 @@ from lib.methods.intervals import Interval
 from lib.methods.method import Method
 
 HIDDEN = ("linear", "convolution")  # of `Layer.kind`
-COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of X, of X X^T X and of its square: the steepest at zero, the authors' choice
+COEFFICIENTS = (
+    3.4445,
+    -4.7750,
+    2.0315,
+)  # of X, of X X^T X and of its square: the steepest at zero, the authors' choice
 ROUNDS = 5
 SMALLEST = 1e-7  # added to the norm
 BETAS, EPSILON = (0.9, 0.95), 1e-10  # of Adam here, the authors' choice
 
 
 def orthogonal(u):
-    """U S' V^T of matrices u = U S V^T [T, rows, columns], S' around one (Newton-Schulz, quintic, five rounds)."""
+    """U S' V^T of matrices u = U S V^T [T, rows, columns], S' around one (Newton-Schulz, quintic,
+    five rounds).
+    """
     import torch  # slow to import, and reading records does without
 
     x = aligned(u.mT if u.shape[1] > u.shape[2] else u)
@@ -32,7 +40,8 @@ def orthogonal(u):
 
 
 def _begin(w, layers):
-    """Averages of the gradient, Adam's of its square, and which weights of a hidden matrix are there, all by layer.
+    """Averages of the gradient, Adam's of its square, and which weights of a hidden matrix are
+    there, all by layer.
 
     A weight that is zero at first is taken for removed until it has a gradient.
     """
@@ -61,7 +70,9 @@ def _step(w, g, buffers, drawn, k, layers):
 
 
 def _hidden(g, mean, momentum, rows):
-    """mean = momentum mean + (1 - momentum) g; the update [T, n] is the same mixture of g and mean, made orthogonal."""
+    """mean = momentum mean + (1 - momentum) g; the update [T, n] is the same mixture of g and mean,
+    made orthogonal.
+    """
     mean.lerp_(g, 1 - momentum)
     u = g.lerp(mean, momentum).unflatten(1, (rows, -1))
     return orthogonal(u).mul(max(1, rows / u.shape[2]) ** 0.5).flatten(1)

@@ -1,4 +1,6 @@
-"""Nesterov momentum: v = momentum v + g; w -= rate (g + momentum v) (TensorFlow's and PyTorch's form)."""
+"""Nesterov momentum: v = momentum v + g; w -= rate (g + momentum v) (TensorFlow's and PyTorch's
+form).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A reader's own training method: a function in a Python file that returns a `Method`, by the name "path/to/file.py:function"."""
+"""A reader's own training method: a function in a Python file that returns a `Method`, by the name
+"path/to/file.py:function".
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,11 @@ from lib.workloads import own_file
 
 
 def load(name: str) -> Method:
-    """The method called so, by whatever spelling (`own_file.canonical`), checked; read again if the file has changed.
+    """The method called so, by whatever spelling (`own_file.canonical`), checked; read again if the
+    file has changed.
 
-    Raises OwnError for a file or function that is missing or fails, and for a method that the engine cannot train with.
+    Raises OwnError for a file or function that is missing or fails, and for a method that the
+    engine cannot train with.
     """
     name = own_file.canonical(name, "algorithm")
     return _load(name, own_file.file_of(name, "algorithm").read_bytes())
@@ -20,7 +24,9 @@ def load(name: str) -> Method:
 
 @functools.lru_cache(maxsize=8)
 def _load(name: str, text: bytes) -> Method:
-    from lib.methods import own_check  # brings PyTorch, which is slow to import, and most chapters only read records
+    from lib.methods import (
+        own_check,
+    )  # brings PyTorch, which is slow to import, and most chapters only read records
 
     found = own_file.called(name, text, 1)
     own_check.check_fields(name, found)

@@ -18,4 +18,6 @@ def _drift(buffers, drawn):
     return 0 * drawn["learning_rate"]
 
 
-METHOD = Method("sgd", "SGD", {"learning_rate": LEE2021["learning_rate"]}, _begin, _step, drift=_drift)
+METHOD = Method(
+    "sgd", "SGD", {"learning_rate": LEE2021["learning_rate"]}, _begin, _step, drift=_drift
+)

@@ -18,21 +18,27 @@ SPACES = {
     "wide-rates": WIDE_RATES,
     "low-momentum": LOW_MOMENTUM,
 }
-DECAY = ("decay_steps", "end_factor")  # of the learning rate, which is the engine's whatever the method
+DECAY = (
+    "decay_steps",
+    "end_factor",
+)  # of the learning rate, which is the engine's whatever the method
 SINGLE = {  # what a point may be on an interval's scale
     "log": ("positive", lambda v: 0 < v < np.inf),
     "reverse-log": ("in [0, 1)", lambda v: 0 <= v < 1),
     "integer": ("at least 1", lambda v: 1 <= v < np.inf),
 }
 # What a single point may be of each hyperparameter of the book's methods.
-LIMITS = {name: SINGLE[own.scale] for each in EVERY.values() for name, own in each.space.items()} | {
+LIMITS = {
+    name: SINGLE[own.scale] for each in EVERY.values() for name, own in each.space.items()
+} | {
     "decay_steps": SINGLE["integer"],
     "end_factor": ("in (0, 1]", lambda v: 0 < v <= 1),
 }
 
 
 def point(**values: float) -> str:
-    """The name of a space that is one point, as `Cell.space` takes it: "learning_rate=0.1,momentum=0.95".
+    """The name of a space that is one point, as `Cell.space` takes it:
+    "learning_rate=0.1,momentum=0.95".
 
     Raises ValueError for an unknown name and for a value outside its `LIMITS`.
     """
@@ -43,14 +49,16 @@ def point(**values: float) -> str:
 
 
 def intervals(space: str, algorithm: str, decay: bool = False) -> dict[str, Interval]:
-    """What is tuned, and from where it is drawn in a named space: the method's own, and the linear decay where there is one.
+    """What is tuned, and from where it is drawn in a named space: the method's own, and the linear
+    decay where there is one.
 
-    A method that takes an interval of Lee et al. (2021) is drawn from that of the named space; any other is its own.
-    Raises ValueError for an unknown algorithm.
+    A method that takes an interval of Lee et al. (2021) is drawn from that of the named space; any
+    other is its own. Raises ValueError for an unknown algorithm.
     """
     shared = SPACES[space]
     own = {
-        name: shared.get(name, at) if at == LEE2021.get(name) else at for name, at in method(algorithm).space.items()
+        name: shared.get(name, at) if at == LEE2021.get(name) else at
+        for name, at in method(algorithm).space.items()
     }
     return own | {name: shared.get(name, LEE2021[name]) for name in DECAY if decay}
 
@@ -64,13 +72,16 @@ def _limits(algorithm: str, decay: bool) -> dict[str, tuple[str, Callable]]:
 def parse(space: str, algorithm: str, decay: bool = False) -> dict[str, float] | None:
     """The values of a space that is one point; None for a named space.
 
-    Raises ValueError for an unknown space, and for a point that lacks a hyperparameter, has one too many or twice, or a
-    value outside its limits.
+    Raises ValueError for an unknown space, and for a point that lacks a hyperparameter, has one too
+    many or twice, or a value outside its limits.
     """
     text, limits = space if isinstance(space, str) else "", _limits(algorithm, decay)
     if text in SPACES:
         return None
-    pairs = [(name.strip(), value) for name, _, value in (word.partition("=") for word in text.split(","))]
+    pairs = [
+        (name.strip(), value)
+        for name, _, value in (word.partition("=") for word in text.split(","))
+    ]
     try:
         values = {name: float(value) for name, value in pairs}
     except ValueError:
@@ -87,13 +98,17 @@ def parse(space: str, algorithm: str, decay: bool = False) -> dict[str, float] |
     return values
 
 
-def draw(space: str, algorithm: str, trials: int, *, decay: bool = False, replicate: int = 0) -> dict[str, np.ndarray]:
-    """`trials` quasi-random points: name -> float64 [trials]; of a space that is one point, that point.
+def draw(
+    space: str, algorithm: str, trials: int, *, decay: bool = False, replicate: int = 0
+) -> dict[str, np.ndarray]:
+    """`trials` quasi-random points: name -> float64 [trials]; of a space that is one point, that
+    point.
 
-    Replicate 0 is the unscrambled Sobol sequence without its first point (the corner of the space): in one and two
-    dimensions the very points of Lee et al. (2021).  Further dimensions use other direction numbers than theirs.
-    Other replicates are Sobol sequences scrambled with the replicate's number as seed.
-    Raises ValueError as `parse`, and for trials or a replicate that are no whole numbers or too many.
+    Replicate 0 is the unscrambled Sobol sequence without its first point (the corner of the space):
+    in one and two dimensions the very points of Lee et al. (2021).  Further dimensions use other
+    direction numbers than theirs. Other replicates are Sobol sequences scrambled with the
+    replicate's number as seed. Raises ValueError as `parse`, and for trials or a replicate that are
+    no whole numbers or too many.
     """
     require_whole("trials", trials, 1, MOST_TRIALS)
     require_whole("replicate", replicate, 0, 9999)
@@ -106,5 +121,7 @@ def draw(space: str, algorithm: str, trials: int, *, decay: bool = False, replic
     if replicate == 0:
         points = qmc.Sobol(len(axes), scramble=False).fast_forward(1).random(trials)
     else:  # a power of two, then cut: scipy warns about any other count
-        points = qmc.Sobol(len(axes), scramble=True, seed=replicate).random_base2((trials - 1).bit_length())[:trials]
+        points = qmc.Sobol(len(axes), scramble=True, seed=replicate).random_base2(
+            (trials - 1).bit_length()
+        )[:trials]
     return {name: axis.at(points[:, i]) for i, (name, axis) in enumerate(axes.items())}

@@ -15,7 +15,7 @@ from lib.page.prose import Html, kind
 from lib.wording import brief, joined, named, number, span
 from lib.workloads.catalogue import workload
 
-# --- in a chapter -----------------------------------------------------------------------------------------------------
+# --- in a chapter ---------------------------------------------------------------------------------
 
 
 LONG = 20  # rows
@@ -29,13 +29,25 @@ def _text(words: str) -> str:
 
 
 def claim(*judged) -> Html:
-    """A box for every judged claim (`lib.claims.Claim`): what the paper says, the rule, and the verdict on every network."""
+    """A box for every judged claim (`lib.claims.Claim`): what the paper says, the rule, and the
+    verdict on every network.
+    """
     return Html("".join(_judged(c) for c in judged))
 
 
 def stated(paper: str, ours: str, verdict: str, source: str) -> Html:
-    """The box of a statement that a page tests itself, and not from records: it "holds" or "does not hold"."""
-    return Html(_box(verdict, {f"Claim <small>({html.escape(source)})</small>": _text(paper), "Measured here": _text(ours)}))
+    """The box of a statement that a page tests itself, and not from records: it "holds" or "does
+    not hold".
+    """
+    return Html(
+        _box(
+            verdict,
+            {
+                f"Claim <small>({html.escape(source)})</small>": _text(paper),
+                "Measured here": _text(ours),
+            },
+        )
+    )
 
 
 def _box(verdict: str, rows: dict[str, str]) -> str:
@@ -44,23 +56,34 @@ def _box(verdict: str, rows: dict[str, str]) -> str:
     return f'<div class="book-box book-{kind(verdict)}">{title}<dl>{body}</dl></div>'
 
 
-READ = {"abstract": "of which we read the abstract", "summary": "as summarised by others", "text": "read in full"}
+READ = {
+    "abstract": "of which we read the abstract",
+    "summary": "as summarised by others",
+    "text": "read in full",
+}
 
 
 def _judged(c) -> str:
     source = html.escape(c.source)
     if c.read not in c.source:
         source += f"; {READ[c.read]}"
-    return _box(c.verdict, {
-        f"Claim <small>({source})</small>": html.escape(c.paper),
-        f'Rule <small>(<a href="claims.html#claim-{c.key}">{c.key}</a>)</small>': f"{html.escape(c.rule)} Needed: {c.needs}.",
-        "Measured <small>(on all records, whatever this page's parameters)</small>": networks(c),
-        **({"To decide it": html.escape(c.price)} if c.price else {}),
-    })  # fmt: skip
+    return _box(
+        c.verdict,
+        {
+            f"Claim <small>({source})</small>": html.escape(c.paper),
+            f'Rule <small>(<a href="claims.html#claim-{c.key}">{c.key}</a>)</small>': f"{html.escape(c.rule)} Needed: {c.needs}.",
+            "Measured <small>(on all records, whatever this page's parameters)</small>": networks(
+                c
+            ),
+            **({"To decide it": html.escape(c.price)} if c.price else {}),
+        },
+    )
 
 
 def networks(c) -> str:
-    """Every network's effect with its interval, number of searches and verdict; folded away where there are many."""
+    """Every network's effect with its interval, number of searches and verdict; folded away where
+    there are many.
+    """
     ordered = sorted(c.groups, key=lambda g: not g.own)
     heads = "<th>network</th><th>effect</th><th>90 %</th><th>n</th><th>verdict</th>"
     rows = "".join(f"<tr><td>{_network(g)}</td>{_cells(g, c)}</tr>" for g in ordered)
@@ -76,7 +99,9 @@ def networks(c) -> str:
 
 
 def _network(g) -> str:
-    return f"{'★ ' * g.own}{html.escape(g.name)}" + (f"<br><small>{html.escape(g.note)}</small>" if g.note else "")
+    return f"{'★ ' * g.own}{html.escape(g.name)}" + (
+        f"<br><small>{html.escape(g.note)}</small>" if g.note else ""
+    )
 
 
 def _cells(g, c) -> str:
@@ -89,9 +114,15 @@ def _cells(g, c) -> str:
 
 
 def _near(g, c) -> bool:
-    """Whether an end of the interval is near the threshold, so that a third digit tells on which side it lies."""
-    edges = (c.threshold, 1 / c.threshold if c.scale == "ratio" else -c.threshold)[: 1 + (c.kind == "within")]
-    return any(abs(end - edge) < 0.06 * max(abs(edge), 0.1) for end in (g.low, g.high) for edge in edges)
+    """Whether an end of the interval is near the threshold, so that a third digit tells on which
+    side it lies.
+    """
+    edges = (c.threshold, 1 / c.threshold if c.scale == "ratio" else -c.threshold)[
+        : 1 + (c.kind == "within")
+    ]
+    return any(
+        abs(end - edge) < 0.06 * max(abs(edge), 0.1) for end in (g.low, g.high) for edge in edges
+    )
 
 
 def told(g, scale: str) -> str:
@@ -105,7 +136,11 @@ def told(g, scale: str) -> str:
 def _in_scale(value: float, scale: str, digits: int = 2) -> str:
     if scale == "share":
         return f"{100 * value:.0f}\u00a0%"
-    return brief(value) if digits == 2 or not math.isfinite(value) else number(float(f"{value:.{digits}g}"))
+    return (
+        brief(value)
+        if digits == 2 or not math.isfinite(value)
+        else number(float(f"{value:.{digits}g}"))
+    )
 
 
 def trials(frame: pd.DataFrame) -> str:
@@ -114,28 +149,38 @@ def trials(frame: pd.DataFrame) -> str:
 
 
 def table(frame: pd.DataFrame, **formats: str):
-    """A frame as the pages show it: no index, numbers as in the prose unless a column has a format of its own.
+    """A frame as the pages show it: no index, numbers as in the prose unless a column has a format
+    of its own.
 
     A table of more than `LONG` rows scrolls under its own head.
     """
-    shown = {c: formats.get(c, number if pd.api.types.is_numeric_dtype(frame[c]) else _unbroken) for c in frame}
+    shown = {
+        c: formats.get(c, number if pd.api.types.is_numeric_dtype(frame[c]) else _unbroken)
+        for c in frame
+    }
     styled = frame.style.hide(axis="index").format(shown, na_rep="—", escape="html")
     styled = styled.format_index(axis="columns", escape="html")
     right = [c for c in frame if pd.api.types.is_numeric_dtype(frame[c])]
     names = list(frame.columns[:1]) != right[:1]
     kind = "book-table" + " book-names" * names + " book-long" * (len(frame) > LONG)
-    return styled.set_table_attributes(f'class="{kind}"').set_properties(subset=right, **{"text-align": "right"})
+    return styled.set_table_attributes(f'class="{kind}"').set_properties(
+        subset=right, **{"text-align": "right"}
+    )
 
 
 def _unbroken(text: object) -> object:
     """A text, as `named`, in which ranges, 1–2 or −1 to +2, stay on one line."""
     if not isinstance(text, str):
         return text
-    return re.sub(r"(?<=\d) to (?=[−+]?\d)", "\u00a0to\u00a0", named(text).replace("–", "\u2060–\u2060"))
+    return re.sub(
+        r"(?<=\d) to (?=[−+]?\d)", "\u00a0to\u00a0", named(text).replace("–", "\u2060–\u2060")
+    )
 
 
 def absent(frame: pd.DataFrame) -> Html | None:
-    """What a study lacks, as a note; None if every cell has its record.  Raises ValueError if none has."""
+    """What a study lacks, as a note; None if every cell has its record.  Raises ValueError if none
+    has.
+    """
     lacking = frame.attrs["missing"]
     if not lacking:
         return None
@@ -147,7 +192,9 @@ def absent(frame: pd.DataFrame) -> Html | None:
     sizes = {}
     for c in lacking:
         sizes.setdefault((c.workload, c.algorithm, c.sparsity, c.pruning), set()).add(c.batch_size)
-    items = "".join(f"<li>{html.escape(_curve(*curve))}: {_sizes(sizes[curve])}</li>" for curve in sorted(sizes))
+    items = "".join(
+        f"<li>{html.escape(_curve(*curve))}: {_sizes(sizes[curve])}</li>" for curve in sorted(sizes)
+    )
     return Html(
         f'<div class="book-box book-open"><p class="book-verdict">Not measured yet: {len(lacking):,} of '
         f"{frame.attrs['cells_planned']:,} searches</p><details><summary>which</summary><ul>{items}</ul></details></div>"
@@ -165,32 +212,46 @@ def _sizes(batches: set[int]) -> str:
 
 
 def some(frame: pd.DataFrame, what: str) -> pd.DataFrame:
-    """The table, if it has a row.  Raises ValueError if no record is kept of what the parameters ask for."""
+    """The table, if it has a row.  Raises ValueError if no record is kept of what the parameters
+    ask for.
+    """
     if not len(frame):
-        raise ValueError(f"budget: no record is kept of such {what}; measure them with -p budget full")
+        raise ValueError(
+            f"budget: no record is kept of such {what}; measure them with -p budget full"
+        )
     return frame
 
 
 def provenance(*frames: pd.DataFrame) -> Html:
-    """A footer from the records of these tables' workloads: how many, when, with what.  Records in several count once.
+    """A footer from the records of these tables' workloads: how many, when, with what.  Records in
+    several count once.
 
-    A table that still has every workload with a record is whole: what it lacks counts all, as in `absent`.
+    A table that still has every workload with a record is whole: what it lacks counts all, as in
+    `absent`.
     """
     found, lacking = {}, {}
     for frame in frames:
         listed = set(frame.workload) if len(frame) else set()
-        found |= {head["sha256"]: head for head in frame.attrs["provenance"] if head["workload"] in listed}
+        found |= {
+            head["sha256"]: head for head in frame.attrs["provenance"] if head["workload"] in listed
+        }
         whole = listed >= {head["workload"] for head in frame.attrs["provenance"]}
-        lacking |= {cell: None for cell in frame.attrs["missing"] if whole or cell.workload in listed}
+        lacking |= {
+            cell: None for cell in frame.attrs["missing"] if whole or cell.workload in listed
+        }
     heads = pd.DataFrame(found.values())
     if heads.empty:
         return Html('<p class="book-provenance">No records.</p>')
     columns = ("torch", "device", "precision", "source")
     seen = {k: ", ".join(sorted(map(str, heads[k].unique()))) for k in columns}
     versions, time = heads["source"].nunique(), _core_time(heads["wall_s"].sum())
-    code = f"; code {seen['source']}." if versions < 4 else (
-        f".<details><summary>{versions} versions of the code</summary>{seen['source']}</details>"
-    )  # fmt: skip
+    code = (
+        f"; code {seen['source']}."
+        if versions < 4
+        else (
+            f".<details><summary>{versions} versions of the code</summary>{seen['source']}</details>"
+        )
+    )
     return Html(
         f'<div class="book-provenance">{len(heads):,} of {len(heads) + len(lacking):,} searches, {heads["rows"].sum():,} '
         f"trials, {heads['trial_steps'].sum():,} training steps in {time}; measured {_days(heads)} with "
@@ -213,11 +274,17 @@ def _days(heads: pd.DataFrame) -> str:
 def download(frame: pd.DataFrame, name: str, columns: dict[str, str]) -> Html:
     """A link that saves the frame as a compressed CSV file, over what its columns hold.
 
-    columns: what is written, and the words for it.  Raises ValueError for a name that does not end in .csv.gz.
+    columns: what is written, and the words for it.  Raises ValueError for a name that does not end
+    in .csv.gz.
     """
     require(name.endswith(".csv.gz"), "name", name, "a name that ends in .csv.gz")
-    packed = base64.b64encode(gzip.compress(frame[list(columns)].to_csv(index=False).encode(), mtime=0)).decode()
-    rows = "".join(f"<tr><td><code>{column}</code></td><td>{html.escape(words)}</td></tr>" for column, words in columns.items())
+    packed = base64.b64encode(
+        gzip.compress(frame[list(columns)].to_csv(index=False).encode(), mtime=0)
+    ).decode()
+    rows = "".join(
+        f"<tr><td><code>{column}</code></td><td>{html.escape(words)}</td></tr>"
+        for column, words in columns.items()
+    )
     return Html(
         f'<p><a download="{name}" href="data:application/gzip;base64,{packed}">Download {name}</a>: {len(frame):,} rows, '
         f"{len(packed) * 3 // 4 / 1000:,.0f} kB.</p><details><summary>What its columns hold</summary>"
@@ -231,7 +298,9 @@ def sources(frame: pd.DataFrame) -> Html:
     heads = pd.DataFrame(frame.attrs["provenance"])
     if heads.empty:
         return Html('<p class="book-provenance">No records.</p>')
-    seen = {k: ", ".join(sorted(map(str, heads[k].unique()))) for k in ("torch", "device") if k in heads}
+    seen = {
+        k: ", ".join(sorted(map(str, heads[k].unique()))) for k in ("torch", "device") if k in heads
+    }
     return Html(
         f'<p class="book-provenance">{len(heads)} of {frame.attrs["planned"]} records; measured {_days(heads)} with PyTorch '
         f"{seen['torch']} on {seen['device']}.</p>"

@@ -15,21 +15,47 @@ from lib.methods import METHODS, method
 from lib.page import vega
 from lib.wording import NAMES, power_of_ten, span
 
-# On either page at least 3:1 (WCAG's for graphics; text takes the page's ink), and told apart without red, green or blue
-# cones: tests compute both.
+# On either page at least 3:1 (WCAG's for graphics; text takes the page's ink), and told apart
+# without red, green or blue cones: tests compute both.
 GUIDE = "#778ca8"  # guide lines, and what is no kind of its own
-BLUE = DENSE = "#2f77b8"  # networks that keep all weights, and gradients that are sent whole, are always this
+BLUE = DENSE = (
+    "#2f77b8"  # networks that keep all weights, and gradients that are sent whole, are always this
+)
 ORANGE, PURPLE, TEAL, RED, GREEN = "#c98100", "#917df5", "#259e8c", "#db031e", "#317416"
 PINK, INDIGO, OLIVE, WINE, BROWN = "#f9458b", "#8a5383", "#959456", "#b4476b", "#7a7c47"
 CATEGORIES = (ORANGE, PURPLE, TEAL, RED, GREEN, PINK, INDIGO, OLIVE, WINE, BROWN)
-VARIANTS = {"lars-warmup": "lars", "adam-fixed": "adam", "adam-half-life": "adam", "kfac-unclipped": "kfac"}  # drawn as these
-ALGORITHM_COLOURS = dict(zip((m for m in METHODS if m not in VARIANTS), itertools.cycle(CATEGORIES)))
-ALGORITHM_COLOURS |= {"muon": GREEN, "lars": WINE}  # Muon stands beside Adam on most figures, which is red
-ALGORITHM_COLOURS |= {name: ALGORITHM_COLOURS[other] for name, other in VARIANTS.items() if name in METHODS}
-RAMP = {0.5: "#b18c00", 0.7: "#c76854", 0.9: "#cf2b6a", 0.95: "#ac338e"}  # ordered: the sparser, the darker
+VARIANTS = {
+    "lars-warmup": "lars",
+    "adam-fixed": "adam",
+    "adam-half-life": "adam",
+    "kfac-unclipped": "kfac",
+}  # drawn as these
+ALGORITHM_COLOURS = dict(
+    zip((m for m in METHODS if m not in VARIANTS), itertools.cycle(CATEGORIES))
+)
+ALGORITHM_COLOURS |= {
+    "muon": GREEN,
+    "lars": WINE,
+}  # Muon stands beside Adam on most figures, which is red
+ALGORITHM_COLOURS |= {
+    name: ALGORITHM_COLOURS[other] for name, other in VARIANTS.items() if name in METHODS
+}
+RAMP = {
+    0.5: "#b18c00",
+    0.7: "#c76854",
+    0.9: "#cf2b6a",
+    0.95: "#ac338e",
+}  # ordered: the sparser, the darker
 SPARSITY_COLOURS = {0.0: DENSE} | RAMP
-METHOD_COLOURS = {"connection-sensitivity": RED, "grasp": PURPLE, "grasp-200": GREEN, "synflow": TEAL, "magnitude": ORANGE,
-                  "random": INDIGO, "dense": DENSE}  # fmt: skip
+METHOD_COLOURS = {
+    "connection-sensitivity": RED,
+    "grasp": PURPLE,
+    "grasp-200": GREEN,
+    "synflow": TEAL,
+    "magnitude": ORANGE,
+    "random": INDIGO,
+    "dense": DENSE,
+}
 OUTCOMES = {"reached the goal": BLUE, "did not": ORANGE, "diverged or died": GUIDE}
 
 
@@ -42,13 +68,16 @@ def enable() -> None:
 
 PHONE = 400  # pixels of the plot: below, two long names do not stand side by side
 LONGEST_NAME = 200  # pixels of a legend's names, of which Vega cuts those above 160
-PHONE_LETTERS = 32  # of the longest names of all columns of a legend: so many stand side by side on a phone
+PHONE_LETTERS = (
+    32  # of the longest names of all columns of a legend: so many stand side by side on a phone
+)
 DENSE_AT_ZERO = "datum.value == 0 ? 'dense' : datum.label"
 SPELT = f"{json.dumps(NAMES)}[datum.label] || datum.label"
 
 
 def sparsity_colour(level: float) -> str:
-    """The colour of a share of zeros, 0 to 1: dense has one of its own, the others lie on one ramp, in order.
+    """The colour of a share of zeros, 0 to 1: dense has one of its own, the others lie on one ramp,
+    in order.
 
     Raises ValueError for what is no share.
     """
@@ -71,15 +100,26 @@ def by_sparsity(levels: list[float], **options) -> alt.Color:
 
 
 def by_algorithm(names: list[str], **options) -> alt.Color:
-    """Colour per training method, the same throughout the book; a reader's own have that of guide lines."""
-    names = [*(a for a in ALGORITHM_COLOURS if a in names), *sorted(set(names) - set(ALGORITHM_COLOURS))]
+    """Colour per training method, the same throughout the book; a reader's own have that of guide
+    lines.
+    """
+    names = [
+        *(a for a in ALGORITHM_COLOURS if a in names),
+        *sorted(set(names) - set(ALGORITHM_COLOURS)),
+    ]
     scale = alt.Scale(domain=names, range=[ALGORITHM_COLOURS.get(a, GUIDE) for a in names])
     columns = min(len(names), 3 if len(names) < 5 else 2)  # three short names fill a narrow page
     own = json.dumps({name: method(name).title for name in names if name not in ALGORITHM_COLOURS})
     spelt = f"{own}[datum.label] || {SPELT}"
-    letters = sum(max(len(method(name).title) for name in names[n::columns]) for n in range(columns))
-    side_by_side = alt.expr(f"width < {PHONE} ? 1 : {columns}") if letters > PHONE_LETTERS else columns
-    legend = alt.Legend(title=None, labelExpr=spelt, columns=side_by_side, labelLimit=220 if columns == 3 else 160)
+    letters = sum(
+        max(len(method(name).title) for name in names[n::columns]) for n in range(columns)
+    )
+    side_by_side = (
+        alt.expr(f"width < {PHONE} ? 1 : {columns}") if letters > PHONE_LETTERS else columns
+    )
+    legend = alt.Legend(
+        title=None, labelExpr=spelt, columns=side_by_side, labelLimit=220 if columns == 3 else 160
+    )
     return alt.Color("algorithm:N", scale=scale, legend=legend, **options)
 
 
@@ -96,11 +136,17 @@ def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") ->
     """Batch size on a base-2 axis with a tick at every size measured."""
     values = sorted({int(b) for b in sizes})
     axis = alt.Axis(values=values, labelOverlap="parity", format=",")
-    room = 20 if values and values[-1] >= 10_000 else 12  # for half of the last label, which would be cut
-    return alt.X("batch_size:Q", title=title, axis=axis).scale(type="log", base=2, nice=False, padding=room)
+    room = (
+        20 if values and values[-1] >= 10_000 else 12
+    )  # for half of the last label, which would be cut
+    return alt.X("batch_size:Q", title=title, axis=axis).scale(
+        type="log", base=2, nice=False, padding=room
+    )
 
 
-DECADES = [digit * 10.0**n for n in range(-9, 10) for digit in (1, 2, 5)]  # ticks: Vega's own hide powers of ten behind the rest
+DECADES = [
+    digit * 10.0**n for n in range(-9, 10) for digit in (1, 2, 5)
+]  # ticks: Vega's own hide powers of ten behind the rest
 
 
 def fractions(**options) -> alt.Axis:
@@ -111,17 +157,20 @@ def fractions(**options) -> alt.Axis:
 
 
 def powers(exponents: list[int], names: dict[int, str] | None = None) -> alt.Axis:
-    """An axis with ticks at these powers of ten, which read 10⁻⁶, or what names has for the exponent."""
+    """An axis with ticks at these powers of ten, which read 10⁻⁶, or what names has for the
+    exponent.
+    """
     texts = {n: power_of_ten(n) for n in exponents} | {0: "1"} | (names or {})
     label = f"{json.dumps(texts, ensure_ascii=False)}[round(log(datum.value) / LN10)]"
     return alt.Axis(values=[10.0**n for n in exponents], labelExpr=label)
 
 
 def slider(field: str, values: list[float], start: float | None, name: str, caption: str) -> tuple:
-    """A slider over the values of a column: the parameter, the test that keeps the rows chosen, and a label.
+    """A slider over the values of a column: the parameter, the test that keeps the rows chosen, and
+    a label.
 
-    It counts places in the sorted list, since browsers cannot step along an uneven one; the label shows the value.
-    caption: a Vega expression in which `value` is the value chosen.
+    It counts places in the sorted list, since browsers cannot step along an uneven one; the label
+    shows the value. caption: a Vega expression in which `value` is the value chosen.
     """
     values = sorted(values)
     place = values.index(start) if start is not None else 0
@@ -140,16 +189,23 @@ def slider(field: str, values: list[float], start: float | None, name: str, capt
 
 STILL = "still"  # whether a chart is a picture; charts.js unsets it
 NEAR = 3 * 10.0**-vega.DIGITS  # relative: how far a page's rounding may move a value
-SPOKEN, NEEDED = "_text", "_needed"  # end the names of what charts.js knows of a control: its value in words, whether it is shown
+SPOKEN, NEEDED = (
+    "_text",
+    "_needed",
+)  # end the names of what charts.js knows of a control: its value in words, whether it is shown
 
 
 def _spoken(text: str) -> alt.Parameter:
-    """What a slider is set to, in words, as a parameter; text: an expression with VALUES[NAME], NAME the slider's."""
+    """What a slider is set to, in words, as a parameter; text: an expression with VALUES[NAME],
+    NAME the slider's.
+    """
     return alt.param(name=re.findall(r"\]\[(\w+)\]", text)[-1] + SPOKEN, expr=text)
 
 
 def needed(name: str, when: str) -> alt.Parameter:
-    """Shows the control of this name only where it would change something; when: a Vega expression of the other controls."""
+    """Shows the control of this name only where it would change something; when: a Vega expression
+    of the other controls.
+    """
     return alt.param(name=name + NEEDED, expr=when)
 
 
@@ -160,32 +216,47 @@ def _percent(value: str) -> str:
 
 def goal_slider(goals: list[float], start: float | None = None) -> tuple:
     """A slider over goal errors; see `slider`."""
-    return slider("goal", goals, start, "goal error", f"'goal: validation error ≤ ' + {_percent('value')}")
+    return slider(
+        "goal", goals, start, "goal error", f"'goal: validation error ≤ ' + {_percent('value')}"
+    )
 
 
-def ladder_slider(ladders: dict[str, list[float]], places: list[int], start: int | None = None) -> tuple:
-    """A slider over places on the ladders of goals of the curves among which a menu of "curve" chooses; see `slider`.
+def ladder_slider(
+    ladders: dict[str, list[float]], places: list[int], start: int | None = None
+) -> tuple:
+    """A slider over places on the ladders of goals of the curves among which a menu of "curve"
+    chooses; see `slider`.
 
     start: the place shown first; None: the hardest goal.
     """
-    ladders = json.dumps(ladders).replace("value", "valu\\u0065")  # a title may hold the word, which `slider` replaces
+    ladders = json.dumps(ladders).replace(
+        "value", "valu\\u0065"
+    )  # a title may hold the word, which `slider` replaces
     goal = f"'goal: validation error ≤ ' + {_percent(ladders + '[curve_chosen][value]')}"
     return slider("place", list(map(int, places)), start, "goal error", goal)
 
 
-def dial(name: str, values: list[float], start: float, title: str, shown: str) -> tuple[alt.Parameter, str, str]:
-    """A slider over values that are not in the data: the parameter, an expression of its value, and one of its caption.
+def dial(
+    name: str, values: list[float], start: float, title: str, shown: str
+) -> tuple[alt.Parameter, str, str]:
+    """A slider over values that are not in the data: the parameter, an expression of its value, and
+    one of its caption.
 
     shown: a Vega expression in which `value` is the value chosen.
     """
     values = sorted({*values, start})
     bind = alt.binding_range(min=0, max=len(values) - 1, step=1, name=f"{title} ")
     value = f"{json.dumps(values)}[{name}]"
-    return alt.param(name=name, value=values.index(start), bind=bind), value, shown.replace("value", value)
+    return (
+        alt.param(name=name, value=values.index(start), bind=bind),
+        value,
+        shown.replace("value", value),
+    )
 
 
 def menu(field: str, values: list[str], start: str, name: str) -> tuple:
-    """A menu over the values of a column: the parameter, the test that keeps the rows chosen, and no label.
+    """A menu over the values of a column: the parameter, the test that keeps the rows chosen, and
+    no label.
 
     Networks are listed data set by data set (`in_order`); all else as given.
     """
@@ -198,18 +269,29 @@ DATA_SETS = ("digits", "MNIST", "Fashion-MNIST", "CIFAR-10")  # from small to la
 
 
 def in_order(names: list[str]) -> list[str]:
-    """Names of networks by data set, then as one counts: width 8 before width 64; names of anything else as they are."""
+    """Names of networks by data set, then as one counts: width 8 before width 64; names of anything
+    else as they are.
+    """
     names = list(names)
     sets = [next((d for d in reversed(DATA_SETS) if d in name), "") for name in names]
     if not all(sets):
         return names
-    numbered = [[(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"(\d+)", n)] for n in names]
-    keys = {name: (DATA_SETS.index(found), parts) for name, found, parts in zip(names, sets, numbered)}
+    numbered = [
+        [
+            (not part.isdigit(), int(part) if part.isdigit() else 0, part)
+            for part in re.split(r"(\d+)", n)
+        ]
+        for n in names
+    ]
+    keys = {
+        name: (DATA_SETS.index(found), parts) for name, found, parts in zip(names, sets, numbered)
+    }
     return sorted(names, key=keys.get)
 
 
 def captions(texts: list[str]) -> alt.Chart:
-    """What several dials are set to, two to a line, in the upper right corner; texts: Vega expressions (`dial`).
+    """What several dials are set to, two to a line, in the upper right corner; texts: Vega
+    expressions (`dial`).
 
     On a still picture only: a live one has the values beside its sliders.
     """
@@ -225,7 +307,9 @@ def captions(texts: list[str]) -> alt.Chart:
 
 
 def picked(field: str, kept: float = 1, faint: float = 0.1) -> tuple:
-    """A selection of what has one value of a field, by clicking the legend, and the opacity that it gives the rest."""
+    """A selection of what has one value of a field, by clicking the legend, and the opacity that it
+    gives the rest.
+    """
     pick = alt.selection_point(fields=[field], bind="legend", name="shown")
     return pick, alt.when(pick).then(alt.value(kept)).otherwise(alt.value(faint))
 
@@ -233,7 +317,11 @@ def picked(field: str, kept: float = 1, faint: float = 0.1) -> tuple:
 def across(*at: float, x: alt.Scale | None = None, y: alt.Scale | None = None) -> alt.Chart:
     """A dashed guide line at each of these values of the axis whose scale is given."""
     lines = alt.Chart(pd.DataFrame({"at": at})).mark_rule(color=GUIDE, strokeDash=[4, 4])
-    return lines.encode(x=alt.X("at:Q", scale=x)) if x is not None else lines.encode(y=alt.Y("at:Q", scale=y))
+    return (
+        lines.encode(x=alt.X("at:Q", scale=x))
+        if x is not None
+        else lines.encode(y=alt.Y("at:Q", scale=y))
+    )
 
 
 def controlled(layers: list[alt.Chart], *controls: tuple) -> alt.LayerChart:
@@ -251,7 +339,9 @@ def nothing(why: str) -> alt.LayerChart:
 
 
 def broken() -> alt.Axis:
-    """An axis of names that are broken at their commas, and before the data set, so that a phone has room for the plot."""
+    """An axis of names that are broken at their commas, and before the data set, so that a phone
+    has room for the plot.
+    """
     return alt.Axis(labelLimit=150, labelExpr="split(replace(datum.label, ' on ', ', on '), ', ')")
 
 
@@ -261,13 +351,17 @@ def chosen_by(controls: tuple) -> list[str]:
 
 
 def cut(rows: pd.DataFrame, value: str, beyond: float) -> tuple[pd.DataFrame, list[float]]:
-    """Rows whose ranges end at an axis that goes so many times beyond the outermost points, and that axis's ends.
+    """Rows whose ranges end at an axis that goes so many times beyond the outermost points, and
+    that axis's ends.
 
     A mark at infinity could not be drawn; `range` tells the ends in words.
     """
     low, high = f"{value}_low", f"{value}_high"
     points = rows[value][rows[value].between(0, float("inf"), inclusive="neither")]
-    within = [max(rows[low].min(), points.min() / beyond), min(rows[high].max(), points.max() * beyond)]
+    within = [
+        max(rows[low].min(), points.min() / beyond),
+        min(rows[high].max(), points.max() * beyond),
+    ]
     told = [span(ends) for ends in zip(rows[low], rows[high])]
     return rows.assign(range=told, **{c: rows[c].clip(*within) for c in (low, value, high)}), within
 
@@ -281,14 +375,30 @@ def _theme() -> alt.theme.ThemeConfig:
             "background": "transparent",
             "font": "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif",
             "view": {"stroke": None, "continuousWidth": 560, "continuousHeight": 340},
-            "axis": {"gridColor": quiet, "domainColor": GUIDE, "tickColor": GUIDE, "labelOverlap": True,
-                     "labelSeparation": 6, **text},
-            "legend": {"orient": "top", "offset": 24, "symbolSize": 90, "symbolStrokeWidth": 3, "labelFontSize": 13,
-                       "symbolBaseFillColor": GUIDE, "symbolBaseStrokeColor": GUIDE,
-                       "titleFontSize": 13, "titleOrient": "left", "titleFontWeight": "normal", "columns": 5,
-                       "gradientLength": 120},
+            "axis": {
+                "gridColor": quiet,
+                "domainColor": GUIDE,
+                "tickColor": GUIDE,
+                "labelOverlap": True,
+                "labelSeparation": 6,
+                **text,
+            },
+            "legend": {
+                "orient": "top",
+                "offset": 24,
+                "symbolSize": 90,
+                "symbolStrokeWidth": 3,
+                "labelFontSize": 13,
+                "symbolBaseFillColor": GUIDE,
+                "symbolBaseStrokeColor": GUIDE,
+                "titleFontSize": 13,
+                "titleOrient": "left",
+                "titleFontWeight": "normal",
+                "columns": 5,
+                "gradientLength": 120,
+            },
             "header": text,
             "title": {"fontSize": 14, "anchor": "start", "fontWeight": "normal"},
             "range": {"category": list(CATEGORIES)},
         }
-    }  # fmt: skip
+    }

@@ -9,11 +9,19 @@ from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.util import logging
 
-SPELT = {r"\dots": r"\ldots", r"\lVert": r"\|", r"\rVert": r"\|", r"\lvert": "|", r"\rvert": "|"}  # what docutils lacks
+SPELT = {
+    r"\dots": r"\ldots",
+    r"\lVert": r"\|",
+    r"\rVert": r"\|",
+    r"\lvert": "|",
+    r"\rvert": "|",
+}  # what docutils lacks
 
 
 def mathml(tex: str, block: bool = False) -> str:
-    """A formula of LaTeX as MathML.  Raises ValueError naming the formula if it has what is not understood."""
+    """A formula of LaTeX as MathML.  Raises ValueError naming the formula if it has what is not
+    understood.
+    """
     spelt = re.sub(r"\\[A-Za-z]+", lambda command: SPELT.get(command[0], command[0]), tex)
     spelt = re.sub(r"(\\[td]?frac) ?(\d)(\d)", r"\1{\2}{\3}", spelt)  # a half, as \frac12
     try:
@@ -21,7 +29,9 @@ def mathml(tex: str, block: bool = False) -> str:
     except MathError as fault:
         raise ValueError(f"formula: {tex!r} is not understood: {fault}") from fault
     one_line = re.sub(r">\s+<", "><", drawn).strip()
-    return one_line.replace("<mo>‖</mo>", '<mo stretchy="false">‖</mo>')  # as docutils does for brackets and |
+    return one_line.replace(
+        "<mo>‖</mo>", '<mo stretchy="false">‖</mo>'
+    )  # as docutils does for brackets and |
 
 
 def setup(app) -> None:

@@ -1,4 +1,5 @@
-"""The front page's figures, and the ledger's and the status page's: verdicts at a glance, one figure of all claims, progress.
+"""The front page's figures, and the ledger's and the status page's: verdicts at a glance, one
+figure of all claims, progress.
 
 A claim is a `lib.claims.Claim`.
 """
@@ -15,13 +16,20 @@ from lib.page import boxes, charts
 from lib.page.prose import Html
 from lib.wording import between, joined, named, number
 
-# --- verdicts ---------------------------------------------------------------------------------------------------------
+# --- verdicts -------------------------------------------------------------------------------------
 
 PAPERS = {  # by a key's first letter
-    "L": "Lee et al.", "M": "McCandlish et al.", "S": "Shallue et al.", "T": "Shi et al.", "O": "papers on training methods",
-    "G": "papers on language models", "A": "Dai et al.", "B": "papers on training without backpropagation",
-    "I": "papers on parts of a network", "P": "Guille-Escuret et al.",
-}  # fmt: skip
+    "L": "Lee et al.",
+    "M": "McCandlish et al.",
+    "S": "Shallue et al.",
+    "T": "Shi et al.",
+    "O": "papers on training methods",
+    "G": "papers on language models",
+    "A": "Dai et al.",
+    "B": "papers on training without backpropagation",
+    "I": "papers on parts of a network",
+    "P": "Guille-Escuret et al.",
+}
 SIGNS = {"for": "✓", "against": "✗", "not decided": "?"}
 
 STYLE = """<style>
@@ -75,15 +83,19 @@ def chips(claim) -> str:
 
 
 def matrix(judged: Iterable) -> Html:
-    """A row per claim: key, title, the word that sums it up, and a sign per network; above, a choice among the papers."""
+    """A row per claim: key, title, the word that sums it up, and a sign per network; above, a
+    choice among the papers.
+    """
     judged = list(judged)
     papers = [letter for letter in PAPERS if any(c.key.startswith(letter) for c in judged)]
     hidden = "".join(
-        f'body:has(#paper-{letter}:checked) [data-paper]:not([data-paper="{letter}"]) {{ display: none; }}' for letter in papers
+        f'body:has(#paper-{letter}:checked) [data-paper]:not([data-paper="{letter}"]) {{ display: none; }}'
+        for letter in papers
     )
     choices = [("all", "all", " checked"), *((letter, PAPERS[letter], "") for letter in papers)]
     inputs = "".join(
-        f'<label><input type="radio" name="paper" id="paper-{name}"{first}> {title}</label>' for name, title, first in choices
+        f'<label><input type="radio" name="paper" id="paper-{name}"{first}> {title}</label>'
+        for name, title, first in choices
     )
     rows = "".join(
         f'<a data-paper="{c.key[0]}" href="#claim-{c.key}">{c.key}</a><span data-paper="{c.key[0]}">{html.escape(c.title)}</span>'
@@ -120,16 +132,21 @@ def _history(c) -> str:
     return told + (f"<ul>{earlier}</ul>" if earlier else "")
 
 
-# --- the front page ---------------------------------------------------------------------------------------------------
+# --- the front page -------------------------------------------------------------------------------
 
 
 def panels(points: pd.DataFrame, link: str) -> Html:
-    """Steps against batch size of every curve, a small panel for each kind of network (rows) and method (columns).
+    """Steps against batch size of every curve, a small panel for each kind of network (rows) and
+    method (columns).
 
     All panels have the same scales, both logarithmic; a panel's lowest point lies at its bottom.
     points: of `lib.claims.front.curves`.  link: where a panel leads.
     """
-    reach = float(np.log2(points.steps / points.groupby(["network", "algorithm"]).steps.transform("min")).max())
+    reach = float(
+        np.log2(
+            points.steps / points.groupby(["network", "algorithm"]).steps.transform("min")
+        ).max()
+    )
     ends = (float(np.log2(points.batch_size.max())) or 1.0, reach or 1.0)
     methods = [m for m in ("sgd", "momentum", "nesterov", "adam") if m in set(points.algorithm)]
     methods += sorted(set(points.algorithm) - {*methods})
@@ -139,7 +156,11 @@ def panels(points: pd.DataFrame, link: str) -> Html:
         body += f"<span><b>{html.escape(name)}</b><br>{html.escape(kind)}</span>"
         for method in methods:
             shown = own[own.algorithm == method]
-            body += f'<a href="{link}">{_panel(shown, f"{network}, {named(method)}", ends)}</a>' if len(shown) else "<span></span>"
+            body += (
+                f'<a href="{link}">{_panel(shown, f"{network}, {named(method)}", ends)}</a>'
+                if len(shown)
+                else "<span></span>"
+            )
     return Html(f'<div class="book-panels" style="--methods:{len(methods)}">{body}</div>')
 
 
@@ -148,7 +169,9 @@ def _capital(name: str) -> str:
 
 
 def _panel(points: pd.DataFrame, title: str, ends: tuple[float, float]) -> str:
-    """One small picture, 100 by 90, of curves coloured by sparsity; ends: how many doublings either axis has."""
+    """One small picture, 100 by 90, of curves coloured by sparsity; ends: how many doublings either
+    axis has.
+    """
     least = points.steps.min()
     drawn = []
     for (_, level), curve in points.groupby(["workload", "sparsity"]):
@@ -157,14 +180,17 @@ def _panel(points: pd.DataFrame, title: str, ends: tuple[float, float]) -> str:
         up = 85 - 81 * np.log2(curve.steps / least) / ends[1]
         path = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, up))
         colour = charts.SPARSITY_COLOURS.get(level, charts.GUIDE)
-        drawn.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
+        drawn.append(
+            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.6"/>'
+        )
     frame = f'<path d="M1,0 V89 H100" fill="none" stroke="{charts.GUIDE}" stroke-width="1"/>'
     words = html.escape(title)
     return f'<svg viewBox="0 0 100 90" role="img" aria-label="{words}"><title>{words}</title>{frame}{"".join(drawn)}</svg>'
 
 
 def papers(rows: dict[str, Iterable]) -> Html:
-    """A row per claim, by paper: what it says, how that came out, and on which of the paper's own networks with how sure a number.
+    """A row per claim, by paper: what it says, how that came out, and on which of the paper's own
+    networks with how sure a number.
 
     rows: the paper's name (HTML, such as a link) -> its judged claims.
     """
@@ -176,7 +202,9 @@ def papers(rows: dict[str, Iterable]) -> Html:
             word = f'<a href="chapters/claims.html#claim-{c.key}">{c.verdict}</a>'
             cells = (html.escape(c.title), word, html.escape(_on_own(c)))
             body += f"<tr>{paper}{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-    heads = "".join(f"<th>{head}</th>" for head in ("paper", "what it says", "found", "on its own networks"))
+    heads = "".join(
+        f"<th>{head}</th>" for head in ("paper", "what it says", "found", "on its own networks")
+    )
     table = f'<table class="book-table book-names book-by-paper"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
     return Html(STYLE + table)
 
@@ -189,8 +217,15 @@ def _on_own(c) -> str:
     if not shown:
         return "none measured"
     names = joined(list(dict.fromkeys(g.name.split(", ")[0] for g in shown)))
-    effects = between(*(g.effect for g in shown)) + {"ratio": " times", "points": " points", "share": " (share)"}[c.scale]
-    searches = f"{min(g.n for g in shown)} to {max(g.n for g in shown)}" if len({g.n for g in shown}) > 1 else f"{shown[0].n}"
+    effects = (
+        between(*(g.effect for g in shown))
+        + {"ratio": " times", "points": " points", "share": " (share)"}[c.scale]
+    )
+    searches = (
+        f"{min(g.n for g in shown)} to {max(g.n for g in shown)}"
+        if len({g.n for g in shown}) > 1
+        else f"{shown[0].n}"
+    )
     sure = "fragile" if not all(g.robust for g in shown) else "robust"
     state = "not decided" if shown[0].verdict == "not decided" else sure
     return f"{names}: {effects}; n = {searches}; {state}"
@@ -205,7 +240,7 @@ def doors(ways: dict[str, tuple[str, str]]) -> Html:
     return Html(f'<div class="book-doors">{cards}</div>')
 
 
-# --- status -----------------------------------------------------------------------------------------------------------
+# --- status ---------------------------------------------------------------------------------------
 
 
 def progress(studies: pd.DataFrame) -> Html:

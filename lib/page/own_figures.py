@@ -10,10 +10,12 @@ from lib.wording import brief
 
 
 def with_critical(points: pd.DataFrame, lines: pd.DataFrame, start: float) -> alt.LayerChart:
-    """Steps to result against batch size, a line per sparsity, with a dashed line at each critical batch size.
+    """Steps to result against batch size, a line per sparsity, with a dashed line at each critical
+    batch size.
 
-    points: of `lib.analysis.scaling.label`, for every goal; lines: goal, sparsity, critical, critical_low and critical_high,
-    those of curves whose critical batch size lies within the sizes measured; start: the goal shown first.
+    points: of `lib.analysis.scaling.label`, for every goal; lines: goal, sparsity, critical,
+    critical_low and critical_high, those of curves whose critical batch size lies within the sizes
+    measured; start: the goal shown first.
     """
     colour = charts.by_sparsity(sorted(points.sparsity.unique()))
     slider = charts.goal_slider(sorted(points.goal.unique()), start)

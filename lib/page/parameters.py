@@ -1,9 +1,11 @@
-"""Guard a chapter's parameters: papermill injects whatever name it is given, mistyped ones too, and only warns.
+"""Guard a chapter's parameters: papermill injects whatever name it is given, mistyped ones too, and
+only warns.
 
-    parameters.begin(globals())     # last line of the setup cell, which comes before the parameters cell
+    parameters.begin(globals())     # last line of the setup cell, which comes before the parameters
+    cell
 
-    batch_sizes: str = "16 64"      # the parameters cell (tag `parameters`); papermill puts its own right after it
-    budget: str = "cached"
+    batch_sizes: str = "16 64"      # the parameters cell (tag `parameters`); papermill puts its own
+    right after it budget: str = "cached"
 
     @dataclass(frozen=True)         # the guard cell: names and types that this chapter knows, with their limits
     class Parameters:
@@ -12,9 +14,10 @@
 
     chosen = parameters.guard(Parameters, globals())
 
-A field's type is Whole, Number, Numbers, Name, Names, Method, Methods, or a Literal of the values allowed.  A list comes as
-text, and leaves `guard` as a list; papermill makes one of the list "64", which is as good.  What depends on several
-parameters, the guard cell checks with `require`, `among` and `fit`.
+A field's type is Whole, Number, Numbers, Name, Names, Method, Methods, or a Literal of the values
+allowed.  A list comes as text, and leaves `guard` as a list; papermill makes one of the list "64",
+which is as good.  What depends on several parameters, the guard cell checks with `require`, `among`
+and `fit`.
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ from lib.workloads import catalogue
 T = TypeVar("T")
 BEFORE = "_before_parameters"  # where `begin` leaves what it saw
 INJECTED = (type(None), bool, int, float, str, list, dict)  # all that papermill can inject
-IPYTHON = re.compile(r"_+|_i{1,3}|_i?\d+|_[iod]h|_exit_code|__\w+__")  # names that a notebook's globals have by themselves
+IPYTHON = re.compile(
+    r"_+|_i{1,3}|_i?\d+|_[iod]h|_exit_code|__\w+__"
+)  # names that a notebook's globals have by themselves
 LONG = 120  # characters of a value that a message shows
 MOST = 100  # entries of a list
 
@@ -77,7 +82,13 @@ class Number:
     def read(self, value: Any) -> float:
         low, high = map(float, self.interval[1:-1].split(","))
         inside = type(value) in (int, float) and low <= value <= high
-        if not inside or value == low and self.interval[0] == "(" or value == high and self.interval[-1] == ")":
+        if (
+            not inside
+            or value == low
+            and self.interval[0] == "("
+            or value == high
+            and self.interval[-1] == ")"
+        ):
             raise Unfit(str(self))
         return float(value) + 0.0  # no -0.0
 
@@ -118,19 +129,25 @@ class Name:
         try:
             catalogue.workload(value)
         except OSError as error:  # a path that is too long, a file that must not be read
-            raise Unfit(f"the name of a workload, or of a file that can be read ({error.strerror})") from None
+            raise Unfit(
+                f"the name of a workload, or of a file that can be read ({error.strerror})"
+            ) from None
         return value
 
 
 @dataclass(frozen=True)
 class Method:
-    """The name of a training method, or of a function in a reader's file; tuned: a hyperparameter that it must have."""
+    """The name of a training method, or of a function in a reader's file; tuned: a hyperparameter
+    that it must have.
+    """
 
     tuned: str = "learning_rate"
 
     def read(self, value: Any) -> str:
         fitting = [name for name, one in methods.METHODS.items() if self.tuned in one.space]
-        allowed = f"one of {', '.join(fitting)}, or file.py:function" + f" with {self.tuned}" * (self.tuned != "learning_rate")
+        allowed = f"one of {', '.join(fitting)}, or file.py:function" + f" with {self.tuned}" * (
+            self.tuned != "learning_rate"
+        )
         try:
             chosen = methods.method(value)
         except own.OwnError:
@@ -144,7 +161,9 @@ class Method:
 
 @dataclass(frozen=True)
 class Methods:
-    """Text that holds names of training methods, separated by spaces, each once, or "all": those of `every`."""
+    """Text that holds names of training methods, separated by spaces, each once, or "all": those of
+    `every`.
+    """
 
     every: tuple[str, ...]
 
@@ -153,7 +172,11 @@ class Methods:
 
     def read(self, value: Any) -> list[str]:
         words = value.split() if type(value) is str else []
-        found = list(self.every) if words == ["all"] else [_read(word, Method().read, self) for word in words]
+        found = (
+            list(self.every)
+            if words == ["all"]
+            else [_read(word, Method().read, self) for word in words]
+        )
         _once(found, words if words != ["all"] else found, self)
         return found
 
@@ -179,7 +202,9 @@ class Names:
 
 
 def _read(word: str, read: Any, kind: Any) -> Any:
-    """What `read` makes of one of the words of a list of this kind.  Raises Unfit, which says which word is to blame."""
+    """What `read` makes of one of the words of a list of this kind.  Raises Unfit, which says which
+    word is to blame.
+    """
     try:
         return read(word)
     except ValueError as error:
@@ -197,7 +222,9 @@ def _once(found: list, words: list[str], kind: Any) -> None:
 
 
 def begin(namespace: dict[str, Any]) -> None:
-    """Remember the names in `namespace` (a notebook's globals()), so that `guard` can tell which came later."""
+    """Remember the names in `namespace` (a notebook's globals()), so that `guard` can tell which
+    came later.
+    """
     namespace.pop(BEFORE, None)
     namespace[BEFORE] = dict(namespace)
 
@@ -205,8 +232,9 @@ def begin(namespace: dict[str, Any]) -> None:
 def guard(kind: type[T], namespace: dict[str, Any]) -> T:
     """Return the dataclass `kind`, filled from `namespace`.
 
-    Raises ValueError listing every unknown, missing or unfit parameter, what is allowed, and the nearest known name.
-    Unknown names are looked for until the first success: later cells define names of their own.
+    Raises ValueError listing every unknown, missing or unfit parameter, what is allowed, and the
+    nearest known name. Unknown names are looked for until the first success: later cells define
+    names of their own.
     """
     if BEFORE not in namespace:
         raise ValueError("call parameters.begin(globals()) before the parameters cell")
@@ -220,7 +248,9 @@ def guard(kind: type[T], namespace: dict[str, Any]) -> T:
         and isinstance(value, INJECTED)
         and not (name in before and before[name] is value)
     ]
-    problems += [f"{name}: missing from the parameters cell" for name in types if name not in namespace]
+    problems += [
+        f"{name}: missing from the parameters cell" for name in types if name not in namespace
+    ]
     values = {}
     for name in (name for name in types if name in namespace):
         try:
@@ -229,7 +259,11 @@ def guard(kind: type[T], namespace: dict[str, Any]) -> T:
             problems.append(f"{name}: {shown(namespace[name])} is not allowed; it must be {error}")
         except ValueError as error:  # of a workload, perhaps in several lines
             said = " ".join(str(error).split())
-            problems.append(said if said.startswith(f"{name}: ") else f"{name}: {shown(namespace[name])} is not allowed; {said}")
+            problems.append(
+                said
+                if said.startswith(f"{name}: ")
+                else f"{name}: {shown(namespace[name])} is not allowed; {said}"
+            )
     if problems:
         raise ValueError("; ".join(problems))
     namespace[BEFORE] = None
@@ -253,17 +287,23 @@ def _value(value: Any, kind: Any) -> Any:
 
 def shown(value: Any) -> str:
     """A value as a message shows it, cut where it is long."""
-    if type(value) is int and abs(value) >= 10**LONG:  # Python writes no number of more than 4,300 digits
+    if (
+        type(value) is int and abs(value) >= 10**LONG
+    ):  # Python writes no number of more than 4,300 digits
         return f"a number of {value.bit_length()} bits"
     text = repr(value)
     return text if len(text) <= LONG else f"{text[:LONG]}… ({len(text):,} characters)"
 
 
 def require(fine: object, allowed: str, name: str, value: Any, **beside: Any) -> None:
-    """Raises ValueError unless all is fine, naming the parameter, its value, others that it must fit, and what is allowed."""
+    """Raises ValueError unless all is fine, naming the parameter, its value, others that it must
+    fit, and what is allowed.
+    """
     if not fine:
         given = " and ".join(f"{other} {shown(held)}" for other, held in beside.items())
-        raise ValueError(f"{name}: {shown(value)} is not allowed{' with ' * bool(given)}{given}; it must be {allowed}")
+        raise ValueError(
+            f"{name}: {shown(value)} is not allowed{' with ' * bool(given)}{given}; it must be {allowed}"
+        )
 
 
 def among(name: str, value: Any, allowed: Collection, **beside: Any) -> Any:
@@ -273,12 +313,16 @@ def among(name: str, value: Any, allowed: Collection, **beside: Any) -> Any:
 
 
 def fit(chosen: Any, batch: str, names: str = "workload", workers: int = 1) -> None:
-    """Raises ValueError unless batches fit the training examples of every workload chosen, and their workers' equal shares.
+    """Raises ValueError unless batches fit the training examples of every workload chosen, and
+    their workers' equal shares.
 
     batch, names: the fields of `chosen` that hold one or more batch sizes, and workloads.
     """
     given, named = getattr(chosen, batch), getattr(chosen, names)
-    sizes, named = [given] if type(given) is int else given, [named] if type(named) is str else named
+    sizes, named = (
+        [given] if type(given) is int else given,
+        [named] if type(named) is str else named,
+    )
     least = min(named, key=lambda name: catalogue.workload(name).train_size)
     most = catalogue.workload(least).train_size
     single = sizes is not given

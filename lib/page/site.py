@@ -1,4 +1,6 @@
-"""What surrounds the pages: a description and a citation of each, and pages that send old addresses on."""
+"""What surrounds the pages: a description and a citation of each, and pages that send old addresses
+on.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,13 @@ LENGTH = 200  # characters of a description, about as many as search engines sho
 
 
 def description(doctree: nodes.document) -> str:
-    """What a page is about in at most LENGTH characters: its lead's answer, which is bold, or else its first paragraph."""
+    """What a page is about in at most LENGTH characters: its lead's answer, which is bold, or else
+    its first paragraph.
+    """
     paragraphs = [p for p in doctree.findall(nodes.paragraph) if not _aside(p)]
-    answers = [p for p in paragraphs[:3] if [s.astext() for s in p.findall(nodes.strong)] == [p.astext()]]
+    answers = [
+        p for p in paragraphs[:3] if [s.astext() for s in p.findall(nodes.strong)] == [p.astext()]
+    ]
     text = " ".join((answers or paragraphs)[0].astext().split()) if paragraphs else ""
     return text if len(text) <= LENGTH else text[:LENGTH].rsplit(" ", 1)[0].rstrip(",;:") + " …"
 
@@ -32,7 +38,9 @@ def _aside(paragraph: nodes.Element) -> bool:
 
 
 def citation(title: str, book: str, author: str, year: str, static: str) -> str:
-    """How to cite a page, folded; static: the address of the folder with CITATION.cff, seen from the page."""
+    """How to cite a page, folded; static: the address of the folder with CITATION.cff, seen from
+    the page.
+    """
     words = f"{author}: “{title}”. In: <cite>{html.escape(book)}</cite>, {html.escape(year)}."
     return (
         f'<details class="book-cite"><summary>Cite this page</summary><p>{words} '
@@ -41,7 +49,9 @@ def citation(title: str, book: str, author: str, year: str, static: str) -> str:
 
 
 def moved(old: str, new: str) -> str:
-    """A page that sends a reader of an old address, with or without scripts, to the new one (both without .html)."""
+    """A page that sends a reader of an old address, with or without scripts, to the new one (both
+    without .html).
+    """
     target = "../" * old.count("/") + f"{new}.html"
     return (
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Moved</title>'
@@ -51,7 +61,9 @@ def moved(old: str, new: str) -> str:
 
 
 def redirect(out: Path, built: set[str]) -> None:
-    """Write the pages for old addresses into the folder of a book with these pages, where no page has an old one."""
+    """Write the pages for old addresses into the folder of a book with these pages, where no page
+    has an old one.
+    """
     for old, new in REDIRECTS.items():
         if new in built and old not in built:
             (out / f"{old}.html").parent.mkdir(parents=True, exist_ok=True)

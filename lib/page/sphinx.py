@@ -18,41 +18,63 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from lib import ROOT
 from lib.page import formulas, icons, site
 
-ICONS = ("pydata_sphinx_theme", "theme/pydata_sphinx_theme/static/vendor/fontawesome/6.5.2/js/all.min.js")
+ICONS = (
+    "pydata_sphinx_theme",
+    "theme/pydata_sphinx_theme/static/vendor/fontawesome/6.5.2/js/all.min.js",
+)
 # Chapters that take longest, begun first: else one core waits at the end for the other's last.
 FIRST = ("chapters/which_method", "chapters/explore", "chapters/status")
-UNUSED = ("thebe", "design-tabs", "sphinx-design", "togglebutton")  # jupyter-book always loads these, which no page uses
+UNUSED = (
+    "thebe",
+    "design-tabs",
+    "sphinx-design",
+    "togglebutton",
+)  # jupyter-book always loads these, which no page uses
 
 
-# --- in the build -----------------------------------------------------------------------------------------------------
+# --- in the build ---------------------------------------------------------------------------------
 
 
 def setup(app) -> dict:
-    """Register with Sphinx: charts and formulas without a network, `lib` for the kernels, and no stale pages."""
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    """Register with Sphinx: charts and formulas without a network, `lib` for the kernels, and no
+    stale pages.
+    """
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
+    )
     formulas.setup(app)
     app.connect("config-inited", _assets)
     app.connect("config-inited", _look)
     app.connect("config-inited", _repository_buttons)
-    app.connect("config-inited", _forget_stale_outputs, priority=100)  # before myst-nb opens its cache
-    app.connect("config-inited", _execute_side_by_side, priority=900)  # after the kernels' settings are known
+    app.connect(
+        "config-inited", _forget_stale_outputs, priority=100
+    )  # before myst-nb opens its cache
+    app.connect(
+        "config-inited", _execute_side_by_side, priority=900
+    )  # after the kernels' settings are known
     app.connect("env-get-outdated", _outdated)
     app.connect("doctree-read", _citations_as_anchors)
     app.add_post_transform(CodeAtTheEnd)
-    app.connect("html-page-context", _page, priority=900)  # after the extensions whose scripts it takes off
+    app.connect(
+        "html-page-context", _page, priority=900
+    )  # after the extensions whose scripts it takes off
     app.connect("build-finished", _remember_inputs)
     app.connect("build-finished", _redirect)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 class CodeAtTheEnd(SphinxPostTransform):
-    """What notebooks compute stands in the page as if it were written there; their code is folded at the page's end."""
+    """What notebooks compute stands in the page as if it were written there; their code is folded
+    at the page's end.
+    """
 
     default_priority = 5  # after myst-nb has chosen among the kinds of an output
     builders = ("html",)
 
     def run(self, **kwargs) -> None:
-        cells = [c for c in self.document.findall(nodes.container) if c.get("nb_element") == "cell_code"]
+        cells = [
+            c for c in self.document.findall(nodes.container) if c.get("nb_element") == "cell_code"
+        ]
         inputs = []
         for cell in cells:
             parts = {part.get("nb_element"): part for part in cell.children}
@@ -63,19 +85,29 @@ class CodeAtTheEnd(SphinxPostTransform):
         page = next(iter(self.document.findall(nodes.section)), None)
         if page is not None and inputs:
             opened = '<details class="book-code"><summary>The code of this page</summary>'
-            page += [nodes.raw("", opened, format="html"), *inputs, nodes.raw("", "</details>", format="html")]
+            page += [
+                nodes.raw("", opened, format="html"),
+                *inputs,
+                nodes.raw("", "</details>", format="html"),
+            ]
 
 
 def _citations_as_anchors(app, doctree) -> None:
-    """Let [Author (year)](../bibliography.md#key) be a link that is checked, as those to headings are."""
+    """Let [Author (year)](../bibliography.md#key) be a link that is checked, as those to headings
+    are.
+    """
     if app.env.docname == "bibliography":
         domain = app.env.get_domain("cite")
         keys = [entry.key for entry in domain.get_entries(list(domain.bibdata.bibfiles))]
-        app.env.metadata["bibliography"].setdefault("myst_slugs", {}).update({key: (None, key, key) for key in keys})
+        app.env.metadata["bibliography"].setdefault("myst_slugs", {}).update(
+            {key: (None, key, key) for key in keys}
+        )
 
 
 def _repository_buttons(app, config) -> None:
-    """Links to the repository, to its issues and to Binder, which reads it, where _config.yml says what it is: else none."""
+    """Links to the repository, to its issues and to Binder, which reads it, where _config.yml says
+    what it is: else none.
+    """
     options = config.html_theme_options
     known = bool(options.get("repository_url"))
     options["use_repository_button"] = options["use_issues_button"] = known
@@ -94,7 +126,8 @@ def _assets(app, config) -> None:
 
     out = _build(app) / "_assets"
     out.mkdir(parents=True, exist_ok=True)
-    # The bundle declares a top-level `_`, and so does Sphinx's own script: hence a function around it.
+    # The bundle declares a top-level `_`, and so does Sphinx's own script: hence a function around
+    # it.
     bundle = vlc.javascript_bundle(vl_version=VEGALITE)
     (out / "vega.js").write_text("(() => {" + bundle + "})();", encoding="utf-8")
     package, script = ICONS
@@ -115,7 +148,9 @@ def _look(app, config) -> None:
 
 
 def digest() -> str:
-    """What a page shows besides its own source: lib/, data/ and the example of a reader's own workload."""
+    """What a page shows besides its own source: lib/, data/ and the example of a reader's own
+    workload.
+    """
     text = hashlib.sha256()
     folders = ((ROOT / "lib", "*"), (ROOT / "data", "*.csv"), (ROOT / "chapters" / "own", "*.py"))
     for file in sorted(file for folder, names in folders for file in folder.rglob(names)):
@@ -138,7 +173,8 @@ def _forget_stale_outputs(app, config) -> None:
 
 
 def _execute_side_by_side(app, config) -> None:
-    """Run the chapters whose outputs are not in the cache, one per core: myst-nb itself runs one after another.
+    """Run the chapters whose outputs are not in the cache, one per core: myst-nb itself runs one
+    after another.
 
     Whatever fails here is left to myst-nb, which runs it again and reports it.
     """
@@ -151,19 +187,30 @@ def _execute_side_by_side(app, config) -> None:
     pages = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
     pages.sort(key=lambda name: name not in FIRST)
     for page in (ROOT / f"{name}{suffix}" for name in pages for suffix in (".ipynb", ".md")):
-        if page.exists() and (page.suffix == ".ipynb" or "{code-cell}" in page.read_text(encoding="utf-8")):
-            reader = {"name": "nbformat" if page.suffix == ".ipynb" else "myst_nb_md", "type": "plugin"}
+        if page.exists() and (
+            page.suffix == ".ipynb" or "{code-cell}" in page.read_text(encoding="utf-8")
+        ):
+            reader = {
+                "name": "nbformat" if page.suffix == ".ipynb" else "myst_nb_md",
+                "type": "plugin",
+            }
             cache.add_nb_to_project(str(page), read_data=reader)
     with contextlib.suppress(Exception):
-        # One by one: the executor that runs side by side hands them out by the handful, and a core waits for the last.
+        # One by one: the executor that runs side by side hands them out by the handful, and a core
+        # waits for the last.
         jobs = joblib.Parallel(n_jobs=os.cpu_count(), backend="multiprocessing", batch_size=1)
-        jobs(joblib.delayed(_execute)(cache, page.pk, config.nb_execution_timeout) for page in cache.list_unexecuted())
+        jobs(
+            joblib.delayed(_execute)(cache, page.pk, config.nb_execution_timeout)
+            for page in cache.list_unexecuted()
+        )
 
 
 def _execute(cache, page: int, timeout: int) -> None:
     from jupyter_cache.executors import load_executor
 
-    cache.truncate_caches = lambda: None  # it may take what another process has just added for the oldest, and delete it
+    cache.truncate_caches = lambda: (
+        None
+    )  # it may take what another process has just added for the oldest, and delete it
     load_executor("local-serial", cache=cache).run_and_cache(filter_pks=[page], timeout=timeout)
 
 
@@ -188,13 +235,21 @@ def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None
         app.add_js_file("explore.js", loading_method="defer")
         app.add_css_file("explore.css")
     for kind in ("script_files", "css_files"):
-        context[kind][:] = [file for file in context[kind] if not any(name in _source(file).lower() for name in UNUSED)]
+        context[kind][:] = [
+            file
+            for file in context[kind]
+            if not any(name in _source(file).lower() for name in UNUSED)
+        ]
     if doctree is not None:
         told = html.escape(site.description(doctree))
-        context["metatags"] = context.get("metatags", "") + f'<meta name="description" content="{told}" />\n'
+        context["metatags"] = (
+            context.get("metatags", "") + f'<meta name="description" content="{told}" />\n'
+        )
         year = app.config.copyright.split(",")[0]
         static = "../" * pagename.count("/") + "_static"
-        context["body"] += site.citation(context["title"], context["docstitle"], app.config.author, year, static)
+        context["body"] += site.citation(
+            context["title"], context["docstitle"], app.config.author, year, static
+        )
 
 
 def _redirect(app, exception) -> None:

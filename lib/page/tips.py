@@ -13,7 +13,11 @@ CURVE = alt.Tooltip("curve:N", title="network and method")
 INTERVAL = alt.Tooltip("interval:N", title="5–95 %")
 SEARCHES = alt.Tooltip("replicates:Q", title="searches")
 TRIALS = alt.Tooltip("trials:Q", title="trials of a search")
-FIELDS = {"algorithm": "training method", "method": "how it was pruned", "part": "curve"}  # what tells curves apart, in words
+FIELDS = {
+    "algorithm": "training method",
+    "method": "how it was pruned",
+    "part": "curve",
+}  # what tells curves apart, in words
 KNOWN_FROM = {False: "its own searches", True: "the scatter of other networks' searches"}
 
 
@@ -24,7 +28,9 @@ def ends(low: str = "low", high: str = "high") -> list[alt.Tooltip]:
 
 
 def points(field: str, regime: bool = True) -> list[alt.Tooltip]:
-    """A point of a curve, its interval and its searches, for rows that are `known`; field: what tells curves apart."""
+    """A point of a curve, its interval and its searches, for rows that are `known`; field: what
+    tells curves apart.
+    """
     return [
         alt.Tooltip(f"{field}:N", title=FIELDS.get(field, field.replace("_", " "))),
         BATCH_SIZE,
@@ -39,5 +45,7 @@ def points(field: str, regime: bool = True) -> list[alt.Tooltip]:
 
 
 def known(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with what their intervals are known from, in words; rows: with `borrowed`, as of `scaling.across_replicates`."""
+    """The rows with what their intervals are known from, in words; rows: with `borrowed`, as of
+    `scaling.across_replicates`.
+    """
     return rows.assign(known=rows.borrowed.map(KNOWN_FROM))

@@ -9,24 +9,33 @@ import re
 import altair as alt
 import vl_convert as vlc
 
-VEGALITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])  # "6.4"; one of vlc.get_vegalite_versions()
+VEGALITE = ".".join(
+    alt.SCHEMA_VERSION.lstrip("v").split(".")[:2]
+)  # "6.4"; one of vlc.get_vegalite_versions()
 STATIC_WIDTH = 640  # pixels of the picture that stands in where scripts do not run
 DIGITS = 6  # significant, of the numbers that a page draws
 
-# On white even in a dark notebook: its ink is dark.  Inline, since a rerun notebook has no style sheet of ours.
+# On white even in a dark notebook: its ink is dark.  Inline, since a rerun notebook has no style
+# sheet of ours.
 PICTURE_STYLE = "max-width:100%;height:auto;background:#fff"
 
 
 def renderer(spec: dict, **_) -> dict[str, str]:
-    """An Altair renderer: the specification and a static picture, which `charts.js` replaces by a live view.
+    """An Altair renderer: the specification and a static picture, which `charts.js` replaces by a
+    live view.
 
-    No `application/vnd.vegalite.v6.json`: nbformat rejects that key, and with it the whole notebook.
+    No `application/vnd.vegalite.v6.json`: nbformat rejects that key, and with it the whole
+    notebook.
     """
     words = spec.get("description", "")
     if not words:
-        raise ValueError("description: a chart needs one; draw it with prose.figure(chart, ..., description)")
+        raise ValueError(
+            "description: a chart needs one; draw it with prose.figure(chart, ..., description)"
+        )
     spec = tidy(spec)
-    drawn = f'<img alt="{html.escape(words)}" style="{PICTURE_STYLE}" src="{address(picture(spec))}">'
+    drawn = (
+        f'<img alt="{html.escape(words)}" style="{PICTURE_STYLE}" src="{address(picture(spec))}">'
+    )
     return {
         "text/html": f'<div class="vl-chart"><script type="application/json">{packed(spec)}</script>{drawn}</div>',
         "text/plain": f"<chart: {words}>",
@@ -34,13 +43,16 @@ def renderer(spec: dict, **_) -> dict[str, str]:
 
 
 def tidy(spec: dict) -> dict:
-    """The specification without what is missing, with numbers of DIGITS digits, and with every tooltip in words.
+    """The specification without what is missing, with numbers of DIGITS digits, and with every
+    tooltip in words.
 
     A row lacks what it has no value for: a tooltip could not tell null from zero.
     """
     spec = json.loads(json.dumps(spec), parse_constant=lambda _: None)  # browsers read no NaN
     for name, rows in spec.get("datasets", {}).items():
-        spec["datasets"][name] = [{k: _short(v) for k, v in row.items() if v is not None} for row in rows]
+        spec["datasets"][name] = [
+            {k: _short(v) for k, v in row.items() if v is not None} for row in rows
+        ]
     _name_tooltips(spec)
     return spec
 
@@ -52,7 +64,9 @@ def _short(value: object) -> object:
 
 
 def _name_tooltips(part: object) -> None:
-    """Give every tooltip of this part of a specification that has no title the name of its column, in words."""
+    """Give every tooltip of this part of a specification that has no title the name of its column,
+    in words.
+    """
     if isinstance(part, list):
         for one in part:
             _name_tooltips(one)
@@ -69,9 +83,11 @@ def _name_tooltips(part: object) -> None:
 
 
 def packed(spec: dict) -> str:
-    """The specification as JSON for a script element: data column by column, which `charts.js` unpacks.
+    """The specification as JSON for a script element: data column by column, which `charts.js`
+    unpacks.
 
-    A column is a list, or, if shorter, {"of": its values, "at": the place of each row's value}; null is no value.
+    A column is a list, or, if shorter, {"of": its values, "at": the place of each row's value};
+    null is no value.
     """
     columns = {name: _columns(rows) for name, rows in spec.get("datasets", {}).items()}
     text = _json(spec | ({"datasets": columns} if columns else {}))
@@ -89,7 +105,9 @@ def _columns(rows: list[dict]) -> dict[str, list | dict]:
 
 def _column(values: list) -> list | dict:
     texts = [_json(value) for value in values]
-    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}  # by text, since 1 == True
+    places = {
+        text: place for place, text in enumerate(dict.fromkeys(texts))
+    }  # by text, since 1 == True
     short = {"of": [json.loads(text) for text in places], "at": [places[text] for text in texts]}
     return min(values, short, key=lambda column: len(_json(column)))
 
@@ -98,8 +116,13 @@ def unpacked(text: str) -> dict:
     """What `packed` packed."""
     spec = json.loads(text)
     for name, columns in spec.get("datasets", {}).items():
-        lists = [c if isinstance(c, list) else [c["of"][place] for place in c["at"]] for c in columns.values()]
-        spec["datasets"][name] = [{k: v for k, v in zip(columns, row) if v is not None} for row in zip(*lists)]
+        lists = [
+            c if isinstance(c, list) else [c["of"][place] for place in c["at"]]
+            for c in columns.values()
+        ]
+        spec["datasets"][name] = [
+            {k: v for k, v in zip(columns, row) if v is not None} for row in zip(*lists)
+        ]
     return spec
 
 
@@ -115,7 +138,9 @@ PLACES = re.compile(r' (?:d|transform|x|y|x1|x2|y1|y2|width|height)="[^"]*"')
 
 
 def _small(svg: str) -> str:
-    """An SVG of Vega with tenths of a pixel, one font for all, and no words but those that are drawn."""
+    """An SVG of Vega with tenths of a pixel, one font for all, and no words but those that are
+    drawn.
+    """
     fonts = FONT.findall(svg)
     svg = UNSEEN.sub("", FONT.sub("", svg))
     svg = PLACES.sub(lambda places: re.sub(r"\d+\.\d{2,}", _tenths, places[0]), svg)
@@ -129,8 +154,17 @@ def _tenths(number: re.Match) -> str:
 
 
 def address(svg: str) -> str:
-    """A data address of the picture, for an attribute in double quotes; two thirds of what base64 takes."""
+    """A data address of the picture, for an attribute in double quotes; two thirds of what base64
+    takes.
+    """
     svg = re.sub(r' ([\w:-]+)="([^"\']*)"', r" \1='\2'", svg)
-    for sign, code in (("%", "%25"), ("#", "%23"), ("&", "%26"), ('"', "%22"), ("<", "%3C"), (">", "%3E")):
+    for sign, code in (
+        ("%", "%25"),
+        ("#", "%23"),
+        ("&", "%26"),
+        ('"', "%22"),
+        ("<", "%3C"),
+        (">", "%3E"),
+    ):
         svg = svg.replace(sign, code)
     return "data:image/svg+xml;utf8," + svg

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lib.measuring.experiment import Experiment
-from lib.probes import path_runs, paths, portraits, running_noise, timings, track_runs, tracks, unseen
+from lib.probes import (
+    path_runs,
+    paths,
+    portraits,
+    running_noise,
+    timings,
+    track_runs,
+    tracks,
+    unseen,
+)
 
 
 def _steps_and_methods() -> Sequence:
@@ -24,22 +33,31 @@ EXPERIMENTS = {
     **{f"noise-along-{name}": _along(name, plan) for name, plan in TRACKED.items()},
     "trajectories": Experiment(
         "Train the fastest trials again and record where their gradients point, into data/paths/.",
-        path_runs, "trajectories", paths.planned,
+        path_runs,
+        "trajectories",
+        paths.planned,
     ),
     "gradient-histograms": Experiment(
         "Record what gradients look like before they are compressed, into data/portraits/.",
-        portraits.GALLERY, "histograms",
+        portraits.GALLERY,
+        "histograms",
     ),
     "test-errors": Experiment(
         "Train winners again and record their errors on unseen images, into data/unseen/.",
-        unseen.UNSEEN, "sets of winners",
+        unseen.UNSEEN,
+        "sets of winners",
     ),
     "noise-scale": Experiment(
         "Train with two worker processes that estimate the gradient's noise as they go, into data/running/.",
-        running_noise.JOBS, "jobs", alone=True,
+        running_noise.JOBS,
+        "jobs",
+        alone=True,
     ),
     "timings": Experiment(
         "Time training steps and methods, into data/timings/; leave the machine alone meanwhile.",
-        timings.TIMINGS, "sets of timings", _steps_and_methods, alone=True,
+        timings.TIMINGS,
+        "sets of timings",
+        _steps_and_methods,
+        alone=True,
     ),
-}  # fmt: skip
+}

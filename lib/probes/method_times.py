@@ -1,4 +1,6 @@
-"""Times of training steps by method, on one core: each method beside SGD, in turn, so that their ratio holds on other machines."""
+"""Times of training steps by method, on one core: each method beside SGD, in turn, so that their
+ratio holds on other machines.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,18 @@ from lib.studies.cells import Cell
 from lib.workloads.catalogue import workload
 
 BASE = "sgd"
-BLOCK = 20  # steps timed together: what a method does at every tenth or twentieth step alone counts with its share
+# steps timed together: what a method does at every tenth or twentieth step alone counts with its
+# share
+BLOCK = 20
 
 
 @dataclass(frozen=True)
 class MethodTimes:
-    """Times of a trial's training step, gradient and update, with a method and with SGD, at 4^1 ... 2^largest examples.
+    """Times of a trial's training step, gradient and update, with a method and with SGD, at 4^1 ...
+    2^largest examples.
 
-    trials: trained at once, as in a search, where the workload stacks them.  Raises ValueError naming the field, its value
-    and what is allowed.
+    trials: trained at once, as in a search, where the workload stacks them.  Raises ValueError
+    naming the field, its value and what is allowed.
     """
 
     workload: str
@@ -34,19 +39,30 @@ class MethodTimes:
     repeats: int = 5
 
     def __post_init__(self):
-        Cell(self.workload, 1, self.algorithm, trials=self.trials)  # complains of unknown names, and of trials
+        Cell(
+            self.workload, 1, self.algorithm, trials=self.trials
+        )  # complains of unknown names, and of trials
         require_whole("largest", self.largest, 2, 16)
         require_whole("repeats", self.repeats, 1, timings.MOST_REPEATS)
 
     def definition(self) -> dict:
         work = workload(self.workload)
-        return {"model": work.model, "precision": work.precision, "method": method(self.algorithm).source}
+        return {
+            "model": work.model,
+            "precision": work.precision,
+            "method": method(self.algorithm).source,
+        }
 
     def measure(self) -> pd.DataFrame:
-        """timed (SGD or the method), batch_size, parameters, widest (layer side), seconds (median), low, high (range)."""
+        """timed (SGD or the method), batch_size, parameters, widest (layer side), seconds (median),
+        low, high (range).
+        """
         rows = []
         for size in (2**j for j in range(2, self.largest + 1, 2)):
-            runs = {name: _run(Cell(self.workload, size, name, trials=self.trials)) for name in (BASE, self.algorithm)}
+            runs = {
+                name: _run(Cell(self.workload, size, name, trials=self.trials))
+                for name in (BASE, self.algorithm)
+            }
             times = timings.alternately([call for call, _ in runs.values()], self.repeats)
             for (name, (_, about)), found in zip(runs.items(), times, strict=True):
                 per = {key: seconds / self.trials / BLOCK for key, seconds in found.items()}
@@ -56,7 +72,10 @@ class MethodTimes:
 
 def _run(cell: Cell) -> tuple[Callable[[], None], dict]:
     """A block of a cell's steps with a learning rate of zero, and how large its network is."""
-    from lib.engine import flattening, lockstep  # these bring PyTorch, and reading times does without
+    from lib.engine import (
+        flattening,
+        lockstep,
+    )  # these bring PyTorch, and reading times does without
     from lib.measuring import one_cell
     from lib.workloads import models
 
@@ -64,31 +83,44 @@ def _run(cell: Cell) -> tuple[Callable[[], None], dict]:
     layers, start = flattening.layers(models.build(cell.work.model)), one_cell.start(cell)
     start.drawn["learning_rate"].zero_()
     w, buffers = start.w, trained.begin(start.w, layers)
-    batch, steps = (executor.inputs(data.x[: cell.batch_size]), data.y[: cell.batch_size]), itertools.count(1)
+    batch, steps = (
+        (executor.inputs(data.x[: cell.batch_size]), data.y[: cell.batch_size]),
+        itertools.count(1),
+    )
 
     def block() -> None:
         for k in itertools.islice(steps, BLOCK):
             lockstep.update(trained, executor, layers, start, w, buffers, k, batch)
 
-    sides = [side for one in layers for side in (one.shape[0], (one.where.stop - one.where.start) // one.shape[0])]
+    sides = [
+        side
+        for one in layers
+        for side in (one.shape[0], (one.where.stop - one.where.start) // one.shape[0])
+    ]
     return block, {"parameters": w.shape[1], "widest": max(sides)}
 
 
-# Where steps are not stacked, one trial: the others would take as long again.  K-FAC without its clip was searched on digits.
+# Where steps are not stacked, one trial: the others would take as long again.  K-FAC without its
+# clip was searched on digits.
 PLANNED = tuple(
     MethodTimes(name, algorithm, trials, 10, repeats)
-    for name, trials, repeats in (("digits-mlp", 16, 5), ("digits-cnn", 16, 5), ("mnist-fc-128x3-easier", 16, 3),
-                                  ("mnist-simple-cnn", 1, 3))
+    for name, trials, repeats in (
+        ("digits-mlp", 16, 5),
+        ("digits-cnn", 16, 5),
+        ("mnist-fc-128x3-easier", 16, 3),
+        ("mnist-simple-cnn", 1, 3),
+    )
     for algorithm in METHODS
     if algorithm != BASE and (name.startswith("digits") or algorithm != "kfac-unclipped")
-)  # fmt: skip
+)
 
 
 def over_sgd(*more: MethodTimes, folder: Path | None = None) -> pd.DataFrame:
-    """What is on record of PLANNED and of `more`, a row per workload, algorithm and batch size, with SGD's own rows of one.
+    """What is on record of PLANNED and of `more`, a row per workload, algorithm and batch size,
+    with SGD's own rows of one.
 
-    Columns: workload, algorithm, batch_size, widest, ratio (a step's seconds over those of a step of SGD in the same run),
-    low, high (the fastest over SGD's slowest, and the other way round).
+    Columns: workload, algorithm, batch_size, widest, ratio (a step's seconds over those of a step
+    of SGD in the same run), low, high (the fastest over SGD's slowest, and the other way round).
     """
     table = timings.results(*PLANNED, *more, folder=folder)
     columns = ["workload", "algorithm", "batch_size", "widest", "ratio", "low", "high"]
@@ -97,6 +129,12 @@ def over_sgd(*more: MethodTimes, folder: Path | None = None) -> pd.DataFrame:
     plain = table.timed == BASE
     keys = ["workload", "algorithm", "batch_size"]
     both = table[~plain].merge(table[plain], on=keys, suffixes=("", "_base"))
-    both = both.assign(ratio=both.seconds / both.seconds_base, low=both.low / both.high_base, high=both.high / both.low_base)
-    base = both.drop_duplicates(["workload", "batch_size"]).assign(algorithm=BASE, ratio=1.0, low=1.0, high=1.0)
+    both = both.assign(
+        ratio=both.seconds / both.seconds_base,
+        low=both.low / both.high_base,
+        high=both.high / both.low_base,
+    )
+    base = both.drop_duplicates(["workload", "batch_size"]).assign(
+        algorithm=BASE, ratio=1.0, low=1.0, high=1.0
+    )
     return pd.concat([base, both], ignore_index=True)[columns]

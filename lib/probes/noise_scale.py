@@ -1,7 +1,9 @@
-"""The simple noise scale tr(Sigma) / |G|^2, which predicts the batch size at which returns diminish.
+"""The simple noise scale tr(Sigma) / |G|^2, which predicts the batch size at which returns
+diminish.
 
-Sigma is the covariance of single-example gradients and G their mean (McCandlish et al. 2018, equation 2.9).  Everything
-is computed from the Gram matrix of chunk gradients, so that an interval costs no further gradients.
+Sigma is the covariance of single-example gradients and G their mean (McCandlish et al. 2018,
+equation 2.9).  Everything is computed from the Gram matrix of chunk gradients, so that an interval
+costs no further gradients.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class NoiseScale:
-    """trace: tr(Sigma); square: |G|^2, of the mean gradient over the whole training set; both estimates unbiased.
+    """trace: tr(Sigma); square: |G|^2, of the mean gradient over the whole training set; both
+    estimates unbiased.
 
     square may be negative where noise hides the gradient; the ratio is then infinite.
     """
@@ -36,12 +39,13 @@ def gram(gradients: Tensor) -> np.ndarray:
 def estimate(
     products: np.ndarray, chunk: int, total: int | None = None, counts: np.ndarray | None = None
 ) -> NoiseScale:
-    """The noise scale from the inner products [n, n] of the mean gradients of n chunks of `chunk` examples each.
+    """The noise scale from the inner products [n, n] of the mean gradients of n chunks of `chunk`
+    examples each.
 
-    The chunks are drawn without replacement from a training set of `total` examples (None: so large that it does not
-    matter), whose own mean gradient is G: E|mean of the chunks|^2 = |G|^2 + tr(Sigma) (1 / (n chunk) - 1 / total).
-    tr(Sigma) comes from the spread between chunks.  counts [n]: how often each chunk counts (for resampling).
-    Raises ValueError for fewer than two chunks.
+    The chunks are drawn without replacement from a training set of `total` examples (None: so large
+    that it does not matter), whose own mean gradient is G: E|mean of the chunks|^2 = |G|^2 +
+    tr(Sigma) (1 / (n chunk) - 1 / total). tr(Sigma) comes from the spread between chunks.  counts
+    [n]: how often each chunk counts (for resampling). Raises ValueError for fewer than two chunks.
     """
     n = len(products)
     if n < 2:
@@ -53,10 +57,13 @@ def estimate(
     return NoiseScale(trace, mean - trace * beyond)
 
 
-def interval(products: np.ndarray, chunk: int, total: int | None = None, draws: int = 400, seed: int = 0) -> tuple:
+def interval(
+    products: np.ndarray, chunk: int, total: int | None = None, draws: int = 400, seed: int = 0
+) -> tuple:
     """5 to 95 % range of the simple noise scale over bootstrap resamples of the chunks.
 
-    Resampled chunks add their own noise to the mean gradient, tr(Sigma) / (n chunk), which is taken off again.
+    Resampled chunks add their own noise to the mean gradient, tr(Sigma) / (n chunk), which is taken
+    off again.
     """
     random, n = np.random.default_rng(seed), len(products)
     found = []

@@ -1,4 +1,6 @@
-"""Fastest trials trained again, to see how their gradients point to where they end: which they are, and their records."""
+"""Fastest trials trained again, to see how their gradients point to where they end: which they are,
+and their records.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,13 @@ METHODS = ("sgd", "momentum")
 
 @dataclass(frozen=True)
 class Walk(Again):
-    """One trial of a measured cell, trained again up to the step at which it met the goal: w* is where it then is.
+    """One trial of a measured cell, trained again up to the step at which it met the goal: w* is
+    where it then is.
 
-    points: how many steps are looked at, evenly spaced.  examples: of the training set, for the gradient that stands for
-    all of it (0: all of them).  chunk: examples per gradient, of which that one and the noise scale are made.
-    Raises ValueError naming the field, its value and what is allowed, as `lib.studies.cells.Cell`.
+    points: how many steps are looked at, evenly spaced.  examples: of the training set, for the
+    gradient that stands for all of it (0: all of them).  chunk: examples per gradient, of which
+    that one and the noise scale are made. Raises ValueError naming the field, its value and what is
+    allowed, as `lib.studies.cells.Cell`.
     """
 
     workload: str
@@ -49,15 +53,22 @@ class Walk(Again):
         size = self.named().train_size
         how = method(self.algorithm)
         plain = how.gradient is None and how.evaluated is None
-        require(plain, "algorithm", self.algorithm, "a method whose gradients and errors are taken at its weights")
+        require(
+            plain,
+            "algorithm",
+            self.algorithm,
+            "a method whose gradients and errors are taken at its weights",
+        )
         self.check(points=(1, 10**6), examples=(0, size))
         self.check(chunk=(1, (self.examples or size) // 2))
 
 
 def winner(cell: Cell, data: Path = DATA, **fields) -> Walk | None:
-    """The walk of the cell's fastest trial; None if the cell has no record, or nothing met the goal.
+    """The walk of the cell's fastest trial; None if the cell has no record, or nothing met the
+    goal.
 
-    Raises ValueError for a cell that a walk cannot name: all fields that a walk lacks must have their defaults.
+    Raises ValueError for a cell that a walk cannot name: all fields that a walk lacks must have
+    their defaults.
     """
     return next(iter(fastest(Walk, cell, 1, data, **fields)), None)
 
@@ -75,14 +86,26 @@ def _digits() -> Iterable[Walk]:
             for algorithm in METHODS:
                 for batch_size in SIZES:
                     for sparsity in plans.DENSE_AND_SPARSE:
-                        cell = Cell(name, batch_size, algorithm, sparsity, replicate=search, split=search, hits=1)
+                        cell = Cell(
+                            name,
+                            batch_size,
+                            algorithm,
+                            sparsity,
+                            replicate=search,
+                            split=search,
+                            hits=1,
+                        )
                         if walk := winner(cell):
                             yield walk
 
 
 def _images() -> Iterable[Walk]:
     """On a thirtieth of the training set, a search each."""
-    searched = [c for c in plans.study("mnist").cells if c.workload == "mnist-simple-cnn" and c.algorithm == "momentum"]
+    searched = [
+        c
+        for c in plans.study("mnist").cells
+        if c.workload == "mnist-simple-cnn" and c.algorithm == "momentum"
+    ]
     for cell in searched:
         asked = cell.batch_size in (64, 256) and cell.sparsity == 0
         if asked and (walk := winner(cell, points=20, examples=2000)):
@@ -95,7 +118,9 @@ def record(walk: Walk, folder: Path = FOLDER) -> Path:
 
 
 def results(walks: Iterable[Walk] | None = None, folder: Path = FOLDER) -> pd.DataFrame:
-    """The points of those walks that have a record, with the walks' fields; None: of all that are planned."""
+    """The points of those walks that have a record, with the walks' fields; None: of all that are
+    planned.
+    """
     return store.gather(planned() if walks is None else walks, record, folder)
 
 

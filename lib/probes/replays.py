@@ -1,4 +1,6 @@
-"""Searches on record measured again: whether today's code on this machine finds what their records say."""
+"""Searches on record measured again: whether today's code on this machine finds what their records
+say.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,11 @@ MOST = 1000  # searches of a replay
 
 @dataclass(frozen=True)
 class Replay:
-    """So many searches of a study, drawn by a seed among those on record that took no longer than so many seconds.
+    """So many searches of a study, drawn by a seed among those on record that took no longer than
+    so many seconds.
 
-    code: what measures them again, as `lib.SOURCE` names it; other code is another replay.  longest: seconds.
+    code: what measures them again, as `lib.SOURCE` names it; other code is another replay.
+    longest: seconds.
 
     Raises ValueError naming the field, its value and what is allowed.
     """
@@ -40,7 +44,12 @@ class Replay:
         require(self.study in plans.STUDIES, "study", self.study, plans.STUDIES)
         require_whole("sample", self.sample, 1, MOST)
         require_whole("seed", self.seed, 0, 9999)
-        require_number("longest", self.longest, lambda seconds: 0 < seconds < np.inf, "a positive number of seconds")
+        require_number(
+            "longest",
+            self.longest,
+            lambda seconds: 0 < seconds < np.inf,
+            "a positive number of seconds",
+        )
 
     def definition(self) -> dict:
         """What the record's name depends on besides the fields: nothing."""
@@ -60,7 +69,8 @@ def place(what: Replay, folder: Path = FOLDER) -> Path:
 
 
 def run(what: Replay, data: Path = DATA, jobs: int = 1) -> Path:
-    """Measure the searches again, beside the records and not among them, and keep how they compare; returns the file.
+    """Measure the searches again, beside the records and not among them, and keep how they compare;
+    returns the file.
 
     Raises ValueError naming `longest` where no search on record was as short as that.
     """
@@ -73,27 +83,41 @@ def run(what: Replay, data: Path = DATA, jobs: int = 1) -> Path:
 def _taken(cells: tuple[Cell, ...], data: Path, jobs: int) -> pd.DataFrame:
     with tempfile.TemporaryDirectory() as folder:
         sweeps.run(Study("replay", "", cells), Path(folder), jobs)
-        return pd.DataFrame([_compared(cell, record(cell, data), record(cell, Path(folder))) for cell in cells])
+        return pd.DataFrame(
+            [_compared(cell, record(cell, data), record(cell, Path(folder))) for cell in cells]
+        )
 
 
 def _compared(cell: Cell, before: Path, again: Path) -> dict:
-    """A search and its replay: whether tables and steps to every goal are equal, and K* at the hardest goal that both met.
+    """A search and its replay: whether tables and steps to every goal are equal, and K* at the
+    hardest goal that both met.
 
-    unequal: the columns that are not, with those that one table alone has.  same_rounding: whether both machines round
-    alike (`machine.rounding`), empty where the record does not tell.
+    unequal: the columns that are not, with those that one table alone has.  same_rounding: whether
+    both machines round alike (`machine.rounding`), empty where the record does not tell.
     """
     (about, table), (now, anew) = (store.read(file, cell) for file in (before, again))
     goals = [column for column in table if column.startswith("steps@")]
     met = [goal for goal in goals if table[goal].notna().any() and anew[goal].notna().any()]
     both = [column for column in table if column in anew]
-    unequal = sorted({*table, *anew} - {column for column in both if table[column].equals(anew[column])})
+    unequal = sorted(
+        {*table, *anew} - {column for column in both if table[column].equals(anew[column])}
+    )
     return {
-        "workload": cell.workload, "algorithm": cell.algorithm, "sparsity": cell.sparsity, "batch_size": cell.batch_size,
-        "replicate": cell.replicate, "equal": table.equals(anew), "equal_steps": table[goals].equals(anew[goals]),
-        "recorded": table[met[0]].min() if met else np.nan, "again": anew[met[0]].min() if met else np.nan,
-        "measured_by": about["source"], "measured_on": _machine(about), "record": before.stem,
-        "unequal": " ".join(unequal), "same_rounding": about["rounding"] == now["rounding"] if "rounding" in about else None,
-    }  # fmt: skip
+        "workload": cell.workload,
+        "algorithm": cell.algorithm,
+        "sparsity": cell.sparsity,
+        "batch_size": cell.batch_size,
+        "replicate": cell.replicate,
+        "equal": table.equals(anew),
+        "equal_steps": table[goals].equals(anew[goals]),
+        "recorded": table[met[0]].min() if met else np.nan,
+        "again": anew[met[0]].min() if met else np.nan,
+        "measured_by": about["source"],
+        "measured_on": _machine(about),
+        "record": before.stem,
+        "unequal": " ".join(unequal),
+        "same_rounding": about["rounding"] == now["rounding"] if "rounding" in about else None,
+    }
 
 
 def _machine(about: dict) -> str:
@@ -101,23 +125,39 @@ def _machine(about: dict) -> str:
     return about.get("processor", about["device"])
 
 
-COLUMNS = ("study", "searches", "equal", "equal_steps", "equal_result", "factor", "measured_on", "replayed_on", "source")
+COLUMNS = (
+    "study",
+    "searches",
+    "equal",
+    "equal_steps",
+    "equal_result",
+    "factor",
+    "measured_on",
+    "replayed_on",
+    "source",
+)
 
 
 def summary(folder: Path = FOLDER) -> pd.DataFrame:
-    """A row per study that has been replayed: all its replays together, of a search that several measured the newest.
+    """A row per study that has been replayed: all its replays together, of a search that several
+    measured the newest.
 
-    Columns: study; searches (how many were measured again), equal (tables), equal_steps (to every goal), equal_result
-    (K*), factor (largest of K* again over recorded, or of its inverse); measured_on, replayed_on (models of processors);
-    source (the newest replay's code).
+    Columns: study; searches (how many were measured again), equal (tables), equal_steps (to every
+    goal), equal_result (K*), factor (largest of K* again over recorded, or of its inverse);
+    measured_on, replayed_on (models of processors); source (the newest replay's code).
     """
     found: dict[str, list[pd.DataFrame]] = {}
-    for about, table in sorted(map(store.read, sorted(folder.glob("*.csv"))), key=lambda read: _age(read[0])):
+    for about, table in sorted(
+        map(store.read, sorted(folder.glob("*.csv"))), key=lambda read: _age(read[0])
+    ):
         rows = table.assign(replayed_on=_machine(about), source=about["source"])
         if "record" not in rows:  # of replays that did not tell, each row counts
             rows["record"] = [f"{about['sha256']} {row}" for row in range(len(rows))]
         found.setdefault(about["cell"]["study"], []).append(rows)
-    studies = [_pooled(name, pd.concat(tables, ignore_index=True)) for name, tables in sorted(found.items())]
+    studies = [
+        _pooled(name, pd.concat(tables, ignore_index=True))
+        for name, tables in sorted(found.items())
+    ]
     return pd.DataFrame(studies, columns=list(COLUMNS))
 
 
@@ -132,10 +172,16 @@ def _pooled(name: str, rows: pd.DataFrame) -> dict:
     off = np.log(rows.again / rows.recorded).abs()
     unmet = rows.recorded.isna() & rows.again.isna() & rows.equal_steps
     return {
-        "study": name, "searches": len(rows), "equal": int(rows.equal.sum()), "equal_steps": int(rows.equal_steps.sum()),
-        "equal_result": int(((off == 0) | unmet).sum()), "factor": float(np.exp(off.max())),
-        "measured_on": _models(rows.measured_on), "replayed_on": _models(rows.replayed_on), "source": rows.source.iloc[-1],
-    }  # fmt: skip
+        "study": name,
+        "searches": len(rows),
+        "equal": int(rows.equal.sum()),
+        "equal_steps": int(rows.equal_steps.sum()),
+        "equal_result": int(((off == 0) | unmet).sum()),
+        "factor": float(np.exp(off.max())),
+        "measured_on": _models(rows.measured_on),
+        "replayed_on": _models(rows.replayed_on),
+        "source": rows.source.iloc[-1],
+    }
 
 
 def _models(machines: pd.Series) -> str:

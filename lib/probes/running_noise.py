@@ -1,4 +1,6 @@
-"""The noise scale of a running job, as its workers' own gradients tell it, beside that of other gradients at the same weights."""
+"""The noise scale of a running job, as its workers' own gradients tell it, beside that of other
+gradients at the same weights.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,13 @@ TIMEOUT = 7200.0  # seconds that a job may take
 
 @dataclass(frozen=True)
 class Job(Again):
-    """A trial of a measured cell, trained again by `workers` processes that listen to their gradients, for `steps` steps.
+    """A trial of a measured cell, trained again by `workers` processes that listen to their
+    gradients, for `steps` steps.
 
-    batch_size: over all workers.  span: of the running averages, in steps.  examples: of the training set, drawn anew at
-    every step, from which its noise scale is estimated offline, by gradients of `chunk` examples; 0: all of them.
-    Raises ValueError naming the field, its value and what is allowed, as `lib.studies.cells.Cell`.
+    batch_size: over all workers.  span: of the running averages, in steps.  examples: of the
+    training set, drawn anew at every step, from which its noise scale is estimated offline, by
+    gradients of `chunk` examples; 0: all of them. Raises ValueError naming the field, its value and
+    what is allowed, as `lib.studies.cells.Cell`.
     """
 
     workload: str
@@ -59,20 +63,31 @@ class Job(Again):
         require(self.algorithm in METHODS, "algorithm", self.algorithm, f"one of {METHODS}")
         self.check(steps=(1, MOST_STEPS), workers=(2, MOST_WORKERS), examples=(0, work.train_size))
         self.check(chunk=(1, (self.examples or work.train_size) // 2))
-        require_number("span", self.span, lambda steps: 1 < steps <= MOST_STEPS, f"a number above 1, up to {MOST_STEPS}")
+        require_number(
+            "span",
+            self.span,
+            lambda steps: 1 < steps <= MOST_STEPS,
+            f"a number above 1, up to {MOST_STEPS}",
+        )
         fits = self.batch_size % self.workers == 0
         require(fits, "batch_size", self.batch_size, f"a multiple of workers ({self.workers})")
 
     def measure(self) -> pd.DataFrame:
-        """step, and noise scales in examples at the weights before it, a row for each of up to ROWS steps.
+        """step, and noise scales in examples at the weights before it, a row for each of up to ROWS
+        steps.
 
-        running, low, high: what `lib.workers.noise_hook` tells of the window of steps that ends here, with its 5 to 95 %.
-        offline: `lib.probes.noise_scale` at every step, its tr(Sigma) and |G|^2 averaged over the same window.  single: that
-        of this step alone.  What is infinite is empty.
+        running, low, high: what `lib.workers.noise_hook` tells of the window of steps that ends
+        here, with its 5 to 95 %. offline: `lib.probes.noise_scale` at every step, its tr(Sigma) and
+        |G|^2 averaged over the same window.  single: that of this step alone.  What is infinite is
+        empty.
         """
-        from lib.workers import processes  # brings PyTorch, which is slow to import, and most chapters only read
+        from lib.workers import (
+            processes,
+        )  # brings PyTorch, which is slow to import, and most chapters only read
 
-        return pd.DataFrame(processes.launch(_listen, self.workers, TIMEOUT, self)).replace(np.inf, np.nan)
+        return pd.DataFrame(processes.launch(_listen, self.workers, TIMEOUT, self)).replace(
+            np.inf, np.nan
+        )
 
 
 def _listen(rank: int, job: Job) -> list[dict]:
@@ -84,12 +99,17 @@ def _listen(rank: int, job: Job) -> list[dict]:
     from lib.workers.noise_hook import Averages, NoiseState, noise_hook
     from lib.workloads import models
 
-    work, drawn = workload(job.workload), {name: float(values[job.trial]) for name, values in job.cell.draw().items()}
+    work, drawn = (
+        workload(job.workload),
+        {name: float(values[job.trial]) for name, values in job.cell.draw().items()},
+    )
     data, network = work.train(), models.fresh(work.model, job.trial)
     ddp = DistributedDataParallel(network)
     state = NoiseState(job.batch_size // job.workers, total=len(data), span=job.span)
     ddp.register_comm_hook(state, noise_hook)
-    optimizer = torch.optim.SGD(ddp.parameters(), lr=drawn["learning_rate"], momentum=drawn.get("momentum", 0.0))
+    optimizer = torch.optim.SGD(
+        ddp.parameters(), lr=drawn["learning_rate"], momentum=drawn.get("momentum", 0.0)
+    )
     told = set(np.linspace(1, job.steps, min(job.steps, ROWS)).round().astype(int).tolist())
     rows, window = [], Averages(job.span)
     for step, mine in _shares(job, len(data), rank):
@@ -100,8 +120,16 @@ def _listen(rank: int, job: Job) -> list[dict]:
             window = window.after(float(single.trace), float(single.square))
             if step in told:
                 now, then = state.estimate(), window.estimate()
-                rows.append({"step": step, "running": now.noise_scale, "low": now.low, "high": now.high,
-                             "offline": then.noise_scale, "single": float(single.simple)})  # fmt: skip
+                rows.append(
+                    {
+                        "step": step,
+                        "running": now.noise_scale,
+                        "low": now.low,
+                        "high": now.high,
+                        "offline": then.noise_scale,
+                        "single": float(single.simple),
+                    }
+                )
         optimizer.step()
     return rows
 
@@ -116,23 +144,34 @@ def _shares(job: Job, examples: int, rank: int) -> Iterator[tuple[int, Tensor]]:
 
 
 def _offline(job: Job, network: nn.Module, data: Split, step: int) -> NoiseScale:
-    """The noise scale of the training set at the network's weights, from examples drawn for this step."""
+    """The noise scale of the training set at the network's weights, from examples drawn for this
+    step.
+    """
     import torch
     from torch.nn.functional import cross_entropy
 
     from lib.probes import noise_scale
 
-    drawn = torch.randperm(len(data), generator=torch.Generator().manual_seed(step))[: job.examples or len(data)]
+    drawn = torch.randperm(len(data), generator=torch.Generator().manual_seed(step))[
+        : job.examples or len(data)
+    ]
     rows = []
     for pick in drawn[: len(drawn) // job.chunk * job.chunk].split(job.chunk):
-        g = torch.autograd.grad(cross_entropy(network(data.x[pick]), data.y[pick]), list(network.parameters()))
+        g = torch.autograd.grad(
+            cross_entropy(network(data.x[pick]), data.y[pick]), list(network.parameters())
+        )
         rows.append(torch.cat([part.flatten() for part in g]))
     return noise_scale.estimate(noise_scale.gram(torch.stack(rows)), job.chunk, len(data))
 
 
 def planned() -> tuple[Job, ...]:
-    """The fastest trials at batch size 64 with SGD: on MNIST to the step at which it met its goal, on digits for longer."""
-    images, digits = Cell("mnist-fc-128x3", 64, "sgd", trials=32, hits=2), Cell("digits-mlp", 64, "sgd")
+    """The fastest trials at batch size 64 with SGD: on MNIST to the step at which it met its goal,
+    on digits for longer.
+    """
+    images, digits = (
+        Cell("mnist-fc-128x3", 64, "sgd", trials=32, hits=2),
+        Cell("digits-mlp", 64, "sgd"),
+    )
     return (
         *(_again(t, steps=tracks.last_step(t), examples=2000) for t in tracks.fastest(images, 1)),
         *(_again(t, steps=200, span=50.0, chunk=10) for t in tracks.fastest(digits, 1)),
@@ -154,15 +193,29 @@ record, results, missing, run = JOBS.record, JOBS.results, JOBS.missing, JOBS.ru
 
 
 def compared(table: pd.DataFrame) -> pd.DataFrame:
-    """Of `results` with the networks' names, a row per network and its workers: the running estimate beside the offline one.
+    """Of `results` with the networks' names, a row per network and its workers: the running
+    estimate beside the offline one.
 
-    held: share of the rows whose 5 to 95 % hold `offline`.  apart: median factor between `running` and `offline`, either way.
-    ahead: median of `single` over `offline`: how far a window lags behind its last step.
+    held: share of the rows whose 5 to 95 % hold `offline`.  apart: median factor between `running`
+    and `offline`, either way. ahead: median of `single` over `offline`: how far a window lags
+    behind its last step.
     """
     rows = []
-    for (name, workers), own in table.groupby(["network", "workers"], sort=False) if len(table) else ():
-        held = (own.low <= own.offline.fillna(np.inf)) & (own.offline.fillna(np.inf) <= own.high.fillna(np.inf))
+    for (name, workers), own in (
+        table.groupby(["network", "workers"], sort=False) if len(table) else ()
+    ):
+        held = (own.low <= own.offline.fillna(np.inf)) & (
+            own.offline.fillna(np.inf) <= own.high.fillna(np.inf)
+        )
         apart = np.exp(np.log(own.running / own.offline).abs().median())
         ahead = (own.single / own.offline).median()
-        rows.append({"network": name, "workers": workers, "held": held.mean(), "apart": apart, "ahead": ahead})
+        rows.append(
+            {
+                "network": name,
+                "workers": workers,
+                "held": held.mean(),
+                "apart": apart,
+                "ahead": ahead,
+            }
+        )
     return pd.DataFrame(rows, columns=["network", "workers", "held", "apart", "ahead"])

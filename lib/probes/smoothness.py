@@ -1,7 +1,8 @@
 """How smooth the loss is along a training path: the local Lipschitz constant of its gradient.
 
-Two estimates.  `path_lipschitz` is that of Lee et al. (2021): gradients at nine points between consecutive iterates.
-`spectral_norm` needs a few Hessian-vector products instead, and bounds it where the Hessian changes little.
+Two estimates.  `path_lipschitz` is that of Lee et al. (2021): gradients at nine points between
+consecutive iterates. `spectral_norm` needs a few Hessian-vector products instead, and bounds it
+where the Hessian changes little.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ FRACTIONS = tuple(i / 10 for i in range(1, 10))  # of the way from one iterate t
 
 
 def path_lipschitz(gradient: Callable[[Tensor], Tensor], before: Tensor, after: Tensor) -> float:
-    """Largest |gradient(w) - gradient(before)| / |w - before| over nine points w between two iterates [P].
+    """Largest |gradient(w) - gradient(before)| / |w - before| over nine points w between two
+    iterates [P].
 
     From the code of Lee et al. (2021).  NaN if the iterates are equal.
     """
@@ -26,10 +28,14 @@ def path_lipschitz(gradient: Callable[[Tensor], Tensor], before: Tensor, after: 
     length = step.norm()
     if length == 0:
         return float("nan")
-    return max(((gradient(before + f * step) - base).norm() / (f * length)).item() for f in FRACTIONS)
+    return max(
+        ((gradient(before + f * step) - base).norm() / (f * length)).item() for f in FRACTIONS
+    )
 
 
-def hessian_product(module: nn.Module, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> Callable:
+def hessian_product(
+    module: nn.Module, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
+) -> Callable:
     """v [P] -> H v [P] for the mean cross-entropy of `module` at w [P] on x [N, ...], y [N].
 
     With a mask [P], the Hessian of the weights that are left.
@@ -45,8 +51,11 @@ def hessian_product(module: nn.Module, w: Tensor, x: Tensor, y: Tensor, mask: Te
     return product
 
 
-def spectral_norm(product: Callable[[Tensor], Tensor], start: Tensor, iterations: int = 20) -> tuple[float, float]:
-    """|H v| / |v| for v = start [P], and after so many power iterations: along the start, and the largest |eigenvalue|.
+def spectral_norm(
+    product: Callable[[Tensor], Tensor], start: Tensor, iterations: int = 20
+) -> tuple[float, float]:
+    """|H v| / |v| for v = start [P], and after so many power iterations: along the start, and the
+    largest |eigenvalue|.
 
     Power iteration approaches the largest absolute eigenvalue from below.
     """

@@ -20,7 +20,8 @@ from lib.workloads.catalogue import workload
 
 @dataclass(frozen=True)
 class StepTimes:
-    """Times of one trial's training step on one core, gradient and update, at 4^0 ... 2^largest examples.
+    """Times of one trial's training step on one core, gradient and update, at 4^0 ... 2^largest
+    examples.
 
     Raises ValueError naming the field, its value and what is allowed.
     """
@@ -43,7 +44,11 @@ class StepTimes:
         work = workload(self.workload)
         executor = looped.Loop(models.build(work.model), getattr(torch, work.precision))
         data, w = work.train(), flattening.flatten(models.fresh(work.model, 0))[None]
-        x, momentum, rate = executor.inputs(data.x[: 2**self.largest]), METHODS["momentum"], torch.full((1, 1), 1e-3)
+        x, momentum, rate = (
+            executor.inputs(data.x[: 2**self.largest]),
+            METHODS["momentum"],
+            torch.full((1, 1), 1e-3),
+        )
         buffers, drawn = momentum.begin(w, ()), {"learning_rate": rate, "momentum": rate}
 
         def step(size: int) -> None:
@@ -51,12 +56,15 @@ class StepTimes:
             momentum.step(w, g, buffers, drawn, 1, ())
 
         sizes = [2**j for j in range(0, self.largest + 1, 2)]
-        return pd.DataFrame([{"batch_size": b, **timings.spread(lambda b=b: step(b), self.repeats)} for b in sizes])
+        return pd.DataFrame(
+            [{"batch_size": b, **timings.spread(lambda b=b: step(b), self.repeats)} for b in sizes]
+        )
 
 
 @dataclass(frozen=True)
 class SparseTimes:
-    """Times per trial, on one core, of a step of many trials trained at once, of dense and of pruned networks.
+    """Times per trial, on one core, of a step of many trials trained at once, of dense and of
+    pruned networks.
 
     Raises ValueError naming the field, its value and what is allowed.
     """
@@ -67,7 +75,9 @@ class SparseTimes:
     repeats: int = 7
 
     def __post_init__(self):
-        Cell(self.workload, 1, trials=self.trials)  # complains of an unknown workload, and of trials
+        Cell(
+            self.workload, 1, trials=self.trials
+        )  # complains of an unknown workload, and of trials
         require_whole("largest", self.largest, 4, 16)
         require_whole("repeats", self.repeats, 1, timings.MOST_REPEATS)
 
@@ -77,12 +87,16 @@ class SparseTimes:
     def measure(self) -> pd.DataFrame:
         """what, sparsity, batch_size (16, 64, ... 2^largest), seconds (median), low, high (range).
 
-        what: "dense" and "dense, bfloat16"; "sparse", by products that skip the zeros; "scores", that pruning needs first.
-        All are timed in turn, so that what else the machine does falls upon all.
+        what: "dense" and "dense, bfloat16"; "sparse", by products that skip the zeros; "scores",
+        that pruning needs first. All are timed in turn, so that what else the machine does falls
+        upon all.
         """
         work, rows = workload(self.workload), []
         data, module = work.train(), models.build(work.model)
-        starts = {s: one_cell.start(Cell(work.name, 16, sparsity=s, trials=self.trials)) for s in (0.0, *SPARSITIES)}
+        starts = {
+            s: one_cell.start(Cell(work.name, 16, sparsity=s, trials=self.trials))
+            for s in (0.0, *SPARSITIES)
+        }
 
         def step(executor: stacked.Stack, start: training_state.Trials, x: torch.Tensor) -> None:
             g = executor.gradients(start.w, x, data.y[: len(x)], start.mask)[1]
@@ -90,16 +104,28 @@ class SparseTimes:
             METHODS["momentum"].step(start.w, g, {"v": torch.zeros_like(g)}, drawn, 1, ())
 
         for size in (2**j for j in range(4, self.largest + 1, 2)):
-            kinds = [("dense", 0.0, stacked.Stack(module)), ("dense, bfloat16", 0.0, stacked.Stack(module, torch.bfloat16)),
-                     *(("sparse", level, sparse_stacked.Sparse(module)) for level in SPARSITIES)]  # fmt: skip
-            calls = [functools.partial(step, run, starts[s], run.inputs(data.x[:size])) for _, s, run in kinds]
-            for (what, s, _), found in zip(kinds, timings.alternately(calls, self.repeats), strict=True):
+            kinds = [
+                ("dense", 0.0, stacked.Stack(module)),
+                ("dense, bfloat16", 0.0, stacked.Stack(module, torch.bfloat16)),
+                *(("sparse", level, sparse_stacked.Sparse(module)) for level in SPARSITIES),
+            ]
+            calls = [
+                functools.partial(step, run, starts[s], run.inputs(data.x[:size]))
+                for _, s, run in kinds
+            ]
+            for (what, s, _), found in zip(
+                kinds, timings.alternately(calls, self.repeats), strict=True
+            ):
                 times = {name: seconds / self.trials for name, seconds in found.items()}
                 rows.append({"what": what, "sparsity": s, "batch_size": size, **times})
         loop = looped.Loop(models.build(work.model))
         dense = (starts[0.0].w[0], loop, loop.inputs(data.x), data.y, 0)
-        times = timings.spread(lambda: pruning.scores("connection-sensitivity", *dense), self.repeats)
-        return pd.DataFrame([*rows, {"what": "scores", "sparsity": 0.0, "batch_size": len(data), **times}])
+        times = timings.spread(
+            lambda: pruning.scores("connection-sensitivity", *dense), self.repeats
+        )
+        return pd.DataFrame(
+            [*rows, {"what": "scores", "sparsity": 0.0, "batch_size": len(data), **times}]
+        )
 
 
 SPARSITIES = (0.5, 0.7, 0.9)
@@ -107,9 +133,14 @@ SKIPPED = tuple(map(SparseTimes, ("digits-mlp", "digits-cnn")))
 PLANNED = SKIPPED + tuple(
     StepTimes(name)
     for name in (
-        "digits-mlp", "digits-cnn", "mnist-fc-128x3", "mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8",
+        "digits-mlp",
+        "digits-cnn",
+        "mnist-fc-128x3",
+        "mnist-simple-cnn",
+        "fashion-mnist-simple-cnn",
+        "cifar-10-resnet-8",
     )
-)  # fmt: skip
+)
 
 
 def one_core(name: str) -> pd.DataFrame | None:

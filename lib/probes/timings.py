@@ -1,4 +1,6 @@
-"""Timings of a machine and their records: taken once, while it does nothing else, and read from then on."""
+"""Timings of a machine and their records: taken once, while it does nothing else, and read from
+then on.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,18 @@ class Timing(Protocol):
 
 
 def alternately(calls: Sequence[Callable[[], object]], repeats: int) -> list[dict[str, float]]:
-    """Median and range in seconds of so many rounds of calls, after one to warm up: {"seconds", "low", "high"} of each."""
+    """Median and range in seconds of so many rounds of calls, after one to warm up: {"seconds",
+    "low", "high"} of each.
+    """
     times = [[] for _ in calls]
     for _ in range(repeats + 1):
         for call, taken in zip(calls, times, strict=True):
             began = time.perf_counter()
             call()
             taken.append(time.perf_counter() - began)
-    return [{"seconds": statistics.median(t[1:]), "low": min(t[1:]), "high": max(t[1:])} for t in times]
+    return [
+        {"seconds": statistics.median(t[1:]), "low": min(t[1:]), "high": max(t[1:])} for t in times
+    ]
 
 
 def spread(call: Callable[[], object], repeats: int) -> dict[str, float]:
@@ -49,11 +55,20 @@ def _place(what: Timing, folder: Path) -> Path:
 
 
 # What is planned lies with each kind of timing.
-TIMINGS = Collection("timings", "set", DATA / "timings", _place, tuple, device=lambda what: getattr(what, "device", "cpu"),
-                     more={"cores": os.cpu_count()})  # fmt: skip
+TIMINGS = Collection(
+    "timings",
+    "set",
+    DATA / "timings",
+    _place,
+    tuple,
+    device=lambda what: getattr(what, "device", "cpu"),
+    more={"cores": os.cpu_count()},
+)
 record, missing, run = TIMINGS.record, TIMINGS.missing, TIMINGS.run
 
 
 def results(*planned: Timing, folder: Path | None = None) -> pd.DataFrame:
-    """The timings that have a record, with their settings as columns; see `lib.records.store.gather`."""
+    """The timings that have a record, with their settings as columns; see
+    `lib.records.store.gather`.
+    """
     return TIMINGS.results(planned, folder)

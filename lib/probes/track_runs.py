@@ -15,14 +15,17 @@ from lib.studies.study import Study
 
 def measure(track: Track, reports: str | None = None, data: Path = DATA) -> Path:
     """Follow a track and write its record under data/tracks; returns the file."""
-    from lib.probes import follow  # brings PyTorch, which is slow to import, and most chapters only read
+    from lib.probes import (
+        follow,
+    )  # brings PyTorch, which is slow to import, and most chapters only read
 
     file = record(track, data / "tracks")
     return runner.write(file, track, lambda: follow.follow(track, data), track.cell.arithmetic)
 
 
 def along(study: Study, count: int, points: int, budget: str = "cached") -> pd.DataFrame:
-    """The points of the `count` fastest trials of each of a study's cells that has a record; budget: as for results.
+    """The points of the `count` fastest trials of each of a study's cells that has a record;
+    budget: as for results.
 
     "cached" reads, "full" follows what is missing, "smoke" follows one trial of each toy cell.
     """

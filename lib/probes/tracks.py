@@ -24,12 +24,14 @@ POWER_ITERATIONS = 20
 
 @dataclass(frozen=True)
 class Track(Again):
-    """One trial of a measured cell, followed to the step at which it met the goal, or for `steps` steps.
+    """One trial of a measured cell, followed to the step at which it met the goal, or for `steps`
+    steps.
 
-    points: how many steps are looked at, geometrically spaced from the first to the last.  examples: of the training
-    set, for all that is measured (0: all of them).  chunk: examples per gradient, of which the noise scale is made.
-    smoothness: whether that is measured too; it takes far longer than the noise.
-    Raises ValueError naming the field, its value and what is allowed, as `lib.studies.cells.Cell`.
+    points: how many steps are looked at, geometrically spaced from the first to the last.
+    examples: of the training set, for all that is measured (0: all of them).  chunk: examples per
+    gradient, of which the noise scale is made. smoothness: whether that is measured too; it takes
+    far longer than the noise. Raises ValueError naming the field, its value and what is allowed, as
+    `lib.studies.cells.Cell`.
     """
 
     workload: str
@@ -90,27 +92,45 @@ def _digits() -> list[Track]:
 def _mnist() -> list[Track]:
     """On the whole training set."""
     cells = plans.study("mnist").cells
-    return of_cells([c for c in cells if c.batch_size == 64 and c.sparsity in plans.DENSE_AND_SPARSE], points=6)
+    return of_cells(
+        [c for c in cells if c.batch_size == 64 and c.sparsity in plans.DENSE_AND_SPARSE], points=6
+    )
 
 
 def _cifar() -> list[Track]:
     """On a ninth of the training set."""
     cells = plans.study("cifar-10").cells
-    return of_cells([c for c in cells if c.batch_size == 128 and c.algorithm == "momentum"], points=6, examples=5000)
+    return of_cells(
+        [c for c in cells if c.batch_size == 128 and c.algorithm == "momentum"],
+        points=6,
+        examples=5000,
+    )
 
 
 def twins(dense: list[Track], sparsities: Iterable[float], data: Path = DATA) -> list[Track]:
-    """The same trials in sparse networks: same hyperparameters, same initialisation before pruning, as many steps."""
-    return [dataclasses.replace(t, sparsity=s, steps=last_step(t, data)) for s in sparsities for t in dense]
+    """The same trials in sparse networks: same hyperparameters, same initialisation before pruning,
+    as many steps.
+    """
+    return [
+        dataclasses.replace(t, sparsity=s, steps=last_step(t, data))
+        for s in sparsities
+        for t in dense
+    ]
 
 
 def _twins() -> list[Track]:
-    return twins([t for t in _digits() if t.sparsity == 0 and t.algorithm == "momentum"], plans.LEVELS[1:])
+    return twins(
+        [t for t in _digits() if t.sparsity == 0 and t.algorithm == "momentum"], plans.LEVELS[1:]
+    )
 
 
 def _text() -> list[Track]:
-    """Noise along the language model's fastest trial of searches in exact lock step, on a quarter of the training set."""
-    return of_cells(plans.study("shakespeare-exact").cells, 1, points=12, examples=4000, smoothness=False)
+    """Noise along the language model's fastest trial of searches in exact lock step, on a quarter
+    of the training set.
+    """
+    return of_cells(
+        plans.study("shakespeare-exact").cells, 1, points=12, examples=4000, smoothness=False
+    )
 
 
 TRACKS = {"digits": _digits, "mnist": _mnist, "cifar-10": _cifar}
@@ -119,7 +139,9 @@ APART = {"shakespeare": _text}  # no claim is judged by them
 
 
 def results(name: str, folder: Path = FOLDER) -> pd.DataFrame:
-    """All measured points of a set of tracks, a row each, with the track's fields.  Raises RecordError, ValueError."""
+    """All measured points of a set of tracks, a row each, with the track's fields.  Raises
+    RecordError, ValueError.
+    """
     every = TRACKS | TWINS | APART
     if name not in every:
         raise ValueError(f"tracks: {name!r} is unknown; allowed: {', '.join(every)}")

@@ -1,4 +1,6 @@
-"""Trials of measured cells that are trained again, to see more of them: what their descriptions share."""
+"""Trials of measured cells that are trained again, to see more of them: what their descriptions
+share.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from lib.workloads.catalogue import Workload, workload
 
 
 class Again:
-    """A base of frozen dataclasses; those of their fields that cells have, too, name the cell, and `trial` one of its trials."""
+    """A base of frozen dataclasses; those of their fields that cells have, too, name the cell, and
+    `trial` one of its trials.
+    """
 
     @property
     def cell(self) -> Cell:
@@ -28,13 +32,17 @@ class Again:
         return self.cell.definition()
 
     def named(self) -> Workload:
-        """The workload, whose name is spelled as the book spells it from now on.  Raises ValueError as `Cell`."""
+        """The workload, whose name is spelled as the book spells it from now on.  Raises ValueError
+        as `Cell`.
+        """
         cell = self.cell
         object.__setattr__(self, "workload", cell.workload)
         return cell.work
 
     def check(self, **bounds: tuple[int, int]) -> None:
-        """Raise ValueError unless the trial is one of the cell's, and these fields are whole numbers within their bounds."""
+        """Raise ValueError unless the trial is one of the cell's, and these fields are whole
+        numbers within their bounds.
+        """
         for field, (least, most) in {"trial": (0, self.trials - 1), **bounds}.items():
             require_whole(field, getattr(self, field), least, most)
 
@@ -43,12 +51,15 @@ K = TypeVar("K", bound=Again)
 
 
 def fastest(kind: type[K], cell: Cell, count: int, data: Path = DATA, **fields) -> list[K]:
-    """The cell's first `count` trials at the goal, the fastest first; none if the cell has no record.
+    """The cell's first `count` trials at the goal, the fastest first; none if the cell has no
+    record.
 
-    fields: the others that this kind has.  Raises ValueError for a cell that it cannot name: all fields that it lacks must
-    have their defaults.
+    fields: the others that this kind has.  Raises ValueError for a cell that it cannot name: all
+    fields that it lacks must have their defaults.
     """
-    shared = {f.name: getattr(cell, f.name) for f in dataclasses.fields(kind) if hasattr(cell, f.name)}
+    shared = {
+        f.name: getattr(cell, f.name) for f in dataclasses.fields(kind) if hasattr(cell, f.name)
+    }
     for field in dataclasses.fields(cell):
         value = getattr(cell, field.name)
         allowed = f"{field.default!r} for a {kind.__name__.lower()}"

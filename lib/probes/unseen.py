@@ -1,4 +1,6 @@
-"""The error at the goal on unseen images: winners of searches, trained again to the step at which they met the goal."""
+"""The error at the goal on unseen images: winners of searches, trained again to the step at which
+they met the goal.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,12 @@ class Winners:
         goals = workload(self.workload).goals
         require(self.goal in goals, "goal", self.goal, goals)
         cells = [cell for cell in plans.study(self.study).cells if self._has(cell)]
-        require(cells, "workload", self.workload, f"one that {self.study} searches with this algorithm, sparsity and batch size")
+        require(
+            cells,
+            "workload",
+            self.workload,
+            f"one that {self.study} searches with this algorithm, sparsity and batch size",
+        )
 
     def _has(self, cell: Cell) -> bool:
         """Whether a search is one of these."""
@@ -55,21 +62,32 @@ class Winners:
 
     def cells(self, data: Path = DATA) -> list[Cell]:
         """Those of its searches that are on record under `data`."""
-        return [cell for cell in plans.study(self.study).cells if self._has(cell) and record(cell, data).exists()]
+        return [
+            cell
+            for cell in plans.study(self.study).cells
+            if self._has(cell) and record(cell, data).exists()
+        ]
 
     def measure(self, data: Path = DATA) -> pd.DataFrame:
-        """A row per search whose goal was met: batch_size, replicate, split, trial, steps, and errors of the winner.
+        """A row per search whose goal was met: batch_size, replicate, split, trial, steps, and
+        errors of the winner.
 
-        validation, test: shares of wrong answers at the step at which the search met the goal.  Up to rounding, the first is
-        at most the goal.
+        validation, test: shares of wrong answers at the step at which the search met the goal.  Up
+        to rounding, the first is at most the goal.
         """
         rows = []
         for cell in self.cells(data):
-            steps = store.read(record(cell, data), cell)[1].set_index("trial")[f"steps@{self.goal:g}"].dropna()
+            steps = (
+                store.read(record(cell, data), cell)[1]
+                .set_index("trial")[f"steps@{self.goal:g}"]
+                .dropna()
+            )
             if len(steps):
                 trial, count = int(steps.idxmin()), int(steps.min())
                 validation, test = errors(cell, trial, count)
-                rows.append((cell.batch_size, cell.replicate, cell.split, trial, count, validation, test))
+                rows.append(
+                    (cell.batch_size, cell.replicate, cell.split, trial, count, validation, test)
+                )
         return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -77,8 +95,13 @@ COLUMNS = ["batch_size", "replicate", "split", "trial", "steps", "validation", "
 
 
 def errors(cell: Cell, trial: int, steps: int) -> tuple[float, float]:
-    """Validation and test error of one of a search's trials after so many steps.  Raises ValueError where it has no test set."""
-    from lib.engine import flattening, lockstep  # bring PyTorch, which is slow to import, and most chapters only read
+    """Validation and test error of one of a search's trials after so many steps.  Raises ValueError
+    where it has no test set.
+    """
+    from lib.engine import (
+        flattening,
+        lockstep,
+    )  # bring PyTorch, which is slow to import, and most chapters only read
     from lib.measuring import one_cell
     from lib.methods import method
     from lib.workloads import datasets
@@ -94,7 +117,10 @@ def errors(cell: Cell, trial: int, steps: int) -> tuple[float, float]:
         lockstep.update(how, executor, parameters, begun, w, buffers, step, (x[pick], y[pick]))
     asked = lockstep.validated(how, w, buffers)
     parts = (data.validation, data.test)
-    costs = [executor.task.cost(executor.logits(asked, executor.inputs(part.x)), part.y) for part in parts]
+    costs = [
+        executor.task.cost(executor.logits(asked, executor.inputs(part.x)), part.y)
+        for part in parts
+    ]
     return tuple(cost.float().mean().item() for cost in costs)
 
 
@@ -117,5 +143,11 @@ def _place(what: Winners, folder: Path) -> Path:
     return folder / places.place(what.workload) / name
 
 
-UNSEEN = Collection("unseen", "set", DATA / "unseen", _place, lambda: PLANNED,
-                    precision=lambda what: what.cells()[0].arithmetic)  # fmt: skip
+UNSEEN = Collection(
+    "unseen",
+    "set",
+    DATA / "unseen",
+    _place,
+    lambda: PLANNED,
+    precision=lambda what: what.cells()[0].arithmetic,
+)

@@ -21,61 +21,113 @@ from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
 
-def grid(name: str, batch_sizes: list[int], algorithms: list[str], sparsities: list[float], **fields) -> Study:
-    """All combinations for the workload called `name`, batch size slowest; further fields as in `Cell`.
+def grid(
+    name: str, batch_sizes: list[int], algorithms: list[str], sparsities: list[float], **fields
+) -> Study:
+    """All combinations for the workload called `name`, batch size slowest; further fields as in
+    `Cell`.
 
-    hits: unless given, a sixth of the trials and at most 5, so that a small search does not wait for its worst trials; or
-    fewer, where such a search is on record: the steps to result are the same.  A race stands in where no exact search is.
-    Raises ValueError for an empty list, for a field that cells do not have, and as `Cell`.
+    hits: unless given, a sixth of the trials and at most 5, so that a small search does not wait
+    for its worst trials; or fewer, where such a search is on record: the steps to result are the
+    same.  A race stands in where no exact search is. Raises ValueError for an empty list, for a
+    field that cells do not have, and as `Cell`.
     """
-    for field, given in {"batch_sizes": batch_sizes, "algorithms": algorithms, "sparsities": sparsities}.items():
+    for field, given in {
+        "batch_sizes": batch_sizes,
+        "algorithms": algorithms,
+        "sparsities": sparsities,
+    }.items():
         several = not isinstance(given, str) and hasattr(given, "__len__") and len(given) > 0
         require(several, field, given, "a list of at least one")
     for level in sparsities:
         require(is_number(level), "sparsities", level, "numbers in [0, 1)")
-    known = {f.name for f in dataclasses.fields(Cell)} - {"workload", "batch_size", "algorithm", "sparsity"}
+    known = {f.name for f in dataclasses.fields(Cell)} - {
+        "workload",
+        "batch_size",
+        "algorithm",
+        "sparsity",
+    }
     for field, value in fields.items():
-        require(field in known, field, value, f"left out; the fields of a cell are {', '.join(sorted(known))}")
+        require(
+            field in known,
+            field,
+            value,
+            f"left out; the fields of a cell are {', '.join(sorted(known))}",
+        )
     trials = fields.get("trials", 100)
     usual = min(5, max(1, trials // 6)) if isinstance(trials, int) else 1
     given = {"hits": usual, **fields}
-    cells = (Cell(name, b, a, float(s), **given) for b in batch_sizes for a in algorithms for s in sparsities)
-    return Study(name, workload(name).title, tuple(c if "hits" in fields else _on_record(c) for c in cells))
+    cells = (
+        Cell(name, b, a, float(s), **given)
+        for b in batch_sizes
+        for a in algorithms
+        for s in sparsities
+    )
+    return Study(
+        name, workload(name).title, tuple(c if "hits" in fields else _on_record(c) for c in cells)
+    )
 
 
 def _on_record(cell: Cell) -> Cell:
-    """The cell, or if it has no record the same search that has one: exact with fewer hits, or else a race."""
+    """The cell, or if it has no record the same search that has one: exact with fewer hits, or else
+    a race.
+    """
     searches = [dataclasses.replace(cell, hits=hits) for hits in range(cell.hits, 0, -1)]
     rules = (BY_GOALS, BY_LOSSES) if cell.stop == "goal" and cell.work.dataset in RACED else ()
     races = [dataclasses.replace(cell, hits=1, **rule) for rule in rules]
     return next((c for c in (*searches, *races) if record(c, DATA).exists()), cell)
 
 
-def recorded(methods: Iterable[str], name: str, batch_sizes: list[int], sparsities: list[float], **fields) -> list[str]:
-    """Of these training methods those with which some search of such a `grid` is on record.  Raises ValueError as `grid`."""
+def recorded(
+    methods: Iterable[str], name: str, batch_sizes: list[int], sparsities: list[float], **fields
+) -> list[str]:
+    """Of these training methods those with which some search of such a `grid` is on record.  Raises
+    ValueError as `grid`.
+    """
     grids = {method: grid(name, batch_sizes, [method], sparsities, **fields) for method in methods}
-    return [method for method, study in grids.items() if any(record(cell, DATA).exists() for cell in study.cells)]
+    return [
+        method
+        for method, study in grids.items()
+        if any(record(cell, DATA).exists() for cell in study.cells)
+    ]
 
 
-_CURVE = ("workload", "algorithm", "pruning", "sparsity", "stop", "label_smoothing", "messages", "staleness", "delays")
+_CURVE = (
+    "workload",
+    "algorithm",
+    "pruning",
+    "sparsity",
+    "stop",
+    "label_smoothing",
+    "messages",
+    "staleness",
+    "delays",
+)
 _curve = operator.attrgetter(*_CURVE)
-_network = operator.attrgetter("workload", "algorithm", "pruning", "sparsity")  # however it was searched
+_network = operator.attrgetter(
+    "workload", "algorithm", "pruning", "sparsity"
+)  # however it was searched
 _point = operator.attrgetter(*_CURVE, "batch_size", "replicate", "split")
-_protocol = operator.attrgetter("trials", "space", "precision", "checks", "max_steps")  # however many hits, K* is the same
+_protocol = operator.attrgetter(
+    "trials", "space", "precision", "checks", "max_steps"
+)  # however many hits, K* is the same
 
 
 def gathered(*more: Study, **fields) -> Study:
-    """The cells of all studies, and of `more`, that have a record and these fields: one for every point of a curve.
+    """The cells of all studies, and of `more`, that have a record and these fields: one for every
+    point of a curve.
 
-    A search that was a race stands in only where no exact one is on record; of several the one that waited longest.
-    A curve is of one protocol: where `more` has cells of a curve by another than the studies', they alone are taken.
-    Studies' workloads with goals of another task than classification are left out: pages compare errors.  So are studies
-    in `plans.APART`.
-    Raises ValueError for a field that cells do not have.
+    A search that was a race stands in only where no exact one is on record; of several the one that
+    waited longest. A curve is of one protocol: where `more` has cells of a curve by another than
+    the studies', they alone are taken. Studies' workloads with goals of another task than
+    classification are left out: pages compare errors.  So are studies in `plans.APART`. Raises
+    ValueError for a field that cells do not have.
     """
     known = [f.name for f in fields_of(Cell)]
     for field, value in fields.items():
-        require(field in known, field, value, f"left out; the fields of a cell are {', '.join(known)}")
+        require(
+            field in known, field, value, f"left out; the fields of a cell are {', '.join(known)}"
+        )
 
     def found(cells: Iterable[Cell]) -> dict[Cell, None]:
         fitting = (c for c in cells if all(getattr(c, k) == v for k, v in fields.items()))
@@ -88,7 +140,9 @@ def gathered(*more: Study, **fields) -> Study:
     known = {(_curve(c), _protocol(c)) for c in planned}
     new = [c for c in given if c not in planned]
     other = (c for c in new if points.get(_point(c), _protocol(c)) != _protocol(c))
-    apart = {_curve(c) for c in (*other, *(c for c in new if (_curve(c), _protocol(c)) not in known))}
+    apart = {
+        _curve(c) for c in (*other, *(c for c in new if (_curve(c), _protocol(c)) not in known))
+    }
     kept, taken = [c for c in planned if c in given or _curve(c) not in apart], {}
     for cell in sorted((*kept, *new), key=lambda c: (-(c.race or math.inf), c.rungs)):
         taken.setdefault(_point(cell), cell)
@@ -96,7 +150,9 @@ def gathered(*more: Study, **fields) -> Study:
 
 
 def compared(*more: Study) -> Study:
-    """What pages compare: `gathered` with `plans.USUAL`, and the curves of `plans.TO_BUDGETS` that it lacks."""
+    """What pages compare: `gathered` with `plans.USUAL`, and the curves of `plans.TO_BUDGETS` that
+    it lacks.
+    """
     found = gathered(*more, **USUAL).cells
     known = {_network(c) for c in found}
     others = (c for name in TO_BUDGETS for c in STUDIES[name].cells)
@@ -105,14 +161,25 @@ def compared(*more: Study) -> Study:
 
 
 def status(folder: Path = DATA) -> pd.DataFrame:
-    """A row per study: cells done and planned, trials, training steps, hours, devices, precisions, dates."""
+    """A row per study: cells done and planned, trials, training steps, hours, devices, precisions,
+    dates.
+    """
     rows = []
     for s in STUDIES.values():
         heads = [store.head(f, c) for c in s.cells if (f := record(c, folder)).exists()]
-        seen = {k: ", ".join(sorted({h[k] for h in heads})) for k in ("device", "precision", "torch", "date")}
-        rows.append({
-            "study": s.name, "cells": len(heads), "planned": len(s.cells), "trials": sum(h["rows"] for h in heads),
-            "training steps": sum(h["trial_steps"] for h in heads), "core hours": sum(h["wall_s"] for h in heads) / 3600,
-            **seen,
-        })  # fmt: skip
+        seen = {
+            k: ", ".join(sorted({h[k] for h in heads}))
+            for k in ("device", "precision", "torch", "date")
+        }
+        rows.append(
+            {
+                "study": s.name,
+                "cells": len(heads),
+                "planned": len(s.cells),
+                "trials": sum(h["rows"] for h in heads),
+                "training steps": sum(h["trial_steps"] for h in heads),
+                "core hours": sum(h["wall_s"] for h in heads) / 3600,
+                **seen,
+            }
+        )
     return pd.DataFrame(rows)

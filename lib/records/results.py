@@ -26,7 +26,9 @@ def missing(study: Study, folder: Path = DATA) -> list[Cell]:
 
 
 def kept(study: Study, folder: Path = DATA) -> str:
-    """In words: how many of the study's cells have a record, and how many others a state to go on from."""
+    """In words: how many of the study's cells have a record, and how many others a state to go on
+    from.
+    """
     left = missing(study, folder)
     begun = sum(bool(store.states(record(c, folder))) for c in left)
     states = f"the state of {begun} more" if begun else "no state of an unfinished one yet"
@@ -34,40 +36,53 @@ def kept(study: Study, folder: Path = DATA) -> str:
 
 
 def check(study: Study, folder: Path = DATA) -> None:
-    """Read every record of the study's workloads, also those of other studies' cells.  Raises RecordError.
+    """Read every record of the study's workloads, also those of other studies' cells.  Raises
+    RecordError.
 
-    Of a reader's own workloads only the study's cells: what else is there may have been measured before its file changed.
-    Raises OwnError if records of such a workload are of tensors that differ.
+    Of a reader's own workloads only the study's cells: what else is there may have been measured
+    before its file changed. Raises OwnError if records of such a workload are of tensors that
+    differ.
     """
     for name in sorted({c.workload for c in study.cells if own.is_own(c.workload)}):
         same_data(name, folder)
     planned = {c: record(c, folder) for c in study.cells}
-    places = {file.parents[2] for c, file in planned.items() if not own.is_readers(c.workload)}  # data set / workload
+    places = {
+        file.parents[2] for c, file in planned.items() if not own.is_readers(c.workload)
+    }  # data set / workload
     files = {file for c, file in planned.items() if own.is_readers(c.workload) and file.exists()}
     for file in sorted(files.union(*(place.rglob("*.csv") for place in places))):
         try:
             about = file.stat()
             _check_one(file, folder, (about.st_mtime_ns, about.st_size))
         except OSError as error:  # a link to nowhere, a folder, a file of somebody else's
-            raise store.RecordError(f"{file}: cannot be read ({error.strerror}); move it out of data/") from None
+            raise store.RecordError(
+                f"{file}: cannot be read ({error.strerror}); move it out of data/"
+            ) from None
 
 
 @functools.lru_cache(maxsize=2**16)  # chapters ask for the records of a workload a hundred times
 def _check_one(file: Path, folder: Path, stamp: tuple[int, int]) -> None:
-    """`check` of a file; stamp: when it was last changed, and its size, so that it is looked at again if it is not the same."""
+    """`check` of a file; stamp: when it was last changed, and its size, so that it is looked at
+    again if it is not the same.
+    """
     try:
         cell = Cell(**store.head(file)["cell"])
     except (TypeError, ValueError) as error:
-        raise store.RecordError(f"{file}: its cell is not one of this book ({error}); move it out of data/") from None
+        raise store.RecordError(
+            f"{file}: its cell is not one of this book ({error}); move it out of data/"
+        ) from None
     if record(cell, folder) != file:
-        raise store.RecordError(f"{file}: of another workload definition or file name; move it out of data/")
+        raise store.RecordError(
+            f"{file}: of another workload definition or file name; move it out of data/"
+        )
 
 
 def read(study: Study, folder: Path = DATA) -> pd.DataFrame:
-    """All trials of the study's cells as one table, a row per trial: its cell's fields, its record, the goal and the steps to it.
+    """All trials of the study's cells as one table, a row per trial: its cell's fields, its record,
+    the goal and the steps to it.
 
-    attrs: "missing" (cells without a record), "cells_planned" (count), "provenance" (the first line of every record).
-    Raises RecordError for a file that must not be read.
+    attrs: "missing" (cells without a record), "cells_planned" (count), "provenance" (the first line
+    of every record). Raises RecordError for a file that must not be read.
     """
     check(study, folder)
     return _read(study, folder)
@@ -82,7 +97,11 @@ def read_each(studies: dict[K, Study], folder: Path = DATA) -> dict[K, pd.DataFr
 def _read(study: Study, folder: Path) -> pd.DataFrame:
     files = {file: cell for cell in study.cells if (file := record(cell, folder)).exists()}
     heads, trials = store.read_all(files) if files else ([], None)
-    frame = _joined(files.values(), [head["rows"] for head in heads], trials) if files else pd.DataFrame()
+    frame = (
+        _joined(files.values(), [head["rows"] for head in heads], trials)
+        if files
+        else pd.DataFrame()
+    )
     heads = [
         {**store.told(cell), **{k: v for k, v in head.items() if k != "cell"}}
         for cell, head in zip(files.values(), heads)
@@ -93,12 +112,16 @@ def _read(study: Study, folder: Path) -> pd.DataFrame:
 
 
 def _joined(cells: Iterable[Cell], lengths: list[int], trials: pd.DataFrame) -> pd.DataFrame:
-    """The trials of these cells, so many of each, with their cell's fields, the goal and the steps to it."""
+    """The trials of these cells, so many of each, with their cell's fields, the goal and the steps
+    to it.
+    """
     fields = pd.DataFrame(list(map(_fields, cells)))
     fields = fields.loc[fields.index.repeat(lengths)].reset_index(drop=True)
     if "momentum" not in trials:
         trials.insert(3, "momentum", np.nan)
-    steps = pd.concat([trials[f"steps@{goal:g}"][fields.goal == goal] for goal in fields.goal.unique()])
+    steps = pd.concat(
+        [trials[f"steps@{goal:g}"][fields.goal == goal] for goal in fields.goal.unique()]
+    )
     return pd.concat([fields, trials, steps.rename("steps")], axis=1)
 
 

@@ -1,4 +1,5 @@
-"""One text file per cell: a line of JSON that says what was measured and how, then a table with a row per trial.
+"""One text file per cell: a line of JSON that says what was measured and how, then a table with a
+row per trial.
 
 Files are written beside their place and renamed into it, so a cell is there whole or not at all.
 """
@@ -24,34 +25,44 @@ from lib.own import folder_name
 
 PROTOCOL = 1  # raised by hand whenever a change of the measuring code could change a result
 AGAIN = "move it out of data/ and measure the cell again"
-STALE = 86_400.0  # seconds after which a file that was never renamed into its place is some dead process's
+# seconds after which a file that was never renamed into its place is some dead process's
+STALE = 86_400.0
 
 
 class RecordError(RuntimeError):
-    """A file under data/ that must not be read: damaged, foreign, or measured under another protocol."""
+    """A file under data/ that must not be read: damaged, foreign, or measured under another
+    protocol.
+    """
 
 
 def digest(cell) -> str:
-    """Eight hex digits of the cell's non-default fields, its workload and the protocol; the same for equal cells.
+    """Eight hex digits of the cell's non-default fields, its workload and the protocol; the same
+    for equal cells.
 
-    A new field with a default changes none, of the cell or of a dataclass in it, so old records stay valid.
+    A new field with a default changes none, of the cell or of a dataclass in it, so old records
+    stay valid.
     """
     given = {f.name: value for f, value in _fields(cell) if value != f.default}
     what = [PROTOCOL, given, cell.definition()]
     return _sha(json.dumps(what, sort_keys=True, default=_nested))[:8]
 
 
-# Fields of a dataclass in a cell that digests tell even at their default, as they did when the first were computed.
+# Fields of a dataclass in a cell that digests tell even at their default, as they did when the
+# first were computed.
 ALWAYS_TOLD = {"workers", "compressor", "density", "feedback", "by_layer", "aggregation", "warm_up"}
 
 
 def _nested(one) -> dict:
     """What a digest tells of a dataclass in a cell."""
-    return {f.name: value for f, value in _fields(one) if f.name in ALWAYS_TOLD or value != f.default}
+    return {
+        f.name: value for f, value in _fields(one) if f.name in ALWAYS_TOLD or value != f.default
+    }
 
 
 def _fields(one) -> Iterator[tuple[dataclasses.Field, object]]:
-    """The fields of a dataclass and their values, a whole number in a field of type float as a float."""
+    """The fields of a dataclass and their values, a whole number in a field of type float as a
+    float.
+    """
     for f in dataclasses.fields(one):
         value = getattr(one, f.name)
         yield f, float(value) if f.type in ("float", float) and type(value) is int else value
@@ -59,15 +70,20 @@ def _fields(one) -> Iterator[tuple[dataclasses.Field, object]]:
 
 def path(folder: Path, cell) -> Path:
     """Where a cell's record lies: folder/workload/algorithm/sparsity-S/batch-B-DIGEST.csv."""
-    place = Path(folder_name(cell.workload)) / folder_name(cell.algorithm) / f"sparsity-{cell.sparsity:g}"
+    place = (
+        Path(folder_name(cell.workload))
+        / folder_name(cell.algorithm)
+        / f"sparsity-{cell.sparsity:g}"
+    )
     return folder / place / f"batch-{cell.batch_size}-{digest(cell)}.csv"
 
 
 def prepare(file: Path) -> None:
-    """Make the folder of a record to be, and find out whether it can be written, before anything is computed.
+    """Make the folder of a record to be, and find out whether it can be written, before anything is
+    computed.
 
-    What processes that were killed while they wrote have left there for more than a day is removed.  Raises OSError
-    naming the file or the folder.
+    What processes that were killed while they wrote have left there for more than a day is
+    removed.  Raises OSError naming the file or the folder.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -81,7 +97,9 @@ def prepare(file: Path) -> None:
 
 
 def write(file: Path, cell, trials: pd.DataFrame, provenance: dict) -> None:
-    """Write a cell's record in one step: a reader sees the whole file or none.  Raises OSError naming the file."""
+    """Write a cell's record in one step: a reader sees the whole file or none.  Raises OSError
+    naming the file.
+    """
     body = trials.to_csv(index=False, float_format="%.10g", lineterminator="\n")
     head = {
         "protocol": PROTOCOL,
@@ -98,15 +116,17 @@ def write(file: Path, cell, trials: pd.DataFrame, provenance: dict) -> None:
 def read(file: Path, cell=None) -> tuple[dict, pd.DataFrame]:
     """A record's first line and its table.
 
-    Raises RecordError, naming the file and what to do, if it is damaged, was measured under another protocol, or
-    (where `cell` is given) belongs to another cell.
+    Raises RecordError, naming the file and what to do, if it is damaged, was measured under another
+    protocol, or (where `cell` is given) belongs to another cell.
     """
     about, body = _of(file, cell)
     return about, _table((body,)).copy()
 
 
 def read_all(files: dict[Path, object]) -> tuple[list[dict], pd.DataFrame]:
-    """As `read` for many records, each with its cell: their first lines, and their tables one below the other."""
+    """As `read` for many records, each with its cell: their first lines, and their tables one below
+    the other.
+    """
     found = [_of(file, cell) for file, cell in files.items()]
     return [about for about, _ in found], _table(tuple(body for _, body in found)).copy()
 
@@ -129,7 +149,9 @@ def _of(file: Path, cell=None) -> tuple[dict, str]:
     except FileNotFoundError:
         raise
     except OSError as error:  # a folder, a file of somebody else's
-        raise RecordError(f"{file}: cannot be read ({error.strerror}); move it out of data/") from None
+        raise RecordError(
+            f"{file}: cannot be read ({error.strerror}); move it out of data/"
+        ) from None
     if cell is not None and about["cell"] != (own := told(cell)):
         other = [k for k, v in own.items() if _filled(about["cell"].get(k, v), v) != v]
         if other or set(about["cell"]) - set(own):
@@ -139,7 +161,9 @@ def _of(file: Path, cell=None) -> tuple[dict, str]:
     return about, body
 
 
-@functools.lru_cache(maxsize=2**14)  # a cell is read by many pages' tables, and this takes longer than the rest
+@functools.lru_cache(
+    maxsize=2**14
+)  # a cell is read by many pages' tables, and this takes longer than the rest
 def told(cell) -> dict:
     """The fields of a cell as a record's first line tells them; not to be changed."""
     return dataclasses.asdict(cell)
@@ -152,11 +176,18 @@ def _filled(told: object, own: object) -> object:
 
 @functools.lru_cache(maxsize=2**14)  # chapters read the same records many times
 def _checked(file: Path, stamp: tuple[int, int]) -> tuple[dict, str]:
-    """`_of` without a cell; stamp: when the file was last changed, and its size, so that it is read again if it is not the same."""
+    """`_of` without a cell; stamp: when the file was last changed, and its size, so that it is read
+    again if it is not the same.
+    """
     try:
         first, _, body = file.read_text("utf-8").partition("\n")
         about = json.loads(first)
-        protocol, sha256, rows, _ = about["protocol"], about["sha256"], about["rows"], dict(about["cell"])
+        protocol, sha256, rows, _ = (
+            about["protocol"],
+            about["sha256"],
+            about["rows"],
+            dict(about["cell"]),
+        )
     except (ValueError, KeyError, TypeError, RecursionError):  # UnicodeDecodeError is a ValueError
         raise RecordError(f"{file}: not a record of this book; move it out of data/") from None
     if protocol != PROTOCOL:
@@ -171,7 +202,9 @@ def _checked(file: Path, stamp: tuple[int, int]) -> tuple[dict, str]:
 
 @functools.lru_cache(maxsize=64)
 def _table(bodies: tuple[str, ...]) -> pd.DataFrame:
-    """Tables one below the other, those with the same columns parsed at once: one by one takes ten times as long."""
+    """Tables one below the other, those with the same columns parsed at once: one by one takes ten
+    times as long.
+    """
     alike: dict[str, list[int]] = {}
     for n, body in enumerate(bodies):
         alike.setdefault(body.partition("\n")[0], []).append(n)
@@ -184,22 +217,27 @@ def _table(bodies: tuple[str, ...]) -> pd.DataFrame:
 
 
 class Shared(list):
-    """A list for `DataFrame.attrs`: pandas deep-copies those at every selection, which took longer than the analysis."""
+    """A list for `DataFrame.attrs`: pandas deep-copies those at every selection, which took longer
+    than the analysis.
+    """
 
     def __deepcopy__(self, memo: dict) -> Shared:
         return self
 
 
 def missing(planned: Iterable, place: Callable[[object, Path], Path], folder: Path) -> list:
-    """Those planned measurements that have no record in the folder; place: where that of one lies in it."""
+    """Those planned measurements that have no record in the folder; place: where that of one lies
+    in it.
+    """
     return [one for one in planned if not place(one, folder).exists()]
 
 
 def gather(planned: Iterable, place: Callable[[object, Path], Path], folder: Path) -> pd.DataFrame:
-    """The tables of those planned measurements that have a record in the folder, one below the other, with their fields.
+    """The tables of those planned measurements that have a record in the folder, one below the
+    other, with their fields.
 
-    place: as of `missing`.  attrs: "provenance" (the first line of every record), "planned" (count).
-    Raises RecordError as `read` does.
+    place: as of `missing`.  attrs: "provenance" (the first line of every record), "planned"
+    (count). Raises RecordError as `read` does.
     """
     planned, tables, heads = list(planned), [], []
     for one in planned:

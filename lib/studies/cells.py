@@ -28,16 +28,19 @@ ONE_OF = {
 
 @dataclass(frozen=True)
 class Cell:
-    """The unit that is run, cached and resumed.  Raises ValueError naming the field, its value and what is allowed.
+    """The unit that is run, cached and resumed.  Raises ValueError naming the field, its value and
+    what is allowed.
 
-    stop, hits: see `lib.engine.lockstep`; checks: see `lib.engine.check_steps`.  precision, max_steps and space: None for
-    the workload's own; a space may also be one point (`lib.methods.spaces.point`), which every trial then shares.
-    label_smoothing: the share of the target spread evenly over all classes.  messages: how the batch is shared among
-    workers, if it is; a dictionary will do.  split: which draw of training and validation examples
-    (`lib.workloads.datasets.load`).  race: None, or at how many times the steps in which the first trial met a goal of the
-    ladder the others that have not are abandoned (`lib.engine.lockstep`; with stop "goal" alone).  rungs: of a race, "goals", or
-    "losses" if training losses are rungs, too.  staleness, delays: how many steps old the weights are, or may be, at which
-    gradients are taken (`lib.methods.late`).
+    stop, hits: see `lib.engine.lockstep`; checks: see `lib.engine.check_steps`.  precision,
+    max_steps and space: None for the workload's own; a space may also be one point
+    (`lib.methods.spaces.point`), which every trial then shares. label_smoothing: the share of the
+    target spread evenly over all classes.  messages: how the batch is shared among workers, if it
+    is; a dictionary will do.  split: which draw of training and validation examples
+    (`lib.workloads.datasets.load`).  race: None, or at how many times the steps in which the first
+    trial met a goal of the ladder the others that have not are abandoned (`lib.engine.lockstep`;
+    with stop "goal" alone).  rungs: of a race, "goals", or "losses" if training losses are rungs,
+    too.  staleness, delays: how many steps old the weights are, or may be, at which gradients are
+    taken (`lib.methods.late`).
     """
 
     workload: str
@@ -68,30 +71,65 @@ class Cell:
         examples = work.train_size
         if isinstance(self.messages, dict):  # as records hold it
             known = [f.name for f in dataclasses.fields(Messages)]
-            require(set(self.messages) <= set(known), "messages", self.messages, "of the fields " + ", ".join(known))
+            require(
+                set(self.messages) <= set(known),
+                "messages",
+                self.messages,
+                "of the fields " + ", ".join(known),
+            )
             object.__setattr__(self, "messages", Messages(**self.messages))
-        require(isinstance(self.messages, Messages | None), "messages", self.messages, "None, a Messages or its fields")
+        require(
+            isinstance(self.messages, Messages | None),
+            "messages",
+            self.messages,
+            "None, a Messages or its fields",
+        )
         for field, allowed in ONE_OF.items():
             require(getattr(self, field) in allowed, field, getattr(self, field), allowed)
         for field in ("sparsity", "label_smoothing"):
-            require_number(field, getattr(self, field), lambda share: 0 <= share < 1, "a number in [0, 1)")
-        require_whole("batch_size", self.batch_size, 1, examples, f" ({self.workload} has {examples} training examples)")
+            require_number(
+                field, getattr(self, field), lambda share: 0 <= share < 1, "a number in [0, 1)"
+            )
+        require_whole(
+            "batch_size",
+            self.batch_size,
+            1,
+            examples,
+            f" ({self.workload} has {examples} training examples)",
+        )
         for field, most in (("trials", 4096), ("hits", 4096), ("max_steps", 10**8)):
             if field != "max_steps" or self.max_steps is not None:
                 require_whole(field, getattr(self, field), 1, most)
         if self.messages:
             workers = self.messages.workers
             shared = self.batch_size % workers == 0
-            require(shared, "batch_size", self.batch_size, f"a multiple of messages.workers ({workers})")
+            require(
+                shared, "batch_size", self.batch_size, f"a multiple of messages.workers ({workers})"
+            )
             whole_net = not self.messages.by_layer or self.sparsity == 0
             require(whole_net, "messages.by_layer", True, "False for a sparse network")
             here = method(self.algorithm).gradient is None
-            require(here, "messages", self.messages, f"None with {self.algorithm}, which takes gradients of its own")
+            require(
+                here,
+                "messages",
+                self.messages,
+                f"None with {self.algorithm}, which takes gradients of its own",
+            )
         require_whole("staleness", self.staleness, 0, late.MOST)
         if self.staleness:
             here = method(self.algorithm).gradient is None
-            require(here, "staleness", self.staleness, f"0 with {self.algorithm}, which takes gradients of its own")
-            require(self.messages is None, "messages", self.messages, f"None with staleness {self.staleness}")
+            require(
+                here,
+                "staleness",
+                self.staleness,
+                f"0 with {self.algorithm}, which takes gradients of its own",
+            )
+            require(
+                self.messages is None,
+                "messages",
+                self.messages,
+                f"None with staleness {self.staleness}",
+            )
         told = self.staleness > 0 or self.delays == "fixed"
         require(told, "delays", self.delays, "'fixed' with staleness 0")
         if self.space is not None:
@@ -99,14 +137,36 @@ class Cell:
         for field in ("replicate", "split"):
             require_whole(field, getattr(self, field), 0, SPLITS)
         if self.race is not None:
-            require_number("race", self.race, lambda a: 1 <= a < math.inf, "None or a number from 1")
+            require_number(
+                "race", self.race, lambda a: 1 <= a < math.inf, "None or a number from 1"
+            )
             object.__setattr__(self, "race", float(self.race))
-            require(self.stop == "goal", "race", self.race, f"None with stop {self.stop!r}, where every trial goes on")
-        require(self.race is not None or self.rungs == "goals", "rungs", self.rungs, "'goals' without a race")
+            require(
+                self.stop == "goal",
+                "race",
+                self.race,
+                f"None with stop {self.stop!r}, where every trial goes on",
+            )
+        require(
+            self.race is not None or self.rungs == "goals",
+            "rungs",
+            self.rungs,
+            "'goals' without a race",
+        )
         mine = self.split == 0 or not work.source
-        require(mine, "split", self.split, "0 for a workload of your own, which says itself what it is validated on")
+        require(
+            mine,
+            "split",
+            self.split,
+            "0 for a workload of your own, which says itself what it is validated on",
+        )
         theirs = self.split == 0 or work.dataset not in datasets.IMAGES_OF
-        require(theirs, "split", self.split, f"0 for {self.workload}, whose data set has one split, its authors'")
+        require(
+            theirs,
+            "split",
+            self.split,
+            f"0 for {self.workload}, whose data set has one split, its authors'",
+        )
 
     @property
     def work(self) -> Workload:
@@ -116,7 +176,9 @@ class Cell:
     def draw(self) -> dict[str, np.ndarray]:
         """The hyperparameters of all trials: name -> [trials]."""
         space = self.space or self.work.space
-        return spaces.draw(space, self.algorithm, self.trials, decay=self.work.decay, replicate=self.replicate)
+        return spaces.draw(
+            space, self.algorithm, self.trials, decay=self.work.decay, replicate=self.replicate
+        )
 
     @property
     def arithmetic(self) -> str:
@@ -124,10 +186,19 @@ class Cell:
         return self.precision or self.work.precision
 
     def definition(self) -> dict:
-        """What the digest depends on besides the fields: the workload's, so that changing one mixes nothing."""
+        """What the digest depends on besides the fields: the workload's, so that changing one mixes
+        nothing.
+        """
         work = self.work
         parts = ("dataset", "model", "goals", "decay", "max_steps", "precision", "space")
-        added = {"source": "", "examples": None, "task": "classification"}  # with what they were before there were others
-        found = {k: getattr(work, k) for k in (*parts, *(k for k, usual in added.items() if getattr(work, k) != usual))}
+        added = {
+            "source": "",
+            "examples": None,
+            "task": "classification",
+        }  # with what they were before there were others
+        found = {
+            k: getattr(work, k)
+            for k in (*parts, *(k for k, usual in added.items() if getattr(work, k) != usual))
+        }
         source = method(self.algorithm).source
         return {**found, "method": source} if source else found

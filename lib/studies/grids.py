@@ -1,4 +1,6 @@
-"""What the plans of several kinds of studies share: grids of batch sizes and sparsities, and rows of cells."""
+"""What the plans of several kinds of studies share: grids of batch sizes and sparsities, and rows
+of cells.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from lib.studies.cells import Cell
 
 
 def powers(low: int, high: int, every: int = 1) -> list[int]:
-    """2**low ... 2**high, `every` so many powers.  Raises ValueError unless 0 <= low <= high <= 40 and 1 <= every <= 40."""
+    """2**low ... 2**high, `every` so many powers.  Raises ValueError unless 0 <= low <= high <= 40
+    and 1 <= every <= 40.
+    """
     require_whole("low", low, 0, 40)
     require_whole("high", high, low, 40)
     require_whole("every", every, 1, 40)
@@ -23,26 +27,43 @@ ALL_POWERS = powers(0, 10, 2) + powers(1, 9, 2)  # every fourth power before tho
 DIGITS = ("digits-mlp", "digits-cnn")
 
 
-def variants(names: Iterable[str], sizes: Iterable[int], algorithm: str, trials: int, hits: int) -> Iterable[Cell]:
+def variants(
+    names: Iterable[str], sizes: Iterable[int], algorithm: str, trials: int, hits: int
+) -> Iterable[Cell]:
     """Dense networks of several workloads: all workloads of one batch size before the next."""
     for batch_size in sizes:
         for name in names:
             yield Cell(name, batch_size, algorithm, trials=trials, hits=hits)
 
 
-def whole(name: str, sizes: Iterable[int], trials: int, examples: int, smoothings=(0.0,), search: int = 0) -> Iterable[Cell]:
-    """Every trial to its budget: 4,096 steps, or more where a small batch needs more for so many examples.
+def whole(
+    name: str, sizes: Iterable[int], trials: int, examples: int, smoothings=(0.0,), search: int = 0
+) -> Iterable[Cell]:
+    """Every trial to its budget: 4,096 steps, or more where a small batch needs more for so many
+    examples.
 
     search: its replicate and split.
     """
     for batch_size in sizes:
         for smoothing in smoothings:
-            yield Cell(name, batch_size, trials=trials, stop="budget", max_steps=max(4096, examples // batch_size),
-                       label_smoothing=smoothing, replicate=search, split=search)  # fmt: skip
+            yield Cell(
+                name,
+                batch_size,
+                trials=trials,
+                stop="budget",
+                max_steps=max(4096, examples // batch_size),
+                label_smoothing=smoothing,
+                replicate=search,
+                split=search,
+            )
 
 
-def own_splits(names: Iterable[str], sizes: Iterable[int], searches: Iterable[int], **fields) -> Iterable[Cell]:
-    """Searches on splits of their own, each up to its first hit: all workloads of one batch size, then the next search."""
+def own_splits(
+    names: Iterable[str], sizes: Iterable[int], searches: Iterable[int], **fields
+) -> Iterable[Cell]:
+    """Searches on splits of their own, each up to its first hit: all workloads of one batch size,
+    then the next search.
+    """
     for search in searches:
         for batch_size in sizes:
             for name in names:

@@ -7,26 +7,55 @@ from collections.abc import Iterable
 from lib.studies.cells import Cell
 from lib.studies.grids import powers
 
-LATE = (1, 3, 7, 15, 31)  # steps by which gradients are late, as with 2, 4, ... 32 workers that take turns
+LATE = (
+    1,
+    3,
+    7,
+    15,
+    31,
+)  # steps by which gradients are late, as with 2, 4, ... 32 workers that take turns
 LATE_SIZES = (64, 16, 256, 4)
 TOO_LATE = 20_000  # steps after which a search is given up
 LATE_SEARCHES = range(3, 6)  # on splits of which the other searches are, too
 MORE_LATE_SEARCHES = range(6, 9)  # of what the methods are compared by
 
 
-def _late(name: str, algorithm: str, search: int, sizes: Iterable[int], staleness: int, delays: str = "fixed") -> Iterable[Cell]:
-    """Dense networks whose gradients are late: a search of 32 trials at every one of these batch sizes."""
+def _late(
+    name: str,
+    algorithm: str,
+    search: int,
+    sizes: Iterable[int],
+    staleness: int,
+    delays: str = "fixed",
+) -> Iterable[Cell]:
+    """Dense networks whose gradients are late: a search of 32 trials at every one of these batch
+    sizes.
+    """
     for size in sizes:
-        yield Cell(name, size, algorithm, trials=32, replicate=search, split=search, hits=1, max_steps=TOO_LATE,
-                   staleness=staleness, delays=delays)  # fmt: skip
+        yield Cell(
+            name,
+            size,
+            algorithm,
+            trials=32,
+            replicate=search,
+            split=search,
+            hits=1,
+            max_steps=TOO_LATE,
+            staleness=staleness,
+            delays=delays,
+        )
 
 
 def staleness() -> Iterable[Cell]:
-    """SGD first; without delay at every size that several workers' batches have together.  The largest costs most if late."""
+    """SGD first; without delay at every size that several workers' batches have together.  The
+    largest costs most if late.
+    """
     for search in LATE_SEARCHES:
         yield from _late("digits-mlp", "sgd", search, powers(2, 10), 0)
         for s in LATE:
-            yield from _late("digits-mlp", "sgd", search, (*LATE_SIZES, *((1024,) if s < 15 else ())), s)
+            yield from _late(
+                "digits-mlp", "sgd", search, (*LATE_SIZES, *((1024,) if s < 15 else ())), s
+            )
         for s in (7, 31):
             yield from _late("digits-mlp", "sgd", search, LATE_SIZES, s, "uniform")
     for algorithm in ("momentum", "adam"):
@@ -41,7 +70,9 @@ def staleness() -> Iterable[Cell]:
 
 
 def depth() -> Iterable[Cell]:
-    """Networks of other depth, without delay and late: more searches than of others, since depth changes little."""
+    """Networks of other depth, without delay and late: more searches than of others, since depth
+    changes little.
+    """
     for search in range(3, 23):
         for s in (0, 7):
             for name in ("digits-mlp-64x1", "digits-mlp-64x4"):

@@ -12,33 +12,72 @@ from lib.studies.cells import Cell
 from lib.studies.grids import ALL_POWERS, powers
 from lib.studies.races import raced
 
-# What the chapter on training methods compares, the most wanted first; SGD, by which it divides, before all.
+# What the chapter on training methods compares, the most wanted first; SGD, by which it divides,
+# before all.
 EVERYWHERE = tuple(
     name
-    for name in ("sgd", "momentum", "adam", "muon", "kfac", "lars", "lamb", "nesterov", "momentum-ema", "clars", "lars-warmup",
-                 "adam-half-life", "adam-fixed")
+    for name in (
+        "sgd",
+        "momentum",
+        "adam",
+        "muon",
+        "kfac",
+        "lars",
+        "lamb",
+        "nesterov",
+        "momentum-ema",
+        "clars",
+        "lars-warmup",
+        "adam-half-life",
+        "adam-fixed",
+    )
     if name in KNOWN
-)  # fmt: skip
+)
 COMPARED = (*EVERYWHERE, "kfac-unclipped")  # the last on digits alone
-COMPARED_SPARSE = tuple(name for name in ("sgd", "momentum", "adam", "muon", "kfac") if name in KNOWN)
-COMPARED_LARGE = tuple(name for name in ("sgd", "momentum", "nesterov", "adam", "muon", "lars", "kfac") if name in KNOWN)
-WITHOUT_BACKPROPAGATION = ("sgd", *LOCAL)  # with backpropagation, by which the chapter divides, before all
+COMPARED_SPARSE = tuple(
+    name for name in ("sgd", "momentum", "adam", "muon", "kfac") if name in KNOWN
+)
+COMPARED_LARGE = tuple(
+    name
+    for name in ("sgd", "momentum", "nesterov", "adam", "muon", "lars", "kfac")
+    if name in KNOWN
+)
+WITHOUT_BACKPROPAGATION = (
+    "sgd",
+    *LOCAL,
+)  # with backpropagation, by which the chapter divides, before all
 CLOSE = ("sgd", "lra", "lra-1")  # whose errors are a point or less apart
 FOURS = (64, 16, 256, 4, 1024, 1)  # powers of four, the middle first
-FC_MORE = tuple(name for name in EVERYWHERE if name not in ("momentum-ema", "adam-half-life", "adam-fixed"))
+FC_MORE = tuple(
+    name for name in EVERYWHERE if name not in ("momentum-ema", "adam-half-life", "adam-fixed")
+)
 LAYER_BY_LAYER = ("lars-warmup", "clars", "lars")
 
 
 def which(
-    names: Iterable[str], sizes: Iterable[int], methods: Iterable[str], searches: Iterable[int], **fields
+    names: Iterable[str],
+    sizes: Iterable[int],
+    methods: Iterable[str],
+    searches: Iterable[int],
+    **fields,
 ) -> Iterable[Cell]:
-    """All methods at a batch size, then the next one, then the next search; sizes between the powers of four last."""
+    """All methods at a batch size, then the next one, then the next search; sizes between the
+    powers of four last.
+    """
     for group in (FOURS, [b for b in sizes if b not in FOURS]):
         for search in searches:
             for batch_size in (b for b in group if b in sizes):
                 for name in names:
                     for method in methods:
-                        yield Cell(name, batch_size, method, replicate=search, split=search, hits=1, **fields)
+                        yield Cell(
+                            name,
+                            batch_size,
+                            method,
+                            replicate=search,
+                            split=search,
+                            hits=1,
+                            **fields,
+                        )
 
 
 def digits_which(names: Iterable[str]) -> Iterable[Cell]:
@@ -47,8 +86,9 @@ def digits_which(names: Iterable[str]) -> Iterable[Cell]:
 
 
 def digits_more(names: Iterable[str]) -> Iterable[Cell]:
-    """More searches where claims turn on them: 35 of Adam and Muon; 15 of rates layer by layer, at batches of 16 and more, and
-    on the fully connected network, whose ratio of Nesterov to LARS is near a claim's threshold, 40 more of these two.
+    """More searches where claims turn on them: 35 of Adam and Muon; 15 of rates layer by layer, at
+    batches of 16 and more, and on the fully connected network, whose ratio of Nesterov to LARS is
+    near a claim's threshold, 40 more of these two.
     """
     large = [b for b in ALL_POWERS if b >= 16]
     yield from which(names, ALL_POWERS, ("adam", "muon"), range(8, 43))
@@ -62,7 +102,9 @@ def fc_which() -> Iterable[Cell]:
 
 
 def fc_more() -> Iterable[Cell]:
-    """More searches of the methods that claims compare, from 16 examples on, where a search takes less than five minutes."""
+    """More searches of the methods that claims compare, from 16 examples on, where a search takes
+    less than five minutes.
+    """
     return _on_fc(powers(4, 12, 2), FC_MORE, range(4, 9))
 
 
@@ -79,11 +121,24 @@ def mnist_which() -> Iterable[Cell]:
     exact = {(cell.algorithm, cell.batch_size): cell for cell in dense}
     for batch_size in (64, 256, 16, 1024):
         for method in COMPARED_LARGE:
-            yield exact.get((method, batch_size)) or raced(Cell("mnist-simple-cnn", batch_size, method, trials=32))
+            yield exact.get((method, batch_size)) or raced(
+                Cell("mnist-simple-cnn", batch_size, method, trials=32)
+            )
 
 
 def local_budget() -> Iterable[Cell]:
-    """What each way to pass errors back ends at, on five splits, and on many more for those that come close."""
+    """What each way to pass errors back ends at, on five splits, and on many more for those that
+    come close.
+    """
     for search in range(3, 103):
         for method in WITHOUT_BACKPROPAGATION if search < 8 else CLOSE:
-            yield Cell("digits-mlp-tanh", 64, method, trials=16, replicate=search, split=search, stop="budget", max_steps=2048)
+            yield Cell(
+                "digits-mlp-tanh",
+                64,
+                method,
+                trials=16,
+                replicate=search,
+                split=search,
+                stop="budget",
+                max_steps=2048,
+            )

@@ -1,4 +1,6 @@
-"""Which searches are races (`lib.engine.lockstep`), and by which rule; the chapter steps_to_result judges them on record."""
+"""Which searches are races (`lib.engine.lockstep`), and by which rule; the chapter steps_to_result
+judges them on record.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,32 @@ from lib.studies.cells import Cell
 from lib.workloads.catalogue import EASIER, THEIR_SPLIT
 from lib.workloads.datasets import LEE2021
 
-RACED = ("mnist", LEE2021, "fashion-mnist")  # the digits' validation sets are too small for a race; CIFAR-10 gains little
+RACED = (
+    "mnist",
+    LEE2021,
+    "fashion-mnist",
+)  # the digits' validation sets are too small for a race; CIFAR-10 gains little
 BY_GOALS = {"race": 2.5}  # fields of a cell
-BY_LOSSES = {"race": 3.0, "rungs": "losses"}  # wide, since at twice the steps a winner with Nesterov momentum is gone
-WIDER = 4  # times the factor, for the second race where nobody wins the first: its leader may stall short of the goal
+BY_LOSSES = {
+    "race": 3.0,
+    "rungs": "losses",
+}  # wide, since at twice the steps a winner with Nesterov momentum is gone
+# times the factor, for the second race where nobody wins the first: its leader may stall short of
+# the goal
+WIDER = 4
 SLOW_TO_START = ("muon",)  # training methods whose winners a race on losses loses
-WATCHED = 1e6  # a race that nobody can lose: an exact search of which the record says when losses fell, too
+# a race that nobody can lose: an exact search of which the record says when losses fell, too
+WATCHED = 1e6
 
-_FC, _FASHION, _CNN = f"mnist-fc-128x3{EASIER}", f"fashion-mnist-fc-128x3{EASIER}", "mnist-simple-cnn"
+_FC, _FASHION, _CNN = (
+    f"mnist-fc-128x3{EASIER}",
+    f"fashion-mnist-fc-128x3{EASIER}",
+    "mnist-simple-cnn",
+)
 _FROM_16 = (16, 64, 256, 1024, 4096)
 _TO_1024 = (4, 16, 64, 256, 1024)
-# What was measured when goals alone were rungs: workloads, methods, sparsities, searches, batch sizes.
+# What was measured when goals alone were rungs: workloads, methods, sparsities, searches, batch
+# sizes.
 _EARLIER = (
     ((_FC, _FASHION), ("momentum", "sgd"), (0.0,), range(1, 6), (4, *_FROM_16)),
     ((_FC, _FASHION), ("momentum",), (0.9,), range(1, 6), _FROM_16),
@@ -41,7 +58,15 @@ _ON_GOALS = {search for row in _EARLIER for search in product(*row)}
 
 
 def raced(cell: Cell) -> Cell:
-    """The search as a race, up to its first hit: on losses; on goals alone if it was measured so, or its method starts slowly."""
-    earlier = (cell.workload, cell.algorithm, cell.sparsity, cell.replicate, cell.batch_size) in _ON_GOALS
+    """The search as a race, up to its first hit: on losses; on goals alone if it was measured so,
+    or its method starts slowly.
+    """
+    earlier = (
+        cell.workload,
+        cell.algorithm,
+        cell.sparsity,
+        cell.replicate,
+        cell.batch_size,
+    ) in _ON_GOALS
     rule = BY_GOALS if earlier or cell.algorithm in SLOW_TO_START else BY_LOSSES
     return replace(cell, hits=1, **rule)

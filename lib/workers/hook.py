@@ -1,14 +1,16 @@
-"""Sparse messages between real processes: a communication hook for PyTorch's DistributedDataParallel.
+"""Sparse messages between real processes: a communication hook for PyTorch's
+DistributedDataParallel.
 
     state = SparseState(ddp, compressor="top-k", density=0.01)
     ddp.register_comm_hook(state, sparse_hook)
 
-with `scaler=scaler` where a torch.amp.GradScaler multiplies the loss; and, before a checkpoint, `state.state_dict()`: what a
-worker keeps back is its own, so every worker saves its own.
-To see it work: torchrun --nproc-per-node 4 -m lib.workers.hook --workload digits-mlp --density 0.01
+with `scaler=scaler` where a torch.amp.GradScaler multiplies the loss; and, before a checkpoint,
+`state.state_dict()`: what a worker keeps back is its own, so every worker saves its own. To see it
+work: torchrun --nproc-per-node 4 -m lib.workers.hook --workload digits-mlp --density 0.01
 """
 
-# No `from __future__ import annotations`: DistributedDataParallel reads the hook's, and strings will not do.
+# No `from __future__ import annotations`: DistributedDataParallel reads the hook's, and strings
+# will not do.
 import argparse
 import math
 import os
@@ -36,20 +38,23 @@ COUNTS = ("steps", "elements", "entries")  # of a saved state
 
 
 class SparseState:
-    """One worker's side of the exchange: what it keeps back, by parameter, and how much it has sent.
+    """One worker's side of the exchange: what it keeps back, by parameter, and how much it has
+    sent.
 
-    model: the module or its DistributedDataParallel.  seed: of what compressors draw at random.  scaler: the
-    torch.amp.GradScaler that multiplies the loss, without which a new scale makes what is kept back wrong by the ratio.
-    The other arguments are those of `lib.messages.settings.Messages`, with its errors.  By layer, every bucket of gradients
-    is sent as soon as it is there, while the backward pass goes on; else all wait for the last, since k counts over the
-    whole network.  Nothing here belongs to a bucket: DistributedDataParallel deals its buckets anew after the first step,
-    and after a restart.
+    model: the module or its DistributedDataParallel.  seed: of what compressors draw at random.
+    scaler: the torch.amp.GradScaler that multiplies the loss, without which a new scale makes what
+    is kept back wrong by the ratio. The other arguments are those of
+    `lib.messages.settings.Messages`, with its errors.  By layer, every bucket of gradients is sent
+    as soon as it is there, while the backward pass goes on; else all wait for the last, since k
+    counts over the whole network.  Nothing here belongs to a bucket: DistributedDataParallel deals
+    its buckets anew after the first step, and after a restart.
 
-    What is sent and kept back adds up to all gradients, rounding to a parameter's precision included.  A gradient that is
-    not finite, on any worker, makes all gradients of the step NaN on every worker, so that a scaler skips it everywhere,
-    and what is kept back stays as it was.  Parameters that no worker used keep theirs.  Passes under `no_sync` add up; within
-    `ddp.join()` a worker without batches sends what it has kept back, and sums are divided by the number of all workers.
-    Sparse gradients are refused (ValueError from the hook).
+    What is sent and kept back adds up to all gradients, rounding to a parameter's precision
+    included.  A gradient that is not finite, on any worker, makes all gradients of the step NaN on
+    every worker, so that a scaler skips it everywhere, and what is kept back stays as it was.
+    Parameters that no worker used keep theirs.  Passes under `no_sync` add up; within `ddp.join()`
+    a worker without batches sends what it has kept back, and sums are divided by the number of all
+    workers. Sparse gradients are refused (ValueError from the hook).
     """
 
     def __init__(
@@ -62,14 +67,22 @@ class SparseState:
     ):
         workers = dist.get_world_size(group)
         self.messages = Messages(workers=workers, **messages)
-        require(self.messages.aggregation == "exact", "aggregation", self.messages.aggregation, "exact for the hook")
+        require(
+            self.messages.aggregation == "exact",
+            "aggregation",
+            self.messages.aggregation,
+            "exact for the hook",
+        )
         require_whole("seed", seed, 0, 2**32 - 1)
         require_scaler(scaler)
         module = model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model
         self.names = {p: name for name, p in module.named_parameters() if p.requires_grad}
         self.place = {p: i for i, p in enumerate(self.names)}
         self.group, self.seed, self.scaler = group, [seed, dist.get_rank(group)], scaler
-        self.residual = {name: torch.zeros_like(p, dtype=_exact(p.dtype)).flatten() for p, name in self.names.items()}
+        self.residual = {
+            name: torch.zeros_like(p, dtype=_exact(p.dtype)).flatten()
+            for p, name in self.names.items()
+        }
         self.steps, self.elements, self.entries = 0, 0, 0
         self.used = _used(self.names)
         self._begin()
@@ -81,7 +94,9 @@ class SparseState:
         self.finite, self.scale = True, scale_of(self.scaler)
 
     def _end(self) -> None:
-        """Only now are gradients handed back: a bucket that is not finite stops those that were sent before it."""
+        """Only now are gradients handed back: a bucket that is not finite stops those that were
+        sent before it.
+        """
         if self.finite:
             for name, kept in self.pending.items():
                 self.residual[name].copy_(kept)
@@ -92,7 +107,8 @@ class SparseState:
         self.steps += 1
 
     def stats(self) -> dict[str, float]:
-        """Steps so far; per step the elements this worker sent, their bytes, and those of all gradients without indices.
+        """Steps so far; per step the elements this worker sent, their bytes, and those of all
+        gradients without indices.
 
         Everything is sent as pairs of value and index, by the compressor "dense" too.
         """
@@ -107,7 +123,9 @@ class SparseState:
         return {"residual": kept, **{name: getattr(self, name) for name in COUNTS}}
 
     def load_state_dict(self, saved: dict) -> None:
-        """Go on from `state_dict`.  Raises ValueError, and changes nothing, for what is none, or of another network."""
+        """Go on from `state_dict`.  Raises ValueError, and changes nothing, for what is none, or of
+        another network.
+        """
         require_fields("saved", saved, ("residual", *COUNTS))
         for name in COUNTS:
             require_whole(name, saved[name], 0, MOST_COUNTED)
@@ -115,8 +133,15 @@ class SparseState:
         for name, kept in saved["residual"].items():
             ours = self.residual[name]
             fine = isinstance(kept, Tensor) and kept.shape == ours.shape and kept.isfinite().all()
-            require(fine, f"residual {name}", kept, f"a tensor of {len(ours)} finite numbers; load another checkpoint")
-        self.residual = {name: saved["residual"][name].to(r, copy=True) for name, r in self.residual.items()}
+            require(
+                fine,
+                f"residual {name}",
+                kept,
+                f"a tensor of {len(ours)} finite numbers; load another checkpoint",
+            )
+        self.residual = {
+            name: saved["residual"][name].to(r, copy=True) for name, r in self.residual.items()
+        }
         self.steps, self.elements, self.entries = (saved[name] for name in COUNTS)
 
 
@@ -128,8 +153,8 @@ def _exact(precision: torch.dtype) -> torch.dtype:
 def _used(names: dict[nn.Parameter, str]) -> set[str]:
     """The names of parameters that had a gradient since this set was last emptied.
 
-    DistributedDataParallel counts those as used, too; a parameter that no worker used keeps the gradient it has,
-    whatever a hook says.
+    DistributedDataParallel counts those as used, too; a parameter that no worker used keeps the
+    gradient it has, whatever a hook says.
     """
     used: set[str] = set()
     for p, name in names.items():
@@ -149,15 +174,21 @@ def sparse_hook(state: SparseState, bucket: dist.GradBucket) -> Future[Tensor]:
         ready = state.buckets[-1:] if state.messages.by_layer else state.buckets
         pieces = {}
         for buffer, parameters, _ in ready:
-            pieces |= dict(zip(parameters, buffer.split([p.numel() for p in parameters]), strict=True))
-        _exchange(state, {p: pieces[p] for p in state.names if p in pieces})  # ties go as in a single process
+            pieces |= dict(
+                zip(parameters, buffer.split([p.numel() for p in parameters]), strict=True)
+            )
+        _exchange(
+            state, {p: pieces[p] for p in state.names if p in pieces}
+        )  # ties go as in a single process
     if bucket.is_last():
         state._end()
     return future
 
 
 def _exchange(state: SparseState, pieces: dict[nn.Parameter, Tensor]) -> None:
-    """Replace gradients by the mean over the workers of what they send; pieces: of the parameters, in the network's order."""
+    """Replace gradients by the mean over the workers of what they send; pieces: of the parameters,
+    in the network's order.
+    """
     if not state.finite:  # all workers know it
         return
     own = {p: _with_residual(state, p, piece) for p, piece in pieces.items()}
@@ -166,7 +197,9 @@ def _exchange(state: SparseState, pieces: dict[nn.Parameter, Tensor]) -> None:
         return
     u, sizes = torch.cat([own[p] for p in used]), [p.numel() for p in used]
     parts = u.split(sizes) if state.messages.by_layer else [u]
-    chosen = torch.cat([_chosen(state, part, state.place[p]) for part, p in zip(parts, used, strict=False)])
+    chosen = torch.cat(
+        [_chosen(state, part, state.place[p]) for part, p in zip(parts, used, strict=False)]
+    )
     index = chosen.nonzero()[:, 0]
     state.elements += len(index)
     mean = sum_of_pairs(index, u[index], len(u), state.group).div_(state.messages.workers)
@@ -182,7 +215,9 @@ def _exchange(state: SparseState, pieces: dict[nn.Parameter, Tensor]) -> None:
 
 def _finite(vectors: Iterable[Tensor]) -> Tensor:
     """Whether all of them are, bool []."""
-    ends = [torch.stack(vector.aminmax()) for vector in vectors if len(vector)]  # far faster than asking every entry
+    ends = [
+        torch.stack(vector.aminmax()) for vector in vectors if len(vector)
+    ]  # far faster than asking every entry
     return torch.cat(ends).isfinite().all()
 
 
@@ -206,13 +241,19 @@ def _agreed(state: SparseState, own: dict[nn.Parameter, Tensor]) -> tuple[bool, 
 
 
 def _chosen(state: SparseState, u: Tensor, place: int) -> Tensor:
-    """Which entries of u [d] to send; what is random about it depends on seed, worker, step and the place in the network."""
+    """Which entries of u [d] to send; what is random about it depends on seed, worker, step and the
+    place in the network.
+    """
     messages, random = state.messages, np.random.default_rng([*state.seed, state.steps, place])
-    return compressors.compress(messages.compressor, u[None], messages.density_at(state.steps), random)[0]
+    return compressors.compress(
+        messages.compressor, u[None], messages.density_at(state.steps), random
+    )[0]
 
 
 def sum_of_pairs(index: Tensor, value: Tensor, d: int, group: dist.ProcessGroup | None) -> Tensor:
-    """Sum over the workers of their (index, value) pairs as a vector [d]; every worker may send another number."""
+    """Sum over the workers of their (index, value) pairs as a vector [d]; every worker may send
+    another number.
+    """
     workers = dist.get_world_size(group)
     counts = [torch.zeros(1, dtype=torch.int64, device=value.device) for _ in range(workers)]
     dist.all_gather(counts, torch.tensor([len(index)], device=value.device), group=group)
@@ -227,23 +268,29 @@ def sum_of_pairs(index: Tensor, value: Tensor, d: int, group: dist.ProcessGroup 
         everyone = [torch.empty_like(mine) for _ in range(workers)]
         dist.all_gather(everyone, mine, group=group)
         gathered.append(everyone)
-    for count, indices, values in zip(counts, *gathered, strict=True):  # in the order of ranks, on every worker
+    for count, indices, values in zip(
+        counts, *gathered, strict=True
+    ):  # in the order of ranks, on every worker
         total.index_add_(0, indices[:count].long(), values[:count])
     return total
 
 
-# --- torchrun -m lib.workers.hook ----------------------------------------------------------------------------------------
+# --- torchrun -m lib.workers.hook -----------------------------------------------------------------
 
 
 WAIT = 60  # seconds at most in which the first worker of a machine has said what is wrong
 
 
 class _Parser(argparse.ArgumentParser):
-    """Of the workers of a machine, who all read the same arguments, the first alone says what is wrong with them."""
+    """Of the workers of a machine, who all read the same arguments, the first alone says what is
+    wrong with them.
+    """
 
     def error(self, message: str) -> NoReturn:
         if int(os.environ.get("LOCAL_RANK", "0")):
-            time.sleep(WAIT)  # torchrun ends all as soon as one has failed: let the one that speaks be that one
+            time.sleep(
+                WAIT
+            )  # torchrun ends all as soon as one has failed: let the one that speaks be that one
             self.exit(2)
         try:
             raise ValueError(message) from None
@@ -253,13 +300,25 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _chosen_workload(chosen: argparse.Namespace, workers: int) -> Workload:
-    """The workload, after all arguments are checked.  Raises ValueError naming the one that does not fit."""
+    """The workload, after all arguments are checked.  Raises ValueError naming the one that does
+    not fit.
+    """
     work = workload(chosen.workload)
     Messages(workers, chosen.compressor, chosen.density)
     require_whole("steps", chosen.steps, 1, MOST_STEPS)
-    require_number("learning-rate", chosen.learning_rate, lambda v: 0 < v < math.inf, "a positive finite number")
+    require_number(
+        "learning-rate",
+        chosen.learning_rate,
+        lambda v: 0 < v < math.inf,
+        "a positive finite number",
+    )
     n = work.train_size
-    require(workers <= n, "nproc-per-node", workers, f"at most {n}, one for each training example of {work.name}")
+    require(
+        workers <= n,
+        "nproc-per-node",
+        workers,
+        f"at most {n}, one for each training example of {work.name}",
+    )
     share = f" ({work.name} has {n} training examples for {workers} workers)"
     require_whole("batch-size", chosen.batch_size, 1, n // workers, share)
     return work
@@ -267,10 +326,21 @@ def _chosen_workload(chosen: argparse.Namespace, workers: int) -> Workload:
 
 def main(arguments: list[str] | None = None, say: Callable[[str], None] = print) -> None:
     """Train a workload of the book under torchrun with sparse messages; worker 0 tells how it went."""
-    parser = _Parser(prog="torchrun --nproc-per-node P -m lib.workers.hook", description=main.__doc__)
-    parser.add_argument("--workload", default="digits-mlp", help="a name in lib/workloads/catalogue.py, or file.py:function")
+    parser = _Parser(
+        prog="torchrun --nproc-per-node P -m lib.workers.hook", description=main.__doc__
+    )
+    parser.add_argument(
+        "--workload",
+        default="digits-mlp",
+        help="a name in lib/workloads/catalogue.py, or file.py:function",
+    )
     parser.add_argument("--compressor", default="top-k", choices=list(compressors.COMPRESSORS))
-    parser.add_argument("--density", type=float, default=0.01, help="share of the gradient's entries to send, (0, 1]")
+    parser.add_argument(
+        "--density",
+        type=float,
+        default=0.01,
+        help="share of the gradient's entries to send, (0, 1]",
+    )
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--batch-size", type=int, default=16, help="examples per worker and step")
     parser.add_argument("--learning-rate", type=float, default=0.05)
@@ -292,7 +362,11 @@ def main(arguments: list[str] | None = None, say: Callable[[str], None] = print)
 
 
 def _demonstrate(
-    title: str, network: str, data: tuple[datasets.Split, datasets.Split], chosen: argparse.Namespace, say: Callable[[str], None]
+    title: str,
+    network: str,
+    data: tuple[datasets.Split, datasets.Split],
+    chosen: argparse.Namespace,
+    say: Callable[[str], None],
 ) -> None:
     from lib.engine import lockstep
     from lib.workloads import models
@@ -313,10 +387,15 @@ def _demonstrate(
         with torch.no_grad():
             answers = model.module(validation.x)
         error = f"validation error {(answers.argmax(1) != validation.y).float().mean():.3f}"
-        told, met = state.stats(), error if answers.isfinite().all() else "diverged (it needs a smaller learning rate)"
-        say(f"{title}, {workers} workers, {chosen.compressor} at density {chosen.density:g}: {met} "
+        told, met = (
+            state.stats(),
+            error if answers.isfinite().all() else "diverged (it needs a smaller learning rate)",
+        )
+        say(
+            f"{title}, {workers} workers, {chosen.compressor} at density {chosen.density:g}: {met} "
             f"after {chosen.steps} steps; {told['bytes']:,.0f} bytes sent per worker and step "
-            f"instead of {told['dense_bytes']:,.0f}")  # fmt: skip
+            f"instead of {told['dense_bytes']:,.0f}"
+        )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ SPARSE = "a sparse tensor, as of nn.Embedding(sparse=True)"
 
 def require_dense(bucket: dist.GradBucket) -> None:
     """Raise ValueError if the bucket's gradient is a sparse tensor."""
-    require(not bucket.buffer().is_sparse, "gradient", SPARSE, "dense: give the embedding sparse=False")
+    require(
+        not bucket.buffer().is_sparse, "gradient", SPARSE, "dense: give the embedding sparse=False"
+    )
 
 
 def require_scaler(scaler: object) -> None:
@@ -23,14 +25,20 @@ def require_scaler(scaler: object) -> None:
 
 
 def scale_of(scaler: object) -> float:
-    """By what the loss of this step is multiplied.  Raises ValueError for a scale that no gradient survives."""
+    """By what the loss of this step is multiplied.  Raises ValueError for a scale that no gradient
+    survives.
+    """
     scale = 1.0 if scaler is None else scaler.get_scale()
-    require_number("scaler", scale, lambda by: 0 < by < math.inf, "one whose scale is a positive finite number")
+    require_number(
+        "scaler", scale, lambda by: 0 < by < math.inf, "one whose scale is a positive finite number"
+    )
     return scale
 
 
 def require_fields(field: str, saved: object, names: Iterable[str]) -> None:
-    """Raise ValueError unless a part of a saved state is a dictionary with these keys and no others."""
+    """Raise ValueError unless a part of a saved state is a dictionary with these keys and no
+    others.
+    """
     allowed = "what state_dict() of this hook and network gives; load another checkpoint"
     require(isinstance(saved, dict), field, saved, allowed)
     differ = sorted(map(str, set(saved) ^ set(names)))

@@ -1,4 +1,5 @@
-"""The gradient noise scale of a job that is running, from the gradients that its workers compute anyway.
+"""The gradient noise scale of a job that is running, from the gradients that its workers compute
+anyway.
 
     dist.init_process_group("nccl")  # or gloo; two workers at least
     ddp = DistributedDataParallel(network)
@@ -9,7 +10,8 @@
         loss(ddp(x), y).backward()
         optimizer.step()
         if step % 100 == 99 and dist.get_rank() == 0:
-            print(state.estimate())  # noise scale 412 examples (5-95 %: 351 to 490), over the last 200 steps or so
+            print(state.estimate())  # noise scale 412 examples (5-95 %: 351 to 490), over the last
+            200 steps or so
 
 With another hook, here the sparse one, which goes on as it would without this one:
 
@@ -18,21 +20,24 @@ With another hook, here the sparse one, which goes on as it would without this o
 
 Before a checkpoint, `state.state_dict()`; it is the same on all workers.
 
-What is estimated is the simple noise scale tr(Sigma) / |G|^2 in examples, of the weights of the last steps: Sigma is the
-covariance of single examples' gradients, and G their mean (McCandlish et al. 2018, equation 2.9).  Where every step obeys
-their theory it is the critical batch size; it leaves out curvature and changes along a run, so that the two may lie apart
-by a factor, which the book's page on the theory measures.  Where gradients shrink fast, the window's first steps outweigh
-its last, and a shorter `span` lags less.  Training is the same as without, to the last bit; what is sent in addition is two
-numbers a step, with a hook inside 33 kB.
+What is estimated is the simple noise scale tr(Sigma) / |G|^2 in examples, of the weights of the
+last steps: Sigma is the covariance of single examples' gradients, and G their mean (McCandlish et
+al. 2018, equation 2.9).  Where every step obeys their theory it is the critical batch size; it
+leaves out curvature and changes along a run, so that the two may lie apart by a factor, which the
+book's page on the theory measures.  Where gradients shrink fast, the window's first steps outweigh
+its last, and a shorter `span` lags less.  Training is the same as without, to the last bit; what is
+sent in addition is two numbers a step, with a hook inside 33 kB.
 
-Each worker's gradient, of b examples, has E|g|^2 = |G|^2 + tr(Sigma) / b, and the mean of W of them has |G|^2 +
-tr(Sigma) / (W b): two equations, from which each step gives both without bias (their appendix A.1).  Both are then averaged
-over steps, each by itself, since a mean of ratios would be biased.  The noise of dropout counts as noise; batch
-normalisation ties examples together, which the equations do not know.  A step in which a gradient is not finite, or which a
-worker without batches only accompanies (`ddp.join()`), leaves the averages as they are; it counts as skipped.
+Each worker's gradient, of b examples, has E|g|^2 = |G|^2 + tr(Sigma) / b, and the mean of W of them
+has |G|^2 + tr(Sigma) / (W b): two equations, from which each step gives both without bias (their
+appendix A.1).  Both are then averaged over steps, each by itself, since a mean of ratios would be
+biased.  The noise of dropout counts as noise; batch normalisation ties examples together, which the
+equations do not know.  A step in which a gradient is not finite, or which a worker without batches
+only accompanies (`ddp.join()`), leaves the averages as they are; it counts as skipped.
 """
 
-# No `from __future__ import annotations`: DistributedDataParallel reads the hook's, and strings will not do.
+# No `from __future__ import annotations`: DistributedDataParallel reads the hook's, and strings
+# will not do.
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
@@ -55,15 +60,19 @@ KEPT = 256  # steps whose sums wait to be read, so that no step waits for its ow
 LEVEL = 0.9  # of intervals
 
 
-# --- estimates --------------------------------------------------------------------------------------------------------
+# --- estimates ------------------------------------------------------------------------------------
 
 
-def of_step(small: float, big: float, workers: int, examples: float, total: int | None = None) -> tuple[float, float]:
-    """Unbiased estimates of tr(Sigma) and |G|^2 from one step (McCandlish et al. 2018, appendix A.1).
+def of_step(
+    small: float, big: float, workers: int, examples: float, total: int | None = None
+) -> tuple[float, float]:
+    """Unbiased estimates of tr(Sigma) and |G|^2 from one step (McCandlish et al. 2018, appendix
+    A.1).
 
-    small: mean over the workers of |g|^2, each g the mean of `examples` single gradients (their harmonic mean, if shares
-    are unequal); big: |mean over the workers of g|^2.  total: size of the training set from which a step's examples are
-    drawn without replacement, G being the mean over all of it; None: so large that it does not matter.
+    small: mean over the workers of |g|^2, each g the mean of `examples` single gradients (their
+    harmonic mean, if shares are unequal); big: |mean over the workers of g|^2.  total: size of the
+    training set from which a step's examples are drawn without replacement, G being the mean over
+    all of it; None: so large that it does not matter.
     |G|^2 comes out as the mean inner product of two workers' gradients, so it may be negative.
     """
     trace = examples * workers / (workers - 1) * (small - big)
@@ -71,11 +80,15 @@ def of_step(small: float, big: float, workers: int, examples: float, total: int 
     return trace, square + (trace / total if total else 0.0)
 
 
-def fieller(trace: float, square: float, covariance: tuple[float, float, float], quantile: float) -> tuple[float, float]:
-    """All r >= 0 for which trace - r square is at most `quantile` standard errors from zero (Fieller 1954), as (low, high).
+def fieller(
+    trace: float, square: float, covariance: tuple[float, float, float], quantile: float
+) -> tuple[float, float]:
+    """All r >= 0 for which trace - r square is at most `quantile` standard errors from zero
+    (Fieller 1954), as (low, high).
 
-    trace, square: normal around what they estimate; covariance: variance of trace, covariance, variance of square.
-    high is infinite where square is not clear of zero, and low zero where trace is not.
+    trace, square: normal around what they estimate; covariance: variance of trace, covariance,
+    variance of square. high is infinite where square is not clear of zero, and low zero where trace
+    is not.
     """
     square = max(square, 0.0)  # what it estimates is no less
     a = square**2 - quantile**2 * covariance[2]
@@ -88,7 +101,9 @@ def fieller(trace: float, square: float, covariance: tuple[float, float, float],
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of tr(Sigma) and |G|^2, averaged over the last of `steps` steps; low, high: 5 to 95 % of their ratio, in examples."""
+    """Of tr(Sigma) and |G|^2, averaged over the last of `steps` steps; low, high: 5 to 95 % of
+    their ratio, in examples.
+    """
 
     trace: float
     square: float
@@ -104,7 +119,9 @@ class Estimate:
 
     @property
     def unbounded(self) -> bool:
-        """Whether |G|^2 is not clear of zero: more steps, a longer span or more examples a step are needed."""
+        """Whether |G|^2 is not clear of zero: more steps, a longer span or more examples a step are
+        needed.
+        """
         return math.isinf(self.high)
 
     def __str__(self) -> str:
@@ -116,12 +133,14 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Averages:
-    """Exponential averages of steps' estimates, and their scatter from step to step, from which an interval follows.
+    """Exponential averages of steps' estimates, and their scatter from step to step, from which an
+    interval follows.
 
-    span: how many equally weighted steps are worth as much; a step weighs (span - 1) / (span + 1) of the next, and the sums
-    here are divided by the sum of the weights, so that the first steps are no less without bias.
-    The scatter is that between neighbouring steps: half their squared difference has the variance of one, whatever has
-    changed over the window.  So the interval is of the window's average, and what moves lags by half a span.
+    span: how many equally weighted steps are worth as much; a step weighs (span - 1) / (span + 1)
+    of the next, and the sums here are divided by the sum of the weights, so that the first steps
+    are no less without bias. The scatter is that between neighbouring steps: half their squared
+    difference has the variance of one, whatever has changed over the window.  So the interval is of
+    the window's average, and what moves lags by half a span.
     """
 
     span: float
@@ -155,7 +174,9 @@ class Averages:
         )
 
     def estimate(self, level: float = LEVEL) -> Estimate:
-        """Averages with a `level` interval of their ratio, by Fieller's theorem with Student's quantile."""
+        """Averages with a `level` interval of their ratio, by Fieller's theorem with Student's
+        quantile.
+        """
         n, r = self.steps, self.decay
         if n == 0:
             return Estimate(math.nan, math.nan, 0.0, math.inf, 0, self.span)
@@ -165,7 +186,9 @@ class Averages:
             return Estimate(trace, square, 0.0, math.inf, 1, self.span)
         differences = _series(r**2, n - 1)
         covariance = tuple(s / differences * squares / weights**2 for s in self.scatter)
-        freedom = differences**2 / _series(r**4, n - 1) / 1.5  # neighbouring differences share a step
+        freedom = (
+            differences**2 / _series(r**4, n - 1) / 1.5
+        )  # neighbouring differences share a step
         quantile = float(stdtrit(freedom, (1 + level) / 2))
         return Estimate(trace, square, *fieller(trace, square, covariance, quantile), n, self.span)
 
@@ -177,9 +200,13 @@ def _averages(saved: object) -> Averages:
     for name, length in {"span": 1, "trace": 1, "square": 1, "last": 2, "scatter": 3}.items():
         value = saved[name]
         numbers = [value] if length == 1 else value if isinstance(value, tuple | list) else []
-        fine = len(numbers) == length and all(is_number(each) and math.isfinite(each) for each in numbers)
+        fine = len(numbers) == length and all(
+            is_number(each) and math.isfinite(each) for each in numbers
+        )
         early = name == "last" and value is None and saved["steps"] == 0
-        require(fine or early, name, value, f"finite numbers, {length} of them; load another checkpoint")
+        require(
+            fine or early, name, value, f"finite numbers, {length} of them; load another checkpoint"
+        )
     return Averages(**saved)
 
 
@@ -188,28 +215,31 @@ def _series(ratio: float, terms: int) -> float:
     return (1 - ratio**terms) / (1 - ratio)
 
 
-# --- the hook ---------------------------------------------------------------------------------------------------------
+# --- the hook -------------------------------------------------------------------------------------
 
 
 class NoiseState:
-    """One worker's side: the sums of steps under way, and the averages, which are the same on all workers.
+    """One worker's side: the sums of steps under way, and the averages, which are the same on all
+    workers.
 
-    examples: that this worker's gradient is the mean of, with gradient accumulation (`no_sync`) those of all its backward
-    passes together.  Workers may have unequal numbers.  scale: by what the gradient is multiplied: the number of passes if
-    each pass's loss is a mean that is not divided by it.  Both may be set between steps: `state.scale = ...`.
-    scaler: the torch.amp.GradScaler, if there is one, by whose scale of the step the gradient is multiplied besides.
-    total: size of the training set, if examples are drawn from it without replacement (each epoch shuffled) and the noise
-    scale of its own mean gradient is wanted; None: that of endless data.
-    span: of the averages, in steps; longer is surer, and lags more (`Averages`).
+    examples: that this worker's gradient is the mean of, with gradient accumulation (`no_sync`)
+    those of all its backward passes together.  Workers may have unequal numbers.  scale: by what
+    the gradient is multiplied: the number of passes if each pass's loss is a mean that is not
+    divided by it.  Both may be set between steps: `state.scale = ...`. scaler: the
+    torch.amp.GradScaler, if there is one, by whose scale of the step the gradient is multiplied
+    besides. total: size of the training set, if examples are drawn from it without replacement
+    (each epoch shuffled) and the noise scale of its own mean gradient is wanted; None: that of
+    endless data. span: of the averages, in steps; longer is surer, and lags more (`Averages`).
     hook, hook_state: another hook, which averages the gradients instead of a plain all-reduce.
-    sketch: how many random sums of the gradient's entries the workers add up, 8 bytes each, instead of measuring the mean
-    that the hook returns, which need not be the gradients' mean (sparse messages send part of it, and what was left before).
-    With random signs, drawn anew each step, they keep inner products in expectation (Alon, Matias and Szegedy 1999), so
-    that estimates stay without bias, their scatter little more.  None: 4,096 with a hook, else 0; give 0 with a hook that
-    returns the mean but for rounding, as `fp16_compress_hook` does.
-    group: of the processes.  seed: of the sketch, the same on all workers.
-    Raises ValueError naming field, value and what is allowed; so does a single worker, who has nothing to compare, and
-    the hook for a sparse gradient.
+    sketch: how many random sums of the gradient's entries the workers add up, 8 bytes each, instead
+    of measuring the mean that the hook returns, which need not be the gradients' mean (sparse
+    messages send part of it, and what was left before). With random signs, drawn anew each step,
+    they keep inner products in expectation (Alon, Matias and Szegedy 1999), so that estimates stay
+    without bias, their scatter little more.  None: 4,096 with a hook, else 0; give 0 with a hook
+    that returns the mean but for rounding, as `fp16_compress_hook` does. group: of the processes.
+    seed: of the sketch, the same on all workers. Raises ValueError naming field, value and what is
+    allowed; so does a single worker, who has nothing to compare, and the hook for a sparse
+    gradient.
     """
 
     def __init__(
@@ -226,18 +256,35 @@ class NoiseState:
         scaler: torch.amp.GradScaler | None = None,
     ):
         self.workers = dist.get_world_size(group)
-        require(self.workers > 1, "workers", self.workers, "at least 2: one worker's gradient has nothing to be compared to")
+        require(
+            self.workers > 1,
+            "workers",
+            self.workers,
+            "at least 2: one worker's gradient has nothing to be compared to",
+        )
         if total is not None:
             require_whole("total", total, 1, MOST_EXAMPLES)
-        require_number("span", span, lambda steps: 1 < steps <= 10**9, "a number of steps above 1, up to 10**9")
+        require_number(
+            "span", span, lambda steps: 1 < steps <= 10**9, "a number of steps above 1, up to 10**9"
+        )
         require(hook is None or callable(hook), "hook", hook, "None or a communication hook")
         sketch = (ENTRIES if hook else 0) if sketch is None else sketch
         require_whole("sketch", sketch, 0, MOST_ENTRIES)
         require_whole("seed", seed, 0, 2**31 - 1)
         require_scaler(scaler)
-        self.examples, self.scale, self.total, self.sketch, self.seed = examples, scale, total, sketch, seed
+        self.examples, self.scale, self.total, self.sketch, self.seed = (
+            examples,
+            scale,
+            total,
+            sketch,
+            seed,
+        )
         self.scaler = scaler
-        self.hook, self.hook_state, self.group = hook or _mean_hook, hook_state if hook else group, group
+        self.hook, self.hook_state, self.group = (
+            hook or _mean_hook,
+            hook_state if hook else group,
+            group,
+        )
         self.averages, self.skipped, self.begun = Averages(float(span)), 0, 0
         self.step: _Step | None = None
         self.waiting: list[_Step] = []
@@ -263,13 +310,20 @@ class NoiseState:
         for name in ("skipped", "begun"):
             require_whole(name, saved[name], 0, MOST_STEPS)
         averages = _averages(saved["averages"])
-        require(averages.span == self.averages.span, "span", self.averages.span, f"the checkpoint's, {averages.span}")
+        require(
+            averages.span == self.averages.span,
+            "span",
+            self.averages.span,
+            f"the checkpoint's, {averages.span}",
+        )
         self.averages, self.skipped, self.begun = averages, saved["skipped"], saved["begun"]
         self.waiting = []
 
     def _check(self) -> None:
         require_whole("examples", self.examples, 1, MOST_EXAMPLES)
-        require_number("scale", self.scale, lambda by: 0 < by < math.inf, "a positive finite number")
+        require_number(
+            "scale", self.scale, lambda by: 0 < by < math.inf, "a positive finite number"
+        )
 
     def _read(self, but: int = 0) -> None:
         """Take the steps that wait into the averages, all but the last so many."""
@@ -277,12 +331,16 @@ class NoiseState:
             step = self.waiting.pop(0)
             small, big, inverse = step.sums(self.workers)
             after = self.averages.after(*of_step(small, big, self.workers, 1 / inverse, self.total))
-            self.averages = after if after.finite else self.averages  # loss scaling has overflowed: no step is taken
+            self.averages = (
+                after if after.finite else self.averages
+            )  # loss scaling has overflowed: no step is taken
             self.skipped += not after.finite
 
 
 def noise_hook(state: NoiseState, bucket: dist.GradBucket) -> Future[Tensor]:
-    """Average the bucket's gradients over the workers as without this hook, and listen; see NoiseState."""
+    """Average the bucket's gradients over the workers as without this hook, and listen; see
+    NoiseState.
+    """
     require_dense(bucket)
     if bucket.index() == 0:
         state._check()
@@ -295,7 +353,11 @@ def noise_hook(state: NoiseState, bucket: dist.GradBucket) -> Future[Tensor]:
         state.waiting.append(step)
         state._read(but=KEPT)
     future = state.hook(state.hook_state, bucket)
-    return future if state.sketch else future.then(lambda done: step.listen(bucket.index(), _tensor(done.value())))
+    return (
+        future
+        if state.sketch
+        else future.then(lambda done: step.listen(bucket.index(), _tensor(done.value())))
+    )
 
 
 class _Step:
@@ -305,11 +367,19 @@ class _Step:
         self.scale, self.examples = state.scale * scale_of(state.scaler), state.examples
         self.square = torch.zeros((), dtype=torch.float64, device=device)
         self.sketch = torch.zeros(state.sketch, dtype=torch.float64, device=device)
-        self.random = torch.Generator(device).manual_seed(state.seed * 2**32 + state.begun) if state.sketch else None
-        self.means: dict[int, Tensor] = {}  # by bucket, so that they add up in one order on all workers
+        self.random = (
+            torch.Generator(device).manual_seed(state.seed * 2**32 + state.begun)
+            if state.sketch
+            else None
+        )
+        self.means: dict[
+            int, Tensor
+        ] = {}  # by bucket, so that they add up in one order on all workers
         if state.sketch:
             signs = 2.0 * self._drawn(2, 2 * state.sketch) - 1
-            self.windows = torch.stack([signs, -signs]).unfold(1, state.sketch, 1)  # far cheaper than a sign for each entry
+            self.windows = torch.stack([signs, -signs]).unfold(
+                1, state.sketch, 1
+            )  # far cheaper than a sign for each entry
 
     def _drawn(self, below: int, count: int) -> Tensor:
         return torch.randint(0, below, (count,), generator=self.random, device=self.sketch.device)
@@ -342,31 +412,50 @@ class _Step:
         return mean
 
     def sums(self, workers: int) -> tuple[float, float, float]:
-        """Mean over the workers of |g|^2, |mean g|^2, and the mean inverse of the numbers of examples."""
+        """Mean over the workers of |g|^2, |mean g|^2, and the mean inverse of the numbers of
+        examples.
+        """
         self.work.wait()
         square, inverse = (self.sent[:2] / workers).tolist()
-        big = _squared(self.sent[2:] / workers) if self.random is not None else sum(self.means[i] for i in sorted(self.means))
+        big = (
+            _squared(self.sent[2:] / workers)
+            if self.random is not None
+            else sum(self.means[i] for i in sorted(self.means))
+        )
         return square / self.scale**2, float(big) / self.scale**2, inverse
 
 
 def _in_backward() -> bool:
-    """Whether a gradient is being computed: `ddp.join()` calls the hook of a worker without batches with zeros instead."""
+    """Whether a gradient is being computed: `ddp.join()` calls the hook of a worker without batches
+    with zeros instead.
+    """
     return torch._C._current_graph_task_id() >= 0
 
 
 def _squared(x: Tensor) -> Tensor:
-    """|x|^2 of x [d]: blocks in single precision, which is fast, and their sum in double, which is exact enough to subtract."""
+    """|x|^2 of x [d]: blocks in single precision, which is fast, and their sum in double, which is
+    exact enough to subtract.
+    """
     if x.dtype == torch.float64:
         return x.square().sum()
     whole = len(x) // BLOCK * BLOCK
     parts = x[:whole].view(-1, BLOCK), x[whole:].view(1, -1)
-    return sum(torch.linalg.vector_norm(part, dim=1, dtype=torch.float32).double().square().sum() for part in parts)
+    return sum(
+        torch.linalg.vector_norm(part, dim=1, dtype=torch.float32).double().square().sum()
+        for part in parts
+    )
 
 
 def _mean_hook(group: dist.ProcessGroup | None, bucket: dist.GradBucket) -> Future[Tensor]:
-    """What DistributedDataParallel does without a hook, to the last bit: it multiplies, where PyTorch's own hook divides."""
+    """What DistributedDataParallel does without a hook, to the last bit: it multiplies, where
+    PyTorch's own hook divides.
+    """
     buffer = bucket.buffer().mul_(1 / dist.get_world_size(group))
-    return dist.all_reduce(buffer, group=group, async_op=True).get_future().then(lambda done: _tensor(done.value()))
+    return (
+        dist.all_reduce(buffer, group=group, async_op=True)
+        .get_future()
+        .then(lambda done: _tensor(done.value()))
+    )
 
 
 def _tensor(value: Tensor | list[Tensor]) -> Tensor:

@@ -1,13 +1,16 @@
-"""Synchronous data parallelism with real processes: W workers x B/W examples make the step of one process x B.
+"""Synchronous data parallelism with real processes: W workers x B/W examples make the step of one
+process x B.
 
-The mean gradient over a batch is linear in its examples, so the average of W equal shards' mean gradients is the
-batch's own (data parallelism as in Shallue et al. 2019, section 1): only the order of the additions differs.  What is
-not linear in the examples breaks the equality, and so does a wrong weight (some are among the pitfalls of Goyal et
-al. 2017, section 3): HAZARDS lists five such practices, each with its remedy.
+The mean gradient over a batch is linear in its examples, so the average of W equal shards' mean
+gradients is the batch's own (data parallelism as in Shallue et al. 2019, section 1): only the order
+of the additions differs.  What is not linear in the examples breaks the equality, and so does a
+wrong weight (some are among the pitfalls of Goyal et al. 2017, section 3): HAZARDS lists five such
+practices, each with its remedy.
 
-`train` starts the workers (PyTorch's DistributedDataParallel on the gloo backend), `reference` trains in the calling
-process without torch.distributed, and both return the parameters after every step, ready to be compared.  A script
-(a notebook need not) calls `train` below `if __name__ == "__main__":`, as ever with Python's multiprocessing.
+`train` starts the workers (PyTorch's DistributedDataParallel on the gloo backend), `reference`
+trains in the calling process without torch.distributed, and both return the parameters after every
+step, ready to be compared.  A script (a notebook need not) calls `train` below `if __name__ ==
+"__main__":`, as ever with Python's multiprocessing.
 """
 
 from __future__ import annotations
@@ -42,10 +45,16 @@ from lib.workers.hook import SparseState, sparse_hook
 from lib.workloads import models
 
 HAZARDS = {  # practice: (what breaks the equality, what restores it)
-    "batch normalisation": ("each worker normalises by its own shard", "sum the statistics over the workers"),
+    "batch normalisation": (
+        "each worker normalises by its own shard",
+        "sum the statistics over the workers",
+    ),
     "unequal shards": ("every worker's mean counts the same", "weight it by the size of its shard"),
     "summed loss": ("the average over workers divides by W once more", "multiply the loss by W"),
-    "dropout": ("each worker draws from its own random stream", "draw the whole batch's mask on every worker"),
+    "dropout": (
+        "each worker draws from its own random stream",
+        "draw the whole batch's mask on every worker",
+    ),
     "gradient clipping": ("each worker clips before the average", "clip after it"),
 }
 MOST_WORKERS = 256  # processes on this machine
@@ -54,17 +63,20 @@ MOST_STEPS = 10**5  # all of whose parameters are returned
 PRECISIONS = ("float32", "float64")
 DROP = 0.2  # share of the inputs that dropout removes
 CLIP = 0.5  # largest gradient norm that clipping leaves alone
-START = "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn"  # Windows has no fork
+START = (
+    "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn"
+)  # Windows has no fork
 
 
 @dataclass(frozen=True)
 class Run:
     """One training run; a worker trains on `batch_size / workers` examples per step.
 
-    model: a name that `lib.workloads.models.build` knows (with batch normalisation: "mlp-64x2", normalised before its ReLUs).
-    hazard: None or a key of HAZARDS, which becomes part of the training; remedy: whether its remedy is applied.
-    With "unequal shards" worker r's share of the batch grows like r + 1; under "summed loss" the rate is divided by
-    `batch_size`, so that one process takes the same steps with either loss.  messages: what the workers send each other
+    model: a name that `lib.workloads.models.build` knows (with batch normalisation: "mlp-64x2",
+    normalised before its ReLUs). hazard: None or a key of HAZARDS, which becomes part of the
+    training; remedy: whether its remedy is applied. With "unequal shards" worker r's share of the
+    batch grows like r + 1; under "summed loss" the rate is divided by `batch_size`, so that one
+    process takes the same steps with either loss.  messages: what the workers send each other
     instead of whole gradients (`lib.messages.compressors`), through the hook of `lib.workers.hook`.
     Raises ValueError naming field, value and what is allowed.
     """
@@ -82,20 +94,38 @@ class Run:
     messages: Messages | None = None
 
     def __post_init__(self):
-        for field, most in {"workers": MOST_WORKERS, "batch_size": MOST_EXAMPLES, "steps": MOST_STEPS}.items():
+        for field, most in {
+            "workers": MOST_WORKERS,
+            "batch_size": MOST_EXAMPLES,
+            "steps": MOST_STEPS,
+        }.items():
             require_whole(field, getattr(self, field), 1, most)
         require_whole("seed", self.seed, 0, 2**32 - 1)
-        require_number("learning_rate", self.learning_rate, lambda rate: 0 < rate < math.inf, "a positive finite number")
-        require_number("momentum", self.momentum, lambda share: 0 <= share < 1, "a number in [0, 1)")
+        require_number(
+            "learning_rate",
+            self.learning_rate,
+            lambda rate: 0 < rate < math.inf,
+            "a positive finite number",
+        )
+        require_number(
+            "momentum", self.momentum, lambda share: 0 <= share < 1, "a number in [0, 1)"
+        )
         require(self.precision in PRECISIONS, "precision", self.precision, f"one of {PRECISIONS}")
-        require(self.hazard in (None, *HAZARDS), "hazard", self.hazard, f"None or one of {tuple(HAZARDS)}")
+        require(
+            self.hazard in (None, *HAZARDS),
+            "hazard",
+            self.hazard,
+            f"None or one of {tuple(HAZARDS)}",
+        )
         plain = tuple(m for m in models.MODELS if m not in models.NORMALISED)
         known = ("mlp-64x2",) if self.hazard == "batch normalisation" else plain
         require(self.model in known, "model", self.model, f"one of {known}")
         require(type(self.remedy) is bool, "remedy", self.remedy, "True or False")
         require(not self.remedy or self.hazard, "remedy", self.remedy, "False where hazard is None")
         if self.messages is not None:
-            require(isinstance(self.messages, Messages), "messages", self.messages, "None or a Messages")
+            require(
+                isinstance(self.messages, Messages), "messages", self.messages, "None or a Messages"
+            )
             allowed = f"None or Messages of as many workers ({self.workers}), without a hazard"
             fits = self.messages.workers == self.workers and not self.hazard
             require(fits, "messages", self.messages, allowed)
@@ -116,7 +146,9 @@ class Run:
             )
 
     def shard(self, rank: int) -> slice:
-        """The rows of a batch that worker `rank` (0 ... workers - 1) trains on.  Raises ValueError for another rank."""
+        """The rows of a batch that worker `rank` (0 ... workers - 1) trains on.  Raises ValueError
+        for another rank.
+        """
         require_whole("rank", rank, 0, self.workers - 1)
         share = (lambda r: r * (r + 1)) if self.hazard == "unequal shards" else (lambda r: r)
         start, stop = (self.batch_size * share(r) // share(self.workers) for r in (rank, rank + 1))
@@ -126,25 +158,36 @@ class Run:
 def train(runs: Sequence[Run], data, timeout: float = 120.0) -> list[Tensor]:
     """Train every run on its `workers` processes, started once for all runs; one thread each.
 
-    data: a split with x [N, ...] float and y [N] int64.  timeout: seconds for all of it, the start included.
-    Returns per run the flat parameters before the first and after every step, float64 [steps + 1, P].
-    Raises RuntimeError with the traceback of the worker that failed first, TimeoutError when time is up; no worker
-    outlives the call.  All workers of a run must end with the same parameters, to the last bit: it is checked.
+    data: a split with x [N, ...] float and y [N] int64.  timeout: seconds for all of it, the start
+    included. Returns per run the flat parameters before the first and after every step, float64
+    [steps + 1, P]. Raises RuntimeError with the traceback of the worker that failed first,
+    TimeoutError when time is up; no worker outlives the call.  All workers of a run must end with
+    the same parameters, to the last bit: it is checked.
     """
     runs = _checked(runs, data)
-    return launch(_train_all, max(run.workers for run in runs), timeout, runs, data.x.numpy(), data.y.numpy())
+    return launch(
+        _train_all, max(run.workers for run in runs), timeout, runs, data.x.numpy(), data.y.numpy()
+    )
 
 
 def launch(work: Callable, workers: int, timeout: float, *arguments):
-    """What `work(rank, *arguments)` returns in process 0 of `workers`, which form one gloo group; one thread each.
+    """What `work(rank, *arguments)` returns in process 0 of `workers`, which form one gloo group;
+    one thread each.
 
-    work: a module's function that returns tensors, numbers and strings, or lists and dictionaries of them.  timeout,
-    errors: as for `train`.
+    work: a module's function that returns tensors, numbers and strings, or lists and dictionaries
+    of them.  timeout, errors: as for `train`.
     """
     require_whole("workers", workers, 1, MOST_WORKERS)
-    require_number("timeout", timeout, lambda seconds: 0 < seconds <= 10**6, "a positive number of seconds, up to 10**6")
+    require_number(
+        "timeout",
+        timeout,
+        lambda seconds: 0 < seconds <= 10**6,
+        "a positive number of seconds, up to 10**6",
+    )
     deadline = time.monotonic() + timeout
-    if START == "forkserver":  # it imports PyTorch once; every worker is then a copy of it, started in milliseconds
+    if (
+        START == "forkserver"
+    ):  # it imports PyTorch once; every worker is then a copy of it, started in milliseconds
         mp.get_context(START).set_forkserver_preload(["torch", "torch._dynamo"])
     with tempfile.TemporaryDirectory() as folder:
         context = mp.start_processes(
@@ -158,7 +201,9 @@ def launch(work: Callable, workers: int, timeout: float, *arguments):
         try:
             while not context.join(max(0.0, deadline - time.monotonic()), grace_period=2.0):
                 if time.monotonic() >= deadline:
-                    raise TimeoutError(f"{workers} workers did not finish within timeout={timeout} s")
+                    raise TimeoutError(
+                        f"{workers} workers did not finish within timeout={timeout} s"
+                    )
         except mp.ProcessRaisedException:
             raise RuntimeError(Path(folder, "error").read_text(encoding="utf-8")) from None
         except mp.ProcessExitedException as error:
@@ -172,10 +217,12 @@ def launch(work: Callable, workers: int, timeout: float, *arguments):
 
 
 def reference(run: Run, data) -> Tensor:
-    """The run as one process would do it, here and on the whole batch: flat parameters, float64 [steps + 1, P].
+    """The run as one process would do it, here and on the whole batch: flat parameters, float64
+    [steps + 1, P].
 
-    With messages, the one process simulates all workers; compressors that draw at random draw other entries there.
-    Raises FloatingPointError if training diverges (so do the workers of `train`, inside its RuntimeError).
+    With messages, the one process simulates all workers; compressors that draw at random draw other
+    entries there. Raises FloatingPointError if training diverges (so do the workers of `train`,
+    inside its RuntimeError).
     """
     _checked([run], data)
     threads = torch.get_num_threads()
@@ -192,19 +239,26 @@ def largest_difference(parameters: Tensor, expected: Tensor) -> Tensor:
 
 
 def relative_deviation(parameters: Tensor, expected: Tensor) -> Tensor:
-    """|w - w*| / |w* - w*_0| (Euclidean) after each step: deviation over distance travelled, [steps]."""
+    """|w - w*| / |w* - w*_0| (Euclidean) after each step: deviation over distance travelled,
+    [steps].
+    """
     return (parameters - expected)[1:].norm(dim=1) / (expected[1:] - expected[0]).norm(dim=1)
 
 
 class BatchNorm(nn.Module):
-    """Batch normalisation of [n, features] in training (Ioffe & Szegedy 2015), its statistics over `group`'s workers.
+    """Batch normalisation of [n, features] in training (Ioffe & Szegedy 2015), its statistics over
+    `group`'s workers.
 
-    PyTorch's own SyncBatchNorm does this on GPUs only.  Shards are taken to be equal; group None: this process alone.
+    PyTorch's own SyncBatchNorm does this on GPUs only.  Shards are taken to be equal; group None:
+    this process alone.
     """
 
     def __init__(self, features: int, group: dist.ProcessGroup | None = None):
         super().__init__()
-        self.weight, self.bias = nn.Parameter(torch.ones(features)), nn.Parameter(torch.zeros(features))
+        self.weight, self.bias = (
+            nn.Parameter(torch.ones(features)),
+            nn.Parameter(torch.zeros(features)),
+        )
         self.group = group
 
     def forward(self, x: Tensor) -> Tensor:
@@ -213,7 +267,9 @@ class BatchNorm(nn.Module):
 
 
 class _Sum(torch.autograd.Function):
-    """all_reduce through which gradients flow: every worker's loss depends on every worker's summand."""
+    """all_reduce through which gradients flow: every worker's loss depends on every worker's
+    summand.
+    """
 
     @staticmethod
     def forward(ctx, x, group):
@@ -237,12 +293,18 @@ def _network(run: Run, group: dist.ProcessGroup | None) -> nn.Module:
         for layer in hidden:
             norm = BatchNorm(layer.out_features, group if run.remedy else None)
             network.insert(list(network).index(layer) + 1, norm)
-    return network.to(getattr(torch, run.precision))  # drawn in float32, so that every precision starts alike
+    return network.to(
+        getattr(torch, run.precision)
+    )  # drawn in float32, so that every precision starts alike
 
 
 def batches(examples: int, run: Run) -> Tensor:
-    """The order of the data, shuffled anew each epoch and shared by all workers: int64 [steps, batch_size]."""
-    return torch.stack(list(itertools.islice(lockstep.batches(examples, run.batch_size, run.seed), run.steps)))
+    """The order of the data, shuffled anew each epoch and shared by all workers: int64 [steps,
+    batch_size].
+    """
+    return torch.stack(
+        list(itertools.islice(lockstep.batches(examples, run.batch_size, run.seed), run.steps))
+    )
 
 
 class _Network:
@@ -276,7 +338,9 @@ def _simulated(run: Run, x: Tensor, y: Tensor) -> Tensor:
     return torch.stack(path)
 
 
-def _trajectory(run: Run, x: Tensor, y: Tensor, rank: int = 0, group: dist.ProcessGroup | None = None) -> Tensor:
+def _trajectory(
+    run: Run, x: Tensor, y: Tensor, rank: int = 0, group: dist.ProcessGroup | None = None
+) -> Tensor:
     """Train worker `rank` of `group`; group None: one process with the whole batch."""
     network = _network(run, group)
     model = network if group is None else DistributedDataParallel(network, process_group=group)
@@ -305,11 +369,19 @@ def _trajectory(run: Run, x: Tensor, y: Tensor, rank: int = 0, group: dist.Proce
     return torch.stack(path)
 
 
-def _backward(run: Run, model: nn.Module, x: Tensor, y: Tensor, group: dist.ProcessGroup | None) -> None:
-    """Leave in `model` the gradient that the optimiser uses: over all workers of `group`, the hazard included."""
+def _backward(
+    run: Run, model: nn.Module, x: Tensor, y: Tensor, group: dist.ProcessGroup | None
+) -> None:
+    """Leave in `model` the gradient that the optimiser uses: over all workers of `group`, the
+    hazard included.
+    """
     clip_first = run.hazard == "gradient clipping" and not run.remedy and group is not None
-    with model.no_sync() if clip_first else contextlib.nullcontext():  # else DDP averages during the backward pass
-        loss = cross_entropy(model(x), y, reduction="sum" if run.hazard == "summed loss" else "mean")
+    with (
+        model.no_sync() if clip_first else contextlib.nullcontext()
+    ):  # else DDP averages during the backward pass
+        loss = cross_entropy(
+            model(x), y, reduction="sum" if run.hazard == "summed loss" else "mean"
+        )
         (loss * _remedy_factor(run, len(y), group)).backward()
     if run.hazard == "gradient clipping":
         nn.utils.clip_grad_norm_(model.parameters(), CLIP)
@@ -322,7 +394,10 @@ def _backward(run: Run, model: nn.Module, x: Tensor, y: Tensor, group: dist.Proc
 def _remedy_factor(run: Run, examples: int, group: dist.ProcessGroup | None) -> float:
     if group is None or not run.remedy:
         return 1.0
-    return {"unequal shards": examples * run.workers / run.batch_size, "summed loss": run.workers}.get(run.hazard, 1.0)
+    return {
+        "unequal shards": examples * run.workers / run.batch_size,
+        "summed loss": run.workers,
+    }.get(run.hazard, 1.0)
 
 
 def _flat(network: nn.Module) -> Tensor:
@@ -331,7 +406,9 @@ def _flat(network: nn.Module) -> Tensor:
 
 def _worker(rank, workers, folder, timeout, work, arguments):
     """What process `rank` does; rank 0 leaves the result in `folder`."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # gloo announces its connections on standard output
+    os.dup2(
+        os.open(os.devnull, os.O_WRONLY), 1
+    )  # gloo announces its connections on standard output
     try:
         torch.set_num_threads(1)
         if sys.platform in ("linux", "darwin"):  # loopback: the machine's name need not resolve
@@ -341,15 +418,22 @@ def _worker(rank, workers, folder, timeout, work, arguments):
             init_method=Path(folder, "store").as_uri(),
             rank=rank,
             world_size=workers,
-            timeout=timedelta(seconds=2 * timeout + 10),  # the caller's ends first, also on a busy machine
+            timeout=timedelta(
+                seconds=2 * timeout + 10
+            ),  # the caller's ends first, also on a busy machine
         )
-        result = work(rank, *arguments)  # of its own: a model that outlives the process group can hang the process
+        result = work(
+            rank, *arguments
+        )  # of its own: a model that outlives the process group can hang the process
         if rank == 0:
             torch.save(result, Path(folder, "result"))
         dist.destroy_process_group()
     except Exception:
         error = Path(folder, "error")
-        with contextlib.suppress(FileExistsError), error.open("x", encoding="utf-8") as report:  # the first to fail
+        with (
+            contextlib.suppress(FileExistsError),
+            error.open("x", encoding="utf-8") as report,
+        ):  # the first to fail
             report.write(f"worker {rank} of {workers} failed:\n{traceback.format_exc()}")
         raise
 
@@ -375,6 +459,16 @@ def _train_together(run: Run, x: Tensor, y: Tensor, rank: int, group: dist.Proce
 
 def _checked(runs: Sequence[Run], data) -> list[Run]:
     runs = list(runs)
-    require(runs and all(isinstance(run, Run) for run in runs), "runs", runs, "a non-empty sequence of Run")
-    require(len(data.x) == len(data.y) > 0, "data", (len(data.x), len(data.y)), "as many examples as labels")
+    require(
+        runs and all(isinstance(run, Run) for run in runs),
+        "runs",
+        runs,
+        "a non-empty sequence of Run",
+    )
+    require(
+        len(data.x) == len(data.y) > 0,
+        "data",
+        (len(data.x), len(data.y)),
+        "as many examples as labels",
+    )
     return runs

@@ -1,10 +1,13 @@
-"""The data sets, verified, normalised and split: 8x8 digits, MNIST, Fashion-MNIST, CIFAR-10; and texts (`texts`).
+"""The data sets, verified, normalised and split: 8x8 digits, MNIST, Fashion-MNIST, CIFAR-10; and
+texts (`texts`).
 
-Digits come with scikit-learn and are always there.  The others are read from the folder that the environment variable
-BOOK_DATASETS names (`mnist/`, `fashion-mnist/`, `cifar-10/`, `tiny-shakespeare/` with the canonical files, compressed or
-not), or else downloaded once from their canonical pages.  Either way the contents must have their known checksums.
+Digits come with scikit-learn and are always there.  The others are read from the folder that the
+environment variable BOOK_DATASETS names (`mnist/`, `fashion-mnist/`, `cifar-10/`,
+`tiny-shakespeare/` with the canonical files, compressed or not), or else downloaded once from their
+canonical pages.  Either way the contents must have their known checksums.
 
-`mnist-lee2021` is MNIST with the one split of Lee et al. (2021); the others are split by a seed, in draws of our own.
+`mnist-lee2021` is MNIST with the one split of Lee et al. (2021); the others are split by a seed, in
+draws of our own.
 """
 
 from __future__ import annotations
@@ -30,9 +33,23 @@ if TYPE_CHECKING:
 
 VARIABLE = "BOOK_DATASETS"
 LEE2021 = "mnist-lee2021"
-IMAGES_OF = {LEE2021: "mnist"}  # data sets that are another's images on their authors' split, the only one they have
-TRAIN_SIZES = {"digits": 1350, "mnist": 54_000, "fashion-mnist": 54_000, "cifar-10": 45_000, LEE2021: 54_000}
-TEST_SIZES = {"digits": 297, "mnist": 10_000, "fashion-mnist": 10_000, "cifar-10": 10_000, LEE2021: 10_000}
+IMAGES_OF = {
+    LEE2021: "mnist"
+}  # data sets that are another's images on their authors' split, the only one they have
+TRAIN_SIZES = {
+    "digits": 1350,
+    "mnist": 54_000,
+    "fashion-mnist": 54_000,
+    "cifar-10": 45_000,
+    LEE2021: 54_000,
+}
+TEST_SIZES = {
+    "digits": 297,
+    "mnist": 10_000,
+    "fashion-mnist": 10_000,
+    "cifar-10": 10_000,
+    LEE2021: 10_000,
+}
 NAMES = tuple(TRAIN_SIZES)  # of images
 TEST_SEED = 0  # of the test set of digits, which have no canonical one
 
@@ -80,8 +97,8 @@ class DatasetError(RuntimeError):
 class Split:
     """Examples x and their targets y.
 
-    x: float32 [N, channels, height, width], normalised; or int64 [N, ...], indices (of characters, say).  y: int64 [N], classes
-    from 0; or [N, L], where an example has L targets.
+    x: float32 [N, channels, height, width], normalised; or int64 [N, ...], indices (of characters,
+    say).  y: int64 [N], classes from 0; or [N, L], where an example has L targets.
     """
 
     x: Tensor
@@ -104,14 +121,14 @@ class Dataset:
 def load(name: str, split: int = 0) -> Dataset:
     """The data set called `name`, normalised as in Lee et al. (2021), and split as `held_out` says.
 
-    Pixels are scaled to [0, 1], then standardised with the mean and standard deviation of the whole training set
-    (MNIST: 0.13066 and 0.30811), for CIFAR-10 per channel.  Training and validation examples keep their canonical
-    order; the test set is the same for every split.  Digits have no canonical test set: a fixed permutation first sets
-    297 of 1,797 aside.
-    A text is cut into windows of indices and split by position (`texts.examples`), a reader's own too.
-    A reader's own (`lib.own`) is taken as it is; its validation set stands in for a test set.
-    Read once; a reader's own again if its file has changed.
-    Raises ValueError for an unknown name and as `held_out`, DatasetError for a missing, truncated or altered file.
+    Pixels are scaled to [0, 1], then standardised with the mean and standard deviation of the whole
+    training set (MNIST: 0.13066 and 0.30811), for CIFAR-10 per channel.  Training and validation
+    examples keep their canonical order; the test set is the same for every split.  Digits have no
+    canonical test set: a fixed permutation first sets 297 of 1,797 aside. A text is cut into
+    windows of indices and split by position (`texts.examples`), a reader's own too. A reader's own
+    (`lib.own`) is taken as it is; its validation set stands in for a test set. Read once; a
+    reader's own again if its file has changed. Raises ValueError for an unknown name and as
+    `held_out`, DatasetError for a missing, truncated or altered file.
     """
     if own.is_own(name):
         name = own_file.canonical(name)
@@ -147,20 +164,26 @@ def _load(name: str, source: str, split: int) -> Dataset:
 
 
 def held_out(name: str, split: int = 0) -> np.ndarray:
-    """Which of the training images, in their canonical order, are the validation examples: int [a tenth of them], ascending.
+    """Which of the training images, in their canonical order, are the validation examples: int [a
+    tenth of them], ascending.
 
-    The first tenth of a permutation that is seeded by `split`.  Of `LEE2021` the first tenth of the order into which the
-    code of Lee et al. (2021) shuffles the images, by NumPy's former generator seeded with 0.
-    Raises ValueError for an unknown name, for a text (`texts.parts`), and for another split of a data set that has one alone.
+    The first tenth of a permutation that is seeded by `split`.  Of `LEE2021` the first tenth of the
+    order into which the code of Lee et al. (2021) shuffles the images, by NumPy's former generator
+    seeded with 0. Raises ValueError for an unknown name, for a text (`texts.parts`), and for
+    another split of a data set that has one alone.
     """
     size = whole_size(name)
-    require(split == 0 or name not in IMAGES_OF, "split", split, f"0 for {name}, which has one split")
+    require(
+        split == 0 or name not in IMAGES_OF, "split", split, f"0 for {name}, which has one split"
+    )
     order = np.random.RandomState(0) if name == LEE2021 else np.random.default_rng(split)
     return np.sort(order.permutation(size)[: size // 10])
 
 
 def whole_size(name: str) -> int:
-    """Images of the training set called `name` before a tenth is held out.  Raises ValueError for any other name, as of a text."""
+    """Images of the training set called `name` before a tenth is held out.  Raises ValueError for
+    any other name, as of a text.
+    """
     _require_images(name)
     return TRAIN_SIZES[name] * 10 // 9
 
@@ -180,7 +203,9 @@ def whole(name: str) -> Split:
 def _require_known(name: str) -> None:
     """Raise ValueError unless one of the data sets here is called `name`."""
     if name not in (*NAMES, *texts.NAMES):
-        raise ValueError(f"dataset: {name!r} is unknown; allowed: {', '.join((*NAMES, *texts.NAMES))}")
+        raise ValueError(
+            f"dataset: {name!r} is unknown; allowed: {', '.join((*NAMES, *texts.NAMES))}"
+        )
 
 
 def _require_images(name: str) -> None:
@@ -191,7 +216,9 @@ def _require_images(name: str) -> None:
 
 @functools.lru_cache(maxsize=1)  # one after the other, splits of the same images
 def _standardised(name: str) -> tuple[np.ndarray, np.ndarray, int]:
-    """All images and labels in their canonical order, and how many of them, the first, are the training set."""
+    """All images and labels in their canonical order, and how many of them, the first, are the
+    training set.
+    """
     x, y, training = {"digits": _digits, "cifar-10": _cifar}.get(name, lambda: _idx(name))()
     axes = (0, 2, 3) if name == "cifar-10" else None
     known = x[:training].astype(np.float64)
@@ -200,7 +227,9 @@ def _standardised(name: str) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def train_size(name: str) -> int:
-    """Training examples of the data set called `name`, without reading it unless it is a reader's own."""
+    """Training examples of the data set called `name`, without reading it unless it is a reader's
+    own.
+    """
     if own.is_own(name):
         return len(own_file.load(name).train[1])
     if own.is_text(name):
@@ -227,7 +256,9 @@ def _digits() -> tuple[np.ndarray, np.ndarray, int]:
 
 def _idx(name: str) -> tuple[np.ndarray, np.ndarray, int]:
     raw = [_contents(name, file, sums[name]) for file, sums in IDX.items()]
-    images = np.concatenate([np.frombuffer(raw[i], np.uint8, offset=16).reshape(-1, 1, 28, 28) for i in (0, 2)])
+    images = np.concatenate(
+        [np.frombuffer(raw[i], np.uint8, offset=16).reshape(-1, 1, 28, 28) for i in (0, 2)]
+    )
     labels = np.concatenate([np.frombuffer(raw[i], np.uint8, offset=8) for i in (1, 3)])
     return images / np.float32(255), labels, 60_000
 
@@ -239,7 +270,8 @@ def _cifar() -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def characters(name: str) -> np.ndarray:
-    """A text's characters as their places among its symbols, int64 [characters], also of a reader's own.
+    """A text's characters as their places among its symbols, int64 [characters], also of a reader's
+    own.
 
     Raises ValueError for any other data set.
     """
@@ -256,7 +288,9 @@ def _text(name: str) -> np.ndarray:
 
 
 def _contents(name: str, file: str, checksum: str) -> bytes:
-    """The unpacked bytes of one canonical file, with their checksum verified: MD5, or the longer SHA-256."""
+    """The unpacked bytes of one canonical file, with their checksum verified: MD5, or the longer
+    SHA-256.
+    """
     place = _folder(name, file)
     raw = None
     for found in (place / file, place / f"{file}.gz", place / f"{file}.xz"):
@@ -266,10 +300,16 @@ def _contents(name: str, file: str, checksum: str) -> bytes:
     if raw is None and name == "cifar-10":
         found, raw = _from_archive(place, file)
     if raw is None:
-        raise DatasetError(f"{place / file}: missing (nor .gz, .xz); put it there, or unset {VARIABLE} to download it")
+        raise DatasetError(
+            f"{place / file}: missing (nor .gz, .xz); put it there, or unset {VARIABLE} to download it"
+        )
     kind = "sha256" if len(checksum) == 64 else "md5"
-    if hashlib.new(kind, raw, usedforsecurity=False).hexdigest() != checksum:  # else some machines forbid MD5
-        raise DatasetError(f"{found}: not the canonical file (its contents are truncated or altered); replace it")
+    if (
+        hashlib.new(kind, raw, usedforsecurity=False).hexdigest() != checksum
+    ):  # else some machines forbid MD5
+        raise DatasetError(
+            f"{found}: not the canonical file (its contents are truncated or altered); replace it"
+        )
     return raw
 
 
@@ -304,7 +344,9 @@ def _folder(name: str, file: str) -> Path:
     if VARIABLE in os.environ:
         place = Path(os.environ[VARIABLE]) / name
         if not place.is_dir():
-            raise DatasetError(f"{place}: no such folder; {VARIABLE} must name the folder that holds {name}/")
+            raise DatasetError(
+                f"{place}: no such folder; {VARIABLE} must name the folder that holds {name}/"
+            )
         return place
     import pooch  # slow to import, and only downloads need it
 
@@ -312,7 +354,9 @@ def _folder(name: str, file: str) -> Path:
     wanted = CIFAR_ARCHIVE if name == "cifar-10" else file if name in texts.NAMES else f"{file}.gz"
     # The contents' checksum is verified by the caller, whatever the compression.
     try:
-        pooch.retrieve(PAGES[name] + wanted, known_hash=None, fname=wanted, path=cache, progressbar=True)
+        pooch.retrieve(
+            PAGES[name] + wanted, known_hash=None, fname=wanted, path=cache, progressbar=True
+        )
     except Exception as error:
         raise DatasetError(
             f"{wanted}: download failed ({error}); set {VARIABLE} to a folder that holds {name}/"

@@ -10,7 +10,9 @@ EPSILON = 1e-5  # added to the mean square by which an activation is normalised
 
 
 class Attention(nn.Module):
-    """Causal self-attention with heads of 16 values, without biases: [B, L, width] -> [B, L, width]."""
+    """Causal self-attention with heads of 16 values, without biases: [B, L, width] -> [B, L,
+    width].
+    """
 
     def __init__(self, width: int):
         super().__init__()
@@ -18,18 +20,28 @@ class Attention(nn.Module):
         self.out = nn.Linear(width, width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        q, k, v = (layer(x).unflatten(2, (-1, HEAD)).transpose(1, 2) for layer in (self.query, self.key, self.value))
-        return self.out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+        q, k, v = (
+            layer(x).unflatten(2, (-1, HEAD)).transpose(1, 2)
+            for layer in (self.query, self.key, self.value)
+        )
+        return self.out(
+            F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        )
 
 
 class DecoderBlock(nn.Module):
-    """Attention and a feed-forward network of four times the width, each on normalised inputs and added to them."""
+    """Attention and a feed-forward network of four times the width, each on normalised inputs and
+    added to them.
+    """
 
     def __init__(self, width: int):
         super().__init__()
         self.norm1, self.attention = nn.RMSNorm(width, EPSILON), Attention(width)
         self.norm2 = nn.RMSNorm(width, EPSILON)
-        self.up, self.down = nn.Linear(width, 4 * width, bias=False), nn.Linear(4 * width, width, bias=False)
+        self.up, self.down = (
+            nn.Linear(width, 4 * width, bias=False),
+            nn.Linear(4 * width, width, bias=False),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attention(self.norm1(x))
@@ -39,8 +51,9 @@ class DecoderBlock(nn.Module):
 class Decoder(nn.Module):
     """Predicts the next symbol at each of up to `context` places: int64 [B, L] -> [B, L, symbols].
 
-    Learned positions, normalisation by the root of the mean square with gains before each part, no biases, and a last layer of
-    its own (not tied to the embedding).  111,040 parameters at width 64 with two blocks, 64 places and 65 symbols.
+    Learned positions, normalisation by the root of the mean square with gains before each part, no
+    biases, and a last layer of its own (not tied to the embedding).  111,040 parameters at width 64
+    with two blocks, 64 places and 65 symbols.
     """
 
     def __init__(self, width: int, blocks: int, symbols: int = 65, context: int = 64):

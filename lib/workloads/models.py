@@ -1,7 +1,7 @@
 """The networks of the book as ordinary modules, and their initialisation.
 
-Max-pooling stands before the ReLU: both are monotone, so the function is the same, and the ReLU then works on a
-quarter of the values.
+Max-pooling stands before the ReLU: both are monotone, so the function is the same, and the ReLU
+then works on a quarter of the values.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from lib.workloads import decoder, own_file, own_network, recurrent
 TRUNCATED_STD = 0.87962566103423978  # standard deviation of a unit normal cut at +-2
 
 
-def mlp(inputs: int, *widths: int, classes: int = 10, activation: type[nn.Module] = nn.ReLU) -> nn.Sequential:
+def mlp(
+    inputs: int, *widths: int, classes: int = 10, activation: type[nn.Module] = nn.ReLU
+) -> nn.Sequential:
     """Fully connected network on flattened inputs: [B, ...] -> [B, classes]."""
     layers: list[nn.Module] = [nn.Flatten()]
     for width in widths:
@@ -29,7 +31,9 @@ def mlp(inputs: int, *widths: int, classes: int = 10, activation: type[nn.Module
 
 
 class MaxPool(nn.MaxPool2d):
-    """`nn.MaxPool2d` of k x k cells; where no gradient is asked for, twice as fast, since nobody needs the maxima's places."""
+    """`nn.MaxPool2d` of k x k cells; where no gradient is asked for, twice as fast, since nobody
+    needs the maxima's places.
+    """
 
     def forward(self, h: Tensor) -> Tensor:
         """h [B, C, H, W] -> [B, C, H // k, W // k]; rows and columns left over are dropped."""
@@ -37,7 +41,9 @@ class MaxPool(nn.MaxPool2d):
             return super().forward(h)
         k = self.kernel_size
         h = h[:, :, : h.shape[2] // k * k, : h.shape[3] // k * k]
-        h = functools.reduce(torch.maximum, [h[..., i::k] for i in range(k)])  # columns first: neighbours in memory
+        h = functools.reduce(
+            torch.maximum, [h[..., i::k] for i in range(k)]
+        )  # columns first: neighbours in memory
         return functools.reduce(torch.maximum, [h[:, :, i::k] for i in range(k)])
 
 
@@ -45,32 +51,53 @@ def simple_cnn(width: float = 1.0) -> nn.Sequential:
     """Simple-CNN of Lee et al. (2021), 62,346 parameters at width 1: [B, 1, 28, 28] -> [B, 10]."""
     a, b = round(32 * width), round(64 * width)
     return nn.Sequential(
-        nn.Conv2d(1, a, 5), MaxPool(2), nn.ReLU(),
-        nn.Conv2d(a, b, 5), MaxPool(2), nn.ReLU(),
-        nn.Flatten(), nn.Linear(16 * b, 10),
-    )  # fmt: skip
+        nn.Conv2d(1, a, 5),
+        MaxPool(2),
+        nn.ReLU(),
+        nn.Conv2d(a, b, 5),
+        MaxPool(2),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(16 * b, 10),
+    )
 
 
 def digits_cnn() -> nn.Sequential:
     """A small convolutional network for 8x8 images, 6,090 parameters: [B, 1, 8, 8] -> [B, 10]."""
     return nn.Sequential(
-        nn.Conv2d(1, 16, 3, stride=2, padding=1), nn.ReLU(),
-        nn.Conv2d(16, 32, 3), nn.ReLU(),
-        nn.Flatten(), nn.Linear(128, 10),
-    )  # fmt: skip
+        nn.Conv2d(1, 16, 3, stride=2, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(16, 32, 3),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(128, 10),
+    )
 
 
 def lenet5() -> nn.Sequential:
-    """LeNet-5 as in Shi et al. (2019), 61,706 parameters: [B, 1, 28, 28], padded to 32 x 32 -> [B, 10]."""
+    """LeNet-5 as in Shi et al. (2019), 61,706 parameters: [B, 1, 28, 28], padded to 32 x 32 -> [B,
+    10].
+    """
     return nn.Sequential(
-        nn.Conv2d(1, 6, 5, padding=2), MaxPool(2), nn.ReLU(),
-        nn.Conv2d(6, 16, 5), MaxPool(2), nn.ReLU(),
-        nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
-    )  # fmt: skip
+        nn.Conv2d(1, 6, 5, padding=2),
+        MaxPool(2),
+        nn.ReLU(),
+        nn.Conv2d(6, 16, 5),
+        MaxPool(2),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(400, 120),
+        nn.ReLU(),
+        nn.Linear(120, 84),
+        nn.ReLU(),
+        nn.Linear(84, 10),
+    )
 
 
 class Block(nn.Module):
-    """Pre-activation residual block without normalisation; halves the image and doubles the channels at stride 2."""
+    """Pre-activation residual block without normalisation; halves the image and doubles the
+    channels at stride 2.
+    """
 
     def __init__(self, inputs: int, outputs: int, stride: int):
         super().__init__()
@@ -80,13 +107,16 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         h = F.relu(x)
-        # Stride 2: no weights on the shortcut either; the pooled ReLU output is padded with zero channels.
+        # Stride 2: no weights on the shortcut either; the pooled ReLU output is padded with zero
+        # channels.
         short = x if self.stride == 1 else F.pad(F.avg_pool2d(h, 2), (0, 0, 0, 0, 0, h.shape[1]))
         return short + self.second(F.relu(self.first(h)))
 
 
 class ResNet8(nn.Module):
-    """ResNet-8 of Shallue et al. (2019) and Lee et al. (2021), 75,050 parameters: [B, 3, 32, 32] -> [B, 10]."""
+    """ResNet-8 of Shallue et al. (2019) and Lee et al. (2021), 75,050 parameters: [B, 3, 32, 32] ->
+    [B, 10].
+    """
 
     def __init__(self):
         super().__init__()
@@ -99,12 +129,20 @@ class ResNet8(nn.Module):
 
 
 class NormalisedBlock(nn.Module):
-    """Two convolutions with batch normalisation; at stride 2 the shortcut is every other pixel, with zeros for the new channels."""
+    """Two convolutions with batch normalisation; at stride 2 the shortcut is every other pixel,
+    with zeros for the new channels.
+    """
 
     def __init__(self, inputs: int, outputs: int, stride: int):
         super().__init__()
-        self.first, self.norm1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False), _batch_norm(outputs)
-        self.second, self.norm2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False), _batch_norm(outputs)
+        self.first, self.norm1 = (
+            nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False),
+            _batch_norm(outputs),
+        )
+        self.second, self.norm2 = (
+            nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
+            _batch_norm(outputs),
+        )
         self.stride, self.new = stride, (outputs - inputs) // 2
 
     def forward(self, x: Tensor) -> Tensor:
@@ -116,14 +154,21 @@ class NormalisedBlock(nn.Module):
 class ResNet20(nn.Module):
     """ResNet-20 as in Shi et al. (2019), 269,722 parameters: [B, 3, 32, 32] -> [B, 10].
 
-    Batch normalisation takes the statistics of the examples at hand, of a worker's own share in training and of the
-    examples evaluated together in evaluation: trials share one module, so it can keep no running averages.
+    Batch normalisation takes the statistics of the examples at hand, of a worker's own share in
+    training and of the examples evaluated together in evaluation: trials share one module, so it
+    can keep no running averages.
     """
 
     def __init__(self):
         super().__init__()
         self.stem, self.norm = nn.Conv2d(3, 16, 3, padding=1, bias=False), _batch_norm(16)
-        shapes = [(16, 16, 1)] * 3 + [(16, 32, 2)] + [(32, 32, 1)] * 2 + [(32, 64, 2)] + [(64, 64, 1)] * 2
+        shapes = (
+            [(16, 16, 1)] * 3
+            + [(16, 32, 2)]
+            + [(32, 32, 1)] * 2
+            + [(32, 64, 2)]
+            + [(64, 64, 1)] * 2
+        )
         self.blocks = nn.Sequential(*(NormalisedBlock(*shape) for shape in shapes))
         self.head = nn.Linear(64, 10)
 
@@ -144,18 +189,29 @@ MODELS = {
     "simple-cnn-half": functools.partial(simple_cnn, 0.5),
     "simple-cnn-double": functools.partial(simple_cnn, 2.0),
     "fc-1024": functools.partial(mlp, 784, 1024),
-    **{f"fc-{width}x3": functools.partial(mlp, 784, width, width, width) for width in (128, 256, 512, 1024)},
+    **{
+        f"fc-{width}x3": functools.partial(mlp, 784, width, width, width)
+        for width in (128, 256, 512, 1024)
+    },
     "fnn-3": functools.partial(mlp, 784, 200, 200),
     "lenet-5": lenet5,
     "resnet-8": ResNet8,
     "resnet-20": ResNet20,
-    **{f"decoder-{width}x2": functools.partial(decoder.Decoder, width, 2) for width in (32, 64, 128)},
+    **{
+        f"decoder-{width}x2": functools.partial(decoder.Decoder, width, 2)
+        for width in (32, 64, 128)
+    },
     "lstm-128": functools.partial(recurrent.Recurrent, 128),
 }
 DECODERS = tuple(name for name in MODELS if name.startswith("decoder-"))
 
 
-NORMALISING = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)  # layers with gains
+NORMALISING = (
+    nn.modules.batchnorm._NormBase,
+    nn.LayerNorm,
+    nn.GroupNorm,
+    nn.RMSNorm,
+)  # layers with gains
 NORMALISED = ("resnet-20",)  # for batch normalisation it matters which examples go together
 
 
@@ -169,23 +225,33 @@ def build(name: str) -> nn.Module:
             return MODELS[book](symbols=int(symbols))
     if name not in MODELS:
         raise ValueError(f"model: {name!r} is unknown; allowed: {', '.join(MODELS)}")
-    with own_network.alone():  # the modules draw numbers as they are made, though `initialise` forgets them
+    with (
+        own_network.alone()
+    ):  # the modules draw numbers as they are made, though `initialise` forgets them
         return MODELS[name]()
 
 
 def fresh(name: str, seed: int) -> nn.Module:
-    """The network called `name`, initialised from `seed`: a reader's own by its own code, the others by `initialise`."""
-    return own_network.build(own_file.load(name), seed, name) if own.is_own(name) else initialise(build(name), seed)
+    """The network called `name`, initialised from `seed`: a reader's own by its own code, the
+    others by `initialise`.
+    """
+    return (
+        own_network.build(own_file.load(name), seed, name)
+        if own.is_own(name)
+        else initialise(build(name), seed)
+    )
 
 
 @torch.no_grad()
 def initialise(module: nn.Module, seed: int) -> nn.Module:
-    """Variance-scaling initialisation in place (fan-in, truncated normal, scale 1; zero biases): TF 1's default.
+    """Variance-scaling initialisation in place (fan-in, truncated normal, scale 1; zero biases): TF
+    1's default.
 
-    Weights have standard deviation sqrt(1 / fan_in) after the cut at two standard deviations.  Drawn in float32 on
-    the CPU from `seed` alone, so a trial starts from the same weights on every device and in every precision.
-    Normalisation begins with gains of 1 and biases of 0.  The rows of an embedding [words, d] have standard deviation
-    sqrt(1 / d), hence lengths of about 1 and, tied to a last layer, that layer's scale; that of padding stays 0.
+    Weights have standard deviation sqrt(1 / fan_in) after the cut at two standard deviations.
+    Drawn in float32 on the CPU from `seed` alone, so a trial starts from the same weights on every
+    device and in every precision. Normalisation begins with gains of 1 and biases of 0.  The rows
+    of an embedding [words, d] have standard deviation sqrt(1 / d), hence lengths of about 1 and,
+    tied to a last layer, that layer's scale; that of padding stays 0.
     """
     random = torch.Generator().manual_seed(seed)
     normalising = [layer for layer in module.modules() if isinstance(layer, NORMALISING)]
@@ -196,7 +262,9 @@ def initialise(module: nn.Module, seed: int) -> nn.Module:
             continue
         std = math.sqrt(1 / parameter[0].numel()) / TRUNCATED_STD
         draw = torch.empty(parameter.shape)
-        parameter.copy_(nn.init.trunc_normal_(draw, std=std, a=-2 * std, b=2 * std, generator=random))
+        parameter.copy_(
+            nn.init.trunc_normal_(draw, std=std, a=-2 * std, b=2 * std, generator=random)
+        )
     for layer in normalising:
         if layer.weight is not None:
             layer.weight.fill_(1)

@@ -1,7 +1,9 @@
-"""N-gram models of a text: the next character's probabilities, given the last few, by counts smoothed as Witten and Bell do.
+"""N-gram models of a text: the next character's probabilities, given the last few, by counts
+smoothed as Witten and Bell do.
 
-P(w | h) = (c(h w) + t(h) P(w | h')) / (c(h) + t(h)): c counts in the training part, t(h) is how many different characters
-follow h there, and h' is h without its first character.  Before the first of these stands 1 / symbols.
+P(w | h) = (c(h w) + t(h) P(w | h')) / (c(h) + t(h)): c counts in the training part, t(h) is how
+many different characters follow h there, and h' is h without its first character.  Before the first
+of these stands 1 / symbols.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ MOST = 2**62  # codes of contexts are int64
 class NGrams:
     """Counts of what follows every context of 0 ... order - 1 characters.
 
-    tables: for each length, the codes of the contexts seen, ascending int64 [contexts], and how often every symbol follows
-    them, a sparse matrix [contexts, symbols].
+    tables: for each length, the codes of the contexts seen, ascending int64 [contexts], and how
+    often every symbol follows them, a sparse matrix [contexts, symbols].
     """
 
     symbols: int
@@ -36,14 +38,21 @@ class NGrams:
         return len(self.tables)
 
     def predict(self, contexts: np.ndarray, order: int | None = None) -> np.ndarray:
-        """Probabilities [N, symbols] after contexts [N, L], the last character last, by the n-grams up to `order`.
+        """Probabilities [N, symbols] after contexts [N, L], the last character last, by the n-grams
+        up to `order`.
 
-        A context that was never seen, or is cut by NOTHING, is answered as the longest part of it that was.  Raises ValueError
-        for an order that was not counted, and for contexts that are shorter than it takes.
+        A context that was never seen, or is cut by NOTHING, is answered as the longest part of it
+        that was.  Raises ValueError for an order that was not counted, and for contexts that are
+        shorter than it takes.
         """
         order = self.order if order is None else order
         require(1 <= order <= self.order, "order", order, f"a whole number from 1 to {self.order}")
-        require(contexts.shape[1] >= order - 1, "contexts", contexts.shape, f"of at least {order - 1} characters")
+        require(
+            contexts.shape[1] >= order - 1,
+            "contexts",
+            contexts.shape,
+            f"of at least {order - 1} characters",
+        )
         found = np.full((len(contexts), self.symbols), 1 / self.symbols)
         for length, (known, counts) in enumerate(self.tables[:order]):
             last = contexts[:, contexts.shape[1] - length :]
@@ -61,13 +70,29 @@ def count(sequences: list[np.ndarray], order: int, symbols: int) -> NGrams:
 
     Raises ValueError for no character at all, and for an order whose contexts cannot be numbered.
     """
-    require(any(map(len, sequences)), "sequences", [len(s) for s in sequences], "of at least one character")
-    require(order >= 1 and symbols**order < MOST, "order", order, f"such that {symbols} to its power is below {MOST}")
+    require(
+        any(map(len, sequences)),
+        "sequences",
+        [len(s) for s in sequences],
+        "of at least one character",
+    )
+    require(
+        order >= 1 and symbols**order < MOST,
+        "order",
+        order,
+        f"such that {symbols} to its power is below {MOST}",
+    )
     return NGrams(symbols, tuple(_counted(sequences, length, symbols) for length in range(order)))
 
 
-def _counted(sequences: list[np.ndarray], length: int, symbols: int) -> tuple[np.ndarray, sparse.csr_matrix]:
-    whole = [np.lib.stride_tricks.sliding_window_view(s, length + 1) for s in sequences if len(s) > length]
+def _counted(
+    sequences: list[np.ndarray], length: int, symbols: int
+) -> tuple[np.ndarray, sparse.csr_matrix]:
+    whole = [
+        np.lib.stride_tricks.sliding_window_view(s, length + 1)
+        for s in sequences
+        if len(s) > length
+    ]
     runs = np.concatenate(whole) if whole else np.zeros((0, length + 1), np.int64)
     known, rows = np.unique(_codes(runs[:, :-1], symbols), return_inverse=True)
     if not len(known):  # no sequence is so long: what follows nothing is nothing
@@ -81,8 +106,11 @@ def _codes(contexts: np.ndarray, symbols: int) -> np.ndarray:
     return contexts @ symbols ** np.arange(contexts.shape[1], dtype=np.int64)
 
 
-def scores(model: NGrams, sequences: list[np.ndarray], order: int | None = None) -> tuple[float, float, int]:
-    """Mean nats of a sequence's characters but the first, the share of them that is not the likeliest, and their number.
+def scores(
+    model: NGrams, sequences: list[np.ndarray], order: int | None = None
+) -> tuple[float, float, int]:
+    """Mean nats of a sequence's characters but the first, the share of them that is not the
+    likeliest, and their number.
 
     Contexts end where their sequence begins.
     """
@@ -91,26 +119,41 @@ def scores(model: NGrams, sequences: list[np.ndarray], order: int | None = None)
     contexts, truths = np.concatenate(contexts), np.concatenate(truths)
     nats = wrong = 0.0
     for at in range(0, len(truths), TOGETHER):
-        found, truth = model.predict(contexts[at : at + TOGETHER], order), truths[at : at + TOGETHER]
+        found, truth = (
+            model.predict(contexts[at : at + TOGETHER], order),
+            truths[at : at + TOGETHER],
+        )
         nats -= np.log(found[np.arange(len(truth)), truth]).sum()
         wrong += (found.argmax(1) != truth).sum()
     return nats / len(truths), wrong / len(truths), len(truths)
 
 
 def _asked(sequence: np.ndarray, before: int) -> tuple[np.ndarray, np.ndarray]:
-    """What stands before each character of a sequence but the first, [L - 1, before], and these characters [L - 1]."""
+    """What stands before each character of a sequence but the first, [L - 1, before], and these
+    characters [L - 1].
+    """
     padded = np.concatenate([np.full(before - 1, NOTHING), sequence])
     return np.lib.stride_tricks.sliding_window_view(padded[:-1], before), sequence[1:]
 
 
-def climb(ids: np.ndarray, order: int, split: int = 0, asked: int = texts.ASKED) -> list[tuple[int, str, float, float, int]]:
-    """How well n-grams up to `order` do on a text, int64 [characters]: n, "windows" or "all", and `scores`, a tuple each.
+def climb(
+    ids: np.ndarray, order: int, split: int = 0, asked: int = texts.ASKED
+) -> list[tuple[int, str, float, float, int]]:
+    """How well n-grams up to `order` do on a text, int64 [characters]: n, "windows" or "all", and
+    `scores`, a tuple each.
 
-    "windows" are the answers that networks are asked for, `asked` windows, with no context from before a window; "all" are those
-    of the whole validation part but its first character.
+    "windows" are the answers that networks are asked for, `asked` windows, with no context from
+    before a window; "all" are those of the whole validation part but its first character.
     """
     training, (first, last), _ = texts.parts(len(ids), split)
     counted = count([ids[slice(*span)] for span in training], order, int(ids.max()) + 1)
     starts = texts.spread_starts((first, last), asked)
-    sequences = {"windows": [ids[at : at + texts.CONTEXT + 1] for at in starts], "all": [ids[first:last]]}
-    return [(n, what, *scores(counted, given, n)) for n in range(1, order + 1) for what, given in sequences.items()]
+    sequences = {
+        "windows": [ids[at : at + texts.CONTEXT + 1] for at in starts],
+        "all": [ids[first:last]],
+    }
+    return [
+        (n, what, *scores(counted, given, n))
+        for n in range(1, order + 1)
+        for what, given in sequences.items()
+    ]

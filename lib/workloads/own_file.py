@@ -1,4 +1,6 @@
-"""A reader's own workload, read from its file and checked; and what any file of a reader's is read with."""
+"""A reader's own workload, read from its file and checked; and what any file of a reader's is read
+with.
+"""
 
 from __future__ import annotations
 
@@ -16,31 +18,36 @@ LONGEST = 255  # bytes of a file's name, and records lie in a folder of the work
 
 
 def canonical(name: str, field: str = "workload") -> str:
-    """The one spelling of a name: with the file's path in the book's folder, or else its absolute one; no links, no "..".
+    """The one spelling of a name: with the file's path in the book's folder, or else its absolute
+    one; no links, no "..".
 
-    Raises OwnError, which begins with the field that holds the name, for a file that is missing and for a name that cannot
-    be kept.
+    Raises OwnError, which begins with the field that holds the name, for a file that is missing and
+    for a name that cannot be kept.
     """
     file, function = file_of(name, field), "" if is_text(name) else ":" + name.rpartition(":")[2]
     within = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
     spelt = within.as_posix() + function
     size = len(os.fsencode(folder_name(spelt)))
     if size > LONGEST:
-        raise OwnError(f"{field}: {spelt!r} is not allowed; it must be of at most {LONGEST} bytes, not {size}")
+        raise OwnError(
+            f"{field}: {spelt!r} is not allowed; it must be of at most {LONGEST} bytes, not {size}"
+        )
     return spelt
 
 
 def load(name: str) -> Own:
     """The workload called "path/to/file.py:function", checked; read again if the file has changed.
 
-    Raises OwnError for a file or function that is missing or fails, for fields that do not fit together, and for what is
-    not the same whenever the function is called.
+    Raises OwnError for a file or function that is missing or fails, for fields that do not fit
+    together, and for what is not the same whenever the function is called.
     """
     return _loaded(name)[0]
 
 
 def source(name: str) -> str:
-    """Digest of the file, which goes into the digest of its cells: a changed file shares no records with the old one."""
+    """Digest of the file, which goes into the digest of its cells: a changed file shares no records
+    with the old one.
+    """
     return digest(file_of(name).read_bytes())
 
 
@@ -50,22 +57,30 @@ def data(name: str) -> str:
 
 
 def settings(own: Own) -> dict:
-    """The fields of a `lib.workloads.catalogue.Workload` that the reader sets, of Python's own types."""
+    """The fields of a `lib.workloads.catalogue.Workload` that the reader sets, of Python's own
+    types.
+    """
     shared = {name: getattr(own, name) for name in ("max_steps", "precision", "decay", "task")}
     return {"title": str(own.title), "goals": tuple(map(float, own.goals)), **shared}
 
 
 def file_of(name: str, field: str = "workload") -> Path:
-    """The file, sought in the current folder and in the book's (a notebook runs in its own), links resolved."""
+    """The file, sought in the current folder and in the book's (a notebook runs in its own), links
+    resolved.
+    """
     given = Path(text_parts(name)[0] if is_text(name) else name.rpartition(":")[0])
     if not name.isprintable():
         raise OwnError(f"{field}: {name!r} is not allowed; it must be of printable characters")
     found = {file.resolve() for file in (ROOT / given, given) if os.path.isfile(file)}
     if not found:
-        raise OwnError(f"{field}: {name!r} is not allowed; there is no file {given} here or in the book's folder")
+        raise OwnError(
+            f"{field}: {name!r} is not allowed; there is no file {given} here or in the book's folder"
+        )
     if len(found) > 1:
         both = " and ".join(map(str, sorted(found)))
-        raise OwnError(f"{field}: {name!r} is not allowed; it must name one file, and there are {both}: rename one of them")
+        raise OwnError(
+            f"{field}: {name!r} is not allowed; it must name one file, and there are {both}: rename one of them"
+        )
     return found.pop()
 
 
@@ -73,7 +88,9 @@ def file_of(name: str, field: str = "workload") -> Path:
 def _load(name: str, text: bytes) -> tuple[Own, str]:
     from lib.workloads import own_network
 
-    own, again = (called(name, text, seed) for seed in (1, 2))  # what hangs on random numbers differs, then
+    own, again = (
+        called(name, text, seed) for seed in (1, 2)
+    )  # what hangs on random numbers differs, then
     for one in (own, again):
         own_network.check_fields(name, one)
     prints, others = own_network.fingerprints(own), own_network.fingerprints(again)
@@ -99,15 +116,23 @@ def _loaded(name: str) -> tuple[Own, str]:
 
 
 def called(name: str, text: bytes, seed: int) -> object:
-    """What the function in this text of the file returns, when all global random numbers begin at this seed."""
+    """What the function in this text of the file returns, when all global random numbers begin at
+    this seed.
+    """
     from lib.workloads import own_network
 
     function = name.rpartition(":")[2]
     with own_network.alone(seed):
         module = _module(name, text)
         if not callable(getattr(module, function, None)):
-            there = [k for k, v in vars(module).items() if callable(v) and getattr(v, "__module__", "") == module.__name__]
-            raise OwnError(f"{name}: no function {function!r} in the file; it has {', '.join(there) or 'none'}")
+            there = [
+                k
+                for k, v in vars(module).items()
+                if callable(v) and getattr(v, "__module__", "") == module.__name__
+            ]
+            raise OwnError(
+                f"{name}: no function {function!r} in the file; it has {', '.join(there) or 'none'}"
+            )
         try:
             return getattr(module, function)()
         except (Exception, SystemExit) as error:
@@ -115,13 +140,19 @@ def called(name: str, text: bytes, seed: int) -> object:
 
 
 def _module(name: str, text: bytes) -> ModuleType:
-    """The module of this text: the import system would take a compiled one that is as old and as long for the same."""
+    """The module of this text: the import system would take a compiled one that is as old and as
+    long for the same.
+    """
     file = file_of(name)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(f"own_{digest(text)}", file))
+    module = importlib.util.module_from_spec(
+        importlib.util.spec_from_file_location(f"own_{digest(text)}", file)
+    )
     try:
         exec(compile(text, str(file), "exec", dont_inherit=True), vars(module))
     except (Exception, SystemExit) as error:
-        raise OwnError(f"{file}: cannot be imported; it raised {type(error).__name__}: {error}") from error
+        raise OwnError(
+            f"{file}: cannot be imported; it raised {type(error).__name__}: {error}"
+        ) from error
     return module
 
 

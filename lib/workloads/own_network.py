@@ -19,7 +19,9 @@ from lib.workloads.tasks import TASKS, Task
 
 PROBE = 32  # examples on which an untrained network is tried
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-ALONE = threading.RLock()  # held by whoever seeds the global random numbers, which all threads of the process share
+ALONE = (
+    threading.RLock()
+)  # held by whoever seeds the global random numbers, which all threads of the process share
 
 
 def _flushing() -> bool:
@@ -27,13 +29,19 @@ def _flushing() -> bool:
     return not (torch.full((1,), 1e-310, dtype=torch.float64, device="cpu") * 1).any()
 
 
-SETTINGS = (  # of torch, kept for a thread or for the process: how to read and to set them, and what a reader's code begins with
+# of torch, kept for a thread or for the process: how to read and to set them, and what a reader's
+# code begins with
+SETTINGS = (
     (torch.get_default_dtype, torch.set_default_dtype, torch.float32),
     (torch.get_num_threads, torch.set_num_threads, 1),
     (torch.is_grad_enabled, torch.set_grad_enabled, True),
     (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms, False),
     (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest"),
-    (lambda: str(torch.get_default_device()), lambda d: torch.set_default_device(None if d == "cpu" else d), "cpu"),
+    (
+        lambda: str(torch.get_default_device()),
+        lambda d: torch.set_default_device(None if d == "cpu" else d),
+        "cpu",
+    ),
     (_flushing, torch.set_flush_denormal, False),
 )
 
@@ -46,10 +54,12 @@ def _set(values: list) -> None:
 
 @contextlib.contextmanager
 def alone(seed: int | None = None) -> Iterator[None]:
-    """A block in which a reader's code finds the same surroundings in every thread and process, and leaves none behind.
+    """A block in which a reader's code finds the same surroundings in every thread and process, and
+    leaves none behind.
 
-    No other thread draws or seeds global random numbers meanwhile; they and torch's settings are restored after it.  seed:
-    where the numbers of torch, numpy and Python begin; None: where they are.
+    No other thread draws or seeds global random numbers meanwhile; they and torch's settings are
+    restored after it.  seed: where the numbers of torch, numpy and Python begin; None: where they
+    are.
     """
     with ALONE, torch.random.fork_rng(devices=[]):
         drawn, before = (random.getstate(), np.random.get_state()), [get() for get, *_ in SETTINGS]
@@ -68,19 +78,29 @@ def alone(seed: int | None = None) -> Iterator[None]:
 
 def _surroundings() -> list:
     """All that `alone` restores, to be compared."""
-    states = [torch.get_rng_state().tolist(), [str(part) for part in np.random.get_state()], random.getstate()]
+    states = [
+        torch.get_rng_state().tolist(),
+        [str(part) for part in np.random.get_state()],
+        random.getstate(),
+    ]
     return states + [get() for get, *_ in SETTINGS]
 
 
 def build(own: Own, seed: int, name: str = "") -> nn.Module:
-    """The network of one trial, initialised from its seed, in single precision.  Raises OwnError if the reader's code does."""
+    """The network of one trial, initialised from its seed, in single precision.  Raises OwnError if
+    the reader's code does.
+    """
     with alone(seed):
         try:
             module = own.model()
         except (Exception, SystemExit) as error:
-            raise OwnError(f"{name}: model: building it raised {type(error).__name__}: {error}") from error
+            raise OwnError(
+                f"{name}: model: building it raised {type(error).__name__}: {error}"
+            ) from error
     if not isinstance(module, nn.Module):
-        raise OwnError(f"{name}: model: {type(module).__name__} is not allowed; it must build an nn.Module")
+        raise OwnError(
+            f"{name}: model: {type(module).__name__} is not allowed; it must build an nn.Module"
+        )
     module.forward = _staying(module.forward, name)
     return module.float()
 
@@ -93,15 +113,21 @@ def _staying(forward: Callable, name: str) -> Callable:
         try:
             return forward(*inputs)
         except SystemExit as error:
-            raise OwnError(f"{name}: model: asked for outputs it raised SystemExit: {error}") from error
+            raise OwnError(
+                f"{name}: model: asked for outputs it raised SystemExit: {error}"
+            ) from error
 
     return stays
 
 
 def fingerprints(own: Own) -> dict[str, str]:
     """Digest of the type, the shape and the numbers of every tensor."""
-    tensors = {"train inputs": own.train[0], "train labels": own.train[1],
-               "validation inputs": own.validation[0], "validation labels": own.validation[1]}  # fmt: skip
+    tensors = {
+        "train inputs": own.train[0],
+        "train labels": own.train[1],
+        "validation inputs": own.validation[0],
+        "validation labels": own.validation[1],
+    }
     return {part: _fingerprint(t.detach().contiguous()) for part, t in tensors.items()}
 
 
@@ -122,35 +148,78 @@ def _requiring(name: str) -> Callable:
 
 
 def check_fields(name: str, own: Own) -> None:
-    """All that can be said of what the function returned before the network is built.  Raises OwnError."""
+    """All that can be said of what the function returned before the network is built.  Raises
+    OwnError.
+    """
     require = _requiring(name)
     require(isinstance(own, Own), "returned value", type(own).__name__, "a lib.own.Own")
     for field in ("train", "validation"):
         pair = getattr(own, field)
-        require(isinstance(pair, tuple) and len(pair) == 2, field, type(pair).__name__, "a pair of inputs and labels")
+        require(
+            isinstance(pair, tuple) and len(pair) == 2,
+            field,
+            type(pair).__name__,
+            "a pair of inputs and labels",
+        )
         x, y = pair
         fine = _plain(x) and x.dtype in (*FLOATS, torch.int64) and x.dim() > 0
-        require(fine, f"{field} inputs", _kind(x), "a float tensor, or one of indices (int64), on the CPU")
+        require(
+            fine,
+            f"{field} inputs",
+            _kind(x),
+            "a float tensor, or one of indices (int64), on the CPU",
+        )
         fine = _plain(y) and y.dtype == torch.int64 and y.dim() == 1
         require(fine, f"{field} labels", _kind(y), "int64 [N], on the CPU")
-        require(len(x) == len(y) > 0, f"{field} lengths", f"{len(x)} inputs and {len(y)} labels", "equal and not zero")
-        require(x.float().isfinite().all(), f"{field} inputs", "a value that is not finite", "finite in single precision")
+        require(
+            len(x) == len(y) > 0,
+            f"{field} lengths",
+            f"{len(x)} inputs and {len(y)} labels",
+            "equal and not zero",
+        )
+        require(
+            x.float().isfinite().all(),
+            f"{field} inputs",
+            "a value that is not finite",
+            "finite in single precision",
+        )
         require(int(y.min()) >= 0, f"{field} labels", int(y.min()), "from 0 on")
     known = isinstance(own.task, str) and own.task in TASKS
     require(known, "task", repr(own.task), "one of " + ", ".join(TASKS))
     goals, below = own.goals, TASKS[own.task].below
-    errors = isinstance(goals, tuple) and len(goals) > 0 and all(isinstance(g, float | int) and 0 <= g < below for g in goals)
+    errors = (
+        isinstance(goals, tuple)
+        and len(goals) > 0
+        and all(isinstance(g, float | int) and 0 <= g < below for g in goals)
+    )
     rising = errors and list(goals) == sorted(set(goals))
     require(rising, "goals", repr(goals), f"a tuple of errors in [0, {below:g}), the hardest first")
     apart = len({f"{g:g}" for g in goals}) == len(goals)  # as records name their columns
     require(apart, "goals", repr(goals), "of errors that differ in their first six digits")
     require(isinstance(own.title, str), "title", repr(own.title), "text")
-    require(own.title.isprintable(), "title", repr(own.title), "of printable characters, in one line")
-    require(type(own.max_steps) is int and own.max_steps > 0, "max_steps", repr(own.max_steps), "a whole number from 1")
-    require(own.precision in ("float32", "bfloat16"), "precision", repr(own.precision), "float32 or bfloat16")
+    require(
+        own.title.isprintable(), "title", repr(own.title), "of printable characters, in one line"
+    )
+    require(
+        type(own.max_steps) is int and own.max_steps > 0,
+        "max_steps",
+        repr(own.max_steps),
+        "a whole number from 1",
+    )
+    require(
+        own.precision in ("float32", "bfloat16"),
+        "precision",
+        repr(own.precision),
+        "float32 or bfloat16",
+    )
     require(type(own.decay) is bool, "decay", repr(own.decay), "True or False")
     each, held = (list(pair[0].shape[1:]) for pair in (own.train, own.validation))
-    require(held == each, "validation inputs", f"of shape {held} each", f"of shape {each} each, as those to train on")
+    require(
+        held == each,
+        "validation inputs",
+        f"of shape {held} each",
+        f"of shape {each} each, as those to train on",
+    )
     check_rounding(name, own, own.precision)
 
 
@@ -158,24 +227,39 @@ def check_rounding(name: str, own: Own, precision: str) -> None:
     """Inputs that are whole numbers stay themselves in this precision.  Raises OwnError."""
     dtype = getattr(torch, precision)
     for field, (x, _) in (("train", own.train), ("validation", own.validation)):
-        # Numbers of classes, words or places, which rounding would make others; integers are never rounded.
+        # Numbers of classes, words or places, which rounding would make others; integers are never
+        # rounded.
         numbering = x.is_floating_point() and torch.equal(x, x.round())
         kept = not numbering or torch.equal(x.to(dtype).to(x.dtype), x)
-        _requiring(name)(kept, f"{field} inputs", f"whole numbers up to {x.abs().max():g}", f"such as {precision} keeps")
+        _requiring(name)(
+            kept,
+            f"{field} inputs",
+            f"whole numbers up to {x.abs().max():g}",
+            f"such as {precision} keeps",
+        )
 
 
 def check_model(name: str, own: Own) -> None:
-    """All that can be said of the network before any compute is spent, of fields that fit.  Raises OwnError."""
+    """All that can be said of the network before any compute is spent, of fields that fit.  Raises
+    OwnError.
+    """
     require = _requiring(name)
     dtype = getattr(torch, own.precision)  # as the engine has it, in memory too
     module, again, other = (build(own, seed, name) for seed in (0, 0, 1))
     buffers = [n for n, _ in module.named_buffers()]
-    require(not buffers, "model", f"with buffers ({', '.join(buffers[:3])})", "without (no batch normalisation)")
+    require(
+        not buffers,
+        "model",
+        f"with buffers ({', '.join(buffers[:3])})",
+        "without (no batch normalisation)",
+    )
     linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
     require(linear, "model", type(module).__name__, "a network whose last layer is nn.Linear")
     _check_parameters(module, again, other, require)
     classes, most = linear[-1].out_features, int(max(own.train[1].max(), own.validation[1].max()))
-    require(most < classes, "labels", f"up to {most}", f"below {classes}, the outputs of the last layer")
+    require(
+        most < classes, "labels", f"up to {most}", f"below {classes}, the outputs of the last layer"
+    )
     for network in (module, other):
         network.to(dtype=dtype, memory_format=torch.channels_last)
     last, ends = linear[-1], []
@@ -184,59 +268,146 @@ def check_model(name: str, own: Own) -> None:
     first, _ = _tried(module, own.train, task, "", name, require)
     for pair, which in ((own.train, ""), (own.validation, "validation ")):
         out, loss = _tried(module, pair, task, which, name, require)
-        require(tuple(out.shape) == (len(out), classes), "model outputs", tuple(out.shape), f"[examples, {classes}]")
+        require(
+            tuple(out.shape) == (len(out), classes),
+            "model outputs",
+            tuple(out.shape),
+            f"[examples, {classes}]",
+        )
         require(bool(loss.isfinite()), "loss of an untrained network", loss.item(), "finite")
-        # The engine takes the last parameters for the biases of the layer whose outputs are the network's.
-        final = list(module.parameters())[-1] is last.bias and bool(ends) and torch.equal(ends[-1][1], out)
-        require(final, "last layer", str(last), "the network's output, with a bias, registered after all other parameters")
-        # And it takes a network in which nothing reaches the last layer for dead, as one of rectifiers then is.
-        moved = any(p.grad is not None and bool(p.grad.any()) for p in module.parameters() if p is not last.bias)
+        # The engine takes the last parameters for the biases of the layer whose outputs are the
+        # network's.
+        final = (
+            list(module.parameters())[-1] is last.bias
+            and bool(ends)
+            and torch.equal(ends[-1][1], out)
+        )
+        require(
+            final,
+            "last layer",
+            str(last),
+            "the network's output, with a bias, registered after all other parameters",
+        )
+        # And it takes a network in which nothing reaches the last layer for dead, as one of
+        # rectifiers then is.
+        moved = any(
+            p.grad is not None and bool(p.grad.any())
+            for p in module.parameters()
+            if p is not last.bias
+        )
         reached = bool(ends[-1][0].any()) or not moved
-        require(reached, "model", "one whose last layer sees zeros only at first", "initialised so that something reaches it")
+        require(
+            reached,
+            "model",
+            "one whose last layer sees zeros only at first",
+            "initialised so that something reaches it",
+        )
     x = _inputs(own.train[0], dtype)
-    same, allowed = functools.partial(_near, first), "the same every time, whatever was asked before"
+    same, allowed = (
+        functools.partial(_near, first),
+        "the same every time, whatever was asked before",
+    )
     with alone(0), torch.no_grad():
         require(same(module(x)), "model outputs", "other ones after other inputs", allowed)
         other(_inputs(own.validation[0], dtype))  # which would stay, had the first inputs been kept
         borrowed = functional_call(other, dict(module.named_parameters()), x)
-        require(same(borrowed), "model", "one that keeps more than its parameters",
-                "the same function of its inputs and parameters for every trial")  # fmt: skip
+        require(
+            same(borrowed),
+            "model",
+            "one that keeps more than its parameters",
+            "the same function of its inputs and parameters for every trial",
+        )
     _check_single(module, x, first, name, require)
 
 
-def _check_parameters(module: nn.Module, again: nn.Module, other: nn.Module, require: Callable) -> None:
-    """Two networks of one seed and one of another: trained whole, each its own, and drawn from the seed alone."""
+def _check_parameters(
+    module: nn.Module, again: nn.Module, other: nn.Module, require: Callable
+) -> None:
+    """Two networks of one seed and one of another: trained whole, each its own, and drawn from the
+    seed alone.
+    """
     named = dict(module.named_parameters())
     lazy = [n for n, p in named.items() if nn.parameter.is_lazy(p)]
-    require(not lazy, "model", f"with parameters that have no shape yet ({', '.join(lazy[:3])})", "one that knows its shapes")
+    require(
+        not lazy,
+        "model",
+        f"with parameters that have no shape yet ({', '.join(lazy[:3])})",
+        "one that knows its shapes",
+    )
     away = [f"{n} on {p.device}" for n, p in named.items() if not _plain(p)]
-    require(not away, "model", f"with {', '.join(away[:3])}", "built of dense parameters on the CPU")
+    require(
+        not away, "model", f"with {', '.join(away[:3])}", "built of dense parameters on the CPU"
+    )
     fixed = [n for n, p in named.items() if not p.requires_grad or not p.is_floating_point()]
-    require(not fixed, "model", f"with parameters that are not trained ({', '.join(fixed[:3])})", "trained whole")
+    require(
+        not fixed,
+        "model",
+        f"with parameters that are not trained ({', '.join(fixed[:3])})",
+        "trained whole",
+    )
     held = [_held(network) for network in (module, again, other)]
-    overlaps = any(begin < end for at in held[0].values() for (_, end), (begin, _) in zip(at, at[1:]))
-    require(not overlaps, "model", "with parameters that share memory", "with each in its own, or one parameter used twice")
-    apart = not (held[0].keys() & held[1].keys() or held[0].keys() & held[2].keys() or held[1].keys() & held[2].keys())
-    require(apart, "model", "a network that shares its parameters with an earlier one", "built anew each time")
-    shapes = [[(n, p.shape) for n, p in network.named_parameters()] for network in (module, again, other)]
-    require(shapes[0] == shapes[1] == shapes[2], "model", "of other parameters when built again", "the same network")
+    overlaps = any(
+        begin < end for at in held[0].values() for (_, end), (begin, _) in zip(at, at[1:])
+    )
+    require(
+        not overlaps,
+        "model",
+        "with parameters that share memory",
+        "with each in its own, or one parameter used twice",
+    )
+    apart = not (
+        held[0].keys() & held[1].keys()
+        or held[0].keys() & held[2].keys()
+        or held[1].keys() & held[2].keys()
+    )
+    require(
+        apart,
+        "model",
+        "a network that shares its parameters with an earlier one",
+        "built anew each time",
+    )
+    shapes = [
+        [(n, p.shape) for n, p in network.named_parameters()] for network in (module, again, other)
+    ]
+    require(
+        shapes[0] == shapes[1] == shapes[2],
+        "model",
+        "of other parameters when built again",
+        "the same network",
+    )
     seeds = "of torch, of numpy's global generator or of Python's, which are seeded for every trial"
-    require(_equal(module, again), "model", "another initialisation from the same seed", f"drawn from the numbers {seeds}")
-    require(not _equal(module, other), "model", "the same initialisation from every seed", f"drawn from the numbers {seeds}")
+    require(
+        _equal(module, again),
+        "model",
+        "another initialisation from the same seed",
+        f"drawn from the numbers {seeds}",
+    )
+    require(
+        not _equal(module, other),
+        "model",
+        "the same initialisation from every seed",
+        f"drawn from the numbers {seeds}",
+    )
 
 
 def _held(module: nn.Module) -> dict[int, list[tuple[int, int]]]:
-    """The stretches of memory, in bytes, that the parameters take: address -> begin and end, in order."""
+    """The stretches of memory, in bytes, that the parameters take: address -> begin and end, in
+    order.
+    """
     stretches: dict[int, list[tuple[int, int]]] = {}
     for p in module.parameters():
         if p.numel():
             begin = p.storage_offset() * p.element_size()
-            stretches.setdefault(p.untyped_storage().data_ptr(), []).append((begin, begin + p.numel() * p.element_size()))
+            stretches.setdefault(p.untyped_storage().data_ptr(), []).append(
+                (begin, begin + p.numel() * p.element_size())
+            )
     return {at: sorted(parts) for at, parts in stretches.items()}
 
 
 def _equal(module: nn.Module, other: nn.Module) -> bool:
-    return all(torch.equal(p, q) for p, q in zip(module.parameters(), other.parameters(), strict=True))
+    return all(
+        torch.equal(p, q) for p, q in zip(module.parameters(), other.parameters(), strict=True)
+    )
 
 
 def _tried(
@@ -253,28 +424,55 @@ def _tried(
             loss.backward()
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
-            raise OwnError(f"{name}: model: on {len(x)} {which}examples it raised {problem}") from error
+            raise OwnError(
+                f"{name}: model: on {len(x)} {which}examples it raised {problem}"
+            ) from error
         after = _surroundings()
-    require(torch.equal(x, given), "model", "one that changes its inputs in place", "one that leaves them as they are")
-    require(torch.equal(out, again), "model outputs", "other ones when asked again", "the same every time (no dropout)")
+    require(
+        torch.equal(x, given),
+        "model",
+        "one that changes its inputs in place",
+        "one that leaves them as they are",
+    )
+    require(
+        torch.equal(out, again),
+        "model outputs",
+        "other ones when asked again",
+        "the same every time (no dropout)",
+    )
     kept = all(torch.equal(p, w) for p, w in zip(module.parameters(), weights, strict=True))
-    require(kept, "model", "one that changes its parameters when asked for outputs", "one that leaves them as they are")
-    quiet = "one that draws no random numbers and leaves torch's settings alone when asked for outputs"
+    require(
+        kept,
+        "model",
+        "one that changes its parameters when asked for outputs",
+        "one that leaves them as they are",
+    )
+    quiet = (
+        "one that draws no random numbers and leaves torch's settings alone when asked for outputs"
+    )
     require(after == before, "model", "one that changes global random numbers or settings", quiet)
     return out.detach(), loss.detach()
 
 
-def _check_single(module: nn.Module, x: Tensor, whole: Tensor, name: str, require: Callable) -> None:
-    """Which examples are asked together is the engine's business; only of batch normalisation it knows."""
+def _check_single(
+    module: nn.Module, x: Tensor, whole: Tensor, name: str, require: Callable
+) -> None:
+    """Which examples are asked together is the engine's business; only of batch normalisation it
+    knows.
+    """
     if any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules()):
         return
     with alone(0), torch.no_grad():
         try:
             found = module(x[:1].clone())
         except Exception as error:
-            raise OwnError(f"{name}: model: on 1 example it raised {type(error).__name__}: {error}") from error
+            raise OwnError(
+                f"{name}: model: on 1 example it raised {type(error).__name__}: {error}"
+            ) from error
     fine = found.shape == whole[:1].shape and _near(whole[:1], found)
-    require(fine, "model outputs", "others for an example alone than among others", "each example's own")
+    require(
+        fine, "model outputs", "others for an example alone than among others", "each example's own"
+    )
 
 
 def _near(expected: Tensor, found: Tensor) -> bool:
@@ -291,8 +489,14 @@ def _inputs(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 def _plain(value: object) -> bool:
     """Whether it is a dense tensor on the CPU."""
-    return isinstance(value, Tensor) and value.device.type == "cpu" and value.layout == torch.strided
+    return (
+        isinstance(value, Tensor) and value.device.type == "cpu" and value.layout == torch.strided
+    )
 
 
 def _kind(value: object) -> str:
-    return f"{value.dtype} {list(value.shape)} on {value.device}" if isinstance(value, Tensor) else type(value).__name__
+    return (
+        f"{value.dtype} {list(value.shape)} on {value.device}"
+        if isinstance(value, Tensor)
+        else type(value).__name__
+    )

@@ -1,7 +1,7 @@
 """A reader's own text as a workload: the book's language model on the characters of a file.
 
-Its name is the file's path, which ends in ".txt", or that with goals in nats, "mytext.txt:1.9,2.1,2.3".  Without any, they lie
-between what 3-grams and 2-grams of the text reach.
+Its name is the file's path, which ends in ".txt", or that with goals in nats,
+"mytext.txt:1.9,2.1,2.3".  Without any, they lie between what 3-grams and 2-grams of the text reach.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from lib.atomic import whole
 from lib.own import OwnError, text_parts
 from lib.workloads import ngrams, own_file, texts
 
-LEAST = texts.SHARE * (16 * texts.CONTEXT + 1)  # characters: the validation part then has 16 windows
+LEAST = texts.SHARE * (
+    16 * texts.CONTEXT + 1
+)  # characters: the validation part then has 16 windows
 SYMBOLS = 4096  # different characters, at most
 GOALS = 5
 APART = 0.02  # nats between goals, at least
@@ -27,7 +29,9 @@ APART = 0.02  # nats between goals, at least
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """ids: characters as their places among the symbols, int64 [characters]; source: digest of the file."""
+    """ids: characters as their places among the symbols, int64 [characters]; source: digest of the
+    file.
+    """
 
     ids: np.ndarray
     symbols: int
@@ -42,7 +46,8 @@ class Text:
 def read(name: str) -> Text:
     """The text called so, read again if the file has changed.
 
-    Raises OwnError for a file that is missing, is not UTF-8, is too short, or has one symbol or too many.
+    Raises OwnError for a file that is missing, is not UTF-8, is too short, or has one symbol or too
+    many.
     """
     file = own_file.file_of(name)
     stat = file.stat()
@@ -60,18 +65,31 @@ def _read(name: str, file: Path, stamp: tuple[int, int]) -> Text:
     try:
         raw.decode()
     except UnicodeDecodeError as error:
-        raise OwnError(f"{name}: byte {error.start:,}: {raw[error.start]:#x} is not allowed; the file must be UTF-8") from None
+        raise OwnError(
+            f"{name}: byte {error.start:,}: {raw[error.start]:#x} is not allowed; the file must be UTF-8"
+        ) from None
     text = plain(raw).decode()
-    require(len(text) >= LEAST, "length", f"{len(text):,} characters", f"{LEAST:,} characters or more")
+    require(
+        len(text) >= LEAST, "length", f"{len(text):,} characters", f"{LEAST:,} characters or more"
+    )
     symbols = len(set(text))
-    require(1 < symbols <= SYMBOLS, "symbols", f"{symbols:,} different characters", f"from 2 to {SYMBOLS:,}")
+    require(
+        1 < symbols <= SYMBOLS,
+        "symbols",
+        f"{symbols:,} different characters",
+        f"from 2 to {SYMBOLS:,}",
+    )
     return Text(texts.numbered(text), symbols, own_file.digest(raw))
 
 
 def canonical(name: str) -> str:
-    """The one spelling of a name, as `own_file.canonical`, its goals in their order.  Raises OwnError for goals that are none."""
+    """The one spelling of a name, as `own_file.canonical`, its goals in their order.  Raises
+    OwnError for goals that are none.
+    """
     path, given = text_parts(name)
-    return own_file.canonical(path) + (":" + ",".join(f"{g:g}" for g in _given(name, given)) if given else "")
+    return own_file.canonical(path) + (
+        ":" + ",".join(f"{g:g}" for g in _given(name, given)) if given else ""
+    )
 
 
 def _given(name: str, words: str) -> tuple[float, ...]:
@@ -79,14 +97,21 @@ def _given(name: str, words: str) -> tuple[float, ...]:
         found = sorted(float(word) for word in words.split(","))
     except ValueError:
         found = []
-    fine = found and all(0 < g < math.inf for g in found) and len({f"{g:g}" for g in found}) == len(found)
+    fine = (
+        found
+        and all(0 < g < math.inf for g in found)
+        and len({f"{g:g}" for g in found}) == len(found)
+    )
     if not fine:
-        raise OwnError(f"{name}: goals: {words!r} is not allowed; it must be nats above 0, with commas between them, each once")
+        raise OwnError(
+            f"{name}: goals: {words!r} is not allowed; it must be nats above 0, with commas between them, each once"
+        )
     return tuple(found)
 
 
 def goals(name: str) -> tuple[float, ...]:
-    """Mean cross-entropies in nats, the hardest first: those of the name, or GOALS from the text's 3-grams to its 2-grams.
+    """Mean cross-entropies in nats, the hardest first: those of the name, or GOALS from the text's
+    3-grams to its 2-grams.
 
     Raises OwnError if 3-grams do hardly better than 2-grams, as where each character stands alone.
     """
@@ -115,18 +140,23 @@ def _rungs(text: Text, order: int) -> list[tuple]:
 
 
 WORDS = {
-    "the": ("cat", "dog", "old man", "child", "grey bird"), "saw": ("saw", "heard", "followed", "liked"),
+    "the": ("cat", "dog", "old man", "child", "grey bird"),
+    "saw": ("saw", "heard", "followed", "liked"),
     "a": ("a house", "a river", "the moon", "a long road", "nobody"),
-}  # fmt: skip
+}
 
 
 def toy(file: Path) -> str:
-    """Write a text that is made up of a few words, the same every time, if it is not there; returns its name, with goals.
+    """Write a text that is made up of a few words, the same every time, if it is not there; returns
+    its name, with goals.
 
     Raises OSError if it cannot be written.
     """
     draw = random.Random(0)
-    lines = (" ".join(("the", *(draw.choice(words) for words in WORDS.values()))) + ".\n" for _ in range(900))
+    lines = (
+        " ".join(("the", *(draw.choice(words) for words in WORDS.values()))) + ".\n"
+        for _ in range(900)
+    )
     text = "".join(lines).encode()
     if not file.exists() or file.read_bytes() != text:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -6,9 +6,11 @@ from torch import Tensor, nn
 
 
 class Recurrent(nn.Module):
-    """An LSTM that predicts the next symbol at each place from those before it: int64 [B, L] -> [B, L, symbols].
+    """An LSTM that predicts the next symbol at each place from those before it: int64 [B, L] -> [B,
+    L, symbols].
 
-    112,000 parameters at width 128 with 65 symbols: an embedding of half the width, one layer, and a last layer of its own.
+    112,000 parameters at width 128 with 65 symbols: an embedding of half the width, one layer, and
+    a last layer of its own.
     """
 
     def __init__(self, width: int, symbols: int = 65):

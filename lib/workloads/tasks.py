@@ -1,4 +1,6 @@
-"""Tasks: what a network is asked for, and what its answers cost.  A new kind of workload is one class and a line in `TASKS`."""
+"""Tasks: what a network is asked for, and what its answers cost.  A new kind of workload is one
+class and a line in `TASKS`.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,11 @@ if TYPE_CHECKING:
 class Task(Protocol):
     """What the engine, own workloads and pages know of a task.
 
-    Logits are [T, B, classes] for T trials and B examples, targets [B]; or [T, B, L, classes] and [B, L] where an example
-    asks for L answers, such as the next token at each of its places.
-    unit: of a cost.  measure: the mean cost of the validation examples, in words, as tables and axes name it.
-    counted: whether costs are whole numbers, which are then counted exactly.  below: goals are in [0, below).
+    Logits are [T, B, classes] for T trials and B examples, targets [B]; or [T, B, L, classes] and
+    [B, L] where an example asks for L answers, such as the next token at each of its places. unit:
+    of a cost.  measure: the mean cost of the validation examples, in words, as tables and axes name
+    it. counted: whether costs are whole numbers, which are then counted exactly.  below: goals are
+    in [0, below).
     """
 
     unit: str
@@ -24,19 +27,28 @@ class Task(Protocol):
     below: float
 
     def loss(self, logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
-        """What training minimises: the mean over a batch, a scalar for autograd, for the logits of one trial [B, ...].
+        """What training minimises: the mean over a batch, a scalar for autograd, for the logits of
+        one trial [B, ...].
 
         smoothing: the share of the target spread evenly over all classes.
         """
 
-    def derivative(self, logits: Tensor, targets: Tensor, smoothing: float = 0.0, parts: int = 1) -> tuple[Tensor, Tensor]:
-        """The same by hand for many trials: means over each part of a batch [parts, T], and their derivatives by the logits."""
+    def derivative(
+        self, logits: Tensor, targets: Tensor, smoothing: float = 0.0, parts: int = 1
+    ) -> tuple[Tensor, Tensor]:
+        """The same by hand for many trials: means over each part of a batch [parts, T], and their
+        derivatives by the logits.
+        """
 
     def cost(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """What each example costs, [T, B], never below zero: goals are set for its mean over the validation set."""
+        """What each example costs, [T, B], never below zero: goals are set for its mean over the
+        validation set.
+        """
 
     def hopeless(self, goals: np.ndarray) -> np.ndarray:
-        """Training losses above which nobody meets these goals, for races: found on record, not proved."""
+        """Training losses above which nobody meets these goals, for races: found on record, not
+        proved.
+        """
 
     def written(self, goal: float) -> str:
         """A goal as a sentence has it."""
@@ -46,11 +58,15 @@ class _Softmax:
     """The training loss of tasks that ask for one of several classes: cross-entropy."""
 
     def loss(self, logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
-        from lib.workloads import losses  # brings PyTorch, which is slow to import, and most chapters only read records
+        from lib.workloads import (
+            losses,
+        )  # brings PyTorch, which is slow to import, and most chapters only read records
 
         return losses.mean_cross_entropy(logits, targets, smoothing)
 
-    def derivative(self, logits: Tensor, targets: Tensor, smoothing: float = 0.0, parts: int = 1) -> tuple[Tensor, Tensor]:
+    def derivative(
+        self, logits: Tensor, targets: Tensor, smoothing: float = 0.0, parts: int = 1
+    ) -> tuple[Tensor, Tensor]:
         from lib.workloads import losses
 
         return losses.cross_entropy(logits, targets, smoothing, parts)
@@ -69,7 +85,9 @@ class Classification(_Softmax):
         return logits.argmax(-1) != targets
 
     def hopeless(self, goals: np.ndarray) -> np.ndarray:
-        """16 nats per unit of error: at a goal it is 2 to 5, and beyond 14 in trials alone that had all but diverged before."""
+        """16 nats per unit of error: at a goal it is 2 to 5, and beyond 14 in trials alone that had
+        all but diverged before.
+        """
         return 16 * goals
 
     def written(self, goal: float) -> str:
@@ -92,7 +110,9 @@ class CrossEntropy(_Softmax):
         return each.flatten(2).mean(2) if targets.dim() > 1 else each
 
     def hopeless(self, goals: np.ndarray) -> np.ndarray:
-        """Half a nat above them: a network is seldom better at new examples than at those that it trains on."""
+        """Half a nat above them: a network is seldom better at new examples than at those that it
+        trains on.
+        """
         return goals + 0.5
 
     def written(self, goal: float) -> str:

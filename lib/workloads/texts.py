@@ -1,8 +1,9 @@
-"""Texts as data sets for language models: characters as numbers, split by position and cut into windows.
+"""Texts as data sets for language models: characters as numbers, split by position and cut into
+windows.
 
-An example is a window of 64 characters; its targets are the 64 that follow each of them.  The test part is the last twentieth
-of the text.  The validation part is a twentieth before it, training what is left on both sides of that; no window crosses
-from one part into another, targets included.
+An example is a window of 64 characters; its targets are the 64 that follow each of them.  The test
+part is the last twentieth of the text.  The validation part is a twentieth before it, training what
+is left on both sides of that; no window crosses from one part into another, targets included.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ LENGTHS = {"tiny-shakespeare": 1_115_394}
 SYMBOLS = {"tiny-shakespeare": 65}
 FILES = {"tiny-shakespeare": "input.txt"}
 SHA256 = {"tiny-shakespeare": "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"}
-PAGES = {"tiny-shakespeare": "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/"}
+PAGES = {
+    "tiny-shakespeare": "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/"
+}
 NAMES = tuple(LENGTHS)
 
 Span = tuple[int, int]  # first character, and one past the last
@@ -32,10 +35,11 @@ def numbered(text: str) -> np.ndarray:
 
 
 def parts(length: int, split: int = 0) -> tuple[list[Span], Span, Span]:
-    """Where a text of so many characters is trained on (one or two spans), validated on, and tested on.
+    """Where a text of so many characters is trained on (one or two spans), validated on, and tested
+    on.
 
-    Split 0 is validated on what comes right before the test part; another split on a span of the same length whose place is
-    drawn from the number of the split, uniformly.
+    Split 0 is validated on what comes right before the test part; another split on a span of the
+    same length whose place is drawn from the number of the split, uniformly.
     """
     held = length // SHARE
     before = length - held
@@ -56,30 +60,50 @@ def train_size(length: int, context: int = CONTEXT) -> int:
 
 
 def train_starts(spans: list[Span], windows: int, context: int = CONTEXT) -> np.ndarray:
-    """First characters of windows that follow each other without overlap, as many as `windows`: int64 [windows].
+    """First characters of windows that follow each other without overlap, as many as `windows`:
+    int64 [windows].
 
     Raises ValueError where the spans hold fewer.
     """
     found = np.concatenate([np.arange(first, last - context, context) for first, last in spans])
-    require(windows <= len(found), "windows", windows, f"at most the {len(found)} that these spans hold")
+    require(
+        windows <= len(found), "windows", windows, f"at most the {len(found)} that these spans hold"
+    )
     return found[:windows]
 
 
 def spread_starts(span: Span, windows: int = ASKED, context: int = CONTEXT) -> np.ndarray:
-    """First characters of windows evenly spread over the span: int64 [windows].  Raises ValueError if they would overlap."""
+    """First characters of windows evenly spread over the span: int64 [windows].  Raises ValueError
+    if they would overlap.
+    """
     first, last = span
-    require(windows * context < last - first, "windows", windows, f"few enough not to overlap in {last - first} characters")
+    require(
+        windows * context < last - first,
+        "windows",
+        windows,
+        f"few enough not to overlap in {last - first} characters",
+    )
     return np.linspace(first, last - context - 1, windows).astype(np.int64)
 
 
-def windows(ids: np.ndarray, starts: np.ndarray, context: int = CONTEXT) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and targets, int64 [N, context] each, of the windows that start at these characters of ids [characters]."""
+def windows(
+    ids: np.ndarray, starts: np.ndarray, context: int = CONTEXT
+) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs and targets, int64 [N, context] each, of the windows that start at these characters of
+    ids [characters].
+    """
     at = starts[:, None] + np.arange(context)
     return ids[at], ids[at + 1]
 
 
-def examples(ids: np.ndarray, split: int = 0, asked: int = ASKED) -> list[tuple[np.ndarray, np.ndarray]]:
+def examples(
+    ids: np.ndarray, split: int = 0, asked: int = ASKED
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Training, validation and test windows of a text ids [characters], as `windows` has them."""
     training, validation, test = parts(len(ids), split)
-    starts = (train_starts(training, train_size(len(ids))), spread_starts(validation, asked), spread_starts(test, asked))
+    starts = (
+        train_starts(training, train_size(len(ids))),
+        spread_starts(validation, asked),
+        spread_starts(test, asked),
+    )
     return [windows(ids, each) for each in starts]

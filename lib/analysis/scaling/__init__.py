@@ -1,6 +1,8 @@
-"""From trials to curves: steps to result with its interval, regimes, forms, the critical batch size.
+"""From trials to curves: steps to result with its interval, regimes, forms, the critical batch
+size.
 
-Works on the table of `lib.records.results.read` (a row per trial) and measures nothing itself.  The unit is the search.
+Works on the table of `lib.records.results.read` (a row per trial) and measures nothing itself.  The
+unit is the search.
 """
 
 from lib.analysis.scaling.curve import (
@@ -22,7 +24,17 @@ from lib.analysis.scaling.curve import (
     span_of,
     steps_ratio,
 )
-from lib.analysis.scaling.forms import EXPONENTS, LONG, ONE, Fits, FormTest, fit, left_out, log_critical, test_form
+from lib.analysis.scaling.forms import (
+    EXPONENTS,
+    LONG,
+    ONE,
+    Fits,
+    FormTest,
+    fit,
+    left_out,
+    log_critical,
+    test_form,
+)
 from lib.analysis.scaling.rules import (
     BEFORE,
     DIMINISHING,

@@ -1,7 +1,9 @@
-"""One curve, search by search, and what it says with an interval: the jackknife over searches, missed goals as bounds.
+"""One curve, search by search, and what it says with an interval: the jackknife over searches,
+missed goals as bounds.
 
-The unit is the search.  An estimate is computed from all searches and again without each of them; their spread gives its
-standard error, and Student's t its interval.  Curves that share searches lose the same one, so that ratios are paired.
+The unit is the search.  An estimate is computed from all searches and again without each of them;
+their spread gives its standard error, and Student's t its interval.  Curves that share searches
+lose the same one, so that ratios are paired.
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_t
 
 LEVEL = 0.9  # of every interval in the book
 ENOUGH = 3  # searches that tell their own scatter
-ROUNDS, SETTLED = 60, 1e-4  # of expectation and maximisation where goals were missed, or until means move less than this
+ROUNDS, SETTLED = (
+    60,
+    1e-4,
+)  # of expectation and maximisation where goals were missed, or until means move less than this
 LOG_ROOT = 0.5 * np.log(2 * np.pi)
 
 
@@ -27,8 +32,9 @@ LOG_ROOT = 0.5 * np.log(2 * np.pi)
 class Effect:
     """An estimate on its own scale: natural logarithms for a ratio.
 
-    value: the estimate.  error: its standard error.  freedom: degrees of freedom of that error, inf if it is known.
-    n: independent searches.  below, above: whether the interval is open on that side, since something has no bound there.
+    value: the estimate.  error: its standard error.  freedom: degrees of freedom of that error, inf
+    if it is known. n: independent searches.  below, above: whether the interval is open on that
+    side, since something has no bound there.
     """
 
     value: float
@@ -62,17 +68,21 @@ class Effect:
         """name, name_low, name_high; of a ratio if log."""
         of = np.exp if log else float
         with np.errstate(over="ignore"):
-            return {name: float(of(self.value)), f"{name}_low": float(of(self.low)), f"{name}_high": float(of(self.high))}
+            return {
+                name: float(of(self.value)),
+                f"{name}_low": float(of(self.low)),
+                f"{name}_high": float(of(self.high)),
+            }
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
     """A curve at one goal.
 
-    logs: ln K* [searches, batch sizes], NaN where there is no such search; where a search missed the goal, ln of its last
-    step, which K* exceeds.  Rows by `SEARCH`, columns the batch sizes.
-    missed: [searches, batch sizes], whether the goal was missed.
-    scatter: standard deviation of ln K* between searches, for a curve of fewer than ENOUGH.
+    logs: ln K* [searches, batch sizes], NaN where there is no such search; where a search missed
+    the goal, ln of its last step, which K* exceeds.  Rows by `SEARCH`, columns the batch sizes.
+    missed: [searches, batch sizes], whether the goal was missed. scatter: standard deviation of ln
+    K* between searches, for a curve of fewer than ENOUGH.
     """
 
     logs: pd.DataFrame
@@ -95,7 +105,9 @@ class Curve:
 
     @functools.cached_property
     def means(self) -> np.ndarray:
-        """Mean ln K* [m], goals that were missed and searches that are lacking completed (`completed`)."""
+        """Mean ln K* [m], goals that were missed and searches that are lacking completed
+        (`completed`).
+        """
         return completed(self.sizes, self.logs.to_numpy(), self.missed.to_numpy(), self.scatter)
 
     @functools.cached_property
@@ -105,12 +117,16 @@ class Curve:
         if not missed.any() and not np.isnan(logs).any():
             return (len(logs) * logs.mean(0) - logs) / (len(logs) - 1)
         rest = [np.arange(len(logs)) != i for i in range(len(logs))]
-        return np.stack([completed(self.sizes, logs[kept], missed[kept], self.scatter) for kept in rest])
+        return np.stack(
+            [completed(self.sizes, logs[kept], missed[kept], self.scatter) for kept in rest]
+        )
 
     def moved(self) -> tuple[np.ndarray, float, float]:
-        """Rows of means [k, m], each off by a part of the error; the factor of their squared deviations; degrees of freedom.
+        """Rows of means [k, m], each off by a part of the error; the factor of their squared
+        deviations; degrees of freedom.
 
-        Without each search in turn; or, of fewer than ENOUGH, each batch size shifted by a borrowed standard error.
+        Without each search in turn; or, of fewer than ENOUGH, each batch size shifted by a borrowed
+        standard error.
         """
         if self.n >= ENOUGH:
             return self.without_one, (self.n - 1) / self.n, self.n - 1.0
@@ -119,10 +135,14 @@ class Curve:
     def at(self, sizes: Sequence[int] | pd.Index, searches: pd.Index | None = None) -> Curve:
         """The curve at some of its batch sizes and of some of its searches."""
         rows = self.logs.index if searches is None else searches
-        return Curve(self.logs.loc[rows, list(sizes)], self.missed.loc[rows, list(sizes)], self.scatter)
+        return Curve(
+            self.logs.loc[rows, list(sizes)], self.missed.loc[rows, list(sizes)], self.scatter
+        )
 
     def points(self) -> pd.DataFrame:
-        """A row per batch size that some search met: batch_size, steps (geometric mean), low, high, replicates, missed."""
+        """A row per batch size that some search met: batch_size, steps (geometric mean), low, high,
+        replicates, missed.
+        """
         known = self.logs.notna().sum().to_numpy()
         lost = self.missed.sum().to_numpy()
         spread = self.logs.where(~self.missed).std().to_numpy()
@@ -130,10 +150,17 @@ class Curve:
         own = met >= ENOUGH
         error = np.where(own, spread, self.scatter) / np.sqrt(np.maximum(met, 1))
         reach = error * np.where(own, stdtrit(np.maximum(met - 1, 1), 0.95), stdtrit(np.inf, 0.95))
-        table = pd.DataFrame({
-            "batch_size": self.logs.columns, "steps": np.exp(self.means), "low": np.exp(self.means - reach),
-            "high": np.exp(self.means + reach), "replicates": known, "missed": lost, "borrowed": ~own,
-        })  # fmt: skip
+        table = pd.DataFrame(
+            {
+                "batch_size": self.logs.columns,
+                "steps": np.exp(self.means),
+                "low": np.exp(self.means - reach),
+                "high": np.exp(self.means + reach),
+                "replicates": known,
+                "missed": lost,
+                "borrowed": ~own,
+            }
+        )
         return table[self.met].reset_index(drop=True)
 
 
@@ -146,8 +173,17 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
     logs = np.log(searches.steps.fillna(searches.last_step).to_numpy(float))
     keys = [searches[name] for name in (*SEARCH, "batch_size")]
     table = pd.Series(logs, keys).unstack().sort_index()
-    missed = pd.Series(searches.steps.isna().to_numpy(), keys).unstack().reindex_like(table).fillna(False).astype(bool)
-    rows = apart(*(table.index.get_level_values(name) for name in SEARCH), table.notna().sum(axis=1).to_numpy())
+    missed = (
+        pd.Series(searches.steps.isna().to_numpy(), keys)
+        .unstack()
+        .reindex_like(table)
+        .fillna(False)
+        .astype(bool)
+    )
+    rows = apart(
+        *(table.index.get_level_values(name) for name in SEARCH),
+        table.notna().sum(axis=1).to_numpy(),
+    )
     table, missed = table[rows], missed[rows]
     counts = table.notna().sum()
     common = counts.index[counts >= share * counts.max()]
@@ -156,7 +192,9 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
 
 
 def curves_of(searches: pd.DataFrame, least: int = 3) -> dict[tuple, Curve]:
-    """Every curve of rows of `steps_to_result` by its CURVE key, of those with at least so many batch sizes met."""
+    """Every curve of rows of `steps_to_result` by its CURVE key, of those with at least so many
+    batch sizes met.
+    """
     found = {key: curve_of(own) for key, own in searches.groupby(CURVE)} if len(searches) else {}
     return {key: curve for key, curve in found.items() if curve.met.sum() >= least}
 
@@ -166,11 +204,15 @@ def curves(trials: pd.DataFrame, goal: float | None = None, least: int = 3) -> d
     return curves_of(steps_to_result(trials, goal), least) if len(trials) else {}
 
 
-def completed(sizes: np.ndarray, logs: np.ndarray, missed: np.ndarray, scatter: float) -> np.ndarray:
-    """Mean ln K* [m] of searches [n, m] by maximum likelihood, where some goals were missed or searches are lacking.
+def completed(
+    sizes: np.ndarray, logs: np.ndarray, missed: np.ndarray, scatter: float
+) -> np.ndarray:
+    """Mean ln K* [m] of searches [n, m] by maximum likelihood, where some goals were missed or
+    searches are lacking.
 
-    ln K* is taken for normal about its batch size's mean plus its search's own level.  A missed goal is only known to take
-    more than the steps in logs; where all searches missed, the mean is what c1/B^p + c2, fitted to all batch sizes, says of it.
+    ln K* is taken for normal about its batch size's mean plus its search's own level.  A missed
+    goal is only known to take more than the steps in logs; where all searches missed, the mean is
+    what c1/B^p + c2, fitted to all batch sizes, says of it.
     """
     known = ~np.isnan(logs)
     if known.all() and not missed.any():
@@ -205,23 +247,29 @@ def _above(mean: np.ndarray, bound: np.ndarray, spread: float) -> np.ndarray:
     return mean + spread * np.exp(-0.5 * z**2 - LOG_ROOT - log_ndtr(-z))
 
 
-# --- estimates --------------------------------------------------------------------------------------------------------
+# --- estimates ------------------------------------------------------------------------------------
 
 
 def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | list[Effect]:
     """A statistic of curves with its interval.
 
-    statistic: of one (sizes [m], means [k, m]) per curve; returns values [k], or [k, j] for j statistics at once.
-    Curves that share ENOUGH searches are paired, by these searches alone; others are taken for independent.
+    statistic: of one (sizes [m], means [k, m]) per curve; returns values [k], or [k, j] for j
+    statistics at once. Curves that share ENOUGH searches are paired, by these searches alone;
+    others are taken for independent.
     """
     curves = paired(curves)
-    shared = len(curves) == 1 or all(c.logs.index.equals(curves[0].logs.index) and c.n >= ENOUGH for c in curves)
+    shared = len(curves) == 1 or all(
+        c.logs.index.equals(curves[0].logs.index) and c.n >= ENOUGH for c in curves
+    )
     whole = np.asarray(statistic(*((c.sizes, c.means[None]) for c in curves)))[0]
     parts = []
     for moving in (range(len(curves)),) if shared else [(i,) for i in range(len(curves))]:
         moves = [c.moved() for c in curves]
         rows, factor, freedom = len(moves[moving[0]][0]), *moves[moving[0]][1:]
-        means = [m[0] if i in moving else np.repeat(c.means[None], rows, 0) for i, (c, m) in enumerate(zip(curves, moves))]
+        means = [
+            m[0] if i in moving else np.repeat(c.means[None], rows, 0)
+            for i, (c, m) in enumerate(zip(curves, moves))
+        ]
         values = np.asarray(statistic(*((c.sizes, m) for c, m in zip(curves, means))))
         centre = values.mean(0) if freedom < np.inf else whole
         parts.append((factor * ((values - centre) ** 2).sum(0), freedom))
@@ -232,11 +280,15 @@ def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | l
     freedom = np.where(np.isfinite(freedom) & (freedom > 0), freedom, 1e9)
     if np.ndim(whole) == 0:
         return Effect(float(whole), float(np.sqrt(total)), float(freedom), n)
-    return [Effect(float(w), float(np.sqrt(t)), float(f), n) for w, t, f in zip(whole, total, freedom)]
+    return [
+        Effect(float(w), float(np.sqrt(t)), float(f), n) for w, t, f in zip(whole, total, freedom)
+    ]
 
 
 def mean_of(values: Sequence[float]) -> Effect:
-    """The mean of independent values, one a search or seed, with Student's t; a single one has no error that is known."""
+    """The mean of independent values, one a search or seed, with Student's t; a single one has no
+    error that is known.
+    """
     values = np.asarray(values, float)
     n = len(values)
     error = float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else np.inf
@@ -244,23 +296,31 @@ def mean_of(values: Sequence[float]) -> Effect:
 
 
 def paired(curves: Sequence[Curve]) -> list[Curve]:
-    """The curves at the searches that all share, if these are ENOUGH and half of the fewest; else each with its own."""
+    """The curves at the searches that all share, if these are ENOUGH and half of the fewest; else
+    each with its own.
+    """
     if len(curves) == 1:
         return list(curves)
-    index = functools.reduce(lambda a, b: a.intersection(b), (c.logs.index for c in curves)).sort_values()
+    index = functools.reduce(
+        lambda a, b: a.intersection(b), (c.logs.index for c in curves)
+    ).sort_values()
     if len(index) < max(ENOUGH, min(c.n for c in curves) / 2):
         return list(curves)
     return [c.at(c.logs.columns, index) for c in curves]
 
 
 def alike(*curves: Curve) -> list[Curve]:
-    """The curves at the batch sizes that all have: a longer curve bends elsewhere if the form is not the truth."""
+    """The curves at the batch sizes that all have: a longer curve bends elsewhere if the form is
+    not the truth.
+    """
     sizes = functools.reduce(lambda a, b: a.intersection(b), (c.logs.columns for c in curves))
     return [c.at(sizes) for c in curves]
 
 
 def critical(curve: Curve) -> Effect:
-    """ln of the critical batch size, in examples; open where it may lie beyond REACH of the batch sizes measured."""
+    """ln of the critical batch size, in examples; open where it may lie beyond REACH of the batch
+    sizes measured.
+    """
     found = estimate(lambda own: forms.log_critical(*own), curve)
     low, high = np.log(curve.sizes.min()) - forms.REACH, np.log(curve.sizes.max()) + forms.REACH
     below, above = found.low <= low, found.high >= high
@@ -268,27 +328,45 @@ def critical(curve: Curve) -> Effect:
 
 
 def critical_ratio(above: Curve, below: Curve) -> Effect | None:
-    """ln of one critical batch size over another, at the batch sizes both have; None if these are fewer than three."""
+    """ln of one critical batch size over another, at the batch sizes both have; None if these are
+    fewer than three.
+    """
     above, below = alike(above, below)
     if min(above.met.sum(), below.met.sum()) < 3:
         return None
     top, bottom = critical(above), critical(below)
     found = estimate(lambda a, b: forms.log_critical(*a) - forms.log_critical(*b), above, below)
-    return Effect(found.value, found.error, found.freedom, found.n, top.below or bottom.above, top.above or bottom.below)
+    return Effect(
+        found.value,
+        found.error,
+        found.freedom,
+        found.n,
+        top.below or bottom.above,
+        top.above or bottom.below,
+    )
 
 
 def steps_ratio(above: Curve, below: Curve) -> pd.DataFrame:
-    """Steps of one curve over those of another: batch_size, ratio, ratio_low, ratio_high, n and effect (an `Effect`)."""
+    """Steps of one curve over those of another: batch_size, ratio, ratio_low, ratio_high, n and
+    effect (an `Effect`).
+    """
     above, below = alike(above, below)
     if not len(above.sizes):
-        return pd.DataFrame(columns=["batch_size", "ratio", "ratio_low", "ratio_high", "n", "effect"])
+        return pd.DataFrame(
+            columns=["batch_size", "ratio", "ratio_low", "ratio_high", "n", "effect"]
+        )
     found = estimate(lambda a, b: a[1] - b[1], above, below)
-    rows = [{"batch_size": int(b), **e.row("ratio"), "n": e.n, "effect": e} for b, e in zip(above.sizes, found)]
+    rows = [
+        {"batch_size": int(b), **e.row("ratio"), "n": e.n, "effect": e}
+        for b, e in zip(above.sizes, found)
+    ]
     return pd.DataFrame(rows)
 
 
 def mean_steps_ratio(above: Curve, below: Curve, sizes: Sequence[int] | None = None) -> Effect:
-    """ln of the geometric mean, over batch sizes that both have (or these of them), of steps over steps."""
+    """ln of the geometric mean, over batch sizes that both have (or these of them), of steps over
+    steps.
+    """
     above, below = alike(above, below)
     chosen = [b for b in above.logs.columns if sizes is None or b in set(sizes)]
     above, below = above.at(chosen), below.at(chosen)
@@ -296,7 +374,8 @@ def mean_steps_ratio(above: Curve, below: Curve, sizes: Sequence[int] | None = N
 
 
 def draws(curve: Curve, size: int = 1000) -> pd.DataFrame:
-    """Curves of K* [draws, batch sizes] that scatter about the means as their error does, for statistics that jump.
+    """Curves of K* [draws, batch sizes] that scatter about the means as their error does, for
+    statistics that jump.
 
     With jackknife rows as directions; Student's t by one chi-square a draw.
     """

@@ -1,7 +1,9 @@
-"""Forms of a curve, K* = c1 / B^p + c2: fitted to many curves at once, and tested against the scatter of searches.
+"""Forms of a curve, K* = c1 / B^p + c2: fitted to many curves at once, and tested against the
+scatter of searches.
 
-SGD theory gives p = 1 (Bottou et al. 2018; McCandlish et al. 2018).  The critical batch size needs no form: it is the batch size
-at which the elasticity of K* against B is one half, which is c1 / c2 where p = 1.
+SGD theory gives p = 1 (Bottou et al. 2018; McCandlish et al. 2018).  The critical batch size needs
+no form: it is the batch size at which the elasticity of K* against B is one half, which is c1 / c2
+where p = 1.
 """
 
 from __future__ import annotations
@@ -13,10 +15,14 @@ from scipy.optimize import brentq
 from scipy.special import fdtrc, ncfdtr, stdtrit
 
 FAR = 8.0  # natural logarithms beyond the batch sizes measured, where a bend counts as none
-REACH = np.log(8)  # natural logarithms beyond them, up to which a critical batch size is a number and not a bound
+REACH = np.log(
+    8
+)  # natural logarithms beyond them, up to which a critical batch size is a number and not a bound
 LONG = 8  # batch sizes from which on the exponent is fitted, too
 ONE = np.array([1.0])
-EXPONENTS = np.linspace(0.55, 1.6, 8)  # from which a fitted exponent starts; an elasticity of one half needs p > 1/2
+EXPONENTS = np.linspace(
+    0.55, 1.6, 8
+)  # from which a fitted exponent starts; an elasticity of one half needs p > 1/2
 STEPS = 8  # of Gauss and Newton
 BORROWED = 4  # degrees of freedom with which the scatter of all batch sizes steadies that of one
 
@@ -26,7 +32,8 @@ class Fits:
     """Curves c1 / B^p + c2 fitted to k rows of ln K*.
 
     bend [k]: ln of the batch size at which both terms are equal; floor [k]: ln c2; exponent [k]: p;
-    loss [k]: weighted sum of squared residuals; straight, flat [k]: whether no floor, or no slope, was found.
+    loss [k]: weighted sum of squared residuals; straight, flat [k]: whether no floor, or no slope,
+    was found.
     """
 
     bend: np.ndarray
@@ -48,7 +55,9 @@ class Fits:
 
     @property
     def log_critical(self) -> np.ndarray:
-        """ln of the batch size at which the elasticity of K* is one half, [k]; infinite where there is none."""
+        """ln of the batch size at which the elasticity of K* is one half, [k]; infinite where there
+        is none.
+        """
         half = self.bend + np.log(2 * self.exponent - 1) / self.exponent
         return np.where(self.straight, np.inf, np.where(self.flat, -np.inf, half))
 
@@ -82,13 +91,15 @@ def fit(
     weights: of the batch sizes [m]; None: all alike.
     points: bends tried for every exponent.
 
-    For a given bend and exponent the best ln c2 is a mean of logarithms, so that a grid of these two is searched; Gauss and
-    Newton's steps go on from its best point.
-    Raises ValueError for fewer than three batch sizes and for values that are not finite.
+    For a given bend and exponent the best ln c2 is a mean of logarithms, so that a grid of these
+    two is searched; Gauss and Newton's steps go on from its best point. Raises ValueError for fewer
+    than three batch sizes and for values that are not finite.
     """
     sizes, logs = np.asarray(sizes, float), np.atleast_2d(np.asarray(logs, float))
     if len(sizes) < 3:
-        raise ValueError(f"sizes: {len(sizes)} batch sizes are not enough for two constants; at least 3 are needed")
+        raise ValueError(
+            f"sizes: {len(sizes)} batch sizes are not enough for two constants; at least 3 are needed"
+        )
     if not np.isfinite(logs).all():
         raise ValueError("logs: every value must be finite; leave out what is not known")
     weights = np.ones(len(sizes)) if weights is None else np.asarray(weights, float)
@@ -111,8 +122,12 @@ def fit(
     return Fits(bend, floor, exponent, loss, straight, flat)
 
 
-def _descend(sizes: np.ndarray, logs: np.ndarray, weights: np.ndarray, at: np.ndarray, free: bool) -> np.ndarray:
-    """Bends and exponents [k, 2] of the least loss near these; free: whether the exponent moves, too."""
+def _descend(
+    sizes: np.ndarray, logs: np.ndarray, weights: np.ndarray, at: np.ndarray, free: bool
+) -> np.ndarray:
+    """Bends and exponents [k, 2] of the least loss near these; free: whether the exponent moves,
+    too.
+    """
     share = weights / weights.sum()
 
     def residuals(at: np.ndarray) -> np.ndarray:
@@ -123,11 +138,15 @@ def _descend(sizes: np.ndarray, logs: np.ndarray, weights: np.ndarray, at: np.nd
     for _ in range(STEPS):
         distance = at[:, :1] - np.log(sizes)
         steep = 1 / (1 + np.exp(-at[:, 1:] * distance))
-        slopes = np.stack([at[:, 1:] * steep, distance * steep][: 1 + free], 2)  # [k, m, parameters]
+        slopes = np.stack(
+            [at[:, 1:] * steep, distance * steep][: 1 + free], 2
+        )  # [k, m, parameters]
         slopes = slopes - np.einsum("kmp,m->kp", slopes, share)[:, None]
         square = np.einsum("kmp,m,kmq->kpq", slopes, weights, slopes)
         ahead = np.einsum("kmp,m,km->kp", slopes, weights, rest)
-        step = np.linalg.solve(square + damping[:, None, None] * np.eye(1 + free), ahead[..., None])[..., 0]
+        step = np.linalg.solve(
+            square + damping[:, None, None] * np.eye(1 + free), ahead[..., None]
+        )[..., 0]
         new = at.copy()
         new[:, : 1 + free] += step.clip(-0.5, 0.5)
         new[:, 1] = new[:, 1].clip(EXPONENTS[0], EXPONENTS[-1]) if free else at[:, 1]
@@ -139,7 +158,9 @@ def _descend(sizes: np.ndarray, logs: np.ndarray, weights: np.ndarray, at: np.nd
 
 
 def log_critical(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
-    """ln of the critical batch size [k] of rows of ln K* [k, m], within REACH of the batch sizes measured."""
+    """ln of the critical batch size [k] of rows of ln K* [k, m], within REACH of the batch sizes
+    measured.
+    """
     found = fit(sizes, logs, exponents(sizes)).log_critical
     return found.clip(np.log(np.min(sizes)) - REACH, np.log(np.max(sizes)) + REACH)
 
@@ -148,12 +169,12 @@ def log_critical(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
 class FormTest:
     """How well a form fits one curve, by the scatter of its own searches.
 
-    chi2: weighted sum of squared residuals, which a true form makes about `freedom`.
-    p_value: of an F test of it, since the scatter is estimated.
-    depart, depart_low, depart_high: the factor by which the curve itself departs from the form, root mean square over batch
-    sizes, with its 90 % interval: what is left of the residuals once the scatter of the searches is taken off.
-    exponent, exponent_low, exponent_high: p with its 90 % interval, NaN for a short curve.
-    off: root mean square error of ln K* at batch sizes that are left out of the fit and predicted.
+    chi2: weighted sum of squared residuals, which a true form makes about `freedom`. p_value: of an
+    F test of it, since the scatter is estimated. depart, depart_low, depart_high: the factor by
+    which the curve itself departs from the form, root mean square over batch sizes, with its 90 %
+    interval: what is left of the residuals once the scatter of the searches is taken off. exponent,
+    exponent_low, exponent_high: p with its 90 % interval, NaN for a short curve. off: root mean
+    square error of ln K* at batch sizes that are left out of the fit and predicted.
     """
 
     chi2: float
@@ -198,11 +219,22 @@ def test_form(sizes: np.ndarray, logs: np.ndarray, among: np.ndarray = ONE) -> F
     own = fit(sizes, means, EXPONENTS, weights).exponent[0] if m >= LONG else np.nan
     p_value = float(fdtrc(freedom, within, chi2 / freedom))
     departs = np.exp(np.sqrt(_noncentrality(chi2, freedom, within) / weights.sum()))
-    return FormTest(chi2, freedom, p_value, *map(float, departs), float(own), low, high, left_out(sizes, means[0], among))
+    return FormTest(
+        chi2,
+        freedom,
+        p_value,
+        *map(float, departs),
+        float(own),
+        low,
+        high,
+        left_out(sizes, means[0], among),
+    )
 
 
 def _noncentrality(chi2: float, freedom: int, within: int) -> np.ndarray:
-    """What a wrong form adds to chi2: its expectation beyond `freedom`, and its 90 % interval from the F distribution."""
+    """What a wrong form adds to chi2: its expectation beyond `freedom`, and its 90 % interval from
+    the F distribution.
+    """
     most = 4 * chi2 + 100.0
 
     def at(level: float) -> float:
@@ -214,7 +246,9 @@ def _noncentrality(chi2: float, freedom: int, within: int) -> np.ndarray:
     return np.array([max(chi2 - freedom, 0.0), at(0.95), at(0.05)])
 
 
-def _exponent_range(sizes: np.ndarray, means: np.ndarray, weights: np.ndarray, within: int) -> tuple[float, float]:
+def _exponent_range(
+    sizes: np.ndarray, means: np.ndarray, weights: np.ndarray, within: int
+) -> tuple[float, float]:
     """The exponents that fit no worse than the best by a t test (90 %)."""
     tried = np.linspace(EXPONENTS[0], EXPONENTS[-1], 106)
     losses = np.array([fit(sizes, means, np.array([p]), weights).loss[0] for p in tried])
@@ -223,7 +257,8 @@ def _exponent_range(sizes: np.ndarray, means: np.ndarray, weights: np.ndarray, w
 
 
 def left_out(sizes: np.ndarray, means: np.ndarray, among: np.ndarray = ONE) -> float:
-    """Root mean square of predicted less measured ln K* when each batch size in turn is left out of the fit.
+    """Root mean square of predicted less measured ln K* when each batch size in turn is left out of
+    the fit.
 
     sizes, means: [m].
     """

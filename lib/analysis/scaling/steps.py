@@ -13,17 +13,63 @@ from lib import own
 from lib.wording import named
 from lib.workloads.catalogue import WORKLOADS, workload
 
-CELL = ["workload", "algorithm", "pruning", "sparsity", "batch_size", "trials", "replicate", "split", "stop", "checks",
-        "hits", "precision", "max_steps", "space", "label_smoothing", "workers", "compressor", "density", "feedback",
-        "by_layer", "aggregation", "warm_up", "race", "rungs", "staleness", "delays"]  # fmt: skip
+CELL = [
+    "workload",
+    "algorithm",
+    "pruning",
+    "sparsity",
+    "batch_size",
+    "trials",
+    "replicate",
+    "split",
+    "stop",
+    "checks",
+    "hits",
+    "precision",
+    "max_steps",
+    "space",
+    "label_smoothing",
+    "workers",
+    "compressor",
+    "density",
+    "feedback",
+    "by_layer",
+    "aggregation",
+    "warm_up",
+    "race",
+    "rungs",
+    "staleness",
+    "delays",
+]
 SEARCH = ("replicate", "split")  # what tells the searches of one point apart
-SAME = (*SEARCH, "hits", "race", "rungs")  # how many hits a search waits for does not change its K*, nor hardly ever a race
-PROTOCOL = ["trials", "stop", "checks", "precision", "space", "label_smoothing", "staleness", "delays"]  # one each on a curve
+SAME = (
+    *SEARCH,
+    "hits",
+    "race",
+    "rungs",
+)  # how many hits a search waits for does not change its K*, nor hardly ever a race
+PROTOCOL = [
+    "trials",
+    "stop",
+    "checks",
+    "precision",
+    "space",
+    "label_smoothing",
+    "staleness",
+    "delays",
+]  # one each on a curve
 CURVE = ["workload", "algorithm", "pruning", "sparsity"]
 LEVELS = (0.05, 0.5, 0.95)
-# Standard deviation of ln K* between independent searches of one point, by data set and kind of network; a test measures it.
-SCATTER = {("digits", "fully connected"): 0.45, ("digits", "convolutional"): 0.52, ("cifar-10", "convolutional"): 0.45}
-ONE_SPLIT = 0.24  # the same of searches on one split of the digits: elsewhere a split has far more images, and says less
+# Standard deviation of ln K* between independent searches of one point, by data set and kind of
+# network; a test measures it.
+SCATTER = {
+    ("digits", "fully connected"): 0.45,
+    ("digits", "convolutional"): 0.52,
+    ("cifar-10", "convolutional"): 0.45,
+}
+# the same of searches on one split of the digits: elsewhere a split has far more images, and says
+# less
+ONE_SPLIT = 0.24
 
 
 def goals(trials: pd.DataFrame) -> list[float]:
@@ -33,7 +79,9 @@ def goals(trials: pd.DataFrame) -> list[float]:
 
 
 def at_goal(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
-    """The table with `steps` and `goal` set to another goal of the ladder.  Raises ValueError if it is not on it."""
+    """The table with `steps` and `goal` set to another goal of the ladder.  Raises ValueError if it
+    is not on it.
+    """
     column = f"steps@{goal:g}" if isinstance(goal, Real) else None
     if column not in trials:
         raise ValueError(
@@ -50,7 +98,8 @@ def slimmed(trials: pd.DataFrame) -> pd.DataFrame:
 
 @functools.lru_cache(maxsize=1024)
 def best_of_k_pmf(n: int, k: int) -> np.ndarray:
-    """P(best of k drawn without replacement from n is the j-th best), j = 1 ... n: C(n - j, k - 1) / C(n, k).
+    """P(best of k drawn without replacement from n is the j-th best), j = 1 ... n: C(n - j, k - 1)
+    / C(n, k).
 
     Raises ValueError unless 1 <= k <= n.
     """
@@ -72,8 +121,8 @@ def _log_choose(n: np.ndarray | int, k: int) -> np.ndarray:
 def best_of_k(steps: np.ndarray, k: int) -> np.ndarray:
     """Quantiles LEVELS of the best of k of these trials; NaN (not reached) counts as infinite.
 
-    A cell stops after its m-th hit, so only the first m order statistics are known.  A quantile beyond them is
-    returned as inf: all that is known is that it exceeds the cell's last step.
+    A cell stops after its m-th hit, so only the first m order statistics are known.  A quantile
+    beyond them is returned as inf: all that is known is that it exceeds the cell's last step.
     """
     ordered = np.sort(np.where(np.isnan(steps), np.inf, steps))
     total = np.cumsum(best_of_k_pmf(len(ordered), k))
@@ -81,30 +130,44 @@ def best_of_k(steps: np.ndarray, k: int) -> np.ndarray:
 
 
 def steps_to_result(trials: pd.DataFrame, goal: float | None = None) -> pd.DataFrame:
-    """One row per search: steps (K*, NaN if no trial met the goal), last_step, hits_seen and infeasible (trials)."""
+    """One row per search: steps (K*, NaN if no trial met the goal), last_step, hits_seen and
+    infeasible (trials).
+    """
     trials, keys = _told_apart(trials if goal is None else at_goal(trials, goal))
     by = trials.groupby([*keys, "goal"], dropna=False)
-    found = by.agg(steps=("steps", "min"), last_step=("last_step", "max"), hits_seen=("steps", "count"),
-                   infeasible=("infeasible", "sum"))  # fmt: skip
+    found = by.agg(
+        steps=("steps", "min"),
+        last_step=("last_step", "max"),
+        hits_seen=("steps", "count"),
+        infeasible=("infeasible", "sum"),
+    )
     return found.reset_index().astype({"steps": float})
 
 
 def at_every_goal(trials: pd.DataFrame) -> dict[float, pd.DataFrame]:
-    """`steps_to_result` at every goal that a trial of the table met, the hardest first: grouped once, which takes the time."""
+    """`steps_to_result` at every goal that a trial of the table met, the hardest first: grouped
+    once, which takes the time.
+    """
     trials, keys = _told_apart(trials)
     by = trials.groupby(keys, dropna=False)
     ladder = {goal: f"steps@{goal:g}" for goal in goals(trials)}
     ends = by.agg(last_step=("last_step", "max"), infeasible=("infeasible", "sum")).reset_index()
-    fewest, met = (by[list(ladder.values())].agg(of).reset_index(drop=True) for of in ("min", "count"))
+    fewest, met = (
+        by[list(ladder.values())].agg(of).reset_index(drop=True) for of in ("min", "count")
+    )
     wanted = [*keys, "goal", "steps", "last_step", "hits_seen", "infeasible"]
     return {
-        goal: ends.assign(goal=goal, steps=fewest[column].astype(float), hits_seen=met[column])[wanted]
+        goal: ends.assign(goal=goal, steps=fewest[column].astype(float), hits_seen=met[column])[
+            wanted
+        ]
         for goal, column in ladder.items()
     }
 
 
 def _told_apart(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """The slimmed trials with infeasible (whether they were), and the columns that tell their searches apart."""
+    """The slimmed trials with infeasible (whether they were), and the columns that tell their
+    searches apart.
+    """
     trials = slimmed(trials)
     lost = trials.status == "infeasible" if "status" in trials else False
     trials = trials.assign(infeasible=lost, **({} if "split" in trials else {"split": 0}))
@@ -119,25 +182,34 @@ def scatter_of(name: str) -> float:
 
 def kind_of(model: str) -> str:
     """The kind of a network, by its name."""
-    return "convolutional" if any(word in model for word in ("cnn", "resnet", "lenet")) else "fully connected"
+    return (
+        "convolutional"
+        if any(word in model for word in ("cnn", "resnet", "lenet"))
+        else "fully connected"
+    )
 
 
 def well_met(trials: pd.DataFrame, least: float = 0.0) -> float | None:
-    """The hardest goal of the ladder, but no error below `least`, that every search of these curves met at every batch size.
+    """The hardest goal of the ladder, but no error below `least`, that every search of these curves
+    met at every batch size.
 
     None if there is no such goal.
     """
-    searches = trials.groupby([*(c for c in (*CURVE, "batch_size") if c in trials), *_search_of(trials)])
+    searches = trials.groupby(
+        [*(c for c in (*CURVE, "batch_size") if c in trials), *_search_of(trials)]
+    )
     found = (g for g in goals(trials) if g >= least)
     return next((g for g in found if (searches[f"steps@{g:g}"].count() > 0).all()), None)
 
 
 def shared_goals(trials: pd.DataFrame) -> dict[str, float]:
-    """The goal at which all curves of a workload are read, so that they can be compared: workload -> error.
+    """The goal at which all curves of a workload are read, so that they can be compared: workload
+    -> error.
 
-    It is the hardest, no harder than the table's own, that every search of its dense curves met at every batch size, and every
-    one of its sparse curves at the sparsity that was searched most: a search that never met a goal would bend its curve.
-    Workloads without repeated searches, and without such a goal, keep the table's.
+    It is the hardest, no harder than the table's own, that every search of its dense curves met at
+    every batch size, and every one of its sparse curves at the sparsity that was searched most: a
+    search that never met a goal would bend its curve. Workloads without repeated searches, and
+    without such a goal, keep the table's.
     """
     found = {}
     for name, curves in slimmed(trials).groupby("workload", sort=False) if len(trials) else ():
@@ -146,7 +218,9 @@ def shared_goals(trials: pd.DataFrame) -> dict[str, float]:
         several = several[several > 1]
         sparse = several[several.index.get_level_values("sparsity") > 0]
         most = sparse.index[sparse.argmax()][3] if len(sparse) else 0.0
-        repeated = pd.MultiIndex.from_frame(curves[CURVE]).isin(sparse.index) & (curves.sparsity == most)
+        repeated = pd.MultiIndex.from_frame(curves[CURVE]).isin(sparse.index) & (
+            curves.sparsity == most
+        )
         if len(several):
             found[name] = well_met(curves[repeated | (curves.sparsity == 0)], usual) or usual
     return found
@@ -157,7 +231,9 @@ def _search_of(trials: pd.DataFrame) -> list[str]:
 
 
 def at_goals(trials: pd.DataFrame, wanted: dict[str, float]) -> pd.DataFrame:
-    """The table with `steps` and `goal` set to that of each workload: `at_goal` of several; others stay as they are."""
+    """The table with `steps` and `goal` set to that of each workload: `at_goal` of several; others
+    stay as they are.
+    """
     steps, goal = trials.steps.to_numpy(float, copy=True), trials.goal.to_numpy(float, copy=True)
     for name, error in wanted.items():
         rows = (trials.workload == name).to_numpy()
@@ -167,7 +243,8 @@ def at_goals(trials: pd.DataFrame, wanted: dict[str, float]) -> pd.DataFrame:
 
 
 def at_shared_goals(trials: pd.DataFrame) -> pd.DataFrame:
-    """The table at the `shared_goals` of its workloads: what every comparison of curves in the book starts from.
+    """The table at the `shared_goals` of its workloads: what every comparison of curves in the book
+    starts from.
 
     Read all curves of a workload at once, and choose among them afterwards.
     """
@@ -175,14 +252,20 @@ def at_shared_goals(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def mixed(trials: pd.DataFrame) -> dict[str, list]:
-    """What these trials do not share of the protocol that a comparison needs to be of: field -> its values."""
+    """What these trials do not share of the protocol that a comparison needs to be of: field -> its
+    values.
+    """
     found = {c: trials[c].unique() for c in PROTOCOL if c in trials}
     return {c: values.tolist() for c, values in found.items() if len(values) > 1}
 
 
 def of_sizes(trials: pd.DataFrame, least: int) -> pd.DataFrame:
     """The trials of curves that are measured at so many batch sizes."""
-    return trials[trials.groupby(CURVE).batch_size.transform("nunique") >= least] if len(trials) else trials
+    return (
+        trials[trials.groupby(CURVE).batch_size.transform("nunique") >= least]
+        if len(trials)
+        else trials
+    )
 
 
 def ladders(curves: pd.DataFrame) -> dict[str, list[float]]:
@@ -193,12 +276,19 @@ def ladders(curves: pd.DataFrame) -> dict[str, list[float]]:
 def curve_names(frame: pd.DataFrame) -> list[str]:
     """The workload's title and the algorithm of every row."""
     titles = {name: workload(name).title for name in frame.workload.unique()}
-    return [f"{titles[name]}, {named(algorithm)}" for name, algorithm in zip(frame.workload, frame.algorithm)]
+    return [
+        f"{titles[name]}, {named(algorithm)}"
+        for name, algorithm in zip(frame.workload, frame.algorithm)
+    ]
 
 
 def on_ladder(curves: pd.DataFrame) -> pd.DataFrame:
-    """The curves of `all_goals` with `place`, that of the goal on its workload's ladder: 0 for the hardest."""
-    return curves.assign(place=[workload(name).goals.index(g) for name, g in zip(curves.workload, curves.goal)])
+    """The curves of `all_goals` with `place`, that of the goal on its workload's ladder: 0 for the
+    hardest.
+    """
+    return curves.assign(
+        place=[workload(name).goals.index(g) for name, g in zip(curves.workload, curves.goal)]
+    )
 
 
 def point_of(searches: pd.DataFrame) -> list[str]:
@@ -222,7 +312,9 @@ def apart(replicates: np.ndarray, splits: np.ndarray, cells: np.ndarray | int = 
 def unmet(trials: pd.DataFrame) -> int:
     """How many points of sparse curves have no search of which a trial met the goal."""
     sparse = trials[trials.sparsity > 0] if len(trials) else trials
-    return int((sparse.groupby([*CURVE, "batch_size"]).steps.count() == 0).sum()) if len(sparse) else 0
+    return (
+        int((sparse.groupby([*CURVE, "batch_size"]).steps.count() == 0).sum()) if len(sparse) else 0
+    )
 
 
 def sparsest(rows: pd.DataFrame) -> pd.DataFrame:

@@ -23,20 +23,29 @@ from lib.analysis.scaling.curve import (
     steps_ratio,
 )
 from lib.analysis.scaling.rules import regime_ends, regimes
-from lib.analysis.scaling.steps import CURVE, SEARCH, at_every_goal, mixed, point_of, steps_to_result
+from lib.analysis.scaling.steps import (
+    CURVE,
+    SEARCH,
+    at_every_goal,
+    mixed,
+    point_of,
+    steps_to_result,
+)
 from lib.workloads.catalogue import workload
 
 TESTED = 5  # batch sizes from which on a form is tested
 
 
 def summaries(trials: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve]]:
-    """Every curve that met its goal at three batch sizes or more on one row, and the curves by their CURVE keys.
+    """Every curve that met its goal at three batch sizes or more on one row, and the curves by
+    their CURVE keys.
 
-    Columns: those of CURVE; goal; sizes and replicates (counts: batch sizes, independent searches); start, perfect_end,
-    useful_end, leaves_perfect, reaches_plateau (as `Regimes`, of the geometric means); c1, c2 (of c1/B + c2), residual (the
-    factor by which points lie off it, root mean square); critical, critical_low, critical_high (`critical`, examples; 0 or
-    inf: a bound); identified (whether it lies inside the batch sizes measured).
-    Raises ValueError if the trials of a curve are of several protocols.
+    Columns: those of CURVE; goal; sizes and replicates (counts: batch sizes, independent searches);
+    start, perfect_end, useful_end, leaves_perfect, reaches_plateau (as `Regimes`, of the geometric
+    means); c1, c2 (of c1/B + c2), residual (the factor by which points lie off it, root mean
+    square); critical, critical_low, critical_high (`critical`, examples; 0 or inf: a bound);
+    identified (whether it lies inside the batch sizes measured). Raises ValueError if the trials of
+    a curve are of several protocols.
     """
     return of_searches(steps_to_result(trials) if len(trials) else trials)
 
@@ -48,7 +57,10 @@ def of_searches(searches: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve
             raise ValueError(f"{name}: {values} are not allowed on one curve, {key}; choose one")
     found = curves_of(searches)
     goals = searches.groupby(CURVE).goal.first() if len(searches) else {}
-    rows = [{**dict(zip(CURVE, key)), "goal": goals[key], **about(curve)} for key, curve in found.items()]
+    rows = [
+        {**dict(zip(CURVE, key)), "goal": goals[key], **about(curve)}
+        for key, curve in found.items()
+    ]
     known = ["goal", *about(_EXAMPLE)]
     return pd.DataFrame(rows, columns=[*CURVE, *known]), found
 
@@ -62,20 +74,29 @@ def about(curve: Curve) -> dict:
     bend = critical(curve)
     drawn = draws(curve)
     ends = zip(("perfect_end", "useful_end"), regime_ends(curve.sizes, drawn.to_numpy()))
-    spans = {f"{name}_{end}": v for name, own in ends for end, v in zip(("low", "high"), span_of(own))}
+    spans = {
+        f"{name}_{end}": v for name, own in ends for end, v in zip(("low", "high"), span_of(own))
+    }
     return {
-        "sizes": len(points), "replicates": curve.n, **vars(regimes(points)), **spans, "c1": line.c1[0], "c2": line.c2[0],
-        "residual": float(np.exp(np.sqrt(np.mean(off**2)))), **bend.row("critical"),
+        "sizes": len(points),
+        "replicates": curve.n,
+        **vars(regimes(points)),
+        **spans,
+        "c1": line.c1[0],
+        "c2": line.c2[0],
+        "residual": float(np.exp(np.sqrt(np.mean(off**2)))),
+        **bend.row("critical"),
         "identified": bool(points.batch_size.min() < np.exp(bend.value) < points.batch_size.max()),
-    }  # fmt: skip
+    }
 
 
 def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
     """The searches of a point joined, a row per point that one of them met.
 
     searches: of `steps_to_result`; of these, those of every curve that are independent (`apart`).
-    Columns: what the searches of a point share, and of `Curve.points`: steps (geometric mean), low, high (90 %), replicates,
-    missed (counts), borrowed; hits_seen (trials that met the goal, of all searches).
+    Columns: what the searches of a point share, and of `Curve.points`: steps (geometric mean), low,
+    high (90 %), replicates, missed (counts), borrowed; hits_seen (trials that met the goal, of all
+    searches).
     """
     keys = [*(c for c in point_of(searches) if c != "batch_size"), "goal"]
     hits = searches.groupby([*keys, "batch_size"], dropna=False).hits_seen.sum().reset_index()
@@ -83,25 +104,42 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
         curve_of(own, share=0.0).points().assign(**dict(zip(keys, key)))
         for key, own in searches.groupby(keys, dropna=False)
     ]
-    found = pd.concat(parts, ignore_index=True).astype(hits.dtypes[keys])  # a key that no search has is of no kind
-    columns = [*point_of(searches), "goal", "steps", "low", "high", "replicates", "hits_seen", "missed", "borrowed"]
+    found = pd.concat(parts, ignore_index=True).astype(
+        hits.dtypes[keys]
+    )  # a key that no search has is of no kind
+    columns = [
+        *point_of(searches),
+        "goal",
+        "steps",
+        "low",
+        "high",
+        "replicates",
+        "hits_seen",
+        "missed",
+        "borrowed",
+    ]
     return found.merge(hits, "left", [*keys, "batch_size"])[columns].sort_values(
         [*keys, "batch_size"], ignore_index=True
     )
 
 
 def all_goals(trials: pd.DataFrame, missed: bool = False) -> pd.DataFrame:
-    """`across_replicates` at every goal of the ladder, one below the other; points that missed a goal are left out.
+    """`across_replicates` at every goal of the ladder, one below the other; points that missed a
+    goal are left out.
 
-    missed: these instead, without steps and range: where a line that is drawn has a gap.  Raises ValueError if none of the
-    trials met any.
+    missed: these instead, without steps and range: where a line that is drawn has a gap.  Raises
+    ValueError if none of the trials met any.
     """
     found = at_every_goal(trials)
     if not found:
         ladder = ", ".join(c.removeprefix("steps@") for c in trials if c.startswith("steps@"))
-        raise ValueError(f"goal: none of {len(trials)} trials met any of {ladder}; their lowest validation error was "
-                         f"{trials.best_error.min():.3g}, so that easier goals or more steps are needed")  # fmt: skip
-    searches = pd.concat([s[s.workload.isin(s.workload[s.steps.notna()])] for s in found.values()], ignore_index=True)
+        raise ValueError(
+            f"goal: none of {len(trials)} trials met any of {ladder}; their lowest validation error was "
+            f"{trials.best_error.min():.3g}, so that easier goals or more steps are needed"
+        )
+    searches = pd.concat(
+        [s[s.workload.isin(s.workload[s.steps.notna()])] for s in found.values()], ignore_index=True
+    )
     if not missed:
         return across_replicates(searches)
     keys = [*point_of(searches), "goal"]
@@ -110,12 +148,14 @@ def all_goals(trials: pd.DataFrame, missed: bool = False) -> pd.DataFrame:
 
 
 def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
-    """How well c1/B + c2, and c1/B^p + c2, fit every curve of TESTED batch sizes or more that all of ENOUGH searches have.
+    """How well c1/B + c2, and c1/B^p + c2, fit every curve of TESTED batch sizes or more that all
+    of ENOUGH searches have.
 
-    Columns: those of CURVE, sizes, searches; chi2, freedom, p_value (of c1/B + c2, against the scatter of searches); depart,
-    depart_low, depart_high (the factor by which the curve departs from it, `FormTest`); off and
-    off_free (root mean square error of ln K* at left-out batch sizes, of the two forms; the second NaN for short curves);
-    exponent, exponent_low, exponent_high (p, 90 %).
+    Columns: those of CURVE, sizes, searches; chi2, freedom, p_value (of c1/B + c2, against the
+    scatter of searches); depart, depart_low, depart_high (the factor by which the curve departs
+    from it, `FormTest`); off and off_free (root mean square error of ln K* at left-out batch sizes,
+    of the two forms; the second NaN for short curves); exponent, exponent_low, exponent_high (p, 90
+    %).
     """
     rows = []
     for key, curve in curves.items():
@@ -124,26 +164,40 @@ def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
             continue
         found = forms.test_form(curve.sizes, logs.to_numpy())
         long = len(curve.sizes) >= forms.LONG
-        free = forms.left_out(curve.sizes, logs.mean().to_numpy(), forms.EXPONENTS) if long else np.nan
-        rows.append({**dict(zip(CURVE, key)), "sizes": len(curve.sizes), "searches": len(logs), **vars(found), "off_free": free})
+        free = (
+            forms.left_out(curve.sizes, logs.mean().to_numpy(), forms.EXPONENTS) if long else np.nan
+        )
+        rows.append(
+            {
+                **dict(zip(CURVE, key)),
+                "sizes": len(curve.sizes),
+                "searches": len(logs),
+                **vars(found),
+                "off_free": free,
+            }
+        )
     known = [field.name for field in dataclasses.fields(forms.FormTest)]
     return pd.DataFrame(rows, columns=[*CURVE, "sizes", "searches", *known, "off_free"])
 
 
 def on_one_line(points: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
-    """Points of curves with `over`, ln of steps over what their curve's c1/B + c2 says: the residuals of the law."""
+    """Points of curves with `over`, ln of steps over what their curve's c1/B + c2 says: the
+    residuals of the law.
+    """
     both = points.merge(summary[[*CURVE, "c1", "c2", "critical"]], on=CURVE)
     return both.assign(over=np.log(both.steps / (both.c1 / both.batch_size + both.c2)))
 
 
-# --- one curve over another -------------------------------------------------------------------------------------------
+# --- one curve over another -----------------------------------------------------------------------
 
 
 def beside(curves: dict[tuple, Curve], partner: Callable[[tuple], tuple]) -> pd.DataFrame:
-    """The critical batch size of every curve over that of its partner, where they share three batch sizes.
+    """The critical batch size of every curve over that of its partner, where they share three batch
+    sizes.
 
-    partner: of a key, the key of another curve, or the same for a curve that has none.
-    Columns: those of CURVE; sizes, n (batch sizes and searches compared); ratio, ratio_low, ratio_high; effect (`Effect`).
+    partner: of a key, the key of another curve, or the same for a curve that has none. Columns:
+    those of CURVE; sizes, n (batch sizes and searches compared); ratio, ratio_low, ratio_high;
+    effect (`Effect`).
     """
     rows = []
     for key, curve in curves.items():
@@ -151,8 +205,18 @@ def beside(curves: dict[tuple, Curve], partner: Callable[[tuple], tuple]) -> pd.
         if other is None or other is curve or (found := critical_ratio(curve, other)) is None:
             continue
         sizes = len(curve.logs.columns.intersection(other.logs.columns))
-        rows.append({**dict(zip(CURVE, key)), "sizes": sizes, "n": found.n, **found.row("ratio"), "effect": found})
-    return pd.DataFrame(rows, columns=[*CURVE, "sizes", "n", "ratio", "ratio_low", "ratio_high", "effect"])
+        rows.append(
+            {
+                **dict(zip(CURVE, key)),
+                "sizes": sizes,
+                "n": found.n,
+                **found.row("ratio"),
+                "effect": found,
+            }
+        )
+    return pd.DataFrame(
+        rows, columns=[*CURVE, "sizes", "n", "ratio", "ratio_low", "ratio_high", "effect"]
+    )
 
 
 def dense_key(key: tuple) -> tuple:
@@ -175,7 +239,9 @@ def against_sgd(curves: dict[tuple, Curve]) -> pd.DataFrame:
 
 
 def steps_over_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
-    """Steps of every sparse curve over the dense network's, a row per batch size that both have: `steps_ratio` with CURVE."""
+    """Steps of every sparse curve over the dense network's, a row per batch size that both have:
+    `steps_ratio` with CURVE.
+    """
     parts = [
         steps_ratio(curve, curves[dense_key(key)]).assign(**dict(zip(CURVE, key)))
         for key, curve in curves.items()
@@ -189,44 +255,62 @@ SMALLEST, DENSEST = "its smallest batch", "the dense network"  # by what `relati
 
 
 def relative(points: pd.DataFrame, curves: dict[tuple, Curve]) -> pd.DataFrame:
-    """Steps over those of the curve's smallest batch, and over the densest network's at the same batch size.
+    """Steps over those of the curve's smallest batch, and over the densest network's at the same
+    batch size.
 
-    points: of `across_replicates`.  curves: of `summaries`.
-    The rows of points, twice: `over` says by what they are divided; relative, relative_low, relative_high with what result.
-    Without a curve to divide by, the quotient of the points, and no range.
+    points: of `across_replicates`.  curves: of `summaries`. The rows of points, twice: `over` says
+    by what they are divided; relative, relative_low, relative_high with what result. Without a
+    curve to divide by, the quotient of the points, and no range.
     """
     network = CURVE[:3]
     parts = []
     for key, own in points.sort_values("batch_size").groupby(CURVE):
         least = points[(points[network] == list(key[:3])).all(axis=1)].sparsity.min()
-        dense = points[(points[network] == list(key[:3])).all(axis=1) & (points.sparsity == least)].set_index("batch_size").steps
-        plain = {SMALLEST: own.steps / own.steps.iloc[0], DENSEST: own.steps / dense.reindex(own.batch_size).to_numpy()}
+        dense = (
+            points[(points[network] == list(key[:3])).all(axis=1) & (points.sparsity == least)]
+            .set_index("batch_size")
+            .steps
+        )
+        plain = {
+            SMALLEST: own.steps / own.steps.iloc[0],
+            DENSEST: own.steps / dense.reindex(own.batch_size).to_numpy(),
+        }
         curve, below = curves.get(key), curves.get((*key[:3], least))
         tables = {}
         if curve is not None:
             first = estimate(lambda c: c[1] - c[1][:, :1], curve)
             tables[SMALLEST] = [(int(b), *e.row("r").values()) for b, e in zip(curve.sizes, first)]
         if curve is not None and below is not None:
-            tables[DENSEST] = steps_ratio(curve, below)[["batch_size", "ratio", "ratio_low", "ratio_high"]].to_numpy().tolist()
+            tables[DENSEST] = (
+                steps_ratio(curve, below)[["batch_size", "ratio", "ratio_low", "ratio_high"]]
+                .to_numpy()
+                .tolist()
+            )
         for over, quotient in plain.items():
             names = ["batch_size", "relative", "relative_low", "relative_high"]
             ends = pd.DataFrame(tables.get(over, []), columns=names).astype(float)
             rows = own.assign(over=over, plain=quotient).merge(ends, "left", "batch_size")
-            parts.append(rows.assign(relative=rows.relative.fillna(rows.plain)).drop(columns="plain"))
+            parts.append(
+                rows.assign(relative=rows.relative.fillna(rows.plain)).drop(columns="plain")
+            )
     return pd.concat(parts, ignore_index=True) if parts else points.assign(over=[], relative=[])
 
 
 def at_equal_steps(trials: pd.DataFrame) -> pd.DataFrame:
-    """Which goal a pruned network's search has met by the step at which the dense network's meets the hardest one.
+    """Which goal a pruned network's search has met by the step at which the dense network's meets
+    the hardest one.
 
-    A row per pruned curve, batch size and search (`SEARCH`) that the dense network has, too, and in which it met that goal:
-    CURVE, batch_size, replicate, split and rung, its place on the workload's ladder of goals (0 for the hardest; inf if none).
+    A row per pruned curve, batch size and search (`SEARCH`) that the dense network has, too, and in
+    which it met that goal: CURVE, batch_size, replicate, split and rung, its place on the
+    workload's ladder of goals (0 for the hardest; inf if none).
     """
     parts = []
     for name, own in trials.groupby("workload") if len(trials) else ():
         ladder = [f"steps@{goal:g}" for goal in workload(name).goals]
         found = own.groupby([*CURVE, "batch_size", *SEARCH])[ladder].min().reset_index()
-        dense = found[found.sparsity == 0].drop(columns="sparsity").rename(columns={ladder[0]: "end"})
+        dense = (
+            found[found.sparsity == 0].drop(columns="sparsity").rename(columns={ladder[0]: "end"})
+        )
         where = [c for c in (*CURVE, "batch_size", *SEARCH) if c != "sparsity"]
         both = found[found.sparsity > 0].merge(dense[[*where, "end"]].dropna(), on=where)
         met = both[ladder].le(both.end, axis=0).to_numpy()

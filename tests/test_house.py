@@ -1,0 +1,55 @@
+"""The code stays thin: what is counted here may fall, never rise.
+
+Thin means few ideas, so syntax nodes count, and not lines, which packing saves. A limit goes down with the code that it holds.
+"""
+
+import ast
+import statistics
+
+import pytest
+
+from lib import ROOT
+
+LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
+    "lib/**/*.py": (157, 158_000, 11.5, 19.5, 32, 131),
+    "chapters/*/*.py": (76, 65_000, 12, 19, 31, 116),
+}
+
+
+def nodes(tree):
+    return sum(1 for _ in ast.walk(tree))
+
+
+def densities(source):
+    """Syntax nodes a line of code of every function of eight lines or more; its docstring, comments and blank lines left out."""
+    lines = source.splitlines()
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = (line.strip() for line in lines[function.lineno - 1 : function.end_lineno])
+            docstring = ast.get_docstring(function, clean=False)
+            code = sum(bool(line) and not line.startswith("#") for line in body)
+            code -= len(docstring.splitlines()) if docstring else 0
+            if code >= 8:
+                yield nodes(function) / code
+
+
+def measured(pattern):
+    sources = [file.read_text(encoding="utf-8") for file in ROOT.glob(pattern)]
+    dense = sorted(density for source in sources for density in densities(source))
+    wide = sum(len(line) > 100 for source in sources for line in source.splitlines())
+    total = sum(nodes(ast.parse(source)) for source in sources)
+    return len(sources), total, statistics.median(dense), dense[int(0.95 * len(dense))], dense[-1], wide
+
+
+def test_a_line_is_one_of_code():
+    """Nine lines: the first, seven sums and the return; neither the docstring, nor the comment, nor the blank line."""
+    sums = "".join(f"    x += {n}\n" for n in range(7))
+    source = f'def f(x):\n    """Two\n    lines."""\n    # why\n\n{sums}    return x\n'
+    (density,) = densities(source)
+    assert density == nodes(ast.parse(source).body[0]) / 9
+    assert list(densities(source.replace("    x += 6\n", "").replace("    x += 5\n", ""))) == []
+
+
+@pytest.mark.parametrize("pattern", LIMITS)
+def test_the_code_is_no_thicker_than_it_was(pattern):
+    assert all(found <= limit for found, limit in zip(measured(pattern), LIMITS[pattern], strict=True)), measured(pattern)
