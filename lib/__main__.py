@@ -237,7 +237,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.stdout.reconfigure(
-        errors="replace"
-    )  # a terminal may know fewer signs than the titles of studies hold
+    # A terminal may know fewer signs than the titles of studies hold
+    sys.stdout.reconfigure(errors="replace")
     sys.exit(main())

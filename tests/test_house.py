@@ -11,7 +11,7 @@ import pytest
 from lib import ROOT
 
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
-    "lib/**/*.py": (157, 158_000, 11.5, 19.5, 32, 131),
+    "lib/**/*.py": (158, 158_000, 11.5, 20, 32, 131),
     "chapters/*/*.py": (76, 65_000, 12, 19, 31, 116),
 }
 

@@ -18,9 +18,8 @@ def by_step(differences: pd.DataFrame, units: dict[str, float]) -> alt.LayerChar
     lines across.
     """
     shown = differences.assign(height=differences.difference.clip(lower=10.0**FLOOR))
-    shown = shown[
-        shown.step.map(lambda step: step <= 20 or step % 10 == 0)
-    ]  # dense enough for the eye
+    # Dense enough for the eye
+    shown = shown[shown.step.map(lambda step: step <= 20 or step % 10 == 0)]
     pick, faded = charts.picked("workers")
     axis = charts.powers([FLOOR, -15, -12, -9, -6, -3], {FLOOR: "exactly 0"})
     ticks = [digit * 10**power for power in range(6) for digit in (1, 2, 5)]

@@ -42,10 +42,11 @@ HEADS = {
     "missed": "missed",
 }
 UPDATES = ["workload", "algorithm", "batch_size", "seconds"]
+# Columns of the table with so many significant digits
 ROUNDED, SHOWN = (
     ["steps", "low", "high", "line"],
     4,
-)  # columns of the table with so many significant digits
+)
 COLUMNS = {
     "workload": "data set and network; only in the file, as is the goal",
     "training method": "how weights follow from gradients",

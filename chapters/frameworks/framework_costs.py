@@ -29,12 +29,13 @@ NAMES = {
 }
 ONE, SPARSE = "one", "sparse"
 KEYS = ["workload", "algorithm", "batch_size"]
+# Columns of bytes that a process holds between steps
 HELD = (
     "parameters",
     "gradients",
     "states",
     "residuals",
-)  # columns of bytes that a process holds between steps
+)
 
 # The seconds of a step in the language of the charts; a test evaluates it.
 EXPRESSION = "datum.seconds + datum.waits * {latency} + datum.sent / {bandwidth}"

@@ -56,10 +56,11 @@ class FrameworkTimes:
         """A row per system, as `framework_clock.timed` returns them; weights is how many the
         network has.
         """
+        # Brings PyTorch, and reading times does without
         from chapters.frameworks import (
             framework_clock,
             frameworks,
-        )  # brings PyTorch, and reading times does without
+        )
         from lib.workloads import models
 
         work, data = workload(self.workload), workload(self.workload).train()

@@ -158,9 +158,8 @@ class OneProcess:
 
         Counted by memory blocks, so that views of one count once.
         """
-        own = getattr(
-            self.optimizer, "optim", self.optimizer
-        )  # ZeroRedundancyOptimizer keeps its share in one inside
+        # ZeroRedundancyOptimizer keeps its share in one inside
+        own = getattr(self.optimizer, "optim", self.optimizer)
         parameters = list(self.model.parameters())
         states = [
             value
@@ -188,10 +187,9 @@ class Replicas(OneProcess):
 
     alone = False
 
+    # Else gradients are held twice
     def laid_out(self) -> nn.Module:
-        return DistributedDataParallel(
-            self.network, gradient_as_bucket_view=True
-        )  # else gradients are held twice
+        return DistributedDataParallel(self.network, gradient_as_bucket_view=True)
 
     def share(self, whole: Tensor) -> Tensor:
         return whole.chunk(WORKERS)[self.rank]
@@ -318,11 +316,12 @@ def _bytes(tensors: Iterable[Tensor]) -> int:
 
 # --- what is sent ---------------------------------------------------------------------------------
 
+# Where Linux has them in struct tcp_info (linux/tcp.h), and its length
 SENT, RETRANSMITTED, INFO = (
     200,
     208,
     232,
-)  # where Linux has them in struct tcp_info (linux/tcp.h), and its length
+)
 
 
 def sent() -> int | None:

@@ -53,8 +53,7 @@ def _place(what: Rungs, folder: Path) -> Path:
     return folder / f"{what.dataset}-{store.digest(what)}.csv"
 
 
-PLANNED = tuple(
-    Rungs("tiny-shakespeare", split=split) for split in range(3)
-)  # those of the searches
+# Those of the searches
+PLANNED = tuple(Rungs("tiny-shakespeare", split=split) for split in range(3))
 NGRAMS = Collection("n-grams", "text", DATA / "ngrams", _place, lambda: PLANNED, _count)
 record, results, missing, run = NGRAMS.record, NGRAMS.results, NGRAMS.missing, NGRAMS.run

@@ -40,9 +40,10 @@ class Pruned:
 
     def measure(self) -> pd.DataFrame:
         """trial, name of the parameter tensor, kept and all (counts), a row each."""
+        # Brings PyTorch, which is slow to import, and most chapters only read
         from lib.engine import (
             pruning,
-        )  # brings PyTorch, which is slow to import, and most chapters only read
+        )
         from lib.measuring import one_cell
         from lib.workloads import models
 

@@ -67,9 +67,10 @@ class Job:
     def measure(self) -> pd.DataFrame:
         """worker (from 1), delay and count: how many of this worker's gradients were so many
         updates late; and error, the validation error at the end."""
+        # Brings PyTorch, which is slow to import, and most chapters only read
         from chapters.late_workers import (
             turns,
-        )  # brings PyTorch, which is slow to import, and most chapters only read
+        )
         from lib.workloads import datasets
 
         told = turns.push(

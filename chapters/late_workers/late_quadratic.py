@@ -78,9 +78,8 @@ def fewest(
     found, best = np.full(len(b), np.inf), np.full(len(b), np.nan)
     h, slots = model.curvature, staleness + 1
     signal, spread = h * model.square, h * model.noise
-    ring = np.zeros(
-        (slots, 2, len(rate), len(h))
-    )  # the path without noise, and the response to one noise
+    # The path without noise, and the response to one noise
+    ring = np.zeros((slots, 2, len(rate), len(h)))
     ring[:, 0] = 1.0
     v, noise = np.zeros(ring.shape[1:]), np.zeros(ring.shape[2:])
     for t in range(most):

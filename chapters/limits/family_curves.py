@@ -16,10 +16,11 @@ from lib.studies.families import FAMILIES, Family
 from lib.studies.study import Study
 from lib.workloads.catalogue import EASIER, WORKLOADS
 
+# Fields of `plans.USUAL` in which searches to the same goal may differ
 FREE = (
     "stop",
     "max_steps",
-)  # fields of `plans.USUAL` in which searches to the same goal may differ
+)
 
 
 def studies(families: dict[str, Family]) -> dict[tuple[str, str], Study]:

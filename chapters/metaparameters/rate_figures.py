@@ -18,11 +18,12 @@ RULES = {
     "square root, β₂ too": charts.TEAL,
     "square root, β₁ and β₂ too": charts.BLUE,
 }
+# Pixels below a rule's right end
 NAMED = {
     "linear rule": -12,
     "square-root rule": 26,
     "no change": 12,
-}  # pixels below a rule's right end
+}
 KINDS = {"fixed steps": charts.BLUE, "fixed epochs": charts.RED}
 LEGEND = "network"  # what every menu of workloads is called
 

@@ -39,11 +39,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 STAGE = Interval(2, 128)  # steps between growths, rounded: tuned beside the learning rate
+# Of the network that is grown, the book's MLP of two hidden layers
 INPUTS, WIDTH, CLASSES = (
     64,
     64,
     10,
-)  # of the network that is grown, the book's MLP of two hidden layers
+)
 WIDTHS = (16, 32, 64)
 BATCH_SIZES, REPLICATES, TRIALS = (16, 64, 256, 1024), (1, 2, 3), 32
 MOST_STEPS = {16: 1000, 64: 400, 256: 250, 1024: 160}

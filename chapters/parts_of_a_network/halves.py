@@ -36,14 +36,14 @@ from lib.studies.cells import Cell
 if TYPE_CHECKING:
     from torch import Tensor
 
+# Inputs, hidden layers and outputs; matrices of the left half
 SIZES, LEFT = (
     (64, 64, 64, 64, 64, 10),
     2,
-)  # inputs, hidden layers and outputs; matrices of the left half
+)
 EXAMPLES = 1350  # of the training set
-CUT = sum(
-    out * (fan_in + 1) for fan_in, out in itertools.pairwise(SIZES[: LEFT + 1])
-)  # weights of the left half
+# Weights of the left half
+CUT = sum(out * (fan_in + 1) for fan_in, out in itertools.pairwise(SIZES[: LEFT + 1]))
 STAGE = Interval(8, 512)  # steps of the left half, rounded: tuned beside the learning rate
 ARMS = {
     "whole": "the whole network",
@@ -52,9 +52,8 @@ ARMS = {
 }
 LEFT_ONLY, RIGHT_ONLY, WHOLE = 0, 1, 2  # what is trained
 BATCH_SIZES, REPLICATES, TRIALS = (16, 64, 256), (1, 2, 3), 32
-MORE = range(
-    4, 15
-)  # further replicates of the arms that exchange numbers: what these save scatters widely
+# Further replicates of the arms that exchange numbers: what these save scatters widely
+MORE = range(4, 15)
 MOST_STEPS = {16: 1000, 64: 800, 256: 600}
 
 

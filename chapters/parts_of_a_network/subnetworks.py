@@ -35,17 +35,19 @@ if TYPE_CHECKING:
 
 MOST_WORKERS, MOST_LOCAL = 64, 10**4
 INPUTS, CLASSES = 64, 10
+# Units of a hidden layer, of two, of the networks that are searched
 HIDDEN = {
     "digits-mlp": 64,
     "digits-mlp-256x2": 256,
-}  # units of a hidden layer, of two, of the networks that are searched
+}
 WIDER = "digits-mlp-256x2"
 WORKERS, LOCAL_STEPS = (2, 4, 8), (1, 5, 20, 80)
 PUBLISHED = 20  # local steps of the published runs
+# Of all; and more of those with as many local steps as published, by which claims are judged
 REPLICATES, MORE = (
     (1, 2, 3),
     (4, 5),
-)  # of all; and more of those with as many local steps as published, by which claims are judged
+)
 TRIALS, MOST_STEPS = 32, 2000
 
 
@@ -98,9 +100,10 @@ class Search:
         """A row per trial, as of `lib.measuring.one_cell.table`, with sent: numbers that a worker
         sends back after a round.
         """
+        # Brings PyTorch, which is slow to import, and most chapters only read
         from lib.measuring import (
             one_cell,
-        )  # brings PyTorch, which is slow to import, and most chapters only read
+        )
         from lib.workloads import models
 
         parts = Subnetworks(
@@ -182,9 +185,8 @@ class Subnetworks:
                     torch.ones_like(units),
                 ]
                 at, inputs = at + out * (fan_in + 1), units
-            kept = sum(map(len, where)) - (
-                len(inputs) if k else 0
-            )  # but for the outputs' biases, which are last
+            # But for the outputs' biases, which are last
+            kept = sum(map(len, where)) - (len(inputs) if k else 0)
             found.append((torch.cat(where), torch.cat(scales).float(), kept))
         return found
 

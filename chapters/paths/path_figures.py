@@ -24,9 +24,8 @@ def cosines(rows: pd.DataFrame, kinds: list[str], start: str) -> alt.LayerChart:
     rows: curve, batch_size, kind (in words), cosine, low, high, searches.  kinds: in the order of
     the legend.
     """
-    least = (
-        rows.cosine.where(rows.cosine > 0).groupby(rows.curve).transform("min") / 1.6
-    )  # a logarithm has no place for less
+    # A logarithm has no place for less
+    least = rows.cosine.where(rows.cosine > 0).groupby(rows.curve).transform("min") / 1.6
     within = rows.assign(
         interval=[span((round(low, 3), round(high, 3))) for low, high in zip(rows.low, rows.high)],
         low=rows.low.clip(lower=least),

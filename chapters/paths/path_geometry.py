@@ -13,10 +13,11 @@ from lib.workloads.catalogue import workload
 
 CURVE = ["workload", "algorithm", "sparsity"]
 PATH = [*CURVE, "batch_size", "replicate"]
+# Of a path, by steps: chosen before any was looked at, as are the percentiles below
 MIDDLE = (
     0.1,
     0.9,
-)  # of a path, by steps: chosen before any was looked at, as are the percentiles below
+)
 PERCENTILES = (0.1, 0.9)
 LEAST = 3  # searches, and batch sizes, of a fit with an interval
 KINDS = {

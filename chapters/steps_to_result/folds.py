@@ -4,7 +4,6 @@ images would be.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,31 +114,19 @@ def _mistakes(
     """By how many of the cell's networks, trained to its last step, each example was got wrong:
     [len(asked)].
     """
-    from lib.engine import flattening, lockstep  # they bring PyTorch
-    from lib.measuring import one_cell
-    from lib.methods import method
+    from lib.measuring.rerun import Rerun  # brings PyTorch
 
-    executor, trials, how = one_cell.executor(cell), one_cell.start(cell), method(cell.algorithm)
-    x, y, parameters = executor.inputs(training.x), training.y, flattening.layers(executor.module)
-    w, buffers = trials.w.clone(), how.begin(trials.w, parameters)
-    order = itertools.islice(
-        lockstep.batches(len(y), cell.batch_size, cell.replicate), cell.max_steps
-    )
-    for step, pick in enumerate(order, start=1):
+    rerun = Rerun(cell, training=training)
+    for step in range(1, cell.max_steps + 1):
         progress(step)
-        lockstep.update(how, executor, parameters, trials, w, buffers, step, (x[pick], y[pick]))
-    w = lockstep.validated(how, w, buffers)
-    if not w.isfinite().all():
+        rerun.update()
+    if not rerun.evaluated().isfinite().all():
         raise FloatingPointError(
             f"learning_rate: {cell.space} does not do: a network diverged; try a smaller one"
         )
-    answered = zip(executor.inputs(asked.x).split(ASKED), asked.y.split(ASKED), strict=True)
-    return np.concatenate(
-        [
-            executor.task.cost(executor.logits(w, some), truth).sum(0).numpy()
-            for some, truth in answered
-        ]
-    )
+    some = zip(asked.x.split(ASKED), asked.y.split(ASKED), strict=True)
+    parts = (datasets.Split(x, y) for x, y in some)
+    return np.concatenate([rerun.costs(part).sum(0).numpy() for part in parts])
 
 
 # As good as the trials that meet the hardest goals of these workloads, and no better.

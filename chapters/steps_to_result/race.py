@@ -69,9 +69,8 @@ class Search:
         return min(self.first[:, -1].min(), self.last.max())
 
 
-Rule = Callable[
-    [Search, float], np.ndarray
-]  # the step after which each trial is abandoned [trials], inf for never
+# The step after which each trial is abandoned [trials], inf for never
+Rule = Callable[[Search, float], np.ndarray]
 
 
 def searches(folder: Path = DATA, replicates: int = 3) -> list[Search]:

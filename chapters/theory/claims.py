@@ -132,9 +132,8 @@ def critical_over_noise(published):
     groups = []
     for key, curve in dense.items():
         own = scales[(scales.workload == key[0]) & (scales.algorithm == key[1])]
-        by_size = (
-            np.log(own.noise_scale).groupby(own.batch_size).mean()
-        )  # each of a search of its own
+        # Each of a search of its own
+        by_size = np.log(own.noise_scale).groupby(own.batch_size).mean()
         if len(by_size):
             note = "" if len(by_size) > 1 else "the trials of a single search were followed"
             groups.append(

@@ -75,9 +75,8 @@ class Descent:
 
     def _run(self, replicate: int) -> Iterator[tuple]:
         (x, y), (other_x, other_y) = _parity(replicate)
-        random = np.random.default_rng(
-            (replicate, self.features)
-        )  # features and start are the same at every B and M
+        # Features and start are the same at every B and M
+        random = np.random.default_rng((replicate, self.features))
         f, other_f = features(x, other_x, self.features, random, self.whitened)
         readout = Readout(f, y, random.random(self.features) < 0.5)
         check = 0
@@ -98,9 +97,10 @@ def _parity(split: int) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     """Training and validation images [n, 64] of the digits and whether they are even, 1 or -1 [n],
     in this split.
     """
+    # Brings PyTorch, which is slow to import, and most chapters only read
     from lib.workloads import (
         datasets,
-    )  # brings PyTorch, which is slow to import, and most chapters only read
+    )
 
     data = datasets.load("digits", split)
     return tuple(

@@ -12,10 +12,11 @@ from lib.analysis import scaling
 from lib.analysis.scaling import Effect
 
 BASE = "sgd"  # with backpropagation
+# What the papers' claims speak of, the authors' own first
 ARMS = {
     "lra": "β = 0.1",
     "lra-1": "β = 1",
-}  # what the papers' claims speak of, the authors' own first
+}
 FOLDS = 3  # e-folds after which a run has converged: 95 % of the way to its floor
 KINDS = {False: "features as they are", True: "uncorrelated features"}
 READOUT = ["features", "batch_size", "flips", "take", "whitened"]
@@ -142,9 +143,8 @@ def growth(table: pd.DataFrame, fold: int = FOLDS) -> pd.DataFrame:
         off = np.log(sizes) - np.log(sizes).mean()
         weights = off / (off @ off)  # of least squares
         parts = np.array([(w * e.error) ** 2 for w, e in zip(weights, each)])
-        freedom = parts.sum() ** 2 / sum(
-            part**2 / e.freedom for part, e in zip(parts, each)
-        )  # Satterthwaite's
+        # Satterthwaite's
+        freedom = parts.sum() ** 2 / sum(part**2 / e.freedom for part, e in zip(parts, each))
         value = float(weights @ [e.value for e in each])
         power = Effect(value, float(np.sqrt(parts.sum())), float(freedom), min(e.n for e in each))
         rows.append(

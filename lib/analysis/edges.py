@@ -16,15 +16,17 @@ from lib.methods.intervals import Interval
 from lib.methods.spaces import intervals
 from lib.workloads.catalogue import workload
 
+# Of an interval on its own scale, and the share of winners there from which on a curve is marked
 OUTER, MOST = (
     0.1,
     0.2,
-)  # of an interval on its own scale, and the share of winners there from which on a curve is marked
+)
 FEWEST = 5  # winners of a curve that tell a share
+# Spaces that a name of `ranges` stands for
 HALVES = {
     WHOLE: ("lee2021", "low-momentum"),
     LOW: ("low-momentum",),
-}  # spaces that a name of `ranges` stands for
+}
 ENDS = ("lower", "upper")
 
 

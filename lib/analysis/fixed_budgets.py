@@ -20,11 +20,12 @@ from lib.studies import plans
 from lib.workloads import datasets
 from lib.workloads.catalogue import workload
 
+# Studies whose trials all ran to a budget
 BUDGETS = (
     "digits-budget",
     "mnist-budget",
     "fashion-mnist-budget",
-)  # studies whose trials all ran to a budget
+)
 PARTS = {"best@": "validation", "test@": "test", "sent@": "sent"}
 
 
@@ -42,9 +43,8 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
     two; examples: budget x batch size.  checked: the last check within the budget, of which all
     three tell.  Trials that diverged or died are there, with the status "infeasible".
     """
-    trials = trials.reset_index(
-        drop=True
-    )  # a selection keeps the labels of what it was selected from
+    # A selection keeps the labels of what it was selected from
+    trials = trials.reset_index(drop=True)
     keys = [c for c in trials if "@" not in c and c not in PARTS.values()]
     parts = []
     for prefix, name in PARTS.items():

@@ -30,6 +30,7 @@ class Goal:
 
 EVERY_SEARCH = "the hardest error that every dense and 90 % sparse search met at every batch size"
 FIXED = "2026-11-26"
+# Every other workload is read at its hardest goal, as planned
 GOALS = {
     "digits-mlp": Goal(0.05, was="0.04", why=EVERY_SEARCH),
     "digits-cnn": Goal(0.05, was="0.04", why=EVERY_SEARCH),
@@ -40,11 +41,13 @@ GOALS = {
         )
         for n in (6750, 13500, 27000, 54000)
     },
-}  # every other workload is read at its hardest goal, as planned
+}
 _DIGITS = Goal(0.05, "2026-11-23", "0.04", EVERY_SEARCH)
 _MNIST = Goal(
     0.03, "2026-11-23", why="the hardest that the paper's fully connected networks are measured to"
 )
+# The error that all members of a family share; data sets differ in theirs, and are read each at its
+# workload's
 OF_FAMILIES = {
     families.WIDTH: _DIGITS,
     families.DEPTH: _DIGITS,
@@ -59,7 +62,7 @@ OF_FAMILIES = {
     families.MNIST_MODEL_EASIER: Goal(0.05, FIXED, why="both are searched three times or more"),
     families.MNIST_FRACTION: GOALS["mnist-fc-128x3-54000"],
     families.MNIST_WIDTH: Goal(0.02, "2026-11-23"),
-}  # the error that all members of a family share; data sets differ in theirs, and are read each at its workload's
+}
 
 
 def goal(workload: str) -> float:

@@ -181,11 +181,10 @@ def steps(
     done = np.zeros(len(b))
     for k in reversed(range(LONGEST)):
         matrix, extra = powers[k]
+        # Not a number counts as above
         with np.errstate(over="ignore", invalid="ignore"):
             ahead = np.einsum("ijd,jbd->ibd", matrix, state) + extra[:, None] / b[:, None]
-            above = ~(
-                0.5 * ahead[0] @ model.curvature <= model.target
-            )  # not a number counts as above
+            above = ~(0.5 * ahead[0] @ model.curvature <= model.target)
         done += np.where(above, 2.0**k, 0)
         state = np.where(above[:, None], ahead, state)
     return np.where(done >= 2**LONGEST - 1, np.inf, done + 1)
@@ -226,9 +225,8 @@ def curve(model: Model, batch_sizes: np.ndarray, rates: np.ndarray, **grid: tupl
     return rows[np.isfinite(rows.steps)].reset_index(drop=True)
 
 
-COARSE = np.r_[
-    np.geomspace(1e-7, 1.6, 45), 2 - np.geomspace(0.35, 1e-3, 12)
-]  # rates, up to the edge of stability at 2 / h
+# Rates, up to the edge of stability at 2 / h
+COARSE = np.r_[np.geomspace(1e-7, 1.6, 45), 2 - np.geomspace(0.35, 1e-3, 12)]
 FINE = np.linspace(-1, 1, 15)  # between a coarse rate's neighbours
 
 

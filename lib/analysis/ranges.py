@@ -18,10 +18,11 @@ from lib.studies import plans
 from lib.studies.study import Study
 
 PUBLISHED, LOW, WHOLE = "published", "low", "whole"
+# Batch sizes and searches that both halves of a curve have, from which on it is read so
 LEAST, SEARCHES = (
     5,
     3,
-)  # batch sizes and searches that both halves of a curve have, from which on it is read so
+)
 
 
 def low_momentum() -> Study:

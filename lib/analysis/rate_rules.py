@@ -25,10 +25,11 @@ HALF_LIVES = {
     "square root, β₁ and β₂ too": ("beta1", "beta2"),
 }
 MOST = 20_000  # steps after which a rule has missed the goal
+# Adam's second average: kept as it is, or its half-life held
 KEPT, HELD = (
     "square-root rule",
     "square root, β₂ too",
-)  # Adam's second average: kept as it is, or its half-life held
+)
 NEAR = 3  # times the fastest trial's steps
 SIZES = 4  # batch sizes of a search whose slope counts
 SLOWNESS = "1 - momentum"

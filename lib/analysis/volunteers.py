@@ -115,11 +115,12 @@ def most_lost(factor: float) -> float:
     return (factor + 1 / factor - 2) / 4
 
 
+# That are simulated
 LATENCIES, SPEEDS, DEPARTURES = (
     (0.25, 1.0, 4.0, 16.0),
     (25.0, 100.0, 400.0, 1600.0),
     (0.0, 1.0, 6.0),
-)  # that are simulated
+)
 ONLINE = 20  # peers, on average
 LEAST = 5  # batch sizes of a curve
 
@@ -246,9 +247,8 @@ def reached(need: int, rates: np.ndarray, since: np.ndarray, now: float = 0.0) -
     short = int(need - done.sum())
     if short <= 0:
         return float(early)
-    late = np.partition(since + (done + 1) / rates, short - 1)[
-        short - 1
-    ]  # if each completed one more at most
+    # If each completed one more at most
+    late = np.partition(since + (done + 1) / rates, short - 1)[short - 1]
     more = (np.floor((late - since) * rates + SLACK) - done).astype(int)
     if more.sum() == short:
         return float(late)
@@ -298,9 +298,8 @@ class _Simulation:
         )
         self.now, self.rates = 0.0, team.rates(random)
         self.online = random.random(team.peers) < team.online
-        self.changes = [
-            (self._lasts(peer), peer) for peer in range(team.peers) if team.away
-        ]  # a heap, by seconds
+        # A heap, by seconds
+        self.changes = [(self._lasts(peer), peer) for peer in range(team.peers) if team.away]
         heapq.heapify(self.changes)
 
     def run(self, rounds: int) -> Run:
@@ -364,10 +363,11 @@ class _Simulation:
         return peer
 
 
+# How long `round_seconds` simulates: times a peer comes and leaves, and rounds, at least
 CYCLES, LEAST_ROUNDS = (
     6,
     3,
-)  # how long `round_seconds` simulates: times a peer comes and leaves, and rounds, at least
+)
 SEEDS = 2  # teams drawn for `with_micro_batches`
 
 

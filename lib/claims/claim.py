@@ -35,10 +35,11 @@ STAND_INS = "on small stand-ins only"
 # One bound for "an effect" and for "no effect": a ratio beyond it either way, or so many points of
 # error, matters.
 MATTERS = {"ratio": 1.25, "points": 1.0, "share": 0.05}
+# Times the threshold (of a ratio: its logarithm), at which verdicts are shown, too
 STRICTER, LAXER = (
     4 / 3,
     3 / 4,
-)  # times the threshold (of a ratio: its logarithm), at which verdicts are shown, too
+)
 KINDS = ("above", "below", "within")
 
 

@@ -14,13 +14,14 @@ from lib.records.places import DATA, record
 from lib.studies import plans
 from lib.workloads.catalogue import workload
 
+# By size; text last
 DATA_SETS = {
     "digits": "digits",
     "mnist": "MNIST",
     "fashion-mnist": "Fashion-MNIST",
     "cifar-10": "CIFAR-10",
     "tiny-shakespeare": "Tiny Shakespeare",
-}  # by size; text last
+}
 
 
 def scope() -> dict:

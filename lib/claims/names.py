@@ -5,15 +5,17 @@ from __future__ import annotations
 from lib.wording import named
 from lib.workloads.catalogue import WORKLOADS
 
+# How the names of the papers' networks begin
 LEE2021 = (
     "mnist-simple-cnn",
     "fashion-mnist-simple-cnn",
     "cifar-10-resnet-8",
-)  # how the names of the papers' networks begin
+)
+# Their Simple CNN has fifty times the parameters of ours, which is Lee et al.'s
 SHALLUE2019 = (
     "mnist-fc-",
     "cifar-10-resnet-8",
-)  # their Simple CNN has fifty times the parameters of ours, which is Lee et al.'s
+)
 SHI2019 = ("mnist-fnn-3", "mnist-lenet-5", "cifar-10-resnet-20")
 
 REPEATS = ("mnist-fc-128x3-54000",)  # its searches are those of mnist-fc-128x3-easier: counted once

@@ -291,9 +291,8 @@ def _leave_dead(now: State, method: Method, executor: Loop | Stack, x: Tensor) -
     suspects = (now.silent >= now.patience).nonzero()[:, 0]
     if not len(suspects) or method.drift is None or method.gradient is not None:
         return
-    now.patience[suspects] += (
-        now.patience[suspects] // 4 + 1
-    )  # looked at again a quarter later, if it stays
+    # Looked at again a quarter later, if it stays
+    now.patience[suspects] += now.patience[suspects] // 4 + 1
     drawn = {name: values[suspects] for name, values in now.trials.at(now.outcome.steps).items()}
     buffers = {name: buffer[suspects] for name, buffer in now.buffers.items()}
     dead = torch.zeros_like(now.silent, dtype=torch.bool)

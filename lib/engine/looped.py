@@ -52,14 +52,13 @@ def _watching(layers: dict[str, nn.Module]):
             handle.remove()
 
 
+# [B, place, element, C]
 def _rows_in(layer: nn.Module, h: Tensor) -> Tensor:
     """A layer's inputs [B, ..., C], or a convolution's [B, C, H, W], as rows [N, inputs]."""
     if isinstance(layer, nn.Linear):
         return h.flatten(0, -2)
     patches = F.unfold(h, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
-    return (
-        patches.unflatten(1, (h.shape[1], -1)).permute(0, 3, 2, 1).flatten(2).flatten(0, 1)
-    )  # [B, place, element, C]
+    return patches.unflatten(1, (h.shape[1], -1)).permute(0, 3, 2, 1).flatten(2).flatten(0, 1)
 
 
 def _rows_out(layer: nn.Module, d: Tensor) -> Tensor:

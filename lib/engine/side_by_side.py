@@ -50,9 +50,8 @@ class SideBySide(stacked.Stack):
         return torch.cat([self._forward(views, part)[0].float() for part in parts], 1)
 
     def _convolved(self, h: Tensor, kernel: Tensor, bias: Tensor, layer: nn.Conv2d) -> Tensor:
-        side = (
-            kernel[0].movedim(2, -1).flatten(0, 1).movedim(-1, 1)
-        )  # [T O, C, k, k], input channels last in memory
+        # [T O, C, k, k], input channels last in memory
+        side = kernel[0].movedim(2, -1).flatten(0, 1).movedim(-1, 1)
         out = F.conv2d(
             _channels(h), side, bias[0].flatten(), layer.stride, layer.padding, groups=len(h)
         )

@@ -20,9 +20,9 @@ from lib.workloads.tasks import TASKS, Task
 
 warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")  # told at every start
 
-TOGETHER = (
-    2**21
-)  # activations of the widest layer computed at once, did all its units matter: what does fits a core's cache
+# Activations of the widest layer computed at once, did all its units matter: what does fits a
+# core's cache
+TOGETHER = 2**21
 
 
 @dataclass(frozen=True)
@@ -136,9 +136,8 @@ class Layer:
         row = target[trial * outputs.shape[1] + wires.row[n]]
         column = wires.column[n] if shared else source[trial * wires.inputs + wires.column[n]]
         self.shape = int(outputs.sum()), wires.inputs if shared else int(inputs.sum())
-        self.weight = (
-            trial * size + wires.weight[n]
-        )  # where the values stand in w [T, P], flattened
+        # Where the values stand in w [T, P], flattened
+        self.weight = trial * size + wires.weight[n]
         self.trial, unit = outputs.nonzero().T  # of every row
         self.bias = self.trial * size + wires.bias[unit]
         self.biased = mask.flatten()[self.bias].nonzero()[:, 0]  # the rows whose bias is left
@@ -214,9 +213,8 @@ class Sparse(stacked.Stack):
         """Losses [T] and who is alive [T] of some of the trials, for x [inputs, B]; adds to their
         gradients [T, P].
         """
-        values = [
-            w.view(-1).index_select(0, layer.weight) for layer in layers
-        ]  # four times as fast as w[...]
+        # Four times as fast as w[...]
+        values = [w.view(-1).index_select(0, layer.weight) for layer in layers]
         hidden, h = [], x
         for layer, kept in zip(layers, values, strict=True):
             hidden.append(torch.relu_(h) if hidden else h)

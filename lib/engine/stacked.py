@@ -52,6 +52,7 @@ class Stack:
 
     normalised = False  # by batch normalisation
 
+    # Whether a unit that is off has no gradient
     def __init__(
         self,
         module: nn.Module,
@@ -70,9 +71,7 @@ class Stack:
             head(module).out_features,
         )
         self.smoothing, self.task = smoothing, task
-        self.switches = not any(
-            isinstance(m, nn.Tanh) for m in module
-        )  # whether a unit that is off has no gradient
+        self.switches = not any(isinstance(m, nn.Tanh) for m in module)
 
     def inputs(self, x: Tensor) -> Tensor:
         """As `Loop.inputs`."""
@@ -296,9 +295,8 @@ def _places(layer: nn.Linear | nn.Conv2d, h: Tensor, flattened: tuple[int, ...])
     h = h.detach()
     if isinstance(layer, nn.Conv2d):
         (k, _), (s, _), (p, _) = layer.kernel_size, layer.stride, layer.padding
-        windows = (
-            F.pad(h, (0, 0, p, p, p, p)).unfold(2, k, s).unfold(3, k, s).movedim(4, -1)
-        )  # [T, B, H', W', k, k, C]
+        # [T, B, H', W', k, k, C]
+        windows = F.pad(h, (0, 0, p, p, p, p)).unfold(2, k, s).unfold(3, k, s).movedim(4, -1)
         return windows.flatten(4).flatten(2, 3)
     if flattened:  # as the module does: channel, row, column
         h = h.unflatten(2, flattened).movedim(-1, 2).flatten(2)

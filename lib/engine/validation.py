@@ -66,12 +66,10 @@ class Validation:
         own = w.to(self.executor.dtype)  # once, and not for every chunk
         for limit in allowed.unique():
             rows, at = (allowed == limit).nonzero()[:, 0], 0
-            asked = (
-                own if len(rows) == len(w) else own.index_select(0, rows)
-            )  # six times as fast as own[rows]
-            chunk = (
-                int(min(limit, len(self.order))) * 6 // 5 + SPARE
-            )  # enough to reject a trial that is mostly wrong
+            # Six times as fast as own[rows]
+            asked = own if len(rows) == len(w) else own.index_select(0, rows)
+            # Enough to reject a trial that is mostly wrong
+            chunk = int(min(limit, len(self.order))) * 6 // 5 + SPARE
             if (
                 not self.task.counted and limit < math.inf
             ):  # an answer may cost more than a mistake, and limits be larger

@@ -15,9 +15,8 @@ from joblib.parallel import get_active_backend
 
 from lib import require
 
-MOST = 4 * (
-    os.cpu_count() or 1
-)  # jobs side by side: one thread each, so that more than there are cores gain nothing
+# Jobs side by side: one thread each, so that more than there are cores gain nothing
+MOST = 4 * (os.cpu_count() or 1)
 SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )

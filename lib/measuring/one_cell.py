@@ -88,9 +88,8 @@ def start(
     if cell.sparsity == 0:
         mask = None
     else:
-        needs = (
-            (cell.sparsity,) if cell.pruning == "synflow" else ()
-        )  # the other scores serve every sparsity
+        # The other scores serve every sparsity
+        needs = (cell.sparsity,) if cell.pruning == "synflow" else ()
         scores = [
             _scores(work, cell.pruning, s, cell.split, _dtype(cell), device, *needs)
             for s in chosen_seeds
@@ -297,9 +296,8 @@ def measure(
         )
         both = {"steps": outcome.steps, "trial_steps": counted["trial_steps"] + outcome.trial_steps}
         counted, wall_s = {**both, "raced_again": wider.race}, wall_s + outcome.wall_s
-    _agree(
-        cell, folder, file
-    )  # once more: meanwhile the file may have changed, and others have measured
+    # Once more: meanwhile the file may have changed, and others have measured
+    _agree(cell, folder, file)
     store.write(
         file, cell, table(cell, outcome), machine.provenance(measured_with, wall_s, **counted)
     )

@@ -56,9 +56,10 @@ def write(
     taken; more: what else the first line says. Raises OSError naming the file, before anything is
     measured, if its folder cannot be written.
     """
+    # Brings PyTorch, which is slow to import, and most chapters only read
     from lib.measuring import (
         machine,
-    )  # brings PyTorch, which is slow to import, and most chapters only read
+    )
 
     machine.use_one_core()
     store.prepare(file)

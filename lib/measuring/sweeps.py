@@ -39,9 +39,10 @@ def run(study: Study, folder: Path = DATA, jobs: int = 1, device: str = "cpu") -
 
 
 def _train(cell: Cell, reports: str, folder: Path, device: str) -> None:
+    # Brings PyTorch, which is slow to import, and most chapters only read
     from lib.measuring.one_cell import (
         measure,
-    )  # brings PyTorch, which is slow to import, and most chapters only read
+    )
 
     measure(cell, folder, reports, device)
 

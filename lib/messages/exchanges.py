@@ -30,15 +30,14 @@ def published_sum(sent: list[Tensor], chosen: list[Tensor]) -> Tensor:
     bool [R, d].
     """
     result = torch.zeros_like(sent[0])
+    # Of several pairs for one entry, one counts
     for row, out in enumerate(result):
         index = torch.cat([c[row].nonzero()[:, 0] for c in chosen])
         value = torch.cat([s[row][c[row]] for s, c in zip(sent, chosen, strict=True)])
         part = len(index) // len(sent)
         for p in range(len(sent)):
             turn = slice(p * part, (p + 1) * part)
-            out[index[turn]] = (
-                out[index[turn]] + value[turn]
-            )  # of several pairs for one entry, one counts
+            out[index[turn]] = out[index[turn]] + value[turn]
     return result
 
 

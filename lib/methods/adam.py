@@ -22,9 +22,8 @@ def change(g, buffers, rate, beta1, beta2, k):
     mean, square = buffers["mean"], buffers["square"]
     mean.mul_(beta1).addcmul_(g, 1 - beta1)
     square.mul_(beta2).addcmul_(g.square(), 1 - beta2)
-    unbiased1, unbiased2 = (
-        1 - beta.double() ** k for beta in (beta1, beta2)
-    )  # near zero at first: in single precision, off
+    # Near zero at first: in single precision, off
+    unbiased1, unbiased2 = (1 - beta.double() ** k for beta in (beta1, beta2))
     scale = square.sqrt().div_(unbiased2.sqrt().to(g.dtype)).add_(EPSILON)
     return mean.mul((rate / unbiased1).to(g.dtype)).div_(scale)
 

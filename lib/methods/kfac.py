@@ -27,11 +27,12 @@ DECAY = 0.95
 CLIP = 1e-3
 LARGEST = 1e30  # entry of a factor; what is larger, or no number, is left out
 EVERY_STEP = 20  # first steps, in which every factor is decomposed anew
+# Sides up to so many: decomposed every so many steps
 INTERVALS = (
     (128, 1),
     (512, 10),
     (float("inf"), 20),
-)  # sides up to so many: decomposed every so many steps
+)
 
 
 def _blocks(layers):
@@ -108,9 +109,8 @@ def _average(buffers, name, new, k):
     import torch
 
     average = buffers[name]
-    fine = (new.abs().amax((1, 2)) < LARGEST)[
-        :, None, None
-    ]  # a trial that diverges must not stop the others
+    # A trial that diverges must not stop the others
+    fine = (new.abs().amax((1, 2)) < LARGEST)[:, None, None]
     average.lerp_(
         new.where(fine, 0).to(average.dtype).expand_as(average), 1 - min(1 - 1 / k, DECAY)
     )

@@ -13,11 +13,12 @@ from lib.methods.intervals import Interval
 from lib.methods.method import Method
 
 HIDDEN = ("linear", "convolution")  # of `Layer.kind`
+# Of X, of X X^T X and of its square: the steepest at zero, the authors' choice
 COEFFICIENTS = (
     3.4445,
     -4.7750,
     2.0315,
-)  # of X, of X X^T X and of its square: the steepest at zero, the authors' choice
+)
 ROUNDS = 5
 SMALLEST = 1e-7  # added to the norm
 BETAS, EPSILON = (0.9, 0.95), 1e-10  # of Adam here, the authors' choice

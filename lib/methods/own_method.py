@@ -24,9 +24,10 @@ def load(name: str) -> Method:
 
 @functools.lru_cache(maxsize=8)
 def _load(name: str, text: bytes) -> Method:
+    # Brings PyTorch, which is slow to import, and most chapters only read records
     from lib.methods import (
         own_check,
-    )  # brings PyTorch, which is slow to import, and most chapters only read records
+    )
 
     found = own_file.called(name, text, 1)
     own_check.check_fields(name, found)

@@ -18,10 +18,11 @@ SPACES = {
     "wide-rates": WIDE_RATES,
     "low-momentum": LOW_MOMENTUM,
 }
+# Of the learning rate, which is the engine's whatever the method
 DECAY = (
     "decay_steps",
     "end_factor",
-)  # of the learning rate, which is the engine's whatever the method
+)
 SINGLE = {  # what a point may be on an interval's scale
     "log": ("positive", lambda v: 0 < v < np.inf),
     "reverse-log": ("in [0, 1)", lambda v: 0 <= v < 1),

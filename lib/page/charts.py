@@ -24,28 +24,31 @@ BLUE = DENSE = (
 ORANGE, PURPLE, TEAL, RED, GREEN = "#c98100", "#917df5", "#259e8c", "#db031e", "#317416"
 PINK, INDIGO, OLIVE, WINE, BROWN = "#f9458b", "#8a5383", "#959456", "#b4476b", "#7a7c47"
 CATEGORIES = (ORANGE, PURPLE, TEAL, RED, GREEN, PINK, INDIGO, OLIVE, WINE, BROWN)
+# Drawn as these
 VARIANTS = {
     "lars-warmup": "lars",
     "adam-fixed": "adam",
     "adam-half-life": "adam",
     "kfac-unclipped": "kfac",
-}  # drawn as these
+}
 ALGORITHM_COLOURS = dict(
     zip((m for m in METHODS if m not in VARIANTS), itertools.cycle(CATEGORIES))
 )
+# Muon stands beside Adam on most figures, which is red
 ALGORITHM_COLOURS |= {
     "muon": GREEN,
     "lars": WINE,
-}  # Muon stands beside Adam on most figures, which is red
+}
 ALGORITHM_COLOURS |= {
     name: ALGORITHM_COLOURS[other] for name, other in VARIANTS.items() if name in METHODS
 }
+# Ordered: the sparser, the darker
 RAMP = {
     0.5: "#b18c00",
     0.7: "#c76854",
     0.9: "#cf2b6a",
     0.95: "#ac338e",
-}  # ordered: the sparser, the darker
+}
 SPARSITY_COLOURS = {0.0: DENSE} | RAMP
 METHOD_COLOURS = {
     "connection-sensitivity": RED,
@@ -136,17 +139,15 @@ def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") ->
     """Batch size on a base-2 axis with a tick at every size measured."""
     values = sorted({int(b) for b in sizes})
     axis = alt.Axis(values=values, labelOverlap="parity", format=",")
-    room = (
-        20 if values and values[-1] >= 10_000 else 12
-    )  # for half of the last label, which would be cut
+    # For half of the last label, which would be cut
+    room = 20 if values and values[-1] >= 10_000 else 12
     return alt.X("batch_size:Q", title=title, axis=axis).scale(
         type="log", base=2, nice=False, padding=room
     )
 
 
-DECADES = [
-    digit * 10.0**n for n in range(-9, 10) for digit in (1, 2, 5)
-]  # ticks: Vega's own hide powers of ten behind the rest
+# Ticks: Vega's own hide powers of ten behind the rest
+DECADES = [digit * 10.0**n for n in range(-9, 10) for digit in (1, 2, 5)]
 
 
 def fractions(**options) -> alt.Axis:
@@ -189,10 +190,11 @@ def slider(field: str, values: list[float], start: float | None, name: str, capt
 
 STILL = "still"  # whether a chart is a picture; charts.js unsets it
 NEAR = 3 * 10.0**-vega.DIGITS  # relative: how far a page's rounding may move a value
+# End the names of what charts.js knows of a control: its value in words, whether it is shown
 SPOKEN, NEEDED = (
     "_text",
     "_needed",
-)  # end the names of what charts.js knows of a control: its value in words, whether it is shown
+)
 
 
 def _spoken(text: str) -> alt.Parameter:
@@ -229,9 +231,8 @@ def ladder_slider(
 
     start: the place shown first; None: the hardest goal.
     """
-    ladders = json.dumps(ladders).replace(
-        "value", "valu\\u0065"
-    )  # a title may hold the word, which `slider` replaces
+    # A title may hold the word, which `slider` replaces
+    ladders = json.dumps(ladders).replace("value", "valu\\u0065")
     goal = f"'goal: validation error ≤ ' + {_percent(ladders + '[curve_chosen][value]')}"
     return slider("place", list(map(int, places)), start, "goal error", goal)
 

@@ -9,15 +9,17 @@ from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.util import logging
 
+# What docutils lacks
 SPELT = {
     r"\dots": r"\ldots",
     r"\lVert": r"\|",
     r"\rVert": r"\|",
     r"\lvert": "|",
     r"\rvert": "|",
-}  # what docutils lacks
+}
 
 
+# As docutils does for brackets and |
 def mathml(tex: str, block: bool = False) -> str:
     """A formula of LaTeX as MathML.  Raises ValueError naming the formula if it has what is not
     understood.
@@ -29,9 +31,7 @@ def mathml(tex: str, block: bool = False) -> str:
     except MathError as fault:
         raise ValueError(f"formula: {tex!r} is not understood: {fault}") from fault
     one_line = re.sub(r">\s+<", "><", drawn).strip()
-    return one_line.replace(
-        "<mo>‖</mo>", '<mo stretchy="false">‖</mo>'
-    )  # as docutils does for brackets and |
+    return one_line.replace("<mo>‖</mo>", '<mo stretchy="false">‖</mo>')
 
 
 def setup(app) -> None:

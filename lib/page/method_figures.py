@@ -16,11 +16,12 @@ WORDS = {  # what is compared, as the menu has it
     "large": "steps, two largest batches",
     "small": "steps, two smallest batches",
 }
+# Which of the model's limits each comes near to
 COLUMNS = {
     "critical": "critical",
     "large": "c2",
     "small": "c1",
-}  # which of the model's limits each comes near to
+}
 SHADES = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.RED, charts.PURPLE)
 LOG = {"type": "log", "base": 2, "nice": False}
 BEYOND = 1e7  # larger than any batch size or number of steps

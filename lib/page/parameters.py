@@ -34,9 +34,8 @@ from lib.workloads import catalogue
 T = TypeVar("T")
 BEFORE = "_before_parameters"  # where `begin` leaves what it saw
 INJECTED = (type(None), bool, int, float, str, list, dict)  # all that papermill can inject
-IPYTHON = re.compile(
-    r"_+|_i{1,3}|_i?\d+|_[iod]h|_exit_code|__\w+__"
-)  # names that a notebook's globals have by themselves
+# Names that a notebook's globals have by themselves
+IPYTHON = re.compile(r"_+|_i{1,3}|_i?\d+|_[iod]h|_exit_code|__\w+__")
 LONG = 120  # characters of a value that a message shows
 MOST = 100  # entries of a list
 

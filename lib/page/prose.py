@@ -54,9 +54,8 @@ def lead(question: str, answer: str, *judged, **values: object) -> Markdown:
     """How a page begins: its question, its answer, and the verdicts on its claims
     (`lib.claims.Claim`), linked to the ledger.
     """
-    pills = "&ensp;".join(
-        pill(claim) for claim in judged
-    )  # apart in a notebook, too, which has no style of ours
+    # Apart in a notebook, too, which has no style of ours
+    pills = "&ensp;".join(pill(claim) for claim in judged)
     return Markdown(
         f"*{_filled(question, values, spare=True)}*\n\n**{_filled(answer, values, spare=True)}**\n\n{pills}"
     )
@@ -80,9 +79,8 @@ def pill(claim, folder: str = "", words: bool = True) -> str:
 
     words: say the verdict, or the claim's key alone.
     """
-    word = claim.verdict.replace(
-        "on small stand-ins only", "stand-ins"
-    )  # the ledger has it in full
+    # The ledger has it in full
+    word = claim.verdict.replace("on small stand-ins only", "stand-ins")
     shown = f"{claim.key} {word}" if words else claim.key
     return (
         f'<a class="book-pill book-{kind(claim.verdict)}" href="{folder}claims.html#claim-{claim.key}" '

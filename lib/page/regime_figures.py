@@ -140,9 +140,8 @@ def chosen_curves(curves: pd.DataFrame, colour: alt.Color, menu: tuple) -> alt.L
     )
     y = alt.Y("steps:Q", title=STEPS, scale=scale)
     perfect = base.transform_filter("datum.guided").mark_line(strokeDash=[3, 4], strokeWidth=1)
-    perfect = perfect.encode(y=alt.Y("perfect:Q", scale=scale)).add_params(
-        pick
-    )  # the first layer's legend is the one drawn
+    # The first layer's legend is the one drawn
+    perfect = perfect.encode(y=alt.Y("perfect:Q", scale=scale)).add_params(pick)
     bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
     names = colour["scale"]["domain"]
     shapes = alt.Scale(

@@ -43,9 +43,8 @@ def range_chart(
         f"{field}:O",
         scale=alt.Scale(range=[NAME_HEIGHT + 7, NAME_HEIGHT + RANGE_HEIGHT * kinds - 7]),
     )
-    longest = (
-        rows[field].astype(str).str.len().max()
-    )  # two names of over 12, side by side, are cut on a phone
+    # Two names of over 12, side by side, are cut on a phone
+    longest = rows[field].astype(str).str.len().max()
     colour = colour.legend(
         titleOrient="top", columns=1 if longest > 12 else 2 if longest > 4 else 5
     )
@@ -197,9 +196,8 @@ def line_ends(
     within: the ends of the logarithmic axis of y; height: its length in pixels.  A name moves no
     further than the axis's ends while there is room.
     """
-    seen = rows[rows[y].notna()].reset_index(
-        drop=True
-    )  # tables that were joined may name rows twice
+    # Tables that were joined may name rows twice
+    seen = rows[rows[y].notna()].reset_index(drop=True)
     ends = seen.loc[seen.groupby([*by, field])[x].idxmax(), [*by, field, x, y]]
     each = height / np.log(within[1] / within[0])
     parts = [
@@ -281,10 +279,11 @@ def scaling_chart(
     values of their columns.
     """
     field = colour["shorthand"].split(":")[0]
+    # One range for all: the slider moves marks, not axes
     within = [
         curve.low.min() / 1.3,
         curve.high.max() * 1.3,
-    ]  # one range for all: the slider moves marks, not axes
+    ]
     pick, faded = charts.picked(field)
     base = alt.Chart(tips.known(curve)).encode(
         x=charts.batch_axis(curve.batch_size), color=colour, opacity=faded

@@ -24,12 +24,13 @@ ICONS = (
 )
 # Chapters that take longest, begun first: else one core waits at the end for the other's last.
 FIRST = ("chapters/which_method", "chapters/explore", "chapters/status")
+# Jupyter-book always loads these, which no page uses
 UNUSED = (
     "thebe",
     "design-tabs",
     "sphinx-design",
     "togglebutton",
-)  # jupyter-book always loads these, which no page uses
+)
 
 
 # --- in the build ---------------------------------------------------------------------------------
@@ -46,18 +47,15 @@ def setup(app) -> dict:
     app.connect("config-inited", _assets)
     app.connect("config-inited", _look)
     app.connect("config-inited", _repository_buttons)
-    app.connect(
-        "config-inited", _forget_stale_outputs, priority=100
-    )  # before myst-nb opens its cache
-    app.connect(
-        "config-inited", _execute_side_by_side, priority=900
-    )  # after the kernels' settings are known
+    # Before myst-nb opens its cache
+    app.connect("config-inited", _forget_stale_outputs, priority=100)
+    # After the kernels' settings are known
+    app.connect("config-inited", _execute_side_by_side, priority=900)
     app.connect("env-get-outdated", _outdated)
     app.connect("doctree-read", _citations_as_anchors)
     app.add_post_transform(CodeAtTheEnd)
-    app.connect(
-        "html-page-context", _page, priority=900
-    )  # after the extensions whose scripts it takes off
+    # After the extensions whose scripts it takes off
+    app.connect("html-page-context", _page, priority=900)
     app.connect("build-finished", _remember_inputs)
     app.connect("build-finished", _redirect)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -208,9 +206,8 @@ def _execute_side_by_side(app, config) -> None:
 def _execute(cache, page: int, timeout: int) -> None:
     from jupyter_cache.executors import load_executor
 
-    cache.truncate_caches = lambda: (
-        None
-    )  # it may take what another process has just added for the oldest, and delete it
+    # It may take what another process has just added for the oldest, and delete it
+    cache.truncate_caches = lambda: None
     load_executor("local-serial", cache=cache).run_and_cache(filter_pks=[page], timeout=timeout)
 
 

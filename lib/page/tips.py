@@ -13,11 +13,12 @@ CURVE = alt.Tooltip("curve:N", title="network and method")
 INTERVAL = alt.Tooltip("interval:N", title="5–95 %")
 SEARCHES = alt.Tooltip("replicates:Q", title="searches")
 TRIALS = alt.Tooltip("trials:Q", title="trials of a search")
+# What tells curves apart, in words
 FIELDS = {
     "algorithm": "training method",
     "method": "how it was pruned",
     "part": "curve",
-}  # what tells curves apart, in words
+}
 KNOWN_FROM = {False: "its own searches", True: "the scatter of other networks' searches"}
 
 

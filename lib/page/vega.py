@@ -9,9 +9,8 @@ import re
 import altair as alt
 import vl_convert as vlc
 
-VEGALITE = ".".join(
-    alt.SCHEMA_VERSION.lstrip("v").split(".")[:2]
-)  # "6.4"; one of vlc.get_vegalite_versions()
+# "6.4"; one of vlc.get_vegalite_versions()
+VEGALITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
 STATIC_WIDTH = 640  # pixels of the picture that stands in where scripts do not run
 DIGITS = 6  # significant, of the numbers that a page draws
 
@@ -105,9 +104,8 @@ def _columns(rows: list[dict]) -> dict[str, list | dict]:
 
 def _column(values: list) -> list | dict:
     texts = [_json(value) for value in values]
-    places = {
-        text: place for place, text in enumerate(dict.fromkeys(texts))
-    }  # by text, since 1 == True
+    # By text, since 1 == True
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     short = {"of": [json.loads(text) for text in places], "at": [places[text] for text in texts]}
     return min(values, short, key=lambda column: len(_json(column)))
 

@@ -9,13 +9,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.engine import flattening, lockstep, looped
-from lib.measuring import one_cell
-from lib.methods import method
+from lib.engine import looped
+from lib.measuring.rerun import Rerun
 from lib.probes import noise_scale, smoothness
 from lib.probes.tracks import POWER_ITERATIONS, SAMPLE, Track, last_step
 from lib.records.places import DATA
-from lib.workloads import datasets, models
+from lib.workloads import models
 from lib.workloads.catalogue import workload
 from lib.workloads.tasks import TASKS
 
@@ -31,32 +30,18 @@ def follow(track: Track, data: Path = DATA) -> pd.DataFrame:
     its largest absolute eigenvalue.  A track without smoothness lacks the last three. What is
     measured is in single precision; the training is in the cell's own.
     """
-    cell, work = track.cell, workload(track.workload)
-    examples, validation = work.train(), datasets.load(work.dataset).validation
-    executor, trial = one_cell.executor(cell), one_cell.start(cell, [track.trial])
-    x, y = executor.inputs(examples.x), examples.y
-    points = set(
-        np.unique(np.geomspace(1, last_step(track, data), track.points).round().astype(int))
-    )
-    how, parameters, rows = method(cell.algorithm), flattening.layers(executor.module), []
-    w, buffers = trial.w.clone(), how.begin(trial.w, parameters)
-    for step, pick in enumerate(lockstep.batches(len(y), cell.batch_size, cell.replicate), start=1):
-        before = w.clone()
-        lockstep.update(how, executor, parameters, trial, w, buffers, step, (x[pick], y[pick]))
+    rerun = Rerun(track.cell, [track.trial])
+    last = last_step(track, data)
+    points = set(np.unique(np.geomspace(1, last, track.points).round().astype(int)))
+    rows = []
+    for step in range(1, last + 1):
+        before = rerun.w.clone()
+        rerun.update()
         if step in points:
-            asked = lockstep.validated(how, w, buffers)
-            cost = executor.task.cost(
-                executor.logits(asked, executor.inputs(validation.x)), validation.y
-            )
-            rows.append(
-                {
-                    "step": step,
-                    "error": cost.float().mean().item(),
-                    **_look(track, trial.mask, before[0], w[0]),
-                }
-            )
-        if step == max(points):
-            return pd.DataFrame(rows)
+            error = rerun.costs(rerun.validation).float().mean().item()
+            looked = _look(track, rerun.trials.mask, before[0], rerun.w[0])
+            rows.append({"step": step, "error": error, **looked})
+    return pd.DataFrame(rows)
 
 
 def _look(track: Track, mask: Tensor | None, before: Tensor, after: Tensor) -> dict:

@@ -39,9 +39,8 @@ class MethodTimes:
     repeats: int = 5
 
     def __post_init__(self):
-        Cell(
-            self.workload, 1, self.algorithm, trials=self.trials
-        )  # complains of unknown names, and of trials
+        # Complains of unknown names, and of trials
+        Cell(self.workload, 1, self.algorithm, trials=self.trials)
         require_whole("largest", self.largest, 2, 16)
         require_whole("repeats", self.repeats, 1, timings.MOST_REPEATS)
 
@@ -72,10 +71,11 @@ class MethodTimes:
 
 def _run(cell: Cell) -> tuple[Callable[[], None], dict]:
     """A block of a cell's steps with a learning rate of zero, and how large its network is."""
+    # These bring PyTorch, and reading times does without
     from lib.engine import (
         flattening,
         lockstep,
-    )  # these bring PyTorch, and reading times does without
+    )
     from lib.measuring import one_cell
     from lib.workloads import models
 

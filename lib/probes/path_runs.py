@@ -17,9 +17,10 @@ def run(walks: Iterable[Walk], data: Path = DATA, jobs: int = 1) -> None:
 
 def measure(walk: Walk, reports: str | None = None, data: Path = DATA) -> Path:
     """Train the trial again and write its record under data/paths; returns the file."""
+    # Brings PyTorch, which is slow to import, and most chapters only read
     from lib.probes import (
         walking,
-    )  # brings PyTorch, which is slow to import, and most chapters only read
+    )
 
     file = record(walk, data / "paths")
     return runner.write(file, walk, lambda: walking.measured(walk, data), walk.cell.arithmetic)

@@ -149,14 +149,16 @@ def follow(
     progress: called with every step.  Raises FloatingPointError if the run ends before its first
     portrait.
     """
+    # Brings PyTorch, which is slow to import, and most chapters only read
     from lib.measuring import (
         one_cell,
-    )  # brings PyTorch, which is slow to import, and most chapters only read
+    )
 
+    # Nobody asks for its errors
     cell, seen = (
         dataclasses.replace(portrait.cell, checks="every-100"),
         [],
-    )  # nobody asks for its errors
+    )
 
     def watch(step: int, u: Tensor) -> None:
         progress(step + 1)

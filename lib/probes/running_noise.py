@@ -81,9 +81,10 @@ class Job(Again):
         |G|^2 averaged over the same window.  single: that of this step alone.  What is infinite is
         empty.
         """
+        # Brings PyTorch, which is slow to import, and most chapters only read
         from lib.workers import (
             processes,
-        )  # brings PyTorch, which is slow to import, and most chapters only read
+        )
 
         return pd.DataFrame(processes.launch(_listen, self.workers, TIMEOUT, self)).replace(
             np.inf, np.nan

@@ -75,9 +75,8 @@ class SparseTimes:
     repeats: int = 7
 
     def __post_init__(self):
-        Cell(
-            self.workload, 1, trials=self.trials
-        )  # complains of an unknown workload, and of trials
+        # Complains of an unknown workload, and of trials
+        Cell(self.workload, 1, trials=self.trials)
         require_whole("largest", self.largest, 4, 16)
         require_whole("repeats", self.repeats, 1, timings.MOST_REPEATS)
 

@@ -15,9 +15,10 @@ from lib.studies.study import Study
 
 def measure(track: Track, reports: str | None = None, data: Path = DATA) -> Path:
     """Follow a track and write its record under data/tracks; returns the file."""
+    # Brings PyTorch, which is slow to import, and most chapters only read
     from lib.probes import (
         follow,
-    )  # brings PyTorch, which is slow to import, and most chapters only read
+    )
 
     file = record(track, data / "tracks")
     return runner.write(file, track, lambda: follow.follow(track, data), track.cell.arithmetic)

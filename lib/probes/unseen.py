@@ -96,32 +96,17 @@ COLUMNS = ["batch_size", "replicate", "split", "trial", "steps", "validation", "
 
 def errors(cell: Cell, trial: int, steps: int) -> tuple[float, float]:
     """Validation and test error of one of a search's trials after so many steps.  Raises ValueError
-    where it has no test set.
+    for a search of several workers or with late gradients.
     """
-    from lib.engine import (
-        flattening,
-        lockstep,
-    )  # bring PyTorch, which is slow to import, and most chapters only read
-    from lib.measuring import one_cell
-    from lib.methods import method
+    from lib.measuring.rerun import Rerun  # brings PyTorch, and most chapters only read
     from lib.workloads import datasets
 
-    require(cell.messages is None and not cell.staleness, "cell", cell, "a search of one worker")
-    data, examples = datasets.load(cell.work.dataset, cell.split), cell.work.train(cell.split)
-    executor, begun = one_cell.executor(cell), one_cell.start(cell, [trial])
-    x, y = executor.inputs(examples.x), examples.y
-    how, parameters = method(cell.algorithm), flattening.layers(executor.module)
-    w, buffers = begun.w.clone(), how.begin(begun.w, parameters)
-    batches = lockstep.batches(len(y), cell.batch_size, cell.replicate)
-    for step, pick in zip(range(1, steps + 1), batches):
-        lockstep.update(how, executor, parameters, begun, w, buffers, step, (x[pick], y[pick]))
-    asked = lockstep.validated(how, w, buffers)
-    parts = (data.validation, data.test)
-    costs = [
-        executor.task.cost(executor.logits(asked, executor.inputs(part.x)), part.y)
-        for part in parts
-    ]
-    return tuple(cost.float().mean().item() for cost in costs)
+    rerun = Rerun(cell, [trial])
+    for _ in range(steps):
+        rerun.update()
+    test = datasets.load(cell.work.dataset, cell.split).test
+    validation, test = (rerun.costs(part).float().mean() for part in (rerun.validation, test))
+    return validation.item(), test.item()
 
 
 LEVELS = (0.0, 0.9)

@@ -104,13 +104,11 @@ _CURVE = (
     "delays",
 )
 _curve = operator.attrgetter(*_CURVE)
-_network = operator.attrgetter(
-    "workload", "algorithm", "pruning", "sparsity"
-)  # however it was searched
+# However it was searched
+_network = operator.attrgetter("workload", "algorithm", "pruning", "sparsity")
 _point = operator.attrgetter(*_CURVE, "batch_size", "replicate", "split")
-_protocol = operator.attrgetter(
-    "trials", "space", "precision", "checks", "max_steps"
-)  # however many hits, K* is the same
+# However many hits, K* is the same
+_protocol = operator.attrgetter("trials", "space", "precision", "checks", "max_steps")
 
 
 def gathered(*more: Study, **fields) -> Study:

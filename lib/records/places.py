@@ -30,9 +30,8 @@ def record(cell: Cell, folder: Path = DATA) -> Path:
     return _record(cell, folder, cell.work, method(cell.algorithm).source)
 
 
-@functools.lru_cache(
-    maxsize=2**16
-)  # asked for every cell of every study a dozen times, and a digest takes longer than reading
+# Asked for every cell of every study a dozen times, and a digest takes longer than reading
+@functools.lru_cache(maxsize=2**16)
 def _record(cell: Cell, folder: Path, work: Workload, source: str) -> Path:
     """work, source: the workload and the digest of a reader's own method, so that a changed file is
     looked up anew.

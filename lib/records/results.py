@@ -46,9 +46,8 @@ def check(study: Study, folder: Path = DATA) -> None:
     for name in sorted({c.workload for c in study.cells if own.is_own(c.workload)}):
         same_data(name, folder)
     planned = {c: record(c, folder) for c in study.cells}
-    places = {
-        file.parents[2] for c, file in planned.items() if not own.is_readers(c.workload)
-    }  # data set / workload
+    # Data set / workload
+    places = {file.parents[2] for c, file in planned.items() if not own.is_readers(c.workload)}
     files = {file for c, file in planned.items() if own.is_readers(c.workload) and file.exists()}
     for file in sorted(files.union(*(place.rglob("*.csv") for place in places))):
         try:

@@ -161,9 +161,8 @@ def _of(file: Path, cell=None) -> tuple[dict, str]:
     return about, body
 
 
-@functools.lru_cache(
-    maxsize=2**14
-)  # a cell is read by many pages' tables, and this takes longer than the rest
+# A cell is read by many pages' tables, and this takes longer than the rest
+@functools.lru_cache(maxsize=2**14)
 def told(cell) -> dict:
     """The fields of a cell as a record's first line tells them; not to be changed."""
     return dataclasses.asdict(cell)

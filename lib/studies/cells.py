@@ -191,11 +191,12 @@ class Cell:
         """
         work = self.work
         parts = ("dataset", "model", "goals", "decay", "max_steps", "precision", "space")
+        # With what they were before there were others
         added = {
             "source": "",
             "examples": None,
             "task": "classification",
-        }  # with what they were before there were others
+        }
         found = {
             k: getattr(work, k)
             for k in (*parts, *(k for k, usual in added.items() if getattr(work, k) != usual))

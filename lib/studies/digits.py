@@ -47,20 +47,22 @@ def sparsest() -> Iterable[Cell]:
                     )
 
 
+# On which pruned networks take several times the steps to the hardest goal, or hardly get there
 HARD_SPLITS = (
     9,
     13,
-)  # on which pruned networks take several times the steps to the hardest goal, or hardly get there
+)
 
 
 EVERY_CURVE = [
     (algorithm, name) for algorithm in ("momentum", "sgd", "nesterov") for name in DIGITS
 ]
+# Of which there are more searches
 CHEAPEST = [
     ("momentum", "digits-mlp"),
     ("sgd", "digits-mlp"),
     ("sgd", "digits-cnn"),
-]  # of which there are more searches
+]
 
 
 def searches() -> Iterable[Cell]:

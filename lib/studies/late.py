@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from lib.studies.cells import Cell
 from lib.studies.grids import powers
 
+# Steps by which gradients are late, as with 2, 4, ... 32 workers that take turns
 LATE = (
     1,
     3,
     7,
     15,
     31,
-)  # steps by which gradients are late, as with 2, 4, ... 32 workers that take turns
+)
 LATE_SIZES = (64, 16, 256, 4)
 TOO_LATE = 20_000  # steps after which a search is given up
 LATE_SEARCHES = range(3, 6)  # on splits of which the other searches are, too

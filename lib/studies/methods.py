@@ -42,10 +42,11 @@ COMPARED_LARGE = tuple(
     for name in ("sgd", "momentum", "nesterov", "adam", "muon", "lars", "kfac")
     if name in KNOWN
 )
+# With backpropagation, by which the chapter divides, before all
 WITHOUT_BACKPROPAGATION = (
     "sgd",
     *LOCAL,
-)  # with backpropagation, by which the chapter divides, before all
+)
 CLOSE = ("sgd", "lra", "lra-1")  # whose errors are a point or less apart
 FOURS = (64, 16, 256, 4, 1024, 1)  # powers of four, the middle first
 FC_MORE = tuple(

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from lib import require
 from lib.studies import digits, images, late, messages, methods, texts
-from lib.studies.digits import HARD_SPLITS  # noqa: F401
+from lib.studies.digits import HARD_SPLITS
 from lib.studies.grids import (
     ALL_POWERS,
+    DENSE_AND_SPARSE,
     DIGITS,
+    LEVELS,
     own_splits,
     powers,
     variants,
     whole,
-)  # noqa: F401
-from lib.studies.late import LATE_SIZES  # noqa: F401 (these, too, are taken from here)
-from lib.studies.methods import COMPARED, EVERYWHERE, FOURS  # noqa: F401
+)
+from lib.studies.late import LATE_SIZES
+from lib.studies.methods import COMPARED, EVERYWHERE, FOURS
 from lib.studies.study import Study
-from lib.studies.texts import SHAKESPEARE_BUDGETS, TEXT_ENDS, TEXT_RACE, TEXT_WIDTHS  # noqa: F401
+from lib.studies.texts import SHAKESPEARE_BUDGETS, TEXT_ENDS, TEXT_RACE, TEXT_WIDTHS
 from lib.workloads.catalogue import FRACTIONS, MLP_SHAPES
 
+# Studies of curves that were run to budgets, and to no goal
 TO_BUDGETS = (
     "mnist-budget",
     "fashion-mnist-budget",
-)  # studies of curves that were run to budgets, and to no goal
+)
 # What the chapters compare unless they are about one of these fields.
 USUAL = {
     "stop": "goal",
@@ -57,10 +60,11 @@ TEXT = (
     "shakespeare-widths",
 )
 LOCALLY = ("digits-local", "digits-local-budget")  # an activation and methods of their own
+# Late gradients: other training, on the same networks
 LATE_STUDIES = (
     "staleness",
     "staleness-depth",
-)  # late gradients: other training, on the same networks
+)
 LOW_MOMENTUM = ("digits-low-momentum", "fc-low-momentum", "mnist-low-momentum")
 APART = (
     "races",

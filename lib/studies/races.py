@@ -12,16 +12,18 @@ from lib.studies.cells import Cell
 from lib.workloads.catalogue import EASIER, THEIR_SPLIT
 from lib.workloads.datasets import LEE2021
 
+# The digits' validation sets are too small for a race; CIFAR-10 gains little
 RACED = (
     "mnist",
     LEE2021,
     "fashion-mnist",
-)  # the digits' validation sets are too small for a race; CIFAR-10 gains little
+)
 BY_GOALS = {"race": 2.5}  # fields of a cell
+# Wide, since at twice the steps a winner with Nesterov momentum is gone
 BY_LOSSES = {
     "race": 3.0,
     "rungs": "losses",
-}  # wide, since at twice the steps a winner with Nesterov momentum is gone
+}
 # times the factor, for the second race where nobody wins the first: its leader may stall short of
 # the goal
 WIDER = 4

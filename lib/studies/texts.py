@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import EASIER
 
+# Steps by batch size, the middle first
 SHAKESPEARE_BUDGETS = {
     16: 10_000,
     64: 5_000,
     4: 20_000,
     256: 2_500,
     1: 40_000,
-}  # steps by batch size, the middle first
+}
 TEXT_RACE = 3.0  # a wide one, since no record tells what races do on texts
 TEXT_WIDTHS = {"shakespeare-width-32": 32, "shakespeare": 64, "shakespeare-width-128": 128}
 TEXT_ENDS = (16, 256)

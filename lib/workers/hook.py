@@ -170,6 +170,7 @@ def sparse_hook(state: SparseState, bucket: dist.GradBucket) -> Future[Tensor]:
     future: Future[Tensor] = Future()
     state.buckets.append((bucket.buffer(), bucket.parameters(), future))
     state.entries += bucket.buffer().numel()
+    # Ties go as in a single process
     if state.messages.by_layer or bucket.is_last():
         ready = state.buckets[-1:] if state.messages.by_layer else state.buckets
         pieces = {}
@@ -177,9 +178,7 @@ def sparse_hook(state: SparseState, bucket: dist.GradBucket) -> Future[Tensor]:
             pieces |= dict(
                 zip(parameters, buffer.split([p.numel() for p in parameters]), strict=True)
             )
-        _exchange(
-            state, {p: pieces[p] for p in state.names if p in pieces}
-        )  # ties go as in a single process
+        _exchange(state, {p: pieces[p] for p in state.names if p in pieces})
     if bucket.is_last():
         state._end()
     return future
@@ -215,9 +214,8 @@ def _exchange(state: SparseState, pieces: dict[nn.Parameter, Tensor]) -> None:
 
 def _finite(vectors: Iterable[Tensor]) -> Tensor:
     """Whether all of them are, bool []."""
-    ends = [
-        torch.stack(vector.aminmax()) for vector in vectors if len(vector)
-    ]  # far faster than asking every entry
+    # Far faster than asking every entry
+    ends = [torch.stack(vector.aminmax()) for vector in vectors if len(vector)]
     return torch.cat(ends).isfinite().all()
 
 
@@ -288,9 +286,8 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         if int(os.environ.get("LOCAL_RANK", "0")):
-            time.sleep(
-                WAIT
-            )  # torchrun ends all as soon as one has failed: let the one that speaks be that one
+            # Torchrun ends all as soon as one has failed: let the one that speaks be that one
+            time.sleep(WAIT)
             self.exit(2)
         try:
             raise ValueError(message) from None

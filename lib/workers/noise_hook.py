@@ -186,9 +186,8 @@ class Averages:
             return Estimate(trace, square, 0.0, math.inf, 1, self.span)
         differences = _series(r**2, n - 1)
         covariance = tuple(s / differences * squares / weights**2 for s in self.scatter)
-        freedom = (
-            differences**2 / _series(r**4, n - 1) / 1.5
-        )  # neighbouring differences share a step
+        # Neighbouring differences share a step
+        freedom = differences**2 / _series(r**4, n - 1) / 1.5
         quantile = float(stdtrit(freedom, (1 + level) / 2))
         return Estimate(trace, square, *fieller(trace, square, covariance, quantile), n, self.span)
 
@@ -331,9 +330,8 @@ class NoiseState:
             step = self.waiting.pop(0)
             small, big, inverse = step.sums(self.workers)
             after = self.averages.after(*of_step(small, big, self.workers, 1 / inverse, self.total))
-            self.averages = (
-                after if after.finite else self.averages
-            )  # loss scaling has overflowed: no step is taken
+            # Loss scaling has overflowed: no step is taken
+            self.averages = after if after.finite else self.averages
             self.skipped += not after.finite
 
 
@@ -363,6 +361,7 @@ def noise_hook(state: NoiseState, bucket: dist.GradBucket) -> Future[Tensor]:
 class _Step:
     """Squared norms of a training step's gradients, bucket by bucket."""
 
+    # Far cheaper than a sign for each entry
     def __init__(self, state: NoiseState, device: torch.device):
         self.scale, self.examples = state.scale * scale_of(state.scaler), state.examples
         self.square = torch.zeros((), dtype=torch.float64, device=device)
@@ -377,9 +376,7 @@ class _Step:
         ] = {}  # by bucket, so that they add up in one order on all workers
         if state.sketch:
             signs = 2.0 * self._drawn(2, 2 * state.sketch) - 1
-            self.windows = torch.stack([signs, -signs]).unfold(
-                1, state.sketch, 1
-            )  # far cheaper than a sign for each entry
+            self.windows = torch.stack([signs, -signs]).unfold(1, state.sketch, 1)
 
     def _drawn(self, below: int, count: int) -> Tensor:
         return torch.randint(0, below, (count,), generator=self.random, device=self.sketch.device)

@@ -63,9 +63,8 @@ MOST_STEPS = 10**5  # all of whose parameters are returned
 PRECISIONS = ("float32", "float64")
 DROP = 0.2  # share of the inputs that dropout removes
 CLIP = 0.5  # largest gradient norm that clipping leaves alone
-START = (
-    "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn"
-)  # Windows has no fork
+# Windows has no fork
+START = "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn"
 
 
 @dataclass(frozen=True)
@@ -286,6 +285,7 @@ def _mean_over_workers(x: Tensor, group: dist.ProcessGroup | None) -> Tensor:
     return x if group is None else _Sum.apply(x, group) / group.size()
 
 
+# Drawn in float32, so that every precision starts alike
 def _network(run: Run, group: dist.ProcessGroup | None) -> nn.Module:
     network = models.initialise(models.build(run.model), run.seed)
     if run.hazard == "batch normalisation":
@@ -293,9 +293,7 @@ def _network(run: Run, group: dist.ProcessGroup | None) -> nn.Module:
         for layer in hidden:
             norm = BatchNorm(layer.out_features, group if run.remedy else None)
             network.insert(list(network).index(layer) + 1, norm)
-    return network.to(
-        getattr(torch, run.precision)
-    )  # drawn in float32, so that every precision starts alike
+    return network.to(getattr(torch, run.precision))
 
 
 def batches(examples: int, run: Run) -> Tensor:
@@ -406,9 +404,8 @@ def _flat(network: nn.Module) -> Tensor:
 
 def _worker(rank, workers, folder, timeout, work, arguments):
     """What process `rank` does; rank 0 leaves the result in `folder`."""
-    os.dup2(
-        os.open(os.devnull, os.O_WRONLY), 1
-    )  # gloo announces its connections on standard output
+    # Gloo announces its connections on standard output
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     try:
         torch.set_num_threads(1)
         if sys.platform in ("linux", "darwin"):  # loopback: the machine's name need not resolve
@@ -422,9 +419,8 @@ def _worker(rank, workers, folder, timeout, work, arguments):
                 seconds=2 * timeout + 10
             ),  # the caller's ends first, also on a busy machine
         )
-        result = work(
-            rank, *arguments
-        )  # of its own: a model that outlives the process group can hang the process
+        # Of its own: a model that outlives the process group can hang the process
+        result = work(rank, *arguments)
         if rank == 0:
             torch.save(result, Path(folder, "result"))
         dist.destroy_process_group()

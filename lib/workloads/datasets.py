@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 
 VARIABLE = "BOOK_DATASETS"
 LEE2021 = "mnist-lee2021"
-IMAGES_OF = {
-    LEE2021: "mnist"
-}  # data sets that are another's images on their authors' split, the only one they have
+# Data sets that are another's images on their authors' split, the only one they have
+IMAGES_OF = {LEE2021: "mnist"}
 TRAIN_SIZES = {
     "digits": 1350,
     "mnist": 54_000,

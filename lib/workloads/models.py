@@ -41,9 +41,8 @@ class MaxPool(nn.MaxPool2d):
             return super().forward(h)
         k = self.kernel_size
         h = h[:, :, : h.shape[2] // k * k, : h.shape[3] // k * k]
-        h = functools.reduce(
-            torch.maximum, [h[..., i::k] for i in range(k)]
-        )  # columns first: neighbours in memory
+        # Columns first: neighbours in memory
+        h = functools.reduce(torch.maximum, [h[..., i::k] for i in range(k)])
         return functools.reduce(torch.maximum, [h[:, :, i::k] for i in range(k)])
 
 
@@ -206,12 +205,13 @@ MODELS = {
 DECODERS = tuple(name for name in MODELS if name.startswith("decoder-"))
 
 
+# Layers with gains
 NORMALISING = (
     nn.modules.batchnorm._NormBase,
     nn.LayerNorm,
     nn.GroupNorm,
     nn.RMSNorm,
-)  # layers with gains
+)
 NORMALISED = ("resnet-20",)  # for batch normalisation it matters which examples go together
 
 

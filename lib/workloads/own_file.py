@@ -88,9 +88,8 @@ def file_of(name: str, field: str = "workload") -> Path:
 def _load(name: str, text: bytes) -> tuple[Own, str]:
     from lib.workloads import own_network
 
-    own, again = (
-        called(name, text, seed) for seed in (1, 2)
-    )  # what hangs on random numbers differs, then
+    # What hangs on random numbers differs, then
+    own, again = (called(name, text, seed) for seed in (1, 2))
     for one in (own, again):
         own_network.check_fields(name, one)
     prints, others = own_network.fingerprints(own), own_network.fingerprints(again)

@@ -19,9 +19,8 @@ from lib.workloads.tasks import TASKS, Task
 
 PROBE = 32  # examples on which an untrained network is tried
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-ALONE = (
-    threading.RLock()
-)  # held by whoever seeds the global random numbers, which all threads of the process share
+# Held by whoever seeds the global random numbers, which all threads of the process share
+ALONE = threading.RLock()
 
 
 def _flushing() -> bool:

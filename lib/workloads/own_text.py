@@ -19,9 +19,8 @@ from lib.atomic import whole
 from lib.own import OwnError, text_parts
 from lib.workloads import ngrams, own_file, texts
 
-LEAST = texts.SHARE * (
-    16 * texts.CONTEXT + 1
-)  # characters: the validation part then has 16 windows
+# Characters: the validation part then has 16 windows
+LEAST = texts.SHARE * (16 * texts.CONTEXT + 1)
 SYMBOLS = 4096  # different characters, at most
 GOALS = 5
 APART = 0.02  # nats between goals, at least

@@ -58,9 +58,10 @@ class _Softmax:
     """The training loss of tasks that ask for one of several classes: cross-entropy."""
 
     def loss(self, logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+        # Brings PyTorch, which is slow to import, and most chapters only read records
         from lib.workloads import (
             losses,
-        )  # brings PyTorch, which is slow to import, and most chapters only read records
+        )
 
         return losses.mean_cross_entropy(logits, targets, smoothing)
 

@@ -21,10 +21,11 @@ from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_t
 
 LEVEL = 0.9  # of every interval in the book
 ENOUGH = 3  # searches that tell their own scatter
+# Of expectation and maximisation where goals were missed, or until means move less than this
 ROUNDS, SETTLED = (
     60,
     1e-4,
-)  # of expectation and maximisation where goals were missed, or until means move less than this
+)
 LOG_ROOT = 0.5 * np.log(2 * np.pi)
 
 

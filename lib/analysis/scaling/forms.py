@@ -15,14 +15,12 @@ from scipy.optimize import brentq
 from scipy.special import fdtrc, ncfdtr, stdtrit
 
 FAR = 8.0  # natural logarithms beyond the batch sizes measured, where a bend counts as none
-REACH = np.log(
-    8
-)  # natural logarithms beyond them, up to which a critical batch size is a number and not a bound
+# Natural logarithms beyond them, up to which a critical batch size is a number and not a bound
+REACH = np.log(8)
 LONG = 8  # batch sizes from which on the exponent is fitted, too
 ONE = np.array([1.0])
-EXPONENTS = np.linspace(
-    0.55, 1.6, 8
-)  # from which a fitted exponent starts; an elasticity of one half needs p > 1/2
+# From which a fitted exponent starts; an elasticity of one half needs p > 1/2
+EXPONENTS = np.linspace(0.55, 1.6, 8)
 STEPS = 8  # of Gauss and Newton
 BORROWED = 4  # degrees of freedom with which the scatter of all batch sizes steadies that of one
 
@@ -138,9 +136,8 @@ def _descend(
     for _ in range(STEPS):
         distance = at[:, :1] - np.log(sizes)
         steep = 1 / (1 + np.exp(-at[:, 1:] * distance))
-        slopes = np.stack(
-            [at[:, 1:] * steep, distance * steep][: 1 + free], 2
-        )  # [k, m, parameters]
+        # [k, m, parameters]
+        slopes = np.stack([at[:, 1:] * steep, distance * steep][: 1 + free], 2)
         slopes = slopes - np.einsum("kmp,m->kp", slopes, share)[:, None]
         square = np.einsum("kmp,m,kmq->kpq", slopes, weights, slopes)
         ahead = np.einsum("kmp,m,km->kp", slopes, weights, rest)

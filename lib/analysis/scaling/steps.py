@@ -42,12 +42,14 @@ CELL = [
     "delays",
 ]
 SEARCH = ("replicate", "split")  # what tells the searches of one point apart
+# How many hits a search waits for does not change its K*, nor hardly ever a race
 SAME = (
     *SEARCH,
     "hits",
     "race",
     "rungs",
-)  # how many hits a search waits for does not change its K*, nor hardly ever a race
+)
+# One each on a curve
 PROTOCOL = [
     "trials",
     "stop",
@@ -57,7 +59,7 @@ PROTOCOL = [
     "label_smoothing",
     "staleness",
     "delays",
-]  # one each on a curve
+]
 CURVE = ["workload", "algorithm", "pruning", "sparsity"]
 LEVELS = (0.05, 0.5, 0.95)
 # Standard deviation of ln K* between independent searches of one point, by data set and kind of

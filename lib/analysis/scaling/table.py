@@ -104,9 +104,8 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
         curve_of(own, share=0.0).points().assign(**dict(zip(keys, key)))
         for key, own in searches.groupby(keys, dropna=False)
     ]
-    found = pd.concat(parts, ignore_index=True).astype(
-        hits.dtypes[keys]
-    )  # a key that no search has is of no kind
+    # A key that no search has is of no kind
+    found = pd.concat(parts, ignore_index=True).astype(hits.dtypes[keys])
     columns = [
         *point_of(searches),
         "goal",
