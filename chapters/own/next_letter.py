@@ -1,8 +1,6 @@
-"""An example of a workload of one's own: guess the next letter of English text from the eight
-before it.
+"""An example of a workload of one's own: guess the next letter of English text from the eight before it.
 
-Copy this file, put in your network and tensors, and give papermill its path: see the chapter "Your
-own workload".
+Copy this file, put in your network and tensors, and give papermill its path: see the chapter "Your own workload".
 """
 
 import torch
@@ -16,9 +14,7 @@ BEFORE = 8
 
 
 def text() -> str:
-    """The descriptions of scikit-learn's small data sets, in lower case and with single spaces for
-    all but letters.
-    """
+    """The descriptions of scikit-learn's small data sets, in lower case and with single spaces for all but letters."""
     loaders = ("breast_cancer", "diabetes", "digits", "iris", "linnerud", "wine")
     raw = " ".join(getattr(datasets, f"load_{name}")().DESCR for name in loaders).lower()
     return " ".join("".join(c if c in LETTERS else " " for c in raw).split())
