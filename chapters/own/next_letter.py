@@ -27,9 +27,7 @@ def next_letter() -> Own:
     x, y = nn.functional.one_hot(windows[:, :-1], len(LETTERS)).float(), windows[:, -1]
     split = len(y) * 9 // 10
     return Own(
-        model=lambda: nn.Sequential(
-            nn.Flatten(), nn.Linear(BEFORE * 27, 128), nn.ReLU(), nn.Linear(128, 27)
-        ),
+        model=lambda: nn.Sequential(nn.Flatten(), nn.Linear(BEFORE * 27, 128), nn.ReLU(), nn.Linear(128, 27)),
         train=(x[:split], y[:split]),
         validation=(x[split:], y[split:]),
         goals=(0.68, 0.7, 0.72, 0.75),
