@@ -146,11 +146,9 @@ def _look(app, config) -> None:
 
 
 def digest() -> str:
-    """What a page shows besides its own source: lib/, data/ and the example of a reader's own
-    workload.
-    """
+    """What a page shows besides its own source: lib/, data/ and all code beside chapters."""
     text = hashlib.sha256()
-    folders = ((ROOT / "lib", "*"), (ROOT / "data", "*.csv"), (ROOT / "chapters" / "own", "*.py"))
+    folders = ((ROOT / "lib", "*"), (ROOT / "data", "*.csv"), (ROOT / "chapters", "*.py"))
     for file in sorted(file for folder, names in folders for file in folder.rglob(names)):
         if file.suffix in {".py", ".csv", ".js", ".css", ".html", ".svg"}:
             text.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
