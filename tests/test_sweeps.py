@@ -207,11 +207,11 @@ def test_a_local_dask_cluster_gives_the_same_records(undisturbed, tmp_path, monk
     assert bodies(tmp_path) == undisturbed
 
 
-def test_a_sweep_killed_twenty_times_ends_with_the_undisturbed_tables():
-    done = subprocess.run([sys.executable, "-m", "tests.kills", "20"], cwd=ROOT, capture_output=True, encoding="utf-8")
+def test_a_sweep_killed_again_and_again_ends_with_the_undisturbed_tables():
+    done = subprocess.run([sys.executable, "-m", "tests.kills", "8"], cwd=ROOT, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr[-2000:]
-    resumed = int(re.fullmatch(r"20 kills, after (\d+) of them .*: every table is the same\n", done.stdout)[1])
-    assert resumed >= 5, "hardly any cell went on from a state"
+    resumed = int(re.fullmatch(r"8 kills, after (\d+) of them .*: every table is the same\n", done.stdout)[1])
+    assert resumed >= 2, "hardly any cell went on from a state"
 
 
 def alive(group):
