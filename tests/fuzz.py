@@ -137,7 +137,7 @@ def measured(chapter: str, some: random.Random) -> list[Case]:
     own, found = defaults(chapter), []
     if "workload" not in own or "batch_sizes" not in own and "batch_size" not in own:
         return []
-    files = sorted((ROOT / "data").glob("*/*/*/sparsity-*/batch-*.csv"))
+    files = searched()
     mine = [file for file in files if "own" in file.parts]
     for file in [some.choice(mine), *some.sample(files, RECORDS)]:
         cell = store.head(file)["cell"]
@@ -146,6 +146,12 @@ def measured(chapter: str, some: random.Random) -> list[Case]:
         usual = {**cell, "sparsities": f"{cell['sparsity']:g}", "batch_sizes": " ".join(map(str, sizes))}
         found.append(Case(chapter, {name: usual[name] for name in own if name in usual}, None))
     return found
+
+
+@functools.cache
+def searched() -> list[Path]:
+    """The records of searches."""
+    return sorted((ROOT / "data").glob("*/*/*/sparsity-*/batch-*.csv"))
 
 
 class Trained(BaseException):

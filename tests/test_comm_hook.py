@@ -54,65 +54,75 @@ def test_sparse_messages_change_the_path(trained):
     assert all((trained[run][-1] - whole).abs().max() > 1e-3 for run in RUNS[:5])
 
 
-def _train(rank, folder, steps, kill_at, by_layer):
-    """Two workers; checkpoints at `kill_at`, then dies by its own hand; goes on from a checkpoint where there is one."""
+def _train(rank, folder, kill_at):
+    """Two workers, fifteen steps for the whole and for each layer by itself.
+
+    At `kill_at` they keep checkpoints of both and die by their own hand; where there are some, they go on from them.
+    """
     torch.set_num_threads(1)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     store = dist.FileStore(f"{folder}/store-{kill_at}", 2)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=2)
+    for by_layer in (False, True):
+        name = f"{folder}/{{}}-{by_layer}-{rank}.pt"
+        if kill_at:  # first as if nobody were to die
+            torch.save(_steps(rank, by_layer, None, 15)[0], name.format("whole"))
+            torch.save(_steps(rank, by_layer, None, kill_at)[1], name.format("checkpoint"))
+        else:
+            saved = torch.load(name.format("checkpoint"), weights_only=True)
+            torch.save(_steps(rank, by_layer, saved, 15)[0], name.format("killed"))
+    dist.barrier()
+    if kill_at:
+        os.kill(os.getpid(), signal.SIGKILL)
+    dist.destroy_process_group()
+
+
+def _steps(rank, by_layer, saved, last):
+    """Train up to a step, from the beginning or from what is saved: (weights, residual and statistics; a checkpoint)."""
     data = datasets.load("digits").train
     cap = {"bucket_cap_mb": 0.005} if by_layer else {}  # by layer: several buckets, dealt anew after the first step
     model = nn.parallel.DistributedDataParallel(models.fresh("mlp-64x2", 0), **cap)
     state = SparseState(model, compressor="rand-k", density=0.05, by_layer=by_layer)
     model.register_comm_hook(state, sparse_hook)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
-    file, begin = f"{folder}/checkpoint-{rank}.pt", 0
-    if os.path.exists(file):
-        saved = torch.load(file, weights_only=True)
-        model.load_state_dict(saved["model"])
-        optimizer.load_state_dict(saved["optimizer"])
-        state.load_state_dict(saved["hook"])
-        begin = saved["step"]
-    for step in range(begin, steps):
+    parts = {"model": model, "optimizer": optimizer, "hook": state}
+    for name, part in parts.items() if saved else ():
+        part.load_state_dict(saved[name])
+    for step in range(saved["step"] if saved else 0, last):
         rows = torch.arange(32) + 64 * step % 1024 + 32 * rank
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(data.x[rows]), data.y[rows]).backward()
         optimizer.step()
-        if step + 1 == kill_at:
-            saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "hook": state.state_dict()}
-            torch.save({**saved, "step": step + 1}, file)
-            dist.barrier()
-            os.kill(os.getpid(), signal.SIGKILL)
     w = torch.cat([p.detach().flatten() for p in model.parameters()])
-    torch.save((w, state.residual, state.stats()), f"{folder}/end-{rank}.pt")
-    del model  # one that outlives the process group can hang the process
-    dist.destroy_process_group()
+    checkpoint = {name: copy.deepcopy(part.state_dict()) for name, part in parts.items()} | {"step": last}
+    return (w, state.residual, state.stats()), checkpoint
+
+
+@pytest.fixture(scope="module")
+def ends(tmp_path_factory):
+    """What two workers come to: undisturbed, and killed after seven steps and begun again.  By run, by_layer and rank."""
+    folder = tmp_path_factory.mktemp("killed")
+    for kill_at in (7, None):
+        context = mp.start_processes(_train, (str(folder), kill_at), nprocs=2, join=False, start_method="spawn")
+        if kill_at:
+            with pytest.raises(mp.ProcessExitedException, match="SIGKILL"):
+                context.join(300)
+            for process in context.processes:
+                process.join()
+        else:
+            while not context.join(300):
+                pass
+    return {file.stem: torch.load(file) for file in folder.glob("*.pt")}
 
 
 @pytest.mark.parametrize("by_layer", [False, True])
-def test_a_run_that_is_killed_goes_on_identically_from_its_checkpoint(tmp_path, by_layer):
-    ends = []
-    for name, kills in (("whole", [None]), ("killed", [7, None])):
-        folder = tmp_path / name
-        folder.mkdir()
-        for kill_at in kills:
-            context = mp.start_processes(
-                _train, (str(folder), 15, kill_at, by_layer), nprocs=2, join=False, start_method="spawn"
-            )
-            if kill_at:
-                with pytest.raises(mp.ProcessExitedException, match="SIGKILL"):
-                    context.join(300)
-                for process in context.processes:
-                    process.join()
-            else:
-                while not context.join(300):
-                    pass
-        ends.append([torch.load(folder / f"end-{rank}.pt") for rank in range(2)])
-    for a, b in zip(*ends, strict=True):
+def test_a_run_that_is_killed_goes_on_identically_from_its_checkpoint(ends, by_layer):
+    for rank in range(2):
+        a, b = (ends[f"{run}-{by_layer}-{rank}"] for run in ("whole", "killed"))
         assert torch.equal(a[0], b[0]) and a[2] == b[2]
         assert all(torch.equal(a[1][name], b[1][name]) for name in a[1])
-    assert torch.equal(ends[0][0][0], ends[0][1][0]), "workers agree"
-    stats = ends[0][0][2]
+    assert torch.equal(*(ends[f"whole-{by_layer}-{rank}"][0] for rank in range(2))), "workers agree"
+    stats = ends[f"whole-{by_layer}-0"][2]
     assert stats["steps"] == 15 and stats["dense_bytes"] == 4 * 8970
     assert 0.9 < stats["bytes"] / (8 * 0.05 * 8970) <= 1.01  # a layer sends at least one entry
 
@@ -423,15 +433,9 @@ def test_the_command_trains_on_the_examples_of_its_workload(alone, monkeypatch):
     ("arguments", "message"),
     [
         ("--steps -1", "steps: -1 is not allowed; it must be a whole number from 1 to"),
-        ("--steps 1000000000", "steps: 1000000000 is not allowed"),
         ("--learning-rate nan", "learning-rate: nan is not allowed; it must be a positive finite number"),
-        ("--learning-rate inf", "learning-rate: inf is not allowed"),
-        ("--learning-rate 0", "learning-rate: 0.0 is not allowed"),
-        ("--learning-rate=-0.1", "learning-rate: -0.1 is not allowed"),
         ("--density 0", r"density: 0.0 is not allowed; it must be a number in \(0, 1\]"),
-        ("--density nan", "density: nan is not allowed"),
-        ("--batch-size 0", "batch-size: 0 is not allowed; it must be a whole number from 1 to 1350 .digits-mlp has 1350"),
-        ("--batch-size 1351", "batch-size: 1351 is not allowed"),
+        ("--batch-size 1351", "batch-size: 1351 is not allowed; it must be a whole number from 1 to 1350 .digits-mlp has 1350"),
         ("--workload digits", "workload: 'digits' is unknown; allowed: digits-mlp"),
         ("--compressor all", "compressor: invalid choice: 'all'"),
         ("--steps x", "steps: invalid int value: 'x'"),

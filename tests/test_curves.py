@@ -34,7 +34,7 @@ TIMES = 150
 SLACK = 1.645 * np.sqrt(0.9 * 0.1 / TIMES)  # of a share of so many, at 90 %: the band itself is 86 to 94 %
 
 
-@pytest.mark.parametrize("n", [3, 5, 10, 20])
+@pytest.mark.parametrize("n", [3, 5, 20])
 @pytest.mark.parametrize("limit", [np.inf, 1100.0], ids=["met", "missed"])
 def test_intervals_cover_what_was_planted(n, limit):
     """90 % within 86 to 94 %, for a critical batch size, ratios of two, and steps over steps; `missed`: some 7 % of searches."""
@@ -62,7 +62,8 @@ def test_a_point_that_every_search_missed_still_bends_the_curve():
 
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 @pytest.mark.parametrize("n", [3, 20])
-def test_a_form_is_rejected_as_often_as_it_should_be(sizes, n):
+def test_a_form_is_rejected_as_often_as_it_should_be(sizes, n, monkeypatch):
+    monkeypatch.setattr(forms, "_exponent_range", lambda *_: (np.nan, np.nan))  # a hundred fits that no p-value needs
     random, times = np.random.default_rng(0), 200
     scatter = np.linspace(0.4, 0.15, len(sizes))  # small batches scatter more
     rejected = {1.0: 0, 0.75: 0}

@@ -57,8 +57,7 @@ def test_characters_are_numbered_in_their_order():
     assert texts.numbered("To be,\nor é").tolist() == [3, 6, 1, 4, 5, 2, 0, 6, 7, 1, 8]
 
 
-@pytest.mark.parametrize("length", [24_000, 30_001, 1_115_394])
-@pytest.mark.parametrize("split", [0, 1, 2, 3, 9])
+@pytest.mark.parametrize(("length", "split"), [(24_000, 0), (30_001, 1), (1_115_394, 9)])
 def test_no_window_crosses_a_border_and_none_overlap(length, split):
     """Every character is its own number, so that a window tells where it was cut."""
     ids, asked = np.arange(length), 16
@@ -81,7 +80,7 @@ def test_splits_differ_and_the_first_is_validated_right_before_the_test():
     assert len({test for *_, test in spans}) == 1
 
 
-@pytest.mark.parametrize("length", [5_000, 5_063, 5_064, 5_100, 24_000])
+@pytest.mark.parametrize("length", [5_000, 5_063, 5_064])
 def test_every_place_of_the_validation_leaves_as_many_windows_to_train_on(length):
     held, before = length // 20, length - length // 20
     for first in range(before - held + 1):
@@ -242,9 +241,9 @@ def exhaustive(cell):
     return steps, w
 
 
-@pytest.mark.parametrize("algorithm, sparsity, split", [("adam", 0.0, 0), ("adam", 0.5, 1), ("muon", 0.0, 1)])
+@pytest.mark.parametrize("algorithm, sparsity, split", [("adam", 0.5, 1), ("muon", 0.0, 0)])
 def test_lock_step_equals_exhaustive_search(chain, algorithm, sparsity, split):
-    cell = Cell("shakespeare", 8, algorithm, sparsity, trials=8, hits=2, max_steps=90, replicate=1, split=split)
+    cell = Cell("shakespeare", 8, algorithm, sparsity, trials=8, hits=2, max_steps=60, replicate=1, split=split)
     every, w = exhaustive(cell)
     found = one_cell.train_cell(cell)
     read_whole = one_cell.train_cell(cell, reject_early=False, drop_dead=False)
@@ -280,7 +279,7 @@ def test_scores_of_the_embedding_are_sums_over_all_windows(chain):
     assert (scores > 0).float().mean() > 0.9
 
 
-@pytest.mark.parametrize("algorithm", ["sgd", "momentum", "nesterov", "adam", "muon", "lars", "lamb"])
+@pytest.mark.parametrize("algorithm", ["sgd", "adam", "muon", "lars", "lamb"])
 def test_methods_move_every_part_of_the_network(chain, algorithm):
     cell = Cell("shakespeare", 4, algorithm, trials=2, max_steps=3)
     trials, executor = one_cell.start(cell), one_cell.executor(cell)

@@ -23,12 +23,13 @@ from lib.workers.hook import SparseState
 from lib.workers.processes import Run
 
 NAN, INF, HUGE = float("nan"), float("inf"), 10**12
-NO_COUNT = (0, -1, HUGE, NAN, INF, 2.0, True, "3", None, np.int64(3))  # records hold Python's numbers: NumPy's are refused
-NO_LEAST = (-1, HUGE, NAN, 2.0, True, "3", np.int64(3))  # where zero is one
-NO_SHARE = (0, -0.1, 1.1, NAN, INF, True, "0.1", None, np.float32(0.5))  # of (0, 1]
-NO_PART = (1.0, -0.1, NAN, INF, True, "0.1", None)  # of [0, 1)
-NO_POSITIVE = (0, -1.0, NAN, INF, True, "1", None)
-NO_AMOUNT = (-1.0, NAN, INF, True, "1", None)  # zero is one
+# Of each kind of field one value that is too small, one that is no number, one of a wrong type.
+NO_COUNT = (0, NAN, 2.0, np.int64(3))  # records hold Python's numbers: NumPy's are refused
+NO_LEAST = (-1, True)  # where zero is one
+NO_SHARE = (0, 1.1, NAN, "0.1")  # of (0, 1]
+NO_PART = (1.0, -0.1, NAN, None)  # of [0, 1)
+NO_POSITIVE = (0, NAN, INF, "1")
+NO_AMOUNT = (-1.0, INF, None)  # zero is one
 
 
 def _cell(**fields):
@@ -43,60 +44,46 @@ def _draw(**fields):
     return draw(**{"space": "lee2021", "algorithm": "sgd", "trials": 4, **fields})
 
 
-FIELDS = [  # what is called, a field, values that it refuses
-    *((_cell, field, NO_COUNT) for field in ("batch_size", "trials", "hits")),
-    (_cell, "max_steps", [v for v in NO_COUNT if v is not None]),
-    *((_cell, field, NO_LEAST) for field in ("replicate", "split")),
-    *((_cell, field, NO_PART) for field in ("sparsity", "label_smoothing")),
+FIELDS = [  # what is called, a field, values that it refuses: each kind of field once in every kind of thing that has some
+    (_cell, "trials", (*NO_COUNT, HUGE, INF, True, None)),
+    (_cell, "replicate", NO_LEAST),
+    (_cell, "label_smoothing", NO_PART),
     (_cell, "messages", (3, "dense", [4])),
-    *((_grid, field, ([], (), "sgd", None, 64)) for field in ("batch_sizes", "algorithms", "sparsities")),
-    *((_grid, field, NO_COUNT) for field in ("trials", "hits")),
-    (_grid, "replicate", NO_LEAST),
+    (_grid, "batch_sizes", ([], "sgd", None, 64)),
+    (_grid, "hits", NO_COUNT),
     (_grid, "tirals", (4,)),
     (on_record.gathered, "tirals", (4,)),
-    *((functools.partial(plans.powers, 0, 10), "every", NO_COUNT) for _ in (0,)),
-    (Messages, "workers", NO_COUNT),
+    (functools.partial(plans.powers, 0, 10), "every", NO_COUNT),
     (Messages, "warm_up", NO_LEAST),
     (Messages, "density", NO_SHARE),
-    *((Messages, field, (1, 0, None, "yes")) for field in ("feedback", "by_layer")),
-    (functools.partial(target, d=100), "density", (0, -0.1, 1.1, NAN)),
-    (functools.partial(target, 0.1), "d", (0, -5, NAN)),
+    (Messages, "feedback", (1, None, "yes")),
+    (functools.partial(target, d=100), "density", (0, 1.1, NAN)),
     (Hardware, "devices", NO_COUNT),
-    *((Hardware, field, NO_POSITIVE) for field in ("throughput", "saturation")),
-    (Hardware, "bandwidth", [v for v in NO_POSITIVE if v != INF]),
-    *((Hardware, field, NO_AMOUNT) for field in ("latency", "price")),
-    *((functools.partial(kind, "digits-mlp"), field, NO_COUNT) for kind, field in (
-        (StepTimes, "repeats"), (SparseTimes, "repeats"), (SparseTimes, "trials"), (SparseTimes, "largest"))),
+    (Hardware, "throughput", NO_POSITIVE),
+    (Hardware, "price", NO_AMOUNT),
     (functools.partial(StepTimes, "digits-mlp"), "largest", NO_LEAST),
-    *((kind, "workload", ("digits", 3, None)) for kind in (StepTimes, SparseTimes)),
-    *((kind, "repeats", NO_COUNT) for kind in (Operators, Collectives, Feedback)),
-    *((kind, "density", NO_SHARE) for kind in (Operators, Collectives, Feedback)),
-    *((kind, "smallest", NO_LEAST) for kind in (Operators, Collectives, Feedback)),
-    *((kind, "largest", NO_COUNT) for kind in (Operators, Collectives, Feedback)),
-    *((kind, "workers", NO_COUNT) for kind in (Collectives, Feedback)),
-    *((functools.partial(Hooked, "fnn-3"), field, NO_COUNT) for field in ("workers", "batch_size", "repeats")),
+    (functools.partial(SparseTimes, "digits-mlp"), "repeats", NO_COUNT),
+    (SparseTimes, "workload", ("digits", 3)),
+    (Operators, "density", NO_SHARE),
+    (Collectives, "workers", NO_COUNT),
+    (Feedback, "smallest", NO_LEAST),
     (Hooked, "model", ("mlp", 3)),
-    *((Run, field, NO_COUNT) for field in ("workers", "batch_size", "steps")),
-    (Run, "seed", NO_LEAST),
+    (Run, "steps", NO_COUNT),
     (Run, "learning_rate", NO_POSITIVE),
     (Run, "momentum", NO_PART),
-    (Run, "remedy", (1, "yes", None)),
-    (Run, "messages", (4, False, {"workers": 1})),
-    (Run(4).shard, "rank", (-1, 4, 1.0, True)),
-    (functools.partial(processes.launch, print, timeout=1.0), "workers", NO_COUNT),
+    (Run, "messages", (4, {"workers": 1})),
+    (Run(4).shard, "rank", (-1, 4, 1.0)),
     (functools.partial(processes.launch, print, 2), "timeout", NO_POSITIVE),
     (_draw, "trials", NO_COUNT),
-    (_draw, "replicate", NO_LEAST),
-    (_draw, "algorithm", ("lion", None, 3)),
+    (_draw, "algorithm", ("lion", None)),
     (spaces.point, "learning_rate", NO_POSITIVE),
-    (spaces.point, "momentum", NO_PART),
     (spaces.point, "rate", (0.1,)),
-    (functools.partial(Interval, high=1.0), "low", (0, -1.0, NAN, INF, 2.0 * INF, "0", True, None)),
-    (functools.partial(Interval, 0.5), "high", (0.1, NAN, INF, "1", True, None)),
+    (functools.partial(Interval, high=1.0), "low", (0, NAN, 2.0 * INF, "0")),
+    (functools.partial(Interval, 0.5), "high", (0.1, NAN, "1")),
     (functools.partial(Interval, 0.5, 0.9), "scale", ("cubic", None)),
     (noisy_quadratic.power_law, "dimensions", NO_COUNT),
-    *((noisy_quadratic.power_law, field, NO_POSITIVE) for field in ("noise", "target")),
-]  # fmt: skip
+    (noisy_quadratic.power_law, "target", NO_POSITIVE),
+]
 CASES = [(call, field, value) for call, field, values in FIELDS for value in values]
 
 
@@ -121,45 +108,41 @@ RING = functools.partial(links.ring, workers=4, d=100, bandwidth=1e9, latency=0)
 GATHER = functools.partial(links.gather, workers=4, elements=100, bandwidth=1e9, latency=0)
 STEPS = functools.partial(noisy_quadratic.steps, MODEL, batch_sizes=[1.0], rate=0.1)
 PATH = functools.partial(noisy_quadratic.path, MODEL, batch_size=1, rate=0.1, count=10)
-BAD_SIZES = (0, -2.0, NAN, INF, "4", True, [4.0, -1.0], [4.0, NAN])
+BAD_SIZES = (0, NAN, "4", [4.0, -1.0])
 ARRAYS = [  # functions of one number or of many
     (functools.partial(STEP, parameters=10), "batch_size", BAD_SIZES),
-    (functools.partial(STEP, np.ones(2)), "parameters", (0, -5, 1.5, NAN, INF, 10**16, "9", True)),
+    (functools.partial(STEP, np.ones(2)), "parameters", (0, 1.5, 10**16, "9")),
     (functools.partial(hardware.interpolated, TIMED), "share", BAD_SIZES),
-    (GOAL, "steps", (-1.0, NAN, [3.0, -1.0], "3")),
-    *((call, "workers", (0, -1, 2.5, NAN, INF, HUGE, "4", True, [4, 0])) for call in (RING, GATHER)),
-    *((call, "bandwidth", (0, -1.0, NAN, "1", True, [1.0, 0.0])) for call in (RING, GATHER)),
-    *((call, "latency", (-1e-9, NAN, INF, "1", [0.0, -1.0])) for call in (RING, GATHER)),
-    (RING, "d", (-1, INF, "5", [1.0, -1.0])),
-    (GATHER, "elements", (-1, INF, "5", [1.0, -1.0])),
+    (GOAL, "steps", (-1.0, [3.0, -1.0], "3")),
+    *((call, "workers", (0, 2.5, [4, 0])) for call in (RING, GATHER)),
+    (RING, "bandwidth", (0, NAN, [1.0, 0.0])),
+    (GATHER, "latency", (-1e-9, INF, [0.0, -1.0])),
+    (RING, "d", (-1, INF, [1.0, -1.0])),
+    (GATHER, "elements", (-1, "5")),
     (STEPS, "batch_sizes", BAD_SIZES),
-    (STEPS, "rate", (0, -0.1, NAN, INF, "1")),
-    (STEPS, "momentum", (-0.1, 1.0, NAN, "0")),
-    (STEPS, "average", (-0.1, 1.0, NAN, "0")),
+    (STEPS, "rate", (0, NAN, "1")),
+    (STEPS, "momentum", (-0.1, 1.0, NAN)),
     (functools.partial(STEPS, momentum=0.5), "average", (0.5,)),
-    *((functools.partial(noisy_quadratic.best, MODEL, [1.0], **{"rates": [0.1]} | {f: ()}), f, ((),))
-      for f in ("rates", "momenta", "averages")),
+    (functools.partial(noisy_quadratic.best, MODEL, [1.0], momenta=[0.0], averages=[0.0]), "rates", ((),)),
     (PATH, "batch_size", BAD_SIZES),
-    (PATH, "rate", (0, -0.1, NAN, INF)),
-    (PATH, "count", (0, -1, NAN, INF, HUGE)),
-    (PATH, "points", (0, -1, HUGE, 2.0)),
+    (PATH, "count", (0, NAN, HUGE)),
     (functools.partial(noisy_quadratic.searched, MODEL, [4], replicate=0), "trials", NO_COUNT),
     (functools.partial(noisy_quadratic.Model, noise=np.ones(2)), "curvature", ([1.0, -1.0], [1.0, NAN], [], 1.0)),
-    (functools.partial(noisy_quadratic.Model, np.ones(2)), "noise", ([1.0, -1.0], [1.0, NAN], [1.0])),
-    *((call, "density", (-0.1, 1.1, NAN, "1", [0.5, -0.1])) for call in (
+    (functools.partial(noisy_quadratic.Model, np.ones(2)), "noise", ([1.0, -1.0], [1.0])),
+    *((call, "density", (-0.1, NAN, [0.5, -0.1])) for call in (
         contraction.classical, contraction.tighter, contraction.gaussian, functools.partial(contraction.left, VECTOR))),
-    (functools.partial(contraction.left, density=0.1), "u", ([], [1.0], [[1.0, 2.0]], 3.0)),
-    (functools.partial(contraction.profile, VECTOR), "bins", (0, 1, -1, 9, 2.0, True, NAN)),
-    (functools.partial(contraction.bell, VECTOR, 4), "tolerance", (-1.0, NAN, INF, "0")),
-    (functools.partial(contraction.convex, VECTOR), "rounding", (-1.0, NAN, INF, "0")),
+    (functools.partial(contraction.left, density=0.1), "u", ([], [[1.0, 2.0]], 3.0)),
+    (functools.partial(contraction.profile, VECTOR), "bins", (1, 9, 2.0, NAN)),
+    (functools.partial(contraction.bell, VECTOR, 4), "tolerance", (-1.0, NAN)),
+    (functools.partial(contraction.convex, VECTOR), "rounding", (-1.0, INF)),
     (contraction.convex, "profile", ([], [1.0, 2.0])),
-    (contraction.iterations, "delta", (-0.1, 1.1, "1", [0.5, 2.0])),
-    (functools.partial(fixed_budgets.outcomes, pd.DataFrame(), examples=9), "steps", (0, -1, NAN, "3")),
-    (functools.partial(fixed_budgets.outcomes, pd.DataFrame(), 9), "examples", (0, -1, NAN, "3")),
-    (functools.partial(rate_rules.start, pd.DataFrame({"batch_size": [4]})), "base", (0, -1, NAN, "3")),
+    (contraction.iterations, "delta", (1.1, [0.5, 2.0])),
+    (functools.partial(fixed_budgets.outcomes, pd.DataFrame(), examples=9), "steps", (0, NAN)),
+    (functools.partial(fixed_budgets.outcomes, pd.DataFrame(), 9), "examples", (0, NAN)),
+    (functools.partial(rate_rules.start, pd.DataFrame({"batch_size": [4]})), "base", (0, NAN)),
     (functools.partial(rate_rules.start, base=4), "best", (pd.DataFrame({"batch_size": []}),)),
-    (functools.partial(rate_rules.retraining, pd.DataFrame({"batch_size": [4]}), 4), "repeats", (0, -1, NAN, HUGE, "3")),
-    (functools.partial(spaces.SPACES["lee2021"]["momentum"].at), "u", (-0.1, 1.1, NAN, "1")),
+    (functools.partial(rate_rules.retraining, pd.DataFrame({"batch_size": [4]}), 4), "repeats", (0, HUGE)),
+    (functools.partial(spaces.SPACES["lee2021"]["momentum"].at), "u", (-0.1, NAN)),
 ]  # fmt: skip
 
 
@@ -171,8 +154,7 @@ def test_a_function_refuses_what_it_cannot_compute_with(call, field, value):
         call(**{field: value})
 
 
-@pytest.mark.parametrize("column", ["batch_size", "seconds"])
-@pytest.mark.parametrize("value", [0.0, -1.0, NAN])
+@pytest.mark.parametrize(("column", "value"), [("batch_size", 0.0), ("seconds", NAN)])
 def test_measured_times_are_positive(column, value):
     wrong = TIMED.assign(**{column: [1.0, value]})
     for call in (hardware.described, functools.partial(hardware.interpolated, share=np.ones(1))):

@@ -5,8 +5,6 @@ import graphlib
 import json
 import re
 
-import pytest
-
 from lib import ROOT
 
 OPEN = ("__init__", "own", "atomic")  # to all
@@ -107,14 +105,6 @@ def test_the_page_is_imported_by_chapters_alone():
     assert all(not name.startswith("page.sphinx") for others in GRAPH.values() for name in others)
 
 
-def test_the_map_in_the_readme_has_every_room_and_the_order():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `lib/(\w+)(?:\.py|/)` \|(.*)\|(.*)\|$", readme, re.M)
-    rooms = {room(name) for name in FILES} - {"__main__"}
-    assert [name for name, *_ in rows] == [name for name in ORDER if name in rooms] and len(rows) == len(rooms)
-    assert all(what.strip() and whom.strip() for _, what, whom in rows)
-
-
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 BESIDE = sorted((ROOT / "chapters").glob("*/*.py"))
 SHARED = {  # what one chapter alone imports, and why it lies in lib
@@ -160,15 +150,14 @@ def test_what_one_chapter_alone_needs_lies_beside_it():
     assert of_one_chapter() == {}
 
 
-@pytest.mark.parametrize("file", BESIDE, ids=lambda file: f"{file.parent.name}/{file.stem}")
-def test_what_lies_beside_a_chapter_is_used_by_it_alone(file):
-    if file.parent.name != "own":
-        name = re.compile(rf"^\s*(from|import) chapters\.{file.parent.name}\b", re.M)
-        others = [c for c in CHAPTERS if c.stem != file.parent.name and name.search(code_of(c))]
-        others += [b for b in BESIDE if b.parent != file.parent and name.search(b.read_text(encoding="utf-8"))]
-        assert not others and (ROOT / "chapters" / f"{file.parent.name}.ipynb").exists()
+def test_what_lies_beside_a_chapter_is_used_by_it_alone():
+    sources = {(c.stem, c): code_of(c) for c in CHAPTERS} | {(b.parent.name, b): b.read_text(encoding="utf-8") for b in BESIDE}
+    for chapter in {file.parent.name for file in BESIDE} - {"own"}:
+        name = re.compile(rf"^\s*(from|import) chapters\.{chapter}\b", re.M)
+        assert not [file for (owner, file), source in sources.items() if owner != chapter and name.search(source)], chapter
+        assert (ROOT / "chapters" / f"{chapter}.ipynb").exists()
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda p: p.stem)
-def test_what_chapters_import_exists(chapter):
-    assert imports(code_of(chapter)) <= set(FILES)
+def test_what_chapters_import_exists():
+    for chapter in CHAPTERS:
+        assert imports(code_of(chapter)) <= set(FILES), chapter.name

@@ -83,11 +83,11 @@ def log_critical(sizes, means):
 
 
 def jackknife(statistic, *tables):
-    """A statistic of tables of the same searches, and its 90 % interval."""
+    """A statistic of tables of the same searches, a number or many, and its 90 % interval: [3, ...]."""
     n = len(tables[0])
     value = statistic(*tables)
     without = np.array([statistic(*(t.drop(t.index[i]) for t in tables)) for i in range(n)])
-    reach = student.ppf(0.95, n - 1) * np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
+    reach = student.ppf(0.95, n - 1) * np.sqrt((n - 1) / n * ((without - without.mean(0)) ** 2).sum(0))
     return np.exp([value, value - reach, value + reach])
 
 
@@ -107,9 +107,8 @@ def critical_ratio(above, below):
 
 def least_cost(above, below):
     """The batch size at which the cost is least for sure: its ratio of steps with its interval."""
-    above, below = paired(above, below)
-    found = [jackknife(lambda a, b, i=i: levels(a)[i] - levels(b)[i], above, below) for i in range(len(above.columns))]
-    return min(found, key=lambda ends: ends[1])
+    found = jackknife(lambda a, b: levels(a) - levels(b), *paired(above, below))
+    return found[:, found[1].argmin()]
 
 
 # --- beside the book --------------------------------------------------------------------------------------------------

@@ -63,16 +63,22 @@ def exhaustive(cell):
     return steps, decisions
 
 
-LAYERWISE = ("lars", "lars-warmup", "clars")  # which take long at small batches
+VARIANTS = ("adam-fixed", "adam-half-life", "lars-warmup", "kfac-unclipped")  # which differ from another by one line
+DENSE = ("adam", "kfac")  # on the convolutional network, too
+
+
+def cell_of(workload, algorithm, sparsity):
+    """Sixteen trials, of which some meet the goal within as few steps as that takes."""
+    batch_size = 256 if algorithm.startswith(("lars", "clars")) else 64  # these take long at small batches
+    steps = {"momentum": 160, "kfac": 60, "kfac-unclipped": 60}.get(algorithm, 100)
+    return Cell(workload, batch_size, algorithm, sparsity, trials=16, hits=3, max_steps=steps)
+
+
 CELLS = [
-    Cell(workload, batch_size, algorithm, sparsity, trials=16, hits=3, max_steps=steps)
-    for workload, sparse, batch_size, steps, algorithms in (
-        *(("digits-mlp", 0.9, 64, 400, METHODS), ("digits-cnn", 0.7, 64, 200, METHODS)),  # so that some trial hits
-        *(("digits-mlp", 0.9, 256, 550, LAYERWISE), ("digits-cnn", 0.7, 256, 100, LAYERWISE)),
-    )
-    for algorithm in algorithms
-    if batch_size > 64 or algorithm not in LAYERWISE
-    for sparsity in (0.0, sparse)
+    *(cell_of("digits-mlp", name, 0.0) for name in METHODS),
+    *(cell_of("digits-mlp", name, 0.5) for name in METHODS if name not in VARIANTS),
+    *(cell_of("digits-cnn", name, 0.7) for name in METHODS if name not in VARIANTS),
+    *(cell_of("digits-cnn", name, 0.0) for name in DENSE),
 ]
 
 
@@ -186,27 +192,15 @@ def other(content: bytes, **changed) -> bytes:
 
 
 BAD_STATES = {
-    "empty": (lambda c, f: b"", "damaged"),
     "truncated": (lambda c, f: c[:-100], "damaged"),
     "altered": (lambda c, f: c[:5000] + bytes([c[5000] ^ 1]) + c[5001:], "damaged"),
     "of old code": (lambda c, f: pickle.dumps(Payload(f)), "damaged"),
     "a pickle": (lambda c, f: signed(Payload(f)), "cannot be read"),
     "a pickle among tensors": (lambda c, f: signed({**parts_of(c), "w": Payload(f)}), "cannot be read"),
-    "a bare pickle": (
-        lambda c, f: hashlib.sha256(b := pickle.dumps(Payload(f))).hexdigest().encode() + b"\n" + b,
-        "cannot be read",
-    ),
-    "a list": (lambda c, f: signed([1, 2]), "cannot be read"),
     "other cell": (lambda c, f: other(c, identity="x"), "of another cell"),
     "a key less": (lambda c, f: other(c, buffer__v=lambda t: None), "tensors"),
-    "a key more": (lambda c, f: signed({**parts_of(c), "more": torch.zeros(1)}), "tensors"),
-    "no best weights": (lambda c, f: other(c, untested__w=lambda t: None), "tensors"),
     "other shape": (lambda c, f: other(c, w=lambda t: t[:, 1:]), "tensors"),
-    "other type": (lambda c, f: other(c, w=lambda t: t.double()), "tensors"),
-    "no such trial": (lambda c, f: other(c, ids=lambda t: t + 90), "cannot be read"),
     "a trial twice": (lambda c, f: other(c, ids=lambda t: t * 0), "of another cell, or damaged"),
-    "order": (lambda c, f: other(c, judge__0__order=lambda t: t * 0), "order"),
-    "steps": (lambda c, f: other(c, steps=91), "steps"),
     "no exchange": (lambda c, f: other(c, exchange=None), "cannot be read"),
     "status": (lambda c, f: other(c, status=["x"] * 4), "status"),
 }
