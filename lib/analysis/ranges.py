@@ -45,17 +45,20 @@ def twins(study: Study) -> Study:
 def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     """The trials of published searches, those with a counterpart in `low` joined by its trials.
 
-    Curves of which both halves have LEAST batch sizes and SEARCHES searches or more keep only the
-    searches and batch sizes that both have, marked by space "whole"; all others stay as published.
+    A curve is long if both halves have SEARCHES searches or more at LEAST batch sizes or more. It
+    then keeps only the searches and batch sizes that both halves have, marked by space "whole".
+    Pruned curves are divided by the dense one, so a network's curves with one method are joined
+    only if all of them that have a low half are long; all others stay as published.
     """
     if not len(published) or not len(low):
         return published
     point = [*CURVE, "batch_size", *SEARCH]
     shared = published[point].drop_duplicates().merge(low[point].drop_duplicates())
-    counts = shared.groupby(CURVE).agg(
-        sizes=("batch_size", "nunique"), searches=("replicate", "nunique")
-    )
-    long = counts.index[(counts.sizes >= LEAST) & (counts.searches >= SEARCHES)]
+    searches = shared.groupby([*CURVE, "batch_size"]).size()
+    sizes = (searches >= SEARCHES).groupby(CURVE).sum()
+    network = [name for name in CURVE if name != "sparsity"]
+    together = (sizes >= LEAST).groupby(network).transform("all")
+    long = sizes.index[together]
     shared = shared[pd.MultiIndex.from_frame(shared[CURVE]).isin(long)]
     inside = pd.MultiIndex.from_frame(shared)
     whole_curve = pd.MultiIndex.from_frame(published[CURVE]).isin(long)

@@ -1,19 +1,20 @@
-"""A claim: what a paper says, the rule that judges it, the rule's history, and the verdict on every
-network.
+"""A claim: what a paper says, the rule that judges it, the rule's history, and the verdict on every network.
 
     @claim(
-        "L4", "Larger batches help pruned networks no less", chapter="sparsity", paper="Data
-        parallelism in sparse training is no worse than in dense training.", source="Lee et al.
-        2020, abstract", rule="On a network, the critical batch size at the highest sparsity is over
-        0.8 times the dense one's.", above=0.8, since="2026-11-26", history=[Change("2026-11-26",
-        "over half the dense one's, in the median over pairs on a data set", "...")],
+        "L4", "Larger batches help pruned networks no less",
+        chapter="sparsity",
+        paper="Data parallelism in sparse training is no worse than in dense training.",
+        source="Lee et al. 2020, abstract",
+        rule="On a network, the critical batch size at the highest sparsity is over 0.8 times the dense one's.",
+        above=0.8,
+        since="2026-11-26",
+        history=[Change("2026-11-26", "over half the dense one's, in the median over pairs on a data set", "...")],
     )
     def critical_over_dense(curves):
         ...
         return [ratio(title, effect, own=True), ...]
 
-A claim's function is given what its parameters name (`lib.claims.judging.PROVIDED`) and returns a
-`Group` per network.
+A claim's function is given what its parameters name (`lib.claims.judging.PROVIDED`) and returns a `Group` per network.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Guard a chapter's parameters: papermill injects whatever name it is given, mistyped ones too, and
-only warns.
+"""Guard a chapter's parameters: papermill injects whatever name it is given, mistyped ones too, and only warns.
 
-    parameters.begin(globals())     # last line of the setup cell, which comes before the parameters
-    cell
+    parameters.begin(globals())     # last line of the setup cell, which comes before the parameters cell
 
-    batch_sizes: str = "16 64"      # the parameters cell (tag `parameters`); papermill puts its own
-    right after it budget: str = "cached"
+    batch_sizes: str = "16 64"      # the parameters cell (tag `parameters`); papermill puts its own right after it
+    budget: str = "cached"
 
     @dataclass(frozen=True)         # the guard cell: names and types that this chapter knows, with their limits
     class Parameters:
@@ -14,10 +12,9 @@ only warns.
 
     chosen = parameters.guard(Parameters, globals())
 
-A field's type is Whole, Number, Numbers, Name, Names, Method, Methods, or a Literal of the values
-allowed.  A list comes as text, and leaves `guard` as a list; papermill makes one of the list "64",
-which is as good.  What depends on several parameters, the guard cell checks with `require`, `among`
-and `fit`.
+A field's type is Whole, Number, Numbers, Name, Names, Method, Methods, or a Literal of the values allowed.  A list comes as
+text, and leaves `guard` as a list; papermill makes one of the list "64", which is as good.  What depends on several
+parameters, the guard cell checks with `require`, `among` and `fit`.
 """
 
 from __future__ import annotations
