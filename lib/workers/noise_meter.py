@@ -52,7 +52,7 @@ MOST_STEPS = 2**62
 CHUNK = 2**22  # entries of a gradient taken at once, so that little memory is needed besides
 KEPT = 16  # steps whose sums wait to be read, so that no step waits for its own
 MOST_FREEDOM = 1e5  # of Student's t; beyond, it is the normal distribution but for 2e-5
-NAMED = {2: "half", 3: "a third of", 4: "a quarter of", 5: "a fifth of", 10: "a tenth of"}
+NAMED = {2: "half", 3: "a third of", 4: "a quarter of", 5: "a fifth of"}
 CAVEATS = """\
 Steps are taken to be proportional to 1 + noise scale / batch size, with the best learning rate at
 each size. What to know before you trust it:
@@ -250,6 +250,8 @@ def meaning(found: Estimate, batch_size: int) -> str:
             f"at {batch_size:,} doubling should save {least} to {most} % of the steps"
         )
     scale = found.noise_scale
+    if scale == 0:
+        return "no noise: all micro-batches have the same gradient"
     interval = f"{_brief(scale)}, {_brief(found.low)}–{_brief(found.high)}"
     share = saving(scale, batch_size)
     return (
@@ -264,13 +266,14 @@ def _brief(number: float) -> str:
 
 
 def _portion(ratio: float) -> str:
-    """0.33: a third of; 1: about; 2.5: 2.5 times."""
+    """0.33: a third of; 0.04: 1/25 of; 1: about; 2.5: 2.5 times."""
     if abs(math.log(ratio)) < 0.1:
         return "about"
     parts = round(1 / ratio)
-    if parts in NAMED and abs(parts * ratio - 1) < 0.1:
-        return NAMED[parts]
-    return f"{ratio:.2g} times"
+    if parts > max(NAMED):
+        return f"1/{parts:,} of"
+    near = parts in NAMED and abs(parts * ratio - 1) < 0.1
+    return NAMED[parts] if near else f"{ratio:.2g} times"
 
 
 # --- the meter ------------------------------------------------------------------------------------
