@@ -21,7 +21,8 @@ from lib.probes import noise_scale
 from lib.workers import noise_hook as module
 from lib.workers import processes
 from lib.workers.hook import SparseState, sparse_hook
-from lib.workers.noise_hook import Averages, NoiseState, fieller, noise_hook, of_step
+from lib.workers.noise_hook import NoiseState, noise_hook, of_step
+from lib.workers.noise_meter import Averages, fieller
 from lib.workloads import datasets, models
 
 # --- estimates --------------------------------------------------------------------------------------------------------

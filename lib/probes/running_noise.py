@@ -97,7 +97,8 @@ def _listen(rank: int, job: Job) -> list[dict]:
     from torch.nn.functional import cross_entropy
     from torch.nn.parallel import DistributedDataParallel
 
-    from lib.workers.noise_hook import Averages, NoiseState, noise_hook
+    from lib.workers.noise_hook import NoiseState, noise_hook
+    from lib.workers.noise_meter import Averages
     from lib.workloads import models
 
     work, drawn = (

@@ -10,8 +10,8 @@ anyway.
         loss(ddp(x), y).backward()
         optimizer.step()
         if step % 100 == 99 and dist.get_rank() == 0:
-            print(state.estimate())  # noise scale 412 examples (5-95 %: 351 to 490), over the last
-            200 steps or so
+            print(state.estimate())
+            # noise scale 412 examples (5-95 %: 351 to 490), over the last 200 steps or so
 
 With another hook, here the sparse one, which goes on as it would without this one:
 
@@ -40,24 +40,22 @@ only accompanies (`ddp.join()`), leaves the averages as they are; it counts as s
 # will not do.
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict
 
 import torch
 import torch.distributed as dist
-from scipy.special import stdtrit
 from torch import Tensor
 from torch.futures import Future
 
-from lib import is_number, require, require_number, require_whole
+from lib import require, require_number, require_whole
 from lib.workers.hooked import require_dense, require_fields, require_scaler, scale_of
+from lib.workers.noise_meter import LEVEL, MOST_STEPS, Averages, Estimate
 
 MOST_EXAMPLES = 2**40
 MOST_ENTRIES = 2**24  # of a sketch
-MOST_STEPS = 2**62
 ENTRIES = 4096
 BLOCK = 1024
 KEPT = 256  # steps whose sums wait to be read, so that no step waits for its own
-LEVEL = 0.9  # of intervals
 
 
 # --- estimates ------------------------------------------------------------------------------------
@@ -78,140 +76,6 @@ def of_step(
     trace = examples * workers / (workers - 1) * (small - big)
     square = (workers * big - small) / (workers - 1)
     return trace, square + (trace / total if total else 0.0)
-
-
-def fieller(
-    trace: float, square: float, covariance: tuple[float, float, float], quantile: float
-) -> tuple[float, float]:
-    """All r >= 0 for which trace - r square is at most `quantile` standard errors from zero
-    (Fieller 1954), as (low, high).
-
-    trace, square: normal around what they estimate; covariance: variance of trace, covariance,
-    variance of square. high is infinite where square is not clear of zero, and low zero where trace
-    is not.
-    """
-    square = max(square, 0.0)  # what it estimates is no less
-    a = square**2 - quantile**2 * covariance[2]
-    b = trace * square - quantile**2 * covariance[1]
-    c = trace**2 - quantile**2 * covariance[0]
-    root = math.sqrt(max(b**2 - a * c, 0.0))
-    low = c / (b + root) if trace > 0 and c > 0 and b + root > 0 else 0.0
-    return low, (b + root) / a if a > 0 else math.inf
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Of tr(Sigma) and |G|^2, averaged over the last of `steps` steps; low, high: 5 to 95 % of
-    their ratio, in examples.
-    """
-
-    trace: float
-    square: float
-    low: float
-    high: float
-    steps: int
-    span: float
-
-    @property
-    def noise_scale(self) -> float:
-        """tr(Sigma) / |G|^2 in examples; infinite where noise hides the gradient."""
-        return self.trace / self.square if self.square > 0 else math.inf
-
-    @property
-    def unbounded(self) -> bool:
-        """Whether |G|^2 is not clear of zero: more steps, a longer span or more examples a step are
-        needed.
-        """
-        return math.isinf(self.high)
-
-    def __str__(self) -> str:
-        window = f"over the last {min(self.steps, round(self.span))} steps or so"
-        if self.unbounded:
-            return f"noise scale unbounded: at least {self.low:.2g} examples (5 %), {window}"
-        return f"noise scale {self.noise_scale:.3g} examples (5-95 %: {self.low:.3g} to {self.high:.3g}), {window}"
-
-
-@dataclass(frozen=True)
-class Averages:
-    """Exponential averages of steps' estimates, and their scatter from step to step, from which an
-    interval follows.
-
-    span: how many equally weighted steps are worth as much; a step weighs (span - 1) / (span + 1)
-    of the next, and the sums here are divided by the sum of the weights, so that the first steps
-    are no less without bias. The scatter is that between neighbouring steps: half their squared
-    difference has the variance of one, whatever has changed over the window.  So the interval is of
-    the window's average, and what moves lags by half a span.
-    """
-
-    span: float
-    steps: int = 0
-    trace: float = 0.0
-    square: float = 0.0
-    last: tuple[float, float] | None = None
-    scatter: tuple[float, float, float] = (0.0, 0.0, 0.0)
-
-    @property
-    def finite(self) -> bool:
-        return all(map(math.isfinite, (self.trace, self.square, *self.scatter)))
-
-    @property
-    def decay(self) -> float:
-        return (self.span - 1) / (self.span + 1)
-
-    def after(self, trace: float, square: float) -> "Averages":
-        """With one more step."""
-        scatter = tuple(self.decay**2 * s for s in self.scatter)
-        if self.last is not None:
-            x, y = trace - self.last[0], square - self.last[1]
-            scatter = tuple(s + p / 2 for s, p in zip(scatter, (x * x, x * y, y * y), strict=True))
-        return replace(
-            self,
-            steps=self.steps + 1,
-            trace=self.decay * self.trace + trace,
-            square=self.decay * self.square + square,
-            last=(trace, square),
-            scatter=scatter,
-        )
-
-    def estimate(self, level: float = LEVEL) -> Estimate:
-        """Averages with a `level` interval of their ratio, by Fieller's theorem with Student's
-        quantile.
-        """
-        n, r = self.steps, self.decay
-        if n == 0:
-            return Estimate(math.nan, math.nan, 0.0, math.inf, 0, self.span)
-        weights, squares = _series(r, n), _series(r**2, n)
-        trace, square = self.trace / weights, self.square / weights
-        if n == 1:
-            return Estimate(trace, square, 0.0, math.inf, 1, self.span)
-        differences = _series(r**2, n - 1)
-        covariance = tuple(s / differences * squares / weights**2 for s in self.scatter)
-        # Neighbouring differences share a step
-        freedom = differences**2 / _series(r**4, n - 1) / 1.5
-        quantile = float(stdtrit(freedom, (1 + level) / 2))
-        return Estimate(trace, square, *fieller(trace, square, covariance, quantile), n, self.span)
-
-
-def _averages(saved: object) -> Averages:
-    """Those that a saved state holds.  Raises ValueError naming the field if it holds none."""
-    require_fields("averages", saved, [field.name for field in fields(Averages)])
-    require_whole("steps", saved["steps"], 0, MOST_STEPS)
-    for name, length in {"span": 1, "trace": 1, "square": 1, "last": 2, "scatter": 3}.items():
-        value = saved[name]
-        numbers = [value] if length == 1 else value if isinstance(value, tuple | list) else []
-        fine = len(numbers) == length and all(
-            is_number(each) and math.isfinite(each) for each in numbers
-        )
-        early = name == "last" and value is None and saved["steps"] == 0
-        require(
-            fine or early, name, value, f"finite numbers, {length} of them; load another checkpoint"
-        )
-    return Averages(**saved)
-
-
-def _series(ratio: float, terms: int) -> float:
-    """1 + ratio + ... , so many terms."""
-    return (1 - ratio**terms) / (1 - ratio)
 
 
 # --- the hook -------------------------------------------------------------------------------------
@@ -308,7 +172,7 @@ class NoiseState:
         require_fields("saved", saved, ("averages", "skipped", "begun"))
         for name in ("skipped", "begun"):
             require_whole(name, saved[name], 0, MOST_STEPS)
-        averages = _averages(saved["averages"])
+        averages = Averages.saved(saved["averages"])
         require(
             averages.span == self.averages.span,
             "span",

@@ -1,0 +1,560 @@
+"""The noise scale of one process: estimates on planted noise, training untouched, and callbacks in their libraries' order."""
+
+import ast
+import contextlib
+import io
+import math
+import re
+import sys
+import textwrap
+import types
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import stdtrit
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from lib import ROOT
+from lib.workers import noise_hook, noise_lightning, noise_meter, noise_trainer
+from lib.workers.noise_meter import (
+    Averages,
+    Estimate,
+    NoiseMeter,
+    meaning,
+    of_micro_batches,
+    saving,
+    student,
+)
+
+D, PLANTED = 40, 120.0
+
+
+class Quadratic(nn.Module):
+    """Loss |w - x|^2 / 2 of an example x: its gradient is w - x, so G and Sigma are those of the examples."""
+
+    def __init__(self, d=D):
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(d))
+
+    def forward(self, x):
+        return (self.w - x).square().sum(1).mean() / 2
+
+
+def points(step, count):
+    """Examples with |G|^2 = 1 and tr(Sigma) = PLANTED at w = 0."""
+    random = torch.Generator().manual_seed(step)
+    return 1 / math.sqrt(D) + torch.randn(count, D, generator=random) * math.sqrt(PLANTED / D)
+
+
+def heard(meter, steps, sizes=(16, 16)):
+    """The meter after backward passes of so many examples a micro-batch, at fixed weights."""
+    for k in steps:
+        meter.model.zero_grad()
+        for x in points(k, sum(sizes)).split(list(sizes)):
+            meter.model(x).backward()
+            meter.micro_batch(len(x))
+        meter.step()
+    return meter
+
+
+# --- estimates ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scales", [[1.0, 1.0, 1.0], [0.5, 0.2, 0.3]])
+def test_a_step_gives_the_mean_inner_product_and_distance_of_pairs(scales):
+    random, examples = np.random.default_rng(0), [16, 16, 5]
+    g = random.normal(0.3, 1, size=(3, 7))
+    added = np.array(scales)[:, None] * g
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    trace, square = of_micro_batches(
+        (added**2).sum(1), sum(added[i] @ added[j] for i, j in pairs), examples, scales
+    )
+    weights = [scales[i] * scales[j] for i, j in pairs]
+    assert square == pytest.approx(np.average([g[i] @ g[j] for i, j in pairs], weights=weights))
+    apart = np.average([((g[i] - g[j]) ** 2).sum() for i, j in pairs], weights=weights)
+    inverse = np.average([1 / examples[i] + 1 / examples[j] for i, j in pairs], weights=weights)
+    assert trace == pytest.approx(apart / inverse)
+
+
+@pytest.mark.parametrize("examples", [[16] * 4, [16, 16, 16, 3]])
+def test_a_step_gives_what_the_hook_of_many_processes_gives(examples):
+    g = np.random.default_rng(1).normal(0.3, 1, size=(4, 7))
+    inner = sum(g[i] @ g[j] for i in range(4) for j in range(i))
+    small, big = (g**2).sum(1).mean(), (g.mean(0) ** 2).sum()
+    theirs = noise_hook.of_step(small, big, 4, 1 / np.mean(1 / np.array(examples)))
+    assert of_micro_batches((g**2).sum(1), inner, examples, [1.0] * 4) == pytest.approx(theirs)
+
+
+def test_students_quantiles_are_those_of_scipy():
+    for freedom in (2 / 3, 1, 1.7, 5, 66.6, 1e4):
+        for share in (0.6, 0.95, 0.995):
+            assert student(share, freedom) == pytest.approx(float(stdtrit(freedom, share)), rel=1e-9)
+
+
+@pytest.mark.parametrize(("sizes", "by_size"), [((32, 32), False), ((16, 16, 16, 5), False), ((16, 16, 16, 5), True)])
+def test_ninety_per_cent_of_the_intervals_hold_the_planted_noise_scale(sizes, by_size):
+    random, runs, steps, spectrum = np.random.default_rng(2), 400, 100, 1 / np.arange(1, 61)
+    sigma = spectrum / spectrum.sum() * PLANTED
+    scales = [size / sum(sizes) for size in sizes] if by_size else [1.0] * len(sizes)
+    held = []
+    for _ in range(runs):
+        noise = random.standard_normal((steps, len(sizes), 60)) / np.sqrt(sizes)[:, None]
+        g = 1 / math.sqrt(60) + noise * np.sqrt(sigma)
+        added = g * np.array(scales)[:, None]
+        lengths = (added**2).sum(2)
+        inner = ((added.sum(1) ** 2).sum(1) - lengths.sum(1)) / 2
+        averages = Averages(80.0)
+        for squares, pairs in zip(lengths, inner, strict=True):
+            averages = averages.after(*of_micro_batches(squares, pairs, sizes, scales))
+        found = averages.estimate()
+        held.append(found.low <= PLANTED <= found.high)
+    assert 0.86 <= np.mean(held) <= 0.94
+
+
+# --- the meter ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("sketch", "sizes"), [(0, (16, 16)), (0, (10, 30, 4)), (16, (16, 16))])
+def test_a_planted_noise_scale_is_found(sketch, sizes):
+    found = heard(NoiseMeter(Quadratic(), 16, sketch=sketch, span=300.0), range(400), sizes).estimate()
+    assert found.low < PLANTED < found.high < 3 * PLANTED and found.steps == 400
+    assert found.trace == pytest.approx(PLANTED, rel=0.1) and found.square == pytest.approx(1, rel=0.4)
+
+
+def test_a_batch_split_in_two_finds_it_too():
+    meter = NoiseMeter(Quadratic(), 32, span=300.0)
+    for k in range(300):
+        meter.model.zero_grad()
+        meter.backward_in_parts(meter.model, points(k, 32))
+        meter.step()
+    whole = heard(NoiseMeter(Quadratic(), 16, span=300.0), range(300)).estimate()
+    assert meter.estimate().noise_scale == pytest.approx(whole.noise_scale, rel=1e-4)
+    assert whole.low < PLANTED < whole.high
+
+
+def test_it_agrees_with_the_hook_on_the_same_gradients():
+    meter, averages = heard(NoiseMeter(Quadratic(), 16, span=50.0), range(60)), Averages(50.0)
+    for k in range(60):
+        g = -points(k, 32).view(2, 16, D).mean(1).double()  # the gradients of two workers
+        small, big = g.square().sum(1).mean().item(), g.mean(0).square().sum().item()
+        averages = averages.after(*noise_hook.of_step(small, big, 2, 16))
+    ours, theirs = meter.estimate(), averages.estimate()
+    fields = ("trace", "square", "low", "high")
+    assert [getattr(ours, f) for f in fields] == pytest.approx([getattr(theirs, f) for f in fields], rel=1e-5)
+
+
+def test_a_sketch_as_wide_as_the_network_is_exact_and_chunks_change_nothing(monkeypatch):
+    plain = heard(NoiseMeter(Quadratic(), 16), range(20)).estimate()
+    wide = heard(NoiseMeter(Quadratic(), 16, sketch=64), range(20)).estimate()
+    narrow = heard(NoiseMeter(Quadratic(), 16, sketch=8), range(20)).estimate()
+    assert wide.trace == pytest.approx(plain.trace, rel=1e-4) and narrow.trace != pytest.approx(plain.trace, rel=1e-4)
+    monkeypatch.setattr(noise_meter, "CHUNK", 16)
+    assert heard(NoiseMeter(Quadratic(), 16), range(20)).estimate().trace == pytest.approx(plain.trace, rel=1e-5)
+    assert heard(NoiseMeter(Quadratic(), 16, sketch=8), range(20)).estimate().trace == pytest.approx(narrow.trace, rel=1e-5)
+
+
+def test_sketched_inner_products_scatter_around_the_true_ones():
+    model = nn.ParameterList([nn.Parameter(torch.zeros(n)) for n in (500, 300, 200)])
+    meter, products, draws = NoiseMeter(model, 8, sketch=32), [], 1500
+    g = torch.randn(2, 1000, generator=torch.Generator().manual_seed(0)) + 0.3
+    parts = [dict(enumerate(own.split([500, 300, 200]))) for own in g]
+    for meter.begun in range(draws):
+        products.append((meter._sketched(parts[0]) @ meter._sketched(parts[1])).item())
+    true, error = (g[0] @ g[1]).item(), np.std(products) / math.sqrt(draws)
+    spread = math.sqrt(((g[0] @ g[0]) * (g[1] @ g[1]) + (g[0] @ g[1]) ** 2) / 32)
+    assert abs(np.mean(products) - true) < 4 * error and np.std(products) == pytest.approx(spread, rel=0.15)
+
+
+def network():
+    """With dropout, BatchNorm, a frozen layer and a parameter that has no gradient."""
+    torch.manual_seed(0)
+    body = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Dropout(0.2), nn.Linear(16, 3))
+    body[0].weight.requires_grad_(False)
+    body.unused = nn.Parameter(torch.ones(4))
+    return body
+
+
+def trained(meter_of, steps=8):
+    """Parameters and buffers after training with accumulation, and the random state."""
+    model = network()
+    forward = nn.Sequential(*list(model)[:4])
+    meter = meter_of(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        for size in (12, 12, 7):
+            x, y = torch.randn(size, 8), torch.randint(0, 3, (size,))
+            cross_entropy(forward(x), y).backward()
+            if meter:
+                meter.micro_batch(size)
+        nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        if meter:
+            meter.step()
+        optimizer.step()
+    if meter:
+        assert meter.estimate().steps == steps and meter.skipped == 0
+    return [*model.state_dict().values(), torch.get_rng_state()]
+
+
+@pytest.mark.parametrize("sketch", [0, 32])
+def test_training_is_the_same_with_and_without_to_the_last_bit(sketch):
+    plain, metered = trained(lambda model: None), trained(lambda model: NoiseMeter(model, 12, sketch=sketch))
+    assert all(torch.equal(one, other) for one, other in zip(plain, metered, strict=True))
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+def test_the_parts_gradients_add_up_to_the_whole_batchs(parts):
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 3)).double()
+    batch = {"x": torch.randn(33, 8).double(), "more": (torch.randint(0, 3, (33,)), "kept", None)}
+    assert batch["more"][1] == "kept"
+
+    def loss(part):
+        return cross_entropy(model(part["x"]), part["more"][0])
+
+    whole = loss(batch)
+    expected = torch.autograd.grad(whole, list(model.parameters()))
+    meter = NoiseMeter(model, 33)
+    assert meter.backward_in_parts(loss, batch, parts).item() == pytest.approx(whole.item(), rel=1e-12)
+    for parameter, gradient in zip(model.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("divided", [1, 2])
+@pytest.mark.parametrize("sketch", [0, 64])
+def test_a_scaler_tells_the_scale_of_every_step_and_what_is_not_finite_is_left_out(divided, sketch):
+    plain = heard(NoiseMeter(Quadratic(), 16), range(9)).estimate()
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**12, growth_interval=3)
+    meter = NoiseMeter(Quadratic(), 16, scale=1 / divided, scaler=scaler, sketch=sketch)
+    optimizer = torch.optim.SGD(meter.model.parameters(), lr=0.0)
+    for k, bad in ((0, 0), (1, 0), (0, math.nan), (2, 0), (3, 0), (0, math.inf), *[(k, 0) for k in range(4, 9)]):
+        optimizer.zero_grad()
+        for i, x in enumerate(points(k, 32).split(16)):
+            loss = meter.model(x) + (meter.model.w[3] * bad if bad and i else 0)
+            scaler.scale(loss / divided).backward()
+            meter.micro_batch()
+        scaler.unscale_(optimizer)
+        meter.step()
+        scaler.step(optimizer)
+        scaler.update()
+    found = meter.estimate()
+    assert (found.trace, found.square) == pytest.approx((plain.trace, plain.square), rel=1e-3)
+    assert (found.steps, meter.skipped) == (9, 2)
+
+
+def test_bfloat16_is_heard_in_single_precision():
+    plain = heard(NoiseMeter(Quadratic(), 16, span=100.0), range(100)).estimate()
+    half = NoiseMeter(Quadratic().bfloat16(), 16, span=100.0)
+    for k in range(100):
+        half.model.zero_grad()
+        for x in points(k, 32).bfloat16().split(16):
+            half.model(x).backward()
+            half.micro_batch()
+        half.step()
+    assert half.estimate().noise_scale == pytest.approx(plain.noise_scale, rel=0.05)
+
+
+def test_a_gradient_that_comes_with_a_later_micro_batch_was_zero_before():
+    model = nn.ParameterList([nn.Parameter(torch.zeros(D // 2)) for _ in range(2)])
+    meter, whole = NoiseMeter(model, 1), NoiseMeter(Quadratic(), 1)
+    x = torch.randn(2, D, generator=torch.Generator().manual_seed(3))
+    x[0, D // 2 :] = 0
+    for row in x:
+        row = row.split(D // 2)
+        for parameter, value in list(zip(model, row, strict=True)) if row[1].any() else [(model[0], row[0])]:
+            (parameter * value).sum().backward()
+        meter.micro_batch()
+        (whole.model.w * torch.cat(row)).sum().backward()
+        whole.micro_batch()
+    meter.step()
+    whole.step()
+    assert meter.estimate().trace == pytest.approx(whole.estimate().trace, rel=1e-6)
+
+
+def test_a_later_step_of_one_micro_batch_is_left_out():
+    meter = heard(NoiseMeter(Quadratic(), 16), range(3))
+    before = meter.estimate()
+    heard(meter, [7], sizes=(16,))
+    assert meter.estimate() == before and meter.skipped == 1 and "1 left out" in meter.report(32)
+
+
+@pytest.mark.parametrize("sketch", [0, 8])
+def test_averages_go_on_from_a_checkpoint_as_if_nothing_were(sketch):
+    whole = heard(NoiseMeter(Quadratic(), 16, sketch=sketch), range(15))
+    first, stream = heard(NoiseMeter(Quadratic(), 16, sketch=sketch), range(7)), io.BytesIO()
+    torch.save(first.state_dict(), stream)
+    stream.seek(0)
+    second = NoiseMeter(Quadratic(), 16, sketch=sketch)
+    second.load_state_dict(torch.load(stream, weights_only=True))
+    assert heard(second, range(7, 15)).state_dict() == whole.state_dict()
+
+
+# --- what it says ---------------------------------------------------------------------------------
+
+
+def test_the_saving_is_that_of_the_formula():
+    for noise, batch in ((1550.0, 512), (10.0, 4000), (3e5, 1)):
+        assert saving(noise, batch) == pytest.approx(1 - (1 + noise / (2 * batch)) / (1 + noise / batch))
+    assert saving(math.inf, 512) == 0.5
+
+
+@pytest.mark.parametrize(("batch", "said"), [
+    (512, "at 512 you are at a third of the noise scale (1,550, 1,180–2,270)"),
+    (512, "doubling should still save 38 % of the steps (35–41 %), for 25 % more examples"),
+    (64, "at 1/24 of the noise scale"), (780, "at half the noise scale"), (1550, "at about the noise scale"),
+    (1200, "at 0.77 times the noise scale"), (4000, "at 2.6 times the noise scale"),
+])  # fmt: skip
+def test_the_report_says_what_the_number_means_for_the_batch_in_use(batch, said):
+    assert said in meaning(Estimate(1550.0, 1.0, 1180.0, 2270.0, 300, 200.0), batch)
+
+
+def test_an_estimate_without_an_end_promises_no_more_than_its_bounds():
+    hidden = meaning(Estimate(1550.0, 1.0, 900.0, math.inf, 300, 200.0), 512)
+    assert "at least 900" in hidden and "32 to 50 %" in hidden
+    nothing = NoiseMeter(Quadratic(), 16).report(512)
+    assert "unknown yet" in nothing and "nan" not in nothing
+    assert "no noise" in meaning(Estimate(0.0, 1.0, 0.0, 0.0, 300, 200.0), 512)
+
+
+def test_the_report_tells_its_formula_and_what_to_know():
+    told = heard(NoiseMeter(Quadratic(), 16, span=50.0), range(30)).report(batch_size=32)
+    assert "proportional to 1 + noise scale / batch size" in told and "last 50 steps" in told
+    for caveat in ("Adam", "Clipping", "BatchNorm", "Lag", "Curvature"):
+        assert sum(line.startswith(f"- {caveat}") for line in told.splitlines()) == 1
+
+
+def test_the_examples_of_the_docstring_run_as_they_are():
+    blocks = re.findall(r"\n\n((?:    .*\n|\n)+)", noise_meter.__doc__)
+    code = "\n".join(textwrap.dedent(block) for block in blocks)
+    torch.manual_seed(0)
+    model, printed = nn.Linear(3, 2), io.StringIO()
+    pair, other = ((torch.randn(32, 3), torch.randint(0, 2, (32,))) for _ in range(2))
+    given = {"NoiseMeter": NoiseMeter, "model": model, "loss": cross_entropy, "loader": [[pair, other]] * 3}
+    given["optimizer"] = torch.optim.SGD(model.parameters(), lr=0.1)
+    first, second = code.split("for batch in loader")
+    with contextlib.redirect_stdout(printed):
+        exec(first, given)
+        exec("for batch in loader" + second, given | {"loader": [pair] * 3})
+    assert given["meter"].estimate().steps == 6 and "512" in printed.getvalue()
+
+
+def test_the_file_needs_torch_and_the_standard_library_alone():
+    tree = ast.parse((ROOT / "lib/workers/noise_meter.py").read_text(encoding="utf-8"))
+    names = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    names |= {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+    assert {name.split(".")[0] for name in names} - {"torch"} <= sys.stdlib_module_names
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+def sparse():
+    model = nn.Embedding(9, 4, sparse=True)
+    model(torch.arange(3)).sum().backward()
+    NoiseMeter(model, 8).micro_batch()
+
+
+def too_early():
+    heard(NoiseMeter(Quadratic(), 16), [0], sizes=(16,))
+
+
+def other_span():
+    NoiseMeter(Quadratic(), 16, span=50.0).load_state_dict(NoiseMeter(Quadratic(), 16).state_dict())
+
+
+def parts(batch, loss=None, **more):
+    meter = NoiseMeter(Quadratic(), 16)
+    return lambda: meter.backward_in_parts(loss or meter.model, batch, **more)
+
+
+def made(**fields):
+    return lambda: NoiseMeter(**{"model": Quadratic(), "examples": 4} | fields)
+
+
+def used(call):
+    return lambda: call(NoiseMeter(Quadratic(), 4))
+
+
+@pytest.mark.parametrize(("call", "said"), [
+    (made(model=[1]), "model: [1] is not allowed; it must be a torch.nn.Module"),
+    (made(examples=0), "examples: 0 is not allowed; it must be a whole number from 1"),
+    (made(examples=2.5), "examples: 2.5"), (made(examples=True), "examples: True"),
+    (made(scale=0.0), "scale: 0.0 is not allowed; it must be a positive finite number"), (made(scale=math.nan), "scale: nan"),
+    (made(span=1), "span: 1 is not allowed; it must be a number of steps above 1"), (made(span="long"), "span: 'long'"),
+    (made(scaler=8.0), "scaler: 8.0 is not allowed; it must be None or a torch.amp.GradScaler"),
+    (made(sketch=-1), "sketch: -1 is not allowed; it must be a whole number from 0"),
+    (used(lambda m: m.micro_batch(examples=0)), "examples: 0"), (used(lambda m: m.micro_batch(scale=-1.0)), "scale: -1.0"),
+    (used(lambda m: m.estimate(level=1.0)), "level: 1.0 is not allowed; it must be a number in (0, 1)"),
+    (used(lambda m: m.report(0)), "batch_size: 0"), (used(lambda m: m.step()), "micro-batches: 0"),
+    (too_early, "micro-batches: 1 is not allowed; it must be at least 2 a step"),
+    (sparse, "gradient: torch.sparse_coo is not allowed; it must be dense and real"),
+    (other_span, "span: 50.0 is not allowed; it must be the checkpoint's, 200.0"),
+    (parts(torch.zeros(1, D)), "batch: 1 is not allowed; it must be at least 2 examples"),
+    (parts((torch.zeros(4, D), torch.zeros(3))), "batch: [3, 4] is not allowed; it must be tensors of one length"),
+    (parts("text"), "batch: []"), (parts(torch.zeros(4, D), parts=1), "parts: 1"),
+    (parts(torch.zeros(4, D), loss=lambda x: x.sum(1)), "loss: [2] is not allowed; it must be one number"),
+    (parts(torch.zeros(4, D), loss=lambda x: 3.0), "loss: 3.0"),
+])  # fmt: skip
+def test_a_refusal_names_field_value_and_what_is_allowed(call, said):
+    with pytest.raises(ValueError, match=r"is not allowed; it must be") as refused:
+        call()
+    assert str(refused.value).startswith(said)
+
+
+def test_several_processes_are_refused(monkeypatch):
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 4)
+    with pytest.raises(ValueError, match="processes: 4 is not allowed; it must be 1"):
+        heard(NoiseMeter(Quadratic(), 16), [0])
+
+
+@pytest.mark.parametrize("change", [
+    {"skipped": 0.5}, {"begun": None}, {"averages": None}, {"averages": {"span": 200.0}}, {"epoch": 3}, {"trace": math.nan},
+    {"last": None}, {"scatter": (1.0, 2.0)}, {"steps": -1}, {"square": "much"},
+])  # fmt: skip
+def test_a_foreign_dictionary_is_refused_by_name_and_changes_nothing(change):
+    good, other = heard(NoiseMeter(Quadratic(), 16), range(3)).state_dict(), NoiseMeter(Quadratic(), 16)
+    (name,) = change
+    inside = name in good["averages"] and name not in good
+    foreign = {**good, "averages": good["averages"] | change} if inside else good | change
+    with pytest.raises(ValueError, match="is not allowed; it must be"):
+        other.load_state_dict(foreign)
+    assert other.state_dict() == NoiseMeter(Quadratic(), 16).state_dict()
+
+
+# --- callbacks ------------------------------------------------------------------------------------
+# The libraries need not be installed.  What stands in for one calls the hooks in the order that it documents; tests against
+# the library itself follow, and are skipped without it.
+
+
+def stand_in(monkeypatch, name, **contents):
+    monkeypatch.setitem(sys.modules, name.partition(".")[0], types.ModuleType(name.partition(".")[0]))
+    module = types.ModuleType(name)
+    vars(module).update(contents)
+    monkeypatch.setitem(sys.modules, name, module)
+
+
+def lightning_fit(callback, model, steps, count=2, scaler=None):
+    """zero_grad, backward, on_after_backward; at a step's last batch unscale, on_before_optimizer_step, step."""
+    trainer = SimpleNamespace(accumulate_grad_batches=count, precision_plugin=SimpleNamespace(scaler=scaler), global_step=0)
+    optimizer, model.automatic_optimization = torch.optim.SGD(model.parameters(), lr=0.0), True
+    callback.setup(trainer, model, stage="fit")
+    for k in range(steps):
+        optimizer.zero_grad()
+        for x in points(k, 16 * count).split(16):
+            loss = model(x) / count
+            (scaler.scale(loss) if scaler else loss).backward()
+            callback.on_after_backward(trainer, model)
+        if scaler:
+            scaler.unscale_(optimizer)
+        callback.on_before_optimizer_step(trainer, model, optimizer)
+        if scaler:
+            scaler.step(optimizer)
+            scaler.update()
+        trainer.global_step += 1
+    callback.on_train_end(trainer, model)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_lightning_callback_hears_what_a_plain_loop_hears(monkeypatch, capsys, scaled):
+    stand_in(monkeypatch, "lightning.pytorch", Callback=object)
+    callback = noise_lightning.noise_callback(examples=16, every=10)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=4) if scaled else None
+    lightning_fit(callback, Quadratic(), 20, scaler=scaler)
+    plain = heard(NoiseMeter(Quadratic(), 16), range(20)).estimate()
+    assert callback.meter.estimate().trace == pytest.approx(plain.trace, rel=1e-3)
+    told = capsys.readouterr().out
+    assert told.count("noise scale") >= 3 and "at 32" in told
+    again = noise_lightning.noise_callback(examples=16)
+    again.setup(SimpleNamespace(accumulate_grad_batches=2, precision_plugin=None), callback.meter.model, stage="fit")
+    again.load_state_dict(callback.state_dict())
+    assert again.meter.estimate() == callback.meter.estimate()
+    with pytest.raises(ValueError, match="accumulate_grad_batches: 1 is not allowed; it must be at least 2"):
+        lightning_fit(noise_lightning.noise_callback(16), Quadratic(), 1, count=1)
+
+
+def trainer_run(callback, model, steps, count, max_grad_norm):
+    """on_substep_end after all backward passes of a step but the last; clipping; on_pre_optimizer_step, step, on_step_end."""
+    args = SimpleNamespace(gradient_accumulation_steps=count, max_grad_norm=max_grad_norm, train_batch_size=16)
+    state, optimizer = SimpleNamespace(global_step=0), torch.optim.SGD(model.parameters(), lr=0.0)
+    callback.on_train_begin(args, state, None, model=model, optimizer=optimizer, train_dataloader=None)
+    for k in range(steps):
+        for i, x in enumerate(points(k, 16 * count).split(16)):
+            (model(x) / count).backward()
+            if i < count - 1:
+                callback.on_substep_end(args, state, None, model=model)
+        if max_grad_norm:
+            nn.utils.clip_grad_norm_(model.parameters(), max_grad_norm)
+        callback.on_pre_optimizer_step(args, state, None, model=model)
+        optimizer.step()
+        model.zero_grad()
+        state.global_step += 1
+        callback.on_step_end(args, state, None, model=model)
+    callback.on_train_end(args, state, None, model=model)
+
+
+@pytest.mark.parametrize(("count", "max_grad_norm"), [(2, 0.0), (4, 0.1)])
+def test_a_trainer_callback_hears_what_a_plain_loop_hears(monkeypatch, capsys, count, max_grad_norm):
+    stand_in(monkeypatch, "transformers", TrainerCallback=object)
+    callback = noise_trainer.noise_callback(every=10)
+    trainer_run(callback, Quadratic(), 20, count, max_grad_norm)
+    plain = NoiseMeter(Quadratic(), 16)
+    for k in range(20):
+        plain.model.zero_grad()
+        for x in points(k, 16 * count).split(16)[: count - bool(max_grad_norm)]:
+            plain.model(x).backward()
+            plain.micro_batch()
+        plain.step()
+    assert callback.meter.estimate().trace == pytest.approx(plain.estimate().trace, rel=1e-4)
+    told = capsys.readouterr().out
+    assert told.count("noise scale") >= 3 and f"at {16 * count}" in told
+    with pytest.raises(ValueError, match="gradient_accumulation_steps: 2 is not allowed; it must be at least 3"):
+        trainer_run(noise_trainer.noise_callback(), Quadratic(), 1, 2, 1.0)
+
+
+def test_lightning_itself_calls_the_callback(tmp_path):
+    lightning = pytest.importorskip("lightning.pytorch")
+
+    class Module(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.inside = Quadratic()
+
+        def training_step(self, batch, index):
+            return self.inside(batch)
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.0)
+
+    callback = noise_lightning.noise_callback(examples=16)
+    batches = torch.utils.data.DataLoader([x for k in range(20) for x in points(k, 32)], batch_size=16)
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_checkpointing": False, "accelerator": "cpu"}
+    trainer = lightning.Trainer(
+        max_epochs=1, accumulate_grad_batches=2, callbacks=[callback], default_root_dir=tmp_path, **quiet
+    )
+    trainer.fit(Module(), batches)
+    plain = heard(NoiseMeter(Quadratic(), 16), range(20)).estimate()
+    assert callback.meter.estimate().trace == pytest.approx(plain.trace, rel=1e-3)
+
+
+@pytest.mark.parametrize(("count", "max_grad_norm"), [(2, 0.0), (4, 0.1)])
+def test_the_trainer_itself_calls_the_callback(tmp_path, count, max_grad_norm):
+    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("accelerate")
+
+    class Model(Quadratic):
+        def forward(self, x):
+            return {"loss": super().forward(x)}
+
+    callback = noise_trainer.noise_callback()
+    args = transformers.TrainingArguments(
+        str(tmp_path), per_device_train_batch_size=16, gradient_accumulation_steps=count, max_steps=60,
+        max_grad_norm=max_grad_norm, learning_rate=0.0, report_to=[], use_cpu=True, save_strategy="no",
+    )  # fmt: skip
+    rows = [{"x": x} for k in range(60) for x in points(k, 16 * count)]
+    transformers.Trainer(Model(), args, train_dataset=rows, callbacks=[callback]).train()
+    found = callback.meter.estimate()
+    assert found.steps == 60 and found.trace == pytest.approx(PLANTED, rel=0.15)
