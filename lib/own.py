@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lib import Told
+
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
-class OwnError(ValueError):
+class OwnError(Told):
     """Something is wrong with a reader's own workload or training method; the message names the
     file, the field and what is allowed.
     """

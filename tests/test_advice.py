@@ -80,6 +80,9 @@ def test_where_no_trial_met_a_goal_what_was_reached_and_a_goal_are_told():
     told = r"lowest error of 6 trials is 0.25 \(0.313 at batch size 4 and 0.25 at batch size 16\). Set goals=\(0.32,\)"
     with pytest.raises(ValueError, match=f"goals: no trial met any; the {told}"):
         advice.fitting_goal(trials)
+    pruned = searched([4, 16]).assign(sparsity=0.7)
+    with pytest.raises(ValueError, match=f"goals: no trial met any; the {told}"):
+        advice.fitting_goal(pd.concat([trials, pruned], ignore_index=True))
     with pytest.raises(ValueError, match="larger max_steps before an easier goal: .* same for all examples costs 0.31"):
         advice.fitting_goal(trials, asked=advice.Asked(100, 0.31))
     with pytest.raises(ValueError, match="all 6 diverged or died"):

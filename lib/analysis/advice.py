@@ -47,11 +47,11 @@ def fitting_goal(trials: pd.DataFrame, least: int = LEAST, asked: Asked | None =
     suggests, if no trial met any.
     """
     ladder = scaling.goals(trials)
-    if not ladder:
-        raise Told(_unmet(trials, asked))
     dense = trials[trials.sparsity == trials.sparsity.min()]
     met = {goal: dense.batch_size[dense[f"steps@{goal:g}"].notna()].nunique() for goal in ladder}
-    most = max(met.values())
+    most = max(met.values(), default=0)
+    if not most:
+        raise Told(_unmet(dense, asked))
     return next(goal for goal in ladder if met[goal] >= min(least, most))
 
 
@@ -72,9 +72,8 @@ def asked_of(work: Workload) -> Asked | None:
 
 
 def _unmet(trials: pd.DataFrame, asked: Asked | None) -> str:
-    """What trials reached that met no goal, and what to change."""
-    dense = trials[trials.sparsity == trials.sparsity.min()]
-    reached = dense.groupby("batch_size").best_error.min()
+    """What the trials of the densest curve reached that met no goal, and what to change."""
+    reached = trials.groupby("batch_size").best_error.min()
     told = [f"{error:.3g} at batch size {size}" for size, error in reached.dropna().items()]
     start = f"goals: no trial met any; the lowest error of {len(trials)} trials is "
     if trials.status.eq("infeasible").all():
