@@ -36,6 +36,22 @@ def _modules(place: Path) -> list[Path]:
     return [place] if place.suffix == ".py" else list(place.rglob("*.py"))
 
 
+class Told(ValueError):
+    """Tells a reader what to change, in its message alone: a notebook shows no traceback of it."""
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in place of a traceback, and papermill prints."""
+        return [str(self)]
+
+
+class Stopped(KeyboardInterrupt):
+    """A measurement that its reader stopped: says what is kept, without a traceback in a notebook."""
+
+    def _render_traceback_(self) -> list[str]:
+        """As `Told`."""
+        return [str(self)]
+
+
 def require(fine: object, field: str, value: object, allowed: str | Iterable) -> None:
     """Raise ValueError that names the field, its value and what is allowed (in words, or each),
     unless all is fine.

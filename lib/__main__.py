@@ -20,7 +20,7 @@ Measure what the book is made of.  A study is a named grid of searches: a worklo
 batch size each, with a hundred trials or so.  An experiment measures something else: gradients, timings, late workers.
 What is done lies in files under data/, from which the chapters are built; only what has no file is measured.
 
-To stop, press Ctrl-C at any time: what is done is kept, and so is, every five minutes, the state of a search under way.
+To stop, press Ctrl-C at any time: what is done is kept, and so is, every few minutes, the state of a search under way.
 The same command goes on from there.
 """
 STARTS = """\
@@ -137,7 +137,8 @@ def listed(_: argparse.Namespace) -> None:
     print(
         _studies()
         + "\nexperiments:\n"
-        + "".join(f"  {name:<26} {one.help}\n" for name, one in EXPERIMENTS.items()),
+        + "".join(f"  {name:<26} {one.help}\n" for name, one in EXPERIMENTS.items())
+        + _own(),
         end="",
     )
 
@@ -164,7 +165,22 @@ def _say(name: str, todo: Sequence, planned: Sequence, what: str) -> None:
 
 
 def _searched() -> str:
-    return on_record.status().to_string(index=False, float_format="{:.2f}".format)
+    tables = [on_record.status(), on_record.status_of_own()]
+    told = [t.to_string(index=False, float_format="{:.2f}".format) for t in tables if len(t)]
+    return "\n\nyour own workloads and methods:\n".join(told)
+
+
+def _own() -> str:
+    """The reader's own, with the page that goes on with them."""
+    found = on_record.status_of_own()
+    if found.empty:
+        return ""
+    page = "papermill chapters/own_workload.ipynb OUT.ipynb -p workload NAME"
+    lines = [
+        f"  {name} with {method} ({cells} searches)\n"
+        for name, method, cells in zip(found.workload, found.method, found.cells)
+    ]
+    return f"\nyour own workloads and methods, by {page}:\n" + "".join(lines)
 
 
 def _studies() -> str:

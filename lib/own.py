@@ -12,13 +12,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from lib import Told
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
-class OwnError(ValueError):
+class OwnError(Told):
     """Something is wrong with a reader's own workload or training method; the message names the
     file, the field and what is allowed.
     """
@@ -49,6 +52,23 @@ class Own:
     precision: str = "float32"
     decay: bool = False
     task: str = "classification"
+
+
+MODULE = re.compile(r"own_[0-9a-f]{12}")  # names of the modules that readers' files are read as
+
+
+def raised(error: BaseException) -> str:
+    """An exception in words, with the last line of a reader's file that led to it, if one did:
+    "KeyError: 'x' (mine.py, line 12)".
+    """
+    said, at = f"{type(error).__name__}: {error}", error.__traceback__
+    where = ""
+    while at:
+        code = at.tb_frame.f_code
+        if MODULE.fullmatch(at.tb_frame.f_globals.get("__name__", "")):
+            where = f" ({Path(code.co_filename).name}, line {at.tb_lineno})"
+        at = at.tb_next
+    return said + where
 
 
 def is_own(name: str) -> bool:

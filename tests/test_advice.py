@@ -1,5 +1,7 @@
 """What a curve advises: against the law it is drawn from, and against trying everything."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -67,8 +69,58 @@ def test_the_goal_is_the_hardest_that_three_sizes_reach():
     hard = trials.assign(**{"steps@0.1": trials["steps@0.1"].where(trials.batch_size <= 16)})
     assert advice.fitting_goal(hard) == 0.2 and advice.fitting_goal(hard, least=2) == 0.1
     assert advice.fitting_goal(hard[hard.batch_size <= 16]) == 0.1, "no goal is met at more"
-    with pytest.raises(ValueError, match="goal: .*the lowest error of 12 is 0.3"):
-        advice.fitting_goal(trials.assign(**{"steps@0.1": np.nan, "steps@0.2": np.nan}))
+
+
+UNMET = {"steps@0.1": np.nan, "steps@0.2": np.nan, "steps": np.nan}
+
+
+def test_where_no_trial_met_a_goal_what_was_reached_and_a_goal_are_told():
+    trials = searched([4, 16]).assign(**UNMET)
+    trials["best_error"] = np.where(trials.batch_size == 4, 0.313, 0.25)
+    told = r"lowest error of 6 trials is 0.25 \(0.313 at batch size 4 and 0.25 at batch size 16\). Set goals=\(0.32,\)"
+    with pytest.raises(ValueError, match=f"goals: no trial met any; the {told}"):
+        advice.fitting_goal(trials)
+    pruned = searched([4, 16]).assign(sparsity=0.7)
+    with pytest.raises(ValueError, match=f"goals: no trial met any; the {told}"):
+        advice.fitting_goal(pd.concat([trials, pruned], ignore_index=True))
+    with pytest.raises(ValueError, match="larger max_steps before an easier goal: .* same for all examples costs 0.31"):
+        advice.fitting_goal(trials, asked=advice.Asked(100, 0.31))
+    with pytest.raises(ValueError, match="all 6 diverged or died"):
+        advice.fitting_goal(trials.assign(status="infeasible", best_error=np.nan))
+
+
+WORK = SimpleNamespace(task="classification", goals=(0.1, 0.2))
+
+
+def test_an_easier_goal_and_a_limit_that_came_first_are_told():
+    trials = scaling.at_goal(searched([4, 16, 64]).assign(max_steps=60), 0.1)
+    assert advice.caveats(trials, WORK, None) == []
+    short = trials.assign(steps=trials.steps.where(trials.batch_size > 4))
+    short["status"] = np.where(short.batch_size == 4, "budget", "complete")
+    assert advice.limited(short) == [4] and advice.limited(trials) == []
+    (told,) = advice.caveats(short, WORK, None)
+    assert "At batch size 4 the limit of 60 steps (max_steps) was reached before any trial met 10 %" in told
+    assert "More trials do not help" in told
+    easier = scaling.at_goal(trials.assign(**{"steps@0.1": np.nan}), 0.2)
+    (told,) = advice.caveats(easier, WORK, None)
+    assert "The hardest goal, 10 %, was met at none of 3 batch sizes. All below is for 20 %." in told
+
+
+@pytest.mark.parametrize(
+    ("examples", "chance", "goals", "words"),
+    [
+        (10_000, 0.9, (0.1, 0.2), None),
+        (144, 0.9, (0.1, 0.2), None),  # the standard error is a quarter of the goal
+        (143, 0.9, (0.1, 0.2), "a standard error), more than a quarter of the goal"),
+        (1000, 0.9, (0.0005, 0.1), "each 0.1 %: a goal of 0.05 % allows no mistake at all"),
+        (10_000, 0.12, (0.1, 0.2), "The goal of 10 % is easy"),
+    ],
+)
+def test_a_validation_set_too_small_for_the_goal_is_told(examples, chance, goals, words):
+    trials = scaling.at_goal(searched([4, 16], goals=[f"{g:g}" for g in goals]), 0.1)
+    work = SimpleNamespace(task="classification", goals=goals)
+    told = " ".join(advice.caveats(trials, work, advice.Asked(examples, chance)))
+    assert words in told if words else told == ""
 
 
 def test_times_of_steps_come_from_the_searches():

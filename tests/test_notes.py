@@ -47,7 +47,8 @@ def test_what_is_missing_is_told_and_nothing_at_all_stops_the_chapter():
     assert boxes.absent(results("digits-mlp", "a")) is None
     some = boxes.absent(results("digits-mlp", "a", [CELL], 2))
     assert "Not measured yet: 1 of 2 searches" in some and "MLP on digits, SGD, dense: batch size 64<" in some
-    with pytest.raises(ValueError, match="no record is kept of any of these 1 cells.*batch_size=64.*-p budget full"):
+    first = "the first of them MLP on digits, SGD, dense, batch size 64; .*-p budget full"
+    with pytest.raises(ValueError, match=f"no record is kept of any of these 1 searches, {first}"):
         boxes.absent(results("digits-mlp", "", [CELL], 1))
     with pytest.raises(ValueError, match="budget: no record is kept of such paths; measure them with -p budget full"):
         boxes.some(pd.DataFrame(), "paths")

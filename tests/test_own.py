@@ -1,15 +1,17 @@
 """A reader's own workload works from a file, and whatever is wrong with it is named before or while it trains."""
 
 import textwrap
+import types
 
 import numpy as np
 import pytest
 import torch
 
+from lib import __main__ as command_line
 from lib import own
 from lib.engine import lockstep
 from lib.measuring import one_cell, sweeps
-from lib.records import store
+from lib.records import on_record, store
 from lib.records.on_record import grid
 from lib.records.places import record
 from lib.studies.cells import Cell
@@ -135,6 +137,13 @@ def test_what_was_measured_before_a_file_changed_does_not_count_and_does_not_blo
         ("nn.Linear(8, 2))", "nn.Linear(8, 2), nn.Tanh())", "last layer: .* must be the network's output"),
         ("nn.Linear(8, 2))", "nn.Linear(8, 2), nn.PReLU())", "last layer: .* registered after all other parameters"),
         ("max_steps=200", "max_steps=True", "max_steps: True is not allowed; it must be a whole number from 1"),
+        ("(0.1, 0.2)", "(0.9, 0.95)", r"goals: 0.9, 0.95 is not allowed; it must be below 0.\d+, .* for an accuracy"),
+        ("y[80:])", "0 * y[80:])", "validation labels: class 0 alone is not allowed; it must be of two classes"),
+        ("(x[80:], y", "(torch.nested.nested_tensor(list(x[80:])), y", "validation inputs: a nested tensor.*pad them"),
+        ("(x[80:], y[80:])", "(x[80:], torch.nested.nested_tensor([y[80:]]))", "validation labels: a nested tensor"),
+        ("max_steps=200", "max_steps=[][1]", r"raised IndexError: list index out of range \(mine.py, line 10\)"),
+        ("import torch\n", "import torch\n1 / 0\n", r"raised ZeroDivisionError: division by zero \(mine.py, line 3\)"),
+        ("lambda: nn", "lambda: 1 / 0 or nn", r"building it raised ZeroDivisionError: .* \(mine.py, line 9\)"),
         ("max_steps=200", "title=3", "title: 3 is not allowed; it must be text"),
         ("max_steps=200", "decay='no'", "decay: 'no' is not allowed; it must be True or False"),
         ("goals=(0.1, 0.2)", "goals=(0.1, 'x')", "goals: .0.1, 'x'. is not allowed; it must be a tuple of errors"),
@@ -215,6 +224,7 @@ def task"""
     changed = GOOD.replace("def task", picky).replace("nn.Linear(4, 8)", "Picky(), nn.Linear(12, 8)")
     inputs = "x = torch.randint(3, (120, 4), generator=torch.Generator().manual_seed(0)).float()"
     changed = changed.replace("x = torch.randn(120, 4, generator=torch.Generator().manual_seed(0))", inputs)
+    changed = changed.replace("x.sum(1) > 0", "x.sum(1) > 4")
     assert catalogue.workload(write(changed)).goal == 0.1
     name = write(changed.replace("validation=(x[80:],", "validation=(x[80:] + 1,"))
     with pytest.raises(own.OwnError, match="mine.py:task: model: on 32 validation examples it raised RuntimeError: Class"):
@@ -255,3 +265,69 @@ def task"""
     outcome = one_cell.train_cell(Cell(name, 4, "momentum", trials=16))
     assert (outcome.cause == "diverged").any() and (outcome.status[outcome.cause == "diverged"] == "infeasible").all()
     assert np.isnan(outcome.first[outcome.cause == "diverged", 0]).all()
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("{'loss': 0, 'logits': y}", r"dict with 'loss', 'logits' is not .* whose forward returns network\(x\)\['logits'\]"),
+        ("(y, x)", r"tuple of 2 is not allowed; .* a tensor \[examples, classes\]; .* returns network\(x\)\[0\]"),
+        ("types.SimpleNamespace(hidden=x, logits=y)", r"SimpleNamespace is not .* returns network\(x\).logits"),
+        ("None", "NoneType is not allowed; .*; its forward returns nothing"),
+    ],
+)
+def test_outputs_that_are_no_tensor_are_refused_with_what_to_write(write, answer, message):
+    wrapped = f"""
+import types
+
+class Wrapped(nn.Sequential):
+    def forward(self, x):
+        y = super().forward(x)
+        return {answer}
+
+def task"""
+    name = write(GOOD.replace("def task", wrapped).replace("lambda: nn.Sequential(", "lambda: Wrapped("))
+    with pytest.raises(own.OwnError, match=f"model outputs: {message}"):
+        catalogue.workload(name)
+
+
+@pytest.mark.parametrize("options", [{}, {"race": 2.0}, {"race": 2.0, "rungs": "losses"}])
+def test_a_search_that_met_no_goal_says_what_it_reached(write, options):
+    """As if every answer had been read to the end at the last check."""
+    name = write(GOOD.replace("(0.1, 0.2)", "(0.0001, 0.001)").replace("> 0", "+ torch.sin(40 * x[:, 0]) > 0"))
+    found = one_cell.train_cell(Cell(name, 4, "sgd", trials=4, hits=1, **options))
+    left = found.status == "budget"
+    assert left.any() and np.isnan(found.first).all() and (found.best_error[left] > 0.001).all()
+
+
+def test_status_and_list_know_it(write, tmp_path, monkeypatch, capsys):
+    sweeps.run(grid(write(GOOD), [4, 16], ["sgd"], [0.0], trials=2), tmp_path / "data")
+    (tmp_path / "data" / "own" / "stray.csv").write_text("a,b\n", encoding="utf-8")
+    (row,) = on_record.status_of_own(tmp_path / "data").itertuples()
+    assert row.workload.endswith("mine.py:task") and (row.method, row.cells, row.trials) == ("sgd", 2, 4)
+    assert on_record.status_of_own(tmp_path / "none").empty
+    table = on_record.status_of_own(tmp_path / "data")
+    monkeypatch.setattr(on_record, "status_of_own", lambda: table)
+    for command in ("list", "status"):
+        command_line.main([command])
+        assert "mine.py:task" in capsys.readouterr().out
+
+
+def test_a_stop_in_a_notebook_says_what_is_kept_and_keeps_the_state(write, tmp_path, monkeypatch):
+    study = grid(write(GOOD.replace("goals=(0.1", "goals=(0.0")), [16], ["sgd"], [0.0], trials=8, hits=8)
+    update, steps, now = lockstep.update, [], [0.0]
+    monkeypatch.setattr(lockstep, "time", types.SimpleNamespace(perf_counter=lambda: now[0]))
+
+    def stopped(*arguments):
+        now[0] += 1.0
+        steps.append(0)
+        if len(steps) == 15:  # seconds: far less than minutes
+            raise KeyboardInterrupt
+        return update(*arguments)
+
+    monkeypatch.setattr(lockstep, "update", stopped)
+    with pytest.raises(KeyboardInterrupt) as stop:
+        sweeps.results(study, "full", folder=tmp_path / "data")
+    (shown,) = stop.value._render_traceback_()
+    assert "0 of 1 that were missing (cells) are done and kept; the same call goes on from there" in shown
+    assert len(list(tmp_path.rglob("*.part"))) == 1

@@ -288,12 +288,13 @@ def test_a_readers_own_workload_names_its_task_and_may_have_indices(tmp_path):
     assert table["steps@0.5"].notna().any() and table.best_error.min() < 0.5
     for was, now, says in (
         ('task="cross-entropy"', 'task="ranking"', "task: 'ranking' is not allowed; it must be one of classification"),
-        ("goals=(0.05, 0.5)", "goals=(0.05, 1.5)", None),
+        ("goals=(0.05, 0.5)", "goals=(0.05, 0.6)", None),
+        ("goals=(0.05, 0.5)", "goals=(0.05, 1.5)", r"goals: 1.5 is not allowed; it must be below 0.68.*cost as every answer"),
         ("goals=(0.05, 0.5)", "goals=(-1.0,)", r"goals: \(-1.0,\) is not allowed; it must be a tuple of errors in \[0, inf\)"),
     ):
         (tmp_path / "mine.py").write_text(OWN.replace(was, now), encoding="utf-8")
         if says is None:
-            assert catalogue.workload(cell.workload).goals == (0.05, 1.5)
+            assert catalogue.workload(cell.workload).goals == (0.05, 0.6)
             continue
         with pytest.raises(ValueError, match=says):
             catalogue.workload(cell.workload)

@@ -37,6 +37,7 @@ from lib.engine.validation import Validation
 from lib.engine.vocabulary import LOSSES
 from lib.messages.exchanges import Exchange
 from lib.methods.method import Layer, Method
+from lib.own import raised
 from lib.workloads.datasets import Split
 from lib.workloads.tasks import Task
 
@@ -74,9 +75,7 @@ def _telling(ids: np.ndarray, step: int) -> Iterator[None]:
         yield
     except looped.RowError as error:
         cause = error.__cause__
-        raise TrialError(
-            f"trial {ids[error.row]}, step {step}: {type(cause).__name__}: {cause}"
-        ) from cause
+        raise TrialError(f"trial {ids[error.row]}, step {step}: {raised(cause)}") from cause
 
 
 def update(
@@ -199,7 +198,10 @@ def train(
                 if race is None or method.evaluated
                 else _hopeful(now, executor.task, goals)
             )
-            _check(now, method, judges[0], asked, whole_set=stop == "budget" or not reject_early)
+            whole_set = stop == "budget" or not reject_early
+            if check > max_steps:  # the last: a search that met no goal says what it reached
+                asked, whole_set = _everyone(now), True
+            _check(now, method, judges[0], asked, whole_set)
             if out.steps * batch_size >= RECENT:  # a mean over fewer says little
                 _note_losses(now, levels)
             progress(out.steps, len(now.ids), np.nanmin(out.best_error, initial=np.inf))
@@ -224,8 +226,14 @@ def _budgets(stop: str, max_steps: int) -> tuple[int, ...]:
     return tuple(2**j for j in range(max_steps.bit_length())) if stop == "budget" else ()
 
 
+SOON = 10.0  # seconds: papermill ends a notebook's process without a word, and so little is lost
+SELDOM = 100  # times as long as saving takes lie between two states
+
+
 class _Keeper:
-    """Keeps the state of a cell under way in its file, every `SAVE_EVERY` seconds."""
+    """Keeps the state of a cell under way in its file: every `SOON` seconds, more seldom where it
+    takes long, and every `SAVE_EVERY` at least.
+    """
 
     def __init__(self, file: Path, identity: str, judges: list[Validation]):
         self.file, self.identity, self.judges, self.saved = (
@@ -234,6 +242,7 @@ class _Keeper:
             judges,
             time.perf_counter(),
         )
+        self.pause = SOON
 
     def resume(self, first: State, max_steps: int) -> State:
         """The state in the file, or the first where there is none that will do."""
@@ -241,10 +250,12 @@ class _Keeper:
 
     def save(self, now: State, began: float) -> None:
         """If it is time to."""
-        if time.perf_counter() - self.saved >= SAVE_EVERY:
-            self.saved = time.perf_counter()
-            now.outcome.wall_s = self.saved - began
+        if time.perf_counter() - self.saved >= min(self.pause, SAVE_EVERY):
+            began_saving = time.perf_counter()
+            now.outcome.wall_s = began_saving - began
             save(self.file, now, self.judges, self.identity)
+            self.saved = time.perf_counter()
+            self.pause = max(SOON, SELDOM * (self.saved - began_saving))
 
 
 def _step(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import math
 import os
 import sys
@@ -21,6 +22,7 @@ import joblib
 import pandas as pd
 from tqdm import tqdm
 
+from lib import Stopped
 from lib.measuring.jobs import each
 from lib.records import store
 
@@ -33,13 +35,33 @@ def run(
 
     measure: a function of a module, called as measure(what, reports, **options) in whatever
     process; it writes the record, and a `Reporter` of the folder `reports` shows how far it is.
-    title, unit: of the bar.  Raises ValueError for a number of jobs that is not allowed.
+    title, unit: of the bar.  Raises ValueError for a number of jobs that is not allowed, and
+    Stopped, which says what is kept, where Ctrl-C ends it.
     """
     if not todo:
         return
     with tempfile.TemporaryDirectory() as reports, _Display(title, unit, len(todo), reports) as bar:
-        for _ in each((joblib.delayed(measure)(what, reports, **options) for what in todo), jobs):
-            bar.update()
+        calls = (joblib.delayed(measure)(what, reports, **options) for what in todo)
+        try:
+            for _ in each(calls, jobs):
+                bar.update()
+        except KeyboardInterrupt as stop:
+            done = f"{bar.bar.n} of {len(todo)} that were missing ({unit}s) are done and kept"
+            told = f"stopped; {done}; the same call goes on from there"
+            _tell_terminal(told)
+            raise Stopped(told) from stop
+
+
+def _tell_terminal(text: str) -> None:
+    """Write a line where a notebook's process was started from: papermill, which ends, shows nothing
+    of what comes from the notebook any more.
+    """
+    terminal = getattr(sys.stderr, "_original_stdstream_copy", None)  # of ipykernel's streams
+    if isinstance(terminal, int):
+        # Its sockets are closed under it, of which it would write a traceback
+        logging.getLogger("IPKernelApp").setLevel(logging.CRITICAL)
+        with contextlib.suppress(OSError):
+            os.write(terminal, f"\n{text}\n".encode())
 
 
 def write(

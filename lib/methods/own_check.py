@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lib.methods.intervals import Interval
 from lib.methods.method import Layer, Method
-from lib.own import OwnError
+from lib.own import OwnError, raised
 from lib.workloads.own_network import alone
 
 LAYERS = (
@@ -176,9 +176,7 @@ def _telling(own: Method) -> Iterator[None]:
     except OwnError:
         raise
     except (Exception, SystemExit) as error:
-        raise OwnError(
-            f"{own.name}: on a tiny case it raised {type(error).__name__}: {error}"
-        ) from error
+        raise OwnError(f"{own.name}: on a tiny case it raised {raised(error)}") from error
 
 
 def _tried(own: Method, rows: Tensor) -> dict[str, Tensor]:

@@ -7,10 +7,11 @@ import gzip
 import html
 import math
 import re
+from collections.abc import Sequence
 
 import pandas as pd
 
-from lib import require
+from lib import Told, require
 from lib.page.prose import Html, kind
 from lib.wording import brief, joined, named, number, span
 from lib.workloads.catalogue import workload
@@ -185,9 +186,12 @@ def absent(frame: pd.DataFrame) -> Html | None:
     if not lacking:
         return None
     if not len(frame):
-        raise ValueError(
-            f"budget: no record is kept of any of these {len(lacking)} cells, the first of them {lacking[0]}; "
-            f"train them with -p budget full, or choose parameters that the studies have (python -m lib status)"
+        first = lacking[0]
+        about = _curve(first.workload, first.algorithm, first.sparsity, first.pruning)
+        raise Told(
+            f"budget: no record is kept of any of these {len(lacking)} searches, the first of them "
+            f"{about}, batch size {first.batch_size}; train them with -p budget full, or choose "
+            f"what is on record (python -m lib status)"
         )
     sizes = {}
     for c in lacking:
@@ -198,6 +202,17 @@ def absent(frame: pd.DataFrame) -> Html | None:
     return Html(
         f'<div class="book-box book-open"><p class="book-verdict">Not measured yet: {len(lacking):,} of '
         f"{frame.attrs['cells_planned']:,} searches</p><details><summary>which</summary><ul>{items}</ul></details></div>"
+    )
+
+
+def warned(sentences: Sequence[str]) -> Html | None:
+    """What to know before a page's answer is used, a line each; None where there is nothing."""
+    if not sentences:
+        return None
+    items = "".join(f"<li>{_text(sentence)}</li>" for sentence in sentences)
+    return Html(
+        '<div class="book-box book-open"><p class="book-verdict">Before you use the answer</p>'
+        f"<ul>{items}</ul></div>"
     )
 
 
@@ -216,9 +231,7 @@ def some(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     ask for.
     """
     if not len(frame):
-        raise ValueError(
-            f"budget: no record is kept of such {what}; measure them with -p budget full"
-        )
+        raise Told(f"budget: no record is kept of such {what}; measure them with -p budget full")
     return frame
 
 

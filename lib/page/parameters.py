@@ -25,7 +25,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from lib import methods, own
+from lib import Told, methods, own
 from lib.workloads import catalogue
 
 T = TypeVar("T")
@@ -261,7 +261,7 @@ def guard(kind: type[T], namespace: dict[str, Any]) -> T:
                 else f"{name}: {shown(namespace[name])} is not allowed; {said}"
             )
     if problems:
-        raise ValueError("; ".join(problems))
+        raise Told("; ".join(problems))
     namespace[BEFORE] = None
     return kind(**values)
 
@@ -297,7 +297,7 @@ def require(fine: object, allowed: str, name: str, value: Any, **beside: Any) ->
     """
     if not fine:
         given = " and ".join(f"{other} {shown(held)}" for other, held in beside.items())
-        raise ValueError(
+        raise Told(
             f"{name}: {shown(value)} is not allowed{' with ' * bool(given)}{given}; it must be {allowed}"
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import operator
@@ -165,19 +166,34 @@ def status(folder: Path = DATA) -> pd.DataFrame:
     rows = []
     for s in STUDIES.values():
         heads = [store.head(f, c) for c in s.cells if (f := record(c, folder)).exists()]
-        seen = {
-            k: ", ".join(sorted({h[k] for h in heads}))
-            for k in ("device", "precision", "torch", "date")
-        }
-        rows.append(
-            {
-                "study": s.name,
-                "cells": len(heads),
-                "planned": len(s.cells),
-                "trials": sum(h["rows"] for h in heads),
-                "training steps": sum(h["trial_steps"] for h in heads),
-                "core hours": sum(h["wall_s"] for h in heads) / 3600,
-                **seen,
-            }
-        )
+        rows.append({"study": s.name, "cells": len(heads), "planned": len(s.cells), **_sums(heads)})
     return pd.DataFrame(rows)
+
+
+def status_of_own(folder: Path = DATA) -> pd.DataFrame:
+    """A row per workload and training method of which one is a reader's own and records are kept,
+    of whatever version of its file: as `status`, without what is planned, which nobody knows.
+
+    Files that are no records are passed over.
+    """
+    found: dict[tuple[str, str], list[dict]] = {}
+    for file in sorted((folder / "own").rglob("*.csv")):
+        with contextlib.suppress(store.RecordError, OSError, KeyError):
+            head = store.head(file)
+            key = head["cell"]["workload"], head["cell"].get("algorithm", "sgd")
+            found.setdefault(key, []).append(head)
+    return pd.DataFrame(
+        {"workload": name, "method": method, "cells": len(heads), **_sums(heads)}
+        for (name, method), heads in found.items()
+    )
+
+
+def _sums(heads: list[dict]) -> dict[str, object]:
+    """What the records with these first lines took, and where they were made."""
+    seen = ("device", "precision", "torch", "date")
+    return {
+        "trials": sum(h["rows"] for h in heads),
+        "training steps": sum(h["trial_steps"] for h in heads),
+        "core hours": sum(h["wall_s"] for h in heads) / 3600,
+        **{k: ", ".join(sorted({h[k] for h in heads})) for k in seen},
+    }

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from lib import ROOT, plain
-from lib.own import Own, OwnError, folder_name, is_text, text_parts
+from lib.own import Own, OwnError, folder_name, is_text, raised, text_parts
 
 LONGEST = 255  # bytes of a file's name, and records lie in a folder of the workload's
 
@@ -135,7 +135,7 @@ def called(name: str, text: bytes, seed: int) -> object:
         try:
             return getattr(module, function)()
         except (Exception, SystemExit) as error:
-            raise OwnError(f"{name}: raised {type(error).__name__}: {error}") from error
+            raise OwnError(f"{name}: raised {raised(error)}") from error
 
 
 def _module(name: str, text: bytes) -> ModuleType:
@@ -149,9 +149,7 @@ def _module(name: str, text: bytes) -> ModuleType:
     try:
         exec(compile(text, str(file), "exec", dont_inherit=True), vars(module))
     except (Exception, SystemExit) as error:
-        raise OwnError(
-            f"{file}: cannot be imported; it raised {type(error).__name__}: {error}"
-        ) from error
+        raise OwnError(f"{file}: cannot be imported; it raised {raised(error)}") from error
     return module
 
 

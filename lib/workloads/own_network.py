@@ -7,14 +7,14 @@ import functools
 import hashlib
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from lib.own import Own, OwnError
+from lib.own import Own, OwnError, raised
 from lib.workloads.tasks import TASKS, Task
 
 PROBE = 32  # examples on which an untrained network is tried
@@ -93,9 +93,7 @@ def build(own: Own, seed: int, name: str = "") -> nn.Module:
         try:
             module = own.model()
         except (Exception, SystemExit) as error:
-            raise OwnError(
-                f"{name}: model: building it raised {type(error).__name__}: {error}"
-            ) from error
+            raise OwnError(f"{name}: model: building it raised {raised(error)}") from error
     if not isinstance(module, nn.Module):
         raise OwnError(
             f"{name}: model: {type(module).__name__} is not allowed; it must build an nn.Module"
@@ -112,9 +110,7 @@ def _staying(forward: Callable, name: str) -> Callable:
         try:
             return forward(*inputs)
         except SystemExit as error:
-            raise OwnError(
-                f"{name}: model: asked for outputs it raised SystemExit: {error}"
-            ) from error
+            raise OwnError(f"{name}: model: asked for outputs it raised {raised(error)}") from error
 
     return stays
 
@@ -222,6 +218,21 @@ def check_fields(name: str, own: Own) -> None:
     check_rounding(name, own, own.precision)
 
 
+def _check_chance(name: str, own: Own) -> None:
+    """No goal is met by an answer that is the same for every example.  Raises OwnError."""
+    task, labels = TASKS[own.task], own.validation[1]
+    chance, most = task.constant(labels), int(labels.bincount().argmax())
+    require = _requiring(name)
+    require(chance > 0, "validation labels", f"class {most} alone", "of two classes or more")
+    met = [goal for goal in own.goals if goal >= chance]
+    always = f"what the validation set costs if every answer is class {most}"
+    if not task.counted:
+        always = "what the shares of the classes in the validation set cost as every answer"
+    accuracy = " (goals are errors: for an accuracy of 0.95 write 0.05)" * task.counted
+    allowed = f"below {chance:.4g}, {always}{accuracy}"
+    require(not met, "goals", ", ".join(f"{g:g}" for g in met), allowed)
+
+
 def check_rounding(name: str, own: Own, precision: str) -> None:
     """Inputs that are whole numbers stay themselves in this precision.  Raises OwnError."""
     dtype = getattr(torch, precision)
@@ -242,6 +253,7 @@ def check_model(name: str, own: Own) -> None:
     """All that can be said of the network before any compute is spent, of fields that fit.  Raises
     OwnError.
     """
+    _check_chance(name, own)
     require = _requiring(name)
     dtype = getattr(torch, own.precision)  # as the engine has it, in memory too
     module, again, other = (build(own, seed, name) for seed in (0, 0, 1))
@@ -419,12 +431,19 @@ def _tried(
         before = _surroundings()
         try:
             out, again = module(x), module(given.clone())
+            require(
+                isinstance(out, Tensor),
+                "model outputs",
+                _told(out),
+                f"a tensor [examples, classes]{_instead(out)}",
+            )
             loss = task.loss(out.float(), y)
             loss.backward()
+        except OwnError:
+            raise
         except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
             raise OwnError(
-                f"{name}: model: on {len(x)} {which}examples it raised {problem}"
+                f"{name}: model: on {len(x)} {which}examples it raised {raised(error)}"
             ) from error
         after = _surroundings()
     require(
@@ -465,9 +484,7 @@ def _check_single(
         try:
             found = module(x[:1].clone())
         except Exception as error:
-            raise OwnError(
-                f"{name}: model: on 1 example it raised {type(error).__name__}: {error}"
-            ) from error
+            raise OwnError(f"{name}: model: on 1 example it raised {raised(error)}") from error
     fine = found.shape == whole[:1].shape and _near(whole[:1], found)
     require(
         fine, "model outputs", "others for an example alone than among others", "each example's own"
@@ -487,15 +504,48 @@ def _inputs(x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _plain(value: object) -> bool:
-    """Whether it is a dense tensor on the CPU."""
+    """Whether it is a dense tensor on the CPU, of rows that are all of one length."""
     return (
-        isinstance(value, Tensor) and value.device.type == "cpu" and value.layout == torch.strided
+        isinstance(value, Tensor)
+        and not value.is_nested
+        and value.device.type == "cpu"
+        and value.layout == torch.strided
     )
 
 
 def _kind(value: object) -> str:
-    return (
-        f"{value.dtype} {list(value.shape)} on {value.device}"
-        if isinstance(value, Tensor)
-        else type(value).__name__
-    )
+    if not isinstance(value, Tensor):
+        return type(value).__name__
+    if value.is_nested:  # has no shape to tell
+        return f"a nested tensor, {value.dtype}, whose rows may differ in length (pad them)"
+    layout = "" if value.layout == torch.strided else f", {value.layout}"
+    return f"{value.dtype} {list(value.shape)} on {value.device}{layout}"
+
+
+def _told(out: object) -> str:
+    """What a network returned in place of a tensor, with its keys or its length."""
+    more = ""
+    if isinstance(out, Mapping):
+        more = f" with {', '.join(map(repr, list(out)[:4])) or 'no keys'}"
+    elif isinstance(out, tuple | list):
+        more = f" of {len(out)}"
+    return type(out).__name__ + more
+
+
+def _instead(out: object) -> str:
+    """What the reader may write to have a tensor returned."""
+    if out is None:
+        return "; its forward returns nothing"
+    scores = [at for at in _entries(out) if isinstance(at[1], Tensor)]
+    chosen = next((at for at, _ in scores if "logits" in at), scores[0][0] if scores else "")
+    taken = f"network(x){chosen}" if chosen else "one"
+    return f"; wrap it in a module whose forward returns {taken}"
+
+
+def _entries(out: object) -> list[tuple[str, object]]:
+    """The parts of what a network returned, each as Python writes it after the value."""
+    if isinstance(out, Mapping):
+        return [(f"[{key!r}]", value) for key, value in out.items()]
+    if isinstance(out, tuple | list):
+        return [(f"[{place}]", value) for place, value in enumerate(out)]
+    return [(f".{key}", value) for key, value in getattr(out, "__dict__", {}).items()]

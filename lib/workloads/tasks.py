@@ -45,6 +45,11 @@ class Task(Protocol):
         validation set.
         """
 
+    def constant(self, targets: Tensor) -> float:
+        """The least mean cost of an answer that is the same for all examples, whose targets [N]
+        these are: a goal that it meets asks for nothing.
+        """
+
     def hopeless(self, goals: np.ndarray) -> np.ndarray:
         """Training losses above which nobody meets these goals, for races: found on record, not
         proved.
@@ -85,6 +90,10 @@ class Classification(_Softmax):
         """1 for a mistake, else 0: bool [T, B] for logits [T, B, classes], targets [B]."""
         return logits.argmax(-1) != targets
 
+    def constant(self, targets: Tensor) -> float:
+        """The share of the examples that are not of the most frequent class."""
+        return 1 - int(targets.flatten().bincount().max()) / targets.numel()
+
     def hopeless(self, goals: np.ndarray) -> np.ndarray:
         """16 nats per unit of error: at a goal it is 2 to 5, and beyond 14 in trials alone that had
         all but diverged before.
@@ -109,6 +118,12 @@ class CrossEntropy(_Softmax):
 
         each = losses.nats(logits, targets)
         return each.flatten(2).mean(2) if targets.dim() > 1 else each
+
+    def constant(self, targets: Tensor) -> float:
+        """The entropy of the classes' shares, in nats."""
+        counts = targets.flatten().bincount().double()
+        shares = counts[counts > 0] / counts.sum()
+        return float(-(shares * shares.log()).sum())
 
     def hopeless(self, goals: np.ndarray) -> np.ndarray:
         """Half a nat above them: a network is seldom better at new examples than at those that it
