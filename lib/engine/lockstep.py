@@ -142,6 +142,7 @@ def train(
     exchange: Exchange | None = None,
     reject_early: bool = True,
     drop_dead: bool = True,
+    whole_at_end: bool = False,
     progress: Callable[[int, int, float], None] = lambda step, alive, best: None,
     unfinished: Path | None = None,
     whose: str = "",
@@ -152,7 +153,9 @@ def train(
     stop: "goal" ends the cell once `hits` trials met the hardest goal; "budget" runs every trial
     for max_steps and reads every check to the end; `test` is then asked about the best weights up
     to every power of two of steps.  reject_early and drop_dead may be switched off to test that
-    they change nothing. race: None, or at least 1, with stop "goal": a trial is abandoned that has
+    they change nothing.  whole_at_end: ask every trial at the last check before max_steps and read
+    it to the end, so that `best_error` says what a search reached that met no goal.
+    race: None, or at least 1, with stop "goal": a trial is abandoned that has
     not met a goal by the first check at or after so many times the steps in which the first trial
     met it, and passed over at checks before `Task.hopeless` of its training loss allows the loosest
     goal that it has not met.  rungs: "goals", or "losses" if a trial is abandoned, too, whose
@@ -199,7 +202,7 @@ def train(
                 else _hopeful(now, executor.task, goals)
             )
             whole_set = stop == "budget" or not reject_early
-            if check > max_steps:  # the last: a search that met no goal says what it reached
+            if whole_at_end and check > max_steps:
                 asked, whole_set = _everyone(now), True
             _check(now, method, judges[0], asked, whole_set)
             if out.steps * batch_size >= RECENT:  # a mean over fewer says little

@@ -201,6 +201,8 @@ def train_cell(cell: Cell, device: str = "cpu", **options) -> training_state.Out
     work = cell.work
     data, trials = datasets.load(work.dataset, cell.split), start(cell, device=device).to(device)
     options.setdefault("exchange", exchange(cell, trials))
+    # Goals of a reader's own may lie out of reach; the book's records were made without.
+    options.setdefault("whole_at_end", bool(work.source))
     options.setdefault(
         "whose", json.dumps([dataclasses.asdict(cell), cell.definition(), origin(cell, device)])
     )
