@@ -11,7 +11,6 @@ from pathlib import Path
 
 from lib import __main__ as command_line
 from lib import claims
-from lib.probes import tracks
 from lib.records import places, store
 from lib.records.places import DATA
 from lib.studies import plans
@@ -33,8 +32,7 @@ def planned_records():
     """Where the records of everything planned lie: their names hold the digests of their specs."""
     found = {f"study {name}": names(map(places.record, study.cells)) for name, study in plans.STUDIES.items()}
     for name, experiment in command_line.EXPERIMENTS.items():
-        place = tracks.record if name.startswith("noise-along-") else experiment.measured.record
-        found[f"experiment {name}"] = names(map(place, experiment.planned()))
+        found[f"experiment {name}"] = names(map(experiment.measured.record, experiment.planned()))
     return found
 
 
