@@ -288,7 +288,9 @@ def _on_own(c) -> str:
     )
     sure = "fragile" if not all(g.robust for g in shown) else "robust"
     state = "not decided" if shown[0].verdict == "not decided" else sure
-    return f"{names}: {effects}; n = {searches}; {state}"
+    left = len(own) - len(shown)
+    rest = f"; {left} of {len(own)} own curves not decided or fragile" if left else ""
+    return f"{names}: {effects}; n = {searches}; {state}{rest}"
 
 
 def doors(ways: dict[str, tuple[str, str]]) -> Html:
