@@ -1,5 +1,6 @@
 """What Shallue et al. (2019) and Marek et al. (2025) say of tuning, and the rules that judge it."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -84,13 +85,20 @@ def best_rate(trials):
             "nearly any smooth rule passed, from one winner",
         ),
         TWICE,
+        Change(
+            "2026-11-27",
+            "the same rule, curves whose winners lie at the upper edge of the rate counted with both ends",
+            "such a growth is a bound from below",
+        ),
     ],
 )
 def off_the_rules(trials):
     groups = []
     for group, row in zip(best_rate(trials), slopes(trials), strict=True):
         effect, low, high = np.exp(rate_rules.from_rules(row.effect))
-        groups.append(replace(group, effect=float(effect), low=float(low), high=float(high)))
+        # A winner at the upper edge bounds the growth from below
+        high = math.inf if "upper edge of learning rate" in group.note else float(high)
+        groups.append(replace(group, effect=float(effect), low=float(low), high=high))
     return groups
 
 

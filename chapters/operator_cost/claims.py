@@ -7,7 +7,7 @@ from lib.probes import timings
 
 @claim(
     "T6",
-    "Gaussian-k selects much faster on a graphics processor",
+    "Gaussian-k selects much faster on an H100",
     chapter="operator_cost",
     paper="Gaussian-k selects in a fraction of the time of exact Top-k on a graphics processor. (Theirs: a V100 of 2019.)",
     source="Shi et al. 2019, abstract",

@@ -70,7 +70,8 @@ def bias():
     "I4",
     "Growing a network saves computation",
     chapter="parts_of_a_network",
-    paper="Growing a network saves a substantial part of the computation at the accuracy of the large one.",
+    paper="Growing a network saves a substantial part of the computation at the accuracy of the large one. "
+    "(Here: to a goal that the small network meets, too.)",
     source="Yuan et al. 2023, abstract",
     rule="At a batch size, the large network from the start takes over 1.25 times the multiply-adds of the growing one to the "
     "hardest goal.",

@@ -72,7 +72,7 @@ def critical_over_dense(curves):
 
 @claim(
     "L5",
-    "With momentum, pruning raises the critical batch size much",
+    "With momentum, pruning at least doubles the critical batch size",
     chapter="sparsity",
     paper="With momentum-based algorithms, perfect scaling can break at a much larger batch size for sparse networks than for "
     "dense ones.",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from lib.analysis import scaling
+from lib.analysis import hardware, scaling
 from lib.claims import judging
 from lib.claims.cache import kept
 from lib.records import store
@@ -48,7 +48,7 @@ def _scope() -> dict:
 
 def curves() -> pd.DataFrame:
     """A row per point of every curve: curve, workload, network (data set and kind), algorithm,
-    sparsity, batch_size, steps.
+    sparsity, goal, batch_size, steps.
     """
     return pd.DataFrame(kept("curves", _curves))
 
@@ -64,8 +64,46 @@ def _curves() -> dict:
         ["place", "network", "algorithm", "workload", "sparsity", "batch_size"]
     )
     return points[
-        ["curve", "workload", "network", "algorithm", "sparsity", "batch_size", "steps"]
+        ["curve", "workload", "network", "algorithm", "sparsity", "goal", "batch_size", "steps"]
     ].to_dict("list")
+
+
+RUN = ("mnist-simple-cnn", "momentum")  # the papers' own network, on the most batch sizes
+DEVICES = hardware.Hardware(devices=64, bandwidth=1e9, latency=2e-5)  # cores on 10-gigabit links
+
+
+def one_run() -> pd.DataFrame:
+    """What one dense training takes to its goal, a row per batch size.
+
+    goal, batch_size, steps; seconds on `fast` cores, where it is soonest; price in core-seconds on
+    `cheap` cores, where that is least; times as measured on one core (`step_times`), the exchange
+    of gradients as `hardware.step_time` has it.  Empty where no step was timed.
+    """
+    return pd.DataFrame(kept("one-run", _one_run))
+
+
+def _one_run() -> dict:
+    from lib.probes import step_times  # both bring PyTorch, which is slow to import
+    from lib.workloads import models
+
+    name, algorithm = RUN
+    points = curves()
+    dense = points[(points.workload == name) & (points.algorithm == algorithm)]
+    dense = dense[dense.sparsity == 0].sort_values("batch_size")
+    timed = step_times.one_core(name)
+    if timed is None or dense.empty:
+        return {}
+    weights = models.parameter_count(models.build(workload(name).model))
+    step = hardware.best_step(DEVICES, dense.batch_size.to_numpy(), weights, timed)
+    return {
+        "goal": dense.goal.tolist(),
+        "batch_size": dense.batch_size.tolist(),
+        "steps": dense.steps.tolist(),
+        "seconds": (dense.steps.to_numpy() * step.seconds).tolist(),
+        "fast": step.fast.tolist(),
+        "price": (dense.steps.to_numpy() * step.price * 3600).tolist(),
+        "cheap": step.cheap.tolist(),
+    }
 
 
 def network(name: str) -> str:

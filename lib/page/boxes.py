@@ -90,7 +90,7 @@ def networks(c) -> str:
     rows = "".join(f"<tr><td>{_network(g)}</td>{_cells(g, c)}</tr>" for g in ordered)
     table = f'<table class="book-table book-names"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
     told = (
-        "★: one of the paper’s own networks. n: independent searches. "
+        "★: one of the paper’s own networks. n: independent searches, or what the row or rule names. "
         "Fragile: decided otherwise at ¾ or 4/3 of the threshold, or by fewer than three searches."
     )
     shown = f"{table}<small>{told}</small>"
@@ -108,22 +108,30 @@ def _network(g) -> str:
 def _cells(g, c) -> str:
     if not g.n:
         return '<td colspan="4">not measured</td>'
-    digits = 3 if _near(g, c) else 2
+    digits = _digits(g, c)
     effect, low, high = (_in_scale(v, c.scale, digits) for v in (g.effect, g.low, g.high))
     fragile = " (fragile)" if g.verdict != "not decided" and not g.robust else ""
     return f"<td>{effect}</td><td>{low} to {high}</td><td>{g.n:,}</td><td>{g.verdict}{fragile}</td>"
 
 
-def _near(g, c) -> bool:
-    """Whether an end of the interval is near the threshold, so that a third digit tells on which
-    side it lies.
+def _digits(g, c) -> int:
+    """The fewest digits with which no end of the interval reads like the threshold beside it: two,
+    or three where one is near, or more.
     """
-    edges = (c.threshold, 1 / c.threshold if c.scale == "ratio" else -c.threshold)[
-        : 1 + (c.kind == "within")
-    ]
-    return any(
-        abs(end - edge) < 0.06 * max(abs(edge), 0.1) for end in (g.low, g.high) for edge in edges
+    edges = (c.threshold, 1 / c.threshold if c.scale == "ratio" else -c.threshold)
+    edges = edges[: 1 + (c.kind == "within")]
+    pairs = [(end, edge) for end in (g.low, g.high) for edge in edges]
+    near = any(abs(end - edge) < 0.06 * max(abs(edge), 0.1) for end, edge in pairs)
+    told_apart = (
+        digits
+        for digits in range(2 + near, 6)
+        if all(end == edge or _reads_apart(end, edge, c.scale, digits) for end, edge in pairs)
     )
+    return next(told_apart, 6)
+
+
+def _reads_apart(end: float, edge: float, scale: str, digits: int) -> bool:
+    return _in_scale(end, scale, digits) != _in_scale(edge, scale, digits)
 
 
 def told(g, scale: str) -> str:
@@ -136,7 +144,7 @@ def told(g, scale: str) -> str:
 
 def _in_scale(value: float, scale: str, digits: int = 2) -> str:
     if scale == "share":
-        return f"{100 * value:.0f}\u00a0%"
+        return f"{100 * value:.{digits - 2}f}\u00a0%"
     return (
         brief(value)
         if digits == 2 or not math.isfinite(value)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
+import altair as alt
 import numpy as np
 import pandas as pd
 
-from lib.page import boxes, charts
+from lib.page import boxes, charts, tips
 from lib.page.prose import Html
-from lib.wording import between, joined, named, number
+from lib.wording import between, brief, joined, named, number
 
 # --- verdicts -------------------------------------------------------------------------------------
 
@@ -135,6 +136,65 @@ def _history(c) -> str:
 # --- the front page -------------------------------------------------------------------------------
 
 
+KINDS = {"steps": charts.BLUE, "time": charts.ORANGE, "price": charts.TEAL}
+
+
+def one_run(run: pd.DataFrame, start: int) -> alt.LayerChart:
+    """Steps, time and price of one training against its batch size, each over that of the smallest
+    batch; a slider picks a batch and says what it takes.
+
+    run: a row per batch size, as of `lib.claims.front.one_run`.  start: the batch size picked at
+    first.
+    """
+    chosen, value, _ = charts.dial(
+        "batch_at", run.batch_size.tolist(), start, "batch size", "format(value, ',')"
+    )
+    color = alt.Color("what:N", legend=None).scale(domain=list(KINDS), range=list(KINDS.values()))
+    y = alt.Y("over:Q", title="times that of the smallest batch")
+    y = y.scale(type="log", nice=False, padding=26).axis(values=charts.DECADES, format="~g")
+    tooltip = [tips.BATCH_SIZE, alt.Tooltip("words:N", title="takes")]
+    base = alt.Chart(_three_lines(run)).encode(
+        x=charts.batch_axis(run.batch_size), y=y, color=color
+    )
+    lines = base.mark_line(point=alt.OverlayMarkDef(size=45)).encode(tooltip=tooltip)
+    picked = base.transform_filter(f"datum.batch_size == {value}")
+    column = picked.mark_rule(color=charts.GUIDE, strokeDash=[4, 4]).encode(
+        y=alt.value(0), y2=alt.value("height"), color=alt.value(charts.GUIDE)
+    )
+    dots = picked.mark_point(size=190, filled=True, opacity=1)
+    words = [  # above the lines, where nothing is drawn at small batches
+        picked.transform_filter(alt.datum.what == kind)
+        .mark_text(align="left", baseline="top", fontWeight="bold", fontSize=13)
+        .encode(x=alt.value(12), y=alt.value(8 + 19 * row), text="words:N")
+        for row, kind in enumerate(KINDS)
+    ]
+    chart = alt.layer(column, lines, dots, *words).add_params(chosen)
+    return chart.properties(width="container", height=300)
+
+
+def _three_lines(run: pd.DataFrame) -> pd.DataFrame:
+    """A row per batch size and kind of `KINDS`: over (the value over the smallest batch's), words."""
+    values = {"steps": run.steps, "time": run.seconds, "price": run.price}
+    words = {
+        "steps": [f"Steps: {number(round(s))}" for s in run.steps],
+        "time": [f"Time: {brief(s)} s on {_cores(n)}" for s, n in zip(run.seconds, run.fast)],
+        "price": [
+            f"Price: {brief(s)} core-seconds on {_cores(n)}" for s, n in zip(run.price, run.cheap)
+        ],
+    }
+    parts = [
+        pd.DataFrame({"what": kind, "over": v / v.iloc[0], "words": words[kind]}).assign(
+            batch_size=run.batch_size
+        )
+        for kind, v in values.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _cores(count: int) -> str:
+    return f"{count} core{'s' * (count > 1)}"
+
+
 def panels(points: pd.DataFrame, link: str) -> Html:
     """Steps against batch size of every curve, a small panel for each kind of network (rows) and
     method (columns).
@@ -228,7 +288,9 @@ def _on_own(c) -> str:
     )
     sure = "fragile" if not all(g.robust for g in shown) else "robust"
     state = "not decided" if shown[0].verdict == "not decided" else sure
-    return f"{names}: {effects}; n = {searches}; {state}"
+    left = len(own) - len(shown)
+    rest = f"; {left} of {len(own)} own curves not decided or fragile" if left else ""
+    return f"{names}: {effects}; n = {searches}; {state}{rest}"
 
 
 def doors(ways: dict[str, tuple[str, str]]) -> Html:
