@@ -70,6 +70,7 @@ from lib.analysis.scaling.steps import (
     on_ladder,
     scatter_of,
     shared_goals,
+    slimmed,
     sparsest,
     steps_to_result,
     unmet,
