@@ -244,23 +244,6 @@ def test_steps_that_are_whole_numbers_in_the_records_are_read_as_any():
     assert scaling.steps_to_result(trials).steps.dtype == float
 
 
-def test_what_is_reached_at_equal_steps_is_read_off_the_ladder_within_a_search():
-    """The dense network meets the hardest goal after 100 steps, the pruned ones some easier one by then, or none."""
-    ladder = workload("digits-mlp").goals
-
-    def cell(sparsity, steps, replicate=0):
-        met = {f"steps@{goal:g}": float(k) for goal, k in zip(ladder, steps)}
-        return pd.DataFrame({"workload": "digits-mlp", "algorithm": "sgd", "pruning": "p", "sparsity": sparsity, "batch_size": 16,
-                             "replicate": replicate, "split": 0, "trial": range(8), "last_step": 500, **met})  # fmt: skip
-
-    trials = pd.concat([cell(0.0, [100, 80, 60, 40, 20]), cell(0.0, [100] * 5, 1), cell(0.5, [100, 99, 9, 9, 9]),
-                        cell(0.7, [300, 200, 100, 50, 20]), cell(0.9, [np.nan] * 5),
-                        cell(0.9, [np.nan, 101, 101, 101, 99], replicate=1), cell(0.9, [9] * 5, replicate=2)])  # fmt: skip
-    found = scaling.at_equal_steps(trials).groupby("sparsity").rung.apply(list)
-    assert found.to_dict() == {0.5: [0], 0.7: [2], 0.9: [np.inf, 4]}  # the last has no dense partner
-    assert scaling.at_equal_steps(trials[trials.sparsity > 0]).empty
-
-
 def test_what_single_searches_borrow_is_what_the_records_say():
     """Also which data sets and kinds of network have searches enough on splits of their own to be listed."""
     searches = scaling.steps_to_result(sweeps.results(on_record.gathered(**plans.USUAL)))

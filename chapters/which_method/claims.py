@@ -18,6 +18,7 @@ EFFECT = "an effect has to exceed the bound within which there is none"
 MEDIAN = "the median over three networks, two of them on digits, hid the one that disagrees"
 RESOLVED = 8  # steps from which on a floor is more than the resolution of whole steps
 LARGE, SMALL, ALL = (method_results.at_end(end) for end in (1, -1, 0))
+compared = functools.cache(method_results.compared)
 
 
 @functools.cache
@@ -25,7 +26,7 @@ def curves(whole=True):
     """Every curve of the networks searched with many methods; whole: momentum over its whole range,
     where that is measured.
     """
-    trials = method_results.compared()
+    trials = scaling.slimmed(compared())
     return scaling.curves(method_results.whole_range(trials) if whole else trials)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -47,11 +48,11 @@ def check(study: Study, folder: Path = DATA) -> None:
         same_data(name, folder)
     planned = {c: record(c, folder) for c in study.cells}
     # Data set / workload
-    places = {file.parents[2] for c, file in planned.items() if not own.is_readers(c.workload)}
-    files = {file for c, file in planned.items() if own.is_readers(c.workload) and file.exists()}
-    for file in sorted(files.union(*(place.rglob("*.csv") for place in places))):
+    places = {str(file.parents[2]) for c, file in planned.items() if not own.is_readers(c.workload)}
+    files = {str(f) for c, f in planned.items() if own.is_readers(c.workload) and f.exists()}
+    for file in sorted(files.union(*map(_tables, places))):
         try:
-            about = file.stat()
+            about = os.stat(file)
             _check_one(file, folder, (about.st_mtime_ns, about.st_size))
         except OSError as error:  # a link to nowhere, a folder, a file of somebody else's
             raise store.RecordError(
@@ -59,11 +60,18 @@ def check(study: Study, folder: Path = DATA) -> None:
             ) from None
 
 
+def _tables(place: str) -> Iterator[str]:
+    """Everything under a folder that has a record's ending; `Path.rglob` takes five times as long."""
+    for folder, folders, files in os.walk(place):
+        yield from (os.path.join(folder, name) for name in (*folders, *files) if name[-4:] == ".csv")
+
+
 @functools.lru_cache(maxsize=2**16)  # chapters ask for the records of a workload a hundred times
-def _check_one(file: Path, folder: Path, stamp: tuple[int, int]) -> None:
+def _check_one(name: str, folder: Path, stamp: tuple[int, int]) -> None:
     """`check` of a file; stamp: when it was last changed, and its size, so that it is looked at
     again if it is not the same.
     """
+    file = Path(name)
     try:
         cell = Cell(**store.head(file)["cell"])
     except (TypeError, ValueError) as error:

@@ -162,7 +162,7 @@ def _of(file: Path, cell=None) -> tuple[dict, str]:
 
 
 # A cell is read by many pages' tables, and this takes longer than the rest
-@functools.lru_cache(maxsize=2**14)
+@functools.lru_cache(maxsize=2**16)
 def told(cell) -> dict:
     """The fields of a cell as a record's first line tells them; not to be changed."""
     return dataclasses.asdict(cell)
@@ -173,7 +173,7 @@ def _filled(told: object, own: object) -> object:
     return {**own, **told} if isinstance(told, dict) and isinstance(own, dict) else told
 
 
-@functools.lru_cache(maxsize=2**14)  # chapters read the same records many times
+@functools.lru_cache(maxsize=2**16)  # chapters read the same records many times
 def _checked(file: Path, stamp: tuple[int, int]) -> tuple[dict, str]:
     """`_of` without a cell; stamp: when the file was last changed, and its size, so that it is read
     again if it is not the same.
@@ -238,13 +238,12 @@ def gather(planned: Iterable, place: Callable[[object, Path], Path], folder: Pat
     place: as of `missing`.  attrs: "provenance" (the first line of every record), "planned"
     (count). Raises RecordError as `read` does.
     """
-    planned, tables, heads = list(planned), [], []
-    for one in planned:
-        if (file := place(one, folder)).exists():
-            head, table = read(file, one)
-            tables.append(table.assign(**dataclasses.asdict(one)))
-            heads.append(head)
-    frame = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    planned = list(planned)
+    files = {file: one for one in planned if (file := place(one, folder)).exists()}
+    heads, frame = read_all(files) if files else ([], pd.DataFrame())
+    fields = pd.DataFrame([dataclasses.asdict(one) for one in files.values()])
+    rows = fields.index.repeat([head["rows"] for head in heads])
+    frame = frame.assign(**fields.loc[rows].reset_index(drop=True))
     frame.attrs.update(provenance=Shared(heads), planned=len(planned))
     return frame
 

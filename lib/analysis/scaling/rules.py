@@ -43,14 +43,11 @@ def regimes(curve: pd.DataFrame) -> Regimes:
     """
     curve = one_curve(curve)
     b, k = curve.batch_size.to_numpy(float), curve.steps.to_numpy(float)
-    start = np.argmax(b * k <= (1 + TOLERANCE) * (b * k).min())
-    perfect = np.logical_and.accumulate((b * k <= (1 + TOLERANCE) * b[start] * k[start])[start:])
-    end = b[start:][perfect].max()
-    floor = np.logical_and.accumulate((k <= (1 + TOLERANCE) * k.min())[::-1])[::-1]
-    useful = b[np.argmax(floor)] if floor.any() else b[-1]
-    return Regimes(
-        b[start], end, useful, bool(end < b[-1]), bool(floor.sum() >= 2), not floor.any()
-    )
+    [end], [useful] = regime_ends(b, k[None])
+    start = b[np.argmax(b * k <= (1 + TOLERANCE) * (b * k).min())]
+    low = k <= (1 + TOLERANCE) * k.min()
+    on_floor = low[b >= useful].sum() if low[-1] else 0
+    return Regimes(start, end, useful, bool(end < b[-1]), bool(on_floor >= 2), not low[-1])
 
 
 def one_curve(curve: pd.DataFrame) -> pd.DataFrame:

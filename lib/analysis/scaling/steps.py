@@ -191,47 +191,6 @@ def kind_of(model: str) -> str:
     )
 
 
-def well_met(trials: pd.DataFrame, least: float = 0.0) -> float | None:
-    """The hardest goal of the ladder, but no error below `least`, that every search of these curves
-    met at every batch size.
-
-    None if there is no such goal.
-    """
-    searches = trials.groupby(
-        [*(c for c in (*CURVE, "batch_size") if c in trials), *_search_of(trials)]
-    )
-    found = (g for g in goals(trials) if g >= least)
-    return next((g for g in found if (searches[f"steps@{g:g}"].count() > 0).all()), None)
-
-
-def shared_goals(trials: pd.DataFrame) -> dict[str, float]:
-    """The goal at which all curves of a workload are read, so that they can be compared: workload
-    -> error.
-
-    It is the hardest, no harder than the table's own, that every search of its dense curves met at
-    every batch size, and every one of its sparse curves at the sparsity that was searched most: a
-    search that never met a goal would bend its curve. Workloads without repeated searches, and
-    without such a goal, keep the table's.
-    """
-    found = {}
-    for name, curves in slimmed(trials).groupby("workload", sort=False) if len(trials) else ():
-        usual = found[name] = float(curves.goal.min())
-        several = curves.drop_duplicates([*CURVE, *_search_of(curves)]).groupby(CURVE).size()
-        several = several[several > 1]
-        sparse = several[several.index.get_level_values("sparsity") > 0]
-        most = sparse.index[sparse.argmax()][3] if len(sparse) else 0.0
-        repeated = pd.MultiIndex.from_frame(curves[CURVE]).isin(sparse.index) & (
-            curves.sparsity == most
-        )
-        if len(several):
-            found[name] = well_met(curves[repeated | (curves.sparsity == 0)], usual) or usual
-    return found
-
-
-def _search_of(trials: pd.DataFrame) -> list[str]:
-    return [c for c in SEARCH if c in trials]
-
-
 def at_goals(trials: pd.DataFrame, wanted: dict[str, float]) -> pd.DataFrame:
     """The table with `steps` and `goal` set to that of each workload: `at_goal` of several; others
     stay as they are.
@@ -242,15 +201,6 @@ def at_goals(trials: pd.DataFrame, wanted: dict[str, float]) -> pd.DataFrame:
         if rows.any() and (goal[rows] != error).any():
             steps[rows], goal[rows] = at_goal(trials[rows], error).steps, error
     return trials.assign(steps=steps, goal=goal)
-
-
-def at_shared_goals(trials: pd.DataFrame) -> pd.DataFrame:
-    """The table at the `shared_goals` of its workloads: what every comparison of curves in the book
-    starts from.
-
-    Read all curves of a workload at once, and choose among them afterwards.
-    """
-    return at_goals(trials, shared_goals(trials)) if len(trials) else trials
 
 
 def mixed(trials: pd.DataFrame) -> dict[str, list]:

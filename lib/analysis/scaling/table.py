@@ -25,13 +25,11 @@ from lib.analysis.scaling.curve import (
 from lib.analysis.scaling.rules import regime_ends, regimes
 from lib.analysis.scaling.steps import (
     CURVE,
-    SEARCH,
     at_every_goal,
     mixed,
     point_of,
     steps_to_result,
 )
-from lib.workloads.catalogue import workload
 
 TESTED = 5  # batch sizes from which on a form is tested
 
@@ -232,11 +230,6 @@ def against_sensitivity(curves: dict[tuple, Curve]) -> pd.DataFrame:
     return beside(curves, lambda key: (*key[:2], "connection-sensitivity", key[3]))
 
 
-def against_sgd(curves: dict[tuple, Curve]) -> pd.DataFrame:
-    """Every curve `beside` that of SGD."""
-    return beside(curves, lambda key: (key[0], "sgd", *key[2:]))
-
-
 def steps_over_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
     """Steps of every sparse curve over the dense network's, a row per batch size that both have:
     `steps_ratio` with CURVE.
@@ -293,29 +286,6 @@ def relative(points: pd.DataFrame, curves: dict[tuple, Curve]) -> pd.DataFrame:
                 rows.assign(relative=rows.relative.fillna(rows.plain)).drop(columns="plain")
             )
     return pd.concat(parts, ignore_index=True) if parts else points.assign(over=[], relative=[])
-
-
-def at_equal_steps(trials: pd.DataFrame) -> pd.DataFrame:
-    """Which goal a pruned network's search has met by the step at which the dense network's meets
-    the hardest one.
-
-    A row per pruned curve, batch size and search (`SEARCH`) that the dense network has, too, and in
-    which it met that goal: CURVE, batch_size, replicate, split and rung, its place on the
-    workload's ladder of goals (0 for the hardest; inf if none).
-    """
-    parts = []
-    for name, own in trials.groupby("workload") if len(trials) else ():
-        ladder = [f"steps@{goal:g}" for goal in workload(name).goals]
-        found = own.groupby([*CURVE, "batch_size", *SEARCH])[ladder].min().reset_index()
-        dense = (
-            found[found.sparsity == 0].drop(columns="sparsity").rename(columns={ladder[0]: "end"})
-        )
-        where = [c for c in (*CURVE, "batch_size", *SEARCH) if c != "sparsity"]
-        both = found[found.sparsity > 0].merge(dense[[*where, "end"]].dropna(), on=where)
-        met = both[ladder].le(both.end, axis=0).to_numpy()
-        parts.append(both.assign(rung=np.where(met.any(1), met.argmax(1), np.inf)))
-    columns = [*CURVE, "batch_size", *SEARCH, "rung"]
-    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 
 _EXAMPLE = Curve(
