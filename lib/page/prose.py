@@ -187,8 +187,8 @@ def _inline(text: str) -> str:
 
 
 def _unless_none(write: Callable[..., str]) -> Callable[..., str]:
-    """A filter that leaves None, which prints as a dash, as it is."""
-    return lambda value: None if value is None else write(value)
+    """A filter to which None and an empty list are nothing, which prints as a dash."""
+    return lambda value: None if value is None or value == [] else write(value)
 
 
 COUNTS = (str, int, np.integer, type(None))
