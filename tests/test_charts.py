@@ -46,7 +46,7 @@ def test_html_needs_no_network_and_has_words(bundle):
 
 def test_a_figure_reads_well_in_a_notebook_that_has_no_style_sheet():
     points = alt.Chart(pd.DataFrame({"x": [1.0, 2.0], "y": [2.0, 1.0]})).mark_point().encode(x="x:Q", y="y:Q")
-    shown = prose.figure(points.properties(width="container"), "Twice as {n} & more", "K* = c₁/B", "fig-x", "points", n="many")
+    shown = prose.figure(points.properties(width="container"), "Twice as {{ n }} & more", "K* = c₁/B", "fig-x", "points", n="many")
     assert '>Twice as many &amp; more</p>' in shown and ">K* = c₁/B</figcaption>" in shown and 'id="fig-x"' in shown
     picture = re.search("<img[^>]*>", shown)[0]
     assert "max-width:100%" in picture and "background:#fff" in picture, "its ink is dark, whatever the notebook's ground"

@@ -1,22 +1,23 @@
 """What a page says: computed sentences and figures that a book and a rerun notebook show alike.
 
-Text is Markdown that both read: links such as [title](sparsity.ipynb#anchor), $formulas$, no roles
-and no directives.
+Text is a Jinja2 template that makes Markdown that both read: links such as
+[title](sparsity.ipynb#anchor), $formulas$, no roles and no directives.
 """
 
 from __future__ import annotations
 
 import html
 import re
+from collections.abc import Callable, Iterable, Mapping
 
 import altair as alt
 import numpy as np
+from jinja2 import Environment, StrictUndefined, meta
 
 from lib import require
 from lib.page import vega
-from lib.wording import brief, number
+from lib.wording import between, brief, joined, number, percent, span
 
-PLACE = re.compile(r"\{(\w+)\}")
 WORDS = {
     "reproduced": "yes",
     "in part": "part",
@@ -41,24 +42,43 @@ class Markdown(str):
         return str(self)
 
 
-def say(text: str, **values: object) -> Markdown:
-    """Sentences with every {name} replaced by its value: numbers to two digits, counts and texts as
-    they are.
+def say(text: str, values: Mapping[str, object] | None = None, /, **more: object) -> Markdown:
+    """The sentences that a Jinja2 template and its values make.
 
-    Raises ValueError for a name without a value, and for a value that the text does not use.
+    Args:
+        text: the template. Numbers print with two digits, counts and texts as they are, None as a
+            dash; $formulas$ stay untouched. Lines of a paragraph are joined; a blank line ends it.
+        values: what the template may name, as a chapter's findings; it need not use them all.
+        **more: further values.
+
+    Raises:
+        ValueError: if the template names what has no value, in whichever branch.
     """
-    return Markdown(_filled(text, values))
+    return Markdown(_filled(text, {**(values or {}), **more}))
 
 
-def lead(question: str, answer: str, *judged, **values: object) -> Markdown:
-    """How a page begins: its question, its answer, and the verdicts on its claims
-    (`lib.claims.Claim`), linked to the ledger.
+def lead(
+    question: str,
+    answer: str,
+    judged: Iterable = (),
+    values: Mapping[str, object] | None = None,
+    /,
+    **more: object,
+) -> Markdown:
+    """How a page begins: its question, its answer, and the verdicts on its claims, linked to the
+    ledger.
+
+    Args:
+        question: a template, as `say` takes it.
+        answer: another.
+        judged: `lib.claims.Claim`s.
+        values: what the templates may name.
+        **more: further values.
     """
+    found = {**(values or {}), **more}
     # Apart in a notebook, too, which has no style of ours
     pills = "&ensp;".join(pill(claim) for claim in judged)
-    return Markdown(
-        f"*{_filled(question, values, spare=True)}*\n\n**{_filled(answer, values, spare=True)}**\n\n{pills}"
-    )
+    return Markdown(f"*{_filled(question, found)}*\n\n**{_filled(answer, found)}**\n\n{pills}")
 
 
 def kind(verdict: str) -> str:
@@ -95,13 +115,23 @@ def figure(
     caption: str,
     name: str,
     description: str,
-    **values: object,
+    values: Mapping[str, object] | None = None,
+    **more: object,
 ) -> Html:
-    """A chart under the title that says its finding, over its caption; name: the anchor.
+    """A chart under the title that says its finding, over its caption.
 
-    description: what is drawn, for those who do not see it.  Raises ValueError as `say`, for an
-    empty description, and what is wrong with the chart, if anything is: Altair itself only shows
-    that as an output, and the page would be built with it.
+    Args:
+        chart: an Altair chart.
+        title: a template, as `say` takes it.
+        caption: another.
+        name: the anchor.
+        description: what is drawn, for those who do not see it.
+        values: what the templates may name.
+        **more: further values.
+
+    Raises:
+        ValueError: as `say`, for an empty description, and for what is wrong with the chart:
+            Altair itself only shows that as an output, and the page would be built with it.
     """
     require(
         bool(description.strip()),
@@ -109,8 +139,9 @@ def figure(
         description,
         "a sentence that says what the chart shows",
     )
+    found = {**(values or {}), **more}
     spec = chart.properties(description=" ".join(description.split())).to_dict()
-    told, below = (_inline(_filled(text, values, spare=True)) for text in (title, caption))
+    told, below = (_inline(_filled(text, found)) for text in (title, caption))
     drawn = vega.renderer(spec)["text/html"]
     # Inline styles are for rerun notebooks, which have no style sheet of ours.
     return Html(
@@ -120,20 +151,32 @@ def figure(
     )
 
 
-def _filled(text: str, values: dict[str, object], spare: bool = False) -> str:
-    """spare: allow values that this text does not use."""
-    wanted = {name for name in PLACE.findall(re.sub(r"\$[^$]*\$", "", text))}
-    lacking, left = sorted(wanted - set(values)), sorted(set(values) - wanted)
+def variables(text: str) -> set[str]:
+    """The names that a template needs values for, in all of its branches.
+
+    Raises:
+        jinja2.TemplateSyntaxError: if it is no template.
+    """
+    return meta.find_undeclared_variables(TEMPLATES.parse(_source(text)))
+
+
+def _filled(text: str, values: Mapping[str, object]) -> str:
+    lacking = sorted(variables(text) - set(values))
     require(not lacking, "text", lacking, "given a value each")
-    require(spare or not left, "values", left, "used in the text")
-    return PLACE.sub(
-        lambda place: _word(values[place[1]]) if place[1] in wanted else place[0], text
-    )
+    written = TEMPLATES.from_string(_source(text)).render(values)
+    # What a branch leaves out leaves its blanks on either side
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r" *\n *", "\n", re.sub(r"  +", " ", written))).strip()
+
+
+def _source(text: str) -> str:
+    """A template whose paragraphs are a line each and whose formulas Jinja2 leaves alone."""
+    lines = re.sub(r"(?<=\S)[ \t]*\n[ \t]*(?=\S)", " ", text)
+    return FORMULA.sub(r"{% raw %}\g<0>{% endraw %}", lines)
 
 
 def _word(value: object) -> str:
     """A value of a sentence: counts as they are, other numbers to two digits."""
-    return number(value) if isinstance(value, str | int | np.integer) else brief(value)
+    return number(value) if isinstance(value, COUNTS) else brief(value)
 
 
 def _inline(text: str) -> str:
@@ -141,3 +184,19 @@ def _inline(text: str) -> str:
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark").renderInline(text)
+
+
+def _unless_none(write: Callable[..., str]) -> Callable[..., str]:
+    """A filter to which None and an empty list are nothing, which prints as a dash."""
+    return lambda value: None if value is None or value == [] else write(value)
+
+
+COUNTS = (str, int, np.integer, type(None))
+FORMULA = re.compile(r"\$[^$]*\$")
+TEMPLATES = Environment(undefined=StrictUndefined, finalize=_word)
+TEMPLATES.filters |= {
+    "percent": _unless_none(percent),
+    "span": _unless_none(span),
+    "between": _unless_none(lambda values: between(*values)),
+    "joined": _unless_none(lambda items: joined([_word(item) for item in items])),
+}

@@ -1,0 +1,110 @@
+"""What the page on pruned networks says, as numbers and words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from chapters.sparsity.claims import sparsest
+from chapters.sparsity.sparsity_tables import Curves
+from lib.analysis import scaling
+from lib.analysis import splits as splits_of
+from lib.claims import AGAINST, Claim
+from lib.claims.names import is_lee2021, title
+from lib.studies import plans
+from lib.wording import between, brief, named
+
+
+def findings(
+    trials: pd.DataFrame,
+    curves: Curves,
+    relative: pd.DataFrame,
+    bends: pd.DataFrame,
+    curve: str,
+    levels: list[float],
+    judged: Mapping[str, Claim],
+) -> dict[str, object]:
+    """All values of the page's sentences.
+
+    Args:
+        trials: all that are compared, each workload at its goal.
+        curves: theirs, of `scaling.summaries`.
+        relative: of `relative_steps`.
+        bends: of `beside_dense`.
+        curve: the name of the curve that the figures begin with.
+        levels: the sparsities asked for.
+        judged: all claims.
+    """
+    pairs = sparsest(curves)
+    costs = [scaling.mean_steps_ratio(*both).row("cost")["cost"] for both in pairs.values()]
+    pruned = trials[trials.sparsity > 0].workload.unique()
+    over = scaling.steps_over_dense(curves)
+    dear = over[over.sparsity == over.sparsity.max()]
+    own = [both for key, both in pairs.items() if is_lee2021(key[0])]
+    return {
+        "not_everywhere": bool(judged["L4"].decided(AGAINST)),
+        "pairs_measured": bool(costs),
+        "cost_least": min(costs, default=None),
+        "cost_most": max(costs, default=None),
+        "networks": [title(name) for name in pruned] or ["no pruned network yet"],
+        "dearer": int((dear.ratio > 1).sum()),
+        "compared": len(dear),
+        "sparsest": f"{over.sparsity.max():g}" if len(over) else None,
+        "bend_pairs": len(bends),
+        "bend_larger": int((bends.ratio_low > 1).sum()),
+        "bend_smaller": int((bends.ratio_high < 1).sum()),
+        "no_less": f"{judged['L4'].threshold:g}",
+        "much_larger": f"{judged['L5'].threshold:g}",
+        "longest": max(c.max_steps for c in plans.study("digits-sparsest").cells),
+        "own_curves": len(own),
+        "own_single": sum(min(c.n for c in both) < scaling.ENOUGH for both in own),
+        **_first_curve(relative, curve, levels),
+        **_momentum(judged["L5"]),
+        **_hard_splits(trials),
+    }
+
+
+def _first_curve(relative: pd.DataFrame, curve: str, levels: list[float]) -> dict[str, object]:
+    """What the highest sparsity asked for costs on the curve that is drawn first."""
+    own = relative[(relative.curve == curve) & (relative.over == scaling.DENSEST)]
+    own = own[own.sparsity.isin(levels)]
+    most = own[(own.sparsity == own.sparsity.max()) & (own.sparsity > own.sparsity.min())].relative
+    return {
+        "curve": curve,
+        "level": f"{own.sparsity.max():g}",
+        "all_dearer": bool(len(most) > 0 and most.min() > 1),
+        "steps_least": float(most.min()),
+        "steps_most": float(most.max()),
+    }
+
+
+def _momentum(claim: Claim) -> dict[str, object]:
+    """On which networks pruning raises the critical batch size with momentum, and by how much."""
+    groups = [g for g in claim.groups if g.own or ", momentum" in g.name]
+    larger = [g for g in groups if g.low > 1]
+    above = sum(g.low > claim.threshold for g in groups)
+    names = [f"{g.name.removesuffix(', momentum')} ({brief(g.effect)} times)" for g in larger]
+    return {
+        "raised_on": names or ["no network"],
+        "raised_compared": len(groups),
+        "not_twice": sum(g.high < claim.threshold for g in groups),
+        "twice": above or "none",
+    }
+
+
+def _hard_splits(trials: pd.DataFrame) -> dict[str, object]:
+    """What the splits cost on which a pruned network of digits is hard to train."""
+    digits = trials[trials.workload.isin(plans.DIGITS)]
+    pruned = digits[(digits.sparsity > 0) & (digits.sparsity == digits.sparsity.max())]
+    rows = [
+        splits_of.on_one_split(pruned, split).assign(split=split) for split in plans.HARD_SPLITS
+    ]
+    hard = pd.concat(rows)
+    lacking, met = hard[hard.lacking > 0], hard[hard.lacking == 0]
+    return {
+        "splits_lacking": bool(len(lacking) and len(met)),
+        "hard_splits": list(plans.HARD_SPLITS),
+        "harder": between(met.factor.min(), met.factor.max()) if len(met) else None,
+        "few_searched": [named(a) for a in lacking.algorithm.unique()],
+    }

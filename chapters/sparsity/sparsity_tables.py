@@ -1,0 +1,155 @@
+"""The tables of the page on pruned networks; told values come with their 90 % intervals."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from chapters.sparsity.claims import critical_ratios, sparsest
+from lib.analysis import ranges, scaling, unseen_errors
+from lib.analysis.scaling import Curve, Effect
+from lib.claims.names import curve_title, is_lee2021, title
+from lib.probes.unseen import UNSEEN
+from lib.wording import between, brief, named, percent, span
+
+Curves = dict[tuple, Curve]
+
+
+def told(effect: Effect) -> str:
+    """A ratio whose logarithm was estimated: "1.5 (1.2–1.8)"."""
+    row = effect.row("ratio")
+    return f"{brief(row['ratio'])} ({span((row['ratio_low'], row['ratio_high']))})"
+
+
+# --- what the figures draw ------------------------------------------------------------------------
+
+
+def of_several_sparsities(trials: pd.DataFrame, workload: str, algorithm: str) -> pd.DataFrame:
+    """The trials of networks and methods with more than one sparsity, and of those asked for."""
+    network = [trials[c] for c in ("workload", "algorithm")]
+    several = trials.sparsity.groupby(network).transform("nunique") > 1
+    asked = (trials.workload == workload) & (trials.algorithm == algorithm)
+    return trials[several | asked]
+
+
+def relative_steps(trials: pd.DataFrame, curves: Curves) -> pd.DataFrame:
+    """`scaling.relative` of these trials, each curve by its name."""
+    points = scaling.across_replicates(scaling.steps_to_result(trials))
+    rows = scaling.relative(points, curves).dropna(subset="relative")
+    return rows.assign(curve=scaling.curve_names(rows))
+
+
+def at_all_goals(*trials: pd.DataFrame) -> pd.DataFrame:
+    """The points of all curves at all goals, met and missed, each curve by its name."""
+    every = pd.concat([part for part in trials if len(part)])
+    met = scaling.label(scaling.all_goals(every))
+    met.loc[met.max_steps.notna(), "regime"] = "not told"  # from few searches
+    rows = scaling.on_ladder(pd.concat([met, scaling.all_goals(every, missed=True)]))
+    return rows.assign(curve=scaling.curve_names(rows))
+
+
+def first_goal(drawn: pd.DataFrame, trials: pd.DataFrame, curve: str) -> int | None:
+    """The place on the ladder of goals at which a curve is read; None if it is not drawn there."""
+    goals = trials.drop_duplicates("workload").set_index("workload").goal
+    places = drawn[(drawn.curve == curve) & (drawn.goal == drawn.workload.map(goals))].place
+    return int(places.iloc[0]) if len(places) else None
+
+
+def beside_dense(curves: Curves) -> pd.DataFrame:
+    """The critical batch sizes of the sparsest curves over the dense ones', for the figure."""
+    shown = {k: curves[k] for key in sparsest(curves) for k in (key, scaling.dense_key(key))}
+    rows = scaling.against_dense(shown)
+    labels = [f"{named(a)}, sparsity {s:g}" for a, s in zip(rows.algorithm, rows.sparsity)]
+    return rows.assign(row=[title(name) for name in rows.workload], label=labels)
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def costs(curves: Curves, trials: pd.DataFrame) -> pd.DataFrame:
+    """Every network and method by itself, the sparsest curve over the dense one, the papers' own
+    first.
+    """
+    ratios = critical_ratios(curves)
+    goals = trials.groupby("workload").goal.first()
+    rows = []
+    pairs = sparsest(curves)
+    for key in sorted(pairs, key=lambda key: not is_lee2021(key[0])):
+        steps = scaling.steps_ratio(*pairs[key]).ratio
+        rows.append(
+            {
+                "network": "★ " * is_lee2021(key[0]) + curve_title(key),
+                "goal": percent(goals[key[0]]),
+                "steps over dense": told(scaling.mean_steps_ratio(*pairs[key])),
+                "least to most": between(steps.min(), steps.max()),
+                "critical batch size over dense": told(ratios[key]) if key in ratios else "—",
+                "searches": min(curve.n for curve in pairs[key]),
+            }
+        )
+    return pd.DataFrame(rows or [{"network": "no pair yet"}])
+
+
+def on_unseen_images() -> pd.DataFrame:
+    """Test errors of dense and pruned winners."""
+    unseen = unseen_errors.table(UNSEEN.results())
+    difference = [span((100 * row.more_low, 100 * row.more_high)) for row in unseen.itertuples()]
+    return pd.DataFrame(
+        {
+            "network": unseen.workload.map(title),
+            "goal": unseen.goal.map(percent),
+            "dense winners err on": unseen.dense.map("{:.1%}".format),
+            "pruned winners err on": unseen.pruned.map("{:.1%}".format),
+            "difference, percentage points": difference,
+            "searches": unseen.n,
+        }
+    )
+
+
+def by_range_of_momentum(
+    curves: Curves, trials: pd.DataFrame, published: pd.DataFrame
+) -> pd.DataFrame:
+    """Ratios of critical batch sizes where momentum was searched over both ranges.
+
+    Args:
+        curves: of `trials`.
+        trials: momentum over its whole range where that is measured.
+        published: momentum over the published range alone.
+    """
+    ours = scaling.summaries(published)[1]
+    space = trials.groupby(scaling.CURVE).space.first()
+    both = [k for k in sparsest(curves) if space[k] == ranges.WHOLE and k in sparsest(ours)]
+    whole = critical_ratios(curves)
+    narrow = critical_ratios({k: ours[k] for key in both for k in (key, scaling.dense_key(key))})
+    rows = [
+        {
+            "critical batch size over dense": curve_title(key),
+            "whole range": told(whole[key]),
+            "published range": told(effect),
+        }
+        for key, effect in narrow.items()
+    ]
+    none = [{"critical batch size over dense": "not measured over both ranges"}]
+    return pd.DataFrame(rows or none)
+
+
+def sparser_still(longer: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+    """Curves beyond the usual sparsities over the dense ones of `published`."""
+    keys = set(zip(longer.workload, longer.algorithm)) if len(longer) else set()
+    same = [key in keys for key in zip(published.workload, published.algorithm)]
+    dense = published[pd.Series(same, published.index, dtype=bool) & (published.sparsity == 0)]
+    curves = scaling.curves(pd.concat([dense, longer])) if len(longer) else {}
+    bent = critical_ratios(curves)
+    rows = []
+    for key, curve in curves.items():
+        if key[3] > 0 and scaling.dense_key(key) in curves:
+            cost = scaling.mean_steps_ratio(curve, curves[scaling.dense_key(key)])
+            missed = int(curve.missed.to_numpy().sum())
+            rows.append(
+                {
+                    "network": curve_title(key),
+                    "steps over dense": told(cost),
+                    "critical batch size over dense": told(bent[key]) if key in bent else "—",
+                    "searches that missed the goal": f"{missed} of "
+                    f"{int(curve.logs.notna().to_numpy().sum())}",
+                }
+            )
+    return pd.DataFrame(rows or [{"network": "not measured"}])

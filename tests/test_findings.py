@@ -1,0 +1,136 @@
+"""What pages say, whichever way the records decide: every template, filled with its page's findings and with variants of them."""
+
+import ast
+import functools
+import hashlib
+import itertools
+import json
+import re
+
+import pytest
+
+from lib import ROOT
+from lib.claims import CONTRADICTED, OPEN, PART, REPRODUCED, STAND_INS
+from lib.claims.cache import kept
+from lib.page import prose
+
+PAGES = sorted(file.parent.name for file in (ROOT / "chapters").glob("*/findings.py"))
+VERDICTS = (REPRODUCED, PART, CONTRADICTED, OPEN, STAND_INS)
+TEXTS = {"say": (0, 1), "lead": (0, 2), "figure": (1, 3)}  # where the templates stand among the arguments
+LONGEST = 15  # lines of a cell
+
+
+def cells(page):
+    notebook = json.loads((ROOT / "chapters" / f"{page}.ipynb").read_text(encoding="utf-8"))
+    return ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code"]
+
+
+def calls(page):
+    """Every call of `prose.say`, `lead` and `figure`, with the name of the function."""
+    for node in itertools.chain.from_iterable(ast.walk(ast.parse(cell)) for cell in cells(page)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {f"prose.{name}" for name in TEXTS}:
+            yield node.func.attr, node
+
+
+def templates(page):
+    return [text.value for name, call in calls(page) for text in call.args[slice(*TEXTS[name])]]
+
+
+def computed(page):
+    """What a page's cells compute until they have its findings."""
+    names = {"__name__": "page"}
+    for cell in cells(page):
+        exec(compile(cell, page, "exec"), names)
+        if "found" in names:
+            return names["found"]
+    raise AssertionError(f"{page}: no cell makes `found`")
+
+
+@functools.cache
+def findings(page):
+    """A page's findings, as JSON knows them: they are plain.  Kept for this code, these data and this notebook."""
+    digest = hashlib.sha256("".join(cells(page)).encode()).hexdigest()[:12]
+    return kept(f"findings-{page}-{digest}", lambda: computed(page))
+
+
+def variants(found):
+    """These values in every combination of their verdicts and truths; with all others, with none of them, and with empty lists."""
+    choices = {name: (True, False) for name, value in found.items() if isinstance(value, bool)}
+    choices |= {name: VERDICTS for name, value in found.items() if isinstance(value, str) and value in VERDICTS}
+    nothing = {name: [] if isinstance(value, list) else None for name, value in found.items()}
+    for decided in itertools.product(*choices.values()):
+        for values in (found, nothing):
+            yield {**values, **dict(zip(choices, decided))}
+
+
+def wrong(text):
+    """What a sentence must not have."""
+    bare = re.sub(r"\$[^$]*\$", "formula", text)
+    found = re.findall(r"\bNone\b|\bnan\b|Undefined|\{[{%]|[%}]\}|\[\]|\b\w* [.,;:](?!\d)|\.\.(?!/)|\(\)|,,", bare)
+    pairs = {"()": None, "[]": None, "**": None}
+    found += [pair for pair in pairs if pair != "**" and bare.count(pair[0]) != bare.count(pair[1])]
+    return found + ["**"] * (bare.count("**") % 2)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_texts_are_templates_and_cells_are_short(page):
+    for name, call in calls(page):
+        texts = call.args[slice(*TEXTS[name])]
+        assert all(isinstance(text, ast.Constant) for text in texts), ast.unparse(call)
+        assert not call.keywords and not any(isinstance(arg, ast.Starred) for arg in call.args), ast.unparse(call)
+    assert all(sum(bool(line.strip()) for line in cell.splitlines()) <= LONGEST for cell in cells(page))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_findings_are_flat(page):
+    plain = (bool, int, float, str, type(None))
+    for name, value in findings(page).items():
+        assert all(isinstance(one, plain) for one in (value if isinstance(value, list) else [value])), name
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_finding_is_told_and_every_name_is_a_finding(page):
+    named = set().union(*map(prose.variables, templates(page)))
+    assert named <= set(findings(page))
+    code = " ".join(cells(page))
+    assert not [name for name in set(findings(page)) - named if f'found["{name}"]' not in code]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_reads_well_whatever_the_records_say(page):
+    found = findings(page)
+    for template in templates(page):
+        named = {name: found[name] for name in prose.variables(template)}
+        assert prose.say(template, named)
+        for values in variants(named):
+            text = prose.say(template, values)
+            assert not wrong(text), (text, values)
+
+
+def test_variants_are_every_combination_with_and_without_values():
+    found = list(variants({"L4": OPEN, "more": True, "steps": 7, "names": ["a"]}))
+    assert len(found) == 2 * 2 * len(VERDICTS)
+    assert {"L4": CONTRADICTED, "more": False, "steps": None, "names": []} in found
+    assert [wrong(text) for text in ("On .", "a (b", "**a", "is None", "a .95")] == [["On ."], ["()"], ["**"], ["None"], []]
+
+
+# --- templates --------------------------------------------------------------------------------------------------------
+
+
+def test_a_template_prints_numbers_as_the_prose_does_and_leaves_formulas_alone():
+    values = {"steps": 12345, "ratio": 1.23456, "share": 0.05, "ends": (8, 64), "names": ["sgd", "adam"], "lost": None}
+    text = "{{ steps }}, {{ ratio }}, {{ share | percent }}, {{ ends | span }}, {{ names | joined }}, {{ lost | percent }}"
+    assert prose.say(text, values, more=1) == "12,345, 1.2, 5\u00a0%, 8–64, SGD and Adam, —"
+    formula = r"$\frac{{a}}{b_{%}} {{ steps }}$"
+    assert prose.say(f"{{{{ steps }}}} {formula}", values) == f"12,345 {formula}"
+
+
+def test_lines_of_a_paragraph_are_joined_and_a_branch_leaves_no_gap():
+    text = "One\n    two.\n    {% if more %}Three.{% endif %}\n    Four.\n\n    {% if more %}Five.{% endif %}"
+    assert prose.say(text, more=False) == "One two. Four."
+    assert prose.say(text, more=True) == "One two. Three. Four.\n\nFive."
+
+
+def test_a_name_without_a_value_is_refused_in_every_branch():
+    with pytest.raises(ValueError, match=r"text: \['lost'\] is not allowed"):
+        prose.say("{% if more %}{{ lost }}{% endif %}", more=False)
