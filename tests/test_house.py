@@ -11,8 +11,8 @@ import pytest
 from lib import ROOT
 
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
-    "lib/**/*.py": (161, 164_500, 11.6, 20, 32, 144),
-    "chapters/*/*.py": (74, 64_000, 12, 18.5, 31, 116),
+    "lib/**/*.py": (162, 164_200, 11.6, 19.9, 31.9, 144),
+    "chapters/*/*.py": (74, 63_250, 11.8, 18.3, 31, 116),
 }
 
 

@@ -255,14 +255,14 @@ def simulated(
     naming the field, its value and what is allowed.
     """
     check("batch_size", batch_size, Count(MOST_EXAMPLES))
-    whole = f"a multiple of the micro-batch of {team.micro_batch}"
-    require(batch_size % team.micro_batch == 0, "batch_size", batch_size, whole)
+    micro = team.micro_batch
+    whole = f"a multiple of the micro-batch of {micro}"
+    require(batch_size % micro == 0, "batch_size", batch_size, whole)
     check("rounds", rounds, Count(MOST_ROUNDS))
     check("seed", seed, SEED)
     check("latency", latency, AMOUNT)
-    return _Simulation(
-        team, batch_size // team.micro_batch, latency, overlap, np.random.default_rng(seed)
-    ).run(rounds)
+    random = np.random.default_rng(seed)
+    return _Simulation(team, batch_size // micro, latency, overlap, random).run(rounds)
 
 
 class _Simulation:
