@@ -68,14 +68,6 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def require_whole(field: str, value: object, least: int, most: int, more: str = "") -> None:
-    """Raise ValueError unless it is a Python int from `least` to `most`; more: what else the
-    message says.
-    """
-    fine = is_number(value) and isinstance(value, int) and least <= value <= most
-    require(fine, field, value, f"a whole number from {least} to {most}{more}")
-
-
 def require_number(field: str, value: object, fits: Callable[[float], bool], allowed: str) -> None:
     """Raise ValueError unless it is a Python number that fits."""
     require(is_number(value) and fits(value), field, value, allowed)

@@ -113,10 +113,10 @@ def test_epochs_are_shuffled_without_replacement():
     "fields, message",
     [
         ({"workers": 3}, r"batch_size: 64 is not allowed; it must be a multiple of workers \(3\)"),
-        ({"precision": "float16"}, r"precision: 'float16'.*'float32', 'float64'"),
+        ({"precision": "float16"}, r"precision: 'float16'.*float32, float64"),
         ({"model": "mlp"}, "model: 'mlp'.*mlp-64x2"),
         ({"model": "digits-cnn", "hazard": "batch normalisation"}, "model: 'digits-cnn'"),
-        ({"hazard": "drop-out"}, "hazard: 'drop-out'.*'dropout'"),
+        ({"hazard": "drop-out"}, "hazard: 'drop-out'.*dropout"),
         ({"remedy": True}, "remedy: True"),
         ({"workers": 16, "hazard": "unequal shards"}, "batch_size: 64 is not allowed; it must be at least 136"),
     ],

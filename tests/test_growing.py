@@ -139,7 +139,7 @@ def test_arithmetic_is_that_of_the_widths_passed_through():
         ({"first": 32, "doublings": 2}, "doublings: 2 is not allowed; it must be a whole number from 0 to 1"),
         ({"first": 16, "scaled": 1}, "scaled: 1 is not allowed; it must be True or False"),
         ({"first": 16, "batch_size": 4000}, "batch_size: 4000 is not allowed"),
-        ({"first": 16, "workload": "digits-cnn"}, "workload: 'digits-cnn' is not allowed; it must be digits-mlp"),
+        ({"first": 16, "workload": "digits-cnn"}, "workload: 'digits-cnn' is not allowed; it must be one of digits-mlp"),
     ],
 )
 def test_searches_that_cannot_be_are_refused(wrong, message):

@@ -7,7 +7,7 @@ import re
 
 from lib import ROOT
 
-OPEN = ("__init__", "own", "atomic")  # to all
+OPEN = ("__init__", "own", "atomic", "fields")  # to all
 SHELVES = ("workloads", "messages", "methods")
 MEASURED = ("engine", "studies", "records", "measuring", "workers", "probes")
 LATER = ("wording", *MEASURED, "analysis", "claims", "page", "__main__")
@@ -15,6 +15,7 @@ ORDER = (*OPEN, *SHELVES, *LATER)
 MAY = {room: set(ORDER[: ORDER.index(room)]) for room in ORDER} | {
     **{room: set() for room in OPEN},
     "own": {"__init__"},
+    "fields": {"__init__"},
     **{room: set(OPEN) for room in SHELVES},
     "methods": {*OPEN, "workloads"},  # a reader's own method is loaded as a reader's own workload is
     "wording": {*OPEN, "methods"},

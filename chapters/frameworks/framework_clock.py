@@ -28,7 +28,8 @@ from chapters.frameworks.frameworks import (
     everyones,
     sent,
 )
-from lib import require, require_whole
+from lib import require
+from lib.fields import Whole, check
 from lib.workers import processes
 
 TIMEOUT = 1800.0  # seconds that timings may take
@@ -47,7 +48,7 @@ def timed(training: Training, x: Tensor, y: Tensor, repeats: int) -> list[dict]:
     by the process that holds more).  Raises ValueError unless there are as many examples as the
     batch has, and as `lib.workers.processes.train`.
     """
-    require_whole("repeats", repeats, 2, MOST_REPEATS)
+    check("repeats", repeats, Whole(2, MOST_REPEATS))
     fits = len(x) == len(y) == training.batch_size
     require(
         fits, "x, y", (len(x), len(y)), f"as many examples as the batch has ({training.batch_size})"

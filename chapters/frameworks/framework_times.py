@@ -5,20 +5,21 @@ they send and hold.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 
-from lib import require, require_number, require_whole
+from lib import require
+from lib.fields import SHARE, Count, Whole, check, spec
 from lib.probes import timings
-from lib.workloads.catalogue import workload
+from lib.workloads.catalogue import WorkloadName, workload
 
 METHODS = ("sgd", "momentum", "adam")  # that PyTorch has, too
 MOST_REPEATS = 1000
 
 
-@dataclass(frozen=True)
+@spec
 class FrameworkTimes:
     """Times of a workload's steps by every system of `frameworks`, of a batch over both processes.
 
@@ -27,27 +28,23 @@ class FrameworkTimes:
     naming the field, its value and what is allowed.
     """
 
-    workload: str
-    algorithm: str
+    workload: WorkloadName
+    algorithm: Literal[*METHODS]
     batch_size: int
-    density: float = 0.01
+    density: SHARE = 0.01
     micro_batches: int = 4
-    repeats: int = 9
-    replicate: int = 0
+    repeats: Whole(2, MOST_REPEATS) = 9
+    replicate: Whole(0, MOST_REPEATS) = 0
 
     def __post_init__(self):
-        work = workload(self.workload)  # complains of an unknown one
+        work = workload(self.workload)
         require(work.task == "classification", "workload", self.workload, "one of classification")
-        require_whole("micro_batches", self.micro_batches, 1, work.train_size)
-        require(self.algorithm in METHODS, "algorithm", self.algorithm, f"one of {METHODS}")
-        require_whole("batch_size", self.batch_size, 1, work.train_size)
+        for field in ("micro_batches", "batch_size"):
+            check(field, getattr(self, field), Count(work.train_size))
         whole = math.lcm(2, self.micro_batches)
         require(
             self.batch_size % whole == 0, "batch_size", self.batch_size, f"a multiple of {whole}"
         )
-        require_number("density", self.density, lambda share: 0 < share <= 1, "a number in (0, 1]")
-        require_whole("repeats", self.repeats, 2, MOST_REPEATS)
-        require_whole("replicate", self.replicate, 0, MOST_REPEATS)
 
     def definition(self) -> dict:
         return {"model": workload(self.workload).model}

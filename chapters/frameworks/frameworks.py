@@ -22,7 +22,7 @@ import stat
 import struct
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import torch.distributed as dist
@@ -30,7 +30,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
-from lib import require, require_number, require_whole
+from lib import require
+from lib.fields import AMOUNT, SEED, SHARE, Count, Whole, check, spec
 from lib.messages.settings import Messages
 from lib.workers import processes
 from lib.workers.hook import SparseState, sparse_hook
@@ -46,7 +47,7 @@ OPTIMISERS = {
 WARM_UP = 3
 
 
-@dataclass(frozen=True)
+@spec
 class Training:
     """What is trained on two processes: cross-entropy of a network that is a sequence of layers.
 
@@ -56,13 +57,13 @@ class Training:
     """
 
     model: str
-    algorithm: str = "momentum"
-    batch_size: int = 64
-    learning_rate: float = 0.05
-    precision: str = "float32"
-    density: float = 0.01
-    micro_batches: int = 4
-    seed: int = 0
+    algorithm: Literal[*OPTIMISERS] = "momentum"
+    batch_size: Count(processes.MOST_EXAMPLES) = 64
+    learning_rate: AMOUNT = 0.05
+    precision: Literal[*processes.PRECISIONS] = "float32"
+    density: SHARE = 0.01
+    micro_batches: Count(processes.MOST_EXAMPLES) = 4
+    seed: SEED = 0
 
     def __post_init__(self):
         sequence = self.model in models.MODELS and isinstance(
@@ -74,24 +75,6 @@ class Training:
             self.model,
             "a name in lib/workloads/models.py, of a network that is a sequence of layers",
         )
-        require(
-            self.algorithm in OPTIMISERS, "algorithm", self.algorithm, f"one of {tuple(OPTIMISERS)}"
-        )
-        require(
-            self.precision in processes.PRECISIONS,
-            "precision",
-            self.precision,
-            f"one of {processes.PRECISIONS}",
-        )
-        require_number(
-            "learning_rate",
-            self.learning_rate,
-            lambda r: 0 <= r < math.inf,
-            "zero or a positive finite number",
-        )
-        require_number("density", self.density, lambda share: 0 < share <= 1, "a number in (0, 1]")
-        require_whole("micro_batches", self.micro_batches, 1, processes.MOST_EXAMPLES)
-        require_whole("batch_size", self.batch_size, 1, processes.MOST_EXAMPLES)
         parts = math.lcm(WORKERS, self.micro_batches)
         fits = self.batch_size % parts == 0
         require(
@@ -100,7 +83,6 @@ class Training:
             self.batch_size,
             f"a multiple of {parts}, for {WORKERS} processes and the micro-batches",
         )
-        require_whole("seed", self.seed, 0, 2**32 - 1)
 
     @property
     def type(self) -> torch.dtype:
@@ -370,7 +352,7 @@ def train(
     bytes of each (`OneProcess.held`). Raises ValueError for unknown systems and steps that are too
     few, and as `lib.workers.processes.train`.
     """
-    require_whole("steps", steps, WARM_UP + 1, processes.MOST_STEPS)
+    check("steps", steps, Whole(WARM_UP + 1, processes.MOST_STEPS))
     unknown = [name for name in systems if name not in SYSTEMS]
     require(not unknown, "systems", unknown, f"of {tuple(SYSTEMS)}")
     return processes.launch(

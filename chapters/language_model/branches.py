@@ -8,15 +8,15 @@ How many examples each size takes tells how large a batch is useful at that poin
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from pathlib import Path
 
-from lib import require_number
+from lib.fields import Count, Number, Whole, check, spec
 from lib.probes import tracks
 from lib.probes.trained_again import Again
 from lib.records import places, store
 from lib.records.places import DATA
 from lib.studies import plans
+from lib.workloads.catalogue import WorkloadName, workload
 
 SIZES = (16, 256, 64, 4)  # of a batch after the branch: the run's own first
 LARGE = (256, 64)  # those that also go on at the run's own learning rate
@@ -35,7 +35,7 @@ ORDERS = (
 LOOKS = 32  # checks while a branch takes as many examples as the run had by then
 
 
-@dataclass(frozen=True)
+@spec
 class Branch(Again):
     """A trial of a measured cell, trained again for `at` steps, and from there with batches of
     `size` to a goal.
@@ -48,7 +48,7 @@ class Branch(Again):
     `lib.studies.cells.Cell`.
     """
 
-    workload: str
+    workload: WorkloadName
     batch_size: int
     algorithm: str
     sparsity: float
@@ -56,26 +56,19 @@ class Branch(Again):
     trial: int
     hits: int
     max_steps: int | None
-    at: int
-    goal: float
+    at: Count(10**6)
+    goal: Number("(0, inf]", "a number above 0")
     size: int
-    look: int
+    look: Count(10**6)
     examples: int
-    power: float = 0.5
-    orders: int = 3
-    first: int = 0
+    power: Number("[0, 1]") = 0.5
+    orders: Count(1000) = 3
+    first: Whole(0, 10**6) = 0
 
     def __post_init__(self):
-        self.check(
-            at=(1, 10**6),
-            size=(1, self.named().train_size),
-            look=(1, 10**6),
-            orders=(1, 1000),
-            first=(0, 10**6),
-        )
-        self.check(examples=(self.size, 10**9))
-        require_number("goal", self.goal, lambda cost: cost > 0, "a number above 0")
-        require_number("power", self.power, lambda power: 0 <= power <= 1, "a number in [0, 1]")
+        super().__post_init__()
+        check("size", self.size, Count(workload(self.workload).train_size))
+        check("examples", self.examples, Whole(self.size, 10**9))
 
 
 def planned(data: Path = DATA) -> list[Branch]:

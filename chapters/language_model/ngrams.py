@@ -4,20 +4,21 @@ stand for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 
-from lib import require, require_whole
+from lib.fields import Count, spec
 from lib.measuring.collection import Collection
 from lib.measuring.runner import Reporter
 from lib.records import store
 from lib.records.places import DATA
+from lib.studies.cells import NUMBER
 from lib.workloads import datasets, ngrams, texts
 
 
-@dataclass(frozen=True)
+@spec
 class Rungs:
     """N-gram models up to an order, counted on the training part of a text in one split.
 
@@ -25,16 +26,9 @@ class Rungs:
     that is none.
     """
 
-    dataset: str
-    order: int = 5
-    split: int = 0
-
-    def __post_init__(self):
-        require(
-            self.dataset in texts.NAMES, "dataset", self.dataset, f"one of {', '.join(texts.NAMES)}"
-        )
-        require_whole("order", self.order, 1, 8)
-        require_whole("split", self.split, 0, 9999)
+    dataset: Literal[*texts.NAMES]
+    order: Count(8) = 5
+    split: NUMBER = 0
 
     def definition(self) -> dict:
         return {"contents": texts.SHA256[self.dataset]}

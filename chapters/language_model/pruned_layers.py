@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
+from lib.fields import spec
 from lib.measuring.collection import Collection
 from lib.own import folder_name
 from lib.records import places, store
 from lib.records.places import DATA
 from lib.studies.cells import Cell
+from lib.workloads.catalogue import WorkloadName
 
 
-@dataclass(frozen=True)
+@spec
 class Pruned:
     """The first `trials` networks of a workload's searches, pruned before training.
 
     Raises ValueError naming the field, its value and what is allowed, as `lib.studies.cells.Cell`.
     """
 
-    workload: str
+    workload: WorkloadName
     sparsity: float
     pruning: str = "connection-sensitivity"
     trials: int = 3
 
     def __post_init__(self):
-        object.__setattr__(self, "workload", self.cell.workload)
+        _ = self.cell  # its checks are ours
 
     @property
     def cell(self) -> Cell:

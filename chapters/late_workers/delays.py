@@ -4,23 +4,23 @@ delay of every gradient.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from lib import require, require_number, require_whole
+from lib import require
+from lib.fields import POSITIVE, Count, Number, check, spec
 from lib.measuring.collection import Collection
 from lib.own import folder_name
 from lib.records import places, store
 from lib.records.places import DATA
-from lib.workloads.catalogue import workload
+from lib.workloads.catalogue import WorkloadName, workload
 
 MOST_WORKERS, MOST_STEPS, MOST_PAUSE = 64, 10**5, 1.0
 TIMEOUT = 600.0  # seconds that a job may take
 
 
-@dataclass(frozen=True)
+@spec
 class Job:
     """Plain SGD by `workers` processes that push gradients of `batch_size` examples to one that
     holds the weights.
@@ -29,36 +29,17 @@ class Job:
     gradients. Raises ValueError naming the field, its value and what is allowed.
     """
 
-    workload: str = "digits-mlp"
-    workers: int = 2
+    workload: WorkloadName = "digits-mlp"
+    workers: Count(MOST_WORKERS) = 2
     batch_size: int = 16
-    learning_rate: float = 0.05
-    steps: int = 1000
-    pause: float = 0.0
+    learning_rate: POSITIVE = 0.05
+    steps: Count(MOST_STEPS) = 1000
+    pause: Number(f"[0, {MOST_PAUSE:g}]", f"seconds from 0 to {MOST_PAUSE:g}") = 0.0
 
     def __post_init__(self):
         work = workload(self.workload)
-        object.__setattr__(self, "workload", work.name)
         require(work.task == "classification", "workload", self.workload, "one of classification")
-        bounds = {
-            "workers": (1, MOST_WORKERS),
-            "batch_size": (1, work.train_size),
-            "steps": (1, MOST_STEPS),
-        }
-        for field, (least, most) in bounds.items():
-            require_whole(field, getattr(self, field), least, most)
-        require_number(
-            "learning_rate",
-            self.learning_rate,
-            lambda rate: 0 < rate < float("inf"),
-            "a positive finite number",
-        )
-        require_number(
-            "pause",
-            self.pause,
-            lambda rest: 0 <= rest <= MOST_PAUSE,
-            f"seconds from 0 to {MOST_PAUSE:g}",
-        )
+        check("batch_size", self.batch_size, Count(work.train_size))
 
     def definition(self) -> dict:
         work = workload(self.workload)

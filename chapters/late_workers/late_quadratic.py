@@ -14,8 +14,9 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from lib import require_all, require_number, require_whole
+from lib import require_all
 from lib.analysis.noisy_quadratic import Model
+from lib.fields import PART, Count, Whole, check
 
 LONGEST = 200_000  # steps that are walked
 MOST = 256  # steps by which gradients may be late
@@ -29,7 +30,7 @@ def stability_limit(staleness: int) -> float:
     pi/2)}; this is first positive at a = pi / (2 s + 1).  Raises ValueError for a staleness that is
     not allowed.
     """
-    require_whole("staleness", staleness, 0, MOST)
+    check("staleness", staleness, Whole(0, MOST))
     return 2 * math.sin(math.pi / (2 * (2 * staleness + 1)))
 
 
@@ -40,8 +41,8 @@ def coarsened(model: Model, exact: int = 30, per_octave: int = 12) -> Model:
     The curvature must fall; a group's squares and noise are sums.  Raises ValueError for counts
     that are not positive.
     """
-    require_whole("exact", exact, 1, len(model.curvature))
-    require_whole("per_octave", per_octave, 1, 10_000)
+    check("exact", exact, Count(len(model.curvature)))
+    check("per_octave", per_octave, Count(10_000))
     place = np.arange(1, len(model.curvature) + 1)
     group = np.where(
         place <= exact, place, exact + 1 + np.floor(per_octave * np.log2(place / exact)).astype(int)
@@ -72,9 +73,9 @@ def fewest(
     b, rate = np.asarray(list(batch_sizes), float), np.asarray(list(rates), float)
     require_all("batch_sizes", b, lambda v: v > 0, "a positive number")
     require_all("rates", rate, lambda v: (v > 0) & np.isfinite(v), "a positive finite number")
-    require_number("momentum", momentum, lambda v: 0 <= v < 1, "a number in [0, 1)")
-    require_whole("staleness", staleness, 0, MOST)
-    require_whole("most", most, 1, 10**8)
+    check("momentum", momentum, PART)
+    check("staleness", staleness, Whole(0, MOST))
+    check("most", most, Count(10**8))
     found, best = np.full(len(b), np.inf), np.full(len(b), np.nan)
     h, slots = model.curvature, staleness + 1
     signal, spread = h * model.square, h * model.noise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 
-from lib import require, require_number, require_whole
+from lib.fields import SHARE, Count, Whole, check, spec
 from lib.messages import exchanges
 from lib.messages.compressors import COMPRESSORS
 from lib.messages.settings import Messages, target
@@ -22,14 +22,11 @@ from lib.workers.hook import SparseState, sparse_hook, sum_of_pairs
 from lib.workloads import models
 
 LONGEST = 28  # vectors have up to 2**LONGEST entries
+POWER = Whole(0, LONGEST)
 
 
-def _check_timing(timing: Operators | Collectives | Hooked | Feedback) -> None:
-    require_number("density", timing.density, lambda share: 0 < share <= 1, "a number in (0, 1]")
-    require_whole("repeats", timing.repeats, 1, timings.MOST_REPEATS)
-    if not isinstance(timing, Hooked):
-        require_whole("smallest", timing.smallest, 0, LONGEST)
-        require_whole("largest", timing.largest, timing.smallest, LONGEST)
+def _check_sizes(timing: Operators | Collectives | Feedback) -> None:
+    check("largest", timing.largest, Whole(timing.smallest, LONGEST))
 
 
 # --- measured -------------------------------------------------------------------------------------
@@ -51,11 +48,10 @@ TIMED = {
 }
 
 
-DEVICES = ("cpu", "cuda")
 DRAWN = {"normal": torch.randn, "uniform": torch.rand}  # entries of the vectors
 
 
-@dataclass(frozen=True)
+@spec
 class Operators:
     """Times of the compressors on vectors of 2^smallest ... 2^largest entries, at one density, on
     one core or another device.
@@ -65,17 +61,15 @@ class Operators:
     Raises ValueError naming the field, its value and what is allowed, as all timings here.
     """
 
-    density: float = 0.001
-    smallest: int = 16
-    largest: int = 26
-    repeats: int = 5
-    device: str = "cpu"
-    drawn: str = "normal"
+    density: SHARE = 0.001
+    smallest: POWER = 16
+    largest: POWER = 26
+    repeats: timings.REPEATS = 5
+    device: Literal["cpu", "cuda"] = "cpu"
+    drawn: Literal[*DRAWN] = "normal"
 
     def __post_init__(self):
-        _check_timing(self)
-        require(self.device in DEVICES, "device", self.device, DEVICES)
-        require(self.drawn in DRAWN, "drawn", self.drawn, DRAWN)
+        _check_sizes(self)
 
     def definition(self) -> dict:
         return {"timed": list(TIMED)}
@@ -111,21 +105,20 @@ class Operators:
 TIMEOUT = 600.0  # seconds that timings between processes may take
 
 
-@dataclass(frozen=True)
+@spec
 class Collectives:
     """Times of gloo's all-reduce of d values and of the exchange of pairs at one density, between
     processes here.
     """
 
-    workers: int = 2
-    density: float = 0.001
-    smallest: int = 14
-    largest: int = 24
-    repeats: int = 7
+    workers: Count(processes.MOST_WORKERS) = 2
+    density: SHARE = 0.001
+    smallest: POWER = 14
+    largest: POWER = 24
+    repeats: timings.REPEATS = 7
 
     def __post_init__(self):
-        require_whole("workers", self.workers, 1, processes.MOST_WORKERS)
-        _check_timing(self)
+        _check_sizes(self)
 
     def definition(self) -> dict:
         return {}
@@ -145,23 +138,17 @@ class Collectives:
             yield "pairs", d, lambda i=index, v=value, d=d: sum_of_pairs(i, v, d, None)
 
 
-@dataclass(frozen=True)
+@spec
 class Hooked:
     """Times of gradients under DistributedDataParallel between processes here: with its own
     all-reduce, and with the hook.
     """
 
-    model: str
-    workers: int = 2
-    density: float = 0.001
-    batch_size: int = 32  # of a worker
-    repeats: int = 15
-
-    def __post_init__(self):
-        require(self.model in models.MODELS, "model", self.model, models.MODELS)
-        require_whole("workers", self.workers, 1, processes.MOST_WORKERS)
-        require_whole("batch_size", self.batch_size, 1, processes.MOST_EXAMPLES)
-        _check_timing(self)
+    model: Literal[*models.MODELS]
+    workers: Count(processes.MOST_WORKERS) = 2
+    density: SHARE = 0.001
+    batch_size: Count(processes.MOST_EXAMPLES) = 32  # of a worker
+    repeats: timings.REPEATS = 15
 
     def definition(self) -> dict:
         return {}
@@ -192,21 +179,20 @@ def _timed(rank: int, timing: Collectives | Hooked) -> list[dict]:
     return rows
 
 
-@dataclass(frozen=True)
+@spec
 class Feedback:
     """Times in which one core does what P workers with Top-k and error feedback do in a step, given
     their gradients.
     """
 
-    workers: int = 16
-    density: float = 0.001
-    smallest: int = 16
-    largest: int = 22
-    repeats: int = 9
+    workers: Count(64) = 16  # all of whose vectors this process holds
+    density: SHARE = 0.001
+    smallest: POWER = 16
+    largest: POWER = 22
+    repeats: timings.REPEATS = 9
 
     def __post_init__(self):
-        require_whole("workers", self.workers, 1, 64)  # all of whose vectors this process holds
-        _check_timing(self)
+        _check_sizes(self)
 
     def definition(self) -> dict:
         return {}

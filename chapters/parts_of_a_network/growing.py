@@ -18,15 +18,15 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
 
 from chapters.parts_of_a_network import arithmetic, staged
-from lib import require, require_whole
+from lib import require
+from lib.fields import Whole, check, spec
 from lib.measuring.collection import Collection
 from lib.methods.intervals import Interval
 from lib.methods.method import Layer, Method
@@ -50,7 +50,7 @@ BATCH_SIZES, REPLICATES, TRIALS = (16, 64, 256, 1024), (1, 2, 3), 32
 MOST_STEPS = {16: 1000, 64: 400, 256: 250, 1024: 160}
 
 
-@dataclass(frozen=True)
+@spec
 class Search:
     """So many trials of the digits' MLP, begun with hidden layers of `first` units that are doubled
     so many times.
@@ -70,23 +70,12 @@ class Search:
     replicate: int = 1
     trials: int = TRIALS
     max_steps: int = MOST_STEPS[16]
-    workload: str = "digits-mlp"
+    workload: Literal["digits-mlp"] = "digits-mlp"  # which is what grows here
 
     def __post_init__(self):
         require(self.first in WIDTHS, "first", self.first, f"one of {WIDTHS}")
-        require_whole(
-            "doublings", self.doublings, 0, WIDTHS.index(WIDTH) - WIDTHS.index(self.first)
-        )
-        for field in ("scaled", "by_norm"):
-            require(
-                type(getattr(self, field)) is bool, field, getattr(self, field), "True or False"
-            )
-        require(
-            self.workload == "digits-mlp",
-            "workload",
-            self.workload,
-            "digits-mlp, which is what grows here",
-        )
+        most = WIDTHS.index(WIDTH) - WIDTHS.index(self.first)
+        check("doublings", self.doublings, Whole(0, most))
         _ = self.cell  # its checks are ours
 
     @property

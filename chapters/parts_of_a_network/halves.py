@@ -16,15 +16,14 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
 
 from chapters.parts_of_a_network import arithmetic, staged
-from lib import require
+from lib.fields import spec
 from lib.measuring.collection import Collection
 from lib.methods.intervals import Interval
 from lib.methods.method import Layer, Method
@@ -57,7 +56,7 @@ MORE = range(4, 15)
 MOST_STEPS = {16: 1000, 64: 800, 256: 600}
 
 
-@dataclass(frozen=True)
+@spec
 class Search:
     """So many trials of the digits' MLP of four hidden layers.
 
@@ -66,21 +65,14 @@ class Search:
     order, split and codes.  Raises ValueError naming the field, its value and what is allowed.
     """
 
-    arm: str
+    arm: Literal[*ARMS]
     batch_size: int = 16
     replicate: int = 1
     trials: int = TRIALS
     max_steps: int = MOST_STEPS[16]
-    workload: str = "digits-mlp-64x4"
+    workload: Literal["digits-mlp-64x4"] = "digits-mlp-64x4"  # which is what is halved here
 
     def __post_init__(self):
-        require(self.arm in ARMS, "arm", self.arm, ARMS)
-        require(
-            self.workload == "digits-mlp-64x4",
-            "workload",
-            self.workload,
-            "digits-mlp-64x4, which is what is halved here",
-        )
         _ = self.cell  # its checks are ours
 
     @property

@@ -15,20 +15,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from chapters.parts_of_a_network import arithmetic
-from lib import require, require_whole
+from lib import require
+from lib.fields import Count, Whole, check, spec
 from lib.measuring.collection import Collection
 from lib.own import folder_name
 from lib.records import store
 from lib.records.places import DATA
 from lib.studies.cells import Cell
-from lib.workloads.catalogue import workload
+from lib.workloads.catalogue import WorkloadName, workload
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -51,7 +51,7 @@ REPLICATES, MORE = (
 TRIALS, MOST_STEPS = 32, 2000
 
 
-@dataclass(frozen=True)
+@spec
 class Search:
     """So many trials of independent subnetwork training, of a fully connected network whose hidden
     units the workers share.
@@ -62,22 +62,18 @@ class Search:
     units.  Raises ValueError naming the field, its value and what is allowed.
     """
 
-    workers: int
-    local_steps: int
+    workers: Count(MOST_WORKERS)
+    local_steps: Count(MOST_LOCAL)
     batch_size: int = 16
     replicate: int = 1
     trials: int = TRIALS
     max_steps: int = MOST_STEPS
-    workload: str = "digits-mlp"
+    workload: WorkloadName = "digits-mlp"
 
     def __post_init__(self):
-        require_whole("workers", self.workers, 1, MOST_WORKERS)
-        require_whole("local_steps", self.local_steps, 1, MOST_LOCAL)
-        examples = workload(self.workload).train_size
-        require_whole(
-            "batch_size", self.batch_size, 1, examples // self.workers, f" ({self.workers} workers)"
-        )
-        object.__setattr__(self, "workload", self.cell.workload)  # its checks are ours
+        most = workload(self.workload).train_size // self.workers
+        check("batch_size", self.batch_size, Whole(1, most, f" ({self.workers} workers)"))
+        _ = self.cell  # its checks are ours
 
     @property
     def cell(self) -> Cell:

@@ -5,21 +5,21 @@ images would be.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from lib import require, require_whole
+from lib import require
+from lib.fields import Count, Whole, spec
 from lib.measuring.collection import Collection
 from lib.methods import spaces
 from lib.records import store
 from lib.records.places import DATA
-from lib.studies.cells import Cell
+from lib.studies.cells import NUMBER, Cell
 from lib.workloads import datasets
-from lib.workloads.catalogue import workload
+from lib.workloads.catalogue import WorkloadName, workload
 
 if TYPE_CHECKING:
     from lib.workloads.datasets import Split
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ASKED = 1000  # images at once
 
 
-@dataclass(frozen=True)
+@spec
 class Folds:
     """So many networks, trained on all folds of a training set but one and asked about that one,
     fold after fold.
@@ -38,19 +38,16 @@ class Folds:
     counts no mistakes or is a reader's own.
     """
 
-    workload: str
-    networks: int = 8
+    workload: WorkloadName
+    networks: Count(100) = 8
     steps: int = 3000
     batch_size: int = 64
     learning_rate: float = 0.01
     momentum: float = 0.9
-    folds: int = 10
-    seed: int = 0
+    folds: Whole(2, 1000) = 10
+    seed: NUMBER = 0
 
     def __post_init__(self):
-        require_whole("folds", self.folds, 2, 1000)
-        require_whole("networks", self.networks, 1, 100)
-        require_whole("seed", self.seed, 0, 9999)
         work = self.cell(0).work
         require(
             work.task == "classification",
@@ -59,7 +56,6 @@ class Folds:
             "one whose task is classification",
         )
         require(not work.source, "workload", self.workload, "one of the book's")
-        object.__setattr__(self, "workload", work.name)
 
     def cell(self, fold: int) -> Cell:
         """How the networks of a fold are trained, on images of its own."""

@@ -18,9 +18,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib import own, require, require_number
+from lib import own, require
 from lib.engine.check_steps import next_check
 from lib.engine.vocabulary import LOSSES
+from lib.fields import Number, check
 from lib.records import store
 from lib.records.places import DATA, record
 from lib.studies.cells import Cell
@@ -208,7 +209,7 @@ def replays(
     require(rule in RULES, "rule", rule, RULES)
     rows = []
     for a in factors:
-        require_number("a", a, lambda v: v >= 1, "a number from 1")
+        check("a", a, Number("[1, inf]", "a number from 1"))
     asked = (s for s in found if (s.fell is not None) == (rule == "losses"))
     for one in (s for s in asked if np.isfinite(s.first).any()):
         about = {

@@ -17,14 +17,14 @@ flips are ours.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from lib import require, require_whole
 from lib.engine import check_steps
+from lib.fields import Count, Whole, check, spec
 from lib.measuring.collection import Collection
 from lib.records import store
 from lib.records.places import DATA
@@ -36,7 +36,7 @@ COLUMNS = ["replicate", "step", "training", "validation", "mistakes"]
 BIAS = 0.5  # standard deviation; that of the map's products with an image is about 1
 
 
-@dataclass(frozen=True)
+@spec
 class Descent:
     """Runs from random weights, each with features, weights and a split of the digits of its own.
 
@@ -46,22 +46,17 @@ class Descent:
     runs.  Raises ValueError naming the field, its value and what is allowed.
     """
 
-    features: int
-    batch_size: int = EXAMPLES
+    features: Count(EXAMPLES - 1)
+    batch_size: Count(EXAMPLES) = EXAMPLES
     flips: int = 1
-    take: str = "every"
+    take: Literal[*TAKES] = "every"
     whitened: bool = False
-    steps: int = 6144
-    replicates: int = 10
+    steps: Count(MOST_STEPS) = 6144
+    replicates: Count(MOST_REPLICATES) = 10
 
     def __post_init__(self):
-        require_whole("features", self.features, 1, EXAMPLES - 1)
-        require_whole("batch_size", self.batch_size, 1, EXAMPLES)
-        require_whole("flips", self.flips, 1, self.features, f" (features: {self.features})")
-        require(self.take in TAKES, "take", self.take, TAKES)
-        require(isinstance(self.whitened, bool), "whitened", self.whitened, "True or False")
-        require_whole("steps", self.steps, 1, MOST_STEPS)
-        require_whole("replicates", self.replicates, 1, MOST_REPLICATES)
+        kind = Whole(1, self.features, f" (features: {self.features})")
+        check("flips", self.flips, kind)
 
     def definition(self) -> dict:
         return {"dataset": "digits"}

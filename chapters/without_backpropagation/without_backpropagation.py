@@ -7,9 +7,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from lib import require_number
 from lib.analysis import scaling
 from lib.analysis.scaling import Effect
+from lib.fields import POSITIVE, check
 
 BASE = "sgd"  # with backpropagation
 # What the papers' claims speak of, the authors' own first
@@ -165,7 +165,7 @@ def to_goal(table: pd.DataFrame, goal: float, column: str = "validation") -> pd.
     low, high (90 %, Student's t on logarithms).  Raises ValueError for a goal that is no positive
     number.
     """
-    require_number("goal", goal, lambda v: 0 < v < np.inf, "a positive finite number")
+    check("goal", goal, POSITIVE)
     rows = []
     for key, own in table.groupby(READOUT, sort=True) if len(table) else ():
         first = own[own[column] <= goal].groupby("replicate").step.min().clip(lower=1)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lib import Told, own, require, require_number
+from lib import Told, own, require
 from lib.analysis import scaling
+from lib.fields import Number, check
 from lib.wording import brief, joined, number
 from lib.workloads import own_file
 from lib.workloads.catalogue import Workload
@@ -35,7 +36,7 @@ def worth(critical: float, share: float) -> float:
     """The batch size whose doubling saves this share of the steps.  Raises ValueError for shares
     outside (0, 0.5).
     """
-    require_number("share", share, lambda v: 0 < v < 0.5, "a number in (0, 0.5)")
+    check("share", share, Number("(0, 0.5)"))
     return critical * (1 / (2 * share) - 1)
 
 

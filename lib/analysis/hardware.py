@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib import own, require, require_all, require_number, require_whole
+from lib import own, require, require_all
 from lib.analysis import advice, scaling
+from lib.fields import AMOUNT, POSITIVE, Count, Number, spec
 from lib.records import store
 from lib.records.places import DATA, record
 from lib.studies.cells import Cell
@@ -38,7 +39,7 @@ def _check_sizes(field: str, values: object) -> None:
     require_all(field, values, lambda v: (v > 0) & np.isfinite(v), "a positive finite number")
 
 
-@dataclass(frozen=True)
+@spec
 class Hardware:
     """Equal devices that share every batch and add up their gradients in a ring.
 
@@ -48,29 +49,12 @@ class Hardware:
     the field, its value and what is allowed.
     """
 
-    devices: int = 1
-    throughput: float = 10_000.0
-    saturation: float = 1.0
-    bandwidth: float = math.inf
-    latency: float = 0.0
-    price: float = 1.0
-
-    def __post_init__(self):
-        require_whole("devices", self.devices, 1, MOST_DEVICES)
-        for field in ("throughput", "saturation"):
-            require_number(
-                field, getattr(self, field), lambda v: 0 < v < math.inf, "a positive finite number"
-            )
-        require_number(
-            "bandwidth", self.bandwidth, lambda v: v > 0, "a positive number, or infinite"
-        )
-        for field in ("latency", "price"):
-            require_number(
-                field,
-                getattr(self, field),
-                lambda v: 0 <= v < math.inf,
-                "zero or a positive finite number",
-            )
+    devices: Count(MOST_DEVICES) = 1
+    throughput: POSITIVE = 10_000.0
+    saturation: POSITIVE = 1.0
+    bandwidth: Number("(0, inf]", "a positive number, or infinite") = math.inf
+    latency: AMOUNT = 0.0
+    price: AMOUNT = 1.0
 
 
 def step_time(

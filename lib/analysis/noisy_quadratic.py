@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from lib import require, require_all, require_number, require_whole
+from lib import require, require_all
+from lib.fields import POSITIVE, Count, Number, check
 from lib.methods import spaces
 
 LONGEST = 26  # steps are sought up to 2**LONGEST
@@ -68,7 +69,7 @@ class Model:
             f"of shape {np.shape(self.square)}",
             "one number, or as many as the curvature",
         )
-        require_number("target", self.target, lambda v: 0 < v < np.inf, "a positive finite number")
+        check("target", self.target, POSITIVE)
 
     @property
     def start(self) -> float:
@@ -87,9 +88,9 @@ def power_law(dimensions: int = 1000, noise: float = 1.0, target: float = 0.01) 
     Raises ValueError for fewer than one dimension or too many, for noise or target that are not
     positive, and for a target that is met before the first step.
     """
-    require_whole("dimensions", dimensions, 1, MOST_DIMENSIONS)
+    check("dimensions", dimensions, Count(MOST_DIMENSIONS))
     for name, value in (("noise", noise), ("target", target)):
-        require_number(name, value, lambda v: 0 < v < np.inf, "a positive finite number")
+        check(name, value, POSITIVE)
     h = 1 / np.arange(1, dimensions + 1)
     model = Model(h, noise * h, target)
     require(
@@ -105,7 +106,7 @@ def preconditioned(model: Model, power: float) -> Model:
     Curvature h^(1 - power), noise c h^(-power), and every loss as it was.  Raises ValueError for a
     power outside [0, 1].
     """
-    require_number("power", power, lambda v: 0 <= v <= 1, "a number in [0, 1]")
+    check("power", power, Number("[0, 1]"))
     h = model.curvature
     return Model(h ** (1 - power), model.noise * h**-power, model.target, model.square * h**power)
 
@@ -368,7 +369,7 @@ def path(
     _check_positive("batch_size", batch_size)
     _check_positive("rate", rate)
     require_all("count", count, lambda v: (v >= 1) & (v <= 2**LONGEST), f"from 1 to {2**LONGEST}")
-    require_whole("points", points, 1, 10_000)
+    check("points", points, Count(10_000))
     at = np.unique(np.geomspace(1, count, points).round())
     p = (1 - rate * model.curvature) ** 2
     floor = rate**2 * model.noise / batch_size / (1 - p)

@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from lib import require_whole
 from lib.analysis.scaling import CURVE, goals, mean_of, steps_to_result
+from lib.fields import Count, check
 from lib.records.places import record
 from lib.studies.cells import Cell
 from lib.workloads import datasets
@@ -49,7 +49,7 @@ def drawn(share: np.ndarray, draws: int = DRAWS, seed: int = 0) -> np.ndarray:
     How many images of each share a draw holds is multivariate hypergeometric, so that no images
     need be drawn. Raises ValueError for a number of draws that is not allowed.
     """
-    require_whole("draws", draws, 1, 10**6)
+    check("draws", draws, Count(10**6))
     levels, counts = np.unique(share, return_counts=True)
     size = len(share) // 10
     held = np.random.default_rng(seed).multivariate_hypergeometric(
@@ -71,8 +71,8 @@ def of_splits(share: np.ndarray, among: np.ndarray, seeds: Iterable[int] = SEEDS
         {
             "split": split,
             "error": (error := share[places].mean()),
-            "percentile": 50
-            * np.mean((among < error - 1e-12) + (among <= error + 1e-12).astype(int)),
+            "percentile": 100
+            * np.mean([among < error - 1e-12, among <= error + 1e-12]),
             "shared": len(np.intersect1d(places, theirs)),
         }
         for split, places in held.items()

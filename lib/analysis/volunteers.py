@@ -33,8 +33,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from lib import require, require_all, require_number, require_whole
+from lib import require, require_all
 from lib.analysis import scaling
+from lib.fields import AMOUNT, POSITIVE, SEED, Count, Number, check, spec
 
 MOST_PEERS, MOST_ROUNDS, MOST_EXAMPLES = 10_000, 10**7, 10**9
 SLACK = 1e-9  # of a micro-batch: what rounding may take from one that is complete
@@ -159,7 +160,7 @@ EXPRESSIONS = {
 }
 
 
-@dataclass(frozen=True)
+@spec
 class Team:
     """Volunteers.
 
@@ -169,24 +170,12 @@ class Team:
     a peer hands in at once.  Raises ValueError naming the field.
     """
 
-    peers: int = 40
-    speed: float = 100.0
-    spread: float = 0.5
-    stay: float = 60.0
-    away: float = 0.0
-    micro_batch: int = 1
-
-    def __post_init__(self):
-        require_whole("peers", self.peers, 1, MOST_PEERS)
-        require_whole("micro_batch", self.micro_batch, 1, MOST_EXAMPLES)
-        for field in ("speed", "stay"):
-            require_number(
-                field, getattr(self, field), lambda v: 0 < v < math.inf, "a positive finite number"
-            )
-        require_number("spread", self.spread, lambda v: 0 <= v <= 5, "a number in [0, 5]")
-        require_number(
-            "away", self.away, lambda v: 0 <= v < math.inf, "zero or a positive finite number"
-        )
+    peers: Count(MOST_PEERS) = 40
+    speed: POSITIVE = 100.0
+    spread: Number("[0, 5]") = 0.5
+    stay: POSITIVE = 60.0
+    away: AMOUNT = 0.0
+    micro_batch: Count(MOST_EXAMPLES) = 1
 
     @property
     def online(self) -> float:
@@ -206,12 +195,7 @@ class Team:
 
         So there are twice as many.  Raises ValueError for what is negative or not finite.
         """
-        require_number(
-            "departures",
-            departures,
-            lambda v: 0 <= v < math.inf,
-            "zero or a positive finite number",
-        )
+        check("departures", departures, AMOUNT)
         if not departures:
             return self
         return replace(self, peers=2 * self.peers, stay=60 / departures, away=60 / departures)
@@ -270,17 +254,15 @@ def simulated(
     while the next batch is collected, which waits for no longer than that.  Raises ValueError
     naming the field, its value and what is allowed.
     """
-    require_whole("batch_size", batch_size, 1, MOST_EXAMPLES)
-    whole = f"a multiple of the micro-batch of {team.micro_batch}"
-    require(batch_size % team.micro_batch == 0, "batch_size", batch_size, whole)
-    require_whole("rounds", rounds, 1, MOST_ROUNDS)
-    require_whole("seed", seed, 0, 2**32 - 1)
-    require_number(
-        "latency", latency, lambda v: 0 <= v < math.inf, "zero or a positive finite number"
-    )
-    return _Simulation(
-        team, batch_size // team.micro_batch, latency, overlap, np.random.default_rng(seed)
-    ).run(rounds)
+    check("batch_size", batch_size, Count(MOST_EXAMPLES))
+    micro = team.micro_batch
+    whole = f"a multiple of the micro-batch of {micro}"
+    require(batch_size % micro == 0, "batch_size", batch_size, whole)
+    check("rounds", rounds, Count(MOST_ROUNDS))
+    check("seed", seed, SEED)
+    check("latency", latency, AMOUNT)
+    random = np.random.default_rng(seed)
+    return _Simulation(team, batch_size // micro, latency, overlap, random).run(rounds)
 
 
 class _Simulation:

@@ -7,7 +7,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from lib import require, require_all, require_number, require_whole
+from lib import require, require_all
+from lib.fields import AMOUNT, Number, Whole, check
 
 
 def _check_vector(u: np.ndarray) -> None:
@@ -67,7 +68,7 @@ def profile(u: np.ndarray, bins: int = 100) -> np.ndarray:
     Raises ValueError unless 2 <= bins <= d.
     """
     _check_vector(u)
-    require_whole("bins", bins, 2, len(u))
+    check("bins", bins, Whole(2, len(u)))
     energy = np.sort(np.square(u, dtype=np.float64))[::-1]
     edges = np.linspace(0, len(u), bins + 1)
     total = np.interp(edges, np.arange(len(u) + 1), np.concatenate([[0.0], np.cumsum(energy)]))
@@ -87,9 +88,7 @@ def bell(u: np.ndarray, bins: int = 100, tolerance: float = 0.0) -> bool:
     density, so that it lies below the chords of its bound, and these are no further above it.
     Raises ValueError as `profile`, and for a tolerance that is negative.
     """
-    require_number(
-        "tolerance", tolerance, lambda v: 0 <= v < np.inf, "zero or a positive finite number"
-    )
+    check("tolerance", tolerance, AMOUNT)
     p = profile(u, bins)
     return bool((np.diff(p, 2) >= -tolerance).all() and p[-1] <= p[-2] / 3 + tolerance)
 
@@ -102,7 +101,7 @@ def convex(profile: np.ndarray, rounding: float = 0.0) -> float:
     """
     p = np.asarray(profile)
     require(p.ndim == 1 and len(p) >= 3, "profile", f"of shape {p.shape}", "at least three values")
-    require_number("rounding", rounding, lambda v: 0 <= v <= 1, "a number in [0, 1]")
+    check("rounding", rounding, Number("[0, 1]"))
     return float((np.diff(p, 2) >= -4 * rounding * p[1:-1]).mean())
 
 

@@ -7,9 +7,10 @@ The compressors themselves are in `lib.messages.compressors`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import Literal
 
-from lib import require, require_number, require_whole
+from lib import require
+from lib.fields import SHARE, Count, Whole, spec
 
 VALUE_BYTES = INDEX_BYTES = 4  # float32 values with int32 indices
 WARM_UP = (0.015625, 0.004)  # densities of the authors' first two epochs
@@ -27,7 +28,7 @@ MOST_WORKERS = 4096
 AGGREGATIONS = ("exact", "published")
 
 
-@dataclass(frozen=True)
+@spec
 class Messages:
     """How P synchronous workers share their gradients.  Raises ValueError naming field, value and
     what is allowed.
@@ -40,24 +41,13 @@ class Messages:
     WARM_UP holds first (where it is above the density).
     """
 
-    workers: int = 16
-    compressor: str = "top-k"
-    density: float = 0.001
+    workers: Count(MOST_WORKERS) = 16
+    compressor: Literal[*COMPRESSORS] = "top-k"
+    density: SHARE = 0.001
     feedback: bool = True
     by_layer: bool = False
-    aggregation: str = "exact"
-    warm_up: int = 0
-
-    def __post_init__(self):
-        require_whole("workers", self.workers, 1, MOST_WORKERS)
-        require_whole("warm_up", self.warm_up, 0, 10**8)
-        require(self.compressor in COMPRESSORS, "compressor", self.compressor, COMPRESSORS)
-        require_number("density", self.density, lambda share: 0 < share <= 1, "a number in (0, 1]")
-        require(self.aggregation in AGGREGATIONS, "aggregation", self.aggregation, AGGREGATIONS)
-        for field in ("feedback", "by_layer"):
-            require(
-                type(getattr(self, field)) is bool, field, getattr(self, field), "True or False"
-            )
+    aggregation: Literal[*AGGREGATIONS] = "exact"
+    warm_up: Whole(0, 10**8) = 0
 
     def density_at(self, step: int) -> float:
         """The density of update number `step`, from 0.  Raises ValueError for another."""

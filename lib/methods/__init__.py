@@ -6,6 +6,10 @@ Nothing here needs PyTorch to be imported.
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import AfterValidator
+
 from lib import own, require
 from lib.methods import (
     adam,
@@ -45,3 +49,9 @@ def method(name: str) -> Method:
     known = isinstance(name, str) and name in EVERY
     require(known, "algorithm", name, f"one of {', '.join(EVERY)}, or file.py:function")
     return METHODS.get(name) or LOCAL[name]
+
+
+# As the book spells it
+MethodName = Annotated[
+    str, AfterValidator(lambda name: method(name).name), "the name of a training method"
+]

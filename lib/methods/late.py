@@ -12,7 +12,8 @@ import dataclasses
 
 import numpy as np
 
-from lib import require, require_whole
+from lib import require
+from lib.fields import Whole, check
 from lib.methods.method import Method
 
 DELAYS = ("fixed", "uniform")
@@ -38,7 +39,7 @@ def late(base: Method, staleness: int, delays: str = "fixed", seed: int = 0) -> 
     staleness that is not allowed, for delays other than "fixed" or "uniform", and for a method that
     takes gradients of its own.
     """
-    require_whole("staleness", staleness, 0, MOST)
+    check("staleness", staleness, Whole(0, MOST))
     require(delays in DELAYS, "delays", delays, DELAYS)
     require(
         base.gradient is None, "method", base.name, "one that takes its gradients at the weights"

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lib import require, require_number, require_whole
+from lib import require, require_number
+from lib.fields import Count, Whole, check
 from lib.methods import EVERY, method
 from lib.methods.intervals import HIGHER_RATES, LEE2021, LOW_MOMENTUM, SHI2019, WIDE_RATES, Interval
 
@@ -111,8 +112,8 @@ def draw(
     replicate's number as seed. Raises ValueError as `parse`, and for trials or a replicate that are
     no whole numbers or too many.
     """
-    require_whole("trials", trials, 1, MOST_TRIALS)
-    require_whole("replicate", replicate, 0, 9999)
+    check("trials", trials, Count(MOST_TRIALS))
+    check("replicate", replicate, Whole(0, 9999))
     fixed = parse(space, algorithm, decay)
     if fixed is not None:
         return {name: np.full(trials, fixed[name]) for name in _limits(algorithm, decay)}

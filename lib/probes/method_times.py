@@ -6,16 +6,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from lib import require_whole
-from lib.methods import METHODS, method
+from lib.fields import Whole, spec
+from lib.methods import METHODS, MethodName, method
 from lib.probes import timings
-from lib.studies.cells import Cell
-from lib.workloads.catalogue import workload
+from lib.studies.cells import TRIALS, Cell
+from lib.workloads.catalogue import WorkloadName, workload
 
 BASE = "sgd"
 # steps timed together: what a method does at every tenth or twentieth step alone counts with its
@@ -23,7 +22,7 @@ BASE = "sgd"
 BLOCK = 20
 
 
-@dataclass(frozen=True)
+@spec
 class MethodTimes:
     """Times of a trial's training step, gradient and update, with a method and with SGD, at 4^1 ...
     2^largest examples.
@@ -32,17 +31,11 @@ class MethodTimes:
     naming the field, its value and what is allowed.
     """
 
-    workload: str
-    algorithm: str
-    trials: int = 16
-    largest: int = 8
-    repeats: int = 5
-
-    def __post_init__(self):
-        # Complains of unknown names, and of trials
-        Cell(self.workload, 1, self.algorithm, trials=self.trials)
-        require_whole("largest", self.largest, 2, 16)
-        require_whole("repeats", self.repeats, 1, timings.MOST_REPEATS)
+    workload: WorkloadName
+    algorithm: MethodName
+    trials: TRIALS = 16
+    largest: Whole(2, 16) = 8
+    repeats: timings.REPEATS = 5
 
     def definition(self) -> dict:
         work = workload(self.workload)

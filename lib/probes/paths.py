@@ -6,18 +6,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from lib import require
+from lib.fields import Count, spec
 from lib.methods import method
 from lib.probes.trained_again import Again, fastest
 from lib.records import places, store
 from lib.records.places import DATA
 from lib.studies import plans
 from lib.studies.cells import Cell
+from lib.workloads.catalogue import WorkloadName
 
 FOLDER = DATA / "paths"
 SIZES = (4, 16, 64, 256, 1024)
@@ -25,7 +26,7 @@ SEARCHES = range(3, 9)  # of "digits-searches", each on a split of its own
 METHODS = ("sgd", "momentum")
 
 
-@dataclass(frozen=True)
+@spec
 class Walk(Again):
     """One trial of a measured cell, trained again up to the step at which it met the goal: w* is
     where it then is.
@@ -36,7 +37,7 @@ class Walk(Again):
     allowed, as `lib.studies.cells.Cell`.
     """
 
-    workload: str
+    workload: WorkloadName
     batch_size: int
     algorithm: str
     sparsity: float
@@ -45,12 +46,12 @@ class Walk(Again):
     hits: int
     replicate: int = 0
     split: int = 0
-    points: int = 40
+    points: Count(10**6) = 40
     examples: int = 0
     chunk: int = 50
 
     def __post_init__(self):
-        size = self.named().train_size
+        super().__post_init__()
         how = method(self.algorithm)
         plain = how.gradient is None and how.evaluated is None
         require(
@@ -59,8 +60,7 @@ class Walk(Again):
             self.algorithm,
             "a method whose gradients and errors are taken at its weights",
         )
-        self.check(points=(1, 10**6), examples=(0, size))
-        self.check(chunk=(1, (self.examples or size) // 2))
+        self.check_chunk()
 
 
 def winner(cell: Cell, data: Path = DATA, **fields) -> Walk | None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from lib import require
+from lib.fields import Count, spec
 from lib.measuring.collection import Collection
 from lib.messages import contraction
 from lib.messages.settings import Messages
@@ -22,6 +22,7 @@ from lib.own import folder_name
 from lib.records import places, store
 from lib.records.places import DATA, SMOKE
 from lib.studies.cells import Cell
+from lib.workloads.catalogue import WorkloadName
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,7 +35,7 @@ DENSITIES = np.unique(
 SAMPLE = 5000  # entries to which Student's t is fitted
 
 
-@dataclass(frozen=True)
+@spec
 class Portrait:
     """A run of P workers whose first worker's vector u_t = gradient + what it kept back is looked
     at every `every` steps.
@@ -43,7 +44,7 @@ class Portrait:
     `lib.studies.cells.Cell`.
     """
 
-    workload: str
+    workload: WorkloadName
     compressor: str = "top-k"
     density: float = 0.001
     feedback: bool = True
@@ -51,21 +52,13 @@ class Portrait:
     batch_size: int = 512
     learning_rate: float = 0.01
     momentum: float = 0.9
-    every: int = 200
-    steps: int = 1600
+    every: Count(10**8) = 200
+    steps: Count(10**8) = 1600
     replicate: int = 0
 
     def __post_init__(self):
-        for field in ("every", "steps"):
-            value = getattr(self, field)
-            require(type(value) is int and value >= 1, field, value, "a whole number from 1")
         require(self.every <= self.steps, "every", self.every, f"at most steps ({self.steps})")
-        for field in ("learning_rate", "momentum"):
-            value, (allowed, fits) = getattr(self, field), spaces.LIMITS[field]
-            require(
-                isinstance(value, int | float) and fits(value), field, value, f"a number, {allowed}"
-            )
-        object.__setattr__(self, "workload", self.cell.workload)  # its checks are ours
+        _ = self.cell  # its checks are ours
 
     @property
     def cell(self) -> Cell:

@@ -5,25 +5,26 @@ say.
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from lib import SOURCE, require, require_number, require_whole
+from lib import SOURCE, require
+from lib.fields import POSITIVE, Count, spec
 from lib.measuring import runner, sweeps
 from lib.records import store
 from lib.records.places import DATA, record
 from lib.studies import plans
-from lib.studies.cells import Cell
+from lib.studies.cells import NUMBER, Cell
 from lib.studies.study import Study
 
 FOLDER = DATA / "replays"
 MOST = 1000  # searches of a replay
 
 
-@dataclass(frozen=True)
+@spec
 class Replay:
     """So many searches of a study, drawn by a seed among those on record that took no longer than
     so many seconds.
@@ -35,21 +36,13 @@ class Replay:
     """
 
     study: str
-    sample: int = 20
-    seed: int = 0
+    sample: Count(MOST) = 20
+    seed: NUMBER = 0
     code: str = ""
-    longest: float = 600.0
+    longest: POSITIVE = 600.0
 
     def __post_init__(self):
         require(self.study in plans.STUDIES, "study", self.study, plans.STUDIES)
-        require_whole("sample", self.sample, 1, MOST)
-        require_whole("seed", self.seed, 0, 9999)
-        require_number(
-            "longest",
-            self.longest,
-            lambda seconds: 0 < seconds < np.inf,
-            "a positive number of seconds",
-        )
 
     def definition(self) -> dict:
         """What the record's name depends on besides the fields: nothing."""

@@ -5,14 +5,14 @@ gradients at the same weights.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pandas as pd
 
-from lib import require, require_number
+from lib import require
+from lib.fields import Count, Number, Whole, spec
 from lib.measuring.collection import Collection
 from lib.own import folder_name
 from lib.probes import tracks
@@ -20,7 +20,7 @@ from lib.probes.trained_again import Again
 from lib.records import places, store
 from lib.records.places import DATA
 from lib.studies.cells import Cell
-from lib.workloads.catalogue import workload
+from lib.workloads.catalogue import WorkloadName, workload
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -34,7 +34,7 @@ ROWS = 120  # of a record at most
 TIMEOUT = 7200.0  # seconds that a job may take
 
 
-@dataclass(frozen=True)
+@spec
 class Job(Again):
     """A trial of a measured cell, trained again by `workers` processes that listen to their
     gradients, for `steps` steps.
@@ -45,30 +45,23 @@ class Job(Again):
     what is allowed, as `lib.studies.cells.Cell`.
     """
 
-    workload: str
+    workload: WorkloadName
     batch_size: int
-    algorithm: str
+    algorithm: Literal[*METHODS]
     trials: int
     trial: int
     hits: int
-    steps: int
-    workers: int = 2
-    span: float = 100.0
+    steps: Count(MOST_STEPS)
+    workers: Whole(2, MOST_WORKERS) = 2
+    span: Number(f"(1, {MOST_STEPS}]") = 100.0
     examples: int = 0
     chunk: int = 50
 
     def __post_init__(self):
-        work = self.named()
-        require(work.task == "classification", "workload", self.workload, "one of classification")
-        require(self.algorithm in METHODS, "algorithm", self.algorithm, f"one of {METHODS}")
-        self.check(steps=(1, MOST_STEPS), workers=(2, MOST_WORKERS), examples=(0, work.train_size))
-        self.check(chunk=(1, (self.examples or work.train_size) // 2))
-        require_number(
-            "span",
-            self.span,
-            lambda steps: 1 < steps <= MOST_STEPS,
-            f"a number above 1, up to {MOST_STEPS}",
-        )
+        super().__post_init__()
+        task = workload(self.workload).task
+        require(task == "classification", "workload", self.workload, "one of classification")
+        self.check_chunk()
         fits = self.batch_size % self.workers == 0
         require(fits, "batch_size", self.batch_size, f"a multiple of workers ({self.workers})")
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 import pandas as pd
 import torch
 
-from lib import require_whole
 from lib.engine import flattening, looped, pruning, sparse_stacked, stacked, training_state
+from lib.fields import Whole, spec
 from lib.measuring import one_cell
 from lib.methods import METHODS
 from lib.probes import timings
-from lib.studies.cells import Cell
+from lib.studies.cells import TRIALS, Cell
 from lib.workloads import models
-from lib.workloads.catalogue import workload
+from lib.workloads.catalogue import WorkloadName, workload
 
 
-@dataclass(frozen=True)
+@spec
 class StepTimes:
     """Times of one trial's training step on one core, gradient and update, at 4^0 ... 2^largest
     examples.
@@ -26,14 +25,9 @@ class StepTimes:
     Raises ValueError naming the field, its value and what is allowed.
     """
 
-    workload: str
-    largest: int = 10
-    repeats: int = 9
-
-    def __post_init__(self):
-        workload(self.workload)  # complains of an unknown one
-        require_whole("largest", self.largest, 0, 16)
-        require_whole("repeats", self.repeats, 1, timings.MOST_REPEATS)
+    workload: WorkloadName
+    largest: Whole(0, 16) = 10
+    repeats: timings.REPEATS = 9
 
     def definition(self) -> dict:
         work = workload(self.workload)
@@ -61,7 +55,7 @@ class StepTimes:
         )
 
 
-@dataclass(frozen=True)
+@spec
 class SparseTimes:
     """Times per trial, on one core, of a step of many trials trained at once, of dense and of
     pruned networks.
@@ -69,16 +63,10 @@ class SparseTimes:
     Raises ValueError naming the field, its value and what is allowed.
     """
 
-    workload: str
-    trials: int = 100
-    largest: int = 10
-    repeats: int = 7
-
-    def __post_init__(self):
-        # Complains of an unknown workload, and of trials
-        Cell(self.workload, 1, trials=self.trials)
-        require_whole("largest", self.largest, 4, 16)
-        require_whole("repeats", self.repeats, 1, timings.MOST_REPEATS)
+    workload: WorkloadName
+    trials: TRIALS = 100
+    largest: Whole(4, 16) = 10
+    repeats: timings.REPEATS = 7
 
     def definition(self) -> dict:
         return {"model": workload(self.workload).model, "sparsities": SPARSITIES}

@@ -13,11 +13,12 @@ from typing import Protocol
 
 import pandas as pd
 
+from lib.fields import Count
 from lib.measuring.collection import Collection
 from lib.records import store
 from lib.records.places import DATA
 
-MOST_REPEATS = 10_000
+REPEATS = Count(10_000)
 
 
 class Timing(Protocol):

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from lib import require
+from lib.fields import Count, Whole, spec
 from lib.probes import trained_again
 from lib.probes.trained_again import Again
 from lib.records import store
 from lib.records.places import DATA, place
 from lib.studies import plans
 from lib.studies.cells import Cell
+from lib.workloads.catalogue import WorkloadName
 
 FOLDER = DATA / "tracks"
 SAMPLE = 1000  # training examples for the Hessian products
 POWER_ITERATIONS = 20
 
 
-@dataclass(frozen=True)
+@spec
 class Track(Again):
     """One trial of a measured cell, followed to the step at which it met the goal, or for `steps`
     steps.
@@ -34,7 +34,7 @@ class Track(Again):
     `lib.studies.cells.Cell`.
     """
 
-    workload: str
+    workload: WorkloadName
     batch_size: int
     algorithm: str
     sparsity: float
@@ -42,17 +42,15 @@ class Track(Again):
     trial: int
     hits: int
     max_steps: int | None = None
-    points: int = 10
+    points: Count(10**6) = 10
     examples: int = 0
     chunk: int = 50
-    steps: int = 0
+    steps: Whole(0, 10**8) = 0
     smoothness: bool = True
 
     def __post_init__(self):
-        size = self.named().train_size
-        self.check(points=(1, 10**6), examples=(0, size), steps=(0, 10**8))
-        self.check(chunk=(1, (self.examples or size) // 2))
-        require(type(self.smoothness) is bool, "smoothness", self.smoothness, "True or False")
+        super().__post_init__()
+        self.check_chunk()
 
 
 def fastest(cell: Cell, count: int, data: Path = DATA, **fields) -> list[Track]:

@@ -10,11 +10,12 @@ from typing import TypeVar
 
 import pandas as pd
 
-from lib import require, require_whole
+from lib import require
+from lib.fields import Count, Whole, check
 from lib.records import places, store
 from lib.records.places import DATA
 from lib.studies.cells import Cell
-from lib.workloads.catalogue import Workload, workload
+from lib.workloads.catalogue import workload
 
 
 class Again:
@@ -31,20 +32,16 @@ class Again:
         """As the cell's: what the digest of its record depends on besides the fields."""
         return self.cell.definition()
 
-    def named(self) -> Workload:
-        """The workload, whose name is spelled as the book spells it from now on.  Raises ValueError
-        as `Cell`.
-        """
-        cell = self.cell
-        object.__setattr__(self, "workload", cell.workload)
-        return cell.work
+    def __post_init__(self):
+        check("trial", self.trial, Whole(0, self.cell.trials - 1))
 
-    def check(self, **bounds: tuple[int, int]) -> None:
-        """Raise ValueError unless the trial is one of the cell's, and these fields are whole
-        numbers within their bounds.
+    def check_chunk(self) -> None:
+        """Raise ValueError unless the examples are of the training set, and make two chunks or
+        more (0 examples: all of them).
         """
-        for field, (least, most) in {"trial": (0, self.trials - 1), **bounds}.items():
-            require_whole(field, getattr(self, field), least, most)
+        size = workload(self.workload).train_size
+        check("examples", self.examples, Whole(0, size))
+        check("chunk", self.chunk, Count((self.examples or size) // 2))
 
 
 K = TypeVar("K", bound=Again)

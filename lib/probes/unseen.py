@@ -4,21 +4,21 @@ they met the goal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from lib import require, require_whole
+from lib import require
+from lib.fields import spec
 from lib.measuring.collection import Collection
 from lib.records import places, store
 from lib.records.places import DATA, record
 from lib.studies import plans
-from lib.studies.cells import SPLITS, Cell
+from lib.studies.cells import NUMBER, Cell
 from lib.workloads.catalogue import workload
 
 
-@dataclass(frozen=True)
+@spec
 class Winners:
     """The fastest trial of every search of a study with one network, one method and one sparsity.
 
@@ -34,12 +34,11 @@ class Winners:
     sparsity: float
     goal: float
     algorithm: str = "momentum"
-    last: int = 12
+    last: NUMBER = 12
     smallest: int = 1
 
     def __post_init__(self):
         require(self.study in plans.STUDIES, "study", self.study, plans.STUDIES)
-        require_whole("last", self.last, 0, SPLITS)
         goals = workload(self.workload).goals
         require(self.goal in goals, "goal", self.goal, goals)
         cells = [cell for cell in plans.study(self.study).cells if self._has(cell)]

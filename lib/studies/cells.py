@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import BeforeValidator
 
-from lib import require, require_number, require_whole
+from lib import require
 from lib.engine.vocabulary import METHODS, RUNGS
+from lib.fields import PART, Count, Number, Whole, spec
 from lib.messages.settings import Messages
-from lib.methods import late, method, spaces
+from lib.methods import MethodName, late, method, spaces
 from lib.workloads import datasets
-from lib.workloads.catalogue import Workload, workload
+from lib.workloads.catalogue import Workload, WorkloadName, workload
 
 SPLITS = 9999  # the largest number of a replicate and of a split
-ONE_OF = {
-    "pruning": METHODS,
-    "stop": ("goal", "budget"),
-    "checks": ("geometric", "every-100"),
-    "precision": (None, "float32", "bfloat16"),
-    "delays": late.DELAYS,
-    "rungs": RUNGS,
-}
+TRIALS = Count(4096)
+NUMBER = Whole(0, SPLITS)
+RACE = Number("[1, inf)", "a number from 1")
 
 
-@dataclass(frozen=True)
+def _messages(given: object) -> object:
+    """Messages, of the fields that records hold."""
+    return Messages(**given) if isinstance(given, dict) else given
+
+
+@spec
 class Cell:
     """The unit that is run, cached and resumed.  Raises ValueError naming the field, its value and
     what is allowed.
@@ -43,129 +43,72 @@ class Cell:
     taken (`lib.methods.late`).
     """
 
-    workload: str
+    workload: WorkloadName
     batch_size: int
-    algorithm: str = "momentum"
-    sparsity: float = 0.0
-    pruning: str = "connection-sensitivity"
-    trials: int = 100
-    replicate: int = 0
-    stop: str = "goal"
-    checks: str = "geometric"
-    hits: int = 5
-    precision: str | None = None
-    max_steps: int | None = None
+    algorithm: MethodName = "momentum"
+    sparsity: PART = 0.0
+    pruning: Literal[*METHODS] = "connection-sensitivity"
+    trials: TRIALS = 100
+    replicate: NUMBER = 0
+    stop: Literal["goal", "budget"] = "goal"
+    checks: Literal["geometric", "every-100"] = "geometric"
+    hits: TRIALS = 5
+    precision: Literal[None, "float32", "bfloat16"] = None
+    max_steps: Count(10**8) | None = None
     space: str | None = None
-    label_smoothing: float = 0.0
-    messages: Messages | None = None
-    split: int = 0
-    race: float | None = None
-    staleness: int = 0
-    delays: str = "fixed"
-    rungs: str = "goals"
+    label_smoothing: PART = 0.0
+    messages: Annotated[
+        Messages | None, BeforeValidator(_messages), "None, a Messages or its fields"
+    ] = None
+    split: NUMBER = 0
+    race: RACE | None = None
+    staleness: Whole(0, late.MOST) = 0
+    delays: Literal[*late.DELAYS] = "fixed"
+    rungs: Literal[*RUNGS] = "goals"
 
     def __post_init__(self):
-        work = workload(self.workload)
-        object.__setattr__(self, "workload", work.name)
-        object.__setattr__(self, "algorithm", method(self.algorithm).name)
-        examples = work.train_size
-        if isinstance(self.messages, dict):  # as records hold it
-            known = [f.name for f in dataclasses.fields(Messages)]
-            require(
-                set(self.messages) <= set(known),
-                "messages",
-                self.messages,
-                "of the fields " + ", ".join(known),
-            )
-            object.__setattr__(self, "messages", Messages(**self.messages))
-        require(
-            isinstance(self.messages, Messages | None),
-            "messages",
-            self.messages,
-            "None, a Messages or its fields",
-        )
-        for field, allowed in ONE_OF.items():
-            require(getattr(self, field) in allowed, field, getattr(self, field), allowed)
-        for field in ("sparsity", "label_smoothing"):
-            require_number(
-                field, getattr(self, field), lambda share: 0 <= share < 1, "a number in [0, 1)"
-            )
-        require_whole(
-            "batch_size",
-            self.batch_size,
-            1,
-            examples,
-            f" ({self.workload} has {examples} training examples)",
-        )
-        for field, most in (("trials", 4096), ("hits", 4096), ("max_steps", 10**8)):
-            if field != "max_steps" or self.max_steps is not None:
-                require_whole(field, getattr(self, field), 1, most)
-        if self.messages:
-            workers = self.messages.workers
-            shared = self.batch_size % workers == 0
-            require(
-                shared, "batch_size", self.batch_size, f"a multiple of messages.workers ({workers})"
-            )
-            whole_net = not self.messages.by_layer or self.sparsity == 0
-            require(whole_net, "messages.by_layer", True, "False for a sparse network")
-            here = method(self.algorithm).gradient is None
-            require(
-                here,
-                "messages",
-                self.messages,
-                f"None with {self.algorithm}, which takes gradients of its own",
-            )
-        require_whole("staleness", self.staleness, 0, late.MOST)
-        if self.staleness:
-            here = method(self.algorithm).gradient is None
-            require(
-                here,
-                "staleness",
-                self.staleness,
-                f"0 with {self.algorithm}, which takes gradients of its own",
-            )
-            require(
-                self.messages is None,
-                "messages",
-                self.messages,
-                f"None with staleness {self.staleness}",
-            )
-        told = self.staleness > 0 or self.delays == "fixed"
-        require(told, "delays", self.delays, "'fixed' with staleness 0")
+        for field, fine, allowed in self._rules():
+            require(fine, field, getattr(self, field), allowed)
         if self.space is not None:
-            spaces.parse(self.space, self.algorithm, work.decay)
-        for field in ("replicate", "split"):
-            require_whole(field, getattr(self, field), 0, SPLITS)
-        if self.race is not None:
-            require_number(
-                "race", self.race, lambda a: 1 <= a < math.inf, "None or a number from 1"
-            )
-            object.__setattr__(self, "race", float(self.race))
-            require(
-                self.stop == "goal",
+            spaces.parse(self.space, self.algorithm, self.work.decay)
+
+    def _rules(self) -> tuple[tuple[str, bool, str], ...]:
+        """What depends on several fields: a field, whether it fits the others, and what would."""
+        work, size, late_by = self.work, self.batch_size, self.staleness
+        messages, workers = self.messages, self.messages.workers if self.messages else 1
+        most = work.train_size
+        own = method(self.algorithm).gradient is not None
+        here = f"with {self.algorithm}, which takes gradients of its own"
+        examples = f"({self.workload} has {most} training examples)"
+        drawn, one_split = not self.split, work.dataset in datasets.IMAGES_OF
+        return (
+            ("batch_size", 1 <= size <= most, f"a whole number from 1 to {most} {examples}"),
+            ("batch_size", size % workers == 0, f"a multiple of messages.workers ({workers})"),
+            (
+                "messages",
+                not (messages and messages.by_layer and self.sparsity),
+                "without by_layer for a sparse network",
+            ),
+            ("messages", not (messages and own), f"None {here}"),
+            ("staleness", not (late_by and own), f"0 {here}"),
+            ("messages", not (messages and late_by), f"None with staleness {late_by}"),
+            ("delays", late_by > 0 or self.delays == "fixed", "'fixed' with staleness 0"),
+            (
                 "race",
-                self.race,
+                self.race is None or self.stop == "goal",
                 f"None with stop {self.stop!r}, where every trial goes on",
-            )
-        require(
-            self.race is not None or self.rungs == "goals",
-            "rungs",
-            self.rungs,
-            "'goals' without a race",
-        )
-        mine = self.split == 0 or not work.source
-        require(
-            mine,
-            "split",
-            self.split,
-            "0 for a workload of your own, which says itself what it is validated on",
-        )
-        theirs = self.split == 0 or work.dataset not in datasets.IMAGES_OF
-        require(
-            theirs,
-            "split",
-            self.split,
-            f"0 for {self.workload}, whose data set has one split, its authors'",
+            ),
+            ("rungs", self.race is not None or self.rungs == "goals", "'goals' without a race"),
+            (
+                "split",
+                drawn or not work.source,
+                "0 for a workload of your own, which says itself what it is validated on",
+            ),
+            (
+                "split",
+                drawn or not one_split,
+                f"0 for {self.workload}, whose data set has one split, its authors'",
+            ),
         )
 
     @property

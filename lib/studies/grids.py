@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lib import require_whole
+from lib.fields import Count, Whole, check
 from lib.studies.cells import Cell
 
 
@@ -14,9 +14,9 @@ def powers(low: int, high: int, every: int = 1) -> list[int]:
     """2**low ... 2**high, `every` so many powers.  Raises ValueError unless 0 <= low <= high <= 40
     and 1 <= every <= 40.
     """
-    require_whole("low", low, 0, 40)
-    require_whole("high", high, low, 40)
-    require_whole("every", every, 1, 40)
+    check("low", low, Whole(0, 40))
+    check("high", high, Whole(low, 40))
+    check("every", every, Count(40))
     return [2**k for k in range(low, high + 1, every)]
 
 

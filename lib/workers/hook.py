@@ -12,7 +12,6 @@ work: torchrun --nproc-per-node 4 -m lib.workers.hook --workload digits-mlp --de
 # No `from __future__ import annotations`: DistributedDataParallel reads the hook's, and strings
 # will not do.
 import argparse
-import math
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -25,7 +24,8 @@ from torch import Tensor, nn
 from torch.distributed.elastic.multiprocessing.errors import get_error_handler
 from torch.futures import Future
 
-from lib import require, require_number, require_whole
+from lib import require
+from lib.fields import POSITIVE, SEED, Count, Whole, check
 from lib.messages import compressors
 from lib.messages.settings import INDEX_BYTES, VALUE_BYTES, Messages
 from lib.workers.hooked import require_dense, require_fields, require_scaler, scale_of
@@ -73,7 +73,7 @@ class SparseState:
             self.messages.aggregation,
             "exact for the hook",
         )
-        require_whole("seed", seed, 0, 2**32 - 1)
+        check("seed", seed, SEED)
         require_scaler(scaler)
         module = model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model
         self.names = {p: name for name, p in module.named_parameters() if p.requires_grad}
@@ -128,7 +128,7 @@ class SparseState:
         """
         require_fields("saved", saved, ("residual", *COUNTS))
         for name in COUNTS:
-            require_whole(name, saved[name], 0, MOST_COUNTED)
+            check(name, saved[name], Whole(0, MOST_COUNTED))
         require_fields("residual", saved["residual"], self.residual)
         for name, kept in saved["residual"].items():
             ours = self.residual[name]
@@ -302,13 +302,8 @@ def _chosen_workload(chosen: argparse.Namespace, workers: int) -> Workload:
     """
     work = workload(chosen.workload)
     Messages(workers, chosen.compressor, chosen.density)
-    require_whole("steps", chosen.steps, 1, MOST_STEPS)
-    require_number(
-        "learning-rate",
-        chosen.learning_rate,
-        lambda v: 0 < v < math.inf,
-        "a positive finite number",
-    )
+    check("steps", chosen.steps, Count(MOST_STEPS))
+    check("learning-rate", chosen.learning_rate, POSITIVE)
     n = work.train_size
     require(
         workers <= n,
@@ -317,7 +312,7 @@ def _chosen_workload(chosen: argparse.Namespace, workers: int) -> Workload:
         f"at most {n}, one for each training example of {work.name}",
     )
     share = f" ({work.name} has {n} training examples for {workers} workers)"
-    require_whole("batch-size", chosen.batch_size, 1, n // workers, share)
+    check("batch-size", chosen.batch_size, Whole(1, n // workers, share))
     return work
 
 

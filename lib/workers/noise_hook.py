@@ -47,7 +47,8 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.futures import Future
 
-from lib import require, require_number, require_whole
+from lib import require, require_number
+from lib.fields import POSITIVE, Count, Number, Whole, check
 from lib.workers.hooked import require_dense, require_fields, require_scaler, scale_of
 from lib.workers.noise_meter import LEVEL, MOST_STEPS, Averages, Estimate
 
@@ -126,14 +127,14 @@ class NoiseState:
             "at least 2: one worker's gradient has nothing to be compared to",
         )
         if total is not None:
-            require_whole("total", total, 1, MOST_EXAMPLES)
+            check("total", total, Count(MOST_EXAMPLES))
         require_number(
             "span", span, lambda steps: 1 < steps <= 10**9, "a number of steps above 1, up to 10**9"
         )
         require(hook is None or callable(hook), "hook", hook, "None or a communication hook")
         sketch = (ENTRIES if hook else 0) if sketch is None else sketch
-        require_whole("sketch", sketch, 0, MOST_ENTRIES)
-        require_whole("seed", seed, 0, 2**31 - 1)
+        check("sketch", sketch, Whole(0, MOST_ENTRIES))
+        check("seed", seed, Whole(0, 2**31 - 1))
         require_scaler(scaler)
         self.examples, self.scale, self.total, self.sketch, self.seed = (
             examples,
@@ -155,7 +156,7 @@ class NoiseState:
 
     def estimate(self, level: float = LEVEL) -> Estimate:
         """Of the steps so far, with a `level` interval; between steps, on any worker alone."""
-        require_number("level", level, lambda share: 0 < share < 1, "a number in (0, 1)")
+        check("level", level, Number("(0, 1)"))
         self._read()
         return self.averages.estimate(level)
 
@@ -171,7 +172,7 @@ class NoiseState:
         """
         require_fields("saved", saved, ("averages", "skipped", "begun"))
         for name in ("skipped", "begun"):
-            require_whole(name, saved[name], 0, MOST_STEPS)
+            check(name, saved[name], Whole(0, MOST_STEPS))
         averages = Averages.saved(saved["averages"])
         require(
             averages.span == self.averages.span,
@@ -183,10 +184,8 @@ class NoiseState:
         self.waiting = []
 
     def _check(self) -> None:
-        require_whole("examples", self.examples, 1, MOST_EXAMPLES)
-        require_number(
-            "scale", self.scale, lambda by: 0 < by < math.inf, "a positive finite number"
-        )
+        check("examples", self.examples, Count(MOST_EXAMPLES))
+        check("scale", self.scale, POSITIVE)
 
     def _read(self, but: int = 0) -> None:
         """Take the steps that wait into the averages, all but the last so many."""

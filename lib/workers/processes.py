@@ -18,16 +18,15 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
-import math
 import os
 import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 import torch
 import torch.distributed as dist
@@ -36,9 +35,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
-from lib import require, require_number, require_whole
+from lib import require
 from lib.engine import lockstep
 from lib.engine.looped import Loop
+from lib.fields import PART, POSITIVE, SEED, Count, Number, Whole, check, spec
 from lib.messages import exchanges
 from lib.messages.settings import Messages
 from lib.workers.hook import SparseState, sparse_hook
@@ -67,7 +67,7 @@ CLIP = 0.5  # largest gradient norm that clipping leaves alone
 START = "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn"
 
 
-@dataclass(frozen=True)
+@spec
 class Run:
     """One training run; a worker trains on `batch_size / workers` examples per step.
 
@@ -80,51 +80,24 @@ class Run:
     Raises ValueError naming field, value and what is allowed.
     """
 
-    workers: int = 1
+    workers: Count(MOST_WORKERS) = 1
     model: str = "mlp-64x2"
-    batch_size: int = 64
-    steps: int = 20
-    learning_rate: float = 0.1
-    momentum: float = 0.9
-    precision: str = "float32"
-    seed: int = 0
-    hazard: str | None = None
+    batch_size: Count(MOST_EXAMPLES) = 64
+    steps: Count(MOST_STEPS) = 20
+    learning_rate: POSITIVE = 0.1
+    momentum: PART = 0.9
+    precision: Literal[*PRECISIONS] = "float32"
+    seed: SEED = 0
+    hazard: Literal[None, *HAZARDS] = None
     remedy: bool = False
     messages: Messages | None = None
 
     def __post_init__(self):
-        for field, most in {
-            "workers": MOST_WORKERS,
-            "batch_size": MOST_EXAMPLES,
-            "steps": MOST_STEPS,
-        }.items():
-            require_whole(field, getattr(self, field), 1, most)
-        require_whole("seed", self.seed, 0, 2**32 - 1)
-        require_number(
-            "learning_rate",
-            self.learning_rate,
-            lambda rate: 0 < rate < math.inf,
-            "a positive finite number",
-        )
-        require_number(
-            "momentum", self.momentum, lambda share: 0 <= share < 1, "a number in [0, 1)"
-        )
-        require(self.precision in PRECISIONS, "precision", self.precision, f"one of {PRECISIONS}")
-        require(
-            self.hazard in (None, *HAZARDS),
-            "hazard",
-            self.hazard,
-            f"None or one of {tuple(HAZARDS)}",
-        )
         plain = tuple(m for m in models.MODELS if m not in models.NORMALISED)
         known = ("mlp-64x2",) if self.hazard == "batch normalisation" else plain
         require(self.model in known, "model", self.model, f"one of {known}")
-        require(type(self.remedy) is bool, "remedy", self.remedy, "True or False")
         require(not self.remedy or self.hazard, "remedy", self.remedy, "False where hazard is None")
         if self.messages is not None:
-            require(
-                isinstance(self.messages, Messages), "messages", self.messages, "None or a Messages"
-            )
             allowed = f"None or Messages of as many workers ({self.workers}), without a hazard"
             fits = self.messages.workers == self.workers and not self.hazard
             require(fits, "messages", self.messages, allowed)
@@ -148,7 +121,7 @@ class Run:
         """The rows of a batch that worker `rank` (0 ... workers - 1) trains on.  Raises ValueError
         for another rank.
         """
-        require_whole("rank", rank, 0, self.workers - 1)
+        check("rank", rank, Whole(0, self.workers - 1))
         share = (lambda r: r * (r + 1)) if self.hazard == "unequal shards" else (lambda r: r)
         start, stop = (self.batch_size * share(r) // share(self.workers) for r in (rank, rank + 1))
         return slice(start, stop)
@@ -176,13 +149,8 @@ def launch(work: Callable, workers: int, timeout: float, *arguments):
     work: a module's function that returns tensors, numbers and strings, or lists and dictionaries
     of them.  timeout, errors: as for `train`.
     """
-    require_whole("workers", workers, 1, MOST_WORKERS)
-    require_number(
-        "timeout",
-        timeout,
-        lambda seconds: 0 < seconds <= 10**6,
-        "a positive number of seconds, up to 10**6",
-    )
+    check("workers", workers, Count(MOST_WORKERS))
+    check("timeout", timeout, Number("(0, 1e6]", "a positive number of seconds, up to 10**6"))
     deadline = time.monotonic() + timeout
     if (
         START == "forkserver"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from lib import own, require
 from lib.workloads import datasets, own_file, own_text
@@ -328,3 +331,9 @@ def workload(name: str) -> Workload:
         allowed = f"{', '.join(WORKLOADS)}, or file.py:function, or the path of a .txt file"
         raise ValueError(f"workload: {name!r} is unknown; allowed: {allowed}")
     return WORKLOADS[name]
+
+
+# As the book spells it
+WorkloadName = Annotated[
+    str, AfterValidator(lambda name: workload(name).name), "the name of a workload"
+]
