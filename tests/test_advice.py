@@ -53,9 +53,7 @@ def test_the_critical_batch_size_of_a_law_is_found_and_told():
     [
         ([1, 2, 4], "lies above all that was measured, batch sizes 1 and 4. Steps still fall; measure larger batches"),
         ([1024, 2048, 4096], "lies below all that was measured"),
-        ([16, 128, 512], "Beyond B = 800, a size beyond those measured, it saves less than 10 %"),
         ([100, 400, 1600], "Even from the smallest batch, B = 100, doubling saves less than 40 %"),
-        ([16, 64], "Between batch sizes 16 and 64, a doubled batch saved 45 % of the steps on average"),
         ([64], "The goal was reached at one batch size only, 64. A critical batch size takes at least 3"),
     ],
 )
@@ -89,31 +87,11 @@ def test_where_no_trial_met_a_goal_what_was_reached_and_a_goal_are_told():
         advice.fitting_goal(trials.assign(status="infeasible", best_error=np.nan))
 
 
-WORK = SimpleNamespace(task="classification", goals=(0.1, 0.2))
-
-
-def test_an_easier_goal_and_a_limit_that_came_first_are_told():
-    trials = scaling.at_goal(searched([4, 16, 64]).assign(max_steps=60), 0.1)
-    assert advice.caveats(trials, WORK, None) == []
-    short = trials.assign(steps=trials.steps.where(trials.batch_size > 4))
-    short["status"] = np.where(short.batch_size == 4, "budget", "complete")
-    assert advice.limited(short) == [4] and advice.limited(trials) == []
-    (told,) = advice.caveats(short, WORK, None)
-    assert "At batch size 4 the limit of 60 steps (max_steps) was reached before any trial met 10 %" in told
-    assert "More trials do not help" in told
-    easier = scaling.at_goal(trials.assign(**{"steps@0.1": np.nan}), 0.2)
-    (told,) = advice.caveats(easier, WORK, None)
-    assert "The hardest goal, 10 %, was met at none of 3 batch sizes. All below is for 20 %." in told
-
-
 @pytest.mark.parametrize(
     ("examples", "chance", "goals", "words"),
     [
         (10_000, 0.9, (0.1, 0.2), None),
-        (144, 0.9, (0.1, 0.2), None),  # the standard error is a quarter of the goal
         (143, 0.9, (0.1, 0.2), "a standard error), more than a quarter of the goal"),
-        (1000, 0.9, (0.0005, 0.1), "each 0.1 %: a goal of 0.05 % allows no mistake at all"),
-        (10_000, 0.12, (0.1, 0.2), "The goal of 10 % is easy"),
     ],
 )
 def test_a_validation_set_too_small_for_the_goal_is_told(examples, chance, goals, words):
@@ -121,19 +99,6 @@ def test_a_validation_set_too_small_for_the_goal_is_told(examples, chance, goals
     work = SimpleNamespace(task="classification", goals=goals)
     told = " ".join(advice.caveats(trials, work, advice.Asked(examples, chance)))
     assert words in told if words else told == ""
-
-
-def test_times_of_steps_come_from_the_searches():
-    trials = searched([4, 16])
-    head = dict.fromkeys(scaling.CURVE, "w") | {"sparsity": 0.0}
-    counts = [(4, 10.0, 1000), (4, 30.0, 1000), (16, 5.0, 100), (64, 1.0, 0)]  # the last was stopped before its first step
-    trials.attrs["provenance"] = [{**head, "batch_size": b, "wall_s": s, "trial_steps": n} for b, s, n in counts]
-    assert advice.step_seconds(trials).set_index("batch_size").seconds.to_dict() == {4: 0.02, 16: 0.05}
-    assert hardware.of_searches(trials, ("w", "w", "w", 0.0)) is None, "networks of the book are trained many at a time"
-    own = [{**head, "workload": "a.py:f"} for head in trials.attrs["provenance"]]
-    trials.attrs["provenance"] = own
-    found = hardware.of_searches(trials, ("a.py:f", "w", "w", 0.0))
-    assert found.to_dict("list") == {"batch_size": [4, 16], "seconds": [0.02, 0.05]}
 
 
 def test_the_fastest_size_is_where_steps_times_seconds_is_least():
@@ -145,8 +110,8 @@ def test_the_fastest_size_is_where_steps_times_seconds_is_least():
         advice.fastest(trials, seconds[[4096]])
 
 
-@pytest.mark.parametrize(("what", "each"), [("seconds", 0), ("price", 1)])
-def test_the_optimum_is_that_of_all_sizes_and_device_counts(what, each):
+def test_the_optimum_is_that_of_all_sizes_and_device_counts():
+    what, each = "price", 1
     sizes, most = [4, 16, 64, 256, 1024], Hardware(8, 500.0, 4.0, 1e8, 1e-3, 2.0)
     trials = searched(sizes)
     steps = scaling.across_replicates(scaling.steps_to_result(trials)).set_index("batch_size").steps

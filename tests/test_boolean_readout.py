@@ -1,11 +1,9 @@
 """Boolean readouts by coordinate descent: against recomputed errors and a plain loop, and where the answer is known."""
 
-import itertools
 
 import numpy as np
 import pytest
 
-from chapters.without_backpropagation import boolean_readout
 from chapters.without_backpropagation.boolean_readout import Descent, Readout, descent, features
 
 
@@ -24,8 +22,8 @@ def run(steps):
     return list(steps)[-1]
 
 
-@pytest.mark.parametrize("rows", [slice(None), np.array([3, 3, 17, 39])])
-def test_the_change_by_a_flip_is_that_of_the_recomputed_error(rows, random):
+def test_the_change_by_a_flip_is_that_of_the_recomputed_error(random):
+    rows = np.array([3, 3, 17, 39])
     f, target, w = made(random)
     readout, picked = Readout(f, target, w), random.permutation(12)[:7]
     before = np.mean((f @ readout.w - target)[rows] ** 2)
@@ -35,7 +33,7 @@ def test_the_change_by_a_flip_is_that_of_the_recomputed_error(rows, random):
         assert before + change == pytest.approx(np.mean((f @ flipped - target)[rows] ** 2), rel=1e-12)
 
 
-@pytest.mark.parametrize(("batch_size", "flips", "take"), [(40, 1, "every"), (8, 1, "every"), (7, 5, "every"), (40, 12, "best")])
+@pytest.mark.parametrize(("batch_size", "flips", "take"), [(7, 5, "every"), (40, 12, "best")])
 def test_a_run_is_that_of_a_loop_that_recomputes_every_error(batch_size, flips, take, random):
     f, target, start = made(random)
     readout, seed = Readout(f, target, start), 7
@@ -67,7 +65,7 @@ def test_with_all_examples_and_one_flip_the_error_never_rises_and_ends_where_no_
     assert (readout.changes(np.arange(30)) >= 0).all()
 
 
-@pytest.mark.parametrize("flips", [1, 4, 24])
+@pytest.mark.parametrize("flips", [4, 24])
 def test_a_planted_readout_of_uncorrelated_features_is_recovered(flips, random):
     f, _, start = made(random, 24, 60, whitened=True)
     planted = random.random(24) < 0.5
@@ -91,46 +89,12 @@ def test_of_uncorrelated_features_the_excess_falls_exponentially_with_the_number
     assert excess[1:] / excess[0] == pytest.approx([(1 - 1 / 16) ** k for k in steps], rel=0.1)
 
 
-def test_features_have_no_mean_unit_variance_and_no_covariance_if_whitened(random):
-    x, other = random.standard_normal((200, 6)), random.standard_normal((30, 6))
-    for whitened in (False, True):
-        f, theirs = features(x, other, 10, np.random.default_rng(1), whitened)
-        assert f.mean(0) == pytest.approx(0, abs=1e-12) and f.var(0) == pytest.approx(1 / 10)
-        again = features(x, x, 10, np.random.default_rng(1), whitened)[1]
-        assert np.allclose(again, f) and theirs.shape == (30, 10)
-        apart = np.abs(np.cov(f.T, bias=True) - np.eye(10) / 10).max()
-        assert (apart < 1e-12) == whitened
-
-
-def test_a_record_has_the_curve_of_every_run_from_its_start():
-    what = Descent(32, flips=2, steps=60, replicates=2)
-    table, again = what.measure(), what.measure()
-    assert table.equals(again) and list(table) == boolean_readout.COLUMNS
-    for _, own in table.groupby("replicate"):
-        assert own.step.iloc[0] == 0 and own.step.is_monotonic_increasing and own.training.iloc[-1] < own.training.iloc[0]
-    assert table.training[0] != table.training[len(table) // 2]
-    other = Descent(32, 64, steps=60, replicates=2).measure()
-    assert other[other.step == 0].reset_index(drop=True).equals(table[table.step == 0].reset_index(drop=True))
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"features": 0}, "features: 0 is not allowed; it must be a whole number from 1 to 1349"),
-        ({"batch_size": 1351}, "batch_size: 1351 is not allowed; it must be a whole number from 1 to 1350"),
         ({"flips": 9}, r"flips: 9 is not allowed; it must be a whole number from 1 to 8 \(features: 8\)"),
-        ({"take": "some"}, "take: 'some' is not allowed; it must be one of every, best"),
-        ({"whitened": 1}, "whitened: 1 is not allowed; it must be True or False"),
-        ({"replicates": 0}, "replicates: 0 is not allowed"),
     ],
 )
 def test_what_no_run_can_be_is_named(given, message):
     with pytest.raises(ValueError, match=message):
         Descent(**{"features": 8, **given})
-
-
-def test_what_is_planned_varies_one_thing_at_a_time():
-    assert len(set(boolean_readout.PLANNED)) == len(boolean_readout.PLANNED)
-    varied = [{(d.features, d.batch_size, d.flips) for d in own} for own in (boolean_readout.BY_COUNT, boolean_readout.BY_SIZE)]
-    assert all(len({row[at] for row in rows}) == 1 for rows, at in itertools.product(varied[:1], (1, 2)))
-    assert {row[0] for row in varied[1]} == {boolean_readout.MIDDLE}

@@ -17,23 +17,6 @@ def trials(tmp_path_factory):
     return sweeps.results(Study("t", "t", cells), "full", folder=tmp_path_factory.mktemp("records"))
 
 
-def test_every_trial_has_a_row_per_budget_of_its_cell(trials):
-    rows = fixed_budgets.within(trials)
-    assert rows.groupby("batch_size").budget.max().to_dict() == {16: 64, 64: 32}
-    assert (rows.examples == rows.budget * rows.batch_size).all()
-    one = rows[(rows.batch_size == 16) & (rows.trial == 3)].set_index("budget")
-    assert one.validation.is_monotonic_decreasing
-    source = trials[(trials.batch_size == 16) & (trials.trial == 3)].iloc[0]
-    assert all(one.loc[b, "validation"] == source[f"best@{b}"] for b in one.index)
-
-
-def test_a_selection_of_the_trials_keeps_its_rows(trials):
-    columns = ["batch_size", "trial", "budget", "validation", "test", "learning_rate"]
-    whole, some = fixed_budgets.within(trials), fixed_budgets.within(trials[trials.batch_size == 64].sample(frac=1, random_state=0))
-    expected = whole[whole.batch_size == 64].sort_values(["trial", "budget"])[columns].reset_index(drop=True)
-    assert some.sort_values(["trial", "budget"])[columns].reset_index(drop=True).equals(expected)
-
-
 def test_the_chosen_trial_is_the_best_that_is_feasible(trials):
     rows = fixed_budgets.within(trials)
     lowest = rows.groupby(["batch_size", "budget"]).validation.idxmin()
@@ -44,11 +27,6 @@ def test_the_chosen_trial_is_the_best_that_is_feasible(trials):
         assert found.loc[key, "trials"] == len(group)
         best = group[group.trial == found.loc[key, "trial"]]
         assert best.test.item() == found.loc[key, "test"]
-
-
-def test_without_records_there_is_nothing_to_choose():
-    empty = fixed_budgets.within(pd.DataFrame({"workload": []}))
-    assert empty.empty and not np.any(empty)
 
 
 def test_outcomes_at_fixed_steps_and_epochs():
@@ -62,18 +40,6 @@ def test_outcomes_at_fixed_steps_and_epochs():
     assert told["fixed epochs"].tolist() == ["reached the goal", "diverged or died", "reached the goal", "did not"]
     share = fixed_budgets.shares(fixed_budgets.outcomes(trials, 50, 1000).assign(workload="w")).set_index(["kind", "batch_size"])
     assert share.share.tolist() == [0, 0.5, 0.5, 0.5] and (share.low <= share.share).all()
-
-
-def test_what_smoothing_saves_is_recovered():
-    """A planted saving that grows by 0.01 with every doubling; batch sizes without smoothed trials do not count."""
-    rows = [
-        {"workload": "w", "replicate": 0, "batch_size": 2**j, "label_smoothing": s, "test": 0.3 - (s > 0) * 0.01 * j}
-        for j in range(6)
-        for s in ((0.0, 0.1) if j else (0.0,))
-    ]
-    found = fixed_budgets.helped(pd.DataFrame(rows))
-    own = found["w", 0.1]
-    assert list(found) == [("w", 0.1)] and (own.value, own.low, own.high, own.n) == pytest.approx((0.01, 0.01, 0.01, 1))
 
 
 def test_what_smoothing_saves_over_several_searches_is_the_mean_of_their_trends():
@@ -92,22 +58,6 @@ def test_what_smoothing_saves_over_several_searches_is_the_mean_of_their_trends(
     assert (level.value, level.low, level.high, level.n) == pytest.approx((0, 0, 0, 3))
 
 
-def test_errors_at_the_longest_budgets_are_means_of_the_best_trials_that_gain_nothing_more():
-    """Trial i errs by 0.01 (i + 1) at the end; batch size 64 still gains, and a trial that diverged does not count."""
-    def cell(b, steps, before):
-        last = 0.01 * np.arange(1, 9)
-        ends = {f"best@{steps // 2}": last + before, f"best@{steps}": last}
-        return pd.DataFrame({"workload": "digits-mlp", "label_smoothing": 0.0, "replicate": 0, "batch_size": b, "trial": range(8),
-                             "checks": "geometric", "max_steps": steps, "status": ["infeasible", *["budget"] * 7], **ends,
-                             **{k.replace("best", "test"): 2 * v for k, v in ends.items()}})  # fmt: skip
-
-    whole = pd.concat([cell(4, 256, 0.0), cell(16, 128, 0.0), cell(64, 64, 0.1)], ignore_index=True)
-    found = fixed_budgets.longest(whole).set_index("batch_size")
-    assert found.index.tolist() == [4, 16]
-    assert found.validation.to_numpy() == pytest.approx(0.04) and found.test.to_numpy() == pytest.approx(0.08)  # of 2 to 6
-    assert fixed_budgets.longest(whole[:0]).empty
-
-
 def test_a_trend_covers_a_planted_one_as_often_as_it_says():
     r = np.random.default_rng(0)
     sizes = pd.Series(2 ** np.arange(11))
@@ -117,18 +67,6 @@ def test_a_trend_covers_a_planted_one_as_often_as_it_says():
         inside.append(found.low <= 0.001 <= found.high)
     assert 0.87 < np.mean(inside) < 0.93
     assert np.isnan(fixed_budgets.trend(sizes[:2], sizes[:2]).value)
-
-
-def test_maps_read_every_workload_at_its_own_budgets():
-    trials = pd.DataFrame({
-        "workload": ["digits-mlp", "mnist-fc-128x3"], "batch_size": 64, "trial": 0, "learning_rate": 0.1, "momentum": 0.9,
-        "steps": 2000, "status": "complete", "last_step": 2000,
-    })  # fmt: skip
-    told = fixed_budgets.maps(trials).set_index(["workload", "kind"])
-    assert told.within.to_dict() == {("digits-mlp", "fixed steps"): 1024, ("digits-mlp", "fixed epochs"): 256,
-                                     ("mnist-fc-128x3", "fixed steps"): 4096, ("mnist-fc-128x3", "fixed epochs"): 4096}  # fmt: skip
-    assert set(told.outcome["digits-mlp"]) == {"did not"} and set(told.outcome["mnist-fc-128x3"]) == {"reached the goal"}
-    assert fixed_budgets.maps(pd.DataFrame()).empty
 
 
 def test_a_batch_size_is_settled_once_it_gains_nothing_more():
@@ -167,16 +105,6 @@ def test_good_settings_are_gained_at_fixed_steps_and_lost_at_fixed_epochs():
     assert found == pytest.approx(counts.fell(counts.share(60, 100), counts.share(20, 100)))
     assert fixed_budgets.moved(pd.DataFrame(kind("fixed steps", 10, 90) + kind("fixed epochs", 20, 60))).high < 0
     assert fixed_budgets.moved(both[both.kind == "fixed steps"]) is None
-
-
-def test_trials_that_fail_are_counted_within_equal_steps():
-    def run(b, failed, last):
-        status = ["infeasible"] * failed + ["complete"] * (100 - failed)
-        return pd.DataFrame({"batch_size": b, "status": status, "last_step": last, "max_steps": 400 // b})
-
-    found = fixed_budgets.lost(pd.concat([run(1, 60, 90), run(4, 5, 90)]))
-    assert found.value == pytest.approx(0.55) and found.low < 0.55 < found.high
-    assert fixed_budgets.lost(pd.concat([run(1, 60, 101), run(4, 5, 90)])).value == pytest.approx(-0.05)  # after the shorter budget
 
 
 def test_a_share_has_wilsons_interval():

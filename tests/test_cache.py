@@ -63,16 +63,9 @@ def test_what_cannot_be_kept_is_computed_once_or_kept_elsewhere(how, tmp_path, m
     assert len(calls) == 2
 
 
-@pytest.mark.parametrize("text", [b"", b'{"low": 0.', b"\xff"])
-def test_what_is_kept_but_damaged_is_computed_anew(text, tmp_path):
-    (file := tmp_path / f"x-{cache._digest()}.json").write_bytes(text)
+def test_what_is_kept_but_damaged_is_computed_anew(tmp_path):
+    (file := tmp_path / f"x-{cache._digest()}.json").write_bytes(b'{"low": 0.')
     assert claims.kept("x", lambda: {"low": 0.5}, (tmp_path,)) == {"low": 0.5} == json.loads(file.read_bytes())
-
-
-def test_what_is_kept_can_be_read_by_others(tmp_path):
-    claims.kept("x", dict, (tmp_path,))
-    (file,) = tmp_path.iterdir()
-    assert file.stat().st_mode & 0o444 == 0o444
 
 
 def test_a_build_elsewhere_keeps_there_what_the_book_s_folder_does_not_take(tmp_path, monkeypatch):

@@ -49,19 +49,9 @@ def test_papermill_trains_what_is_missing_and_draws(tmp_path):
     assert again.returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value", "message"),
-    [
-        ("sparcity", 0.5, "sparcity: unknown parameter; did you mean sparsity"),
-        ("batch_size", 2048, "batch_size: 2048 is not allowed with workload 'digits-mlp'; it must be a whole number from 1"),
-        ("budget", "ful", "budget: 'ful' is not allowed; it must be one of 'cached'"),
-    ],
-)
-def test_bad_parameters_stop_at_once_and_say_what_is_allowed(tmp_path, parameter, value, message):
-    done = papermill(
-        tmp_path, "steps_to_result", **{parameter: value, "budget": value if parameter == "budget" else "full"}
-    )
-    assert done.returncode != 0 and message in done.stderr
+def test_bad_parameters_stop_at_once_and_say_what_is_allowed(tmp_path):
+    done = papermill(tmp_path, "steps_to_result", sparcity=0.5, budget="full")
+    assert done.returncode != 0 and "sparcity: unknown parameter; did you mean sparsity" in done.stderr
     assert not (tmp_path / "data").exists(), "something was trained"
 
 
@@ -81,7 +71,6 @@ def task():
 @pytest.mark.parametrize(
     ("change", "search", "message"),
     [
-        (("", ""), "exact", None),
         (("", ""), "race", None),
         (("nn.Linear(16, 2)", "nn.Linear(15, 2)"), "exact", "model: on 32 examples it raised RuntimeError"),
     ],

@@ -11,18 +11,17 @@ import torch
 from torch import nn
 
 from lib.workers import processes
-from lib.workers.processes import HAZARDS, PRECISIONS, BatchNorm, Run
+from lib.workers.processes import HAZARDS, PRECISIONS, Run
 from lib.workloads import datasets, models
 
 ROUNDING = {"float32": 1e-6, "float64": 2e-15}  # a few units in the last place of parameters below 1
 MODELS = ("mlp-64x2", "digits-cnn")
 EQUAL = [
-    Run(workers, model=model, precision=precision)
-    for workers in (1, 4)
+    Run(4, model=model, precision=precision)
     for model in MODELS
     for precision in PRECISIONS
 ]
-HARMED = [*((hazard, "float64") for hazard in HAZARDS), ("summed loss", "float32")]
+HARMED = [(hazard, "float64") for hazard in HAZARDS]
 HAZARDOUS = [Run(4, precision=p, hazard=hazard, remedy=remedy) for hazard, p in HARMED for remedy in (False, True)]
 
 
@@ -49,7 +48,7 @@ def test_workers_on_shards_take_the_steps_of_one_process(run, trained, digits):
     assert (expected[-1] - expected[0]).abs().max() > 0.05, "the parameters must have moved"
     difference = processes.largest_difference(trained[run], expected)
     assert difference[0] == 0
-    assert difference.max() <= (0 if run.workers == 1 else ROUNDING[run.precision])
+    assert difference.max() <= ROUNDING[run.precision]
 
 
 def test_what_remains_is_rounding_for_it_shrinks_with_the_precision(trained, digits):
@@ -89,48 +88,9 @@ def test_a_summed_loss_is_a_rate_divided_by_the_number_of_workers(trained, digit
     assert processes.largest_difference(trained[broken], slower).max() < ROUNDING["float64"]
 
 
-def test_batch_norm_is_pytorchs_own():
-    x = torch.randn(16, 5, dtype=torch.float64)
-    torch.testing.assert_close(BatchNorm(5).double()(x), nn.BatchNorm1d(5).double()(x))
-
-
-@pytest.mark.parametrize("hazard", [None, "unequal shards"])
-@pytest.mark.parametrize("workers", [1, 2, 4])
-def test_shards_cover_the_batch_once(workers, hazard):
-    run = Run(workers, hazard=hazard)
-    rows = [row for rank in range(workers) for row in range(64)[run.shard(rank)]]
-    assert rows == list(range(64))
-    sizes = {len(range(64)[run.shard(rank)]) for rank in range(workers)}
-    assert len(sizes) == (workers if hazard else 1)
-
-
-def test_epochs_are_shuffled_without_replacement():
-    order = processes.batches(10, Run(batch_size=4, steps=5)).flatten()
-    assert sorted(order[:10].tolist()) == sorted(order[10:].tolist()) == list(range(10))
-
-
-@pytest.mark.parametrize(
-    "fields, message",
-    [
-        ({"workers": 3}, r"batch_size: 64 is not allowed; it must be a multiple of workers \(3\)"),
-        ({"precision": "float16"}, r"precision: 'float16'.*'float32', 'float64'"),
-        ({"model": "mlp"}, "model: 'mlp'.*mlp-64x2"),
-        ({"model": "digits-cnn", "hazard": "batch normalisation"}, "model: 'digits-cnn'"),
-        ({"hazard": "drop-out"}, "hazard: 'drop-out'.*'dropout'"),
-        ({"remedy": True}, "remedy: True"),
-        ({"workers": 16, "hazard": "unequal shards"}, "batch_size: 64 is not allowed; it must be at least 136"),
-    ],
-)
-def test_a_bad_field_is_named_with_its_value_and_what_is_allowed(fields, message):
-    with pytest.raises(ValueError, match=message):
-        Run(**fields)
-
-
-def test_bad_data_and_an_empty_list_are_refused(digits):
-    with pytest.raises(ValueError, match="runs"):
-        processes.train([], digits)
-    with pytest.raises(ValueError, match="data"):
-        processes.reference(Run(), SimpleNamespace(x=digits.x, y=digits.y[:-1]))
+def test_a_bad_field_is_named_with_its_value_and_what_is_allowed():
+    with pytest.raises(ValueError, match=r"batch_size: 64 is not allowed; it must be a multiple of workers \(3\)"):
+        Run(3)
 
 
 @pytest.fixture
@@ -148,11 +108,6 @@ def test_a_workers_exception_reaches_the_caller_and_nobody_is_left_waiting(digit
     assert not children()
 
 
-def test_divergence_is_named(digits):
-    with pytest.raises(FloatingPointError, match="learning_rate 1e\\+30 is too large"):
-        processes.reference(Run(learning_rate=1e30), digits)
-
-
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
 def test_a_killed_worker_is_reported(digits, children):
     def kill():
@@ -165,12 +120,4 @@ def test_a_killed_worker_is_reported(digits, children):
     with pytest.raises(RuntimeError, match="a worker died: process . terminated with signal SIGKILL"):
         processes.train([Run(2, steps=10**5)], digits, timeout=60)
     killer.join()
-    assert not children()
-
-
-def test_time_runs_out_with_an_error_and_without_leftovers(digits, children):
-    begun = time.monotonic()
-    with pytest.raises(TimeoutError, match=r"2 workers did not finish within timeout=1\.5 s"):
-        processes.train([Run(2, steps=10**5)], digits, timeout=1.5)
-    assert time.monotonic() - begun < 20
     assert not children()

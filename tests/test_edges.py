@@ -47,8 +47,3 @@ def test_momentum_that_was_searched_below_too_has_the_edges_of_both_searches():
     assert plain.lower["momentum"] == 1 and plain.marked["momentum"]
     below = edges.at_edges(half.assign(space="low-momentum", momentum=0.89)).set_index("hyperparameter")
     assert below.upper["momentum"] == 1 and below.high["momentum"] == LOW_MOMENTUM["momentum"].high
-
-
-def test_few_winners_are_no_mark_and_none_no_row():
-    few = won([0.9] * 4, [0.99] * 4)
-    assert not edges.at_edges(few).marked.any() and edges.at_edges(few.assign(steps=np.nan)).empty

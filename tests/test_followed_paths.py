@@ -50,12 +50,12 @@ def test_the_ratio_of_one_search_has_welchs_interval():
 
 def test_the_ratio_of_several_searches_is_the_planted_one_about_nine_times_in_ten():
     held = []
-    for seed in range(200):
+    for seed in range(100):
         about = {"sizes": (16, 64, 256), "spread": 0.3}
         paths = pd.concat([several(0.0, 1.0, seed=2 * seed, **about), several(0.9, 0.5, seed=2 * seed + 1, **about)])
         found = followed_paths.lipschitz_ratios(paths.drop_duplicates(followed_paths.PATH))["w", "sgd"]
         held.append(found.low < np.log(0.5) < found.high)
-    assert 0.86 <= np.mean(held) <= 0.97
+    assert 0.84 <= np.mean(held) <= 0.97
 
 
 def test_smoothness_is_judged_by_network_and_two_paths_are_shown(monkeypatch):
@@ -89,12 +89,6 @@ def test_means_along_a_path_do_not_depend_on_where_one_looks():
     assert followed_paths.typical(few).lipschitz.item() == pytest.approx(followed_paths.typical(every).lipschitz.item(), rel=0.15)
 
 
-def test_twins_are_compared_with_their_own_dense_trial():
-    dense = pd.concat([path(0.0, 0, lipschitz=2.0), path(0.0, 1, lipschitz=8.0)])
-    over = followed_paths.over_twin(dense, pd.concat([path(0.9, 0, lipschitz=1.0), path(0.9, 1, lipschitz=16.0)]))
-    assert over.set_index("trial").lipschitz.to_dict() == pytest.approx({0: 0.5, 1: 2.0})
-
-
 def test_what_the_learning_rate_does_is_told_from_what_sparsity_does():
     """Sparse trials have smaller rates, so that their constant is larger although sparsity makes it smaller."""
     random, rows = np.random.default_rng(0), []
@@ -109,10 +103,3 @@ def test_what_the_learning_rate_does_is_told_from_what_sparsity_does():
     law = followed_paths.rate_law(frame)
     assert law["power"].low < -0.8 < law["power"].high and law["power"].value == pytest.approx(-0.8, rel=0.1)
     assert law["factor"].low < np.log(0.6) < law["factor"].high and law["factor"].freedom == 60 - 5
-
-
-def test_effective_learning_rates_are_those_of_trials_whose_momentum_forgets_within_their_steps():
-    trials = path(0.0).iloc[[0]].assign(replicate=0, learning_rate=0.02, momentum=0.9, last_step=101)
-    assert followed_paths.at_rates(path(0.0), trials).rate.tolist() == pytest.approx([0.2])
-    assert followed_paths.at_rates(path(0.0), trials.assign(last_step=100)).empty
-    assert len(followed_paths.at_rates(path(0.0), trials.assign(momentum=np.nan, last_step=1))) == 1

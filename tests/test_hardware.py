@@ -11,9 +11,6 @@ from scipy.stats import t
 
 from lib.analysis import hardware, scaling
 from lib.page.vega import VEGALITE
-from lib.records import store
-from lib.records.places import record
-from lib.studies.cells import Cell
 
 SIZES, STEPS = 2.0 ** np.arange(11), 5e4 / 2.0 ** np.arange(11) + 80
 
@@ -70,35 +67,6 @@ def test_the_best_step_is_the_best_over_device_counts():
     assert found.index.tolist() == SIZES.tolist()
 
 
-TASK = """
-import torch
-from torch import nn
-from lib.own import Own
-
-def task():
-    x = torch.arange(64.0)[:, None]
-    return Own(lambda: nn.Linear(1, 2), (x, (x[:, 0] > 9).long()), (x, (x[:, 0] > 9).long()), goals=(0.1,))
-"""
-
-
-def test_a_readers_records_are_found_those_of_the_largest_search(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(TASK, encoding="utf-8")
-    name, table = "mine.py:task", pd.DataFrame({"trial": [0], "steps@0.1": [3.0]})
-    with pytest.raises(ValueError, match="workload: no record is kept of '.*/mine.py:task'; measure it with own_workload"):
-        hardware.readers(name, tmp_path)
-    cells = [Cell(name, size, trials=trials) for size, trials in ((16, 4), (16, 8), (64, 8))]
-    cells += [Cell(name, size, "sgd", trials=4) for size in (16, 64)]  # a smaller search of another algorithm stays
-    for cell in cells:
-        store.write(record(cell, tmp_path), cell, table, {})
-    assert set(hardware.readers(name, tmp_path).cells) == set(hardware.readers(f"./{name}", tmp_path).cells) == set(cells[1:])
-    assert hardware.readers("digits-mlp", tmp_path).cells == ()
-    fewer = TASK.replace("arange(64.0)", "arange(32.0)")  # 64 is more than there are now
-    (tmp_path / "mine.py").write_text(fewer, encoding="utf-8")
-    with pytest.raises(ValueError, match="no record"):
-        hardware.readers(name, tmp_path)
-
-
 def test_time_to_a_goal_is_steps_times_the_time_of_a_step():
     """Twice the steps at half the time of a step; of curves without a dense one, or sizes that were not timed, nothing."""
     def curve(**steps):
@@ -128,14 +96,7 @@ def test_time_to_a_goal_is_steps_times_the_time_of_a_step():
         hardware.skipped(curves, times[:0])
 
 
-@pytest.mark.parametrize(("field", "value"), [("devices", 0), ("devices", 1.5), ("throughput", -1.0), ("price", -2.0)])
-def test_hardware_that_cannot_be_is_refused(field, value):
-    with pytest.raises(ValueError, match=f"{field}: {value} is not allowed"):
-        hardware.Hardware(**{field: value})
-
-
-@pytest.mark.parametrize("own", [False, True])
-def test_the_charts_compute_the_same(own):
+def test_the_charts_compute_the_same(own=True):
     """Draw the expressions' values as text and read them off the picture."""
     timed = pd.DataFrame({"batch_size": [16.0, 256.0], "seconds": [0.01, 0.1]})
     alone = hardware.interpolated(timed, np.array([64.0]))[0]

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from chapters.late_workers import claims, late_figures, late_quadratic, late_results
+from chapters.late_workers import claims, late_quadratic, late_results
 from lib.analysis import noisy_quadratic as nqm
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
@@ -15,7 +15,7 @@ C1, C2 = 2000.0, 25.0
 SIZES = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
-@pytest.mark.parametrize("s", [0, 1, 3, 7, 15, 31])
+@pytest.mark.parametrize("s", [0, 7])
 def test_the_stability_limit_is_that_of_the_characteristic_polynomial(s):
     for share, stable in ((0.999, True), (1.001, False)):
         polynomial = np.zeros(s + 2)  # z^(s+1) - z^s + x
@@ -24,7 +24,7 @@ def test_the_stability_limit_is_that_of_the_characteristic_polynomial(s):
         assert (np.abs(np.roots(polynomial)).max() < 1) == stable
 
 
-@pytest.mark.parametrize(("rate", "momentum"), [(0.05, 0.0), (0.5, 0.0), (0.02, 0.8)])
+@pytest.mark.parametrize(("rate", "momentum"), [(0.5, 0.0), (0.02, 0.8)])
 def test_without_delay_the_model_is_the_noisy_quadratic_one(rate, momentum):
     model, sizes = nqm.power_law(40, target=0.2), np.array([8, 64, 1024])
     found, best = late_quadratic.fewest(model, sizes, [rate], 0, momentum)
@@ -43,15 +43,6 @@ def test_late_moments_are_those_of_simulated_runs():
     assert losses[-1] <= model.target * 1.02 and min(losses[:-1]) >= model.target * 0.98
 
 
-def test_fewer_dimensions_take_about_as_many_steps():
-    model = nqm.power_law(1000, target=0.1)
-    few = late_quadratic.coarsened(model)
-    assert len(few.curvature) < 100 and few.start == pytest.approx(model.start)
-    for rate in (0.1, 1.5):
-        exact, near = (nqm.steps(m, np.array([64, 1024]), rate) for m in (model, few))
-        assert near == pytest.approx(exact, rel=0.01)
-
-
 def test_the_floor_grows_as_the_stable_rate_falls_and_small_batches_hardly_notice():
     model = late_quadratic.coarsened(nqm.power_law(200, target=0.1), 10, 6)
     over = late_quadratic.growth(model, (2.0, np.inf), (0, 1, 3, 7)).pivot(index="staleness", columns="batch_size", values="over")
@@ -59,20 +50,6 @@ def test_the_floor_grows_as_the_stable_rate_falls_and_small_batches_hardly_notic
         assert over[np.inf][s] == pytest.approx(late_results.floor(s), rel=0.03) == pytest.approx(predicted, rel=0.06)
     assert over[2.0].max() < 1.3
     assert late_quadratic.momentum_saves(model, 0, (0.8,)) > 3 and late_quadratic.momentum_saves(model, 1, (0.8,)) < 1.1
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: late_quadratic.stability_limit(-1), "staleness: -1 is not allowed"),
-        (lambda: late_quadratic.fewest(nqm.power_law(3), [0], [0.1]), "batch_sizes: 0.0 is not allowed"),
-        (lambda: late_quadratic.fewest(nqm.power_law(3), [1], [-0.1]), "rates: -0.1 is not allowed"),
-        (lambda: late_quadratic.fewest(nqm.power_law(3), [1], [0.1], momentum=1.0), "momentum: 1.0 is not allowed"),
-    ],
-)
-def test_the_model_refuses_what_makes_no_sense(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
 
 
 # --- records ----------------------------------------------------------------------------------------------------------
@@ -106,19 +83,6 @@ def test_growth_and_workers_are_those_planted():
         late = np.array([C1 / b + late_results.floor(workers - 1) * C2 for b in each])
         planted = late / workers / np.array([C1 / (b * workers) + C2 for b in each])
         assert turns.ratio[workers] == pytest.approx(np.exp(np.log(planted).mean()), rel=0.15)
-
-
-def test_predicted_lines_have_the_constants_of_the_curve_on_time():
-    table = pd.concat([searched("sgd", s, spread=1e-6) for s in (0, 7)])
-    points = late_results.points(table)
-    for predict in (True, False):
-        lines = late_results.lines(points, predict)
-        expected = C1 / lines.batch_size + lines.staleness.map(late_results.floor) * C2
-        assert lines.steps.to_numpy() == pytest.approx(expected.to_numpy(), rel=1e-3)
-    chart = late_figures.by_staleness(points, lines).to_dict()
-    rows = [row for rows in chart["datasets"].values() for row in rows]
-    assert {row["gradients"] for row in rows} == {"on time", "7 steps late"}
-    assert all(0 < row["steps"] < np.inf for row in rows)
 
 
 @pytest.mark.parametrize(("rival", "verdict"), [(60.0, FOR), (4.0, AGAINST)])

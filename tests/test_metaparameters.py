@@ -1,6 +1,5 @@
 """The search is the authors' where it can be, and nested everywhere."""
 
-import contextlib
 
 import numpy as np
 import pytest
@@ -22,21 +21,13 @@ def test_the_first_sobol_points_by_hand():
     assert np.allclose(draw("lee2021", "sgd", 4)["learning_rate"], 1e-4 * 1e4**u)
 
 
-@pytest.mark.parametrize("replicate", [0, 3])
-def test_more_trials_extend_fewer(replicate):
+def test_more_trials_extend_fewer(replicate=3):
     few, many = (draw("lee2021", "nesterov", n, decay=True, replicate=replicate) for n in (32, 100))
     for name, values in few.items():
         assert np.array_equal(values, many[name][:32])
 
 
-def test_replicates_are_other_searches():
-    a, b, c = (draw("lee2021", "sgd", 16, replicate=r)["learning_rate"] for r in (0, 1, 2))
-    assert not set(a) & set(b) and not set(b) & set(c)
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "space"), [*((name, "lee2021") for name in METHODS), *(("nesterov", space) for space in spaces.SPACES)]
-)
+@pytest.mark.parametrize(("algorithm", "space"), [("adam", "lee2021"), ("nesterov", "low-momentum")])
 def test_points_stay_in_their_intervals_and_fill_them(algorithm, space):
     """Those that a method shares with Lee et al. (2021) are the named space's, the others its own."""
     drawn, own = draw(space, algorithm, 100, decay=True), METHODS[algorithm].space
@@ -59,17 +50,11 @@ def test_scales():
         Interval(0, 1, "cubic").at(u)
 
 
-def test_a_space_of_one_point_gives_every_trial_that_point():
-    space = spaces.point(learning_rate=2.5, momentum=0.95)
-    drawn = draw(space, "momentum", 3)
-    assert drawn["learning_rate"].tolist() == [2.5] * 3 and drawn["momentum"].tolist() == [0.95] * 3
-
-
 @pytest.mark.parametrize(
     "space",
     [
-        *("lee2020", "learning_rate=0.1", "learning_rate=x,momentum=0.9", "learning_rate=0,momentum=0.9"),
-        *("learning_rate=0.1,momentum=1", "learning_rate=0.1,momentum=0.9,momentum=0.9", "", 3),
+        "lee2020",
+        "learning_rate=0.1,momentum=1",
     ],
 )
 def test_a_space_that_fits_nothing_is_refused(space):
@@ -78,19 +63,3 @@ def test_a_space_that_fits_nothing_is_refused(space):
         match="space: .* is not allowed; it must be one of lee2021, .*, low-momentum, or learning_rate=...,momentum=...",
     ):
         draw(space, "momentum", 3)
-
-
-@pytest.mark.parametrize(
-    ("decay", "fine"),
-    [("decay_steps=1,end_factor=1", True), ("decay_steps=0,end_factor=0.1", False), ("decay_steps=9,end_factor=0", False)],
-)
-def test_a_decay_takes_a_step_and_ends_above_zero(decay, fine):
-    with contextlib.nullcontext() if fine else pytest.raises(ValueError, match="decay_steps at least 1, end_factor in .0, 1"):
-        draw(f"learning_rate=1,{decay}", "sgd", 2, decay=True)
-
-
-def test_places_are_the_inverse_of_values():
-    u = np.linspace(0.05, 0.95, 7)
-    for axis in spaces.LEE2021.values():
-        assert np.allclose(axis.place(axis.at(u)), u, atol=1e-4)
-    assert np.isnan(spaces.SHI2019["momentum"].place(np.array([0.9]))).all()

@@ -11,10 +11,8 @@ from chapters.parts_of_a_network import (
     growing,
     halves,
     network_parts,
-    parts_figures,
     subnetworks,
 )
-from chapters.parts_of_a_network.arithmetic import multiply_adds
 
 WHOLE = {16: 100.0, 32: 60.0, 64: 40.0}  # steps of the whole network by examples a step
 
@@ -72,13 +70,6 @@ def test_claims_are_judged_by_the_searches_that_met_a_goal(monkeypatch):
     assert told[f"{network_parts.APART}, batches of 64"] == (1, 3) and len(told) == 4
 
 
-def test_geometric_means_have_students_interval():
-    middle, low, high, n = network_parts.geometric([1.0, 2.0, 4.0])
-    assert middle == pytest.approx(2) and n == 3
-    assert np.log(high / 2) == pytest.approx(2.919986 * np.log(2) / 3**0.5) and low == pytest.approx(4 / high)
-    assert np.isnan(network_parts.geometric([1.0, np.nan])[0]) and np.isnan(network_parts.geometric([])[0])
-
-
 def grown(missed=()):
     rows = []
     for name, factor in ((network_parts.WHOLE, 1.0), ("16 to 64: function kept", 2.0), ("16 units from the start", 0.5)):
@@ -119,32 +110,3 @@ def test_halves_are_compared_with_the_whole_network_at_the_hardest_goal_that_bot
     assert list(halves.ARMS.values()) == [network_parts.TOGETHER, network_parts.APART, network_parts.RECOVERED]
     met = network_parts.met_by_all(network_parts.halved(cut({(network_parts.APART, 16)})))
     assert met[network_parts.APART, 16] == 0.1 and met[network_parts.APART, 64] == 0.04
-
-
-def test_figures_have_no_gap_and_say_when_there_is_nothing():
-    curves = network_parts.curves(network_parts.subnetworks(trials(never=(0.04,))), 2000)
-    spec = parts_figures.by_workers(curves, 0.04).to_dict()
-    (rows,) = [rows for rows in spec["datasets"].values() if "training" in rows[0]]
-    assert len(rows) == 2 * 2 * 3 and all(row["steps"] > 0 for row in rows)
-    assert {row["steps"] for row in rows if not row["all_met"]} == {2000}
-    over = network_parts.over_fixed(network_parts.growing(grown({("16 to 64: function kept", 64)})), 0.04, "adds")
-    spec = parts_figures.over_whole(over.assign(goal=0.04, what="adds"), 0.04, "64 units").to_dict()
-    (rows,) = [rows for rows in spec["datasets"].values() if "arm" in rows[0]]
-    assert len(rows) == 3 and all(row["effect"] > 0 for row in rows)
-    assert "No search" in str(parts_figures.over_whole(over[:0].assign(goal=0.04, what="adds"), 0.04, "64 units").to_dict())
-
-
-def test_multiply_adds_are_counted_layer_by_layer():
-    assert multiply_adds((64, 32, 16, 10)) == 2 * 64 * 32 + 3 * 32 * 16 + 3 * 16 * 10
-
-
-def test_records_tell_what_their_searches_are(tmp_path):
-    one, other = subnetworks.Search(2, 5, 8, trials=2, max_steps=6), growing.Search(16, 1, 16, trials=2, max_steps=6)
-    subnetworks.run([one], tmp_path / "a"), growing.run([other], tmp_path / "b")
-    assert not subnetworks.missing([one], tmp_path / "a") and not growing.missing([other], tmp_path / "b")
-    parts, grows = subnetworks.results([one], tmp_path / "a"), growing.results([other], tmp_path / "b")
-    assert parts.workers.tolist() == [2, 2] and parts.sent.tolist() == [(8970 - 2 * 32 * 32) / 2] * 2
-    assert parts.adds.tolist() == [8 * multiply_adds((64, 32, 32, 10))] * 2
-    assert grows.arm.tolist() == ["16 to 32: function kept"] * 2 and grows.stage.between(2, 128).all() and "adds@0.04" in grows
-    both = network_parts.together(parts, grows)
-    assert len(both) == 4 and both.attrs["planned"] == 2 and len(both.attrs["provenance"]) == 2

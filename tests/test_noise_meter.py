@@ -25,7 +25,6 @@ from lib.workers.noise_meter import (
     NoiseMeter,
     meaning,
     of_micro_batches,
-    saving,
     student,
 )
 
@@ -63,8 +62,8 @@ def heard(meter, steps, sizes=(16, 16)):
 # --- estimates ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scales", [[1.0, 1.0, 1.0], [0.5, 0.2, 0.3]])
-def test_a_step_gives_the_mean_inner_product_and_distance_of_pairs(scales):
+def test_a_step_gives_the_mean_inner_product_and_distance_of_pairs():
+    scales = [0.5, 0.2, 0.3]
     random, examples = np.random.default_rng(0), [16, 16, 5]
     g = random.normal(0.3, 1, size=(3, 7))
     added = np.array(scales)[:, None] * g
@@ -79,22 +78,13 @@ def test_a_step_gives_the_mean_inner_product_and_distance_of_pairs(scales):
     assert trace == pytest.approx(apart / inverse)
 
 
-@pytest.mark.parametrize("examples", [[16] * 4, [16, 16, 16, 3]])
-def test_a_step_gives_what_the_hook_of_many_processes_gives(examples):
-    g = np.random.default_rng(1).normal(0.3, 1, size=(4, 7))
-    inner = sum(g[i] @ g[j] for i in range(4) for j in range(i))
-    small, big = (g**2).sum(1).mean(), (g.mean(0) ** 2).sum()
-    theirs = noise_hook.of_step(small, big, 4, 1 / np.mean(1 / np.array(examples)))
-    assert of_micro_batches((g**2).sum(1), inner, examples, [1.0] * 4) == pytest.approx(theirs)
-
-
 def test_students_quantiles_are_those_of_scipy():
     for freedom in (2 / 3, 1, 1.7, 5, 66.6, 1e4):
         for share in (0.6, 0.95, 0.995):
             assert student(share, freedom) == pytest.approx(float(stdtrit(freedom, share)), rel=1e-9)
 
 
-@pytest.mark.parametrize(("sizes", "by_size"), [((32, 32), False), ((16, 16, 16, 5), False), ((16, 16, 16, 5), True)])
+@pytest.mark.parametrize(("sizes", "by_size"), [((32, 32), False), ((16, 16, 16, 5), True)])
 def test_ninety_per_cent_of_the_intervals_hold_the_planted_noise_scale(sizes, by_size):
     random, runs, steps, spectrum = np.random.default_rng(2), 400, 100, 1 / np.arange(1, 61)
     sigma = spectrum / spectrum.sum() * PLANTED
@@ -117,22 +107,11 @@ def test_ninety_per_cent_of_the_intervals_hold_the_planted_noise_scale(sizes, by
 # --- the meter ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("sketch", "sizes"), [(0, (16, 16)), (0, (10, 30, 4)), (16, (16, 16))])
+@pytest.mark.parametrize(("sketch", "sizes"), [(0, (10, 30, 4)), (16, (16, 16))])
 def test_a_planted_noise_scale_is_found(sketch, sizes):
     found = heard(NoiseMeter(Quadratic(), 16, sketch=sketch, span=300.0), range(400), sizes).estimate()
     assert found.low < PLANTED < found.high < 3 * PLANTED and found.steps == 400
     assert found.trace == pytest.approx(PLANTED, rel=0.1) and found.square == pytest.approx(1, rel=0.4)
-
-
-def test_a_batch_split_in_two_finds_it_too():
-    meter = NoiseMeter(Quadratic(), 32, span=300.0)
-    for k in range(300):
-        meter.model.zero_grad()
-        meter.backward_in_parts(meter.model, points(k, 32))
-        meter.step()
-    whole = heard(NoiseMeter(Quadratic(), 16, span=300.0), range(300)).estimate()
-    assert meter.estimate().noise_scale == pytest.approx(whole.noise_scale, rel=1e-4)
-    assert whole.low < PLANTED < whole.high
 
 
 def test_it_agrees_with_the_hook_on_the_same_gradients():
@@ -144,16 +123,6 @@ def test_it_agrees_with_the_hook_on_the_same_gradients():
     ours, theirs = meter.estimate(), averages.estimate()
     fields = ("trace", "square", "low", "high")
     assert [getattr(ours, f) for f in fields] == pytest.approx([getattr(theirs, f) for f in fields], rel=1e-5)
-
-
-def test_a_sketch_as_wide_as_the_network_is_exact_and_chunks_change_nothing(monkeypatch):
-    plain = heard(NoiseMeter(Quadratic(), 16), range(20)).estimate()
-    wide = heard(NoiseMeter(Quadratic(), 16, sketch=64), range(20)).estimate()
-    narrow = heard(NoiseMeter(Quadratic(), 16, sketch=8), range(20)).estimate()
-    assert wide.trace == pytest.approx(plain.trace, rel=1e-4) and narrow.trace != pytest.approx(plain.trace, rel=1e-4)
-    monkeypatch.setattr(noise_meter, "CHUNK", 16)
-    assert heard(NoiseMeter(Quadratic(), 16), range(20)).estimate().trace == pytest.approx(plain.trace, rel=1e-5)
-    assert heard(NoiseMeter(Quadratic(), 16, sketch=8), range(20)).estimate().trace == pytest.approx(narrow.trace, rel=1e-5)
 
 
 def test_sketched_inner_products_scatter_around_the_true_ones():
@@ -205,12 +174,10 @@ def test_training_is_the_same_with_and_without_to_the_last_bit(sketch):
     assert all(torch.equal(one, other) for one, other in zip(plain, metered, strict=True))
 
 
-@pytest.mark.parametrize("parts", [2, 3])
-def test_the_parts_gradients_add_up_to_the_whole_batchs(parts):
+def test_the_parts_gradients_add_up_to_the_whole_batchs():
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 3)).double()
     batch = {"x": torch.randn(33, 8).double(), "more": (torch.randint(0, 3, (33,)), "kept", None)}
-    assert batch["more"][1] == "kept"
 
     def loss(part):
         return cross_entropy(model(part["x"]), part["more"][0])
@@ -218,14 +185,13 @@ def test_the_parts_gradients_add_up_to_the_whole_batchs(parts):
     whole = loss(batch)
     expected = torch.autograd.grad(whole, list(model.parameters()))
     meter = NoiseMeter(model, 33)
-    assert meter.backward_in_parts(loss, batch, parts).item() == pytest.approx(whole.item(), rel=1e-12)
+    assert meter.backward_in_parts(loss, batch, 3).item() == pytest.approx(whole.item(), rel=1e-12)
     for parameter, gradient in zip(model.parameters(), expected, strict=True):
         torch.testing.assert_close(parameter.grad, gradient, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("divided", [1, 2])
-@pytest.mark.parametrize("sketch", [0, 64])
-def test_a_scaler_tells_the_scale_of_every_step_and_what_is_not_finite_is_left_out(divided, sketch):
+def test_a_scaler_tells_the_scale_of_every_step_and_what_is_not_finite_is_left_out():
+    divided, sketch = 2, 64
     plain = heard(NoiseMeter(Quadratic(), 16), range(9)).estimate()
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**12, growth_interval=3)
     meter = NoiseMeter(Quadratic(), 16, scale=1 / divided, scaler=scaler, sketch=sketch)
@@ -245,18 +211,6 @@ def test_a_scaler_tells_the_scale_of_every_step_and_what_is_not_finite_is_left_o
     assert (found.steps, meter.skipped) == (9, 2)
 
 
-def test_bfloat16_is_heard_in_single_precision():
-    plain = heard(NoiseMeter(Quadratic(), 16, span=100.0), range(100)).estimate()
-    half = NoiseMeter(Quadratic().bfloat16(), 16, span=100.0)
-    for k in range(100):
-        half.model.zero_grad()
-        for x in points(k, 32).bfloat16().split(16):
-            half.model(x).backward()
-            half.micro_batch()
-        half.step()
-    assert half.estimate().noise_scale == pytest.approx(plain.noise_scale, rel=0.05)
-
-
 def test_a_gradient_that_comes_with_a_later_micro_batch_was_zero_before():
     model = nn.ParameterList([nn.Parameter(torch.zeros(D // 2)) for _ in range(2)])
     meter, whole = NoiseMeter(model, 1), NoiseMeter(Quadratic(), 1)
@@ -274,15 +228,8 @@ def test_a_gradient_that_comes_with_a_later_micro_batch_was_zero_before():
     assert meter.estimate().trace == pytest.approx(whole.estimate().trace, rel=1e-6)
 
 
-def test_a_later_step_of_one_micro_batch_is_left_out():
-    meter = heard(NoiseMeter(Quadratic(), 16), range(3))
-    before = meter.estimate()
-    heard(meter, [7], sizes=(16,))
-    assert meter.estimate() == before and meter.skipped == 1 and "1 left out" in meter.report(32)
-
-
-@pytest.mark.parametrize("sketch", [0, 8])
-def test_averages_go_on_from_a_checkpoint_as_if_nothing_were(sketch):
+def test_averages_go_on_from_a_checkpoint_as_if_nothing_were():
+    sketch = 8
     whole = heard(NoiseMeter(Quadratic(), 16, sketch=sketch), range(15))
     first, stream = heard(NoiseMeter(Quadratic(), 16, sketch=sketch), range(7)), io.BytesIO()
     torch.save(first.state_dict(), stream)
@@ -295,17 +242,10 @@ def test_averages_go_on_from_a_checkpoint_as_if_nothing_were(sketch):
 # --- what it says ---------------------------------------------------------------------------------
 
 
-def test_the_saving_is_that_of_the_formula():
-    for noise, batch in ((1550.0, 512), (10.0, 4000), (3e5, 1)):
-        assert saving(noise, batch) == pytest.approx(1 - (1 + noise / (2 * batch)) / (1 + noise / batch))
-    assert saving(math.inf, 512) == 0.5
-
-
 @pytest.mark.parametrize(("batch", "said"), [
     (512, "at 512 you are at a third of the noise scale (1,550, 1,180–2,270)"),
     (512, "doubling should still save 38 % of the steps (35–41 %), for 25 % more examples"),
-    (64, "at 1/24 of the noise scale"), (780, "at half the noise scale"), (1550, "at about the noise scale"),
-    (1200, "at 0.77 times the noise scale"), (4000, "at 2.6 times the noise scale"),
+    (64, "at 1/24 of the noise scale"), (4000, "at 2.6 times the noise scale"),
 ])  # fmt: skip
 def test_the_report_says_what_the_number_means_for_the_batch_in_use(batch, said):
     assert said in meaning(Estimate(1550.0, 1.0, 1180.0, 2270.0, 300, 200.0), batch)
@@ -317,13 +257,6 @@ def test_an_estimate_without_an_end_promises_no_more_than_its_bounds():
     nothing = NoiseMeter(Quadratic(), 16).report(512)
     assert "unknown yet" in nothing and "nan" not in nothing
     assert "no noise" in meaning(Estimate(0.0, 1.0, 0.0, 0.0, 300, 200.0), 512)
-
-
-def test_the_report_tells_its_formula_and_what_to_know():
-    told = heard(NoiseMeter(Quadratic(), 16, span=50.0), range(30)).report(batch_size=32)
-    assert "proportional to 1 + noise scale / batch size" in told and "last 50 steps" in told
-    for caveat in ("Adam", "Clipping", "BatchNorm", "Lag", "Curvature"):
-        assert sum(line.startswith(f"- {caveat}") for line in told.splitlines()) == 1
 
 
 def test_the_examples_of_the_docstring_run_as_they_are():
@@ -381,22 +314,15 @@ def used(call):
 @pytest.mark.parametrize(("call", "said"), [
     (made(model=[1]), "model: [1] is not allowed; it must be a torch.nn.Module"),
     (made(examples=0), "examples: 0 is not allowed; it must be a whole number from 1"),
-    (made(examples=2.5), "examples: 2.5"), (made(examples=True), "examples: True"),
-    (made(scale=0.0), "scale: 0.0 is not allowed; it must be a positive finite number"), (made(scale=math.nan), "scale: nan"),
-    (made(span=1), "span: 1 is not allowed; it must be a number of steps above 1"), (made(span="long"), "span: 'long'"),
+    (made(scale=math.nan), "scale: nan is not allowed; it must be a positive finite number"),
     (made(scaler=8.0), "scaler: 8.0 is not allowed; it must be None or a torch.amp.GradScaler"),
-    (made(sketch=-1), "sketch: -1 is not allowed; it must be a whole number from 0"),
-    (used(lambda m: m.micro_batch(examples=0)), "examples: 0"), (used(lambda m: m.micro_batch(scale=-1.0)), "scale: -1.0"),
-    (used(lambda m: m.estimate(level=1.0)), "level: 1.0 is not allowed; it must be a number in (0, 1)"),
-    (used(lambda m: m.report(0)), "batch_size: 0"), (used(lambda m: m.step()), "micro-batches: 0"),
+    (used(lambda m: m.step()), "micro-batches: 0"),
     (too_early, "micro-batches: 1 is not allowed; it must be at least 2 a step"),
     (sparse, "gradient: torch.sparse_coo is not allowed; it must be dense and real"),
     (other_span, "span: 50.0 is not allowed; it must be the checkpoint's, 200.0"),
     (parts(torch.zeros(1, D)), "batch: 1 is not allowed; it must be at least 2 examples"),
     (parts((torch.zeros(4, D), torch.zeros(3))), "batch: [3, 4] is not allowed; it must be tensors of one length"),
-    (parts("text"), "batch: []"), (parts(torch.zeros(4, D), parts=1), "parts: 1"),
     (parts(torch.zeros(4, D), loss=lambda x: x.sum(1)), "loss: [2] is not allowed; it must be one number"),
-    (parts(torch.zeros(4, D), loss=lambda x: 3.0), "loss: 3.0"),
 ])  # fmt: skip
 def test_a_refusal_names_field_value_and_what_is_allowed(call, said):
     with pytest.raises(ValueError, match=r"is not allowed; it must be") as refused:
@@ -404,30 +330,8 @@ def test_a_refusal_names_field_value_and_what_is_allowed(call, said):
     assert str(refused.value).startswith(said)
 
 
-def test_several_processes_are_refused(monkeypatch):
-    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
-    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 4)
-    with pytest.raises(ValueError, match="processes: 4 is not allowed; it must be 1"):
-        heard(NoiseMeter(Quadratic(), 16), [0])
-
-
-@pytest.mark.parametrize("change", [
-    {"skipped": 0.5}, {"begun": None}, {"averages": None}, {"averages": {"span": 200.0}}, {"epoch": 3}, {"trace": math.nan},
-    {"last": None}, {"scatter": (1.0, 2.0)}, {"steps": -1}, {"square": "much"},
-])  # fmt: skip
-def test_a_foreign_dictionary_is_refused_by_name_and_changes_nothing(change):
-    good, other = heard(NoiseMeter(Quadratic(), 16), range(3)).state_dict(), NoiseMeter(Quadratic(), 16)
-    (name,) = change
-    inside = name in good["averages"] and name not in good
-    foreign = {**good, "averages": good["averages"] | change} if inside else good | change
-    with pytest.raises(ValueError, match="is not allowed; it must be"):
-        other.load_state_dict(foreign)
-    assert other.state_dict() == NoiseMeter(Quadratic(), 16).state_dict()
-
-
 # --- callbacks ------------------------------------------------------------------------------------
-# The libraries need not be installed.  What stands in for one calls the hooks in the order that it documents; tests against
-# the library itself follow, and are skipped without it.
+# The libraries need not be installed: what stands in for one calls the hooks in the order that it documents.
 
 
 def stand_in(monkeypatch, name, **contents):
@@ -458,11 +362,10 @@ def lightning_fit(callback, model, steps, count=2, scaler=None):
     callback.on_train_end(trainer, model)
 
 
-@pytest.mark.parametrize("scaled", [False, True])
-def test_a_lightning_callback_hears_what_a_plain_loop_hears(monkeypatch, capsys, scaled):
+def test_a_lightning_callback_hears_what_a_plain_loop_hears(monkeypatch, capsys):
     stand_in(monkeypatch, "lightning.pytorch", Callback=object)
     callback = noise_lightning.noise_callback(examples=16, every=10)
-    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=4) if scaled else None
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=4)
     lightning_fit(callback, Quadratic(), 20, scaler=scaler)
     plain = heard(NoiseMeter(Quadratic(), 16), range(20)).estimate()
     assert callback.meter.estimate().trace == pytest.approx(plain.trace, rel=1e-3)
@@ -496,8 +399,8 @@ def trainer_run(callback, model, steps, count, max_grad_norm):
     callback.on_train_end(args, state, None, model=model)
 
 
-@pytest.mark.parametrize(("count", "max_grad_norm"), [(2, 0.0), (4, 0.1)])
-def test_a_trainer_callback_hears_what_a_plain_loop_hears(monkeypatch, capsys, count, max_grad_norm):
+def test_a_trainer_callback_hears_what_a_plain_loop_hears(monkeypatch, capsys):
+    count, max_grad_norm = 4, 0.1
     stand_in(monkeypatch, "transformers", TrainerCallback=object)
     callback = noise_trainer.noise_callback(every=10)
     trainer_run(callback, Quadratic(), 20, count, max_grad_norm)
@@ -513,48 +416,3 @@ def test_a_trainer_callback_hears_what_a_plain_loop_hears(monkeypatch, capsys, c
     assert told.count("noise scale") >= 3 and f"at {16 * count}" in told
     with pytest.raises(ValueError, match="gradient_accumulation_steps: 2 is not allowed; it must be at least 3"):
         trainer_run(noise_trainer.noise_callback(), Quadratic(), 1, 2, 1.0)
-
-
-def test_lightning_itself_calls_the_callback(tmp_path):
-    lightning = pytest.importorskip("lightning.pytorch")
-
-    class Module(lightning.LightningModule):
-        def __init__(self):
-            super().__init__()
-            self.inside = Quadratic()
-
-        def training_step(self, batch, index):
-            return self.inside(batch)
-
-        def configure_optimizers(self):
-            return torch.optim.SGD(self.parameters(), lr=0.0)
-
-    callback = noise_lightning.noise_callback(examples=16)
-    batches = torch.utils.data.DataLoader([x for k in range(20) for x in points(k, 32)], batch_size=16)
-    quiet = {"logger": False, "enable_progress_bar": False, "enable_checkpointing": False, "accelerator": "cpu"}
-    trainer = lightning.Trainer(
-        max_epochs=1, accumulate_grad_batches=2, callbacks=[callback], default_root_dir=tmp_path, **quiet
-    )
-    trainer.fit(Module(), batches)
-    plain = heard(NoiseMeter(Quadratic(), 16), range(20)).estimate()
-    assert callback.meter.estimate().trace == pytest.approx(plain.trace, rel=1e-3)
-
-
-@pytest.mark.parametrize(("count", "max_grad_norm"), [(2, 0.0), (4, 0.1)])
-def test_the_trainer_itself_calls_the_callback(tmp_path, count, max_grad_norm):
-    transformers = pytest.importorskip("transformers")
-    pytest.importorskip("accelerate")
-
-    class Model(Quadratic):
-        def forward(self, x):
-            return {"loss": super().forward(x)}
-
-    callback = noise_trainer.noise_callback()
-    args = transformers.TrainingArguments(
-        str(tmp_path), per_device_train_batch_size=16, gradient_accumulation_steps=count, max_steps=60,
-        max_grad_norm=max_grad_norm, learning_rate=0.0, report_to=[], use_cpu=True, save_strategy="no",
-    )  # fmt: skip
-    rows = [{"x": x} for k in range(60) for x in points(k, 16 * count)]
-    transformers.Trainer(Model(), args, train_dataset=rows, callbacks=[callback]).train()
-    found = callback.meter.estimate()
-    assert found.steps == 60 and found.trace == pytest.approx(PLANTED, rel=0.15)

@@ -29,7 +29,7 @@ def test_a_table_of_other_code_is_recovered():
     assert rates[:4] == pytest.approx([0.0034, 0.013, 0.050, 0.22], rel=0.2) and rates[-1] > 1.9
 
 
-@pytest.mark.parametrize(("momentum", "average"), [(0.0, None), (0.9, None), (0.0, 0.95)])
+@pytest.mark.parametrize(("momentum", "average"), [(0.9, None), (0.0, 0.95)])
 def test_the_moments_are_those_of_simulated_runs(momentum, average):
     """Mean loss over many simulated runs at the step at which the recursion crosses the target, and just before."""
     model, rate, b, random = nqm.power_law(20, noise=0.5, target=0.25), 0.05, 4, np.random.default_rng(0)
@@ -49,10 +49,6 @@ def test_the_moments_are_those_of_simulated_runs(momentum, average):
 def test_without_noise_the_steps_do_not_depend_on_the_batch_and_are_those_of_the_slowest_dimension():
     model = nqm.Model(np.array([1.0]), np.array([1e-12]), target=0.5e-4)
     assert nqm.steps(model, np.array([1, 1024]), 0.1) == pytest.approx(np.ceil(np.log(1e-4) / np.log(0.9**2)))
-
-
-def test_rates_beyond_stability_never_arrive():
-    assert np.isinf(nqm.steps(nqm.power_law(10), np.array([1e6]), 2.1)).all()
 
 
 def test_noise_moves_the_whole_curve_along_the_batch_axis():
@@ -91,12 +87,6 @@ def test_below_the_bend_the_noise_scale_predicts_it_to_a_factor():
     assert (found[["noise_scale", "apart"]] / bend).stack().between(1 / 2.6, 2.6).all()
 
 
-def test_a_search_of_the_model_is_a_table_like_any_other():
-    table = nqm.searched(nqm.power_law(50, target=0.1), [4, 64], 20, 0)
-    found = scaling.steps_to_result(table, 0.1)
-    assert found.batch_size.tolist() == [4, 64] and (found.trials == 20).all() and found.steps.is_monotonic_decreasing
-
-
 def test_bad_models_are_refused():
     with pytest.raises(ValueError, match="noise: -1 is not allowed; it must be a positive"):
         nqm.power_law(10, -1)
@@ -104,9 +94,7 @@ def test_bad_models_are_refused():
         nqm.power_law(10, target=10)
 
 
-@pytest.mark.parametrize("power", [0.5, 1.0])
-@pytest.mark.parametrize("batch_size", [1, 16, 256])
-@pytest.mark.parametrize("average", [None, 0.9])
+@pytest.mark.parametrize(("power", "batch_size", "average"), [(1.0, 16, None), (0.5, 256, 0.9)])
 def test_a_preconditioned_model_is_preconditioned_gradients_in_simulated_runs(power, batch_size, average):
     """Runs with h^(-power) times the gradient, in the weights themselves, cross the target where the recursion says."""
     model, random = nqm.power_law(20, noise=0.5, target=0.25), np.random.default_rng(1)
@@ -120,17 +108,6 @@ def test_a_preconditioned_model_is_preconditioned_gradients_in_simulated_runs(po
         u = w if average is None else average * u + (1 - average) * w
         losses.append(0.5 * (model.curvature * u**2).sum(1).mean())
     assert losses[-1] <= model.target * 1.01 and min(losses[:-1], default=1) >= model.target * 0.99
-
-
-def test_without_a_power_nothing_is_preconditioned_and_no_power_changes_a_loss():
-    model = nqm.power_law(100)
-    same = nqm.preconditioned(model, 0.0)
-    assert np.array_equal(same.curvature, model.curvature) and np.array_equal(same.noise, model.noise)
-    for power in (0.3, 1.0):
-        assert nqm.preconditioned(model, power).start == pytest.approx(model.start)
-    for power in (-0.1, 1.1, float("nan")):
-        with pytest.raises(ValueError, match="power"):
-            nqm.preconditioned(model, power)
 
 
 def test_with_the_curvature_known_small_batches_follow_the_closed_form_and_one_step_is_the_floor():

@@ -3,7 +3,6 @@
 import pandas as pd
 import pytest
 
-from lib import wording
 from lib.page import boxes
 from lib.records import store
 from lib.studies.cells import Cell
@@ -24,23 +23,6 @@ CELL = Cell("digits-mlp", 64, "sgd")
 def test_records_in_several_tables_count_once():
     told = boxes.provenance(results("digits-mlp", "ab", [CELL]), results("digits-mlp", "bc", [CELL]))
     assert "3 of 4 searches, 6 trials, 30 training steps in 3.0 core-minutes" in told
-
-
-def test_a_short_run_is_told_in_seconds():
-    told = results("digits-mlp", "a")
-    told.attrs["provenance"][0]["wall_s"] = 2.6
-    assert "10 training steps in 2.6 core-seconds;" in boxes.provenance(told)
-
-
-def test_records_of_workloads_that_are_not_shown_do_not_count():
-    both = results("digits-mlp", "ab")
-    both.attrs["provenance"] = store.Shared([*both.attrs["provenance"], *results("digits-cnn", "c").attrs["provenance"]])
-    assert "2 of 2 searches" in boxes.provenance(both)
-    assert "No records" in boxes.provenance(results("digits-mlp", ""))
-
-
-def test_names_are_spelt_as_in_print():
-    assert [wording.number(x) for x in ("sgd", "synflow", "MLP")] == ["SGD", "SynFlow", "MLP"]
 
 
 def test_what_is_missing_is_told_and_nothing_at_all_stops_the_chapter():

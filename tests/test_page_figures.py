@@ -8,7 +8,6 @@ import pytest
 
 from chapters.accuracy import budget_figures
 from chapters.metaparameters import rate_figures
-from lib.analysis import fixed_budgets
 
 
 def drawn(chart):
@@ -50,10 +49,6 @@ def test_budgets_open_at_their_largest_and_keep_zero_off_the_logarithm(best):
     assert np.allclose(rows["at"][rows.error > 0], rows.error[rows.error > 0]) and no_gaps(chart)
 
 
-def test_without_records_a_budget_figure_says_so():
-    assert "No records" in str(budget_figures.errors(pd.DataFrame(), "budget", "steps", "value").to_dict())
-
-
 @pytest.fixture
 def costs():
     """A rule that takes 1.5 times the tuned steps, retraining apart, and one that misses the goal."""
@@ -81,27 +76,3 @@ def test_a_map_tells_which_settings_never_reach_the_goal():
     shown = next(t for t in tables if "told" in t[0])
     assert [r["told"] for r in shown] == ["1,500", "not reached"] and values["batch_size_place"] == 1
     assert shown[0]["momentum"] == pytest.approx(0.95) and no_gaps(chart)
-
-
-def test_hyperparameters_of_fast_trials_and_the_growth_of_the_best_are_told_without_gaps():
-    names = ["learning rate", "1 - momentum", "effective learning rate"]
-    rules = [None, "linear rule", "square-root rule", "no change"]
-    near = pd.DataFrame([{"network": "n", "workload": "n", "batch_size": b, "which": w, "rule": r, "value": 0.1 * b, "trial": 1,
-                          "steps": 9, "behind": 1.0} for b in (1, 2) for w in names for r in rules])  # fmt: skip
-    assert no_gaps(rate_figures.fast_settings(near, "n"))
-    rows = pd.DataFrame([{"network": n, "method": m, "effect": 1.5, "low": 1.2, "high": 1.9, "n": 3} for n in "ab" for m in "xy"])
-    chart = rate_figures.growths(rows)
-    points = next(t for t in chart.to_dict()["datasets"].values() if "growth" in t[0])
-    assert {(r["row"], r["method"]) for r in points} == {(n, m) for n in "ab" for m in "xy"}
-    assert {r["growth_high"] for r in points} == {1.9} and no_gaps(chart)
-
-
-def test_errors_of_several_searches_are_their_mean_with_its_interval_and_of_one_a_dot():
-    rows = [{"network": "a", "batch_size": 1, "test": e} for e in (0.02, 0.04, 0.06)]
-    rows.append({"network": "b", "batch_size": 4, "test": 0.1})
-    chart = budget_figures.settled(fixed_budgets.means(pd.DataFrame(rows)))
-    tables = chart.to_dict()["datasets"].values()
-    several, one = sorted(next(t for t in tables if "n" in t[0]), key=lambda row: row["network"])
-    assert several["test"] == pytest.approx(0.04) and several["low"] < 0.04 < several["high"] and several["n"] == 3
-    assert one["low"] == one["test"] == one["high"] == 0.1 and no_gaps(chart)
-    assert "No records" in str(budget_figures.settled(fixed_budgets.means(pd.DataFrame())).to_dict())

@@ -1,6 +1,5 @@
 """Portraits of known distributions, and of a run."""
 
-import dataclasses
 
 import numpy as np
 import pandas as pd
@@ -30,26 +29,6 @@ def test_the_nearest_distribution_is_the_one_it_was_drawn_from(name):
         assert 2.5 < told["freedom"] < 3.6
 
 
-def test_where_the_fitted_t_is_farther_than_the_normal_it_is_taken_as_its_limit():
-    told = portraits.describe(np.random.default_rng(0).normal(size=40_000))
-    told = told.assign(workload="w", compressor="top-k", density=0.001, feedback=True, step=1)
-    for student, near, freedom in ((0.5, "normal", np.inf), (0.0, "student", 7.0)):
-        changed = {"student": student, "freedom": 7.0}
-        shape = portraits.shapes(told.assign(value=told.measure.map(changed).fillna(told.value))).iloc[0]
-        assert shape.student == (shape.normal if near == "normal" else student) and shape.freedom == freedom
-        assert shape[["normal", "laplace", "student"]].astype(float).idxmin() == near
-
-
-def test_histogram_and_profile_are_normalised():
-    told = portraits.describe(np.random.default_rng(1).normal(2, 3, size=20_000))
-    density = told[told.measure == "density"]
-    assert (density.value * 2 * portraits.REACH / portraits.BINS).sum() == pytest.approx(1, abs=2e-3)
-    profile = told[told.measure == "profile"].value
-    assert profile.is_monotonic_decreasing and profile.max() <= 1
-    cumulative = told[told.measure == "cumulative"].value
-    assert cumulative.is_monotonic_increasing and cumulative.iloc[-1] > 0.999
-
-
 def test_a_run_is_looked_at_where_it_should_be_and_without_feedback_the_vector_is_a_plain_gradient():
     fed = portraits.follow(Portrait("digits-mlp", steps=40, every=20, batch_size=64, density=0.01))
     assert sorted(fed.step.unique()) == [20, 40]
@@ -58,38 +37,16 @@ def test_a_run_is_looked_at_where_it_should_be_and_without_feedback_the_vector_i
     assert fed > 2 * bare, "what is kept back piles up"
 
 
-def test_a_run_that_diverges_before_its_first_portrait_is_named_and_one_that_does_later_keeps_what_it_has():
-    fast = Portrait("digits-mlp", steps=40, every=20, batch_size=64, density=1.0, compressor="dense", learning_rate=1e6)
-    with pytest.raises(FloatingPointError, match=r"learning_rate: 1000000.0 .* ended at step \d+ \(diverged\), .* at step 20"):
-        portraits.follow(fast)
-    assert portraits.follow(dataclasses.replace(fast, every=1)).step.max() < 40
-
-
-def test_bad_portraits():
-    with pytest.raises(ValueError, match="every: 0 "):
-        Portrait("digits-mlp", every=0)
-    with pytest.raises(ValueError, match="density: 2 "):
-        Portrait("digits-mlp", density=2)
-    with pytest.raises(ValueError, match=r"every: 200 is not allowed; it must be at most steps \(100\)"):
-        Portrait("digits-mlp", steps=100)
-    with pytest.raises(ValueError, match=r"momentum: 1.0 is not allowed; it must be a number, in \[0, 1\)"):
-        Portrait("digits-mlp", momentum=1.0)
-    with pytest.raises(ValueError, match="learning_rate: 0 is not allowed; it must be a number, positive"):
-        Portrait("digits-mlp", learning_rate=0)
-
-
 @pytest.mark.parametrize(
     "kind, bell",
-    [("normal", True), ("logistic", True), ("signs", False), ("uniform", False), ("two peaks", False), ("spike", False),
-     ("aside", False)],
-)  # fmt: skip
+    [("normal", True), ("logistic", True), ("uniform", False), ("two peaks", False), ("aside", False)],
+)
 def test_a_bell_has_one_peak_at_zero_and_is_not_flat(kind, bell):
     r = np.random.default_rng(0)
     normal = r.normal(size=50_000)
     vector = {
-        "normal": normal, "logistic": r.logistic(size=50_000), "signs": np.sign(normal) + 0.1 * r.normal(size=50_000),
-        "uniform": r.uniform(-1, 1, 50_000), "two peaks": normal + 1.5 * r.choice([-1, 1], 50_000),
-        "spike": np.where(np.arange(50_000) % 3, normal, 0), "aside": normal + 0.5,
+        "normal": normal, "logistic": r.logistic(size=50_000), "uniform": r.uniform(-1, 1, 50_000),
+        "two peaks": normal + 1.5 * r.choice([-1, 1], 50_000), "aside": normal + 0.5,
     }[kind]  # fmt: skip
     table = portraits.describe(vector).assign(workload="w", compressor="top-k", density=0.001, feedback=True, step=1)
     shapes = portraits.shapes(table)

@@ -7,15 +7,12 @@ import pytest
 from chapters.messages import message_results
 from chapters.messages.claims import groups
 from lib import claims
-from lib.analysis import scaling
 from lib.claims.claim import REGISTRY, judged
 from lib.engine.check_steps import last_check
 from lib.measuring import sweeps
-from lib.messages.settings import Messages, target
+from lib.messages.settings import Messages
 from lib.studies.cells import Cell
 from lib.studies.study import Study
-from lib.workloads.catalogue import workload
-from lib.workloads.models import build, parameter_count
 
 
 @pytest.fixture(scope="module")
@@ -41,22 +38,6 @@ def test_what_was_sent_is_what_was_asked_for(found):
     assert 60 < steps <= 64
     assert last["dense"] == pytest.approx(steps * 4 * 8970 / 1e6)
     assert last["Top-k"] == pytest.approx(steps * 8 * 448 / 1e6)
-
-
-def test_a_choice_at_the_edge_of_the_search_is_flagged(found):
-    for replicate, own in found.groupby("replicate"):
-        rates = Cell("digits-mlp", 64, trials=3, replicate=replicate).draw()["learning_rate"]
-        middle = sorted(rates)[1]
-        assert (own.edge == ~own.learning_rate.sub(middle).abs().lt(1e-9)).all()
-        assert (own.highest == own.learning_rate.sub(max(rates)).abs().lt(1e-9)).all()
-
-
-def test_an_edge_is_that_of_the_workloads_own_search(trials):
-    """Another workload in the same table was searched more widely."""
-    wider = trials.assign(workload="digits-cnn", learning_rate=100 * trials.learning_rate)
-    own, both = message_results.best(trials), message_results.best(pd.concat([trials, wider], ignore_index=True))
-    kept = both[both.workload == trials.workload.iloc[0]]
-    assert kept.edge.any() and kept.edge.tolist() == own.edge.tolist() and kept.highest.tolist() == own.highest.tolist()
 
 
 def test_gaps_pair_runs_of_one_seed(found):
@@ -119,20 +100,6 @@ def test_a_best_rate_at_an_edge_makes_a_loss_a_bound():
     assert "Top-k in 3 of 3" in groups(much.assign(edge=True))[0].note
 
 
-def test_a_run_in_which_an_average_entry_is_not_sent_once_is_shown_and_decides_nothing():
-    short = planted([27.0, 27.1, 26.9], "cifar-10-resnet-20", budget=512)
-    (row,) = groups(short)
-    assert row.effect == pytest.approx(27) and row.own and "512" in row.note and verdict("T4", short) == claims.OPEN
-    assert verdict("T4", short.assign(budget=1024)) == claims.CONTRADICTED
-
-
-def test_a_larger_density_narrows_a_gap_by_network():
-    both = pd.concat([planted([1.0, 2.0, 3.0]), planted([0.5, 1.4, 2.6], density=0.01)])
-    found = message_results.narrowed(both)
-    assert list(found) == ["mnist-lenet-5"] and found["mnist-lenet-5"].value == pytest.approx(0.5)
-    assert found["mnist-lenet-5"].error == pytest.approx(0.1 / 3**0.5) and found["mnist-lenet-5"].n == 3
-
-
 def test_planted_costs_multiply():
     rows = [
         {"workload": w, "batch_size": b, "goal": 0.1, "sparsity": s, "density": d,
@@ -149,50 +116,3 @@ def test_planted_costs_multiply():
     alone = (curves.sparsity == 0) & (curves.density == 0.01)
     assert message_results.joint_costs(curves[~alone]).empty
     assert message_results.joint_costs(message_results.joint_curves(pd.DataFrame())).empty
-
-
-def test_means_of_planted_costs_scatter_as_single_searches_do():
-    point = {"workload": "w", "batch_size": 16, "goal": 0.1}
-    curves = pd.DataFrame([{**point, "sparsity": s, "density": d, "steps": k}
-                           for s, d, k in ((0.0, 1.0, 100), (0.9, 1.0, 300), (0.0, 0.01, 500), (0.9, 0.01, 3000))])  # fmt: skip
-    found = message_results.joint_means(curves)["w"]
-    assert found["over"].value == pytest.approx(np.log(2)) and found["beyond"].value == pytest.approx(np.log(30 / 7))
-    assert found["over"].error == pytest.approx(2 * scaling.scatter_of("w"))  # of four searches
-    two = pd.concat([curves, curves.assign(batch_size=64)], ignore_index=True)
-    assert message_results.joint_means(two)["w"]["over"].error == pytest.approx(2**0.5 * scaling.scatter_of("w"))
-    assert message_results.joint_means(curves[:2]) == {}
-
-
-def test_what_is_sent_between_budgets_is_per_step_and_per_entry_asked_for():
-    """One run asks for k of d entries, sends k a step for two steps, 3k for the next two, and nothing for four."""
-    k = target(0.01, parameter_count(build(workload("digits-mlp").model)))
-    run = {"workload": "digits-mlp", "compressor": "gaussian-k", "feedback": True, "density": 0.01, "replicate": 0, "trial": 0,
-           "learning_rate": 0.1, "status": "budget", "checks": "geometric", "max_steps": 8, "batch_size": 16}  # fmt: skip
-    sent = {1: k, 2: 2 * k, 4: 8 * k, 8: 8 * k}
-    run |= {f"best@{b}": 0.5 for b in sent} | {f"test@{b}": 0.5 for b in sent} | {f"sent@{b}": n for b, n in sent.items()}
-    bare = run | {"trial": 1, "feedback": False}
-    failed = run | {"trial": 2, "status": "infeasible"}
-    found = message_results.between_budgets(pd.DataFrame([run, bare, failed]))
-    assert found.budget.tolist() == [1, 2, 4, 8] and found.over.tolist() == pytest.approx([1, 1, 3, 0])
-    assert found.method.unique().tolist() == ["Gaussian-k"]
-    assert message_results.between_budgets(pd.DataFrame()).empty
-
-
-def test_joint_curves_are_read_at_the_hardest_goal_that_all_cells_met(tmp_path):
-    cells = [
-        Cell("digits-mlp", 64, sparsity=s, trials=8, hits=8, max_steps=300, messages=Messages(4, density=d))
-        for s in (0.0, 0.9)
-        for d in (1.0, 0.05)
-    ]
-    trials = sweeps.results(Study("t", "t", tuple(cells)), "full", folder=tmp_path)
-    curves = message_results.joint_curves(trials)
-    met = [g for g in scaling.goals(trials) if trials.groupby(["sparsity", "density"])[f"steps@{g:g}"].count().all()]
-    assert len(curves) == 4 and set(curves.goal) == {min(met)} and min(met) > min(scaling.goals(trials))
-
-
-def test_means_over_seeds_are_by_workload_and_density():
-    gap = pd.concat([planted([1.0, 3.0]), planted([11.0], "fashion-mnist-fnn-3")])
-    means = message_results.means(gap)
-    assert [e.value for e in means.effect] == [2, 11] and [e.n for e in means.effect] == [2, 1]
-    assert means.effect[0].reach == pytest.approx(6.313752) and np.isinf(means.effect[1].reach)  # Student's t of one degree
-    assert message_results.means(gap[:0]).empty

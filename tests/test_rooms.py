@@ -156,8 +156,3 @@ def test_what_lies_beside_a_chapter_is_used_by_it_alone():
         name = re.compile(rf"^\s*(from|import) chapters\.{chapter}\b", re.M)
         assert not [file for (owner, file), source in sources.items() if owner != chapter and name.search(source)], chapter
         assert (ROOT / "chapters" / f"{chapter}.ipynb").exists()
-
-
-def test_what_chapters_import_exists():
-    for chapter in CHAPTERS:
-        assert imports(code_of(chapter)) <= set(FILES), chapter.name

@@ -1,6 +1,5 @@
 """Jobs that are listened to: what a record holds is what the gradients say, and what the page makes of it."""
 
-import dataclasses
 
 import numpy as np
 import pandas as pd
@@ -8,7 +7,6 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from chapters.theory import theory_figures
 from lib.engine import lockstep
 from lib.probes import noise_scale, running_noise
 from lib.probes.running_noise import Job
@@ -56,41 +54,9 @@ def test_a_record_has_what_a_single_process_finds(table):
     assert table.step.tolist() == [1, 2, 3, 4, 5, 6] and table.high.isna()[0] and table.low[0] == 0
 
 
-def test_two_jobs_are_planned_whose_trials_met_their_goals():
-    images, digits = running_noise.planned()
-    assert (images.workload, digits.workload) == ("mnist-fc-128x3", "digits-mlp")
-    assert images.steps < workload(images.workload).max_steps and images.batch_size == digits.batch_size == 64
-
-
 def test_jobs_are_compared_by_what_their_intervals_hold():
     rows = {"low": [1.0, 1.0, 3.0, 0.0], "high": [3.0, 3.0, np.nan, 1.0], "offline": [2.0, 4.0, np.nan, 0.5],
             "running": [2.0, 2.0, 3.0, 1.0], "single": [4.0, 4.0, 4.0, 1.0]}  # fmt: skip
     found = running_noise.compared(pd.DataFrame({**rows, "network": "n", "workers": 2})).iloc[0]
     assert found.held == 0.75 and found.apart == 2 and found.ahead == 2
     assert running_noise.compared(pd.DataFrame()).empty
-
-
-def test_a_figure_has_no_gap_and_its_band_ends_within_the_axis(table):
-    spec = theory_figures.running(table.assign(network="n"), "n").to_dict()
-    (rows,) = [rows for rows in spec["datasets"].values() if "running" in rows[0]]
-    assert len(rows) == 6 and all(0 < r["low"] <= r["running"] <= r["high"] < np.inf for r in rows)
-    nothing = theory_figures.running(pd.DataFrame(), None).to_dict()
-    assert "Nothing" not in str(spec) and "python -m lib run noise-scale" in str(nothing)
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "message"),
-    [
-        ("workers", 1, "workers: 1 is not allowed; it must be a whole number from 2"),
-        ("workers", 3, r"batch_size: 64 is not allowed; it must be a multiple of workers \(3\)"),
-        ("algorithm", "adam", "algorithm: 'adam' is not allowed; it must be one of"),
-        ("trial", 100, "trial: 100 "),
-        ("span", 1.0, "span: 1.0 "),
-        ("chunk", 676, "chunk: 676 "),
-        ("steps", 0, "steps: 0 "),
-        ("examples", 1351, "examples: 1351 "),
-    ],
-)
-def test_bad_jobs(field, value, message):
-    with pytest.raises(ValueError, match=message):
-        dataclasses.replace(JOB, **{field: value})

@@ -31,7 +31,7 @@ def told(key, function, curves):
 
 
 @pytest.mark.parametrize(
-    ("factor", "less", "much"), [(4, "for", "for"), (1, "for", "against"), (0.2, "against", "against"), (1.5, "for", "against")]
+    ("factor", "less", "much"), [(4, "for", "for"), (1, "for", "against"), (0.2, "against", "against")]
 )
 def test_critical_batch_sizes_are_compared_at_the_highest_sparsity_by_network(factor, less, much):
     curves = pair("mnist-simple-cnn", curve(2 * 6400 * factor, 200, seed=1))
@@ -63,8 +63,3 @@ def test_the_cost_of_sparsity_is_judged_at_its_least_sure_batch_size():
         (group,) = told("L3", sparsity.steps_over_dense, pair("digits-mlp", sparse)).groups
         assert group.verdict == verdict
         assert verdict == "for" or group.note == "batch size 64"
-
-
-def test_a_single_search_says_that_its_scatter_is_borrowed():
-    (group,) = sparsity.critical_over_dense(pair("digits-mlp", curve(6400, 100, 1), searches=1))
-    assert group.n == 1 and "borrowed" in group.note and sparsity.critical_over_dense({}) == []

@@ -14,10 +14,8 @@ from chapters.steps_to_result import folds
 from lib.analysis import splits
 from lib.engine import lockstep
 from lib.measuring import one_cell
-from lib.records.on_record import gathered
-from lib.studies import plans
 from lib.studies.cells import Cell
-from lib.workloads import catalogue, datasets, models
+from lib.workloads import datasets, models
 
 needs_mnist = pytest.mark.skipif(datasets.VARIABLE not in os.environ, reason="needs MNIST")
 
@@ -50,11 +48,6 @@ def test_their_validation_images_are_the_first_tenth_of_their_shuffled_list():
     assert held.tolist() != sorted(shuffled(60_000, seed=1)[:6000])
 
 
-def test_ours_are_others_of_which_589_are_theirs():
-    assert len(np.intersect1d(datasets.held_out("mnist"), datasets.held_out(datasets.LEE2021))) == 589
-    assert len({tuple(datasets.held_out("mnist", split)) for split in range(4)}) == 4
-
-
 @needs_mnist
 def test_the_same_images_are_split_in_another_way():
     ours, theirs, whole = datasets.load("mnist"), datasets.load(datasets.LEE2021), datasets.whole("mnist")
@@ -73,29 +66,6 @@ def test_theirs_is_one_split():
         datasets.held_out(datasets.LEE2021, 1)
     with pytest.raises(ValueError, match="split: 2 is not allowed; it must be 0 for mnist-simple-cnn-lee2021, whose data set"):
         Cell("mnist-simple-cnn-lee2021", 64, split=2)
-    for call in (datasets.held_out, datasets.whole):
-        with pytest.raises(ValueError, match="dataset: 'svhn' is unknown; allowed: digits, mnist, .*mnist-lee2021"):
-            call("svhn")
-
-
-def test_workloads_on_their_split_differ_in_nothing_else():
-    for name in ("mnist-simple-cnn", "mnist-fc-128x3"):
-        ours, theirs = catalogue.workload(name), catalogue.workload(name + catalogue.THEIR_SPLIT)
-        told = {"name", "title", "dataset"}
-        assert {k for k, v in vars(ours).items() if getattr(theirs, k) != v} == told
-        assert theirs.dataset == datasets.LEE2021 and theirs.title == f"{ours.title}, split of Lee et al."
-
-
-def test_searches_on_both_splits_have_the_same_trials_and_are_no_further_curves():
-    cells = plans.study("mnist-split-fc").cells
-    theirs = {c for c in cells if c.workload.endswith(catalogue.THEIR_SPLIT)}
-    assert len(theirs) == len(cells) / 2
-    for cell in theirs:
-        ours = Cell("mnist-fc-128x3", cell.batch_size, trials=32, replicate=cell.replicate, hits=1)
-        assert ours in cells and ours.draw().keys() == cell.draw().keys()
-        assert all(np.array_equal(values, cell.draw()[name]) for name, values in ours.draw().items())
-    assert set(plans.APART) <= set(plans.STUDIES)
-    assert not any(c.workload.endswith(catalogue.THEIR_SPLIT) for c in gathered().cells)
 
 
 # --- out-of-fold mistakes ---------------------------------------------------------------------------------------------
@@ -139,45 +109,6 @@ def networks(cell):
     return [models.initialise(models.build(cell.work.model), seed).double() for seed in one_cell.seeds(cell)]
 
 
-@pytest.mark.parametrize(
-    ("fields", "says"),
-    [
-        ({"folds": 1}, "folds: 1 is not allowed; it must be a whole number from 2 to 1000"),
-        ({"networks": 0}, "networks: 0 is not allowed"),
-        ({"seed": -1}, "seed: -1 is not allowed"),
-        ({"learning_rate": -0.1}, "learning_rate: -0.1 is not allowed; it must be positive"),
-        ({"workload": "digits-mlp-nats"}, "workload: 'digits-mlp-nats' is not allowed; it must be one whose task"),
-    ],
-)
-def test_bad_folds_are_refused_by_name(fields, says):
-    with pytest.raises(ValueError, match=says):
-        folds.Folds(**{"workload": "digits-mlp", **fields})
-
-
-def test_networks_that_diverge_are_named():
-    with pytest.raises(FloatingPointError, match="learning_rate: .*learning_rate=1e.* diverged; try a smaller one"):
-        folds.ask(folds.Folds("digits-mlp", networks=1, steps=30, learning_rate=1e30))
-
-
-def test_folds_are_kept_and_read_back(tmp_path):
-    what = folds.Folds("digits-mlp", networks=3, steps=20)
-    folds.run((what,), tmp_path)
-    assert not folds.missing((what,), tmp_path) and folds.missing(folds.PLANNED, tmp_path) == list(folds.PLANNED)
-    rows, again = folds.results((what,), tmp_path), folds.ask(what)
-    assert rows[["image", "wrong"]].equals(again) and len(rows.attrs["provenance"]) == 1
-    share = splits.shares(rows, "digits-mlp")
-    assert len(share) == 1500 and share.sum() == pytest.approx(rows.wrong.sum() / 3) and share[rows.image[0]] > 0
-    with pytest.raises(ValueError, match="workload: 'digits-cnn' is not allowed; it must be one whose folds are on record"):
-        splits.shares(rows, "digits-cnn")
-
-
-def test_networks_on_record_are_about_as_good_as_those_that_meet_the_goals():
-    rows, lacking = folds.results(), folds.missing(folds.PLANNED)
-    assert folds.PLANNED[0] not in lacking
-    for what in (w for w in folds.PLANNED if w not in lacking):
-        assert splits.shares(rows, what.workload).mean() == pytest.approx(what.cell(0).work.goal, rel=0.4)
-
-
 # --- draws and pairs --------------------------------------------------------------------------------------------------
 
 
@@ -207,17 +138,6 @@ def test_a_split_of_easy_images_is_the_easiest_and_a_typical_one_is_in_the_middl
     assert 25 < ours.mean() < 75 and ours.max() > 80 and ours.min() < 20
     tied = splits.of_splits(np.full(60_000, 0.5), np.full(10, 0.5))
     assert (tied.percentile == 50).all()
-
-
-def test_what_is_told_of_the_splits_fits_together():
-    share = planted()
-    rows = pd.DataFrame({"image": share.nonzero()[0], "wrong": 4 * share[share > 0]}).assign(workload="mnist-fc-128x3", networks=4)
-    told, table = splits.told(rows, "mnist-fc-128x3"), splits.of_splits(share, splits.drawn(share)).set_index("split")
-    assert told["ratio"] == table.error[0] / table.error[splits.THEIRS] and told["mean"] == pytest.approx(100 * share.mean())
-    assert told["scatter"] == pytest.approx(100 * share.std() * np.sqrt(0.9 / 6000), rel=0.03)
-    assert told["ours_percentile"] == table.percentile[0] and told["highest"] == table.percentile[list(range(1, 21))].max()
-    bars = splits.histogram(splits.drawn(share))
-    assert bars.share.sum() == pytest.approx(1) and np.allclose(bars.high[:-1], bars.low[1:])
 
 
 def searched(workload, steps, replicate=0, split=0, **fields):
@@ -259,25 +179,3 @@ def test_a_hard_split_takes_a_factor_over_the_others_and_what_it_lacks_is_counte
     lacking = splits.on_one_split(trials[trials.split < 2], 2).iloc[0]
     assert lacking.lacking == 3 and np.isnan(lacking.factor)
     assert not len(splits.on_one_split(trials[trials.split == 2], 2))
-
-
-def test_a_search_on_their_split_stands_beside_the_exact_ones_on_ours_that_are_on_record():
-    theirs = Cell("mnist-simple-cnn-lee2021", 64, trials=32, hits=1, race=2.5)
-    found = splits.counterparts([theirs, Cell("mnist-simple-cnn-lee2021", 63, trials=32, hits=1)])
-    assert found[0] == theirs and found[2].batch_size == 63 and len(found) == 3
-    ours = found[1]
-    assert (ours.workload, ours.batch_size, ours.replicate, ours.race) == ("mnist-simple-cnn", 64, 0, None)
-
-
-def test_networks_are_paired_at_the_ends_of_their_own_ladders():
-    columns = {"algorithm": "sgd", "sparsity": 0.0, "batch_size": 64, "replicate": 0, "split": 0, "trials": 1, "last_step": 99,
-               "pruning": "-", "checks": "geometric", "precision": "float32", "trial": 0}  # fmt: skip
-    rows = [
-        {**columns, "workload": name + suffix, **{f"steps@{goal:g}": steps for goal, steps in ladder.items()}}
-        for name, ladders in (("mnist-fc-128x3", ({0.03: 10, 0.06: 4}, {0.03: 20, 0.06: 6})),
-                              ("mnist-simple-cnn", ({0.02: 30, 0.05: 8}, {0.02: 90, 0.05: 8})))
-        for suffix, ladder in zip((catalogue.THEIR_SPLIT, ""), ladders)
-    ]  # fmt: skip
-    hard, easy = splits.at_ends(pd.DataFrame(rows))
-    assert dict(zip(hard.network, zip(hard.goal, hard.ratio))) == {"mnist-fc-128x3": (0.03, 2.0), "mnist-simple-cnn": (0.02, 3.0)}
-    assert dict(zip(easy.network, zip(easy.goal, easy.ratio))) == {"mnist-fc-128x3": (0.06, 1.5), "mnist-simple-cnn": (0.05, 1.0)}

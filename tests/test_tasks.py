@@ -14,14 +14,13 @@ from lib.engine import check_steps, flattening, lockstep, looped, stacked, valid
 from lib.measuring import one_cell
 from lib.records import store
 from lib.studies.cells import Cell
-from lib.workloads import catalogue, datasets, losses, models, tasks
+from lib.workloads import catalogue, datasets, models, tasks
 from lib.workloads.datasets import Split
 from lib.workloads.tasks import TASKS
 
 torch.set_num_threads(1)
 
 CELL = Cell("digits-mlp-nats", 64, trials=16, hits=2, max_steps=160, replicate=2)
-KINDS = [looped.Loop, stacked.Stack]
 
 
 def momentum_step(w: torch.Tensor, v: torch.Tensor, g: torch.Tensor, drawn: dict[str, torch.Tensor]) -> None:
@@ -62,8 +61,7 @@ def first_checks(cell: Cell, cost) -> np.ndarray:
     return steps
 
 
-@pytest.mark.parametrize("classes", [2, 10])
-def test_costs_and_losses_are_those_of_pytorch(classes):
+def test_costs_and_losses_are_those_of_pytorch(classes=10):
     logits, y = 5 * torch.randn(3, 8, classes), torch.randint(classes, (8,))
     nats = F.cross_entropy(logits.double().flatten(0, 1), y.repeat(3), reduction="none").view(3, 8)
     cost = TASKS["cross-entropy"].cost(logits, y)
@@ -73,15 +71,7 @@ def test_costs_and_losses_are_those_of_pytorch(classes):
         assert task.loss(logits[0], y).item() == pytest.approx(F.cross_entropy(logits[0], y).item())
 
 
-def test_a_cost_is_never_below_zero_however_sure_the_answer():
-    logits = torch.tensor([[[0.0, 1e4], [0.0, 40.0]]])
-    assert (TASKS["cross-entropy"].cost(logits, torch.tensor([1, 1])) >= 0).all()
-    assert TASKS["cross-entropy"].cost(logits, torch.tensor([0, 1]))[0, 0] == 1e4
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("parts", [1, 2])
-def test_several_targets_an_example_are_so_many_answers(parts, smoothing):
+def test_several_targets_an_example_are_so_many_answers(parts=2, smoothing=0.1):
     """[B, L] targets, as of a language model: losses, derivatives and costs are means over places."""
     logits, y, task = torch.randn(3, 4, 5, 7), torch.randint(7, (4, 5)), TASKS["cross-entropy"]
     means, slopes = task.derivative(logits, y, smoothing, parts)
@@ -98,9 +88,8 @@ def test_several_targets_an_example_are_so_many_answers(parts, smoothing):
     assert cost[1, 2].item() == pytest.approx(F.cross_entropy(logits[1, 2], y[2]).item(), rel=1e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("steps", [0, 20, 60])
-def test_early_rejection_decides_as_the_full_evaluation(kind, steps):
+@pytest.mark.parametrize("kind", [looped.Loop, stacked.Stack])
+def test_early_rejection_decides_as_the_full_evaluation(kind, steps=60):
     split, w = datasets.load("digits").validation, trained(steps)
     executor = kind(models.build("mlp-64x2"), task=TASKS["cross-entropy"])
     full = np.array(nats_alone(executor, w, split))
@@ -118,12 +107,10 @@ def test_early_rejection_decides_as_the_full_evaluation(kind, steps):
                     assert met[:, n].tolist() == (full <= goal).tolist()
             assert whole[torch.from_numpy(full) <= most].all()
             assert np.allclose(total[whole] / len(split), full[whole.numpy()], rtol=1e-5)
-    early = sum(read) < 0.9 * 3 * 5 * len(w) * len(split)
-    assert early or steps < 60, "nothing was rejected early"  # untrained networks are all equally poor
+    assert sum(read) < 0.9 * 3 * 5 * len(w) * len(split), "nothing was rejected early"
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_goal_that_a_trial_meets_exactly_is_met_and_one_next_to_it_is_not(kind):
+def test_a_goal_that_a_trial_meets_exactly_is_met_and_one_next_to_it_is_not(kind=stacked.Stack):
     """Sums in another order, or asked in other company, differ in their last digits (here, larger): decisions do not."""
     split, w = datasets.load("digits").validation, trained(30)
     executor = kind(models.build("mlp-64x2"), task=TASKS["cross-entropy"])
@@ -151,36 +138,12 @@ def test_answers_that_are_no_numbers_meet_no_goal_and_do_not_spoil_the_order():
     assert not total[3] <= judge.limits[0] and (total[:3] / len(split)).isfinite().all()
 
 
-@pytest.mark.parametrize("cell", [CELL, Cell("digits-mlp-nats", 16, "sgd", 0.5, trials=8, hits=2, max_steps=160)])
-def test_lock_step_equals_exhaustive_search(cell, monkeypatch):
-    if cell.sparsity:  # a goal that so few trials meet so soon
-        easier = catalogue.WORKLOADS["digits-mlp-nats"].__class__
-        eased = {**vars(catalogue.WORKLOADS["digits-mlp-nats"]), "goals": (0.3, 0.5)}
-        monkeypatch.setitem(catalogue.WORKLOADS, "digits-mlp-nats", easier(**eased))
+def test_lock_step_equals_exhaustive_search(cell=CELL):
     split = datasets.load("digits").validation
     every = first_checks(cell, lambda executor, w: nats_alone(executor, w, split))
     found = one_cell.train_cell(cell).first[:, 0]
     assert np.array_equal(np.sort(every)[: cell.hits], np.sort(found)[: cell.hits], equal_nan=True)
     assert not np.isnan(every).all(), "a goal that nobody reaches tests nothing"
-
-
-def test_early_rejection_and_dead_trials_change_nothing():
-    a, b = (one_cell.train_cell(CELL, **how) for how in ({}, {"reject_early": False, "drop_dead": False}))
-    assert np.array_equal(a.first, b.first, equal_nan=True) and a.steps == b.steps
-
-
-def test_only_another_task_than_the_usual_is_part_of_a_cells_definition():
-    assert CELL.definition()["task"] == "cross-entropy"
-    assert "task" not in Cell("digits-mlp", 64).definition()
-
-
-def test_an_unknown_task_is_refused():
-    with pytest.raises(ValueError, match="task: 'ranking' is not allowed; it must be one of classification, cross-entropy"):
-        catalogue.Workload("x", "x", "digits", "mlp-64x2", (0.1,), task="ranking")
-
-
-def test_goals_are_written_with_their_unit():
-    assert [TASKS[k].written(0.35) for k in ("classification", "cross-entropy")] == ["35 %", "0.35 nats"]
 
 
 FILE = """
@@ -255,18 +218,6 @@ def test_indices_stay_what_they_are_and_places_are_answers(dtype):
     assert whole.all() and total.item() / 12 == pytest.approx(loss.item(), rel=0.02)
 
 
-def test_the_derivative_of_a_trial_whose_units_are_all_off_is_that_of_several_places():
-    """Loop takes it by hand: nothing but the last bias has one."""
-    net = models.initialise(Words(), 0)
-    with torch.no_grad():
-        net.norm.weight.zero_()
-        net.last.bias.copy_(torch.arange(5.0))
-    x, y = torch.randint(300, (6, 4)), torch.randint(5, (6, 4))
-    _, found, alive = looped.Loop(Words(), task=TASKS["cross-entropy"]).gradients(flattening.flatten(net)[None], x, y)
-    F.cross_entropy(net(x).flatten(0, 1), y.flatten()).backward()
-    assert not alive[0] and torch.allclose(found[0, -5:], net.last.bias.grad, atol=1e-6) and not found[0, :-5].any()
-
-
 OWN = """
 import torch
 from torch import nn
@@ -288,18 +239,8 @@ def test_a_readers_own_workload_names_its_task_and_may_have_indices(tmp_path):
     assert table["steps@0.5"].notna().any() and table.best_error.min() < 0.5
     for was, now, says in (
         ('task="cross-entropy"', 'task="ranking"', "task: 'ranking' is not allowed; it must be one of classification"),
-        ("goals=(0.05, 0.5)", "goals=(0.05, 0.6)", None),
         ("goals=(0.05, 0.5)", "goals=(0.05, 1.5)", r"goals: 1.5 is not allowed; it must be below 0.68.*cost as every answer"),
-        ("goals=(0.05, 0.5)", "goals=(-1.0,)", r"goals: \(-1.0,\) is not allowed; it must be a tuple of errors in \[0, inf\)"),
     ):
         (tmp_path / "mine.py").write_text(OWN.replace(was, now), encoding="utf-8")
-        if says is None:
-            assert catalogue.workload(cell.workload).goals == (0.05, 0.6)
-            continue
         with pytest.raises(ValueError, match=says):
             catalogue.workload(cell.workload)
-
-
-def test_smoothing_is_spread_over_all_classes():
-    one_hot = F.one_hot(torch.tensor([2, 0]), 4)
-    assert losses.smooth(one_hot, 0.1)[0].tolist() == pytest.approx([0.025, 0.025, 0.925, 0.025])

@@ -10,9 +10,9 @@ import pytest
 
 from lib import claims
 from lib.claims import claim
-from lib.page import boxes, charts, ledger_figures, vega
+from lib.page import boxes, charts, ledger_figures
 
-TITLES = ["<script>alert(1)</script>", "<!--<script>", "a & b <i>c</i> &lt;", "]]> it's \"quoted\" \\ `x` {y}"]
+TITLES = ["<!--<script>alert(1)</script>", "a & b <i>c</i> &lt; ]]> it's \"quoted\" \\ `x` {y}"]
 
 
 class Page(HTMLParser):
@@ -72,11 +72,3 @@ def test_charts_show_it_as_text_and_their_scripts_end_where_they_should(title):
     assert [p["value"] for p in spec["params"] if p["name"] == "curve_chosen"] == [title]
     rest = Page(bundle["text/html"].replace(inside, ""))
     assert rest.tags == {"div", "script", "img"}
-
-
-@pytest.mark.parametrize("title", [*TITLES, "a value network ][b]"])
-def test_a_slider_finds_the_goals_of_a_curve_of_any_name(title):
-    still = chart(title).properties(width=300).to_dict()
-    svg = vega.vlc.vegalite_to_svg(still, vl_version=vega.VEGALITE)
-    assert "goal: validation error ≤ 10\u00a0%" in svg
-    assert "place_place_text" in [p["name"] for p in still["params"]]

@@ -1,6 +1,5 @@
 """A track is the trial that the record tells of, and what is measured along it is what it says."""
 
-import dataclasses
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ import torch.nn.functional as F
 
 from lib.engine import flattening
 from lib.measuring import one_cell, sweeps
-from lib.probes import follow, track_runs, tracks
+from lib.probes import follow, tracks
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 from lib.workloads import datasets, models
@@ -55,18 +54,6 @@ def test_the_two_estimates_of_smoothness_agree_where_the_step_is_short(measured)
     assert np.median(table.lipschitz / table.along) == pytest.approx(1.1, abs=0.3)
 
 
-def test_records_and_resuming(measured, monkeypatch):
-    folder, cells = measured
-    planned = tracks.fastest(cells[0], 2, folder, points=3)
-    track_runs.run(planned, folder)
-    found = tracks.read(planned, folder / "tracks")
-    assert found.attrs["planned"] == 2 and len(found) == 6 and set(found.trial) == {t.trial for t in planned}
-    monkeypatch.setattr(track_runs, "measure", lambda *_: pytest.fail("measured again"))
-    track_runs.run(planned, folder)
-    with pytest.raises(ValueError, match="tracks: 'x' is unknown"):
-        tracks.results("x")
-
-
 def test_twins_share_all_but_the_mask(measured):
     folder, cells = measured
     dense = tracks.fastest(cells[0], 1, folder, points=4)[0]
@@ -75,24 +62,3 @@ def test_twins_share_all_but_the_mask(measured):
     assert one.drawn.keys() == other.drawn.keys() and all(torch.equal(one.drawn[name], other.drawn[name]) for name in one.drawn)
     assert torch.equal(one.w * other.mask, other.w) and 0 < other.mask.mean() < 1
     assert follow.follow(twin, folder).step.tolist() == follow.follow(dense, folder).step.tolist()
-
-
-def test_a_cell_that_a_track_cannot_name_has_none(measured):
-    for field, value in (("replicate", 1), ("pruning", "random"), ("checks", "every-100"), ("space", "shi2019")):
-        with pytest.raises(ValueError, match=f"{field}: {value!r} is not allowed; it must be .* for a track"):
-            tracks.fastest(dataclasses.replace(measured[1][0], **{field: value}), 1, measured[0])
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "most"),
-    [("points", 0, ""), ("trial", 16, "15"), ("examples", 1351, "1350"), ("chunk", 676, "675"), ("steps", -1, ""),
-     ("batch_size", 0, "1350")],
-)  # fmt: skip
-def test_a_bad_track_names_the_field_the_value_and_what_is_allowed(field, value, most):
-    fine = {"workload": "digits-mlp", "batch_size": 64, "algorithm": "sgd", "sparsity": 0.0, "trials": 16, "trial": 0}
-    with pytest.raises(ValueError, match=f"{field}: {value} is not allowed; it must be a whole number from . to {most}"):
-        tracks.Track(**{**fine, "hits": 3, field: value})
-
-
-def test_a_cell_without_a_record_has_no_tracks(measured):
-    assert tracks.fastest(Cell("digits-mlp", 3), 2, measured[0]) == []

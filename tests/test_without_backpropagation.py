@@ -63,21 +63,3 @@ def test_slow_tails_are_no_exponentials_and_other_powers_are_not_linear(monkeypa
     assert without.growth(rooted).power.item().value == pytest.approx(0.5, abs=0.05)
     found = verdicts(pd.concat([slow, runs(lambda t: np.exp(-t), whitened=True)]), monkeypatch)
     assert found["64 features as they are"] == AGAINST and found["64 uncorrelated features"] == FOR
-
-
-def test_the_jackknife_of_a_mean_is_its_standard_error():
-    values = np.random.default_rng(0).normal(3, 1, 12)
-    found = without.jackknifed(np.array([values.mean(), *((values.sum() - v) / 11 for v in values)]))
-    assert found.error == pytest.approx(values.std(ddof=1) / 12**0.5) and (found.n, found.freedom) == (12, 11)
-
-
-def test_steps_to_a_goal_are_geometric_means_of_runs_that_all_met_it():
-    table = runs(lambda t: np.exp(-t), (64,), replicates=3)
-    found = without.to_goal(table, 0.6).iloc[0]
-    firsts = [own[own.validation <= 0.6].step.min() for _, own in table.groupby("replicate")]
-    assert found.steps == pytest.approx(np.exp(np.log(firsts).mean())) and found.low < found.steps < found.high
-    assert (found.runs, found.met) == (3, 3)
-    few = without.to_goal(table, float(table.validation.min()) + 1e-6).iloc[0]
-    assert few.met == 1 and np.isnan(few.steps)
-    with pytest.raises(ValueError, match="goal: 0 is not allowed; it must be a positive finite number"):
-        without.to_goal(table, 0)
