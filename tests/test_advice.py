@@ -48,27 +48,6 @@ def test_the_critical_batch_size_of_a_law_is_found_and_told():
     assert "Up to B = 50," in told and "Beyond B = 800, it saves less than 10 %" in told and "measured" not in told
 
 
-@pytest.mark.parametrize(
-    ("sizes", "words"),
-    [
-        ([1, 2, 4], "lies above all that was measured, batch sizes 1 and 4. Steps still fall; measure larger batches"),
-        ([1024, 2048, 4096], "lies below all that was measured"),
-        ([100, 400, 1600], "Even from the smallest batch, B = 100, doubling saves less than 40 %"),
-        ([64], "The goal was reached at one batch size only, 64. A critical batch size takes at least 3"),
-    ],
-)
-def test_a_curve_that_says_less_is_told_as_such(sizes, words):
-    assert words in advice.sentences(advice.advise(searched(sizes)))
-
-
-def test_the_goal_is_the_hardest_that_three_sizes_reach():
-    trials = searched([4, 16, 64, 256])
-    assert advice.fitting_goal(trials) == 0.1
-    hard = trials.assign(**{"steps@0.1": trials["steps@0.1"].where(trials.batch_size <= 16)})
-    assert advice.fitting_goal(hard) == 0.2 and advice.fitting_goal(hard, least=2) == 0.1
-    assert advice.fitting_goal(hard[hard.batch_size <= 16]) == 0.1, "no goal is met at more"
-
-
 UNMET = {"steps@0.1": np.nan, "steps@0.2": np.nan, "steps": np.nan}
 
 

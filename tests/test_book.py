@@ -13,14 +13,13 @@ import sys
 import threading
 from html.parser import HTMLParser
 from urllib.parse import unquote, urlparse
-from xml.etree import ElementTree
 
 import pytest
 import yaml
 
 from lib import ROOT
-from lib.page import formulas, vega
 from lib.page import site as surroundings
+from lib.page import vega
 
 HTML = ROOT / "_build" / "html"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -134,16 +133,6 @@ def parts(spec):
 
 
 @built
-def test_axes_and_tooltips_are_in_words():
-    for spec in itertools.chain(*map(specs, PAGES)):
-        for encoding in (part["encoding"] for part in parts(spec) if "encoding" in part):
-            told = encoding.get("tooltip", [])
-            names = [t["title"] for t in (told if isinstance(told, list) else [told]) if "field" in t]
-            names += [encoding[a].get("title") or "" for a in ("x", "y") if a in encoding]
-            assert not [n for n in names if "_" in str(n)], spec["description"]
-
-
-@built
 def test_no_logarithmic_axis_has_a_zero():
     for spec in itertools.chain(*map(specs, PAGES)):
         for part in parts(spec):
@@ -159,12 +148,6 @@ def test_no_logarithmic_axis_has_a_zero():
 def test_old_addresses_of_this_book_lead_somewhere():
     for old, new in surroundings.REDIRECTS.items():
         assert (HTML / f"{old}.html").exists() and (f"{new}.html" in PAGES or f"{old}.html" in PAGES)
-
-
-def test_formulas_need_no_script():
-    drawn = formulas.mathml(r"K^* = \frac{c_1}{B} + \tfrac12 \lVert g \rVert^2")
-    ElementTree.fromstring(drawn)
-    assert all(tag in drawn for tag in ("<msup>", "<mfrac>", "<msub>", '<mo stretchy="false">‖</mo>'))
 
 
 @built

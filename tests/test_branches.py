@@ -106,31 +106,12 @@ def test_scatter_between_orders_widens_intervals_about_what_was_planted():
     assert few.high[0] == pytest.approx(math.exp(logs[0] + 2.919986 * logs[1]), rel=1e-5), "Student's t of two degrees"
 
 
-def test_one_rate_and_the_rule_differ_where_the_batch_does():
-    both = checks({50: 20.0, 200: 60.0}, best=0.5)
-    known = branched.arms(branched.to_goal(both), 16)
-    assert list(known) == [branched.RULE, branched.KEPT]
-    kept, rule = (known[name].set_index(["at", "size", "order"]).took for name in (branched.KEPT, branched.RULE))
-    assert (kept / rule).groupby("size").mean().dropna().to_dict() == pytest.approx({16: 1, 64: 0.5, 256: 0.5})
-    assert len(branched.critical(known[branched.KEPT])) == 2
-    lacking = both[~((both["at"] == 200) & (both["size"] == 64) & (both.power == 0))]
-    assert len(branched.critical(branched.arms(branched.to_goal(lacking), 16)[branched.KEPT])) == 0, "two sizes tell no line"
-
-
 def test_a_branch_that_missed_the_goal_bounds_nothing():
     rows = checks({50: 20.0, 200: 60.0})
     lost = (rows["at"] == 50) & (rows["size"] == 256) & (rows.order == 1) & (rows.cost == 2)
     found = branched.critical(branched.to_goal(rows[~lost]))
     assert found.orders.tolist() == [2, 3] and np.allclose(found.critical, [20, 60], rtol=1e-4)
     assert len(branched.critical(branched.to_goal(rows[rows["size"] < 64]))) == 0
-
-
-def test_two_points_tell_the_line_through_them():
-    ends = np.array([16.0, 256.0])
-    lines = np.log([300 * (1 + critical / ends) for critical in (5.0, 40.0, 1000.0)])
-    assert np.exp(text_results.two_point(ends, lines)) == pytest.approx([5, 40, 1000])
-    straight, flat = text_results.two_point(ends, np.log([[1600.0, 100.0], [100.0, 100.0]]))
-    assert np.exp(straight) == pytest.approx(8 * 256) and np.exp(flat) == pytest.approx(2), "bounds, as of other curves"
 
 
 def widths(criticals):

@@ -29,19 +29,6 @@ def test_the_chosen_trial_is_the_best_that_is_feasible(trials):
         assert best.test.item() == found.loc[key, "test"]
 
 
-def test_outcomes_at_fixed_steps_and_epochs():
-    trials = pd.DataFrame({
-        "batch_size": [1, 1, 64, 64], "trial": [0, 1, 0, 1], "learning_rate": 0.1, "momentum": 0.9,
-        "steps": [100, np.nan, 10, 60], "status": ["complete", "infeasible", "complete", "complete"],
-        "last_step": [100, 30, 64, 64],
-    })  # fmt: skip
-    told = fixed_budgets.outcomes(trials, steps=50, examples=1000).set_index(["kind", "batch_size", "trial"]).outcome
-    assert told["fixed steps"].tolist() == ["did not", "diverged or died", "reached the goal", "did not"]
-    assert told["fixed epochs"].tolist() == ["reached the goal", "diverged or died", "reached the goal", "did not"]
-    share = fixed_budgets.shares(fixed_budgets.outcomes(trials, 50, 1000).assign(workload="w")).set_index(["kind", "batch_size"])
-    assert share.share.tolist() == [0, 0.5, 0.5, 0.5] and (share.low <= share.share).all()
-
-
 def test_what_smoothing_saves_over_several_searches_is_the_mean_of_their_trends():
     """Searches at whose smallest batch sizes other errors lie: each trend is its own, whatever its level."""
     planted = np.array([0.01, 0.02, 0.03])
@@ -69,15 +56,6 @@ def test_a_trend_covers_a_planted_one_as_often_as_it_says():
     assert np.isnan(fixed_budgets.trend(sizes[:2], sizes[:2]).value)
 
 
-def test_a_batch_size_is_settled_once_it_gains_nothing_more():
-    best = pd.DataFrame({"workload": "digits-mlp", "batch_size": [4, 4, 4, 64, 64], "budget": [16, 32, 64, 32, 64]})
-    best["validation"] = [0.5, 0.2, 0.199, 0.2, 0.1]
-    assert fixed_budgets.settled(best) == [4] and fixed_budgets.settled(best.assign(validation=[0.5, 0.3, 0.2, 0.1, 0.1])) == [64]
-    one_in_150 = best.assign(validation=[0.5, 4 / 150, 3 / 150, 5 / 150, 3 / 150])  # finer than the validation set can tell
-    assert fixed_budgets.settled(one_in_150) == [4] and fixed_budgets.settled(one_in_150.assign(workload="mnist-fc-128x3")) == []
-    assert fixed_budgets.settled(best[:1]) == []
-
-
 def ladder(small, large, column="budget"):
     """One network's ladder at two budgets, the later one equal: its errors at the smallest and the largest batch size."""
     sizes = [1, 4, 16, 64, 256]
@@ -91,20 +69,6 @@ def test_the_end_that_a_small_budget_favours():
     assert found == pytest.approx((0.3, 0.3 - 0.01 * 2**0.5, 0.3 + 0.01 * 2**0.5))
     assert fixed_budgets.between_ends(ladder(0.5, 0.2), "budget", -1).high == pytest.approx(-found.low)
     assert fixed_budgets.between_ends(ladder(0.5, 0.2).query("batch_size > 1"), "budget", 1) is None
-
-
-def test_good_settings_are_gained_at_fixed_steps_and_lost_at_fixed_epochs():
-    def kind(name, first, last):
-        met = np.linspace(first, last, 5).astype(int)
-        own = [(m, counts.share(m, 100)) for m in met]
-        return [{"kind": name, "batch_size": 4**j, "share": s.value, "low": s.low, "high": s.high} for j, (_, s) in enumerate(own)]
-
-    both = pd.DataFrame(kind("fixed steps", 10, 90) + kind("fixed epochs", 60, 20))
-    found = fixed_budgets.moved(both)
-    assert found.value == pytest.approx(0.4) and found.low < 0.4 < found.high  # the lesser of 0.8 and 0.4
-    assert found == pytest.approx(counts.fell(counts.share(60, 100), counts.share(20, 100)))
-    assert fixed_budgets.moved(pd.DataFrame(kind("fixed steps", 10, 90) + kind("fixed epochs", 20, 60))).high < 0
-    assert fixed_budgets.moved(both[both.kind == "fixed steps"]) is None
 
 
 def test_a_share_has_wilsons_interval():

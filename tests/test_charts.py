@@ -13,7 +13,7 @@ import pytest
 
 from lib import claims, wording
 from lib.claims import claim
-from lib.page import boxes, charts, prose, shared_figures, vega
+from lib.page import boxes, charts, prose, vega
 
 
 def chart():
@@ -73,14 +73,6 @@ def test_colours_stand_out_on_both_grounds(palette):
     assert min(contrast(colour, ground) for colour in palette for ground in GROUNDS.values()) >= 3
 
 
-def test_a_slider_says_its_value_in_words():
-    rows = alt.Chart(pd.DataFrame({"goal": [0.1, 0.2], "x": [1, 2]})).mark_point().encode(x="x:Q")
-    dial, _, words = charts.dial("w_at", [1, 2], 1, "w", "value + ' workers'")
-    chart = charts.controlled([rows], charts.goal_slider([0.1, 0.2])) + charts.captions([words]).add_params(dial)
-    told = {p["name"]: p["expr"] for p in chart.to_dict()["params"] if "expr" in p}
-    assert told["w_at_text"] == "[1, 2][w_at] + ' workers'" and "[0.1, 0.2][goal_place]" in told["goal_place_text"]
-
-
 def curves():
     """Steps of two kinds of networks at two goals; the rows of one lack a value."""
     sizes = 2.0 ** np.arange(8)
@@ -90,28 +82,6 @@ def curves():
         for goal in (0.1, 0.2)
     ]
     return pd.concat(parts, ignore_index=True)
-
-
-def test_names_beside_lines_keep_their_order_and_their_distance():
-    within, height = [5, 4000], 300
-    ends = shared_figures.line_ends(curves(), "batch_size", "steps", "sparsity", ["goal"], within, height)
-    assert len(ends) == 6 and set(ends.batch_size) == {128.0} and set(ends.words) == {"dense", "0.5", "0.9"}
-    for _, part in ends.groupby("goal"):
-        at = height * np.log(within[1] / part.sort_values("sparsity").steps) / np.log(within[1] / within[0])
-        assert (np.diff(at) <= -shared_figures.LABEL_GAP + 1e-6).all(), "dense lowest, and none on another"
-    joined = pd.concat([curves().query("sparsity == 0.9"), curves().query("sparsity < 0.9")])
-    joined.index = joined.groupby("sparsity").cumcount()  # as that of tables that were joined
-    again = shared_figures.line_ends(joined, "batch_size", "steps", "sparsity", ["goal"], within, height)
-    pd.testing.assert_frame_equal(*(e.sort_values(["goal", "sparsity"], ignore_index=True) for e in (ends, again)))
-    alone = shared_figures.line_ends(curves().query("sparsity == 0.9"), "batch_size", "steps", "sparsity", ["goal"], within, height)
-    assert alone.steps.to_numpy() == pytest.approx(3 * (1000 / 128 + 10)), "one that meets no other stays where its line ends"
-
-
-@pytest.mark.parametrize("at", [[290.0, 295.0, 299.0], [5.0, 5.0, 5.0, 200.0]])
-def test_names_that_meet_at_an_end_of_the_axis_stay_on_it(at):
-    placed = shared_figures._apart(np.array(at), 300)
-    assert placed.min() >= 0 and placed.max() <= 300
-    assert (np.diff(placed) >= shared_figures.LABEL_GAP - 1e-9).all()
 
 
 def test_a_page_has_what_the_data_have_and_tells_it_in_words():

@@ -361,25 +361,6 @@ def alone(monkeypatch):
         dist.destroy_process_group()
 
 
-def test_the_statistics_tell_the_bytes_that_are_exchanged(alone, monkeypatch):
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 5))
-    state = SparseState(model, compressor="top-k", density=0.1, feedback=False)
-    model.register_comm_hook(state, sparse_hook)
-    exchanged, gather = [], dist.all_gather
-
-    def listening(everyone, mine, group=None):
-        exchanged.append(mine.numel() * mine.element_size())
-        return gather(everyone, mine, group=group)
-
-    monkeypatch.setattr(dist, "all_gather", listening)
-    model(torch.randn(4, 8)).square().sum().backward()
-    del model  # one that outlives the process group can hang the process
-    count, indices, values = exchanged
-    assert state.stats()["bytes"] == indices + values and count == 8
-    assert state.stats()["dense_bytes"] == 4 * 45
-
-
 FOREIGN = [
     ({"residual": None}, "residual: None is not allowed; .* load another checkpoint"),
     ({"residual": {}}, "residual: 'with or without bias, weight'"),
@@ -419,12 +400,6 @@ def test_a_bad_argument_ends_the_command_before_workers_meet(alone, monkeypatch,
     with pytest.raises(SystemExit, match="2"):
         hook.main(arguments.split())
     assert re.search(message, capsys.readouterr().err)
-
-
-def test_a_run_that_diverges_is_not_given_an_error(alone):
-    said = []
-    hook.main(["--steps", "30", "--learning-rate", "1e38"], said.append)
-    assert "diverged (it needs a smaller learning rate) after 30 steps" in said[0]
 
 
 def test_of_two_workers_one_says_what_is_wrong_and_no_traceback_hides_it():

@@ -1,6 +1,5 @@
 """The page on which a reader chooses what is drawn: its data, and the page itself in a browser, by mouse and by keyboard."""
 
-import csv
 import json
 import re
 
@@ -59,16 +58,6 @@ def test_a_point_is_the_geometric_mean_over_searches_and_the_line_is_fitted_to_t
     assert ends == pytest.approx([scaling.critical(curve).row("v")[name] for name in ("v_low", "v", "v_high")])
 
 
-def test_ratios_to_the_dense_network_are_those_of_the_points_where_searches_are_the_same(tables):
-    dense, sparse = (of(tables[0], 0.1, level).set_index("batch_size") for level in (0.0, 0.9))
-    assert dense.over.isna().all() and sparse.over.notna().all()
-    same = (dense.searches == sparse.searches) & (dense.missed == 0) & (sparse.missed == 0)
-    assert same.sum() >= 8
-    np.testing.assert_allclose(sparse.over[same], (sparse.steps / dense.steps)[same], rtol=0.02)
-    assert ((sparse.over_low < sparse.over) & (sparse.over < sparse.over_high)).all()
-    assert of(tables[0], 0.1, 0.9, "grasp").over.notna().all(), "pruned in another way, beside the same dense network"
-
-
 def test_a_dearer_update_is_added_to_a_step_and_a_cheaper_one_is_none():
     known = pd.DataFrame({"batch_size": [4, 64], "seconds": [1e-3, 4e-3]})
     ratio = {"sgd": (1.0, 1.0), "momentum": (1.25, 1.0), "kfac": (5.0, 3.0)}
@@ -84,18 +73,6 @@ def test_a_dearer_update_is_added_to_a_step_and_a_cheaper_one_is_none():
 def pack(tables, **more):
     start = {"workload": "digits-mlp", "method": ["momentum"], "sparsity": [0.0, 0.9], "goal": 0.04, **more}
     return explore.packed(*tables, pd.DataFrame(columns=explorer.TIMES), {}, start)
-
-
-def test_what_is_packed_is_the_tables_to_five_digits(tables):
-    data = json.loads(pack(tables))
-    lines, points = (pd.DataFrame(data[name]["rows"], columns=data[name]["columns"]) for name in ("curves", "points"))
-    assert len(lines) == len(tables[1]) and len(points) == len(tables[0])
-    both = points.merge(lines.reset_index(names="curve"), on="curve").merge(tables[0], on=[*explorer.KEYS, "batch_size"])
-    assert len(both) == len(points)
-    for name in ("steps", "low", "high", "over"):
-        np.testing.assert_allclose(both[f"{name}_x"].astype(float), both[f"{name}_y"].astype(float), rtol=1e-4)
-    merged = lines.merge(tables[1], on=explorer.KEYS)
-    np.testing.assert_allclose(merged.c1_x, merged.c1_y.astype(float), rtol=1e-4)
 
 
 def test_ends_without_bound_are_told_and_a_text_ends_no_script(tables):
@@ -178,10 +155,6 @@ def test_by_mouse_what_is_chosen_is_drawn_and_in_the_address_and_stays(open_page
     assert rows(tab) == drawn
 
 
-def curves(data):
-    return [dict(zip(data["curves"]["columns"], row)) for row in data["curves"]["rows"]]
-
-
 @browser_test
 def test_by_keyboard_every_control_is_reached_seen_and_moved(open_page):
     tab = open_page(PAGE)
@@ -212,23 +185,6 @@ def test_by_keyboard_every_control_is_reached_seen_and_moved(open_page):
     assert tab.evaluate("document.activeElement.name") == "goal"
     live = tab.locator(".book-explore .book-title[aria-live=polite]")
     assert "Critical batch size" in live.inner_text()
-
-
-@browser_test
-def test_the_file_is_the_table(open_page, tmp_path):
-    tab, which = open_page(f"{PAGE}#workload=digits-mlp&method=momentum,sgd&sparsity=0,0.9&goal=0.05&y=relative"), "points"
-    with tab.expect_download() as waiting:
-        tab.get_by_role("button", name=f"Download {which}.csv").click()
-    name = waiting.value.suggested_filename
-    assert name.startswith(f"{which}-digits-mlp-0.0") and name.endswith(".csv")
-    waiting.value.save_as(tmp_path / name)
-    with open(tmp_path / name, encoding="utf-8", newline="") as file:
-        written = list(csv.reader(file))
-    shown = rows(tab, ["lines", "points"].index(which))
-    assert written[0] == ["workload", "goal", *shown[0]] and len(written) == len(shown) > 2
-    for line, row in zip(written[1:], shown[1:]):
-        assert line[:2] == ["digits-mlp", chosen(tab).get("goal") or menu(tab, "goal").input_value()]
-        assert [{"inf": "∞", "": "—"}.get(cell, cell) for cell in line[2:]] == plain(row)
 
 
 @browser_test

@@ -20,12 +20,6 @@ def path(sparsity, trial=0, **values):
     })  # fmt: skip
 
 
-def test_paths_over_the_dense_one():
-    over = followed_paths.over_dense(pd.concat([path(0.0), path(0.0, 1), path(0.9, lipschitz=1.0, square=0.25, trace=15.0)]))
-    assert len(over) == 1 and over.lipschitz.iloc[0] == pytest.approx(0.5) and over.noisy.iloc[0] == pytest.approx(0.25)
-    assert over.theory.iloc[0] == pytest.approx(0.5 * 0.5 / 0.25)
-
-
 def several(sparsity, middle, sizes=(64,), count=3, spread=0.1, seed=0, **about):
     """Paths whose Lipschitz constants scatter about a value, ten times as large at every further batch size."""
     random = np.random.default_rng(seed)
@@ -79,14 +73,6 @@ def test_means_along_a_path_are_over_its_steps():
     assert mean.lipschitz == pytest.approx(2.0)
     assert mean.theory == pytest.approx(1.0 * 2 * 30 / 1.0**2)
     assert followed_paths.typical(three[:1]).lipschitz.item() == pytest.approx(1024)  # a path of one point
-
-
-def test_means_along_a_path_do_not_depend_on_where_one_looks():
-    """A quantity that falls as a power of the step, at six points and at all of them."""
-    steps = np.arange(1, 1001)
-    every = pd.concat([path(0.0).iloc[[0]]] * 1000).assign(step=steps, lipschitz=steps**-0.5)
-    few = every[every.step.isin(np.geomspace(1, 1000, 6).round())]
-    assert followed_paths.typical(few).lipschitz.item() == pytest.approx(followed_paths.typical(every).lipschitz.item(), rel=0.15)
 
 
 def test_what_the_learning_rate_does_is_told_from_what_sparsity_does():

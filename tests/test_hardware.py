@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import vl_convert as vlc
-from scipy.stats import t
 
-from lib.analysis import hardware, scaling
+from lib.analysis import hardware
 from lib.page.vega import VEGALITE
 
 SIZES, STEPS = 2.0 ** np.arange(11), 5e4 / 2.0 ** np.arange(11) + 80
@@ -53,47 +52,6 @@ def test_perfect_scaling_has_no_fastest_batch_and_a_floor_has_one():
     seconds, cost = hardware.to_goal(cheap, SIZES, 5e4 / SIZES, 10)
     assert seconds[SIZES >= 64] == pytest.approx(100) and seconds[0] > seconds[-1]
     assert SIZES[hardware.to_goal(cheap, SIZES, STEPS, 10)[0].argmin()] == 64
-
-
-def test_the_best_step_is_the_best_over_device_counts():
-    most = hardware.Hardware(devices=48, throughput=500.0, saturation=4.0, bandwidth=1e8, latency=1e-3)
-    found = hardware.best_step(most, SIZES, 10**6)
-    counts = (1, 2, 4, 8, 16, 32)
-    ones = np.ones(len(SIZES))
-    tried = {w: hardware.to_goal(dataclasses.replace(most, devices=w), SIZES, ones, 10**6) for w in counts}
-    for i, (_, row) in enumerate(found.iterrows()):
-        assert row.seconds == min(tried[w][0][i] for w in counts) == tried[row.fast][0][i]
-        assert row.price == min(tried[w][1][i] for w in counts) == tried[row.cheap][1][i]
-    assert found.index.tolist() == SIZES.tolist()
-
-
-def test_time_to_a_goal_is_steps_times_the_time_of_a_step():
-    """Twice the steps at half the time of a step; of curves without a dense one, or sizes that were not timed, nothing."""
-    def curve(**steps):
-        """Three searches of so many steps, times factors."""
-        logs = pd.DataFrame({int(b[1:]): np.log(k * factors) for b, (k, factors) in steps.items()})
-        return scaling.Curve(logs, logs < 0, 0.3)
-
-    spread, level = np.array([0.5, 1.0, 2.0]), np.ones(3)
-    curves = {("w", "sgd", "p", 0.0): curve(_16=(100.0, level), _256=(9.0, level)),
-              ("w", "sgd", "p", 0.9): curve(_16=(200.0, spread), _64=(70.0, level), _256=(36.0, level)),
-              ("w", "nesterov", "p", 0.9): curve(_16=(1.0, level)), ("v", "sgd", "p", 0.0): curve(_16=(1.0, level))}  # fmt: skip
-    timed = [("dense", 0.0, 16, 4.0), ("dense", 0.0, 64, 4.0), ("dense, bfloat16", 0.0, 16, 1.0), ("sparse", 0.9, 16, 2.0),
-             ("sparse", 0.9, 64, 2.0), ("scores", 0.0, 99, 40.0), ("dense", 0.0, 256, 40.0),
-             ("dense, bfloat16", 0.0, 256, 40.0), ("sparse", 0.9, 256, 30.0)]  # fmt: skip
-    times = pd.DataFrame(timed, columns=["what", "sparsity", "batch_size", "seconds"]).assign(workload="w")
-    found, best = (table.set_index("what") for table in hardware.skipped(curves, times))
-    small = found[found.batch_size == 16]
-    assert small.ratio.to_dict() == pytest.approx({"steps to the goal": 2, "time of a step": 0.5, hardware.GOAL: 1,
-                                                   hardware.SCORED: 1.1, hardware.ROUGH: 4})  # fmt: skip
-    low, high = np.exp(t.interval(0.9, 2, 0, np.log(spread).std(ddof=1) / 3**0.5))
-    assert small.loc[hardware.GOAL, ["ratio_low", "ratio_high"]].tolist() == pytest.approx([low, high])
-    assert small.loc["time of a step", ["ratio_low", "ratio_high"]].tolist() == pytest.approx([0.5, 0.5])  # times are exact
-    assert set(found.batch_size) == {16, 256} and set(found.algorithm) == {"sgd"}
-    expected = {hardware.GOAL: 400 / 360, hardware.SCORED: 440 / 360, hardware.ROUGH: 4}  # 16 over 256; 16
-    assert best.ratio.to_dict() == pytest.approx(expected)
-    with pytest.raises(ValueError, match="none of sparse products is on record; take them with python -m lib run timings"):
-        hardware.skipped(curves, times[:0])
 
 
 def test_the_charts_compute_the_same(own=True):

@@ -1,6 +1,5 @@
 """The page for newcomers: a search goes its way, examples run, a chapter is one folder."""
 
-import ast
 import hashlib
 import importlib.util
 import json
@@ -43,27 +42,6 @@ NOTEBOOK = "chapters/large_batches.ipynb"
 
 
 # --- what the page names --------------------------------------------------------------------------
-
-
-def defined(path):
-    """The names that a file defines at its top, and its classes' methods as Class.method."""
-    found = set()
-    for node in ast.parse((ROOT / path).read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
-        if isinstance(node, ast.ClassDef):
-            found |= {f"{node.name}.{f.name}" for f in node.body if isinstance(f, ast.FunctionDef)}
-        if isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found |= {
-                name.id for target in targets for name in ast.walk(target) if hasattr(name, "id")
-            }
-    return found
-
-
-def test_every_function_that_the_walk_names_is_in_its_file():
-    missing = {(path, name) for path, names in LINES for name in names if name not in defined(path)}
-    assert len(LINES) > 20 and not missing
 
 
 def test_every_path_that_the_page_names_exists_or_is_an_example():
@@ -375,35 +353,3 @@ def test_the_chapter_of_the_page_is_made_of_its_records(tree):
     shown = json.dumps(nbformat.read(tree / "out.ipynb", 4))
     assert "vl-chart" in shown and "6 of 6 searches" in shown
     assert "SGD takes" in shown and "nan times" not in shown
-
-
-BOTH = sorted(
-    file.parent.name
-    for file in ROOT.glob("chapters/*/claims.py")
-    if file.with_name("experiments.py").exists()
-)
-
-
-def own_names(chapter):
-    """Keys of the claims and names of the experiments in one chapter's folder, by its files."""
-    claims = (ROOT / "chapters" / chapter / "claims.py").read_text(encoding="utf-8")
-    keys = {
-        call.args[0].value
-        for call in ast.walk(ast.parse(claims))
-        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "claim"
-    }
-    return keys, set(importlib.import_module(f"chapters.{chapter}.experiments").EXPERIMENTS)
-
-
-def test_without_a_chapter_its_own_names_alone_are_gone(tree, before):
-    chapter = BOTH[0]
-    claims, experiments = own_names(chapter)
-    assert (
-        claims <= before["claims"].keys()
-        and experiments <= before["experiments"].keys()
-        and claims
-        and experiments
-    )
-    shutil.rmtree(tree / "chapters" / chapter)
-    (tree / "chapters" / f"{chapter}.ipynb").unlink()
-    assert told_in(tree) == without(before, claims, experiments)

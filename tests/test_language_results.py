@@ -13,7 +13,6 @@ from chapters.language_model import ngrams as rungs
 from chapters.language_model import text_results
 from lib import own
 from lib.analysis import scaling
-from lib.measuring import sweeps
 from lib.page import parameters
 from lib.records import places
 from lib.studies.cells import Cell
@@ -56,19 +55,6 @@ def test_probabilities_are_those_of_the_plain_formula(order):
     found = model.predict(contexts, order)
     expected = [plain(parts, tuple(int(c) for c in row[3 - order + 1 :]), 6) for row in contexts]
     assert np.allclose(found, expected, rtol=1e-12) and np.allclose(found.sum(1), 1) and (found > 0).all()
-
-
-def test_a_sequence_begins_without_a_context_and_none_reaches_into_another():
-    a, b = text(60), text(60, seed=3)
-    model = ngrams.count([a, b], 3, 5)
-    whole = [model.predict(np.array([row]))[0] for row in ([-1, a[0]], *np.lib.stride_tricks.sliding_window_view(a[:-1], 2))]
-    nats = -np.mean([math.log(p[w]) for p, w in zip(whole, a[1:], strict=True)])
-    wrong = np.mean([p.argmax() != w for p, w in zip(whole, a[1:], strict=True)])
-    assert ngrams.scores(model, [a]) == (pytest.approx(nats), pytest.approx(wrong), 59)
-    joined = ngrams.scores(model, [a, b])
-    assert joined[0] == pytest.approx((ngrams.scores(model, [a])[0] + ngrams.scores(model, [b])[0]) / 2) and joined[2] == 118
-    counts = ngrams.count([a, b], 2, 5).tables[1][1].toarray()
-    assert counts.sum() == len(a) - 1 + len(b) - 1
 
 
 def test_a_text_that_a_context_determines_costs_next_to_nothing_and_noise_what_guessing_does():
@@ -179,17 +165,6 @@ def given(name):
     names = {}
     parameters.begin(names)
     return names | {"workload": name}
-
-
-def test_a_text_is_trained_and_read_back(tmp_path):
-    study = text_results.grid(own_text.toy(tmp_path / "toy.txt"), [4, 8], ["adam"], 1, 4)
-    small = dataclasses.replace(study, cells=tuple(dataclasses.replace(c, max_steps=4) for c in study.cells))
-    found = sweeps.results(small, "full", folder=tmp_path / "data")
-    assert len(found) == 8 and {"steps@2.3", "steps@2.5", "steps@2.7"} <= {*found}
-    assert not found.attrs["missing"] and all(c.race and c.hits == 1 for c in small.cells)
-    Path(tmp_path / "toy.txt").write_text((tmp_path / "toy.txt").read_text(encoding="utf-8") + "the end.\n", encoding="utf-8")
-    again = sweeps.results(small, "cached", folder=tmp_path / "data")
-    assert len(again) == 0 and len(again.attrs["missing"]) == 2, "records of the text as it was are left alone"
 
 
 # --- what a page makes of it ------------------------------------------------------------------------------------------

@@ -223,16 +223,6 @@ def test_without_layers_to_scale_lars_is_momentum_and_lamb_is_adam(monkeypatch):
         assert not torch.allclose(path(name, drawn)[0], ours, rtol=1e-3)
 
 
-def test_a_warm_up_raises_the_rate_in_equal_steps_and_ends():
-    drawn = drawn_for("lars") | {"momentum": torch.zeros(3, 1).double(), "warmup_steps": torch.full((3, 1), 4.0).double()}
-    layer = (flattening.layers(nn.Linear(5, 2, bias=False))[0],)
-    for k, share in ((1, 0.25), (2, 0.5), (3, 0.75), (4, 1.0), (5, 1.0), (900, 1.0)):
-        w, g = torch.ones(3, 10).double(), torch.arange(10.0).double().expand(3, 10).clone()
-        METHODS["lars-warmup"].step(w, g, METHODS["lars-warmup"].begin(w, layer), drawn, k, layer)
-        moved = (w - 1).norm(dim=1)
-        assert torch.allclose(moved, share * drawn["learning_rate"][:, 0] * 10**0.5)  # a share of the weights' norm
-
-
 def test_adams_arms_are_adam_at_their_beta2():
     for name, beta2 in (("adam-fixed", [0.999] * 3), ("adam-half-life", [2 ** (-12 / h) for h in DRAWN["half_life"]])):
         drawn = drawn_for(name)
@@ -255,20 +245,6 @@ def test_of_an_average_of_squares_half_is_left_after_the_half_life(batch_size):
 
 
 # --- In the engine -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["clars", "lamb", "momentum-ema"])
-def test_removed_weights_stay_removed_and_all_others_move(name):
-    cell = Cell("digits-cnn", 32, name, 0.9, trials=4)
-    trials, executor, data = one_cell.start(cell), one_cell.executor(cell), datasets.load("digits").train
-    how, parameters, w = method(name), flattening.layers(executor.module), trials.w.clone()
-    buffers = how.begin(w, parameters)
-    for k in range(1, 9):
-        batch = data.x[32 * k : 32 * k + 32], data.y[32 * k : 32 * k + 32]
-        lockstep.update(how, executor, parameters, trials, w, buffers, k, batch)
-    removed = trials.mask == 0
-    for found in (w, lockstep.validated(how, w, buffers)):
-        assert not found[removed].any() and (found != trials.w).any(1).all()
 
 
 @pytest.mark.parametrize(("name", "dies"), [("adam-fixed", True), ("lars", False), ("momentum-ema", False)])

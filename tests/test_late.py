@@ -108,18 +108,6 @@ def test_the_ring_answers_with_the_weights_of_that_step(delays, s=7):
     assert sum(name.startswith("late.") for name in buffers) == s + 2, "a ring of s + 1, and a count"
 
 
-def test_trials_that_leave_take_their_old_weights_with_them(monkeypatch):
-    cell = dataclasses.replace(SMALL, algorithm="sgd", trials=12, staleness=7, space="higher-rates")
-    every = one_cell.train_cell(cell)
-    stay = np.flatnonzero(every.status == "budget")
-    assert 0 < len(stay) < cell.trials and every.cause[np.setdiff1d(range(cell.trials), stay)].tolist()[0] == "diverged"
-    start = one_cell.start
-    monkeypatch.setattr(one_cell, "start", lambda cell, **on: start(cell, stay.tolist(), **on))
-    alone = one_cell.train_cell(cell)
-    np.testing.assert_allclose(alone.best_within, every.best_within[stay], atol=2 / 297)  # two answers, for rounding
-    assert np.isfinite(alone.best_error).all()
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

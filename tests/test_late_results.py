@@ -95,15 +95,3 @@ def test_the_claims_follow_what_is_planted(rival, verdict, monkeypatch):
     assert {g.verdict for g in more.groups} == {verdict} and len(more.groups) == 2
     monkeypatch.setattr(late_results, "measured", lambda: searched("sgd", 0))
     assert claims.late_over_timely() == claims.beside_sgd() == []
-
-
-def test_a_late_search_that_misses_its_goal_is_a_bound_and_not_left_out():
-    late = searched("sgd", 7)
-    lost = (late.replicate == 3) & (late.batch_size == 256)
-    late.loc[lost, ["steps", "steps@0.04"]] = np.nan
-    late.loc[lost, "last_step"] *= 4
-    both = [late_results.slower(late_results.curves(pd.concat([searched("sgd", 0), t])), KEY) for t in (late, searched("sgd", 7))]
-    assert both[0].value > both[1].value + 0.05
-
-
-KEY = ("digits-mlp", "sgd", "fixed", 7)

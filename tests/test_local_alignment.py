@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from lib.engine import flattening, looped, stacked
+from lib.engine import flattening, stacked
 from lib.measuring import one_cell
 from lib.methods import LOCAL, local_alignment
 from lib.studies.cells import Cell
@@ -119,37 +119,6 @@ def test_with_the_transposed_weights_feedback_alignment_is_backpropagation(setti
     assert torch.allclose(g, executor.gradients(w, *batch)[1], rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", LOCAL)
-def test_a_loop_takes_the_same_gradients_and_masks_hold(name, setting):
-    executor, layers, w, batch = setting
-    mask = (torch.rand(w.shape, generator=torch.Generator().manual_seed(1)) < 0.6).double()
-    buffers, loop = LOCAL[name].begin(w * mask, layers), looped.Loop(network(type(executor.module[2])), torch.float64)
-    g, other = (LOCAL[name].gradient(one, w * mask, batch, mask, buffers)[1] for one in (executor, loop))
-    assert torch.equal(g, other) and not g[mask == 0].any() and g[mask == 1].any()
-
-
 def test_other_networks_are_refused_by_name(name="lra"):
     with pytest.raises(ValueError, match="model: 'Sequential' is not allowed; it must be a network of linear layers with tanh"):
         one_cell.train_cell(Cell("digits-cnn", 64, name, trials=2, max_steps=2))
-
-
-def test_a_network_of_tanh_has_autograds_gradients(kind=stacked.Stack):
-    cell = Cell("digits-mlp-tanh", 16, "sgd", trials=2)
-    module, data = models.build(cell.work.model), cell.work.train()
-    trials, batch = one_cell.start(cell), (data.x[:16], data.y[:16])
-    losses, g, alive = kind(module).gradients(trials.w.clone(), *batch)
-    for t, seed in enumerate(one_cell.seeds(cell)):
-        net = models.fresh(cell.work.model, seed)
-        loss = nn.functional.cross_entropy(net(batch[0]), batch[1])
-        loss.backward()
-        assert torch.allclose(g[t], torch.cat([p.grad.flatten() for p in net.parameters()]), atol=1e-6)
-        assert losses[t] == pytest.approx(loss.item(), abs=1e-6) and alive[t]
-
-
-def test_units_with_tanh_that_give_zero_are_not_dead():
-    cell = Cell("digits-mlp-tanh", 16, "sgd", trials=1)
-    executor, data = one_cell.executor(cell), cell.work.train()
-    w = one_cell.start(cell).w
-    w[:, : 64 * 64 + 64] = 0  # the first layer
-    _, g, alive = executor.gradients(w, data.x[:16], data.y[:16])
-    assert alive.all() and g[:, 64 * 64 : 64 * 64 + 64].any()

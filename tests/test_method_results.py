@@ -12,7 +12,6 @@ from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
 
 SIZES = (1, 4, 16, 64, 256, 1024)
-NO_TIMES = pd.DataFrame(columns=["workload", "algorithm", "batch_size", "ratio"])
 
 
 def searched(algorithm, c1, c2, searches=5, sizes=SIZES, sparsity=0.0, trials=40, hits=40, seed=0):
@@ -78,15 +77,6 @@ def test_claims_follow_planted_curves_either_way_and_lack_rows_without_their_met
         for left_out in parts:
             fewer = found(curves_of(*(curve for name, curve in parts.items() if name != left_out)))
             assert len(fewer.groups) < len(claim.groups)
-
-
-def test_time_is_steps_times_the_time_of_a_step_read_between_the_sizes_timed():
-    curves = curves_of(searched("sgd", 2000, 40), searched("adam", 2000, 10))
-    times = pd.DataFrame([("digits-mlp", "adam", 16, 4.0), ("digits-mlp", "adam", 256, 1.0)], columns=NO_TIMES.columns)
-    found = method_results.in_time(curves, times).set_index("batch_size")
-    assert found.dearer.to_dict() == pytest.approx({1: 4, 4: 4, 16: 4, 64: 2, 256: 1, 1024: 1})
-    assert (found.time / found.steps).to_numpy() == pytest.approx(found.dearer.to_numpy())
-    assert method_results.in_time(curves, NO_TIMES).empty
 
 
 # --- few trials -------------------------------------------------------------------------------------------------------

@@ -8,12 +8,9 @@ import torch.nn.functional as F
 
 from lib import own
 from lib.engine import flattening, lockstep
-from lib.measuring import one_cell, sweeps
+from lib.measuring import one_cell
 from lib.methods import METHODS, method, own_check
-from lib.records import results
-from lib.records.places import record
 from lib.studies.cells import Cell
-from lib.studies.study import Study
 from lib.workloads import datasets, models
 
 torch.set_num_threads(1)
@@ -125,19 +122,6 @@ def test_a_method_in_a_file_trains_as_the_books_own_does(write):
     )
     np.testing.assert_allclose(ours.first, books.first)
     assert not (ours.cause == "dead").any(), "it does not tell its drift"
-
-
-def test_a_readers_records_are_kept_apart_and_belong_to_the_file(write, tmp_path):
-    def study(name):
-        return Study("mine", "", (Cell("digits-mlp", 64, name, trials=3, hits=1, max_steps=20),))
-
-    name, data = write(), tmp_path / "data"
-    frame = sweeps.results(study(name), "full", folder=data)
-    (file,) = data.rglob("*.csv")
-    assert file.relative_to(data).parts[:2] == ("own", "digits-mlp") and frame.inertia.between(0.5, 0.99).all()
-    assert set(frame.algorithm) == {str(tmp_path / "mine.py:heavy")} and not results.missing(study(name), data)
-    write(("heavy ball", "heavier ball"))
-    assert results.missing(study(name), data) and record(study(name).cells[0], data) != file
 
 
 def test_a_method_that_looks_elsewhere_takes_its_own_gradient(write):

@@ -46,16 +46,6 @@ def test_parts_are_compared_with_as_many_examples_by_the_same_search():
     assert network_parts.over_alone(beside, 0.1).effect.tolist() == pytest.approx([1.8, 1.8, 4, 4])
 
 
-def test_a_search_that_misses_the_goal_leaves_no_ratio_and_is_told():
-    beside = network_parts.subnetworks(trials(never=(0.04,)))
-    over = network_parts.over_whole(beside, 0.04, "steps").set_index(["workers", "local_steps"])
-    assert np.isnan(over.effect[4, 1]) and over.met[4, 1] == 1 and over.met[2, 1] == 2
-    hardest = network_parts.hardest(beside).set_index(["workers", "local_steps"])
-    assert hardest.loc[(4, 1)].tolist() == [0.1, 0.04] and hardest.loc[(2, 1)].tolist() == [0.04, 0.04]
-    none = network_parts.hardest(network_parts.subnetworks(trials(never=(0.04, 0.1)))).set_index(["workers", "local_steps"])
-    assert np.isnan(none["all"][4, 1]) and none["any"][4, 1] == 0.04
-
-
 def test_claims_are_judged_by_the_searches_that_met_a_goal(monkeypatch):
     monkeypatch.setattr(subnetworks, "results", lambda searches: trials(never=(0.04,)))
     sent, bias = claims.sent(), claims.bias()
@@ -80,14 +70,6 @@ def grown(missed=()):
     return pd.DataFrame(rows)
 
 
-def test_growth_is_compared_with_the_whole_width_by_the_least_of_each():
-    found = network_parts.growing(grown())
-    for what, power in (("steps", 1), ("adds", 2)):
-        over = network_parts.over_fixed(found, 0.04, what).set_index(["arm", "batch_size"]).effect
-        assert over["16 to 64: function kept", 64] == pytest.approx(2**power)
-        assert over["16 units from the start", 16] == pytest.approx(0.5**power)
-
-
 def cut(missed=()):
     """Halves that take three times the steps and send a tenth, recovered ones double and half, with batches of 16 and 64."""
     rows, factors = [], {network_parts.TOGETHER: (1, 1.0), network_parts.APART: (3, 0.1), network_parts.RECOVERED: (2, 0.5)}
@@ -98,15 +80,3 @@ def cut(missed=()):
     wide = pd.DataFrame(rows).pivot(index=["arm", "batch_size", "replicate"], columns="goal", values=["steps", "sent"])
     wide.columns = [f"{what}@{goal:g}" for what, goal in wide]
     return wide.assign(**{f"adds@{goal}": wide[f"steps@{goal}"] for goal in (0.04, 0.1)}).reset_index()
-
-
-def test_halves_are_compared_with_the_whole_network_at_the_hardest_goal_that_both_meet():
-    found = network_parts.halved(cut())
-    over = network_parts.over_fixed(found, 0.04, "sent", network_parts.TOGETHER).set_index(["arm", "batch_size"]).effect
-    assert over.to_dict() == pytest.approx({
-        (network_parts.APART, 16): 0.1, (network_parts.RECOVERED, 16): 0.5, (network_parts.APART, 64): 0.1,
-        (network_parts.RECOVERED, 64): 0.5,
-    })  # fmt: skip
-    assert list(halves.ARMS.values()) == [network_parts.TOGETHER, network_parts.APART, network_parts.RECOVERED]
-    met = network_parts.met_by_all(network_parts.halved(cut({(network_parts.APART, 16)})))
-    assert met[network_parts.APART, 16] == 0.1 and met[network_parts.APART, 64] == 0.04

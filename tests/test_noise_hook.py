@@ -13,11 +13,10 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 from lib.engine import lockstep
-from lib.probes import noise_scale
 from lib.workers import processes
 from lib.workers.hook import SparseState, sparse_hook
 from lib.workers.noise_hook import NoiseState, noise_hook, of_step
-from lib.workers.noise_meter import Averages, fieller
+from lib.workers.noise_meter import Averages
 from lib.workloads import datasets, models
 
 # --- estimates --------------------------------------------------------------------------------------------------------
@@ -30,16 +29,6 @@ def test_a_step_gives_the_mean_inner_product_and_the_scatter_between_workers():
     pairs = [g[i] @ g[j] for i in range(4) for j in range(4) if i != j]
     assert square == pytest.approx(np.mean(pairs)) and trace == pytest.approx(16 * g.var(0, ddof=1).sum())
     assert of_step(small, big, 4, 16, total=1000) == pytest.approx((trace, square + trace / 1000))
-
-
-def test_an_interval_ends_where_the_ratio_is_a_quantile_of_standard_errors_away():
-    a, b, cov, q = 30.0, 2.0, (16.0, 0.5, 0.09), 1.7
-    low, high = fieller(a, b, cov, q)
-    for r in (low, high):
-        assert abs(a - r * b) == pytest.approx(q * math.sqrt(cov[0] - 2 * r * cov[1] + r**2 * cov[2]))
-    assert low < a / b < high
-    assert fieller(a, b, (0.0, 0.0, 0.0), q) == pytest.approx((15, 15))
-    assert fieller(b, a, (cov[2], cov[1], cov[0]), q) == pytest.approx((1 / high, 1 / low)), "of the inverse, the inverse"
 
 
 def simulated(workers, examples, steps, scale, spectrum, random, freedom=None, shrink=0.0):
@@ -256,38 +245,6 @@ def _resumed(rank):
     return {"whole": whole.state_dict(), "resumed": resumed.state_dict()}
 
 
-def _digits(rank):
-    """A lightly trained network at fixed weights: the running estimate, and all examples' own gradients."""
-    data, workers, batch, n = datasets.load("digits").train, dist.get_world_size(), 32, 1350
-    ddp = DistributedDataParallel(models.fresh("mlp-64x2", 0))
-    state = NoiseState(batch // workers, total=n, span=500)
-    ddp.register_comm_hook(state, noise_hook)
-    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
-    before = 60
-    for step, rows in enumerate(_shares(n, batch, before + 500)):
-        mine = rows.chunk(workers)[rank]
-        optimizer.zero_grad()
-        cross_entropy(ddp(data.x[mine]), data.y[mine]).backward()
-        if step < before:
-            optimizer.step()
-        if step == before - 1:
-            state.averages = Averages(500) if state.estimate() else None
-    network, gradients = ddp.module, []
-    for x, y in zip(data.x.split(10), data.y.split(10), strict=True):
-        g = torch.autograd.grad(cross_entropy(network(x), y), list(network.parameters()))
-        gradients.append(torch.cat([part.flatten() for part in g]))
-    return {**_told(state), "gradients": torch.stack(gradients)}
-
-
-def _refused(rank):
-    """What a state says of values that it does not take, and a hook of those set later."""
-    wrong = [{"examples": 2.5}, {"scale": math.nan}, {"hook": "top-k"}, {"scaler": 8.0}]
-    said = [_error(lambda fields=fields: NoiseState(**{"examples": 4, **fields})) for fields in wrong]
-    state = NoiseState(4, span=100)
-    said.append(_error(lambda: NoiseState(4, span=50).load_state_dict(state.state_dict())))
-    return said
-
-
 def _foreign(rank):
     """What is said of states that no state_dict gave, and what they changed."""
     state, said = NoiseState(4, span=100), []
@@ -307,7 +264,7 @@ def _error(call):
     return ""
 
 
-CASES = (_paths, _planted, _accumulated, _resumed, _digits, _refused, _foreign, _scaler, _jobs)
+CASES = (_paths, _planted, _accumulated, _resumed, _foreign, _scaler, _jobs)
 
 
 def _cases(rank, names):
@@ -352,20 +309,6 @@ def test_accumulated_gradients_are_those_of_all_their_examples(two):
 def test_averages_go_on_from_a_checkpoint_as_if_nothing_were(two):
     found = two["_resumed"]
     assert found["whole"] == found["resumed"] and found["whole"]["averages"]["steps"] == 15
-
-
-def test_at_fixed_weights_it_agrees_with_the_noise_scale_of_the_book(two):
-    found = two["_digits"]
-    products = noise_scale.gram(found["gradients"])
-    offline = noise_scale.estimate(products, 10, total=1350)
-    assert found["low"] < offline.simple < found["high"] < 1.5 * found["low"]
-    assert found["trace"] == pytest.approx(offline.trace, rel=0.1) and found["square"] == pytest.approx(offline.square, rel=0.1)
-
-
-def test_values_that_are_not_allowed_are_named(two):
-    fields = ["examples: 2.5", "scale: nan", "hook: 'top-k'", "scaler: 8.0",
-              "span: 50.0 is not allowed; it must be the checkpoint's, 100.0"]  # fmt: skip
-    assert all(said.startswith(field) for said, field in zip(two["_refused"], fields, strict=True))
 
 
 def test_a_foreign_dictionary_is_refused_by_name_and_changes_nothing(two):

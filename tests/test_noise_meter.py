@@ -84,7 +84,7 @@ def test_students_quantiles_are_those_of_scipy():
             assert student(share, freedom) == pytest.approx(float(stdtrit(freedom, share)), rel=1e-9)
 
 
-@pytest.mark.parametrize(("sizes", "by_size"), [((32, 32), False), ((16, 16, 16, 5), True)])
+@pytest.mark.parametrize(("sizes", "by_size"), [((16, 16, 16, 5), True)])
 def test_ninety_per_cent_of_the_intervals_hold_the_planted_noise_scale(sizes, by_size):
     random, runs, steps, spectrum = np.random.default_rng(2), 400, 100, 1 / np.arange(1, 61)
     sigma = spectrum / spectrum.sum() * PLANTED
@@ -107,7 +107,7 @@ def test_ninety_per_cent_of_the_intervals_hold_the_planted_noise_scale(sizes, by
 # --- the meter ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("sketch", "sizes"), [(0, (10, 30, 4)), (16, (16, 16))])
+@pytest.mark.parametrize(("sketch", "sizes"), [(16, (16, 16))])
 def test_a_planted_noise_scale_is_found(sketch, sizes):
     found = heard(NoiseMeter(Quadratic(), 16, sketch=sketch, span=300.0), range(400), sizes).estimate()
     assert found.low < PLANTED < found.high < 3 * PLANTED and found.steps == 400
@@ -123,18 +123,6 @@ def test_it_agrees_with_the_hook_on_the_same_gradients():
     ours, theirs = meter.estimate(), averages.estimate()
     fields = ("trace", "square", "low", "high")
     assert [getattr(ours, f) for f in fields] == pytest.approx([getattr(theirs, f) for f in fields], rel=1e-5)
-
-
-def test_sketched_inner_products_scatter_around_the_true_ones():
-    model = nn.ParameterList([nn.Parameter(torch.zeros(n)) for n in (500, 300, 200)])
-    meter, products, draws = NoiseMeter(model, 8, sketch=32), [], 1500
-    g = torch.randn(2, 1000, generator=torch.Generator().manual_seed(0)) + 0.3
-    parts = [dict(enumerate(own.split([500, 300, 200]))) for own in g]
-    for meter.begun in range(draws):
-        products.append((meter._sketched(parts[0]) @ meter._sketched(parts[1])).item())
-    true, error = (g[0] @ g[1]).item(), np.std(products) / math.sqrt(draws)
-    spread = math.sqrt(((g[0] @ g[0]) * (g[1] @ g[1]) + (g[0] @ g[1]) ** 2) / 32)
-    assert abs(np.mean(products) - true) < 4 * error and np.std(products) == pytest.approx(spread, rel=0.15)
 
 
 def network():
@@ -168,7 +156,7 @@ def trained(meter_of, steps=8):
     return [*model.state_dict().values(), torch.get_rng_state()]
 
 
-@pytest.mark.parametrize("sketch", [0, 32])
+@pytest.mark.parametrize("sketch", [32])
 def test_training_is_the_same_with_and_without_to_the_last_bit(sketch):
     plain, metered = trained(lambda model: None), trained(lambda model: NoiseMeter(model, 12, sketch=sketch))
     assert all(torch.equal(one, other) for one, other in zip(plain, metered, strict=True))
@@ -251,14 +239,6 @@ def test_the_report_says_what_the_number_means_for_the_batch_in_use(batch, said)
     assert said in meaning(Estimate(1550.0, 1.0, 1180.0, 2270.0, 300, 200.0), batch)
 
 
-def test_an_estimate_without_an_end_promises_no_more_than_its_bounds():
-    hidden = meaning(Estimate(1550.0, 1.0, 900.0, math.inf, 300, 200.0), 512)
-    assert "at least 900" in hidden and "32 to 50 %" in hidden
-    nothing = NoiseMeter(Quadratic(), 16).report(512)
-    assert "unknown yet" in nothing and "nan" not in nothing
-    assert "no noise" in meaning(Estimate(0.0, 1.0, 0.0, 0.0, 300, 200.0), 512)
-
-
 def test_the_examples_of_the_docstring_run_as_they_are():
     blocks = re.findall(r"\n\n((?:    .*\n|\n)+)", noise_meter.__doc__)
     code = "\n".join(textwrap.dedent(block) for block in blocks)
@@ -294,10 +274,6 @@ def too_early():
     heard(NoiseMeter(Quadratic(), 16), [0], sizes=(16,))
 
 
-def other_span():
-    NoiseMeter(Quadratic(), 16, span=50.0).load_state_dict(NoiseMeter(Quadratic(), 16).state_dict())
-
-
 def parts(batch, loss=None, **more):
     meter = NoiseMeter(Quadratic(), 16)
     return lambda: meter.backward_in_parts(loss or meter.model, batch, **more)
@@ -307,22 +283,13 @@ def made(**fields):
     return lambda: NoiseMeter(**{"model": Quadratic(), "examples": 4} | fields)
 
 
-def used(call):
-    return lambda: call(NoiseMeter(Quadratic(), 4))
-
-
 @pytest.mark.parametrize(("call", "said"), [
-    (made(model=[1]), "model: [1] is not allowed; it must be a torch.nn.Module"),
     (made(examples=0), "examples: 0 is not allowed; it must be a whole number from 1"),
     (made(scale=math.nan), "scale: nan is not allowed; it must be a positive finite number"),
     (made(scaler=8.0), "scaler: 8.0 is not allowed; it must be None or a torch.amp.GradScaler"),
-    (used(lambda m: m.step()), "micro-batches: 0"),
     (too_early, "micro-batches: 1 is not allowed; it must be at least 2 a step"),
     (sparse, "gradient: torch.sparse_coo is not allowed; it must be dense and real"),
-    (other_span, "span: 50.0 is not allowed; it must be the checkpoint's, 200.0"),
-    (parts(torch.zeros(1, D)), "batch: 1 is not allowed; it must be at least 2 examples"),
     (parts((torch.zeros(4, D), torch.zeros(3))), "batch: [3, 4] is not allowed; it must be tensors of one length"),
-    (parts(torch.zeros(4, D), loss=lambda x: x.sum(1)), "loss: [2] is not allowed; it must be one number"),
 ])  # fmt: skip
 def test_a_refusal_names_field_value_and_what_is_allowed(call, said):
     with pytest.raises(ValueError, match=r"is not allowed; it must be") as refused:

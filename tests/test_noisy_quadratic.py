@@ -59,25 +59,6 @@ def test_noise_moves_the_whole_curve_along_the_batch_axis():
     assert plain == pytest.approx(noisy)
 
 
-def test_momentum_gains_nothing_at_small_batches_and_much_at_large():
-    model, sizes = nqm.power_law(1000), np.array([1, 65536])
-    rates = np.geomspace(1e-5, 1.999, 80)
-    plain, _ = nqm.best(model, sizes, rates)
-    heavy, chosen = nqm.best(model, sizes, rates, (0.0, 0.9, 0.99))
-    assert heavy[0] == pytest.approx(plain[0], rel=0.1) and heavy[1] < plain[1] / 3
-    assert chosen[1][0] > 2  # with momentum, larger rates than any that SGD bears are stable, and tried
-
-
-def test_the_gradient_along_a_path_is_that_of_simulated_runs():
-    model, rate, b, random = nqm.power_law(20, noise=0.5), 0.3, 4, np.random.default_rng(0)
-    points = nqm.path(model, b, rate, 40, 5)
-    w, squares = np.ones((20_000, 20)), {}
-    for step in range(1, 41):
-        w = w - rate * (model.curvature * w + random.normal(size=w.shape) * np.sqrt(model.noise / b))
-        squares[step] = ((model.curvature * w) ** 2).sum(1).mean()
-    assert points.square.tolist() == pytest.approx([squares[step] for step in points.step], rel=0.02)
-
-
 def test_below_the_bend_the_noise_scale_predicts_it_to_a_factor():
     model, sizes, rates = nqm.power_law(1000), 4.0 ** np.arange(5), np.geomspace(1e-3, 1.99, 60)
     whole = nqm.curve(model, 4.0 ** np.arange(9), rates)
@@ -133,14 +114,6 @@ def test_floor_and_small_batches_are_those_of_runs_step_by_step():
     assert c2 == pytest.approx(k, rel=0.03)
     curve = nqm.curve(model, np.array([1 / 16, 1 / 8]), np.geomspace(1e-6, 1e-1, 400)).steps
     assert curve.to_numpy() * [1 / 16, 1 / 8] == pytest.approx([c1, c1], rel=0.02)
-
-
-def test_preconditioning_lowers_the_floor_and_raises_the_critical_batch_size():
-    found = nqm.by_power(nqm.power_law(1000), (0, 0.25, 0.5, 0.75, 1))
-    assert found.c2.is_monotonic_decreasing and found.critical.is_monotonic_increasing
-    # Another calculation of the same, on a coarser grid of rates.
-    assert found.c2.to_numpy() == pytest.approx([703, 147, 28, 6, 1], rel=0.15)
-    assert found.critical.to_numpy()[:3] == pytest.approx([634, 1660, 6030], rel=0.2)
 
 
 def test_predictions_are_the_limits_of_their_kinds():

@@ -32,13 +32,6 @@ def test_a_doubling_saves_half_on_a_line_of_slope_minus_one_and_nothing_on_a_flo
     assert one_network.saved_per_doubling(SIZES[mixed], curve[mixed], 64) == one_network.saved_per_doubling(SIZES, curve, 64)
 
 
-def test_lines_by_goal_find_the_constants_at_every_goal_and_leave_out_curves_without_a_floor():
-    lines = one_network.lines_by_goal(searches_of(scatter=0.01)).set_index("goal")
-    assert lines.critical.to_numpy() == pytest.approx([64, 64], rel=1e-3)
-    assert lines.c1[0.04] / lines.c1[0.1] == pytest.approx(4, rel=1e-6)
-    assert not len(one_network.lines_by_goal(searches_of(c2=1e-6)))
-
-
 def trained(random, limit=np.inf):
     """Searches of a hundred trials, each of which takes its own multiple of 1600/B + 25 steps; they stop at the first hit."""
     rows = []
@@ -71,17 +64,6 @@ def test_momentum_over_sgd_tells_the_cost_of_small_batches_from_the_floor():
     [found] = one_network.over_sgd(scaling.summaries(pd.concat(rows))[1]).itertuples(index=False)
     assert (found.c1, found.c2, found.critical, found.n) == pytest.approx((1.5, 0.8, 1.875, 3), rel=1e-3)
     assert found.smallest == pytest.approx(2420 / 1625) and found.largest == pytest.approx((2400 / 1024 + 20) / (1600 / 1024 + 25))
-
-
-def test_constants_over_the_dense_network_and_a_range_before_and_after():
-    rows = [searches_of(1600, 25, 0.01), searches_of(4800, 50, 0.02).assign(sparsity=0.9)]
-    curves = scaling.summaries(pd.concat(rows))[1]
-    [found] = one_network.constants_over_dense(curves).itertuples(index=False)
-    assert found.c1_low <= 3.06 and found.c1 == pytest.approx(3, rel=0.02) and found.c2 == pytest.approx(2, rel=0.02)
-    dense, sparse = (curves["digits-mlp", "momentum", "connection-sensitivity", s] for s in (0.0, 0.9))
-    both = ({("digits-mlp", "momentum", "p", 0.0): own} for own in (dense, sparse))
-    [row] = one_network.before_and_after(*both).itertuples(index=False)
-    assert (row.critical_published, row.critical_whole, row.ratio) == pytest.approx((64, 96, 1.5), rel=0.01)
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------

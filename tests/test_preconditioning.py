@@ -130,23 +130,6 @@ def test_muon_is_a_plain_muon_of_every_trial(network, sparse):
 # --- What executors show of layers ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("examples", [16, 80])  # with a convolution as patches, and as one matrix
-@pytest.mark.parametrize("kind", [stacked.Stack, looped.Loop])
-def test_inputs_and_derivatives_make_up_the_gradient(kind, examples):
-    """Of every layer, derivatives times inputs are the gradient of the weight as it lies in w, and their sum the bias's."""
-    nets, w, mask, ((x, y), *_) = case("convolutions", examples=examples, sparse=True)
-    executor = kind(nets[0], torch.float64)
-    plain = executor.gradients(w, x, y, mask)
-    *found, looks = executor.watched(w, x, y, mask, lambda h, d: (d.mT @ h, d.sum(1)))
-    for ours, theirs in zip(found, plain, strict=True):
-        assert torch.allclose(ours, theirs, atol=1e-6)
-    layers = {layer.name: layer for layer in flattening.layers(nets[0])}
-    assert list(looks) == [name for name, layer in layers.items() if layer.kind] and len(looks) > 2
-    for name, parts in looks.items():
-        for part, layer in zip(parts, (layers[name], layers[name.replace("weight", "bias")]), strict=True):
-            assert torch.allclose((part.flatten(1) * mask[:, layer.where]).float(), plain[1][:, layer.where].float(), atol=1e-6)
-
-
 # --- K-FAC ------------------------------------------------------------------------------------------------------------
 
 

@@ -10,8 +10,7 @@ import torch
 from chapters.steps_to_result import race
 from lib.engine import check_steps, lockstep, training_state, validation, vocabulary
 from lib.measuring import one_cell
-from lib.records import on_record, places, store
-from lib.records.on_record import grid
+from lib.records import store
 from lib.studies import races
 from lib.studies.cells import Cell
 
@@ -62,24 +61,6 @@ def test_those_are_abandoned_that_an_independent_replay_names(cell, a, rungs):
     assert left == named
     known = np.where(every.first <= raced.last_step[:, None], every.first, np.nan)
     np.testing.assert_array_equal(raced.first, known)
-
-
-def test_a_loss_is_noted_at_the_first_check_whose_mean_is_so_low_and_not_over_few_examples(monkeypatch):
-    """Against means over the last examples that the test takes itself."""
-    seen, note = {}, lockstep._note_losses
-
-    def watch(now, levels):
-        seen[now.outcome.steps] = now.recent.tolist()
-        note(now, levels)
-
-    monkeypatch.setattr(lockstep, "_note_losses", watch)
-    cell = dataclasses.replace(WATCHED, trials=4, hits=4, max_steps=200)
-    found = one_cell.train_cell(cell)
-    assert min(seen) == math.ceil(lockstep.RECENT / cell.batch_size)
-    for trial, row in enumerate(found.fell):
-        for level, fell in zip(vocabulary.LOSSES, row):
-            low = [step for step, losses in seen.items() if len(losses) == 4 and losses[trial] <= level]
-            assert (fell == low[0]) if low else not fell <= max(step for step, losses in seen.items() if len(losses) == 4)
 
 
 def answers(cell: Cell, monkeypatch) -> tuple[training_state.Outcome, int]:
@@ -136,20 +117,6 @@ def test_a_factor_that_makes_no_sense_is_refused(wrong):
         Cell("digits-mlp", 64, race=wrong)
 
 
-def test_a_race_stands_in_only_where_no_exact_search_is_on_record(monkeypatch, tmp_path):
-    exact = grid("digits-mlp", [16, 64, 256], ["momentum"], [0.0], trials=16).cells
-    races = [dataclasses.replace(c, race=a) for a in (2.0, 3.0) for c in exact]
-    study = dataclasses.replace(grid("digits-mlp", [16], ["momentum"], [0.0]), cells=(*races, *exact))
-    monkeypatch.setattr(on_record, "STUDIES", {"s": study})
-    monkeypatch.setattr(on_record, "record", lambda cell: places.record(cell, tmp_path))
-    for cell in (*races, *(c for c in exact if c.batch_size != 64)):
-        (file := places.record(cell, tmp_path)).parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
-    found = on_record.gathered().cells
-    assert sorted((c.batch_size, c.race) for c in found if c.race) == [(64, 3.0)]
-    assert sorted(c.batch_size for c in found) == [16, 64, 256]
-
-
 def made(first, last):
     """A search on the digits with these checks at which goals were met, the loosest first, and these last steps."""
     return race.Search(EXACT, np.array(first, float), np.array(last, float))
@@ -186,13 +153,6 @@ def test_what_a_search_loses_to_a_race_is_told():
 @pytest.fixture(scope="module")
 def on_file():
     return race.searches()
-
-
-def test_races_on_goals_hold_on_record_where_they_are_run(on_file):
-    told = race.replays([s for s in on_file if s.cell.work.dataset in races.RACED], factors=[races.BY_GOALS["race"]])
-    assert len(told) > 100 and told.unchanged.mean() >= race.UNCHANGED and told.cost.median() < 2 / 3
-    others = race.replays([s for s in on_file if s.cell.work.dataset not in races.RACED], factors=[races.BY_GOALS["race"]])
-    assert others[others.data == "digits"].unchanged.mean() < race.UNCHANGED
 
 
 def test_the_factor_of_races_on_losses_holds_on_record_for_dense_and_pruned_networks(on_file):

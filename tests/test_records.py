@@ -102,13 +102,6 @@ def test_all_records_of_finished_studies_are_found():
     assert not [cell for name in FINISHED for cell in plans.STUDIES[name].cells if not places.record(cell).exists()]
 
 
-def test_equal_cells_have_one_record():
-    whole, real = (Cell("digits-mlp", 16, messages={"density": d}) for d in (1, 1.0))
-    assert whole == real and store.digest(whole) == store.digest(real)
-    whole, real = (tracks.Track("digits-mlp", 16, "sgd", s, 2, 0, 1) for s in (0, 0.0))
-    assert whole == real and store.digest(whole) == store.digest(real)
-
-
 def test_a_changed_workload_is_another_cell(monkeypatch):
     changed = dataclasses.replace(catalogue.workload("digits-mlp"), goals=(0.5,))
     before = store.digest(CELL)
@@ -213,10 +206,3 @@ def test_every_committed_record_is_whole_and_one_of_ours():
         head = store.head(file, one)  # whose sum and count of rows are the table's
         assert {"date", "torch", "device"} | says <= set(head) and head["rows"], file
         assert not isinstance(one, Cell) or head["rows"] == one.trials, file
-
-
-def test_a_table_that_is_changed_leaves_the_next_reading_alone(record):
-    _, table = store.read(record)
-    table.loc[0, "rate"] = 7
-    table.insert(0, "new", 1)
-    pd.testing.assert_frame_equal(store.read(record)[1], TABLE, rtol=1e-9)

@@ -3,11 +3,9 @@
 import dataclasses
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
-from lib import SOURCE
 from lib.engine import flattening, lockstep
 from lib.measuring import one_cell, sweeps
 from lib.methods import method
@@ -52,26 +50,6 @@ def rewritten(file, cell, without=(), **changed):
     head, table = store.read(file, cell)
     about = {k: v for k, v in head.items() if k not in ("protocol", "cell", "rows", "sha256", *without)}
     store.write(file, cell, table.assign(**changed), about)
-
-
-def replayed(folder, what, date, source, rows):
-    """A replay's record: of every search its name, K* on record and K* again."""
-    table = pd.DataFrame(rows, columns=["record", "recorded", "again"])
-    same = table.recorded == table.again
-    table = table.assign(equal=same, equal_steps=same | table.recorded.isna(), measured_on="Some, family 6, avx512_bf16")
-    about = {"date": date, "source": source, "device": "cpu", "processor": "Other, model 1"}
-    store.write(replays.place(what, folder), what, table, about)
-
-
-def test_replays_of_a_study_are_pooled_and_of_a_search_the_newest_counts(study, tmp_path):
-    first, *later = (replays.Replay("s", seed=seed, code=f"c{seed}") for seed in range(3))
-    replayed(tmp_path, first, "2026-01-02", "older", [("a", 100, 300), ("b", 100, 50)])
-    replayed(tmp_path, later[0], "2026-01-03", SOURCE, [("a", 100, 100), ("c", 7, 7), ("d", np.nan, np.nan)])
-    replayed(tmp_path, later[1], "2026-01-03", "of the same day", [("a", 100, 400)])
-    (row,) = replays.summary(tmp_path).to_dict("records")
-    assert (row["study"], row["searches"], row["equal"], row["equal_result"]) == ("s", 4, 2, 3)
-    assert row["factor"] == pytest.approx(2) and row["source"] == SOURCE
-    assert (row["measured_on"], row["replayed_on"]) == ("Some", "Other")
 
 
 def test_samples_are_drawn_alike_and_refused_by_name(study, tmp_path):

@@ -55,16 +55,6 @@ def test_effective_rates_of_trials_too_short_for_their_momentum_do_not_count():
     assert rate_rules.built_up(trials.drop(columns="momentum")).equals(trials.drop(columns="momentum"))  # none to build up
 
 
-def test_the_winners_luck_is_what_no_rule_costs_at_the_start():
-    """Retrained winners take half as long again everywhere; a rule that loses a factor of two more is seen to."""
-    best = planted(0.0).query("trial == 0")
-    rows = [{"rule": rule, "batch_size": b, "steps": 150.0 * (2 if rule == "linear rule" and b > 16 else 1)}
-            for rule in rate_rules.POWERS for b in best.batch_size for _ in range(3)]  # fmt: skip
-    found = rate_rules.spread(pd.DataFrame(rows), best, 16).set_index(["rule", "batch_size"])
-    assert found.over["no change", 64] == pytest.approx(1.5) and found.beyond["no change", 64] == pytest.approx(1)
-    assert found.over["linear rule", 64] == pytest.approx(3) and found.beyond["linear rule", 64] == pytest.approx(2)
-
-
 def test_a_rule_multiplies_the_rate_by_its_power_of_the_batch_size_and_keeps_momentum():
     planned = rate_rules.retraining(planted(1.0), 16, 5)
     rate = {key: dict(p.split("=") for p in study.cells[0].space.split(",")) for key, study in planned.items()}

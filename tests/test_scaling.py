@@ -42,17 +42,6 @@ def test_best_of_k_against_enumeration(n, k):
     assert np.allclose(scaling.best_of_k_pmf(n, k), expected)
 
 
-def test_every_goal_at_once_is_each_goal_by_itself():
-    searches = [table(steps).assign(replicate=n) for n, steps in enumerate(([30, 10], [np.nan, 20], [np.nan, np.nan]))]
-    frame = pd.concat(searches, ignore_index=True)
-    frame.loc[1, "status"] = "infeasible"
-    frame["steps@0.01"] = np.nan  # a goal that nobody met
-    found = scaling.at_every_goal(frame)
-    assert list(found) == [0.04, 0.1]
-    for goal, own in found.items():
-        pd.testing.assert_frame_equal(own, scaling.steps_to_result(frame, goal))
-
-
 def test_quantiles_against_simulation():
     random = np.random.default_rng(0)
     steps = random.lognormal(5, 1, 60)
@@ -69,15 +58,6 @@ def test_what_lies_beyond_the_hits_is_not_invented():
     assert (low, median) == (10, 10) and np.isinf(high)  # P(one of the two is drawn) is about 3/4
     row = scaling.steps_to_result(table(steps, last=64)).iloc[0]
     assert row.steps == 10 and row.last_step == 64 and row.hits_seen == 2
-
-
-def test_infeasible_trials_are_counted_and_never_averaged():
-    frame = table([30, np.nan, 10, np.nan])
-    frame.loc[1, "status"] = "infeasible"
-    row = scaling.steps_to_result(frame).iloc[0]
-    assert (row.steps, row.infeasible, row.hits_seen) == (10, 1, 2)
-    nobody = scaling.steps_to_result(table([np.nan] * 4)).iloc[0]
-    assert np.isnan(nobody.steps) and nobody.hits_seen == 0
 
 
 def searched(steps, splits=(0, 0, 0), batch_size=16, **fields):
@@ -113,12 +93,6 @@ def curve(steps):
     return pd.DataFrame({"batch_size": SIZES, "steps": steps, "goal": 0.04, "sparsity": 0.0})
 
 
-def test_pure_curves():
-    perfect, flat = scaling.regimes(curve(1e6 / SIZES)), scaling.regimes(curve(np.full(15, 50.0)))
-    assert perfect.perfect_end == SIZES[-1] and not perfect.leaves_perfect and not perfect.reaches_plateau
-    assert flat.perfect_end == 1 and flat.useful_end == 1 and flat.reaches_plateau
-
-
 @pytest.mark.parametrize("critical", [64.0, 300.0])
 def test_hyperbola_changes_regime_where_it_must(critical):
     """K = c (1 + Bc/B): perfect while (B + Bc) / (1 + Bc) <= 1.2, on the floor while 1 + Bc/B <= 1.2 (1 + Bc/Bmax)."""
@@ -142,25 +116,10 @@ def test_sizes_below_the_start_and_a_rise_at_the_end_are_told_apart():
     assert found.start == 2 and found.rises and not found.reaches_plateau and not scaling.regimes(curve(1e6 / SIZES)).rises
 
 
-def test_best_of_k_is_unbiased_for_an_independent_search():
-    """Averaged over pools of 40, P(best of 20 <= x) is that of 20 fresh trials: 1 - (1 - F(x))^20."""
-    x, found = 0.03, []
-    for seed in range(400):
-        steps = np.sort(np.random.default_rng(seed).uniform(size=40))
-        found.append(scaling.best_of_k_pmf(40, 20)[steps <= x].sum())
-    assert np.mean(found) == pytest.approx(1 - (1 - x) ** 20, abs=0.06)
-
-
 def curve_of_searches(sparsity=0.0, **fields):
     cells = [table(np.arange(1, 9) * (640 / b + 10), batch_size=b) for b in (4, 16, 64, 256)]
     frame = pd.concat(cells).assign(pruning="none", trial=[*range(8)] * 4, trials=8, sparsity=sparsity)
     return frame.assign(**fields)
-
-
-def test_two_protocols_are_no_curve():
-    both = pd.concat([curve_of_searches(), curve_of_searches(trials=16).query("batch_size > 16")])
-    with pytest.raises(ValueError, match=r"trials: \[8, 16\] are not allowed on one curve"):
-        scaling.summaries(both)
 
 
 def test_a_network_three_times_as_slow_is_level_over_the_dense_and_alike_over_its_smallest_batch():

@@ -1,6 +1,5 @@
 """The split of Lee et al. (2021) is theirs to the image, draws are as hard as they should be, and both are compared alike."""
 
-import os
 import random
 
 import numpy as np
@@ -16,8 +15,6 @@ from lib.engine import lockstep
 from lib.measuring import one_cell
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models
-
-needs_mnist = pytest.mark.skipif(datasets.VARIABLE not in os.environ, reason="needs MNIST")
 
 
 def twister(seed):
@@ -46,19 +43,6 @@ def test_their_validation_images_are_the_first_tenth_of_their_shuffled_list():
     held = datasets.held_out(datasets.LEE2021)
     assert sorted(order[:6000]) == held.tolist() and len(held) == 6000
     assert held.tolist() != sorted(shuffled(60_000, seed=1)[:6000])
-
-
-@needs_mnist
-def test_the_same_images_are_split_in_another_way():
-    ours, theirs, whole = datasets.load("mnist"), datasets.load(datasets.LEE2021), datasets.whole("mnist")
-    assert (len(theirs.train), len(theirs.validation), len(theirs.test)) == (54_000, 6_000, 10_000)
-    assert torch.equal(ours.test.x, theirs.test.x) and torch.equal(ours.test.y, theirs.test.y)
-    for name, data in (("mnist", ours), (datasets.LEE2021, theirs)):
-        held = torch.from_numpy(datasets.held_out(name))
-        left = torch.ones(60_000, dtype=torch.bool).index_fill(0, held, False)
-        for part, places in ((data.validation, held), (data.train, left)):
-            assert torch.equal(part.x[::50], whole.x[places][::50]) and torch.equal(part.y, whole.y[places])
-    assert not torch.equal(ours.validation.y, theirs.validation.y)
 
 
 def test_theirs_is_one_split():
@@ -166,16 +150,3 @@ def test_pairs_are_of_the_same_search_and_their_ratio_is_a_geometric_mean():
     whole = splits.over_theirs(both, ["network"]).iloc[0]
     assert (whole.low, whole.high) == pytest.approx((np.exp(low), np.exp(high)))
     assert splits.pairs(trials, 0.04).ratio.tolist() == pytest.approx([1.25, 1.25, 1])
-
-
-def test_a_hard_split_takes_a_factor_over_the_others_and_what_it_lacks_is_counted():
-    steps = {0: 100, 1: 400, 2: 800}  # by split; the others' mean is 200
-    trials = pd.concat([searched("digits-mlp", (k, k), split, split) for split, k in steps.items()]
-                       + [searched("digits-mlp", (50, 50), 1, 1, batch_size=256),
-                          searched("digits-mlp", (np.nan, 1), 2, 2, batch_size=16),
-                          searched("digits-mlp", (100, 1), 1, 1, batch_size=16)])  # fmt: skip
-    told = splits.on_one_split(trials, 2).iloc[0]
-    assert (told.searches, told.lacking) == (2, 1) and told.factor == pytest.approx(4)
-    lacking = splits.on_one_split(trials[trials.split < 2], 2).iloc[0]
-    assert lacking.lacking == 3 and np.isnan(lacking.factor)
-    assert not len(splits.on_one_split(trials[trials.split == 2], 2))

@@ -197,19 +197,6 @@ def test_a_folder_that_cannot_be_written_is_named_before_any_training(tmp_path, 
         sweeps.run(tiny(), tmp_path)
 
 
-@pytest.mark.parametrize("name", ["digits", "mnist"])
-def test_smoke_is_short_or_refused(name):
-    study = plans.study(name)
-    digits, to_goal = (study.cells[0].workload.startswith("digits"), study.cells[0].stop == "goal")
-    if to_goal and not digits:
-        with pytest.raises(ValueError, match=f"budget: 'smoke' is not allowed; it must be cached.* {study.cells[0].workload}; "):
-            study.smoke()
-    else:
-        toys = study.smoke().cells
-        assert len({c.workload for c in toys}) == 1
-        assert sum(c.trials * c.max_steps * c.batch_size for c in toys) < (10**8 if digits else 10**5)
-
-
 def test_smoke_is_kept_by_the_code_that_made_it(monkeypatch):
     """Toy records that older code left behind are not found, whichever module changed."""
     read = pathlib.Path.read_bytes

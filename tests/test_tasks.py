@@ -71,23 +71,6 @@ def test_costs_and_losses_are_those_of_pytorch(classes=10):
         assert task.loss(logits[0], y).item() == pytest.approx(F.cross_entropy(logits[0], y).item())
 
 
-def test_several_targets_an_example_are_so_many_answers(parts=2, smoothing=0.1):
-    """[B, L] targets, as of a language model: losses, derivatives and costs are means over places."""
-    logits, y, task = torch.randn(3, 4, 5, 7), torch.randint(7, (4, 5)), TASKS["cross-entropy"]
-    means, slopes = task.derivative(logits, y, smoothing, parts)
-    for p, rows in enumerate(torch.arange(4).chunk(parts)):
-        for t in range(3):
-            leaf = logits[t, rows].clone().requires_grad_()
-            loss = F.cross_entropy(leaf.flatten(0, 1), y[rows].flatten(), label_smoothing=smoothing)
-            assert task.loss(logits[t, rows], y[rows], smoothing).item() == pytest.approx(loss.item())
-            loss.backward()
-            assert means[p, t].item() == pytest.approx(loss.item(), abs=1e-6)
-            assert torch.allclose(slopes[t, rows], leaf.grad, atol=1e-7)
-    cost = task.cost(logits, y)
-    assert cost.shape == (3, 4)
-    assert cost[1, 2].item() == pytest.approx(F.cross_entropy(logits[1, 2], y[2]).item(), rel=1e-5)
-
-
 @pytest.mark.parametrize("kind", [looped.Loop, stacked.Stack])
 def test_early_rejection_decides_as_the_full_evaluation(kind, steps=60):
     split, w = datasets.load("digits").validation, trained(steps)
@@ -216,31 +199,3 @@ def test_indices_stay_what_they_are_and_places_are_answers(dtype):
     judge = validation.Validation(loop, Split(x, y), (2.0,))
     total, whole = judge.costs(w)
     assert whole.all() and total.item() / 12 == pytest.approx(loss.item(), rel=0.02)
-
-
-OWN = """
-import torch
-from torch import nn
-from lib.own import Own
-
-def words():
-    x = torch.randint(290, 300, (180, 3), generator=torch.Generator().manual_seed(0))
-    y = (x[:, 0] > 294).long()
-    return Own(model=lambda: nn.Sequential(nn.Embedding(300, 8), nn.Flatten(), nn.Linear(24, 2)), precision="bfloat16",
-               train=(x[:120], y[:120]), validation=(x[120:], y[120:]), goals=(0.05, 0.5), max_steps=100, task="cross-entropy")
-"""
-
-
-def test_a_readers_own_workload_names_its_task_and_may_have_indices(tmp_path):
-    (tmp_path / "mine.py").write_text(OWN, encoding="utf-8")
-    cell = Cell(f"{tmp_path / 'mine.py'}:words", 16, "sgd", trials=4, hits=4)
-    table = store.read(one_cell.measure(cell, tmp_path / "data"), cell)[1]
-    assert cell.work.task == "cross-entropy" and datasets.load(cell.workload).train.x.dtype == torch.int64
-    assert table["steps@0.5"].notna().any() and table.best_error.min() < 0.5
-    for was, now, says in (
-        ('task="cross-entropy"', 'task="ranking"', "task: 'ranking' is not allowed; it must be one of classification"),
-        ("goals=(0.05, 0.5)", "goals=(0.05, 1.5)", r"goals: 1.5 is not allowed; it must be below 0.68.*cost as every answer"),
-    ):
-        (tmp_path / "mine.py").write_text(OWN.replace(was, now), encoding="utf-8")
-        with pytest.raises(ValueError, match=says):
-            catalogue.workload(cell.workload)

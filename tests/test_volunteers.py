@@ -4,7 +4,6 @@ import heapq
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 import vl_convert as vlc
 
@@ -85,28 +84,6 @@ def test_the_simulated_best_batch_is_that_of_the_formula(spread, departures):
     time = np.mean([fitted(team, 2.0, seed) for seed in range(2)], axis=0)
     assert best / 1.5 < SIZES[time.argmin()] < best * 1.5
     assert time[np.abs(np.log(SIZES / best)).argmin()] < 1.03 * time.min()
-
-
-def test_unfinished_micro_batches_count_as_latency():
-    team = Team(peers=40, speed=100.0, micro_batch=4)
-    for batch in (640, 1600, 4000):
-        extra = np.mean([simulated(team, batch, 1.0, 1, seed).seconds for seed in range(40)]) - batch / 100 - 1.0
-        assert extra == pytest.approx(team.unfinished, rel=0.1)
-
-
-def law(sizes):
-    """Points of one curve that lies on its line."""
-    return pd.DataFrame({"curve": "a", "batch_size": sizes, "steps": C1 / sizes + C2, "c1": C1, "c2": C2})
-
-
-def test_a_curve_on_its_line_loses_what_the_formula_says():
-    points = law(2 ** np.arange(3, 15))
-    smooth = Team(peers=1, speed=100.0, spread=0.0)
-    rounds = volunteers.of_settings(smooth, points.batch_size, [2.0], [100.0, 1e6], [0.0], 0)
-    (row,) = volunteers.compared(points, rounds).itertuples()  # at the larger speed, B* is beyond the sizes
-    assert (row.best, row.picked, row.found, row.lost) == (200.0, 256, 256, 0.0)
-    least, *off = volunteers.to_goal(C1, C2, np.array([256, 1024, 64]), 2.0, 100.0)
-    assert row.off == pytest.approx(np.mean(off) / least - 1)
 
 
 @pytest.mark.parametrize(
