@@ -1,6 +1,5 @@
 """What a curve advises: against the law it is drawn from, and against trying everything."""
 
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -64,20 +63,6 @@ def test_where_no_trial_met_a_goal_what_was_reached_and_a_goal_are_told():
         advice.fitting_goal(trials, asked=advice.Asked(100, 0.31))
     with pytest.raises(ValueError, match="all 6 diverged or died"):
         advice.fitting_goal(trials.assign(status="infeasible", best_error=np.nan))
-
-
-@pytest.mark.parametrize(
-    ("examples", "chance", "goals", "words"),
-    [
-        (10_000, 0.9, (0.1, 0.2), None),
-        (143, 0.9, (0.1, 0.2), "a standard error), more than a quarter of the goal"),
-    ],
-)
-def test_a_validation_set_too_small_for_the_goal_is_told(examples, chance, goals, words):
-    trials = scaling.at_goal(searched([4, 16], goals=[f"{g:g}" for g in goals]), 0.1)
-    work = SimpleNamespace(task="classification", goals=goals)
-    told = " ".join(advice.caveats(trials, work, advice.Asked(examples, chance)))
-    assert words in told if words else told == ""
 
 
 def test_the_fastest_size_is_where_steps_times_seconds_is_least():

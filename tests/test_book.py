@@ -2,7 +2,6 @@
 
 import functools
 import http.server
-import itertools
 import json
 import os
 import pathlib
@@ -19,7 +18,6 @@ import yaml
 
 from lib import ROOT
 from lib.page import site as surroundings
-from lib.page import vega
 
 HTML = ROOT / "_build" / "html"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -50,15 +48,6 @@ class Loads(HTMLParser):
             self.found += [
                 given[k] for k in ("src", "href") if tag in ("script", "link", "img", "iframe") and given.get(k)
             ]
-
-
-def test_a_chapter_opened_on_binder_finds_lib_and_what_it_needs():
-    start, clean = ROOT / "binder" / "start", {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    call = [str(start), sys.executable, "-c", "import lib; print(lib.ROOT)"]
-    found = subprocess.run(call, cwd=ROOT / "chapters", env=clean, capture_output=True, encoding="utf-8")
-    assert found.stdout.strip() == str(ROOT), found.stderr
-    # A folder of this name hides the top folder's files from Binder.
-    assert (ROOT / "binder" / "requirements.txt").read_text(encoding="utf-8") == "-r ../requirements.txt\n"
 
 
 LINKS = ("/issues/new", "mybinder.org", "colab.research", "fa-github")  # addresses and icons of the buttons
@@ -117,12 +106,6 @@ def test_pages_are_light_and_load_nothing_from_another_host():
         assert len(text.encode()) + sum(f.stat().st_size for f in files if f.is_file()) <= MOST, page
 
 
-def specs(page):
-    """The specifications of a page's charts."""
-    found = re.findall(r'<script type="application/json">(.*?)</script>', SOURCES[page], re.DOTALL)
-    return [vega.unpacked(text) for text in found]
-
-
 def parts(spec):
     """All dictionaries within a specification but those of its data."""
     if isinstance(spec, dict):
@@ -130,18 +113,6 @@ def parts(spec):
         spec = [part for name, part in spec.items() if name != "datasets"]
     for part in spec if isinstance(spec, list) else []:
         yield from parts(part)
-
-
-@built
-def test_no_logarithmic_axis_has_a_zero():
-    for spec in itertools.chain(*map(specs, PAGES)):
-        for part in parts(spec):
-            rows = spec.get("datasets", {}).get((part.get("data") or spec.get("data") or {}).get("name"), [])
-            for axis in ("x", "y"):
-                given = part.get("encoding", {}).get(axis, {})
-                kept = (given.get("scale") or {}).get("clamp") or "filter" in str(part.get("transform"))
-                if (given.get("scale") or {}).get("type") == "log" and not kept:
-                    assert not [row for row in rows if row.get(given.get("field")) == 0], (spec["description"], given["field"])
 
 
 @built

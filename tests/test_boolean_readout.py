@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from chapters.without_backpropagation.boolean_readout import Descent, Readout, descent, features
+from chapters.without_backpropagation.boolean_readout import Readout, descent, features
 
 
 @pytest.fixture
@@ -65,15 +65,6 @@ def test_with_all_examples_and_one_flip_the_error_never_rises_and_ends_where_no_
     assert (readout.changes(np.arange(30)) >= 0).all()
 
 
-@pytest.mark.parametrize("flips", [4, 24])
-def test_a_planted_readout_of_uncorrelated_features_is_recovered(flips, random):
-    f, _, start = made(random, 24, 60, whitened=True)
-    planted = random.random(24) < 0.5
-    readout = Readout(f, f @ planted, start)
-    run(descent(readout, 60, flips, "every", 1 if flips == 24 else 400, random))
-    assert np.array_equal(readout.w, planted) and readout.error == pytest.approx(0, abs=1e-20)
-
-
 def test_of_uncorrelated_features_the_excess_falls_exponentially_with_the_number_of_features(random):
     """By the first visits alone: (1 - 1/N)^k on average."""
     f, target, start = made(random, 16, 50, whitened=True)
@@ -87,14 +78,3 @@ def test_of_uncorrelated_features_the_excess_falls_exponentially_with_the_number
     best.flip(weights[best.changes(weights) < 0])
     excess = np.mean(runs, 0) - best.error
     assert excess[1:] / excess[0] == pytest.approx([(1 - 1 / 16) ** k for k in steps], rel=0.1)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"flips": 9}, r"flips: 9 is not allowed; it must be a whole number from 1 to 8 \(features: 8\)"),
-    ],
-)
-def test_what_no_run_can_be_is_named(given, message):
-    with pytest.raises(ValueError, match=message):
-        Descent(**{"features": 8, **given})

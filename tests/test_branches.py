@@ -12,21 +12,15 @@ from torch.nn.functional import cross_entropy
 from chapters.language_model import (
     branched,
     branching,
-    text_results,
 )
 from chapters.language_model.branches import Branch
-from chapters.language_model.claims import double_over_half_the_width
 from lib.engine import lockstep
-from lib.records import results
 from lib.workloads import datasets, models
 
 torch.set_num_threads(1)
 
 BRANCH = Branch("digits-mlp", 64, "adam", 0.0, trials=100, trial=7, hits=5, max_steps=None, at=6, goal=1e-9, size=16, look=32,
                 examples=96, orders=2)  # fmt: skip
-
-
-# --- training ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("power", "size"), [(0.5, 16), (1.0, 64)])
@@ -63,9 +57,6 @@ def test_branches_are_those_of_an_ordinary_loop(power, size):
 def test_a_branch_that_cannot_be_is_refused(field, value, allowed):
     with pytest.raises(ValueError, match=f"{field}: {value} is not allowed; it must be {allowed}"):
         dataclasses.replace(BRANCH, **{field: value})
-
-
-# --- analysis ---------------------------------------------------------------------------------------------------------
 
 
 def checks(criticals, best=None, least=1000.0, noise=0.0, base=16, sizes=(4, 16, 64, 256), orders=3):
@@ -106,14 +97,6 @@ def test_scatter_between_orders_widens_intervals_about_what_was_planted():
     assert few.high[0] == pytest.approx(math.exp(logs[0] + 2.919986 * logs[1]), rel=1e-5), "Student's t of two degrees"
 
 
-def test_a_branch_that_missed_the_goal_bounds_nothing():
-    rows = checks({50: 20.0, 200: 60.0})
-    lost = (rows["at"] == 50) & (rows["size"] == 256) & (rows.order == 1) & (rows.cost == 2)
-    found = branched.critical(branched.to_goal(rows[~lost]))
-    assert found.orders.tolist() == [2, 3] and np.allclose(found.critical, [20, 60], rtol=1e-4)
-    assert len(branched.critical(branched.to_goal(rows[rows["size"] < 64]))) == 0
-
-
 def widths(criticals):
     """Made-up searches of one trial at two batch sizes, by workload."""
     rows = [{"workload": name, "algorithm": "adam", "pruning": "connection-sensitivity", "sparsity": 0.0, "batch_size": b,
@@ -122,17 +105,3 @@ def widths(criticals):
              **{column: 300 * (1 + critical / b) for column in ("steps", "steps@1.9")}}
             for name, critical in criticals.items() for b in (16, 256)]  # fmt: skip
     return pd.DataFrame(rows)
-
-
-def test_widths_are_compared_where_both_batch_sizes_were_searched(monkeypatch):
-    frame = widths({"shakespeare-width-32": 40.0, "shakespeare": 60.0, "shakespeare-width-128": 80.0})
-    found = text_results.widths(frame)
-    assert found.width.tolist() == [32, 64, 128] and np.allclose(found.critical, [40, 60, 80])
-    assert (found.low < found.critical).all() and (found.high > found.critical).all(), "one search each: others' scatter"
-    monkeypatch.setattr(results, "read", lambda study: frame)
-    (row,) = double_over_half_the_width()
-    assert row.effect == pytest.approx(2) and row.low < 1 and row.high > 2 and row.n == 1
-    for part in (frame[frame.batch_size == 16], frame[:2], frame[:0]):
-        monkeypatch.setattr(results, "read", lambda study, part=part: part)
-        assert [g.n for g in double_over_half_the_width()] == [0], "one width alone, or none at both"
-    assert len(text_results.widths(frame[:0])) == 0

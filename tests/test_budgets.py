@@ -56,21 +56,6 @@ def test_a_trend_covers_a_planted_one_as_often_as_it_says():
     assert np.isnan(fixed_budgets.trend(sizes[:2], sizes[:2]).value)
 
 
-def ladder(small, large, column="budget"):
-    """One network's ladder at two budgets, the later one equal: its errors at the smallest and the largest batch size."""
-    sizes = [1, 4, 16, 64, 256]
-    rows = [{"batch_size": b, column: k, "low": e, "high": e, "unsure": 0.01} for k in (16, 32)
-            for b, e in zip(sizes, (np.linspace(small, large, 5) if k == 16 else [0.1] * 5))]  # fmt: skip
-    return pd.DataFrame(rows)
-
-
-def test_the_end_that_a_small_budget_favours():
-    found = fixed_budgets.between_ends(ladder(0.5, 0.2), "budget", 1)
-    assert found == pytest.approx((0.3, 0.3 - 0.01 * 2**0.5, 0.3 + 0.01 * 2**0.5))
-    assert fixed_budgets.between_ends(ladder(0.5, 0.2), "budget", -1).high == pytest.approx(-found.low)
-    assert fixed_budgets.between_ends(ladder(0.5, 0.2).query("batch_size > 1"), "budget", 1) is None
-
-
 def test_a_share_has_wilsons_interval():
     for met, of in ((0, 7), (3, 10), (50, 50), (31, 190)):
         own = stats.binomtest(met, of).proportion_ci(0.9, method="wilson")

@@ -1,6 +1,5 @@
 """Chapters as a reader reruns them: papermill trains what is missing, and bad parameters stop at once."""
 
-import dataclasses
 import json
 import subprocess
 import sys
@@ -9,8 +8,7 @@ import nbformat
 import pytest
 
 from lib import ROOT
-from lib.records import on_record, store
-from tests import fuzz
+from lib.records import store
 
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 
@@ -93,26 +91,6 @@ def test_called_from_another_folder_a_chapter_says_where_to_call_it(tmp_path):
     bare = {name: value for name, value in environment(tmp_path).items() if name != "PYTHONPATH"}
     done = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, encoding="utf-8")
     assert done.returncode != 0 and "Start papermill in the top folder of the book" in done.stderr
-
-
-def test_devices_that_nobody_timed_are_not_passed_off_as_timed(monkeypatch):
-    """The cells of the chapter in their order, up to the one that says how its devices were timed."""
-    code, at = fuzz.sources("hardware")
-    name, every = "mnist-fc-1024", on_record.gathered
-    asked = f'workload, algorithm, device = "{name}", "sgd", "measured"'
-
-    def few(*own, **usual):
-        """The chapter's searches of this network alone."""
-        study = every(*own, **usual)
-        return dataclasses.replace(study, cells=tuple(cell for cell in study.cells if cell.workload == name))
-
-    monkeypatch.setattr(on_record, "gathered", few)
-    page = {}
-    for source in [*code[: at + 1], asked, *code[at + 1 :]]:
-        exec(source, page)
-        if "kind" in page:
-            break
-    assert page["timed"] is None and "no step of it was timed on a core of ours" in page["kind"]
 
 
 def test_chapters_are_committed_clean():

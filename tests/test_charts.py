@@ -1,13 +1,11 @@
 """The renderer's contract: valid in a notebook, offline, and readable without scripts."""
 
-import json
 import math
 import re
 from dataclasses import replace
 
 import altair as alt
 import nbformat
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -43,56 +41,6 @@ def test_a_chart_without_words_is_refused():
         prose.figure(chart(), "Title", "Caption", "fig-x", "  ")
     with pytest.raises(ValueError, match="description"):
         vega.renderer(alt.Chart(pd.DataFrame({"x": [1]})).mark_point().encode(x="x:Q").to_dict())
-
-
-LEVELS = [0.0, 0.5, 0.7, 0.9, 0.95]  # of sparsity, on record
-PALETTES = {
-    "sparsity": [*map(charts.sparsity_colour, LEVELS), charts.GUIDE],
-    "algorithm": [*dict.fromkeys(charts.ALGORITHM_COLOURS.values()), charts.DENSE, charts.GUIDE],
-    "method": list(charts.METHOD_COLOURS.values()),
-    "outcome": list(charts.OUTCOMES.values()),
-    "category": [*charts.CATEGORIES, charts.DENSE, charts.GUIDE],
-}
-GROUNDS = {"light": "#ffffff", "dark": "#14181e"}  # of the theme's pages
-
-
-def linear(colour):
-    """Red, green and blue light [3] of an sRGB colour, 0 to 1."""
-    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
-
-
-def contrast(one, other):
-    """Of WCAG 2."""
-    low, high = sorted(linear(c) @ [0.2126, 0.7152, 0.0722] for c in (one, other))
-    return (high + 0.05) / (low + 0.05)
-
-
-@pytest.mark.parametrize("palette", PALETTES.values(), ids=PALETTES)
-def test_colours_stand_out_on_both_grounds(palette):
-    assert min(contrast(colour, ground) for colour in palette for ground in GROUNDS.values()) >= 3
-
-
-def curves():
-    """Steps of two kinds of networks at two goals; the rows of one lack a value."""
-    sizes = 2.0 ** np.arange(8)
-    parts = [
-        pd.DataFrame({"batch_size": sizes, "steps": times * (1000 / sizes + 10), "sparsity": level, "goal": goal, "note": None})
-        for level, times in ((0.0, 1), (0.5, 1.02), (0.9, 3))
-        for goal in (0.1, 0.2)
-    ]
-    return pd.concat(parts, ignore_index=True)
-
-
-def test_a_page_has_what_the_data_have_and_tells_it_in_words():
-    marks = alt.Chart(curves()).mark_point().encode(x="batch_size:Q", y="steps:Q", tooltip=["batch_size:Q", "note:N"])
-    spec = vega.tidy(marks.properties(width="container").to_dict())
-    (rows,) = spec["datasets"].values()
-    assert len(rows) == 48 and not any("note" in row for row in rows), "null is told as zero"
-    assert {row["goal"] for row in rows} == {0.1, 0.2} and rows[3]["steps"] == 135
-    assert [t["title"] for t in spec["encoding"]["tooltip"]] == ["batch size", "note"]
-    assert vega.unpacked(vega.packed(spec)) == spec
-    assert len(vega.packed(spec)) < 0.5 * len(json.dumps(marks.to_dict()))
 
 
 def test_a_rounded_value_is_still_the_one_that_a_slider_chooses():

@@ -118,9 +118,6 @@ def test_a_run_that_is_killed_goes_on_identically_from_its_checkpoint(ends, by_l
     assert 0.9 < stats["bytes"] / (8 * 0.05 * 8970) <= 1.01  # a layer sends at least one entry
 
 
-# --- what real jobs have ----------------------------------------------------------------------------------------------
-
-
 class Heads(nn.Module):
     """A body and two heads, of which a step uses one, so that the parameters of the other have no gradient."""
 

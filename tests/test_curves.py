@@ -105,13 +105,3 @@ def test_a_curve_without_a_bend_bounds_its_critical_batch_size(constants, side):
     curve = planted(random, constants, SIZES["six"], random.normal(0, 0.1, (5, 6)))
     found = scaling.critical(curve)
     assert getattr(found, side) and np.isinf(found.high if side == "above" else found.low)
-
-
-def test_a_search_that_lacks_a_batch_size_shifts_nothing():
-    random, sizes = np.random.default_rng(0), SIZES["six"]
-    curve = planted(random, DENSE, sizes, random.normal(0, 1.0, (6, 1)) + np.zeros((6, 6)))
-    logs = curve.logs.copy()
-    logs.iloc[int(logs.mean(axis=1).argmax()), 2] = np.nan  # a slow search's
-    lacking = scaling.Curve(logs, curve.missed, curve.scatter)
-    assert lacking.means == pytest.approx(curve.means, abs=0.15)
-    assert abs(logs.mean() - curve.means).max() > 0.05  # what a plain mean would make of it

@@ -82,17 +82,6 @@ def test_the_reference_is_plain_momentum(digits):
     torch.testing.assert_close(processes.reference(run, digits)[-1], flat, rtol=0, atol=1e-15)
 
 
-def test_a_summed_loss_is_a_rate_divided_by_the_number_of_workers(trained, digits):
-    broken = Run(4, precision="float64", hazard="summed loss")
-    slower = processes.reference(Run(learning_rate=broken.learning_rate / 4, precision="float64"), digits)
-    assert processes.largest_difference(trained[broken], slower).max() < ROUNDING["float64"]
-
-
-def test_a_bad_field_is_named_with_its_value_and_what_is_allowed():
-    with pytest.raises(ValueError, match=r"batch_size: 64 is not allowed; it must be a multiple of workers \(3\)"):
-        Run(3)
-
-
 @pytest.fixture
 def children():
     """The processes that the test has started and that live: a pool of an earlier test's may idle beside them."""

@@ -1,6 +1,5 @@
 """The data are the canonical ones, split once and for all; anything else is refused with a remedy."""
 
-import gzip
 import hashlib
 import os
 import shutil
@@ -79,14 +78,6 @@ def test_a_file_damaged_anywhere(copy, at=2000):
     raw[at] ^= 0xFF
     copy.write_bytes(raw)
     with pytest.raises(datasets.DatasetError, match=r"t10k-labels-idx1-ubyte.gz: .*replace it"):
-        datasets.load("mnist")
-
-
-def test_an_altered_file(copy):
-    raw = bytearray(gzip.decompress(copy.read_bytes()))
-    raw[100] ^= 1
-    copy.write_bytes(gzip.compress(bytes(raw)))
-    with pytest.raises(datasets.DatasetError, match="t10k-labels-idx1-ubyte.gz: not the canonical file"):
         datasets.load("mnist")
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from chapters.explore import explore, explorer
+from chapters.explore import explorer
 from lib.analysis import scaling
 from lib.records import on_record, results
 from tests import test_book as book
@@ -16,9 +16,6 @@ browser, site, open_page = book.browser, book.site, book.open_page  # fixtures
 PAGE = "chapters/explore.html"
 FILE = book.HTML / PAGE
 needs_page = pytest.mark.skipif(not FILE.exists(), reason="no built book; `make book` builds it")
-
-
-# --- its data ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -70,21 +67,6 @@ def test_a_dearer_update_is_added_to_a_step_and_a_cheaper_one_is_none():
     assert explorer.updates({"digits-mlp": known}, ratios[ratios.algorithm != "momentum"]).empty
 
 
-def pack(tables, **more):
-    start = {"workload": "digits-mlp", "method": ["momentum"], "sparsity": [0.0, 0.9], "goal": 0.04, **more}
-    return explore.packed(*tables, pd.DataFrame(columns=explorer.TIMES), {}, start)
-
-
-def test_ends_without_bound_are_told_and_a_text_ends_no_script(tables):
-    lines = tables[1].assign(critical_high=np.inf)
-    text = pack((tables[0], lines), pruning="</script>")
-    assert '"inf"' in text and "Infinity" not in text and "</" not in text
-    assert json.loads(text)["start"]["pruning"] == "</script>"
-
-
-# --- the page ---------------------------------------------------------------------------------------------------------
-
-
 def embedded():
     """The page's data, as text."""
     return re.search(r'class="ex-data">(.*?)</script>', FILE.read_text(encoding="utf-8"), re.S)[1]
@@ -96,10 +78,6 @@ def box(tab, name, value):
 
 def menu(tab, name):
     return tab.locator(f'.ex-form select[name="{name}"]')
-
-
-def words(tab):
-    return tab.locator(".book-explore .book-title").inner_text()
 
 
 def rows(tab, which=1):
@@ -121,38 +99,6 @@ def chosen(tab):
 def browser_test(function):
     """Skipped without a built page and without Chromium."""
     return needs_page(book.needs_browser(function))
-
-
-@browser_test
-def test_by_mouse_what_is_chosen_is_drawn_and_in_the_address_and_stays(open_page):
-    tab = open_page(PAGE)
-    data = json.loads(embedded())
-    assert tab.locator(".ex-still").count() == 0 and tab.locator(".ex-point").count() == len(rows(tab)) - 1
-    before = words(tab)
-    assert re.match(r"Critical batch size \d+ \(\d+–\d+\) dense", before) and chosen(tab) == {}
-
-    menu(tab, "workload").select_option("mnist-simple-cnn")
-    usual = {w["name"]: w["goal"] for w in data["workloads"]}
-    assert chosen(tab)["workload"] == "mnist-simple-cnn" and float(chosen(tab)["goal"]) == usual["mnist-simple-cnn"]
-    menu(tab, "workload").select_option("digits-mlp")
-    menu(tab, "goal").select_option("0.08")
-    assert chosen(tab)["goal"] == "0.08" and words(tab) != before
-    box(tab, "sparsity", 0.5).check()
-    box(tab, "method", "sgd").check()
-    box(tab, "y", "examples").check()
-    told = {"workload": "digits-mlp", "method": "sgd,momentum", "sparsity": "0,0.5,0.9", "goal": "0.08", "y": "examples"}
-    assert chosen(tab) == told
-    drawn, title, address = rows(tab), words(tab), tab.url
-    assert drawn[0][4] == "examples" and {row[0] for row in drawn[1:]} == {"momentum", "SGD"}
-
-    tab.reload()
-    assert tab.url == address and rows(tab) == drawn and words(tab) == title
-    tab.go_back()
-    tab.wait_for_function("document.querySelector('[name=y][value=steps]').checked")
-    assert rows(tab)[0][4] == "steps" and chosen(tab)["y"] == "steps"
-    tab.go_forward()
-    tab.wait_for_function("document.querySelector('[name=y][value=examples]').checked")
-    assert rows(tab) == drawn
 
 
 @browser_test

@@ -80,10 +80,3 @@ def test_families_are_judged_either_way_and_no_effect_by_the_same_bound(bend, ki
     monkeypatch.setattr(limits, "AMOUNTS", limits.KINDS)
     (group,) = judged(registered()["S8"], limits.amounts()).groups
     assert group.verdict == amount and group.effect == pytest.approx(bend / 64, rel=0.1)
-
-
-def test_normalised_curves_start_at_one_and_follow_the_line_of_perfect_scaling_at_first():
-    curve = family_curves.curves(planted([64, 64, 64], scatter=0.0))
-    first = curve[curve.batch_size == 1]
-    assert (first.relative == 1).all() and (first.relative_perfect == 1).all()
-    assert (curve.relative >= curve.relative_perfect - 1e-9).all()

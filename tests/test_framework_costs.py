@@ -28,14 +28,6 @@ def test_data_parallelism_pays_for_its_link_what_a_ring_does():
     assert framework_costs.step_seconds(TIMES).equals(TIMES.seconds), "no link, no time"
 
 
-def test_time_to_the_goal_is_steps_times_seconds_where_both_are_known():
-    goals = framework_costs.to_goal(POINTS, TIMES, **LINK)
-    assert list(goals.batch_size) == [64] * 3 + [256] * 3
-    row = goals[(goals.system == "ddp") & (goals.batch_size == 256)].iloc[0]
-    assert row.time == 10 * (5 + 2 * 0.25 + 4) and row.framework == "data parallelism"
-    assert (row.steps_low, row.steps_high) == (9, 12)
-
-
 def test_sparse_messages_are_never_called_the_fastest():
     goals = framework_costs.to_goal(POINTS, TIMES)
     assert goals.loc[goals.time.idxmin()].system == "sparse"

@@ -5,10 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from chapters.frameworks import framework_times, frameworks
-from chapters.frameworks.framework_times import FrameworkTimes
-from chapters.frameworks.frameworks import EXACT, SYSTEMS, Training
-from lib.probes import timings
+from chapters.frameworks import frameworks
+from chapters.frameworks.frameworks import EXACT, Training
 from lib.workloads import datasets, models
 
 DIGITS_CNN = Training("digits-cnn", "momentum", precision="float64", density=0.05)
@@ -90,28 +88,3 @@ def test_processes_hold_what_their_framework_says(training, trained):
     for name in ("zero", "pipeline"):  # shares that need not be equal
         assert 0 <= sum(one["states"] for one in held[name]) - whole["states"] <= 2 * counters
     assert sum(one["parameters"] for one in held["pipeline"]) == size
-
-
-def test_times_are_kept_and_read_back(tmp_path):
-    what = FrameworkTimes("digits-mlp", "adam", 32, repeats=2)
-    timings.run([what], tmp_path)
-    table = timings.results(what, folder=tmp_path).set_index("system")
-    assert list(table.index) == list(SYSTEMS) and (table.batch_size == 32).all()
-    assert ((table.low <= table.seconds) & (table.seconds <= table.high) & (table.low > 0)).all()
-    assert (table.processor >= table.seconds * 0.99).all() and (table.wall > 0).all()
-    assert table.waits["one"] == 0 and table.waits["ddp"] == 2 and table.waits["pipeline"] == 8
-    assert (table.weights == 8970).all() and table.parameters["fsdp"] * 2 == table.parameters["ddp"] == 4 * 8970
-    assert framework_times.measured(what, folder=tmp_path).system.tolist() == list(SYSTEMS)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: Training("resnet-8"), "model: 'resnet-8' is not allowed; it must be .*sequence of layers"),
-        (lambda: Training("digits-cnn", batch_size=6), "batch_size: 6 is not allowed; it must be a multiple of 4"),
-        (lambda: frameworks.simulated(ADAM, None), "algorithm: 'adam' is not allowed; it must be momentum"),
-    ],
-)  # fmt: skip
-def test_what_does_not_fit_is_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

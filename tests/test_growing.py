@@ -44,14 +44,6 @@ def test_the_function_stays_as_the_network_grows():
     torch.testing.assert_close(outputs(again, images()), outputs(w, images()), rtol=1e-5, atol=1e-6)
 
 
-def test_scaling_old_weights_breaks_the_function_by_a_quarter_without_biases():
-    """Two layers meet a grown one: each halves its outputs.  Answers stay only without biases."""
-    plain, after = before_and_after(scaled=True, biased=False)
-    torch.testing.assert_close(outputs(after, images()), outputs(plain, images()) / 4, rtol=1e-5, atol=1e-6)
-    w, after = before_and_after(scaled=True)
-    assert (outputs(after, images()) - outputs(w, images()) / 4).abs().max() > 0.01
-
-
 def test_a_network_that_does_not_grow_is_plain_sgd():
     search = Search(64, 0, 64, trials=8, max_steps=30)
     plain = one_cell.table(search.cell, one_cell.train_cell(search.cell))
@@ -111,8 +103,3 @@ def test_it_trains_as_modules_do_that_are_replaced_by_wider_ones(scaled):
         method.step(w, g, buffers, drawn, k, LAYERS)
         found.append(outputs(w, images())[0])
     torch.testing.assert_close(torch.stack(found), reference(search, draws, stage, rate, steps), rtol=1e-3, atol=1e-4)
-
-
-def test_searches_that_cannot_be_are_refused():
-    with pytest.raises(ValueError, match="doublings: 2 is not allowed; it must be a whole number from 0 to 1"):
-        Search(32, doublings=2)

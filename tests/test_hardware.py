@@ -47,13 +47,6 @@ def test_measured_step_times_are_met_and_continued():
     assert hardware.step_time(model, 4 * shares, 10**6, timed) == pytest.approx(entered)
 
 
-def test_perfect_scaling_has_no_fastest_batch_and_a_floor_has_one():
-    cheap = hardware.Hardware(devices=1, throughput=500.0, saturation=64.0)
-    seconds, cost = hardware.to_goal(cheap, SIZES, 5e4 / SIZES, 10)
-    assert seconds[SIZES >= 64] == pytest.approx(100) and seconds[0] > seconds[-1]
-    assert SIZES[hardware.to_goal(cheap, SIZES, STEPS, 10)[0].argmin()] == 64
-
-
 def test_the_charts_compute_the_same(own=True):
     """Draw the expressions' values as text and read them off the picture."""
     timed = pd.DataFrame({"batch_size": [16.0, 256.0], "seconds": [0.01, 0.1]})

@@ -41,18 +41,12 @@ CLAIMS, EXPERIMENTS = "chapters/large_batches/claims.py", "chapters/large_batche
 NOTEBOOK = "chapters/large_batches.ipynb"
 
 
-# --- what the page names --------------------------------------------------------------------------
-
-
 def test_every_path_that_the_page_names_exists_or_is_an_example():
     paths = set(re.findall(r"[\w./-]+/[\w.-]+\.(?:py|ipynb|json|md)\b", PAGE)) - {
         "_build/runs/out.ipynb"
     }
     assert len(paths) > 25
     assert {path for path in paths if not (ROOT / path).exists()} == set(EXAMPLES)
-
-
-# --- the walk -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -153,9 +147,6 @@ def test_a_search_enters_the_steps_in_their_order(called):
     assert len(firsts) == 9 and firsts == sorted(firsts)
 
 
-# --- the examples ---------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def written(tmp_path, monkeypatch):
     """Writes an example into an empty folder, the current one; returns its name there."""
@@ -235,9 +226,6 @@ def test_the_experiment_of_the_page_is_measured_once(tmp_path, own_registry):
     assert len(found) == 8 and 2.2 < found.loss.mean() < 3.5
     assert collection.missing([what], folder=tmp_path / "records") == []
     assert [one.seeds for one in experiment.planned()] == [20]
-
-
-# --- a chapter is one folder and a notebook -------------------------------------------------------
 
 
 ASKED = """

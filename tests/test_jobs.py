@@ -9,11 +9,9 @@ import pytest
 
 from lib.__main__ import EXAMPLES, EXPERIMENTS, main
 from lib.measuring import jobs
-from lib.probes import paths
-from lib.records import on_record, places, results, store
+from lib.records import on_record, results, store
 from lib.records.on_record import grid
 from lib.studies import plans
-from lib.studies.study import Study
 
 
 def stopped():
@@ -72,19 +70,6 @@ def finished(monkeypatch):
     monkeypatch.setattr(results, "check", lambda *_: None)
 
 
-@pytest.mark.parametrize(
-    ("command", "says"),
-    [
-        (["run", "s"], "digits-mlp: none of 1 cells to train"),
-        (["run", "trajectories"], f"trajectories: none of {len(paths.planned())} trajectories to measure"),
-    ],
-)
-def test_nothing_to_do_is_said_in_words(command, says, finished, capsys):
-    main(command)
-    told = capsys.readouterr()
-    assert told.out.startswith(says) and "0it" not in told.err and "%|" not in told.err
-
-
 def test_help_names_every_command_and_study_and_how_to_stop_and_go_on(capsys):
     def said(*arguments):
         with pytest.raises(SystemExit, match="0"):
@@ -98,12 +83,3 @@ def test_help_names_every_command_and_study_and_how_to_stop_and_go_on(capsys):
     main(["list"])
     told = capsys.readouterr().out
     assert all(f"\n  {name} " in told for name in (*plans.STUDIES, *EXPERIMENTS))
-
-
-def test_the_state_that_is_kept_is_counted(tmp_path):
-    study = Study("s", "", grid("digits-mlp", [64, 256, 512], ["sgd"], [0.0], trials=2).cells)
-    for cell, suffix in zip(study.cells, (".csv", ".0123abcd.part", ".0123abcd.set-aside")):
-        (file := places.record(cell, tmp_path)).parent.mkdir(parents=True, exist_ok=True)
-        file.with_suffix(suffix).touch()
-    assert results.kept(study, tmp_path) == "1 of 3 cells are in data/, and the state of 1 more"
-    assert store.states(places.record(study.cells[2], tmp_path)) == []

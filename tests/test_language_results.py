@@ -17,9 +17,6 @@ from lib.page import parameters
 from lib.records import places
 from lib.studies.cells import Cell
 from lib.workloads import catalogue, datasets, models, ngrams, own_text, texts
-from lib.workloads.catalogue import EASIER
-
-# --- n-grams ----------------------------------------------------------------------------------------------------------
 
 
 def plain(sequences, context, symbols):
@@ -57,16 +54,6 @@ def test_probabilities_are_those_of_the_plain_formula(order):
     assert np.allclose(found, expected, rtol=1e-12) and np.allclose(found.sum(1), 1) and (found > 0).all()
 
 
-def test_a_text_that_a_context_determines_costs_next_to_nothing_and_noise_what_guessing_does():
-    cycle = np.arange(4000) % 4
-    nats, wrong, _ = ngrams.scores(ngrams.count([cycle], 2, 4), [cycle])
-    assert nats < 0.002 and wrong == 0
-    random = np.random.default_rng(0)
-    model = ngrams.count([random.integers(4, size=200_000)], 2, 4)
-    nats, wrong, _ = ngrams.scores(model, [random.integers(4, size=20_000)])
-    assert nats == pytest.approx(math.log(4), abs=2e-3) and wrong == pytest.approx(0.75, abs=0.01)
-
-
 def test_rungs_ask_what_networks_are_asked_and_count_only_what_they_train_on():
     ids = text(24_000)
     for split in (0, 1):
@@ -92,9 +79,6 @@ def test_another_program_s_numbers_come_out_on_its_split():
     model = ngrams.count([ids[:first]], 5, 65)
     for order, nats, error in ((2, 2.486, 0.730), (3, 2.049, 0.619), (4, 1.774, 0.528), (5, 1.669, 0.473)):
         assert ngrams.scores(model, [ids[first:]], order)[:2] == (pytest.approx(nats, abs=6e-4), pytest.approx(error, abs=6e-4))
-
-
-# --- a text of a reader's own -----------------------------------------------------------------------------------------
 
 
 def written(folder, text="", name="mine.txt", raw=None):
@@ -167,9 +151,6 @@ def given(name):
     return names | {"workload": name}
 
 
-# --- what a page makes of it ------------------------------------------------------------------------------------------
-
-
 def trials(critical=40.0, floor=300.0, power=0.5, sizes=(1, 4, 16, 64, 256), searches=1, algorithm="adam", noise=0.0):
     """Made-up searches whose steps are c1 / B + c2, with a best rate that grows as a power of the batch size."""
     random, rows = np.random.default_rng(0), []
@@ -203,32 +184,9 @@ def test_constants_and_the_power_of_the_rate_are_found_again():
     assert lines.fitted.iloc[0] == pytest.approx(300 * 41, rel=1e-3) and list(lines.batch_size.iloc[[0, -1]]) == [1, 256]
 
 
-def test_ratios_are_of_one_search_so_that_what_it_shares_drops_out():
-    muon = trials(searches=4, noise=0.3, floor=450, algorithm="muon")
-    shared = pd.concat([trials(searches=4, noise=0.3), muon], ignore_index=True)
-    found = text_results.over_main(scaling.at_goal(shared, 1.9))
-    assert np.allclose(found[["ratio", "ratio_low", "ratio_high"]], 1.5) and (found.n == 4).all()
-
-
 def test_a_search_that_missed_the_goal_bounds_its_ratio():
     both = pd.concat([trials(), trials(algorithm="momentum")], ignore_index=True)
     lost = (both.algorithm == "momentum") & (both.batch_size == 64)
     both.loc[lost, "steps@1.9"], both.loc[lost, "last_step"] = np.nan, 5000
     found = text_results.over_main(scaling.at_goal(both, 1.9)).set_index("batch_size")
     assert found.bound[64] and found.ratio[64] > 5 and not found.bound[16]
-
-
-def test_a_pruned_network_is_read_at_a_goal_that_it_and_the_dense_one_met():
-    """Its searches wait for an easier goal; one that waited for the hardest is read as if it had, too."""
-    waited_less = trials(floor=3000, sizes=(16, 256)).assign(workload=f"shakespeare{EASIER}", **{"steps@1.9": np.nan})
-    pruned = pd.concat([trials(floor=3000, sizes=(64,)), waited_less], ignore_index=True).assign(sparsity=0.9)
-    frame = text_results.at_their_goals(pd.concat([trials(), pruned], ignore_index=True))
-    sparse = frame[frame.sparsity > 0]
-    assert set(sparse.workload) == {f"shakespeare{EASIER}"} and sparse["steps@1.9"].isna().all()
-    assert text_results.goal(frame) == 1.9 and text_results.goal_beside(frame, sparse) == 2.3
-    found = text_results.over_main(scaling.at_goal(frame, 2.3))
-    assert sorted(found.batch_size) == [16, 64, 256] and np.allclose(found.ratio, 10) and not found.bound.any()
-    lines = text_results.fits(frame)
-    assert list(lines.goal[lines.sparsity > 0]) == [2.3] and sorted(lines.goal[lines.sparsity == 0]) == [1.9, 2.3]
-    untouched = trials().assign(workload="a reader's own", sparsity=0.9)
-    assert text_results.at_their_goals(untouched).equals(untouched)

@@ -8,15 +8,11 @@ import torch.nn.functional as F
 from torch import nn
 
 from lib.engine import (
-    example_norms,
     flattening,
-    lockstep,
-    looped,
     stacked,
-    training_state,
 )
 from lib.measuring import one_cell
-from lib.methods import METHODS, lars, method
+from lib.methods import METHODS, method
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models
 
@@ -70,36 +66,6 @@ def mean_norms(net, x, y, mask=None, smoothing=0.0):
 
 def examples(shape, count):
     return torch.randn(count, *shape, generator=torch.Generator().manual_seed(2)).double(), torch.arange(count) % 10
-
-
-# One example's gradient at once, or many; from 64 examples on small images are multiplied whole.
-@pytest.mark.parametrize(("count", "together"), [(9, 1), (65, 2**18)])
-@pytest.mark.parametrize(("name", "density"), [("mlp", 0.4), ("pooled", None)])
-def test_norms_are_those_of_examples_taken_one_by_one(name, count, density, together, monkeypatch):
-    monkeypatch.setattr(example_norms, "TOGETHER", together)
-    monkeypatch.setattr(looped, "TOGETHER", together)
-    build, shape = NETWORKS[name]
-    nets, w, mask = started(build, density=density)
-    x, y = examples(shape, count)
-    for kind in (stacked.Stack, looped.Loop):
-        executor = kind(build(), torch.float64, smoothing=0.1)
-        losses, g, alive, norms = executor.gradients_with_norms(w, x, y, mask)
-        plain = executor.gradients(w, x, y, mask)
-        assert torch.allclose(losses, plain[0]) and torch.allclose(g, plain[1], atol=1e-6) and torch.equal(alive, plain[2])
-        for t, net in enumerate(nets):
-            own = None if mask is None else mask[t]
-            assert norms[t].tolist() == pytest.approx([n.item() for n in mean_norms(net, x, y, own, 0.1)], rel=1e-5)
-
-
-def test_a_network_with_batch_normalisation_has_no_gradients_of_single_examples():
-    loop = looped.Loop(models.build("resnet-20"))
-    with pytest.raises(ValueError, match="model: batch normalisation is not allowed"):
-        loop.gradients_with_norms(loop.w[None], torch.zeros(2, 3, 32, 32), torch.zeros(2, dtype=torch.int64))
-    with pytest.raises(ValueError, match="messages: .* None with clars, which takes gradients of its own"):
-        Cell("digits-mlp", 32, "clars", messages={"workers": 2})
-
-
-# --- Against slow references -------------------------------------------------------------------------------------------
 
 
 def trusted(p, length):
@@ -197,9 +163,6 @@ def test_the_average_is_torchs():
         assert torch.allclose(how.evaluated(w, buffers), expected, rtol=1e-8, atol=1e-10)
 
 
-# --- Limits ------------------------------------------------------------------------------------------------------------
-
-
 def test_at_batch_size_one_clars_is_lars_and_at_a_larger_one_it_is_the_slower():
     network, density, drawn = "pooled", 0.4, drawn_for("lars")
     one, other = (path(name, drawn, 20, network, density, count=1)[0] for name in ("lars", "clars"))
@@ -210,24 +173,6 @@ def test_at_batch_size_one_clars_is_lars_and_at_a_larger_one_it_is_the_slower():
     for layer in flattening.layers(module):
         far, near = (move[:, layer.where].norm(dim=1) for move in (one, other))
         assert (near < 0.9 * far).all() if len(layer.shape) > 1 else torch.allclose(near, far)
-
-
-def test_without_layers_to_scale_lars_is_momentum_and_lamb_is_adam(monkeypatch):
-    for name, base, more in (("lars", "momentum", {}), ("clars", "momentum", {}), ("lamb", "adam", {"beta2": 0.999})):
-        drawn = drawn_for(name)
-        whole = drawn | {word: torch.full((3, 1), value, dtype=torch.float64) for word, value in more.items()}
-        with monkeypatch.context() as patch:
-            patch.setattr(lars, "ratio", lambda w, length: torch.ones_like(length))
-            ours = path(name, drawn)[0]
-        assert torch.allclose(ours, path(base, whole)[0], rtol=1e-9, atol=1e-11)
-        assert not torch.allclose(path(name, drawn)[0], ours, rtol=1e-3)
-
-
-def test_adams_arms_are_adam_at_their_beta2():
-    for name, beta2 in (("adam-fixed", [0.999] * 3), ("adam-half-life", [2 ** (-12 / h) for h in DRAWN["half_life"]])):
-        drawn = drawn_for(name)
-        whole = drawn | {"beta2": torch.tensor(beta2, dtype=torch.float64)[:, None]}
-        assert torch.allclose(path(name, drawn)[0], path("adam", whole)[0], rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("batch_size", [1, 512])
@@ -242,25 +187,6 @@ def test_of_an_average_of_squares_half_is_left_after_the_half_life(batch_size):
     for k in range(1024 // batch_size):
         how.step(w, torch.zeros(2, 3), buffers, drawn, k + 1, ())
     assert torch.allclose(buffers["square"], torch.tensor(0.5), rtol=1e-3)
-
-
-# --- In the engine -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("name", "dies"), [("adam-fixed", True), ("lars", False), ("momentum-ema", False)])
-def test_of_normalised_and_averaged_methods_no_trial_is_dropped_as_dead(name, dies):
-    """Of a network that is off: a proof that it stays off takes a drift, and that of its average is not bounded."""
-    data, executor = datasets.load("digits"), looped.Loop(models.build("mlp-64x2"))
-    w = flattening.flatten(models.fresh("mlp-64x2", 0))[None]
-    views = flattening.unflatten(w, executor.module)
-    views[2][0], views[3][0] = -views[2][0].abs(), -1.0  # the second hidden layer
-    words = {"learning_rate": 0.01, "momentum": 0.5, "beta1": 0.5, "warmup_steps": 2, "half_life": 300,
-             "averaging_half_life": 1, "batch_size": 64}  # fmt: skip
-    drawn = {word: torch.full((1, 1), float(words[word])) for word in (*METHODS[name].space, "batch_size")}
-    trials = training_state.Trials(w, torch.ones_like(w), drawn)
-    outcome = lockstep.train(executor, trials, data.train, data.validation, method=METHODS[name], batch_size=64,
-                             goals=(0.0,), max_steps=90)  # fmt: skip
-    assert outcome.cause[0] == ("dead" if dies else "") and outcome.silent[0] == outcome.last_step[0]
 
 
 def test_what_is_validated_is_the_average(monkeypatch):

@@ -120,9 +120,6 @@ def test_cells_refuse_what_makes_no_sense(fields, message):
         Cell("digits-mlp", 64, **fields)
 
 
-# --- real processes ---------------------------------------------------------------------------------------------------
-
-
 def test_real_workers_push_late_gradients_that_train(tmp_path):
     job = delays.Job(workers=2, steps=150)
     delays.run([job], tmp_path)

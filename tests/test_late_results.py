@@ -52,9 +52,6 @@ def test_the_floor_grows_as_the_stable_rate_falls_and_small_batches_hardly_notic
     assert late_quadratic.momentum_saves(model, 0, (0.8,)) > 3 and late_quadratic.momentum_saves(model, 1, (0.8,)) < 1.1
 
 
-# --- records ----------------------------------------------------------------------------------------------------------
-
-
 def searched(algorithm, s, factor=None, workload="digits-mlp", spread=0.1):
     """Three searches of c1/B + f c2, f the floor's growth unless given, and as many of an easier goal in half the steps."""
     random, cells = np.random.default_rng(0), []  # the same scatter for all: they share their searches

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lib.methods import METHODS, spaces
-from lib.methods.spaces import Interval, draw
+from lib.methods.spaces import draw
 
 
 def test_the_authors_trial_two():
@@ -38,28 +38,3 @@ def test_points_stay_in_their_intervals_and_fill_them(algorithm, space):
         assert axis.low <= values.min() * (1 + 1e-12) and values.max() <= axis.high * (1 + 1e-12)
         places = axis.place(values)
         assert axis.low == axis.high or places.min() < 0.05 and places.max() > 0.95
-
-
-def test_scales():
-    u = np.linspace(0, 1, 5)
-    assert np.allclose(np.diff(np.log(Interval(1e-4, 1).at(u))), np.log(1e4) / 4)
-    assert np.allclose(np.diff(np.log(1 - Interval(0.9, 0.9999, "reverse-log").at(u))), np.log(1e3) / 4)
-    whole = Interval(3, 5, "integer").at(np.linspace(0, 1, 300, endpoint=False))
-    assert [int((whole == v).sum()) for v in (3, 4, 5)] == [100, 100, 100]
-    with pytest.raises(ValueError, match="scale: 'cubic' is not allowed; it must be one of log"):
-        Interval(0, 1, "cubic").at(u)
-
-
-@pytest.mark.parametrize(
-    "space",
-    [
-        "lee2020",
-        "learning_rate=0.1,momentum=1",
-    ],
-)
-def test_a_space_that_fits_nothing_is_refused(space):
-    with pytest.raises(
-        ValueError,
-        match="space: .* is not allowed; it must be one of lee2021, .*, low-momentum, or learning_rate=...,momentum=...",
-    ):
-        draw(space, "momentum", 3)

@@ -48,8 +48,6 @@ def test_ratios_to_sgd_are_those_planted_and_an_interval_holds_them():
     assert method_results.over(curves_of(searched("adam", 2000, 10))).empty  # with none to divide by
 
 
-# --- claims -----------------------------------------------------------------------------------------------------------
-
 # For every claim: its methods with c1 and c2 such that the records are for it, and such that they are against it.
 BETTER, WORSE, SAME = (2000, 5), (8000, 160), (2000, 40)
 CASES = {
@@ -79,9 +77,6 @@ def test_claims_follow_planted_curves_either_way_and_lack_rows_without_their_met
             assert len(fewer.groups) < len(claim.groups)
 
 
-# --- few trials -------------------------------------------------------------------------------------------------------
-
-
 def test_the_best_of_five_is_that_of_five_drawn_trials_and_unknown_where_searches_ended_early():
     whole = searched("sgd", 2000, 40, searches=9)
     found = method_results.with_few_trials(whole).set_index("batch_size")
@@ -93,9 +88,6 @@ def test_the_best_of_five_is_that_of_five_drawn_trials_and_unknown_where_searche
     assert method_results.with_few_trials(searched("sgd", 2000, 40, hits=2)).empty
     known = method_results.with_few_trials(pd.concat([whole, searched("adam", 2000, 10, hits=2)]))
     assert known.empty  # no goal at which all methods know
-
-
-# --- figures ----------------------------------------------------------------------------------------------------------
 
 
 # --- plans ------------------------------------------------------------------------------------------------------------

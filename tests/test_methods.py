@@ -109,9 +109,6 @@ def test_the_books_methods_pass_what_is_asked_of_a_readers(name):
     own_check.check_steps(METHODS[name])
 
 
-# --- A reader's own ---------------------------------------------------------------------------------------------------
-
-
 def test_a_method_in_a_file_trains_as_the_books_own_does(write):
     """The heavy ball is momentum: at one point of the space both give the same table but for the column's name."""
     name = write()
@@ -122,34 +119,6 @@ def test_a_method_in_a_file_trains_as_the_books_own_does(write):
     )
     np.testing.assert_allclose(ours.first, books.first)
     assert not (ours.cause == "dead").any(), "it does not tell its drift"
-
-
-def test_a_method_that_looks_elsewhere_takes_its_own_gradient(write):
-    """One step late is one step late: the first two gradients are of the first weights."""
-    late = """
-def gradient(executor, w, batch, mask, buffers):
-    found = executor.gradients(buffers["v"], *batch, mask)
-    buffers["v"].copy_(w)
-    return found
-
-
-def heavy"""
-    name = write(
-        ("\n\ndef heavy", late), ("begin, step)", "begin, step, gradient)"), ("w.new_zeros(w.shape)", "w.clone()"),
-        ('    buffers["v"].mul_(drawn["inertia"]).add_(g)\n    w.addcmul_(buffers["v"],', "    w.addcmul_(g,"),
-    )  # fmt: skip
-    cell = Cell("digits-mlp", 32, name, trials=2)
-    trials, executor, data = one_cell.start(cell), one_cell.executor(cell), datasets.load("digits").train
-    how, w, path = method(name), trials.w.clone(), [trials.w, trials.w.clone()]
-    buffers = how.begin(w, ())
-    for k in range(1, 5):
-        batch = data.x[32 * k : 32 * k + 32], data.y[32 * k : 32 * k + 32]
-        lockstep.update(how, executor, (), trials, w, buffers, k, batch)
-        g = executor.gradients(path[-2], *batch)[1]
-        path.append(path[-1] - trials.drawn["learning_rate"] * g)
-        assert torch.allclose(w, path[-1], atol=1e-6)
-    with pytest.raises(ValueError, match="messages: .* None with .*mine.py:heavy, which takes gradients of its own"):
-        Cell("digits-mlp", 32, name, messages={"workers": 2})
 
 
 @pytest.mark.parametrize(

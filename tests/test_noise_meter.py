@@ -10,7 +10,6 @@ import textwrap
 import types
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 from scipy.special import stdtrit
@@ -21,10 +20,7 @@ from lib import ROOT
 from lib.workers import noise_hook, noise_lightning, noise_meter, noise_trainer
 from lib.workers.noise_meter import (
     Averages,
-    Estimate,
     NoiseMeter,
-    meaning,
-    of_micro_batches,
     student,
 )
 
@@ -59,52 +55,10 @@ def heard(meter, steps, sizes=(16, 16)):
     return meter
 
 
-# --- estimates ------------------------------------------------------------------------------------
-
-
-def test_a_step_gives_the_mean_inner_product_and_distance_of_pairs():
-    scales = [0.5, 0.2, 0.3]
-    random, examples = np.random.default_rng(0), [16, 16, 5]
-    g = random.normal(0.3, 1, size=(3, 7))
-    added = np.array(scales)[:, None] * g
-    pairs = [(0, 1), (0, 2), (1, 2)]
-    trace, square = of_micro_batches(
-        (added**2).sum(1), sum(added[i] @ added[j] for i, j in pairs), examples, scales
-    )
-    weights = [scales[i] * scales[j] for i, j in pairs]
-    assert square == pytest.approx(np.average([g[i] @ g[j] for i, j in pairs], weights=weights))
-    apart = np.average([((g[i] - g[j]) ** 2).sum() for i, j in pairs], weights=weights)
-    inverse = np.average([1 / examples[i] + 1 / examples[j] for i, j in pairs], weights=weights)
-    assert trace == pytest.approx(apart / inverse)
-
-
 def test_students_quantiles_are_those_of_scipy():
     for freedom in (2 / 3, 1, 1.7, 5, 66.6, 1e4):
         for share in (0.6, 0.95, 0.995):
             assert student(share, freedom) == pytest.approx(float(stdtrit(freedom, share)), rel=1e-9)
-
-
-@pytest.mark.parametrize(("sizes", "by_size"), [((16, 16, 16, 5), True)])
-def test_ninety_per_cent_of_the_intervals_hold_the_planted_noise_scale(sizes, by_size):
-    random, runs, steps, spectrum = np.random.default_rng(2), 400, 100, 1 / np.arange(1, 61)
-    sigma = spectrum / spectrum.sum() * PLANTED
-    scales = [size / sum(sizes) for size in sizes] if by_size else [1.0] * len(sizes)
-    held = []
-    for _ in range(runs):
-        noise = random.standard_normal((steps, len(sizes), 60)) / np.sqrt(sizes)[:, None]
-        g = 1 / math.sqrt(60) + noise * np.sqrt(sigma)
-        added = g * np.array(scales)[:, None]
-        lengths = (added**2).sum(2)
-        inner = ((added.sum(1) ** 2).sum(1) - lengths.sum(1)) / 2
-        averages = Averages(80.0)
-        for squares, pairs in zip(lengths, inner, strict=True):
-            averages = averages.after(*of_micro_batches(squares, pairs, sizes, scales))
-        found = averages.estimate()
-        held.append(found.low <= PLANTED <= found.high)
-    assert 0.86 <= np.mean(held) <= 0.94
-
-
-# --- the meter ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("sketch", "sizes"), [(16, (16, 16))])
@@ -227,18 +181,6 @@ def test_averages_go_on_from_a_checkpoint_as_if_nothing_were():
     assert heard(second, range(7, 15)).state_dict() == whole.state_dict()
 
 
-# --- what it says ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("batch", "said"), [
-    (512, "at 512 you are at a third of the noise scale (1,550, 1,180–2,270)"),
-    (512, "doubling should still save 38 % of the steps (35–41 %), for 25 % more examples"),
-    (64, "at 1/24 of the noise scale"), (4000, "at 2.6 times the noise scale"),
-])  # fmt: skip
-def test_the_report_says_what_the_number_means_for_the_batch_in_use(batch, said):
-    assert said in meaning(Estimate(1550.0, 1.0, 1180.0, 2270.0, 300, 200.0), batch)
-
-
 def test_the_examples_of_the_docstring_run_as_they_are():
     blocks = re.findall(r"\n\n((?:    .*\n|\n)+)", noise_meter.__doc__)
     code = "\n".join(textwrap.dedent(block) for block in blocks)
@@ -259,9 +201,6 @@ def test_the_file_needs_torch_and_the_standard_library_alone():
     names = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
     names |= {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
     assert {name.split(".")[0] for name in names} - {"torch"} <= sys.stdlib_module_names
-
-
-# --- refusals -------------------------------------------------------------------------------------
 
 
 def sparse():
@@ -297,7 +236,6 @@ def test_a_refusal_names_field_value_and_what_is_allowed(call, said):
     assert str(refused.value).startswith(said)
 
 
-# --- callbacks ------------------------------------------------------------------------------------
 # The libraries need not be installed: what stands in for one calls the hooks in the order that it documents.
 
 

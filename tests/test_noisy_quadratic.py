@@ -1,10 +1,8 @@
 """The noisy quadratic model against its own simulation and a table of other code, and our analysis against it."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from lib.analysis import followed_paths, scaling
 from lib.analysis import noisy_quadratic as nqm
 
 # Steps at the best constant rate, dimensions 10^4, target 0.01, on a coarse grid of rates: hence the tolerance.
@@ -49,23 +47,6 @@ def test_the_moments_are_those_of_simulated_runs(momentum, average):
 def test_without_noise_the_steps_do_not_depend_on_the_batch_and_are_those_of_the_slowest_dimension():
     model = nqm.Model(np.array([1.0]), np.array([1e-12]), target=0.5e-4)
     assert nqm.steps(model, np.array([1, 1024]), 0.1) == pytest.approx(np.ceil(np.log(1e-4) / np.log(0.9**2)))
-
-
-def test_noise_moves_the_whole_curve_along_the_batch_axis():
-    """c -> s c is B -> B / s: the model has no other scale for the batch size."""
-    rates, sizes = np.geomspace(1e-3, 1.9, 25), 2.0 ** np.arange(0, 12, 2)
-    plain, _ = nqm.best(nqm.power_law(100), sizes, rates)
-    noisy, _ = nqm.best(nqm.power_law(100, noise=4), 4 * sizes, rates)
-    assert plain == pytest.approx(noisy)
-
-
-def test_below_the_bend_the_noise_scale_predicts_it_to_a_factor():
-    model, sizes, rates = nqm.power_law(1000), 4.0 ** np.arange(5), np.geomspace(1e-3, 1.99, 60)
-    whole = nqm.curve(model, 4.0 ** np.arange(9), rates)
-    [bend] = np.exp(scaling.log_critical(whole.batch_size.to_numpy(), np.log(whole.steps.to_numpy())[None]))
-    paths = [nqm.path(model, r.batch_size, r.rate, r.steps) for r in nqm.curve(model, sizes, rates).itertuples()]
-    found = followed_paths.noise_scales(pd.concat(paths))
-    assert (found[["noise_scale", "apart"]] / bend).stack().between(1 / 2.6, 2.6).all()
 
 
 def test_bad_models_are_refused():

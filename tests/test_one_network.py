@@ -32,41 +32,11 @@ def test_a_doubling_saves_half_on_a_line_of_slope_minus_one_and_nothing_on_a_flo
     assert one_network.saved_per_doubling(SIZES[mixed], curve[mixed], 64) == one_network.saved_per_doubling(SIZES, curve, 64)
 
 
-def trained(random, limit=np.inf):
-    """Searches of a hundred trials, each of which takes its own multiple of 1600/B + 25 steps; they stop at the first hit."""
-    rows = []
-    for b in SIZES[::2]:
-        for r in range(20):
-            steps = (1600 / b + 25) * random.lognormal(1.0, 0.7, 100)
-            end = min(steps.min(), limit)
-            rows.append(searches_of().iloc[:1].drop(columns=["steps", "steps@0.04", "steps@0.1"]).merge(
-                pd.DataFrame({"trial": range(100), "full": steps, "steps": np.where(steps <= end, steps, np.nan)}), "cross")
-                .assign(batch_size=b, trials=100, replicate=r, split=r, last_step=end))  # fmt: skip
-    found = pd.concat(rows, ignore_index=True)
-    return found.assign(**{"steps@0.04": found.steps})
-
-
-def test_a_search_stopped_at_its_first_hit_tells_what_fewer_trials_would_have_found():
-    """Its first trials are bounds where none of them won: c1 and c2 agree with those of all trials' order statistics."""
-    trials = trained(np.random.default_rng(0))
-    first = one_network.by_first_trials(trials).set_index("count")
-    assert list(first.index) == [50, 100], "of the first 10 and 25, too few won"
-    whole = one_network.by_best_of(trials.assign(**{"steps@0.04": trials.full}), 0.04).set_index("count")
-    assert whole.c1.is_monotonic_decreasing and whole.c2.is_monotonic_decreasing and (whole.c1[10] > 1.5 * whole.c1[100])
-    for name in ("c1", "c2"):
-        assert (first[f"{name}_low"] < 1.05 * whole[name][first.index]).all()
-        assert (first[f"{name}_high"] > 0.95 * whole[name][first.index]).all()
-    assert whole.critical.to_numpy() == pytest.approx(64, rel=0.25), "every setting is slower by one factor: nothing bends"
-
-
 def test_momentum_over_sgd_tells_the_cost_of_small_batches_from_the_floor():
     rows = [searches_of(2400, 20, 0.01), searches_of(1600, 25, 0.01).assign(algorithm="sgd")]
     [found] = one_network.over_sgd(scaling.summaries(pd.concat(rows))[1]).itertuples(index=False)
     assert (found.c1, found.c2, found.critical, found.n) == pytest.approx((1.5, 0.8, 1.875, 3), rel=1e-3)
     assert found.smallest == pytest.approx(2420 / 1625) and found.largest == pytest.approx((2400 / 1024 + 20) / (1600 / 1024 + 25))
-
-
-# --- claims -----------------------------------------------------------------------------------------------------------
 
 
 def verdicts(key, **provided):

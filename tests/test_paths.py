@@ -18,9 +18,6 @@ from lib.studies.study import Study
 SIZES = (4, 16, 64, 256, 1024)
 
 
-# --- exact geometry ---------------------------------------------------------------------------------------------------
-
-
 def test_on_a_quadratic_both_constants_lie_between_the_least_and_the_largest_curvature():
     random = torch.Generator().manual_seed(0)
     curvature, end = torch.linspace(0.5, 8, 30), torch.randn(30, generator=random)
@@ -32,9 +29,6 @@ def test_on_a_quadratic_both_constants_lie_between_the_least_and_the_largest_cur
         assert found["cosine"] >= 2 * (0.5 * 8) ** 0.5 / 8.5  # Kantorovich's inequality
     steepest = end + F.one_hot(torch.tensor(29), 30)
     assert walking.toward(curvature * (steepest - end), steepest, end)["secant"] == pytest.approx(8)
-
-
-# --- random walks -----------------------------------------------------------------------------------------------------
 
 
 def expected(lengths, momentum=0.0):
@@ -71,9 +65,6 @@ def test_random_gradients_lead_through_the_method_as_theory_says():
     assert left.norms == pytest.approx(lengths, rel=1e-4)
 
 
-# --- a trial that was measured ----------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     """A folder of records, the walk of a half-pruned network's winner, and its points."""
@@ -93,9 +84,6 @@ def test_a_walk_ends_where_the_record_says(measured):
     assert last.batch_cosine == pytest.approx(1, abs=1e-4)  # the way ahead is the last step
     assert last.batch_secant == pytest.approx(1 / last.rate, rel=1e-3) and last.random == pytest.approx(1, abs=1e-4)
     assert points.walk_theory.iloc[-1] == 1 and points.cosine.between(-1, 1).all()
-
-
-# --- laws -------------------------------------------------------------------------------------------------------------
 
 
 def test_with_the_best_rate_a_step_leaves_one_less_the_squared_cosine_of_the_distance():
@@ -138,25 +126,3 @@ def test_the_scale_of_cosines_that_was_planted_is_found():
     flat = path_geometry.scale_of_cosines(path_geometry.by_path(planted(lambda b: 0.3, lambda b: 200)), "batch_cosine")
     assert flat.scale.item() < 1
     assert path_geometry.scale_of_cosines(path_geometry.by_path(planted(lambda b: -0.1, lambda b: 200)), "batch_cosine").empty
-
-
-def test_a_random_walk_gives_the_curve_its_own_critical_batch_size():
-    """Its squared cosine goes as one over the steps, whatever the gradients: the law that is to be tested."""
-    found = path_geometry.by_path(planted(lambda b: 0.3, lambda b: 400 * (1 + 80 / b)))
-    chance = path_geometry.scale_of_cosines(found, "random")
-    assert chance.scale.item() == pytest.approx(80, rel=0.05) and chance["product"].item() < 1.1
-
-
-def test_the_cosine_of_a_batch_follows_from_the_noise():
-    random, size, batch_size = np.random.default_rng(0), 2000, 8
-    g, d = random.standard_normal((2, size))
-    d += g
-    noise = 3.0 * random.standard_normal((400, size)) / batch_size**0.5
-    cosines = ((g + noise) @ d) / np.linalg.norm(g + noise, axis=1) / np.linalg.norm(d)
-    point = planted(lambda b: 0.3, lambda b: 100).head(1).assign(
-        cosine=g @ d / np.linalg.norm(g) / np.linalg.norm(d), trace=9.0 * size / (1 - batch_size / 1350), square=g @ g,
-        batch_size=batch_size,
-    )  # fmt: skip
-    assert path_geometry.with_controls(point).expected.item() == pytest.approx(cosines.mean(), rel=0.01)
-    whole = path_geometry.with_controls(point.assign(batch_size=1350))
-    assert whole.expected.item() == pytest.approx(point.cosine.item())

@@ -66,30 +66,10 @@ def in_place_of(net, values):
         p.data = value.clone()
 
 
-# --- Muon -------------------------------------------------------------------------------------------------------------
-
-
 def after_five_rounds(s):
     for _ in range(5):
         s = 3.4445 * s - 4.7750 * s**3 + 2.0315 * s**5
     return s
-
-
-@pytest.mark.parametrize("shape", [(64, 64), (16, 9)])
-def test_five_rounds_keep_the_directions_and_bring_the_lengths_near_one(shape):
-    """Singular vectors stay, singular values take five steps of the scalar map, those of some size end in the published band."""
-    u = torch.randn(4, *shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64) * column(1, 1e-3, 1e4, 7)[..., None]
-    left, lengths, right = torch.linalg.svd(u, full_matrices=False)
-    relative = lengths / u.norm(dim=(1, 2))[:, None]
-    expected = left @ torch.diag_embed(after_five_rounds(relative)) @ right
-    found = muon.orthogonal(u)
-    assert torch.allclose(found, expected, rtol=1e-3, atol=1e-4)  # the norm of the second is no longer far from SMALLEST
-    large = relative > 0.02
-    ends = torch.linalg.svdvals(found)[large]
-    assert large.float().mean() > 0.8 and ends.min() > 0.67 and ends.max() < 1.21
-    polar = left @ right
-    assert ((found * polar).sum((1, 2)) / found.norm(dim=(1, 2)) / polar.norm(dim=(1, 2)) > 0.95).all()
-    assert torch.allclose(muon.orthogonal(u.float()), found.float(), atol=1e-4)
 
 
 def plain_muon(net, mask, batches, rate, momentum, ratio):
@@ -125,9 +105,6 @@ def test_muon_is_a_plain_muon_of_every_trial(network, sparse):
         in_place_of(net, w[t])
         own = plain_muon(net, None if mask is None else mask[t], batches, *(drawn[name][t].item() for name in muon.SPACE))
         assert torch.allclose(path[:, t], own, rtol=1e-4, atol=2e-6), network
-
-
-# --- What executors show of layers ------------------------------------------------------------------------------------
 
 
 # --- K-FAC ------------------------------------------------------------------------------------------------------------
@@ -261,42 +238,6 @@ def test_a_factor_without_a_decomposition_costs_its_trial_alone(from_step, monke
             assert torch.equal(buffers[f"{name} {part}"][1], before[f"{name} {part}"][1])
             assert not torch.equal(buffers[f"{name} {part}"][0], before[f"{name} {part}"][0])
     assert torch.equal(path[-1, 1], w[1]) == (from_step == 1)
-
-
-def looked(net, w, batch):
-    """K-FAC's buffers and gradients after one step's look at a batch."""
-    executor, layers = looped.Loop(net, torch.float64), flattening.layers(net)
-    buffers = kfac.METHOD.begin(w, layers)
-    _, g, _ = kfac.METHOD.gradient(executor, w, batch, None, buffers)
-    return layers, buffers, g.to(w.dtype)
-
-
-@pytest.mark.parametrize("same_inputs", [False, True])
-def test_the_product_of_factors_is_the_fisher_matrix_where_it_must_be(same_inputs):
-    """Of one layer: with one example, and with any number that have one input: the average of g g^T of each example."""
-    net = models.initialise(models.mlp(6, classes=5), 0).double()
-    random = torch.Generator().manual_seed(2)
-    x = torch.randn(1, 6, generator=random, dtype=torch.float64).expand(7 if same_inputs else 1, -1)
-    y = torch.randint(5, (len(x),), generator=random)
-    _, buffers, _ = looked(net, flattening.flatten(net)[None], (x, y))
-    fisher = 0
-    for n in range(len(x)):
-        net.zero_grad()
-        F.cross_entropy(net(x[n : n + 1]), y[n : n + 1]).backward()
-        g = torch.cat([net[1].weight.grad, net[1].bias.grad[:, None]], 1).flatten()
-        fisher = fisher + torch.outer(g, g) / len(x)
-    assert torch.allclose(torch.kron(buffers["1.weight outputs"][0], buffers["1.weight inputs"][0]), fisher, rtol=1e-5, atol=1e-7)
-
-
-def test_with_much_damping_kfac_is_momentum():
-    nets, w, _, batches = case("convolutions")
-    rate, momentum, damping = column(0.1, 0.3, 1.0), column(0.5, 0.9, 0.99), 1e8
-    executor = stacked.Stack(nets[0], torch.float64)
-    drawn = {"learning_rate": rate * 1e-3, "momentum": momentum, "damping": column(*[damping] * 3)}
-    path, _ = trained("kfac", executor, w, None, batches[:1] * 4, drawn)
-    plain, _ = trained("momentum", executor, w, None, batches[:1] * 4, drawn | {"learning_rate": rate * 1e-3 / damping})
-    moved, expected = path[-1] - w, plain[-1] - w
-    assert torch.allclose(moved, expected, rtol=1e-4, atol=1e-5 * expected.abs().max().item())
 
 
 @pytest.mark.parametrize("algorithm", ["muon", "kfac"])

@@ -117,11 +117,6 @@ def test_a_factor_that_makes_no_sense_is_refused(wrong):
         Cell("digits-mlp", 64, race=wrong)
 
 
-def made(first, last):
-    """A search on the digits with these checks at which goals were met, the loosest first, and these last steps."""
-    return race.Search(EXACT, np.array(first, float), np.array(last, float))
-
-
 @pytest.mark.parametrize("rungs", vocabulary.RUNGS)
 def test_a_replay_of_the_record_says_what_the_engine_does(rungs, a=1.5):
     found = race.search(WATCHED, one_cell.table(WATCHED, one_cell.train_cell(WATCHED)))
@@ -133,21 +128,6 @@ def test_a_replay_of_the_record_says_what_the_engine_does(rungs, a=1.5):
     told = race.outcome(found, gone)
     assert told["cost"] == pytest.approx(raced.trial_steps / np.minimum(found.last, found.end).sum())
     assert told["unchanged"] == (np.fmin.reduce(raced.first[:, 0], initial=np.inf) == found.first[:, -1].min())
-
-
-def test_what_a_search_loses_to_a_race_is_told():
-    """The second trial would have won, but met the loosest goal late; 8 x 1.25 is the check at 10."""
-    never = np.inf
-    one = made([[8, 18, never], [12, 14, 16], [never, never, never]], [20, 16, 9])
-    np.testing.assert_array_equal(race.race(one, 1.25), [never, 10, 10])
-    told = race.outcome(one, race.race(one, 1.25))
-    assert told["lost"] and not told["unchanged"] and told["factor"] == 18 / 14
-    assert told["cost"] == pytest.approx((20 + 10 + 9) / (16 + 16 + 9))
-    kept = race.outcome(one, race.race(one, 1.5))
-    assert kept["unchanged"] and kept["all_goals"] and kept["factor"] == 1
-    assert race.outcome(one, np.full(3, never)) == {**kept, "cost": 1.0}
-    with pytest.raises(ValueError, match="one in which a trial met a goal"):
-        race.outcome(made([[never] * 3], [5]), np.array([never]))
 
 
 @pytest.fixture(scope="module")

@@ -60,15 +60,6 @@ def test_many_are_read_as_one_by_one_whatever_their_columns(tmp_path):
         store.read_all({file: CELL for file in files})
 
 
-def test_a_record_that_changes_is_read_again(record):
-    store.read(record, CELL)
-    store.write(record, CELL, TABLE.assign(rate=[0.25, 0.125]), {"torch": "y"})
-    assert store.read(record, CELL)[1].rate.tolist() == [0.25, 0.125]
-    record.write_text(record.read_text(encoding="utf-8") + "2", encoding="utf-8")
-    with pytest.raises(store.RecordError, match="damaged"):
-        store.read(record, CELL)
-
-
 @pytest.mark.parametrize(
     ("cell", "digest"),
     [
@@ -142,14 +133,6 @@ def test_a_folder_in_the_place_of_a_record_is_named(tmp_path):
     for read in (store.head, store.read, lambda file: store.gather([CELL], lambda *_: file, tmp_path)):
         with pytest.raises(store.RecordError, match=rf"{file}: cannot be read \(.*\); move it out of data/"):
             read(file)
-
-
-def test_a_crash_before_the_rename_leaves_no_record(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("killed")))
-    file = store.path(tmp_path, CELL)
-    with pytest.raises(OSError, match="killed"):
-        store.write(file, CELL, TABLE, {})
-    assert not list(tmp_path.rglob("*.csv"))
 
 
 def test_a_full_disk_names_the_file_and_leaves_nothing_behind(tmp_path, monkeypatch):

@@ -52,14 +52,6 @@ def rewritten(file, cell, without=(), **changed):
     store.write(file, cell, table.assign(**changed), about)
 
 
-def test_samples_are_drawn_alike_and_refused_by_name(study, tmp_path):
-    assert len(replays.Replay("s", sample=1).cells(tmp_path)) == 1
-    assert replays.Replay("s").cells(tmp_path) == replays.Replay("s").cells(tmp_path)
-    for field, value in (("study", "x"), ("longest", np.inf)):
-        with pytest.raises(ValueError, match=f"{field}: {value!r} is not allowed"):
-            replays.Replay(**{"study": "s", field: value})
-
-
 def path(how, precision, steps):
     """Weights [4, P] of the MLP on digits after each step, with one learning rate and one momentum."""
     cell = Cell("digits-mlp", 32, trials=4, precision=precision)

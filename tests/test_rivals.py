@@ -91,15 +91,6 @@ def test_claims_judge_planted_gaps_by_network():
     assert only.n == 1 and only.high == np.inf and verdict("T4", planted([0.1])) == claims.OPEN
 
 
-def test_a_best_rate_at_an_edge_makes_a_loss_a_bound():
-    little, much = planted([0.1, 0.2, 0.0]), planted([5.0, 5.1, 4.9])
-    for key, gap, own, rival in (("T4", little, claims.REPRODUCED, claims.OPEN), ("T4", much, claims.OPEN, claims.CONTRADICTED),
-                                 ("T4b", much, claims.OPEN, claims.REPRODUCED)):  # fmt: skip
-        assert verdict(key, gap.assign(edge=True)) == own and verdict(key, gap.assign(edge_rival=True)) == rival
-        assert verdict(key, gap.assign(edge=[True, False, False])) == verdict(key, gap)  # one of three
-    assert "Top-k in 3 of 3" in groups(much.assign(edge=True))[0].note
-
-
 def test_planted_costs_multiply():
     rows = [
         {"workload": w, "batch_size": b, "goal": 0.1, "sparsity": s, "density": d,

@@ -99,12 +99,6 @@ def test_imports_are_found_wherever_they_are():
     assert circle({"a": {"b"}, "b": {"a"}})
 
 
-def test_the_page_is_imported_by_chapters_alone():
-    importers = {room(name) for name, others in GRAPH.items() if any(room(other) == "page" for other in others)}
-    assert importers <= {"page"}
-    assert all(not name.startswith("page.sphinx") for others in GRAPH.values() for name in others)
-
-
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 BESIDE = sorted((ROOT / "chapters").glob("*/*.py"))
 SHARED = {  # what one chapter alone imports, and why it lies in lib

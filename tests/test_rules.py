@@ -55,16 +55,6 @@ def test_effective_rates_of_trials_too_short_for_their_momentum_do_not_count():
     assert rate_rules.built_up(trials.drop(columns="momentum")).equals(trials.drop(columns="momentum"))  # none to build up
 
 
-def test_a_rule_multiplies_the_rate_by_its_power_of_the_batch_size_and_keeps_momentum():
-    planned = rate_rules.retraining(planted(1.0), 16, 5)
-    rate = {key: dict(p.split("=") for p in study.cells[0].space.split(",")) for key, study in planned.items()}
-    first = rate["digits-mlp", "no change", 16]
-    for rule, factor in {"linear rule": 16, "square-root rule": 4, "no change": 1}.items():
-        moved = rate["digits-mlp", rule, 256]
-        assert float(moved["learning_rate"]) == pytest.approx(factor * float(first["learning_rate"]))
-        assert moved["momentum"] == first["momentum"]
-
-
 def test_averages_of_adam_keep_their_half_life_in_examples_where_a_rule_says_so():
     first = pd.Series({"algorithm": "adam", "batch_size": 16, "learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.99})
     assert set(rate_rules.rules("momentum")) == set(rate_rules.POWERS) < set(rate_rules.rules("adam"))

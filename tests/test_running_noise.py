@@ -2,7 +2,6 @@
 
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
@@ -52,11 +51,3 @@ def test_a_record_has_what_a_single_process_finds(table):
         assert table[column].tolist()[:2] == pytest.approx([each[0][0] / each[0][1], averaged[0] / averaged[1]], rel=1e-3)
     assert table.single[1] == pytest.approx(others[1][0] / others[1][1], rel=1e-3)
     assert table.step.tolist() == [1, 2, 3, 4, 5, 6] and table.high.isna()[0] and table.low[0] == 0
-
-
-def test_jobs_are_compared_by_what_their_intervals_hold():
-    rows = {"low": [1.0, 1.0, 3.0, 0.0], "high": [3.0, 3.0, np.nan, 1.0], "offline": [2.0, 4.0, np.nan, 0.5],
-            "running": [2.0, 2.0, 3.0, 1.0], "single": [4.0, 4.0, 4.0, 1.0]}  # fmt: skip
-    found = running_noise.compared(pd.DataFrame({**rows, "network": "n", "workers": 2})).iloc[0]
-    assert found.held == 0.75 and found.apart == 2 and found.ahead == 2
-    assert running_noise.compared(pd.DataFrame()).empty

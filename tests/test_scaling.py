@@ -105,56 +105,6 @@ def test_hyperbola_changes_regime_where_it_must(critical):
     assert len(slope) == 14 and slope.between(-1, 0).all() and slope.is_monotonic_increasing
 
 
-def test_sizes_below_the_start_and_a_rise_at_the_end_are_told_apart():
-    """A small size that wastes examples is not on the line of perfect scaling, and a largest that costs steps is no floor."""
-    steps = 1e6 / SIZES
-    steps[0] *= 3
-    labelled = scaling.label(curve(steps))
-    assert labelled.regime.tolist() == [scaling.BEFORE] + [scaling.PERFECT] * 14
-    steps[-1] *= 4
-    found = scaling.regimes(curve(steps))
-    assert found.start == 2 and found.rises and not found.reaches_plateau and not scaling.regimes(curve(1e6 / SIZES)).rises
-
-
-def curve_of_searches(sparsity=0.0, **fields):
-    cells = [table(np.arange(1, 9) * (640 / b + 10), batch_size=b) for b in (4, 16, 64, 256)]
-    frame = pd.concat(cells).assign(pruning="none", trial=[*range(8)] * 4, trials=8, sparsity=sparsity)
-    return frame.assign(**fields)
-
-
-def test_a_network_three_times_as_slow_is_level_over_the_dense_and_alike_over_its_smallest_batch():
-    slow = curve_of_searches(0.9).query("batch_size > 4")  # its smallest batch met no goal
-    slow = slow.assign(steps=3 * slow.steps, last_step=3 * slow.last_step)
-    frame = pd.concat([curve_of_searches(), slow], ignore_index=True)
-    curves = scaling.across_replicates(scaling.steps_to_result(frame)).sample(frac=1, random_state=0)
-    found = scaling.relative(curves, scaling.summaries(frame)[1]).set_index(["over", "sparsity", "batch_size"]).sort_index()
-    assert len(found) == 2 * 7 and (found.relative_low <= found.relative_high).all()
-    over = found.relative[scaling.DENSEST]
-    assert (over[0.0] == 1).all() and over[0.9].to_numpy() == pytest.approx(3, rel=1e-4)
-    assert found.relative_low[scaling.DENSEST, 0.9].max() <= 3 <= found.relative_high[scaling.DENSEST, 0.9].min()
-    first = found.relative[scaling.SMALLEST]
-    assert first[0.0, 4] == first[0.9, 16] == 1 and first[0.0, 64] < first[0.9, 64] < 1
-    alone = scaling.relative(curves[curves.sparsity == 0.9], {})
-    assert alone.relative_low.isna().all() and len(alone) == 6
-
-
-def test_what_is_reached_at_equal_steps_is_read_off_the_ladder_within_a_search():
-    """The dense network meets the hardest goal after 100 steps, the pruned ones some easier one by then, or none."""
-    ladder = workload("digits-mlp").goals
-
-    def cell(sparsity, steps, replicate=0):
-        met = {f"steps@{goal:g}": float(k) for goal, k in zip(ladder, steps)}
-        return pd.DataFrame({"workload": "digits-mlp", "algorithm": "sgd", "pruning": "p", "sparsity": sparsity, "batch_size": 16,
-                             "replicate": replicate, "split": 0, "trial": range(8), "last_step": 500, **met})  # fmt: skip
-
-    trials = pd.concat([cell(0.0, [100, 80, 60, 40, 20]), cell(0.0, [100] * 5, 1), cell(0.5, [100, 99, 9, 9, 9]),
-                        cell(0.7, [300, 200, 100, 50, 20]), cell(0.9, [np.nan] * 5),
-                        cell(0.9, [np.nan, 101, 101, 101, 99], replicate=1), cell(0.9, [9] * 5, replicate=2)])  # fmt: skip
-    found = scaling.at_equal_steps(trials).groupby("sparsity").rung.apply(list)
-    assert found.to_dict() == {0.5: [0], 0.7: [2], 0.9: [np.inf, 4]}  # the last has no dense partner
-    assert scaling.at_equal_steps(trials[trials.sparsity > 0]).empty
-
-
 def test_what_single_searches_borrow_is_what_the_records_say():
     """Also which data sets and kinds of network have searches enough on splits of their own to be listed."""
     searches = scaling.steps_to_result(sweeps.results(on_record.gathered(**plans.USUAL)))

@@ -22,9 +22,6 @@ DIGITS = ("digits", "digits-mlp", 0.05)
 FASHION = ("fashion-mnist", "fashion-mnist-fc-128x3-easier", 0.14)
 
 
-# --- from files to steps ----------------------------------------------------------------------------------------------
-
-
 @cache
 def searches(data_set, workload, algorithm, sparsity, goal):
     """K* of every search: space, replicate, split, batch_size, steps (NaN if missed)."""
@@ -62,9 +59,6 @@ def levels(logs):
     design[np.arange(len(row)), row], design[np.arange(len(row)), n + column] = 1, 1
     design[-1, :n] = 1  # the searches' own levels sum to zero
     return np.linalg.lstsq(design, np.append(values[row, column], 0), rcond=None)[0][n:]
-
-
-# --- from steps to statements -----------------------------------------------------------------------------------------
 
 
 def log_critical(sizes, means):
@@ -109,9 +103,6 @@ def least_cost(above, below):
     """The batch size at which the cost is least for sure: its ratio of steps with its interval."""
     found = jackknife(lambda a, b: levels(a) - levels(b), *paired(above, below))
     return found[:, found[1].argmin()]
-
-
-# --- beside the book --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

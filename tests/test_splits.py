@@ -52,25 +52,6 @@ def test_theirs_is_one_split():
         Cell("mnist-simple-cnn-lee2021", 64, split=2)
 
 
-# --- out-of-fold mistakes ---------------------------------------------------------------------------------------------
-
-
-def test_every_image_is_asked_once_by_networks_that_have_not_seen_it(monkeypatch):
-    what, data = folds.Folds("digits-mlp", networks=2, steps=1, folds=7), datasets.whole("digits")
-    seen = []
-
-    def mistakes(cell, training, asked, progress):
-        known, new = ({tuple(x.flatten().tolist()) for x in part.x} for part in (training, asked))
-        assert not known & new and len(training) + len(asked) == 1500 and cell.trials == 2
-        seen.append(asked.x)
-        return np.where(asked.y == 3, 2, 0)
-
-    monkeypatch.setattr(folds, "_mistakes", mistakes)
-    rows = folds.ask(what)
-    assert len(seen) == 7 and {len(x) for x in seen} == {214, 215}
-    assert rows.image.tolist() == (data.y == 3).nonzero()[:, 0].tolist() and (rows.wrong == 2).all()
-
-
 def test_networks_of_a_fold_are_trained_as_the_engine_trains_them():
     """One fold by hand: plain modules, torch's momentum."""
     what, whole = folds.Folds("digits-mlp", networks=2, steps=20, folds=3, learning_rate=0.05), datasets.whole("digits")
@@ -93,9 +74,6 @@ def networks(cell):
     return [models.initialise(models.build(cell.work.model), seed).double() for seed in one_cell.seeds(cell)]
 
 
-# --- draws and pairs --------------------------------------------------------------------------------------------------
-
-
 def planted(images=60_000):
     """Shares of mistakes of four networks: most images are easy."""
     return np.random.default_rng(5).choice([0, 0.25, 0.5, 1.0], images, p=[0.95, 0.03, 0.01, 0.01])
@@ -109,19 +87,6 @@ def test_draws_scatter_as_samples_without_replacement_do():
     numbers = np.random.default_rng(7)
     plain = [share[numbers.permutation(60_000)[:6000]].mean() for _ in range(500)]
     assert np.quantile(among, [0.1, 0.5, 0.9]) == pytest.approx(np.quantile(plain, [0.1, 0.5, 0.9]), rel=0.01)
-
-
-def test_a_split_of_easy_images_is_the_easiest_and_a_typical_one_is_in_the_middle():
-    share, theirs = planted(), datasets.held_out(datasets.LEE2021)
-    share[theirs] = 0
-    table = splits.of_splits(share, splits.drawn(share)).set_index("split")
-    assert table.loc[splits.THEIRS, ["error", "percentile", "shared"]].tolist() == [0, 0, 6000]
-    assert len(table) == 22 and table.shared[0] == 589
-    assert table.error[3] == share[datasets.held_out("mnist", 3)].mean()
-    ours = table.drop(index=splits.THEIRS).percentile
-    assert 25 < ours.mean() < 75 and ours.max() > 80 and ours.min() < 20
-    tied = splits.of_splits(np.full(60_000, 0.5), np.full(10, 0.5))
-    assert (tied.percentile == 50).all()
 
 
 def searched(workload, steps, replicate=0, split=0, **fields):

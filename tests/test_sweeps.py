@@ -17,10 +17,8 @@ import pytest
 from lib import ROOT
 from lib.__main__ import main
 from lib.measuring import jobs, one_cell, sweeps
-from lib.records import on_record
 from lib.records.on_record import grid
 from lib.records.places import record
-from lib.studies import plans
 from lib.studies.cells import Cell
 
 BAD = [
@@ -36,13 +34,6 @@ BAD = [
 def test_a_bad_cell_names_the_field_the_value_and_what_is_allowed(fields, message):
     with pytest.raises(ValueError, match=message):
         Cell(**{"workload": "digits-mlp", "batch_size": 16, **fields})
-
-
-def test_unknown_study_and_budget():
-    with pytest.raises(ValueError, match="study: 'x' .* digits, digits-searches, "):
-        plans.study("x")
-    with pytest.raises(ValueError, match="budget: 'all' .* cached, smoke, full"):
-        sweeps.results(tiny(), "all")
 
 
 def tiny():
@@ -67,14 +58,6 @@ def test_reading_never_trains(tmp_path, monkeypatch):
     assert frame.empty and frame.attrs["missing"] == list(tiny().cells) and frame.attrs["cells_planned"] == 4
 
 
-def test_what_another_runner_has_finished_is_left_alone(tmp_path, monkeypatch):
-    cell = tiny().cells[0]
-    (file := record(cell, tmp_path)).parent.mkdir(parents=True)
-    file.write_text("another's", encoding="utf-8")
-    monkeypatch.setattr(one_cell, "train_cell", lambda *_, **__: pytest.fail("trained"))
-    assert one_cell.measure(cell, tmp_path) == file and file.read_text(encoding="utf-8") == "another's"
-
-
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
@@ -87,28 +70,6 @@ def test_a_bad_option_is_refused_before_anything(option, value, message, monkeyp
     with pytest.raises(SystemExit, match="2"):
         main(["run", "digits", option, value])
     assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("size", "fields", "measured", "expected"),
-    [
-        (16, {}, True, [(16, 100, 5), (64, 100, 5)]),
-        (32, {"trials": 8}, True, [(32, 8, 1)]),
-        (16, {"replicate": 3, "split": 3, "hits": 1}, True, [(16, 100, 5), (64, 100, 5), (16, 100, 1)]),
-    ],
-    ids=["nothing new", "another search", "a search on a split of its own"],
-)
-def test_a_readers_cells_join_a_studys_curve_only_if_measured_alike(size, fields, measured, expected, monkeypatch, tmp_path):
-    study = grid("digits-mlp", [16, 64], ["momentum"], [0.0, 0.9])
-    more = grid("digits-mlp", [size], ["momentum"], [0.0], **fields)
-    monkeypatch.setattr(on_record, "STUDIES", {"s": study})
-    monkeypatch.setattr(on_record, "record", lambda cell: record(cell, tmp_path))
-    for cell in (*study.cells, *(more.cells if measured else ())):
-        (file := record(cell, tmp_path)).parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
-    found = on_record.gathered(more, **plans.USUAL).cells
-    assert [(c.batch_size, c.trials, c.hits) for c in found if c.sparsity == 0] == expected
-    assert [c for c in found if c.sparsity] == [c for c in study.cells if c.sparsity], "curves of which nothing was given"
 
 
 def test_one_process_and_two_give_the_same_records(undisturbed, tmp_path):

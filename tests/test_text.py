@@ -3,10 +3,8 @@
 import ast
 import codecs
 import json
-import os
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -17,9 +15,6 @@ from lib.studies.cells import Cell
 from lib.workloads import catalogue, own_file, own_text
 
 OWN = ROOT / "chapters" / "own"
-
-
-# --- encodings --------------------------------------------------------------------------------------------------------
 
 
 AT = {"read_text": 0, "write_text": 1}  # where an encoding stands that is given without its name
@@ -62,16 +57,6 @@ def test_text_is_read_and_written_as_utf_8_on_every_machine():
         sources[chapter] = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
     found = {str(file.relative_to(ROOT)): calls for file, text in sources.items() if (calls := unnamed(text))}
     assert len(sources) > 200 and found == {}
-
-
-def test_a_terminal_that_knows_few_signs_gets_what_it_knows():
-    call = [sys.executable, "-m", "lib", "list"]
-    plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(call, cwd=ROOT, env=plain, capture_output=True, encoding="ascii")
-    assert done.returncode == 0 and "studies:" in done.stdout, done.stderr
-
-
-# --- newlines ---------------------------------------------------------------------------------------------------------
 
 
 REWRITTEN = {

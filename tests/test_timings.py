@@ -8,7 +8,7 @@ from chapters.operator_cost import message_times
 from chapters.operator_cost.message_times import TIMED, Collectives, Hooked, Operators
 from lib.messages import exchanges
 from lib.messages.settings import Messages
-from lib.probes import method_times, timings
+from lib.probes import timings
 from lib.probes.step_times import StepTimes
 
 
@@ -37,19 +37,6 @@ def test_the_plainest_code_does_what_ours_does():
         mean = ours.gradients(message_times.Given(g), w, w, w)[1]
         assert torch.allclose(mean[0], message_times.plainest(kept, g[:, 0], 30), atol=1e-6)
     assert torch.allclose(ours.residual[:, 0], kept, atol=1e-6)
-
-
-def test_methods_are_timed_beside_sgd_and_divided_by_it(tmp_path):
-    few = tuple(method_times.MethodTimes("digits-mlp", name, trials=2, largest=4, repeats=2) for name in ("momentum", "adam"))
-    assert method_times.over_sgd(*few, folder=tmp_path).empty
-    timings.run(few, tmp_path)
-    table = timings.results(*few, folder=tmp_path)
-    assert set(table.timed) == {"sgd", "momentum", "adam"} and set(table.batch_size) == {4, 16}
-    assert (table.parameters == 64 * 64 + 64 + 64 * 64 + 64 + 64 * 10 + 10).all() and (table.widest == 64).all()
-    over = method_times.over_sgd(*few, folder=tmp_path).set_index(["algorithm", "batch_size"])
-    assert (over.loc["sgd"].ratio == 1).all() and ((over.low <= over.ratio) & (over.ratio <= over.high)).all()
-    own = table[(table.algorithm == "adam") & (table.batch_size == 16)].set_index("timed").seconds
-    assert over.ratio["adam", 16] == own["adam"] / own["sgd"]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")

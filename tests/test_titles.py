@@ -39,13 +39,6 @@ def shows(text, title):
 
 
 @pytest.mark.parametrize("title", TITLES)
-def test_tables_and_their_heads_show_it_as_text(title):
-    frame = pd.DataFrame({"network": [title], title: [1.5], "plain": ["a–b"]})
-    assert shows(boxes.table(frame).to_html(), title) and shows(boxes.table(frame[[title]]).to_html(), title)
-    assert shows(boxes.table(frame, network=str.strip).to_html(), title), "with a format of its own"
-
-
-@pytest.mark.parametrize("title", TITLES)
 def test_claims_the_ledger_and_notes_show_it_as_text(title):
     rule = claims.Claim("L1", title, "theory", f"of {title}", title, f"on {title}.", "above", 1.0)
     judged = claim.judged(rule, [claims.Group(title, 2.0, 1.5, 3.0, 5, note=title)])

@@ -91,8 +91,6 @@ def test_as_many_verdicts_are_wrong_as_the_ledger_expects():
     assert share[claims.AGAINST] / 2000 == pytest.approx(0.05, abs=0.015)
 
 
-# --- the registry -----------------------------------------------------------------------------------------------------
-
 # What every rule is today: a rule that is changed takes an entry of its history, and this digest with it.
 RULES = "51f4210421b1fc7f"
 
