@@ -65,15 +65,6 @@ def test_where_no_trial_met_a_goal_what_was_reached_and_a_goal_are_told():
         advice.fitting_goal(trials.assign(status="infeasible", best_error=np.nan))
 
 
-def test_the_fastest_size_is_where_steps_times_seconds_is_least():
-    sizes = [4, 16, 64, 256, 1024]
-    trials, seconds = searched(sizes), pd.Series({b: 1e-3 + b * 2e-5 for b in (*sizes, 4096)})
-    first, (low, high) = advice.fastest(trials, seconds)
-    assert first == min(sizes, key=lambda b: law(b) * seconds[b]) and low <= first <= high
-    with pytest.raises(ValueError, match="seconds: .* a batch size that met the goal"):
-        advice.fastest(trials, seconds[[4096]])
-
-
 def test_the_optimum_is_that_of_all_sizes_and_device_counts():
     what, each = "price", 1
     sizes, most = [4, 16, 64, 256, 1024], Hardware(8, 500.0, 4.0, 1e8, 1e-3, 2.0)

@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from torch import nn
 
 from lib import ROOT
 from lib.messages.settings import COMPRESSORS, Messages
-from lib.workers import hook, processes
+from lib.workers import processes
 from lib.workers.hook import SparseState, sparse_hook
 from lib.workers.processes import Run
 from lib.workloads import datasets, models
@@ -382,21 +381,6 @@ def test_a_foreign_dictionary_is_refused_by_name_and_changes_nothing(alone):
     assert state.residual["bias"].tolist() == [1] * 5 and state.stats()["elements"] == 4 / 3
     with pytest.raises(ValueError, match="scaler: 1024.0 is not allowed; it must be None or a torch.amp.GradScaler"):
         SparseState(nn.Linear(8, 5), scaler=1024.0)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("--steps -1", "steps: -1 is not allowed; it must be a whole number from 1 to"),
-        ("--batch-size 1351", "batch-size: 1351 is not allowed; it must be a whole number from 1 to 1350 .digits-mlp has 1350"),
-        ("--workload digits", "workload: 'digits' is unknown; allowed: digits-mlp"),
-    ],
-)
-def test_a_bad_argument_ends_the_command_before_workers_meet(alone, monkeypatch, capsys, arguments, message):
-    monkeypatch.setattr(dist, "init_process_group", lambda backend: pytest.fail("workers meet"))
-    with pytest.raises(SystemExit, match="2"):
-        hook.main(arguments.split())
-    assert re.search(message, capsys.readouterr().err)
 
 
 def test_of_two_workers_one_says_what_is_wrong_and_no_traceback_hides_it():

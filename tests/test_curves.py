@@ -91,14 +91,6 @@ def test_the_fit_is_that_of_scipy():
         assert [own.floor[0], own.bend[0], own.exponent[0]] == pytest.approx(other.x, abs=0.02)
 
 
-def test_the_critical_batch_size_is_where_the_elasticity_is_one_half():
-    sizes = SIZES["eleven"]
-    for p in (0.8, 1.0, 1.2):
-        c1, c2 = 900.0, 12.0
-        found = np.exp(forms.log_critical(sizes, np.log(c1 / sizes**p + c2)[None])[0])
-        assert p * c1 / found**p / (c1 / found**p + c2) == pytest.approx(0.5, rel=1e-3)
-
-
 @pytest.mark.parametrize("constants, side", [((1e5, 1e-3), "above"), ((1e-3, 20.0), "below")])
 def test_a_curve_without_a_bend_bounds_its_critical_batch_size(constants, side):
     random = np.random.default_rng(0)

@@ -51,14 +51,6 @@ def test_workers_on_shards_take_the_steps_of_one_process(run, trained, digits):
     assert difference.max() <= ROUNDING[run.precision]
 
 
-def test_what_remains_is_rounding_for_it_shrinks_with_the_precision(trained, digits):
-    coarse, fine = (
-        processes.largest_difference(trained[run], processes.reference(run, digits))[-1]
-        for run in (Run(4, precision=precision) for precision in PRECISIONS)
-    )
-    assert 0 < fine < 1e-7 * coarse
-
-
 @pytest.mark.parametrize(("hazard", "precision"), HARMED)
 def test_a_hazard_breaks_the_equality_in_any_precision_and_its_remedy_restores_it(hazard, precision, trained, digits):
     broken, mended = (Run(4, precision=precision, hazard=hazard, remedy=remedy) for remedy in (False, True))

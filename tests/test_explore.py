@@ -4,7 +4,6 @@ import json
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from chapters.explore import explorer
@@ -53,18 +52,6 @@ def test_a_point_is_the_geometric_mean_over_searches_and_the_line_is_fitted_to_t
     assert (line.c1, line.c2) == pytest.approx((fit.c1[0], fit.c2[0])) and line.identified
     ends = line.critical_low, line.critical, line.critical_high
     assert ends == pytest.approx([scaling.critical(curve).row("v")[name] for name in ("v_low", "v", "v_high")])
-
-
-def test_a_dearer_update_is_added_to_a_step_and_a_cheaper_one_is_none():
-    known = pd.DataFrame({"batch_size": [4, 64], "seconds": [1e-3, 4e-3]})
-    ratio = {"sgd": (1.0, 1.0), "momentum": (1.25, 1.0), "kfac": (5.0, 3.0)}
-    rows = [("digits-mlp", name, b, r) for name, both in ratio.items() for b, r in zip((4, 64), both)]
-    ratios = pd.DataFrame(rows, columns=["workload", "algorithm", "batch_size", "ratio"])
-    found = explorer.updates({"digits-mlp": known}, ratios).set_index(["algorithm", "batch_size"]).seconds
-    assert found["kfac", 4] == pytest.approx(3e-3) and found["kfac", 64] == pytest.approx(8e-3)
-    assert found["momentum", 4] == found["sgd", 4] == 0  # momentum's step is the one that was timed
-    assert explorer.updates({"digits-mlp": None}, ratios).empty
-    assert explorer.updates({"digits-mlp": known}, ratios[ratios.algorithm != "momentum"]).empty
 
 
 def embedded():
@@ -149,11 +136,3 @@ def test_axes_are_what_they_say(open_page):
             expected = [before[i] * factor(before[0]) for i in (1, 2, 3, 4)]
             assert list(map(float, plain(row[4:8]))) == pytest.approx(expected, rel=2e-3)
     assert menu(tab, "hardware").is_visible()
-
-
-@browser_test
-def test_without_scripts_the_default_choice_and_its_table_stand(open_page):
-    tab = open_page(PAGE, java_script_enabled=False)
-    assert tab.locator(".ex-still").is_visible() and tab.locator(".ex-form").count() == 0
-    assert tab.locator(".ex-tables tbody tr").count() > 10
-    assert not re.search(r"(?i)click|choose|slider|menu", tab.locator(".book-explore figcaption").inner_text())

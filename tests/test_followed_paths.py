@@ -66,15 +66,6 @@ def test_smoothness_is_judged_by_network_and_two_paths_are_shown(monkeypatch):
     }  # fmt: skip
 
 
-def test_means_along_a_path_are_over_its_steps():
-    """Three points, of which the first stands for a step of ten, the second for five and the last for four."""
-    three = path(0.0).iloc[:3].assign(step=[1, 3, 11], lipschitz=[1024.0, 1.0, 1.0], square=[10.0, 0.0, 0.0])
-    mean = followed_paths.typical(three).iloc[0]
-    assert mean.lipschitz == pytest.approx(2.0)
-    assert mean.theory == pytest.approx(1.0 * 2 * 30 / 1.0**2)
-    assert followed_paths.typical(three[:1]).lipschitz.item() == pytest.approx(1024)  # a path of one point
-
-
 def test_what_the_learning_rate_does_is_told_from_what_sparsity_does():
     """Sparse trials have smaller rates, so that their constant is larger although sparsity makes it smaller."""
     random, rows = np.random.default_rng(0), []

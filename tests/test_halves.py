@@ -71,11 +71,3 @@ def test_the_whole_network_is_plain_sgd_bit_for_bit():
     search = Search("whole", 64, trials=8, max_steps=30)
     plain = one_cell.table(search.cell, one_cell.train_cell(search.cell))
     assert search.measure().drop(columns="stage").equals(plain)
-
-
-def test_recovery_is_plain_sgd_from_where_the_halves_are():
-    w, _ = trained("recovered", [2.0, 2.0])
-    own, executor = w[4].clone(), stacked.Stack(WHOLE)
-    for k in range(5, 10):
-        own.addcmul_(executor.gradients(own, *batch(k))[1], torch.full((2, 1), 0.2), value=-1)
-        assert own.equal(w[k])

@@ -182,11 +182,3 @@ def test_constants_and_the_power_of_the_rate_are_found_again():
     assert np.isnan(text_results.rate_power(rates[rates.batch_size < 16])).all()
     lines = text_results.lines(found[found.goal == 1.9], (1, 256))
     assert lines.fitted.iloc[0] == pytest.approx(300 * 41, rel=1e-3) and list(lines.batch_size.iloc[[0, -1]]) == [1, 256]
-
-
-def test_a_search_that_missed_the_goal_bounds_its_ratio():
-    both = pd.concat([trials(), trials(algorithm="momentum")], ignore_index=True)
-    lost = (both.algorithm == "momentum") & (both.batch_size == 64)
-    both.loc[lost, "steps@1.9"], both.loc[lost, "last_step"] = np.nan, 5000
-    found = text_results.over_main(scaling.at_goal(both, 1.9)).set_index("batch_size")
-    assert found.bound[64] and found.ratio[64] > 5 and not found.bound[16]

@@ -89,25 +89,6 @@ def test_the_engine_takes_the_steps_of_a_plain_loop(name, delays):
     assert (found[-1] - timely[-1]).abs().max() > 1e-3, "late gradients made no difference"
 
 
-class Echo:
-    """An executor whose gradient is the weights that it was asked about."""
-
-    def gradients(self, w, *batch):
-        return w.sum(1), w.clone(), torch.ones(len(w), dtype=torch.bool)
-
-
-@pytest.mark.parametrize("delays", late.DELAYS)
-def test_the_ring_answers_with_the_weights_of_that_step(delays, s=7):
-    how = late.late(METHODS["sgd"], s, delays, seed=3)
-    buffers = how.begin(torch.zeros(2, 3), ())
-    for step in range(40):
-        w = torch.full((2, 3), float(step))
-        tau = late.delay(s, delays, 3, step)
-        assert 0 <= tau <= s
-        assert (how.gradient(Echo(), w, (None, None), None, buffers)[1] == max(0, step - tau)).all()
-    assert sum(name.startswith("late.") for name in buffers) == s + 2, "a ring of s + 1, and a count"
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

@@ -43,15 +43,6 @@ def test_late_moments_are_those_of_simulated_runs():
     assert losses[-1] <= model.target * 1.02 and min(losses[:-1]) >= model.target * 0.98
 
 
-def test_the_floor_grows_as_the_stable_rate_falls_and_small_batches_hardly_notice():
-    model = late_quadratic.coarsened(nqm.power_law(200, target=0.1), 10, 6)
-    over = late_quadratic.growth(model, (2.0, np.inf), (0, 1, 3, 7)).pivot(index="staleness", columns="batch_size", values="over")
-    for s, predicted in ((1, 2.0), (3, 4.4), (7, 9.2)):
-        assert over[np.inf][s] == pytest.approx(late_results.floor(s), rel=0.03) == pytest.approx(predicted, rel=0.06)
-    assert over[2.0].max() < 1.3
-    assert late_quadratic.momentum_saves(model, 0, (0.8,)) > 3 and late_quadratic.momentum_saves(model, 1, (0.8,)) < 1.1
-
-
 def searched(algorithm, s, factor=None, workload="digits-mlp", spread=0.1):
     """Three searches of c1/B + f c2, f the floor's growth unless given, and as many of an easier goal in half the steps."""
     random, cells = np.random.default_rng(0), []  # the same scatter for all: they share their searches

@@ -91,14 +91,6 @@ def test_an_environment_whose_python_will_not_do_is_made_anew(found, book, calle
     assert called(book)[0] == ["venv", "pip"] and called(book)[0] == []
 
 
-def test_what_is_no_environment_is_left_alone(book, called):
-    (book / ".venv").mkdir()
-    (book / ".venv" / "letters").touch()
-    calls, done = called(book)
-    assert done.returncode and not calls and ".venv is there, and no environment of Python: move it away" in done.stderr
-    assert (book / ".venv" / "letters").exists()
-
-
 def test_no_script_of_the_environment_is_called(book):
     """Scripts hold the place where they were installed, and a folder may be renamed."""
     for target in ("book", "test", "lint", "sweep", "status"):

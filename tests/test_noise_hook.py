@@ -1,6 +1,5 @@
 """The noise scale of a running job: estimates and intervals on planted noise, and the hook between real processes."""
 
-import io
 import math
 
 import numpy as np
@@ -214,20 +213,6 @@ def _jobs(rank):
     return found | {"sparse": _error(lambda: embedding(torch.arange(3)).sum().backward())}
 
 
-def _resumed(rank):
-    """Averages of fifteen steps, and of seven and eight with a checkpoint between; sketched, so that signs go on, too."""
-    batches = [_points(4, 8, rank, k) for k in range(15)]
-    whole = _listened(DistributedDataParallel(Quadratic(D)), NoiseState(8, sketch=16), batches)
-    first = _listened(DistributedDataParallel(Quadratic(D)), NoiseState(8, sketch=16), batches[:7])
-    stream = io.BytesIO()
-    torch.save(first.state_dict(), stream)
-    stream.seek(0)
-    second = NoiseState(8, sketch=16)
-    second.load_state_dict(torch.load(stream, weights_only=True))
-    resumed = _listened(DistributedDataParallel(Quadratic(D)), second, batches[7:])
-    return {"whole": whole.state_dict(), "resumed": resumed.state_dict()}
-
-
 def _foreign(rank):
     """What is said of states that no state_dict gave, and what they changed."""
     state, said = NoiseState(4, span=100), []
@@ -247,7 +232,7 @@ def _error(call):
     return ""
 
 
-CASES = (_paths, _planted, _accumulated, _resumed, _foreign, _scaler, _jobs)
+CASES = (_paths, _planted, _accumulated, _foreign, _scaler, _jobs)
 
 
 def _cases(rank, names):
@@ -287,11 +272,6 @@ def test_accumulated_gradients_are_those_of_all_their_examples(two):
     found = two["_accumulated"]
     for name in ("divided", "undivided", "clipped"):
         assert found[name] == pytest.approx(found["at once"], rel=1e-4), name
-
-
-def test_averages_go_on_from_a_checkpoint_as_if_nothing_were(two):
-    found = two["_resumed"]
-    assert found["whole"] == found["resumed"] and found["whole"]["averages"]["steps"] == 15
 
 
 def test_a_foreign_dictionary_is_refused_by_name_and_changes_nothing(two):

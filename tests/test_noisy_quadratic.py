@@ -84,19 +84,6 @@ def test_with_the_curvature_known_small_batches_follow_the_closed_form_and_one_s
     assert c1 == pytest.approx(np.nanmin(taken[floor < model.target]) * nqm.SMALL, rel=0.01) and c2 == 1
 
 
-def test_floor_and_small_batches_are_those_of_runs_step_by_step():
-    """Without noise, the best of many rates, each iterated; at small batches, half the batch takes twice the steps."""
-    model = nqm.power_law(50, target=0.02)
-    rates = np.linspace(1.0, 1.999, 2000)[:, None]
-    p, k, square = (1 - rates * model.curvature) ** 2, 0, np.ones((2000, 50))
-    while (0.5 * square @ model.curvature > model.target).all():
-        square, k = square * p, k + 1
-    c1, c2 = nqm.constants(model)
-    assert c2 == pytest.approx(k, rel=0.03)
-    curve = nqm.curve(model, np.array([1 / 16, 1 / 8]), np.geomspace(1e-6, 1e-1, 400)).steps
-    assert curve.to_numpy() * [1 / 16, 1 / 8] == pytest.approx([c1, c1], rel=0.02)
-
-
 def test_predictions_are_the_limits_of_their_kinds():
     found = nqm.predictions(nqm.power_law(200)).set_index("algorithm")
     assert list(found.index) == list(nqm.KINDS) and found.over_critical["sgd"] == 1

@@ -63,11 +63,6 @@ def test_three_regimes_are_judged_by_their_definitions(steps, verdict):
     assert verdicts("L1", curves=own) == {MLP: verdict}
 
 
-def test_a_floor_beyond_the_batch_sizes_measured_leaves_three_regimes_open():
-    table = searches_of(scatter=0.01)
-    assert verdicts("L1", curves=curves(table[table.batch_size <= 64])) == {MLP: "not decided"}
-
-
 @pytest.mark.parametrize(("c1", "c2", "bend", "smallest"), [
     (3200, 25, "for", "against"), (1600, 25, "against", "for"),
 ])  # fmt: skip

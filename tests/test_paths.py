@@ -86,20 +86,6 @@ def test_a_walk_ends_where_the_record_says(measured):
     assert points.walk_theory.iloc[-1] == 1 and points.cosine.between(-1, 1).all()
 
 
-def test_with_the_best_rate_a_step_leaves_one_less_the_squared_cosine_of_the_distance():
-    """The step from which the law K = K_inf (1 + B_s / B) follows, by simulation."""
-    random, curvature = np.random.default_rng(0), np.linspace(0.2, 2, 50)
-    d = random.standard_normal(50)
-    g, noise, square = curvature * d, 3.0, d @ d
-    scale = 50 * noise**2 / (g @ g)
-    for batch_size in (4, 64):
-        cosine = (g @ d) ** 2 / (g @ g * square) / (1 + scale / batch_size)
-        rate = (g @ d) / (g @ g * (1 + scale / batch_size))
-        drawn = g + noise / batch_size**0.5 * random.standard_normal((20_000, 50))
-        after = ((d - rate * drawn) ** 2).sum(1).mean()
-        assert after / square == pytest.approx(1 - cosine, rel=0.01)
-
-
 def planted(law, steps, searches=6, random=None):
     """Points of paths whose batch gradients have the cosine law(B) at every point; random: the control's."""
     rows, noise = [], np.random.default_rng(0)

@@ -7,7 +7,6 @@ import pytest
 from scipy.special import ndtri
 
 from chapters.gradients.claims import bell_shaped
-from lib.claims.vectors import most_vectors
 from lib.probes import portraits
 
 
@@ -44,16 +43,6 @@ def test_a_bell_has_one_peak_at_zero_and_is_not_flat(kind, bell):
     assert len(shapes) == 1 and shapes.convex.between(0.5, 1).all()
     assert shapes.far.iloc[0] == pytest.approx(np.abs(vector).max() / vector.std(), rel=1e-6)
     assert bell_shaped(shapes).tolist() == [bell]
-
-
-def test_a_run_counts_once_however_many_of_its_vectors_are_bells():
-    runs = pd.Series(["mnist-fnn-3"] * 8 + ["mnist-lenet-5"] * 8)
-    (both,) = most_vectors(pd.Series([True] * 16), runs)
-    (one,) = most_vectors(pd.Series([True] * 5 + [False] * 11), runs)
-    assert both.effect == 1 and both.n == 2 and one.effect == 0.5 and "5 of 8" in one.note
-    z = 1.6448536
-    assert both.low == pytest.approx(2 / (2 + z**2)) and both.high == 1  # Wilson's
-    assert one.low == pytest.approx(1 - one.high)
 
 
 def test_the_tail_of_a_normal_vector_is_as_long_as_its_threshold_says():

@@ -9,9 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from lib.engine import flattening, looped, stacked
-from lib.measuring import one_cell
 from lib.methods import METHODS, kfac, muon
-from lib.studies.cells import Cell
 from lib.workloads import models
 
 torch.set_num_threads(1)
@@ -238,17 +236,3 @@ def test_a_factor_without_a_decomposition_costs_its_trial_alone(from_step, monke
             assert torch.equal(buffers[f"{name} {part}"][1], before[f"{name} {part}"][1])
             assert not torch.equal(buffers[f"{name} {part}"][0], before[f"{name} {part}"][0])
     assert torch.equal(path[-1, 1], w[1]) == (from_step == 1)
-
-
-@pytest.mark.parametrize("algorithm", ["muon", "kfac"])
-@pytest.mark.parametrize(("workload", "sparsity"), [("digits-mlp", 0), ("digits-cnn", 0.7)])
-def test_a_trial_that_leaves_changes_no_bit_of_the_others(workload, sparsity, algorithm):
-    """Matrices here have sides of 9, 65, 129 and 145, where products and eigenvectors of many differ from those of few."""
-    cell = Cell(workload, 32, algorithm, sparsity, trials=8)
-    trials, executor, data = one_cell.start(cell), one_cell.executor(cell), cell.work.train()
-    batches = [(data.x[at : at + 32], data.y[at : at + 32]) for at in (0, 32, 64)]
-    whole, _ = trained(algorithm, executor, trials.w, trials.mask, batches, trials.drawn)
-    for rows in ([1, 3, 5, 7], [4]):
-        left = trials.keep(rows)
-        part, _ = trained(algorithm, executor, left.w, left.mask, batches, left.drawn)
-        assert torch.equal(whole[:, rows], part)

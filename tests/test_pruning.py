@@ -100,24 +100,6 @@ def test_grasp_is_the_published_score_at_its_temperature():
     assert not pruning.global_mask(mine, 0.5)[removed].any()
 
 
-def test_synflow_is_its_closed_form_on_two_layers():
-    """R = 1' |W2| |W1| 1: the score of a weight is its size times all that flows into it and out of it."""
-    net, x, _ = small()
-    w = flattening.flatten(net)
-    a, c = net[1].weight.detach().abs().double(), net[3].weight.detach().abs().double()
-    biases = torch.cat([torch.full(p.shape, p.dim() == 1).flatten() for p in net.parameters()])
-    left = torch.ones(45, dtype=torch.float64)
-    for r in range(1, 8):
-        ma, mc = a * left[:30].view(5, 6), c * left[30:].view(3, 5)
-        score = torch.cat([(ma * mc.sum(0)[:, None]).flatten(), (mc * ma.sum(1)).flatten()])
-        keep = round(len(w) * 0.3 ** (r / 7))
-        left = torch.zeros(45, dtype=torch.float64).scatter_(0, score.argsort(descending=True)[:keep], 1.0)
-    mine = pruning.synflow(net, w, x[:1].double(), 0.7, rounds=7)
-    assert not mine[biases].any()
-    assert torch.allclose(mine[~biases].double(), score, rtol=1e-5)
-    assert torch.equal(pruning.global_mask(mine, 0.7)[~biases].double(), left)
-
-
 def plain_synflow(net, x, sparsity, rounds):
     """Scores [P] of the last round as the published code takes them, |grad * w| in a module of sizes, and the products."""
     net = net.double()
@@ -223,9 +205,3 @@ def test_a_trial_that_cannot_be_pruned_leaves_and_says_so(monkeypatch, tmp_path)
     again = one_cell.train_cell(cell, **kept)
     assert again.steps == found.steps and not list(tmp_path.glob("*.set-aside"))
     assert list(again.cause) == list(found.cause) and np.array_equal(again.first, found.first, equal_nan=True)
-
-
-def test_a_search_of_which_no_trial_can_be_pruned_is_refused():
-    """At a sparsity that would keep most biases, whose sensitivity is zero."""
-    with pytest.raises(pruning.ScoresError, match="'connection-sensitivity' .* sparsity 0.001 keeps .* choose a higher sparsity"):
-        one_cell.train_cell(dataclasses.replace(UNPRUNED, sparsity=0.001))

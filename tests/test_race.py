@@ -10,7 +10,6 @@ import torch
 from chapters.steps_to_result import race
 from lib.engine import check_steps, lockstep, training_state, validation, vocabulary
 from lib.measuring import one_cell
-from lib.records import store
 from lib.studies import races
 from lib.studies.cells import Cell
 
@@ -98,17 +97,6 @@ def test_an_interrupted_race_ends_as_if_it_had_not_been(tmp_path, monkeypatch):
     again = one_cell.train_cell(RACED, unfinished=tmp_path / "cell.part")
     assert len(steps) == whole.steps + 1, "it did not go on where it was"
     same(whole, again)
-
-
-def test_a_race_that_nobody_wins_is_run_again_with_a_wider_factor(tmp_path):
-    cell = dataclasses.replace(RACED, replicate=1, hits=1, race=1.0)
-    narrow, wide = (one_cell.train_cell(c) for c in (cell, dataclasses.replace(cell, race=1.0 * races.WIDER)))
-    assert "abandoned" in narrow.status and "complete" not in narrow.status and "complete" in wide.status
-    header, table = store.read(one_cell.measure(cell, tmp_path), cell)
-    assert header["raced_again"] == races.WIDER and header["steps"] == wide.steps
-    assert header["trial_steps"] == narrow.trial_steps + wide.trial_steps
-    np.testing.assert_array_equal(table["steps@0.04"], wide.first[:, 0])
-    assert not list(tmp_path.rglob("*.part"))
 
 
 @pytest.mark.parametrize("wrong", [0.99, math.nan])

@@ -46,20 +46,6 @@ def test_what_is_written_is_read(record):
     pd.testing.assert_frame_equal(table, TABLE, rtol=1e-9)
 
 
-def test_many_are_read_as_one_by_one_whatever_their_columns(tmp_path):
-    files = {}
-    for n, columns in enumerate([{}, {"momentum": [0.9, 0.99]}, {"cause": [None, "died, of a comma"]}, {}]):
-        cell = dataclasses.replace(CELL, replicate=n)
-        files[store.path(tmp_path, cell)] = cell
-        store.write(store.path(tmp_path, cell), cell, TABLE.assign(trial=[n, 10 + n], **columns), {"n": n})
-    heads, tables = store.read_all(files)
-    each = [store.read(file, cell)[1] for file, cell in files.items()]
-    assert [head["n"] for head in heads] == [0, 1, 2, 3]
-    pd.testing.assert_frame_equal(tables, pd.concat(each, ignore_index=True), check_dtype=False)
-    with pytest.raises(store.RecordError, match="replicate"):
-        store.read_all({file: CELL for file in files})
-
-
 @pytest.mark.parametrize(
     ("cell", "digest"),
     [

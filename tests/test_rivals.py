@@ -50,24 +50,6 @@ def test_gaps_pair_runs_of_one_seed(found):
     assert message_results.gaps(found, "Gaussian-k").empty
 
 
-def test_gaps_at_equal_amounts_sent():
-    budgets = [1, 2, 4, 8]
-    greedy = pd.DataFrame(
-        {"method": "greedy", "budget": budgets, "megabytes": [3, 6, 12, 24], "test": [0.9, 0.7, 0.5, 0.1]}
-    )
-    frugal = pd.DataFrame(
-        {"method": "frugal", "budget": budgets, "megabytes": [1, 2, 4, 8], "test": [0.8, 0.6, 0.4, 0.2]}
-    )
-    both = pd.concat([greedy, frugal]).assign(workload="w", replicate=0, density=0.1)
-    found = message_results.matched_gaps(both, "greedy", "frugal")
-    share = np.log(8 / 6) / np.log(2)  # the frugal one sends 8 in all: between the greedy one's budgets 2 and 4
-    assert found.gap.tolist() == pytest.approx([100 * (0.7 - 0.2 * share - 0.2)])
-    assert found.more.tolist() == [True]
-    assert message_results.matched_gaps(both, "frugal", "greedy").gap.tolist() == pytest.approx((-found.gap).tolist())
-    assert message_results.matched_gaps(both, "greedy", "absent").empty
-    assert message_results.matched_gaps(message_results.best(pd.DataFrame()), "greedy", "frugal").empty
-
-
 def planted(losses, name="mnist-lenet-5", **more):
     """Points lost by Top-k at three seeds, trained for twice d/k steps."""
     return pd.DataFrame({"gap": losses, "workload": name, "replicate": range(len(losses)), "density": 0.001, "budget": 2048,

@@ -55,22 +55,6 @@ def test_effective_rates_of_trials_too_short_for_their_momentum_do_not_count():
     assert rate_rules.built_up(trials.drop(columns="momentum")).equals(trials.drop(columns="momentum"))  # none to build up
 
 
-def test_averages_of_adam_keep_their_half_life_in_examples_where_a_rule_says_so():
-    first = pd.Series({"algorithm": "adam", "batch_size": 16, "learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.99})
-    assert set(rate_rules.rules("momentum")) == set(rate_rules.POWERS) < set(rate_rules.rules("adam"))
-    for rule in rate_rules.rules("adam"):
-        assert rate_rules.moved(first, 16, rule) == pytest.approx({"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.99})
-    for size in (4, 256):
-        both = rate_rules.moved(first, size, "square root, β₁ and β₂ too")
-        for name in ("beta1", "beta2"):
-            lives = [size * np.log(0.5) / np.log(both[name]), 16 * np.log(0.5) / np.log(first[name])]
-            assert lives[0] == pytest.approx(lives[1])
-        assert both["learning_rate"] == pytest.approx(1e-3 * (size / 16) ** 0.5)
-        second = rate_rules.moved(first, size, "square root, β₂ too")
-        assert second["beta1"] == 0.9 and second["beta2"] == both["beta2"]
-        assert rate_rules.moved(first, size, "linear rule")["learning_rate"] == pytest.approx(1e-3 * size / 16)
-
-
 def test_slopes_are_judged_by_network_and_a_crowded_edge_is_noted():
     """On the paper's network the rate hardly grows, near the edge of the space; on another as the root, in three searches."""
     slow = searched([1.0], momentum=0.0).assign(workload="mnist-fc-128x3", learning_rate=lambda t: (t.batch_size / 1024) ** 0.2)

@@ -1,8 +1,6 @@
 """Early rejection decides as the full evaluation does, whatever a task counts, and a task is added from one file."""
 
-import importlib.util
 import math
-import textwrap
 
 import numpy as np
 import pytest
@@ -11,9 +9,8 @@ import torch.nn.functional as F
 
 from lib.engine import check_steps, lockstep, looped, stacked, validation
 from lib.measuring import one_cell
-from lib.records import store
 from lib.studies.cells import Cell
-from lib.workloads import catalogue, datasets, models, tasks
+from lib.workloads import datasets, models
 from lib.workloads.datasets import Split
 from lib.workloads.tasks import TASKS
 
@@ -105,45 +102,3 @@ def test_lock_step_equals_exhaustive_search(cell=CELL):
     found = one_cell.train_cell(cell).first[:, 0]
     assert np.array_equal(np.sort(every)[: cell.hits], np.sort(found)[: cell.hits], equal_nan=True)
     assert not np.isnan(every).all(), "a goal that nobody reaches tests nothing"
-
-
-FILE = """
-from lib.workloads.tasks import TASKS, CrossEntropy
-
-class Brier(CrossEntropy):
-    '''Squared distance of the probabilities from the right answer.'''
-
-    unit, measure, below = "squares", "validation Brier score", 2.0
-
-    def cost(self, logits, targets):
-        wrong = logits.double().softmax(-1)
-        wrong[..., range(len(targets)), targets] -= 1
-        return wrong.square().sum(-1)
-
-    def written(self, goal):
-        return f"a Brier score of {goal:g}"
-
-TASKS["brier"] = Brier()
-"""
-
-
-def test_a_task_from_a_file_is_measured_without_a_change_to_lib(tmp_path, monkeypatch):
-    monkeypatch.setattr(tasks, "TASKS", TASKS)
-    (tmp_path / "brier.py").write_text(textwrap.dedent(FILE), encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("brier", tmp_path / "brier.py")
-    try:
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
-        mine = catalogue.Workload("mine", "Mine", "digits", "mlp-64x2", (0.12, 0.2), max_steps=500, stack_below=512,
-                                  task="brier")  # fmt: skip
-        monkeypatch.setitem(catalogue.WORKLOADS, "mine", mine)
-        cell, split = Cell("mine", 64, trials=8, hits=1, max_steps=150), datasets.load("digits").validation
-
-        def brier(executor, w):
-            shares = executor.logits(w, executor.inputs(split.x)).double().softmax(2)
-            return (shares - F.one_hot(split.y, 10)).square().sum(2).mean(1).numpy()
-
-        every = first_checks(cell, brier)
-        about, table = store.read(one_cell.measure(cell, tmp_path / "data"), cell)
-    finally:
-        TASKS.pop("brier", None)
-    assert about["cell"]["workload"] == "mine" and table["steps@0.12"].min() == np.nanmin(every)

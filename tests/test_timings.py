@@ -4,10 +4,7 @@
 import pytest
 import torch
 
-from chapters.operator_cost import message_times
 from chapters.operator_cost.message_times import TIMED, Collectives, Hooked, Operators
-from lib.messages import exchanges
-from lib.messages.settings import Messages
 from lib.probes import timings
 from lib.probes.step_times import StepTimes
 
@@ -24,19 +21,6 @@ def test_timings_are_kept_whole_and_read_back(tmp_path):
     assert set(timings.results(hooked, folder=tmp_path).what) == {"all-reduce", "top-k", "gaussian-k"}
     assert list(timings.results(steps, folder=tmp_path).batch_size) == [1, 4, 16]
     assert timings.results(Operators(smallest=9), folder=tmp_path).empty
-
-
-def test_the_plainest_code_does_what_ours_does():
-    g, kept, w = (
-        torch.randn(4, 1, 3000, generator=torch.Generator().manual_seed(0)),
-        torch.zeros(4, 3000),
-        torch.zeros(1, 3000),
-    )
-    ours = exchanges.Exchange(Messages(4, "top-k", 0.01), 1, 3000, None, [3000], 0)
-    for _ in range(5):
-        mean = ours.gradients(message_times.Given(g), w, w, w)[1]
-        assert torch.allclose(mean[0], message_times.plainest(kept, g[:, 0], 30), atol=1e-6)
-    assert torch.allclose(ours.residual[:, 0], kept, atol=1e-6)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")

@@ -3,14 +3,11 @@
 
 import pytest
 import torch
-import torch.nn.functional as F
 
-from lib.engine import flattening
 from lib.measuring import one_cell, sweeps
 from lib.probes import follow, tracks
 from lib.studies.cells import Cell
 from lib.studies.study import Study
-from lib.workloads import datasets, models
 
 
 @pytest.fixture(scope="module")
@@ -30,19 +27,6 @@ def test_a_track_meets_the_goal_where_the_record_says_and_not_before(measured):
         assert table.step.iloc[-1] == tracks.last_step(track, folder) and table.error.iloc[-1] <= 0.04
         assert (table.error.iloc[:-1] > 0.04).all()
         assert table.step.iloc[0] == 1 and len(table) == 8
-
-
-def test_the_first_point_is_measured_on_the_whole_training_set_at_the_start(measured):
-    folder, cells = measured
-    track = tracks.fastest(cells[1], 1, folder, points=3)[0]
-    first, trial = follow.follow(track, folder).iloc[0], one_cell.start(track.cell, [track.trial])
-    data, net = datasets.load("digits").train, models.build("mlp-64x2")
-    w = trial.w[0].clone().requires_grad_()
-    loss = F.cross_entropy(flattening.outputs(net, w, data.x), data.y)
-    (g,) = torch.autograd.grad(loss, w)
-    assert first.loss == pytest.approx(loss.item(), rel=1e-4)
-    assert first.square == pytest.approx((g * trial.mask[0]).square().sum().item(), rel=1e-4)
-    assert first.noise_low < first.noise_scale < first.noise_high
 
 
 def test_twins_share_all_but_the_mask(measured):

@@ -69,18 +69,6 @@ def test_the_papers_own_networks_come_first():
     assert word((True, maybe)) == word() == claims.OPEN
 
 
-def test_p_values_are_those_of_students_t():
-    from scipy.stats import t
-
-    rule = claims.Claim("X1", "t", "c", "p.", "s", "r.", "above", 1.25)
-    group = claim.judged(rule, [claims.ratio("w", Effect(math.log(2), 0.2, 4, 5))]).groups[0]
-    assert group.p_value == pytest.approx(t.sf((math.log(2) - math.log(1.25)) / 0.2, 4))
-    assert group.verdict == (claims.FOR if group.p_value < 0.05 else claims.UNDECIDED)
-    same = dataclasses.replace(rule, kind="within", threshold=1.25)
-    inside = claim.judged(same, [claims.ratio("w", Effect(0.05, 0.02, 9, 10))]).groups[0]
-    assert inside.p_value == pytest.approx(t.sf((math.log(1.25) - 0.05) / 0.02, 9))  # the nearer of the two edges
-
-
 def test_as_many_verdicts_are_wrong_as_the_ledger_expects():
     """At the threshold itself, one in twenty falls on either side."""
     rule, random = claims.Claim("X1", "t", "c", "p.", "s", "r.", "above", 1.0), np.random.default_rng(0)

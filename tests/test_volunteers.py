@@ -1,6 +1,5 @@
 """Volunteers: the formula in its limits, and a simulation that must agree with it."""
 
-import heapq
 import re
 
 import numpy as np
@@ -31,25 +30,6 @@ def test_equal_peers_that_stay_take_as_long_as_the_formula_exactly(overlap):
         run = simulated(team, batch, 1.5, 300, seed=0, overlap=overlap)
         assert run.per_round == pytest.approx(volunteers.round_time(batch, 1.5, 80.0, overlap), rel=1e-12)
         assert run.examples == 300 * batch
-
-
-def by_hand(team, batch, latency, rounds, seed):
-    """Seconds of these rounds, micro-batch by micro-batch, of peers that stay."""
-    rates, now = team.rates(np.random.default_rng(seed)), 0.0
-    for _ in range(rounds):
-        due = [(now + 1 / rate, rate) for rate in rates]
-        heapq.heapify(due)
-        for _ in range(batch // team.micro_batch):
-            at, rate = due[0]
-            heapq.heapreplace(due, (at + 1 / rate, rate))
-        now = at + latency
-    return now
-
-
-def test_unequal_peers_take_as_long_as_micro_batch_by_micro_batch(spread=1.0):
-    for batch in (4, 24, 400, 4000):
-        team = Team(peers=12, speed=50.0, spread=spread, micro_batch=4)
-        assert simulated(team, batch, 0.5, 3, 7).seconds == pytest.approx(by_hand(team, batch, 0.5, 3, 7), rel=1e-9)
 
 
 def fitted(team, latency, seed=0):

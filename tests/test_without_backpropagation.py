@@ -1,6 +1,5 @@
 """What is said of training without backpropagation follows from planted searches and planted curves."""
 
-import itertools
 
 import numpy as np
 import pandas as pd
@@ -10,20 +9,6 @@ from chapters.without_backpropagation import boolean_readout, claims
 from chapters.without_backpropagation import without_backpropagation as without
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
-
-
-def test_points_lost_are_of_the_trial_with_the_lowest_validation_error_on_the_same_split():
-    rows = []
-    for replicate, method in itertools.product(range(4), ("sgd", "lra", "lra-1")):
-        for trial in range(3):
-            test = 0.05 + 0.01 * replicate + {"sgd": 0, "lra": 0.02, "lra-1": 0.001 * replicate}[method] if trial == 1 else 0.5
-            rows.append({"algorithm": method, "replicate": replicate, "best_error": 0.1 - 0.01 * (trial == 1),
-                         "test@64": 0.9, "test@128": test})  # fmt: skip
-    found = without.lost(pd.DataFrame(rows))
-    assert [effect.value for effect in found.values()] == pytest.approx([2.0, 0.15]) and found["lra"].n == 4
-    assert found["lra"].low == pytest.approx(2.0) and found["lra-1"].low < 0.15 < found["lra-1"].high
-    assert found["lra-1"].high == pytest.approx(0.15 + 2.3534 * np.std([0, 0.1, 0.2, 0.3], ddof=1) / 2, rel=1e-3)  # Student's t
-    assert without.lost(pd.DataFrame()) == {}
 
 
 def runs(shape, sizes=(64, 128, 256), whitened=False, replicates=6):
