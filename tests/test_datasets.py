@@ -59,7 +59,8 @@ def copy(source, tmp_path, monkeypatch):
     forget()
 
 
-def test_a_file_damaged_anywhere(copy, at=2000):
+def test_a_file_damaged_anywhere(copy):
+    at = 2000
     raw = bytearray(copy.read_bytes())
     raw[at] ^= 0xFF
     copy.write_bytes(raw)
@@ -67,7 +68,8 @@ def test_a_file_damaged_anywhere(copy, at=2000):
         datasets.load("mnist")
 
 
-def test_a_folder_in_the_place_of_a_file(copy, name="t10k-labels-idx1-ubyte.gz"):
+def test_a_folder_in_the_place_of_a_file(copy):
+    name = 't10k-labels-idx1-ubyte.gz'
     copy.unlink()
     (copy.parent / name).mkdir()
     with pytest.raises(datasets.DatasetError, match=rf"{name}: cannot be read .*[Dd]irectory.*replace it"):

@@ -106,7 +106,8 @@ def test_a_factor_that_makes_no_sense_is_refused(wrong):
 
 
 @pytest.mark.parametrize("rungs", vocabulary.RUNGS)
-def test_a_replay_of_the_record_says_what_the_engine_does(rungs, a=1.5):
+def test_a_replay_of_the_record_says_what_the_engine_does(rungs):
+    a = 1.5
     found = race.search(WATCHED, one_cell.table(WATCHED, one_cell.train_cell(WATCHED)))
     raced = one_cell.train_cell(dataclasses.replace(EXACT, race=a, rungs=rungs, hits=1))
     gone = {"goals": race.race, "losses": race.losses}[rungs](found, a)

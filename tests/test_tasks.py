@@ -58,7 +58,8 @@ def first_checks(cell: Cell, cost) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", [looped.Loop, stacked.Stack])
-def test_early_rejection_decides_as_the_full_evaluation(kind, steps=60):
+def test_early_rejection_decides_as_the_full_evaluation(kind):
+    steps = 60
     split, w = datasets.load("digits").validation, trained(steps)
     executor = kind(models.build("mlp-64x2"), task=TASKS["cross-entropy"])
     full = np.array(nats_alone(executor, w, split))
@@ -79,8 +80,9 @@ def test_early_rejection_decides_as_the_full_evaluation(kind, steps=60):
     assert sum(read) < 0.9 * 3 * 5 * len(w) * len(split), "nothing was rejected early"
 
 
-def test_a_goal_that_a_trial_meets_exactly_is_met_and_one_next_to_it_is_not(kind=stacked.Stack):
+def test_a_goal_that_a_trial_meets_exactly_is_met_and_one_next_to_it_is_not():
     """Sums in another order, or asked in other company, differ in their last digits (here, larger): decisions do not."""
+    kind = stacked.Stack
     split, w = datasets.load("digits").validation, trained(30)
     executor = kind(models.build("mlp-64x2"), task=TASKS["cross-entropy"])
     logits = executor.logits
@@ -96,7 +98,8 @@ def test_a_goal_that_a_trial_meets_exactly_is_met_and_one_next_to_it_is_not(kind
                 assert bool(whole[row] and total[row] <= judge.limits[0]) is expected
 
 
-def test_lock_step_equals_exhaustive_search(cell=CELL):
+def test_lock_step_equals_exhaustive_search():
+    cell = CELL
     split = datasets.load("digits").validation
     every = first_checks(cell, lambda executor, w: nats_alone(executor, w, split))
     found = one_cell.train_cell(cell).first[:, 0]
