@@ -1,6 +1,6 @@
 """What every chapter does with parameters that it must refuse.
 
-python -m tests.fuzz --share 0.1        # every tenth case of all chapters: a minute
+python -m tests.fuzz --share 0.02       # every fiftieth case of all chapters: a minute
 python -m tests.fuzz hardware theory    # all cases of two chapters
 
 A case sets a parameter where papermill would, and runs the chapter's cells in a fork of this
