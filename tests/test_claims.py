@@ -92,19 +92,6 @@ def test_claims_follow_planted_curves_either_way_and_lack_rows_without_their_met
             assert len(fewer.groups) < len(claim.groups)
 
 
-def test_the_best_of_five_is_that_of_five_drawn_trials_and_unknown_where_searches_ended_early():
-    whole = searched("sgd", 2000, 40, searches=9)
-    found = method_results.with_few_trials(whole).set_index("batch_size")
-    random = np.random.default_rng(0)
-    for b in (1, 1024):
-        steps = [own.steps.to_numpy() for _, own in whole[whole.batch_size == b].groupby("replicate")]
-        drawn = np.median([np.median([random.choice(s, 5, replace=False).min() for _ in range(400)]) for s in steps])
-        assert found.steps[b] == pytest.approx(drawn, rel=0.03) and found.least[b] < found.steps[b]
-    assert method_results.with_few_trials(searched("sgd", 2000, 40, hits=2)).empty
-    known = method_results.with_few_trials(pd.concat([whole, searched("adam", 2000, 10, hits=2)]))
-    assert known.empty  # no goal at which all methods know
-
-
 # --- plans ------------------------------------------------------------------------------------------------------------
 
 
@@ -164,24 +151,6 @@ def test_claims_judge_planted_gaps_by_network():
     assert wide.gap.mean() + 1.645 * wide.gap.sem() < 1 and verdict("T4", wide) == claims.OPEN
     (only,) = groups(planted([0.1]))
     assert only.n == 1 and only.high == np.inf and verdict("T4", planted([0.1])) == claims.OPEN
-
-
-def test_planted_costs_multiply():
-    rows = [
-        {"workload": w, "batch_size": b, "goal": 0.1, "sparsity": s, "density": d,
-         "steps": (100 if w == "one" else 700) * (1 + 2 * (s > 0)) * (1 + 4 * (d < 1))}
-        for w in ("one", "other")
-        for b in (16, 64)
-        for s in (0.0, 0.9)
-        for d in (1.0, 0.01)
-    ]  # fmt: skip
-    curves = pd.DataFrame(rows)
-    costs = message_results.joint_costs(curves)
-    assert len(costs) == 4 and costs.both.to_numpy() == pytest.approx(15) and costs.over.to_numpy() == pytest.approx(1)
-    assert costs.total.to_numpy() == pytest.approx(7) and costs.beyond.to_numpy() == pytest.approx(15 / 7)
-    alone = (curves.sparsity == 0) & (curves.density == 0.01)
-    assert message_results.joint_costs(curves[~alone]).empty
-    assert message_results.joint_costs(message_results.joint_curves(pd.DataFrame())).empty
 
 
 TWOS = 2 ** np.arange(11)

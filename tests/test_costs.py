@@ -14,8 +14,7 @@ import vl_convert as vlc
 from chapters.frameworks import framework_costs, framework_figures
 from chapters.operator_cost import links
 from chapters.operator_cost.message_times import TIMED, Collectives, Hooked, Operators
-from lib.analysis import advice, hardware, scaling, volunteers
-from lib.analysis.hardware import Hardware
+from lib.analysis import advice, hardware, volunteers
 from lib.analysis.volunteers import Team, simulated
 from lib.page import vega
 from lib.page.vega import VEGALITE
@@ -271,24 +270,6 @@ def test_where_no_trial_met_a_goal_what_was_reached_and_a_goal_are_told():
         advice.fitting_goal(trials, asked=advice.Asked(100, 0.31))
     with pytest.raises(ValueError, match="all 6 diverged or died"):
         advice.fitting_goal(trials.assign(status="infeasible", best_error=np.nan))
-
-
-def test_the_optimum_is_that_of_all_sizes_and_device_counts():
-    what, each = "price", 1
-    sizes, most = [4, 16, 64, 256, 1024], Hardware(8, 500.0, 4.0, 1e8, 1e-3, 2.0)
-    trials = searched(sizes)
-    steps = scaling.across_replicates(scaling.steps_to_result(trials)).set_index("batch_size").steps
-    curve = scaling.curve_of(scaling.steps_to_result(trials))
-    drawn, step = scaling.draws(curve), hardware.best_step(most, sizes, 10**5)
-    found = hardware.optimum(steps, drawn, step, what)
-    tried = {
-        (b, w): hardware.to_goal(Hardware(w, 500.0, 4.0, 1e8, 1e-3, 2.0), np.array([b]), law([b]), 10**5)[each][0]
-        for b in sizes for w in (1, 2, 4, 8)
-    }  # fmt: skip
-    assert (found.batch_size, found.devices) == min(tried, key=tried.get) and found.value == pytest.approx(min(tried.values()))
-    assert found.sizes[0] <= found.batch_size <= found.sizes[1] and found.values[0] < found.value < found.values[1]
-    with pytest.raises(ValueError, match="what: 'speed' is not allowed"):
-        hardware.optimum(steps, drawn, step, "speed")
 
 
 def test_timings_are_kept_whole_and_read_back(tmp_path):

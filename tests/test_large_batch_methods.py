@@ -175,20 +175,6 @@ def test_at_batch_size_one_clars_is_lars_and_at_a_larger_one_it_is_the_slower():
         assert (near < 0.9 * far).all() if len(layer.shape) > 1 else torch.allclose(near, far)
 
 
-@pytest.mark.parametrize("batch_size", [1, 512])
-def test_of_an_average_of_squares_half_is_left_after_the_half_life(batch_size):
-    """Whatever the batch size: it is counted in examples.  The cell itself tells the method how many a step has."""
-    cell = Cell("digits-mlp", batch_size, "adam-half-life", trials=2, space="learning_rate=0.01,beta1=0.9,half_life=1024")
-    trials, how = one_cell.start(cell), method(cell.algorithm)
-    drawn, w = trials.at(1), torch.ones(2, 3)
-    assert set(cell.draw()) == {"learning_rate", "beta1", "half_life"}, "the batch size is not drawn, and is no column"
-    buffers = how.begin(w, ())
-    buffers["square"].fill_(1.0)
-    for k in range(1024 // batch_size):
-        how.step(w, torch.zeros(2, 3), buffers, drawn, k + 1, ())
-    assert torch.allclose(buffers["square"], torch.tensor(0.5), rtol=1e-3)
-
-
 def test_what_is_validated_is_the_average(monkeypatch):
     """A search at an average that never moves finds the error of the first weights at every check."""
     own = METHODS["momentum-ema"]

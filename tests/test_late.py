@@ -265,13 +265,3 @@ def test_with_the_curvature_known_small_batches_follow_the_closed_form_and_one_s
         taken = np.log((model.target - floor) / (model.start - floor)) / (2 * np.log1p(-a))
     c1, c2 = nqm.constants(own)
     assert c1 == pytest.approx(np.nanmin(taken[floor < model.target]) * nqm.SMALL, rel=0.01) and c2 == 1
-
-
-def test_predictions_are_the_limits_of_their_kinds():
-    found = nqm.predictions(nqm.power_law(200)).set_index("algorithm")
-    assert list(found.index) == list(nqm.KINDS) and found.over_critical["sgd"] == 1
-    assert found.c2["momentum"] < found.c2["sgd"] / 3 and found.over_c1["momentum"] == pytest.approx(1, rel=0.02)
-    assert found.c2["momentum-ema"] == found.c2["momentum"] and found.c1["momentum-ema"] < found.c1["momentum"] / 2
-    assert found.c2["kfac"] == 1 and found.c2["kfac"] < found.c2["adam"] < found.c2["momentum"]
-    with pytest.raises(ValueError, match="curvature"):
-        nqm.constants(nqm.Model(np.array([2.0]), np.array([1.0])))

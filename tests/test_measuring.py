@@ -16,7 +16,6 @@ import pytest
 import torch
 
 from lib import ROOT, claims
-from lib.__main__ import EXAMPLES, EXPERIMENTS, main
 from lib.claims import cache, prepared
 from lib.engine import flattening, lockstep
 from lib.measuring import jobs, machine, one_cell, sweeps
@@ -84,21 +83,6 @@ def finished(monkeypatch):
     monkeypatch.setattr(on_record, "STUDIES", {"s": study})
     monkeypatch.setattr(store, "missing", lambda *_: [])
     monkeypatch.setattr(results, "check", lambda *_: None)
-
-
-def test_help_names_every_command_and_study_and_how_to_stop_and_go_on(capsys):
-    def said(*arguments):
-        with pytest.raises(SystemExit, match="0"):
-            main([*arguments, "--help"])
-        return capsys.readouterr().out
-
-    top = said()
-    for command in EXAMPLES:
-        assert f"\n    {command}" in top and f"for example:\n  python -m lib {command}" in said(command)
-    assert "data/" in top and "Ctrl-C" in top and "goes on" in top
-    main(["list"])
-    told = capsys.readouterr().out
-    assert all(f"\n  {name} " in told for name in (*plans.STUDIES, *EXPERIMENTS))
 
 
 SAPPHIRE_RAPIDS = """\

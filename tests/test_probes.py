@@ -312,22 +312,6 @@ def test_smoothness_is_judged_by_network_and_two_paths_are_shown(monkeypatch):
     }  # fmt: skip
 
 
-def test_what_the_learning_rate_does_is_told_from_what_sparsity_does():
-    """Sparse trials have smaller rates, so that their constant is larger although sparsity makes it smaller."""
-    random, rows = np.random.default_rng(0), []
-    for batch_size, sparsity in [(b, s) for b in (16, 64, 256) for s in (0.0, 0.9) for _ in range(10)]:
-        rate = random.lognormal(-2 - 3 * sparsity, 0.5)
-        constant = batch_size / rate**0.8 * (0.6 if sparsity else 1.0) * random.lognormal(0, 0.05)
-        rows.append(
-            {"workload": "w", "batch_size": batch_size, "sparsity": sparsity, "rate": rate, "lipschitz": constant}
-        )
-    frame = pd.DataFrame(rows)
-    assert frame[frame.sparsity > 0].lipschitz.median() > frame[frame.sparsity == 0].lipschitz.median()
-    law = followed_paths.rate_law(frame)
-    assert law["power"].low < -0.8 < law["power"].high and law["power"].value == pytest.approx(-0.8, rel=0.1)
-    assert law["factor"].low < np.log(0.6) < law["factor"].high and law["factor"].freedom == 60 - 5
-
-
 JOB = Job("digits-mlp", 64, "sgd", trials=100, trial=20, hits=5, steps=6, span=4.0)
 
 

@@ -117,20 +117,3 @@ def test_a_replay_of_the_record_says_what_the_engine_does(rungs):
     told = race.outcome(found, gone)
     assert told["cost"] == pytest.approx(raced.trial_steps / np.minimum(found.last, found.end).sum())
     assert told["unchanged"] == (np.fmin.reduce(raced.first[:, 0], initial=np.inf) == found.first[:, -1].min())
-
-
-@pytest.fixture(scope="module")
-def on_file():
-    return race.searches()
-
-
-def test_the_factor_of_races_on_losses_holds_on_record_for_dense_and_pruned_networks(on_file):
-    noted = [s for s in on_file if s.fell is not None and s.cell.work.dataset != "digits"]
-    images = [s for s in noted if s.cell.algorithm not in races.SLOW_TO_START]
-    told = race.replays(images, "losses", [races.BY_LOSSES["race"]])
-    assert {0.0, 0.9} == set(told.sparsity) and {"momentum", "sgd"} <= set(told.algorithm) and told.workload.nunique() >= 4
-    assert len(told) > 50 and told.unchanged.mean() >= race.UNCHANGED and not told.lost.any() and told.cost.median() < 0.45
-    by_goals = race.replays([dataclasses.replace(s, fell=None) for s in images], factors=[races.BY_GOALS["race"]])
-    assert told.cost.median() < 0.6 * by_goals.cost.median()
-    slow = race.used(on_file).set_index(["rule", "data"]).loc[("losses", "slow")]
-    assert slow.cells == len(noted) - len(images) and slow.unchanged < race.UNCHANGED

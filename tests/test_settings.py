@@ -168,18 +168,6 @@ def trials(tmp_path_factory):
     return sweeps.results(Study("t", "t", cells), "full", folder=tmp_path_factory.mktemp("records"))
 
 
-def test_the_chosen_trial_is_the_best_that_is_feasible(trials):
-    rows = fixed_budgets.within(trials)
-    lowest = rows.groupby(["batch_size", "budget"]).validation.idxmin()
-    rows.loc[lowest, "status"] = "infeasible"
-    found = fixed_budgets.chosen(rows, ["workload", "batch_size", "budget"]).set_index(["batch_size", "budget"])
-    for key, group in rows[rows.status != "infeasible"].groupby(["batch_size", "budget"]):
-        assert found.loc[key, "validation"] == group.validation.min() <= found.loc[key, "low"] + 1e-12
-        assert found.loc[key, "trials"] == len(group)
-        best = group[group.trial == found.loc[key, "trial"]]
-        assert best.test.item() == found.loc[key, "test"]
-
-
 def test_what_smoothing_saves_over_several_searches_is_the_mean_of_their_trends():
     """Searches at whose smallest batch sizes other errors lie: each trend is its own, whatever its level."""
     planted = np.array([0.01, 0.02, 0.03])

@@ -3,11 +3,9 @@
 import random
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
-from scipy.stats import t
 
 from chapters.steps_to_result import folds
 from lib.analysis import splits
@@ -87,31 +85,3 @@ def test_draws_scatter_as_samples_without_replacement_do():
     numbers = np.random.default_rng(7)
     plain = [share[numbers.permutation(60_000)[:6000]].mean() for _ in range(500)]
     assert np.quantile(among, [0.1, 0.5, 0.9]) == pytest.approx(np.quantile(plain, [0.1, 0.5, 0.9]), rel=0.01)
-
-
-def searched(workload, steps, replicate=0, split=0, **fields):
-    """A search of two trials, the first of which meets goals 0.03 and 0.04 after so many steps, or not at all."""
-    first = {f"steps@{goal}": [k, np.nan] for goal, k in zip((0.03, 0.04), steps)}
-    return pd.DataFrame({"workload": workload, "algorithm": "sgd", "pruning": "p", "sparsity": 0.0, "batch_size": 64,
-                         "trials": 2, "replicate": replicate, "split": split, "checks": "geometric", "precision": "float32",
-                         "goal": 0.03, "steps": first["steps@0.03"], "last_step": 400.0, **first, **fields})  # fmt: skip
-
-
-def test_pairs_are_of_the_same_search_and_their_ratio_is_a_geometric_mean():
-    trials = pd.concat([
-        searched("mnist-fc-128x3", (200, 100)), searched("mnist-fc-128x3-lee2021", (100, 80)),
-        searched("mnist-fc-128x3", (800, 100), 1), searched("mnist-fc-128x3-lee2021", (100, 80), 1),
-        searched("mnist-fc-128x3", (900, 1), 2), searched("mnist-fc-128x3", (7, 7), 1, split=1),
-        searched("mnist-fc-128x3", (np.nan, 50), batch_size=256), searched("mnist-fc-128x3-lee2021", (100, 50), batch_size=256),
-    ])  # fmt: skip
-    both = splits.pairs(trials)
-    assert both[["batch_size", "replicate", "theirs", "ours", "ratio", "missed"]].to_numpy().tolist() == [
-        [64, 0, 100, 200, 2, 0], [64, 1, 100, 800, 8, 0], [256, 0, 100, 400, 4, 1],
-    ]  # fmt: skip
-    found = splits.over_theirs(both).set_index("batch_size")
-    assert found.ratio.tolist() == pytest.approx([4, 4]) and found.searches.tolist() == [2, 1] and found.missed.tolist() == [0, 1]
-    assert found.low[64] < 4 < found.high[64] and (found.low[256], found.high[256]) == (0, np.inf)
-    low, high = t.interval(0.9, 2, np.log(4), np.log([2, 8, 4]).std(ddof=1) / np.sqrt(3))
-    whole = splits.over_theirs(both, ["network"]).iloc[0]
-    assert (whole.low, whole.high) == pytest.approx((np.exp(low), np.exp(high)))
-    assert splits.pairs(trials, 0.04).ratio.tolist() == pytest.approx([1.25, 1.25, 1])
