@@ -19,7 +19,7 @@ NEW_ENOUGH = import sys; v = sys.version_info; \
 FITS = import os, sys, pip; here = os.path.abspath(sys.argv[1]); \
   sys.exit(sys.version_info < (3, 11) or here not in open(here + "/bin/activate", encoding="utf-8").read())
 
-.PHONY: book test lint sweep status clean help environment
+.PHONY: book test check lint sweep status clean help environment
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' Makefile | sed 's/:.*##/\t/'
@@ -41,6 +41,11 @@ book: environment  ## build the book from the committed records, strictly
 # tests/test_reruns.py runs every chapter from the records; nbmake, those that can, on a toy case.
 test: environment book  ## tests, chapters, and the built pages in a browser
 	$(RUN) pytest tests --nbmake $(TOYS) -n 2 --dist loadfile --nbmake-timeout=300 --durations=40
+
+check: environment lint  ## in a minute: style, order of rooms, golden values, a chapter on a toy case
+	$(RUN) pytest -q tests/test_rooms.py tests/test_house.py tests/test_records.py \
+	  --deselect tests/test_records.py::test_every_committed_record_is_whole_and_one_of_ours
+	$(RUN) pytest -q --nbmake chapters/steps_to_result.ipynb --nbmake-timeout=300
 
 lint: environment  ## style
 	$(RUN) ruff check .

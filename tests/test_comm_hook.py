@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -15,9 +14,8 @@ import torch.multiprocessing as mp
 from torch import nn
 
 from lib import ROOT
-from lib.engine import lockstep
 from lib.messages.settings import COMPRESSORS, Messages
-from lib.workers import hook, processes
+from lib.workers import processes
 from lib.workers.hook import SparseState, sparse_hook
 from lib.workers.processes import Run
 from lib.workloads import datasets, models
@@ -25,7 +23,6 @@ from lib.workloads import datasets, models
 EXCHANGES = [
     Messages(4, "top-k", 0.01),
     Messages(4, "top-k", 0.05, feedback=False),
-    Messages(4, "gaussian-k", 0.01),
     Messages(4, "redsync", 0.01, warm_up=5),
     Messages(4, "top-k", 0.01, by_layer=True),
     Messages(4, "top-k", 1.0),
@@ -45,13 +42,6 @@ def test_four_processes_with_the_hook_take_the_steps_of_the_simulation(run, trai
     assert (expected[-1] - expected[0]).abs().max() > 0.01
     difference = processes.largest_difference(trained[run], expected)
     assert difference.max() < (1e-6 if run.precision == "float32" else 1e-13)
-
-
-def test_sparse_messages_change_the_path(trained):
-    data = datasets.load("digits").train
-    whole = processes.reference(Run(4, precision="float64"), data)[-1]
-    assert (trained[RUNS[5]][-1] - whole).abs().max() < 1e-13
-    assert all((trained[run][-1] - whole).abs().max() > 1e-3 for run in RUNS[:5])
 
 
 def _train(rank, folder, kill_at):
@@ -125,9 +115,6 @@ def test_a_run_that_is_killed_goes_on_identically_from_its_checkpoint(ends, by_l
     stats = ends[f"whole-{by_layer}-0"][2]
     assert stats["steps"] == 15 and stats["dense_bytes"] == 4 * 8970
     assert 0.9 < stats["bytes"] / (8 * 0.05 * 8970) <= 1.01  # a layer sends at least one entry
-
-
-# --- what real jobs have ----------------------------------------------------------------------------------------------
 
 
 class Heads(nn.Module):
@@ -230,8 +217,7 @@ def _spoilt(rank):
     found = {}
     for compressor in COMPRESSORS:
         for by_layer, feedback, first, bad in (
-            (False, True, True, "nan"), (True, True, True, "inf"), (True, True, False, "nan"), (True, False, True, "nan"),
-            (False, False, False, "inf"),
+            (False, True, True, "nan"), (True, True, False, "inf"), (True, False, True, "nan"),
         ):  # fmt: skip
             module = _network()
             model = nn.parallel.DistributedDataParallel(module, bucket_cap_mb=1e-4, **FIND)
@@ -340,7 +326,7 @@ def test_what_is_neither_applied_nor_kept_is_nothing(two):
 
 
 def test_a_gradient_that_is_not_finite_stops_every_worker_and_changes_nothing_that_is_kept(two):
-    assert len(two["_spoilt"]) == 5 * len(COMPRESSORS)
+    assert len(two["_spoilt"]) == 3 * len(COMPRESSORS)
     assert {name: told for name, told in two["_spoilt"].items() if not all(told)} == {}
 
 
@@ -371,35 +357,11 @@ def alone(monkeypatch):
         dist.destroy_process_group()
 
 
-@pytest.mark.parametrize(("compressor", "density"), [("dense", 1.0), ("top-k", 0.1)])
-def test_the_statistics_tell_the_bytes_that_are_exchanged(alone, monkeypatch, compressor, density):
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    model = nn.parallel.DistributedDataParallel(nn.Linear(8, 5))
-    state = SparseState(model, compressor=compressor, density=density, feedback=False)
-    model.register_comm_hook(state, sparse_hook)
-    exchanged, gather = [], dist.all_gather
-
-    def listening(everyone, mine, group=None):
-        exchanged.append(mine.numel() * mine.element_size())
-        return gather(everyone, mine, group=group)
-
-    monkeypatch.setattr(dist, "all_gather", listening)
-    model(torch.randn(4, 8)).square().sum().backward()
-    del model  # one that outlives the process group can hang the process
-    count, indices, values = exchanged
-    assert state.stats()["bytes"] == indices + values and count == 8
-    assert state.stats()["dense_bytes"] == 4 * 45
-
-
 FOREIGN = [
     ({"residual": None}, "residual: None is not allowed; .* load another checkpoint"),
     ({"residual": {}}, "residual: 'with or without bias, weight'"),
-    ({"residual": {"weight": torch.ones(40), "bias": [0.0] * 5}}, "residual bias: .* a tensor of 5 finite"),
-    ({"residual": {"weight": torch.ones(40), "bias": torch.ones(6)}}, "residual bias: "),
     ({"residual": {"weight": torch.ones(40), "bias": torch.full((5,), torch.nan)}}, "residual bias: "),
     ({"steps": -1}, "steps: -1"),
-    ({"elements": None}, "elements: None"),
-    ({"entries": 1.5}, "entries: 1.5"),
     ({"epoch": 3}, "saved: 'with or without epoch'"),
 ]
 
@@ -421,55 +383,6 @@ def test_a_foreign_dictionary_is_refused_by_name_and_changes_nothing(alone):
         SparseState(nn.Linear(8, 5), scaler=1024.0)
 
 
-def test_the_command_trains_on_the_examples_of_its_workload(alone, monkeypatch):
-    said, sizes, batches = [], [], lockstep.batches
-    monkeypatch.setattr(lockstep, "batches", lambda n, *more, **named: sizes.append(n) or batches(n, *more, **named))
-    hook.main(["--workload", "digits-mlp-168", "--steps", "2"], said.append)
-    assert "MLP on 168 digits, 1 workers, top-k at density 0.01: validation error" in said[0] and sizes == [168]
-    assert not dist.is_initialized()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("--steps -1", "steps: -1 is not allowed; it must be a whole number from 1 to"),
-        ("--learning-rate nan", "learning-rate: nan is not allowed; it must be a positive finite number"),
-        ("--density 0", r"density: 0.0 is not allowed; it must be a number in \(0, 1\]"),
-        ("--batch-size 1351", "batch-size: 1351 is not allowed; it must be a whole number from 1 to 1350 .digits-mlp has 1350"),
-        ("--workload digits", "workload: 'digits' is unknown; allowed: digits-mlp"),
-        ("--compressor all", "compressor: invalid choice: 'all'"),
-        ("--steps x", "steps: invalid int value: 'x'"),
-    ],
-)
-def test_a_bad_argument_ends_the_command_before_workers_meet(alone, monkeypatch, capsys, arguments, message):
-    monkeypatch.setattr(dist, "init_process_group", lambda backend: pytest.fail("workers meet"))
-    with pytest.raises(SystemExit, match="2"):
-        hook.main(arguments.split())
-    assert re.search(message, capsys.readouterr().err)
-
-
-def test_a_data_set_that_is_not_there_ends_the_command_as_a_bad_argument_does(alone, monkeypatch, capsys):
-    absent = datasets.DatasetError("mnist: no such file; download it")
-    monkeypatch.setattr(datasets, "load", lambda *_: (_ for _ in ()).throw(absent))
-    monkeypatch.setattr(dist, "init_process_group", lambda backend: pytest.fail("workers meet"))
-    with pytest.raises(SystemExit, match="2"):
-        hook.main(["--workload", "mnist-fnn-3"])
-    assert "error: mnist: no such file; download it" in capsys.readouterr().err
-
-
-def test_a_run_that_diverges_is_not_given_an_error(alone):
-    said = []
-    hook.main(["--steps", "30", "--learning-rate", "1e38"], said.append)
-    assert "diverged (it needs a smaller learning rate) after 30 steps" in said[0]
-
-
-def test_without_torchrun_the_command_says_how_it_is_started(monkeypatch, capsys):
-    monkeypatch.delenv("RANK", raising=False)
-    with pytest.raises(SystemExit, match="2"):
-        hook.main([])
-    assert "RANK: it is not set; start the workers with torchrun --nproc-per-node" in capsys.readouterr().err
-
-
 def test_of_two_workers_one_says_what_is_wrong_and_no_traceback_hides_it():
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "lib.workers.hook"]
     call = [*command, "--batch-size", "676"]
@@ -479,8 +392,3 @@ def test_of_two_workers_one_says_what_is_wrong_and_no_traceback_hides_it():
     assert worker.startswith("torchrun --nproc-per-node") and "1350 training examples for 2 workers" in worker
     assert done.stderr.rstrip(" =\n").endswith(report) and report.lstrip().startswith("ValueError: batch-size: 676")
     assert done.returncode != 0 and "exitcode  : 2" in done.stderr
-
-
-def test_bad_messages_of_a_run():
-    with pytest.raises(ValueError, match="messages: .* as many workers \\(2\\)"):
-        Run(2, messages=Messages(4))

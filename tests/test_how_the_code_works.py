@@ -1,6 +1,5 @@
 """The page for newcomers: a search goes its way, examples run, a chapter is one folder."""
 
-import ast
 import hashlib
 import importlib.util
 import json
@@ -42,52 +41,12 @@ CLAIMS, EXPERIMENTS = "chapters/large_batches/claims.py", "chapters/large_batche
 NOTEBOOK = "chapters/large_batches.ipynb"
 
 
-# --- what the page names --------------------------------------------------------------------------
-
-
-def defined(path):
-    """The names that a file defines at its top, and its classes' methods as Class.method."""
-    found = set()
-    for node in ast.parse((ROOT / path).read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
-        if isinstance(node, ast.ClassDef):
-            found |= {f"{node.name}.{f.name}" for f in node.body if isinstance(f, ast.FunctionDef)}
-        if isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found |= {
-                name.id for target in targets for name in ast.walk(target) if hasattr(name, "id")
-            }
-    return found
-
-
-def test_every_function_that_the_walk_names_is_in_its_file():
-    missing = {(path, name) for path, names in LINES for name in names if name not in defined(path)}
-    assert len(LINES) > 20 and not missing
-
-
 def test_every_path_that_the_page_names_exists_or_is_an_example():
     paths = set(re.findall(r"[\w./-]+/[\w.-]+\.(?:py|ipynb|json|md)\b", PAGE)) - {
         "_build/runs/out.ipynb"
     }
     assert len(paths) > 25
     assert {path for path in paths if not (ROOT / path).exists()} == set(EXAMPLES)
-
-
-def test_names_in_the_guide_are_in_the_files_that_it_gives():
-    named = re.findall(r"`(\w+)`[^`]{1,20}`(lib/[\w/]+\.py)`", GUIDE)
-    assert named and all(name in defined(path) for name, path in named)
-
-
-def test_the_picture_in_the_readme_is_small_and_names_folders_that_exist():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    picture = re.search(r"## Where things are\n\n```text\n(.*?)```", readme, re.S)[1]
-    folders = re.findall(r"\b(?:lib|data|chapters)/\w*", picture)
-    assert len(picture.splitlines()) <= 10 and len(folders) >= 7
-    assert all((ROOT / folder.removesuffix("NAME")).is_dir() for folder in folders)
-
-
-# --- the walk -------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -188,9 +147,6 @@ def test_a_search_enters_the_steps_in_their_order(called):
     assert len(firsts) == 9 and firsts == sorted(firsts)
 
 
-# --- the examples ---------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def written(tmp_path, monkeypatch):
     """Writes an example into an empty folder, the current one; returns its name there."""
@@ -202,10 +158,6 @@ def written(tmp_path, monkeypatch):
         return file.name
 
     return write
-
-
-def test_every_example_is_tried_here():
-    assert set(EXAMPLES) == {METHOD, WORKLOAD, CLAIMS, EXPERIMENTS, NOTEBOOK}
 
 
 def test_the_method_of_the_page_learns_digits(written, tmp_path):
@@ -274,9 +226,6 @@ def test_the_experiment_of_the_page_is_measured_once(tmp_path, own_registry):
     assert len(found) == 8 and 2.2 < found.loss.mean() < 3.5
     assert collection.missing([what], folder=tmp_path / "records") == []
     assert [one.seeds for one in experiment.planned()] == [20]
-
-
-# --- a chapter is one folder and a notebook -------------------------------------------------------
 
 
 ASKED = """
@@ -392,41 +341,3 @@ def test_the_chapter_of_the_page_is_made_of_its_records(tree):
     shown = json.dumps(nbformat.read(tree / "out.ipynb", 4))
     assert "vl-chart" in shown and "6 of 6 searches" in shown
     assert "SGD takes" in shown and "nan times" not in shown
-
-
-BOTH = sorted(
-    file.parent.name
-    for file in ROOT.glob("chapters/*/claims.py")
-    if file.with_name("experiments.py").exists()
-)
-
-
-def own_names(chapter):
-    """Keys of the claims and names of the experiments in one chapter's folder, by its files."""
-    claims = (ROOT / "chapters" / chapter / "claims.py").read_text(encoding="utf-8")
-    keys = {
-        call.args[0].value
-        for call in ast.walk(ast.parse(claims))
-        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "claim"
-    }
-    return keys, set(importlib.import_module(f"chapters.{chapter}.experiments").EXPERIMENTS)
-
-
-@pytest.mark.parametrize("chapter", BOTH)
-def test_without_a_chapter_its_own_names_alone_are_gone(chapter, tree, before):
-    claims, experiments = own_names(chapter)
-    assert (
-        claims <= before["claims"].keys()
-        and experiments <= before["experiments"].keys()
-        and claims
-        and experiments
-    )
-    shutil.rmtree(tree / "chapters" / chapter)
-    (tree / "chapters" / f"{chapter}.ipynb").unlink()
-    assert told_in(tree) == without(before, claims, experiments)
-
-
-def test_the_command_line_starts_without_a_chapter(tree):
-    shutil.rmtree(tree / "chapters" / "late_workers")
-    listed = called_in(tree, "-m", "lib", "list")
-    assert "digits-searches" in listed and "trajectories" in listed and "async-delays" not in listed

@@ -1,31 +1,26 @@
-"""N-gram models are Witten and Bell's, and the page on the language model reads whatever is on record."""
+"""The language model: n-grams by their formula, readers' texts, and runs that branch."""
 
 import dataclasses
 import math
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch.nn.functional import cross_entropy
 
+from chapters.language_model import branched, branching, text_results
 from chapters.language_model import ngrams as rungs
-from chapters.language_model import text_results
-from lib import ROOT, own
+from chapters.language_model.branches import Branch
+from lib import own
 from lib.analysis import scaling
-from lib.measuring import sweeps
+from lib.engine import lockstep
 from lib.page import parameters
-from lib.probes import follow, tracks
 from lib.records import places
-from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.workloads import catalogue, datasets, models, ngrams, own_text, texts
-from lib.workloads.catalogue import EASIER
-
-# --- n-grams ----------------------------------------------------------------------------------------------------------
 
 
 def plain(sequences, context, symbols):
@@ -53,7 +48,7 @@ def text(length, symbols=5, seed=0):
     return ids
 
 
-@pytest.mark.parametrize("order", [1, 2, 3, 4])
+@pytest.mark.parametrize("order", [1, 3])
 def test_probabilities_are_those_of_the_plain_formula(order):
     parts = [text(150), text(70, seed=1)]
     model, asked = ngrams.count(parts, 4, 6), text(40, 6, seed=2)  # a symbol that the text has not
@@ -61,57 +56,6 @@ def test_probabilities_are_those_of_the_plain_formula(order):
     found = model.predict(contexts, order)
     expected = [plain(parts, tuple(int(c) for c in row[3 - order + 1 :]), 6) for row in contexts]
     assert np.allclose(found, expected, rtol=1e-12) and np.allclose(found.sum(1), 1) and (found > 0).all()
-
-
-def test_a_context_that_was_never_seen_is_answered_as_its_end_and_nothing_before_it_as_a_shorter_one():
-    ids = np.array([0, 1, 2, 0, 1, 2, 0, 1, 3])
-    model = ngrams.count([ids], 3, 5)
-    unseen, cut = model.predict(np.array([[4, 1], [ngrams.NOTHING, 1]]))
-    shorter = model.predict(np.array([[4, 1]]), 2)[0]
-    assert np.array_equal(unseen, shorter) and np.array_equal(cut, shorter)
-    assert not np.array_equal(model.predict(np.array([[0, 1]]))[0], shorter)
-    nothing = model.predict(np.array([[4, 4]]))[0]
-    assert np.array_equal(nothing, model.predict(np.array([[4, 4]]), 1)[0])
-    assert model.predict(np.array([[0, 0]]), 1)[0, 4] == pytest.approx(4 / (9 + 4) / 5), "unseen symbols share t(h)"
-
-
-def test_a_sequence_begins_without_a_context_and_none_reaches_into_another():
-    a, b = text(60), text(60, seed=3)
-    model = ngrams.count([a, b], 3, 5)
-    whole = [model.predict(np.array([row]))[0] for row in ([-1, a[0]], *np.lib.stride_tricks.sliding_window_view(a[:-1], 2))]
-    nats = -np.mean([math.log(p[w]) for p, w in zip(whole, a[1:], strict=True)])
-    wrong = np.mean([p.argmax() != w for p, w in zip(whole, a[1:], strict=True)])
-    assert ngrams.scores(model, [a]) == (pytest.approx(nats), pytest.approx(wrong), 59)
-    joined = ngrams.scores(model, [a, b])
-    assert joined[0] == pytest.approx((ngrams.scores(model, [a])[0] + ngrams.scores(model, [b])[0]) / 2) and joined[2] == 118
-    counts = ngrams.count([a, b], 2, 5).tables[1][1].toarray()
-    assert counts.sum() == len(a) - 1 + len(b) - 1
-
-
-def test_a_text_that_a_context_determines_costs_next_to_nothing_and_noise_what_guessing_does():
-    cycle = np.arange(4000) % 4
-    nats, wrong, _ = ngrams.scores(ngrams.count([cycle], 2, 4), [cycle])
-    assert nats < 0.002 and wrong == 0
-    random = np.random.default_rng(0)
-    model = ngrams.count([random.integers(4, size=200_000)], 2, 4)
-    nats, wrong, _ = ngrams.scores(model, [random.integers(4, size=20_000)])
-    assert nats == pytest.approx(math.log(4), abs=2e-3) and wrong == pytest.approx(0.75, abs=0.01)
-
-
-def test_what_cannot_be_counted_is_refused():
-    with pytest.raises(ValueError, match="sequences: .* of at least one character"):
-        ngrams.count([np.zeros(0, np.int64)], 2, 4)
-    with pytest.raises(ValueError, match="order: 11 is not allowed"):
-        ngrams.count([text(20)], 11, 65)
-    model = ngrams.count([text(2)], 4, 5)
-    assert model.predict(np.zeros((1, 3), np.int64)).sum() == pytest.approx(1), "no context is so long"
-    for order in (0, 5):
-        with pytest.raises(ValueError, match=f"order: {order} is not allowed; it must be a whole number from 1 to 4"):
-            model.predict(np.zeros((1, 3), np.int64), order)
-    with pytest.raises(ValueError, match="contexts: .* of at least 3 characters"):
-        model.predict(np.zeros((1, 2), np.int64))
-    with pytest.raises(ValueError, match="dataset: 'digits' is not allowed"):
-        rungs.Rungs("digits")
 
 
 def test_rungs_ask_what_networks_are_asked_and_count_only_what_they_train_on():
@@ -139,18 +83,6 @@ def test_another_program_s_numbers_come_out_on_its_split():
     model = ngrams.count([ids[:first]], 5, 65)
     for order, nats, error in ((2, 2.486, 0.730), (3, 2.049, 0.619), (4, 1.774, 0.528), (5, 1.669, 0.473)):
         assert ngrams.scores(model, [ids[first:]], order)[:2] == (pytest.approx(nats, abs=6e-4), pytest.approx(error, abs=6e-4))
-
-
-def test_the_record_is_of_the_book_s_text():
-    found = rungs.results()
-    if not len(found):
-        pytest.skip("python -m lib run ngrams")
-    for _, rows in found.groupby(["split", "asked"]):
-        rows = rows.sort_values("n")
-        assert (rows.nats.diff().dropna() < 0).all() and (rows.error.diff().dropna() < 0).all()
-
-
-# --- a text of a reader's own -----------------------------------------------------------------------------------------
 
 
 def written(folder, text="", name="mine.txt", raw=None):
@@ -181,17 +113,6 @@ def test_a_text_is_a_workload_of_its_characters(tmp_path):
     assert work.goals[0] == pytest.approx(nats[3], abs=0.006) and work.goals[-1] == pytest.approx(nats[2], abs=0.006)
 
 
-def test_goals_in_the_name_are_those_of_the_workload_and_one_spelling_is_kept(tmp_path):
-    path = toy(tmp_path)
-    for given in ("2.5,1.50,2", "1.5,2.0,2.5"):
-        work = catalogue.workload(f"{path}:{given}")
-        assert work.goals == (1.5, 2.0, 2.5) and work.name == f"{path}:1.5,2,2.5"
-    assert Cell(f"{path}:2.5,1.5", 4, "adam", trials=2).workload == f"{path}:1.5,2.5"
-    for words in ("nats", "1.5,1.5", "0", "-1", "inf", "nan", "1.5;2"):
-        with pytest.raises(own.OwnError, match="goals: .* nats above 0, with commas between them, each once"):
-            catalogue.workload(f"{path}:{words}")
-
-
 def test_a_changed_text_shares_no_records_with_the_old_one(tmp_path):
     path = toy(tmp_path)
     cell = Cell(f"{path}:2", 4, "adam", trials=2)
@@ -207,9 +128,7 @@ def test_a_changed_text_shares_no_records_with_the_old_one(tmp_path):
     ("raw", "message"),
     [
         (b"To be, or not to be", "length: 19 characters is not allowed; it must be 20,500 characters or more"),
-        (b"", "length: 0 characters is not allowed"),
         (b"a" * 30_000, "symbols: 1 different characters is not allowed; it must be from 2 to 4,096"),
-        ("".join(map(chr, range(0x4E00, 0x4E00 + 5000))).encode() * 6, "symbols: 5,000 different characters is not allowed"),
         (b"abc" * 10_000 + b"\xff", r"byte 30,000: 0xff is not allowed; the file must be UTF-8"),
         (None, "there is no file .*mine.txt here or in the book's folder"),
     ],
@@ -234,44 +153,6 @@ def given(name):
     names = {}
     parameters.begin(names)
     return names | {"workload": name}
-
-
-def test_a_text_of_the_shortest_length_is_cut_into_windows_and_one_without_context_asks_for_goals(tmp_path):
-    random = np.random.default_rng(0)
-    name = written(tmp_path, "".join(random.choice(list("abcd"), own_text.LEAST)))
-    with pytest.raises(own.OwnError, match="3-grams .* do hardly better than its 2-grams .*; give goals after a colon, as in"):
-        catalogue.workload(name)
-    data = datasets.load(catalogue.workload(f"{name}:1.3").name)
-    assert len(data.validation) == len(data.test) == 16 and data.train.x.max() == 3
-
-
-def test_a_text_is_trained_and_read_back(tmp_path):
-    study = text_results.grid(own_text.toy(tmp_path / "toy.txt"), [4, 8], ["adam"], 1, 4)
-    small = dataclasses.replace(study, cells=tuple(dataclasses.replace(c, max_steps=4) for c in study.cells))
-    found = sweeps.results(small, "full", folder=tmp_path / "data")
-    assert len(found) == 8 and {"steps@2.3", "steps@2.5", "steps@2.7"} <= {*found}
-    assert not found.attrs["missing"] and all(c.race and c.hits == 1 for c in small.cells)
-    Path(tmp_path / "toy.txt").write_text((tmp_path / "toy.txt").read_text(encoding="utf-8") + "the end.\n", encoding="utf-8")
-    again = sweeps.results(small, "cached", folder=tmp_path / "data")
-    assert len(again) == 0 and len(again.attrs["missing"]) == 2, "records of the text as it was are left alone"
-
-
-def test_noise_is_measured_along_a_trial_that_answers_at_every_place(tmp_path):
-    name = own_text.toy(tmp_path / "toy.txt")
-    fields = dict(trials=1, trial=0, hits=5, steps=3, points=2, examples=48, chunk=8)
-    track = tracks.Track(name, 4, "adam", 0.0, **fields, smoothness=False)
-    found = follow.follow(track, tmp_path)
-    assert list(found.step) == [1, 3] and "lipschitz" not in found and (found.trace > 0).all()
-    data, order = datasets.load(name), torch.randperm(len(datasets.load(name).train), generator=torch.Generator().manual_seed(0))
-    net = models.fresh(track.cell.work.model, 0)
-    x, y = (part[order[:48]] for part in (data.train.x, data.train.y))
-    with torch.no_grad():
-        first = torch.nn.functional.cross_entropy(net(x).flatten(0, 1), y.flatten())
-    assert found.loss[0] == pytest.approx(first.item(), rel=1e-4), "at w, before the first step"
-    assert found.error[1] > 1.5, "nats, not a share of mistakes"
-
-
-# --- what a page makes of it ------------------------------------------------------------------------------------------
 
 
 def trials(critical=40.0, floor=300.0, power=0.5, sizes=(1, 4, 16, 64, 256), searches=1, algorithm="adam", noise=0.0):
@@ -307,88 +188,89 @@ def test_constants_and_the_power_of_the_rate_are_found_again():
     assert lines.fitted.iloc[0] == pytest.approx(300 * 41, rel=1e-3) and list(lines.batch_size.iloc[[0, -1]]) == [1, 256]
 
 
-def test_a_method_beside_the_main_one_is_compared_where_both_were_searched():
-    both = pd.concat([trials(), trials(critical=20, sizes=(16, 64), algorithm="muon")], ignore_index=True)
-    found = text_results.over_main(scaling.at_goal(both, 1.9)).set_index("batch_size")
-    assert list(found.curve) == ["Muon", "Muon"]
-    assert found.ratio[16] == pytest.approx((1 + 20 / 16) / (1 + 40 / 16)) and 4 not in found.index
-    assert (found.ratio_low < found.ratio).all() and (found.n == 1).all() and not found.bound.any(), "borrowed scatter"
-    assert len(text_results.over_main(scaling.at_goal(trials(), 1.9))) == 0
+BRANCH = Branch("digits-mlp", 64, "adam", 0.0, trials=100, trial=7, hits=5, max_steps=None, at=6, goal=1e-9, size=16, look=32,
+                examples=96, orders=2)  # fmt: skip
 
 
-def test_ratios_are_of_one_search_so_that_what_it_shares_drops_out():
-    muon = trials(searches=4, noise=0.3, floor=450, algorithm="muon")
-    shared = pd.concat([trials(searches=4, noise=0.3), muon], ignore_index=True)
-    found = text_results.over_main(scaling.at_goal(shared, 1.9))
-    assert np.allclose(found[["ratio", "ratio_low", "ratio_high"]], 1.5) and (found.n == 4).all()
+@pytest.mark.parametrize(("power", "size"), [(0.5, 16), (1.0, 64)])
+def test_branches_are_those_of_an_ordinary_loop(power, size):
+    """PyTorch's own Adam, its rate changed on the way; of orders, each has its own."""
+    branch = dataclasses.replace(BRANCH, power=power, size=size)
+    found = branching.train(branch)
+    data, drawn = datasets.load("digits"), {name: float(v[7]) for name, v in branch.cell.draw().items()}
+    ends = []
+    for order in range(2):
+        net = models.fresh("mlp-64x2", 7)
+        tuned = torch.optim.Adam(net.parameters(), drawn["learning_rate"], (drawn["beta1"], drawn["beta2"]))
+        own = lockstep.batches(len(data.train), size, 1000 * (order + 1) + 6)
+        trunk = lockstep.batches(len(data.train), 64, 0)
+        for step in range(6 + 96 // size):
+            if step == 6:
+                tuned.param_groups[0]["lr"] *= (size / 64) ** power
+            pick = next(trunk if step < 6 else own)
+            tuned.zero_grad()
+            cross_entropy(net(data.train.x[pick]), data.train.y[pick]).backward()
+            tuned.step()
+        with torch.no_grad():
+            ends.append((net(data.validation.x).argmax(1) != data.validation.y).float().mean().item())
+    last = found.groupby("order").tail(1)
+    assert last.seen.tolist() == [96 // size * size] * 2 and last.cost.tolist() == pytest.approx(ends, abs=1.01 / 150)
+    begins = found[found.seen == 0].cost
+    assert begins.nunique() == 1 and len(begins) == 2 and (found.groupby("order").seen.diff().dropna() >= min(32, size)).all()
 
 
-def test_races_that_lost_the_fastest_trial_are_counted():
-    exact, raced = trials(sizes=(16, 64)), trials(searches=2)
-    assert text_results.kept_by_races(raced, exact) == (4, 4)  # two goals at two batch sizes
-    raced.loc[(raced.batch_size == 64) & (raced.trial == 3), "steps@1.9"] += 1
-    assert text_results.kept_by_races(raced, exact) == (3, 4)
-    exact.loc[exact.batch_size == 16, "steps@1.9"] = np.nan  # met by none: nothing to lose
-    assert text_results.kept_by_races(raced, exact) == (2, 3)
+@pytest.mark.parametrize(
+    ("field", "value", "allowed"),
+    [("size", 2000, "a whole number from 1 to 1350"), ("power", 1.5, r"a number in \[0, 1\]")],
+)
+def test_a_branch_that_cannot_be_is_refused(field, value, allowed):
+    with pytest.raises(ValueError, match=f"{field}: {value} is not allowed; it must be {allowed}"):
+        dataclasses.replace(BRANCH, **{field: value})
 
 
-def test_a_search_that_missed_the_goal_bounds_its_ratio():
-    both = pd.concat([trials(), trials(algorithm="momentum")], ignore_index=True)
-    lost = (both.algorithm == "momentum") & (both.batch_size == 64)
-    both.loc[lost, "steps@1.9"], both.loc[lost, "last_step"] = np.nan, 5000
-    found = text_results.over_main(scaling.at_goal(both, 1.9)).set_index("batch_size")
-    assert found.bound[64] and found.ratio[64] > 5 and not found.bound[16]
+def checks(criticals, best=None, least=1000.0, noise=0.0, base=16, sizes=(4, 16, 64, 256), orders=3):
+    """Made-up branches that take least (1 + B / critical) sequences to the goal 2, by point; best: factor of the other rate."""
+    random, rows = np.random.default_rng(0), []
+    for at, critical in criticals.items():
+        for size in sizes:
+            for power in (0.5, 0.0) if best and size > base else (0.5,):
+                for order in range(orders):
+                    took = least * (1 + size / critical) * (1 if power else best) * math.exp(noise * random.standard_normal())
+                    for part in (0.0, 0.5, 1.0):
+                        rows.append({"at": at, "goal": 2.0, "size": size, "power": power, "order": order, "seen": part * took,
+                                     "cost": 3 - part, "batch_size": base})  # fmt: skip
+    return pd.DataFrame(rows)
 
 
-def test_a_goal_that_a_batch_size_missed_is_kept_as_long_as_three_met_it():
-    frame = trials()
-    frame.loc[frame.batch_size == 256, "steps@1.9"] = np.nan
-    assert text_results.goal(frame) == 1.9
-    told = text_results.met_goals(frame)
-    assert told.loc[1.9, 256] == "0 of 8" and told.loc[1.9, 1] == "1 of 8" and told.loc[2.3, 256] == "8 of 8"
-    frame.loc[frame.batch_size > 4, "steps@1.9"] = np.nan
-    assert text_results.goal(frame) == 2.3
+def test_critical_batch_sizes_of_branches_are_found_again():
+    known = branched.arms(branched.to_goal(checks({50: 20.0, 200: 60.0, 800: 60.0})), 16)
+    found = branched.critical(known[branched.RULE])
+    assert list(known) == [branched.RULE] and np.allclose(found[["critical", "low", "high"]].T, [20, 60, 60], rtol=1e-4)
+    rises, stays = (branched.growth(found.iloc[i], found.iloc[i + 1]) for i in (0, 1))
+    assert np.exp([rises.value, stays.value]) == pytest.approx([3, 1], rel=1e-3) and rises.n == 3 and found.decided.all()
+    partial = checks({50: 20.0, 200: 60.0})
+    partial.loc[(partial["size"] == 4) & (partial["at"] == 50), "seen"] *= 3  # off the line, at a size that 200 has not
+    whole = partial[(partial["size"] > 4) | (partial["at"] == 50)]
+    assert np.allclose(branched.critical(branched.to_goal(whole)).critical, [20, 60], rtol=1e-4)
 
 
-def test_a_pruned_network_is_read_at_a_goal_that_it_and_the_dense_one_met():
-    """Its searches wait for an easier goal; one that waited for the hardest is read as if it had, too."""
-    waited_less = trials(floor=3000, sizes=(16, 256)).assign(workload=f"shakespeare{EASIER}", **{"steps@1.9": np.nan})
-    pruned = pd.concat([trials(floor=3000, sizes=(64,)), waited_less], ignore_index=True).assign(sparsity=0.9)
-    frame = text_results.at_their_goals(pd.concat([trials(), pruned], ignore_index=True))
-    sparse = frame[frame.sparsity > 0]
-    assert set(sparse.workload) == {f"shakespeare{EASIER}"} and sparse["steps@1.9"].isna().all()
-    assert text_results.goal(frame) == 1.9 and text_results.goal_beside(frame, sparse) == 2.3
-    found = text_results.over_main(scaling.at_goal(frame, 2.3))
-    assert sorted(found.batch_size) == [16, 64, 256] and np.allclose(found.ratio, 10) and not found.bound.any()
-    lines = text_results.fits(frame)
-    assert list(lines.goal[lines.sparsity > 0]) == [2.3] and sorted(lines.goal[lines.sparsity == 0]) == [1.9, 2.3]
-    untouched = trials().assign(workload="a reader's own", sparsity=0.9)
-    assert text_results.at_their_goals(untouched).equals(untouched)
+def test_scatter_between_orders_widens_intervals_about_what_was_planted():
+    found = branched.critical(branched.to_goal(checks({50: 20.0, 200: 60.0}, noise=0.1, orders=20)))
+    assert (found.low < found.critical).all() and (found.critical < found.high).all() and found.orders.tolist() == [20, 20]
+    assert found.critical.tolist() == pytest.approx([20, 60], rel=0.2)
+    ratio, low, high = branched.growth(found.iloc[0], found.iloc[1]).row().values()
+    assert low < ratio < high and ratio == pytest.approx(3, rel=0.3)
+    assert ratio == pytest.approx(found.critical[1] / found.critical[0])
+    few = branched.critical(branched.to_goal(checks({50: 20.0}, noise=0.1)))
+    logs = few.effect[0].value, few.effect[0].error
+    assert few.high[0] == pytest.approx(math.exp(logs[0] + 2.919986 * logs[1]), rel=1e-5), "Student's t of two degrees"
 
 
-@pytest.mark.parametrize(("nats", "expected"), [(3.0, (0, 1)), (2.0, (1, 2)), (1.2, (2, 3)), (0.5, (3, -1))])
-def test_a_goal_lies_between_two_n_gram_models(nats, expected):
-    rungs_of = pd.DataFrame({"n": [1, 2, 3], "nats": [2.5, 1.5, 1.0]})
-    assert text_results.between(nats, rungs_of) == expected
-
-
-def test_of_the_book_s_text_the_planned_searches_are_read_and_more_only_where_asked_for():
-    planned = text_results.grid("shakespeare", [16, 64], ["adam", "muon"], 3, 16, beyond=False)
-    dense = [c for c in planned.cells if not c.sparsity]
-    assert {(c.algorithm, c.replicate) for c in dense} == {*(("adam", n) for n in range(3)), *(("muon", n) for n in range(2))}
-    assert all(c in {c for s in plans.TEXT for c in plans.study(s).cells} for c in planned.cells)
-    assert len({(c.algorithm, c.batch_size, c.sparsity, c.replicate) for c in planned.cells}) == len(planned.cells)
-    more = text_results.grid("shakespeare", [16, 64], ["adam", "muon"], 3, 16)
-    (extra,) = {c.replicate for c in set(more.cells) - set(planned.cells)}
-    assert extra == 2 and all(c.max_steps == plans.SHAKESPEARE_BUDGETS[c.batch_size] for c in more.cells)
-
-
-def test_the_chapter_runs_on_a_toy_text_where_there_is_no_corpus(tmp_path):
-    for name in ("lib", "chapters"):
-        subprocess.run(["cp", "-r", ROOT / name, tmp_path], check=True)
-    out = tmp_path / "out.ipynb"
-    command = [sys.executable, "-m", "papermill", "chapters/language_model.ipynb", out, "-p", "budget", "smoke"]
-    bare = {**os.environ, "PYTHONPATH": str(tmp_path), datasets.VARIABLE: str(tmp_path), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, encoding="utf-8")
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert not (tmp_path / "data").exists() and "c₁/B + c₂" in out.read_text(encoding="utf-8")
+def widths(criticals):
+    """Made-up searches of one trial at two batch sizes, by workload."""
+    rows = [{"workload": name, "algorithm": "adam", "pruning": "connection-sensitivity", "sparsity": 0.0, "batch_size": b,
+             "trials": 1, "replicate": 0, "split": 0, "stop": "goal", "hits": 1, "checks": "geometric", "precision": None,
+             "space": None, "label_smoothing": 0.0, "goal": 1.9, "status": "complete", "last_step": 9e9,
+             **{column: 300 * (1 + critical / b) for column in ("steps", "steps@1.9")}}
+            for name, critical in criticals.items() for b in (16, 256)]  # fmt: skip
+    return pd.DataFrame(rows)

@@ -77,7 +77,7 @@ def test_the_environment_of_a_renamed_folder_is_made_anew(book, called):
     assert called(book)[0] == ["venv", "pip"] and called(book)[0] == []
 
 
-@pytest.mark.parametrize("found", ["no Python", "an older Python", "another's pip"])
+@pytest.mark.parametrize("found", ["an older Python", "another's pip"])
 def test_an_environment_whose_python_will_not_do_is_made_anew(found, book, called):
     called(book)
     python = book / ".venv" / "bin" / "python"
@@ -89,27 +89,6 @@ def test_an_environment_whose_python_will_not_do_is_made_anew(found, book, calle
     if found == "an older Python":
         older(python)
     assert called(book)[0] == ["venv", "pip"] and called(book)[0] == []
-
-
-def test_an_environment_of_a_readers_own_is_kept(book, called, tmp_path):
-    called(book)
-    (book / ".venv" / ".installed").unlink()
-    assert called(book)[0] == ["pip"]
-    assert called(book, f"VENV={tmp_path / 'else where'}")[0] == ["venv", "pip"] and called(book)[0] == []
-
-
-def test_what_is_no_environment_is_left_alone(book, called):
-    (book / ".venv").mkdir()
-    (book / ".venv" / "letters").touch()
-    calls, done = called(book)
-    assert done.returncode and not calls and ".venv is there, and no environment of Python: move it away" in done.stderr
-    assert (book / ".venv" / "letters").exists()
-
-
-def test_an_older_python_is_refused_in_a_sentence(book, called):
-    older(book / "old")
-    calls, done = called(book, "PYTHON=./old")
-    assert done.returncode and not calls and "Python 3.11 or newer is needed; this is 3.9. Try: make PYTHON=" in done.stderr
 
 
 def test_no_script_of_the_environment_is_called(book):

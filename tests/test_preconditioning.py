@@ -9,9 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from lib.engine import flattening, looped, stacked
-from lib.measuring import one_cell
 from lib.methods import METHODS, kfac, muon
-from lib.studies.cells import Cell
 from lib.workloads import models
 
 torch.set_num_threads(1)
@@ -66,30 +64,10 @@ def in_place_of(net, values):
         p.data = value.clone()
 
 
-# --- Muon -------------------------------------------------------------------------------------------------------------
-
-
 def after_five_rounds(s):
     for _ in range(5):
         s = 3.4445 * s - 4.7750 * s**3 + 2.0315 * s**5
     return s
-
-
-@pytest.mark.parametrize("shape", [(64, 64), (16, 9), (32, 144), (10, 200)])
-def test_five_rounds_keep_the_directions_and_bring_the_lengths_near_one(shape):
-    """Singular vectors stay, singular values take five steps of the scalar map, those of some size end in the published band."""
-    u = torch.randn(4, *shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64) * column(1, 1e-3, 1e4, 7)[..., None]
-    left, lengths, right = torch.linalg.svd(u, full_matrices=False)
-    relative = lengths / u.norm(dim=(1, 2))[:, None]
-    expected = left @ torch.diag_embed(after_five_rounds(relative)) @ right
-    found = muon.orthogonal(u)
-    assert torch.allclose(found, expected, rtol=1e-3, atol=1e-4)  # the norm of the second is no longer far from SMALLEST
-    large = relative > 0.02
-    ends = torch.linalg.svdvals(found)[large]
-    assert large.float().mean() > 0.8 and ends.min() > 0.67 and ends.max() < 1.21
-    polar = left @ right
-    assert ((found * polar).sum((1, 2)) / found.norm(dim=(1, 2)) / polar.norm(dim=(1, 2)) > 0.95).all()
-    assert torch.allclose(muon.orthogonal(u.float()), found.float(), atol=1e-4)
 
 
 def plain_muon(net, mask, batches, rate, momentum, ratio):
@@ -115,8 +93,7 @@ def plain_muon(net, mask, batches, rate, momentum, ratio):
     return torch.stack(path)
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize(("network", "sparse"), [("mlp", False), ("convolutions", True)])
 def test_muon_is_a_plain_muon_of_every_trial(network, sparse):
     nets, w, mask, batches = case(network, sparse=sparse)
     drawn = {"learning_rate": column(0.003, 0.05, 0.3), "momentum": column(0.5, 0.9, 0.99), "aux_ratio": column(1.0, 0.1, 0.003)}
@@ -126,44 +103,6 @@ def test_muon_is_a_plain_muon_of_every_trial(network, sparse):
         in_place_of(net, w[t])
         own = plain_muon(net, None if mask is None else mask[t], batches, *(drawn[name][t].item() for name in muon.SPACE))
         assert torch.allclose(path[:, t], own, rtol=1e-4, atol=2e-6), network
-
-
-def test_a_matrix_that_begins_at_zero_is_not_taken_for_removed():
-    nets, w, _, batches = case("mlp", trials=2)
-    (hidden,) = [layer for layer in flattening.layers(nets[0]) if layer.name == "3.weight"]
-    w[:, hidden.where] = 0
-    w[:, flattening.layers(nets[0])[3].where] = 0.1  # biases: units that are on
-    drawn = {"learning_rate": column(0.1, 0.1), "momentum": column(0.9, 0.9), "aux_ratio": column(0.1, 0.1)}
-    path, _ = trained("muon", stacked.Stack(nets[0], torch.float64), w, None, batches, drawn)
-    assert (path[0][:, hidden.where] != 0).float().mean() > 0.9
-
-
-# --- What executors show of layers ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("examples", [16, 80])  # with a convolution as patches, and as one matrix
-@pytest.mark.parametrize("kind", [stacked.Stack, looped.Loop])
-@pytest.mark.parametrize("network", NETWORKS)
-def test_inputs_and_derivatives_make_up_the_gradient(network, kind, examples):
-    """Of every layer, derivatives times inputs are the gradient of the weight as it lies in w, and their sum the bias's."""
-    nets, w, mask, ((x, y), *_) = case(network, examples=examples, sparse=True)
-    executor = kind(nets[0], torch.float64)
-    plain = executor.gradients(w, x, y, mask)
-    *found, looks = executor.watched(w, x, y, mask, lambda h, d: (d.mT @ h, d.sum(1)))
-    for ours, theirs in zip(found, plain, strict=True):
-        assert torch.allclose(ours, theirs, atol=1e-6)
-    layers = {layer.name: layer for layer in flattening.layers(nets[0])}
-    assert list(looks) == [name for name, layer in layers.items() if layer.kind] and len(looks) > 2
-    for name, parts in looks.items():
-        for part, layer in zip(parts, (layers[name], layers[name.replace("weight", "bias")]), strict=True):
-            assert torch.allclose((part.flatten(1) * mask[:, layer.where]).float(), plain[1][:, layer.where].float(), atol=1e-6)
-
-
-def test_kinds_of_parameters():
-    net = nn.Sequential(nn.Embedding(5, 4), nn.Flatten(), nn.Linear(8, 3), nn.LayerNorm(3), nn.Linear(3, 2))
-    assert [layer.kind for layer in flattening.layers(net)] == ["", "linear", "", "", "", "last", ""]
-    net = nn.Sequential(nn.Conv2d(2, 4, 3), nn.Conv2d(4, 4, 3, groups=2), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(4, 2))
-    assert [layer.kind for layer in flattening.layers(net)] == ["convolution", "", "", "", "", "", "last", ""]
 
 
 # --- K-FAC ------------------------------------------------------------------------------------------------------------
@@ -227,10 +166,14 @@ def plain_kfac(net, mask, batches, rate, momentum, damping, most=1e-3):
     return torch.stack(path)
 
 
-@pytest.mark.parametrize(("name", "most"), [("kfac", 1e-3), ("kfac-unclipped", math.inf)])
-@pytest.mark.parametrize("kind", [stacked.Stack, looped.Loop])
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize(
+    ("network", "sparse", "kind", "name", "most"),
+    [
+        ("mlp", False, stacked.Stack, "kfac", 1e-3),
+        ("convolutions", True, stacked.Stack, "kfac", 1e-3),
+        ("convolutions", True, looped.Loop, "kfac-unclipped", math.inf),
+    ],
+)
 def test_kfac_is_a_plain_kfac_of_every_trial(network, sparse, kind, name, most):
     nets, w, mask, batches = case(network, sparse=sparse)
     rates = (0.002, 0.01, 0.3) if name == "kfac" else (0.002, 0.01, 0.02)  # without a clip, large ones part soon
@@ -293,121 +236,3 @@ def test_a_factor_without_a_decomposition_costs_its_trial_alone(from_step, monke
             assert torch.equal(buffers[f"{name} {part}"][1], before[f"{name} {part}"][1])
             assert not torch.equal(buffers[f"{name} {part}"][0], before[f"{name} {part}"][0])
     assert torch.equal(path[-1, 1], w[1]) == (from_step == 1)
-
-
-def looked(net, w, batch):
-    """K-FAC's buffers and gradients after one step's look at a batch."""
-    executor, layers = looped.Loop(net, torch.float64), flattening.layers(net)
-    buffers = kfac.METHOD.begin(w, layers)
-    _, g, _ = kfac.METHOD.gradient(executor, w, batch, None, buffers)
-    return layers, buffers, g.to(w.dtype)
-
-
-@pytest.mark.parametrize("same_inputs", [False, True])
-def test_the_product_of_factors_is_the_fisher_matrix_where_it_must_be(same_inputs):
-    """Of one layer: with one example, and with any number that have one input: the average of g g^T of each example."""
-    net = models.initialise(models.mlp(6, classes=5), 0).double()
-    random = torch.Generator().manual_seed(2)
-    x = torch.randn(1, 6, generator=random, dtype=torch.float64).expand(7 if same_inputs else 1, -1)
-    y = torch.randint(5, (len(x),), generator=random)
-    _, buffers, _ = looked(net, flattening.flatten(net)[None], (x, y))
-    fisher = 0
-    for n in range(len(x)):
-        net.zero_grad()
-        F.cross_entropy(net(x[n : n + 1]), y[n : n + 1]).backward()
-        g = torch.cat([net[1].weight.grad, net[1].bias.grad[:, None]], 1).flatten()
-        fisher = fisher + torch.outer(g, g) / len(x)
-    assert torch.allclose(torch.kron(buffers["1.weight outputs"][0], buffers["1.weight inputs"][0]), fisher, rtol=1e-5, atol=1e-7)
-
-
-@pytest.mark.parametrize("network", NETWORKS)
-def test_with_much_damping_kfac_is_momentum(network):
-    nets, w, _, batches = case(network)
-    rate, momentum, damping = column(0.1, 0.3, 1.0), column(0.5, 0.9, 0.99), 1e8
-    executor = stacked.Stack(nets[0], torch.float64)
-    drawn = {"learning_rate": rate * 1e-3, "momentum": momentum, "damping": column(*[damping] * 3)}
-    path, _ = trained("kfac", executor, w, None, batches[:1] * 4, drawn)
-    plain, _ = trained("momentum", executor, w, None, batches[:1] * 4, drawn | {"learning_rate": rate * 1e-3 / damping})
-    moved, expected = path[-1] - w, plain[-1] - w
-    assert torch.allclose(moved, expected, rtol=1e-4, atol=1e-5 * expected.abs().max().item())
-
-
-def test_a_step_changes_the_network_no_more_than_the_clip_allows():
-    """Rate squared times the step's product with the gradient: below the clip as it is, above it brought down to it."""
-    nets, w, _, batches = case("mlp")
-    layers, buffers, g = looked(nets[0], w, batches[0])
-    for rate in (1e-4, 1.0):
-        drawn = {"learning_rate": column(*[rate] * 3), "momentum": column(0, 0, 0), "damping": column(1e-3, 0.01, 0.1)}
-        after, own = w.clone(), {name: buffer.clone() for name, buffer in buffers.items()}
-        kfac.METHOD.step(after, g.clone(), own, drawn, 1, layers)
-        change = rate * ((w - after) * g).sum(1)  # rate^2 clip g' . g
-        if rate == 1.0:
-            unclipped = change**2 / kfac.CLIP  # clip g'.g with clip = sqrt(CLIP / g'.g)
-            assert (change > kfac.CLIP).all() and torch.allclose(change, (unclipped * kfac.CLIP).sqrt())
-            assert torch.allclose((change / unclipped) ** 2 * unclipped, torch.full_like(change, kfac.CLIP))
-        else:
-            assert (0 < change).all() and (change < kfac.CLIP).all()
-
-
-def test_a_stale_decomposition_is_the_last_one_and_a_fresh_one_the_factors(monkeypatch):
-    nets, w, _, batches = case("mlp", trials=2)
-    drawn = {"learning_rate": column(0.1, 0.3), "momentum": column(0.9, 0.5), "damping": column(0.01, 0.1)}
-    executor = stacked.Stack(nets[0], torch.float64)
-    fresh, buffers = trained("kfac", executor, w, None, batches, drawn)
-    for name in ("1.weight inputs", "3.weight outputs", "5.weight inputs"):
-        axes, curves = buffers[f"{name} axes"], buffers[f"{name} curves"]
-        assert torch.allclose(axes @ torch.diag_embed(curves) @ axes.mT, buffers[name], atol=1e-10)
-    monkeypatch.setattr(kfac, "EVERY_STEP", 1)
-    assert torch.equal(trained("kfac", executor, w, None, batches, drawn)[0], fresh), "small sides are never stale"
-    monkeypatch.setattr(kfac, "INTERVALS", ((12, 1), (128, 3)))  # the first layer's 13 inputs alone are a large side
-    now, first, third = (trained("kfac", executor, w, None, batches[:k], drawn)[1] for k in (2, 1, 3))
-    for large, small in (("1.weight inputs axes", "3.weight inputs axes"), ("1.weight inputs curves", "5.weight outputs curves")):
-        assert torch.equal(now[large], first[large]) and not torch.equal(now[large], third[large])
-        assert not torch.equal(now[small], first[small])
-    assert not torch.equal(now["1.weight inputs"], first["1.weight inputs"])
-
-
-def test_sides_and_their_intervals():
-    assert [kfac.interval(side) for side in (10, 128, 129, 512, 801, 1025)] == [1, 1, 10, 10, 20, 20]
-
-
-def test_what_has_no_factors_moves_by_momentum():
-    norm = nn.BatchNorm1d(6, track_running_stats=False)
-    net = models.initialise(nn.Sequential(nn.Flatten(), nn.Linear(12, 6), norm, nn.ReLU(), nn.Linear(6, 5)), 0).double()
-    w, batches = flattening.flatten(net)[None], case("mlp")[3]
-    layers, buffers, g = looked(net, w, batches[0])
-    drawn = {"learning_rate": column(0.2), "momentum": column(0.9), "damping": column(0.01)}
-    after = w.clone()
-    for k in (1, 2):
-        kfac.METHOD.step(after, g.clone(), buffers, drawn, k, layers)
-    for layer in layers:
-        plain = torch.allclose(after[:, layer.where], (w - 0.2 * (1 + 1.9) * g)[:, layer.where], atol=1e-7)
-        assert plain == layer.name.startswith("2."), layer.name
-
-
-@pytest.mark.parametrize("size", [1e12, 1e20, math.inf])
-def test_a_trial_that_diverges_changes_no_bit_of_the_others(size):
-    nets, w, _, batches = case("convolutions")
-    w, batches = w.float(), [(x.float(), y) for x, y in batches]
-    drawn = {"learning_rate": column(0.1, 0.1, 0.1), "momentum": column(0.9, 0.9, 0.9), "damping": column(1e-5, 0.1, 1.0)}
-    drawn = {name: values.float() for name, values in drawn.items()}
-    executor = stacked.Stack(two_convolutions())
-    path, _ = trained("kfac", executor, w, None, batches, drawn)
-    wild = w.clone()
-    wild[1] *= size
-    others, _ = trained("kfac", executor, wild, None, batches, drawn)
-    assert torch.equal(path[:, [0, 2]], others[:, [0, 2]])
-
-
-@pytest.mark.parametrize("algorithm", ["muon", "kfac"])
-@pytest.mark.parametrize(("workload", "sparsity"), [("digits-mlp", 0), ("digits-cnn", 0.7)])
-def test_a_trial_that_leaves_changes_no_bit_of_the_others(workload, sparsity, algorithm):
-    """Matrices here have sides of 9, 65, 129 and 145, where products and eigenvectors of many differ from those of few."""
-    cell = Cell(workload, 32, algorithm, sparsity, trials=8)
-    trials, executor, data = one_cell.start(cell), one_cell.executor(cell), cell.work.train()
-    batches = [(data.x[at : at + 32], data.y[at : at + 32]) for at in (0, 32, 64)]
-    whole, _ = trained(algorithm, executor, trials.w, trials.mask, batches, trials.drawn)
-    for rows in ([1, 3, 5, 7], [2, 6], [4]):
-        left = trials.keep(rows)
-        part, _ = trained(algorithm, executor, left.w, left.mask, batches, left.drawn)
-        assert torch.equal(whole[:, rows], part)

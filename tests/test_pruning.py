@@ -46,15 +46,7 @@ def test_connection_sensitivity_is_the_derivative_by_the_mask():
         assert scores[i].item() == pytest.approx(abs(derivative), rel=1e-3, abs=1e-5)
 
 
-def test_biases_that_start_at_zero_go_first():
-    net, x, y = small()
-    scores = pruning.scores("connection-sensitivity", flattening.flatten(net), looped.Loop(net), x, y, 0)
-    biases = torch.cat([torch.full(p.shape, p.dim() == 1).flatten() for p in net.parameters()])
-    assert not scores[biases].any() and scores[~biases].any()
-    assert not pruning.global_mask(scores, 0.5)[biases].any()
-
-
-@pytest.mark.parametrize("sparsity", [0, 0.5, 0.999])
+@pytest.mark.parametrize("sparsity", [0.5, 0.999])
 def test_masks_keep_exactly_the_promised_count(sparsity):
     for scores in (torch.rand(62_346), torch.zeros(1000), torch.tensor([1.0, 1.0, 0.0, 0.0, 1.0]), torch.rand(4, 333)):
         mask = pruning.global_mask(scores, sparsity)
@@ -62,22 +54,6 @@ def test_masks_keep_exactly_the_promised_count(sparsity):
         assert (mask.sum(-1) == max(1, round(scores.shape[-1] * (1 - sparsity)))).all()
         kept, gone = torch.where(mask > 0, scores, torch.inf), torch.where(mask > 0, -torch.inf, scores)
         assert (kept.amin(-1) >= gone.amax(-1)).all()
-
-
-@pytest.mark.parametrize("sparsity", [-0.1, 1])
-def test_a_sparsity_outside_is_refused(sparsity):
-    with pytest.raises(ValueError, match=f"sparsity: {sparsity} .* \\[0, 1\\)"):
-        pruning.global_mask(torch.rand(5), sparsity)
-
-
-def test_other_methods():
-    net, x, y = small()
-    w, loop = flattening.flatten(net), looped.Loop(net)
-    assert torch.equal(pruning.scores("magnitude", w, loop, x, y, 0), w.abs())
-    a, b, c = (pruning.scores("random", w, loop, x, y, s) for s in (0, 0, 1))
-    assert torch.equal(a, b) and not torch.equal(a, c)
-    with pytest.raises(ValueError, match="pruning: 'oracle' is unknown; allowed: connection"):
-        pruning.scores("oracle", w, loop, x, y, 0)
 
 
 def test_random_scores_know_nothing_of_the_weights():
@@ -107,22 +83,6 @@ def test_a_removed_weight_never_moves(algorithm):
     assert not w[mask == 0].any() and (w != before)[mask == 1].float().mean() > 0.5
 
 
-def test_grasp_is_the_weight_times_hessian_times_gradient():
-    net, x, y = small()
-    w = flattening.flatten(net)
-    first, second = (p.numel() for p in net[1].parameters())
-    wide = w.double()
-
-    def loss(v):
-        a, b, c, d = v.split([first, second, 15, 3])
-        hidden = torch.relu(x.double().flatten(1) @ a.view(5, 6).T + b)
-        return F.cross_entropy(hidden @ c.view(3, 5).T + d, y)
-
-    g = torch.autograd.functional.jacobian(loss, wide)
-    reference = wide * (torch.autograd.functional.hessian(loss, wide) @ g)
-    assert torch.allclose(pruning.grasp(net, w, x, y).double(), reference, rtol=1e-3, atol=1e-7)
-
-
 def test_grasp_is_the_published_score_at_its_temperature():
     """As Wang et al. have it: -w H g of outputs over 200, g and H summed over two halves, the largest removed."""
     net, x, y = small()
@@ -138,65 +98,6 @@ def test_grasp_is_the_published_score_at_its_temperature():
     assert torch.allclose(mine, -published / 4, rtol=1e-6, atol=1e-14)
     removed = published.argsort(descending=True)[: len(w) // 2]
     assert not pruning.global_mask(mine, 0.5)[removed].any()
-
-
-def test_the_methods_by_grasp_differ_in_examples_and_temperature():
-    net, x, y = small()
-    w, loop = flattening.flatten(net), looped.Loop(net)
-    for method, per_class, temperature in (("grasp", 100, 1), ("grasp-200", 25, 200)):
-        pick = pruning.class_balanced(y, per_class, 3)
-        reference = pruning.grasp(net, w, x[pick], y[pick], temperature=temperature)
-        assert torch.allclose(pruning.scores(method, w, loop, x, y, 3), reference, rtol=1e-5, atol=0)
-
-
-def test_grasp_takes_a_balanced_sample():
-    y = torch.tensor([0] * 50 + [1] * 5 + [2] * 30)
-    pick = pruning.class_balanced(y, 10, seed=3)
-    assert torch.bincount(y[pick]).tolist() == [10, 5, 10] and len(pick.unique()) == 25
-
-
-def test_grasp_of_examples_with_several_targets_takes_a_sample_of_all():
-    y = torch.randint(7, (50, 4))
-    pick = pruning.class_balanced(y, 10, seed=3)
-    assert len(pick.unique()) == 10 and pick.max() < 50
-    assert torch.equal(pick, pruning.class_balanced(y, 10, seed=3))
-
-
-def test_synflow_refuses_inputs_that_are_indices():
-    net = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(8, 2))
-    with pytest.raises(ValueError, match="synflow.*not allowed where inputs are indices"):
-        pruning.scores("synflow", flattening.flatten(net), looped.Loop(net), torch.ones(3, 2).long(), torch.zeros(3), 0, 0.5)
-
-
-def test_synflow_is_its_closed_form_on_two_layers():
-    """R = 1' |W2| |W1| 1: the score of a weight is its size times all that flows into it and out of it."""
-    net, x, _ = small()
-    w = flattening.flatten(net)
-    a, c = net[1].weight.detach().abs().double(), net[3].weight.detach().abs().double()
-    biases = torch.cat([torch.full(p.shape, p.dim() == 1).flatten() for p in net.parameters()])
-    left = torch.ones(45, dtype=torch.float64)
-    for r in range(1, 8):
-        ma, mc = a * left[:30].view(5, 6), c * left[30:].view(3, 5)
-        score = torch.cat([(ma * mc.sum(0)[:, None]).flatten(), (mc * ma.sum(1)).flatten()])
-        keep = round(len(w) * 0.3 ** (r / 7))
-        left = torch.zeros(45, dtype=torch.float64).scatter_(0, score.argsort(descending=True)[:keep], 1.0)
-    mine = pruning.synflow(net, w, x[:1].double(), 0.7, rounds=7)
-    assert not mine[biases].any()
-    assert torch.allclose(mine[~biases].double(), score, rtol=1e-5)
-    assert torch.equal(pruning.global_mask(mine, 0.7)[~biases].double(), left)
-
-
-def test_synflow_never_cuts_a_layer_off():
-    """Where magnitude leaves a layer without any weight (it is scaled down), synaptic flow does not."""
-    net = models.initialise(models.mlp(20, 20, 20, classes=10), 0)
-    net[3].weight.data *= 1e-3
-    w, x = flattening.flatten(net), torch.ones(1, 20)
-    kept = {}
-    for method in ("magnitude", "synflow"):
-        scores = pruning.scores(method, w, looped.Loop(models.mlp(20, 20, 20, classes=10)), x, torch.zeros(1), 0, 0.9)
-        mask = pruning.global_mask(scores, 0.9)
-        kept[method] = {name: count for name, count, _ in pruning.layer_densities(mask, net)}
-    assert kept["magnitude"]["3.weight"] == 0 and min(n for k, n in kept["synflow"].items() if "weight" in k) > 0
 
 
 def plain_synflow(net, x, sparsity, rounds):
@@ -218,38 +119,15 @@ def plain_synflow(net, x, sparsity, rounds):
     return product.abs(), product
 
 
-OTHER_LAYERS = {
-    "layer norm": lambda: [nn.LayerNorm(12), nn.ReLU()],
-    "gelu and layer norm": lambda: [nn.LayerNorm(12), nn.GELU()],
-}
-
-
-@pytest.mark.parametrize("layers", OTHER_LAYERS)
-def test_synflow_is_the_published_code_where_outputs_may_fall_with_a_weight(layers):
+@pytest.mark.parametrize("activation", [nn.ReLU, nn.GELU])
+def test_synflow_is_the_published_code_where_outputs_may_fall_with_a_weight(activation):
     torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(6, 12), *OTHER_LAYERS[layers](), nn.Linear(12, 12), nn.ReLU(), nn.Linear(12, 3)).double()
+    net = nn.Sequential(nn.Linear(6, 12), nn.LayerNorm(12), activation(), nn.Linear(12, 12), nn.ReLU(), nn.Linear(12, 3)).double()
     x = torch.ones(1, 6, dtype=torch.float64)
     mine = pruning.synflow(net, flattening.flatten(net), x, 0.8, rounds=10)
     scores, products = plain_synflow(net, x, 0.8, rounds=10)
     assert (products < -1e-9).any(), "no product is negative, and nothing was tested"
     assert (mine >= 0).all() and torch.allclose(mine.double(), scores, rtol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["digits-mlp", "mnist-simple-cnn"])
-def test_the_products_of_synflow_are_sizes_already_in_networks_of_relus(name, monkeypatch):
-    net, work = models.fresh(workload(name).model, 0), workload(name)
-    x = torch.ones(1, *work.train(0).x.shape[1:], dtype=torch.float64)
-    net, rounds = net.double(), []
-    choose = pruning.global_mask
-    monkeypatch.setattr(pruning, "global_mask", lambda scores, sparsity: rounds.append(scores) or choose(scores, sparsity))
-    scores = pruning.synflow(net, flattening.flatten(net), x, 0.9, rounds=3)
-    size, left = flattening.flatten(net).abs(), torch.ones(len(scores), dtype=torch.float64)
-    for r, found in enumerate(rounds, start=1):
-        v = (size * left).requires_grad_()
-        (slope,) = torch.autograd.grad(flattening.outputs(net, v, x).sum(), v)
-        assert torch.equal(found, (v * slope).detach())
-        left = choose(found, 1 - 0.1 ** (r / 3)).double()
-    assert torch.equal(scores, found.float())
 
 
 NORMALISED = """
@@ -279,7 +157,7 @@ def test_synflow_leaves_weights_in_every_layer_of_a_normalised_network(tmp_path,
         assert min(kept[f"{layer}.weight"] for layer in (0, 3, 6)) > 0.01 * kept["0.weight"] > 1, kept
 
 
-@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf, -1.0])
+@pytest.mark.parametrize("value", [torch.nan, -1.0])
 @pytest.mark.parametrize("method", pruning.METHODS)
 def test_scores_that_no_method_gives_are_refused(method, value):
     scores = 1 + torch.rand(50, generator=torch.Generator().manual_seed(0))
@@ -309,12 +187,10 @@ def test_position_chooses_no_mask():
 
 
 UNPRUNED = Cell("digits-mlp", 32, "momentum", 0.5, trials=4, max_steps=40, hits=4)
-SHARED = Messages(2, density=0.1)
 
 
-@pytest.mark.parametrize("messages", [None, SHARED])
-def test_a_trial_that_cannot_be_pruned_leaves_and_says_so(messages, monkeypatch, tmp_path):
-    cell, real = dataclasses.replace(UNPRUNED, messages=messages), one_cell._scores
+def test_a_trial_that_cannot_be_pruned_leaves_and_says_so(monkeypatch, tmp_path):
+    cell, real = dataclasses.replace(UNPRUNED, messages=Messages(2, density=0.1)), one_cell._scores
     whole = one_cell.train_cell(cell)
     monkeypatch.setattr(one_cell, "_scores", lambda work, method, seed, *rest: real(work, method, seed, *rest) * (seed != 2))
     found = one_cell.train_cell(cell)
@@ -329,17 +205,3 @@ def test_a_trial_that_cannot_be_pruned_leaves_and_says_so(messages, monkeypatch,
     again = one_cell.train_cell(cell, **kept)
     assert again.steps == found.steps and not list(tmp_path.glob("*.set-aside"))
     assert list(again.cause) == list(found.cause) and np.array_equal(again.first, found.first, equal_nan=True)
-
-
-def test_a_search_of_which_no_trial_can_be_pruned_is_refused():
-    """At a sparsity that would keep most biases, whose sensitivity is zero."""
-    with pytest.raises(pruning.ScoresError, match="'connection-sensitivity' .* sparsity 0.001 keeps .* choose a higher sparsity"):
-        one_cell.train_cell(dataclasses.replace(UNPRUNED, sparsity=0.001))
-
-
-@pytest.mark.parametrize("model", ["simple-cnn", "resnet-8"])
-def test_layer_densities_sum_to_the_mask(model):
-    net = models.build(model)
-    mask = pruning.global_mask(torch.rand(models.parameter_count(net)), 0.9)
-    parts = pruning.layer_densities(mask, net)
-    assert sum(k for _, k, _ in parts) == mask.sum() and sum(n for *_, n in parts) == len(mask)

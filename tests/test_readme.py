@@ -1,22 +1,17 @@
 """What the README tells people to type exists."""
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 
 import pandas as pd
 import pytest
-import torch.distributed as dist
 
 import lib.__main__ as command
 from lib import ROOT
 from lib.measuring import runner, sweeps
 from lib.probes import path_runs, replays, track_runs
 from lib.records import on_record
-from lib.workers import hook
-from tests import kills
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = [
@@ -31,21 +26,6 @@ COMMANDS = [
 def test_make_knows_the_target(target):
     done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.skipif(not shutil.which("make"), reason="no make")
-def test_make_from_another_folder_works_or_says_how(tmp_path):
-    done = subprocess.run(["make", "-C", str(ROOT), "-n", "lint"], cwd=tmp_path, capture_output=True, encoding="utf-8")
-    assert done.returncode == 0, done.stderr
-    done = subprocess.run(["make", "-f", str(ROOT / "Makefile"), "-n", "lint"], cwd=tmp_path, capture_output=True, encoding="utf-8")
-    assert done.returncode != 0 and f'call it from the book\'s folder, or so: make -C "{ROOT}/" lint' in done.stderr
-
-
-def test_the_tests_are_found_from_another_folder(tmp_path):
-    clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    call = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", str(ROOT / "tests" / "test_forms.py")]
-    done = subprocess.run(call, cwd=tmp_path, env=clean, capture_output=True, encoding="utf-8")
-    assert done.returncode == 0, done.stdout
 
 
 def test_papermill_lines_name_chapters_and_their_parameters():
@@ -72,27 +52,6 @@ def test_a_line_that_measures_starts_what_it_says(line, monkeypatch):
     assert started or arguments == ["list"]
     with pytest.raises(SystemExit, match="2"):
         command.main([*arguments, "--unknown"])
-
-
-def test_the_harness_of_kills_is_called_as_it_says(monkeypatch, capsys):
-    (line,) = [c for c in COMMANDS if c.startswith("python -m tests.kills")]
-    monkeypatch.setattr(kills, "killed", lambda folder, count: count)
-    kills.main(line.split()[3:])
-    assert capsys.readouterr().out.startswith(f"{line.split()[3]} kills")
-
-
-def test_the_line_that_sends_sparse_gradients_names_options(monkeypatch):
-    (line,) = [c for c in COMMANDS if c.startswith("torchrun")]
-    monkeypatch.setenv("RANK", "0")
-    monkeypatch.setenv("WORLD_SIZE", "4")
-    monkeypatch.setattr(dist, "init_process_group", lambda backend: (_ for _ in ()).throw(ConnectionError(backend)))
-    with pytest.raises(ConnectionError, match="gloo"):
-        hook.main(line.partition("lib.workers.hook ")[2].split())
-
-
-def test_every_path_of_the_table_exists():
-    for path in re.findall(r"^\| `([\w.]+)/` \|", README, re.M):
-        assert (ROOT / path).is_dir(), path
 
 
 def test_the_book_names_no_place_of_ours():

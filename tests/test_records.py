@@ -18,16 +18,13 @@ from chapters.parts_of_a_network import growing, halves, subnetworks
 from chapters.steps_to_result import folds
 from chapters.without_backpropagation import boolean_readout
 from lib import ROOT, own
-from lib.measuring import sweeps
-from lib.messages.settings import Messages
 from lib.probes import paths, portraits, replays, running_noise, timings, tracks, unseen
 from lib.probes.method_times import MethodTimes
 from lib.probes.step_times import SparseTimes, StepTimes
-from lib.records import on_record, places, results, store
+from lib.records import places, store
 from lib.records.places import DATA
 from lib.studies import cells, plans
 from lib.studies.cells import Cell
-from lib.studies.study import Study
 from lib.workloads import catalogue
 
 CELL = Cell("digits-mlp", 16, sparsity=0.9, trials=2)
@@ -47,33 +44,6 @@ def test_what_is_written_is_read(record):
     head, table = store.read(record, CELL)
     assert head["torch"] == "x" and head["cell"]["sparsity"] == 0.9
     pd.testing.assert_frame_equal(table, TABLE, rtol=1e-9)
-
-
-def test_many_are_read_as_one_by_one_whatever_their_columns(tmp_path):
-    files = {}
-    for n, columns in enumerate([{}, {"momentum": [0.9, 0.99]}, {"cause": [None, "died, of a comma"]}, {}]):
-        cell = dataclasses.replace(CELL, replicate=n)
-        files[store.path(tmp_path, cell)] = cell
-        store.write(store.path(tmp_path, cell), cell, TABLE.assign(trial=[n, 10 + n], **columns), {"n": n})
-    heads, tables = store.read_all(files)
-    each = [store.read(file, cell)[1] for file, cell in files.items()]
-    assert [head["n"] for head in heads] == [0, 1, 2, 3]
-    pd.testing.assert_frame_equal(tables, pd.concat(each, ignore_index=True), check_dtype=False)
-    with pytest.raises(store.RecordError, match="replicate"):
-        store.read_all({file: CELL for file in files})
-
-
-def test_a_record_that_changes_is_read_again(record):
-    store.read(record, CELL)
-    store.write(record, CELL, TABLE.assign(rate=[0.25, 0.125]), {"torch": "y"})
-    assert store.read(record, CELL)[1].rate.tolist() == [0.25, 0.125]
-    record.write_text(record.read_text(encoding="utf-8") + "2", encoding="utf-8")
-    with pytest.raises(store.RecordError, match="damaged"):
-        store.read(record, CELL)
-
-
-def test_the_path_is_readable_and_names_the_cell(record):
-    assert str(record).endswith(f"digits-mlp/momentum/sparsity-0.9/batch-16-{store.digest(CELL)}.csv")
 
 
 @pytest.mark.parametrize(
@@ -102,58 +72,11 @@ def test_a_new_field_with_a_default_leaves_old_records_valid(record):
     assert store.digest(dataclasses.replace(newer, extra="some")) != store.digest(CELL)
 
 
-def test_a_new_field_of_the_messages_leaves_old_records_valid(tmp_path):
-    @dataclasses.dataclass(frozen=True)
-    class Later(Messages):
-        extra: str = "none"
-
-    @dataclasses.dataclass(frozen=True)
-    class LaterCell(cells.Cell):
-        messages: Later | None = None
-
-    old, newer = (kind("digits-mlp", 16, messages=m(density=0.01)) for kind, m in ((Cell, Messages), (LaterCell, Later)))
-    file = store.path(tmp_path, old)
-    store.write(file, old, TABLE, {"torch": "x"})
-    assert store.digest(newer) == store.digest(old) and store.read(file, newer)[0]["rows"] == 2
-    other = dataclasses.replace(newer, messages=Later(density=0.01, extra="some"))
-    assert store.digest(other) != store.digest(old)
-    denser = dataclasses.replace(newer, messages=Later(density=0.02))
-    with pytest.raises(store.RecordError, match="belongs to another cell .messages differ"):
-        store.read(file, denser)
-
-
-def test_digests_depend_on_no_module():
-    """Of the same fields in dataclasses of other names, in another module."""
-    nested = dataclasses.make_dataclass("Elsewhere", [(f.name, f.type, f) for f in _anew(Messages)], frozen=True)
-    moved = dataclasses.make_dataclass("Moved", [(f.name, f.type, f) for f in _anew(Cell)], frozen=True,
-                                       namespace={"definition": Cell.definition, "work": Cell.work})  # fmt: skip
-    assert moved.__module__ != Cell.__module__
-    for cell in (Cell("digits-mlp", 64, "sgd", 0.5), Cell("digits-mlp", 64, messages={"workers": 4, "density": 0.01})):
-        given = {f.name: getattr(cell, f.name) for f in dataclasses.fields(Cell)}
-        given["messages"] = cell.messages and nested(**vars(cell.messages))
-        assert store.digest(moved(**given)) == store.digest(cell)
-
-
-def _anew(kind):
-    """Fields as `make_dataclass` takes them."""
-    for f in dataclasses.fields(kind):
-        new = dataclasses.field() if f.default is dataclasses.MISSING else dataclasses.field(default=f.default)
-        new.name, new.type = f.name, f.type
-        yield new
-
-
 FINISHED = ("digits", "digits-sparsest", "digits-methods", "messages", "message-variants", "messages-rates", "both-sparsities")
 
 
 def test_all_records_of_finished_studies_are_found():
     assert not [cell for name in FINISHED for cell in plans.STUDIES[name].cells if not places.record(cell).exists()]
-
-
-def test_equal_cells_have_one_record():
-    whole, real = (Cell("digits-mlp", 16, messages={"density": d}) for d in (1, 1.0))
-    assert whole == real and store.digest(whole) == store.digest(real)
-    whole, real = (tracks.Track("digits-mlp", 16, "sgd", s, 2, 0, 1) for s in (0, 0.0))
-    assert whole == real and store.digest(whole) == store.digest(real)
 
 
 def test_a_changed_workload_is_another_cell(monkeypatch):
@@ -166,21 +89,6 @@ def test_a_changed_workload_is_another_cell(monkeypatch):
 def damage(how):
     def truncated(text):
         return text[:-10]
-
-    def altered(text):
-        return text.replace("12", "11")
-
-    def foreign(text):
-        return "a,b\n1,2\n"
-
-    def of_another_protocol(text):
-        return text.replace('"protocol": 1', '"protocol": 0')
-
-    def without_a_cell(text):
-        return text.replace('"cell"', '"call"')
-
-    def of_another_length(text):
-        return text.replace('"rows": 2', '"rows": 3')
 
     def binary(text):
         return text.replace("complete", "\udcff")
@@ -195,13 +103,8 @@ def damage(how):
     ("how", "says"),
     [
         ("truncated", "damaged"),
-        ("altered", "damaged"),
-        ("foreign", "not a record"),
-        ("of_another_protocol", "measured under protocol 0"),
         ("of_another_cell", "batch_size"),
-        ("without_a_cell", "not a record .* move it out of data/"),
         ("binary", "not a record .* move it out of data/"),
-        ("of_another_length", r"damaged \(2 rows, 3 expected\); move it out of data/"),
     ],
 )
 def test_a_bad_record_is_named_and_refused(record, how, says):
@@ -211,30 +114,6 @@ def test_a_bad_record_is_named_and_refused(record, how, says):
     assert str(record) in str(caught.value)
 
 
-@pytest.mark.parametrize("how", ["truncated", "foreign", "of_another_protocol", "of_another_cell", "without_a_cell"])
-def test_a_study_refuses_to_be_read_with_a_bad_record_among_good_ones(tmp_path, how):
-    study = Study("digits", "", (CELL,))
-    file = store.path(tmp_path / "digits", CELL)
-    store.write(file, CELL, TABLE, {})
-    file.write_text(damage(how)(file.read_text(encoding="utf-8")), encoding="utf-8")
-    with pytest.raises(store.RecordError, match=file.name):
-        sweeps.results(study, folder=tmp_path)
-
-
-def test_several_studies_are_read_as_one_by_one_and_their_files_checked(tmp_path):
-    other = dataclasses.replace(CELL, batch_size=2 * CELL.batch_size)
-    for cell in (CELL, other):
-        store.write(store.path(tmp_path / "digits", cell), cell, TABLE, {})
-    studies = {"one": Study("one", "", (CELL,)), "both": Study("both", "", (other, CELL)), "none": Study("none", "", ())}
-    found = results.read_each(studies, tmp_path)
-    for name, study in studies.items():
-        alone = results.read(study, tmp_path)
-        assert found[name].equals(alone) and found[name].attrs == alone.attrs, name
-    store.path(tmp_path / "digits", other).write_text("of somebody else", encoding="utf-8")
-    with pytest.raises(store.RecordError, match="not a record"):
-        results.read_each({"one": studies["one"]}, tmp_path)
-
-
 def test_a_folder_in_the_place_of_a_record_is_named(tmp_path):
     (file := store.path(tmp_path, CELL)).mkdir(parents=True)
     for read in (store.head, store.read, lambda file: store.gather([CELL], lambda *_: file, tmp_path)):
@@ -242,36 +121,12 @@ def test_a_folder_in_the_place_of_a_record_is_named(tmp_path):
             read(file)
 
 
-def test_a_crash_before_the_rename_leaves_no_record(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("killed")))
-    file = store.path(tmp_path, CELL)
-    with pytest.raises(OSError, match="killed"):
-        store.write(file, CELL, TABLE, {})
-    assert not list(tmp_path.rglob("*.csv"))
-
-
-@pytest.mark.parametrize("call", ["fsync", "replace", "chmod"])
-def test_a_full_disk_names_the_file_and_leaves_nothing_behind(call, tmp_path, monkeypatch):
-    monkeypatch.setattr(os, call, lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")))
+def test_a_full_disk_names_the_file_and_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")))
     file = store.path(tmp_path, CELL)
     with pytest.raises(OSError, match=rf"cannot be written \(No space left on device\): '{file}'") as caught:
         store.write(file, CELL, TABLE, {})
     assert caught.value.errno == errno.ENOSPC and not list(file.parent.iterdir())
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_what_is_interrupted_while_it_is_written_leaves_nothing_behind(error, record, monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda *_: (_ for _ in ()).throw(error))
-    with pytest.raises(error):
-        store.write(record, CELL, TABLE.assign(rate=0.0), {})
-    assert list(record.parent.iterdir()) == [record] and store.read(record)[1].rate.max() > 0
-
-
-def test_an_empty_record_and_one_without_end_are_named(record):
-    for text in ("", "null\n", "[" * 10**5, '{"protocol": 1}\n'):
-        record.write_text(text, encoding="utf-8")
-        with pytest.raises(store.RecordError, match=f"{record}: not a record of this book; move it out of data/"):
-            store.read(record)
 
 
 TIMED = {
@@ -320,23 +175,3 @@ def test_every_committed_record_is_whole_and_one_of_ours():
         head = store.head(file, one)  # whose sum and count of rows are the table's
         assert {"date", "torch", "device"} | says <= set(head) and head["rows"], file
         assert not isinstance(one, Cell) or head["rows"] == one.trials, file
-
-
-def test_what_is_attached_to_a_table_goes_with_every_selection_and_is_not_copied():
-    frame = pd.DataFrame({"a": [1, 2, 3]})
-    frame.attrs["provenance"] = store.Shared([{"rows": 3}])
-    assert frame[frame.a > 1].assign(b=0).attrs["provenance"] is frame.attrs["provenance"]
-
-
-def test_a_table_that_is_changed_leaves_the_next_reading_alone(record):
-    _, table = store.read(record)
-    table.loc[0, "rate"] = 7
-    table.insert(0, "new", 1)
-    pd.testing.assert_frame_equal(store.read(record)[1], TABLE, rtol=1e-9)
-
-
-def test_methods_that_a_grid_has_on_record_are_told_from_others():
-    asked = (["muon", "momentum", "sgd"], "digits-mlp", [16, 64], [0.0])
-    assert on_record.recorded(*asked) == ["momentum", "sgd"]
-    assert on_record.recorded(*asked, replicate=3, split=3, hits=1) == ["muon", "momentum", "sgd"]
-    assert on_record.recorded(*asked, trials=99) == []

@@ -100,12 +100,6 @@ def test_imports_are_found_wherever_they_are():
     assert circle({"a": {"b"}, "b": {"a"}})
 
 
-def test_the_page_is_imported_by_chapters_alone():
-    importers = {room(name) for name, others in GRAPH.items() if any(room(other) == "page" for other in others)}
-    assert importers <= {"page"}
-    assert all(not name.startswith("page.sphinx") for others in GRAPH.values() for name in others)
-
-
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 BESIDE = sorted((ROOT / "chapters").glob("*/*.py"))
 SHARED = {  # what one chapter alone imports, and why it lies in lib
@@ -157,8 +151,3 @@ def test_what_lies_beside_a_chapter_is_used_by_it_alone():
         name = re.compile(rf"^\s*(from|import) chapters\.{chapter}\b", re.M)
         assert not [file for (owner, file), source in sources.items() if owner != chapter and name.search(source)], chapter
         assert (ROOT / "chapters" / f"{chapter}.ipynb").exists()
-
-
-def test_what_chapters_import_exists():
-    for chapter in CHAPTERS:
-        assert imports(code_of(chapter)) <= set(FILES), chapter.name

@@ -1,25 +1,18 @@
 """The split of Lee et al. (2021) is theirs to the image, draws are as hard as they should be, and both are compared alike."""
 
-import os
 import random
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
-from scipy.stats import t
 
 from chapters.steps_to_result import folds
 from lib.analysis import splits
 from lib.engine import lockstep
 from lib.measuring import one_cell
-from lib.records.on_record import gathered
-from lib.studies import plans
 from lib.studies.cells import Cell
-from lib.workloads import catalogue, datasets, models
-
-needs_mnist = pytest.mark.skipif(datasets.VARIABLE not in os.environ, reason="needs MNIST")
+from lib.workloads import datasets, models
 
 
 def twister(seed):
@@ -50,71 +43,11 @@ def test_their_validation_images_are_the_first_tenth_of_their_shuffled_list():
     assert held.tolist() != sorted(shuffled(60_000, seed=1)[:6000])
 
 
-def test_ours_are_others_of_which_589_are_theirs():
-    assert len(np.intersect1d(datasets.held_out("mnist"), datasets.held_out(datasets.LEE2021))) == 589
-    assert len({tuple(datasets.held_out("mnist", split)) for split in range(4)}) == 4
-
-
-@needs_mnist
-def test_the_same_images_are_split_in_another_way():
-    ours, theirs, whole = datasets.load("mnist"), datasets.load(datasets.LEE2021), datasets.whole("mnist")
-    assert (len(theirs.train), len(theirs.validation), len(theirs.test)) == (54_000, 6_000, 10_000)
-    assert torch.equal(ours.test.x, theirs.test.x) and torch.equal(ours.test.y, theirs.test.y)
-    for name, data in (("mnist", ours), (datasets.LEE2021, theirs)):
-        held = torch.from_numpy(datasets.held_out(name))
-        left = torch.ones(60_000, dtype=torch.bool).index_fill(0, held, False)
-        for part, places in ((data.validation, held), (data.train, left)):
-            assert torch.equal(part.x[::50], whole.x[places][::50]) and torch.equal(part.y, whole.y[places])
-    assert not torch.equal(ours.validation.y, theirs.validation.y)
-
-
 def test_theirs_is_one_split():
     with pytest.raises(ValueError, match="split: 1 is not allowed; it must be 0 for mnist-lee2021, which has one split"):
         datasets.held_out(datasets.LEE2021, 1)
     with pytest.raises(ValueError, match="split: 2 is not allowed; it must be 0 for mnist-simple-cnn-lee2021, whose data set"):
         Cell("mnist-simple-cnn-lee2021", 64, split=2)
-    for call in (datasets.held_out, datasets.whole):
-        with pytest.raises(ValueError, match="dataset: 'svhn' is unknown; allowed: digits, mnist, .*mnist-lee2021"):
-            call("svhn")
-
-
-def test_workloads_on_their_split_differ_in_nothing_else():
-    for name in ("mnist-simple-cnn", "mnist-fc-128x3"):
-        ours, theirs = catalogue.workload(name), catalogue.workload(name + catalogue.THEIR_SPLIT)
-        told = {"name", "title", "dataset"}
-        assert {k for k, v in vars(ours).items() if getattr(theirs, k) != v} == told
-        assert theirs.dataset == datasets.LEE2021 and theirs.title == f"{ours.title}, split of Lee et al."
-
-
-def test_searches_on_both_splits_have_the_same_trials_and_are_no_further_curves():
-    cells = plans.study("mnist-split-fc").cells
-    theirs = {c for c in cells if c.workload.endswith(catalogue.THEIR_SPLIT)}
-    assert len(theirs) == len(cells) / 2
-    for cell in theirs:
-        ours = Cell("mnist-fc-128x3", cell.batch_size, trials=32, replicate=cell.replicate, hits=1)
-        assert ours in cells and ours.draw().keys() == cell.draw().keys()
-        assert all(np.array_equal(values, cell.draw()[name]) for name, values in ours.draw().items())
-    assert set(plans.APART) <= set(plans.STUDIES)
-    assert not any(c.workload.endswith(catalogue.THEIR_SPLIT) for c in gathered().cells)
-
-
-# --- out-of-fold mistakes ---------------------------------------------------------------------------------------------
-
-
-def test_every_image_is_asked_once_by_networks_that_have_not_seen_it(monkeypatch):
-    what, data = folds.Folds("digits-mlp", networks=2, steps=1, folds=7), datasets.whole("digits")
-    seen = []
-
-    def mistakes(cell, training, asked, progress):
-        known, new = ({tuple(x.flatten().tolist()) for x in part.x} for part in (training, asked))
-        assert not known & new and len(training) + len(asked) == 1500 and cell.trials == 2
-        seen.append(asked.x)
-        return np.where(asked.y == 3, 2, 0)
-
-    monkeypatch.setattr(folds, "_mistakes", mistakes)
-    rows = folds.ask(what)
-    assert len(seen) == 7 and {len(x) for x in seen} == {214, 215}
-    assert rows.image.tolist() == (data.y == 3).nonzero()[:, 0].tolist() and (rows.wrong == 2).all()
 
 
 def test_networks_of_a_fold_are_trained_as_the_engine_trains_them():
@@ -139,48 +72,6 @@ def networks(cell):
     return [models.initialise(models.build(cell.work.model), seed).double() for seed in one_cell.seeds(cell)]
 
 
-@pytest.mark.parametrize(
-    ("fields", "says"),
-    [
-        ({"folds": 1}, "folds: 1 is not allowed; it must be a whole number from 2 to 1000"),
-        ({"networks": 0}, "networks: 0 is not allowed"),
-        ({"seed": -1}, "seed: -1 is not allowed"),
-        ({"learning_rate": -0.1}, "learning_rate: -0.1 is not allowed; it must be positive"),
-        ({"workload": "digits-mlp-nats"}, "workload: 'digits-mlp-nats' is not allowed; it must be one whose task"),
-    ],
-)
-def test_bad_folds_are_refused_by_name(fields, says):
-    with pytest.raises(ValueError, match=says):
-        folds.Folds(**{"workload": "digits-mlp", **fields})
-
-
-def test_networks_that_diverge_are_named():
-    with pytest.raises(FloatingPointError, match="learning_rate: .*learning_rate=1e.* diverged; try a smaller one"):
-        folds.ask(folds.Folds("digits-mlp", networks=1, steps=30, learning_rate=1e30))
-
-
-def test_folds_are_kept_and_read_back(tmp_path):
-    what = folds.Folds("digits-mlp", networks=3, steps=20)
-    folds.run((what,), tmp_path)
-    assert not folds.missing((what,), tmp_path) and folds.missing(folds.PLANNED, tmp_path) == list(folds.PLANNED)
-    rows, again = folds.results((what,), tmp_path), folds.ask(what)
-    assert rows[["image", "wrong"]].equals(again) and len(rows.attrs["provenance"]) == 1
-    share = splits.shares(rows, "digits-mlp")
-    assert len(share) == 1500 and share.sum() == pytest.approx(rows.wrong.sum() / 3) and share[rows.image[0]] > 0
-    with pytest.raises(ValueError, match="workload: 'digits-cnn' is not allowed; it must be one whose folds are on record"):
-        splits.shares(rows, "digits-cnn")
-
-
-def test_networks_on_record_are_about_as_good_as_those_that_meet_the_goals():
-    rows, lacking = folds.results(), folds.missing(folds.PLANNED)
-    assert folds.PLANNED[0] not in lacking
-    for what in (w for w in folds.PLANNED if w not in lacking):
-        assert splits.shares(rows, what.workload).mean() == pytest.approx(what.cell(0).work.goal, rel=0.4)
-
-
-# --- draws and pairs --------------------------------------------------------------------------------------------------
-
-
 def planted(images=60_000):
     """Shares of mistakes of four networks: most images are easy."""
     return np.random.default_rng(5).choice([0, 0.25, 0.5, 1.0], images, p=[0.95, 0.03, 0.01, 0.01])
@@ -194,90 +85,3 @@ def test_draws_scatter_as_samples_without_replacement_do():
     numbers = np.random.default_rng(7)
     plain = [share[numbers.permutation(60_000)[:6000]].mean() for _ in range(500)]
     assert np.quantile(among, [0.1, 0.5, 0.9]) == pytest.approx(np.quantile(plain, [0.1, 0.5, 0.9]), rel=0.01)
-
-
-def test_a_split_of_easy_images_is_the_easiest_and_a_typical_one_is_in_the_middle():
-    share, theirs = planted(), datasets.held_out(datasets.LEE2021)
-    share[theirs] = 0
-    table = splits.of_splits(share, splits.drawn(share)).set_index("split")
-    assert table.loc[splits.THEIRS, ["error", "percentile", "shared"]].tolist() == [0, 0, 6000]
-    assert len(table) == 22 and table.shared[0] == 589
-    assert table.error[3] == share[datasets.held_out("mnist", 3)].mean()
-    ours = table.drop(index=splits.THEIRS).percentile
-    assert 25 < ours.mean() < 75 and ours.max() > 80 and ours.min() < 20
-    tied = splits.of_splits(np.full(60_000, 0.5), np.full(10, 0.5))
-    assert (tied.percentile == 50).all()
-
-
-def test_what_is_told_of_the_splits_fits_together():
-    share = planted()
-    rows = pd.DataFrame({"image": share.nonzero()[0], "wrong": 4 * share[share > 0]}).assign(workload="mnist-fc-128x3", networks=4)
-    told, table = splits.told(rows, "mnist-fc-128x3"), splits.of_splits(share, splits.drawn(share)).set_index("split")
-    assert told["ratio"] == table.error[0] / table.error[splits.THEIRS] and told["mean"] == pytest.approx(100 * share.mean())
-    assert told["scatter"] == pytest.approx(100 * share.std() * np.sqrt(0.9 / 6000), rel=0.03)
-    assert told["ours_percentile"] == table.percentile[0] and told["highest"] == table.percentile[list(range(1, 21))].max()
-    bars = splits.histogram(splits.drawn(share))
-    assert bars.share.sum() == pytest.approx(1) and np.allclose(bars.high[:-1], bars.low[1:])
-
-
-def searched(workload, steps, replicate=0, split=0, **fields):
-    """A search of two trials, the first of which meets goals 0.03 and 0.04 after so many steps, or not at all."""
-    first = {f"steps@{goal}": [k, np.nan] for goal, k in zip((0.03, 0.04), steps)}
-    return pd.DataFrame({"workload": workload, "algorithm": "sgd", "pruning": "p", "sparsity": 0.0, "batch_size": 64,
-                         "trials": 2, "replicate": replicate, "split": split, "checks": "geometric", "precision": "float32",
-                         "goal": 0.03, "steps": first["steps@0.03"], "last_step": 400.0, **first, **fields})  # fmt: skip
-
-
-def test_pairs_are_of_the_same_search_and_their_ratio_is_a_geometric_mean():
-    trials = pd.concat([
-        searched("mnist-fc-128x3", (200, 100)), searched("mnist-fc-128x3-lee2021", (100, 80)),
-        searched("mnist-fc-128x3", (800, 100), 1), searched("mnist-fc-128x3-lee2021", (100, 80), 1),
-        searched("mnist-fc-128x3", (900, 1), 2), searched("mnist-fc-128x3", (7, 7), 1, split=1),
-        searched("mnist-fc-128x3", (np.nan, 50), batch_size=256), searched("mnist-fc-128x3-lee2021", (100, 50), batch_size=256),
-    ])  # fmt: skip
-    both = splits.pairs(trials)
-    assert both[["batch_size", "replicate", "theirs", "ours", "ratio", "missed"]].to_numpy().tolist() == [
-        [64, 0, 100, 200, 2, 0], [64, 1, 100, 800, 8, 0], [256, 0, 100, 400, 4, 1],
-    ]  # fmt: skip
-    found = splits.over_theirs(both).set_index("batch_size")
-    assert found.ratio.tolist() == pytest.approx([4, 4]) and found.searches.tolist() == [2, 1] and found.missed.tolist() == [0, 1]
-    assert found.low[64] < 4 < found.high[64] and (found.low[256], found.high[256]) == (0, np.inf)
-    low, high = t.interval(0.9, 2, np.log(4), np.log([2, 8, 4]).std(ddof=1) / np.sqrt(3))
-    whole = splits.over_theirs(both, ["network"]).iloc[0]
-    assert (whole.low, whole.high) == pytest.approx((np.exp(low), np.exp(high)))
-    assert splits.pairs(trials, 0.04).ratio.tolist() == pytest.approx([1.25, 1.25, 1])
-
-
-def test_a_hard_split_takes_a_factor_over_the_others_and_what_it_lacks_is_counted():
-    steps = {0: 100, 1: 400, 2: 800}  # by split; the others' mean is 200
-    trials = pd.concat([searched("digits-mlp", (k, k), split, split) for split, k in steps.items()]
-                       + [searched("digits-mlp", (50, 50), 1, 1, batch_size=256),
-                          searched("digits-mlp", (np.nan, 1), 2, 2, batch_size=16),
-                          searched("digits-mlp", (100, 1), 1, 1, batch_size=16)])  # fmt: skip
-    told = splits.on_one_split(trials, 2).iloc[0]
-    assert (told.searches, told.lacking) == (2, 1) and told.factor == pytest.approx(4)
-    lacking = splits.on_one_split(trials[trials.split < 2], 2).iloc[0]
-    assert lacking.lacking == 3 and np.isnan(lacking.factor)
-    assert not len(splits.on_one_split(trials[trials.split == 2], 2))
-
-
-def test_a_search_on_their_split_stands_beside_the_exact_ones_on_ours_that_are_on_record():
-    theirs = Cell("mnist-simple-cnn-lee2021", 64, trials=32, hits=1, race=2.5)
-    found = splits.counterparts([theirs, Cell("mnist-simple-cnn-lee2021", 63, trials=32, hits=1)])
-    assert found[0] == theirs and found[2].batch_size == 63 and len(found) == 3
-    ours = found[1]
-    assert (ours.workload, ours.batch_size, ours.replicate, ours.race) == ("mnist-simple-cnn", 64, 0, None)
-
-
-def test_networks_are_paired_at_the_ends_of_their_own_ladders():
-    columns = {"algorithm": "sgd", "sparsity": 0.0, "batch_size": 64, "replicate": 0, "split": 0, "trials": 1, "last_step": 99,
-               "pruning": "-", "checks": "geometric", "precision": "float32", "trial": 0}  # fmt: skip
-    rows = [
-        {**columns, "workload": name + suffix, **{f"steps@{goal:g}": steps for goal, steps in ladder.items()}}
-        for name, ladders in (("mnist-fc-128x3", ({0.03: 10, 0.06: 4}, {0.03: 20, 0.06: 6})),
-                              ("mnist-simple-cnn", ({0.02: 30, 0.05: 8}, {0.02: 90, 0.05: 8})))
-        for suffix, ladder in zip((catalogue.THEIR_SPLIT, ""), ladders)
-    ]  # fmt: skip
-    hard, easy = splits.at_ends(pd.DataFrame(rows))
-    assert dict(zip(hard.network, zip(hard.goal, hard.ratio))) == {"mnist-fc-128x3": (0.03, 2.0), "mnist-simple-cnn": (0.02, 3.0)}
-    assert dict(zip(easy.network, zip(easy.goal, easy.ratio))) == {"mnist-fc-128x3": (0.06, 1.5), "mnist-simple-cnn": (0.05, 1.0)}

@@ -1,29 +1,206 @@
-"""What is said of training without backpropagation follows from planted searches and planted curves."""
-
-import itertools
+"""Training without backpropagation: against loops over layers and flips, and where the answer is known."""
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from torch import nn
 
 from chapters.without_backpropagation import boolean_readout, claims
 from chapters.without_backpropagation import without_backpropagation as without
+from chapters.without_backpropagation.boolean_readout import Readout, descent, features
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
+from lib.engine import flattening, stacked
+from lib.measuring import one_cell
+from lib.methods import LOCAL, local_alignment
+from lib.studies.cells import Cell
+from lib.workloads import models
+
+WIDTHS, TRIALS, EXAMPLES = (7, 6, 5, 4, 3), 3, 8  # units from the inputs on
+DEPTH = len(WIDTHS) - 1
+RATE = torch.tensor([[0.1], [0.3], [0.02]], dtype=torch.float64)
 
 
-def test_points_lost_are_of_the_trial_with_the_lowest_validation_error_on_the_same_split():
-    rows = []
-    for replicate, method in itertools.product(range(4), ("sgd", "lra", "lra-1")):
-        for trial in range(3):
-            test = 0.05 + 0.01 * replicate + {"sgd": 0, "lra": 0.02, "lra-1": 0.001 * replicate}[method] if trial == 1 else 0.5
-            rows.append({"algorithm": method, "replicate": replicate, "best_error": 0.1 - 0.01 * (trial == 1),
-                         "test@64": 0.9, "test@128": test})  # fmt: skip
-    found = without.lost(pd.DataFrame(rows))
-    assert [effect.value for effect in found.values()] == pytest.approx([2.0, 0.15]) and found["lra"].n == 4
-    assert found["lra"].low == pytest.approx(2.0) and found["lra-1"].low < 0.15 < found["lra-1"].high
-    assert found["lra-1"].high == pytest.approx(0.15 + 2.3534 * np.std([0, 0.1, 0.2, 0.3], ddof=1) / 2, rel=1e-3)  # Student's t
-    assert without.lost(pd.DataFrame()) == {}
+def network(activation):
+    parts = [nn.Flatten()]
+    for inputs, outputs in zip(WIDTHS[:-1], WIDTHS[1:], strict=True):
+        parts += [nn.Linear(inputs, outputs), activation()]
+    return nn.Sequential(*parts[:-1])
+
+
+@pytest.fixture(params=[nn.Tanh, nn.ReLU], ids=["tanh", "relu"])
+def setting(request):
+    """A stack in double precision, the layers, weights [T, P] whose biases are not zero, and a batch."""
+    random = torch.Generator().manual_seed(3)
+    module = network(request.param)
+    w = torch.stack([flattening.flatten(models.initialise(module, seed)) for seed in range(TRIALS)]).double()
+    w += 0.1 * torch.randn(w.shape, generator=random, dtype=torch.float64)
+    x = torch.randn(EXAMPLES, 1, WIDTHS[0], 1, generator=random, dtype=torch.float64)
+    y = torch.randint(WIDTHS[-1], (EXAMPLES,), generator=random)
+    executor = stacked.Stack(module, torch.float64)
+    return executor, flattening.layers(module), w, (x, y)
+
+
+def of_layers(vector):
+    """Weights and biases of every layer of one trial's flat vector, as NumPy arrays."""
+    found, at = [], 0
+    for inputs, outputs in zip(WIDTHS[:-1], WIDTHS[1:], strict=True):
+        matrix = vector[at : at + inputs * outputs].reshape(outputs, inputs)
+        at += inputs * outputs
+        found.append((matrix, vector[at : at + outputs]))
+        at += outputs
+    return found
+
+
+def slow(name, layers, feedback, x, y, activation):
+    """The mean of an example's updates, flat [P], by the rules of the papers; feedback: matrices of layers 2 ... L."""
+    f = np.tanh if activation is nn.Tanh else lambda z: np.maximum(z, 0)
+    slope = (lambda z: 1 - np.tanh(z) ** 2) if activation is nn.Tanh else (lambda z: (z > 0).astype(float))
+    beta = {"lra": 0.1, "lra-1": 1.0}.get(name)
+    total = 0
+    for example, label in zip(x, y, strict=True):
+        h, z = [example], []
+        for n, (weight, bias) in enumerate(layers):
+            z.append(weight @ h[-1] + bias)
+            h.append(f(z[-1]) if n < DEPTH - 1 else z[-1])
+        odds = np.exp(z[-1] - z[-1].max())
+        e, updates = odds / odds.sum() - np.eye(WIDTHS[-1])[label], []
+        for n in reversed(range(DEPTH)):
+            updates = [np.outer(e, h[n]).ravel(), e] + updates
+            if n:
+                way = feedback[n - 1] @ e
+                e = slope(z[n - 1]) * way if beta is None else f(z[n - 1]) - f(z[n - 1] - beta * way)
+        total = total + np.concatenate(updates) / len(y)
+    return total
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_five_steps_are_those_of_loops_over_layers_and_examples(name, setting):
+    executor, layers, w, batch = setting
+    method, activation = LOCAL[name], type(executor.module[2])
+    x, y = batch[0].flatten(1).numpy(), batch[1].numpy()
+    buffers, plain = method.begin(w.clone(), layers), w.numpy().copy()
+    feedback = [[m[t].numpy().copy() for m in buffers.values()] for t in range(TRIALS)]
+    for k in range(1, 6):
+        losses, g, alive = method.gradient(executor, w, batch, None, buffers)
+        assert alive.all() and torch.allclose(losses, executor.gradients(w, *batch)[0])
+        method.step(w, g.double(), buffers, {"learning_rate": RATE}, k, layers)
+        for t, rate in enumerate(RATE[:, 0].tolist()):
+            g = slow(name, of_layers(plain[t]), feedback[t], x, y, activation)
+            plain[t] -= rate * g
+            if name != "feedback-alignment":
+                feedback[t] = [m - rate * own.T for m, (own, _) in zip(feedback[t], of_layers(g)[1:], strict=True)]
+    assert np.allclose(w.numpy(), plain, rtol=1e-5, atol=1e-7)  # gradients pass through float32
+    for t in range(TRIALS):
+        for m, own in zip(buffers.values(), feedback[t], strict=True):
+            assert np.allclose(m[t].numpy(), own, rtol=1e-5, atol=1e-7)
+
+
+def errors(method, setting, buffers):
+    """An example's errors of every layer, by a method's own `gradient`: rows of the bias's gradient at batch size 1."""
+    executor, layers, w, (x, y) = setting
+    g = method.gradient(executor, w, (x[:1], y[:1]), None, buffers)[1].double()
+    return [g[:, one.where] for one in layers if len(one.shape) == 1]
+
+
+def test_with_a_small_beta_it_is_feedback_alignment_with_lower_layers_slowed_down(setting):
+    _, layers, w, _ = setting
+    buffers, beta = local_alignment.begin(w, layers), 1e-3
+    plain = errors(local_alignment.FEEDBACK, setting, buffers)
+    small = errors(local_alignment.aligning("x", "x", beta), setting, buffers)
+    for n, (a, b) in enumerate(zip(plain, small, strict=True), start=1):
+        assert torch.allclose(b / beta ** (DEPTH - n), a, rtol=0.02, atol=2e-3 * a.abs().max().item())
+    large = errors(local_alignment.WIDE, setting, buffers)
+    if isinstance(setting[0].module[2], nn.Tanh):
+        assert not torch.allclose(large[0], plain[0], rtol=0.02, atol=2e-3 * plain[0].abs().max().item())
+
+
+def test_with_the_transposed_weights_feedback_alignment_is_backpropagation(setting):
+    executor, layers, w, batch = setting
+    weights = [one for one in layers if one.kind]
+    buffers = {one.name: w[:, one.where].unflatten(1, one.shape).mT for one in weights[1:]}
+    g = local_alignment.FEEDBACK.gradient(executor, w, batch, None, buffers)[1]
+    assert torch.allclose(g, executor.gradients(w, *batch)[1], rtol=1e-5, atol=1e-7)
+
+
+def test_other_networks_are_refused_by_name():
+    name = 'lra'
+    with pytest.raises(ValueError, match="model: 'Sequential' is not allowed; it must be a network of linear layers with tanh"):
+        one_cell.train_cell(Cell("digits-cnn", 64, name, trials=2, max_steps=2))
+
+
+@pytest.fixture
+def random():
+    return np.random.default_rng(5)
+
+
+def made(random, count=12, examples=40, whitened=False):
+    """Features [examples, count], a target that no readout meets, and weights to begin with."""
+    f, _ = features(random.standard_normal((examples, 8)), np.zeros((1, 8)), count, random, whitened)
+    return f, random.choice([-1.0, 1.0], examples), random.random(count) < 0.5
+
+
+def run(steps):
+    return list(steps)[-1]
+
+
+def test_the_change_by_a_flip_is_that_of_the_recomputed_error(random):
+    rows = np.array([3, 3, 17, 39])
+    f, target, w = made(random)
+    readout, picked = Readout(f, target, w), random.permutation(12)[:7]
+    before = np.mean((f @ readout.w - target)[rows] ** 2)
+    for i, change in zip(picked, readout.changes(picked, rows), strict=True):
+        flipped = readout.w.copy()
+        flipped[i] = 1 - flipped[i]
+        assert before + change == pytest.approx(np.mean((f @ flipped - target)[rows] ** 2), rel=1e-12)
+
+
+@pytest.mark.parametrize(("batch_size", "flips", "take"), [(7, 5, "every"), (40, 12, "best")])
+def test_a_run_is_that_of_a_loop_that_recomputes_every_error(batch_size, flips, take, random):
+    f, target, start = made(random)
+    readout, seed = Readout(f, target, start), 7
+    run(descent(readout, batch_size, flips, take, 60, np.random.default_rng(seed)))
+    w, drawn, rest = start.astype(int), np.random.default_rng(seed), []
+    for _ in range(60):
+        rows = range(40)
+        if batch_size < 40:
+            if len(rest) < batch_size:
+                rest = rest + list(drawn.permutation(40))
+            rows, rest = rest[:batch_size], rest[batch_size:]
+        picked = drawn.integers(12, size=1) if flips == 1 else drawn.permutation(12)[:flips]
+
+        def error(w, rows=rows):
+            return sum((sum(f[n, i] * w[i] for i in range(12)) - target[n]) ** 2 for n in rows) / len(rows)
+
+        tried = {i: error([1 - v if i == j else v for j, v in enumerate(w)]) - error(w) for i in picked}
+        helpful = [i for i in picked if tried[i] < 0]
+        for i in [min(helpful, key=tried.get)] if take == "best" and helpful else helpful:
+            w[i] = 1 - w[i]
+    assert np.array_equal(readout.w, w) and not np.array_equal(w, start)
+    assert readout.error == pytest.approx(np.mean((f @ w - target) ** 2), rel=1e-12)
+
+
+def test_with_all_examples_and_one_flip_the_error_never_rises_and_ends_where_no_flip_helps(random):
+    readout = Readout(*made(random, 30, 100))
+    errors = [readout.error for _ in descent(readout, 100, 1, "every", 600, random)]
+    assert np.all(np.diff(errors) <= 1e-15) and errors[-1] < errors[0]
+    assert (readout.changes(np.arange(30)) >= 0).all()
+
+
+def test_of_uncorrelated_features_the_excess_falls_exponentially_with_the_number_of_features(random):
+    """By the first visits alone: (1 - 1/N)^k on average."""
+    f, target, start = made(random, 16, 50, whitened=True)
+    steps, runs = (8, 16, 40), []
+    for _ in range(400):
+        readout = Readout(f, target, start)
+        errors = [readout.error for _ in descent(readout, 50, 1, "every", 40, random)]
+        runs.append([errors[k] for k in (0, *steps)])
+    weights = np.arange(16)
+    best = Readout(f, target, start)
+    best.flip(weights[best.changes(weights) < 0])
+    excess = np.mean(runs, 0) - best.error
+    assert excess[1:] / excess[0] == pytest.approx([(1 - 1 / 16) ** k for k in steps], rel=0.1)
 
 
 def runs(shape, sizes=(64, 128, 256), whitened=False, replicates=6):
@@ -63,21 +240,3 @@ def test_slow_tails_are_no_exponentials_and_other_powers_are_not_linear(monkeypa
     assert without.growth(rooted).power.item().value == pytest.approx(0.5, abs=0.05)
     found = verdicts(pd.concat([slow, runs(lambda t: np.exp(-t), whitened=True)]), monkeypatch)
     assert found["64 features as they are"] == AGAINST and found["64 uncorrelated features"] == FOR
-
-
-def test_the_jackknife_of_a_mean_is_its_standard_error():
-    values = np.random.default_rng(0).normal(3, 1, 12)
-    found = without.jackknifed(np.array([values.mean(), *((values.sum() - v) / 11 for v in values)]))
-    assert found.error == pytest.approx(values.std(ddof=1) / 12**0.5) and (found.n, found.freedom) == (12, 11)
-
-
-def test_steps_to_a_goal_are_geometric_means_of_runs_that_all_met_it():
-    table = runs(lambda t: np.exp(-t), (64,), replicates=3)
-    found = without.to_goal(table, 0.6).iloc[0]
-    firsts = [own[own.validation <= 0.6].step.min() for _, own in table.groupby("replicate")]
-    assert found.steps == pytest.approx(np.exp(np.log(firsts).mean())) and found.low < found.steps < found.high
-    assert (found.runs, found.met) == (3, 3)
-    few = without.to_goal(table, float(table.validation.min()) + 1e-6).iloc[0]
-    assert few.met == 1 and np.isnan(few.steps)
-    with pytest.raises(ValueError, match="goal: 0 is not allowed; it must be a positive finite number"):
-        without.to_goal(table, 0)

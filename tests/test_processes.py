@@ -1,4 +1,4 @@
-"""W processes x B/W examples take the steps of one process x B, to rounding; what breaks that and what mends it."""
+"""Real processes take the steps of one; what breaks that, what mends it, and what frameworks send."""
 
 import multiprocessing
 import signal
@@ -6,23 +6,25 @@ import threading
 import time
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from chapters.frameworks import frameworks
+from chapters.frameworks.frameworks import EXACT, Training
 from lib.workers import processes
-from lib.workers.processes import HAZARDS, PRECISIONS, BatchNorm, Run
+from lib.workers.processes import HAZARDS, PRECISIONS, Run
 from lib.workloads import datasets, models
 
 ROUNDING = {"float32": 1e-6, "float64": 2e-15}  # a few units in the last place of parameters below 1
 MODELS = ("mlp-64x2", "digits-cnn")
 EQUAL = [
-    Run(workers, model=model, precision=precision)
-    for workers in (1, 4)
+    Run(4, model=model, precision=precision)
     for model in MODELS
     for precision in PRECISIONS
 ]
-HARMED = [*((hazard, "float64") for hazard in HAZARDS), ("summed loss", "float32")]
+HARMED = [(hazard, "float64") for hazard in HAZARDS]
 HAZARDOUS = [Run(4, precision=p, hazard=hazard, remedy=remedy) for hazard, p in HARMED for remedy in (False, True)]
 
 
@@ -49,15 +51,7 @@ def test_workers_on_shards_take_the_steps_of_one_process(run, trained, digits):
     assert (expected[-1] - expected[0]).abs().max() > 0.05, "the parameters must have moved"
     difference = processes.largest_difference(trained[run], expected)
     assert difference[0] == 0
-    assert difference.max() <= (0 if run.workers == 1 else ROUNDING[run.precision])
-
-
-def test_what_remains_is_rounding_for_it_shrinks_with_the_precision(trained, digits):
-    coarse, fine = (
-        processes.largest_difference(trained[run], processes.reference(run, digits))[-1]
-        for run in (Run(4, precision=precision) for precision in PRECISIONS)
-    )
-    assert 0 < fine < 1e-7 * coarse
+    assert difference.max() <= ROUNDING[run.precision]
 
 
 @pytest.mark.parametrize(("hazard", "precision"), HARMED)
@@ -83,56 +77,6 @@ def test_the_reference_is_plain_momentum(digits):
     torch.testing.assert_close(processes.reference(run, digits)[-1], flat, rtol=0, atol=1e-15)
 
 
-def test_a_summed_loss_is_a_rate_divided_by_the_number_of_workers(trained, digits):
-    broken = Run(4, precision="float64", hazard="summed loss")
-    slower = processes.reference(Run(learning_rate=broken.learning_rate / 4, precision="float64"), digits)
-    assert processes.largest_difference(trained[broken], slower).max() < ROUNDING["float64"]
-
-
-def test_batch_norm_is_pytorchs_own():
-    x = torch.randn(16, 5, dtype=torch.float64)
-    torch.testing.assert_close(BatchNorm(5).double()(x), nn.BatchNorm1d(5).double()(x))
-
-
-@pytest.mark.parametrize("hazard", [None, "unequal shards"])
-@pytest.mark.parametrize("workers", [1, 2, 4])
-def test_shards_cover_the_batch_once(workers, hazard):
-    run = Run(workers, hazard=hazard)
-    rows = [row for rank in range(workers) for row in range(64)[run.shard(rank)]]
-    assert rows == list(range(64))
-    sizes = {len(range(64)[run.shard(rank)]) for rank in range(workers)}
-    assert len(sizes) == (workers if hazard else 1)
-
-
-def test_epochs_are_shuffled_without_replacement():
-    order = processes.batches(10, Run(batch_size=4, steps=5)).flatten()
-    assert sorted(order[:10].tolist()) == sorted(order[10:].tolist()) == list(range(10))
-
-
-@pytest.mark.parametrize(
-    "fields, message",
-    [
-        ({"workers": 3}, r"batch_size: 64 is not allowed; it must be a multiple of workers \(3\)"),
-        ({"precision": "float16"}, r"precision: 'float16'.*float32, float64"),
-        ({"model": "mlp"}, "model: 'mlp'.*mlp-64x2"),
-        ({"model": "digits-cnn", "hazard": "batch normalisation"}, "model: 'digits-cnn'"),
-        ({"hazard": "drop-out"}, "hazard: 'drop-out'.*dropout"),
-        ({"remedy": True}, "remedy: True"),
-        ({"workers": 16, "hazard": "unequal shards"}, "batch_size: 64 is not allowed; it must be at least 136"),
-    ],
-)
-def test_a_bad_field_is_named_with_its_value_and_what_is_allowed(fields, message):
-    with pytest.raises(ValueError, match=message):
-        Run(**fields)
-
-
-def test_bad_data_and_an_empty_list_are_refused(digits):
-    with pytest.raises(ValueError, match="runs"):
-        processes.train([], digits)
-    with pytest.raises(ValueError, match="data"):
-        processes.reference(Run(), SimpleNamespace(x=digits.x, y=digits.y[:-1]))
-
-
 @pytest.fixture
 def children():
     """The processes that the test has started and that live: a pool of an earlier test's may idle beside them."""
@@ -146,11 +90,6 @@ def test_a_workers_exception_reaches_the_caller_and_nobody_is_left_waiting(digit
     with pytest.raises(RuntimeError, match="(?s)worker 1 of 2 failed:.*Target 10 is out of bounds"):
         processes.train([Run(2)], SimpleNamespace(x=digits.x, y=labels), timeout=60)
     assert not children()
-
-
-def test_divergence_is_named(digits):
-    with pytest.raises(FloatingPointError, match="learning_rate 1e\\+30 is too large"):
-        processes.reference(Run(learning_rate=1e30), digits)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
@@ -168,9 +107,56 @@ def test_a_killed_worker_is_reported(digits, children):
     assert not children()
 
 
-def test_time_runs_out_with_an_error_and_without_leftovers(digits, children):
-    begun = time.monotonic()
-    with pytest.raises(TimeoutError, match=r"2 workers did not finish within timeout=1\.5 s"):
-        processes.train([Run(2, steps=10**5)], digits, timeout=1.5)
-    assert time.monotonic() - begun < 20
-    assert not children()
+DIGITS_CNN = Training("digits-cnn", "momentum", precision="float64", density=0.05)
+ADAM = Training("mlp-64x2", "adam", learning_rate=0.01, precision="float64", micro_batches=2)
+TRAININGS = (DIGITS_CNN, ADAM)
+# A few units in the last place of weights below 1.  Adam divides gradients by their size, at least by 1e-8: where one is as small
+# as that, its rounding of about 1e-18 becomes 1e-10 of a step of 0.01.
+ULPS = {DIGITS_CNN: 2e-15, ADAM: 1e-12}
+
+
+
+
+@pytest.fixture(scope="module")
+def by_framework(digits):
+    """Training -> system -> its outcome after ten steps, all from one start of two processes."""
+    return dict(zip(TRAININGS, frameworks.train(TRAININGS, digits), strict=True))
+
+
+def size_of(training):
+    return models.parameter_count(models.build(training.model)) * torch.finfo(training.type).bits // 8
+
+
+@pytest.mark.parametrize("training", TRAININGS, ids=lambda t: f"{t.model}-{t.algorithm}-{t.precision}")
+def test_every_framework_takes_the_steps_of_one_process(training, by_framework, digits):
+    expected = frameworks.reference(training, digits)
+    start = torch.cat([p.detach().double().flatten() for p in models.fresh(training.model, 0).parameters()])
+    assert (expected - start).abs().max() > 0.02, "the weights must have moved"
+    assert torch.equal(by_framework[training]["one"]["weights"], expected)
+    for name in EXACT:
+        assert (by_framework[training][name]["weights"] - expected).abs().max() <= ULPS[training], name
+
+
+def test_sparse_messages_take_the_steps_of_the_simulation_and_no_others(by_framework, digits):
+    sparse = by_framework[DIGITS_CNN]["sparse"]["weights"]
+    assert (sparse - frameworks.simulated(DIGITS_CNN, digits)).abs().max() <= ULPS[DIGITS_CNN]
+    assert (sparse - frameworks.reference(DIGITS_CNN, digits)).abs().max() > 1e-3
+
+
+@pytest.mark.skipif(frameworks.sent() is None, reason="Linux alone counts the bytes of a connection")
+@pytest.mark.parametrize("training", TRAININGS, ids=lambda t: f"{t.model}-{t.algorithm}-{t.precision}")
+def test_processes_send_what_their_collectives_say(training, by_framework):
+    """gloo adds headers: some hundred bytes a message."""
+    sent, size = {name: np.array(found["sent"]) for name, found in by_framework[training].items()}, size_of(training)
+    assert sent["one"].sum() == 0
+    assert (0 <= sent["ddp"] - size).all() and (sent["ddp"] - size).max() < 1000, "half is scattered, half gathered"
+    whole = sent["zero"].sum() - sent["ddp"].sum()
+    assert 0 <= whole - size < 2000, "besides, every parameter is told once"
+    assert (0 <= sent["fsdp"] - 2 * size).all() and (sent["fsdp"] - 2 * size).max() < 5000  # halves twice; a sum, as gloo does it
+    width = {"digits-cnn": 16 * 4 * 4, "mlp-64x2": 64}[training.model]
+    passed = training.batch_size * width * size // models.parameter_count(models.build(training.model))
+    assert (0 <= sent["pipeline"] - passed).all() and (sent["pipeline"] - passed).max() < 1000
+    pair = 4 + size / models.parameter_count(models.build(training.model))
+    share = training.density * models.parameter_count(models.build(training.model)) * pair
+    over = sent["sparse"] - share  # a sum of flags and a gathering of counts come before the pairs
+    assert (-1 < over).all() and over.max() < 2000

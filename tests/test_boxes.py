@@ -1,4 +1,4 @@
-"""A reader's title may hold anything, and is shown as the text that it is: in tables, claims, notes and charts."""
+"""What a page says of records and titles: counted once, named, and shown as the text that it is."""
 
 import json
 import re
@@ -10,9 +10,40 @@ import pytest
 
 from lib import claims
 from lib.claims import claim
-from lib.page import boxes, charts, ledger_figures, vega
+from lib.page import boxes, charts, ledger_figures
+from lib.records import store
+from lib.studies.cells import Cell
 
-TITLES = ["<script>alert(1)</script>", "<!--<script>", "a & b <i>c</i> &lt;", "]]> it's \"quoted\" \\ `x` {y}"]
+
+def results(workload, found, missing=(), planned=None):
+    """A table as `sweeps.results` gives it, with a record for every name in found."""
+    heads = [{"sha256": name, "workload": workload, "rows": 2, "trial_steps": 10, "wall_s": 60.0, "date": "2026-01-01",
+              "torch": "2", "device": "cpu", "precision": "float32", "source": "abc"} for name in found]  # fmt: skip
+    frame = pd.DataFrame({"workload": [workload] * len(heads)})
+    frame.attrs.update(provenance=store.Shared(heads), missing=list(missing), cells_planned=planned or len(heads))
+    return frame
+
+
+CELL = Cell("digits-mlp", 64, "sgd")
+
+
+def test_records_in_several_tables_count_once():
+    told = boxes.provenance(results("digits-mlp", "ab", [CELL]), results("digits-mlp", "bc", [CELL]))
+    assert "3 of 4 searches, 6 trials, 30 training steps in 3.0 core-minutes" in told
+
+
+def test_what_is_missing_is_told_and_nothing_at_all_stops_the_chapter():
+    assert boxes.absent(results("digits-mlp", "a")) is None
+    some = boxes.absent(results("digits-mlp", "a", [CELL], 2))
+    assert "Not measured yet: 1 of 2 searches" in some and "MLP on digits, SGD, dense: batch size 64<" in some
+    first = "the first of them MLP on digits, SGD, dense, batch size 64; .*-p budget full"
+    with pytest.raises(ValueError, match=f"no record is kept of any of these 1 searches, {first}"):
+        boxes.absent(results("digits-mlp", "", [CELL], 1))
+    with pytest.raises(ValueError, match="budget: no record is kept of such paths; measure them with -p budget full"):
+        boxes.some(pd.DataFrame(), "paths")
+
+
+TITLES = ["<!--<script>alert(1)</script>", "a & b <i>c</i> &lt; ]]> it's \"quoted\" \\ `x` {y}"]
 
 
 class Page(HTMLParser):
@@ -36,13 +67,6 @@ class Page(HTMLParser):
 def shows(text, title):
     page = Page(text)
     return title in "".join(page.text) and not page.tags & {"script", "i", "comment"}
-
-
-@pytest.mark.parametrize("title", TITLES)
-def test_tables_and_their_heads_show_it_as_text(title):
-    frame = pd.DataFrame({"network": [title], title: [1.5], "plain": ["a–b"]})
-    assert shows(boxes.table(frame).to_html(), title) and shows(boxes.table(frame[[title]]).to_html(), title)
-    assert shows(boxes.table(frame, network=str.strip).to_html(), title), "with a format of its own"
 
 
 @pytest.mark.parametrize("title", TITLES)
@@ -72,11 +96,3 @@ def test_charts_show_it_as_text_and_their_scripts_end_where_they_should(title):
     assert [p["value"] for p in spec["params"] if p["name"] == "curve_chosen"] == [title]
     rest = Page(bundle["text/html"].replace(inside, ""))
     assert rest.tags == {"div", "script", "img"}
-
-
-@pytest.mark.parametrize("title", [*TITLES, "a value network ][b]"])
-def test_a_slider_finds_the_goals_of_a_curve_of_any_name(title):
-    still = chart(title).properties(width=300).to_dict()
-    svg = vega.vlc.vegalite_to_svg(still, vl_version=vega.VEGALITE)
-    assert "goal: validation error ≤ 10\u00a0%" in svg
-    assert "place_place_text" in [p["name"] for p in still["params"]]

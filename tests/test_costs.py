@@ -1,0 +1,292 @@
+"""What a step, a message and a goal cost: against limits, simulations and the charts' own sums."""
+
+import dataclasses
+import math
+import re
+
+import altair as alt
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import vl_convert as vlc
+
+from chapters.frameworks import framework_costs, framework_figures
+from chapters.operator_cost import links
+from chapters.operator_cost.message_times import TIMED, Collectives, Hooked, Operators
+from lib.analysis import advice, hardware, volunteers
+from lib.analysis.volunteers import Team, simulated
+from lib.page import vega
+from lib.page.vega import VEGALITE
+from lib.probes import timings
+from lib.probes.step_times import StepTimes
+
+SIZES, STEPS = 2.0 ** np.arange(11), 5e4 / 2.0 ** np.arange(11) + 80
+
+
+def test_one_device_is_steps_times_examples_over_throughput():
+    seconds, cost = hardware.to_goal(hardware.Hardware(throughput=500.0, price=3.6), SIZES, STEPS, 10**6)
+    assert seconds == pytest.approx(STEPS * SIZES / 500) and cost == pytest.approx(seconds / 1000)
+
+
+def test_endless_bandwidth_divides_time_by_the_devices_until_they_are_idle():
+    many = hardware.Hardware(devices=8, throughput=500.0, saturation=4.0)
+    seconds, cost = hardware.to_goal(many, SIZES, STEPS, 10**6)
+    busy = SIZES / 8 >= 4
+    assert seconds[busy] == pytest.approx((STEPS * SIZES / 500 / 8)[busy])
+    assert seconds[~busy] == pytest.approx((STEPS * 4 / 500)[~busy])
+    assert cost == pytest.approx(seconds / 3600 * 8)
+
+
+def test_slow_links_cost_what_a_ring_sends():
+    """In the limit of many devices every device sends twice the gradient, whatever their number."""
+    for devices in (2, 4, 1024):
+        time = hardware.step_time(hardware.Hardware(devices, 1e12, 1e-9, bandwidth=1e6, latency=0.5), np.ones(1), 10**6)
+        assert time == pytest.approx(2 * 4 * (1 - 1 / devices) + 2 * (devices - 1) * 0.5, rel=1e-6)
+
+
+def test_measured_step_times_are_met_and_continued():
+    """A device that follows the model exactly gives the model back between and beyond the sizes it was timed at."""
+    model = hardware.Hardware(devices=4, throughput=500.0, saturation=16.0, bandwidth=1e8, latency=1e-4)
+    sizes = 4.0 ** np.arange(6)
+    timed = pd.DataFrame({"batch_size": sizes, "seconds": np.maximum(sizes, 16) / 500})
+    shares = np.array([1.0, 8, 16, 100, 1024, 5000])
+    assert hardware.interpolated(timed, shares) == pytest.approx(np.maximum(shares, 16) / 500)
+    assert hardware.described(timed) == pytest.approx((500, 16))
+    entered = hardware.step_time(model, 4 * shares, 10**6)
+    assert hardware.step_time(model, 4 * shares, 10**6, timed) == pytest.approx(entered)
+
+
+def test_the_charts_compute_the_same():
+    """Draw the expressions' values as text and read them off the picture."""
+    own = True
+    timed = pd.DataFrame({"batch_size": [16.0, 256.0], "seconds": [0.01, 0.1]})
+    alone = hardware.interpolated(timed, np.array([64.0]))[0]
+    machine = hardware.Hardware(4, 700.0, 8.0, 2e6, 1e-3, 2.5)
+    numbers = {**dataclasses.asdict(machine), "own": str(own).lower()}
+    spec = {
+        "data": {"values": [{"batch_size": 256.0, "steps": 275.0, "parameters": 5000, "measured": alone}]},
+        "transform": [{"calculate": e.format(**numbers), "as": name} for name, e in hardware.EXPRESSIONS.items()]
+        + [{"calculate": "format(datum.seconds, '.8e') + ' ' + format(datum.cost, '.8e')", "as": "both"}],
+        "mark": "text",
+        "encoding": {"text": {"field": "both"}},
+    }
+    svg = vlc.vegalite_to_svg(spec, vl_version=VEGALITE)
+    drawn = [float(v) for v in re.search(r">(\S+e[+-−]\d+) (\S+e[+-−]\d+)<", svg).groups()]
+    seconds, cost = hardware.to_goal(machine, np.array([256.0]), np.array([275.0]), 5000, timed if own else None)
+    assert drawn == pytest.approx([seconds[0], cost[0]], rel=1e-6)
+
+
+def test_one_worker_sends_nothing_and_the_ring_tends_to_twice_the_gradient():
+    assert links.ring(1, 1e6, 1e9, 1e-3) == links.gather(1, 1e3, 1e9, 1e-3) == 0
+    assert links.ring(10_000, 1e9, 1e9, 0) == pytest.approx(2 * 4, rel=1e-3)
+    assert links.ring(16, 1e6, float("inf"), 1e-4) == pytest.approx(30e-4)
+    assert links.gather(16, 1e3, float("inf"), 1e-4) == pytest.approx(3 * 4e-4)
+
+
+def test_pairs_move_fewer_bytes_below_a_density_of_one_over_the_workers():
+    workers = 16
+    density = 1 / workers
+    for factor, cheaper in ((0.9, True), (1.1, False)):
+        pairs = links.gather(workers, factor * density * 1e6, 1e9, 0)
+        assert bool(pairs < links.ring(workers, 1e6, 1e9, 0)) is cheaper
+
+
+def test_the_charts_of_messages_compute_the_same():
+    case = {"workers": 16, "d": 2e6, "elements": 2e3, "bandwidth": 1.25e9, "latency": 5e-5}
+    chart = alt.Chart(pd.DataFrame({"at": [0]})).mark_point()
+    chart = chart.transform_calculate(**{n: e.format(**case) for n, e in links.EXPRESSIONS.items()})
+    spec = chart.encode(x="ring:Q", y="gather:Q").to_json()
+    compiled = vlc.vegalite_to_vega(spec, vl_version=vega.VEGALITE)
+    formulas = {t["as"]: t["expr"] for d in compiled["data"] for t in d.get("transform", []) if t["type"] == "formula"}
+    names = {"log": math.log, "LN2": math.log(2)}
+    own = {k: v for k, v in case.items() if k != "elements"}
+    assert eval(formulas["ring"], {}, names) == pytest.approx(links.ring(**own))
+    own = {k: v for k, v in case.items() if k != "d"}
+    assert eval(formulas["gather"], {}, names) == pytest.approx(links.gather(**own))
+
+
+TIMES = pd.DataFrame({
+    "workload": "digits-cnn", "algorithm": "adam", "batch_size": [64] * 3 + [256] * 3, "system": ["one", "ddp", "sparse"] * 2,
+    "seconds": [4.0, 3.0, 5.0, 9.0, 5.0, 1.0], "waits": [0, 2, 3] * 2, "sent": [0.0, 400.0, 40.0] * 2,
+})  # fmt: skip
+POINTS = pd.DataFrame({
+    "workload": "digits-cnn", "algorithm": "adam", "batch_size": [64, 256, 1024], "goal": 0.04, "steps": [30.0, 10.0, 8.0],
+    "low": [25.0, 9.0, 7.0], "high": [33.0, 12.0, 9.0],
+})  # fmt: skip
+LINK = {"latency": 0.25, "bandwidth": 100.0}
+
+
+def test_data_parallelism_pays_for_its_link_what_a_ring_does():
+    more = framework_costs.step_seconds(TIMES, **LINK) - TIMES.seconds
+    assert more[0] == 0 and more[1] == pytest.approx(links.ring(2, 100, 100.0, 0.25))
+    assert framework_costs.step_seconds(TIMES).equals(TIMES.seconds), "no link, no time"
+
+
+def test_sparse_messages_are_never_called_the_fastest():
+    goals = framework_costs.to_goal(POINTS, TIMES)
+    assert goals.loc[goals.time.idxmin()].system == "sparse"
+    best = framework_costs.fastest(goals)
+    assert (best.system, best.batch_size, best.time) == ("ddp", 256, 50)
+    assert framework_costs.fastest(framework_costs.to_goal(POINTS, TIMES, latency=100.0)).system == "one"
+    with pytest.raises(ValueError, match="goals: no row"):
+        framework_costs.fastest(goals[goals.system == "sparse"])
+
+
+def test_over_the_slowest_link_that_pays_both_take_as_long():
+    even = framework_costs.breaks_even(TIMES)
+    assert even.bandwidth[[0, 2]].isna().all() and even.latency[[0, 2]].isna().all()
+    for i in (1, 4, 5):
+        one = TIMES.seconds[0 if i < 3 else 3]
+        assert framework_costs.step_seconds(TIMES, bandwidth=even.bandwidth[i])[i] == pytest.approx(one)
+        assert framework_costs.step_seconds(TIMES, latency=even.latency[i])[i] == pytest.approx(one)
+    assert framework_costs.over_one(TIMES).tolist() == pytest.approx([1, 0.75, 1.25, 1, 5 / 9, 1 / 9])
+    assert framework_costs.over_one(TIMES[1:3]).isna().all()
+
+
+def test_the_chart_computes_the_same_and_begins_where_it_is_told():
+    start = {"latency": 0.001, "bandwidth": 3e6}
+    goals = framework_costs.to_goal(POINTS, TIMES).assign(curve="a")
+    names = [framework_costs.NAMES[name] for name in ("one", "ddp", "sparse")]
+    chart = framework_figures.to_goal(goals, framework_costs.EXPRESSION, start, "a", names, names[-1])
+    parameters = {p.name: p for p in chart.params}
+    assert {"latency_at", "bandwidth_at", "curve_chosen"} <= set(parameters)
+    assert sorted({*framework_figures.BANDWIDTHS, 3e6})[parameters["bandwidth_at"].value] == 3e6
+    row = goals.iloc[1]
+    alone = alt.Chart(pd.DataFrame([row])).mark_point().encode(x="step:Q")
+    spec = alone.transform_calculate(step=framework_costs.EXPRESSION.format(**start)).to_json()
+    compiled = vlc.vegalite_to_vega(spec, vl_version=vega.VEGALITE)
+    (formula,) = [t["expr"] for d in compiled["data"] for t in d.get("transform", []) if t.get("as") == "step"]
+    found = eval(formula.replace("datum.", "row."), {}, {"row": row, "log": math.log})
+    assert found == pytest.approx(framework_costs.step_seconds(TIMES, **start)[1])
+
+
+C1, C2 = 30_000.0, 150.0  # a critical batch size of 200
+BATCHES = np.unique(np.geomspace(16, 6000, 28).round().astype(int))
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_the_best_batch_is_where_the_formula_is_least(overlap):
+    fine = np.geomspace(1, 1e6, 200_001)
+    for latency, speed in ((0.1, 50.0), (2.0, 100.0), (30.0, 1000.0)):
+        time = volunteers.to_goal(C1, C2, fine, latency, speed, overlap)
+        assert fine[time.argmin()] == pytest.approx(volunteers.best_batch(C1 / C2, latency, speed, overlap), rel=1e-3)
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_equal_peers_that_stay_take_as_long_as_the_formula_exactly(overlap):
+    for peers, micro, per_peer in ((1, 1, 7), (8, 4, 3), (40, 1, 1), (13, 5, 20)):
+        team = Team(peers=peers, speed=80.0, spread=0.0, micro_batch=micro)
+        batch = peers * micro * per_peer
+        run = simulated(team, batch, 1.5, 300, seed=0, overlap=overlap)
+        assert run.per_round == pytest.approx(volunteers.round_time(batch, 1.5, 80.0, overlap), rel=1e-12)
+        assert run.examples == 300 * batch
+
+
+def fitted(team, latency, seed=0):
+    """Simulated time to the goal [sizes] on the curve c1/B + c2."""
+    rounds = [simulated(team, int(b), latency, 40, seed).per_round for b in BATCHES]
+    return (C1 / BATCHES + C2) * rounds
+
+
+@pytest.mark.parametrize(("spread", "departures"), [(0.0, 0.0), (0.5, 3.0)])
+def test_the_simulated_best_batch_is_that_of_the_formula(spread, departures):
+    """Stated tolerance: a batch within a factor of 1.5, and 3 % of the time; the speed is the mean of those online."""
+    team = Team(peers=20, speed=400.0, spread=spread).leaving(departures)
+    best = volunteers.best_batch(C1 / C2, 2.0, 400.0)
+    time = np.mean([fitted(team, 2.0, seed) for seed in range(2)], axis=0)
+    assert best / 1.5 < BATCHES[time.argmin()] < best * 1.5
+    assert time[np.abs(np.log(BATCHES / best)).argmin()] < 1.03 * time.min()
+
+
+def test_the_charts_of_volunteers_compute_the_same():
+    """Draw the expressions' values as text and read them off the picture."""
+    numbers = {"c1": C1, "c2": C2, "latency": 2.5, "speed": 70.0}
+    steps = [{"calculate": e.format(**numbers), "as": name} for name, e in volunteers.EXPRESSIONS.items()]
+    spec = {
+        "data": {"values": [{"batch_size": 96.0}]},
+        "transform": [*steps, {"calculate": "format(datum.time, '.8e') + ' ' + format(datum.best, '.8e')", "as": "both"}],
+        "mark": "text",
+        "encoding": {"text": {"field": "both"}},
+    }
+    svg = vlc.vegalite_to_svg(spec, vl_version=VEGALITE)
+    drawn = [float(v) for v in re.search(r">(\S+e[+-−]\d+) (\S+e[+-−]\d+)<", svg).groups()]
+    expected = [volunteers.to_goal(C1, C2, 96, 2.5, 70.0), volunteers.best_batch(C1 / C2, 2.5, 70.0)]
+    assert drawn == pytest.approx(expected, rel=1e-6)
+
+
+A1, A2 = 20_000.0, 100.0
+
+
+def law(batch_size):
+    return A1 / np.asarray(batch_size, float) + A2
+
+
+def searched(sizes, steps=law, goals=("0.1", "0.2"), name="w"):
+    """A search at every size, whose best trial takes the steps of the law, and the others more; half of them for goal 0.2."""
+    found = pd.DataFrame([
+        {"batch_size": b, "steps": float(steps(b)) * slower, "seconds": s}
+        for s, b in enumerate(sizes, 1) for slower in (1.0, 1.5, 4.0)
+    ])  # fmt: skip
+    fixed = {"workload": name, "algorithm": "sgd", "pruning": "none", "sparsity": 0.0, "trials": 3, "replicate": 0, "split": 0,
+             "goal": 0.1, "status": "complete", "best_error": 0.3}  # fmt: skip
+    ladder = {f"steps@{g}": found.steps / n for n, g in enumerate(goals, 1)}
+    return found.drop(columns="seconds").assign(**fixed, **ladder, last_step=10 * found.steps)
+
+
+def test_a_doubling_saves_what_the_law_says():
+    sizes = np.array([1.0, 37.0, 200.0, 5000.0])
+    assert advice.saved(sizes, A1 / A2) == pytest.approx(1 - law(2 * sizes) / law(sizes))
+    for share in (0.05, 0.1, 0.25, 0.4, 0.49):
+        at = advice.worth(A1 / A2, share)
+        assert 1 - law(2 * at) / law(at) == pytest.approx(share)
+    for share in (0, 0.5, -1, 1):
+        with pytest.raises(ValueError, match="share: .* is not allowed"):
+            advice.worth(200.0, share)
+
+
+def test_the_critical_batch_size_of_a_law_is_found_and_told():
+    given = advice.advise(searched([4, 16, 64, 256, 1024, 4096]))
+    assert given.critical == pytest.approx(A1 / A2) and given.low < given.critical < given.high and given.inside
+    assert (given.useful, given.useless) == (pytest.approx(50), pytest.approx(800))
+    assert given.per_doubling == pytest.approx(1 - (law(4096) / law(4)) ** 0.1)
+    told = advice.sentences(given)
+    assert "Up to B = 50," in told and "Beyond B = 800, it saves less than 10 %" in told and "measured" not in told
+
+
+UNMET = {"steps@0.1": np.nan, "steps@0.2": np.nan, "steps": np.nan}
+
+
+def test_where_no_trial_met_a_goal_what_was_reached_and_a_goal_are_told():
+    trials = searched([4, 16]).assign(**UNMET)
+    trials["best_error"] = np.where(trials.batch_size == 4, 0.313, 0.25)
+    told = r"lowest error of 6 trials is 0.25 \(0.313 at batch size 4 and 0.25 at batch size 16\). Set goals=\(0.32,\)"
+    with pytest.raises(ValueError, match=f"goals: no trial met any; the {told}"):
+        advice.fitting_goal(trials)
+    pruned = searched([4, 16]).assign(sparsity=0.7)
+    with pytest.raises(ValueError, match=f"goals: no trial met any; the {told}"):
+        advice.fitting_goal(pd.concat([trials, pruned], ignore_index=True))
+    with pytest.raises(ValueError, match="larger max_steps before an easier goal: .* same for all examples costs 0.31"):
+        advice.fitting_goal(trials, asked=advice.Asked(100, 0.31))
+    with pytest.raises(ValueError, match="all 6 diverged or died"):
+        advice.fitting_goal(trials.assign(status="infeasible", best_error=np.nan))
+
+
+def test_timings_are_kept_whole_and_read_back(tmp_path):
+    operators, pairs = Operators(smallest=10, largest=11, repeats=2), Collectives(2, smallest=8, largest=8, repeats=2)
+    steps, hooked = StepTimes("digits-mlp", largest=4, repeats=2), Hooked("fnn-3", repeats=2)
+    timings.run(all_of_them := (operators, pairs, steps, hooked), tmp_path)
+    for what in all_of_them:
+        table = timings.results(what, folder=tmp_path)
+        assert (table.low <= table.seconds).all() and (table.seconds <= table.high).all() and (table.seconds > 0).all()
+    assert set(timings.results(operators, folder=tmp_path).compressor) == set(TIMED)
+    assert set(timings.results(pairs, folder=tmp_path).what) == {"all-reduce", "pairs"}
+    assert set(timings.results(hooked, folder=tmp_path).what) == {"all-reduce", "top-k", "gaussian-k"}
+    assert list(timings.results(steps, folder=tmp_path).batch_size) == [1, 4, 16]
+    assert timings.results(Operators(smallest=9), folder=tmp_path).empty
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_a_graphics_processor_is_waited_for(tmp_path):
+    timings.run([Operators(smallest=20, largest=20, repeats=2, device="cuda")], tmp_path)
+    assert (timings.results(Operators(smallest=20, largest=20, repeats=2, device="cuda"), folder=tmp_path).seconds > 0).all()

@@ -1,0 +1,314 @@
+"""Parts of a network trained apart: against ordinary modules, plain SGD and planted searches."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy, linear
+
+from chapters.parts_of_a_network import claims, growing, halves, network_parts, subnetworks
+from chapters.parts_of_a_network.subnetworks import Search, Subnetworks
+from lib.engine import lockstep, stacked
+from lib.engine.flattening import flatten, layers
+from lib.measuring import one_cell
+from lib.workloads import models
+from lib.workloads.catalogue import workload
+
+SHAPES = [(64, 64), (64, 64), (10, 64)]
+
+
+def test_one_worker_is_plain_sgd_bit_for_bit():
+    local_steps = 7
+    search = Search(1, local_steps, 32, trials=16, max_steps=36)
+    plain = one_cell.table(search.cell, one_cell.train_cell(search.cell))
+    mine = search.measure()
+    assert np.isfinite(plain["steps@0.1"]).any(), "nothing was learnt"
+    assert mine.drop(columns="sent").equals(plain)
+    w, (x, y) = torch.randn(3, 8970), (torch.randn(32, 1, 8, 8), torch.arange(32) % 10)
+    losses, g, _ = one_cell.executor(search.cell).gradients(w, x, y)
+    own = Subnetworks(models.build("mlp-64x2"), 1, local_steps, 1).of(3).gradients(None, w, x, y)
+    assert own[0].equal(losses) and own[1].equal(g)
+
+
+class Part(nn.Module):
+    """A worker's copy of the whole network, in which all units but its own are dropped and those scaled."""
+
+    def __init__(self, w, kept, scale):
+        super().__init__()
+        self.layers = nn.ParameterList()
+        at = 0
+        for out, fan_in in SHAPES:
+            self.layers.append(w[at : at + out * fan_in].clone().view(out, fan_in))
+            self.layers.append(w[at + out * fan_in : at + out * (fan_in + 1)].clone())
+            at += out * (fan_in + 1)
+        self.kept, self.scale = kept, scale
+
+    def forward(self, x):
+        h = x.flatten(1)
+        for n, kept in enumerate((*self.kept, None)):
+            h = linear(h, self.layers[2 * n], self.layers[2 * n + 1])
+            h = h if kept is None else h.relu() * kept * self.scale
+        return h
+
+
+def written_back(w, copies):
+    """Every weight from the copy that has moved it, the outputs' biases from the first."""
+    after = [torch.cat([p.detach().flatten() for p in copy.layers]) for copy in copies]
+    moved = torch.stack([own != w for own in after])
+    moved[1:, -10:] = False
+    assert moved.sum(0).max() == 1
+    return torch.where(moved, torch.stack(after), 0).sum(0) + torch.where(moved.any(0), 0, w)
+
+
+def test_rounds_are_those_of_workers_apart_who_write_their_parts_back():
+    workers, local_steps, rate, batch = 4, 3, 0.02, 8
+    search = Search(workers, local_steps, batch, trials=1, max_steps=2 * local_steps)
+    parts = Subnetworks(models.build("mlp-64x2"), workers, local_steps, 1).of(1)
+    data, w = workload("digits-mlp").train(1), flatten(models.fresh("mlp-64x2", 0))
+    order = [next(o) for o in [lockstep.batches(len(data), workers * batch, 1)] for _ in range(2 * local_steps)]
+    own = w.clone()[None]
+    for pick in order:
+        _, g, _ = parts.gradients(None, own, data.x[pick], data.y[pick])
+        own -= rate * g
+    for turn in range(2):
+        kept = [[torch.zeros(64).index_fill(0, units[k], 1) for units in parts.groups(turn)] for k in range(workers)]
+        copies = [Part(w, kept[k], workers) for k in range(workers)]
+        for k, copy in enumerate(copies):
+            bias = copy.layers[-1].detach().clone()
+            optimizer = torch.optim.SGD(copy.parameters(), lr=rate)
+            for pick in order[turn * local_steps : (turn + 1) * local_steps]:
+                mine = pick[k * batch : (k + 1) * batch]
+                optimizer.zero_grad()
+                cross_entropy(copy(data.x[mine]), data.y[mine]).backward()
+                optimizer.step()
+                if k:  # holds what it has been given
+                    copy.layers[-1].data.copy_(bias)
+        w = written_back(w, copies)
+    assert (own[0] - flatten(models.fresh("mlp-64x2", 0))).abs().max() > 0.05
+    torch.testing.assert_close(own[0], w, rtol=1e-4, atol=1e-6)
+    assert parts.sent.item() == 2 * parts.size / workers and search.cell.batch_size == 32
+
+
+WHOLE = models.build("mlp-64x2")
+LAYERS = layers(WHOLE)
+
+
+def outputs(w, x):
+    return stacked.Stack(WHOLE).logits(w, x)
+
+
+def images(count=40):
+    return torch.rand(count, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+
+
+def before_and_after(scaled=False, biased=True):
+    """Weights of two trials of width 16 before and after growth to 32."""
+    search = growing.Search(16, 2, scaled=scaled)
+    w = torch.stack([growing.narrow(16, seed) for seed in (0, 1)])
+    if biased:
+        moved = torch.randn(w.shape, generator=torch.Generator().manual_seed(1)) * 0.1
+        w = torch.zeros_like(w).index_copy_(1, growing.places(16), (w + moved)[:, growing.places(16)])
+    fresh = growing.grown(search).begin(w, LAYERS)["fresh"]
+    return w, growing.grow(w, fresh, (16, 32), LAYERS, scaled)
+
+
+def test_the_function_stays_as_the_network_grows():
+    w, after = before_and_after()
+    assert (after != 0).sum(1).min() > 2 * (w != 0).sum(1).max(), "nothing grew"
+    torch.testing.assert_close(outputs(after, images()), outputs(w, images()), rtol=1e-5, atol=1e-6)
+    fresh = growing.grown(growing.Search(16, 2)).begin(w, LAYERS)["fresh"]
+    again = growing.grow(after, fresh, (32, 64), LAYERS, False)
+    torch.testing.assert_close(outputs(again, images()), outputs(w, images()), rtol=1e-5, atol=1e-6)
+
+
+def test_a_network_that_does_not_grow_is_plain_sgd():
+    search = growing.Search(64, 0, 64, trials=8, max_steps=30)
+    plain = one_cell.table(search.cell, one_cell.train_cell(search.cell))
+    assert search.measure().drop(columns="stage").equals(plain)
+    assert growing.narrow(64, 3).equal(flatten(models.fresh("mlp-64x2", 3)))
+
+
+def reference(search, draws, stage, rate, steps):
+    """One trial, width by width, as ordinary modules with a rate for every part: outputs for `images` after each step."""
+    net, fresh = models.initialise(models.mlp(64, search.first, search.first), 0), draws[0]
+    parts, found = [torch.zeros_like(m.weight) for m in net if isinstance(m, nn.Linear)], []
+    for k in range(1, steps + 1):
+        x, y = batch(k)
+        loss = cross_entropy(net(x), y)
+        linear = [m for m in net if isinstance(m, nn.Linear)]
+        found_grads = torch.autograd.grad(loss, list(net.parameters()))
+        with torch.no_grad():
+            for m, part, g in zip(linear, parts, found_grads[::2], strict=True):
+                rates = torch.ones_like(m.weight)
+                for s in range(1, int(part.max()) + 1):
+                    rates[part == s] = m.weight[part == s].norm() / m.weight[part == 0].norm()
+                m.weight -= rate * rates * g
+            for m, g in zip(linear, found_grads[1::2], strict=True):
+                m.bias -= rate * g
+            if k in (stage, 2 * stage):
+                width = len(linear[0].bias)
+                wide = models.mlp(64, 2 * width, 2 * width)
+                grown = [m for m in wide if isinstance(m, nn.Linear)]
+                for n, (m, old, layer) in enumerate(zip(grown, linear, LAYERS[::2], strict=True)):
+                    rows, columns = old.weight.shape
+                    m.weight.copy_(fresh[layer.where].view(layer.shape)[: m.weight.shape[0], : m.weight.shape[1]])
+                    m.weight[:rows, :columns] = old.weight * (0.5 if search.scaled and n else 1)
+                    m.bias.zero_()
+                    m.bias[: len(old.bias)] = old.bias
+                    part = torch.full_like(m.weight, k // stage)
+                    part[:rows, :columns] = parts[n]
+                    parts[n] = part
+                net = wide
+            found.append(net(images()))
+    return torch.stack(found)
+
+
+def batch(k):
+    random = torch.Generator().manual_seed(k)
+    return torch.rand(12, 1, 8, 8, generator=random), torch.randint(10, (12,), generator=random)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_it_trains_as_modules_do_that_are_replaced_by_wider_ones(scaled):
+    search, stage, rate, steps = growing.Search(16, 2, scaled=scaled), 4, 0.2, 11
+    method, w = growing.grown(search), growing.narrow(16, 0)[None]
+    buffers, executor = method.begin(w, LAYERS), stacked.Stack(WHOLE)
+    draws, found = buffers["fresh"].clone(), []
+    drawn = {"learning_rate": torch.tensor([[rate]]), "stage": torch.tensor([[float(stage)]])}
+    for k in range(1, steps + 1):
+        _, g, _ = executor.gradients(w, *batch(k))
+        method.step(w, g, buffers, drawn, k, LAYERS)
+        found.append(outputs(w, images())[0])
+    torch.testing.assert_close(torch.stack(found), reference(search, draws, stage, rate, steps), rtol=1e-3, atol=1e-4)
+
+
+DEEP = models.build("mlp-64x4")
+DEEP_LAYERS = layers(DEEP)
+
+
+def dozen(k, count=12):
+    random = torch.Generator().manual_seed(k)
+    return torch.rand(count, 1, 8, 8, generator=random), torch.randint(10, (count,), generator=random)
+
+
+def trained(arm, stages, rate=0.2, steps=9):
+    """Weights of two trials after each step, as the engine takes them, the first ones included; and the codes."""
+    method = halves.halved(halves.Search(arm))
+    w = torch.stack([flatten(models.fresh("mlp-64x4", seed)) for seed in (0, 1)])
+    buffers, executor, found = method.begin(w, DEEP_LAYERS), stacked.Stack(DEEP), [w.clone()]
+    codes = buffers["codes"].clone()
+    for k in range(1, steps + 1):
+        _, g, _ = method.gradient(executor, w, dozen(k), None, buffers)
+        drawn = {"learning_rate": torch.full((2, 1), rate), "stage": torch.tensor(stages)[:, None]}
+        method.step(w, g, buffers, drawn, k, DEEP_LAYERS)
+        found.append(w.clone())
+    return torch.stack(found), codes
+
+
+def descend(params, loss, rate=0.2):
+    for p, g in zip(params, torch.autograd.grad(loss, params), strict=True):
+        p.data -= rate * g
+
+
+def by_halves(seed, stage, codes, recovered, steps=9):
+    """One trial, half by half, as ordinary modules."""
+    net, found = models.fresh("mlp-64x4", seed), []
+    left, right = net[:5], net[5:]
+    assert isinstance(left[-1], nn.ReLU) and sum(p.numel() for p in left.parameters()) == halves.CUT
+    found.append(flatten(net))
+    for k in range(1, steps + 1):
+        x, y = dozen(k)
+        if k <= stage:
+            descend([*left.parameters()], (left(x) - codes[y]).square().sum(1).mean() / 2)
+        elif recovered and k > 2 * stage:
+            descend([*net.parameters()], cross_entropy(net(x), y))
+        else:
+            descend([*right.parameters()], cross_entropy(right(left(x).detach()), y))
+        found.append(flatten(net))
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize("arm", ["halves", "recovered"])
+def test_halves_train_as_modules_of_their_own_do(arm):
+    stages = [2.0, 4.0]
+    w, codes = trained(arm, stages)
+    for trial, stage in enumerate(stages):
+        expected = by_halves(trial, int(stage), codes[trial], arm == "recovered")
+        torch.testing.assert_close(w[:, trial], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_whole_network_is_plain_sgd_bit_for_bit():
+    search = halves.Search("whole", 64, trials=8, max_steps=30)
+    plain = one_cell.table(search.cell, one_cell.train_cell(search.cell))
+    assert search.measure().drop(columns="stage").equals(plain)
+
+
+STEPS = {16: 100.0, 32: 60.0, 64: 40.0}  # steps of the whole network by examples a step
+
+
+def search(workers, local_steps, batch_size, replicate, steps, never=()):
+    """Two trials, the first of which takes so many steps to 0.04, and half of them to 0.1."""
+    sent, adds = 8970 / workers, batch_size * 1000 / workers
+    hard, easy = [np.nan if goal in never else x for goal, x in ((0.04, steps), (0.1, steps / 2))]
+    return pd.DataFrame({
+        "workers": workers, "local_steps": local_steps, "batch_size": batch_size, "replicate": replicate, "sent": sent,
+        "adds": adds, "steps@0.04": [hard, np.nan], "steps@0.1": [easy, 2 * easy],
+    })  # fmt: skip
+
+
+def trials(never=()):
+    rows = [search(1, 1, b, n, steps * n) for b, steps in STEPS.items() for n in (1, 2)]
+    rows += [search(2, j, 16, n, 180 * n) for j in (1, 20) for n in (1, 2)]
+    rows += [search(4, j, 16, n, 400 * n, never if n == 1 else ()) for j in (1, 20) for n in (1, 2)]
+    return pd.concat(rows, ignore_index=True)
+
+
+def test_parts_are_compared_with_as_many_examples_by_the_same_search():
+    beside = network_parts.subnetworks(trials())
+    steps = network_parts.over_whole(beside, 0.04, "steps").set_index(["workers", "local_steps"])
+    assert steps.effect.to_dict() == pytest.approx({(2, 1): 3, (2, 20): 3, (4, 1): 10, (4, 20): 10})
+    assert steps.low[2, 1] == pytest.approx(3) and steps.n.eq(2).all()
+    adds = network_parts.over_whole(beside, 0.04, "adds").set_index(["workers", "local_steps"]).effect
+    assert adds[2, 1] == pytest.approx(3 / 2) and adds[4, 20] == pytest.approx(10 / 4)  # a worker's own share of the batch
+    sent = network_parts.over_whole(beside, 0.04, "sent").set_index(["workers", "local_steps"]).effect
+    assert sent[2, 1] == pytest.approx(3 / 2) and sent[2, 20] == pytest.approx(3 / 2 * 9 / 180)  # 180 steps are nine rounds
+    assert network_parts.over_alone(beside, 0.1).effect.tolist() == pytest.approx([1.8, 1.8, 4, 4])
+
+
+def test_claims_are_judged_by_the_searches_that_met_a_goal(monkeypatch):
+    monkeypatch.setattr(subnetworks, "results", lambda searches: trials(never=(0.04,)))
+    sent, bias = claims.sent(), claims.bias()
+    assert [g.effect for g in sent] == pytest.approx([20 * 2 / 3, 20 * 4 / 10]) and [g.n for g in sent] == [2, 2]
+    assert [(g.effect, g.n) for g in bias] == [(1, 2), (0.5, 2)], "searches with other local steps share their splits"
+    monkeypatch.setattr(growing, "results", lambda searches: grown({("16 to 64: function kept", 64)}))
+    first, second = claims.grown()
+    assert first.effect == pytest.approx(0.25) and (first.n, second.n) == (2, 0) and "missed" in second.note
+    monkeypatch.setattr(halves, "results", lambda searches: cut({(network_parts.APART, 16), (network_parts.RECOVERED, 64)}))
+    told = {g.name: (g.effect, g.n) for g in claims.halves_apart()}
+    assert told[f"{network_parts.APART}, batches of 16"] == told[f"{network_parts.RECOVERED}, batches of 64"] == (0, 3)
+    assert told[f"{network_parts.APART}, batches of 64"] == (1, 3) and len(told) == 4
+
+
+def grown(missed=()):
+    rows = []
+    for name, factor in ((network_parts.WHOLE, 1.0), ("16 to 64: function kept", 2.0), ("16 units from the start", 0.5)):
+        for batch, n in ((b, n) for b in (16, 64) for n in (1, 2)):
+            steps = np.nan if (name, batch) in missed else 50.0 * factor
+            rows.append({"arm": name, "batch_size": batch, "replicate": n, "steps@0.04": steps, "adds@0.04": 10 * factor * steps})
+            rows.append({**rows[-1], "steps@0.04": 2 * steps, "adds@0.04": steps * factor * 5})  # slower, with less arithmetic
+    return pd.DataFrame(rows)
+
+
+def cut(missed=()):
+    """Halves that take three times the steps and send a tenth, recovered ones double and half, with batches of 16 and 64."""
+    rows, factors = [], {network_parts.TOGETHER: (1, 1.0), network_parts.APART: (3, 0.1), network_parts.RECOVERED: (2, 0.5)}
+    for (arm, (more, less)), b, n in itertools.product(factors.items(), (16, 64), (1, 2, 3)):
+        for goal, steps in ((0.04, np.nan if (arm, b) in missed else 100.0), (0.1, 50.0)):
+            own = {"steps": n * more * steps, "sent": n * less * steps}
+            rows.append({"arm": arm, "batch_size": b, "replicate": n, "goal": goal, **own})
+    wide = pd.DataFrame(rows).pivot(index=["arm", "batch_size", "replicate"], columns="goal", values=["steps", "sent"])
+    wide.columns = [f"{what}@{goal:g}" for what, goal in wide]
+    return wide.assign(**{f"adds@{goal}": wide[f"steps@{goal}"] for goal in (0.04, 0.1)}).reset_index()

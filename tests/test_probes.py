@@ -1,0 +1,380 @@
+"""What is measured along training: against closed forms, plain autograd and planted distributions."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import torch.nn.functional as F
+from scipy.special import ndtri
+from torch.nn.functional import cross_entropy
+
+from chapters.gradients.claims import bell_shaped
+from chapters.paths import path_geometry
+from chapters.smoothness import claims as roughness
+from lib.analysis import followed_paths, unseen_errors
+from lib.claims.claim import judged
+from lib.claims.judging import registered
+from lib.engine import flattening, lockstep
+from lib.engine.training_state import Trials
+from lib.measuring import one_cell, sweeps
+from lib.methods import method
+from lib.probes import (
+    follow,
+    noise_scale,
+    paths,
+    portraits,
+    running_noise,
+    smoothness,
+    tracks,
+    trained_again,
+    unseen,
+    walking,
+)
+from lib.probes.running_noise import Job
+from lib.records import store
+from lib.records.places import record
+from lib.studies import plans
+from lib.studies.cells import Cell
+from lib.studies.study import Study
+from lib.workers.noise_hook import of_step
+from lib.workloads import models
+from lib.workloads.catalogue import workload
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """A folder of records, and the cells it holds: dense and half sparse."""
+    folder = tmp_path_factory.mktemp("data")
+    cells = tuple(Cell("digits-mlp", 256, "momentum", s, trials=16, hits=3) for s in (0.0, 0.5))
+    sweeps.run(Study("s", "", cells), folder)
+    return folder, cells
+
+
+def test_a_track_meets_the_goal_where_the_record_says_and_not_before(measured):
+    folder, cells = measured
+    for cell in cells:
+        track = tracks.fastest(cell, 2, folder, points=8)[1]
+        table = follow.follow(track, folder)
+        assert table.step.iloc[-1] == tracks.last_step(track, folder) and table.error.iloc[-1] <= 0.04
+        assert (table.error.iloc[:-1] > 0.04).all()
+        assert table.step.iloc[0] == 1 and len(table) == 8
+
+
+def test_twins_share_all_but_the_mask(measured):
+    folder, cells = measured
+    dense = tracks.fastest(cells[0], 1, folder, points=4)[0]
+    (twin,) = tracks.twins([dense], [0.5], folder)
+    one, other = (one_cell.start(t.cell, [t.trial]) for t in (dense, twin))
+    assert one.drawn.keys() == other.drawn.keys() and all(torch.equal(one.drawn[name], other.drawn[name]) for name in one.drawn)
+    assert torch.equal(one.w * other.mask, other.w) and 0 < other.mask.mean() < 1
+    assert follow.follow(twin, folder).step.tolist() == follow.follow(dense, folder).step.tolist()
+
+
+SIZES = (4, 16, 64, 256, 1024)
+
+
+def test_on_a_quadratic_both_constants_lie_between_the_least_and_the_largest_curvature():
+    random = torch.Generator().manual_seed(0)
+    curvature, end = torch.linspace(0.5, 8, 30), torch.randn(30, generator=random)
+    for _ in range(20):
+        w = end + torch.randn(30, generator=random)
+        found = walking.toward(curvature * (w - end), w, end)
+        assert 0.5 <= found["secant"] <= found["bound"] <= 8
+        assert found["cosine"] == pytest.approx(found["secant"] / found["bound"])
+        assert found["cosine"] >= 2 * (0.5 * 8) ** 0.5 / 8.5  # Kantorovich's inequality
+    steepest = end + F.one_hot(torch.tensor(29), 30)
+    assert walking.toward(curvature * (steepest - end), steepest, end)["secant"] == pytest.approx(8)
+
+
+def expected(lengths, momentum=0.0):
+    """Cosine [n] of each random gradient with the way ahead, in endless dimensions, from what each adds to each step."""
+    n = len(lengths)
+    kept = np.tril(momentum ** np.clip(np.subtract.outer(np.arange(n), np.arange(n)), 0, None))  # [step, gradient]
+    reach = np.cumsum(kept[::-1], axis=0)[::-1] * lengths  # [from, gradient]: what it adds from this step to the end
+    return np.diag(reach) / np.sqrt((reach**2).sum(1))
+
+
+def test_a_random_walk_points_to_its_end_by_one_over_the_root_of_the_steps_left():
+    n, free = 100, torch.ones(10_000)
+    found = walking.random_walk(np.ones(n), free, {1, 20, 60, 91, 100}, torch.Generator().manual_seed(0))
+    assert found == pytest.approx({1: 0.1, 20: 81**-0.5, 60: 41**-0.5, 91: 10**-0.5, 100: 1}, abs=0.03)
+    lengths = np.geomspace(1, 30, n)
+    uneven = walking.random_walk(lengths, free, {30, 99}, torch.Generator().manual_seed(0))
+    assert uneven == pytest.approx({30: expected(lengths)[29], 99: expected(lengths)[98]}, abs=0.03)
+
+
+def test_random_gradients_lead_through_the_method_as_theory_says():
+    name, drawn = "momentum", {"momentum": 0.8}
+    size, n, random = 10_000, 40, torch.Generator().manual_seed(0)
+    lengths, at = np.linspace(1, 3, n), set(range(1, n + 1))
+    values = {key: torch.tensor([[value]]) for key, value in {"learning_rate": 0.1, **drawn}.items()}
+    trial = Trials(torch.zeros(1, size), None, values)
+
+    def gradient(step, w):
+        g = torch.randn(1, size, generator=random)
+        return g * (lengths[step - 1] / g.norm()).item()
+
+    left = walking.walked(method(name), (), trial, n, at, gradient)
+    found = [walking.cosine(g, w - left.end) for w, g in left.seen.values()]
+    assert found == pytest.approx(expected(lengths, drawn.get("momentum", 0.0)), abs=0.04)
+    assert left.norms == pytest.approx(lengths, rel=1e-4)
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory):
+    """A folder of records, the walk of a half-pruned network's winner, and its points."""
+    folder = tmp_path_factory.mktemp("data")
+    cell = Cell("digits-mlp", 256, "sgd", 0.5, trials=8, hits=1, replicate=3, split=3)
+    sweeps.run(Study("s", "", (cell,)), folder)
+    walk = paths.winner(cell, folder, points=12)
+    return folder, walk, walking.measured(walk, folder)
+
+
+def test_a_walk_ends_where_the_record_says(walked):
+    folder, walk, points = walked
+    steps = trained_again.met_at(walk, folder)
+    assert points.step.iloc[[0, -1]].tolist() == [1, steps] and (points.step + points.left == steps + 1).all()
+    assert (points.error <= 0.04).all() and len(points) == 12
+    last = points.iloc[-1]
+    assert last.batch_cosine == pytest.approx(1, abs=1e-4)  # the way ahead is the last step
+    assert last.batch_secant == pytest.approx(1 / last.rate, rel=1e-3) and last.random == pytest.approx(1, abs=1e-4)
+    assert points.walk_theory.iloc[-1] == 1 and points.cosine.between(-1, 1).all()
+
+
+def planted(law, steps, searches=6, random=None):
+    """Points of paths whose batch gradients have the cosine law(B) at every point; random: the control's."""
+    rows, noise = [], np.random.default_rng(0)
+    for size in SIZES:
+        for search in range(searches):
+            count = int(steps(size))
+            step = np.unique(np.linspace(1, count, 40).round())
+            cosine = law(size) * np.exp(0.01 * noise.standard_normal())
+            rows.append(pd.DataFrame({
+                "step": step, "left": count - step + 1, "batch_cosine": cosine, "cosine": 0.5, "twin_cosine": 0.5,
+                "twin_batch_cosine": cosine, "random": (count - step + 1) ** -0.5 if random is None else random,
+                "between": 0.9, "square": 1.0, "trace": 50.0, "secant": 2.0, "bound": 4.0, "workload": "digits-mlp",
+                "algorithm": "sgd", "sparsity": 0.0, "batch_size": size, "replicate": search,
+            }))  # fmt: skip
+    return pd.concat(rows, ignore_index=True)
+
+
+def test_the_scale_of_cosines_that_was_planted_is_found():
+    points = planted(lambda b: 0.4 / (1 + 50 / b) ** 0.5, lambda b: 200 * (1 + 50 / b))
+    found = path_geometry.scales(path_geometry.by_path(points)).set_index("kind")
+    own = found.loc["batch_cosine"]
+    assert own.scale == pytest.approx(50, rel=0.05) and own.low < 50 < own.high and own["product"] < 1.1
+    assert found.scale["noise_scale"] == pytest.approx(50)
+    flat = path_geometry.scale_of_cosines(path_geometry.by_path(planted(lambda b: 0.3, lambda b: 200)), "batch_cosine")
+    assert flat.scale.item() < 1
+    assert path_geometry.scale_of_cosines(path_geometry.by_path(planted(lambda b: -0.1, lambda b: 200)), "batch_cosine").empty
+
+
+def scalars(u):
+    told = portraits.describe(u)
+    return told[told.x.isna()].set_index("measure").value
+
+
+@pytest.mark.parametrize("name", ["normal", "laplace", "student"])
+def test_the_nearest_distribution_is_the_one_it_was_drawn_from(name):
+    r = np.random.default_rng(0)
+    u = {"normal": r.normal(size=40_000), "laplace": r.laplace(size=40_000), "student": r.standard_t(3, size=40_000)}
+    told = scalars(0.01 * u[name])
+    assert told[name] == min(told["normal"], told["laplace"], told["student"]) or told[name] < 0.01
+    others = {"normal", "laplace"} - {name}
+    assert all(told[o] > 0.01 for o in others)
+    if name == "student":
+        assert 2.5 < told["freedom"] < 3.6
+
+
+@pytest.mark.parametrize(
+    "kind, bell",
+    [("normal", True), ("logistic", True), ("uniform", False), ("two peaks", False), ("aside", False)],
+)
+def test_a_bell_has_one_peak_at_zero_and_is_not_flat(kind, bell):
+    r = np.random.default_rng(0)
+    normal = r.normal(size=50_000)
+    vector = {
+        "normal": normal, "logistic": r.logistic(size=50_000), "uniform": r.uniform(-1, 1, 50_000),
+        "two peaks": normal + 1.5 * r.choice([-1, 1], 50_000), "aside": normal + 0.5,
+    }[kind]  # fmt: skip
+    table = portraits.describe(vector).assign(workload="w", compressor="top-k", density=0.001, feedback=True, step=1)
+    shapes = portraits.shapes(table)
+    assert len(shapes) == 1 and shapes.convex.between(0.5, 1).all()
+    assert shapes.far.iloc[0] == pytest.approx(np.abs(vector).max() / vector.std(), rel=1e-6)
+    assert bell_shaped(shapes).tolist() == [bell]
+
+
+def test_the_tail_of_a_normal_vector_is_as_long_as_its_threshold_says():
+    vector = np.random.default_rng(0).normal(size=200_000)
+    at = {"workload": "w", "compressor": "top-k", "feedback": True}
+    taken = pd.concat([portraits.describe(u).assign(step=step, **at) for step, u in enumerate((vector, vector.clip(-2.5, 2.5)))])
+    for share in (0.1, 0.01, 0.001):
+        found = portraits.beyond(taken, -ndtri(share / 2))
+        assert found.iloc[0] == pytest.approx(share, rel=0.15) and (found.iloc[1] < 1e-9) == (share < 0.05)
+
+
+def quadratic(seed=0, size=30):
+    """A symmetric matrix with eigenvalues 0.1 ... 5, and its eigenvectors as columns, the largest last."""
+    random = torch.Generator().manual_seed(seed)
+    q, _ = torch.linalg.qr(torch.randn(size, size, generator=random, dtype=torch.float64))
+    return q @ torch.diag(torch.linspace(0.1, 5, size, dtype=torch.float64)) @ q.T, q
+
+
+def test_on_a_quadratic_both_estimates_are_the_largest_eigenvalue():
+    h, q = quadratic()
+    w = torch.randn(30, dtype=torch.float64)
+    assert smoothness.path_lipschitz(lambda v: h @ v, w, w + 0.3 * q[:, -1]) == pytest.approx(5)
+    along, largest = smoothness.spectral_norm(lambda v: h @ v, torch.ones(30, dtype=torch.float64), iterations=400)
+    assert largest == pytest.approx(5, rel=1e-6) and along <= largest
+    assert along == pytest.approx(smoothness.path_lipschitz(lambda v: h @ v, w, w + 0.01), rel=1e-9)
+
+
+def test_hessian_products_of_a_network_and_of_its_mask():
+    net = models.initialise(models.mlp(6, 5, classes=3), 0).double()
+    random = torch.Generator().manual_seed(1)
+    x, y = torch.randn(40, 1, 2, 3, generator=random, dtype=torch.float64), torch.arange(40) % 3
+    w, v = flattening.flatten(net), torch.randn(53, generator=random, dtype=torch.float64)
+    mask = (torch.rand(53, generator=random) < 0.5).double()
+    full = torch.autograd.functional.hessian(lambda u: F.cross_entropy(flattening.outputs(net, u, x), y), w)
+    assert torch.allclose(smoothness.hessian_product(net, w, x, y)(v), full @ v)
+    assert torch.allclose(smoothness.hessian_product(net, w, x, y, mask)(v), mask * (full @ (mask * v)))
+
+
+def population(total, seed=0, d=50, signal=0.5):
+    random = np.random.default_rng(seed)
+    return torch.from_numpy(signal / np.sqrt(d) + random.normal(size=(total, d)))
+
+
+def test_the_noise_scale_of_endless_data_and_its_interval():
+    """|G|^2 = 0.25 and tr(Sigma) = 50 are planted: a noise scale of 200 examples, in about 90 % of the intervals."""
+    held, ratios = [], []
+    for seed in range(60):
+        products = noise_scale.gram(population(4000, seed).view(-1, 20, 50).mean(1))
+        ratios.append(noise_scale.estimate(products, 20))
+        low, high = noise_scale.interval(products, 20, draws=100)
+        held.append(low <= 200 <= high)
+    planted = np.mean([r.trace for r in ratios]) / np.mean([r.square for r in ratios])
+    assert planted == pytest.approx(200, rel=0.03) and 0.78 <= np.mean(held) <= 0.99
+
+
+def path(sparsity, trial=0, **values):
+    steps = np.array([1, 2, 4, 8])
+    own = {"lipschitz": 2.0, "along": 1.5, "spectral": 6.0, "square": 0.5, "trace": 30.0, "noise_scale": 60.0, **values}
+    return pd.DataFrame({
+        "workload": "w", "algorithm": "sgd", "batch_size": 64, "sparsity": sparsity, "trial": trial, "step": steps,
+        "loss": [2.0, 1.5, 1.0, 0.5], **own,
+    })  # fmt: skip
+
+
+def several(sparsity, middle, sizes=(64,), count=3, spread=0.1, seed=0, **about):
+    """Paths whose Lipschitz constants scatter about a value, ten times as large at every further batch size."""
+    random = np.random.default_rng(seed)
+    return pd.concat([
+        path(sparsity, trial, lipschitz=middle * 10**i * random.lognormal(0, spread)).assign(batch_size=size, **about)
+        for i, size in enumerate(sizes) for trial in range(count)
+    ])  # fmt: skip
+
+
+def test_the_ratio_of_one_search_has_welchs_interval():
+    """Against scipy's, an independent reference."""
+    from scipy import stats
+
+    paths = pd.concat([several(0.0, 2.0, count=4), several(0.9, 1.0, count=6, spread=0.4, seed=1)])
+    found = followed_paths.lipschitz_ratios(followed_paths.typical(paths))["w", "sgd"]
+    logs = np.log(paths.groupby(["sparsity", "trial"]).lipschitz.first())
+    test = stats.ttest_ind(logs[0.9], logs[0.0], equal_var=False)
+    low, high = test.confidence_interval(0.9)
+    assert (found.value, found.low, found.high) == pytest.approx((logs[0.9].mean() - logs[0.0].mean(), low, high), rel=1e-3)
+    assert found.n == 6 and found.freedom == pytest.approx(test.df)
+
+
+def test_the_ratio_of_several_searches_is_the_planted_one_about_nine_times_in_ten():
+    held = []
+    for seed in range(100):
+        about = {"sizes": (16, 64, 256), "spread": 0.3}
+        paths = pd.concat([several(0.0, 1.0, seed=2 * seed, **about), several(0.9, 0.5, seed=2 * seed + 1, **about)])
+        found = followed_paths.lipschitz_ratios(paths.drop_duplicates(followed_paths.PATH))["w", "sgd"]
+        held.append(found.low < np.log(0.5) < found.high)
+    assert 0.84 <= np.mean(held) <= 0.97
+
+
+def test_smoothness_is_judged_by_network_and_two_paths_are_shown(monkeypatch):
+    rough = {"workload": "mnist-simple-cnn"}
+    own = [several(0.0, 1.0, count=2, **rough), several(0.9, 3.0, count=2, spread=2.0, seed=3, **rough)]
+    digits = {"workload": "digits-mlp"}
+    found = {"one": pd.concat(own), "two": pd.concat([several(0.0, 1.0, **digits), several(0.9, 0.4, seed=5, **digits)])}
+    monkeypatch.setattr(tracks, "TRACKS", found)
+    monkeypatch.setattr(tracks, "results", found.get)
+    told = judged(registered()["L7"], roughness.roughness())
+    assert told.verdict == "on small stand-ins only: against"
+    assert {g.name: (g.own, g.n, g.verdict) for g in told.groups} == {
+        "Simple-CNN on MNIST, SGD": (True, 2, "not decided"), "MLP on digits, SGD": (False, 3, "against"),
+    }  # fmt: skip
+
+
+JOB = Job("digits-mlp", 64, "sgd", trials=100, trial=20, hits=5, steps=6, span=4.0)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A short job's record, read back."""
+    folder = tmp_path_factory.mktemp("running")
+    running_noise.run([JOB], folder)
+    assert running_noise.missing([JOB], folder) == [] and running_noise.results([JOB], folder.parent / "none").empty
+    return running_noise.results([JOB], folder)
+
+
+def gradient(network, x, y):
+    return torch.cat([g.flatten() for g in torch.autograd.grad(cross_entropy(network(x), y), list(network.parameters()))])
+
+
+def test_a_record_has_what_a_single_process_finds(table):
+    """At the first two steps: of the workers' shares, and of chunks of the whole training set."""
+    data, network = workload("digits-mlp").train(), models.fresh("mlp-64x2", JOB.trial)
+    rate, order = float(JOB.cell.draw()["learning_rate"][JOB.trial]), lockstep.batches(len(data), 64, 0)
+    steps, others = [], []
+    for step in (1, 2):
+        shares = [gradient(network, data.x[rows], data.y[rows]).double() for rows in next(order).chunk(2)]
+        small, big = np.mean([g.square().sum() for g in shares]), sum(shares).div(2).square().sum()
+        steps.append(of_step(float(small), float(big), 2, 32, len(data)))
+        drawn = torch.randperm(len(data), generator=torch.Generator().manual_seed(step)).split(50)
+        chunks = torch.stack([gradient(network, data.x[rows], data.y[rows]) for rows in drawn])
+        found = noise_scale.estimate(noise_scale.gram(chunks), 50, 1350)
+        others.append((found.trace, found.square))
+        with torch.no_grad():
+            for p, g in zip(network.parameters(), (sum(shares) / 2).float().split([p.numel() for p in network.parameters()])):
+                p -= rate * g.view_as(p)
+    decay = 3 / 5
+    for column, each in (("running", steps), ("offline", others)):
+        averaged = decay * np.array(each[0]) + np.array(each[1])
+        assert table[column].tolist()[:2] == pytest.approx([each[0][0] / each[0][1], averaged[0] / averaged[1]], rel=1e-3)
+    assert table.single[1] == pytest.approx(others[1][0] / others[1][1], rel=1e-3)
+    assert table.step.tolist() == [1, 2, 3, 4, 5, 6] and table.high.isna()[0] and table.low[0] == 0
+
+
+def test_a_winner_trained_again_meets_the_goal_at_its_step_and_not_before(tmp_path, monkeypatch):
+    sparsity = 0.9
+    cells = tuple(Cell("digits-mlp", 64, sparsity=sparsity, trials=24, hits=1, replicate=n, split=n, max_steps=400) for n in (1, 2))
+    sweeps.run(Study("twice", "", cells), tmp_path)
+    monkeypatch.setitem(plans.STUDIES, "twice", Study("twice", "", cells))
+    what = unseen.Winners("twice", "digits-mlp", sparsity, 0.05)
+    rows = what.measure(tmp_path).set_index("replicate")
+    for cell in cells:
+        trials = store.read(record(cell, tmp_path), cell)[1]
+        steps = trials["steps@0.05"]
+        assert rows.steps[cell.replicate] == steps.min() and rows.trial[cell.replicate] == steps.idxmin()
+        assert rows.validation[cell.replicate] <= 0.05 < unseen.errors(cell, steps.idxmin(), int(steps.min()) // 2)[0]
+    assert (rows.test != rows.validation).any()
+
+
+def test_dense_and_pruned_winners_are_paired_by_search():
+    """One search lacks a batch size when pruned; each pruned winner errs on one share in a hundred more than the dense one."""
+    dense = pd.DataFrame({"workload": "digits-mlp", "goal": 0.05, "sparsity": 0.0, "batch_size": [1, 2] * 3,
+                          "replicate": [1, 1, 2, 2, 3, 3], "split": 0, "test": [0.05, 0.5, 0.06, 0.07, 0.04, 0.04]})  # fmt: skip
+    pruned = dense.assign(sparsity=0.9, test=dense.test + 0.01).drop(1)
+    (found,) = unseen_errors.table(pd.concat([dense, pruned])).itertuples()
+    assert (found.dense, found.pruned) == pytest.approx((0.155 / 3, 0.185 / 3))
+    assert (found.more_low, found.more, found.more_high, found.n) == pytest.approx((0.01, 0.01, 0.01, 3))
+    told = unseen_errors.told(pd.concat([dense, pruned]), "digits-mlp")
+    assert told == {"unseen_goal": "5\u00a0%", "unseen_dense": "5.2\u00a0%", "unseen_pruned": "6.2\u00a0%"}
+    assert set(unseen_errors.told(pruned, "digits-mlp").values()) == {"—"}
