@@ -8,7 +8,7 @@ from torch.nn.functional import cross_entropy
 
 from chapters.parts_of_a_network import growing
 from chapters.parts_of_a_network.growing import Search
-from lib.engine import stacked
+from lib.engine import batched
 from lib.engine.flattening import flatten, layers
 from lib.measuring import one_cell
 from lib.workloads import models
@@ -18,7 +18,7 @@ LAYERS = layers(WHOLE)
 
 
 def outputs(w, x):
-    return stacked.Stack(WHOLE).logits(w, x)
+    return batched.BatchedExecutor(WHOLE).logits(w, x)
 
 
 def images(count=40):
@@ -114,7 +114,7 @@ def batch(k):
 def test_it_trains_as_modules_do_that_are_replaced_by_wider_ones(scaled):
     search, stage, rate, steps = Search(16, 2, scaled=scaled), 4, 0.2, 11
     method, w = growing.grown(search), growing.narrow(16, 0)[None]
-    buffers, executor = method.begin(w, LAYERS), stacked.Stack(WHOLE)
+    buffers, executor = method.begin(w, LAYERS), batched.BatchedExecutor(WHOLE)
     draws, found = buffers["fresh"].clone(), []
     drawn = {"learning_rate": torch.tensor([[rate]]), "stage": torch.tensor([[float(stage)]])}
     for k in range(1, steps + 1):

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 from chapters.parts_of_a_network import halves
 from chapters.parts_of_a_network.arithmetic import multiply_adds
 from chapters.parts_of_a_network.halves import Search
-from lib.engine import stacked
+from lib.engine import batched
 from lib.engine.flattening import flatten, layers
 from lib.measuring import one_cell
 from lib.workloads import models
@@ -28,7 +28,7 @@ def trained(arm, stages, rate=0.2, steps=9):
     """Weights of two trials after each step, as the engine takes them, the first ones included; and the codes."""
     method = halves.halved(Search(arm))
     w = torch.stack([flatten(models.fresh("mlp-64x4", seed)) for seed in (0, 1)])
-    buffers, executor, found = method.begin(w, LAYERS), stacked.Stack(WHOLE), [w.clone()]
+    buffers, executor, found = method.begin(w, LAYERS), batched.BatchedExecutor(WHOLE), [w.clone()]
     codes = buffers["codes"].clone()
     for k in range(1, steps + 1):
         _, g, _ = method.gradient(executor, w, batch(k), None, buffers)
@@ -84,7 +84,7 @@ def test_the_whole_network_is_plain_sgd_bit_for_bit():
 
 def test_recovery_is_plain_sgd_from_where_the_halves_are():
     w, _ = trained("recovered", [2.0, 2.0])
-    own, executor = w[4].clone(), stacked.Stack(WHOLE)
+    own, executor = w[4].clone(), batched.BatchedExecutor(WHOLE)
     for k in range(5, 10):
         own.addcmul_(executor.gradients(own, *batch(k))[1], torch.full((2, 1), 0.2), value=-1)
         assert own.equal(w[k])

@@ -8,13 +8,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from lib.engine import (
-    example_norms,
+    batched,
     flattening,
     lockstep,
-    looped,
-    side_by_side,
-    sparse_stacked,
-    stacked,
+    sequential,
     training_state,
 )
 from lib.measuring import one_cell, sweeps
@@ -72,6 +69,11 @@ def mean_norms(net, x, y, mask=None, smoothing=0.0):
     return [sum(g.norm() for g in own) / len(y) for own in zip(*each, strict=True)]
 
 
+def kinds_for(module):
+    """The executors that can train it, the one for small networks first."""
+    return [batched.BatchedExecutor] * batched.fits(module) + [sequential.SequentialExecutor]
+
+
 def examples(shape, count):
     return torch.randn(count, *shape, generator=torch.Generator().manual_seed(2)).double(), torch.arange(count) % 10
 
@@ -81,14 +83,12 @@ def examples(shape, count):
 @pytest.mark.parametrize("density", [None, 0.4])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_norms_are_those_of_examples_taken_one_by_one(name, count, density, together, monkeypatch):
-    monkeypatch.setattr(example_norms, "TOGETHER", together)
-    monkeypatch.setattr(looped, "TOGETHER", together)
+    monkeypatch.setattr(batched, "MAX_GRADIENT_ENTRIES", together)
+    monkeypatch.setattr(sequential, "MAX_GRADIENT_ENTRIES", together)
     build, shape = NETWORKS[name]
     nets, w, mask = started(build, density=density)
     x, y = examples(shape, count)
-    kinds = [stacked.Stack, looped.Loop, side_by_side.SideBySide]
-    kinds += [sparse_stacked.Sparse] * (name == "mlp" and torch.backends.mkl.is_available())
-    for kind in kinds:
+    for kind in kinds_for(build()):
         executor = kind(build(), torch.float64, smoothing=0.1)
         losses, g, alive, norms = executor.gradients_with_norms(w, x, y, mask)
         plain = executor.gradients(w, x, y, mask)
@@ -112,35 +112,30 @@ def gained():
 @pytest.mark.parametrize("density", [None, 0.4])
 @pytest.mark.parametrize("build", [doubled, gained])
 def test_norms_of_other_networks_are_those_of_examples_taken_one_by_one(build, density, monkeypatch):
-    monkeypatch.setattr(looped, "TOGETHER", 1)
+    monkeypatch.setattr(sequential, "MAX_GRADIENT_ENTRIES", 1)
     nets, w, mask = started(build, density=density)
     x, y = examples((2, 3, 5), 9)
-    _, _, _, norms = looped.Loop(build(), torch.float64).gradients_with_norms(w, x, y, mask)
+    _, _, _, norms = sequential.SequentialExecutor(build(), torch.float64).gradients_with_norms(w, x, y, mask)
     for t, net in enumerate(nets):
         expected = [norm.item() for norm in mean_norms(net, x, y, None if mask is None else mask[t])]
         assert norms[t].tolist() == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("count", [9, 65])
-@pytest.mark.parametrize("kind", [stacked.Stack, side_by_side.SideBySide])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_inputs_and_derivatives_by_outputs_make_up_the_gradient(name, kind, count):
+def test_inputs_and_derivatives_by_outputs_make_up_the_gradient(name):
     build, shape = NETWORKS[name]
-    nets, w, _ = started(build)
-    x, y = examples(shape, count)
-    executor = kind(build(), torch.float64)
-    _, g, _, found = executor.signals(w, x, y)
-    parts = []
-    for inputs, deltas in found:
-        flat = inputs.expand(len(w), -1, -1, -1)
-        parts += [torch.einsum("tbso,tbsk->tok", deltas, flat).flatten(1), deltas.sum((1, 2))]
-    assert torch.allclose(torch.cat(parts, 1).float(), g, atol=1e-6)
-    theirs = [torch.cat([flattening.memory_order(p).flatten() for p in gradients(net, x, y)]) for net in nets]
-    assert torch.allclose(torch.stack(theirs).float(), g, atol=1e-6)
+    _, w, _ = started(build)
+    x, y = examples(shape, 9)
+    for kind in kinds_for(build()):
+        executor = kind(build(), torch.float64)
+        product = lambda h, d: ((d.mT @ h).flatten(1), d.sum(1))  # noqa: E731
+        _, g, _, found = executor.gradients_with_layer_stats(w, x, y, None, product)
+        parts = [part for pair in found.values() for part in pair]
+        assert torch.allclose(torch.cat(parts, 1).float(), g.float(), atol=1e-6)
 
 
 def test_a_network_with_batch_normalisation_has_no_gradients_of_single_examples():
-    loop = looped.Loop(models.build("resnet-20"))
+    loop = sequential.SequentialExecutor(models.build("resnet-20"))
     with pytest.raises(ValueError, match="model: batch normalisation is not allowed"):
         loop.gradients_with_norms(loop.w[None], torch.zeros(2, 3, 32, 32), torch.zeros(2, dtype=torch.int64))
     with pytest.raises(ValueError, match="messages: .* None with clars, which takes gradients of its own"):
@@ -189,7 +184,7 @@ def path(name, drawn, steps=12, network="digits-cnn", density=None, count=12):
     """The trials' weights after every step, in double precision but for gradients, and the buffers at last."""
     build, shape = NETWORKS[network]
     _, w, mask = started(build, density=density)
-    how, executor = method(name), stacked.Stack(build(), torch.float64)
+    how, executor = method(name), kinds_for(build())[0](build(), torch.float64)
     parameters = flattening.layers(executor.module)
     x, y = examples(shape, count * steps)
     buffers, found = how.begin(w.clone(), parameters), []
@@ -371,7 +366,7 @@ def test_removed_weights_stay_removed_and_all_others_move(name, workload):
 @pytest.mark.parametrize(("name", "dies"), [("momentum", True), ("adam-fixed", True), ("lars", False), ("momentum-ema", False)])
 def test_of_normalised_and_averaged_methods_no_trial_is_dropped_as_dead(name, dies):
     """Of a network that is off: a proof that it stays off takes a drift, and that of its average is not bounded."""
-    data, executor = datasets.load("digits"), looped.Loop(models.build("mlp-64x2"))
+    data, executor = datasets.load("digits"), sequential.SequentialExecutor(models.build("mlp-64x2"))
     w = flattening.flatten(models.fresh("mlp-64x2", 0))[None]
     views = flattening.unflatten(w, executor.module)
     views[2][0], views[3][0] = -views[2][0].abs(), -1.0  # the second hidden layer

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from lib.engine import flattening, looped, stacked
+from lib.engine import batched, flattening, sequential
 from lib.measuring import one_cell
 from lib.methods import LOCAL, local_alignment
 from lib.studies.cells import Cell
@@ -33,7 +33,7 @@ def setting(request):
     w += 0.1 * torch.randn(w.shape, generator=random, dtype=torch.float64)
     x = torch.randn(EXAMPLES, 1, WIDTHS[0], 1, generator=random, dtype=torch.float64)
     y = torch.randint(WIDTHS[-1], (EXAMPLES,), generator=random)
-    executor = stacked.Stack(module, torch.float64)
+    executor = batched.BatchedExecutor(module, torch.float64)
     return executor, flattening.layers(module), w, (x, y)
 
 
@@ -144,7 +144,7 @@ def test_feedback_moves_as_the_transposed_weights_do_and_begins_as_large_but_unr
 def test_a_loop_takes_the_same_gradients_and_masks_hold(name, setting):
     executor, layers, w, batch = setting
     mask = (torch.rand(w.shape, generator=torch.Generator().manual_seed(1)) < 0.6).double()
-    buffers, loop = LOCAL[name].begin(w * mask, layers), looped.Loop(network(type(executor.module[2])), torch.float64)
+    buffers, loop = LOCAL[name].begin(w * mask, layers), sequential.SequentialExecutor(network(type(executor.module[2])), torch.float64)  # noqa: E501
     g, other = (LOCAL[name].gradient(one, w * mask, batch, mask, buffers)[1] for one in (executor, loop))
     assert torch.equal(g, other) and not g[mask == 0].any() and g[mask == 1].any()
 
@@ -171,7 +171,7 @@ def test_other_networks_are_refused_by_name(name):
         one_cell.train_cell(Cell("digits-cnn", 64, name, trials=2, max_steps=2))
 
 
-@pytest.mark.parametrize("kind", [stacked.Stack, looped.Loop])
+@pytest.mark.parametrize("kind", [batched.BatchedExecutor, sequential.SequentialExecutor])
 def test_a_network_of_tanh_has_autograds_gradients(kind):
     cell = Cell("digits-mlp-tanh", 16, "sgd", trials=2)
     module, data = models.build(cell.work.model), cell.work.train()

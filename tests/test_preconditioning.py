@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lib.engine import flattening, looped, stacked
+from lib.engine import batched, flattening, sequential
 from lib.measuring import one_cell
 from lib.methods import METHODS, kfac, muon
 from lib.studies.cells import Cell
@@ -120,7 +120,7 @@ def plain_muon(net, mask, batches, rate, momentum, ratio):
 def test_muon_is_a_plain_muon_of_every_trial(network, sparse):
     nets, w, mask, batches = case(network, sparse=sparse)
     drawn = {"learning_rate": column(0.003, 0.05, 0.3), "momentum": column(0.5, 0.9, 0.99), "aux_ratio": column(1.0, 0.1, 0.003)}
-    path, _ = trained("muon", stacked.Stack(nets[0], torch.float64), w, mask, batches, drawn)
+    path, _ = trained("muon", batched.BatchedExecutor(nets[0], torch.float64), w, mask, batches, drawn)
     assert mask is None or not path[:, mask == 0].any()
     for t, net in enumerate(nets):
         in_place_of(net, w[t])
@@ -134,7 +134,7 @@ def test_a_matrix_that_begins_at_zero_is_not_taken_for_removed():
     w[:, hidden.where] = 0
     w[:, flattening.layers(nets[0])[3].where] = 0.1  # biases: units that are on
     drawn = {"learning_rate": column(0.1, 0.1), "momentum": column(0.9, 0.9), "aux_ratio": column(0.1, 0.1)}
-    path, _ = trained("muon", stacked.Stack(nets[0], torch.float64), w, None, batches, drawn)
+    path, _ = trained("muon", batched.BatchedExecutor(nets[0], torch.float64), w, None, batches, drawn)
     assert (path[0][:, hidden.where] != 0).float().mean() > 0.9
 
 
@@ -142,14 +142,14 @@ def test_a_matrix_that_begins_at_zero_is_not_taken_for_removed():
 
 
 @pytest.mark.parametrize("examples", [16, 80])  # with a convolution as patches, and as one matrix
-@pytest.mark.parametrize("kind", [stacked.Stack, looped.Loop])
+@pytest.mark.parametrize("kind", [batched.BatchedExecutor, sequential.SequentialExecutor])
 @pytest.mark.parametrize("network", NETWORKS)
 def test_inputs_and_derivatives_make_up_the_gradient(network, kind, examples):
     """Of every layer, derivatives times inputs are the gradient of the weight as it lies in w, and their sum the bias's."""
     nets, w, mask, ((x, y), *_) = case(network, examples=examples, sparse=True)
     executor = kind(nets[0], torch.float64)
     plain = executor.gradients(w, x, y, mask)
-    *found, looks = executor.watched(w, x, y, mask, lambda h, d: (d.mT @ h, d.sum(1)))
+    *found, looks = executor.gradients_with_layer_stats(w, x, y, mask, lambda h, d: (d.mT @ h, d.sum(1)))
     for ours, theirs in zip(found, plain, strict=True):
         assert torch.allclose(ours, theirs, atol=1e-6)
     layers = {layer.name: layer for layer in flattening.layers(nets[0])}
@@ -228,7 +228,7 @@ def plain_kfac(net, mask, batches, rate, momentum, damping, most=1e-3):
 
 
 @pytest.mark.parametrize(("name", "most"), [("kfac", 1e-3), ("kfac-unclipped", math.inf)])
-@pytest.mark.parametrize("kind", [stacked.Stack, looped.Loop])
+@pytest.mark.parametrize("kind", [batched.BatchedExecutor, sequential.SequentialExecutor])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("network", NETWORKS)
 def test_kfac_is_a_plain_kfac_of_every_trial(network, sparse, kind, name, most):
@@ -247,7 +247,7 @@ def edged():
     return nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 6), nn.ReLU(), nn.Linear(6, 5))
 
 
-@pytest.mark.parametrize("kind", [stacked.Stack, looped.Loop])
+@pytest.mark.parametrize("kind", [batched.BatchedExecutor, sequential.SequentialExecutor])
 def test_rounding_switches_no_unit_on(kind):
     """Of trial i, channel i is off but exactly on the edge where patches are blank, and unit i has no weights: both stay so."""
     nets, random, trials = [models.initialise(edged(), 0).double() for _ in range(4)], torch.Generator().manual_seed(2), range(4)
@@ -272,7 +272,7 @@ def test_a_factor_without_a_decomposition_costs_its_trial_alone(from_step, monke
     """The trial keeps its last axes, and stands still while it has none; no bit of the others changes."""
     nets, w, _, batches = case("mlp")
     drawn = {"learning_rate": column(0.01, 0.01, 0.01), "momentum": column(0.9, 0.9, 0.9), "damping": column(0.1, 0.1, 0.1)}
-    executor, batches = stacked.Stack(nets[0], torch.float64), batches * 2
+    executor, batches = batched.BatchedExecutor(nets[0], torch.float64), batches * 2
     whole, _ = trained("kfac", executor, w, None, batches, drawn)
     seen = batches[: from_step - 1]
     before = trained("kfac", executor, w, None, seen, drawn)[1] if seen else kfac.METHOD.begin(w, flattening.layers(nets[0]))
@@ -297,7 +297,7 @@ def test_a_factor_without_a_decomposition_costs_its_trial_alone(from_step, monke
 
 def looked(net, w, batch):
     """K-FAC's buffers and gradients after one step's look at a batch."""
-    executor, layers = looped.Loop(net, torch.float64), flattening.layers(net)
+    executor, layers = sequential.SequentialExecutor(net, torch.float64), flattening.layers(net)
     buffers = kfac.METHOD.begin(w, layers)
     _, g, _ = kfac.METHOD.gradient(executor, w, batch, None, buffers)
     return layers, buffers, g.to(w.dtype)
@@ -324,7 +324,7 @@ def test_the_product_of_factors_is_the_fisher_matrix_where_it_must_be(same_input
 def test_with_much_damping_kfac_is_momentum(network):
     nets, w, _, batches = case(network)
     rate, momentum, damping = column(0.1, 0.3, 1.0), column(0.5, 0.9, 0.99), 1e8
-    executor = stacked.Stack(nets[0], torch.float64)
+    executor = batched.BatchedExecutor(nets[0], torch.float64)
     drawn = {"learning_rate": rate * 1e-3, "momentum": momentum, "damping": column(*[damping] * 3)}
     path, _ = trained("kfac", executor, w, None, batches[:1] * 4, drawn)
     plain, _ = trained("momentum", executor, w, None, batches[:1] * 4, drawn | {"learning_rate": rate * 1e-3 / damping})
@@ -352,7 +352,7 @@ def test_a_step_changes_the_network_no_more_than_the_clip_allows():
 def test_a_stale_decomposition_is_the_last_one_and_a_fresh_one_the_factors(monkeypatch):
     nets, w, _, batches = case("mlp", trials=2)
     drawn = {"learning_rate": column(0.1, 0.3), "momentum": column(0.9, 0.5), "damping": column(0.01, 0.1)}
-    executor = stacked.Stack(nets[0], torch.float64)
+    executor = batched.BatchedExecutor(nets[0], torch.float64)
     fresh, buffers = trained("kfac", executor, w, None, batches, drawn)
     for name in ("1.weight inputs", "3.weight outputs", "5.weight inputs"):
         axes, curves = buffers[f"{name} axes"], buffers[f"{name} curves"]
@@ -391,7 +391,7 @@ def test_a_trial_that_diverges_changes_no_bit_of_the_others(size):
     w, batches = w.float(), [(x.float(), y) for x, y in batches]
     drawn = {"learning_rate": column(0.1, 0.1, 0.1), "momentum": column(0.9, 0.9, 0.9), "damping": column(1e-5, 0.1, 1.0)}
     drawn = {name: values.float() for name, values in drawn.items()}
-    executor = stacked.Stack(two_convolutions())
+    executor = batched.BatchedExecutor(two_convolutions())
     path, _ = trained("kfac", executor, w, None, batches, drawn)
     wild = w.clone()
     wild[1] *= size

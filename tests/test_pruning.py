@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lib.engine import flattening, lockstep, looped, pruning
+from lib.engine import flattening, lockstep, pruning, sequential
 from lib.measuring import one_cell
 from lib.messages.settings import Messages
 from lib.methods import METHODS
@@ -28,7 +28,7 @@ def test_connection_sensitivity_is_the_derivative_by_the_mask():
     for p in net.parameters():  # biases too must have something to lose
         p.data += 0.05
     w = flattening.flatten(net)
-    scores = pruning.scores("connection-sensitivity", w, looped.Loop(net), x, y, 0)
+    scores = pruning.scores("connection-sensitivity", w, sequential.SequentialExecutor(net), x, y, 0)
     reference = models.mlp(6, 5, classes=3).double()
 
     def loss(mask):
@@ -48,7 +48,7 @@ def test_connection_sensitivity_is_the_derivative_by_the_mask():
 
 def test_biases_that_start_at_zero_go_first():
     net, x, y = small()
-    scores = pruning.scores("connection-sensitivity", flattening.flatten(net), looped.Loop(net), x, y, 0)
+    scores = pruning.scores("connection-sensitivity", flattening.flatten(net), sequential.SequentialExecutor(net), x, y, 0)
     biases = torch.cat([torch.full(p.shape, p.dim() == 1).flatten() for p in net.parameters()])
     assert not scores[biases].any() and scores[~biases].any()
     assert not pruning.global_mask(scores, 0.5)[biases].any()
@@ -72,7 +72,7 @@ def test_a_sparsity_outside_is_refused(sparsity):
 
 def test_other_methods():
     net, x, y = small()
-    w, loop = flattening.flatten(net), looped.Loop(net)
+    w, loop = flattening.flatten(net), sequential.SequentialExecutor(net)
     assert torch.equal(pruning.scores("magnitude", w, loop, x, y, 0), w.abs())
     a, b, c = (pruning.scores("random", w, loop, x, y, s) for s in (0, 0, 1))
     assert torch.equal(a, b) and not torch.equal(a, c)
@@ -92,7 +92,7 @@ def test_random_scores_know_nothing_of_the_weights():
 @pytest.mark.parametrize("algorithm", METHODS)
 def test_a_removed_weight_never_moves(algorithm):
     net, x, y = small()
-    loop = looped.Loop(net)
+    loop = sequential.SequentialExecutor(net)
     w = flattening.flatten(net)[None]
     mask = pruning.global_mask(w.abs(), 0.8)
     w = w * mask
@@ -142,7 +142,7 @@ def test_grasp_is_the_published_score_at_its_temperature():
 
 def test_the_methods_by_grasp_differ_in_examples_and_temperature():
     net, x, y = small()
-    w, loop = flattening.flatten(net), looped.Loop(net)
+    w, loop = flattening.flatten(net), sequential.SequentialExecutor(net)
     for method, per_class, temperature in (("grasp", 100, 1), ("grasp-200", 25, 200)):
         pick = pruning.class_balanced(y, per_class, 3)
         reference = pruning.grasp(net, w, x[pick], y[pick], temperature=temperature)
@@ -165,7 +165,7 @@ def test_grasp_of_examples_with_several_targets_takes_a_sample_of_all():
 def test_synflow_refuses_inputs_that_are_indices():
     net = torch.nn.Sequential(torch.nn.Embedding(9, 4), torch.nn.Flatten(), torch.nn.Linear(8, 2))
     with pytest.raises(ValueError, match="synflow.*not allowed where inputs are indices"):
-        pruning.scores("synflow", flattening.flatten(net), looped.Loop(net), torch.ones(3, 2).long(), torch.zeros(3), 0, 0.5)
+        pruning.scores("synflow", flattening.flatten(net), sequential.SequentialExecutor(net), torch.ones(3, 2).long(), torch.zeros(3), 0, 0.5)  # noqa: E501
 
 
 def test_synflow_is_its_closed_form_on_two_layers():
@@ -193,7 +193,7 @@ def test_synflow_never_cuts_a_layer_off():
     w, x = flattening.flatten(net), torch.ones(1, 20)
     kept = {}
     for method in ("magnitude", "synflow"):
-        scores = pruning.scores(method, w, looped.Loop(models.mlp(20, 20, 20, classes=10)), x, torch.zeros(1), 0, 0.9)
+        scores = pruning.scores(method, w, sequential.SequentialExecutor(models.mlp(20, 20, 20, classes=10)), x, torch.zeros(1), 0, 0.9)  # noqa: E501
         mask = pruning.global_mask(scores, 0.9)
         kept[method] = {name: count for name, count, _ in pruning.layer_densities(mask, net)}
     assert kept["magnitude"]["3.weight"] == 0 and min(n for k, n in kept["synflow"].items() if "weight" in k) > 0

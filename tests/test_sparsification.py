@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.stats import norm
 
-from lib.engine import looped, stacked
+from lib.engine import batched, sequential
 from lib.measuring import one_cell
 from lib.messages import compressors, contraction, exchanges
 from lib.messages.compressors import COMPRESSORS
@@ -38,7 +38,7 @@ def exchange(d, executor_gradients, **messages):
         def gradients(self, w, x, y):
             return torch.zeros(1), next(given)[None].clone(), torch.ones(1, dtype=torch.bool)
 
-        shares = looped.Loop.shares
+        gradients_by_worker = sequential.SequentialExecutor.gradients_by_worker
 
     return exchanges.Exchange(Messages(**messages), 1, d, None, [d // 2, d - d // 2], seed=0), Executor()
 
@@ -148,7 +148,7 @@ def test_a_gradient_that_is_not_finite_is_seen_by_its_trial_alone_whatever_a_com
         g[1, 0, 7] = value
 
         class Executor:
-            def shares(self, w, x, y, parts, g=g):
+            def gradients_by_worker(self, w, x, y, parts, g=g):
                 return torch.zeros(parts, trials), g.clone(), torch.ones(parts, trials, dtype=torch.bool)
 
         own = exchanges.Exchange(Messages(workers, name, 0.05), trials, d, None, [d], seed=0)
@@ -321,7 +321,7 @@ def test_the_loop_and_the_stack_exchange_the_same():
     cell = Cell("digits-mlp", 64, trials=3, messages=Messages(4, "top-k", 0.05))
     trials, data = one_cell.start(cell), catalogue.workload("digits-mlp").train()
     found = []
-    for kind in (looped.Loop, stacked.Stack):
+    for kind in (sequential.SequentialExecutor, batched.BatchedExecutor):
         own = one_cell.exchange(cell, trials)
         executor = kind(models.build("mlp-64x2"))
         found.append(own.gradients(executor, trials.w, data.x[:64], data.y[:64])[1])

@@ -19,7 +19,6 @@ import torch
 
 from lib import ROOT
 from lib.__main__ import main
-from lib.engine import stacked
 from lib.measuring import jobs, one_cell, sweeps
 from lib.records import on_record, results, store
 from lib.records.on_record import grid
@@ -112,11 +111,6 @@ def test_numbers_too_small_to_matter_do_not_slow_a_cell_down(tmp_path, monkeypat
         one_cell.measure(tiny().cells[0], tmp_path)
     torch.set_flush_denormal(False)
     assert seen == [not able]
-
-
-def test_without_sparse_products_a_sparse_cell_is_trained_by_dense_ones(monkeypatch):
-    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
-    assert type(one_cell.executor(Cell("digits-cnn", 64, sparsity=0.95))) is stacked.Stack
 
 
 def test_a_record_that_changes_is_looked_at_again(tmp_path):

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lib.engine import check_steps, flattening, lockstep, looped, stacked, validation
+from lib.engine import batched, check_steps, flattening, lockstep, sequential, validation
 from lib.measuring import one_cell
 from lib.records import store
 from lib.studies.cells import Cell
@@ -21,7 +21,7 @@ from lib.workloads.tasks import TASKS
 torch.set_num_threads(1)
 
 CELL = Cell("digits-mlp-nats", 64, trials=16, hits=2, max_steps=160, replicate=2)
-KINDS = [looped.Loop, stacked.Stack]
+KINDS = [sequential.SequentialExecutor, batched.BatchedExecutor]
 
 
 def momentum_step(w: torch.Tensor, v: torch.Tensor, g: torch.Tensor, drawn: dict[str, torch.Tensor]) -> None:
@@ -143,7 +143,7 @@ def test_a_goal_that_a_trial_meets_exactly_is_met_and_one_next_to_it_is_not(kind
 def test_answers_that_are_no_numbers_meet_no_goal_and_do_not_spoil_the_order():
     split, w = datasets.load("digits").validation, trained(20)
     w[3] = math.nan
-    executor = stacked.Stack(models.build("mlp-64x2"), task=TASKS["cross-entropy"])
+    executor = batched.BatchedExecutor(models.build("mlp-64x2"), task=TASKS["cross-entropy"])
     judge = validation.Validation(executor, split, (1.0,))
     total, whole = judge.costs(w, judge.limits.expand(len(w)))
     assert not (whole & (total <= judge.limits))[3] and judge.missed.isfinite().all()
@@ -209,7 +209,7 @@ def test_a_task_from_a_file_is_measured_without_a_change_to_lib(tmp_path, monkey
     spec = importlib.util.spec_from_file_location("brier", tmp_path / "brier.py")
     try:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
-        mine = catalogue.Workload("mine", "Mine", "digits", "mlp-64x2", (0.12, 0.2), max_steps=500, stack_below=512,
+        mine = catalogue.Workload("mine", "Mine", "digits", "mlp-64x2", (0.12, 0.2), max_steps=500, batched_below=512,
                                   task="brier")  # fmt: skip
         monkeypatch.setitem(catalogue.WORKLOADS, "mine", mine)
         cell, split = Cell("mine", 64, trials=8, hits=1, max_steps=150), datasets.load("digits").validation
@@ -241,7 +241,7 @@ def test_indices_stay_what_they_are_and_places_are_answers(dtype):
     """bfloat16 has no 299; logits are [T, B, L, classes]."""
     x, y = torch.randint(257, 300, (12, 4)), torch.randint(5, (12, 4))
     net = models.initialise(Words(), 0)
-    loop = looped.Loop(models.initialise(Words(), 1), dtype, task=TASKS["cross-entropy"])
+    loop = sequential.SequentialExecutor(models.initialise(Words(), 1), dtype, task=TASKS["cross-entropy"])
     assert torch.equal(loop.inputs(x), x) and loop.inputs(x).dtype == torch.int64
     w = flattening.flatten(net)[None]
     found, gradients, alive = loop.gradients(w, loop.inputs(x), y)
@@ -256,13 +256,13 @@ def test_indices_stay_what_they_are_and_places_are_answers(dtype):
 
 
 def test_the_derivative_of_a_trial_whose_units_are_all_off_is_that_of_several_places():
-    """Loop takes it by hand: nothing but the last bias has one."""
+    """SequentialExecutor takes it by hand: nothing but the last bias has one."""
     net = models.initialise(Words(), 0)
     with torch.no_grad():
         net.norm.weight.zero_()
         net.last.bias.copy_(torch.arange(5.0))
     x, y = torch.randint(300, (6, 4)), torch.randint(5, (6, 4))
-    _, found, alive = looped.Loop(Words(), task=TASKS["cross-entropy"]).gradients(flattening.flatten(net)[None], x, y)
+    _, found, alive = sequential.SequentialExecutor(Words(), task=TASKS["cross-entropy"]).gradients(flattening.flatten(net)[None], x, y)  # noqa: E501
     F.cross_entropy(net(x).flatten(0, 1), y.flatten()).backward()
     assert not alive[0] and torch.allclose(found[0, -5:], net.last.bias.grad, atol=1e-6) and not found[0, :-5].any()
 

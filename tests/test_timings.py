@@ -17,7 +17,7 @@ from lib.messages import exchanges
 from lib.messages.settings import Messages
 from lib.methods import METHODS
 from lib.probes import method_times, step_times, timings
-from lib.probes.step_times import SparseTimes, StepTimes
+from lib.probes.step_times import StepTimes
 from lib.records import store
 from lib.studies.cells import Cell
 from lib.workloads import models, texts
@@ -25,9 +25,9 @@ from lib.workloads import models, texts
 
 def test_timings_are_kept_whole_and_read_back(tmp_path):
     operators, pairs = Operators(smallest=10, largest=11, repeats=2), Collectives(2, smallest=8, largest=8, repeats=2)
-    steps, skipped = StepTimes("digits-mlp", largest=4, repeats=2), SparseTimes("digits-mlp", 2, largest=6, repeats=1)
+    steps = StepTimes("digits-mlp", largest=4, repeats=2)
     hooked, feedback = Hooked("fnn-3", repeats=2), Feedback(4, 0.1, smallest=8, largest=10, repeats=2)
-    timings.run(all_of_them := (operators, pairs, steps, skipped, hooked, feedback), tmp_path)
+    timings.run(all_of_them := (operators, pairs, steps, hooked, feedback), tmp_path)
     for what in all_of_them:
         table = timings.results(what, folder=tmp_path)
         assert (table.low <= table.seconds).all() and (table.seconds <= table.high).all() and (table.seconds > 0).all()
@@ -36,8 +36,6 @@ def test_timings_are_kept_whole_and_read_back(tmp_path):
     assert set(timings.results(hooked, folder=tmp_path).what) == {"all-reduce", "top-k", "gaussian-k"}
     assert set(timings.results(feedback, folder=tmp_path).d) == {2**8, 2**10}
     assert list(timings.results(steps, folder=tmp_path).batch_size) == [1, 4, 16]
-    kinds = timings.results(skipped, folder=tmp_path).groupby("what").batch_size.agg(list).to_dict()
-    assert kinds == {"dense": [16, 64], "dense, bfloat16": [16, 64], "sparse": [16] * 3 + [64] * 3, "scores": [1350]}
     assert timings.results(Operators(smallest=9), folder=tmp_path).empty
 
 

@@ -26,13 +26,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.engine import looped
+from lib.engine import sequential
+from lib.engine.batched import BatchedExecutor
 from lib.engine.check_steps import last_check, next_check
+from lib.engine.checkpoint import SAVE_EVERY, identity_of, resumed, save
 from lib.engine.flattening import layers
-from lib.engine.looped import Loop
-from lib.engine.stacked import Stack
+from lib.engine.sequential import SequentialExecutor
 from lib.engine.training_state import Outcome, State, Trials
-from lib.engine.unfinished import SAVE_EVERY, identity_of, resumed, save
 from lib.engine.validation import Validation
 from lib.engine.vocabulary import LOSSES
 from lib.messages.exchanges import Exchange
@@ -73,14 +73,14 @@ class TrialError(RuntimeError):
 def _telling(ids: np.ndarray, step: int) -> Iterator[None]:
     try:
         yield
-    except looped.RowError as error:
+    except sequential.RowError as error:
         cause = error.__cause__
         raise TrialError(f"trial {ids[error.row]}, step {step}: {raised(cause)}") from cause
 
 
 def update(
     method: Method,
-    executor: Loop | Stack,
+    executor: SequentialExecutor | BatchedExecutor,
     parameters: tuple[Layer, ...],
     trials: Trials,
     w: Tensor,
@@ -123,7 +123,7 @@ def settled(
 
 
 def train(
-    executor: Loop | Stack,
+    executor: SequentialExecutor | BatchedExecutor,
     trials: Trials,
     training: Split,
     validation: Split,
@@ -264,7 +264,7 @@ class _Keeper:
 def _step(
     now: State,
     method: Method,
-    executor: Loop | Stack,
+    executor: SequentialExecutor | BatchedExecutor,
     parameters: tuple[Layer, ...],
     batch: tuple[Tensor, Tensor],
 ) -> tuple[Tensor, Tensor]:
@@ -295,7 +295,9 @@ def _leave_diverged(now: State, losses: Tensor, alive: Tensor) -> None:
     now.leave(~losses.isfinite(), "infeasible", "diverged")
 
 
-def _leave_dead(now: State, method: Method, executor: Loop | Stack, x: Tensor) -> None:
+def _leave_dead(
+    now: State, method: Method, executor: SequentialExecutor | BatchedExecutor, x: Tensor
+) -> None:
     """Trials leave that have proved dead: every unit is off for all inputs x, and no weight that
     could change it moves.
 

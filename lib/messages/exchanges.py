@@ -17,7 +17,9 @@ from lib.messages.settings import Messages
 class Executor(Protocol):
     """What an exchange asks of whatever computes gradients."""
 
-    def shares(self, w: Tensor, x: Tensor, y: Tensor, parts: int) -> tuple[Tensor, Tensor, Tensor]:
+    def gradients_by_worker(
+        self, w: Tensor, x: Tensor, y: Tensor, workers: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Losses [parts, T], gradients [parts, T, P], and which trials are alive [parts, T], for
         every part of a batch.
         """
@@ -81,7 +83,7 @@ class Exchange:
         """
         messages = self.messages
         density, sizes = messages.density_at(self.step), self.sizes if messages.by_layer else None
-        losses, gradients, alive = executor.shares(w, x, y, messages.workers)
+        losses, gradients, alive = executor.gradients_by_worker(w, x, y, messages.workers)
         total, sent, spoilt = gradients.new_zeros(len(w), self.d), [], torch.zeros_like(alive[0])
         for p, g in enumerate(gradients):
             u = g if self.kept is None else g.gather(1, self.kept)

@@ -38,7 +38,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from lib import require, require_number, require_whole
 from lib.engine import lockstep
-from lib.engine.looped import Loop
+from lib.engine.sequential import SequentialExecutor
 from lib.messages import exchanges
 from lib.messages.settings import Messages
 from lib.workers.hook import SparseState, sparse_hook
@@ -317,7 +317,7 @@ class _Network:
         g = torch.cat([g.flatten() for g in torch.autograd.grad(loss, self.parameters)])
         return loss.detach()[None], g[None], torch.ones(1, dtype=torch.bool)
 
-    shares = Loop.shares
+    gradients_by_worker = SequentialExecutor.gradients_by_worker
 
 
 def _simulated(run: Run, x: Tensor, y: Tensor) -> Tensor:
