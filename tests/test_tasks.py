@@ -255,16 +255,19 @@ def test_indices_stay_what_they_are_and_places_are_answers(dtype):
     assert whole.all() and total.item() / 12 == pytest.approx(loss.item(), rel=0.02)
 
 
-def test_the_derivative_of_a_trial_whose_units_are_all_off_is_that_of_several_places():
-    """SequentialExecutor takes it by hand: nothing but the last bias has one."""
+def test_a_trial_without_features_is_alive_while_a_gain_can_bring_them_back():
+    """Gains of zero: all features are off, and the gains have a gradient; then the last layer's weights are zero, too."""
     net = models.initialise(Words(), 0)
     with torch.no_grad():
         net.norm.weight.zero_()
         net.last.bias.copy_(torch.arange(5.0))
     x, y = torch.randint(300, (6, 4)), torch.randint(5, (6, 4))
-    _, found, alive = sequential.SequentialExecutor(Words(), task=TASKS["cross-entropy"]).gradients(flattening.flatten(net)[None], x, y)  # noqa: E501
+    executor, w = sequential.SequentialExecutor(Words(), task=TASKS["cross-entropy"]), flattening.flatten(net)[None]
+    _, found, alive = executor.gradients(w, x, y)
     F.cross_entropy(net(x).flatten(0, 1), y.flatten()).backward()
-    assert not alive[0] and torch.allclose(found[0, -5:], net.last.bias.grad, atol=1e-6) and not found[0, :-5].any()
+    assert alive[0] and torch.allclose(found[0], torch.cat([p.grad.flatten() for p in net.parameters()]), atol=1e-6)
+    _, found, alive = executor.gradients(torch.cat([0 * w[:, :-5], w[:, -5:]], 1), x, y)
+    assert not alive[0] and found[0, -5:].any() and not found[0, :-5].any()
 
 
 OWN = """

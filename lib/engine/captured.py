@@ -2,8 +2,8 @@
 launched together.
 
 A small network keeps such a processor busy for microseconds a kernel, less than it takes to launch
-one from Python, and fills a part of it.  Results are those of `lib.engine.sequential.SequentialExecutor` up to
-rounding.
+one from Python, and fills a part of it.  Results are those of
+`lib.engine.sequential.SequentialExecutor` up to rounding.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class _Pass:
 
 
 class CapturedExecutor(SequentialExecutor):
-    """As `SequentialExecutor`, for modules that never look at their values in Python; a pass is recorded once for
-    every shape of a batch.
+    """As `SequentialExecutor`, for modules that never look at their values in Python; a pass is
+    recorded once for every shape of a batch.
     """
 
     def __init__(
@@ -63,9 +63,7 @@ class CapturedExecutor(SequentialExecutor):
     def gradients(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """As `SequentialExecutor.gradients`; where the last layer's inputs are zero, autograd itself finds no
-        gradient but its bias's.
-        """
+        """As `SequentialExecutor.gradients`."""
         found = [
             self._replayed(rows, x, y) for rows in w.split(max(1, MAX_EXAMPLES_PER_PASS // len(x)))
         ]

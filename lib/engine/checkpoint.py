@@ -28,7 +28,7 @@ STATUS, CAUSE = (
 
 
 def tensors_of(state: State, judges: list[Validation]) -> dict[str, Tensor]:
-    """All tensors and arrays of numbers in a state, by name; writing into them changes the state."""
+    """All tensors and arrays of numbers in a state, by name; writing into them changes it."""
     out = {
         f"outcome.{k}": v
         for k, v in vars(state.outcome).items()

@@ -55,8 +55,8 @@ def scores(
     code. synflow: |w * dR/dw| of the scores that are left when all but the last of 100 rounds have
     pruned (Tanaka et al.
         2020, and their code); needs the sparsity, and no data.
-    x [N, ...] as of `SequentialExecutor.inputs`, y [N, ...].  Raises ValueError for another method, and for
-    synflow where inputs are indices.
+    x [N, ...] as of `SequentialExecutor.inputs`, y [N, ...].  Raises ValueError for another method,
+    and for synflow where inputs are indices.
     """
     if method == "random":
         return torch.from_numpy(np.random.default_rng(seed).random(len(w), dtype=np.float32)).to(

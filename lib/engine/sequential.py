@@ -126,7 +126,7 @@ class SequentialExecutor:
 
         Returns:
             losses [T], gradients [T, P], alive [T]: False where the last layer's inputs are zero on
-            the whole batch, so that nothing but its bias has a gradient.
+            the whole batch, and nothing but its bias has a gradient.
         """
         return self.gradients_with_layer_stats(w, x, y, mask, None)[:3]
 
@@ -149,7 +149,8 @@ class SequentialExecutor:
         for t, row in enumerate(w):
             with name_row(t), _record_rows(products) as pairs:
                 losses[t] = self._derive(row, x, y)
-            gradients[t], alive[t] = self.g, self.features.any()
+            gradients[t] = self.g
+            alive[t] = self.features.any() or self.g[: -self.classes].any()
             for name, uses in pairs.items():
                 rows = (torch.cat(each)[None] for each in zip(*uses, strict=True))
                 found[f"{name}.weight"].append(stats(*rows))
