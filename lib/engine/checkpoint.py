@@ -7,7 +7,6 @@ import copy
 import hashlib
 import io
 import json
-import math
 import os
 import warnings
 from pathlib import Path
@@ -17,14 +16,10 @@ import torch
 from torch import Tensor
 
 from lib import atomic
-from lib.engine.training_state import State, Trials, Untested
+from lib.engine.training_state import State, Trials
 from lib.engine.validation import Validation
 
 SAVE_EVERY = 300.0  # seconds
-STATUS, CAUSE = (
-    ("", "complete", "stopped", "infeasible", "budget", "abandoned"),
-    ("", "diverged", "dead", "unpruned"),
-)
 
 
 def tensors_of(state: State, judges: list[Validation]) -> dict[str, Tensor]:
@@ -44,15 +39,11 @@ def tensors_of(state: State, judges: list[Validation]) -> dict[str, Tensor]:
     found |= {f"buffer.{k}": v for k, v in state.buffers.items()}
     for n, judge in enumerate(judges):
         found |= {f"judge.{n}.missed": judge.missed, f"judge.{n}.order": judge.order}
-    if state.untested:
-        found |= {"untested.w": state.untested.w, "untested.waiting": state.untested.waiting}
+    if state.pending:
+        found |= {"pending.w": state.pending.w, "pending.waiting": state.pending.waiting}
     if state.exchange:
         found |= {f"exchange.{k}": v for k, v in state.exchange.tensors(state.w).items()}
     return found
-
-
-def _kinds(tensors: dict[str, Tensor]) -> dict[str, tuple]:
-    return {name: (t.shape, t.dtype, t.layout) for name, t in tensors.items()}
 
 
 def save(file: Path, state: State, judges: list[Validation], identity: str) -> None:
@@ -76,13 +67,11 @@ def save(file: Path, state: State, judges: list[Validation], identity: str) -> N
         stream.write(body.getbuffer())
 
 
-def _resume(
-    file: Path, new: State, judges: list[Validation], identity: str, max_steps: int
-) -> State:
+def _restore(file: Path, new: State, judges: list[Validation], identity: str) -> State:
     """The state kept in the file; new: that of all trials before their first step.
 
-    Nothing in the file is run, and nothing is changed before all of it has been checked.  Raises
-    ValueError, or what torch or JSON raise, for a file that is damaged or of another cell.
+    Nothing in the file is run.  Raises ValueError, or what torch or JSON raise, for a file that is
+    damaged or of another cell, before anything has changed.
     """
     checksum, _, body = file.read_bytes().partition(b"\n")
     if hashlib.sha256(body).hexdigest().encode() != checksum:
@@ -92,71 +81,32 @@ def _resume(
     if rest["identity"] != identity:
         raise ValueError("of another cell, or of other code")
 
-    everyone, ids = len(new.ids), saved["ids"]
-    rows = torch.zeros(everyone, dtype=torch.bool).index_fill_(0, ids, True)
-    exchange, at = (
-        new.exchange and new.exchange.restored(rows, rest["exchange"]),
-        rows.to(new.w.device),
-    )
-    buffers = {k: v[at] for k, v in new.buffers.items()}
-    left = new.trials.keep(at), new.w[at], buffers, new.silent[at], new.patience[at], new.recent[at]
-    untested = new.untested and Untested.first(new.untested.w)
-    now = State(copy.deepcopy(new.outcome), rows.nonzero()[:, 0].numpy(), *left, exchange, untested)
-    mine, steps, wall_s = tensors_of(now, judges), rest["steps"], float(rest["wall_s"])
-    fine = {
-        "tensors": _kinds(saved) == _kinds(mine)
-        and all(t.device.type == "cpu" for t in saved.values()),
-        "ids": torch.equal(ids, mine["ids"]),
-        "steps": type(steps) is int
-        and 0 < steps <= max_steps
-        and (exchange is None or exchange.step == steps),
-        "trial_steps": type(rest["trial_steps"]) is int
-        and 0 < rest["trial_steps"] <= everyone * steps,
-        "wall_s": 0 <= wall_s < math.inf,
-        "order": all(
-            torch.equal(saved[k].sort().values, torch.arange(len(t)))
-            for k, t in mine.items()
-            if "order" in k
-        ),
-        **{
-            k: len(rest[k]) == everyone and set(rest[k]) <= set(known)
-            for k, known in (("status", STATUS), ("cause", CAUSE))
-        },
-    }
-    if not all(fine.values()):
-        raise ValueError(
-            f"of another cell, or damaged ({', '.join(k for k, v in fine.items() if not v)})"
-        )
-
-    for name, own in mine.items():
-        own.copy_(saved[name])
-    now.outcome.status[:], now.outcome.cause[:] = rest["status"], rest["cause"]
-    now.outcome.steps, now.outcome.trial_steps, now.outcome.wall_s = (
-        steps,
-        rest["trial_steps"],
-        wall_s,
-    )
-    return now
+    state = copy.copy(new)
+    rows = torch.zeros(len(new.ids), dtype=torch.bool)
+    rows[saved["ids"]] = True
+    if state.exchange:
+        state.exchange = state.exchange.resume(rest["exchange"])
+    state.keep(rows.to(new.w.device))
+    for name, tensor in tensors_of(state, judges).items():
+        tensor.copy_(saved[name])
+    out = state.outcome
+    out.status[:], out.cause[:] = rest["status"], rest["cause"]
+    out.steps, out.trial_steps, out.wall_s = rest["steps"], rest["trial_steps"], rest["wall_s"]
+    return state
 
 
-def resumed(
-    file: Path, new: State, judges: list[Validation], identity: str, max_steps: int
-) -> State:
-    """`_resume`, or `new` where there is no file; one that will not do is set aside with a warning
-    that names it.
+def resume(file: Path, new: State, judges: list[Validation], identity: str) -> State:
+    """The state kept in the file, or `new` where there is none; one that will not do is set aside
+    with a warning that names it.
     """
     if not os.path.lexists(file):
         return new
     try:
-        return _resume(file, new, judges, identity, max_steps)
-    except (
-        Exception
-    ) as error:  # whatever a file that anyone may have written makes torch and JSON raise
-        reason = (
-            str(error).partition("\n")[0]
-            if type(error) is ValueError
-            else f"cannot be read ({type(error).__name__})"
-        )
+        return _restore(file, new, judges, identity)
+    except Exception as error:  # whatever such a file makes torch and JSON raise
+        first_line = str(error).partition("\n")[0]
+        unread = f"cannot be read ({type(error).__name__})"
+        reason = first_line if type(error) is ValueError else unread
     aside = file.with_suffix(".set-aside")
     with contextlib.suppress(FileNotFoundError):  # another runner has been here
         os.replace(file, aside)

@@ -125,16 +125,14 @@ class Exchange:
         """What else the next step depends on, for JSON."""
         return {"step": self.step, "random": self.random.bit_generator.state}
 
-    def restored(self, rows: Tensor, numbers: dict) -> Exchange:
-        """One that goes on from these `numbers` with the trials in `rows` (a boolean mask); its
-        `tensors` are still new.
+    def resume(self, numbers: dict) -> Exchange:
+        """A copy that goes on from these `numbers`; its `tensors` are still new.
 
         Raises ValueError, TypeError or KeyError for what `numbers` cannot have given.
         """
         other = copy.copy(self)
         other.step, other.random = numbers["step"], np.random.default_rng()
         other.random.bit_generator.state = numbers["random"]
-        other.keep(rows)
         return other
 
     def keep(self, rows: Tensor) -> None:
