@@ -16,8 +16,8 @@ from dataclasses import replace
 from torch import Tensor
 
 from lib.engine import lockstep
-from lib.engine.looped import Loop
-from lib.engine.stacked import Stack
+from lib.engine.batched import BatchedExecutor
+from lib.engine.sequential import SequentialExecutor
 from lib.engine.validation import Validation
 from lib.measuring import machine, one_cell
 from lib.studies.cells import Cell
@@ -65,7 +65,7 @@ def share(cell: Cell) -> str:
     """In a line: the checks' share of the cell's time, that of the networks' answers in it, answers per training example."""
     machine.use_one_core()
     one_cell.train_cell(replace(cell, max_steps=2))  # load the data, warm up
-    kind = Stack if isinstance(one_cell.executor(cell), Stack) else Loop
+    kind = BatchedExecutor if isinstance(one_cell.executor(cell), BatchedExecutor) else SequentialExecutor
     with Timed(lockstep, "_check") as checks, Timed(Validation, "costs") as costs, Timed(kind, "logits") as logits:
         began = time.process_time()
         outcome = one_cell.train_cell(cell)

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from lib.engine import captured, flattening, lockstep, looped, side_by_side
+from lib.engine import captured, flattening, lockstep, sequential
 from lib.measuring import machine, one_cell
 from lib.methods import method
 from lib.studies.cells import Cell
@@ -179,24 +179,6 @@ def _bfloat16(*shape: int) -> torch.Tensor:
     return drawn.contiguous(memory_format=torch.channels_last) if len(shape) == 4 else drawn
 
 
-def very_sparse() -> None:
-    """Sparse against dense matrix products on the digits' networks with a twentieth of their weights, updates included."""
-    usual = one_cell.SPARSE_FROM["sparsity"]
-
-    def rate(cell: Cell, least: float) -> float:
-        one_cell.SPARSE_FROM["sparsity"] = least
-        return engine_rate(cell, max(5, 5_000 // cell.batch_size))
-
-    for name in ("digits-mlp", "digits-cnn"):
-        told = []
-        for size in (16, 64, 256, 1024):
-            cell = Cell(name, size, sparsity=0.95, trials=100)
-            sparse, dense = alternately(lambda cell=cell: rate(cell, usual), lambda cell=cell: rate(cell, 1.0))
-            told.append(f"{sparse / dense:.1f} x at {size:,} ({1e6 / dense:,.0f} to {1e6 / sparse:,.0f} µs)")
-        print(f"{name}, sparsity 0.95, 100 trials, time of a trial's step: {', '.join(told)}")
-    one_cell.SPARSE_FROM["sparsity"] = usual
-
-
 def simple_cnn() -> None:
     """Simple-CNN at batch size 64: one engine process per core against a plain loop that may use every core."""
     cores = joblib.cpu_count()
@@ -216,21 +198,6 @@ def simple_cnn() -> None:
     )
 
 
-def lenet() -> None:
-    """LeNet-5's gradients for 16 workers with 32 examples each: four trials side by side against one after another."""
-    machine.use_one_core()
-    cell = Cell("mnist-lenet-5", 512, trials=4)
-    w, network, data = one_cell.start(cell).w, models.build(cell.work.model), cell.work.train()
-
-    def rate(kind: type[one_cell.Executor]) -> float:
-        executor = kind(network)
-        x, y = executor.inputs(data.x[: cell.batch_size]), data.y[: cell.batch_size]
-        return rate_of(lambda: executor.shares(w, x, y, 16), cell.batch_size * cell.trials, rounds=4)
-
-    ours, alone = alternately(lambda: rate(side_by_side.SideBySide), lambda: rate(looped.Loop))
-    print(f"LeNet-5, 16 workers x 32, 4 trials: side by side {ours:,.0f} examples/s, one by one {alone:,.0f}: {ours / alone:.1f} x")
-
-
 def recorded() -> None:
     """ResNet-8's gradients for 16 trials on a graphics processor: passes recorded and launched together against Python's."""
     if not torch.cuda.is_available():
@@ -241,7 +208,7 @@ def recorded() -> None:
         w = torch.stack([flattening.flatten(models.fresh("resnet-8", seed)) for seed in range(16)]).cuda()
         x, y = torch.randn(size, 3, 32, 32), torch.randint(10, (size,)).cuda()
 
-        def rate(kind: type[looped.Loop], w=w, x=x, y=y) -> float:
+        def rate(kind: type[sequential.SequentialExecutor], w=w, x=x, y=y) -> float:
             executor = kind(models.build("resnet-8"), torch.bfloat16, "cuda")
             given = executor.inputs(x)
 
@@ -252,7 +219,8 @@ def recorded() -> None:
             call()  # warm up
             return rate_of(call, len(y) * len(w), rounds=5)
 
-        ours, alone = alternately(lambda rate=rate: rate(captured.Captured), lambda rate=rate: rate(looped.Loop))
+        plain = sequential.SequentialExecutor
+        ours, alone = alternately(lambda rate=rate: rate(captured.CapturedExecutor), lambda rate=rate, plain=plain: rate(plain))
         told.append(f"{ours / alone:.1f} x at {size:,} ({ours:,.0f} examples/s)")
     print(f"ResNet-8, 16 trials, {torch.cuda.get_device_name()}: recorded over launched one by one {', '.join(told)}")
 
@@ -281,8 +249,8 @@ def exhaustive() -> None:
 
 
 if __name__ == "__main__":
-    known = {"digits": digits, "decoder": decoder, "very_sparse": very_sparse, "peak": peak,
-             "convolutions": convolutions, "simple_cnn": simple_cnn, "lenet": lenet, "recorded": recorded,
+    known = {"digits": digits, "decoder": decoder, "peak": peak,
+             "convolutions": convolutions, "simple_cnn": simple_cnn, "recorded": recorded,
              "exhaustive": exhaustive}  # fmt: skip
     for name in sys.argv[1:] or known:
         known[name]()

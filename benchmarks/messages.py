@@ -23,7 +23,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from chapters.operator_cost.message_times import library_top_k
-from lib.engine.looped import Loop
+from lib.engine.sequential import SequentialExecutor
 from lib.measuring import machine
 from lib.messages.compressors import COMPRESSORS
 from lib.messages.exchanges import Exchange
@@ -73,7 +73,7 @@ def feedback() -> None:
         def gradients(self, w, x, y):
             return torch.zeros(1), gradients[int(x[0])], torch.ones(1, dtype=torch.bool)
 
-        shares = Loop.shares
+        gradients_by_worker = SequentialExecutor.gradients_by_worker
 
     own = Exchange(Messages(workers, "top-k", DENSITY), 1, d, None, [d], 0)
     x, y, w = torch.arange(workers), torch.zeros(workers, dtype=torch.long), torch.zeros(1, d)

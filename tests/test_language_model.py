@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib.engine import check_steps, flattening, lockstep, looped, pruning, stacked, stacked_decoder
+from lib.engine import batched, check_steps, flattening, lockstep, pruning, sequential
 from lib.measuring import one_cell
 from lib.methods import METHODS
 from lib.studies.cells import Cell
@@ -135,7 +135,7 @@ def test_parameters_are_counted_and_the_first_loss_is_about_that_of_guessing():
     assert all((p == 1).all() for name, p in net.named_parameters() if "norm" in name)
 
 
-@pytest.mark.parametrize("kind", [looped.Loop, stacked_decoder.StackedDecoder])
+@pytest.mark.parametrize("kind", [sequential.SequentialExecutor, batched.BatchedExecutor])
 def test_a_later_character_changes_no_earlier_answer(kind):
     executor, (_, w) = kind(Decoder(32, 2), torch.float64), networks(2)
     x = torch.randint(65, (3, 64))
@@ -149,15 +149,15 @@ def test_a_later_character_changes_no_earlier_answer(kind):
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(
     "batch, length, together", [(1, 64, 2048), (5, 64, 128), (2, 48, 200), (3, 64, 64)],
-    ids=["one group", "pieces of unequal size", "shorter sequences", "one sequence at a time"],
+    ids=["one group", "two groups", "shorter sequences", "one trial at a time"],
 )  # fmt: skip
 def test_stacked_gradients_are_those_of_autograd(batch, length, together, masked, monkeypatch):
-    monkeypatch.setattr(stacked_decoder, "TOGETHER", together)
+    monkeypatch.setattr(batched, "MAX_PLACES_PER_PASS", together)
     nets, w = networks()
     mask = (torch.rand_like(w) < 0.5).float() if masked else None
     w = w if mask is None else w * mask
     x, y = torch.randint(65, (2, batch, length))
-    executor = stacked_decoder.StackedDecoder(Decoder(32, 2), torch.float64)
+    executor = batched.BatchedExecutor(Decoder(32, 2), torch.float64)
     losses, g, alive = executor.gradients(w.double(), x, y, mask)
     logits = executor.logits(w.double(), x)
     for t, net in enumerate(nets):
@@ -180,35 +180,33 @@ def test_single_precision_and_shares_agree_with_one_trial_after_another(sizes):
     batch, parts = sizes[0] * sizes[1], sizes[1]
     _, w = networks()
     x, y = torch.randint(65, (2, batch, 64))
-    ours, alone = stacked_decoder.StackedDecoder(Decoder(32, 2)), looped.Loop(Decoder(32, 2), task=TASK)
-    for a, b in zip(ours.shares(w, x, y, parts), alone.shares(w, x, y, parts), strict=True):
+    ours, alone = batched.BatchedExecutor(Decoder(32, 2)), sequential.SequentialExecutor(Decoder(32, 2), task=TASK)
+    for a, b in zip(ours.gradients_by_worker(w, x, y, parts), alone.gradients_by_worker(w, x, y, parts), strict=True):
         assert torch.allclose(a, b, atol=2e-6, rtol=1e-4)
 
 
 def test_a_trial_is_computed_as_if_it_were_alone():
     _, w = networks(5)
     x, y = torch.randint(65, (2, 2, 64))
-    executor = stacked_decoder.StackedDecoder(Decoder(32, 2))
+    executor = batched.BatchedExecutor(Decoder(32, 2))
     together = executor.gradients(w, x, y)[1]
     assert torch.allclose(together[3], executor.gradients(w[3:4], x, y)[1][0], atol=1e-6)
 
 
 def test_each_executor_says_which_network_it_runs():
-    assert type(one_cell.executor(Cell("shakespeare", 16, "adam", trials=2))) is stacked_decoder.StackedDecoder
-    assert type(one_cell.executor(Cell("digits-mlp", 16, trials=2))) is stacked.Stack
-    with pytest.raises(ValueError, match="model: Sequential is not allowed; it must be a Decoder"):
-        stacked_decoder.StackedDecoder(models.build("mlp-64x2"))
-    executor = stacked_decoder.StackedDecoder(Decoder(32, 2))
-    for call in (executor.watched, executor.gradients_with_norms):
-        with pytest.raises(ValueError, match="model: a stacked decoder is not allowed"):
-            call()
+    assert type(one_cell.executor(Cell("shakespeare", 16, "adam", trials=2))) is batched.BatchedExecutor
+    assert type(one_cell.executor(Cell("digits-mlp", 16, trials=2))) is batched.BatchedExecutor
+    executor = batched.BatchedExecutor(Decoder(32, 2))
+    x, y = torch.randint(65, (2, 2, 8))
+    with pytest.raises(ValueError, match="model: a batched decoder is not allowed"):
+        executor.gradients_with_norms(flattening.flatten(executor.module)[None], x, y)
 
 
 @pytest.mark.parametrize("batch", [1, 8])
 def test_products_in_bfloat16_are_close_and_answers_are_not_rounded(batch):
     _, w = networks()
     x, y = torch.randint(65, (2, batch, 64))
-    exact, rough = (stacked_decoder.StackedDecoder(Decoder(32, 2), dtype) for dtype in (torch.float32, torch.bfloat16))
+    exact, rough = (batched.BatchedExecutor(Decoder(32, 2), dtype) for dtype in (torch.float32, torch.bfloat16))
     (losses, a, _), (about, b, _) = exact.gradients(w, x, y), rough.gradients(w, x, y)
     assert torch.allclose(losses, about, rtol=1e-2) and not torch.equal(a, b)
     for layer in flattening.layers(exact.module):
@@ -219,7 +217,7 @@ def test_products_in_bfloat16_are_close_and_answers_are_not_rounded(batch):
 def test_indices_are_not_rounded():
     x = torch.arange(65)[None]
     for dtype in (torch.float32, torch.bfloat16):
-        assert torch.equal(stacked_decoder.StackedDecoder(Decoder(32, 2), dtype).inputs(x), x)
+        assert torch.equal(batched.BatchedExecutor(Decoder(32, 2), dtype).inputs(x), x)
 
 
 def exhaustive(cell):
@@ -270,7 +268,7 @@ def test_what_a_search_waits_for_does_not_move_the_step_at_which_an_easier_goal_
 
 def test_scores_of_the_embedding_are_sums_over_all_windows(chain):
     net, data = models.fresh("decoder-32x2", 0), datasets.load(CORPUS)
-    loop = looped.Loop(models.build("decoder-32x2"), task=TASK)
+    loop = sequential.SequentialExecutor(models.build("decoder-32x2"), task=TASK)
     w = flattening.flatten(net)
     scores = pruning.scores("connection-sensitivity", w, loop, data.train.x, data.train.y, 0)
     loss = sum(TASK.loss(net(x), y) for x, y in zip(data.train.x.split(100), data.train.y.split(100), strict=True))

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from lib.engine import (
+    batched,
     flattening,
-    stacked,
 )
 from lib.measuring import one_cell
 from lib.methods import METHODS, method
@@ -64,6 +64,11 @@ def mean_norms(net, x, y, mask=None, smoothing=0.0):
     return [sum(g.norm() for g in own) / len(y) for own in zip(*each, strict=True)]
 
 
+def kinds_for(module):
+    """The executors that can train it, the one for small networks first."""
+    return [batched.BatchedExecutor] * batched.fits(module) + [sequential.SequentialExecutor]
+
+
 def examples(shape, count):
     return torch.randn(count, *shape, generator=torch.Generator().manual_seed(2)).double(), torch.arange(count) % 10
 
@@ -107,7 +112,7 @@ def path(name, drawn, steps=12, network="digits-cnn", density=None, count=12):
     """The trials' weights after every step, in double precision but for gradients, and the buffers at last."""
     build, shape = NETWORKS[network]
     _, w, mask = started(build, density=density)
-    how, executor = method(name), stacked.Stack(build(), torch.float64)
+    how, executor = method(name), kinds_for(build())[0](build(), torch.float64)
     parameters = flattening.layers(executor.module)
     x, y = examples(shape, count * steps)
     buffers, found = how.begin(w.clone(), parameters), []

@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib.engine import flattening, looped, pruning
+from lib.engine import flattening, pruning, sequential
 from lib.methods import METHODS
 from lib.workloads import datasets, models
 from lib.workloads.catalogue import workload
@@ -71,7 +71,7 @@ def test_masks_and_losses_are_those_of_their_procedure_on_their_images(images):
     masks, expected = slow(theirs, x.double(), y, sparsity)
 
     data = workload("mnist-simple-cnn-lee2021").train()
-    w, loop = flattening.flatten(net)[None], looped.Loop(net)
+    w, loop = flattening.flatten(net)[None], sequential.SequentialExecutor(net)
     ours, labels = loop.inputs(data.x[places]), data.y[places]
     scores = pruning.scores("connection-sensitivity", w[0], loop, ours, labels, 3)
     mask = pruning.global_mask(scores[None], sparsity)

@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib.engine import flattening, looped, side_by_side, stacked
+from lib.engine import batched, flattening, sequential
 from lib.measuring import one_cell
 from lib.studies.cells import Cell
 from lib.workloads import models
@@ -111,15 +111,13 @@ def test_unknown_model():
 
 
 @pytest.mark.parametrize("name", COUNTS)
-@pytest.mark.parametrize("kind", [looped.Loop, stacked.Stack, side_by_side.SideBySide])
-def test_executors_equal_plain_autograd(name, kind, monkeypatch):
-    monkeypatch.setattr(side_by_side, "TOGETHER", 7)  # two examples at once
-    if kind is not looped.Loop and "resnet" in name:
-        pytest.skip("only sequential networks are stacked")
+@pytest.mark.parametrize("kind", [sequential.SequentialExecutor, batched.BatchedExecutor])
+def test_executors_equal_plain_autograd(name, kind):
+    if kind is batched.BatchedExecutor and not batched.fits(models.build(name)):
+        pytest.skip("no rule for a layer of it")
     shape = IMAGES.get(name, (1, 8, 8))
     # in double precision, where rounding does not carry a unit across the kink of its ReLU
-    n = 72 if name == "digits-cnn" else 6  # from 64 on, small images are convolved as whole matrices
-    x, y = torch.randn(n, *shape).double(), torch.arange(n) % 10
+    x, y = torch.randn(6, *shape).double(), torch.arange(6) % 10
     nets = [models.initialise(models.build(name), s) for s in range(3)]
     w = torch.stack([flattening.flatten(n) for n in nets])
     executor = kind(models.build(name), torch.float64)
@@ -140,15 +138,15 @@ def test_executors_equal_plain_autograd(name, kind, monkeypatch):
 def test_shares_of_a_batch_have_the_gradients_of_their_own_examples(name, parts):
     x, y = torch.randn(72, 1, 8, 8), torch.arange(72) % 10
     w = torch.stack([flattening.flatten(models.initialise(models.build(name), s)) for s in range(3)])
-    alone = looped.Loop(models.build(name))
-    for executor in (alone, stacked.Stack(models.build(name)), side_by_side.SideBySide(models.build(name))):
-        together = executor.shares(w, executor.inputs(x), y, parts)
+    alone = sequential.SequentialExecutor(models.build(name))
+    for executor in (alone, batched.BatchedExecutor(models.build(name))):
+        together = executor.gradients_by_worker(w, executor.inputs(x), y, parts)
         for p, rows in enumerate(torch.arange(72).chunk(parts)):
             for ours, theirs in zip(together, alone.gradients(w, alone.inputs(x[rows]), y[rows]), strict=True):
                 assert torch.allclose(ours[p], theirs, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [looped.Loop, stacked.Stack, side_by_side.SideBySide])
+@pytest.mark.parametrize("kind", [sequential.SequentialExecutor, batched.BatchedExecutor])
 def test_a_network_with_every_unit_off(kind):
     net = models.initialise(models.build("digits-cnn"), 0)
     net[2].bias.data -= 100.0
@@ -163,21 +161,19 @@ def test_a_network_with_every_unit_off(kind):
     assert torch.allclose(gradient[0], flattening.flatten(net), atol=1e-6)
 
 
-def test_networks_that_pool_are_side_by_side_and_their_values_lie_so():
-    for name in ("simple-cnn", "lenet-5", "digits-cnn", "fnn-3", "resnet-20"):
-        assert side_by_side.fits(models.build(name)) == (name in ("simple-cnn", "lenet-5"))
-    assert type(one_cell.executor(Cell("mnist-lenet-5", 512))) is side_by_side.SideBySide
-    assert type(one_cell.executor(Cell("mnist-simple-cnn", 64))) is looped.Loop  # its channels fill vectors by themselves
-    h = torch.randn(5, 6, 7, 8, 9)  # trials, examples, rows, columns, channels
-    side = side_by_side._channels(side_by_side._trials(side_by_side._channels(h), 5))
-    assert side.shape == (6, 45, 7, 8) and torch.equal(side[2, 9 * 3 : 9 * 4], h[3, 2].movedim(-1, 0))
-    assert side_by_side._trials(side, 5).data_ptr() == side.data_ptr()
+def test_networks_that_pool_are_trained_one_trial_after_another():
+    """Patches of large images would take longer than the library's convolutions."""
+    fit = [name for name in models.MODELS if batched.fits(models.build(name))]
+    assert not {"simple-cnn", "lenet-5", "resnet-8", "lstm-128"} & {*fit} and {"digits-cnn", "fnn-3", "decoder-64x2"} <= {*fit}
+    assert type(one_cell.executor(Cell("mnist-lenet-5", 512))) is sequential.SequentialExecutor
+    with pytest.raises(ValueError, match="model: ResNet8 cannot be batched; allowed are layers of Linear"):
+        batched.BatchedExecutor(models.build("resnet-8"))
 
 
 def test_bfloat16_is_close():
     x, y = torch.randn(32, 1, 28, 28), torch.arange(32) % 10
     w = flattening.flatten(models.initialise(models.build("simple-cnn"), 0))[None]
-    exact, rough = (looped.Loop(models.build("simple-cnn"), d) for d in (torch.float32, torch.bfloat16))
+    exact, rough = (sequential.SequentialExecutor(models.build("simple-cnn"), d) for d in (torch.float32, torch.bfloat16))
     a, b = exact.gradients(w, exact.inputs(x), y)[1][0], rough.gradients(w, rough.inputs(x), y)[1][0]
     assert F.cosine_similarity(a, b, 0) > 0.999
 
@@ -214,6 +210,6 @@ def test_the_recurrent_network_is_looped_with_its_own_gradients():
     x, y = torch.randint(0, 65, (2, 4, 7), generator=torch.Generator().manual_seed(1))
     loss = F.cross_entropy(module(x).flatten(0, 1), y.flatten())
     expected = torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(module.parameters()))])
-    loop = looped.Loop(models.build("lstm-128"), task=cost)
+    loop = sequential.SequentialExecutor(models.build("lstm-128"), task=cost)
     losses, found, alive = loop.gradients(flattening.flatten(module)[None], x, y)
     assert alive.all() and torch.allclose(losses[0], loss.detach()) and torch.allclose(found[0], expected, atol=1e-7)

@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy, linear
 
 from chapters.parts_of_a_network import claims, growing, halves, network_parts, subnetworks
 from chapters.parts_of_a_network.subnetworks import Search, Subnetworks
-from lib.engine import lockstep, stacked
+from lib.engine import batched, lockstep
 from lib.engine.flattening import flatten, layers
 from lib.measuring import one_cell
 from lib.workloads import models
@@ -97,7 +97,7 @@ LAYERS = layers(WHOLE)
 
 
 def outputs(w, x):
-    return stacked.Stack(WHOLE).logits(w, x)
+    return batched.BatchedExecutor(WHOLE).logits(w, x)
 
 
 def images(count=40):
@@ -175,7 +175,7 @@ def batch(k):
 def test_it_trains_as_modules_do_that_are_replaced_by_wider_ones(scaled):
     search, stage, rate, steps = growing.Search(16, 2, scaled=scaled), 4, 0.2, 11
     method, w = growing.grown(search), growing.narrow(16, 0)[None]
-    buffers, executor = method.begin(w, LAYERS), stacked.Stack(WHOLE)
+    buffers, executor = method.begin(w, LAYERS), batched.BatchedExecutor(WHOLE)
     draws, found = buffers["fresh"].clone(), []
     drawn = {"learning_rate": torch.tensor([[rate]]), "stage": torch.tensor([[float(stage)]])}
     for k in range(1, steps + 1):
@@ -198,7 +198,7 @@ def trained(arm, stages, rate=0.2, steps=9):
     """Weights of two trials after each step, as the engine takes them, the first ones included; and the codes."""
     method = halves.halved(halves.Search(arm))
     w = torch.stack([flatten(models.fresh("mlp-64x4", seed)) for seed in (0, 1)])
-    buffers, executor, found = method.begin(w, DEEP_LAYERS), stacked.Stack(DEEP), [w.clone()]
+    buffers, executor, found = method.begin(w, DEEP_LAYERS), batched.BatchedExecutor(DEEP), [w.clone()]
     codes = buffers["codes"].clone()
     for k in range(1, steps + 1):
         _, g, _ = method.gradient(executor, w, dozen(k), None, buffers)

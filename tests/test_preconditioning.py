@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lib.engine import flattening, looped, stacked
+from lib.engine import batched, flattening, sequential
 from lib.methods import METHODS, kfac, muon
 from lib.workloads import models
 
@@ -97,7 +97,7 @@ def plain_muon(net, mask, batches, rate, momentum, ratio):
 def test_muon_is_a_plain_muon_of_every_trial(network, sparse):
     nets, w, mask, batches = case(network, sparse=sparse)
     drawn = {"learning_rate": column(0.003, 0.05, 0.3), "momentum": column(0.5, 0.9, 0.99), "aux_ratio": column(1.0, 0.1, 0.003)}
-    path, _ = trained("muon", stacked.Stack(nets[0], torch.float64), w, mask, batches, drawn)
+    path, _ = trained("muon", batched.BatchedExecutor(nets[0], torch.float64), w, mask, batches, drawn)
     assert mask is None or not path[:, mask == 0].any()
     for t, net in enumerate(nets):
         in_place_of(net, w[t])
@@ -169,9 +169,9 @@ def plain_kfac(net, mask, batches, rate, momentum, damping, most=1e-3):
 @pytest.mark.parametrize(
     ("network", "sparse", "kind", "name", "most"),
     [
-        ("mlp", False, stacked.Stack, "kfac", 1e-3),
-        ("convolutions", True, stacked.Stack, "kfac", 1e-3),
-        ("convolutions", True, looped.Loop, "kfac-unclipped", math.inf),
+        ("mlp", False, batched.BatchedExecutor, "kfac", 1e-3),
+        ("convolutions", True, batched.BatchedExecutor, "kfac", 1e-3),
+        ("convolutions", True, sequential.SequentialExecutor, "kfac-unclipped", math.inf),
     ],
 )
 def test_kfac_is_a_plain_kfac_of_every_trial(network, sparse, kind, name, most):
@@ -190,7 +190,7 @@ def edged():
     return nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 6), nn.ReLU(), nn.Linear(6, 5))
 
 
-@pytest.mark.parametrize("kind", [stacked.Stack, looped.Loop])
+@pytest.mark.parametrize("kind", [batched.BatchedExecutor, sequential.SequentialExecutor])
 def test_rounding_switches_no_unit_on(kind):
     """Of trial i, channel i is off but exactly on the edge where patches are blank, and unit i has no weights: both stay so."""
     nets, random, trials = [models.initialise(edged(), 0).double() for _ in range(4)], torch.Generator().manual_seed(2), range(4)
@@ -215,7 +215,7 @@ def test_a_factor_without_a_decomposition_costs_its_trial_alone(from_step, monke
     """The trial keeps its last axes, and stands still while it has none; no bit of the others changes."""
     nets, w, _, batches = case("mlp")
     drawn = {"learning_rate": column(0.01, 0.01, 0.01), "momentum": column(0.9, 0.9, 0.9), "damping": column(0.1, 0.1, 0.1)}
-    executor, batches = stacked.Stack(nets[0], torch.float64), batches * 2
+    executor, batches = batched.BatchedExecutor(nets[0], torch.float64), batches * 2
     whole, _ = trained("kfac", executor, w, None, batches, drawn)
     seen = batches[: from_step - 1]
     before = trained("kfac", executor, w, None, seen, drawn)[1] if seen else kfac.METHOD.begin(w, flattening.layers(nets[0]))

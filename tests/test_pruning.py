@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lib.engine import flattening, lockstep, looped, pruning
+from lib.engine import flattening, lockstep, pruning, sequential
 from lib.measuring import one_cell
 from lib.messages.settings import Messages
 from lib.methods import METHODS
@@ -28,7 +28,7 @@ def test_connection_sensitivity_is_the_derivative_by_the_mask():
     for p in net.parameters():  # biases too must have something to lose
         p.data += 0.05
     w = flattening.flatten(net)
-    scores = pruning.scores("connection-sensitivity", w, looped.Loop(net), x, y, 0)
+    scores = pruning.scores("connection-sensitivity", w, sequential.SequentialExecutor(net), x, y, 0)
     reference = models.mlp(6, 5, classes=3).double()
 
     def loss(mask):
@@ -68,7 +68,7 @@ def test_random_scores_know_nothing_of_the_weights():
 @pytest.mark.parametrize("algorithm", METHODS)
 def test_a_removed_weight_never_moves(algorithm):
     net, x, y = small()
-    loop = looped.Loop(net)
+    loop = sequential.SequentialExecutor(net)
     w = flattening.flatten(net)[None]
     mask = pruning.global_mask(w.abs(), 0.8)
     w = w * mask

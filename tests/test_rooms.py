@@ -30,7 +30,7 @@ DEVIATIONS: dict[tuple[str, str], str] = {}
 
 
 def name_of(file):
-    """engine.looped; a package's own file goes by the package's name, lib's by __init__."""
+    """engine.sequential; a package's own file goes by the package's name, lib's by __init__."""
     parts = file.relative_to(ROOT / "lib").with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
@@ -92,9 +92,9 @@ def test_no_circle_of_files():
 
 
 def test_imports_are_found_wherever_they_are():
-    source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from lib.engine.looped import Loop\n"
+    source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from lib.engine.sequential import SequentialExecutor\n"
     source += "def f():\n    import lib.page.charts\n    from lib.records import store\n    from lib import require, own\n"
-    assert imports(source) == {"engine.looped", "page.charts", "records.store", "__init__", "own"}
+    assert imports(source) == {"engine.sequential", "page.charts", "records.store", "__init__", "own"}
     graph = {**GRAPH, "analysis.links": {"page.charts"}}
     assert unexpected(graph) - unexpected(GRAPH) == {("analysis.links", "page.charts")}
     assert circle({"a": {"b"}, "b": {"a"}})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from lib.engine import looped
+from lib.engine import sequential
 from lib.measuring import one_cell
 from lib.messages import contraction, exchanges
 from lib.messages.compressors import COMPRESSORS
@@ -36,7 +36,7 @@ def exchange(d, executor_gradients, **messages):
         def gradients(self, w, x, y):
             return torch.zeros(1), next(given)[None].clone(), torch.ones(1, dtype=torch.bool)
 
-        shares = looped.Loop.shares
+        gradients_by_worker = sequential.SequentialExecutor.gradients_by_worker
 
     return exchanges.Exchange(Messages(**messages), 1, d, None, [d // 2, d - d // 2], seed=0), Executor()
 
@@ -84,7 +84,7 @@ def test_a_gradient_that_is_not_finite_is_seen_by_its_trial_alone_whatever_a_com
         g[1, 0, 7] = value
 
         class Executor:
-            def shares(self, w, x, y, parts, g=g):
+            def gradients_by_worker(self, w, x, y, parts, g=g):
                 return torch.zeros(parts, trials), g.clone(), torch.ones(parts, trials, dtype=torch.bool)
 
         own = exchanges.Exchange(Messages(workers, name, 0.05), trials, d, None, [d], seed=0)

@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib.engine import check_steps, lockstep, looped, stacked, validation
+from lib.engine import batched, check_steps, lockstep, sequential, validation
 from lib.measuring import one_cell
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models
@@ -57,7 +57,7 @@ def first_checks(cell: Cell, cost) -> np.ndarray:
     return steps
 
 
-@pytest.mark.parametrize("kind", [looped.Loop, stacked.Stack])
+@pytest.mark.parametrize("kind", [sequential.SequentialExecutor, batched.BatchedExecutor])
 def test_early_rejection_decides_as_the_full_evaluation(kind):
     steps = 60
     split, w = datasets.load("digits").validation, trained(steps)
@@ -82,7 +82,7 @@ def test_early_rejection_decides_as_the_full_evaluation(kind):
 
 def test_a_goal_that_a_trial_meets_exactly_is_met_and_one_next_to_it_is_not():
     """Sums in another order, or asked in other company, differ in their last digits (here, larger): decisions do not."""
-    kind = stacked.Stack
+    kind = batched.BatchedExecutor
     split, w = datasets.load("digits").validation, trained(30)
     executor = kind(models.build("mlp-64x2"), task=TASKS["cross-entropy"])
     logits = executor.logits

@@ -11,7 +11,7 @@ from chapters.without_backpropagation import without_backpropagation as without
 from chapters.without_backpropagation.boolean_readout import Readout, descent, features
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
-from lib.engine import flattening, stacked
+from lib.engine import batched, flattening
 from lib.measuring import one_cell
 from lib.methods import LOCAL, local_alignment
 from lib.studies.cells import Cell
@@ -38,7 +38,7 @@ def setting(request):
     w += 0.1 * torch.randn(w.shape, generator=random, dtype=torch.float64)
     x = torch.randn(EXAMPLES, 1, WIDTHS[0], 1, generator=random, dtype=torch.float64)
     y = torch.randint(WIDTHS[-1], (EXAMPLES,), generator=random)
-    executor = stacked.Stack(module, torch.float64)
+    executor = batched.BatchedExecutor(module, torch.float64)
     return executor, flattening.layers(module), w, (x, y)
 
 

@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from lib.engine import flattening, lockstep
-from lib.engine.looped import Loop
+from lib.engine.sequential import SequentialExecutor
 from lib.engine.validation import Validation
 from lib.workers import processes
 from lib.workloads import models
@@ -39,7 +39,7 @@ def push(job, data, validation, timeout: float = 120.0) -> dict:
 
 def _take_part(rank: int, job, x, y, asked_x, asked_y) -> dict | None:
     module = models.fresh(workload(job.workload).model, SEED)
-    executor = Loop(module)
+    executor = SequentialExecutor(module)
     w = flattening.flatten(module)
     if rank > 0:
         return _work(rank, job, executor, w, torch.from_numpy(x), torch.from_numpy(y))
@@ -79,7 +79,7 @@ def _hold(job, w: Tensor) -> dict:
     return {"delays": delays, "workers": workers}
 
 
-def _work(rank: int, job, executor: Loop, w: Tensor, x: Tensor, y: Tensor) -> None:
+def _work(rank: int, job, executor: SequentialExecutor, w: Tensor, x: Tensor, y: Tensor) -> None:
     """Answer weights with a gradient at them, on batches of one's own, until told to stop."""
     came, inputs = torch.empty(1 + len(w), dtype=torch.float64), executor.inputs(x)
     for pick in lockstep.batches(len(y), job.batch_size, rank):

@@ -144,11 +144,11 @@ class Subnetworks:
 
     def _small(self):
         """A worker's own network, all trials of it at once."""
-        from lib.engine import stacked
+        from lib.engine import batched
         from lib.workloads import models
 
         inputs, *widths = self.shapes[0][1], *(out // self.workers for out, _ in self.shapes[:-1])
-        return stacked.Stack(models.mlp(inputs, *widths, classes=self.shapes[-1][0]))
+        return batched.BatchedExecutor(models.mlp(inputs, *widths, classes=self.shapes[-1][0]))
 
     def groups(self, turn: int) -> list[Tensor]:
         """The units of every hidden layer in round number `turn`, from 0: a row for each worker, in

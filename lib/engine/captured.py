@@ -2,8 +2,8 @@
 launched together.
 
 A small network keeps such a processor busy for microseconds a kernel, less than it takes to launch
-one from Python, and fills a part of it.  Results are those of `lib.engine.looped.Loop` up to
-rounding.
+one from Python, and fills a part of it.  Results are those of
+`lib.engine.sequential.SequentialExecutor` up to rounding.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from lib.engine.looped import Loop, naming
+from lib.engine.sequential import SequentialExecutor, name_row
 from lib.workloads.tasks import TASKS, Task
 
 WARM_UPS = 3  # passes before one is recorded, in which libraries choose their kernels
 # examples of all trials that are computed at once: their activations stay far below a card's memory
-TOGETHER = 8192
+MAX_EXAMPLES_PER_PASS = 8192
 
 
 @dataclass
@@ -37,9 +37,9 @@ class _Pass:
     graph: torch.cuda.CUDAGraph
 
 
-class Captured(Loop):
-    """As `Loop`, for modules that never look at their values in Python; a pass is recorded once for
-    every shape of a batch.
+class CapturedExecutor(SequentialExecutor):
+    """As `SequentialExecutor`, for modules that never look at their values in Python; a pass is
+    recorded once for every shape of a batch.
     """
 
     def __init__(
@@ -53,7 +53,9 @@ class Captured(Loop):
         self.untouched = copy.deepcopy(module)
         super().__init__(module, dtype, device, smoothing, task)
         self.settings = dtype, device, smoothing, task
-        self.lanes: list[Loop] = []  # a module and a stream for each trial beside the others
+        self.lanes: list[
+            SequentialExecutor
+        ] = []  # a module and a stream for each trial beside the others
         self.streams: list[torch.cuda.Stream] = []
         self.passes: dict[tuple, _Pass] = {}
         self.pool = None  # of memory that all passes share, since one runs at a time
@@ -61,10 +63,10 @@ class Captured(Loop):
     def gradients(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """As `Loop.gradients`; where the last layer's inputs are zero, autograd itself finds no
-        gradient but its bias's.
-        """
-        found = [self._replayed(rows, x, y) for rows in w.split(max(1, TOGETHER // len(x)))]
+        """As `SequentialExecutor.gradients`."""
+        found = [
+            self._replayed(rows, x, y) for rows in w.split(max(1, MAX_EXAMPLES_PER_PASS // len(x)))
+        ]
         losses, gradients, alive = map(torch.cat, zip(*found, strict=True))
         return losses, gradients if mask is None else gradients.mul_(mask), alive
 
@@ -80,7 +82,7 @@ class Captured(Loop):
 
     def _record(self, w: Tensor, x: Tensor, y: Tensor) -> _Pass:
         while len(self.lanes) < len(w):
-            self.lanes.append(Loop(copy.deepcopy(self.untouched), *self.settings))
+            self.lanes.append(SequentialExecutor(copy.deepcopy(self.untouched), *self.settings))
             self.streams.append(torch.cuda.Stream())
         written = (
             w.new_empty(len(w)),
@@ -88,7 +90,7 @@ class Captured(Loop):
             torch.empty(len(w), dtype=torch.bool, device=w.device),
         )
         new = _Pass(w.clone(), self.inputs(x).clone(), y.clone(), *written, torch.cuda.CUDAGraph())
-        with naming(0):
+        with name_row(0):
             for _ in range(WARM_UPS):
                 self._pass(new)
             torch.cuda.synchronize()

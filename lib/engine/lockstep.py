@@ -26,13 +26,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.engine import looped
+from lib.engine import sequential
+from lib.engine.batched import BatchedExecutor
 from lib.engine.check_steps import last_check, next_check
+from lib.engine.checkpoint import SAVE_EVERY, identity_of, resume, save
 from lib.engine.flattening import layers
-from lib.engine.looped import Loop
-from lib.engine.stacked import Stack
+from lib.engine.sequential import SequentialExecutor
 from lib.engine.training_state import Outcome, State, Trials
-from lib.engine.unfinished import SAVE_EVERY, identity_of, resumed, save
 from lib.engine.validation import Validation
 from lib.engine.vocabulary import LOSSES
 from lib.messages.exchanges import Exchange
@@ -70,17 +70,17 @@ class TrialError(RuntimeError):
 
 
 @contextlib.contextmanager
-def _telling(ids: np.ndarray, step: int) -> Iterator[None]:
+def _name_trial(ids: np.ndarray, step: int) -> Iterator[None]:
     try:
         yield
-    except looped.RowError as error:
+    except sequential.RowError as error:
         cause = error.__cause__
         raise TrialError(f"trial {ids[error.row]}, step {step}: {raised(cause)}") from cause
 
 
 def update(
     method: Method,
-    executor: Loop | Stack,
+    executor: SequentialExecutor | BatchedExecutor,
     parameters: tuple[Layer, ...],
     trials: Trials,
     w: Tensor,
@@ -109,7 +109,7 @@ def validated(method: Method, w: Tensor, buffers: dict[str, Tensor]) -> Tensor:
 
 
 @torch.no_grad()
-def settled(
+def cannot_move_again(
     method: Method, w: Tensor, buffers: dict[str, Tensor], drawn: dict[str, Tensor], bias: int
 ) -> Tensor:
     """Which trials [T] have weights that no longer move, bit by bit, as long as their gradients are
@@ -123,7 +123,7 @@ def settled(
 
 
 def train(
-    executor: Loop | Stack,
+    executor: SequentialExecutor | BatchedExecutor,
     trials: Trials,
     training: Split,
     validation: Split,
@@ -179,8 +179,8 @@ def train(
     now = State.first(
         blank, trials, start, 1 + len(y) // (8 * batch_size), exchange, tested=len(judges) > 1
     )
-    keeper = _Keeper(unfinished, identity_of(whose, trials), judges) if unfinished else None
-    now = keeper.resume(now, max_steps) if keeper else now
+    keeper = _Checkpointer(unfinished, identity_of(whose, trials), judges) if unfinished else None
+    now = keeper.resume(now) if keeper else now
     out, began = now.outcome, time.perf_counter() - now.outcome.wall_s
     order = itertools.islice(batches(len(y), batch_size, order_seed), out.steps, None)
     check = next_check(last_check(out.steps, checks), checks)
@@ -194,7 +194,7 @@ def train(
             _leave_dead(now, method, executor, x)
         if out.steps == check:
             previous, check = last_check(out.steps - 1, checks), next_check(out.steps, checks)
-            if now.untested and any(previous <= budget < out.steps for budget in out.budgets):
+            if now.pending and any(previous <= budget < out.steps for budget in out.budgets):
                 _test(now, judges[1])  # before better weights take the place of those
             asked = (
                 _everyone(now)
@@ -215,7 +215,7 @@ def train(
         if keeper:
             keeper.save(now, began)
 
-    if now.untested:
+    if now.pending:
         _test(now, judges[1])
     now.leave(_everyone(now), "budget" if out.steps == max_steps else "stopped")
     if stop == "budget":
@@ -233,7 +233,7 @@ SOON = 10.0  # seconds: papermill ends a notebook's process without a word, and 
 SELDOM = 100  # times as long as saving takes lie between two states
 
 
-class _Keeper:
+class _Checkpointer:
     """Keeps the state of a cell under way in its file: every `SOON` seconds, more seldom where it
     takes long, and every `SAVE_EVERY` at least.
     """
@@ -247,9 +247,9 @@ class _Keeper:
         )
         self.pause = SOON
 
-    def resume(self, first: State, max_steps: int) -> State:
+    def resume(self, first: State) -> State:
         """The state in the file, or the first where there is none that will do."""
-        return resumed(self.file, first, self.judges, self.identity, max_steps)
+        return resume(self.file, first, self.judges, self.identity)
 
     def save(self, now: State, began: float) -> None:
         """If it is time to."""
@@ -264,13 +264,13 @@ class _Keeper:
 def _step(
     now: State,
     method: Method,
-    executor: Loop | Stack,
+    executor: SequentialExecutor | BatchedExecutor,
     parameters: tuple[Layer, ...],
     batch: tuple[Tensor, Tensor],
 ) -> tuple[Tensor, Tensor]:
     """All trials take the next step; their losses before it [T], and who is alive [T]."""
     out, k = now.outcome, now.outcome.steps + 1
-    with _telling(now.ids, k):
+    with _name_trial(now.ids, k):
         found = update(
             method, executor, parameters, now.trials, now.w, now.buffers, k, batch, now.exchange
         )
@@ -295,7 +295,9 @@ def _leave_diverged(now: State, losses: Tensor, alive: Tensor) -> None:
     now.leave(~losses.isfinite(), "infeasible", "diverged")
 
 
-def _leave_dead(now: State, method: Method, executor: Loop | Stack, x: Tensor) -> None:
+def _leave_dead(
+    now: State, method: Method, executor: SequentialExecutor | BatchedExecutor, x: Tensor
+) -> None:
     """Trials leave that have proved dead: every unit is off for all inputs x, and no weight that
     could change it moves.
 
@@ -307,10 +309,12 @@ def _leave_dead(now: State, method: Method, executor: Loop | Stack, x: Tensor) -
         return
     # Looked at again a quarter later, if it stays
     now.patience[suspects] += now.patience[suspects] // 4 + 1
-    drawn = {name: values[suspects] for name, values in now.trials.at(now.outcome.steps).items()}
+    hyperparameters = now.trials.at(now.outcome.steps)
+    drawn = {name: values[suspects] for name, values in hyperparameters.items()}
     buffers = {name: buffer[suspects] for name, buffer in now.buffers.items()}
+    fixed = cannot_move_again(method, now.w[suspects], buffers, drawn, executor.classes)
     dead = torch.zeros_like(now.silent, dtype=torch.bool)
-    for row in suspects[settled(method, now.w[suspects], buffers, drawn, executor.classes)]:
+    for row in suspects[fixed]:
         dead[row] = executor.all_off(now.w[row], x)
     now.leave(dead, "infeasible", "dead")
 
@@ -359,11 +363,11 @@ def _test(now: State, judge: Validation) -> None:
     """The test errors of all best weights that wait for theirs, within the budgets that their
     checks lie in.
     """
-    best, out = now.untested, now.outcome
+    best, out = now.pending, now.outcome
     ids = best.waiting.nonzero()[:, 0].cpu().numpy()
     if not len(ids):
         return
-    with _telling(ids, out.steps):
+    with _name_trial(ids, out.steps):
         cost, _ = judge.costs(best.w[best.waiting])
     error, within = (
         cost.cpu().numpy() / len(judge.y),
@@ -390,7 +394,7 @@ def _check(now: State, method: Method, judge: Validation, asked: Tensor, whole_s
         limits.device
     )
     w = validated(method, now.w, now.buffers)[asked]
-    with _telling(ids, step):
+    with _name_trial(ids, step):
         count, whole = judge.costs(w, None if whole_set else loosest)
     reached = (whole[:, None] & (count[:, None] <= limits)).cpu().numpy()
     out.first[ids] = np.where(reached & ~met, step, out.first[ids])
@@ -399,8 +403,8 @@ def _check(now: State, method: Method, judge: Validation, asked: Tensor, whole_s
     risen, later = ids[better], np.array(out.budgets) >= step
     out.best_error[risen], out.best_step[risen] = error[better], step
     out.best_within[np.ix_(risen, later)] = error[better, None]
-    if now.untested:
-        now.untested.put(risen, w[torch.from_numpy(better).to(limits.device)])
+    if now.pending:
+        now.pending.put(risen, w[torch.from_numpy(better).to(limits.device)])
     if now.exchange:
         out.sent[ids] = now.exchange.sent.numpy()[asked.cpu().numpy()]
         out.sent_within[np.ix_(ids, later)] = out.sent[ids, None]

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lib.engine.batched import BatchedExecutor
 from lib.engine.flattening import cast, outputs, unflatten
-from lib.engine.looped import Loop
-from lib.engine.stacked_decoder import StackedDecoder
+from lib.engine.sequential import SequentialExecutor
 from lib.engine.vocabulary import METHODS
 from lib.workloads.tasks import TASKS, Task
 
@@ -32,7 +32,7 @@ class ScoresError(ValueError):
 def scores(
     method: str,
     w: Tensor,
-    loop: Loop | StackedDecoder,
+    loop: SequentialExecutor | BatchedExecutor,
     x: Tensor,
     y: Tensor,
     seed: int,
@@ -55,8 +55,8 @@ def scores(
     code. synflow: |w * dR/dw| of the scores that are left when all but the last of 100 rounds have
     pruned (Tanaka et al.
         2020, and their code); needs the sparsity, and no data.
-    x [N, ...] as of `Loop.inputs`, y [N, ...].  Raises ValueError for another method, and for
-    synflow where inputs are indices.
+    x [N, ...] as of `SequentialExecutor.inputs`, y [N, ...].  Raises ValueError for another method,
+    and for synflow where inputs are indices.
     """
     if method == "random":
         return torch.from_numpy(np.random.default_rng(seed).random(len(w), dtype=np.float32)).to(

@@ -96,46 +96,47 @@ class Outcome:
     @staticmethod
     def blank(n: int, goals: int, budgets: tuple[int, ...], losses: int = 0) -> Outcome:
         """That of n trials before their first step."""
-        names, counts, nothing = (
-            (lambda: np.full(n, "", dtype=object)),
-            (lambda: np.zeros(n, np.int64)),
-            np.nan,
-        )
-        one, each = (lambda: np.full(n, nothing)), (lambda: np.full((n, len(budgets)), nothing))
-        first, fell = np.full((n, goals), nothing), np.full((n, losses), nothing)
+
+        def unknown(*shape: int) -> np.ndarray:
+            return np.full(shape, np.nan)
+
         return Outcome(
-            names(),
-            names(),
-            first,
-            fell,
-            counts(),
-            one(),
-            one(),
-            counts(),
-            budgets,
-            each(),
-            each(),
-            one(),
-            each(),
+            status=np.full(n, "", dtype=object),
+            cause=np.full(n, "", dtype=object),
+            first=unknown(n, goals),
+            fell=unknown(n, losses),
+            last_step=np.zeros(n, np.int64),
+            best_error=unknown(n),
+            best_step=unknown(n),
+            silent=np.zeros(n, np.int64),
+            budgets=budgets,
+            best_within=unknown(n, len(budgets)),
+            test_within=unknown(n, len(budgets)),
+            sent=unknown(n),
+            sent_within=unknown(n, len(budgets)),
         )
 
 
 @dataclass
-class Untested:
-    """Weights whose test error is asked when a budget ends, a row for each trial of the cell,
-    whether it still trains or not.
+class PendingTestEval:
+    """Each trial's best weights so far, whose test error is computed once a budget, not at every
+    improvement.
 
-    w [T, P]: those at the check with the lowest validation error so far; zeros before the first.
-    waiting [T]: whether their test error has yet to be asked.
+    Attributes:
+        w: weights [T, P] at the check with the lowest validation error, of all trials of the cell,
+            whether they still train or not; zeros before the first.
+        waiting: which of them [T] have no test error yet.
     """
 
     w: Tensor
     waiting: Tensor
 
     @staticmethod
-    def first(w: Tensor) -> Untested:
+    def first(w: Tensor) -> PendingTestEval:
         """That of trials with weights like w [T, P] before their first check."""
-        return Untested(torch.zeros_like(w), torch.zeros(len(w), dtype=torch.bool, device=w.device))
+        return PendingTestEval(
+            torch.zeros_like(w), torch.zeros(len(w), dtype=torch.bool, device=w.device)
+        )
 
     def put(self, ids: np.ndarray, w: Tensor) -> None:
         """The trials `ids` [n] have their best weights w [n, P] now."""
@@ -151,7 +152,7 @@ class State:
     trains: ids [T] (numpy), its number; trials, what it started from; w [T, P], weights; buffers,
     the method's, by name, [T, ...]; silent [T], steps in a row without any unit on; patience [T],
     such steps before a look at all data; recent [T], training loss over the last batches. exchange:
-    what the workers send each other, if any.  untested: of all trials, if test errors are asked
+    what the workers send each other, if any.  pending: of all trials, if test errors are asked
     for.
     """
 
@@ -164,7 +165,7 @@ class State:
     patience: Tensor
     recent: Tensor
     exchange: Exchange | None
-    untested: Untested | None = None
+    pending: PendingTestEval | None = None
 
     @staticmethod
     def first(
@@ -190,7 +191,7 @@ class State:
             trials,
             *start,
             exchange,
-            Untested.first(trials.w) if tested else None,
+            PendingTestEval.first(trials.w) if tested else None,
         )
 
     def leave(self, rows: Tensor, how: str, why: str = "") -> None:
@@ -201,12 +202,14 @@ class State:
         left = self.ids[gone]
         out.status[left], out.cause[left], out.last_step[left] = how, why, out.steps
         out.silent[left] = self.silent[rows].cpu().numpy()
-        self.ids, self.trials, self.w = self.ids[~gone], self.trials.keep(~rows), self.w[~rows]
-        self.buffers = {name: buffer[~rows] for name, buffer in self.buffers.items()}
-        self.silent, self.patience, self.recent = (
-            self.silent[~rows],
-            self.patience[~rows],
-            self.recent[~rows],
-        )
+        self.keep(~rows)
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with the trials in `rows` (a boolean mask) alone."""
+        self.ids = self.ids[rows.cpu().numpy()]
+        self.trials, self.w = self.trials.keep(rows), self.w[rows]
+        self.buffers = {name: buffer[rows] for name, buffer in self.buffers.items()}
+        self.silent, self.patience = self.silent[rows], self.patience[rows]
+        self.recent = self.recent[rows]
         if self.exchange:
-            self.exchange.keep(~rows)
+            self.exchange.keep(rows)

@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from lib.engine.looped import Loop
-from lib.engine.stacked import Stack
+from lib.engine.batched import BatchedExecutor
+from lib.engine.sequential import SequentialExecutor
 from lib.workloads.datasets import Split
 
 SPARE = 32  # examples asked beyond the mistakes that reject a trial, in the first chunk of a check
@@ -37,7 +37,12 @@ class Validation:
     limits [goals]: the largest sums of costs that meet the goals.
     """
 
-    def __init__(self, executor: Loop | Stack, split: Split, goals: tuple[float, ...] = ()):
+    def __init__(
+        self,
+        executor: SequentialExecutor | BatchedExecutor,
+        split: Split,
+        goals: tuple[float, ...] = (),
+    ):
         self.executor, self.task, self.x = executor, executor.task, executor.inputs(split.x)
         self.y = split.y.to(self.x.device)
         self.kind = torch.int64 if self.task.counted else torch.float64

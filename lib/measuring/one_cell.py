@@ -15,15 +15,12 @@ from torch.nn.utils.rnn import pad_sequence
 
 from lib import own
 from lib.engine import (
+    batched,
     captured,
     flattening,
     lockstep,
-    looped,
     pruning,
-    side_by_side,
-    sparse_stacked,
-    stacked,
-    stacked_decoder,
+    sequential,
     training_state,
     vocabulary,
 )
@@ -57,9 +54,7 @@ def _scores(
     module = models.fresh(work.model, seed)
     w, data = flattening.flatten(module).to(device), work.train(split)
     kind = (
-        stacked_decoder.StackedDecoder
-        if stacked_decoder.StackedDecoder.fits(module)
-        else _looped(work, device)
+        batched.BatchedExecutor if work.model.startswith("decoder") else _sequential(work, device)
     )
     executor = kind(module, dtype, device, task=TASKS[work.task])
     return pruning.scores(
@@ -138,52 +133,34 @@ def exchange(
     return exchanges.Exchange(cell.messages, *trials.w.shape, kept, sizes, cell.replicate, watch)
 
 
-# From this sparsity and this batch size on `Sparse` is up to seven times as fast.  It came when
-# most cells of sparsity 0.9 and the first of 0.95 (source a3952e2c3824 and before) had been
-# measured by `Stack`, to which it is equal up to rounding.
-SPARSE_FROM = {"sparsity": 0.9, "batch_size": 8}
-
-
 def _dtype(cell: Cell) -> torch.dtype:
     return getattr(torch, cell.arithmetic)
 
 
-Executor = looped.Loop | stacked.Stack | stacked_decoder.StackedDecoder
+Executor = sequential.SequentialExecutor | batched.BatchedExecutor
 
 
 def executor(cell: Cell, device: str = "cpu") -> Executor:
-    """Small work is stacked, large work looped: see `Workload.stack_below`.
+    """What computes the cell's gradients: batched for small batches (`Workload.batched_below`) of
+    networks whose layers allow it, else one trial after another.
 
-    Raises ValueError if work is to be stacked of which no executor knows how.
+    Records made by the executors of earlier code, for sparse networks and for LeNet-5, stay valid:
+    `python -m lib verify` then agrees to rounding.
     """
     work = cell.work
     module = models.build(work.model)
-    stacked_here = cell.batch_size < work.stack_below and not (
-        side_by_side.fits(module) and _on_gpu(device)
-    )
-    kind = _stacked(cell, module, device) if stacked_here else _looped(work, device)
+    small = cell.batch_size < work.batched_below and batched.fits(module)
+    kind = batched.BatchedExecutor if small else _sequential(work, device)
     return kind(module, _dtype(cell), device, cell.label_smoothing, TASKS[work.task])
 
 
-def _looped(work: Workload, device: str) -> type[looped.Loop]:
+def _sequential(work: Workload, device: str) -> type[sequential.SequentialExecutor]:
     """On a graphics processor its kernels are recorded, but for a reader's own network, which may
     look at its values.
     """
-    return captured.Captured if _on_gpu(device) and not work.source else looped.Loop
-
-
-def _on_gpu(device: str) -> bool:
-    return torch.device(device).type == "cuda"
-
-
-def _stacked(cell: Cell, module: torch.nn.Module, device: str) -> type[Executor]:
-    if stacked_decoder.StackedDecoder.fits(module):
-        return stacked_decoder.StackedDecoder
-    if side_by_side.fits(module):
-        return side_by_side.SideBySide
-    pays = all(getattr(cell, field) >= least for field, least in SPARSE_FROM.items())
-    sparse = pays and sparse_stacked.fits(module, _dtype(cell), device)
-    return sparse_stacked.Sparse if sparse else stacked.Stack
+    on_gpu = torch.device(device).type == "cuda"
+    recorded = on_gpu and not work.source
+    return captured.CapturedExecutor if recorded else sequential.SequentialExecutor
 
 
 def trained_by(cell: Cell) -> Method:

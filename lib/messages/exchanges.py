@@ -17,7 +17,9 @@ from lib.messages.settings import Messages
 class Executor(Protocol):
     """What an exchange asks of whatever computes gradients."""
 
-    def shares(self, w: Tensor, x: Tensor, y: Tensor, parts: int) -> tuple[Tensor, Tensor, Tensor]:
+    def gradients_by_worker(
+        self, w: Tensor, x: Tensor, y: Tensor, workers: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Losses [parts, T], gradients [parts, T, P], and which trials are alive [parts, T], for
         every part of a batch.
         """
@@ -81,7 +83,7 @@ class Exchange:
         """
         messages = self.messages
         density, sizes = messages.density_at(self.step), self.sizes if messages.by_layer else None
-        losses, gradients, alive = executor.shares(w, x, y, messages.workers)
+        losses, gradients, alive = executor.gradients_by_worker(w, x, y, messages.workers)
         total, sent, spoilt = gradients.new_zeros(len(w), self.d), [], torch.zeros_like(alive[0])
         for p, g in enumerate(gradients):
             u = g if self.kept is None else g.gather(1, self.kept)
@@ -123,16 +125,14 @@ class Exchange:
         """What else the next step depends on, for JSON."""
         return {"step": self.step, "random": self.random.bit_generator.state}
 
-    def restored(self, rows: Tensor, numbers: dict) -> Exchange:
-        """One that goes on from these `numbers` with the trials in `rows` (a boolean mask); its
-        `tensors` are still new.
+    def resume(self, numbers: dict) -> Exchange:
+        """A copy that goes on from these `numbers`; its `tensors` are still new.
 
         Raises ValueError, TypeError or KeyError for what `numbers` cannot have given.
         """
         other = copy.copy(self)
         other.step, other.random = numbers["step"], np.random.default_rng()
         other.random.bit_generator.state = numbers["random"]
-        other.keep(rows)
         return other
 
     def keep(self, rows: Tensor) -> None:

@@ -67,7 +67,7 @@ def _gradient(executor, w, batch, mask, buffers):
     decomposed.
     """
     answers = batch[1].numel()
-    losses, g, alive, looks = executor.watched(
+    losses, g, alive, looks = executor.gradients_with_layer_stats(
         w, *batch, mask, lambda h, d: _moments(h, d, answers)
     )
     if mask is not None:

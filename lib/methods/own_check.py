@@ -75,7 +75,7 @@ class _Bowl:
         norms = torch.stack([each[..., layer.where].norm(dim=2).mean(1) for layer in LAYERS], 1)
         return *self.gradients(w, x, y, mask), norms
 
-    def watched(
+    def gradients_with_layer_stats(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None, look: Callable
     ) -> tuple:
         """A layer's inputs and derivatives are columns of the examples, doubled where a trial's

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.engine import looped
+from lib.engine import sequential
 from lib.measuring.rerun import Rerun
 from lib.probes import noise_scale, smoothness
 from lib.probes.tracks import POWER_ITERATIONS, SAMPLE, Track, last_step
@@ -52,7 +52,7 @@ def _look(track: Track, mask: Tensor | None, before: Tensor, after: Tensor) -> d
         : track.examples or len(data)
     ]
     loop, left = (
-        looped.Loop(module, task=TASKS[work.task]),
+        sequential.SequentialExecutor(module, task=TASKS[work.task]),
         torch.ones_like(before) if mask is None else mask[0],
     )
     x, y = loop.inputs(data.x)[order], data.y[order]

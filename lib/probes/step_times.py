@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-
 import pandas as pd
 import torch
 
-from lib.engine import flattening, looped, pruning, sparse_stacked, stacked, training_state
+from lib.engine import flattening, sequential
 from lib.fields import Whole, spec
-from lib.measuring import one_cell
 from lib.methods import METHODS
 from lib.probes import timings
-from lib.studies.cells import TRIALS, Cell
+from lib.studies.cells import TRIALS
 from lib.workloads import models
 from lib.workloads.catalogue import WorkloadName, workload
 
@@ -36,7 +33,9 @@ class StepTimes:
     def measure(self) -> pd.DataFrame:
         """batch_size, seconds (median), low, high (range)."""
         work = workload(self.workload)
-        executor = looped.Loop(models.build(work.model), getattr(torch, work.precision))
+        executor = sequential.SequentialExecutor(
+            models.build(work.model), getattr(torch, work.precision)
+        )
         data, w = work.train(), flattening.flatten(models.fresh(work.model, 0))[None]
         x, momentum, rate = (
             executor.inputs(data.x[: 2**self.largest]),
@@ -60,7 +59,10 @@ class SparseTimes:
     """Times per trial, on one core, of a step of many trials trained at once, of dense and of
     pruned networks.
 
-    Raises ValueError naming the field, its value and what is allowed.
+    The records were made with products that skip the zeros of pruned networks.  Training no longer
+    has these, so the records are read and none is made.  Their columns: what ("dense", "dense,
+    bfloat16", "sparse", or "scores", which pruning needs first), sparsity, batch_size, seconds
+    (median), low, high (range).
     """
 
     workload: WorkloadName
@@ -69,55 +71,13 @@ class SparseTimes:
     repeats: timings.REPEATS = 7
 
     def definition(self) -> dict:
+        """What the record's name depends on besides the fields."""
         return {"model": workload(self.workload).model, "sparsities": SPARSITIES}
-
-    def measure(self) -> pd.DataFrame:
-        """what, sparsity, batch_size (16, 64, ... 2^largest), seconds (median), low, high (range).
-
-        what: "dense" and "dense, bfloat16"; "sparse", by products that skip the zeros; "scores",
-        that pruning needs first. All are timed in turn, so that what else the machine does falls
-        upon all.
-        """
-        work, rows = workload(self.workload), []
-        data, module = work.train(), models.build(work.model)
-        starts = {
-            s: one_cell.start(Cell(work.name, 16, sparsity=s, trials=self.trials))
-            for s in (0.0, *SPARSITIES)
-        }
-
-        def step(executor: stacked.Stack, start: training_state.Trials, x: torch.Tensor) -> None:
-            g = executor.gradients(start.w, x, data.y[: len(x)], start.mask)[1]
-            drawn = {**start.drawn, "learning_rate": 0 * start.drawn["learning_rate"]}
-            METHODS["momentum"].step(start.w, g, {"v": torch.zeros_like(g)}, drawn, 1, ())
-
-        for size in (2**j for j in range(4, self.largest + 1, 2)):
-            kinds = [
-                ("dense", 0.0, stacked.Stack(module)),
-                ("dense, bfloat16", 0.0, stacked.Stack(module, torch.bfloat16)),
-                *(("sparse", level, sparse_stacked.Sparse(module)) for level in SPARSITIES),
-            ]
-            calls = [
-                functools.partial(step, run, starts[s], run.inputs(data.x[:size]))
-                for _, s, run in kinds
-            ]
-            for (what, s, _), found in zip(
-                kinds, timings.alternately(calls, self.repeats), strict=True
-            ):
-                times = {name: seconds / self.trials for name, seconds in found.items()}
-                rows.append({"what": what, "sparsity": s, "batch_size": size, **times})
-        loop = looped.Loop(models.build(work.model))
-        dense = (starts[0.0].w[0], loop, loop.inputs(data.x), data.y, 0)
-        times = timings.spread(
-            lambda: pruning.scores("connection-sensitivity", *dense), self.repeats
-        )
-        return pd.DataFrame(
-            [*rows, {"what": "scores", "sparsity": 0.0, "batch_size": len(data), **times}]
-        )
 
 
 SPARSITIES = (0.5, 0.7, 0.9)
 SKIPPED = tuple(map(SparseTimes, ("digits-mlp", "digits-cnn")))
-PLANNED = SKIPPED + tuple(
+PLANNED = tuple(
     StepTimes(name)
     for name in (
         "digits-mlp",

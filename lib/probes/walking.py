@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.engine import flattening, lockstep, looped
+from lib.engine import flattening, lockstep, sequential
 from lib.engine.training_state import Trials
 from lib.measuring import one_cell
 from lib.methods import method
@@ -210,7 +210,7 @@ def _full_gradient(walk: Walk) -> Callable[[Tensor, Tensor], tuple[Tensor, Noise
         : walk.examples or len(data)
     ]
     order = order[: len(order) // walk.chunk * walk.chunk]
-    loop = looped.Loop(models.build(work.model), task=TASKS[work.task])
+    loop = sequential.SequentialExecutor(models.build(work.model), task=TASKS[work.task])
     chunks = list(
         zip(
             loop.inputs(data.x)[order].split(walk.chunk),

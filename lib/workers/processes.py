@@ -37,7 +37,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from lib import require
 from lib.engine import lockstep
-from lib.engine.looped import Loop
+from lib.engine.sequential import SequentialExecutor
 from lib.fields import PART, POSITIVE, SEED, Count, Number, Whole, check, spec
 from lib.messages import exchanges
 from lib.messages.settings import Messages
@@ -285,7 +285,7 @@ class _Network:
         g = torch.cat([g.flatten() for g in torch.autograd.grad(loss, self.parameters)])
         return loss.detach()[None], g[None], torch.ones(1, dtype=torch.bool)
 
-    shares = Loop.shares
+    gradients_by_worker = SequentialExecutor.gradients_by_worker
 
 
 def _simulated(run: Run, x: Tensor, y: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ class Workload:
     the task has them (validation errors, say), the hardest first: a cell trains until the first is
     met and notes the others. decay: whether the learning rate decays linearly.  max_steps: training
     steps after which a trial is given up. precision: of the arithmetic ("float32" or "bfloat16";
-    weights and updates are always float32). stack_below: batch size below which all trials of a
+    weights and updates are always float32). batched_below: batch size below which all trials of a
     cell are computed at once (faster for small work). source: digest of the reader's file that
     defines the workload, if one does (`lib.own`). examples: the first so many of the training set
     are all there is; None: the whole set.
@@ -34,7 +34,7 @@ class Workload:
     decay: bool = False
     max_steps: int = 40_000
     precision: str = "float32"
-    stack_below: int = 0
+    batched_below: int = 0
     space: str = "lee2021"
     source: str = ""
     examples: int | None = None
@@ -91,21 +91,21 @@ FRACTIONS = (8, 4, 2)  # an eighth, a quarter and a half of a training set
 WORKLOADS = {
     w.name: w
     for w in (
-        _digits("digits-mlp", "MLP on digits", "mlp-64x2", stack_below=2049),
-        _digits("digits-cnn", "Small CNN on digits", "digits-cnn", stack_below=2049),
+        _digits("digits-mlp", "MLP on digits", "mlp-64x2", batched_below=2049),
+        _digits("digits-cnn", "Small CNN on digits", "digits-cnn", batched_below=2049),
         _digits(
             "digits-mlp-nats",
             "MLP on digits, cross-entropy",
             "mlp-64x2",
             (0.15, 0.17, 0.2, 0.25, 0.3),
-            stack_below=2049,
+            batched_below=2049,
             task="cross-entropy",
         ),
         _digits(
             "digits-mlp-tanh",
             "tanh MLP on digits",
             "mlp-64x2-tanh",
-            stack_below=2049,
+            batched_below=2049,
             space="wide-rates",
         ),
         *(
@@ -113,7 +113,7 @@ WORKLOADS = {
                 f"digits-mlp-{s}",
                 f"MLP {s.replace('x', '×')} on digits",
                 f"mlp-{s}",
-                stack_below=512,
+                batched_below=512,
             )
             for s in MLP_SHAPES
         ),
@@ -123,7 +123,7 @@ WORKLOADS = {
                 f"MLP on {1350 // n} digits",
                 "mlp-64x2",
                 (0.1, 0.12, 0.15, 0.2),
-                stack_below=512,
+                batched_below=512,
                 examples=1350 // n,
             )
             for n in FRACTIONS
@@ -133,7 +133,7 @@ WORKLOADS = {
                 f"mnist-fc-{s}",
                 f"FC-{s.replace('x', '×')} on MNIST",
                 f"fc-{s}",
-                stack_below=129 * (s == "128x3"),
+                batched_below=129 * (s == "128x3"),
             )
             for s in FC_WIDTHS
         ),
@@ -143,7 +143,7 @@ WORKLOADS = {
                 f"FC-128×3 on {54_000 // n:,} of MNIST",
                 "fc-128x3",
                 (0.06, 0.07, 0.08, 0.1),
-                stack_below=129,
+                batched_below=129,
                 examples=54_000 // n,
             )
             for n in FRACTIONS
@@ -153,14 +153,14 @@ WORKLOADS = {
             "FC-128×3 on all 54,000 of MNIST",
             "fc-128x3",
             (0.06, 0.07, 0.08, 0.1),
-            stack_below=129,
+            batched_below=129,
         ),
         _mnist(
             f"mnist-fc-128x3{EASIER}",
             "FC-128×3 on MNIST, easier goal",
             "fc-128x3",
             (0.04, 0.05, 0.06),
-            stack_below=129,
+            batched_below=129,
         ),
         *(
             _mnist(
@@ -179,7 +179,7 @@ WORKLOADS = {
                 model,
                 goals,
                 space="shi2019",
-                stack_below=1025,
+                batched_below=1025,
             )
             for data, known, goals in (
                 ("mnist", "MNIST", (0.03, 0.04, 0.05)),
@@ -194,7 +194,7 @@ WORKLOADS = {
             "fc-128x3",
             (0.13, 0.14, 0.15, 0.16, 0.18),
             precision="bfloat16",
-            stack_below=129,
+            batched_below=129,
         ),
         Workload(
             f"fashion-mnist-fc-128x3{EASIER}",
@@ -203,7 +203,7 @@ WORKLOADS = {
             "fc-128x3",
             (0.14, 0.15, 0.16, 0.18),
             precision="bfloat16",
-            stack_below=129,
+            batched_below=129,
         ),
         Workload(
             "mnist-simple-cnn",
@@ -254,7 +254,7 @@ WORKLOADS = {
                 (1.9, 2.0, 2.1, 2.2, 2.3),
                 precision="bfloat16",
                 task="cross-entropy",
-                stack_below=1025,
+                batched_below=1025,
             )
             for name, of, width in (
                 ("", "", 64),
@@ -270,7 +270,7 @@ WORKLOADS = {
             (2.3,),
             precision="bfloat16",
             task="cross-entropy",
-            stack_below=1025,
+            batched_below=1025,
         ),
         Workload(
             "shakespeare-lstm",

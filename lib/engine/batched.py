@@ -1,0 +1,373 @@
+"""All trials of a small network at once, as batched matrix products [trials, ...].
+
+There is a rule for each type of layer.  `torch.func.vmap` over the plain network needs none, but
+takes 2 to 8 times as long on batches of up to 64 examples, where most of the searches' time goes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lib.engine.flattening import cast, head, layers
+from lib.methods.method import Layer
+from lib.workloads.decoder import EPSILON, HEAD, Attention, Decoder, DecoderBlock
+from lib.workloads.tasks import TASKS, Task
+
+# Images, or places of sequences, of all trials that pass at once: what they compute stays in cache
+MAX_PLACES_PER_PASS = 8192
+MAX_GRADIENT_ENTRIES = 2**18  # of examples' own gradients computed at once
+
+
+@dataclass
+class Use:
+    """A layer in one pass, and what the gradient of its parameters is made of.
+
+    Attributes:
+        weight: a matrix [outputs, inputs], a table [symbols, width], or gains [width].
+        bias: [outputs], or None.
+        inputs: [1 or T, N, inputs]: N counts the examples and, within each, its places; of gains,
+            what they multiply; of a table, symbols [1, N].
+        outputs: [T, N, outputs].
+    """
+
+    weight: Layer
+    bias: Layer | None
+    inputs: Tensor
+    outputs: Tensor
+
+    def gradients(self, deltas: Tensor, workers: int) -> list[tuple[Layer, Tensor]]:
+        """Each parameter with its gradient [workers, T, ...], where each worker has its stretch of
+        the N rows.
+
+        deltas: derivatives of the loss by `outputs`, [T, N, outputs].
+        """
+        inputs, deltas = (_by_worker(rows, workers) for rows in (self.inputs, deltas))
+        if self.weight.kind:
+            found = deltas.mT @ inputs
+        elif len(self.weight.shape) == 1:
+            found = (deltas * inputs).sum(2)
+        else:
+            which = F.one_hot(inputs, self.weight.shape[0]).to(deltas.dtype)
+            found = which.mT @ deltas
+        both = [(self.weight, found)]
+        return both if self.bias is None else [*both, (self.bias, deltas.sum(2))]
+
+
+def _by_worker(rows: Tensor, workers: int) -> Tensor:
+    """[T, N, ...] as [workers, T, N / workers, ...]."""
+    return rows[None] if workers == 1 else rows.unflatten(1, (workers, -1)).transpose(0, 1)
+
+
+class Pass:
+    """The weights of many trials, and the layers that examples have passed through with them.
+
+    Activations are [T, B, ..., channels], or [1, B, ...] as long as all trials share them.
+    """
+
+    def __init__(self, module: nn.Module, w: Tensor, products: torch.dtype):
+        """
+        module: the network.
+        w: its parameters [T, P].
+        products: in which arithmetic activations are multiplied by matrices.
+        """
+        self.slots = dict(zip(module.parameters(), layers(module), strict=True))
+        self.w, self.products = w, products
+        self.uses: list[Use] = []
+        self.features = w  # inputs of the last product so far, [1 or T, N, inputs]
+
+    def __call__(self, layer: nn.Module, h: Tensor) -> Tensor:
+        return RULES[type(layer)](self, layer, h)
+
+    def parameter(self, p: nn.Parameter) -> Tensor:
+        """All trials' values of a parameter of the network: [T, *shape]."""
+        slot = self.slots[p]
+        return self.w[:, slot.where].unflatten(1, slot.shape)
+
+    def product(self, layer: nn.Linear | nn.Conv2d, h: Tensor) -> Tensor:
+        """Inputs [1 or T, N, inputs] times the layer's matrix, plus its bias: [T, N, outputs]."""
+        matrix = self.parameter(layer.weight).flatten(2).to(self.products)
+        self.features = inputs = h.to(self.products)
+        each = inputs.expand(len(matrix), -1, -1)
+        if layer.bias is None:
+            outputs = each.bmm(matrix.mT)
+        else:
+            bias = self.parameter(layer.bias).to(self.products)
+            outputs = torch.baddbmm(bias[:, None], each, matrix.mT)
+        return self.used(layer, inputs, outputs).to(h.dtype)
+
+    def used(self, layer: nn.Module, inputs: Tensor, outputs: Tensor) -> Tensor:
+        """The same outputs [T, N, outputs], by which a loss can be derived."""
+        if torch.is_grad_enabled():
+            outputs.requires_grad_()
+            bias = getattr(layer, "bias", None)
+            slots = self.slots[layer.weight], None if bias is None else self.slots[bias]
+            self.uses.append(Use(*slots, inputs.detach(), outputs))
+        return outputs
+
+
+def _linear(run: Pass, layer: nn.Linear, h: Tensor) -> Tensor:
+    return run.product(layer, h.flatten(1, -2)).unflatten(1, h.shape[1:-1])
+
+
+class _Patches(torch.autograd.Function):
+    """Images [T, B, H, W, C] -> patches [T, B, H', W', k, k, C] under a kernel of side k.
+
+    Autograd's own derivative of `Tensor.unfold` takes several times as long.
+    """
+
+    @staticmethod
+    def forward(ctx, h: Tensor, k: int, stride: int) -> Tensor:
+        ctx.shape, ctx.k, ctx.stride = h.shape, k, stride
+        return h.unfold(2, k, stride).unfold(3, k, stride).movedim(4, -1).contiguous()
+
+    @staticmethod
+    def backward(ctx, d: Tensor) -> tuple[Tensor, None, None]:
+        k, stride, (rows, columns) = ctx.k, ctx.stride, d.shape[2:4]
+        total = d.new_zeros(ctx.shape)
+        for i, j in itertools.product(range(k), range(k)):
+            down = slice(i, i + stride * rows, stride)
+            right = slice(j, j + stride * columns, stride)
+            total[:, :, down, right] += d[:, :, :, :, i, j]
+        return total, None, None
+
+
+def _convolution(run: Pass, layer: nn.Conv2d, h: Tensor) -> Tensor:
+    """[1 or T, B, H, W, C] -> [T, B, H', W', O], as a product of patches."""
+    (k, _), (stride, _), (p, _) = layer.kernel_size, layer.stride, layer.padding
+    h = F.pad(h, (0, 0, p, p, p, p)) if p else h
+    patches = _Patches.apply(h, k, stride)
+    places = patches.shape[1:4]
+    return run.product(layer, patches.flatten(4).flatten(1, 3)).unflatten(1, places)
+
+
+def _flatten(run: Pass, layer: nn.Flatten, h: Tensor) -> Tensor:
+    """As the module does: channel, row, column."""
+    return h.movedim(-1, 2).flatten(2)
+
+
+def _normalisation(run: Pass, layer: nn.RMSNorm, h: Tensor) -> Tensor:
+    normal = F.rms_norm(h, h.shape[-1:], eps=EPSILON).flatten(1, -2)
+    gained = normal * run.parameter(layer.weight)[:, None]
+    return run.used(layer, normal, gained).view_as(h)
+
+
+def _embedding(run: Pass, layer: nn.Embedding, x: Tensor) -> Tensor:
+    """Symbols [...] -> [T, ..., width]."""
+    table = run.parameter(layer.weight)
+    rows = table.index_select(1, x.flatten())
+    return run.used(layer, x.reshape(1, -1), rows).unflatten(1, x.shape)
+
+
+def _attention(run: Pass, layer: Attention, h: Tensor) -> Tensor:
+    heads = [
+        run(part, h).flatten(0, 1).unflatten(-1, (-1, HEAD)).transpose(1, 2)
+        for part in (layer.query, layer.key, layer.value)
+    ]
+    heard = F.scaled_dot_product_attention(*heads, is_causal=True)
+    return run(layer.out, heard.transpose(1, 2).reshape(h.shape))
+
+
+def _block(run: Pass, block: DecoderBlock, h: Tensor) -> Tensor:
+    h = h + run(block.attention, run(block.norm1, h))
+    hidden = torch.relu(run(block.up, run(block.norm2, h)))
+    return h + run(block.down, hidden)
+
+
+def _decoder(run: Pass, decoder: Decoder, x: Tensor) -> Tensor:
+    places = torch.arange(x.shape[1], device=x.device).expand_as(x)
+    h = run(decoder.symbol, x) + run(decoder.place, places)
+    return run(decoder.head, run(decoder.norm, run(decoder.blocks, h)))
+
+
+def _sequence(run: Pass, network: nn.Sequential, h: Tensor) -> Tensor:
+    for layer in network:
+        h = run(layer, h)
+    return h
+
+
+RULES: dict[type[nn.Module], Callable[[Pass, nn.Module, Tensor], Tensor]] = {
+    nn.Linear: _linear,
+    nn.Conv2d: _convolution,
+    nn.RMSNorm: _normalisation,
+    nn.Embedding: _embedding,
+    nn.ReLU: lambda run, layer, h: torch.relu(h),
+    nn.Tanh: lambda run, layer, h: torch.tanh(h),
+    nn.Flatten: _flatten,
+    nn.Sequential: _sequence,
+    Attention: _attention,
+    DecoderBlock: _block,
+    Decoder: _decoder,
+}
+
+
+def fits(module: nn.Module) -> bool:
+    """Whether there is a rule for every layer of the network."""
+    return all(type(layer) in RULES for layer in module.modules())
+
+
+class BatchedExecutor:
+    """All trials at once through one network.
+
+    A decoder is multiplied by matrices in bfloat16 if that is its arithmetic, in training, but is
+    normalised and attends in float32, as all of `logits` is computed.
+    """
+
+    normalised = False  # by batch normalisation
+
+    def __init__(
+        self,
+        module: nn.Module,
+        dtype: torch.dtype = torch.float32,
+        device: str = "cpu",
+        smoothing: float = 0,
+        task: Task = TASKS["classification"],
+    ):
+        """As `SequentialExecutor`.  Raises ValueError for a network that does not fit."""
+        if not fits(module):
+            known = ", ".join(kind.__name__ for kind in RULES)
+            raise ValueError(
+                f"model: {type(module).__name__} cannot be batched; allowed are layers of {known}: "
+                "use SequentialExecutor"
+            )
+        self.module, self.device = module.to(device), device
+        self.classes = head(module).out_features
+        self.smoothing, self.task = smoothing, task
+        self.reads_text = isinstance(module, Decoder)
+        mixed = self.reads_text and dtype == torch.bfloat16
+        self.products, self.dtype = dtype, torch.float32 if mixed else dtype
+        # Whether all units of a layer can be off, so that nothing below it has a gradient
+        smooth = (nn.Tanh, nn.RMSNorm)
+        self.can_die = not any(isinstance(layer, smooth) for layer in module.modules())
+
+    def inputs(self, x: Tensor) -> Tensor:
+        """As `SequentialExecutor.inputs`."""
+        return cast(x, self.dtype).to(self.device)
+
+    def _run(self, w: Tensor, x: Tensor, products: torch.dtype) -> tuple[Tensor, Pass]:
+        """Logits [T, B, ..., classes], and the pass through the network at weights w [T, P]."""
+        run = Pass(self.module, w.to(self.dtype), products)
+        return run(self.module, x if self.reads_text else x.movedim(1, -1)[None]), run
+
+    def _groups(self, trials: int, x: Tensor) -> list[slice]:
+        """Which of the trials pass at once, for a batch x [B, ...]."""
+        places = x.numel() if self.reads_text else len(x)
+        return _slices(trials, max(1, MAX_PLACES_PER_PASS // places))
+
+    def gradients(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As `SequentialExecutor.gradients`."""
+        losses, g, alive = self.gradients_by_worker(w, x, y, 1)
+        return losses[0], g[0] if mask is None else g[0].mul_(mask), alive[0]
+
+    def gradients_by_worker(
+        self, w: Tensor, x: Tensor, y: Tensor, workers: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As `SequentialExecutor.gradients_by_worker`, in one pass over the whole batch."""
+        groups = [self._derive(w[rows], x, y, workers)[:3] for rows in self._groups(len(w), x)]
+        return tuple(torch.cat(each, 1) for each in zip(*groups, strict=True))
+
+    def _derive(
+        self, w: Tensor, x: Tensor, y: Tensor, workers: int
+    ) -> tuple[Tensor, Tensor, Tensor, list[tuple[Use, Tensor]]]:
+        """Losses [workers, T], gradients [workers, T, P], who is alive [workers, T], and each use
+        of a layer with the derivatives of the loss by its outputs.
+        """
+        logits, run = self._run(w.detach(), x, self.products)
+        losses, error = self.task.derivative(logits.detach(), y, self.smoothing, workers)
+        outputs = [use.outputs for use in run.uses]
+        deltas = torch.autograd.grad(logits, outputs, error.to(logits.dtype))
+        gradients = w.new_empty(workers, *w.shape, dtype=torch.float32)
+        for use, delta in zip(run.uses, deltas, strict=True):
+            for slot, found in use.gradients(delta, workers):
+                gradients[:, :, slot.where] = found.flatten(2)
+        features = _by_worker(run.features.detach(), workers)
+        alive = features.abs().amax((2, 3)).expand(workers, len(w)) > 0
+        pairs = list(zip(run.uses, deltas, strict=True))
+        return losses, gradients, alive | (not self.can_die), pairs
+
+    def _layers(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor, list[tuple[Use, Tensor]]]:
+        """As `gradients`; fourth, the uses of `_derive`."""
+        if self.reads_text:
+            raise ValueError(
+                "model: a batched decoder is not allowed where layers are looked at; "
+                "use SequentialExecutor"
+            )
+        losses, g, alive, uses = self._derive(w, x, y, 1)
+        return losses[0], g[0] if mask is None else g[0].mul_(mask), alive[0], uses
+
+    def gradients_with_layer_stats(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None, stats: Callable
+    ) -> tuple[Tensor, Tensor, Tensor, dict[str, tuple]]:
+        """As `SequentialExecutor.gradients_with_layer_stats`; inputs that all trials share, the
+        data, have one row.
+        """
+        *found, uses = self._layers(w, x, y, mask)
+        return *found, {use.weight.name: stats(use.inputs, deltas) for use, deltas in uses}
+
+    def gradients_with_norms(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """As `SequentialExecutor.gradients_with_norms`, in the same pass."""
+        *found, uses = self._layers(w, x, y, mask)
+        norms = w.new_empty(len(w), len(layers(self.module)), dtype=torch.float32)
+        for n, (use, deltas) in enumerate(uses):
+            kept = None if mask is None else mask[:, use.weight.where]
+            matrix = None if kept is None else kept.unflatten(1, (deltas.shape[2], -1))
+            bias = 1 if mask is None else mask[:, None, use.bias.where]
+            inputs, deltas = (_by_example(rows, len(y)) for rows in (use.inputs, deltas))
+            # Sums, since the deltas are shares of a mean
+            norms[:, 2 * n] = example_norms(inputs, deltas, matrix).sum(1)
+            norms[:, 2 * n + 1] = (deltas.sum(2) * bias).norm(dim=2).sum(1)
+        return *found, norms
+
+    @torch.no_grad()
+    def logits(self, w: Tensor, x: Tensor) -> Tensor:
+        """As `SequentialExecutor.logits`."""
+        groups = self._groups(len(w), x)
+        return torch.cat([self._run(w[rows], x, self.dtype)[0] for rows in groups]).float()
+
+    @torch.no_grad()
+    def all_off(self, w: Tensor, x: Tensor) -> bool:
+        """As `SequentialExecutor.all_off`."""
+        passes = (self._run(w[None], part, self.dtype)[1] for part in x.split(1024))
+        return not any(run.features.any() for run in passes)
+
+
+def _slices(length: int, size: int) -> list[slice]:
+    return [slice(at, at + size) for at in range(0, length, size)]
+
+
+def _by_example(rows: Tensor, examples: int) -> Tensor:
+    """[T, N, ...] as [T, B, places, ...], in single precision at least."""
+    precise = torch.promote_types(rows.dtype, torch.float32)
+    return rows.to(precise).unflatten(1, (examples, -1))
+
+
+def example_norms(inputs: Tensor, deltas: Tensor, mask: Tensor | None) -> Tensor:
+    """Norms [T, B] of the gradients of a matrix, each of one example's loss.
+
+    inputs: [1 or T, B, places, inputs].
+    deltas: [T, B, places, outputs], derivatives by the layer's outputs.
+    mask: [T, outputs, inputs], zero for what is removed and does not count, or None.
+    """
+    if deltas.shape[2] == 1:  # an outer product, whose squares need not be written out
+        h, d = inputs[:, :, 0].square(), deltas[:, :, 0].square()
+        squares = h.sum(2) * d.sum(2) if mask is None else ((d @ mask) * h).sum(2)
+        return squares.sqrt()
+    norms, inputs = deltas.new_empty(deltas.shape[:2]), inputs.expand(len(deltas), -1, -1, -1)
+    size = max(1, MAX_GRADIENT_ENTRIES // (deltas.shape[3] * inputs.shape[3]))
+    for t in range(len(deltas)):
+        for some in _slices(deltas.shape[1], size):
+            own = deltas[t, some].mT @ inputs[t, some]
+            own = own if mask is None else own * mask[t]
+            norms[t, some] = own.flatten(1).norm(dim=1)
+    return norms

@@ -1,0 +1,227 @@
+"""Any module, one trial after another: for networks that fill a core by themselves."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lib.engine.flattening import cast, flatten, head, is_product, outputs, unflatten
+from lib.workloads.tasks import TASKS, Task
+
+MAX_GRADIENT_ENTRIES = 2**24  # of examples' own gradients computed at once
+
+
+class RowError(RuntimeError):
+    """A network raised in the trial of row `row`; the cause is its exception."""
+
+    def __init__(self, row: int, cause: Exception):
+        super().__init__(f"row {row}: {type(cause).__name__}: {cause}")
+        self.row = row
+
+
+@contextlib.contextmanager
+def name_row(row: int):
+    """Raise what is raised inside as a `RowError`."""
+    try:
+        yield
+    except Exception as error:
+        raise RowError(row, error) from error
+
+
+@contextlib.contextmanager
+def _record_rows(products: dict[str, nn.Module]):
+    """For each layer, pairs of its inputs [N, inputs] and the derivatives by its outputs [N,
+    outputs], one for every time that it is used in a pass forward and backward.
+    """
+    pairs = {name: [] for name in products}
+
+    def hook(name: str, layer: nn.Module, inputs: tuple, out: Tensor) -> None:
+        h = _input_rows(layer, inputs[0].detach())
+        out.register_hook(lambda d: pairs[name].append((h, _output_rows(layer, d.detach()))))
+
+    handles = [
+        layer.register_forward_hook(functools.partial(hook, name))
+        for name, layer in products.items()
+    ]
+    try:
+        yield pairs
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _input_rows(layer: nn.Module, h: Tensor) -> Tensor:
+    """A layer's inputs [B, ..., C], or a convolution's [B, C, H, W], as rows [N, inputs]."""
+    if isinstance(layer, nn.Linear):
+        return h.flatten(0, -2)
+    patches = F.unfold(h, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
+    by_channel = patches.unflatten(1, (h.shape[1], -1))  # [B, C, element, place]
+    return by_channel.permute(0, 3, 2, 1).flatten(2).flatten(0, 1)
+
+
+def _output_rows(layer: nn.Module, d: Tensor) -> Tensor:
+    return d.flatten(0, -2) if isinstance(layer, nn.Linear) else d.movedim(1, -1).flatten(0, -2)
+
+
+class SequentialExecutor:
+    """One trial after another through one module, with float32 weights outside."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        dtype: torch.dtype = torch.float32,
+        device: str = "cpu",
+        smoothing: float = 0,
+        task: Task = TASKS["classification"],
+    ):
+        """
+        module: the network, whose parameters become views of one vector.
+        dtype: of its arithmetic.
+        device: where it is computed.
+        smoothing: the share of a target that label smoothing spreads evenly over all classes.
+        task: what the network is asked for.
+        """
+        module = module.to(device=device, memory_format=torch.channels_last)
+        self.module, self.dtype, self.classes = module, dtype, head(module).out_features
+        self.smoothing, self.task = smoothing, task
+        batch_norm = nn.modules.batchnorm._BatchNorm
+        self.normalised = any(isinstance(layer, batch_norm) for layer in module.modules())
+        self.w = flatten(module).to(device=device, dtype=dtype)
+        self.g = torch.zeros_like(self.w)
+        views, slopes = unflatten(self.w, module), unflatten(self.g, module)
+        for p, view, slope in zip(module.parameters(), views, slopes, strict=True):
+            p.data, p.grad = view, slope
+        head(module).register_forward_pre_hook(self._keep_features)
+
+    def _keep_features(self, _, inputs):
+        self.features = inputs[0].detach()
+
+    def inputs(self, x: Tensor) -> Tensor:
+        """x as the network takes it (`flattening.cast`); convert a data set once."""
+        x = cast(x, self.dtype).to(self.w.device)
+        return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
+
+    def _derive(self, w: Tensor, x: Tensor, y: Tensor) -> Tensor:
+        """The mean loss at weights w [P]; its gradient is then in self.g."""
+        self.w.copy_(w)
+        self.g.zero_()
+        loss = self.task.loss(self.module(x).float(), y, self.smoothing)
+        loss.backward()
+        return loss.detach()
+
+    def gradients(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The task's mean loss and its gradient, for each trial.
+
+        Args:
+            w: weights [T, P].
+            x, y: a batch's inputs [B, ...], as of `inputs`, and targets [B, ...].
+            mask: [T, P], zero where gradients are to be; weights must be zero there, too.
+
+        Returns:
+            losses [T], gradients [T, P], alive [T]: False where the last layer's inputs are zero on
+            the whole batch, and nothing but its bias has a gradient.
+        """
+        return self.gradients_with_layer_stats(w, x, y, mask, None)[:3]
+
+    def gradients_with_layer_stats(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None, stats: Callable | None
+    ) -> tuple[Tensor, Tensor, Tensor, dict[str, tuple]]:
+        """As `gradients`; fourth, statistics of layers by the names of their weights.
+
+        stats: called with each layer's inputs [trials, N, inputs] and the derivatives of the mean
+            loss by its outputs [trials, N, outputs]; returns a tuple of tensors with a row per
+            trial.  N counts examples and, within each, the places of a convolution, whose inputs
+            are patches in the order of the kernel as it lies in w.  Linear layers and convolutions
+            of one group have statistics (`flattening.is_product`).
+        """
+        losses, gradients = w.new_empty(len(w)), torch.zeros_like(w)
+        alive = torch.ones(len(w), dtype=torch.bool, device=w.device)
+        modules = self.module.named_modules() if stats else ()
+        products = {name: layer for name, layer in modules if is_product(layer)}
+        found = {f"{name}.weight": [] for name in products}
+        for t, row in enumerate(w):
+            with name_row(t), _record_rows(products) as pairs:
+                losses[t] = self._derive(row, x, y)
+            gradients[t] = self.g
+            alive[t] = self.features.any() or self.g[: -self.classes].any()
+            for name, uses in pairs.items():
+                rows = (torch.cat(each)[None] for each in zip(*uses, strict=True))
+                found[f"{name}.weight"].append(stats(*rows))
+        joined = {name: tuple(map(torch.cat, zip(*each))) for name, each in found.items()}
+        return losses, gradients if mask is None else gradients.mul_(mask), alive, joined
+
+    def gradients_with_norms(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """As `gradients`; fourth, the norms of examples' own gradients, averaged over the batch:
+        [T, parameter tensors].
+
+        Raises ValueError for a network with batch normalisation, in which an example has no
+        gradient of its own.
+        """
+        if self.normalised:
+            raise ValueError(
+                "model: batch normalisation is not allowed where examples' own gradients are asked "
+                "for"
+            )
+        masks = [None] * len(w) if mask is None else mask
+        norms = [self._mean_norms(row, x, y, kept) for row, kept in zip(w, masks, strict=True)]
+        return *self.gradients(w, x, y, mask), torch.stack(norms).to(w)
+
+    def _mean_norms(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None) -> Tensor:
+        """Norms of one trial's gradients, averaged over examples: [parameter tensors].  w, mask
+        [P].
+        """
+
+        def loss(w: Tensor, one: Tensor, target: Tensor) -> Tensor:
+            logits = outputs(self.module, w, one[None]).float()
+            return self.task.loss(logits, target[None], self.smoothing)
+
+        each_gradient = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))
+        sizes = [p.numel() for p in self.module.parameters()]
+        examples = max(1, MAX_GRADIENT_ENTRIES // len(w))
+        total = w.new_zeros(len(sizes))
+        for some_x, some_y in zip(x.split(examples), y.split(examples), strict=True):
+            own = each_gradient(w.to(self.dtype), some_x, some_y).float()
+            own = own if mask is None else own * mask
+            total += torch.stack([part.norm(dim=1).sum() for part in own.split(sizes, 1)])
+        return total / len(y)
+
+    def gradients_by_worker(
+        self, w: Tensor, x: Tensor, y: Tensor, workers: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As `gradients`, for each part of a batch that workers share out evenly: losses [workers,
+        T], gradients [workers, T, P], alive [workers, T].
+        """
+        batches = zip(x.chunk(workers), y.chunk(workers), strict=True)
+        found = [self.gradients(w, *batch) for batch in batches]
+        return tuple(torch.stack(each) for each in zip(*found, strict=True))
+
+    @torch.no_grad()
+    def logits(self, w: Tensor, x: Tensor) -> Tensor:
+        """Outputs [T, B, ..., classes] in float32, for weights w [T, P] and inputs x [B, ...]."""
+        found = []
+        for t, row in enumerate(w):
+            self.w.copy_(row)
+            with name_row(t):
+                found.append(self.module(x).float())
+        return torch.stack(found)
+
+    @torch.no_grad()
+    def all_off(self, w: Tensor, x: Tensor) -> bool:
+        """Whether the last layer's inputs are zero for every example of x [N, ...] at weights w
+        [P].
+        """
+        self.w.copy_(w)
+        for part in x.split(1024):
+            self.module(part)
+            if self.features.any():
+                return False
+        return True
