@@ -7,10 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lib.engine import (
-    batched,
-    flattening,
-)
+from lib.engine import batched, flattening, sequential
 from lib.measuring import one_cell
 from lib.methods import METHODS, method
 from lib.studies.cells import Cell
