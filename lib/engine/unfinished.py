@@ -9,8 +9,11 @@ import io
 import json
 import math
 import os
+import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -20,11 +23,34 @@ from lib import atomic
 from lib.engine.training_state import State, Trials, Untested
 from lib.engine.validation import Validation
 
+T = TypeVar("T")
 SAVE_EVERY = 300.0  # seconds
 STATUS, CAUSE = (
     ("", "complete", "stopped", "infeasible", "budget", "abandoned"),
     ("", "diverged", "dead", "unpruned"),
 )
+
+
+SOON = 10.0  # seconds: papermill ends a notebook's process without a word, and so little is lost
+SELDOM = 100  # times as long as saving takes lie between two states
+
+
+class Pace:
+    """When a state is saved: every `SOON` seconds, more seldom where saving takes long."""
+
+    def __init__(self):
+        self.saved, self.pause = time.perf_counter(), SOON
+
+    def due(self, most: float) -> bool:
+        """Whether it is time to; most: seconds between two states at most."""
+        return time.perf_counter() - self.saved >= min(self.pause, most)
+
+    def spend(self, save: Callable[[], None]) -> None:
+        """Save, and wait the longer the longer it took."""
+        began = time.perf_counter()
+        save()
+        self.saved = time.perf_counter()
+        self.pause = max(SOON, SELDOM * (self.saved - began))
 
 
 def tensors_of(state: State, judges: list[Validation]) -> dict[str, Tensor]:
@@ -69,11 +95,26 @@ def save(file: Path, state: State, judges: list[Validation], identity: str) -> N
         "wall_s": out.wall_s,
         "exchange": state.exchange.numbers() if state.exchange else None,
     }
+    keep(file, {**tensors_of(state, judges), "rest": json.dumps(rest)})
+
+
+def keep(file: Path, state: dict) -> None:
+    """Write tensors, numbers and texts, whole or not at all, after a line with a checksum."""
     body = io.BytesIO()
-    torch.save({**tensors_of(state, judges), "rest": json.dumps(rest)}, body)
+    torch.save(state, body)
     with atomic.whole(file) as stream:
         stream.write(hashlib.sha256(body.getbuffer()).hexdigest().encode() + b"\n")
         stream.write(body.getbuffer())
+
+
+def kept(file: Path) -> dict:
+    """What `keep` wrote, on the CPU; nothing in the file is run.  Raises ValueError for a damaged
+    one, or what torch raises.
+    """
+    checksum, _, body = file.read_bytes().partition(b"\n")
+    if hashlib.sha256(body).hexdigest().encode() != checksum:
+        raise ValueError("damaged (truncated or altered), or no state of a cell")
+    return torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
 
 
 def _resume(
@@ -84,10 +125,7 @@ def _resume(
     Nothing in the file is run, and nothing is changed before all of it has been checked.  Raises
     ValueError, or what torch or JSON raise, for a file that is damaged or of another cell.
     """
-    checksum, _, body = file.read_bytes().partition(b"\n")
-    if hashlib.sha256(body).hexdigest().encode() != checksum:
-        raise ValueError("damaged (truncated or altered), or no state of a cell")
-    saved = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
+    saved = kept(file)
     rest = json.loads(saved.pop("rest"))
     if rest["identity"] != identity:
         raise ValueError("of another cell, or of other code")
@@ -145,10 +183,17 @@ def resumed(
     """`_resume`, or `new` where there is no file; one that will not do is set aside with a warning
     that names it.
     """
+    return found_or(file, lambda: _resume(file, new, judges, identity, max_steps), lambda: new)
+
+
+def found_or(file: Path, resume: Callable[[], T], first: Callable[[], T]) -> T:
+    """What `resume` makes of a file, or `first` where there is none or one that will not do, which
+    is set aside with a warning that names it.
+    """
     if not os.path.lexists(file):
-        return new
+        return first()
     try:
-        return _resume(file, new, judges, identity, max_steps)
+        return resume()
     except (
         Exception
     ) as error:  # whatever a file that anyone may have written makes torch and JSON raise
@@ -165,7 +210,7 @@ def resumed(
         RuntimeWarning,
         stacklevel=3,
     )
-    return new
+    return first()
 
 
 def identity_of(whose: str, trials: Trials) -> str:

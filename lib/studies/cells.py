@@ -12,6 +12,7 @@ from lib import require, require_number, require_whole
 from lib.engine.vocabulary import METHODS, RUNGS
 from lib.messages.settings import Messages
 from lib.methods import late, method, spaces
+from lib.own import TRAINING
 from lib.workloads import datasets
 from lib.workloads.catalogue import Workload, workload
 
@@ -24,6 +25,20 @@ ONE_OF = {
     "delays": late.DELAYS,
     "rungs": RUNGS,
 }
+# What is trained one trial after the other has of these fields
+ALONE = {
+    "sparsity": 0.0,
+    "label_smoothing": 0.0,
+    "messages": None,
+    "staleness": 0,
+    "stop": "goal",
+    "race": None,
+}
+
+
+def one_by_one(work: Workload, algorithm: str) -> bool:
+    """Whether trials are trained one after the other, by `lib.engine.sequential`."""
+    return work.task == TRAINING or method(algorithm).optimiser is not None
 
 
 @dataclass(frozen=True)
@@ -153,6 +168,7 @@ class Cell:
             self.rungs,
             "'goals' without a race",
         )
+        self._check_alone(work)
         mine = self.split == 0 or not work.source
         require(
             mine,
@@ -167,6 +183,27 @@ class Cell:
             self.split,
             f"0 for {self.workload}, whose data set has one split, its authors'",
         )
+
+    def _check_alone(self, work: Workload) -> None:
+        """Whatever is trained one trial after the other is dense, whole and trained to its goal."""
+        if not one_by_one(work, self.algorithm):
+            return
+        trained = method(self.algorithm)
+        why = f"of a lib.own.Training or a class of torch.optim, as {self.workload} with "
+        why += f"{self.algorithm} is"
+        for field, usual in ALONE.items():
+            value = getattr(self, field)
+            require(value == usual, field, value, f"{usual!r} {why}")
+        plain = trained.gradient is None and trained.evaluated is None
+        allowed = (
+            f"one that steps from plain gradients, such as momentum or torch.optim:AdamW, {why}"
+        )
+        require(plain, "algorithm", self.algorithm, allowed)
+
+    @property
+    def alone(self) -> bool:
+        """Whether its trials are trained one after the other (`lib.engine.sequential`)."""
+        return one_by_one(self.work, self.algorithm)
 
     @property
     def work(self) -> Workload:
