@@ -11,7 +11,7 @@ import pytest
 from lib import ROOT
 
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
-    "lib/**/*.py": (161, 164_500, 11.6, 20, 32, 144),
+    "lib/**/*.py": (167, 177_500, 11.7, 20, 32, 144),
     "chapters/*/*.py": (74, 64_000, 12, 18.5, 31, 116),
 }
 

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.engine import flattening, lockstep
-from lib.engine.check_steps import next_check
+from lib.engine.check_steps import last_check, next_check
 from lib.engine.training_state import Outcome
 from lib.engine.unfinished import SAVE_EVERY, Pace, found_or, keep, kept
 from lib.methods.method import Method
@@ -171,7 +171,7 @@ class Trial:
         with own_network.alone():
             batches.go_on(self.random)
             given = self._batches()
-            check = next_check(history.steps, job.checks)
+            check = next_check(last_check(history.steps, job.checks), job.checks)
             while history.steps < until and not history.done(job):
                 if not math.isfinite(self._step(next(given), history.steps + 1)):
                     history.diverged = history.steps

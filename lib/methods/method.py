@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lib.methods.intervals import Interval
-
-if TYPE_CHECKING:
-    from lib.methods.optimisers import Optimiser
 
 
 @dataclass(frozen=True)
@@ -48,7 +44,7 @@ class Method:
     broadcasts to it), if every later gradient is zero; every step is in that direction.  It lets
     trials be proved dead; without it none is dropped. evaluated(w, buffers): the weights [T, P]
     that are validated, where they are not w (an average, say). source: digest of the reader's file
-    that defines the method, if one does.  optimiser: the class of torch.optim that it is, if it is
+    that defines the method, if one does.  optimiser: the `lib.methods.optimisers.Optimiser` that it is, if it is
     one; begin and step are then not to be called.
     """
 
@@ -61,4 +57,4 @@ class Method:
     drift: Callable | None = None
     evaluated: Callable | None = None
     source: str = ""
-    optimiser: Optimiser | None = None
+    optimiser: object | None = None

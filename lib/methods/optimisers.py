@@ -92,7 +92,9 @@ class Optimiser:
         names += BETAS if "betas" in known else []
         for name, at in self.tuned.items():
             require(name in ("lr", *names), "tuned", name, f"one of lr, {', '.join(names)}")
-            require(isinstance(at, Interval), f"tuned[{name!r}]", at, "a lib...intervals.Interval")
+            require(
+                isinstance(at, Interval), f"tuned[{name!r}]", at, "a lib.methods.intervals.Interval"
+            )
         for name in self.fixed:
             free = [one for one in (*names, "betas") if one not in self.tuned]
             require(name in free, "fixed", name, f"one of {', '.join(free)}")

@@ -19,8 +19,8 @@ PROBED = 8  # examples of a batch on which an untrained module is tried
 @dataclass(frozen=True)
 class Facts:
     """What the checks have found out: examples to train on; numbers in one of them; values of the
-    metric on the validation set (`judge.Judge`); chance, an error that asks for nothing: what an
-    untrained module has, or an answer that is always the same.
+    metric on the validation set (`judge.Judge`); chance, an error that asks for nothing: that of an
+    answer that is always the same, or of an untrained module where the metric is the reader's.
     """
 
     examples: int
@@ -142,13 +142,12 @@ def check(name: str, own: Training) -> Facts:
     require(kept, "model", "one whose buffers change in eval mode", "one that keeps them")
     _check_step(name, own, modules, one, require)
     require(not math.isnan(error), "metric of an untrained model", error, "a number")
-    chance = error if targets is None else min(error, seen.kind.constant(targets))
+    chance = error if targets is None else seen.kind.constant(targets)
     met = [goal for goal, known in zip(own.goals, goals(own)) if known >= chance]
     better = "above" if seen.kind.highest is not None else "below"
-    told = (
-        f"{better} {seen.kind.given(chance):.4g}, which asks for nothing: an untrained model, or "
-    )
-    told += "an answer that is always the same, has it"
+    who = "an untrained model" if targets is None else "an answer that is always the same"
+    told = f"{better} {seen.kind.given(chance):.4g}, which asks for nothing: {who} has it"
+    told += " (goals are errors: for an accuracy of 0.95 write 0.05)" * seen.kind.counted
     require(not met, "goals", ", ".join(f"{goal:g}" for goal in met), told)
     same = "the same from the same seed, pass after pass (make loaders and generators inside it)"
     with own_network.alone():
