@@ -57,8 +57,8 @@ def results(
     """The table of `lib.records.results.read`; budget: whether what is missing is trained first.
 
     "cached" never trains; "full" trains the missing cells; "smoke" trains a toy version of the
-    study into a folder of its own; jobs, device: of that, as of `run`.  Raises ValueError for another budget, and RecordError for a
-    file that must not be read.
+    study into a folder of its own; jobs, device: of that, as of `run`.  Raises ValueError for
+    another budget, and RecordError for a file that must not be read.
     """
     return results_each({study.name: study}, budget, jobs, folder, device)[study.name]
 

@@ -12,9 +12,10 @@
 
     chosen = parameters.guard(Parameters, globals())
 
-A field's type is Whole, Number, Numbers, Name, Names, Method, Methods, Device, or a Literal of the values allowed.  A list comes as
-text, and leaves `guard` as a list; papermill makes one of the list "64", which is as good.  What depends on several
-parameters, the guard cell checks with `require`, `among` and `fit`.
+A field's type is Whole, Number, Numbers, Name, Names, Method, Methods, Device, or a Literal of
+the values allowed.  A list comes as text, and leaves `guard` as a list; papermill makes one of the
+list "64", which is as good.  What depends on several parameters, the guard cell checks with
+`require`, `among` and `fit`.
 """
 
 from __future__ import annotations
