@@ -8,6 +8,7 @@ import pytest
 
 from lib.analysis import advice, hardware, scaling
 from lib.analysis.hardware import Hardware
+from lib.workloads.tasks import TASKS
 
 C1, C2 = 20_000.0, 100.0
 
@@ -89,7 +90,7 @@ def test_where_no_trial_met_a_goal_what_was_reached_and_a_goal_are_told():
         advice.fitting_goal(trials.assign(status="infeasible", best_error=np.nan))
 
 
-WORK = SimpleNamespace(task="classification", goals=(0.1, 0.2))
+WORK = SimpleNamespace(asks=TASKS["classification"], goals=(0.1, 0.2))
 
 
 def test_an_easier_goal_and_a_limit_that_came_first_are_told():
@@ -118,7 +119,7 @@ def test_an_easier_goal_and_a_limit_that_came_first_are_told():
 )
 def test_a_validation_set_too_small_for_the_goal_is_told(examples, chance, goals, words):
     trials = scaling.at_goal(searched([4, 16], goals=[f"{g:g}" for g in goals]), 0.1)
-    work = SimpleNamespace(task="classification", goals=goals)
+    work = SimpleNamespace(asks=TASKS["classification"], goals=goals)
     told = " ".join(advice.caveats(trials, work, advice.Asked(examples, chance)))
     assert words in told if words else told == ""
 

@@ -151,7 +151,7 @@ def test_pages_learn_of_methods_from_the_registry():
     assert named("adam") == "Adam" and named("sgd") == "SGD" and charts.ALGORITHM_COLOURS.keys() == METHODS.keys()
     assert parameters.Method().read("adam") == "adam" and parameters.Method().read(EXAMPLE) == EXAMPLE
     fitting = "momentum, nesterov, lars, lars-warmup, clars, momentum-ema, muon, kfac, kfac-unclipped"
-    with pytest.raises(parameters.Unfit, match=f"one of {fitting}, or file.py:function with momentum"):
+    with pytest.raises(parameters.Unfit, match=f"one of {fitting}, torch.optim:CLASS, or file.py:function with momentum"):
         parameters.Method("momentum").read("adam")
 
 
