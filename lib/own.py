@@ -10,7 +10,7 @@ When a module that the file imports is changed, they have to be moved out of dat
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,11 @@ from lib import Told
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+    from torch.utils.data import Dataset
+
+    # a batch is a tuple of tensors, or a dictionary of them
+    Tensors = tuple[Tensor, ...] | Mapping[str, Tensor]
+    Data = Tensors | Dataset | Callable[[int, int], Iterable]
 
 
 class OwnError(Told):
@@ -54,6 +59,62 @@ class Own:
     task: str = "classification"
 
 
+@dataclass(frozen=True)
+class Metric:
+    """What the goals of a `Training` are of.
+
+    measure(model, batch): values of which the mean over the validation set is taken, one number
+    each [any].  name: as pages spell it.  highest: None where lower is better; where higher is, a
+    value that none exceeds (1.0 of an accuracy), from which records count down.  whole: measure is
+    called once, with the outputs and the targets of the whole validation set on the CPU, and
+    returns one number (F1, AUC).  never_negative: no value is below zero, so that a check may end
+    as soon as its goal is out of reach; not with highest or whole.
+    """
+
+    measure: Callable
+    name: str
+    highest: float | None = None
+    whole: bool = False
+    never_negative: bool = False
+
+
+@dataclass(frozen=True)
+class Training:
+    """What the function returns where `Own` is too narrow: any module, data, loss and metric.
+
+    Each trial has a module, an optimiser and random numbers of its own, and trials are trained one
+    after the other.
+
+    model: builds an nn.Module on the CPU, from the random numbers of torch, numpy or Python, which
+    are seeded for every trial: with whatever buffers, modes and parameters, tied, frozen or loaded.
+    train, validation: tensors [N, ...], a tuple or a dictionary of any number; or a Dataset, whose
+    examples are collated as a DataLoader does; or a function of a batch size and a seed that
+    returns the batches of one pass, such as a DataLoader (of validation it must be the same ones).
+    goals: values of the metric, the hardest first.  loss: a name in `lib.workloads.kinds.KINDS`, or
+    a function of model and batch that returns a scalar.  metric: a name there, too, or a `Metric`;
+    None for that of the loss.  answers: of named losses and metrics and of whole ones, a function
+    of model and batch that returns outputs and targets; None: model(*batch[:-1]) and batch[-1], or
+    of a dictionary model(**rest) and batch["labels"]; of outputs that are no tensor, their logits.
+    examples: to train on; to be told where train is a function.  at_once: examples that are
+    computed together; gradients of larger batches are added up.  title, max_steps: as of `Own`.
+    precision: "float32", or "bfloat16" for torch.autocast.
+    """
+
+    model: Callable[[], nn.Module]
+    train: Data
+    validation: Data
+    goals: tuple[float, ...]
+    loss: str | Callable = "classification"
+    metric: str | Metric | None = None
+    answers: Callable | None = None
+    examples: int | None = None
+    at_once: int | None = None
+    title: str = ""
+    max_steps: int = 20_000
+    precision: str = "float32"
+
+
+TRAINING = "training"  # the task of a workload that is a `Training`
 MODULE = re.compile(r"own_[0-9a-f]{12}")  # names of the modules that readers' files are read as
 
 

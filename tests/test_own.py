@@ -9,7 +9,7 @@ import torch
 
 from lib import __main__ as command_line
 from lib import own
-from lib.engine import lockstep
+from lib.engine import checkpoint, lockstep
 from lib.measuring import one_cell, sweeps
 from lib.records import on_record, store
 from lib.records.on_record import grid
@@ -316,7 +316,8 @@ def test_status_and_list_know_it(write, tmp_path, monkeypatch, capsys):
 def test_a_stop_in_a_notebook_says_what_is_kept_and_keeps_the_state(write, tmp_path, monkeypatch):
     study = grid(write(GOOD.replace("goals=(0.1", "goals=(0.0")), [16], ["sgd"], [0.0], trials=8, hits=8)
     update, steps, now = lockstep.update, [], [0.0]
-    monkeypatch.setattr(lockstep, "time", types.SimpleNamespace(perf_counter=lambda: now[0]))
+    for module in (lockstep, checkpoint):
+        monkeypatch.setattr(module, "time", types.SimpleNamespace(perf_counter=lambda: now[0]))
 
     def stopped(*arguments):
         now[0] += 1.0

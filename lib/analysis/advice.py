@@ -58,16 +58,21 @@ def fitting_goal(trials: pd.DataFrame, least: int = LEAST, asked: Asked | None =
 
 @dataclass(frozen=True)
 class Asked:
-    """A validation set: its examples, and what the best answer costs that is the same for all."""
+    """A validation set: its examples, and what the best answer costs that is the same for all (or
+    an untrained model's); highest: from what value errors are counted down, where higher is better.
+    """
 
     examples: int
     chance: float
+    highest: float | None = None
 
 
 def asked_of(work: Workload) -> Asked | None:
     """The validation set of a function of the reader's; None of any other workload."""
     if not own.is_own(work.name):
         return None
+    if found := own_file.facts(work.name):
+        return Asked(found.values, found.chance, work.asks.highest)
     labels = own_file.load(work.name).validation[1]
     return Asked(len(labels), TASKS[work.task].constant(labels))
 
@@ -87,7 +92,8 @@ def _unmet(trials: pd.DataFrame, asked: Asked | None) -> str:
         same = f"an answer that is the same for all examples costs {asked.chance:.3g}"
         return f"{found}Set a larger max_steps before an easier goal: {same}"
     every = "every batch size" if reached.notna().all() else "every batch size with an error"
-    return f"{found}Set goals=({goal:g},), which {every} came to, or a larger max_steps"
+    told = goal if asked is None or asked.highest is None else round(asked.highest - goal, 12)
+    return f"{found}Set goals=({told:g},), which {every} came to, or a larger max_steps"
 
 
 def _rounded_up(error: float) -> float:
@@ -109,7 +115,7 @@ def caveats(trials: pd.DataFrame, work: Workload, asked: Asked | None) -> list[s
 
     trials: at their goal (`scaling.at_goal`).
     """
-    task, goal, found = TASKS[work.task], trials.goal.iloc[0], []
+    task, goal, found = work.asks, trials.goal.iloc[0], []
     sizes, hardest = trials.batch_size.nunique(), min(work.goals)
     if goal > hardest:
         met = trials.batch_size[trials[f"steps@{hardest:g}"].notna()].nunique()
@@ -130,7 +136,7 @@ def caveats(trials: pd.DataFrame, work: Workload, asked: Asked | None) -> list[s
 
 def _coarse(goal: float, work: Workload, asked: Asked) -> list[str]:
     """Whether the validation set is too small to tell a share of mistakes from others near it."""
-    found, one, written = [], 1 / asked.examples, TASKS[work.task].written
+    found, one, written = [], 1 / asked.examples, work.asks.written
     told, finer = written(goal), [written(g) for g in work.goals if 0 < g < one]
     spread = math.sqrt(goal * (1 - goal) / asked.examples)
     held = f"The validation set has {asked.examples:,} examples"

@@ -8,8 +8,11 @@ import hashlib
 import io
 import json
 import os
+import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -19,7 +22,30 @@ from lib import atomic
 from lib.engine.training_state import State, Trials
 from lib.engine.validation import Validation
 
+T = TypeVar("T")
 SAVE_EVERY = 300.0  # seconds
+
+
+SOON = 10.0  # seconds: papermill ends a notebook's process without a word, and so little is lost
+SELDOM = 100  # times as long as saving takes lie between two states
+
+
+class Pace:
+    """When a state is saved: every `SOON` seconds, more seldom where saving takes long."""
+
+    def __init__(self):
+        self.saved, self.pause = time.perf_counter(), SOON
+
+    def due(self, most: float) -> bool:
+        """Whether it is time to; most: seconds between two states at most."""
+        return time.perf_counter() - self.saved >= min(self.pause, most)
+
+    def spend(self, save: Callable[[], None]) -> None:
+        """Save, and wait the longer the longer it took."""
+        began = time.perf_counter()
+        save()
+        self.saved = time.perf_counter()
+        self.pause = max(SOON, SELDOM * (self.saved - began))
 
 
 def tensors_of(state: State, judges: list[Validation]) -> dict[str, Tensor]:
@@ -60,11 +86,26 @@ def save(file: Path, state: State, judges: list[Validation], identity: str) -> N
         "wall_s": out.wall_s,
         "exchange": state.exchange.numbers() if state.exchange else None,
     }
+    keep(file, {**tensors_of(state, judges), "rest": json.dumps(rest)})
+
+
+def keep(file: Path, state: dict) -> None:
+    """Write tensors, numbers and texts, whole or not at all, after a line with a checksum."""
     body = io.BytesIO()
-    torch.save({**tensors_of(state, judges), "rest": json.dumps(rest)}, body)
+    torch.save(state, body)
     with atomic.whole(file) as stream:
         stream.write(hashlib.sha256(body.getbuffer()).hexdigest().encode() + b"\n")
         stream.write(body.getbuffer())
+
+
+def kept(file: Path) -> dict:
+    """What `keep` wrote, on the CPU; nothing in the file is run.  Raises ValueError for a damaged
+    one, or what torch raises.
+    """
+    checksum, _, body = file.read_bytes().partition(b"\n")
+    if hashlib.sha256(body).hexdigest().encode() != checksum:
+        raise ValueError("damaged (truncated or altered), or no state of a cell")
+    return torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
 
 
 def _restore(file: Path, new: State, judges: list[Validation], identity: str) -> State:
@@ -73,10 +114,7 @@ def _restore(file: Path, new: State, judges: list[Validation], identity: str) ->
     Nothing in the file is run.  Raises ValueError, or what torch or JSON raise, for a file that is
     damaged or of another cell, before anything has changed.
     """
-    checksum, _, body = file.read_bytes().partition(b"\n")
-    if hashlib.sha256(body).hexdigest().encode() != checksum:
-        raise ValueError("damaged (truncated or altered), or no state of a cell")
-    saved = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
+    saved = kept(file)
     rest = json.loads(saved.pop("rest"))
     if rest["identity"] != identity:
         raise ValueError("of another cell, or of other code")
@@ -99,10 +137,17 @@ def resume(file: Path, new: State, judges: list[Validation], identity: str) -> S
     """The state kept in the file, or `new` where there is none; one that will not do is set aside
     with a warning that names it.
     """
+    return found_or(file, lambda: _restore(file, new, judges, identity), lambda: new)
+
+
+def found_or(file: Path, resume: Callable[[], T], first: Callable[[], T]) -> T:
+    """What `resume` makes of a file, or `first` where there is none or one that will not do, which
+    is set aside with a warning that names it.
+    """
     if not os.path.lexists(file):
-        return new
+        return first()
     try:
-        return _restore(file, new, judges, identity)
+        return resume()
     except Exception as error:  # whatever such a file makes torch and JSON raise
         first_line = str(error).partition("\n")[0]
         unread = f"cannot be read ({type(error).__name__})"
@@ -115,7 +160,7 @@ def resume(file: Path, new: State, judges: list[Validation], identity: str) -> S
         RuntimeWarning,
         stacklevel=3,
     )
-    return new
+    return first()
 
 
 def identity_of(whose: str, trials: Trials) -> str:

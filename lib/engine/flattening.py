@@ -18,15 +18,15 @@ def layers(module: nn.Module) -> tuple[Layer, ...]:
     for name, p in module.named_parameters():
         found.append(
             Layer(
-                name, slice(at, at + p.numel()), tuple(memory_order(p).shape), _kind(module, name)
+                name, slice(at, at + p.numel()), tuple(memory_order(p).shape), kind_of(module, name)
             )
         )
         at += p.numel()
     return tuple(found)
 
 
-def _kind(module: nn.Module, name: str) -> str:
-    """`Layer.kind` of the parameter of this name."""
+def kind_of(module: nn.Module, name: str) -> str:
+    """`Layer.kind` of the module's parameter of this name."""
     owner, _, leaf = name.rpartition(".")
     layer = module.get_submodule(owner)
     if leaf != "weight" or not is_product(layer):

@@ -29,7 +29,7 @@ from torch import Tensor
 from lib.engine import sequential
 from lib.engine.batched import BatchedExecutor
 from lib.engine.check_steps import last_check, next_check
-from lib.engine.checkpoint import SAVE_EVERY, identity_of, resume, save
+from lib.engine.checkpoint import SAVE_EVERY, Pace, identity_of, resume, save
 from lib.engine.flattening import layers
 from lib.engine.sequential import SequentialExecutor
 from lib.engine.training_state import Outcome, State, Trials
@@ -229,23 +229,11 @@ def _budgets(stop: str, max_steps: int) -> tuple[int, ...]:
     return tuple(2**j for j in range(max_steps.bit_length())) if stop == "budget" else ()
 
 
-SOON = 10.0  # seconds: papermill ends a notebook's process without a word, and so little is lost
-SELDOM = 100  # times as long as saving takes lie between two states
-
-
 class _Checkpointer:
-    """Keeps the state of a cell under way in its file: every `SOON` seconds, more seldom where it
-    takes long, and every `SAVE_EVERY` at least.
-    """
+    """Keeps the state of a cell under way in its file, at a `Pace`."""
 
     def __init__(self, file: Path, identity: str, judges: list[Validation]):
-        self.file, self.identity, self.judges, self.saved = (
-            file,
-            identity,
-            judges,
-            time.perf_counter(),
-        )
-        self.pause = SOON
+        self.file, self.identity, self.judges, self.pace = file, identity, judges, Pace()
 
     def resume(self, first: State) -> State:
         """The state in the file, or the first where there is none that will do."""
@@ -253,12 +241,9 @@ class _Checkpointer:
 
     def save(self, now: State, began: float) -> None:
         """If it is time to."""
-        if time.perf_counter() - self.saved >= min(self.pause, SAVE_EVERY):
-            began_saving = time.perf_counter()
-            now.outcome.wall_s = began_saving - began
-            save(self.file, now, self.judges, self.identity)
-            self.saved = time.perf_counter()
-            self.pause = max(SOON, SELDOM * (self.saved - began_saving))
+        if self.pace.due(SAVE_EVERY):
+            now.outcome.wall_s = time.perf_counter() - began
+            self.pace.spend(lambda: save(self.file, now, self.judges, self.identity))
 
 
 def _step(

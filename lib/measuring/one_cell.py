@@ -20,6 +20,7 @@ from lib.engine import (
     flattening,
     lockstep,
     pruning,
+    rounds,
     sequential,
     training_state,
     vocabulary,
@@ -175,6 +176,8 @@ def train_cell(cell: Cell, device: str = "cpu", **options) -> training_state.Out
     """Measure one cell on a device ("cpu", "cuda", ...); further options as in
     `lib.engine.lockstep.train`.
     """
+    if cell.alone:
+        return _train_alone(cell, device, **options)
     work = cell.work
     data, trials = datasets.load(work.dataset, cell.split), start(cell, device=device).to(device)
     options.setdefault("exchange", exchange(cell, trials))
@@ -200,6 +203,54 @@ def train_cell(cell: Cell, device: str = "cpu", **options) -> training_state.Out
         checks=cell.checks,
         test=data.test,
         **options,
+    )
+
+
+def _train_alone(cell: Cell, device: str, **options) -> training_state.Outcome:
+    """Measure a cell whose trials are trained one after the other."""
+    whose = json.dumps([dataclasses.asdict(cell), cell.definition(), origin(cell, device)])
+    options.setdefault("whose", whose)
+    return rounds.train(job(cell, device), seeds(cell), cell.draw(), cell.hits, **options)
+
+
+def job(cell: Cell, device: str = "cpu") -> rounds.Job:
+    """What the trials of such a cell share."""
+    work, facts = cell.work, None
+    if work.task == own.TRAINING:
+        trained, facts = own_file.load(work.name), own_file.facts(work.name)
+    else:
+        trained = _as_training(cell)
+    return rounds.Job(
+        trained,
+        work.name,
+        method(cell.algorithm),
+        cell.batch_size,
+        cell.max_steps or work.max_steps,
+        work.goals,
+        cell.replicate,
+        device,
+        cell.arithmetic,
+        cell.checks,
+        facts.values if facts else len(datasets.load(work.dataset, cell.split).validation),
+    )
+
+
+def _as_training(cell: Cell) -> own.Training:
+    """A workload of one network and tensors, for classes of torch.optim."""
+    work, task = cell.work, TASKS[cell.work.task]
+    train, held = work.train(cell.split), datasets.load(work.dataset, cell.split).validation
+    return own.Training(
+        # The trial has seeded torch
+        model=lambda: models.fresh(work.model, torch.initial_seed()),
+        train=(train.x, train.y),
+        validation=(held.x, held.y),
+        goals=work.goals,
+        loss=lambda model, batch: task.loss(model(batch[0]).float(), batch[1]),
+        metric=own.Metric(
+            lambda model, batch: task.cost(model(batch[0])[None].float(), batch[1])[0],
+            task.measure,
+            never_negative=True,
+        ),
     )
 
 
@@ -305,7 +356,7 @@ def _agree(cell: Cell, folder: Path, file: Path) -> None:
     among those beside it.
     """
     ours = [name for name in (cell.workload, cell.algorithm) if own.is_readers(name)]
-    if own.is_own(cell.workload):
+    if own.is_own(cell.workload) and cell.work.task != own.TRAINING:
         own_network.check_rounding(cell.workload, own_file.load(cell.workload), cell.arithmetic)
     if ours and record(cell, folder) != file:
         raise own.OwnError(

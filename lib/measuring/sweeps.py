@@ -48,19 +48,27 @@ def _train(cell: Cell, reports: str, folder: Path, device: str) -> None:
 
 
 def results(
-    study: Study, budget: str = "cached", jobs: int = 1, folder: Path = DATA
+    study: Study,
+    budget: str = "cached",
+    jobs: int = 1,
+    folder: Path = DATA,
+    device: str = "cpu",
 ) -> pd.DataFrame:
     """The table of `lib.records.results.read`; budget: whether what is missing is trained first.
 
     "cached" never trains; "full" trains the missing cells; "smoke" trains a toy version of the
-    study into a folder of its own.  Raises ValueError for another budget, and RecordError for a
-    file that must not be read.
+    study into a folder of its own; jobs, device: of that, as of `run`.  Raises ValueError for
+    another budget, and RecordError for a file that must not be read.
     """
-    return results_each({study.name: study}, budget, jobs, folder)[study.name]
+    return results_each({study.name: study}, budget, jobs, folder, device)[study.name]
 
 
 def results_each(
-    studies: dict[K, Study], budget: str = "cached", jobs: int = 1, folder: Path = DATA
+    studies: dict[K, Study],
+    budget: str = "cached",
+    jobs: int = 1,
+    folder: Path = DATA,
+    device: str = "cpu",
 ) -> dict[K, pd.DataFrame]:
     """`results` of several studies; the files, which most share with others, are looked through
     once.
@@ -70,5 +78,5 @@ def results_each(
         studies, folder = {key: study.smoke() for key, study in studies.items()}, SMOKE
     if budget != "cached":
         for study in studies.values():
-            run(study, folder, jobs)
+            run(study, folder, jobs, device)
     return on_record.read_each(studies, folder)

@@ -23,6 +23,7 @@ from lib.methods import (
     momentum,
     muon,
     nesterov,
+    optimisers,
     own_method,
     sgd,
 )
@@ -41,13 +42,16 @@ WITH_MOMENTUM = ("momentum", "nesterov")  # of which the papers' claims on momen
 
 
 def method(name: str) -> Method:
-    """Look a training method up, or read a reader's own (`lib.methods.own_method`).  Raises
-    ValueError naming the allowed.
+    """Look a training method up, or read a reader's own (`lib.methods.own_method`); or make one of
+    a class of torch.optim (`lib.methods.optimisers`).  Raises ValueError naming the allowed.
     """
     if own.is_own(name):
         return own_method.load(name)
+    if optimisers.is_class(name):
+        return optimisers.named(name)
     known = isinstance(name, str) and name in EVERY
-    require(known, "algorithm", name, f"one of {', '.join(EVERY)}, or file.py:function")
+    allowed = f"one of {', '.join(EVERY)}, or torch.optim:CLASS, or file.py:function"
+    require(known, "algorithm", name, allowed)
     return METHODS.get(name) or LOCAL[name]
 
 

@@ -44,7 +44,8 @@ class Method:
     broadcasts to it), if every later gradient is zero; every step is in that direction.  It lets
     trials be proved dead; without it none is dropped. evaluated(w, buffers): the weights [T, P]
     that are validated, where they are not w (an average, say). source: digest of the reader's file
-    that defines the method, if one does.
+    that defines the method, if one does.  optimiser: the `lib.methods.optimisers.Optimiser` that it
+    is, if it is one; begin and step are then not to be called.
     """
 
     name: str
@@ -56,3 +57,4 @@ class Method:
     drift: Callable | None = None
     evaluated: Callable | None = None
     source: str = ""
+    optimiser: object | None = None

@@ -96,7 +96,10 @@ def check_fields(name: str, own: object) -> None:
             raise OwnError(f"{name}: {field}: {value!r} is not allowed; it must be {allowed}")
 
     fits(
-        isinstance(own, Method), "returned value", type(own).__name__, "a lib.methods.method.Method"
+        isinstance(own, Method),
+        "returned value",
+        type(own).__name__,
+        "a lib.methods.method.Method, or a lib.methods.optimisers.Optimiser",
     )
     fits(isinstance(own.title, str) and own.title, "title", own.title, "a text")
     fits(

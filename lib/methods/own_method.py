@@ -1,5 +1,5 @@
-"""A reader's own training method: a function in a Python file that returns a `Method`, by the name
-"path/to/file.py:function".
+"""A reader's own training method: a function in a Python file that returns a `Method`, or an
+`Optimiser`, by the name "path/to/file.py:function".
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 
+from lib.methods import optimisers
 from lib.methods.method import Method
 from lib.workloads import own_file
 
@@ -30,7 +31,10 @@ def _load(name: str, text: bytes) -> Method:
     )
 
     found = own_file.called(name, text, 1)
+    if isinstance(found, optimisers.Optimiser):
+        found = optimisers.method(found, name)
     own_check.check_fields(name, found)
     own = dataclasses.replace(found, name=name, source=own_file.digest(text))
-    own_check.check_steps(own)
+    if own.optimiser is None:
+        own_check.check_steps(own)
     return own

@@ -12,9 +12,10 @@
 
     chosen = parameters.guard(Parameters, globals())
 
-A field's type is Whole, Number, Numbers, Name, Names, Method, Methods, or a Literal of the values allowed.  A list comes as
-text, and leaves `guard` as a list; papermill makes one of the list "64", which is as good.  What depends on several
-parameters, the guard cell checks with `require`, `among` and `fit`.
+A field's type is Whole, Number, Numbers, Name, Names, Method, Methods, Device, or a Literal of
+the values allowed.  A list comes as text, and leaves `guard` as a list; papermill makes one of the
+list "64", which is as good.  What depends on several parameters, the guard cell checks with
+`require`, `among` and `fit`.
 """
 
 from __future__ import annotations
@@ -141,14 +142,17 @@ class Method:
 
     def read(self, value: Any) -> str:
         fitting = [name for name, one in methods.METHODS.items() if self.tuned in one.space]
-        allowed = f"one of {', '.join(fitting)}, or file.py:function" + f" with {self.tuned}" * (
-            self.tuned != "learning_rate"
+        allowed = (
+            f"one of {', '.join(fitting)}, torch.optim:CLASS, or file.py:function"
+            + f" with {self.tuned}" * (self.tuned != "learning_rate")
         )
         try:
             chosen = methods.method(value)
         except own.OwnError:
             raise
-        except (ValueError, OSError):  # a path that is too long, a file that must not be read
+        except (ValueError, OSError) as error:  # a path that is too long, a file not to be read
+            if methods.optimisers.is_class(value):
+                raise ValueError(str(error)) from None
             raise Unfit(allowed) from None
         if self.tuned not in chosen.space:
             raise Unfit(allowed)
@@ -195,6 +199,23 @@ class Names:
             if not self.allowed:
                 _read(word, Name().read, self)
         return words
+
+
+@dataclass(frozen=True)
+class Device:
+    """The name of a device on which torch computes here."""
+
+    def read(self, value: Any) -> str:
+        if value == "cpu":
+            return value
+        import torch  # slow to import, and needed to train only
+
+        try:
+            torch.zeros(1, device=value).item()
+        except (RuntimeError, AssertionError, TypeError) as error:
+            reason = str(error).partition("\n")[0]
+            raise Unfit(f"cpu, or a device on which torch computes here ({reason})") from None
+        return value
 
 
 def _read(word: str, read: Any, kind: Any) -> Any:

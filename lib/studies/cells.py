@@ -12,6 +12,7 @@ from lib.engine.vocabulary import METHODS, RUNGS
 from lib.fields import PART, Count, Number, Whole, spec
 from lib.messages.settings import Messages
 from lib.methods import MethodName, late, method, spaces
+from lib.own import TRAINING
 from lib.workloads import datasets
 from lib.workloads.catalogue import Workload, WorkloadName, workload
 
@@ -19,6 +20,20 @@ SPLITS = 9999  # the largest number of a replicate and of a split
 TRIALS = Count(4096)
 NUMBER = Whole(0, SPLITS)
 RACE = Number("[1, inf)", "a number from 1")
+# What is trained one trial after the other has of these fields
+ALONE = {
+    "sparsity": 0.0,
+    "label_smoothing": 0.0,
+    "messages": None,
+    "staleness": 0,
+    "stop": "goal",
+    "race": None,
+}
+
+
+def one_by_one(work: Workload, algorithm: str) -> bool:
+    """Whether trials are trained one after the other, by `lib.engine.rounds`."""
+    return work.task == TRAINING or method(algorithm).optimiser is not None
 
 
 def _messages(given: object) -> object:
@@ -69,6 +84,7 @@ class Cell:
     def __post_init__(self):
         for field, fine, allowed in self._rules():
             require(fine, field, getattr(self, field), allowed)
+        self._check_alone(self.work)
         if self.space is not None:
             spaces.parse(self.space, self.algorithm, self.work.decay)
 
@@ -110,6 +126,27 @@ class Cell:
                 f"0 for {self.workload}, whose data set has one split, its authors'",
             ),
         )
+
+    def _check_alone(self, work: Workload) -> None:
+        """Whatever is trained one trial after the other is dense, whole and trained to its goal."""
+        if not one_by_one(work, self.algorithm):
+            return
+        trained = method(self.algorithm)
+        why = f"of a lib.own.Training or a class of torch.optim, as {self.workload} with "
+        why += f"{self.algorithm} is"
+        for field, usual in ALONE.items():
+            value = getattr(self, field)
+            require(value == usual, field, value, f"{usual!r} {why}")
+        plain = trained.gradient is None and trained.evaluated is None
+        allowed = (
+            f"one that steps from plain gradients, such as momentum or torch.optim:AdamW, {why}"
+        )
+        require(plain, "algorithm", self.algorithm, allowed)
+
+    @property
+    def alone(self) -> bool:
+        """Whether its trials are trained one after the other (`lib.engine.rounds`)."""
+        return one_by_one(self.work, self.algorithm)
 
     @property
     def work(self) -> Workload:

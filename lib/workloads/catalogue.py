@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator
 
 from lib import own, require
 from lib.workloads import datasets, own_file, own_text
-from lib.workloads.tasks import TASKS
+from lib.workloads.tasks import TASKS, Task
+
+if TYPE_CHECKING:
+    from lib.workloads.kinds import Kind
 
 
 @dataclass(frozen=True)
 class Workload:
     """A data set, a model and what is asked for.  Raises ValueError for a task that is unknown.
 
-    task: a name in `lib.workloads.tasks.TASKS`.  goals: mean costs of the validation examples as
+    task: a name in `lib.workloads.tasks.TASKS`, or `own.TRAINING`.  goals: mean costs of the validation examples as
     the task has them (validation errors, say), the hardest first: a cell trains until the first is
     met and notes the others. decay: whether the learning rate decays linearly.  max_steps: training
     steps after which a trial is given up. precision: of the arithmetic ("float32" or "bfloat16";
@@ -41,12 +44,21 @@ class Workload:
     task: str = "classification"
 
     def __post_init__(self):
-        require(self.task in TASKS, "task", self.task, TASKS)
+        require(self.task in (*TASKS, own.TRAINING), "task", self.task, TASKS)
 
     @property
     def goal(self) -> float:
         """The hardest goal."""
         return self.goals[0]
+
+    @property
+    def asks(self) -> Task | Kind:
+        """What it asks for, and how pages spell it."""
+        if self.task != own.TRAINING:
+            return TASKS[self.task]
+        from lib.workloads import kinds  # brings PyTorch, as a reader's own file does
+
+        return kinds.of(own_file.load(self.name))
 
     @property
     def train_size(self) -> int:

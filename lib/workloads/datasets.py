@@ -142,7 +142,7 @@ def _load(name: str, source: str, split: int) -> Dataset:
     import torch  # slow to import, and most chapters only read records
 
     if own.is_own(name):
-        mine = own_file.load(name)
+        mine = own_file.tensors_of(name)
         train, validation = (
             Split((x.detach().float() if x.is_floating_point() else x).contiguous(), y.contiguous())
             for x, y in (mine.train, mine.validation)
@@ -230,7 +230,8 @@ def train_size(name: str) -> int:
     own.
     """
     if own.is_own(name):
-        return len(own_file.load(name).train[1])
+        found = own_file.facts(name)
+        return found.examples if found else len(own_file.load(name).train[1])
     if own.is_text(name):
         return texts.train_size(len(characters(name)))
     return texts.train_size(texts.LENGTHS[name]) if name in texts.NAMES else TRAIN_SIZES[name]
@@ -239,7 +240,7 @@ def train_size(name: str) -> int:
 def test_size(name: str) -> int:
     """Test examples of the data set called `name`, without reading it unless it is a reader's own."""
     if own.is_own(name):
-        return len(own_file.load(name).validation[1])
+        return len(own_file.tensors_of(name).validation[1])
     if own.is_text(name):
         return own_text.read(name).windows
     return texts.ASKED if name in texts.NAMES else TEST_SIZES[name]

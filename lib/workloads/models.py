@@ -218,7 +218,7 @@ NORMALISED = ("resnet-20",)  # for batch normalisation it matters which examples
 def build(name: str) -> nn.Module:
     """The network called `name`, uninitialised.  Raises ValueError for an unknown name."""
     if own.is_own(name):
-        return own_network.build(own_file.load(name), 0, name)
+        return own_network.build(own_file.tensors_of(name), 0, name)
     book, _, symbols = name.rpartition("-")
     if book in DECODERS and symbols.isdecimal():  # "decoder-64x2-80": of a text of 80 symbols
         with own_network.alone():
@@ -236,7 +236,7 @@ def fresh(name: str, seed: int) -> nn.Module:
     others by `initialise`.
     """
     return (
-        own_network.build(own_file.load(name), seed, name)
+        own_network.build(own_file.tensors_of(name), seed, name)
         if own.is_own(name)
         else initialise(build(name), seed)
     )

@@ -10,9 +10,13 @@ import importlib.util
 import os
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from lib import ROOT, plain
-from lib.own import Own, OwnError, folder_name, is_text, raised, text_parts
+from lib.own import TRAINING, Own, OwnError, Training, folder_name, is_text, raised, text_parts
+
+if TYPE_CHECKING:
+    from lib.workloads.own_training import Facts
 
 LONGEST = 255  # bytes of a file's name, and records lie in a folder of the workload's
 
@@ -35,7 +39,7 @@ def canonical(name: str, field: str = "workload") -> str:
     return spelt
 
 
-def load(name: str) -> Own:
+def load(name: str) -> Own | Training:
     """The workload called "path/to/file.py:function", checked; read again if the file has changed.
 
     Raises OwnError for a file or function that is missing or fails, for fields that do not fit
@@ -56,10 +60,33 @@ def data(name: str) -> str:
     return _loaded(name)[1]
 
 
-def settings(own: Own) -> dict:
+def facts(name: str) -> Facts | None:
+    """What the checks of a `lib.own.Training` have found out; None of a `lib.own.Own`.  Raises
+    OwnError as `load`.
+    """
+    return _loaded(name)[2]
+
+
+def tensors_of(name: str) -> Own:
+    """As `load`, for what computes with tensors of one network: raises OwnError for a Training."""
+    own = load(name)
+    if isinstance(own, Training):
+        raise OwnError(
+            f"{name}: a lib.own.Training is not allowed here, where many trials are computed at "
+            f"once; it must be a lib.own.Own, or be given to the chapter own_workload"
+        )
+    return own
+
+
+def settings(own: Own | Training) -> dict:
     """The fields of a `lib.workloads.catalogue.Workload` that the reader sets, of Python's own
     types.
     """
+    if isinstance(own, Training):
+        from lib.workloads import own_training
+
+        shared = {"max_steps": own.max_steps, "precision": own.precision, "task": TRAINING}
+        return {"title": own.title, "goals": own_training.goals(own), **shared}
     shared = {name: getattr(own, name) for name in ("max_steps", "precision", "decay", "task")}
     return {"title": str(own.title), "goals": tuple(map(float, own.goals)), **shared}
 
@@ -85,14 +112,21 @@ def file_of(name: str, field: str = "workload") -> Path:
 
 
 @functools.lru_cache(maxsize=8)
-def _load(name: str, text: bytes) -> tuple[Own, str]:
-    from lib.workloads import own_network
+def _load(name: str, text: bytes) -> tuple[Own | Training, str, Facts | None]:
+    from lib.workloads import own_network, own_training
 
     # What hangs on random numbers differs, then
     own, again = (called(name, text, seed) for seed in (1, 2))
+    fits, allowed = isinstance(own, Own | Training), "a lib.own.Own, or a lib.own.Training"
+    own_network.requiring(name)(fits, "returned value", type(own).__name__, allowed)
+    checks = own_training if isinstance(own, Training) else own_network
     for one in (own, again):
-        own_network.check_fields(name, one)
-    prints, others = own_network.fingerprints(own), own_network.fingerprints(again)
+        checks.check_fields(name, one)
+    try:
+        with own_network.alone():
+            prints, others = checks.fingerprints(own), checks.fingerprints(again)
+    except (Exception, SystemExit) as error:
+        raise OwnError(f"{name}: data: reading it raised {raised(error)}") from error
     other = [part for part in prints if others[part] != prints[part]]
     other += [field for field, value in settings(own).items() if settings(again)[field] != value]
     if other:
@@ -100,11 +134,11 @@ def _load(name: str, text: bytes) -> tuple[Own, str]:
             f"{name}: {other[0]}: others when the function is called again is not allowed; it must be the same whenever it is "
             f"called (give a random_state, a seed, or a generator of its own to whatever draws)"
         )
-    own_network.check_model(name, own)
-    return own, digest("".join(prints.values()).encode())
+    found = checks.check(name, own)
+    return own, digest("".join(prints.values()).encode()), found
 
 
-def _loaded(name: str) -> tuple[Own, str]:
+def _loaded(name: str) -> tuple[Own | Training, str, Facts | None]:
     from lib.workloads import (
         own_network,  # brings PyTorch, which is slow to import, and most chapters only read records
     )

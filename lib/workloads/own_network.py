@@ -14,9 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from lib.own import Own, OwnError, raised
+from lib.own import Own, OwnError, Training, raised
 from lib.workloads.tasks import TASKS, Task
 
+# What else a reader may do
+OTHERWISE = "; or return a lib.own.Training, which takes any module, in place of a lib.own.Own"
 PROBE = 32  # examples on which an untrained network is tried
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 # Held by whoever seeds the global random numbers, which all threads of the process share
@@ -85,15 +87,20 @@ def _surroundings() -> list:
     return states + [get() for get, *_ in SETTINGS]
 
 
-def build(own: Own, seed: int, name: str = "") -> nn.Module:
+def build(own: Own | Training, seed: int, name: str = "") -> nn.Module:
     """The network of one trial, initialised from its seed, in single precision.  Raises OwnError if
     the reader's code does.
     """
     with alone(seed):
-        try:
-            module = own.model()
-        except (Exception, SystemExit) as error:
-            raise OwnError(f"{name}: model: building it raised {raised(error)}") from error
+        return made(own, name)
+
+
+def made(own: Own | Training, name: str) -> nn.Module:
+    """As `build`, from the global random numbers where they are."""
+    try:
+        module = own.model()
+    except (Exception, SystemExit) as error:
+        raise OwnError(f"{name}: model: building it raised {raised(error)}") from error
     if not isinstance(module, nn.Module):
         raise OwnError(
             f"{name}: model: {type(module).__name__} is not allowed; it must build an nn.Module"
@@ -106,9 +113,9 @@ def _staying(forward: Callable, name: str) -> Callable:
     """The function, which raises OwnError where it would end the process."""
 
     @functools.wraps(forward)
-    def stays(*inputs):
+    def stays(*inputs, **named):
         try:
-            return forward(*inputs)
+            return forward(*inputs, **named)
         except SystemExit as error:
             raise OwnError(f"{name}: model: asked for outputs it raised {raised(error)}") from error
 
@@ -127,12 +134,12 @@ def fingerprints(own: Own) -> dict[str, str]:
 
 
 def _fingerprint(tensor: Tensor) -> str:
-    whole = hashlib.sha256(_kind(tensor).encode())
+    whole = hashlib.sha256(kind(tensor).encode())
     whole.update(tensor.view(-1).view(torch.uint8).numpy())
     return whole.hexdigest()
 
 
-def _requiring(name: str) -> Callable:
+def requiring(name: str) -> Callable:
     """`lib.require` for this workload's fields: its values are words."""
 
     def require(fine: object, field: str, value: object, allowed: str) -> None:
@@ -146,8 +153,7 @@ def check_fields(name: str, own: Own) -> None:
     """All that can be said of what the function returned before the network is built.  Raises
     OwnError.
     """
-    require = _requiring(name)
-    require(isinstance(own, Own), "returned value", type(own).__name__, "a lib.own.Own")
+    require = requiring(name)
     for field in ("train", "validation"):
         pair = getattr(own, field)
         require(
@@ -157,15 +163,15 @@ def check_fields(name: str, own: Own) -> None:
             "a pair of inputs and labels",
         )
         x, y = pair
-        fine = _plain(x) and x.dtype in (*FLOATS, torch.int64) and x.dim() > 0
+        fine = is_plain(x) and x.dtype in (*FLOATS, torch.int64) and x.dim() > 0
         require(
             fine,
             f"{field} inputs",
-            _kind(x),
+            kind(x),
             "a float tensor, or one of indices (int64), on the CPU",
         )
-        fine = _plain(y) and y.dtype == torch.int64 and y.dim() == 1
-        require(fine, f"{field} labels", _kind(y), "int64 [N], on the CPU")
+        fine = is_plain(y) and y.dtype == torch.int64 and y.dim() == 1
+        require(fine, f"{field} labels", kind(y), "int64 [N], on the CPU")
         require(
             len(x) == len(y) > 0,
             f"{field} lengths",
@@ -191,6 +197,20 @@ def check_fields(name: str, own: Own) -> None:
     require(rising, "goals", repr(goals), f"a tuple of errors in [0, {below:g}), the hardest first")
     apart = len({f"{g:g}" for g in goals}) == len(goals)  # as records name their columns
     require(apart, "goals", repr(goals), "of errors that differ in their first six digits")
+    check_plain(own, require)
+    require(type(own.decay) is bool, "decay", repr(own.decay), "True or False")
+    each, held = (list(pair[0].shape[1:]) for pair in (own.train, own.validation))
+    require(
+        held == each,
+        "validation inputs",
+        f"of shape {held} each",
+        f"of shape {each} each, as those to train on",
+    )
+    check_rounding(name, own, own.precision)
+
+
+def check_plain(own: Own | Training, require: Callable) -> None:
+    """Fields that every workload has.  Raises OwnError."""
     require(isinstance(own.title, str), "title", repr(own.title), "text")
     require(
         own.title.isprintable(), "title", repr(own.title), "of printable characters, in one line"
@@ -207,22 +227,13 @@ def check_fields(name: str, own: Own) -> None:
         repr(own.precision),
         "float32 or bfloat16",
     )
-    require(type(own.decay) is bool, "decay", repr(own.decay), "True or False")
-    each, held = (list(pair[0].shape[1:]) for pair in (own.train, own.validation))
-    require(
-        held == each,
-        "validation inputs",
-        f"of shape {held} each",
-        f"of shape {each} each, as those to train on",
-    )
-    check_rounding(name, own, own.precision)
 
 
 def _check_chance(name: str, own: Own) -> None:
     """No goal is met by an answer that is the same for every example.  Raises OwnError."""
     task, labels = TASKS[own.task], own.validation[1]
     chance, most = task.constant(labels), int(labels.bincount().argmax())
-    require = _requiring(name)
+    require = requiring(name)
     require(chance > 0, "validation labels", f"class {most} alone", "of two classes or more")
     met = [goal for goal in own.goals if goal >= chance]
     always = f"what the validation set costs if every answer is class {most}"
@@ -241,7 +252,7 @@ def check_rounding(name: str, own: Own, precision: str) -> None:
         # rounded.
         numbering = x.is_floating_point() and torch.equal(x, x.round())
         kept = not numbering or torch.equal(x.to(dtype).to(x.dtype), x)
-        _requiring(name)(
+        requiring(name)(
             kept,
             f"{field} inputs",
             f"whole numbers up to {x.abs().max():g}",
@@ -249,12 +260,12 @@ def check_rounding(name: str, own: Own, precision: str) -> None:
         )
 
 
-def check_model(name: str, own: Own) -> None:
+def check(name: str, own: Own) -> None:
     """All that can be said of the network before any compute is spent, of fields that fit.  Raises
     OwnError.
     """
     _check_chance(name, own)
-    require = _requiring(name)
+    require = requiring(name)
     dtype = getattr(torch, own.precision)  # as the engine has it, in memory too
     module, again, other = (build(own, seed, name) for seed in (0, 0, 1))
     buffers = [n for n, _ in module.named_buffers()]
@@ -262,10 +273,11 @@ def check_model(name: str, own: Own) -> None:
         not buffers,
         "model",
         f"with buffers ({', '.join(buffers[:3])})",
-        "without (no batch normalisation)",
+        "without (no batch normalisation)" + OTHERWISE,
     )
     linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
-    require(linear, "model", type(module).__name__, "a network whose last layer is nn.Linear")
+    allowed = "a network whose last layer is nn.Linear" + OTHERWISE
+    require(linear, "model", type(module).__name__, allowed)
     _check_parameters(module, again, other, require)
     classes, most = linear[-1].out_features, int(max(own.train[1].max(), own.validation[1].max()))
     require(
@@ -297,7 +309,7 @@ def check_model(name: str, own: Own) -> None:
             final,
             "last layer",
             str(last),
-            "the network's output, with a bias, registered after all other parameters",
+            "the network's output, with a bias, registered after all other parameters" + OTHERWISE,
         )
         # And it takes a network in which nothing reaches the last layer for dead, as one of
         # rectifiers then is.
@@ -331,12 +343,17 @@ def check_model(name: str, own: Own) -> None:
     _check_single(module, x, first, name, require)
 
 
-def _check_parameters(
-    module: nn.Module, again: nn.Module, other: nn.Module, require: Callable
-) -> None:
-    """Two networks of one seed and one of another: trained whole, each its own, and drawn from the
-    seed alone.
+SEEDED = (
+    "drawn from the numbers of torch, of numpy's global generator or of Python's, which are seeded "
+    "for every trial"
+)
+
+
+def check_built(modules: list[nn.Module], require: Callable) -> None:
+    """Modules of two seeds, the first of them twice, each anew from the seed alone.  Raises
+    OwnError.
     """
+    module, again, other = modules
     named = dict(module.named_parameters())
     lazy = [n for n, p in named.items() if nn.parameter.is_lazy(p)]
     require(
@@ -345,27 +362,11 @@ def _check_parameters(
         f"with parameters that have no shape yet ({', '.join(lazy[:3])})",
         "one that knows its shapes",
     )
-    away = [f"{n} on {p.device}" for n, p in named.items() if not _plain(p)]
+    away = [f"{n} on {p.device}" for n, p in named.items() if not is_plain(p)]
     require(
         not away, "model", f"with {', '.join(away[:3])}", "built of dense parameters on the CPU"
     )
-    fixed = [n for n, p in named.items() if not p.requires_grad or not p.is_floating_point()]
-    require(
-        not fixed,
-        "model",
-        f"with parameters that are not trained ({', '.join(fixed[:3])})",
-        "trained whole",
-    )
     held = [_held(network) for network in (module, again, other)]
-    overlaps = any(
-        begin < end for at in held[0].values() for (_, end), (begin, _) in zip(at, at[1:])
-    )
-    require(
-        not overlaps,
-        "model",
-        "with parameters that share memory",
-        "with each in its own, or one parameter used twice",
-    )
     apart = not (
         held[0].keys() & held[1].keys()
         or held[0].keys() & held[2].keys()
@@ -386,18 +387,42 @@ def _check_parameters(
         "of other parameters when built again",
         "the same network",
     )
-    seeds = "of torch, of numpy's global generator or of Python's, which are seeded for every trial"
     require(
         _equal(module, again),
         "model",
         "another initialisation from the same seed",
-        f"drawn from the numbers {seeds}",
+        SEEDED,
+    )
+
+
+def _check_parameters(
+    module: nn.Module, again: nn.Module, other: nn.Module, require: Callable
+) -> None:
+    """Two networks of one seed and one of another: trained whole, each its own, and drawn from the
+    seed alone.
+    """
+    check_built([module, again, other], require)
+    named = dict(module.named_parameters())
+    fixed = [n for n, p in named.items() if not p.requires_grad or not p.is_floating_point()]
+    require(
+        not fixed,
+        "model",
+        f"with parameters that are not trained ({', '.join(fixed[:3])})",
+        "trained whole" + OTHERWISE,
+    )
+    held = _held(module)
+    overlaps = any(begin < end for at in held.values() for (_, end), (begin, _) in zip(at, at[1:]))
+    require(
+        not overlaps,
+        "model",
+        "with parameters that share memory",
+        "with each in its own, or one parameter used twice",
     )
     require(
         not _equal(module, other),
         "model",
         "the same initialisation from every seed",
-        f"drawn from the numbers {seeds}",
+        SEEDED,
     )
 
 
@@ -456,7 +481,7 @@ def _tried(
         torch.equal(out, again),
         "model outputs",
         "other ones when asked again",
-        "the same every time (no dropout)",
+        "the same every time (no dropout)" + OTHERWISE,
     )
     kept = all(torch.equal(p, w) for p, w in zip(module.parameters(), weights, strict=True))
     require(
@@ -503,7 +528,7 @@ def _inputs(x: Tensor, dtype: torch.dtype) -> Tensor:
     return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x.contiguous()
 
 
-def _plain(value: object) -> bool:
+def is_plain(value: object) -> bool:
     """Whether it is a dense tensor on the CPU, of rows that are all of one length."""
     return (
         isinstance(value, Tensor)
@@ -513,7 +538,8 @@ def _plain(value: object) -> bool:
     )
 
 
-def _kind(value: object) -> str:
+def kind(value: object) -> str:
+    """What a value is, in words."""
     if not isinstance(value, Tensor):
         return type(value).__name__
     if value.is_nested:  # has no shape to tell

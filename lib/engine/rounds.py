@@ -1,0 +1,411 @@
+"""Trials of any module, one after the other in rounds: the same steps to result as in lock step.
+
+A round takes every trial that still trains to the same step, and the next round goes further by
+GROWTH; hence those that never meet the goal cost about as many steps as the best takes.  Once
+`hits` trials have met the hardest goal, the others are taken to the step of the last of them, and
+the outcome is read as of that step: it does not depend on the rounds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import itertools
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lib.engine import flattening, lockstep
+from lib.engine.check_steps import last_check, next_check
+from lib.engine.checkpoint import SAVE_EVERY, Pace, found_or, keep, kept
+from lib.engine.training_state import Outcome
+from lib.methods.method import Method
+from lib.methods.optimisers import Optimiser
+from lib.own import Training, raised
+from lib.workloads import batches, kinds, own_network
+from lib.workloads.judge import Judge, arithmetic
+
+FIRST, GROWTH = 20, 1.5  # steps of the first round, and how much further each goes than the last
+SELDOM = 32  # steps between two reports, which others slow down
+FRESH = 16  # hexadecimal digits of the digest that tells a cell's state from another's
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the trials of a cell share.
+
+    own: what is trained; name: of its file and function; method: of training; batch_size, limit
+    (steps), goals (errors on record, the hardest first), order_seed, device, precision, checks: as
+    of a cell.  values: of the validation set (`Judge`).
+    """
+
+    own: Training
+    name: str
+    method: Method
+    batch_size: int
+    limit: int
+    goals: tuple[float, ...]
+    order_seed: int = 0
+    device: str = "cpu"
+    precision: str = "float32"
+    checks: str = "geometric"
+    values: int = 0
+
+    @functools.cached_property
+    def judge(self) -> Judge:
+        """What reads the validation set."""
+        return Judge(self.own, self.device, self.precision, self.values)
+
+    @functools.cached_property
+    def data(self) -> object:
+        """What is trained on: tensors on the device, a Dataset or a function as they are."""
+        data = self.own.train
+        held = not callable(data) and not isinstance(data, torch.utils.data.Dataset)
+        return batches.to(data, self.device) if held else data
+
+
+class Stacked:
+    """A training method of the book for one module, in the place of a torch.optim.Optimizer.
+
+    Its trainable parameters are views of one vector w [1, P].
+    """
+
+    def __init__(self, method: Method, module: nn.Module, drawn: dict[str, float]):
+        self.method, self.k = method, 0
+        trained = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
+        self.parameters = [p for _, p in trained]
+        self.w = torch.cat([p.detach().reshape(-1) for p in self.parameters])[None]
+        ends = list(itertools.accumulate(p.numel() for p in self.parameters))
+        self.layers = tuple(
+            flattening.Layer(name, slice(end - p.numel(), end), tuple(p.shape), kind)
+            for (name, p), end in zip(trained, ends)
+            for kind in [flattening.kind_of(module, name)]
+        )
+        for p, layer in zip(self.parameters, self.layers):
+            p.data = self.w[0, layer.where].view(p.shape)
+        self.buffers = method.begin(self.w.clone(), self.layers)
+        self.drawn = {n: self.w.new_full((1, 1), value) for n, value in drawn.items()}
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """An update from the gradients that the parameters hold."""
+        self.k += 1
+        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
+        g = torch.cat([grad.reshape(-1) for grad in grads])[None]
+        self.method.step(self.w, g, self.buffers, dict(self.drawn), self.k, self.layers)
+
+    def zero_grad(self) -> None:
+        for p in self.parameters:
+            p.grad = None
+
+    def state_dict(self) -> dict:
+        return {"buffers": self.buffers, "k": self.k}
+
+    def load_state_dict(self, state: dict) -> None:
+        for name, buffer in self.buffers.items():
+            buffer.copy_(state["buffers"][name])
+        self.k = state["k"]
+
+
+@dataclass
+class History:
+    """What is known of a trial: steps, taken; checked, errors, the checks and what they found (NaN
+    where it was above what a goal allows); diverged, the step at which its loss was not finite.
+    """
+
+    steps: int = 0
+    checked: list[int] = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
+    diverged: int | None = None
+
+    def met(self, goals: tuple[float, ...]) -> list[int | None]:
+        """The first check that met each goal."""
+        pairs = list(zip(self.checked, self.errors))
+        return [next((at for at, e in pairs if e <= goal + 1e-12), None) for goal in goals]
+
+    def done(self, job: Job) -> bool:
+        """Whether it trains no more: it met the hardest goal, or diverged."""
+        return (
+            self.diverged is not None
+            or bool(self.errors)
+            and (self.errors[-1] <= job.goals[0] + 1e-12)
+        )
+
+
+class Trial:
+    """A trial's module, optimiser, batches and random numbers, each its own.
+
+    history: `History`.
+    """
+
+    def __init__(self, job: Job, seed: int, drawn: dict[str, float]):
+        self.job, self.history, self.drawn = job, History(), drawn
+        self.passes = None
+        if batches.is_function(job.data):
+            self.passes = batches.Passes(job.data, job.batch_size, 10_000 * job.order_seed)
+        with own_network.alone(seed):
+            self.module = own_network.made(job.own, job.name).to(job.device)
+            self.modes = [(part, part.training) for part in self.module.modules()]
+            self.optimiser = self._optimiser()
+            self.random = batches.randomness()
+
+    def _optimiser(self) -> Stacked | torch.optim.Optimizer:
+        made: Optimiser | None = self.job.method.optimiser
+        if made is None:
+            return Stacked(self.job.method, self.module, self.drawn)
+        own = {"lr" if n == "learning_rate" else n: v for n, v in self.drawn.items()}
+        own.pop("batch_size")
+        return made.made([p for p in self.module.parameters() if p.requires_grad], own)
+
+    def run(self, until: int, tick: Callable[[], None]) -> None:
+        """Train to this step, or until it is done; tick is called after every step."""
+        job, history = self.job, self.history
+        with own_network.alone():
+            batches.go_on(self.random)
+            given = self._batches()
+            check = next_check(last_check(history.steps, job.checks), job.checks)
+            while history.steps < until and not history.done(job):
+                if not math.isfinite(self._step(next(given), history.steps + 1)):
+                    history.diverged = history.steps
+                elif history.steps == check:
+                    check = next_check(check, job.checks)
+                    self._check(last=check > job.limit)
+                self.random = None
+                tick()
+            self.random = batches.randomness()
+
+    def _batches(self) -> Iterator:
+        """The batches from here on."""
+        job = self.job
+        while self.passes:
+            yield next(self.passes)
+        count = batches.examples(job.data)
+        order = lockstep.batches(count, job.batch_size, job.order_seed)
+        for pick in itertools.islice(order, self.history.steps, None):
+            yield batches.chosen(job.data, pick)
+
+    def _step(self, batch: object, k: int) -> float:
+        """Update number k; the loss before it.  Where that is not finite, there is no update."""
+        job, total = self.job, 0.0
+        batch = batches.to(batch, job.device)
+        self.history.steps = k
+        self.optimiser.zero_grad()
+        for part in batches.cut(batch, job.own.at_once):
+            with arithmetic(job.device, job.precision):
+                loss = kinds.loss(job.own, self.module, part)
+            share = batches.size(part) / max(1, batches.size(batch))
+            (loss if share == 1 else loss * share).backward()
+            total += float(loss.detach()) * share
+        if math.isfinite(total):
+            self._update(k)
+        return total
+
+    def _update(self, k: int) -> None:
+        made = self.job.method.optimiser
+        if made and made.clip:
+            nn.utils.clip_grad_norm_(self.module.parameters(), made.clip)
+        if made and made.schedule:
+            factor = made.schedule.factor(k, self.job.batch_size, self.job.limit)
+            for group in self.optimiser.param_groups:
+                group["lr"] = self.drawn["learning_rate"] * factor
+        self.optimiser.step()
+
+    def _check(self, last: bool) -> None:
+        """Its error, read to the end if this is the last check."""
+        job, history = self.job, self.history
+        unmet = [g for g, at in zip(job.goals, history.met(job.goals)) if at is None]
+        history.checked.append(history.steps)
+        allowed = math.inf if last else max(unmet, default=math.inf)
+        history.errors.append(job.judge.error(self.module, allowed))
+
+    def state(self) -> dict:
+        """All of it that changes, of tensors, numbers and texts."""
+        return {
+            "history": vars(self.history),
+            "tensors": self._tensors(),
+            "optimiser": self.optimiser.state_dict(),
+            "passes": self.passes.at if self.passes else None,
+            "random": self.random or batches.randomness(),
+        }
+
+    def _tensors(self) -> dict[str, Tensor]:
+        return {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())}
+
+    @torch.no_grad()
+    def take_up(self, state: dict) -> None:
+        """Go on from a `state`."""
+        own = self._tensors()
+        if own.keys() != state["tensors"].keys():
+            raise ValueError("of a module with other parameters or buffers")
+        for name, tensor in own.items():
+            tensor.copy_(state["tensors"][name])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.history = History(**state["history"])
+        if self.passes:
+            with own_network.alone():
+                self.passes.go_to(*state["passes"])
+        self.random = state["random"]
+
+
+class Search:
+    """The trials of a cell in rounds, kept in a file while they are under way.
+
+    trials: `Trial`; done: steps computed, over all trials.
+    """
+
+    def __init__(self, job: Job, seeds: list[int], drawn: list[dict[str, float]], hits: int):
+        self.job, self.hits = job, hits
+        self.seeds, self.drawn, self.trials = seeds, drawn, []
+        self.computed, self.wall_s = 0, 0.0
+
+    def _trial(self, n: int) -> Trial:
+        """Number n, built when it is first asked for."""
+        while len(self.trials) <= n:
+            at = len(self.trials)
+            self.trials.append(Trial(self.job, self.seeds[at], self.drawn[at]))
+        return self.trials[n]
+
+    def bound(self) -> int:
+        """The step at which the search ends, as far as is known by now."""
+        found = (t.history.met(self.job.goals)[0] for t in self.trials)
+        hit = sorted(at for at in found if at is not None)
+        return hit[self.hits - 1] if len(hit) >= self.hits else self.job.limit
+
+    def run(self, tick: Callable[[], None]) -> None:
+        """Train until it ends; tick is called after every step."""
+        far = FIRST
+        while left := [n for n in range(len(self.seeds)) if self._left(n)]:
+            for n in left:
+                trial = self._trial(n)
+                with self._telling(n, trial):
+                    trial.run(min(far, self.bound()), functools.partial(self._count, tick))
+            far = math.ceil(far * GROWTH)
+
+    def _left(self, n: int) -> bool:
+        """Whether trial n has to be trained further."""
+        if n >= len(self.trials):
+            return True
+        history = self.trials[n].history
+        return not history.done(self.job) and history.steps < self.bound()
+
+    def _count(self, tick: Callable[[], None]) -> None:
+        self.computed += 1
+        tick()
+
+    @contextlib.contextmanager
+    def _telling(self, n: int, trial: Trial) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            step = trial.history.steps
+            raise lockstep.TrialError(f"trial {n}, step {step}: {raised(error)}") from error
+
+    def outcome(self) -> Outcome:
+        """What is known at the step at which the search ended."""
+        goals, end = self.job.goals, self.bound()
+        out = Outcome.blank(len(self.seeds), len(goals), ())
+        histories = [trial.history for trial in self.trials]
+        for n, history in enumerate(histories):
+            _read(out, n, history, goals, end)
+        late = out.status == "stopped"
+        out.steps = end if late.any() else int(out.last_step.max(initial=0))
+        if end == self.job.limit:
+            out.status[late] = "budget"
+        out.trial_steps, out.wall_s = self.computed, self.wall_s
+        return out
+
+    def state(self, identity: str) -> dict:
+        """All of it that changes."""
+        return {
+            "identity": identity,
+            "computed": self.computed,
+            "wall_s": self.wall_s,
+            "trials": [trial.state() for trial in self.trials],
+        }
+
+    def take_up(self, state: dict, identity: str) -> Search:
+        """Go on from a `state`.  Raises ValueError for that of another cell."""
+        if state["identity"] != identity:
+            raise ValueError("of another cell, or of other code")
+        for n, one in enumerate(state["trials"]):
+            self._trial(n).take_up(one)
+        self.computed, self.wall_s = state["computed"], state["wall_s"]
+        return self
+
+
+def _read(out: Outcome, n: int, history: History, goals: tuple[float, ...], end: int) -> None:
+    """Write trial n as it was at the step `end`."""
+    pairs = [(at, e) for at, e in zip(history.checked, history.errors) if at <= end]
+    known = [(e, at) for at, e in pairs if e == e]
+    if known:
+        out.best_error[n], out.best_step[n] = min(known)
+    for goal, at in enumerate(history.met(goals)):
+        out.first[n, goal] = at if at is not None and at <= end else np.nan
+    out.status[n], out.last_step[n] = "stopped", end
+    if not np.isnan(out.first[n, 0]):
+        out.status[n], out.last_step[n] = "complete", int(out.first[n, 0])
+    elif history.diverged is not None and history.diverged <= end:
+        out.status[n], out.cause[n] = "infeasible", "diverged"
+        out.last_step[n] = history.diverged
+
+
+def train(
+    job: Job,
+    seeds: list[int],
+    drawn: dict[str, np.ndarray],
+    hits: int,
+    progress: Callable[[int, int, float], None] = lambda step, alive, best: None,
+    unfinished: Path | None = None,
+    whose: str = "",
+) -> Outcome:
+    """Train trials of these seeds and hyperparameters until `hits` met the hardest goal.
+
+    progress is called with the step of the trial under way, the number of trials still training and
+    the lowest error seen.  unfinished, whose: as of `lockstep.train`.  Raises `lockstep.TrialError`
+    for what the reader's code raises, and OSError naming a file that cannot be written.
+    """
+    each = [
+        {**{name: float(v[n]) for name, v in drawn.items()}, "batch_size": float(job.batch_size)}
+        for n in range(len(seeds))
+    ]
+    identity = hashlib.sha256(f"{whose}{seeds}{json.dumps(each)}".encode()).hexdigest()[:FRESH]
+
+    def fresh() -> Search:
+        return Search(job, seeds, each, hits)
+
+    search = fresh()
+    if unfinished:
+        resume = functools.partial(_resumed, unfinished, fresh, identity)
+        search = found_or(unfinished, resume, fresh)
+    began, pace = time.perf_counter() - search.wall_s, Pace()
+
+    def tick() -> None:
+        search.wall_s = time.perf_counter() - began
+        if unfinished and pace.due(SAVE_EVERY):
+            pace.spend(lambda: keep(unfinished, search.state(identity)))
+        if search.computed % SELDOM == 0:
+            progress(*_told(search))
+
+    search.run(tick)
+    search.wall_s = time.perf_counter() - began
+    return search.outcome()
+
+
+def _resumed(file: Path, fresh: Callable[[], Search], identity: str) -> Search:
+    return fresh().take_up(kept(file), identity)
+
+
+def _told(search: Search) -> tuple[int, int, float]:
+    """What a progress report says."""
+    histories = [trial.history for trial in search.trials]
+    alive = len(search.seeds) - sum(history.done(search.job) for history in histories)
+    best = min((e for history in histories for e in history.errors if e == e), default=math.inf)
+    return max(history.steps for history in histories), alive, best

@@ -1,0 +1,183 @@
+"""Batches of whatever a reader trains on: tensors, a Dataset, or a function that gives loaders."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset, default_collate
+
+READ = 256  # examples of a validation set that are asked together
+SAMPLED = 32  # examples of a Dataset, or of a loader's first batch, that stand for all
+
+
+def randomness() -> list:
+    """Where the global random numbers of torch, numpy and Python are, as `torch.load` reads it back
+    without running anything.
+    """
+    kind, keys, *rest = np.random.get_state()
+    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    drawn = [kind, keys.tolist(), *rest]
+    return [torch.get_rng_state(), devices, drawn, random.getstate()]
+
+
+def go_on(state: list) -> None:
+    """Set the random numbers back to where `randomness` found them."""
+    numbers, devices, drawn, python = state
+    torch.set_rng_state(numbers)
+    if devices:
+        torch.cuda.set_rng_state_all(devices)
+    np.random.set_state((drawn[0], np.array(drawn[1], np.uint32), *drawn[2:]))
+    random.setstate((python[0], tuple(python[1]), python[2]))
+
+
+def seeded(seed: int) -> None:
+    """Begin all global random numbers at a seed."""
+    torch.manual_seed(seed)
+    np.random.seed(seed)
+    random.seed(seed)
+
+
+def tensors(batch: object) -> list[Tensor]:
+    """All tensors of a batch, however they are nested."""
+    if isinstance(batch, Tensor):
+        return [batch]
+    parts = batch.values() if isinstance(batch, Mapping) else batch
+    if isinstance(batch, Mapping | tuple | list):
+        return [found for part in parts for found in tensors(part)]
+    return []
+
+
+def each(batch: object, change: Callable[[Tensor], Tensor]) -> object:
+    """The batch with every tensor changed; what is no tensor stays."""
+    if isinstance(batch, Tensor):
+        return change(batch)
+    if isinstance(batch, Mapping):
+        return {key: each(value, change) for key, value in batch.items()}
+    if isinstance(batch, tuple | list):
+        return tuple(each(part, change) for part in batch)
+    return batch
+
+
+def size(batch: object) -> int:
+    """Examples of a batch: rows of its first tensor; 0 if it has none."""
+    found = [tensor for tensor in tensors(batch) if tensor.dim()]
+    return len(found[0]) if found else 0
+
+
+def cut(batch: object, at_once: int | None) -> list:
+    """The batch in parts of so many examples; None: in one."""
+    whole = size(batch)
+    if at_once is None or whole <= at_once:
+        return [batch]
+
+    def part(start: int) -> object:
+        return each(batch, lambda t: t[start : start + at_once] if t.dim() else t)
+
+    return [part(start) for start in range(0, whole, at_once)]
+
+
+def examples(data: object) -> int:
+    """Examples of tensors or of a Dataset."""
+    return len(data) if isinstance(data, Dataset) else size(data)
+
+
+def chosen(data: object, pick: Sequence[int] | Tensor) -> object:
+    """The batch of these examples of tensors, or of a Dataset."""
+    if isinstance(data, Dataset):
+        return default_collate([data[int(i)] for i in pick])
+    return each(data, lambda tensor: tensor[pick])
+
+
+def is_function(data: object) -> bool:
+    """Whether it is a function that gives loaders."""
+    return callable(data) and not isinstance(data, Dataset)
+
+
+def whole(data: object) -> Iterator:
+    """All batches of a validation set, in order."""
+    if is_function(data):
+        yield from data(READ, 0)
+        return
+    for start in range(0, examples(data), READ):
+        yield chosen(data, range(start, min(start + READ, examples(data))))
+
+
+def to(batch: object, device: str) -> object:
+    """The batch on a device."""
+    return batch if device == "cpu" else each(batch, lambda t: t.to(device, non_blocking=True))
+
+
+class Passes:
+    """Endless batches of a reader's function, pass after pass, from random numbers of their own.
+
+    Every pass begins at a seed of its own, so that one can be taken up in its middle.
+
+    Attributes:
+        at: the pass, and the batches that it has given.
+    """
+
+    def __init__(self, loaders: Callable[[int, int], Iterable], batch_size: int, seed: int):
+        self.loaders, self.batch_size, self.seed = loaders, batch_size, seed
+        self.at = [-1, 0]
+        self.batches: Iterator = iter(())
+        self.random: list = []
+
+    def __next__(self) -> object:
+        """The next batch.  Raises ValueError for a pass without any."""
+        theirs = randomness()
+        try:
+            return self._next()
+        finally:
+            go_on(theirs)
+
+    def _next(self) -> object:
+        if self.random:
+            go_on(self.random)
+        found = next(self.batches, None)
+        if found is None:
+            self._begin(self.at[0] + 1)
+            found = next(self.batches, None)
+        if found is None:
+            raise ValueError(f"no batch of {self.batch_size} examples in a pass over train")
+        self.at[1] += 1
+        self.random = randomness()
+        return found
+
+    def _begin(self, one: int) -> None:
+        self.at = [one, 0]
+        seeded(self.seed + one)
+        self.batches = iter(self.loaders(self.batch_size, self.seed + one))
+
+    def go_to(self, one: int, given: int) -> None:
+        """Take up pass `one` after so many batches."""
+        if one < 0:
+            return
+        theirs = randomness()
+        self._begin(one)
+        for _ in range(given):
+            next(self.batches)
+        self.at, self.random = [one, given], randomness()
+        go_on(theirs)
+
+
+def fingerprint(data: object) -> str:
+    """Digest of tensors, or of what stands for a Dataset or a function: length and first batch."""
+    told = hashlib.sha256()
+    if is_function(data):
+        seeded(0)
+        batch = next(iter(data(SAMPLED, 0)), ())
+    elif isinstance(data, Dataset):
+        seeded(0)
+        told.update(str(len(data)).encode())
+        batch = chosen(data, range(min(SAMPLED, len(data))))
+    else:
+        batch = data
+    for tensor in tensors(batch):
+        told.update(f"{tensor.dtype}{list(tensor.shape)}".encode())
+        told.update(tensor.detach().contiguous().view(-1).view(torch.uint8).numpy())
+    return told.hexdigest()

@@ -1,0 +1,176 @@
+"""What a reader's own training asks for: ready losses and metrics by name, and metrics of the
+reader's.  A further ready one is a line in `KINDS`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from lib.own import Metric, Training
+
+IGNORED = -100  # the target of a position that is not asked for
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A metric as pages and the executor know it (`lib.workloads.tasks.Task` says the names).
+
+    measure: the mean, in words.  shown: a goal as a sentence has it.  loss(outputs, targets): a
+    scalar.  cost(outputs, targets): values [any] of which the mean is taken.  constant(targets):
+    the mean cost of the best answer that is always the same.  counted: whether costs are mistakes.
+    highest, whole, never_negative: as of `Metric`.
+    """
+
+    measure: str
+    shown: Callable[[float], str] = "{:g}".format
+    loss: Callable | None = None
+    cost: Callable | None = None
+    constant: Callable | None = None
+    counted: bool = False
+    highest: float | None = None
+    whole: bool = False
+    never_negative: bool = True
+
+    def written(self, goal: float) -> str:
+        """A goal on record as the reader gave it."""
+        return f"{100 * goal:g} %" if self.counted else self.shown(self.given(goal))
+
+    @property
+    def early(self) -> bool:
+        """Whether a check ends as soon as its goal is out of reach."""
+        return self.never_negative and not self.whole and self.highest is None
+
+    def given(self, error: float) -> float:
+        """The value of the metric that is on record as this error, and the other way round."""
+        return error if self.highest is None else float(f"{self.highest - error:.12g}")
+
+
+def _alike(out: Tensor, y: Tensor) -> Tensor:
+    """Outputs [N, ...] in the shape of their targets, if they have as many numbers."""
+    if out.numel() != y.numel():
+        raise ValueError(f"outputs {tuple(out.shape)} for targets {tuple(y.shape)}")
+    return out.reshape(y.shape).float()
+
+
+def _asked(out: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Scores [n, classes] and classes [n] of the positions that are asked for."""
+    if out.shape[:-1] != y.shape:
+        raise ValueError(f"outputs {tuple(out.shape)} for targets {tuple(y.shape)}")
+    kept = y.flatten() != IGNORED
+    return out.flatten(0, -2).float()[kept], y.flatten()[kept]
+
+
+def _entropy(y: Tensor) -> float:
+    """Nats of cross-entropy of the shares of the classes."""
+    counts = y[y != IGNORED].bincount().double()
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * shares.log()).sum())
+
+
+def _logistic(out: Tensor, y: Tensor) -> Tensor:
+    return functional.binary_cross_entropy_with_logits(_alike(out, y), y.float())
+
+
+def _wrong(out: Tensor, y: Tensor) -> Tensor:
+    return ((_alike(out, y) > 0) != (y > 0.5)).double()
+
+
+def _rarer(y: Tensor) -> float:
+    """The mean over labels [N, ...] of the share of the rarer answer."""
+    share = (y > 0.5).double().mean(0)
+    return float(torch.minimum(share, 1 - share).mean())
+
+
+def _spread(y: Tensor) -> float:
+    return float(y.double().var(0, correction=0).mean())
+
+
+def _mistakes(out: Tensor, y: Tensor) -> Tensor:
+    scores, classes = _asked(out, y)
+    return (scores.argmax(-1) != classes).double()
+
+
+KINDS = {
+    "classification": Kind(
+        "validation error",
+        loss=lambda out, y: functional.cross_entropy(*_asked(out, y)),
+        cost=_mistakes,
+        constant=lambda y: 1 - int(y.flatten().bincount().max()) / y.numel(),
+        counted=True,
+    ),
+    "binary": Kind("validation error", loss=_logistic, cost=_wrong, constant=_rarer, counted=True),
+    "multi-label": Kind(
+        "share of wrong labels", loss=_logistic, cost=_wrong, constant=_rarer, counted=True
+    ),
+    "regression": Kind(
+        "mean squared error",
+        "a mean squared error of {:g}".format,
+        loss=lambda out, y: functional.mse_loss(_alike(out, y), y.float()),
+        cost=lambda out, y: (_alike(out, y) - y.float()).square(),
+        constant=_spread,
+    ),
+    "tokens": Kind(
+        "validation cross-entropy, nats a token",
+        lambda nats: f"{nats:g} nats a token (perplexity {math.exp(nats):.3g})",
+        loss=lambda out, y: functional.cross_entropy(*_asked(out, y)),
+        cost=lambda out, y: functional.cross_entropy(*_asked(out, y), reduction="none"),
+        constant=_entropy,
+    ),
+}
+
+
+def of(own: Training) -> Kind:
+    """The kind of what the goals of a training are of, whose fields fit."""
+    metric = own.loss if own.metric is None else own.metric
+    if not isinstance(metric, Metric):
+        return KINDS[metric]
+    up = metric.highest is not None
+    return Kind(
+        f"{metric.highest:g} − {metric.name}" if up else metric.name,
+        lambda value: f"{metric.name} of {value:g}",
+        highest=metric.highest,
+        whole=metric.whole,
+        never_negative=metric.never_negative,
+    )
+
+
+def answers(own: Training, model: Callable, batch: object) -> tuple[Tensor, Tensor]:
+    """Outputs and targets of a batch.  Raises ValueError where they are not to be told."""
+    if own.answers:
+        return own.answers(model, batch)
+    if isinstance(batch, Mapping):
+        rest = {key: value for key, value in batch.items() if key != "labels"}
+        out, y = model(**rest), batch.get("labels")
+    else:
+        out, y = model(*batch[:-1]), batch[-1]
+    if isinstance(out, Mapping):
+        out = out.get("logits", out)
+    out = getattr(out, "logits", out)
+    for what, found in (("outputs", out), ("targets", y)):
+        if not isinstance(found, Tensor):
+            raise ValueError(
+                f"{what} of type {type(found).__name__}: give answers=, a function of model and "
+                f"batch that returns outputs and targets"
+            )
+    return out, y
+
+
+def loss(own: Training, model: Callable, batch: object) -> Tensor:
+    """What training minimises, a scalar."""
+    if callable(own.loss):
+        return own.loss(model, batch)
+    return KINDS[own.loss].loss(*answers(own, model, batch))
+
+
+def costs(own: Training, model: Callable, batch: object) -> Tensor:
+    """Values of a metric that is a mean, for a batch: [any]."""
+    metric = own.loss if own.metric is None else own.metric
+    if isinstance(metric, Metric):
+        return torch.as_tensor(metric.measure(model, batch))
+    return KINDS[metric].cost(*answers(own, model, batch))
