@@ -11,9 +11,9 @@ import pytest
 from lib import ROOT
 
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
-    "lib/**/*.py": (157, 158_000, 11.4, 19.9, 32, 144),
-    "chapters/*/*.py": (74, 64_000, 12, 18.5, 31, 116),
-    "tests/*.py": (53, 114_250, 17.2, 25.2, 29.8, 1131),
+    "lib/**/*.py": (164, 170_900, 11.5, 19.5, 31.9, 142),
+    "chapters/*/*.py": (81, 73_050, 11.6, 18.0, 31.0, 119),
+    "tests/*.py": (54, 115_450, 17.0, 25.0, 29.8, 1179),
 }
 
 
