@@ -10,7 +10,7 @@ from chapters.sparsity.claims import sparsest
 from chapters.sparsity.sparsity_tables import Curves
 from lib.analysis import scaling
 from lib.analysis import splits as splits_of
-from lib.claims import AGAINST, Claim
+from lib.claims import FOR, Claim
 from lib.claims.names import is_lee2021, title
 from lib.studies import plans
 from lib.wording import between, brief, named
@@ -43,7 +43,9 @@ def findings(
     dear = over[over.sparsity == over.sparsity.max()]
     own = [both for key, both in pairs.items() if is_lee2021(key[0])]
     return {
-        "not_everywhere": bool(judged["L4"].decided(AGAINST)),
+        "no_less_for": len(judged["L4"].decided(FOR)),
+        "no_less_all": len(judged["L4"].measured),
+        "less_on": [group.name for group in judged["L4"].measured if group.high < 1],
         "pairs_measured": bool(costs),
         "cost_least": min(costs, default=None),
         "cost_most": max(costs, default=None),
