@@ -22,8 +22,7 @@ LEAST, SEARCHES = 5, 3  # batch sizes and searches of a curve whose form is test
     paper="The trend holds irrespective of the sparsity level.",
     source="Lee et al. 2021, abstract of an earlier version",
     rule="On a network, the root mean square factor by which the sparsest curve lies off its c₁/B + c₂ is less than 1.1 times that "
-    "of the dense curve, at the batch sizes of both (five or more; three searches or more). So the "
-    "misfit may grow by nearly a tenth.",
+    "of the dense curve, at the batch sizes of both (five or more; three searches or more).",
     below=1.1,
     history=[
         Change(
