@@ -36,6 +36,12 @@ def test_html_needs_no_network_and_has_words(bundle):
     assert "http" not in body and 'alt="two &lt;points&gt;"' in body
 
 
+def test_a_name_in_single_braces_is_refused():
+    assert prose.say("$x_{a}$ is {{ n }}", {"n": 2}) == "$x_{a}$ is 2"
+    with pytest.raises(ValueError, match="double braces"):
+        prose.say("{n} steps", {"n": 2})
+
+
 def test_a_chart_without_words_is_refused():
     with pytest.raises(ValueError, match="description"):
         prose.figure(chart(), "Title", "Caption", "fig-x", "  ")

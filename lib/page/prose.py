@@ -161,6 +161,8 @@ def variables(text: str) -> set[str]:
 
 
 def _filled(text: str, values: Mapping[str, object]) -> str:
+    single = SINGLE.findall(re.sub(r"\{\{.*?\}\}|\{%.*?%\}", "", FORMULA.sub("", text)))
+    require(not single, "text", single, "in double braces, {{ name }}")
     lacking = sorted(variables(text) - set(values))
     require(not lacking, "text", lacking, "given a value each")
     written = TEMPLATES.from_string(_source(text)).render(values)
@@ -192,6 +194,7 @@ def _unless_none(write: Callable[..., str]) -> Callable[..., str]:
 
 
 COUNTS = (str, int, np.integer, type(None))
+SINGLE = re.compile(r"\{\w+\}")  # would be printed as it is
 FORMULA = re.compile(r"\$[^$]*\$")
 TEMPLATES = Environment(undefined=StrictUndefined, finalize=_word)
 TEMPLATES.filters |= {
