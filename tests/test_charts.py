@@ -38,6 +38,7 @@ def test_html_needs_no_network_and_has_words(bundle):
 
 def test_a_name_in_single_braces_is_refused():
     assert prose.say("$x_{a}$ is {{ n }}", {"n": 2}) == "$x_{a}$ is 2"
+    assert prose.say("One\nline.\n- first\n  item\n- second") == "One line.\n- first item\n- second"
     with pytest.raises(ValueError, match="double braces"):
         prose.say("{n} steps", {"n": 2})
 

@@ -171,8 +171,11 @@ def _filled(text: str, values: Mapping[str, object]) -> str:
 
 
 def _source(text: str) -> str:
-    """A template whose paragraphs are a line each and whose formulas Jinja2 leaves alone."""
-    lines = re.sub(r"(?<=\S)[ \t]*\n[ \t]*(?=\S)", " ", text)
+    """A template whose paragraphs and list items are a line each and whose formulas Jinja2 leaves
+    alone.
+    """
+    item = r"(?![-*|#] |\d+\. )"
+    lines = re.sub(rf"(?<=\S)[ \t]*\n[ \t]*{item}(?=\S)", " ", text)
     return FORMULA.sub(r"{% raw %}\g<0>{% endraw %}", lines)
 
 
