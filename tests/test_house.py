@@ -11,9 +11,9 @@ import pytest
 from lib import ROOT
 
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
-    "lib/**/*.py": (164, 170_900, 11.5, 19.5, 31.9, 142),
-    "chapters/*/*.py": (81, 73_050, 11.6, 18.0, 31.0, 119),
-    "tests/*.py": (54, 115_450, 17.0, 25.0, 29.8, 1179),
+    "lib/**/*.py": (164, 171_000, 11.5, 19.5, 31.9, 142),
+    "chapters/*/*.py": (81, 73_100, 11.6, 18.0, 31.0, 119),
+    "tests/*.py": (54, 115_500, 17.0, 25.0, 29.8, 1179),
 }
 
 

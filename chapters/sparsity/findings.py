@@ -45,7 +45,7 @@ def findings(
     return {
         "no_less_for": len(judged["L4"].decided(FOR)),
         "no_less_all": len(judged["L4"].measured),
-        "less_on": [group.name for group in judged["L4"].measured if group.high < 1],
+        "less_on": sum(group.high < 1 for group in judged["L4"].measured),
         "pairs_measured": bool(costs),
         "cost_least": min(costs, default=None),
         "cost_most": max(costs, default=None),

@@ -183,7 +183,7 @@ def slider(field: str, values: list[float], start: float | None, name: str, capt
         .mark_text(align="right", baseline="bottom", dy=-6, fontSize=13, fontWeight="bold")
         .encode(x=alt.value("width"), y=alt.value(0), text=alt.Text("shown:N"))
         .transform_calculate(shown=f"{field}_place{SPOKEN}")
-        .add_params(_spoken(caption.replace("value", value)))
+        .add_params(spoken(caption.replace("value", value)))
     )
     return chosen, f"abs(datum.{field} - {value}) <= {NEAR} * abs({value})", label
 
@@ -197,7 +197,7 @@ SPOKEN, NEEDED = (
 )
 
 
-def _spoken(text: str) -> alt.Parameter:
+def spoken(text: str) -> alt.Parameter:
     """What a slider is set to, in words, as a parameter; text: an expression with VALUES[NAME],
     NAME the slider's.
     """
@@ -303,7 +303,7 @@ def captions(texts: list[str]) -> alt.Chart:
         .transform_calculate(shown=f"{STILL} ? ({words}) : ''")
         .mark_text(align="right", baseline="top", lineBreak="\n", lineHeight=17, fontSize=12)
         .encode(x=alt.value("width"), y=alt.value(6), text="shown:N")
-        .add_params(alt.param(name=STILL, value=True), *map(_spoken, texts))
+        .add_params(alt.param(name=STILL, value=True), *map(spoken, texts))
     )
 
 

@@ -146,7 +146,7 @@ def one_run(run: pd.DataFrame, start: int) -> alt.LayerChart:
     run: a row per batch size, as of `lib.claims.front.one_run`.  start: the batch size picked at
     first.
     """
-    chosen, value, _ = charts.dial(
+    chosen, value, spelt = charts.dial(
         "batch_at", run.batch_size.tolist(), start, "batch size", "format(value, ',')"
     )
     color = alt.Color("what:N", legend=None).scale(domain=list(KINDS), range=list(KINDS.values()))
@@ -168,7 +168,7 @@ def one_run(run: pd.DataFrame, start: int) -> alt.LayerChart:
         .encode(x=alt.value(12), y=alt.value(8 + 19 * row), text="words:N")
         for row, kind in enumerate(KINDS)
     ]
-    chart = alt.layer(column, lines, dots, *words).add_params(chosen)
+    chart = alt.layer(column, lines, dots, *words).add_params(chosen, charts.spoken(spelt))
     return chart.properties(width="container", height=300)
 
 
