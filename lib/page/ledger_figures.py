@@ -151,12 +151,12 @@ def one_run(run: pd.DataFrame, start: int) -> alt.LayerChart:
     )
     color = alt.Color("what:N", legend=None).scale(domain=list(KINDS), range=list(KINDS.values()))
     y = alt.Y("over:Q", title="times that of the smallest batch")
-    y = y.scale(type="log", nice=False, padding=26).axis(values=charts.DECADES, format="~g")
+    lines = _three_lines(run)
+    domain = [0.7 * lines.over.min(), 8 * lines.over.max()]  # room for the words above all lines
+    y = y.scale(type="log", domain=domain, nice=False).axis(values=charts.DECADES, format="~g")
     tooltip = [tips.BATCH_SIZE, alt.Tooltip("words:N", title="takes")]
-    base = alt.Chart(_three_lines(run)).encode(
-        x=charts.batch_axis(run.batch_size), y=y, color=color
-    )
-    lines = base.mark_line(point=alt.OverlayMarkDef(size=45)).encode(tooltip=tooltip)
+    base = alt.Chart(lines).encode(x=charts.batch_axis(run.batch_size), y=y, color=color)
+    drawn = base.mark_line(point=alt.OverlayMarkDef(size=45)).encode(tooltip=tooltip)
     picked = base.transform_filter(f"datum.batch_size == {value}")
     column = picked.mark_rule(color=charts.GUIDE, strokeDash=[4, 4]).encode(
         y=alt.value(0), y2=alt.value("height"), color=alt.value(charts.GUIDE)
@@ -168,7 +168,7 @@ def one_run(run: pd.DataFrame, start: int) -> alt.LayerChart:
         .encode(x=alt.value(12), y=alt.value(8 + 19 * row), text="words:N")
         for row, kind in enumerate(KINDS)
     ]
-    chart = alt.layer(column, lines, dots, *words).add_params(chosen, charts.spoken(spelt))
+    chart = alt.layer(column, drawn, dots, *words).add_params(chosen, charts.spoken(spelt))
     return chart.properties(width="container", height=300)
 
 
