@@ -7,12 +7,15 @@ import importlib
 import sys
 from collections.abc import Callable, Sequence
 
+from tqdm import tqdm
+
 from lib import ROOT
 from lib.measuring import sweeps
 from lib.measuring.experiment import Experiment
 from lib.measuring.jobs import MOST, number, stoppable
 from lib.probes import experiments, replays
-from lib.records import on_record, results
+from lib.records import archive, on_record, results
+from lib.records.places import DATA
 from lib.studies import plans
 
 ABOUT = """\
@@ -33,6 +36,7 @@ EXAMPLES = {
     "run": "python -m lib run mnist --jobs 2\n  python -m lib run mnist --device cuda\n  python -m lib run trajectories",
     "list": "python -m lib list",
     "status": "python -m lib status",
+    "archive": "python -m lib archive",
     "verify": "python -m lib verify digits --sample 20\n  python -m lib verify mnist --sample 2 --longest 300",
 }
 
@@ -160,6 +164,14 @@ def verify(chosen: argparse.Namespace) -> None:
     print(replays.summary().to_string(index=False))
 
 
+def pack(_: argparse.Namespace) -> None:
+    """Pack the records of searches under data/ into one archive per workload; nothing is lost."""
+    folders = sorted({file.parents[2] for file in DATA.glob("*/*/*/sparsity-*/batch-*.csv")})
+    for folder in tqdm(folders, "archive", unit="workload"):
+        if folder.parent.name != "own":  # a reader's own files change
+            archive.pack(folder)
+
+
 def _say(name: str, todo: Sequence, planned: Sequence, what: str) -> None:
     print(f"{name}: {len(todo) or 'none'} of {len(planned)} {what}")
 
@@ -230,6 +242,7 @@ def parser() -> argparse.ArgumentParser:
     with_jobs(runner)
     command("list", listed)
     command("status", status)
+    command("archive", pack)
     verifier = command("verify", verify, f"\n{_studies()}")
     verifier.add_argument(
         "study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below"

@@ -42,7 +42,7 @@ def steps_to_result():
     for name, study in plans.STUDIES.items():
         lines = []
         for cell in study.cells:
-            if (file := places.record(cell)).exists():
+            if store.exists(file := places.record(cell)):
                 trials = store.read(file, cell)[1]
                 best = trials[[column for column in trials if column.startswith("steps@")]].min()
                 lines.append(f"{file.stem} {cell.workload} {best.to_dict()}")

@@ -14,6 +14,7 @@ from scipy.special import stdtrit
 from lib.analysis import advice, rate_rules, scaling
 from lib.analysis.scaling import forms
 from lib.methods import method as known_method
+from lib.records import store
 from lib.records.places import record
 from lib.studies import plans
 from lib.studies.cells import Cell
@@ -63,10 +64,10 @@ def grid(
     for point in points:
         known = planned.get(point, [])
         chosen = next(
-            (c for c in known if record(c).exists()),
+            (c for c in known if store.exists(record(c))),
             known[-1] if known else _cell(name, point, trials),
         )
-        if known or beyond or not planned or record(chosen).exists():
+        if known or beyond or not planned or store.exists(record(chosen)):
             cells.append(chosen)
     return Study(name, workload(name).title, tuple(cells))
 

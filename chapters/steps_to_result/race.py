@@ -95,7 +95,7 @@ def searches(folder: Path = DATA, replicates: int = 3) -> list[Search]:
         for c in planned
         if not own.is_own(c.workload) and c.work.dataset in datasets.NAMES
     }
-    return [search(c, store.read(file, c)[1]) for c, file in files.items() if file.exists()]
+    return [search(c, store.read(file, c)[1]) for c, file in files.items() if store.exists(file)]
 
 
 def search(cell: Cell, table: pd.DataFrame) -> Search:

@@ -28,7 +28,7 @@ LEAST, SEARCHES = (
 def low_momentum() -> Study:
     """Every search below the published range that is on record."""
     planned = dict.fromkeys(cell for name in plans.LOW_MOMENTUM for cell in plans.study(name).cells)
-    known = tuple(cell for cell in planned if record(cell, DATA).exists())
+    known = tuple(cell for cell in planned if store.exists(record(cell, DATA)))
     return Study("low-momentum", "Momentum below the published range", known)
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 
 from lib.analysis.scaling import CURVE, goals, mean_of, steps_to_result
 from lib.fields import Count, check
+from lib.records import store
 from lib.records.places import record
 from lib.studies.cells import Cell
 from lib.workloads import datasets
@@ -123,7 +124,7 @@ def counterparts(cells: Iterable[Cell]) -> list[Cell]:
         )
         found += [
             cell,
-            *(other for hits in (1, 2, 5) if record(other := replace(ours, hits=hits)).exists()),
+            *(other for hits in (1, 2, 5) if store.exists(record(other := replace(ours, hits=hits)))),
         ]
     return found
 

@@ -33,7 +33,7 @@ def scope() -> dict:
 
 def _scope() -> dict:
     every = dict.fromkeys(cell for study in plans.STUDIES.values() for cell in study.cells)
-    cells = [cell for cell in every if record(cell, DATA).exists()]
+    cells = [cell for cell in every if store.exists(record(cell, DATA))]
     heads = [store.head(record(cell, DATA)) for cell in cells]
     trained = {workload(name) for name in dict.fromkeys(cell.workload for cell in cells)}
     found = {data_set(w.dataset) for w in trained}

@@ -305,7 +305,7 @@ def measure(
     file, before any training, if its folder cannot be written.
     """
     file = record(cell, folder)
-    if file.exists():
+    if store.exists(file):
         return file
     _agree(cell, folder, file)
     machine.use_one_core()

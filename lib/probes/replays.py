@@ -50,7 +50,7 @@ class Replay:
 
     def cells(self, data: Path = DATA) -> tuple[Cell, ...]:
         """The searches that are measured again; fewer than `sample` where no more are on record."""
-        known = [c for c in plans.study(self.study).cells if record(c, data).exists()]
+        known = [c for c in plans.study(self.study).cells if store.exists(record(c, data))]
         short = [c for c in known if store.head(record(c, data))["wall_s"] <= self.longest]
         order = np.random.default_rng(self.seed).permutation(len(short))[: self.sample]
         return tuple(short[place] for place in order)

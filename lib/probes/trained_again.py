@@ -61,7 +61,7 @@ def fastest(kind: type[K], cell: Cell, count: int, data: Path = DATA, **fields) 
         value = getattr(cell, field.name)
         allowed = f"{field.default!r} for a {kind.__name__.lower()}"
         require(field.name in shared or value == field.default, field.name, value, allowed)
-    if not places.record(cell, data).exists():
+    if not store.exists(places.record(cell, data)):
         return []
     met = _steps(cell, data).dropna().reset_index().sort_values(["steps", "trial"])
     return [kind(**shared, trial=int(trial), **fields) for trial in met.trial.head(count)]

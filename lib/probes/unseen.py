@@ -64,7 +64,7 @@ class Winners:
         return [
             cell
             for cell in plans.study(self.study).cells
-            if self._has(cell) and record(cell, data).exists()
+            if self._has(cell) and store.exists(record(cell, data))
         ]
 
     def measure(self, data: Path = DATA) -> pd.DataFrame:

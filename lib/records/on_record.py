@@ -76,7 +76,7 @@ def _on_record(cell: Cell) -> Cell:
     searches = [dataclasses.replace(cell, hits=hits) for hits in range(cell.hits, 0, -1)]
     rules = (BY_GOALS, BY_LOSSES) if cell.stop == "goal" and cell.work.dataset in RACED else ()
     races = [dataclasses.replace(cell, hits=1, **rule) for rule in rules]
-    return next((c for c in (*searches, *races) if record(c, DATA).exists()), cell)
+    return next((c for c in (*searches, *races) if store.exists(record(c, DATA))), cell)
 
 
 def recorded(
@@ -89,7 +89,7 @@ def recorded(
     return [
         method
         for method, study in grids.items()
-        if any(record(cell, DATA).exists() for cell in study.cells)
+        if any(store.exists(record(cell, DATA)) for cell in study.cells)
     ]
 
 
@@ -130,7 +130,7 @@ def gathered(*more: Study, **fields) -> Study:
 
     def found(cells: Iterable[Cell]) -> dict[Cell, None]:
         fitting = (c for c in cells if all(getattr(c, k) == v for k, v in fields.items()))
-        return dict.fromkeys(c for c in fitting if record(c).exists())
+        return dict.fromkeys(c for c in fitting if store.exists(record(c)))
 
     usual = (s for name, s in STUDIES.items() if name not in APART)
     errors = (c for s in usual for c in s.cells if c.work.task == "classification")
@@ -155,7 +155,7 @@ def compared(*more: Study) -> Study:
     found = gathered(*more, **USUAL).cells
     known = {_network(c) for c in found}
     others = (c for name in TO_BUDGETS for c in STUDIES[name].cells)
-    lacking = [c for c in others if _network(c) not in known and record(c).exists()]
+    lacking = [c for c in others if _network(c) not in known and store.exists(record(c))]
     return Study("compared", "All that pages compare", (*found, *lacking))
 
 
@@ -165,7 +165,7 @@ def status(folder: Path = DATA) -> pd.DataFrame:
     """
     rows = []
     for s in STUDIES.values():
-        heads = [store.head(f, c) for c in s.cells if (f := record(c, folder)).exists()]
+        heads = [store.head(f, c) for c in s.cells if store.exists(f := record(c, folder))]
         rows.append({"study": s.name, "cells": len(heads), "planned": len(s.cells), **_sums(heads)})
     return pd.DataFrame(rows)
 

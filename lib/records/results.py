@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from lib import own
-from lib.records import store
+from lib.records import archive, store
 from lib.records.places import DATA, record, same_data
 from lib.studies.cells import Cell
 from lib.studies.study import Study
@@ -49,11 +49,10 @@ def check(study: Study, folder: Path = DATA) -> None:
     planned = {c: record(c, folder) for c in study.cells}
     # Data set / workload
     places = {str(file.parents[2]) for c, file in planned.items() if not own.is_readers(c.workload)}
-    files = {str(f) for c, f in planned.items() if own.is_readers(c.workload) and f.exists()}
+    files = {str(f) for c, f in planned.items() if own.is_readers(c.workload) and store.exists(f)}
     for file in sorted(files.union(*map(_tables, places))):
         try:
-            about = os.stat(file)
-            _check_one(file, folder, (about.st_mtime_ns, about.st_size))
+            _check_one(file, folder, store.stamp(Path(file)))
         except OSError as error:  # a link to nowhere, a folder, a file of somebody else's
             raise store.RecordError(
                 f"{file}: cannot be read ({error.strerror}); move it out of data/"
@@ -61,14 +60,17 @@ def check(study: Study, folder: Path = DATA) -> None:
 
 
 def _tables(place: str) -> Iterator[str]:
-    """Everything under a folder that has a record's ending; `Path.rglob` takes five times as long."""
+    """Every record of a workload's folder, in its archive or not; `Path.rglob` takes five times as
+    long as walking.
+    """
+    yield from map(str, archive.files(Path(place)))
     for folder, folders, files in os.walk(place):
-        yield from (os.path.join(folder, name) for name in (*folders, *files) if name[-4:] == ".csv")
+        yield from (os.path.join(folder, name) for name in (*folders, *files) if name.endswith(".csv"))
 
 
 @functools.lru_cache(maxsize=2**16)  # chapters ask for the records of a workload a hundred times
-def _check_one(name: str, folder: Path, stamp: tuple[int, int]) -> None:
-    """`check` of a file; stamp: when it was last changed, and its size, so that it is looked at
+def _check_one(name: str, folder: Path, known: archive.Stamp | None) -> None:
+    """`check` of a file; known: when it was last changed, and its size, so that it is looked at
     again if it is not the same.
     """
     file = Path(name)
@@ -102,7 +104,7 @@ def read_each(studies: dict[K, Study], folder: Path = DATA) -> dict[K, pd.DataFr
 
 
 def _read(study: Study, folder: Path) -> pd.DataFrame:
-    files = {file: cell for cell in study.cells if (file := record(cell, folder)).exists()}
+    files = {file: cell for cell in study.cells if store.exists(file := record(cell, folder))}
     heads, trials = store.read_all(files) if files else ([], None)
     frame = (
         _joined(files.values(), [head["rows"] for head in heads], trials)

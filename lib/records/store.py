@@ -22,17 +22,13 @@ import pandas as pd
 
 from lib.atomic import naming_file, whole
 from lib.own import folder_name
+from lib.records import archive
+from lib.records.archive import RecordError
 
 PROTOCOL = 1  # raised by hand whenever a change of the measuring code could change a result
 AGAIN = "move it out of data/ and measure the cell again"
 # seconds after which a file that was never renamed into its place is some dead process's
 STALE = 86_400.0
-
-
-class RecordError(RuntimeError):
-    """A file under data/ that must not be read: damaged, foreign, or measured under another
-    protocol.
-    """
 
 
 def digest(cell) -> str:
@@ -113,6 +109,11 @@ def write(file: Path, cell, trials: pd.DataFrame, provenance: dict) -> None:
         stream.write(f"{json.dumps(head)}\n{body}".encode())
 
 
+def exists(file: Path) -> bool:
+    """Whether there is a record in this place, as a file or in its workload's archive."""
+    return file.exists() or archive.holds(file)
+
+
 def read(file: Path, cell=None) -> tuple[dict, pd.DataFrame]:
     """A record's first line and its table.
 
@@ -144,8 +145,7 @@ def states(file: Path) -> list[Path]:
 def _of(file: Path, cell=None) -> tuple[dict, str]:
     """A record's first line and the text of its table."""
     try:
-        stat = file.stat()
-        about, body = _checked(file, (stat.st_mtime_ns, stat.st_size))
+        about, body = _checked(file, stamp(file))
     except FileNotFoundError:
         raise
     except OSError as error:  # a folder, a file of somebody else's
@@ -161,6 +161,15 @@ def _of(file: Path, cell=None) -> tuple[dict, str]:
     return about, body
 
 
+def stamp(file: Path) -> archive.Stamp | None:
+    """When a record was last changed, and its size; of one in an archive, of the archive's heads."""
+    try:
+        about = file.stat()
+    except FileNotFoundError:
+        return archive.stamp(file.parents[2])
+    return about.st_mtime_ns, about.st_size
+
+
 # A cell is read by many pages' tables, and this takes longer than the rest
 @functools.lru_cache(maxsize=2**16)
 def told(cell) -> dict:
@@ -174,12 +183,11 @@ def _filled(told: object, own: object) -> object:
 
 
 @functools.lru_cache(maxsize=2**16)  # chapters read the same records many times
-def _checked(file: Path, stamp: tuple[int, int]) -> tuple[dict, str]:
-    """`_of` without a cell; stamp: when the file was last changed, and its size, so that it is read
-    again if it is not the same.
-    """
+def _checked(file: Path, known: archive.Stamp | None) -> tuple[dict, str]:
+    """`_of` without a cell; known: its `stamp`, so that it is read again if that is not the same."""
     try:
-        first, _, body = file.read_text("utf-8").partition("\n")
+        record = file.read_text("utf-8") if file.exists() else archive.text(file)
+        first, _, body = record.partition("\n")
         about = json.loads(first)
         protocol, sha256, rows, _ = (
             about["protocol"],
@@ -228,7 +236,7 @@ def missing(planned: Iterable, place: Callable[[object, Path], Path], folder: Pa
     """Those planned measurements that have no record in the folder; place: where that of one lies
     in it.
     """
-    return [one for one in planned if not place(one, folder).exists()]
+    return [one for one in planned if not exists(place(one, folder))]
 
 
 def gather(planned: Iterable, place: Callable[[object, Path], Path], folder: Path) -> pd.DataFrame:
@@ -239,7 +247,7 @@ def gather(planned: Iterable, place: Callable[[object, Path], Path], folder: Pat
     (count). Raises RecordError as `read` does.
     """
     planned = list(planned)
-    files = {file: one for one in planned if (file := place(one, folder)).exists()}
+    files = {file: one for one in planned if exists(file := place(one, folder))}
     heads, frame = read_all(files) if files else ([], pd.DataFrame())
     fields = pd.DataFrame([dataclasses.asdict(one) for one in files.values()])
     rows = fields.index.repeat([head["rows"] for head in heads])

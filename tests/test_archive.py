@@ -1,0 +1,103 @@
+"""Packed records: found, read and checked as files are, and given back to the byte."""
+
+import dataclasses
+import lzma
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.records import archive, places, results, store
+from lib.studies.cells import Cell
+from lib.studies.study import Study
+
+CELLS = tuple(
+    Cell("digits-mlp", b, m, trials=3) for b in (4, 16) for m in ("momentum", "sgd")
+)
+STUDY = Study("few", "A few searches", CELLS)
+
+
+def trials(cell):
+    """A table whose columns differ by method, with gaps, numbers of all sizes and a comma."""
+    table = pd.DataFrame({"trial": [0, 1, 2], "learning_rate": [1 / 3, 1e-7, 2.0]})
+    if cell.algorithm == "momentum":
+        table["momentum"] = [0.9, 0.99, np.nan]
+    table["cause"] = ["", 'died, "early"', ""]
+    goals = {f"steps@{g:g}": [float(cell.batch_size), np.nan, 7.0] for g in cell.work.goals}
+    return table.assign(**goals)
+
+
+@pytest.fixture
+def data(tmp_path):
+    for cell in CELLS:
+        about = {"torch": "x", "device": "d", "wall_s": 0.1, "trial_steps": 9, "steps": 3}
+        store.write(places.record(cell, tmp_path), cell, trials(cell), about)
+    return tmp_path
+
+
+@pytest.fixture
+def folder(data):
+    return data / "digits" / "digits-mlp"
+
+
+def files(data):
+    return {file: file.read_bytes() for file in data.rglob("batch-*.csv")}
+
+
+def test_packed_records_are_read_as_files_are(data, folder):
+    before = results.read(STUDY, data)
+    assert archive.pack(folder) == len(CELLS) and not files(data)
+    pd.testing.assert_frame_equal(results.read(STUDY, data), before)
+    assert results.missing(STUDY, data) == []
+    lacking = dataclasses.replace(CELLS[0], replicate=1)
+    assert results.missing(dataclasses.replace(STUDY, cells=(lacking,)), data) == [lacking]
+
+
+def test_unpacked_files_are_the_packed_ones(data, folder):
+    before = files(data)
+    archive.pack(folder)
+    assert archive.unpack(folder) == len(CELLS) and files(data) == before
+
+
+def test_later_records_are_added(data, folder):
+    before = results.read(STUDY, data)
+    late = places.record(CELLS[-1], data)
+    kept = late.read_bytes()
+    late.unlink()
+    assert archive.pack(folder) == len(CELLS) - 1
+    late.parent.mkdir(parents=True, exist_ok=True)
+    late.write_bytes(kept)
+    pd.testing.assert_frame_equal(results.read(STUDY, data), before)
+    assert archive.pack(folder) == 1 and archive.pack(folder) == 0
+    pd.testing.assert_frame_equal(results.read(STUDY, data), before)
+
+
+def test_what_is_no_record_stays(data, folder):
+    odd = folder / "sgd" / "sparsity-0" / "batch-9-notes.csv"
+    odd.write_text("no record\n", encoding="utf-8")
+    archive.pack(folder)
+    assert list(files(data)) == [odd]
+
+
+def test_without_lib_three_lines_of_pandas_read_it(data, folder):
+    before = results.read(STUDY, data)
+    archive.pack(folder)
+    heads = pd.json_normalize(pd.read_json(folder / "heads.jsonl.xz", lines=True).to_dict("records"))
+    tables = {name: pd.read_csv(folder / name) for name in heads.table.unique()}
+    sizes = {name: h["head.cell.batch_size"].repeat(h["head.rows"]) for name, h in heads.groupby("table")}
+    rows = [table.assign(batch=sizes[name].to_numpy()) for name, table in tables.items()]
+    steps = pd.concat(rows).groupby("batch")["steps@0.04"].sum()
+    assert steps.to_dict() == before.groupby("batch_size")["steps@0.04"].sum().to_dict()
+
+
+@pytest.mark.parametrize("what", ["heads", "trials"])
+@pytest.mark.parametrize("how", ["cut", "foreign", "altered"])
+def test_a_damaged_archive_is_named(data, folder, what, how):
+    archive.pack(folder)
+    (file, *_) = sorted(folder.glob(f"{what}*.xz"))
+    body = file.read_bytes()
+    altered = lzma.compress(lzma.decompress(body).replace(b"16", b"17").replace(b"0.33", b"0.34"))
+    file.write_bytes({"cut": body[:-20], "foreign": b"x", "altered": altered}[how])
+    archive._texts.cache_clear(), store._checked.cache_clear()  # as in a new process
+    with pytest.raises(store.RecordError, match=str(folder)):
+        results.read(STUDY, data)
