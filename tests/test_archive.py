@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib import ROOT
 from lib.records import archive, places, results, store
 from lib.studies.cells import Cell
 from lib.studies.study import Study
@@ -79,15 +80,16 @@ def test_what_is_no_record_stays(data, folder):
     assert list(files(data)) == [odd]
 
 
-def test_without_lib_three_lines_of_pandas_read_it(data, folder):
-    before = results.read(STUDY, data)
+def test_pandas_alone_reads_it(data, folder, tmp_path):
+    """By the very lines that the page on the code shows."""
+    before = results.read(STUDY, data).rename(columns={"algorithm": "method"})
     archive.pack(folder)
-    heads = pd.json_normalize(pd.read_json(folder / "heads.jsonl.xz", lines=True).to_dict("records"))
-    tables = {name: pd.read_csv(folder / name) for name in heads.table.unique()}
-    sizes = {name: h["head.cell.batch_size"].repeat(h["head.rows"]) for name, h in heads.groupby("table")}
-    rows = [table.assign(batch=sizes[name].to_numpy()) for name, table in tables.items()]
-    steps = pd.concat(rows).groupby("batch")["steps@0.04"].sum()
-    assert steps.to_dict() == before.groupby("batch_size")["steps@0.04"].sum().to_dict()
+    page = (ROOT / "chapters/how_the_code_works.md").read_text(encoding="utf-8")
+    lines = page.partition("## Read the records")[2].partition("```python\n")[2].partition("print(")[0]
+    found = {}
+    exec(lines.replace("data/digits", f"{data}/digits"), found)
+    steps = found["trials"].groupby(["head.cell.algorithm", "head.cell.batch_size"])["steps@0.05"].sum()
+    assert steps.to_dict() == before.groupby(["method", "batch_size"])["steps@0.05"].sum().to_dict()
 
 
 @pytest.mark.parametrize("what", ["heads", "trials"])

@@ -21,7 +21,7 @@ from lib import ROOT, own
 from lib.probes import paths, portraits, replays, running_noise, timings, tracks, unseen
 from lib.probes.method_times import MethodTimes
 from lib.probes.step_times import SparseTimes, StepTimes
-from lib.records import places, store
+from lib.records import archive, places, store
 from lib.records.places import DATA
 from lib.studies import cells, plans
 from lib.studies.cells import Cell
@@ -159,14 +159,23 @@ def committed():
     git = shutil.which("git")
     known = git and subprocess.run([git, "ls-files", "-z", "data"], cwd=ROOT, capture_output=True, encoding="utf-8").stdout
     if known:
-        return [file for name in known.split("\0") if (file := ROOT / name).is_file()]
+        return unpacked(file for name in known.split("\0") if (file := ROOT / name).is_file())
     files = [file for file in DATA.rglob("*") if file.is_file() and file.suffix not in (".part", ".set-aside")]
     ours = DATA / "own" / own.folder_name("chapters/own/next_letter.py:next_letter")
-    return [file for file in files if DATA / "own" not in file.parents or ours in file.parents]
+    return unpacked(file for file in files if DATA / "own" not in file.parents or ours in file.parents)
+
+
+def unpacked(files):
+    """Where all these records lie or lay, those in archives too."""
+    for file in files:
+        if file.name == archive.HEADS:
+            yield from archive.files(file.parent)
+        elif file.suffix != ".xz":
+            yield file
 
 
 def test_every_committed_record_is_whole_and_one_of_ours():
-    files = committed()
+    files = list(committed())
     assert {file.relative_to(DATA).parts[0] for file in files} >= {*KINDS, "digits", "own"}
     for file in files:
         make, place, says = KINDS.get(file.relative_to(DATA).parts[0], CELLS)
