@@ -14,7 +14,7 @@ from lib.measuring import sweeps
 from lib.measuring.experiment import Experiment
 from lib.measuring.jobs import MOST, number, stoppable
 from lib.probes import experiments, replays
-from lib.records import archive, on_record, results
+from lib.records import archive, on_record, results, store
 from lib.records.places import DATA
 from lib.studies import plans
 
@@ -166,10 +166,11 @@ def verify(chosen: argparse.Namespace) -> None:
 
 def pack(_: argparse.Namespace) -> None:
     """Pack the records of searches under data/ into one archive per workload; nothing is lost."""
-    folders = sorted({file.parents[2] for file in DATA.glob("*/*/*/sparsity-*/batch-*.csv")})
-    for folder in tqdm(folders, "archive", unit="workload"):
-        if folder.parent.name != "own":  # a reader's own files change
-            archive.pack(folder)
+    files = [f for f in DATA.glob("*/*/*/sparsity-*/batch-*.csv") if f.parents[3].name != "own"]
+    for file in files:
+        results.check_file(file, DATA, store.stamp(file))
+    for folder in tqdm(sorted({file.parents[2] for file in files}), "archive", unit="workload"):
+        archive.pack(folder)
 
 
 def _say(name: str, todo: Sequence, planned: Sequence, what: str) -> None:

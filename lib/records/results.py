@@ -37,8 +37,8 @@ def kept(study: Study, folder: Path = DATA) -> str:
 
 
 def check(study: Study, folder: Path = DATA) -> None:
-    """Read every record of the study's workloads, also those of other studies' cells.  Raises
-    RecordError.
+    """Read every record of the study's workloads that is a file, also those of other studies' cells;
+    archives were checked when they were packed.  Raises RecordError.
 
     Of a reader's own workloads only the study's cells: what else is there may have been measured
     before its file changed. Raises OwnError if records of such a workload are of tensors that
@@ -52,7 +52,7 @@ def check(study: Study, folder: Path = DATA) -> None:
     files = {str(f) for c, f in planned.items() if own.is_readers(c.workload) and store.exists(f)}
     for file in sorted(files.union(*map(_tables, places))):
         try:
-            _check_one(file, folder, store.stamp(Path(file)))
+            check_file(Path(file), folder, store.stamp(Path(file)))
         except OSError as error:  # a link to nowhere, a folder, a file of somebody else's
             raise store.RecordError(
                 f"{file}: cannot be read ({error.strerror}); move it out of data/"
@@ -60,20 +60,17 @@ def check(study: Study, folder: Path = DATA) -> None:
 
 
 def _tables(place: str) -> Iterator[str]:
-    """Every record of a workload's folder, in its archive or not; `Path.rglob` takes five times as
-    long as walking.
-    """
-    yield from map(str, archive.files(Path(place)))
+    """Everything under a folder that has a record's ending; `Path.rglob` takes five times as long."""
     for folder, folders, files in os.walk(place):
         yield from (os.path.join(folder, name) for name in (*folders, *files) if name.endswith(".csv"))
 
 
 @functools.lru_cache(maxsize=2**16)  # chapters ask for the records of a workload a hundred times
-def _check_one(name: str, folder: Path, known: archive.Stamp | None) -> None:
-    """`check` of a file; known: when it was last changed, and its size, so that it is looked at
-    again if it is not the same.
+def check_file(file: Path, folder: Path, known: archive.Stamp | None) -> None:
+    """Raise RecordError unless this is a whole record of this book, in its place.
+
+    known: its `store.stamp`, so that it is looked at again if that is not the same.
     """
-    file = Path(name)
     try:
         cell = Cell(**store.head(file)["cell"])
     except (TypeError, ValueError) as error:
