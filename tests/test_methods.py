@@ -105,8 +105,7 @@ def test_drift_bounds_where_silent_weights_end(name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_books_methods_pass_what_is_asked_of_a_readers(name):
-    own_check.check_fields(name, METHODS[name])
-    own_check.check_steps(METHODS[name])
+    own_check.check(name, METHODS[name])
 
 
 def test_a_method_in_a_file_trains_as_the_books_own_does(write):

@@ -21,250 +21,182 @@ LAYERS = (
 )
 ROWS, P, STEPS = 4, 23, 5  # trials, weights, updates
 REMOVED = slice(3, 6)  # weights, as pruning leaves them: zero, and without a gradient
-TAKEN = {  # columns of tables, fields of cells, and what is the engine's
-    "trial",
-    "seed",
-    "status",
-    "cause",
-    "last_step",
-    "best_error",
-    "best_step",
-    "sent",
-    "steps",
-    "goal",
-    "workload",
-    "batch_size",
-    "algorithm",
-    "sparsity",
-    "pruning",
-    "trials",
-    "replicate",
-    "stop",
-    "checks",
-    "hits",
-    "precision",
-    "max_steps",
-    "space",
-    "label_smoothing",
-    "messages",
-    "split",
-    "race",
-    "rungs",
-    "staleness",
-    "delays",
-    "decay_steps",
-    "end_factor",
-}
+# Columns of tables, fields of cells, and what is the engine's
+TAKEN = (
+    "trial seed status cause last_step best_error best_step sent steps goal workload batch_size "
+    "algorithm sparsity pruning trials replicate stop checks hits precision max_steps space "
+    "label_smoothing messages split race rungs staleness delays decay_steps end_factor"
+).split()
+FIELDS = {"begin": False, "step": False, "gradient": True, "drift": True, "evaluated": True}
+
+
+class _Refused(Exception):
+    """What is wrong with a method, and what it must do; not yet which method."""
+
+
+def _require(fine: object, what: str, must: str) -> None:
+    if not fine:
+        raise _Refused(f"{what} is not allowed; it must {must}")
+
+
+def check(name: str, own: object) -> None:
+    """Raise OwnError unless what the function called so returned is a method that can be trained
+    with.
+
+    Its fields are of the right kinds, and a few steps end, in place, in finite weights that do not
+    hang on chance or on other trials.
+    """
+    try:
+        _check_fields(own)
+        if own.optimiser is None:
+            _check_steps(own)
+    except _Refused as refused:
+        raise OwnError(f"{name}: {refused}") from None
+    except OwnError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise OwnError(f"{name}: on a tiny case it raised {raised(error)}") from error
+
+
+def _check_fields(own: object) -> None:
+    kinds = "be a lib.methods.method.Method, or a lib.methods.optimisers.Optimiser"
+    _require(isinstance(own, Method), f"returned value: {type(own).__name__!r}", kinds)
+    _require(isinstance(own.title, str) and own.title, f"title: {own.title!r}", "be a text")
+    named = isinstance(own.space, dict) and "learning_rate" in own.space
+    _require(named, f"space: {own.space!r}", "be a dictionary of intervals with a learning_rate")
+    for word, interval in own.space.items():
+        fine = isinstance(word, str) and word.isidentifier() and word not in TAKEN
+        free = f"be named like a Python variable, and none of {', '.join(sorted(TAKEN))}"
+        _require(fine, f"space: {word!r}", free)
+        fine = isinstance(interval, Interval)
+        _require(fine, f"space[{word!r}]: {interval!r}", "be a lib.methods.intervals.Interval")
+    for field, optional in FIELDS.items():
+        value = getattr(own, field)
+        fine = callable(value) or (optional and value is None)
+        _require(fine, f"{field}: {value!r}", f"be a function{', or None' * optional}")
+
+
+def _check_steps(own: Method) -> None:
+    rows = torch.arange(ROWS)
+    found = []
+    for some, seed in ((rows, 1), (rows, 2), (rows[1:3], 1)):
+        with alone(seed):
+            found.append(_try(own, some))
+    whole, again, part = found
+    for kind, tensor in whole.items():
+        finite = "be finite for gradients of about one"
+        _require(tensor.isfinite().all(), f"step: a value that is not finite in {kind}", finite)
+        same = "be the same whenever it is called, with all that it remembers in its buffers"
+        what = f"step: another result in {kind}"
+        _require(torch.equal(tensor, again[kind]), f"{what} when it is called again", same)
+        close = torch.allclose(tensor[1:3], part[kind], rtol=1e-4, atol=1e-6)
+        same = "be the same for a trial whatever others there are"
+        _require(close, f"{what} for fewer trials", same)
+    moved = any(whole[kind][:, REMOVED].any() for kind in ("w", "evaluated") if kind in whole)
+    _require(not moved, "step: a removed weight that moves", "be zero where w and g always were")
 
 
 class _Bowl:
-    """An executor whose loss is half the squared distance of the weights from those of the labels'
-    trials.
-    """
+    """An executor whose loss is half the squared distance of the weights from the mean input."""
 
     def gradients(
-        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        away = (w - x.mean(0)) * (1 if mask is None else mask)
+        away = (w - x.mean(0)) * mask
         return away.square().sum(1) / 2, away, torch.ones(len(w), dtype=torch.bool)
 
     def gradients_with_norms(
-        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor
     ) -> tuple[Tensor, ...]:
-        each = (w[:, None] - x) * (1 if mask is None else mask[:, None])
+        each = (w[:, None] - x) * mask[:, None]
         norms = torch.stack([each[..., layer.where].norm(dim=2).mean(1) for layer in LAYERS], 1)
         return *self.gradients(w, x, y, mask), norms
 
     def gradients_with_layer_stats(
-        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None, look: Callable
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor, stats: Callable
     ) -> tuple:
         """A layer's inputs and derivatives are columns of the examples, doubled where a trial's
         first weight is positive.
         """
-        looks, scale = {}, (w[:, :1, None] > 0) + 1.0
-        for layer in (each for each in LAYERS if each.kind):
-            outputs, inputs = layer.shape
-            looks[layer.name] = look(x[None, :, :inputs], scale * x[None, :, -outputs:] / len(x))
-        return *self.gradients(w, x, y, mask), looks
+        found, scale = {}, (w[:, :1, None] > 0) + 1.0
+        for layer in LAYERS:
+            if layer.kind:
+                outputs, inputs = layer.shape
+                deltas = scale * x[None, :, -outputs:] / len(x)
+                found[layer.name] = stats(x[None, :, :inputs], deltas)
+        return *self.gradients(w, x, y, mask), found
 
 
-def check_fields(name: str, own: object) -> None:
-    """Raise OwnError unless the function has returned a method whose fields are of the right kinds."""
-
-    def fits(fine: object, field: str, value: object, allowed: str) -> None:
-        if not fine:
-            raise OwnError(f"{name}: {field}: {value!r} is not allowed; it must be {allowed}")
-
-    fits(
-        isinstance(own, Method),
-        "returned value",
-        type(own).__name__,
-        "a lib.methods.method.Method, or a lib.methods.optimisers.Optimiser",
-    )
-    fits(isinstance(own.title, str) and own.title, "title", own.title, "a text")
-    fits(
-        isinstance(own.space, dict) and "learning_rate" in own.space,
-        "space",
-        own.space,
-        "a dictionary of intervals with a learning_rate",
-    )
-    for word, interval in own.space.items():
-        fine = isinstance(word, str) and word.isidentifier() and word not in TAKEN
-        fits(
-            fine,
-            "space",
-            word,
-            f"named like a Python variable, and none of {', '.join(sorted(TAKEN))}",
-        )
-        fits(
-            isinstance(interval, Interval),
-            f"space[{word!r}]",
-            interval,
-            "a lib.methods.intervals.Interval",
-        )
-    for field in ("begin", "step", "gradient", "drift", "evaluated"):
-        value = getattr(own, field)
-        fine = callable(value) or value is None and field not in ("begin", "step")
-        fits(
-            fine,
-            field,
-            value,
-            "a function" if field in ("begin", "step") else "a function, or None",
-        )
-
-
-def check_steps(own: Method) -> None:
-    """Raise OwnError unless a few steps end, in place, in finite weights that do not hang on chance
-    or on other trials.
-    """
-    rows, each = torch.arange(ROWS), []
-    with _telling(own):
-        for chosen, seed in ((rows, 1), (rows, 2), (rows[1:3], 1)):
-            with alone(seed):
-                each.append(_tried(own, chosen))
-    whole, again, part = each
-
-    def fits(fine: object, what: str, allowed: str) -> None:
-        if not fine:
-            raise OwnError(f"{own.name}: step: {what} is not allowed; it must be {allowed}")
-
-    for kind, tensor in whole.items():
-        fits(
-            tensor.isfinite().all(),
-            f"a value that is not finite in {kind}",
-            "finite for gradients of about one",
-        )
-        fits(
-            torch.equal(tensor, again[kind]),
-            f"another result in {kind} when it is called again",
-            "the same whenever it is called, with all that it remembers in its buffers",
-        )
-        fits(
-            torch.allclose(tensor[1:3], part[kind], rtol=1e-4, atol=1e-6),
-            f"another result in {kind} for fewer trials",
-            "the same for a trial whatever others there are",
-        )
-    placed = torch.stack([whole[kind] for kind in ("w", "evaluated") if kind in whole])
-    fits(
-        not placed[..., REMOVED].any(),
-        "a removed weight that moves",
-        "zero where weight and gradient always were",
-    )
-
-
-@contextlib.contextmanager
-def _telling(own: Method) -> Iterator[None]:
-    try:
-        yield
-    except OwnError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise OwnError(f"{own.name}: on a tiny case it raised {raised(error)}") from error
-
-
-def _tried(own: Method, rows: Tensor) -> dict[str, Tensor]:
+def _try(own: Method, rows: Tensor) -> dict[str, Tensor]:
     """The weights and the buffers of these trials after a few steps, and their drift."""
-
-    def fits(fine: object, field: str, allowed: str) -> None:
-        if not fine:
-            raise OwnError(f"{own.name}: {field} is not allowed; it must {allowed}")
-
     random = torch.Generator().manual_seed(0)
     mask = torch.ones(ROWS, P)
     mask[:, REMOVED] = 0
-    start, pushes = (
-        torch.randn(ROWS, P, generator=random) * mask,
-        torch.randn(STEPS, ROWS, P, generator=random) * mask,
-    )
-    w, mask, places = (
-        start[rows].clone(),
-        mask[rows],
-        ((torch.arange(ROWS) + 0.5) / ROWS)[rows].numpy(),
-    )
-    drawn = {
-        name: torch.from_numpy(axis.at(places)).float()[:, None] for name, axis in own.space.items()
-    }
-    drawn["batch_size"] = torch.full((len(rows), 1), 8.0)
+    start = torch.randn(ROWS, P, generator=random) * mask
+    pushes = torch.randn(STEPS, ROWS, P, generator=random) * mask
+    start, mask, w = start[rows], mask[rows], start[rows].clone()
+    places = ((rows + 0.5) / ROWS).numpy()
+    drawn = {name: torch.from_numpy(axis.at(places)) for name, axis in own.space.items()}
+    drawn["batch_size"] = torch.full((len(rows),), 8.0)
+    drawn = {name: values.float()[:, None] for name, values in drawn.items()}
     batch = torch.randn(8, P, generator=random), torch.zeros(8, dtype=torch.int64)
 
     buffers = own.begin(w, LAYERS)
-    named = isinstance(buffers, dict) and all(
-        isinstance(k, str) and isinstance(v, Tensor) for k, v in buffers.items()
-    )
-    fits(named, f"begin: {type(buffers).__name__}", "return a dictionary of tensors by name")
-    for name, buffer in buffers.items():
-        fits(
-            len(buffer) == len(rows),
-            f"begin: {name!r} of shape {tuple(buffer.shape)}",
-            "have a row for each trial",
-        )
-        fits(buffer.data_ptr() != w.data_ptr(), f"begin: {name!r}, which is w itself", "be a copy")
-    fits(torch.equal(w, start[rows]), "begin: other weights", "leave them alone")
-    kinds = {name: (buffer.shape, buffer.dtype) for name, buffer in buffers.items()}
+    _check_buffers(buffers, w)
+    _require(torch.equal(w, start), "begin: other weights", "leave them alone")
+    kinds = _kinds(buffers)
     for k, push in enumerate(pushes, start=1):
         g = push[rows].clone()
         if own.gradient:
             losses, g, alive = own.gradient(_Bowl(), w, batch, mask, buffers)
             shapes = losses.shape, g.shape, alive.shape
             fine = shapes == ((len(rows),), w.shape, (len(rows),))
-            fits(
-                fine,
-                f"gradient: shapes {shapes}",
-                "return losses [T], gradients [T, P] and who is alive [T]",
-            )
+            allowed = "return losses [T], gradients [T, P] and who is alive [T]"
+            _require(fine, f"gradient: shapes {shapes}", allowed)
         with torch.no_grad():
             own.step(w, g, buffers, drawn, k, LAYERS)
-    fits(not torch.equal(w, start[rows]), "step: weights as before", "change w in place")
-    same = {name: (buffer.shape, buffer.dtype) for name, buffer in buffers.items()} == kinds
-    fits(same, "step: other buffers than begin made", "keep their names, shapes and types")
-    found = {
-        "w": w.clone(),
-        **{f"buffer {name!r}": buffer.clone() for name, buffer in buffers.items()},
-    }
+    _require(not torch.equal(w, start), "step: weights as before", "change w in place")
+    allowed = "keep their names, shapes and types"
+    _require(_kinds(buffers) == kinds, "step: other buffers than begin made", allowed)
+    found = {"w": w, **{f"buffer {name!r}": buffer for name, buffer in buffers.items()}}
     if own.evaluated:
-        found["evaluated"] = own.evaluated(w, buffers).clone()
-        fits(
-            found["evaluated"].shape == w.shape, "evaluated: another shape", "return weights [T, P]"
-        )
+        found["evaluated"] = own.evaluated(w, buffers)
+        fine = found["evaluated"].shape == w.shape
+        _require(fine, "evaluated: another shape", "return weights [T, P]")
     if own.drift:
         found["drift"] = own.drift(buffers, drawn).expand(w.shape)
-        _check_drift(own, w, buffers, drawn, found["drift"].clone())
+    found = {name: tensor.clone() for name, tensor in found.items()}
+    if own.drift:
+        _check_drift(own, w, buffers, drawn, found["drift"])
     return found
+
+
+def _check_buffers(buffers: object, w: Tensor) -> None:
+    fine = isinstance(buffers, dict) and all(
+        isinstance(name, str) and isinstance(buffer, Tensor) for name, buffer in buffers.items()
+    )
+    allowed = "return a dictionary of tensors by name"
+    _require(fine, f"begin: {type(buffers).__name__}", allowed)
+    for name, buffer in buffers.items():
+        what = f"begin: {name!r}"
+        shaped = f"{what} of shape {tuple(buffer.shape)}"
+        _require(len(buffer) == len(w), shaped, "have a row for each trial")
+        _require(buffer.data_ptr() != w.data_ptr(), f"{what}, which is w itself", "be a copy")
+
+
+def _kinds(buffers: dict[str, Tensor]) -> dict[str, tuple]:
+    return {name: (buffer.shape, buffer.dtype) for name, buffer in buffers.items()}
 
 
 def _check_drift(
     own: Method, w: Tensor, buffers: dict[str, Tensor], drawn: dict[str, Tensor], drift: Tensor
 ) -> None:
-    """Raise OwnError if, without gradients, weights go further than the drift says, or the other
-    way.
-    """
+    """Without gradients, weights go no further than the drift says, and not the other way."""
     before = w.double()
     for k in range(STEPS + 1, STEPS + 101):
         with torch.no_grad():
             own.step(w, torch.zeros_like(w), buffers, drawn, k, LAYERS)
     moved = w.double() - before
     room = 1e-3 * drift.abs() + 1e-5 * (1 + before.abs())
-    if not ((moved * drift.sign() >= -room) & (moved.abs() <= drift.abs() + room)).all():
-        raise OwnError(
-            f"{own.name}: drift: less than without gradients is not allowed; it must be a bound, with its sign"
-        )
+    fine = (moved * drift.sign() >= -room) & (moved.abs() <= drift.abs() + room)
+    _require(fine.all(), "drift: less than without gradients", "be a bound, with its sign")

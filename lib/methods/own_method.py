@@ -26,15 +26,10 @@ def load(name: str) -> Method:
 @functools.lru_cache(maxsize=8)
 def _load(name: str, text: bytes) -> Method:
     # Brings PyTorch, which is slow to import, and most chapters only read records
-    from lib.methods import (
-        own_check,
-    )
+    from lib.methods import own_check
 
     found = own_file.called(name, text, 1)
     if isinstance(found, optimisers.Optimiser):
         found = optimisers.method(found, name)
-    own_check.check_fields(name, found)
-    own = dataclasses.replace(found, name=name, source=own_file.digest(text))
-    if own.optimiser is None:
-        own_check.check_steps(own)
-    return own
+    own_check.check(name, found)
+    return dataclasses.replace(found, name=name, source=own_file.digest(text))
