@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -27,7 +26,6 @@ TAKEN = (
     "algorithm sparsity pruning trials replicate stop checks hits precision max_steps space "
     "label_smoothing messages split race rungs staleness delays decay_steps end_factor"
 ).split()
-FIELDS = {"begin": False, "step": False, "gradient": True, "drift": True, "evaluated": True}
 
 
 class _Refused(Exception):
@@ -65,15 +63,11 @@ def _check_fields(own: object) -> None:
     named = isinstance(own.space, dict) and "learning_rate" in own.space
     _require(named, f"space: {own.space!r}", "be a dictionary of intervals with a learning_rate")
     for word, interval in own.space.items():
-        fine = isinstance(word, str) and word.isidentifier() and word not in TAKEN
-        free = f"be named like a Python variable, and none of {', '.join(sorted(TAKEN))}"
-        _require(fine, f"space: {word!r}", free)
-        fine = isinstance(interval, Interval)
-        _require(fine, f"space[{word!r}]: {interval!r}", "be a lib.methods.intervals.Interval")
-    for field, optional in FIELDS.items():
-        value = getattr(own, field)
-        fine = callable(value) or (optional and value is None)
-        _require(fine, f"{field}: {value!r}", f"be a function{', or None' * optional}")
+        free = str(word).isidentifier() and word not in TAKEN
+        must = f"be named like a Python variable, and none of {', '.join(sorted(TAKEN))}"
+        _require(free, f"space: {word!r}", must)
+        must = "be a lib.methods.intervals.Interval"
+        _require(isinstance(interval, Interval), f"space[{word!r}]: {interval!r}", must)
 
 
 def _check_steps(own: Method) -> None:
@@ -142,46 +136,37 @@ def _try(own: Method, rows: Tensor) -> dict[str, Tensor]:
     batch = torch.randn(8, P, generator=random), torch.zeros(8, dtype=torch.int64)
 
     buffers = own.begin(w, LAYERS)
-    _check_buffers(buffers, w)
-    _require(torch.equal(w, start), "begin: other weights", "leave them alone")
+    named = isinstance(buffers, dict) and all(isinstance(b, Tensor) for b in buffers.values())
+    what, must = f"begin: {type(buffers).__name__}", "return a dictionary of tensors by name"
+    _require(named, what, must)
+    for name, buffer in buffers.items():
+        shape = tuple(buffer.shape)
+        _require(len(buffer) == len(rows), f"begin: {name!r} of shape {shape}", "have T rows")
+        apart = buffer.data_ptr() != w.data_ptr()
+        _require(apart, f"begin: {name!r}, which is w itself", "be a copy")
     kinds = _kinds(buffers)
     for k, push in enumerate(pushes, start=1):
         g = push[rows].clone()
         if own.gradient:
             losses, g, alive = own.gradient(_Bowl(), w, batch, mask, buffers)
-            shapes = losses.shape, g.shape, alive.shape
+            shapes = (losses.shape, g.shape, alive.shape)
             fine = shapes == ((len(rows),), w.shape, (len(rows),))
-            allowed = "return losses [T], gradients [T, P] and who is alive [T]"
-            _require(fine, f"gradient: shapes {shapes}", allowed)
+            must = "return losses [T], gradients [T, P] and who is alive [T]"
+            _require(fine, f"gradient: shapes {shapes}", must)
         with torch.no_grad():
             own.step(w, g, buffers, drawn, k, LAYERS)
     _require(not torch.equal(w, start), "step: weights as before", "change w in place")
-    allowed = "keep their names, shapes and types"
-    _require(_kinds(buffers) == kinds, "step: other buffers than begin made", allowed)
-    found = {"w": w, **{f"buffer {name!r}": buffer for name, buffer in buffers.items()}}
+    same = _kinds(buffers) == kinds
+    _require(same, "step: other buffers than begin made", "keep their names, shapes and types")
+    found = {f"buffer {name!r}": buffer for name, buffer in buffers.items()} | {"w": w}
     if own.evaluated:
         found["evaluated"] = own.evaluated(w, buffers)
-        fine = found["evaluated"].shape == w.shape
-        _require(fine, "evaluated: another shape", "return weights [T, P]")
     if own.drift:
         found["drift"] = own.drift(buffers, drawn).expand(w.shape)
     found = {name: tensor.clone() for name, tensor in found.items()}
     if own.drift:
         _check_drift(own, w, buffers, drawn, found["drift"])
     return found
-
-
-def _check_buffers(buffers: object, w: Tensor) -> None:
-    fine = isinstance(buffers, dict) and all(
-        isinstance(name, str) and isinstance(buffer, Tensor) for name, buffer in buffers.items()
-    )
-    allowed = "return a dictionary of tensors by name"
-    _require(fine, f"begin: {type(buffers).__name__}", allowed)
-    for name, buffer in buffers.items():
-        what = f"begin: {name!r}"
-        shaped = f"{what} of shape {tuple(buffer.shape)}"
-        _require(len(buffer) == len(w), shaped, "have a row for each trial")
-        _require(buffer.data_ptr() != w.data_ptr(), f"{what}, which is w itself", "be a copy")
 
 
 def _kinds(buffers: dict[str, Tensor]) -> dict[str, tuple]:
