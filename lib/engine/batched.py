@@ -130,10 +130,10 @@ class _Patches(torch.autograd.Function):
     def backward(ctx, d: Tensor) -> tuple[Tensor, None, None]:
         k, stride, (rows, columns) = ctx.k, ctx.stride, d.shape[2:4]
         total = d.new_zeros(ctx.shape)
-        for i, j in itertools.product(range(k), range(k)):
-            down = slice(i, i + stride * rows, stride)
-            right = slice(j, j + stride * columns, stride)
-            total[:, :, down, right] += d[:, :, :, :, i, j]
+        # A patch's rows lie in one piece, which a loop over the kernel's elements would tear apart
+        for i, j in itertools.product(reversed(range(rows)), reversed(range(columns))):
+            top, left = i * stride, j * stride
+            total[:, :, top : top + k, left : left + k] += d[:, :, i, j]
         return total, None, None
 
 
