@@ -28,13 +28,12 @@ import torch
 from torch import Tensor
 
 from lib.engine import sequential
-from lib.engine.check_steps import last_check, next_check
 from lib.engine.checkpoint import SAVE_EVERY, Checkpoint, parts_of, restore
 from lib.engine.flattening import layers
 from lib.engine.sequential import Executor
 from lib.engine.training_state import Outcome, State, Trials
 from lib.engine.validation import Validation
-from lib.engine.vocabulary import LOSSES
+from lib.engine.vocabulary import LOSSES, last_check, next_check
 from lib.messages.exchanges import Exchange
 from lib.methods.method import Layer, Method
 from lib.own import raised

@@ -24,9 +24,9 @@ import torch
 from torch import Tensor, nn
 
 from lib.engine import flattening, lockstep
-from lib.engine.check_steps import last_check, next_check
 from lib.engine.checkpoint import SAVE_EVERY, Checkpoint
 from lib.engine.training_state import Outcome
+from lib.engine.vocabulary import last_check, next_check
 from lib.methods.method import Method
 from lib.methods.optimisers import Optimiser
 from lib.own import Training, raised
