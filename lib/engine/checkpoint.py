@@ -29,7 +29,7 @@ TENSORS = ("w", "silent", "patience", "recent", "best_w", "untested")
 
 
 class Checkpoint:
-    """The file of a cell under way, written every `SOON` seconds, more seldom where that takes long.
+    """The file of a cell under way, written every `SOON` seconds, or less often where that is slow.
 
     file: None keeps nothing.  identity: what tells the cell from any other.
     """

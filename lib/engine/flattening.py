@@ -49,7 +49,7 @@ def memory_order(p: Tensor) -> Tensor:
 
 
 def masked(g: Tensor, mask: Tensor | None) -> Tensor:
-    """Gradients g with zeros, in place, where the mask of their shape has them; None: as they are."""
+    """Gradients g with zeros, in place, where the mask has them; None: as they are."""
     return g if mask is None else g.mul_(mask)
 
 

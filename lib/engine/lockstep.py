@@ -103,7 +103,7 @@ def update(
 
 
 def validated(method: Method, w: Tensor, buffers: dict[str, Tensor]) -> Tensor:
-    """The weights [T, P] of which errors are asked: w, or what the method evaluates in its place."""
+    """The weights [T, P] of which errors are measured: w, or what the method evaluates instead."""
     return method.evaluated(w, buffers) if method.evaluated else w
 
 
@@ -146,25 +146,32 @@ def train(
     unfinished: Path | None = None,
     whose: str = "",
 ) -> Outcome:
-    """Train all trials in lock step and say when each first met each goal (the hardest goal first
-    in `goals`).
+    """Train all trials in lock step and say when each first met each goal.
 
-    stop: "goal" ends the cell once `hits` trials met the hardest goal; "budget" runs every trial
-    for max_steps and reads every check to the end; `test` is then asked about the best weights up
-    to every power of two of steps.  reject_early and drop_dead may be switched off to test that
-    they change nothing.  whole_at_end: ask every trial at the last check before max_steps and read
-    it to the end, so that `best_error` says what a search reached that met no goal.
-    race: None, or at least 1, with stop "goal": a trial is abandoned that has
-    not met a goal by the first check at or after so many times the steps in which the first trial
-    met it, and passed over at checks before `Task.hopeless` of its training loss allows the loosest
-    goal that it has not met.  rungs: "goals", or "losses" if a trial is abandoned, too, whose
-    training loss has not been as low as one of `vocabulary.LOSSES` in race x (1 + loss) times the
-    first trial's steps: early on, ranks change. exchange: what the workers send each other, if the
-    batch is shared among several (`lib.messages.exchanges`). progress is called after every check
-    with the step, the number of trials still training and the lowest error seen. unfinished: a file
-    that keeps the state every `SAVE_EVERY` seconds; if it is there, the cell goes on from it, and
-    ends as if it had never been interrupted.  whose: what tells the cell from any other.  A file
-    that is damaged or of another cell is named in a warning and renamed, and the cell begins anew.
+    Args:
+        goals: the hardest first.
+        hits: how many trials have to meet the hardest goal to end a cell with stop "goal".
+        stop: "goal", or "budget", which runs every trial for max_steps and reads every check to the
+            end; `test` is then asked about the best weights up to every power of two of steps.
+        race: the factor of early stopping, at least 1, with stop "goal"; None: nobody is abandoned.
+            If some trial first met a goal at step k, each that has not met it by the first check at
+            or after race x k is.  A trial is passed over at checks before `Task.hopeless` of its
+            training loss allows the loosest goal that it has not met.
+        rungs: of a race, "goals"; or "losses", where each of `vocabulary.LOSSES` is a rung, too,
+            with race x (1 + loss) for a factor: early on, ranks change.
+        checks: of `vocabulary.next_check`.
+        exchange: what the workers send each other, if the batch is shared among several
+            (`lib.messages.exchanges`).
+        reject_early, drop_dead: may be switched off to test that they change nothing.
+        whole_at_end: ask every trial at the last check before max_steps and read it to the end, so
+            that `best_error` says what a search reached that met no goal.
+        progress: called after every check with the step, the number of trials still training and
+            the lowest error seen.
+        unfinished: a file that keeps the state every `SAVE_EVERY` seconds; if it is there, the cell
+            goes on from it, and ends as if it had never been interrupted.  A file that is damaged
+            or of another cell is named in a warning and renamed, and the cell begins anew.
+        whose: what tells the cell from any other.
+
     Raises OSError naming a file that cannot be written.
     """
     device, parameters = trials.w.device, layers(executor.module)
@@ -178,7 +185,8 @@ def train(
 
     def first() -> State:
         blank = Outcome(len(trials.w), len(goals), budgets, len(levels))
-        buffers, patience = method.begin(trials.w.clone(), parameters), 1 + len(y) // (8 * batch_size)
+        buffers = method.begin(trials.w.clone(), parameters)
+        patience = 1 + len(y) // (8 * batch_size)
         return State(blank, trials, buffers, patience, exchange, tested=len(judges) > 1)
 
     keeper = Checkpoint(unfinished, identity_of(whose, trials) if unfinished else "")
