@@ -361,25 +361,32 @@ def _check(now: State, method: Method, judge: Validation, asked: Tensor, whole_s
     """
     if not asked.any():
         return
-    out, rows, step = now.outcome, asked.cpu().numpy(), now.outcome.steps
+    out, rows = now.outcome, asked.cpu().numpy()
     ids, limits = now.ids[rows], judge.limits.cpu().numpy()
     met = ~np.isnan(out.first[ids])  # [rows, goals]
-    loosest = torch.from_numpy(np.where(met, -1, limits).max(1, initial=-1)).to(judge.limits)
+    loosest = np.where(met, -1, limits).max(1, initial=-1)
+    allowed = None if whole_set else torch.from_numpy(loosest).to(judge.limits)
     w = validated(method, now.w, now.buffers)[asked]
-    with _name_trial(ids, step):
-        costs, whole = judge.costs(w, None if whole_set else loosest)
+    with _name_trial(ids, out.steps):
+        costs, whole = judge.costs(w, allowed)
     costs, whole = costs.cpu().numpy(), whole.cpu().numpy()
     reached = whole[:, None] & (costs[:, None] <= limits)
-    out.first[ids] = np.where(reached & ~met, step, out.first[ids])
-    error = np.where(whole, costs / len(judge.y), np.nan)
+    out.first[ids] = np.where(reached & ~met, out.steps, out.first[ids])
+    _note_errors(now, ids, w, np.where(whole, costs / len(judge.y), np.nan))
+    if now.exchange:
+        later = np.array(out.budgets) >= out.steps
+        out.sent[ids] = now.exchange.sent.numpy()[rows]
+        out.sent_within[np.ix_(ids, later)] = out.sent[ids, None]
+
+
+def _note_errors(now: State, ids: np.ndarray, w: Tensor, error: np.ndarray) -> None:
+    """What trials `ids` [n] with weights w [n, P] reached at this check: errors [n], or NaN."""
+    out = now.outcome
     better = ~(error >= out.best_error[ids]) & ~np.isnan(error)
-    risen, later = ids[better], np.array(out.budgets) >= step
-    out.best_error[risen], out.best_step[risen] = error[better], step
+    risen, later = ids[better], np.array(out.budgets) >= out.steps
+    out.best_error[risen], out.best_step[risen] = error[better], out.steps
     out.best_within[np.ix_(risen, later)] = error[better, None]
     if now.best_w is not None:
         places = torch.from_numpy(risen).to(w.device)
         now.best_w[places] = w[torch.from_numpy(better).to(w.device)]
         now.untested[places] = True
-    if now.exchange:
-        out.sent[ids] = now.exchange.sent.numpy()[rows]
-        out.sent_within[np.ix_(ids, later)] = out.sent[ids, None]

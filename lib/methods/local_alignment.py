@@ -1,14 +1,18 @@
-"""Local representation alignment (LRA-E, Ororbia and Mali 2019) and feedback alignment (Lillicrap et al. 2016).
+"""Local representation alignment (LRA-E, Ororbia and Mali 2019) and feedback alignment (Lillicrap
+et al. 2016).
 
-Both train networks of linear layers z_l = W_l h_(l-1) + b_l, h_l = f(z_l), l = 1 ... L, and never use W_l to go backwards.  An
-example's error e_L = softmax(z_L) - y reaches lower layers by feedback matrices E_l [inputs, outputs of layer l] alone:
+Both train networks of linear layers z_l = W_l h_(l-1) + b_l, h_l = f(z_l), l = 1 ... L, and never
+use W_l to go backwards.  An example's error e_L = softmax(z_L) - y reaches lower layers by feedback
+matrices E_l [inputs, outputs of layer l] alone:
 
     feedback alignment   e_l = f'(z_l) * E_(l+1) e_(l+1), with matrices that never change;
-    LRA                  e_l = f(z_l) - f(z_l - beta E_(l+1) e_(l+1)), the way of a layer to its target; E_l moves as W_l^T does.
+    LRA                  e_l = f(z_l) - f(z_l - beta E_(l+1) e_(l+1)), the way of a layer to its
+                         target; E_l moves as W_l^T does.
 
-Each layer moves by the batch's mean of e_l h_(l-1)^T.  So LRA with a small beta is feedback alignment with layer l slowed down by
-beta^(L-l); and feedback alignment with E_l = W_l^T would be backpropagation.  Matrices begin as the transposed weights, shuffled:
-as large as those, and strangers to them.
+Each layer moves by the batch's mean of e_l h_(l-1)^T.  So LRA with a small beta is feedback
+alignment with layer l slowed down by beta^(L-l); and feedback alignment with E_l = W_l^T would be
+backpropagation.  Matrices begin as the transposed weights, shuffled: as large as those, and
+strangers to them.
 """
 
 from __future__ import annotations

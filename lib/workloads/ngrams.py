@@ -116,7 +116,12 @@ def climb(
     training, (first, last), _ = texts.parts(len(ids), split)
     model = count([ids[slice(*span)] for span in training], order, int(ids.max()) + 1)
     starts = texts.spread_starts((first, last), asked)
-    windows = [ids[at : at + texts.CONTEXT + 1] for at in starts]
-    sequences = {"windows": windows, "all": [ids[first:last]]}
-    orders = range(1, order + 1)
-    return [(n, what, *scores(model, s, n)) for n in orders for what, s in sequences.items()]
+    sequences = {
+        "windows": [ids[at : at + texts.CONTEXT + 1] for at in starts],
+        "all": [ids[first:last]],
+    }
+    return [
+        (n, what, *scores(model, given, n))
+        for n in range(1, order + 1)
+        for what, given in sequences.items()
+    ]
