@@ -77,7 +77,8 @@ class Pass:
         products: in which arithmetic activations are multiplied by matrices.
         """
         self.slots = dict(zip(module.parameters(), layers(module), strict=True))
-        self.w, self.products = w, products
+        self.w = w
+        self.products = products
         self.uses: list[Use] = []
         self.features = w  # inputs of the last product so far, [1 or T, N, inputs]
 
@@ -123,16 +124,21 @@ class _Patches(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, h: Tensor, k: int, stride: int) -> Tensor:
-        ctx.shape, ctx.k, ctx.stride = h.shape, k, stride
+        ctx.shape = h.shape
+        ctx.k = k
+        ctx.stride = stride
         return h.unfold(2, k, stride).unfold(3, k, stride).movedim(4, -1).contiguous()
 
     @staticmethod
     def backward(ctx, d: Tensor) -> tuple[Tensor, None, None]:
-        k, stride, (rows, columns) = ctx.k, ctx.stride, d.shape[2:4]
+        k = ctx.k
+        stride = ctx.stride
+        rows, columns = d.shape[2:4]
         total = d.new_zeros(ctx.shape)
         # A patch's rows lie in one piece, which a loop over the kernel's elements would tear apart
         for i, j in itertools.product(reversed(range(rows)), reversed(range(columns))):
-            top, left = i * stride, j * stride
+            top = i * stride
+            left = j * stride
             total[:, :, top : top + k, left : left + k] += d[:, :, i, j]
         return total, None, None
 
@@ -344,10 +350,12 @@ def example_norms(inputs: Tensor, deltas: Tensor, mask: Tensor | None) -> Tensor
     mask: [T, outputs, inputs], zero for what is removed and does not count, or None.
     """
     if deltas.shape[2] == 1:  # an outer product, whose squares need not be written out
-        h, d = inputs[:, :, 0].square(), deltas[:, :, 0].square()
+        h = inputs[:, :, 0].square()
+        d = deltas[:, :, 0].square()
         squares = h.sum(2) * d.sum(2) if mask is None else ((d @ mask) * h).sum(2)
         return squares.sqrt()
-    norms, inputs = deltas.new_empty(deltas.shape[:2]), inputs.expand(len(deltas), -1, -1, -1)
+    norms = deltas.new_empty(deltas.shape[:2])
+    inputs = inputs.expand(len(deltas), -1, -1, -1)
     size = max(1, MAX_GRADIENT_ENTRIES // (deltas.shape[3] * inputs.shape[3]))
     for t in range(len(deltas)):
         for some in _slices(deltas.shape[1], size):

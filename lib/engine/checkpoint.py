@@ -35,8 +35,10 @@ class Checkpoint:
     """
 
     def __init__(self, file: Path | None, identity: str):
-        self.file, self.identity = file, identity
-        self.saved, self.pause = time.perf_counter(), SOON
+        self.file = file
+        self.identity = identity
+        self.saved = time.perf_counter()
+        self.pause = SOON
 
     def save(self, most: float, state: Callable[[], dict]) -> None:
         """Write what `state` returns (tensors, numbers, texts, and lists of them) if it is time to,
@@ -87,7 +89,8 @@ class Checkpoint:
 
 def parts_of(state: State, judges: list[Validation]) -> dict:
     """All that a state holds, and what its judges have learned."""
-    out, exchange = state.outcome, state.exchange
+    out = state.outcome
+    exchange = state.exchange
     return {
         **_tensors(state, judges),
         "status": list(out.status),
@@ -122,7 +125,8 @@ def restore(state: State, judges: list[Validation], parts: dict) -> State:
     for name, tensor in _tensors(state, judges).items():
         tensor.copy_(parts[name])
     out = state.outcome
-    out.status[:], out.cause[:] = parts["status"], parts["cause"]
+    out.status[:] = parts["status"]
+    out.cause[:] = parts["cause"]
     for name in COUNTS:
         setattr(out, name, parts[name])
     return state

@@ -14,9 +14,11 @@ from lib.methods.method import Layer
 
 def layers(module: nn.Module) -> tuple[Layer, ...]:
     """The module's parameters, in the order in which `flatten` puts them."""
-    found, at = [], 0
+    found = []
+    at = 0
     for name, p in module.named_parameters():
-        where, shape = slice(at, at + p.numel()), tuple(memory_order(p).shape)
+        where = slice(at, at + p.numel())
+        shape = tuple(memory_order(p).shape)
         found.append(Layer(name, where, shape, kind_of(module, name)))
         at = where.stop
     return tuple(found)

@@ -174,10 +174,13 @@ def train(
 
     Raises OSError naming a file that cannot be written.
     """
-    device, parameters = trials.w.device, layers(executor.module)
-    x, y = executor.inputs(training.x), training.y.to(device)
+    device = trials.w.device
+    parameters = layers(executor.module)
+    x = executor.inputs(training.x)
+    y = training.y.to(device)
     judges = [Validation(executor, validation, goals)]
-    to_budget, until_goal = stop == "budget", stop == "goal"
+    to_budget = stop == "budget"
+    until_goal = stop == "goal"
     if to_budget and test is not None:
         judges.append(Validation(executor, test))
     levels = LOSSES if race is not None and rungs == "losses" else ()
@@ -191,7 +194,8 @@ def train(
 
     keeper = Checkpoint(unfinished, identity_of(whose, trials) if unfinished else "")
     now = keeper.resume(lambda parts: restore(first(), judges, parts), first)
-    out, began = now.outcome, time.perf_counter() - now.outcome.wall_s
+    out = now.outcome
+    began = time.perf_counter() - now.outcome.wall_s
     order = itertools.islice(batches(len(y), batch_size, order_seed), out.steps, None)
     check = next_check(last_check(out.steps, checks), checks)
 
@@ -207,7 +211,8 @@ def train(
         if drop_dead:
             _leave_dead(now, method, executor, x)
         if out.steps == check:
-            previous, check = last_check(out.steps - 1, checks), next_check(out.steps, checks)
+            previous = last_check(out.steps - 1, checks)
+            check = next_check(out.steps, checks)
             if any(previous <= budget < out.steps for budget in budgets):
                 _test(now, judges)  # before better weights take the place of those
             at_end = whole_at_end and check > max_steps
@@ -248,12 +253,14 @@ def _step(
     batch: tuple[Tensor, Tensor],
 ) -> tuple[Tensor, Tensor]:
     """All trials take the next step; their losses before it [T], and who is alive [T]."""
-    out, k = now.outcome, now.outcome.steps + 1
+    out = now.outcome
+    k = now.outcome.steps + 1
     with _name_trial(now.ids, k):
         found = update(
             method, executor, parameters, now.trials, now.w, now.buffers, k, batch, now.exchange
         )
-    out.steps, out.trial_steps = k, out.trial_steps + len(now.ids)
+    out.steps = k
+    out.trial_steps += len(now.ids)
     now.recent.lerp_(found[0].to(now.recent.dtype), max(min(1.0, len(batch[1]) / RECENT), 1 / k))
     return found
 
@@ -306,7 +313,8 @@ def _note_losses(now: State, levels: tuple[float, ...]) -> None:
     """This is the first check at which a trial's training loss is as low as a level, if it had not
     been before.
     """
-    out, recent = now.outcome, now.recent.cpu().numpy()
+    out = now.outcome
+    recent = now.recent.cpu().numpy()
     fell = out.fell[now.ids]
     new = np.isnan(fell) & (recent[:, None] <= np.array(levels))
     out.fell[now.ids] = np.where(new, out.steps, fell)
@@ -339,7 +347,8 @@ def _test(now: State, judges: list[Validation]) -> None:
     """The test errors of all best weights that wait for theirs, within the budgets that their
     checks lie in.
     """
-    out, ids = now.outcome, now.untested.nonzero()[:, 0].cpu().numpy()
+    out = now.outcome
+    ids = now.untested.nonzero()[:, 0].cpu().numpy()
     if not len(ids):
         return
     _, judge = judges
@@ -361,15 +370,18 @@ def _check(now: State, method: Method, judge: Validation, asked: Tensor, whole_s
     """
     if not asked.any():
         return
-    out, rows = now.outcome, asked.cpu().numpy()
-    ids, limits = now.ids[rows], judge.limits.cpu().numpy()
+    out = now.outcome
+    rows = asked.cpu().numpy()
+    ids = now.ids[rows]
+    limits = judge.limits.cpu().numpy()
     met = ~np.isnan(out.first[ids])  # [rows, goals]
     loosest = np.where(met, -1, limits).max(1, initial=-1)
     allowed = None if whole_set else torch.from_numpy(loosest).to(judge.limits)
     w = validated(method, now.w, now.buffers)[asked]
     with _name_trial(ids, out.steps):
         costs, whole = judge.costs(w, allowed)
-    costs, whole = costs.cpu().numpy(), whole.cpu().numpy()
+    costs = costs.cpu().numpy()
+    whole = whole.cpu().numpy()
     reached = whole[:, None] & (costs[:, None] <= limits)
     out.first[ids] = np.where(reached & ~met, out.steps, out.first[ids])
     _note_errors(now, ids, w, np.where(whole, costs / len(judge.y), np.nan))
@@ -383,8 +395,10 @@ def _note_errors(now: State, ids: np.ndarray, w: Tensor, error: np.ndarray) -> N
     """What trials `ids` [n] with weights w [n, P] reached at this check: errors [n], or NaN."""
     out = now.outcome
     better = ~(error >= out.best_error[ids]) & ~np.isnan(error)
-    risen, later = ids[better], np.array(out.budgets) >= out.steps
-    out.best_error[risen], out.best_step[risen] = error[better], out.steps
+    risen = ids[better]
+    later = np.array(out.budgets) >= out.steps
+    out.best_error[risen] = error[better]
+    out.best_step[risen] = out.steps
     out.best_within[np.ix_(risen, later)] = error[better, None]
     if now.best_w is not None:
         places = torch.from_numpy(risen).to(w.device)

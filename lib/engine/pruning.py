@@ -70,7 +70,8 @@ def scores(
     if method in GRASP:
         per_class, temperature = GRASP[method]
         pick = class_balanced(y, per_class, seed)
-        module, sample = executor.module, cast(x[pick], torch.float32)
+        module = executor.module
+        sample = cast(x[pick], torch.float32)
         return grasp(module, w, sample, y[pick], executor.task, temperature)
     if method == "synflow":
         if not x.is_floating_point():
@@ -130,7 +131,8 @@ def synflow(
     multiplies whole layers.  R rises with every weight of a ReLU network; where layers are
     normalised or attend it may fall, so a score is the size of a weight's part in it.
     """
-    size, left = w.abs().double(), torch.ones_like(w, dtype=torch.float64)
+    size = w.abs().double()
+    left = torch.ones_like(w, dtype=torch.float64)
     for r in range(1, rounds + 1):
         v = (size * left).requires_grad_()
         (slope,) = torch.autograd.grad(outputs(module, v, torch.ones_like(x)).sum(), v)
@@ -180,7 +182,8 @@ def chosen(method: str, scores: Tensor, sparsity: float) -> Tensor:
     signed = method in SIGNED
     allowed = scores.isfinite() & ((scores >= 0) | signed)
     if not allowed.all():
-        bad, must = scores[~allowed], "finite" if signed else "finite and not negative"
+        bad = scores[~allowed]
+        must = "finite" if signed else "finite and not negative"
         raise ScoresError(
             f"pruning: {method!r} scores {len(bad)} of {len(scores)} parameters {bad[0]:g} or the "
             f"like, which is not allowed; its scores must be {must}: choose another method"

@@ -33,7 +33,8 @@ from lib.own import Training, raised
 from lib.workloads import batches, kinds, own_network
 from lib.workloads.judge import Judge, arithmetic
 
-FIRST, GROWTH = 20, 1.5  # steps of the first round, and how much further each goes than the last
+FIRST = 20  # steps of the first round
+GROWTH = 1.5  # how much further each round goes than the last
 SELDOM = 32  # steps between two reports, which others slow down
 EXACT = 1e-12  # by which an error may exceed the goal that it meets
 
@@ -85,11 +86,15 @@ class MethodOptimiser:
 
     def __init__(self, method: Method, module: nn.Module, drawn: dict[str, float]):
         trained = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
-        self.method, self.k, self.parameters = method, 0, [p for _, p in trained]
+        self.method = method
+        self.k = 0
+        self.parameters = [p for _, p in trained]
         self.w = torch.cat([p.detach().reshape(-1) for p in self.parameters])[None]
-        self.layers, at = (), 0
+        self.layers = ()
+        at = 0
         for name, p in trained:
-            where, kind = slice(at, at + p.numel()), flattening.kind_of(module, name)
+            where = slice(at, at + p.numel())
+            kind = flattening.kind_of(module, name)
             self.layers += (flattening.Layer(name, where, tuple(p.shape), kind),)
             p.data = self.w[0, where].view(p.shape)
             at = where.stop
@@ -149,7 +154,9 @@ class Trial:
     """
 
     def __init__(self, job: Job, seed: int, drawn: dict[str, float]):
-        self.job, self.history, self.drawn = job, History(), drawn
+        self.job = job
+        self.history = History()
+        self.drawn = drawn
         self.passes = None
         if batches.is_function(job.data):
             self.passes = batches.Passes(job.data, job.batch_size, 10_000 * job.order_seed)
@@ -169,7 +176,8 @@ class Trial:
 
     def run(self, until: int, tick: Callable[[], None]) -> None:
         """Train to this step, or until it is done; tick is called after every step."""
-        job, history = self.job, self.history
+        job = self.job
+        history = self.history
         with own_network.alone():
             batches.go_on(self.random)
             given = self._batches()
@@ -196,7 +204,8 @@ class Trial:
 
     def _step(self, batch: object, k: int) -> float:
         """Update number k; the loss before it.  Where that is not finite, there is no update."""
-        job, total = self.job, 0.0
+        job = self.job
+        total = 0.0
         batch = batches.to(batch, job.device)
         self.history.steps = k
         self.optimiser.zero_grad()
@@ -222,7 +231,8 @@ class Trial:
 
     def _check(self, last: bool) -> None:
         """Its error, read to the end if this is the last check."""
-        job, history = self.job, self.history
+        job = self.job
+        history = self.history
         goals = zip(job.goals, history.met(job.goals), strict=True)
         unmet = [goal for goal, at in goals if at == math.inf]
         history.checked.append(history.steps)
@@ -262,7 +272,9 @@ class Search:
     """The trials of a cell in rounds, kept in a file while they are under way."""
 
     def __init__(self, job: Job, seeds: list[int], drawn: list[dict[str, float]], hits: int):
-        self.job, self.hits, self.wall_s = job, hits, 0.0
+        self.job = job
+        self.hits = hits
+        self.wall_s = 0.0
         self.trials: list[Trial] = []
         for seed, own in zip(seeds, drawn, strict=True):
             with _name_trial(len(self.trials), History()):
@@ -279,7 +291,8 @@ class Search:
 
     def left(self) -> list[tuple[int, Trial]]:
         """The trials that have to be trained further, and their numbers."""
-        end, goals = self.end(), self.job.goals
+        end = self.end()
+        goals = self.job.goals
         far = (not h.done(goals) and h.steps < end for h in self.histories)
         return [pair for pair, go_on in zip(enumerate(self.trials), far) if go_on]
 
@@ -294,7 +307,8 @@ class Search:
 
     def outcome(self) -> Outcome:
         """What is known at the step at which the search ended."""
-        goals, end = self.job.goals, self.end()
+        goals = self.job.goals
+        end = self.end()
         out = Outcome(len(self.trials), len(goals))
         for n, history in enumerate(self.histories):
             _note(out, n, history, goals, end)
@@ -340,11 +354,14 @@ def _note(out: Outcome, n: int, history: History, goals: tuple[float, ...], end:
         out.best_error[n], out.best_step[n] = min(known)
     met = history.met(goals)
     out.first[n] = [at if at <= end else np.nan for at in met]
-    out.status[n], out.last_step[n] = "stopped", end
+    out.status[n] = "stopped"
+    out.last_step[n] = end
     if met[0] <= end:
-        out.status[n], out.last_step[n] = "complete", met[0]
+        out.status[n] = "complete"
+        out.last_step[n] = met[0]
     elif history.diverged <= end:
-        out.status[n], out.last_step[n] = "infeasible", history.diverged
+        out.status[n] = "infeasible"
+        out.last_step[n] = history.diverged
         out.cause[n] = "diverged"
 
 
@@ -366,7 +383,8 @@ def train(
     drawn = {**drawn, "batch_size": np.full(len(seeds), float(job.batch_size))}
     rows = [{name: float(v[n]) for name, v in drawn.items()} for n in range(len(seeds))]
     identity = hashlib.sha256(f"{whose}{seeds}{json.dumps(rows)}".encode()).hexdigest()
-    keeper, ticks = Checkpoint(unfinished, identity), itertools.count(1)
+    keeper = Checkpoint(unfinished, identity)
+    ticks = itertools.count(1)
 
     def first() -> Search:
         return Search(job, seeds, rows, hits)

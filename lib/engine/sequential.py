@@ -89,8 +89,11 @@ class Executor:
         smoothing: the share of a target that label smoothing spreads evenly over all classes.
         task: what the network is asked for.
         """
-        self.module, self.dtype, self.device = module.to(device), dtype, device
-        self.smoothing, self.task = smoothing, task
+        self.module = module.to(device)
+        self.dtype = dtype
+        self.device = device
+        self.smoothing = smoothing
+        self.task = task
         self.classes = head(module).out_features
         batch_norm = nn.modules.batchnorm._BatchNorm
         self.normalised = any(isinstance(layer, batch_norm) for layer in module.modules())
@@ -107,9 +110,11 @@ class SequentialExecutor(Executor):
         super().__init__(module.to(memory_format=torch.channels_last), *settings, **named)
         self.w = flatten(module).to(device=self.device, dtype=self.dtype)
         self.g = torch.zeros_like(self.w)
-        views, slopes = unflatten(self.w, module), unflatten(self.g, module)
+        views = unflatten(self.w, module)
+        slopes = unflatten(self.g, module)
         for p, view, slope in zip(module.parameters(), views, slopes, strict=True):
-            p.data, p.grad = view, slope
+            p.data = view
+            p.grad = slope
         head(module).register_forward_pre_hook(self._keep_features)
 
     def _keep_features(self, _, inputs):
@@ -156,7 +161,8 @@ class SequentialExecutor(Executor):
         """
         modules = self.module.named_modules() if stats else ()
         products = {f"{name}.weight": layer for name, layer in modules if is_product(layer)}
-        derived, found = [], {name: [] for name in products}
+        derived = []
+        found = {name: [] for name in products}
         for t, row in enumerate(w):
             with name_row(t), _record_rows(products) as pairs:
                 derived.append(self._derive(row, x, y))

@@ -48,7 +48,8 @@ class Trials:
         constant (Shallue et al. 2019, section 4; Lee et al. 2021, CIFAR-10).
         """
         own = dict(self.drawn)
-        steps, end = own.pop("decay_steps", None), own.pop("end_factor", None)
+        steps = own.pop("decay_steps", None)
+        end = own.pop("end_factor", None)
         if steps is not None:
             gone = ((step - 1) / steps).clamp(max=1)
             own["learning_rate"] = own["learning_rate"] * (1 - (1 - end) * gone)
@@ -88,13 +89,19 @@ class Outcome:
         def unknown(*shape: int) -> np.ndarray:
             return np.full((n, *shape), np.nan)
 
-        self.status, self.cause = np.full(n, "", object), np.full(n, "", object)
-        self.first, self.fell = unknown(goals), unknown(losses)
-        self.last_step, self.silent = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        self.best_error, self.best_step, self.sent = unknown(), unknown(), unknown()
+        self.status = np.full(n, "", object)
+        self.cause = np.full(n, "", object)
+        self.first = unknown(goals)
+        self.fell = unknown(losses)
+        self.last_step = np.zeros(n, np.int64)
+        self.silent = np.zeros(n, np.int64)
+        self.best_error = unknown()
+        self.best_step = unknown()
+        self.sent = unknown()
         self.budgets = budgets
         within = len(budgets)
-        self.best_within, self.test_within = unknown(within), unknown(within)
+        self.best_within = unknown(within)
+        self.test_within = unknown(within)
         self.sent_within = unknown(within)
         self.steps = self.trial_steps = 0
         self.wall_s = 0.0
@@ -129,8 +136,12 @@ class State:
         tested: bool,
     ):
         """That before the first step; patience: of every trial."""
-        self.outcome, self.trials, self.buffers, self.exchange = outcome, trials, buffers, exchange
-        self.ids, self.w = np.arange(len(trials.w)), trials.w.clone()
+        self.outcome = outcome
+        self.trials = trials
+        self.buffers = buffers
+        self.exchange = exchange
+        self.ids = np.arange(len(trials.w))
+        self.w = trials.w.clone()
         self.silent = torch.zeros(len(trials.w), dtype=torch.int64, device=trials.w.device)
         self.patience = torch.full_like(self.silent, patience)
         self.recent = self.silent.double()
@@ -141,17 +152,22 @@ class State:
         """Take rows (a boolean mask) out of the training."""
         if not rows.any():
             return
-        left, out = self.ids[rows.cpu().numpy()], self.outcome
-        out.status[left], out.cause[left], out.last_step[left] = how, why, out.steps
+        left = self.ids[rows.cpu().numpy()]
+        out = self.outcome
+        out.status[left] = how
+        out.cause[left] = why
+        out.last_step[left] = out.steps
         out.silent[left] = self.silent[rows].cpu().numpy()
         self.keep(~rows)
 
     def keep(self, rows: Tensor) -> None:
         """Go on with the trials in `rows` (a boolean mask) alone."""
         self.ids = self.ids[rows.cpu().numpy()]
-        self.trials, self.w = self.trials.keep(rows), self.w[rows]
+        self.trials = self.trials.keep(rows)
+        self.w = self.w[rows]
         self.buffers = {name: buffer[rows] for name, buffer in self.buffers.items()}
-        self.silent, self.patience = self.silent[rows], self.patience[rows]
+        self.silent = self.silent[rows]
+        self.patience = self.patience[rows]
         self.recent = self.recent[rows]
         if self.exchange:
             self.exchange.keep(rows)

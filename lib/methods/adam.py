@@ -24,7 +24,8 @@ def change(g, buffers, rate, beta1, beta2, k):
     mean = beta1 mean + (1 - beta1) g; square = beta2 square + (1 - beta2) g^2; both unbiased by 1 -
     beta^k.
     """
-    mean, square = buffers["mean"], buffers["square"]
+    mean = buffers["mean"]
+    square = buffers["square"]
     mean.mul_(beta1).addcmul_(g, 1 - beta1)
     square.mul_(beta2).addcmul_(g.square(), 1 - beta2)
     # Near zero at first: in single precision, off

@@ -129,7 +129,9 @@ def _step(w, g, buffers, drawn, k, layers, clipped=True):
     """v = momentum v + clip g', w -= rate v; g' = (A x G + damping)^-1 g, clip = min(1, sqrt(CLIP /
     |rate^2 g' . g|)), or 1.
     """
-    rate, total, moves = drawn["learning_rate"], 0, g.clone()
+    rate = drawn["learning_rate"]
+    total = 0
+    moves = g.clone()
     moved = []
     for weight, bias in _blocks(layers):
         slope = _joined(g, weight, bias)

@@ -56,9 +56,11 @@ def errors(executor, w, batch, buffers, lower):
     linear, between = _parts(executor.module)
     sizes = [p.numel() for p in executor.module.parameters()]
     parameters = iter(w.to(executor.dtype).split(sizes, 1))
-    inputs, sums = [x.flatten(1).expand(len(w), -1, -1)], []
+    inputs = [x.flatten(1).expand(len(w), -1, -1)]
+    sums = []
     for n, layer in enumerate(linear.values()):
-        weight, bias = next(parameters).unflatten(1, layer.weight.shape), next(parameters)
+        weight = next(parameters).unflatten(1, layer.weight.shape)
+        bias = next(parameters)
         sums.append(bias[:, None].baddbmm(inputs[-1], weight.mT))
         if n < len(between):
             inputs.append(between[n](sums[-1]))
@@ -77,7 +79,8 @@ def _parts(module):
     from torch import nn
 
     named = [(name, m) for name, m in module.named_children() if not isinstance(m, nn.Flatten)]
-    linear, between = dict(named[::2]), [m for _, m in named[1::2]]
+    linear = dict(named[::2])
+    between = [m for _, m in named[1::2]]
     affine = all(isinstance(m, nn.Linear) and m.bias is not None for m in linear.values())
     known = all(isinstance(m, nn.Tanh | nn.ReLU) for m in between)
     fits = isinstance(module, nn.Sequential) and len(named) % 2 == 1 and affine and known

@@ -54,7 +54,8 @@ class Schedule:
     def factor(self, step: int, batch_size: int, limit: int) -> float:
         """At update number `step` (from 1) of at most `limit`."""
         steps = {"limit": limit, "steps": 1.0, "examples": 1 / batch_size}[self.unit]
-        warm, last = self.warm_up * steps, self.length * steps
+        warm = self.warm_up * steps
+        last = self.length * steps
         if step < warm:
             return step / warm
         if self.shape == "constant":
@@ -112,7 +113,8 @@ class Optimiser:
         """The torch.optim.Optimizer of these parameters with these hyperparameters (`tuned`)."""
         import torch
 
-        given, known = {**self.fixed, **drawn}, _arguments(self.kind)
+        given = {**self.fixed, **drawn}
+        known = _arguments(self.kind)
         if "betas" in known:
             pair = zip(BETAS, given.get("betas", known["betas"]))
             given["betas"] = tuple(given.pop(name, beta) for name, beta in pair)
@@ -159,7 +161,8 @@ def named(name: str) -> Method:
     kind, bracket, rest = name.removeprefix(PREFIX).partition("(")
     form = f"{PREFIX}CLASS, or such as {PREFIX}AdamW(lr=1e-4..1e-2,weight_decay=0.1)"
     require(rest.endswith(")") if bracket else not rest, "algorithm", name, form)
-    tuned, fixed = {}, {}
+    tuned = {}
+    fixed = {}
     for word in filter(None, rest.removesuffix(")").split(",")):
         argument, _, value = (part.strip() for part in word.partition("="))
         ends = [_number(end) for end in value.split("..")]

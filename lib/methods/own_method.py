@@ -24,7 +24,9 @@ LAYERS = (
     Layer("2.weight", slice(15, 21), (2, 3), "last"),
     Layer("2.bias", slice(21, 23), (2,)),
 )
-ROWS, P, STEPS = 4, 23, 5  # trials, weights, updates
+ROWS = 4  # trials
+P = 23  # weights
+STEPS = 5  # updates
 REMOVED = slice(3, 6)  # weights, as pruning leaves them: zero, and without a gradient
 # Columns of tables, fields of cells, and what is the engine's
 TAKEN = (
@@ -138,7 +140,8 @@ class _Bowl:
         """A layer's inputs and derivatives are columns of the examples, doubled where a trial's
         first weight is positive.
         """
-        found, scale = {}, (w[:, :1, None] > 0) + 1.0
+        found = {}
+        scale = (w[:, :1, None] > 0) + 1.0
         for layer in LAYERS:
             if layer.kind:
                 outputs, inputs = layer.shape
@@ -163,7 +166,8 @@ def _try(own: Method, rows: Tensor) -> dict[str, Tensor]:
 
     buffers = own.begin(w, LAYERS)
     named = isinstance(buffers, dict) and all(isinstance(b, Tensor) for b in buffers.values())
-    what, must = f"begin: {type(buffers).__name__}", "return a dictionary of tensors by name"
+    what = f"begin: {type(buffers).__name__}"
+    must = "return a dictionary of tensors by name"
     _require(named, what, must)
     for name, buffer in buffers.items():
         shape = tuple(buffer.shape)

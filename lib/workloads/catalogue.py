@@ -190,7 +190,8 @@ WORKLOADS = {name: _read(name, title, rest) for name, title, rest in ENTRIES}
 
 def _of_text(name: str) -> Workload:
     """The book's language model on a text of the reader's."""
-    book, text = WORKLOADS["shakespeare"], own_text.read(name)
+    book = WORKLOADS["shakespeare"]
+    text = own_text.read(name)
     title = f"Decoder on {own_file.file_of(name).name}"
     return replace(
         book,

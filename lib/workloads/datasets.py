@@ -138,8 +138,8 @@ def _load(name: str, source: str, split: int) -> Dataset:
         train, held = (Split(_plain(x), y.contiguous()) for x, y in (mine.train, mine.validation))
         return Dataset(name, train, held, held)
     if own.is_text(name) or name in texts.NAMES:
-        asked = own_text.read(name).windows if own.is_text(name) else texts.ASKED
-        parts = texts.examples(characters(name), split, asked)
+        fewer = {"asked": own_text.read(name).windows} if own.is_text(name) else {}
+        parts = texts.examples(characters(name), split, **fewer)
     else:
         require(name in NAMES, "dataset", name, (*NAMES, *texts.NAMES))
         held = held_out(name, split)
@@ -162,7 +162,8 @@ def held_out(name: str, split: int = 0) -> np.ndarray:
     seeded with 0. Raises ValueError for an unknown name, for a text (`texts.parts`), and for
     another split of a data set that has one alone.
     """
-    size, one_split = whole_size(name), name in IMAGES_OF
+    size = whole_size(name)
+    one_split = name in IMAGES_OF
     allowed = f"0 for {name}, which has one split"
     require(split == 0 or not one_split, "split", split, allowed)
     order = np.random.RandomState(0) if one_split else np.random.default_rng(split)

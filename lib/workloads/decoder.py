@@ -35,7 +35,8 @@ class DecoderBlock(nn.Module):
 
     def __init__(self, width: int):
         super().__init__()
-        self.norm1, self.attention = nn.RMSNorm(width, EPSILON), Attention(width)
+        self.norm1 = nn.RMSNorm(width, EPSILON)
+        self.attention = Attention(width)
         self.norm2 = nn.RMSNorm(width, EPSILON)
         self.up = nn.Linear(width, 4 * width, bias=False)
         self.down = nn.Linear(4 * width, width, bias=False)
@@ -55,9 +56,11 @@ class Decoder(nn.Module):
 
     def __init__(self, width: int, blocks: int, symbols: int = 65, context: int = 64):
         super().__init__()
-        self.symbol, self.place = nn.Embedding(symbols, width), nn.Embedding(context, width)
+        self.symbol = nn.Embedding(symbols, width)
+        self.place = nn.Embedding(context, width)
         self.blocks = nn.Sequential(*(DecoderBlock(width) for _ in range(blocks)))
-        self.norm, self.head = nn.RMSNorm(width, EPSILON), nn.Linear(width, symbols, bias=False)
+        self.norm = nn.RMSNorm(width, EPSILON)
+        self.head = nn.Linear(width, symbols, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.norm(self.blocks(self.symbol(x) + self.place.weight[: x.shape[1]])))

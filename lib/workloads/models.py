@@ -50,7 +50,8 @@ class MaxPool(nn.MaxPool2d):
 
 def simple_cnn(width: float = 1.0) -> nn.Sequential:
     """Simple-CNN of Lee et al. (2021), 62,346 parameters at width 1: [B, 1, 28, 28] -> [B, 10]."""
-    a, b = round(32 * width), round(64 * width)
+    a = round(32 * width)
+    b = round(64 * width)
     return nn.Sequential(
         nn.Conv2d(1, a, 5),
         MaxPool(2),
@@ -140,7 +141,8 @@ class NormalisedBlock(nn.Module):
         self.norm1 = _batch_norm(outputs)
         self.second = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
         self.norm2 = _batch_norm(outputs)
-        self.stride, self.new = stride, (outputs - inputs) // 2
+        self.stride = stride
+        self.new = (outputs - inputs) // 2
 
     def forward(self, x: Tensor) -> Tensor:
         h = self.norm2(self.second(F.relu(self.norm1(self.first(x)))))
@@ -158,8 +160,10 @@ class ResNet20(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.stem, self.norm = nn.Conv2d(3, 16, 3, padding=1, bias=False), _batch_norm(16)
-        widths, blocks = [16] * 4 + [32] * 3 + [64] * 3, []
+        self.stem = nn.Conv2d(3, 16, 3, padding=1, bias=False)
+        self.norm = _batch_norm(16)
+        widths = [16] * 4 + [32] * 3 + [64] * 3
+        blocks = []
         for inputs, outputs in itertools.pairwise(widths):
             blocks.append(NormalisedBlock(inputs, outputs, outputs // inputs))
         self.blocks = nn.Sequential(*blocks)
@@ -239,7 +243,8 @@ def initialise(module: nn.Module, seed: int) -> nn.Module:
             parameter.zero_()
             continue
         std = math.sqrt(1 / parameter[0].numel()) / TRUNCATED_STD
-        drawn, cut = torch.empty(parameter.shape), 2 * std
+        drawn = torch.empty(parameter.shape)
+        cut = 2 * std
         nn.init.trunc_normal_(drawn, std=std, a=-cut, b=cut, generator=random)
         parameter.copy_(drawn)
     for layer in normalising:

@@ -49,7 +49,8 @@ class Task:
         """
         from torch.nn import functional
 
-        logits, targets = logits.flatten(0, -2), targets.flatten()
+        logits = logits.flatten(0, -2)
+        targets = targets.flatten()
         return functional.cross_entropy(logits, targets, label_smoothing=smoothing)
 
     def derivative(
@@ -63,7 +64,8 @@ class Task:
         import torch
         from torch.nn import functional
 
-        classes, y = logits.shape[-1], targets.flatten()
+        classes = logits.shape[-1]
+        y = targets.flatten()
         shifted = logits.float().flatten(1, -2)
         shifted = shifted - shifted.amax(2, keepdim=True)
         powers = shifted.exp()
