@@ -64,11 +64,13 @@ class Checkpoint:
         if self.file is None or not os.path.lexists(self.file):
             return first()
         try:
-            return restore(self._read())
+            parts = self._read()
+            return restore(parts)
         except Exception as error:  # whatever such a file makes torch raise
-            first_line = str(error).partition("\n")[0]
-            unread = f"cannot be read ({type(error).__name__})"
-            reason = first_line if type(error) is ValueError else unread
+            kind = type(error)
+            reason = f"cannot be read ({kind.__name__})"
+            if kind is ValueError:
+                reason, _, _ = str(error).partition("\n")
         aside = self.file.with_suffix(".set-aside")
         with contextlib.suppress(FileNotFoundError):  # another runner has been here
             os.replace(self.file, aside)
@@ -121,8 +123,10 @@ def restore(state: State, judges: list[Validation], parts: dict) -> State:
     rows[parts["ids"]] = True
     if state.exchange:
         state.exchange = state.exchange.resume(parts["exchange"])
-    state.keep(rows.to(state.w.device))
-    for name, tensor in _tensors(state, judges).items():
+    left = rows.to(state.w.device)
+    state.keep(left)
+    tensors = _tensors(state, judges)
+    for name, tensor in tensors.items():
         tensor.copy_(parts[name])
     out = state.outcome
     out.status[:] = parts["status"]

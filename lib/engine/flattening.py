@@ -19,7 +19,8 @@ def layers(module: nn.Module) -> tuple[Layer, ...]:
     for name, p in module.named_parameters():
         where = slice(at, at + p.numel())
         shape = tuple(memory_order(p).shape)
-        found.append(Layer(name, where, shape, kind_of(module, name)))
+        kind = kind_of(module, name)
+        found.append(Layer(name, where, shape, kind))
         at = where.stop
     return tuple(found)
 

@@ -192,8 +192,11 @@ def chosen(method: str, scores: Tensor, sparsity: float) -> Tensor:
     left = mask > 0
     last = scores[left].min()
     tied = scores == last
-    if (tied & ~left).any() and (last == 0 or tied.sum() > BY_CHANCE):
-        among = f"{int((tied & left).sum())} of {int(tied.sum())} whose score is {last:g}"
+    count = int(tied.sum())
+    unexplained = last == 0 or count > BY_CHANCE
+    if unexplained and (tied & ~left).any():
+        kept_ties = int((tied & left).sum())
+        among = f"{kept_ties} of {count} whose score is {last:g}"
         raise ScoresError(
             f"pruning: {method!r} scores {int((scores != 0).sum())} of {len(scores)} parameters "
             f"other than zero, and sparsity {sparsity:g} keeps {int(left.sum())}, among them "

@@ -183,7 +183,9 @@ class Trial:
             given = self._batches()
             check = next_check(last_check(history.steps, job.checks), job.checks)
             while history.steps < until and not history.done(job.goals):
-                if not math.isfinite(self._step(next(given), history.steps + 1)):
+                batch = next(given)
+                loss = self._step(batch, history.steps + 1)
+                if not math.isfinite(loss):
                     history.diverged = history.steps
                 elif history.steps == check:
                     check = next_check(check, job.checks)
@@ -209,10 +211,11 @@ class Trial:
         batch = batches.to(batch, job.device)
         self.history.steps = k
         self.optimiser.zero_grad()
+        examples = max(1, batches.size(batch))
         for part in batches.cut(batch, job.own.at_once):
             with arithmetic(job.device, job.precision):
                 loss = kinds.loss(job.own, self.module, part)
-            share = batches.size(part) / max(1, batches.size(batch))
+            share = batches.size(part) / examples
             (loss if share == 1 else loss * share).backward()
             total += float(loss.detach()) * share
         if math.isfinite(total):
@@ -220,13 +223,15 @@ class Trial:
         return total
 
     def _update(self, k: int) -> None:
-        made = self.job.method.optimiser
+        job = self.job
+        made = job.method.optimiser
         if made and made.clip:
             nn.utils.clip_grad_norm_(self.module.parameters(), made.clip)
         if made and made.schedule:
-            factor = made.schedule.factor(k, self.job.batch_size, self.job.limit)
+            factor = made.schedule.factor(k, job.batch_size, job.limit)
+            rate = self.drawn["learning_rate"] * factor
             for group in self.optimiser.param_groups:
-                group["lr"] = self.drawn["learning_rate"] * factor
+                group["lr"] = rate
         self.optimiser.step()
 
     def _check(self, last: bool) -> None:
@@ -310,13 +315,15 @@ class Search:
         goals = self.job.goals
         end = self.end()
         out = Outcome(len(self.trials), len(goals))
-        for n, history in enumerate(self.histories):
+        histories = self.histories
+        for n, history in enumerate(histories):
             _note(out, n, history, goals, end)
         late = out.status == "stopped"
-        out.steps = end if late.any() else int(out.last_step.max(initial=0))
+        last = int(out.last_step.max(initial=0))
+        out.steps = end if late.any() else last
         if end == self.job.limit:
             out.status[late] = "budget"
-        out.trial_steps = sum(history.steps for history in self.histories)
+        out.trial_steps = sum(history.steps for history in histories)
         out.wall_s = self.wall_s
         return out
 
@@ -380,16 +387,21 @@ def train(
     the lowest error seen.  unfinished, whose: as of `lockstep.train`.  Raises `lockstep.TrialError`
     for what the reader's code raises, and OSError naming a file that cannot be written.
     """
-    drawn = {**drawn, "batch_size": np.full(len(seeds), float(job.batch_size))}
+    size = float(job.batch_size)
+    drawn = {**drawn, "batch_size": np.full(len(seeds), size)}
     rows = [{name: float(v[n]) for name, v in drawn.items()} for n in range(len(seeds))]
-    identity = hashlib.sha256(f"{whose}{seeds}{json.dumps(rows)}".encode()).hexdigest()
+    told = f"{whose}{seeds}{json.dumps(rows)}"
+    identity = hashlib.sha256(told.encode()).hexdigest()
     keeper = Checkpoint(unfinished, identity)
     ticks = itertools.count(1)
 
     def first() -> Search:
         return Search(job, seeds, rows, hits)
 
-    search = keeper.resume(lambda state: first().take_up(state), first)
+    def restored(state: dict) -> Search:
+        return first().take_up(state)
+
+    search = keeper.resume(restored, first)
     began = time.perf_counter() - search.wall_s
 
     def tick() -> None:

@@ -140,9 +140,10 @@ class State:
         self.trials = trials
         self.buffers = buffers
         self.exchange = exchange
-        self.ids = np.arange(len(trials.w))
         self.w = trials.w.clone()
-        self.silent = torch.zeros(len(trials.w), dtype=torch.int64, device=trials.w.device)
+        count = len(self.w)
+        self.ids = np.arange(count)
+        self.silent = torch.zeros(count, dtype=torch.int64, device=self.w.device)
         self.patience = torch.full_like(self.silent, patience)
         self.recent = self.silent.double()
         self.best_w = torch.zeros_like(trials.w) if tested else None
@@ -152,7 +153,8 @@ class State:
         """Take rows (a boolean mask) out of the training."""
         if not rows.any():
             return
-        left = self.ids[rows.cpu().numpy()]
+        gone = rows.cpu().numpy()
+        left = self.ids[gone]
         out = self.outcome
         out.status[left] = how
         out.cause[left] = why

@@ -74,10 +74,11 @@ def parse(space: str, algorithm: str, decay: bool = False) -> dict[str, float] |
     Raises ValueError for an unknown space, and for a point that lacks a hyperparameter, has one too
     many or twice, or a value outside its limits.
     """
-    if space in SPACES:
+    text = str(space)
+    if text in SPACES:
         return None
     limits = _limits(algorithm, decay)
-    words = [word.partition("=") for word in str(space).split(",")]
+    words = [word.partition("=") for word in text.split(",")]
     try:
         values = {name.strip(): float(value) for name, _, value in words}
     except ValueError:

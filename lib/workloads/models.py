@@ -29,7 +29,8 @@ def mlp(
     for width in widths:
         layers += [nn.Linear(inputs, width), activation()]
         inputs = width
-    return nn.Sequential(*layers, nn.Linear(inputs, classes))
+    last = nn.Linear(inputs, classes)
+    return nn.Sequential(*layers, last)
 
 
 class MaxPool(nn.MaxPool2d):
