@@ -18,7 +18,7 @@ from lib.analysis import method_results, one_network, scaling
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
 from lib.claims.judging import registered
-from lib.engine.check_steps import last_check
+from lib.engine.vocabulary import last_check
 from lib.measuring import sweeps
 from lib.messages.settings import Messages
 from lib.studies import families

@@ -15,7 +15,6 @@ def forget():
     """Read the files again."""
     datasets._load.cache_clear()
     datasets._standardised.cache_clear()
-    datasets._archive.cache_clear()
 
 
 def needs(name):

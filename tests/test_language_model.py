@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib.engine import batched, check_steps, flattening, lockstep, pruning, sequential
+from lib.engine import batched, flattening, lockstep, pruning, sequential, vocabulary
 from lib.measuring import one_cell
 from lib.methods import METHODS
 from lib.studies.cells import Cell
@@ -231,7 +231,7 @@ def exhaustive(cell):
         _, g, _ = executor.gradients(w, data.train.x[pick], data.train.y[pick], trials.mask)
         method.step(w, g, buffers, trials.at(step), step, parameters)
         if step == check:
-            check = check_steps.next_check(step, "geometric")
+            check = vocabulary.next_check(step, "geometric")
             asked = (executor.logits(row[None], data.validation.x)[0].double() for row in w)
             nats = torch.stack([F.cross_entropy(out.flatten(0, 1), data.validation.y.flatten()) for out in asked])
             met = (nats[:, None] <= torch.tensor(cell.work.goals)).numpy()

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from lib import own
 from lib.engine import flattening, lockstep
 from lib.measuring import one_cell
-from lib.methods import METHODS, method, own_check
+from lib.methods import METHODS, method, own_method
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models
 
@@ -105,8 +105,7 @@ def test_drift_bounds_where_silent_weights_end(name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_books_methods_pass_what_is_asked_of_a_readers(name):
-    own_check.check_fields(name, METHODS[name])
-    own_check.check_steps(METHODS[name])
+    own_method.check(name, METHODS[name])
 
 
 def test_a_method_in_a_file_trains_as_the_books_own_does(write):

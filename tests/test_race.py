@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from chapters.steps_to_result import race
-from lib.engine import check_steps, lockstep, training_state, validation, vocabulary
+from lib.engine import lockstep, training_state, validation, vocabulary
 from lib.measuring import one_cell
 from lib.studies import races
 from lib.studies.cells import Cell
@@ -28,7 +28,7 @@ def same(a, b):
 def slow_replay(first, last, a, end, checks):
     """Check by check and trial by trial: the step after which each trial is abandoned.  first: [trials][rungs]; a: [rungs]."""
     gone, step = [None] * len(first), 0
-    while (step := check_steps.next_check(step, checks)) <= end:
+    while (step := vocabulary.next_check(step, checks)) <= end:
         for goal in range(len(first[0])):
             met = [f[goal] for f, g in zip(first, gone) if f[goal] <= step and (g is None or f[goal] <= g)]
             for trial, steps in enumerate(first):

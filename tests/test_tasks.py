@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib.engine import batched, check_steps, lockstep, sequential, validation
+from lib.engine import batched, lockstep, sequential, validation, vocabulary
 from lib.measuring import one_cell
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models
@@ -52,7 +52,7 @@ def first_checks(cell: Cell, cost) -> np.ndarray:
         _, g, _ = executor.gradients(w, x[pick], data.y[pick], trials.mask)
         momentum_step(w, v, g, trials.drawn)
         if step == check:
-            check = check_steps.next_check(step, "geometric")
+            check = vocabulary.next_check(step, "geometric")
             steps[np.isnan(steps) & (np.array(cost(executor, w)) <= cell.work.goal)] = step
     return steps
 

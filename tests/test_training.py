@@ -4,7 +4,6 @@ import dataclasses
 import errno
 import hashlib
 import io
-import json
 import math
 import pickle
 import re
@@ -19,12 +18,12 @@ from lib import ROOT, atomic
 from lib.engine import (
     batched,
     captured,
-    check_steps,
     flattening,
     lockstep,
     sequential,
     training_state,
     validation,
+    vocabulary,
 )
 from lib.measuring import machine, one_cell
 from lib.methods import METHODS
@@ -55,7 +54,7 @@ def exhaustive(cell):
         assert trials.mask is None or not g[(trials.mask == 0) & losses.isfinite()[:, None]].any()
         method.step(w, g, buffers, trials.at(step), step, parameters)
         if step == check:
-            check = check_steps.next_check(step, "geometric")
+            check = vocabulary.next_check(step, "geometric")
             asked = method.evaluated(w, buffers) if method.evaluated else w
             wrong = (executor.logits(asked, inputs).argmax(2) != data.validation.y).sum(1)
             decisions[step] = (wrong <= work.goal * len(data.validation) + 1e-9).numpy()
@@ -171,7 +170,7 @@ class Payload:
 
 
 def signed(parts) -> bytes:
-    """A file as `training._save` writes one, of any parts."""
+    """A file as `Checkpoint.save` writes one, of any parts."""
     body = io.BytesIO()
     torch.save(parts, body)
     return hashlib.sha256(body.getvalue()).hexdigest().encode() + b"\n" + body.getvalue()
@@ -181,23 +180,13 @@ def parts_of(content: bytes) -> dict:
     return torch.load(io.BytesIO(content.partition(b"\n")[2]), weights_only=True)
 
 
-def other(content: bytes, **changed) -> bytes:
-    """The same state with other tensors, or other entries in its JSON."""
-    parts = parts_of(content)
-    rest = json.loads(parts["rest"])
-    tensors = {k: v for k, v in changed.items() if k not in rest}
-    parts |= {k.replace("__", "."): v(parts[k.replace("__", ".")]) for k, v in tensors.items()}
-    parts["rest"] = json.dumps(rest | {k: v for k, v in changed.items() if k in rest})
-    return signed({k: v for k, v in parts.items() if v is not None})
-
-
 BAD_STATES = {
     "truncated": (lambda c, f: c[:-100], "damaged"),
     "altered": (lambda c, f: c[:5000] + bytes([c[5000] ^ 1]) + c[5001:], "damaged"),
     "of old code": (lambda c, f: pickle.dumps(Payload(f)), "damaged"),
     "a pickle": (lambda c, f: signed(Payload(f)), "cannot be read"),
     "a pickle among tensors": (lambda c, f: signed({**parts_of(c), "w": Payload(f)}), "cannot be read"),
-    "other cell": (lambda c, f: other(c, identity="x"), "of another cell"),
+    "other cell": (lambda c, f: signed({**parts_of(c), "identity": "x"}), "of another cell"),
 }
 
 
@@ -400,10 +389,10 @@ def test_a_network_with_batch_normalisation_is_asked_everything_at_once():
 def test_checks_lie_five_percent_apart():
     steps = [1]
     while steps[-1] < 40_000:
-        steps.append(check_steps.next_check(steps[-1], "geometric"))
+        steps.append(vocabulary.next_check(steps[-1], "geometric"))
     assert steps[:20] == list(range(1, 21))
     assert max((b - a) / a for a, b in zip(steps[19:], steps[20:], strict=False)) <= 1.5 / 21  # rounding to whole steps
-    assert [check_steps.next_check(s, "every-100") for s in (0, 1, 100, 199)] == [100, 100, 200, 200]
+    assert [vocabulary.next_check(s, "every-100") for s in (0, 1, 100, 199)] == [100, 100, 200, 200]
 
 
 @pytest.mark.parametrize(("goal", "examples", "most"), [(0.02, 6000, 120), (0.04, 150, 6), (0.1, 150, 15), (0.0, 9, 0)])
@@ -429,7 +418,7 @@ def test_a_cell_run_to_its_budget_tells_the_best_error_within_every_power_of_two
         _, g, _ = executor.gradients(w, data.train.x[pick], data.train.y[pick])
         METHODS["momentum"].step(w, g, {"v": v}, trials.at(step), step, ())
         if step == check:
-            check = check_steps.next_check(step, "geometric")
+            check = vocabulary.next_check(step, "geometric")
             wrong = [(executor.logits(w, s.x).argmax(2) != s.y).float().mean(1) for s in (data.validation, data.test)]
             errors.append((step, *wrong))
     assert outcome.budgets == (1, 2, 4, 8, 16, 32, 64)

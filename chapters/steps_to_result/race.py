@@ -19,8 +19,7 @@ import numpy as np
 import pandas as pd
 
 from lib import own, require
-from lib.engine.check_steps import next_check
-from lib.engine.vocabulary import LOSSES
+from lib.engine.vocabulary import LOSSES, next_check
 from lib.fields import Number, check
 from lib.records import store
 from lib.records.places import DATA, record

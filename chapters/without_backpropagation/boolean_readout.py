@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from lib.engine import check_steps
+from lib.engine import vocabulary
 from lib.fields import Count, Whole, check, spec
 from lib.measuring.collection import Collection
 from lib.records import store
@@ -77,7 +77,7 @@ class Descent:
         check = 0
         for step in descent(readout, self.batch_size, self.flips, self.take, self.steps, random):
             if step == check:
-                check = check_steps.next_check(step, "geometric")
+                check = vocabulary.next_check(step, "geometric")
                 answers = other_f @ readout.w
                 yield (
                     replicate,

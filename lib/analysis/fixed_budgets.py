@@ -14,7 +14,7 @@ from lib.analysis import scaling
 from lib.analysis.counts import Share, fell, share
 from lib.analysis.rate_rules import slope
 from lib.analysis.scaling import Effect, mean_of
-from lib.engine.check_steps import last_check
+from lib.engine.vocabulary import last_check
 from lib.records import results
 from lib.studies import plans
 from lib.workloads import datasets

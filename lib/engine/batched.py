@@ -14,10 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lib.engine.flattening import cast, head, layers
+from lib.engine.flattening import layers, masked
+from lib.engine.sequential import Executor, Gradients, LayerStats
 from lib.methods.method import Layer
 from lib.workloads.decoder import EPSILON, HEAD, Attention, Decoder, DecoderBlock
-from lib.workloads.tasks import TASKS, Task
 
 # Images, or places of sequences, of all trials that pass at once: what they compute stays in cache
 MAX_PLACES_PER_PASS = 8192
@@ -77,7 +77,8 @@ class Pass:
         products: in which arithmetic activations are multiplied by matrices.
         """
         self.slots = dict(zip(module.parameters(), layers(module), strict=True))
-        self.w, self.products = w, products
+        self.w = w
+        self.products = products
         self.uses: list[Use] = []
         self.features = w  # inputs of the last product so far, [1 or T, N, inputs]
 
@@ -123,17 +124,22 @@ class _Patches(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, h: Tensor, k: int, stride: int) -> Tensor:
-        ctx.shape, ctx.k, ctx.stride = h.shape, k, stride
+        ctx.shape = h.shape
+        ctx.k = k
+        ctx.stride = stride
         return h.unfold(2, k, stride).unfold(3, k, stride).movedim(4, -1).contiguous()
 
     @staticmethod
     def backward(ctx, d: Tensor) -> tuple[Tensor, None, None]:
-        k, stride, (rows, columns) = ctx.k, ctx.stride, d.shape[2:4]
+        k = ctx.k
+        stride = ctx.stride
+        rows, columns = d.shape[2:4]
         total = d.new_zeros(ctx.shape)
-        for i, j in itertools.product(range(k), range(k)):
-            down = slice(i, i + stride * rows, stride)
-            right = slice(j, j + stride * columns, stride)
-            total[:, :, down, right] += d[:, :, :, :, i, j]
+        # A patch's rows lie in one piece, which a loop over the kernel's elements would tear apart
+        for i, j in itertools.product(reversed(range(rows)), reversed(range(columns))):
+            top = i * stride
+            left = j * stride
+            total[:, :, top : top + k, left : left + k] += d[:, :, i, j]
         return total, None, None
 
 
@@ -211,43 +217,29 @@ def fits(module: nn.Module) -> bool:
     return all(type(layer) in RULES for layer in module.modules())
 
 
-class BatchedExecutor:
+class BatchedExecutor(Executor):
     """All trials at once through one network.
 
     A decoder is multiplied by matrices in bfloat16 if that is its arithmetic, in training, but is
     normalised and attends in float32, as all of `logits` is computed.
     """
 
-    normalised = False  # by batch normalisation
-
-    def __init__(
-        self,
-        module: nn.Module,
-        dtype: torch.dtype = torch.float32,
-        device: str = "cpu",
-        smoothing: float = 0,
-        task: Task = TASKS["classification"],
-    ):
-        """As `SequentialExecutor`.  Raises ValueError for a network that does not fit."""
+    def __init__(self, module: nn.Module, *settings, **named):
+        """As `Executor`.  Raises ValueError for a network that does not fit."""
         if not fits(module):
             known = ", ".join(kind.__name__ for kind in RULES)
             raise ValueError(
                 f"model: {type(module).__name__} cannot be batched; allowed are layers of {known}: "
                 "use SequentialExecutor"
             )
-        self.module, self.device = module.to(device), device
-        self.classes = head(module).out_features
-        self.smoothing, self.task = smoothing, task
+        super().__init__(module, *settings, **named)
         self.reads_text = isinstance(module, Decoder)
-        mixed = self.reads_text and dtype == torch.bfloat16
-        self.products, self.dtype = dtype, torch.float32 if mixed else dtype
+        self.products = self.dtype
+        if self.reads_text and self.dtype == torch.bfloat16:
+            self.dtype = torch.float32
         # Whether all units of a layer can be off, so that nothing below it has a gradient
         smooth = (nn.Tanh, nn.RMSNorm)
         self.can_die = not any(isinstance(layer, smooth) for layer in module.modules())
-
-    def inputs(self, x: Tensor) -> Tensor:
-        """As `SequentialExecutor.inputs`."""
-        return cast(x, self.dtype).to(self.device)
 
     def _run(self, w: Tensor, x: Tensor, products: torch.dtype) -> tuple[Tensor, Pass]:
         """Logits [T, B, ..., classes], and the pass through the network at weights w [T, P]."""
@@ -259,23 +251,19 @@ class BatchedExecutor:
         places = x.numel() if self.reads_text else len(x)
         return _slices(trials, max(1, MAX_PLACES_PER_PASS // places))
 
-    def gradients(
-        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> Gradients:
         """As `SequentialExecutor.gradients`."""
         losses, g, alive = self.gradients_by_worker(w, x, y, 1)
-        return losses[0], g[0] if mask is None else g[0].mul_(mask), alive[0]
+        return losses[0], masked(g[0], mask), alive[0]
 
-    def gradients_by_worker(
-        self, w: Tensor, x: Tensor, y: Tensor, workers: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def gradients_by_worker(self, w: Tensor, x: Tensor, y: Tensor, workers: int) -> Gradients:
         """As `SequentialExecutor.gradients_by_worker`, in one pass over the whole batch."""
         groups = [self._derive(w[rows], x, y, workers)[:3] for rows in self._groups(len(w), x)]
-        return tuple(torch.cat(each, 1) for each in zip(*groups, strict=True))
+        return tuple(torch.cat(parts, 1) for parts in zip(*groups, strict=True))
 
     def _derive(
         self, w: Tensor, x: Tensor, y: Tensor, workers: int
-    ) -> tuple[Tensor, Tensor, Tensor, list[tuple[Use, Tensor]]]:
+    ) -> tuple[*Gradients, list[tuple[Use, Tensor]]]:
         """Losses [workers, T], gradients [workers, T, P], who is alive [workers, T], and each use
         of a layer with the derivatives of the loss by its outputs.
         """
@@ -283,18 +271,18 @@ class BatchedExecutor:
         losses, error = self.task.derivative(logits.detach(), y, self.smoothing, workers)
         outputs = [use.outputs for use in run.uses]
         deltas = torch.autograd.grad(logits, outputs, error.to(logits.dtype))
-        gradients = w.new_empty(workers, *w.shape, dtype=torch.float32)
-        for use, delta in zip(run.uses, deltas, strict=True):
+        uses = list(zip(run.uses, deltas, strict=True))
+        g = w.new_empty(workers, *w.shape, dtype=torch.float32)
+        for use, delta in uses:
             for slot, found in use.gradients(delta, workers):
-                gradients[:, :, slot.where] = found.flatten(2)
+                g[:, :, slot.where] = found.flatten(2)
         features = _by_worker(run.features.detach(), workers)
-        alive = features.abs().amax((2, 3)).expand(workers, len(w)) > 0
-        pairs = list(zip(run.uses, deltas, strict=True))
-        return losses, gradients, alive | (not self.can_die), pairs
+        on = features.abs().amax((2, 3)) > 0
+        return losses, g, on.expand(workers, len(w)) | (not self.can_die), uses
 
-    def _layers(
+    def _with_uses(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor, list[tuple[Use, Tensor]]]:
+    ) -> tuple[*Gradients, list[tuple[Use, Tensor]]]:
         """As `gradients`; fourth, the uses of `_derive`."""
         if self.reads_text:
             raise ValueError(
@@ -302,32 +290,34 @@ class BatchedExecutor:
                 "use SequentialExecutor"
             )
         losses, g, alive, uses = self._derive(w, x, y, 1)
-        return losses[0], g[0] if mask is None else g[0].mul_(mask), alive[0], uses
+        return losses[0], masked(g[0], mask), alive[0], uses
 
     def gradients_with_layer_stats(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None, stats: Callable
-    ) -> tuple[Tensor, Tensor, Tensor, dict[str, tuple]]:
+    ) -> tuple[*Gradients, LayerStats]:
         """As `SequentialExecutor.gradients_with_layer_stats`; inputs that all trials share, the
         data, have one row.
         """
-        *found, uses = self._layers(w, x, y, mask)
+        *found, uses = self._with_uses(w, x, y, mask)
         return *found, {use.weight.name: stats(use.inputs, deltas) for use, deltas in uses}
 
     def gradients_with_norms(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    ) -> tuple[*Gradients, Tensor]:
         """As `SequentialExecutor.gradients_with_norms`, in the same pass."""
-        *found, uses = self._layers(w, x, y, mask)
-        norms = w.new_empty(len(w), len(layers(self.module)), dtype=torch.float32)
-        for n, (use, deltas) in enumerate(uses):
-            kept = None if mask is None else mask[:, use.weight.where]
-            matrix = None if kept is None else kept.unflatten(1, (deltas.shape[2], -1))
-            bias = 1 if mask is None else mask[:, None, use.bias.where]
+        *found, uses = self._with_uses(w, x, y, mask)
+        norms = []
+        for use, deltas in uses:
             inputs, deltas = (_by_example(rows, len(y)) for rows in (use.inputs, deltas))
+            kept = kept_biases = None
+            if mask is not None:
+                kept = mask[:, use.weight.where].unflatten(1, use.weight.shape).flatten(2)
+                kept_biases = mask[:, None, use.bias.where]
+            biases = masked(deltas.sum(2), kept_biases)
             # Sums, since the deltas are shares of a mean
-            norms[:, 2 * n] = example_norms(inputs, deltas, matrix).sum(1)
-            norms[:, 2 * n + 1] = (deltas.sum(2) * bias).norm(dim=2).sum(1)
-        return *found, norms
+            norms.append(example_norms(inputs, deltas, kept).sum(1))
+            norms.append(biases.norm(dim=2).sum(1))
+        return *found, torch.stack(norms, 1).float()
 
     @torch.no_grad()
     def logits(self, w: Tensor, x: Tensor) -> Tensor:
@@ -360,14 +350,16 @@ def example_norms(inputs: Tensor, deltas: Tensor, mask: Tensor | None) -> Tensor
     mask: [T, outputs, inputs], zero for what is removed and does not count, or None.
     """
     if deltas.shape[2] == 1:  # an outer product, whose squares need not be written out
-        h, d = inputs[:, :, 0].square(), deltas[:, :, 0].square()
+        h = inputs[:, :, 0].square()
+        d = deltas[:, :, 0].square()
         squares = h.sum(2) * d.sum(2) if mask is None else ((d @ mask) * h).sum(2)
         return squares.sqrt()
-    norms, inputs = deltas.new_empty(deltas.shape[:2]), inputs.expand(len(deltas), -1, -1, -1)
+    norms = deltas.new_empty(deltas.shape[:2])
+    inputs = inputs.expand(len(deltas), -1, -1, -1)
     size = max(1, MAX_GRADIENT_ENTRIES // (deltas.shape[3] * inputs.shape[3]))
     for t in range(len(deltas)):
         for some in _slices(deltas.shape[1], size):
             own = deltas[t, some].mT @ inputs[t, some]
-            own = own if mask is None else own * mask[t]
+            own = own if mask is None else own.mul_(mask[t])
             norms[t, some] = own.flatten(1).norm(dim=1)
     return norms

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from lib.engine.sequential import SequentialExecutor, name_row
-from lib.workloads.tasks import TASKS, Task
+from lib.engine.flattening import masked
+from lib.engine.sequential import Gradients, SequentialExecutor, name_row
 
 WARM_UPS = 3  # passes before one is recorded, in which libraries choose their kernels
 # examples of all trials that are computed at once: their activations stay far below a card's memory
@@ -42,35 +42,24 @@ class CapturedExecutor(SequentialExecutor):
     recorded once for every shape of a batch.
     """
 
-    def __init__(
-        self,
-        module: nn.Module,
-        dtype: torch.dtype,
-        device: str,
-        smoothing: float = 0,
-        task: Task = TASKS["classification"],
-    ):
+    def __init__(self, module: nn.Module, *settings, **named):
         self.untouched = copy.deepcopy(module)
-        super().__init__(module, dtype, device, smoothing, task)
-        self.settings = dtype, device, smoothing, task
-        self.lanes: list[
-            SequentialExecutor
-        ] = []  # a module and a stream for each trial beside the others
+        super().__init__(module, *settings, **named)
+        self.settings = self.dtype, self.device, self.smoothing, self.task
+        # A module and a stream for each trial beside the others
+        self.lanes: list[SequentialExecutor] = []
         self.streams: list[torch.cuda.Stream] = []
         self.passes: dict[tuple, _Pass] = {}
         self.pool = None  # of memory that all passes share, since one runs at a time
 
-    def gradients(
-        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> Gradients:
         """As `SequentialExecutor.gradients`."""
-        found = [
-            self._replayed(rows, x, y) for rows in w.split(max(1, MAX_EXAMPLES_PER_PASS // len(x)))
-        ]
-        losses, gradients, alive = map(torch.cat, zip(*found, strict=True))
-        return losses, gradients if mask is None else gradients.mul_(mask), alive
+        together = max(1, MAX_EXAMPLES_PER_PASS // len(x))
+        found = [self._replay(rows, x, y) for rows in w.split(together)]
+        losses, g, alive = map(torch.cat, zip(*found, strict=True))
+        return losses, masked(g, mask), alive
 
-    def _replayed(self, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _replay(self, w: Tensor, x: Tensor, y: Tensor) -> Gradients:
         shape = (len(w), *x.shape)
         if shape not in self.passes:
             self.passes[shape] = self._record(w, x, y)
@@ -84,11 +73,8 @@ class CapturedExecutor(SequentialExecutor):
         while len(self.lanes) < len(w):
             self.lanes.append(SequentialExecutor(copy.deepcopy(self.untouched), *self.settings))
             self.streams.append(torch.cuda.Stream())
-        written = (
-            w.new_empty(len(w)),
-            torch.empty_like(w),
-            torch.empty(len(w), dtype=torch.bool, device=w.device),
-        )
+        losses = w.new_empty(len(w))
+        written = losses, torch.empty_like(w), torch.empty_like(losses, dtype=torch.bool)
         new = _Pass(w.clone(), self.inputs(x).clone(), y.clone(), *written, torch.cuda.CUDAGraph())
         with name_row(0):
             for _ in range(WARM_UPS):
@@ -102,9 +88,8 @@ class CapturedExecutor(SequentialExecutor):
     def _pass(self, through: _Pass) -> None:
         """All trials forward and backward, each on its stream."""
         ahead = torch.cuda.current_stream()
-        for t, (lane, stream) in enumerate(
-            zip(self.lanes[: len(through.w)], self.streams, strict=False)
-        ):
+        beside = list(zip(self.lanes, self.streams, strict=True))[: len(through.w)]
+        for t, (lane, stream) in enumerate(beside):
             stream.wait_stream(ahead)
             with torch.cuda.stream(stream):
                 lane.w.copy_(through.w[t])
@@ -113,5 +98,5 @@ class CapturedExecutor(SequentialExecutor):
                 loss.backward()
                 through.losses[t], through.gradients[t] = loss.detach(), lane.g
                 through.alive[t] = lane.features.any()
-        for stream in self.streams[: len(through.w)]:
+        for _, stream in beside:
             ahead.wait_stream(stream)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import hashlib
 import io
-import json
 import os
 import time
 import warnings
@@ -19,154 +17,120 @@ import torch
 from torch import Tensor
 
 from lib import atomic
-from lib.engine.training_state import State, Trials
+from lib.engine.training_state import State
 from lib.engine.validation import Validation
 
 T = TypeVar("T")
-SAVE_EVERY = 300.0  # seconds
-
-
+SAVE_EVERY = 300.0  # seconds between two states at most
 SOON = 10.0  # seconds: papermill ends a notebook's process without a word, and so little is lost
 SELDOM = 100  # times as long as saving takes lie between two states
+COUNTS = ("steps", "trial_steps", "wall_s")
+TENSORS = ("w", "silent", "patience", "recent", "best_w", "untested")
 
 
-class Pace:
-    """When a state is saved: every `SOON` seconds, more seldom where saving takes long."""
+class Checkpoint:
+    """The file of a cell under way, written every `SOON` seconds, or less often where that is slow.
 
-    def __init__(self):
-        self.saved, self.pause = time.perf_counter(), SOON
+    file: None keeps nothing.  identity: what tells the cell from any other.
+    """
 
-    def due(self, most: float) -> bool:
-        """Whether it is time to; most: seconds between two states at most."""
-        return time.perf_counter() - self.saved >= min(self.pause, most)
+    def __init__(self, file: Path | None, identity: str):
+        self.file = file
+        self.identity = identity
+        self.saved = time.perf_counter()
+        self.pause = SOON
 
-    def spend(self, save: Callable[[], None]) -> None:
-        """Save, and wait the longer the longer it took."""
+    def save(self, most: float, state: Callable[[], dict]) -> None:
+        """Write what `state` returns (tensors, numbers, texts, and lists of them) if it is time to,
+        whole or not at all, after a line with a checksum.
+
+        most: seconds between two states at most.
+        """
         began = time.perf_counter()
-        save()
+        if self.file is None or began - self.saved < min(self.pause, most):
+            return
+        body = io.BytesIO()
+        torch.save({"identity": self.identity, **state()}, body)
+        with atomic.whole(self.file) as stream:
+            stream.write(hashlib.sha256(body.getbuffer()).hexdigest().encode() + b"\n")
+            stream.write(body.getbuffer())
         self.saved = time.perf_counter()
         self.pause = max(SOON, SELDOM * (self.saved - began))
 
+    def resume(self, restore: Callable[[dict], T], first: Callable[[], T]) -> T:
+        """What `restore` makes of the state in the file, or `first` where there is none or one that
+        will not do, which is set aside with a warning that names it.
+        """
+        if self.file is None or not os.path.lexists(self.file):
+            return first()
+        try:
+            parts = self._read()
+            return restore(parts)
+        except Exception as error:  # whatever such a file makes torch raise
+            kind = type(error)
+            reason = f"cannot be read ({kind.__name__})"
+            if kind is ValueError:
+                reason, _, _ = str(error).partition("\n")
+        aside = self.file.with_suffix(".set-aside")
+        with contextlib.suppress(FileNotFoundError):  # another runner has been here
+            os.replace(self.file, aside)
+        message = f"{self.file}: {reason}; set aside as {aside.name}, the cell begins anew"
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
+        return first()
 
-def tensors_of(state: State, judges: list[Validation]) -> dict[str, Tensor]:
+    def _read(self) -> dict:
+        """The state, on the CPU; nothing in the file is run."""
+        checksum, _, body = self.file.read_bytes().partition(b"\n")
+        if hashlib.sha256(body).hexdigest().encode() != checksum:
+            raise ValueError("damaged (truncated or altered), or no state of a cell")
+        state = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
+        if state["identity"] != self.identity:
+            raise ValueError("of another cell, or of other code")
+        return state
+
+
+def parts_of(state: State, judges: list[Validation]) -> dict:
+    """All that a state holds, and what its judges have learned."""
+    out = state.outcome
+    exchange = state.exchange
+    return {
+        **_tensors(state, judges),
+        "status": list(out.status),
+        "cause": list(out.cause),
+        "exchange": exchange.numbers() if exchange else None,
+        **{name: getattr(out, name) for name in COUNTS},
+    }
+
+
+def _tensors(state: State, judges: list[Validation]) -> dict[str, Tensor]:
     """All tensors and arrays of numbers in a state, by name; writing into them changes it."""
-    out = {
-        f"outcome.{k}": v
-        for k, v in vars(state.outcome).items()
-        if isinstance(v, np.ndarray) and v.dtype != object
-    }
-    found = {k: torch.from_numpy(v) for k, v in {"ids": state.ids, **out}.items()}
-    found |= {
-        "w": state.w,
-        "silent": state.silent,
-        "patience": state.patience,
-        "recent": state.recent,
-    }
-    found |= {f"buffer.{k}": v for k, v in state.buffers.items()}
+    arrays = {"ids": state.ids, **vars(state.outcome)}
+    numbers = {k: v for k, v in arrays.items() if isinstance(v, np.ndarray) and v.dtype != object}
+    found = {name: torch.from_numpy(array) for name, array in numbers.items()}
+    groups = {"state": {name: getattr(state, name) for name in TENSORS}, "buffer": state.buffers}
     for n, judge in enumerate(judges):
-        found |= {f"judge.{n}.missed": judge.missed, f"judge.{n}.order": judge.order}
-    if state.pending:
-        found |= {"pending.w": state.pending.w, "pending.waiting": state.pending.waiting}
+        groups[f"judge {n}"] = {"missed": judge.missed, "order": judge.order}
     if state.exchange:
-        found |= {f"exchange.{k}": v for k, v in state.exchange.tensors(state.w).items()}
+        groups["exchange"] = state.exchange.tensors(state.w)
+    for group, tensors in groups.items():
+        found |= {f"{group} {name}": each for name, each in tensors.items() if each is not None}
     return found
 
 
-def save(file: Path, state: State, judges: list[Validation], identity: str) -> None:
-    """Keep an unfinished cell, whole or not at all: a line with a checksum, then tensors, and the
-    rest as JSON.
-    """
-    out = state.outcome
-    rest = {
-        "identity": identity,
-        "status": list(out.status),
-        "cause": list(out.cause),
-        "steps": out.steps,
-        "trial_steps": out.trial_steps,
-        "wall_s": out.wall_s,
-        "exchange": state.exchange.numbers() if state.exchange else None,
-    }
-    keep(file, {**tensors_of(state, judges), "rest": json.dumps(rest)})
-
-
-def keep(file: Path, state: dict) -> None:
-    """Write tensors, numbers and texts, whole or not at all, after a line with a checksum."""
-    body = io.BytesIO()
-    torch.save(state, body)
-    with atomic.whole(file) as stream:
-        stream.write(hashlib.sha256(body.getbuffer()).hexdigest().encode() + b"\n")
-        stream.write(body.getbuffer())
-
-
-def kept(file: Path) -> dict:
-    """What `keep` wrote, on the CPU; nothing in the file is run.  Raises ValueError for a damaged
-    one, or what torch raises.
-    """
-    checksum, _, body = file.read_bytes().partition(b"\n")
-    if hashlib.sha256(body).hexdigest().encode() != checksum:
-        raise ValueError("damaged (truncated or altered), or no state of a cell")
-    return torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
-
-
-def _restore(file: Path, new: State, judges: list[Validation], identity: str) -> State:
-    """The state kept in the file; new: that of all trials before their first step.
-
-    Nothing in the file is run.  Raises ValueError, or what torch or JSON raise, for a file that is
-    damaged or of another cell, before anything has changed.
-    """
-    saved = kept(file)
-    rest = json.loads(saved.pop("rest"))
-    if rest["identity"] != identity:
-        raise ValueError("of another cell, or of other code")
-
-    state = copy.copy(new)
-    rows = torch.zeros(len(new.ids), dtype=torch.bool)
-    rows[saved["ids"]] = True
+def restore(state: State, judges: list[Validation], parts: dict) -> State:
+    """The state of all trials before their first step, and its judges, brought to these parts."""
+    rows = torch.zeros(len(state.ids), dtype=torch.bool)
+    rows[parts["ids"]] = True
     if state.exchange:
-        state.exchange = state.exchange.resume(rest["exchange"])
-    state.keep(rows.to(new.w.device))
-    for name, tensor in tensors_of(state, judges).items():
-        tensor.copy_(saved[name])
+        state.exchange = state.exchange.resume(parts["exchange"])
+    left = rows.to(state.w.device)
+    state.keep(left)
+    tensors = _tensors(state, judges)
+    for name, tensor in tensors.items():
+        tensor.copy_(parts[name])
     out = state.outcome
-    out.status[:], out.cause[:] = rest["status"], rest["cause"]
-    out.steps, out.trial_steps, out.wall_s = rest["steps"], rest["trial_steps"], rest["wall_s"]
+    out.status[:] = parts["status"]
+    out.cause[:] = parts["cause"]
+    for name in COUNTS:
+        setattr(out, name, parts[name])
     return state
-
-
-def resume(file: Path, new: State, judges: list[Validation], identity: str) -> State:
-    """The state kept in the file, or `new` where there is none; one that will not do is set aside
-    with a warning that names it.
-    """
-    return found_or(file, lambda: _restore(file, new, judges, identity), lambda: new)
-
-
-def found_or(file: Path, resume: Callable[[], T], first: Callable[[], T]) -> T:
-    """What `resume` makes of a file, or `first` where there is none or one that will not do, which
-    is set aside with a warning that names it.
-    """
-    if not os.path.lexists(file):
-        return first()
-    try:
-        return resume()
-    except Exception as error:  # whatever such a file makes torch and JSON raise
-        first_line = str(error).partition("\n")[0]
-        unread = f"cannot be read ({type(error).__name__})"
-        reason = first_line if type(error) is ValueError else unread
-    aside = file.with_suffix(".set-aside")
-    with contextlib.suppress(FileNotFoundError):  # another runner has been here
-        os.replace(file, aside)
-    warnings.warn(
-        f"{file}: {reason}; set aside as {aside.name}, the cell begins anew",
-        RuntimeWarning,
-        stacklevel=3,
-    )
-    return first()
-
-
-def identity_of(whose: str, trials: Trials) -> str:
-    """A digest of what a cell is called and of the trials that it starts from."""
-    digest = hashlib.sha256(f"{whose}{list(trials.drawn)}".encode())
-    for tensor in (trials.w, trials.mask, *trials.drawn.values()):
-        if tensor is not None:
-            digest.update(tensor.cpu().contiguous().numpy())
-    return digest.hexdigest()

@@ -14,14 +14,14 @@ from lib.methods.method import Layer
 
 def layers(module: nn.Module) -> tuple[Layer, ...]:
     """The module's parameters, in the order in which `flatten` puts them."""
-    found, at = [], 0
+    found = []
+    at = 0
     for name, p in module.named_parameters():
-        found.append(
-            Layer(
-                name, slice(at, at + p.numel()), tuple(memory_order(p).shape), kind_of(module, name)
-            )
-        )
-        at += p.numel()
+        where = slice(at, at + p.numel())
+        shape = tuple(memory_order(p).shape)
+        kind = kind_of(module, name)
+        found.append(Layer(name, where, shape, kind))
+        at = where.stop
     return tuple(found)
 
 
@@ -31,14 +31,9 @@ def kind_of(module: nn.Module, name: str) -> str:
     layer = module.get_submodule(owner)
     if leaf != "weight" or not is_product(layer):
         return ""
-    linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
-    return (
-        "convolution"
-        if isinstance(layer, nn.Conv2d)
-        else "last"
-        if layer is linear[-1]
-        else "linear"
-    )
+    if isinstance(layer, nn.Conv2d):
+        return "convolution"
+    return "last" if layer is head(module) else "linear"
 
 
 def is_product(layer: nn.Module) -> bool:
@@ -46,16 +41,19 @@ def is_product(layer: nn.Module) -> bool:
     of one group.
     """
     if isinstance(layer, nn.Conv2d):
-        return (
-            layer.groups == 1
-            and layer.padding_mode == "zeros"
-            and not isinstance(layer.padding, str)
-        )
+        padded = layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
+        return padded and layer.groups == 1
     return isinstance(layer, nn.Linear)
 
 
 def memory_order(p: Tensor) -> Tensor:
+    """A kernel with its input channel last; any other parameter as it is."""
     return p.permute(0, 2, 3, 1) if p.dim() == 4 else p
+
+
+def masked(g: Tensor, mask: Tensor | None) -> Tensor:
+    """Gradients g with zeros, in place, where the mask has them; None: as they are."""
+    return g if mask is None else g.mul_(mask)
 
 
 def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -72,13 +70,11 @@ def flatten(module: nn.Module) -> Tensor:
 
 def unflatten(w: Tensor, module: nn.Module) -> list[Tensor]:
     """Views of w [..., P] with the shapes of the module's parameters: a list of [..., *shape]."""
-    views, at = [], 0
-    for p in module.parameters():
-        shape = memory_order(p).shape
-        view = w[..., at : at + p.numel()].unflatten(-1, shape)
-        views.append(view.movedim(-1, -3) if p.dim() == 4 else view)
-        at += p.numel()
-    return views
+    parts = w.split([p.numel() for p in module.parameters()], -1)
+    return [
+        part.unflatten(-1, memory_order(p).shape).movedim(-1, -3 if p.dim() == 4 else -1)
+        for part, p in zip(parts, module.parameters(), strict=True)
+    ]
 
 
 def outputs(module: nn.Module, w: Tensor, x: Tensor) -> Tensor:

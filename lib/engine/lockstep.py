@@ -17,6 +17,7 @@ says how often.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import time
 from collections.abc import Callable, Iterator
@@ -27,14 +28,12 @@ import torch
 from torch import Tensor
 
 from lib.engine import sequential
-from lib.engine.batched import BatchedExecutor
-from lib.engine.check_steps import last_check, next_check
-from lib.engine.checkpoint import SAVE_EVERY, Pace, identity_of, resume, save
+from lib.engine.checkpoint import SAVE_EVERY, Checkpoint, parts_of, restore
 from lib.engine.flattening import layers
-from lib.engine.sequential import SequentialExecutor
+from lib.engine.sequential import Executor
 from lib.engine.training_state import Outcome, State, Trials
 from lib.engine.validation import Validation
-from lib.engine.vocabulary import LOSSES
+from lib.engine.vocabulary import LOSSES, last_check, next_check
 from lib.messages.exchanges import Exchange
 from lib.methods.method import Layer, Method
 from lib.own import raised
@@ -80,7 +79,7 @@ def _name_trial(ids: np.ndarray, step: int) -> Iterator[None]:
 
 def update(
     method: Method,
-    executor: SequentialExecutor | BatchedExecutor,
+    executor: Executor,
     parameters: tuple[Layer, ...],
     trials: Trials,
     w: Tensor,
@@ -104,7 +103,7 @@ def update(
 
 
 def validated(method: Method, w: Tensor, buffers: dict[str, Tensor]) -> Tensor:
-    """The weights [T, P] of which errors are asked: w, or what the method evaluates in its place."""
+    """The weights [T, P] of which errors are measured: w, or what the method evaluates instead."""
     return method.evaluated(w, buffers) if method.evaluated else w
 
 
@@ -123,7 +122,7 @@ def cannot_move_again(
 
 
 def train(
-    executor: SequentialExecutor | BatchedExecutor,
+    executor: Executor,
     trials: Trials,
     training: Split,
     validation: Split,
@@ -147,43 +146,62 @@ def train(
     unfinished: Path | None = None,
     whose: str = "",
 ) -> Outcome:
-    """Train all trials in lock step and say when each first met each goal (the hardest goal first
-    in `goals`).
+    """Train all trials in lock step and say when each first met each goal.
 
-    stop: "goal" ends the cell once `hits` trials met the hardest goal; "budget" runs every trial
-    for max_steps and reads every check to the end; `test` is then asked about the best weights up
-    to every power of two of steps.  reject_early and drop_dead may be switched off to test that
-    they change nothing.  whole_at_end: ask every trial at the last check before max_steps and read
-    it to the end, so that `best_error` says what a search reached that met no goal.
-    race: None, or at least 1, with stop "goal": a trial is abandoned that has
-    not met a goal by the first check at or after so many times the steps in which the first trial
-    met it, and passed over at checks before `Task.hopeless` of its training loss allows the loosest
-    goal that it has not met.  rungs: "goals", or "losses" if a trial is abandoned, too, whose
-    training loss has not been as low as one of `vocabulary.LOSSES` in race x (1 + loss) times the
-    first trial's steps: early on, ranks change. exchange: what the workers send each other, if the
-    batch is shared among several (`lib.messages.exchanges`). progress is called after every check
-    with the step, the number of trials still training and the lowest error seen. unfinished: a file
-    that keeps the state every `SAVE_EVERY` seconds; if it is there, the cell goes on from it, and
-    ends as if it had never been interrupted.  whose: what tells the cell from any other.  A file
-    that is damaged or of another cell is named in a warning and renamed, and the cell begins anew.
+    Args:
+        goals: the hardest first.
+        hits: how many trials have to meet the hardest goal to end a cell with stop "goal".
+        stop: "goal", or "budget", which runs every trial for max_steps and reads every check to the
+            end; `test` is then asked about the best weights up to every power of two of steps.
+        race: the factor of early stopping, at least 1, with stop "goal"; None: nobody is abandoned.
+            If some trial first met a goal at step k, each that has not met it by the first check at
+            or after race x k is.  A trial is passed over at checks before `Task.hopeless` of its
+            training loss allows the loosest goal that it has not met.
+        rungs: of a race, "goals"; or "losses", where each of `vocabulary.LOSSES` is a rung, too,
+            with race x (1 + loss) for a factor: early on, ranks change.
+        checks: of `vocabulary.next_check`.
+        exchange: what the workers send each other, if the batch is shared among several
+            (`lib.messages.exchanges`).
+        reject_early, drop_dead: may be switched off to test that they change nothing.
+        whole_at_end: ask every trial at the last check before max_steps and read it to the end, so
+            that `best_error` says what a search reached that met no goal.
+        progress: called after every check with the step, the number of trials still training and
+            the lowest error seen.
+        unfinished: a file that keeps the state every `SAVE_EVERY` seconds; if it is there, the cell
+            goes on from it, and ends as if it had never been interrupted.  A file that is damaged
+            or of another cell is named in a warning and renamed, and the cell begins anew.
+        whose: what tells the cell from any other.
+
     Raises OSError naming a file that cannot be written.
     """
-    device, parameters = trials.w.device, layers(executor.module)
-    x, y = executor.inputs(training.x), training.y.to(device)
+    device = trials.w.device
+    parameters = layers(executor.module)
+    x = executor.inputs(training.x)
+    y = training.y.to(device)
     judges = [Validation(executor, validation, goals)]
-    if stop == "budget" and test is not None:
+    to_budget = stop == "budget"
+    until_goal = stop == "goal"
+    if to_budget and test is not None:
         judges.append(Validation(executor, test))
     levels = LOSSES if race is not None and rungs == "losses" else ()
-    blank = Outcome.blank(len(trials.w), len(goals), _budgets(stop, max_steps), len(levels))
-    start = method.begin(trials.w.clone(), parameters)
-    now = State.first(
-        blank, trials, start, 1 + len(y) // (8 * batch_size), exchange, tested=len(judges) > 1
-    )
-    keeper = _Checkpointer(unfinished, identity_of(whose, trials), judges) if unfinished else None
-    now = keeper.resume(now) if keeper else now
-    out, began = now.outcome, time.perf_counter() - now.outcome.wall_s
+    budgets = tuple(2**j for j in range(max_steps.bit_length())) if to_budget else ()
+
+    def first() -> State:
+        blank = Outcome(len(trials.w), len(goals), budgets, len(levels))
+        buffers = method.begin(trials.w.clone(), parameters)
+        patience = 1 + len(y) // (8 * batch_size)
+        return State(blank, trials, buffers, patience, exchange, tested=len(judges) > 1)
+
+    keeper = Checkpoint(unfinished, identity_of(whose, trials) if unfinished else "")
+    now = keeper.resume(lambda parts: restore(first(), judges, parts), first)
+    out = now.outcome
+    began = time.perf_counter() - now.outcome.wall_s
     order = itertools.islice(batches(len(y), batch_size, order_seed), out.steps, None)
     check = next_check(last_check(out.steps, checks), checks)
+
+    def parts() -> dict:
+        out.wall_s = time.perf_counter() - began
+        return parts_of(now, judges)
 
     _leave_unpruned(now)
     while len(now.ids) and out.steps < max_steps:
@@ -193,73 +211,56 @@ def train(
         if drop_dead:
             _leave_dead(now, method, executor, x)
         if out.steps == check:
-            previous, check = last_check(out.steps - 1, checks), next_check(out.steps, checks)
-            if now.pending and any(previous <= budget < out.steps for budget in out.budgets):
-                _test(now, judges[1])  # before better weights take the place of those
-            asked = (
-                _everyone(now)
-                if race is None or method.evaluated
-                else _hopeful(now, executor.task, goals)
-            )
-            whole_set = stop == "budget" or not reject_early
-            if whole_at_end and check > max_steps:
-                asked, whole_set = _everyone(now), True
-            _check(now, method, judges[0], asked, whole_set)
+            previous = last_check(out.steps - 1, checks)
+            check = next_check(out.steps, checks)
+            if any(previous <= budget < out.steps for budget in budgets):
+                _test(now, judges)  # before better weights take the place of those
+            at_end = whole_at_end and check > max_steps
+            choosy = race is not None and not method.evaluated and not at_end
+            asked = _hopeful(now, executor.task, goals) if choosy else _everyone(now)
+            _check(now, method, judges[0], asked, to_budget or at_end or not reject_early)
             if out.steps * batch_size >= RECENT:  # a mean over fewer says little
                 _note_losses(now, levels)
             progress(out.steps, len(now.ids), np.nanmin(out.best_error, initial=np.inf))
-            if stop == "goal" and _leave_done(now) >= hits:
+            if until_goal and _leave_done(now) >= hits:
                 break
             if race is not None:
                 _leave_behind(now, race, levels)
-        if keeper:
-            keeper.save(now, began)
+        keeper.save(SAVE_EVERY, parts)
 
-    if now.pending:
-        _test(now, judges[1])
+    _test(now, judges)
     now.leave(_everyone(now), "budget" if out.steps == max_steps else "stopped")
-    if stop == "budget":
+    if to_budget:
         out.status[~np.isnan(out.first[:, 0])] = "complete"
     out.wall_s = time.perf_counter() - began
     return out
 
 
-def _budgets(stop: str, max_steps: int) -> tuple[int, ...]:
-    """The powers of two up to max_steps, for a cell that runs to its budget."""
-    return tuple(2**j for j in range(max_steps.bit_length())) if stop == "budget" else ()
-
-
-class _Checkpointer:
-    """Keeps the state of a cell under way in its file, at a `Pace`."""
-
-    def __init__(self, file: Path, identity: str, judges: list[Validation]):
-        self.file, self.identity, self.judges, self.pace = file, identity, judges, Pace()
-
-    def resume(self, first: State) -> State:
-        """The state in the file, or the first where there is none that will do."""
-        return resume(self.file, first, self.judges, self.identity)
-
-    def save(self, now: State, began: float) -> None:
-        """If it is time to."""
-        if self.pace.due(SAVE_EVERY):
-            now.outcome.wall_s = time.perf_counter() - began
-            self.pace.spend(lambda: save(self.file, now, self.judges, self.identity))
+def identity_of(whose: str, trials: Trials) -> str:
+    """A digest of what a cell is called and of the trials that it starts from."""
+    digest = hashlib.sha256(f"{whose}{list(trials.drawn)}".encode())
+    for tensor in (trials.w, trials.mask, *trials.drawn.values()):
+        if tensor is not None:
+            digest.update(tensor.cpu().contiguous().numpy())
+    return digest.hexdigest()
 
 
 def _step(
     now: State,
     method: Method,
-    executor: SequentialExecutor | BatchedExecutor,
+    executor: Executor,
     parameters: tuple[Layer, ...],
     batch: tuple[Tensor, Tensor],
 ) -> tuple[Tensor, Tensor]:
     """All trials take the next step; their losses before it [T], and who is alive [T]."""
-    out, k = now.outcome, now.outcome.steps + 1
+    out = now.outcome
+    k = now.outcome.steps + 1
     with _name_trial(now.ids, k):
         found = update(
             method, executor, parameters, now.trials, now.w, now.buffers, k, batch, now.exchange
         )
-    out.steps, out.trial_steps = k, out.trial_steps + len(now.ids)
+    out.steps = k
+    out.trial_steps += len(now.ids)
     now.recent.lerp_(found[0].to(now.recent.dtype), max(min(1.0, len(batch[1]) / RECENT), 1 / k))
     return found
 
@@ -280,9 +281,7 @@ def _leave_diverged(now: State, losses: Tensor, alive: Tensor) -> None:
     now.leave(~losses.isfinite(), "infeasible", "diverged")
 
 
-def _leave_dead(
-    now: State, method: Method, executor: SequentialExecutor | BatchedExecutor, x: Tensor
-) -> None:
+def _leave_dead(now: State, method: Method, executor: Executor, x: Tensor) -> None:
     """Trials leave that have proved dead: every unit is off for all inputs x, and no weight that
     could change it moves.
 
@@ -294,8 +293,7 @@ def _leave_dead(
         return
     # Looked at again a quarter later, if it stays
     now.patience[suspects] += now.patience[suspects] // 4 + 1
-    hyperparameters = now.trials.at(now.outcome.steps)
-    drawn = {name: values[suspects] for name, values in hyperparameters.items()}
+    drawn = now.trials.keep(suspects).at(now.outcome.steps)
     buffers = {name: buffer[suspects] for name, buffer in now.buffers.items()}
     fixed = cannot_move_again(method, now.w[suspects], buffers, drawn, executor.classes)
     dead = torch.zeros_like(now.silent, dtype=torch.bool)
@@ -315,7 +313,8 @@ def _note_losses(now: State, levels: tuple[float, ...]) -> None:
     """This is the first check at which a trial's training loss is as low as a level, if it had not
     been before.
     """
-    out, recent = now.outcome, now.recent.cpu().numpy()
+    out = now.outcome
+    recent = now.recent.cpu().numpy()
     fell = out.fell[now.ids]
     new = np.isnan(fell) & (recent[:, None] <= np.array(levels))
     out.fell[now.ids] = np.where(new, out.steps, fell)
@@ -344,22 +343,21 @@ def _hopeful(now: State, task: Task, goals: tuple[float, ...]) -> Tensor:
     return now.recent <= torch.from_numpy(task.hopeless(loosest)).to(now.recent)
 
 
-def _test(now: State, judge: Validation) -> None:
+def _test(now: State, judges: list[Validation]) -> None:
     """The test errors of all best weights that wait for theirs, within the budgets that their
     checks lie in.
     """
-    best, out = now.pending, now.outcome
-    ids = best.waiting.nonzero()[:, 0].cpu().numpy()
+    out = now.outcome
+    ids = now.untested.nonzero()[:, 0].cpu().numpy()
     if not len(ids):
         return
+    _, judge = judges
     with _name_trial(ids, out.steps):
-        cost, _ = judge.costs(best.w[best.waiting])
-    error, within = (
-        cost.cpu().numpy() / len(judge.y),
-        np.array(out.budgets) >= out.best_step[ids, None],
-    )
-    out.test_within[ids] = np.where(within, error[:, None], out.test_within[ids])
-    best.waiting[:] = False
+        cost, _ = judge.costs(now.best_w[now.untested])
+    error = cost.cpu().numpy()[:, None] / len(judge.y)
+    within = np.array(out.budgets) >= out.best_step[ids, None]
+    out.test_within[ids] = np.where(within, error, out.test_within[ids])
+    now.untested[:] = False
 
 
 def _check(now: State, method: Method, judge: Validation, asked: Tensor, whole_set: bool) -> None:
@@ -372,24 +370,37 @@ def _check(now: State, method: Method, judge: Validation, asked: Tensor, whole_s
     """
     if not asked.any():
         return
-    out, ids, step = now.outcome, now.ids[asked.cpu().numpy()], now.outcome.steps
-    limits = judge.limits
-    met, every = ~np.isnan(out.first[ids]), len(judge.y)  # [rows, goals]
-    loosest = torch.from_numpy(np.where(met, -1, limits.cpu().numpy()).max(1, initial=-1)).to(
-        limits.device
-    )
+    out = now.outcome
+    rows = asked.cpu().numpy()
+    ids = now.ids[rows]
+    limits = judge.limits.cpu().numpy()
+    met = ~np.isnan(out.first[ids])  # [rows, goals]
+    loosest = np.where(met, -1, limits).max(1, initial=-1)
+    allowed = None if whole_set else torch.from_numpy(loosest).to(judge.limits)
     w = validated(method, now.w, now.buffers)[asked]
-    with _name_trial(ids, step):
-        count, whole = judge.costs(w, None if whole_set else loosest)
-    reached = (whole[:, None] & (count[:, None] <= limits)).cpu().numpy()
-    out.first[ids] = np.where(reached & ~met, step, out.first[ids])
-    error = np.where(whole.cpu().numpy(), count.cpu().numpy() / every, np.nan)
-    better = ~(error >= out.best_error[ids]) & ~np.isnan(error)
-    risen, later = ids[better], np.array(out.budgets) >= step
-    out.best_error[risen], out.best_step[risen] = error[better], step
-    out.best_within[np.ix_(risen, later)] = error[better, None]
-    if now.pending:
-        now.pending.put(risen, w[torch.from_numpy(better).to(limits.device)])
+    with _name_trial(ids, out.steps):
+        costs, whole = judge.costs(w, allowed)
+    costs = costs.cpu().numpy()
+    whole = whole.cpu().numpy()
+    reached = whole[:, None] & (costs[:, None] <= limits)
+    out.first[ids] = np.where(reached & ~met, out.steps, out.first[ids])
+    _note_errors(now, ids, w, np.where(whole, costs / len(judge.y), np.nan))
     if now.exchange:
-        out.sent[ids] = now.exchange.sent.numpy()[asked.cpu().numpy()]
+        later = np.array(out.budgets) >= out.steps
+        out.sent[ids] = now.exchange.sent.numpy()[rows]
         out.sent_within[np.ix_(ids, later)] = out.sent[ids, None]
+
+
+def _note_errors(now: State, ids: np.ndarray, w: Tensor, error: np.ndarray) -> None:
+    """What trials `ids` [n] with weights w [n, P] reached at this check: errors [n], or NaN."""
+    out = now.outcome
+    better = ~(error >= out.best_error[ids]) & ~np.isnan(error)
+    risen = ids[better]
+    later = np.array(out.budgets) >= out.steps
+    out.best_error[risen] = error[better]
+    out.best_step[risen] = out.steps
+    out.best_within[np.ix_(risen, later)] = error[better, None]
+    if now.best_w is not None:
+        places = torch.from_numpy(risen).to(w.device)
+        now.best_w[places] = w[torch.from_numpy(better).to(w.device)]
+        now.untested[places] = True

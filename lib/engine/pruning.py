@@ -6,9 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lib.engine.batched import BatchedExecutor
 from lib.engine.flattening import cast, outputs, unflatten
-from lib.engine.sequential import SequentialExecutor
+from lib.engine.sequential import Executor
 from lib.engine.vocabulary import METHODS
 from lib.workloads.tasks import TASKS, Task
 
@@ -18,9 +17,8 @@ PASS_BATCH = 100  # Lee et al. (2021) sum the gradient over the training set in 
 GRASP = {"grasp": (100, 1.0), "grasp-200": (25, 200.0)}
 SYNFLOW_ROUNDS = 100
 SIGNED = ("grasp", "grasp-200")  # methods whose scores may be negative
-BY_CHANCE = (
-    16  # equal scores that are not zero: of millions drawn in float32, no more fall together
-)
+# Equal scores that are not zero: of millions drawn in float32, no more fall together
+BY_CHANCE = 16
 
 
 class ScoresError(ValueError):
@@ -32,52 +30,60 @@ class ScoresError(ValueError):
 def scores(
     method: str,
     w: Tensor,
-    loop: SequentialExecutor | BatchedExecutor,
+    executor: Executor,
     x: Tensor,
     y: Tensor,
     seed: int,
     sparsity: float = 0.9,
 ) -> Tensor:
-    """Scores [P] of the parameters w [P] of one freshly initialised network; the larger, the more
-    kept.
+    """Scores [P] of the parameters of one freshly initialised network; the larger, the more kept.
 
-    connection-sensitivity: |sum over batches of dL/dm| at an all-ones mask m, which is |w * sum of
-    dL/dw| (Lee et al.
-        2019; accumulated over one pass of the training set x [N, ...], y [N] as in the code of Lee
-        et al. 2021). Biases are scored like weights.  They start at zero, so their sensitivity is
-        exactly zero: at any sparsity that removes at least as many parameters as there are biases,
-        the network trains without biases.
-    random: uniform, from a stream of its own (torch's, of this seed, has drawn the weights).
-    magnitude: |w|, hence biases go first here too. grasp: w * H g, the share of each weight in the
-    gradient norm that its removal would take away (Wang et al. 2020,
-        which removes the largest -w * H g), g and H on a class-balanced sample of the training set.
-    grasp-200: the same with outputs divided by 200 before the loss, on fewer examples, as in their
-    code. synflow: |w * dR/dw| of the scores that are left when all but the last of 100 rounds have
-    pruned (Tanaka et al.
-        2020, and their code); needs the sparsity, and no data.
-    x [N, ...] as of `SequentialExecutor.inputs`, y [N, ...].  Raises ValueError for another method,
-    and for synflow where inputs are indices.
+    Args:
+        method: "connection-sensitivity": |sum over batches of dL/dm| at an all-ones mask m, which
+            is |w * sum of dL/dw| (Lee et al. 2019; accumulated over one pass of the training set as
+            in the code of Lee et al. 2021). Biases are scored like weights.  They start at zero, so
+            their sensitivity is exactly zero: at any sparsity that removes at least as many
+            parameters as there are biases, the network trains without biases.
+            "random": uniform, from a stream of its own (torch's, of this seed, has drawn the
+            weights).
+            "magnitude": |w|, hence biases go first here too.
+            "grasp": w * H g, the share of each weight in the gradient norm that its removal would
+            take away (Wang et al. 2020, which removes the largest -w * H g), g and H on a
+            class-balanced sample of the training set.
+            "grasp-200": the same with outputs divided by 200 before the loss, on fewer examples, as
+            in their code.
+            "synflow": |w * dR/dw| of the scores that are left when all but the last of 100 rounds
+            have pruned (Tanaka et al. 2020, and their code); needs the sparsity, and no data.
+        w: [P].
+        executor: of the network.
+        x: the training set [N, ...], as of `Executor.inputs`.
+        y: its targets [N, ...].
+        seed: of the network.
+
+    Raises ValueError for another method, and for synflow where inputs are indices.
     """
     if method == "random":
-        return torch.from_numpy(np.random.default_rng(seed).random(len(w), dtype=np.float32)).to(
-            w.device
-        )
+        drawn = np.random.default_rng(seed).random(len(w), dtype=np.float32)
+        return torch.from_numpy(drawn).to(w.device)
     if method == "magnitude":
         return w.abs()
     if method in GRASP:
         per_class, temperature = GRASP[method]
         pick = class_balanced(y, per_class, seed)
-        return grasp(loop.module, w, cast(x[pick], torch.float32), y[pick], loop.task, temperature)
+        module = executor.module
+        sample = cast(x[pick], torch.float32)
+        return grasp(module, w, sample, y[pick], executor.task, temperature)
     if method == "synflow":
         if not x.is_floating_point():
             raise ValueError(
-                "pruning: 'synflow' is not allowed where inputs are indices; it needs an input of ones"
+                "pruning: 'synflow' is not allowed where inputs are indices; it needs an input of "
+                "ones"
             )
-        return synflow(loop.module, w, x[:1].double(), sparsity)
+        return synflow(executor.module, w, x[:1].double(), sparsity)
     if method == "connection-sensitivity":
         total = torch.zeros_like(w)
-        for at in range(0, len(y), PASS_BATCH):
-            total += loop.gradients(w[None], x[at : at + PASS_BATCH], y[at : at + PASS_BATCH])[1][0]
+        for batch in zip(x.split(PASS_BATCH), y.split(PASS_BATCH), strict=True):
+            total += executor.gradients(w[None], *batch)[1][0]
         return (w * total).abs()
     raise ValueError(f"pruning: {method!r} is unknown; allowed: {', '.join(METHODS)}")
 
@@ -125,7 +131,8 @@ def synflow(
     multiplies whole layers.  R rises with every weight of a ReLU network; where layers are
     normalised or attend it may fall, so a score is the size of a weight's part in it.
     """
-    size, left = w.abs().double(), torch.ones_like(w, dtype=torch.float64)
+    size = w.abs().double()
+    left = torch.ones_like(w, dtype=torch.float64)
     for r in range(1, rounds + 1):
         v = (size * left).requires_grad_()
         (slope,) = torch.autograd.grad(outputs(module, v, torch.ones_like(x)).sum(), v)
@@ -139,10 +146,8 @@ def layer_densities(mask: Tensor, module: nn.Module) -> list[tuple[str, int, int
     to those of the mask.
     """
     parts = unflatten(mask, module)
-    return [
-        (n, int(m.sum()), m.numel())
-        for (n, _), m in zip(module.named_parameters(), parts, strict=True)
-    ]
+    named = zip(module.named_parameters(), parts, strict=True)
+    return [(name, int(part.sum()), part.numel()) for (name, _), part in named]
 
 
 def kept(parameters: int, sparsity: float) -> int:
@@ -174,21 +179,27 @@ def chosen(method: str, scores: Tensor, sparsity: float) -> Tensor:
     where the last score kept is shared by parameters that are removed: by more than chance
     explains, or at all if it is zero.
     """
-    allowed = scores.isfinite() & ((scores >= 0) | (method in SIGNED))
+    signed = method in SIGNED
+    allowed = scores.isfinite() & ((scores >= 0) | signed)
     if not allowed.all():
-        bad, must = scores[~allowed], "finite" if method in SIGNED else "finite and not negative"
+        bad = scores[~allowed]
+        must = "finite" if signed else "finite and not negative"
         raise ScoresError(
-            f"pruning: {method!r} scores {len(bad)} of {len(scores)} parameters {bad[0]:g} or the like, which is not allowed; "
-            f"its scores must be {must}: choose another method"
+            f"pruning: {method!r} scores {len(bad)} of {len(scores)} parameters {bad[0]:g} or the "
+            f"like, which is not allowed; its scores must be {must}: choose another method"
         )
     mask = global_mask(scores, sparsity)
     left = mask > 0
     last = scores[left].min()
     tied = scores == last
-    if (tied & ~left).any() and (last == 0 or tied.sum() > BY_CHANCE):
+    count = int(tied.sum())
+    unexplained = last == 0 or count > BY_CHANCE
+    if unexplained and (tied & ~left).any():
+        kept_ties = int((tied & left).sum())
+        among = f"{kept_ties} of {count} whose score is {last:g}"
         raise ScoresError(
-            f"pruning: {method!r} scores {int((scores != 0).sum())} of {len(scores)} parameters other than zero, and sparsity "
-            f"{sparsity:g} keeps {int(left.sum())}, among them {int((tied & left).sum())} of {int(tied.sum())} whose score "
-            f"is {last:g}, picked by position alone; choose a higher sparsity or another method"
+            f"pruning: {method!r} scores {int((scores != 0).sum())} of {len(scores)} parameters "
+            f"other than zero, and sparsity {sparsity:g} keeps {int(left.sum())}, among them "
+            f"{among}, picked by position alone; choose a higher sparsity or another method"
         )
     return mask

@@ -24,27 +24,33 @@ import torch
 from torch import Tensor, nn
 
 from lib.engine import flattening, lockstep
-from lib.engine.check_steps import last_check, next_check
-from lib.engine.checkpoint import SAVE_EVERY, Pace, found_or, keep, kept
+from lib.engine.checkpoint import SAVE_EVERY, Checkpoint
 from lib.engine.training_state import Outcome
+from lib.engine.vocabulary import last_check, next_check
 from lib.methods.method import Method
 from lib.methods.optimisers import Optimiser
 from lib.own import Training, raised
 from lib.workloads import batches, kinds, own_network
 from lib.workloads.judge import Judge, arithmetic
 
-FIRST, GROWTH = 20, 1.5  # steps of the first round, and how much further each goes than the last
+FIRST = 20  # steps of the first round
+GROWTH = 1.5  # how much further each round goes than the last
 SELDOM = 32  # steps between two reports, which others slow down
-FRESH = 16  # hexadecimal digits of the digest that tells a cell's state from another's
+EXACT = 1e-12  # by which an error may exceed the goal that it meets
 
 
 @dataclass(frozen=True)
 class Job:
     """What the trials of a cell share.
 
-    own: what is trained; name: of its file and function; method: of training; batch_size, limit
-    (steps), goals (errors on record, the hardest first), order_seed, device, precision, checks: as
-    of a cell.  values: of the validation set (`Judge`).
+    Attributes:
+        own: what is trained.
+        name: of its file and function.
+        method: of training.
+        limit: steps.
+        goals: errors on record, the hardest first.
+        batch_size, order_seed, device, precision, checks: as of a cell.
+        values: of the validation set (`Judge`).
     """
 
     own: Training
@@ -72,27 +78,28 @@ class Job:
         return batches.to(data, self.device) if held else data
 
 
-class Stacked:
+class MethodOptimiser:
     """A training method of the book for one module, in the place of a torch.optim.Optimizer.
 
     Its trainable parameters are views of one vector w [1, P].
     """
 
     def __init__(self, method: Method, module: nn.Module, drawn: dict[str, float]):
-        self.method, self.k = method, 0
         trained = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
+        self.method = method
+        self.k = 0
         self.parameters = [p for _, p in trained]
         self.w = torch.cat([p.detach().reshape(-1) for p in self.parameters])[None]
-        ends = list(itertools.accumulate(p.numel() for p in self.parameters))
-        self.layers = tuple(
-            flattening.Layer(name, slice(end - p.numel(), end), tuple(p.shape), kind)
-            for (name, p), end in zip(trained, ends)
-            for kind in [flattening.kind_of(module, name)]
-        )
-        for p, layer in zip(self.parameters, self.layers):
-            p.data = self.w[0, layer.where].view(p.shape)
+        self.layers = ()
+        at = 0
+        for name, p in trained:
+            where = slice(at, at + p.numel())
+            kind = flattening.kind_of(module, name)
+            self.layers += (flattening.Layer(name, where, tuple(p.shape), kind),)
+            p.data = self.w[0, where].view(p.shape)
+            at = where.stop
         self.buffers = method.begin(self.w.clone(), self.layers)
-        self.drawn = {n: self.w.new_full((1, 1), value) for n, value in drawn.items()}
+        self.drawn = {name: self.w.new_full((1, 1), value) for name, value in drawn.items()}
 
     @torch.no_grad()
     def step(self) -> None:
@@ -117,27 +124,27 @@ class Stacked:
 
 @dataclass
 class History:
-    """What is known of a trial: steps, taken; checked, errors, the checks and what they found (NaN
-    where it was above what a goal allows); diverged, the step at which its loss was not finite.
+    """What is known of a trial.
+
+    Attributes:
+        steps: taken.
+        checked, errors: the checks and what they found, NaN where it was above what a goal allows.
+        diverged: the step at which its loss was not finite.
     """
 
     steps: int = 0
     checked: list[int] = field(default_factory=list)
     errors: list[float] = field(default_factory=list)
-    diverged: int | None = None
+    diverged: float = math.inf
 
-    def met(self, goals: tuple[float, ...]) -> list[int | None]:
-        """The first check that met each goal."""
-        pairs = list(zip(self.checked, self.errors))
-        return [next((at for at, e in pairs if e <= goal + 1e-12), None) for goal in goals]
+    def met(self, goals: tuple[float, ...]) -> list[float]:
+        """The first check that met each goal; inf where none did."""
+        pairs = list(zip(self.checked, self.errors, strict=True))
+        return [next((at for at, e in pairs if e <= goal + EXACT), math.inf) for goal in goals]
 
-    def done(self, job: Job) -> bool:
+    def done(self, goals: tuple[float, ...]) -> bool:
         """Whether it trains no more: it met the hardest goal, or diverged."""
-        return (
-            self.diverged is not None
-            or bool(self.errors)
-            and (self.errors[-1] <= job.goals[0] + 1e-12)
-        )
+        return self.diverged < math.inf or any(e <= goals[0] + EXACT for e in self.errors[-1:])
 
 
 class Trial:
@@ -147,7 +154,9 @@ class Trial:
     """
 
     def __init__(self, job: Job, seed: int, drawn: dict[str, float]):
-        self.job, self.history, self.drawn = job, History(), drawn
+        self.job = job
+        self.history = History()
+        self.drawn = drawn
         self.passes = None
         if batches.is_function(job.data):
             self.passes = batches.Passes(job.data, job.batch_size, 10_000 * job.order_seed)
@@ -157,23 +166,26 @@ class Trial:
             self.optimiser = self._optimiser()
             self.random = batches.randomness()
 
-    def _optimiser(self) -> Stacked | torch.optim.Optimizer:
+    def _optimiser(self) -> MethodOptimiser | torch.optim.Optimizer:
         made: Optimiser | None = self.job.method.optimiser
         if made is None:
-            return Stacked(self.job.method, self.module, self.drawn)
+            return MethodOptimiser(self.job.method, self.module, self.drawn)
         own = {"lr" if n == "learning_rate" else n: v for n, v in self.drawn.items()}
         own.pop("batch_size")
         return made.made([p for p in self.module.parameters() if p.requires_grad], own)
 
     def run(self, until: int, tick: Callable[[], None]) -> None:
         """Train to this step, or until it is done; tick is called after every step."""
-        job, history = self.job, self.history
+        job = self.job
+        history = self.history
         with own_network.alone():
             batches.go_on(self.random)
             given = self._batches()
             check = next_check(last_check(history.steps, job.checks), job.checks)
-            while history.steps < until and not history.done(job):
-                if not math.isfinite(self._step(next(given), history.steps + 1)):
+            while history.steps < until and not history.done(job.goals):
+                batch = next(given)
+                loss = self._step(batch, history.steps + 1)
+                if not math.isfinite(loss):
                     history.diverged = history.steps
                 elif history.steps == check:
                     check = next_check(check, job.checks)
@@ -194,14 +206,16 @@ class Trial:
 
     def _step(self, batch: object, k: int) -> float:
         """Update number k; the loss before it.  Where that is not finite, there is no update."""
-        job, total = self.job, 0.0
+        job = self.job
+        total = 0.0
         batch = batches.to(batch, job.device)
         self.history.steps = k
         self.optimiser.zero_grad()
+        examples = max(1, batches.size(batch))
         for part in batches.cut(batch, job.own.at_once):
             with arithmetic(job.device, job.precision):
                 loss = kinds.loss(job.own, self.module, part)
-            share = batches.size(part) / max(1, batches.size(batch))
+            share = batches.size(part) / examples
             (loss if share == 1 else loss * share).backward()
             total += float(loss.detach()) * share
         if math.isfinite(total):
@@ -209,19 +223,23 @@ class Trial:
         return total
 
     def _update(self, k: int) -> None:
-        made = self.job.method.optimiser
+        job = self.job
+        made = job.method.optimiser
         if made and made.clip:
             nn.utils.clip_grad_norm_(self.module.parameters(), made.clip)
         if made and made.schedule:
-            factor = made.schedule.factor(k, self.job.batch_size, self.job.limit)
+            factor = made.schedule.factor(k, job.batch_size, job.limit)
+            rate = self.drawn["learning_rate"] * factor
             for group in self.optimiser.param_groups:
-                group["lr"] = self.drawn["learning_rate"] * factor
+                group["lr"] = rate
         self.optimiser.step()
 
     def _check(self, last: bool) -> None:
         """Its error, read to the end if this is the last check."""
-        job, history = self.job, self.history
-        unmet = [g for g, at in zip(job.goals, history.met(job.goals)) if at is None]
+        job = self.job
+        history = self.history
+        goals = zip(job.goals, history.met(job.goals), strict=True)
+        unmet = [goal for goal, at in goals if at == math.inf]
         history.checked.append(history.steps)
         allowed = math.inf if last else max(unmet, default=math.inf)
         history.errors.append(job.judge.error(self.module, allowed))
@@ -256,105 +274,102 @@ class Trial:
 
 
 class Search:
-    """The trials of a cell in rounds, kept in a file while they are under way.
-
-    trials: `Trial`; done: steps computed, over all trials.
-    """
+    """The trials of a cell in rounds, kept in a file while they are under way."""
 
     def __init__(self, job: Job, seeds: list[int], drawn: list[dict[str, float]], hits: int):
-        self.job, self.hits = job, hits
-        self.seeds, self.drawn, self.trials = seeds, drawn, []
-        self.computed, self.wall_s = 0, 0.0
+        self.job = job
+        self.hits = hits
+        self.wall_s = 0.0
+        self.trials: list[Trial] = []
+        for seed, own in zip(seeds, drawn, strict=True):
+            with _name_trial(len(self.trials), History()):
+                self.trials.append(Trial(job, seed, own))
 
-    def _trial(self, n: int) -> Trial:
-        """Number n, built when it is first asked for."""
-        while len(self.trials) <= n:
-            at = len(self.trials)
-            self.trials.append(Trial(self.job, self.seeds[at], self.drawn[at]))
-        return self.trials[n]
+    @property
+    def histories(self) -> list[History]:
+        return [trial.history for trial in self.trials]
 
-    def bound(self) -> int:
+    def end(self) -> int:
         """The step at which the search ends, as far as is known by now."""
-        found = (t.history.met(self.job.goals)[0] for t in self.trials)
-        hit = sorted(at for at in found if at is not None)
-        return hit[self.hits - 1] if len(hit) >= self.hits else self.job.limit
+        met = sorted(history.met(self.job.goals)[0] for history in self.histories)
+        return min([self.job.limit, *met[self.hits - 1 : self.hits]])
+
+    def left(self) -> list[tuple[int, Trial]]:
+        """The trials that have to be trained further, and their numbers."""
+        end = self.end()
+        goals = self.job.goals
+        far = (not h.done(goals) and h.steps < end for h in self.histories)
+        return [pair for pair, go_on in zip(enumerate(self.trials), far) if go_on]
 
     def run(self, tick: Callable[[], None]) -> None:
         """Train until it ends; tick is called after every step."""
         far = FIRST
-        while left := [n for n in range(len(self.seeds)) if self._left(n)]:
-            for n in left:
-                trial = self._trial(n)
-                with self._telling(n, trial):
-                    trial.run(min(far, self.bound()), functools.partial(self._count, tick))
+        while left := self.left():
+            for n, trial in left:
+                with _name_trial(n, trial.history):
+                    trial.run(min(far, self.end()), tick)
             far = math.ceil(far * GROWTH)
-
-    def _left(self, n: int) -> bool:
-        """Whether trial n has to be trained further."""
-        if n >= len(self.trials):
-            return True
-        history = self.trials[n].history
-        return not history.done(self.job) and history.steps < self.bound()
-
-    def _count(self, tick: Callable[[], None]) -> None:
-        self.computed += 1
-        tick()
-
-    @contextlib.contextmanager
-    def _telling(self, n: int, trial: Trial) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            step = trial.history.steps
-            raise lockstep.TrialError(f"trial {n}, step {step}: {raised(error)}") from error
 
     def outcome(self) -> Outcome:
         """What is known at the step at which the search ended."""
-        goals, end = self.job.goals, self.bound()
-        out = Outcome.blank(len(self.seeds), len(goals), ())
-        histories = [trial.history for trial in self.trials]
+        goals = self.job.goals
+        end = self.end()
+        out = Outcome(len(self.trials), len(goals))
+        histories = self.histories
         for n, history in enumerate(histories):
-            _read(out, n, history, goals, end)
+            _note(out, n, history, goals, end)
         late = out.status == "stopped"
-        out.steps = end if late.any() else int(out.last_step.max(initial=0))
+        last = int(out.last_step.max(initial=0))
+        out.steps = end if late.any() else last
         if end == self.job.limit:
             out.status[late] = "budget"
-        out.trial_steps, out.wall_s = self.computed, self.wall_s
+        out.trial_steps = sum(history.steps for history in histories)
+        out.wall_s = self.wall_s
         return out
 
-    def state(self, identity: str) -> dict:
-        """All of it that changes."""
-        return {
-            "identity": identity,
-            "computed": self.computed,
-            "wall_s": self.wall_s,
-            "trials": [trial.state() for trial in self.trials],
-        }
+    def told(self) -> tuple[int, int, float]:
+        """What a progress report says."""
+        alive = sum(not history.done(self.job.goals) for history in self.histories)
+        errors = (e for history in self.histories for e in history.errors if e == e)
+        return max(h.steps for h in self.histories), alive, min(errors, default=math.inf)
 
-    def take_up(self, state: dict, identity: str) -> Search:
-        """Go on from a `state`.  Raises ValueError for that of another cell."""
-        if state["identity"] != identity:
-            raise ValueError("of another cell, or of other code")
-        for n, one in enumerate(state["trials"]):
-            self._trial(n).take_up(one)
-        self.computed, self.wall_s = state["computed"], state["wall_s"]
+    def state(self) -> dict:
+        """All of it that changes."""
+        return {"wall_s": self.wall_s, "trials": [trial.state() for trial in self.trials]}
+
+    def take_up(self, state: dict) -> Search:
+        """Go on from a `state`."""
+        for trial, parts in zip(self.trials, state["trials"], strict=True):
+            trial.take_up(parts)
+        self.wall_s = state["wall_s"]
         return self
 
 
-def _read(out: Outcome, n: int, history: History, goals: tuple[float, ...], end: int) -> None:
+@contextlib.contextmanager
+def _name_trial(n: int, history: History) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise lockstep.TrialError(f"trial {n}, step {history.steps}: {raised(error)}") from error
+
+
+def _note(out: Outcome, n: int, history: History, goals: tuple[float, ...], end: int) -> None:
     """Write trial n as it was at the step `end`."""
-    pairs = [(at, e) for at, e in zip(history.checked, history.errors) if at <= end]
-    known = [(e, at) for at, e in pairs if e == e]
+    pairs = zip(history.errors, history.checked, strict=True)
+    known = [(error, at) for error, at in pairs if at <= end and error == error]
     if known:
         out.best_error[n], out.best_step[n] = min(known)
-    for goal, at in enumerate(history.met(goals)):
-        out.first[n, goal] = at if at is not None and at <= end else np.nan
-    out.status[n], out.last_step[n] = "stopped", end
-    if not np.isnan(out.first[n, 0]):
-        out.status[n], out.last_step[n] = "complete", int(out.first[n, 0])
-    elif history.diverged is not None and history.diverged <= end:
-        out.status[n], out.cause[n] = "infeasible", "diverged"
+    met = history.met(goals)
+    out.first[n] = [at if at <= end else np.nan for at in met]
+    out.status[n] = "stopped"
+    out.last_step[n] = end
+    if met[0] <= end:
+        out.status[n] = "complete"
+        out.last_step[n] = met[0]
+    elif history.diverged <= end:
+        out.status[n] = "infeasible"
         out.last_step[n] = history.diverged
+        out.cause[n] = "diverged"
 
 
 def train(
@@ -372,40 +387,29 @@ def train(
     the lowest error seen.  unfinished, whose: as of `lockstep.train`.  Raises `lockstep.TrialError`
     for what the reader's code raises, and OSError naming a file that cannot be written.
     """
-    each = [
-        {**{name: float(v[n]) for name, v in drawn.items()}, "batch_size": float(job.batch_size)}
-        for n in range(len(seeds))
-    ]
-    identity = hashlib.sha256(f"{whose}{seeds}{json.dumps(each)}".encode()).hexdigest()[:FRESH]
+    size = float(job.batch_size)
+    drawn = {**drawn, "batch_size": np.full(len(seeds), size)}
+    rows = [{name: float(v[n]) for name, v in drawn.items()} for n in range(len(seeds))]
+    told = f"{whose}{seeds}{json.dumps(rows)}"
+    identity = hashlib.sha256(told.encode()).hexdigest()
+    keeper = Checkpoint(unfinished, identity)
+    ticks = itertools.count(1)
 
-    def fresh() -> Search:
-        return Search(job, seeds, each, hits)
+    def first() -> Search:
+        return Search(job, seeds, rows, hits)
 
-    search = fresh()
-    if unfinished:
-        resume = functools.partial(_resumed, unfinished, fresh, identity)
-        search = found_or(unfinished, resume, fresh)
-    began, pace = time.perf_counter() - search.wall_s, Pace()
+    def restored(state: dict) -> Search:
+        return first().take_up(state)
+
+    search = keeper.resume(restored, first)
+    began = time.perf_counter() - search.wall_s
 
     def tick() -> None:
         search.wall_s = time.perf_counter() - began
-        if unfinished and pace.due(SAVE_EVERY):
-            pace.spend(lambda: keep(unfinished, search.state(identity)))
-        if search.computed % SELDOM == 0:
-            progress(*_told(search))
+        keeper.save(SAVE_EVERY, search.state)
+        if next(ticks) % SELDOM == 0:
+            progress(*search.told())
 
     search.run(tick)
     search.wall_s = time.perf_counter() - began
     return search.outcome()
-
-
-def _resumed(file: Path, fresh: Callable[[], Search], identity: str) -> Search:
-    return fresh().take_up(kept(file), identity)
-
-
-def _told(search: Search) -> tuple[int, int, float]:
-    """What a progress report says."""
-    histories = [trial.history for trial in search.trials]
-    alive = len(search.seeds) - sum(history.done(search.job) for history in histories)
-    best = min((e for history in histories for e in history.errors if e == e), default=math.inf)
-    return max(history.steps for history in histories), alive, best

@@ -10,10 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lib.engine.flattening import cast, flatten, head, is_product, outputs, unflatten
+from lib.engine.flattening import cast, flatten, head, is_product, masked, outputs, unflatten
 from lib.workloads.tasks import TASKS, Task
 
 MAX_GRADIENT_ENTRIES = 2**24  # of examples' own gradients computed at once
+Gradients = tuple[Tensor, Tensor, Tensor]  # losses, gradients, and which trials are alive
+LayerStats = dict[str, tuple[Tensor, ...]]  # by the names of weights
 
 
 class RowError(RuntimeError):
@@ -44,15 +46,11 @@ def _record_rows(products: dict[str, nn.Module]):
         h = _input_rows(layer, inputs[0].detach())
         out.register_hook(lambda d: pairs[name].append((h, _output_rows(layer, d.detach()))))
 
-    handles = [
-        layer.register_forward_hook(functools.partial(hook, name))
-        for name, layer in products.items()
-    ]
-    try:
+    with contextlib.ExitStack() as handles:
+        for name, layer in products.items():
+            handle = layer.register_forward_hook(functools.partial(hook, name))
+            handles.callback(handle.remove)
         yield pairs
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _input_rows(layer: nn.Module, h: Tensor) -> Tensor:
@@ -68,8 +66,13 @@ def _output_rows(layer: nn.Module, d: Tensor) -> Tensor:
     return d.flatten(0, -2) if isinstance(layer, nn.Linear) else d.movedim(1, -1).flatten(0, -2)
 
 
-class SequentialExecutor:
-    """One trial after another through one module, with float32 weights outside."""
+class Executor:
+    """What computes losses and gradients of many trials of one network.
+
+    Attributes:
+        normalised: whether by batch normalisation, so that answers depend on who is asked together.
+        classes: outputs of the last layer.
+    """
 
     def __init__(
         self,
@@ -80,43 +83,58 @@ class SequentialExecutor:
         task: Task = TASKS["classification"],
     ):
         """
-        module: the network, whose parameters become views of one vector.
-        dtype: of its arithmetic.
+        module: the network.
+        dtype: of its arithmetic; weights are float32 outside.
         device: where it is computed.
         smoothing: the share of a target that label smoothing spreads evenly over all classes.
         task: what the network is asked for.
         """
-        module = module.to(device=device, memory_format=torch.channels_last)
-        self.module, self.dtype, self.classes = module, dtype, head(module).out_features
-        self.smoothing, self.task = smoothing, task
+        self.module = module.to(device)
+        self.dtype = dtype
+        self.device = device
+        self.smoothing = smoothing
+        self.task = task
+        self.classes = head(module).out_features
         batch_norm = nn.modules.batchnorm._BatchNorm
         self.normalised = any(isinstance(layer, batch_norm) for layer in module.modules())
-        self.w = flatten(module).to(device=device, dtype=dtype)
+
+    def inputs(self, x: Tensor) -> Tensor:
+        """x as the network takes it (`flattening.cast`); convert a data set once."""
+        return cast(x, self.dtype).to(self.device)
+
+
+class SequentialExecutor(Executor):
+    """One trial after another through one module, whose parameters become views of one vector."""
+
+    def __init__(self, module: nn.Module, *settings, **named):
+        super().__init__(module.to(memory_format=torch.channels_last), *settings, **named)
+        self.w = flatten(module).to(device=self.device, dtype=self.dtype)
         self.g = torch.zeros_like(self.w)
-        views, slopes = unflatten(self.w, module), unflatten(self.g, module)
+        views = unflatten(self.w, module)
+        slopes = unflatten(self.g, module)
         for p, view, slope in zip(module.parameters(), views, slopes, strict=True):
-            p.data, p.grad = view, slope
+            p.data = view
+            p.grad = slope
         head(module).register_forward_pre_hook(self._keep_features)
 
     def _keep_features(self, _, inputs):
         self.features = inputs[0].detach()
 
     def inputs(self, x: Tensor) -> Tensor:
-        """x as the network takes it (`flattening.cast`); convert a data set once."""
-        x = cast(x, self.dtype).to(self.w.device)
+        """As `Executor.inputs`, a pixel's channels side by side."""
+        x = super().inputs(x)
         return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
 
-    def _derive(self, w: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        """The mean loss at weights w [P]; its gradient is then in self.g."""
+    def _derive(self, w: Tensor, x: Tensor, y: Tensor) -> Gradients:
+        """The mean loss at weights w [P], its gradient [P], and whether the trial is alive."""
         self.w.copy_(w)
         self.g.zero_()
         loss = self.task.loss(self.module(x).float(), y, self.smoothing)
         loss.backward()
-        return loss.detach()
+        alive = self.features.any() | self.g[: -self.classes].any()
+        return loss.detach().to(w.dtype), self.g.to(w.dtype, copy=True), alive
 
-    def gradients(
-        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> Gradients:
         """The task's mean loss and its gradient, for each trial.
 
         Args:
@@ -132,7 +150,7 @@ class SequentialExecutor:
 
     def gradients_with_layer_stats(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None, stats: Callable | None
-    ) -> tuple[Tensor, Tensor, Tensor, dict[str, tuple]]:
+    ) -> tuple[*Gradients, LayerStats]:
         """As `gradients`; fourth, statistics of layers by the names of their weights.
 
         stats: called with each layer's inputs [trials, N, inputs] and the derivatives of the mean
@@ -141,25 +159,23 @@ class SequentialExecutor:
             are patches in the order of the kernel as it lies in w.  Linear layers and convolutions
             of one group have statistics (`flattening.is_product`).
         """
-        losses, gradients = w.new_empty(len(w)), torch.zeros_like(w)
-        alive = torch.ones(len(w), dtype=torch.bool, device=w.device)
         modules = self.module.named_modules() if stats else ()
-        products = {name: layer for name, layer in modules if is_product(layer)}
-        found = {f"{name}.weight": [] for name in products}
+        products = {f"{name}.weight": layer for name, layer in modules if is_product(layer)}
+        derived = []
+        found = {name: [] for name in products}
         for t, row in enumerate(w):
             with name_row(t), _record_rows(products) as pairs:
-                losses[t] = self._derive(row, x, y)
-            gradients[t] = self.g
-            alive[t] = self.features.any() or self.g[: -self.classes].any()
+                derived.append(self._derive(row, x, y))
             for name, uses in pairs.items():
-                rows = (torch.cat(each)[None] for each in zip(*uses, strict=True))
-                found[f"{name}.weight"].append(stats(*rows))
-        joined = {name: tuple(map(torch.cat, zip(*each))) for name, each in found.items()}
-        return losses, gradients if mask is None else gradients.mul_(mask), alive, joined
+                inputs, deltas = (torch.cat(rows)[None] for rows in zip(*uses, strict=True))
+                found[name].append(stats(inputs, deltas))
+        losses, g, alive = map(torch.stack, zip(*derived, strict=True))
+        joined = {name: tuple(map(torch.cat, zip(*rows))) for name, rows in found.items()}
+        return losses, masked(g, mask), alive, joined
 
     def gradients_with_norms(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    ) -> tuple[*Gradients, Tensor]:
         """As `gradients`; fourth, the norms of examples' own gradients, averaged over the batch:
         [T, parameter tensors].
 
@@ -190,19 +206,17 @@ class SequentialExecutor:
         total = w.new_zeros(len(sizes))
         for some_x, some_y in zip(x.split(examples), y.split(examples), strict=True):
             own = each_gradient(w.to(self.dtype), some_x, some_y).float()
-            own = own if mask is None else own * mask
-            total += torch.stack([part.norm(dim=1).sum() for part in own.split(sizes, 1)])
+            parts = masked(own, mask).split(sizes, 1)
+            total += torch.stack([part.norm(dim=1).sum() for part in parts])
         return total / len(y)
 
-    def gradients_by_worker(
-        self, w: Tensor, x: Tensor, y: Tensor, workers: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def gradients_by_worker(self, w: Tensor, x: Tensor, y: Tensor, workers: int) -> Gradients:
         """As `gradients`, for each part of a batch that workers share out evenly: losses [workers,
         T], gradients [workers, T, P], alive [workers, T].
         """
-        batches = zip(x.chunk(workers), y.chunk(workers), strict=True)
-        found = [self.gradients(w, *batch) for batch in batches]
-        return tuple(torch.stack(each) for each in zip(*found, strict=True))
+        parts = zip(x.chunk(workers), y.chunk(workers), strict=True)
+        found = [self.gradients(w, *part) for part in parts]
+        return tuple(map(torch.stack, zip(*found, strict=True)))
 
     @torch.no_grad()
     def logits(self, w: Tensor, x: Tensor) -> Tensor:

@@ -7,14 +7,12 @@ import math
 import torch
 from torch import Tensor
 
-from lib.engine.batched import BatchedExecutor
-from lib.engine.sequential import SequentialExecutor
+from lib.engine.sequential import Executor
 from lib.workloads.datasets import Split
 
 SPARE = 32  # examples asked beyond the mistakes that reject a trial, in the first chunk of a check
 FORGET = 0.9  # per check: what earlier trials got wrong says less and less
-# of the network's arithmetic, relative: more than which examples are asked together changes a sum
-# of costs
+# Of the network's arithmetic, relative: more than which examples are asked together changes a sum
 ROUNDINGS = 1000
 MOST_SLACK = 0.1  # of a limit, where arithmetic is coarse
 
@@ -34,22 +32,20 @@ class Validation:
     by more (`slack`), and one that ends as near to a limit as that is decided by asking it alone,
     every example in the order of the data: one sum for one vector of weights.
 
-    limits [goals]: the largest sums of costs that meet the goals.
+    Attributes:
+        limits: [goals], the largest sums of costs that meet the goals.
     """
 
-    def __init__(
-        self,
-        executor: SequentialExecutor | BatchedExecutor,
-        split: Split,
-        goals: tuple[float, ...] = (),
-    ):
-        self.executor, self.task, self.x = executor, executor.task, executor.inputs(split.x)
+    def __init__(self, executor: Executor, split: Split, goals: tuple[float, ...] = ()):
+        self.executor = executor
+        self.task = executor.task
+        self.x = executor.inputs(split.x)
         self.y = split.y.to(self.x.device)
-        self.kind = torch.int64 if self.task.counted else torch.float64
-        self.slack = (
-            0 if self.task.counted else min(ROUNDINGS * torch.finfo(executor.dtype).eps, MOST_SLACK)
-        )
-        limits = [largest_sum(goal, len(split), self.task.counted) for goal in goals]
+        counted = self.task.counted
+        precision = torch.finfo(executor.dtype).eps
+        self.kind = torch.int64 if counted else torch.float64
+        self.slack = 0 if counted else min(ROUNDINGS * precision, MOST_SLACK)
+        limits = [largest_sum(goal, len(split), counted) for goal in goals]
         self.limits = torch.tensor(limits, dtype=self.kind, device=self.y.device)
         self.missed = torch.zeros(len(split), device=self.y.device)
         self.order = torch.arange(len(split), device=self.y.device)
@@ -61,53 +57,58 @@ class Validation:
         A trial whose sum is not whole costs more than allowed.  allowed: None reads every trial's
         answers to the end.
         """
-        count = torch.zeros(len(w), dtype=self.kind, device=w.device)
-        whole = torch.zeros(len(w), dtype=torch.bool, device=w.device)
-        allowed = (
-            torch.full_like(count, len(self.order) if self.task.counted else math.inf)
-            if allowed is None
-            else allowed
-        )
-        own = w.to(self.executor.dtype)  # once, and not for every chunk
+        total = torch.zeros(len(w), dtype=self.kind, device=w.device)
+        whole = torch.zeros_like(total, dtype=torch.bool)
+        if allowed is None:
+            allowed = torch.full_like(total, len(self.order) if self.task.counted else math.inf)
+        rounded = w.to(self.executor.dtype)  # once, and not for every chunk
         for limit in allowed.unique():
-            rows, at = (allowed == limit).nonzero()[:, 0], 0
-            # Six times as fast as own[rows]
-            asked = own if len(rows) == len(w) else own.index_select(0, rows)
-            # Enough to reject a trial that is mostly wrong
-            chunk = int(min(limit, len(self.order))) * 6 // 5 + SPARE
-            if (
-                not self.task.counted and limit < math.inf
-            ):  # an answer may cost more than a mistake, and limits be larger
-                chunk = min(chunk, len(self.order) // 2 + SPARE)
-            chunk = len(self.order) if self.executor.normalised else chunk
-            while at < len(self.order) and len(rows):
-                ask = self.order[at : at + chunk]
-                cost = self.task.cost(self.executor.logits(asked, self.x[ask]), self.y[ask])
-                count[rows] += cost.sum(1)
-                # Any other cost is brought into [0, 1], as a mistake is: one trial that diverges is
-                # no judge of examples.
-                hard = (
-                    cost.float() if self.task.counted else (1 - (-cost).exp()).nan_to_num(1).float()
-                )
-                self.missed[ask] += hard.sum(0)
-                chunk = chunk // 2 if at == 0 else chunk * 3 // 2
-                at += len(ask)
-                if at < len(self.order):
-                    left = (count[rows] <= limit + self.slack * limit).nonzero()[:, 0]
-                    if len(left) < len(rows):
-                        rows, asked = rows[left], asked.index_select(0, left)
-            whole[rows] = True
+            rows = (allowed == limit).nonzero()[:, 0]
+            whole[self._read(rounded, rows, limit, total)] = True
         self.missed *= FORGET
-        self.order = (
-            self.order
-            if self.executor.normalised
-            else self.missed.argsort(descending=True, stable=True)
-        )
+        if not self.executor.normalised:
+            self.order = self.missed.argsort(descending=True, stable=True)
         if self.slack:
-            near = ((count[:, None] - self.limits).abs() <= self.slack * self.limits).any(1)
+            near = ((total[:, None] - self.limits).abs() <= self.slack * self.limits).any(1)
             for row in (whole & near).nonzero()[:, 0]:
-                count[row] = self.alone(w[row])
-        return count, whole
+                total[row] = self.alone(w[row])
+        return total, whole
+
+    def _read(self, w: Tensor, rows: Tensor, limit: Tensor, total: Tensor) -> Tensor:
+        """Add to the total [T] what the rows' answers cost until it exceeds the limit; rows that
+        were read to the end.
+        """
+        # Six times as fast as w[rows]
+        asked = w if len(rows) == len(w) else w.index_select(0, rows)
+        examples = len(self.order)
+        at = 0
+        chunk = self._first_chunk(limit)
+        while at < examples and len(rows):
+            ask = self.order[at : at + chunk]
+            cost = self.task.cost(self.executor.logits(asked, self.x[ask]), self.y[ask])
+            total[rows] += cost.sum(1)
+            # Any other cost is brought into [0, 1], as a mistake is: one trial that diverges is no
+            # judge of examples
+            hard = cost if self.task.counted else (1 - (-cost).exp()).nan_to_num(1)
+            self.missed[ask] += hard.float().sum(0)
+            chunk = chunk // 2 if at == 0 else chunk * 3 // 2
+            at += len(ask)
+            left = (total[rows] <= limit + self.slack * limit).nonzero()[:, 0]
+            if at < examples and len(left) < len(rows):
+                rows = rows[left]
+                asked = asked.index_select(0, left)
+        return rows
+
+    def _first_chunk(self, limit: Tensor) -> int:
+        """Examples that are enough to reject a trial that is mostly wrong."""
+        examples = len(self.order)
+        if self.executor.normalised:
+            return examples
+        chunk = int(min(limit, examples)) * 6 // 5 + SPARE
+        if self.task.counted or limit == math.inf:
+            return chunk
+        # An answer may cost more than a mistake, and limits be larger
+        return min(chunk, examples // 2 + SPARE)
 
     def alone(self, w: Tensor) -> Tensor:
         """The sum of costs (a scalar) of one trial's weights w [P], every example asked at once in

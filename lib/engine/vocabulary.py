@@ -1,4 +1,6 @@
-"""What the engine can be asked for, without PyTorch: names that cells and tables use."""
+"""What the engine can be asked for, without PyTorch: names that cells and tables use, and the steps
+at which errors are measured.
+"""
 
 from __future__ import annotations
 
@@ -7,3 +9,24 @@ RUNGS = ("goals", "losses")  # of a race, `lib.engine.lockstep`
 LOSSES = tuple(2 ** (j / 2) for j in range(4, -5, -1))
 # Of pruning, `lib.engine.pruning`.
 METHODS = ("connection-sensitivity", "random", "magnitude", "grasp", "grasp-200", "synflow")
+
+
+def next_check(step: int, checks: str) -> int:
+    """The next step after `step` at which errors are measured.
+
+    "geometric": every step to 20, then 5 % apart, the same relative resolution at every batch size.
+    "every-100": the fixed interval of Lee et al. (2021).
+    """
+    if checks == "geometric":
+        return step + 1 if step < 20 else max(step + 1, round(step * 1.05))
+    if checks == "every-100":
+        return step // 100 * 100 + 100
+    raise ValueError(f"checks: {checks!r} is unknown; allowed: geometric, every-100")
+
+
+def last_check(step: int, checks: str = "geometric") -> int:
+    """The last step up to `step` at which errors are measured; 0 if there is none."""
+    found = 0
+    while (after := next_check(found, checks)) <= step:
+        found = after
+    return found

@@ -13,7 +13,6 @@ from pydantic import AfterValidator
 from lib import own, require
 from lib.methods import (
     adam,
-    adam_arms,
     averaging,
     clars,
     kfac,
@@ -24,14 +23,13 @@ from lib.methods import (
     muon,
     nesterov,
     optimisers,
-    own_method,
     sgd,
 )
 from lib.methods.method import Method
 
 METHODS = {m.METHOD.name: m.METHOD for m in (sgd, momentum, nesterov, adam)}
 _LARGE = (lars.METHOD, lars.WARMED_UP, clars.METHOD, lamb.METHOD)  # made for large batches
-METHODS |= {m.name: m for m in (*_LARGE, adam_arms.FIXED, adam_arms.LASTING, averaging.METHOD)}
+METHODS |= {m.name: m for m in (*_LARGE, adam.FIXED, adam.LASTING, averaging.METHOD)}
 METHODS |= {m.name: m for m in (muon.METHOD, kfac.METHOD, kfac.UNCLIPPED)}
 # Of networks of linear layers alone; what goes through METHODS is for any network.
 LOCAL = {
@@ -46,6 +44,8 @@ def method(name: str) -> Method:
     a class of torch.optim (`lib.methods.optimisers`).  Raises ValueError naming the allowed.
     """
     if own.is_own(name):
+        from lib.methods import own_method  # brings PyTorch, which is slow to import
+
         return own_method.load(name)
     if optimisers.is_class(name):
         return optimisers.named(name)

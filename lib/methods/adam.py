@@ -1,4 +1,8 @@
-"""Adam (Kingma and Ba 2015), with bias correction, as in PyTorch."""
+"""Adam (Kingma and Ba 2015), with bias correction, as in PyTorch.
+
+Also with beta2 held: at 0.999, or at a half-life counted in examples, beta2 = 2^(-B / half-life)
+(Marek et al. 2025).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from lib.methods.intervals import Interval
 from lib.methods.method import Method
 
 EPSILON = 1e-8
+BETA2 = 0.999  # of Kingma and Ba (2015), where it is held
 
 
 def begin(w, layers):
@@ -19,7 +24,8 @@ def change(g, buffers, rate, beta1, beta2, k):
     mean = beta1 mean + (1 - beta1) g; square = beta2 square + (1 - beta2) g^2; both unbiased by 1 -
     beta^k.
     """
-    mean, square = buffers["mean"], buffers["square"]
+    mean = buffers["mean"]
+    square = buffers["square"]
     mean.mul_(beta1).addcmul_(g, 1 - beta1)
     square.mul_(beta2).addcmul_(g.square(), 1 - beta2)
     # Near zero at first: in single precision, off
@@ -54,3 +60,40 @@ SPACE = {
     "beta2": Interval(1 - 0.1, 1 - 1e-4, "reverse-log"),
 }
 METHOD = Method("adam", "Adam", SPACE, begin, step, drift=drift)
+
+# Examples; as many decades as Adam's own 1 - beta2 has
+HALF_LIFE = Interval(100.0, 1e5)
+
+
+def fixed(beta1):
+    """beta2 = `BETA2`, in the shape of beta1."""
+    return beta1.new_full((), BETA2).expand_as(beta1)
+
+
+def _with(drawn):
+    """The hyperparameters of Adam: of an average of squares half is left after as many examples as
+    the half-life has, if there is one, whatever the batch size.
+    """
+    if "half_life" in drawn:
+        return drawn | {"beta2": 2 ** -(drawn["batch_size"] / drawn["half_life"])}
+    return drawn | {"beta2": fixed(drawn["beta1"])}
+
+
+def _held_step(w, g, buffers, drawn, k, layers):
+    step(w, g, buffers, _with(drawn), k, layers)
+
+
+def _held_drift(buffers, drawn):
+    return drift(buffers, _with(drawn))
+
+
+HELD = {name: SPACE[name] for name in ("learning_rate", "beta1")}
+FIXED = Method("adam-fixed", "Adam, β₂ = 0.999", HELD, begin, _held_step, drift=_held_drift)
+LASTING = Method(
+    "adam-half-life",
+    "Adam, half-life in examples",
+    {**HELD, "half_life": HALF_LIFE},
+    begin,
+    _held_step,
+    drift=_held_drift,
+)

@@ -28,11 +28,7 @@ CLIP = 1e-3
 LARGEST = 1e30  # entry of a factor; what is larger, or no number, is left out
 EVERY_STEP = 20  # first steps, in which every factor is decomposed anew
 # Sides up to so many: decomposed every so many steps
-INTERVALS = (
-    (128, 1),
-    (512, 10),
-    (float("inf"), 20),
-)
+INTERVALS = ((128, 1), (512, 10), (float("inf"), 20))
 
 
 def _blocks(layers):
@@ -54,11 +50,13 @@ def _begin(w, layers):
     buffers = {"v": w.new_zeros(w.shape), "kept": torch.ones_like(w, dtype=torch.bool)}
     buffers["steps"] = torch.zeros(len(w), dtype=torch.int64, device=w.device)
     for weight, bias in _blocks(layers):
-        rows, columns = weight.shape[0], (weight.where.stop - weight.where.start) // weight.shape[0]
-        for factor, side in (("inputs", columns + (bias is not None)), ("outputs", rows)):
-            buffers[f"{weight.name} {factor}"] = w.new_zeros(len(w), side, side)
-            buffers[f"{weight.name} {factor} axes"] = w.new_zeros(len(w), side, side)
-            buffers[f"{weight.name} {factor} curves"] = w.new_zeros(len(w), side)
+        outputs = weight.shape[0]
+        inputs = (weight.where.stop - weight.where.start) // outputs + (bias is not None)
+        for factor, side in (("inputs", inputs), ("outputs", outputs)):
+            name = f"{weight.name} {factor}"
+            buffers[name] = w.new_zeros(len(w), side, side)
+            buffers[f"{name} axes"] = torch.zeros_like(buffers[name])
+            buffers[f"{name} curves"] = w.new_zeros(len(w), side)
     return buffers
 
 
@@ -66,15 +64,13 @@ def _gradient(executor, w, batch, mask, buffers):
     """The executor's gradients; on the way the factors are averaged and, when it is time,
     decomposed.
     """
-    answers = batch[1].numel()
-    losses, g, alive, looks = executor.gradients_with_layer_stats(
-        w, *batch, mask, lambda h, d: _moments(h, d, answers)
-    )
+    moments = functools.partial(_moments, answers=batch[1].numel())
+    losses, g, alive, found = executor.gradients_with_layer_stats(w, *batch, mask, moments)
     if mask is not None:
         buffers["kept"].copy_(mask)
     steps = buffers["steps"].add_(1)
     k = int(steps[0])  # trials go in lock step
-    for name, (inputs, outputs) in looks.items():
+    for name, (inputs, outputs) in found.items():
         if f"{name} inputs" in buffers:  # a weight that layers share goes by the first's name
             side = buffers[f"{name} inputs"].shape[1]
             _average(buffers, f"{name} inputs", inputs[:, :side, :side], k)
@@ -111,20 +107,17 @@ def _average(buffers, name, new, k):
     average = buffers[name]
     # A trial that diverges must not stop the others
     fine = (new.abs().amax((1, 2)) < LARGEST)[:, None, None]
-    average.lerp_(
-        new.where(fine, 0).to(average.dtype).expand_as(average), 1 - min(1 - 1 / k, DECAY)
-    )
-    if k <= EVERY_STEP or k % interval(average.shape[1]) == 0:
-        rows = range(len(average)) if len(new) > 1 else [slice(None)]
-        for row, one in zip(rows, average):  # one by one: aligned, as of `aligned`
-            with contextlib.suppress(
-                torch.linalg.LinAlgError
-            ):  # it keeps its last axes, at first zeros, which move nothing
-                curves, axes = torch.linalg.eigh(one)
-                buffers[f"{name} curves"][row], buffers[f"{name} axes"][row] = (
-                    curves.clamp_(min=0),
-                    axes,
-                )
+    new = new.where(fine, 0).to(average.dtype)
+    average.lerp_(new.expand_as(average), 1 - min(1 - 1 / k, DECAY))
+    if k > EVERY_STEP and k % interval(average.shape[1]):
+        return
+    rows = range(len(average)) if len(new) > 1 else [slice(None)]
+    for row, factor in zip(rows, average):  # one by one: aligned, as of `aligned`
+        # Without, it keeps its last axes, at first zeros, which move nothing
+        with contextlib.suppress(torch.linalg.LinAlgError):
+            curves, axes = torch.linalg.eigh(factor)
+            buffers[f"{name} curves"][row] = curves.clamp_(min=0)
+            buffers[f"{name} axes"][row] = axes
 
 
 def interval(side):
@@ -136,20 +129,24 @@ def _step(w, g, buffers, drawn, k, layers, clipped=True):
     """v = momentum v + clip g', w -= rate v; g' = (A x G + damping)^-1 g, clip = min(1, sqrt(CLIP /
     |rate^2 g' . g|)), or 1.
     """
-    rate, total, moves = drawn["learning_rate"], 0, g.clone()
-    blocks = _blocks(layers)
-    for weight, bias in blocks:
-        own = [weight] if bias is None else [weight, bias]
-        slope = _joined(g, own)
-        move = _divided(slope, buffers, weight.name, drawn["damping"])
+    rate = drawn["learning_rate"]
+    total = 0
+    moves = g.clone()
+    moved = []
+    for weight, bias in _blocks(layers):
+        slope = _joined(g, weight, bias)
+        move = _divide(slope, buffers, weight.name, drawn["damping"])
         total = total + (move * slope).flatten(1).sum(1, keepdim=True)
-        columns = slope.shape[2] - len(own) + 1
-        moves[:, weight.where] = move[:, :, :columns].flatten(1)
+        moved.append(weight)
         if bias:
-            moves[:, bias.where] = move[:, :, columns].masked_fill(_off(slope, buffers, weight), 0)
-    if blocks and clipped:
+            moved.append(bias)
+            off = _off(slope, buffers, weight)
+            moves[:, bias.where] = move[:, :, -1].masked_fill(off, 0)
+            move = move[:, :, :-1]
+        moves[:, weight.where] = move.flatten(1)
+    if moved and clipped:
         clip = (CLIP / (rate.square() * total).abs()).sqrt().clamp(max=1)
-        for layer in (layer for block in blocks for layer in block if layer):
+        for layer in moved:
             moves[:, layer.where] *= clip
     v = buffers["v"].mul_(drawn["momentum"]).add_(moves.mul_(buffers["kept"]))
     w.addcmul_(v, rate, value=-1)
@@ -167,15 +164,15 @@ def _off(slope, buffers, weight):
     return silent & ~slope.any(2) & (pruned | (weight.kind == "convolution"))
 
 
-def _joined(g, own):
+def _joined(g, weight, bias):
     """The gradient of a weight, and of its bias as a last column: [T, outputs, inputs (+ 1)]."""
     import torch
 
-    columns = [g[:, layer.where].unflatten(1, (own[0].shape[0], -1)) for layer in own]
-    return torch.cat(columns, 2)
+    slope = g[:, weight.where].unflatten(1, (weight.shape[0], -1))
+    return slope if bias is None else torch.cat([slope, g[:, bias.where, None]], 2)
 
 
-def _divided(slope, buffers, name, damping):
+def _divide(slope, buffers, name, damping):
     """(A x G + damping)^-1 slope, [T, outputs, inputs], on the axes of the last decomposition."""
     right, left = (aligned(buffers[f"{name} {factor} axes"]) for factor in ("inputs", "outputs"))
     across, down = (buffers[f"{name} {factor} curves"] for factor in ("inputs", "outputs"))

@@ -11,12 +11,10 @@ from lib.methods import adam, lars
 from lib.methods.intervals import Interval
 from lib.methods.method import Method
 
-BETA2 = 0.999
-
 
 def _step(w, g, buffers, drawn, k, layers):
     rate, beta1 = (drawn[name] for name in SPACE)
-    u = adam.change(g, buffers, 1, beta1, beta1.new_full((), BETA2).expand_as(beta1), k)
+    u = adam.change(g, buffers, 1, beta1, adam.fixed(beta1), k)
     for layer in layers:
         part = u[:, layer.where]
         part.mul_(lars.ratio(w[:, layer.where], part.norm(dim=1, keepdim=True)))

@@ -1,21 +1,26 @@
-"""Local representation alignment (LRA-E, Ororbia and Mali 2019) and feedback alignment (Lillicrap et al. 2016).
+"""Local representation alignment (LRA-E, Ororbia and Mali 2019) and feedback alignment (Lillicrap
+et al. 2016).
 
-Both train networks of linear layers z_l = W_l h_(l-1) + b_l, h_l = f(z_l), l = 1 ... L, and never use W_l to go backwards.  An
-example's error e_L = softmax(z_L) - y reaches lower layers by feedback matrices E_l [inputs, outputs of layer l] alone:
+Both train networks of linear layers z_l = W_l h_(l-1) + b_l, h_l = f(z_l), l = 1 ... L, and never
+use W_l to go backwards.  An example's error e_L = softmax(z_L) - y reaches lower layers by feedback
+matrices E_l [inputs, outputs of layer l] alone:
 
     feedback alignment   e_l = f'(z_l) * E_(l+1) e_(l+1), with matrices that never change;
-    LRA                  e_l = f(z_l) - f(z_l - beta E_(l+1) e_(l+1)), the way of a layer to its target; E_l moves as W_l^T does.
+    LRA                  e_l = f(z_l) - f(z_l - beta E_(l+1) e_(l+1)), the way of a layer to its
+                         target; E_l moves as W_l^T does.
 
-Each layer moves by the batch's mean of e_l h_(l-1)^T.  So LRA with a small beta is feedback alignment with layer l slowed down by
-beta^(L-l); and feedback alignment with E_l = W_l^T would be backpropagation.  Matrices begin as the transposed weights, shuffled:
-as large as those, and strangers to them.
+Each layer moves by the batch's mean of e_l h_(l-1)^T.  So LRA with a small beta is feedback
+alignment with layer l slowed down by beta^(L-l); and feedback alignment with E_l = W_l^T would be
+backpropagation.  Matrices begin as the transposed weights, shuffled: as large as those, and
+strangers to them.
 """
 
 from __future__ import annotations
 
-import itertools
+import functools
 
 from lib import require
+from lib.methods import sgd
 from lib.methods.intervals import LEE2021
 from lib.methods.method import Method
 
@@ -48,50 +53,49 @@ def errors(executor, w, batch, buffers, lower):
     what reaches it, [T, B, out]. Raises ValueError for a network that has other layers.
     """
     x, y = batch
-    linear, between, views = _parts(executor.module, w.to(executor.dtype))
-    inputs, sums = [x.flatten(1).expand(len(w), -1, -1)], []
-    for f, (weight, bias) in itertools.zip_longest(between, views):
+    linear, between = _parts(executor.module)
+    sizes = [p.numel() for p in executor.module.parameters()]
+    parameters = iter(w.to(executor.dtype).split(sizes, 1))
+    inputs = [x.flatten(1).expand(len(w), -1, -1)]
+    sums = []
+    for n, layer in enumerate(linear.values()):
+        weight = next(parameters).unflatten(1, layer.weight.shape)
+        bias = next(parameters)
         sums.append(bias[:, None].baddbmm(inputs[-1], weight.mT))
-        if f is not None:
-            inputs.append(f(sums[-1]))
+        if n < len(between):
+            inputs.append(between[n](sums[-1]))
     losses, e = executor.task.derivative(sums[-1], y, executor.smoothing, 1)
     found = [e.to(executor.dtype) * len(x)]  # the derivative is of the mean
+    names = list(linear)
     for n in reversed(range(len(between))):
-        way = found[0].bmm(buffers[f"{linear[n + 1]}.weight"].to(executor.dtype).mT)
+        feedback = buffers[f"{names[n + 1]}.weight"].to(executor.dtype)
+        way = found[0].bmm(feedback.mT)
         found.insert(0, lower(between[n], sums[n], inputs[n + 1], way))
     return losses[0], inputs, found, inputs[-1].abs().amax((1, 2)) > 0
 
 
-def _parts(module, w):
-    """Names of the linear layers, the activations between them, and pairs of weights [T, out, in]
-    and biases [T, out].
-    """
+def _parts(module):
+    """The linear layers by their names, and the activations between them."""
     from torch import nn
 
     named = [(name, m) for name, m in module.named_children() if not isinstance(m, nn.Flatten)]
-    linear, between = named[::2], [m for _, m in named[1::2]]
-    affine = all(isinstance(m, nn.Linear) and m.bias is not None for _, m in linear)
-    known = all(isinstance(m, (nn.Tanh, nn.ReLU)) for m in between)
+    linear = dict(named[::2])
+    between = [m for _, m in named[1::2]]
+    affine = all(isinstance(m, nn.Linear) and m.bias is not None for m in linear.values())
+    known = all(isinstance(m, nn.Tanh | nn.ReLU) for m in between)
     fits = isinstance(module, nn.Sequential) and len(named) % 2 == 1 and affine and known
     require(fits, "model", type(module).__name__, f"{ALLOWED}, for this training method")
-    parts = w.split([p.numel() for _, m in linear for p in (m.weight, m.bias)], 1)
-    views = [
-        (a.unflatten(1, m.weight.shape), b)
-        for (_, m), a, b in zip(linear, parts[::2], parts[1::2], strict=True)
-    ]
-    return [name for name, _ in linear], between, views
+    return linear, between
 
 
 def _gradient(executor, w, batch, mask, buffers, lower):
     import torch
 
     losses, inputs, found, alive = errors(executor, w, batch, buffers, lower)
-    each = [
-        part
-        for h, e in zip(inputs, found, strict=True)
-        for part in (e.mT.bmm(h).flatten(1), e.sum(1))
-    ]
-    g = torch.cat(each, 1).float().div_(len(batch[1]))
+    parts = []
+    for h, e in zip(inputs, found, strict=True):
+        parts += [e.mT.bmm(h).flatten(1), e.sum(1)]
+    g = torch.cat(parts, 1).float().div_(len(batch[1]))
     return losses, g if mask is None else g.mul_(mask), alive
 
 
@@ -101,17 +105,12 @@ def _feedback_errors(f, z, h, way):
     return way * (1 - h.square() if isinstance(f, nn.Tanh) else (h > 0))
 
 
-def _feedback_gradient(executor, w, batch, mask, buffers):
-    return _gradient(executor, w, batch, mask, buffers, _feedback_errors)
-
-
-def _feedback_step(w, g, buffers, drawn, k, layers):
-    w.addcmul_(g, drawn["learning_rate"], value=-1)
+_feedback_gradient = functools.partial(_gradient, lower=_feedback_errors)
 
 
 def _step(w, g, buffers, drawn, k, layers):
     """w -= rate g; E -= rate g^T, so that E - W^T stays what it was."""
-    _feedback_step(w, g, buffers, drawn, k, layers)
+    sgd.METHOD.step(w, g, buffers, drawn, k, layers)
     for layer in _matrices(layers):
         own = g[:, layer.where].unflatten(1, layer.shape)
         buffers[layer.name].addcmul_(own.mT, drawn["learning_rate"][:, :, None], value=-1)
@@ -120,17 +119,15 @@ def _step(w, g, buffers, drawn, k, layers):
 def aligning(name: str, title: str, beta: float) -> Method:
     """LRA with this beta."""
 
-    def gradient(executor, w, batch, mask, buffers):
-        return _gradient(
-            executor, w, batch, mask, buffers, lambda f, z, h, way: h - f(z - beta * way)
-        )
+    def lower(f, z, h, way):
+        return h - f(z - beta * way)
 
-    return Method(name, title, SPACE, begin, _step, gradient)
+    return Method(name, title, SPACE, begin, _step, functools.partial(_gradient, lower=lower))
 
 
 SPACE = {"learning_rate": LEE2021["learning_rate"]}
 METHOD = aligning("lra", "local representation alignment", THEIRS)
 WIDE = aligning("lra-1", "local representation alignment, β = 1", 1.0)
 FEEDBACK = Method(
-    "feedback-alignment", "feedback alignment", SPACE, begin, _feedback_step, _feedback_gradient
+    "feedback-alignment", "feedback alignment", SPACE, begin, sgd.METHOD.step, _feedback_gradient
 )

@@ -28,24 +28,31 @@ class Method:
     """A training method, in one file; weights, gradients and buffers are of many trials at once, a
     row each.
 
-    name: as cells know it; of a reader's own method "path/to/file.py:function" (what the function
-    says is overwritten). title: as pages spell it.  space: what is tuned, "learning_rate" among it,
-    and from where it is drawn; an interval that is one of `LEE2021` follows the workload's named
-    space. begin(w, layers): the buffers [T, ...] before the first step, by name; w [T, P], layers:
-    the network's parameters in P (`Layer`). step(w, g, buffers, drawn, k, layers): update number k
-    (from 1) in place, of w and of the buffers, for gradients g [T, P], which may be overwritten.
-    drawn: name -> [T, 1], the learning rate decayed as the workload asks; and batch_size, examples
-    a step.  Where g and the weight have always been zero (a removed weight), the weight stays zero;
-    no row depends on another. gradient(executor, w, batch, mask, buffers): losses [T], gradients
-    [T, P] and which trials are alive [T], where they are not `executor.gradients(w, *batch, mask)`;
-    batch: inputs and labels.  No trial is then proved dead.  An executor has
-    `gradients_with_norms`, too, for what examples' own gradients measure layer by layer.
-    drift(buffers, drawn): how far each weight still moves at most, with its sign, [T, P] (or what
-    broadcasts to it), if every later gradient is zero; every step is in that direction.  It lets
-    trials be proved dead; without it none is dropped. evaluated(w, buffers): the weights [T, P]
-    that are validated, where they are not w (an average, say). source: digest of the reader's file
-    that defines the method, if one does.  optimiser: the `lib.methods.optimisers.Optimiser` that it
-    is, if it is one; begin and step are then not to be called.
+    Attributes:
+        name: as cells know it; of a reader's own method "path/to/file.py:function" (what the
+            function says is overwritten).
+        title: as pages spell it.
+        space: what is tuned, "learning_rate" among it, and from where it is drawn; an interval that
+            is one of `LEE2021` follows the workload's named space.
+        begin(w, layers): the buffers [T, ...] before the first step, by name; w [T, P], layers: the
+            network's parameters in P (`Layer`).
+        step(w, g, buffers, drawn, k, layers): update number k (from 1) in place, of w and of the
+            buffers, for gradients g [T, P], which may be overwritten.  drawn: name -> [T, 1], the
+            learning rate decayed as the workload asks; and batch_size, examples a step.  Where g
+            and the weight have always been zero (a removed weight), the weight stays zero; no row
+            depends on another.
+        gradient(executor, w, batch, mask, buffers): losses [T], gradients [T, P] and which trials
+            are alive [T], where they are not `executor.gradients(w, *batch, mask)`; batch: inputs
+            and labels.  No trial is then proved dead.  An executor has `gradients_with_norms`, too,
+            for what examples' own gradients measure layer by layer.
+        drift(buffers, drawn): an upper bound [T, P] (or what broadcasts to it) on how far each
+            weight still moves, with its sign, if every later gradient is zero; every step is in
+            that direction.  It lets trials be proved dead; without it none is dropped.
+        evaluated(w, buffers): the weights [T, P] that are validated, where they are not w (an
+            average, say).
+        source: digest of the reader's file that defines the method, if one does.
+        optimiser: the `lib.methods.optimisers.Optimiser` that it is, if it is one; begin and step
+            are then not to be called.
     """
 
     name: str

@@ -21,7 +21,9 @@ COEFFICIENTS = (
 )
 ROUNDS = 5
 SMALLEST = 1e-7  # added to the norm
-BETAS, EPSILON = (0.9, 0.95), 1e-10  # of Adam here, the authors' choice
+# Of Adam here, the authors' choice
+BETAS = (0.9, 0.95)
+EPSILON = 1e-10
 
 
 def orthogonal(u):
@@ -58,9 +60,12 @@ def _begin(w, layers):
 
 
 def _step(w, g, buffers, drawn, k, layers):
-    rate, ratio = drawn["learning_rate"], drawn["aux_ratio"]
+    rate = drawn["learning_rate"]
+    ratio = drawn["aux_ratio"]
     for layer in layers:
-        own, slope, mean = w[:, layer.where], g[:, layer.where], buffers[f"{layer.name} mean"]
+        own = w[:, layer.where]
+        slope = g[:, layer.where]
+        mean = buffers[f"{layer.name} mean"]
         if layer.kind in HIDDEN:
             update = _hidden(slope, mean, drawn["momentum"], layer.shape[0])
             kept = buffers[f"{layer.name} kept"].logical_or_(slope != 0)

@@ -7,12 +7,15 @@ returns an `Optimiser` is one, too, by the name "path/to/file.py:function".
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
+from typing import Annotated, Literal
 
-from lib import require, require_number
+from lib import require
+from lib.fields import AMOUNT, POSITIVE, Number, spec
 from lib.methods.intervals import LEE2021, Interval
 from lib.methods.method import Method
 
@@ -20,40 +23,39 @@ PREFIX = "torch.optim:"
 AROUND = 100.0  # times its usual one and more or less: where a learning rate is drawn from
 ITSELF = "params", "lr", "betas", "closure"
 BETAS = "beta1", "beta2"  # as they are named here: a pair has no place in a table
-SHAPES, UNITS = ("constant", "linear", "cosine"), ("limit", "steps", "examples")
 # Steps that take several losses, or gradients that are not dense
 APART = {"LBFGS": "asks for several losses a step", "SparseAdam": "takes sparse gradients alone"}
 
 
-@dataclass(frozen=True)
+@spec
 class Schedule:
     """By what the learning rate is multiplied from step to step.
 
-    warm_up: how long it rises to 1 in equal steps.  shape: "constant" after that, or falling to
-    `end` until `length`, "linear" or "cosine"; there it stays.  unit: of warm_up and length, shares
-    of the "limit" of steps, "steps", or "examples".  Raises ValueError naming the field.
+    Raises ValueError naming the field.
+
+    Attributes:
+        warm_up: how long it rises to 1 in equal steps.
+        shape: "constant" after that, or falling to `end` until `length`; there it stays.
+        unit: of warm_up and length: shares of the "limit" of steps, "steps", or "examples".
     """
 
-    warm_up: float = 0.0
-    shape: str = "constant"
-    length: float = 1.0
-    end: float = 0.0
-    unit: str = "limit"
+    warm_up: AMOUNT = 0.0
+    shape: Literal["constant", "linear", "cosine"] = "constant"
+    length: POSITIVE = 1.0
+    end: Number("[0, 1]") = 0.0
+    unit: Literal["limit", "steps", "examples"] = "limit"
 
     def __post_init__(self):
-        require(self.shape in SHAPES, "shape", self.shape, SHAPES)
-        require(self.unit in UNITS, "unit", self.unit, UNITS)
-        most = 1.0 if self.unit == "limit" else math.inf
-        told = "a number in (0, 1], a share of the limit" if most == 1 else "a positive number"
-        require_number("length", self.length, lambda v: 0 < v <= most, told)
-        before = f"a number from 0 to length ({self.length:g})"
-        require_number("warm_up", self.warm_up, lambda v: 0 <= v <= self.length, before)
-        require_number("end", self.end, lambda v: 0 <= v <= 1, "a number from 0 to 1")
+        share = self.unit != "limit" or self.length <= 1
+        require(share, "length", self.length, "at most 1, a share of the limit")
+        before = f"at most length ({self.length:g})"
+        require(self.warm_up <= self.length, "warm_up", self.warm_up, before)
 
     def factor(self, step: int, batch_size: int, limit: int) -> float:
         """At update number `step` (from 1) of at most `limit`."""
         steps = {"limit": limit, "steps": 1.0, "examples": 1 / batch_size}[self.unit]
-        warm, last = self.warm_up * steps, self.length * steps
+        warm = self.warm_up * steps
+        last = self.length * steps
         if step < warm:
             return step / warm
         if self.shape == "constant":
@@ -63,75 +65,66 @@ class Schedule:
         return self.end + (1 - self.end) * left
 
 
-@dataclass(frozen=True, eq=False)
+@spec
 class Optimiser:
     """A class of torch.optim, what is tuned of it and what is fixed.
 
-    kind: the class's name.  tuned: intervals by the names of its arguments (a pair of betas as
-    beta1 and beta2); "lr", unless it is among them, from the class's own over to times AROUND, of
-    SGD as Lee et al. (2021).  fixed: values of others.  schedule: of the learning rate.  clip: the
-    largest norm of all gradients together.  decay_vectors: whether weight decay is for biases and
-    gains, too (parameters of one dimension).  Raises ValueError naming the field, its value and
-    what is allowed.
+    Raises ValueError naming the field, its value and what is allowed.
+
+    Attributes:
+        kind: the class's name.
+        tuned: intervals by the names of its arguments (a pair of betas as beta1 and beta2); "lr",
+            unless it is among them, from the class's own over to times AROUND, of SGD as Lee et al.
+            (2021).
+        fixed: values of others.
+        schedule: of the learning rate.
+        clip: the largest norm of all gradients together.
+        decay_vectors: whether weight decay is for biases and gains, too (parameters of one
+            dimension).
     """
 
     kind: str
-    tuned: dict[str, Interval] = field(default_factory=dict)
-    fixed: dict[str, object] = field(default_factory=dict)
-    schedule: Schedule | None = None
-    clip: float | None = None
+    tuned: Annotated[dict[str, Interval], "intervals by name"] = field(default_factory=dict)
+    fixed: Annotated[dict[str, object], "values by name"] = field(default_factory=dict)
+    schedule: Annotated[Schedule | None, "a Schedule, or None"] = None
+    clip: Annotated[POSITIVE | None, "a positive number, or None"] = None
     decay_vectors: bool = True
 
     def __post_init__(self):
+        import torch  # slow to import, and most chapters only read records
+
         known = _arguments(self.kind)
-        require(isinstance(self.tuned, dict), "tuned", self.tuned, "intervals by name")
-        require(isinstance(self.fixed, dict), "fixed", self.fixed, "values by name")
         if "lr" not in self.tuned:
             object.__setattr__(self, "tuned", {"lr": _rates(self.kind, known), **self.tuned})
         names = [name for name in known if name not in ITSELF]
         names += BETAS if "betas" in known else []
-        for name, at in self.tuned.items():
+        for name in self.tuned:
             require(name in ("lr", *names), "tuned", name, f"one of lr, {', '.join(names)}")
-            require(
-                isinstance(at, Interval), f"tuned[{name!r}]", at, "a lib.methods.intervals.Interval"
-            )
+        free = [name for name in (*names, "betas") if name not in self.tuned]
         for name in self.fixed:
-            free = [one for one in (*names, "betas") if one not in self.tuned]
-            require(name in free, "fixed", name, f"one of {', '.join(free)}")
-        fits = isinstance(self.schedule, Schedule | None)
-        require(fits, "schedule", self.schedule, "a Schedule, or None")
-        if self.clip is not None:
-            require_number("clip", self.clip, lambda v: 0 < v < math.inf, "a positive number")
-        both = isinstance(self.decay_vectors, bool)
-        require(both, "decay_vectors", self.decay_vectors, "True or False")
+            require(name in free, "fixed", name, free)
         # The class's own checks, of values that its arguments must not have
         try:
-            self.made([_parameter()], {name: at.low for name, at in self.tuned.items()})
+            self.made([torch.zeros(2, 2)], {name: at.low for name, at in self.tuned.items()})
         except (TypeError, ValueError) as error:
             raise ValueError(f"fixed: {self.fixed} is not allowed; {self.kind}: {error}") from None
 
     def made(self, parameters: list, drawn: dict[str, float]) -> object:
         """The torch.optim.Optimizer of these parameters with these hyperparameters (`tuned`)."""
-        import torch  # slow to import, and most chapters only read records
+        import torch
 
         given = {**self.fixed, **drawn}
-        usual = _arguments(self.kind).get("betas", (None, None))
-        pair = tuple(given.pop(name, beta) for name, beta in zip(BETAS, given.get("betas", usual)))
-        if "betas" in _arguments(self.kind):
-            given["betas"] = pair
+        known = _arguments(self.kind)
+        if "betas" in known:
+            pair = zip(BETAS, given.get("betas", known["betas"]))
+            given["betas"] = tuple(given.pop(name, beta) for name, beta in pair)
         groups = [{"params": parameters}]
         if not self.decay_vectors:
-            flat = [p for p in parameters if p.dim() < 2]
-            rest = [p for p in parameters if p.dim() >= 2]
-            groups = [{"params": rest}, {"params": flat, "weight_decay": 0.0}]
-            groups = [group for group in groups if group["params"]]
+            vectors = [p for p in parameters if p.dim() < 2]
+            groups = [{"params": [p for p in parameters if p.dim() >= 2]}]
+            groups += [{"params": vectors, "weight_decay": 0.0}]
+        groups = [group for group in groups if group["params"]]
         return getattr(torch.optim, self.kind)(groups, **given)
-
-
-def _parameter():
-    import torch
-
-    return torch.nn.Parameter(torch.zeros(2, 2))
 
 
 @functools.cache
@@ -139,16 +132,14 @@ def _arguments(kind: str) -> dict[str, object]:
     """Arguments of a class of torch.optim and their usual values.  Raises ValueError."""
     import torch
 
-    here = {
-        name: one
-        for name, one in vars(torch.optim).items()
-        if isinstance(one, type) and issubclass(one, torch.optim.Optimizer) and name != "Optimizer"
-    }
-    allowed = [name for name in here if name not in APART]
+    optimisers = inspect.getmembers(torch.optim, inspect.isclass)
+    here = [name for name, one in optimisers if issubclass(one, torch.optim.Optimizer)]
+    allowed = [name for name in here if name not in (*APART, "Optimizer")]
     why = f" ({kind} {APART[kind]})" if kind in APART else ""
-    known = isinstance(kind, str) and kind in allowed
-    require(known, "kind", kind, f"a class of torch.optim: {', '.join(allowed)}{why}")
-    return {name: one.default for name, one in inspect.signature(here[kind]).parameters.items()}
+    words = f"a class of torch.optim: {', '.join(allowed)}{why}"
+    require(kind in allowed, "kind", kind, words)
+    parameters = inspect.signature(getattr(torch.optim, kind)).parameters
+    return {name: parameter.default for name, parameter in parameters.items()}
 
 
 def _rates(kind: str, known: dict) -> Interval:
@@ -170,20 +161,31 @@ def named(name: str) -> Method:
     kind, bracket, rest = name.removeprefix(PREFIX).partition("(")
     form = f"{PREFIX}CLASS, or such as {PREFIX}AdamW(lr=1e-4..1e-2,weight_decay=0.1)"
     require(rest.endswith(")") if bracket else not rest, "algorithm", name, form)
-    tuned, fixed = {}, {}
+    tuned = {}
+    fixed = {}
     for word in filter(None, rest.removesuffix(")").split(",")):
         argument, _, value = (part.strip() for part in word.partition("="))
         ends = [_number(end) for end in value.split("..")]
         fits = len(ends) < 3 and None not in ends and argument not in (*tuned, *fixed)
         require(fits, "algorithm", name, form)
-        if len(ends) == 2 or argument == "lr":
-            tuned[argument] = _interval(argument, ends[0], ends[-1], name)
-        else:
+        if len(ends) == 1 and argument != "lr":
             fixed[argument] = ends[0]
-    try:
+            continue
+        # Momentum and betas are drawn by how far they are from one, all else by its logarithm
+        near_one = argument in (*BETAS, "momentum", "alpha", "rho")
+        with _naming(name, f"{argument}: "):
+            scale = "reverse-log" if near_one else "log"
+            tuned[argument] = Interval(ends[0], ends[-1], scale)
+    with _naming(name):
         return method(Optimiser(kind, tuned, fixed), name)
+
+
+@contextlib.contextmanager
+def _naming(name: str, argument: str = ""):
+    try:
+        yield
     except ValueError as error:
-        raise ValueError(f"algorithm: {name!r} is not allowed; {error}") from None
+        raise ValueError(f"algorithm: {name!r} is not allowed; {argument}{error}") from None
 
 
 def _number(text: str) -> float | bool | None:
@@ -192,15 +194,6 @@ def _number(text: str) -> float | bool | None:
         return words[text.lower()] if text.lower() in words else float(text)
     except ValueError:
         return None
-
-
-def _interval(argument: str, low: float, high: float, name: str) -> Interval:
-    """Momentum and betas are drawn by how far they are from one, all else by its logarithm."""
-    near_one = argument in (*BETAS, "momentum", "alpha", "rho")
-    try:
-        return Interval(low, high, "reverse-log" if near_one else "log")
-    except ValueError as error:
-        raise ValueError(f"algorithm: {name!r} is not allowed; {argument}: {error}") from None
 
 
 def _apart(*_: object) -> None:

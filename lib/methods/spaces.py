@@ -20,10 +20,7 @@ SPACES = {
     "low-momentum": LOW_MOMENTUM,
 }
 # Of the learning rate, which is the engine's whatever the method
-DECAY = (
-    "decay_steps",
-    "end_factor",
-)
+DECAY = ("decay_steps", "end_factor")
 SINGLE = {  # what a point may be on an interval's scale
     "log": ("positive", lambda v: 0 < v < np.inf),
     "reverse-log": ("in [0, 1)", lambda v: 0 <= v < 1),
@@ -77,27 +74,22 @@ def parse(space: str, algorithm: str, decay: bool = False) -> dict[str, float] |
     Raises ValueError for an unknown space, and for a point that lacks a hyperparameter, has one too
     many or twice, or a value outside its limits.
     """
-    text, limits = space if isinstance(space, str) else "", _limits(algorithm, decay)
+    text = str(space)
     if text in SPACES:
         return None
-    pairs = [
-        (name.strip(), value)
-        for name, _, value in (word.partition("=") for word in text.split(","))
-    ]
+    limits = _limits(algorithm, decay)
+    words = [word.partition("=") for word in text.split(",")]
     try:
-        values = {name: float(value) for name, value in pairs}
+        values = {name.strip(): float(value) for name, _, value in words}
     except ValueError:
         values = {}
-    each_once = len(pairs) == len(values) and set(values) == set(limits)
-    if not each_once or not all(limits[name][1](value) for name, value in values.items()):
-        single, said = (
-            ",".join(f"{n}=..." for n in limits),
-            ", ".join(f"{n} {words}" for n, (words, _) in limits.items()),
-        )
-        raise ValueError(
-            f"space: {space!r} is not allowed; it must be one of {', '.join(SPACES)}, or {single} ({said})"
-        )
-    return values
+    complete = len(words) == len(values) and set(values) == set(limits)
+    if complete and all(limits[name][1](value) for name, value in values.items()):
+        return values
+    form = ",".join(f"{name}=..." for name in limits)
+    points = ", ".join(f"{name} {words}" for name, (words, _) in limits.items())
+    allowed = f"one of {', '.join(SPACES)}, or {form} ({points})"
+    raise ValueError(f"space: {space!r} is not allowed; it must be {allowed}")
 
 
 def draw(
@@ -123,7 +115,6 @@ def draw(
     if replicate == 0:
         points = qmc.Sobol(len(axes), scramble=False).fast_forward(1).random(trials)
     else:  # a power of two, then cut: scipy warns about any other count
-        points = qmc.Sobol(len(axes), scramble=True, seed=replicate).random_base2(
-            (trials - 1).bit_length()
-        )[:trials]
+        sequence = qmc.Sobol(len(axes), scramble=True, seed=replicate)
+        points = sequence.random_base2((trials - 1).bit_length())[:trials]
     return {name: axis.at(points[:, i]) for i, (name, axis) in enumerate(axes.items())}

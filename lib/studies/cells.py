@@ -46,7 +46,7 @@ class Cell:
     """The unit that is run, cached and resumed.  Raises ValueError naming the field, its value and
     what is allowed.
 
-    stop, hits: see `lib.engine.lockstep`; checks: see `lib.engine.check_steps`.  precision,
+    stop, hits: see `lib.engine.lockstep`; checks: see `lib.engine.vocabulary`.  precision,
     max_steps and space: None for the workload's own; a space may also be one point
     (`lib.methods.spaces.point`), which every trial then shares. label_smoothing: the share of the
     target spread evenly over all classes.  messages: how the batch is shared among workers, if it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,14 +20,18 @@ if TYPE_CHECKING:
 class Workload:
     """A data set, a model and what is asked for.  Raises ValueError for a task that is unknown.
 
-    task: a name in `lib.workloads.tasks.TASKS`, or `own.TRAINING`.  goals: mean costs of the validation examples as
-    the task has them (validation errors, say), the hardest first: a cell trains until the first is
-    met and notes the others. decay: whether the learning rate decays linearly.  max_steps: training
-    steps after which a trial is given up. precision: of the arithmetic ("float32" or "bfloat16";
-    weights and updates are always float32). batched_below: batch size below which all trials of a
-    cell are computed at once (faster for small work). source: digest of the reader's file that
-    defines the workload, if one does (`lib.own`). examples: the first so many of the training set
-    are all there is; None: the whole set.
+    Attributes:
+        task: a name in `lib.workloads.tasks.TASKS`, or `own.TRAINING`.
+        goals: mean costs of the validation examples as the task has them (validation errors, say),
+            the hardest first: a cell trains until the first is met and notes the others.
+        decay: whether the learning rate decays linearly.
+        max_steps: training steps after which a trial is given up.
+        precision: of the arithmetic ("float32" or "bfloat16"; weights and updates are always
+            float32).
+        batched_below: batch size below which all trials of a cell are computed at once (faster for
+            small work).
+        source: digest of the reader's file that defines the workload, if one does (`lib.own`).
+        examples: the first so many of the training set are all there is; None: the whole set.
     """
 
     name: str
@@ -68,251 +73,125 @@ class Workload:
     def train(self, split: int = 0) -> datasets.Split:
         """The examples it trains on, in this draw of training and validation examples."""
         whole = datasets.load(self.dataset, split).train
-        return (
-            whole
-            if self.examples is None
-            else datasets.Split(whole.x[: self.examples], whole.y[: self.examples])
-        )
-
-
-def _digits(
-    name: str,
-    title: str,
-    model: str,
-    goals: tuple[float, ...] = (0.04, 0.05, 0.06, 0.08, 0.1),
-    **more,
-):
-    return Workload(name, title, "digits", model, goals, max_steps=100_000, **more)
-
-
-def _mnist(
-    name: str,
-    title: str,
-    model: str,
-    goals: tuple[float, ...] = (0.03, 0.035, 0.04, 0.05, 0.06),
-    **more,
-):
-    return Workload(name, title, "mnist", model, goals, precision="bfloat16", **more)
+        return datasets.Split(whole.x[: self.examples], whole.y[: self.examples])
 
 
 FC_WIDTHS = ("1024", "128x3", "256x3", "512x3", "1024x3")
 MLP_SHAPES = ("16x2", "256x2", "64x1", "64x4")
-# how the names of workloads end that wait for an easier goal, and are the same otherwise
-EASIER = "-easier"
 FRACTIONS = (8, 4, 2)  # an eighth, a quarter and a half of a training set
-WORKLOADS = {
-    w.name: w
-    for w in (
-        _digits("digits-mlp", "MLP on digits", "mlp-64x2", batched_below=2049),
-        _digits("digits-cnn", "Small CNN on digits", "digits-cnn", batched_below=2049),
-        _digits(
-            "digits-mlp-nats",
-            "MLP on digits, cross-entropy",
-            "mlp-64x2",
-            (0.15, 0.17, 0.2, 0.25, 0.3),
-            batched_below=2049,
-            task="cross-entropy",
-        ),
-        _digits(
-            "digits-mlp-tanh",
-            "tanh MLP on digits",
-            "mlp-64x2-tanh",
-            batched_below=2049,
-            space="wide-rates",
-        ),
-        *(
-            _digits(
-                f"digits-mlp-{s}",
-                f"MLP {s.replace('x', '×')} on digits",
-                f"mlp-{s}",
-                batched_below=512,
-            )
-            for s in MLP_SHAPES
-        ),
-        *(
-            _digits(
-                f"digits-mlp-{1350 // n}",
-                f"MLP on {1350 // n} digits",
-                "mlp-64x2",
-                (0.1, 0.12, 0.15, 0.2),
-                batched_below=512,
-                examples=1350 // n,
-            )
-            for n in FRACTIONS
-        ),
-        *(
-            _mnist(
-                f"mnist-fc-{s}",
-                f"FC-{s.replace('x', '×')} on MNIST",
-                f"fc-{s}",
-                batched_below=129 * (s == "128x3"),
-            )
-            for s in FC_WIDTHS
-        ),
-        *(
-            _mnist(
-                f"mnist-fc-128x3-{54_000 // n}",
-                f"FC-128×3 on {54_000 // n:,} of MNIST",
-                "fc-128x3",
-                (0.06, 0.07, 0.08, 0.1),
-                batched_below=129,
-                examples=54_000 // n,
-            )
-            for n in FRACTIONS
-        ),
-        _mnist(
-            "mnist-fc-128x3-54000",
-            "FC-128×3 on all 54,000 of MNIST",
-            "fc-128x3",
-            (0.06, 0.07, 0.08, 0.1),
-            batched_below=129,
-        ),
-        _mnist(
-            f"mnist-fc-128x3{EASIER}",
-            "FC-128×3 on MNIST, easier goal",
-            "fc-128x3",
-            (0.04, 0.05, 0.06),
-            batched_below=129,
-        ),
-        *(
-            _mnist(
-                f"mnist-simple-cnn-{s}",
-                f"Simple-CNN, {s} width, on MNIST",
-                f"simple-cnn-{s}",
-                (0.02, 0.025, 0.03, 0.04, 0.05),
-            )
-            for s in ("half", "double")
-        ),
-        *(
-            Workload(
-                f"{data}-{model}",
-                f"{title} on {known}",
-                data,
-                model,
-                goals,
-                space="shi2019",
-                batched_below=1025,
-            )
-            for data, known, goals in (
-                ("mnist", "MNIST", (0.03, 0.04, 0.05)),
-                ("fashion-mnist", "Fashion-MNIST", (0.13, 0.15, 0.18)),
-            )
-            for model, title in (("fnn-3", "FNN-3"), ("lenet-5", "LeNet-5"))
-        ),
-        Workload(
-            "fashion-mnist-fc-128x3",
-            "FC-128×3 on Fashion-MNIST",
-            "fashion-mnist",
-            "fc-128x3",
-            (0.13, 0.14, 0.15, 0.16, 0.18),
-            precision="bfloat16",
-            batched_below=129,
-        ),
-        Workload(
-            f"fashion-mnist-fc-128x3{EASIER}",
-            "FC-128×3 on Fashion-MNIST, easier goal",
-            "fashion-mnist",
-            "fc-128x3",
-            (0.14, 0.15, 0.16, 0.18),
-            precision="bfloat16",
-            batched_below=129,
-        ),
-        Workload(
-            "mnist-simple-cnn",
-            "Simple-CNN on MNIST",
-            "mnist",
-            "simple-cnn",
-            (0.02, 0.025, 0.03, 0.04, 0.05),
-            precision="bfloat16",
-        ),
-        _mnist(
-            f"mnist-simple-cnn{EASIER}",
-            "Simple-CNN on MNIST, easier goal",
-            "simple-cnn",
-            (0.04, 0.05, 0.06),
-        ),
-        Workload(
-            "fashion-mnist-simple-cnn",
-            "Simple-CNN on Fashion-MNIST",
-            "fashion-mnist",
-            "simple-cnn",
-            (0.12, 0.13, 0.14, 0.16, 0.18),
-            precision="bfloat16",
-        ),
-        Workload(
-            "cifar-10-resnet-20",
-            "ResNet-20 on CIFAR-10",
-            "cifar-10",
-            "resnet-20",
-            (0.3, 0.35, 0.4),
-            space="shi2019",
-        ),
-        Workload(
-            "cifar-10-resnet-8",
-            "ResNet-8 on CIFAR-10",
-            "cifar-10",
-            "resnet-8",
-            (0.4, 0.425, 0.45, 0.475, 0.5),
-            decay=True,
-            max_steps=100_000,
-            precision="bfloat16",
-        ),
-        *(
-            Workload(
-                f"shakespeare{name}",
-                f"Decoder{of} on Tiny Shakespeare",
-                "tiny-shakespeare",
-                f"decoder-{width}x2",
-                (1.9, 2.0, 2.1, 2.2, 2.3),
-                precision="bfloat16",
-                task="cross-entropy",
-                batched_below=1025,
-            )
-            for name, of, width in (
-                ("", "", 64),
-                ("-width-32", " of width 32", 32),
-                ("-width-128", " of width 128", 128),
-            )
-        ),
-        Workload(
-            f"shakespeare{EASIER}",
-            "Decoder on Tiny Shakespeare, easier goal",
-            "tiny-shakespeare",
-            "decoder-64x2",
-            (2.3,),
-            precision="bfloat16",
-            task="cross-entropy",
-            batched_below=1025,
-        ),
-        Workload(
-            "shakespeare-lstm",
-            "LSTM on Tiny Shakespeare",
-            "tiny-shakespeare",
-            "lstm-128",
-            (1.9, 2.0, 2.1, 2.2, 2.3),
-            task="cross-entropy",
-            space="shi2019",
-        ),
-    )
-}
+# How the names of workloads end that wait for an easier goal, and are the same otherwise
+EASIER = "-easier"
+THEIR_SPLIT = "-lee2021"  # and of those on MNIST with the split of Lee et al. (2021)
+
+# Name and title; data set and model; goals, the hardest first; what else is not as usual
+TABLE = """
+digits-mlp: MLP on digits
+    digits mlp-64x2  0.04 0.05 0.06 0.08 0.1  max_steps=100000 batched_below=2049
+digits-cnn: Small CNN on digits
+    digits digits-cnn  0.04 0.05 0.06 0.08 0.1  max_steps=100000 batched_below=2049
+digits-mlp-nats: MLP on digits, cross-entropy
+    digits mlp-64x2  0.15 0.17 0.2 0.25 0.3
+    max_steps=100000 batched_below=2049 task=cross-entropy
+digits-mlp-tanh: tanh MLP on digits
+    digits mlp-64x2-tanh  0.04 0.05 0.06 0.08 0.1
+    max_steps=100000 batched_below=2049 space=wide-rates
+digits-mlp-16x2: MLP 16×2 on digits
+    digits mlp-16x2  0.04 0.05 0.06 0.08 0.1  max_steps=100000 batched_below=512
+digits-mlp-256x2: MLP 256×2 on digits
+    digits mlp-256x2  0.04 0.05 0.06 0.08 0.1  max_steps=100000 batched_below=512
+digits-mlp-64x1: MLP 64×1 on digits
+    digits mlp-64x1  0.04 0.05 0.06 0.08 0.1  max_steps=100000 batched_below=512
+digits-mlp-64x4: MLP 64×4 on digits
+    digits mlp-64x4  0.04 0.05 0.06 0.08 0.1  max_steps=100000 batched_below=512
+digits-mlp-168: MLP on 168 digits
+    digits mlp-64x2  0.1 0.12 0.15 0.2  max_steps=100000 batched_below=512 examples=168
+digits-mlp-337: MLP on 337 digits
+    digits mlp-64x2  0.1 0.12 0.15 0.2  max_steps=100000 batched_below=512 examples=337
+digits-mlp-675: MLP on 675 digits
+    digits mlp-64x2  0.1 0.12 0.15 0.2  max_steps=100000 batched_below=512 examples=675
+mnist-fc-1024: FC-1024 on MNIST
+    mnist fc-1024  0.03 0.035 0.04 0.05 0.06  precision=bfloat16
+mnist-fc-128x3: FC-128×3 on MNIST
+    mnist fc-128x3  0.03 0.035 0.04 0.05 0.06  precision=bfloat16 batched_below=129
+mnist-fc-256x3: FC-256×3 on MNIST
+    mnist fc-256x3  0.03 0.035 0.04 0.05 0.06  precision=bfloat16
+mnist-fc-512x3: FC-512×3 on MNIST
+    mnist fc-512x3  0.03 0.035 0.04 0.05 0.06  precision=bfloat16
+mnist-fc-1024x3: FC-1024×3 on MNIST
+    mnist fc-1024x3  0.03 0.035 0.04 0.05 0.06  precision=bfloat16
+mnist-fc-128x3-6750: FC-128×3 on 6,750 of MNIST
+    mnist fc-128x3  0.06 0.07 0.08 0.1  precision=bfloat16 batched_below=129 examples=6750
+mnist-fc-128x3-13500: FC-128×3 on 13,500 of MNIST
+    mnist fc-128x3  0.06 0.07 0.08 0.1  precision=bfloat16 batched_below=129 examples=13500
+mnist-fc-128x3-27000: FC-128×3 on 27,000 of MNIST
+    mnist fc-128x3  0.06 0.07 0.08 0.1  precision=bfloat16 batched_below=129 examples=27000
+mnist-fc-128x3-54000: FC-128×3 on all 54,000 of MNIST
+    mnist fc-128x3  0.06 0.07 0.08 0.1  precision=bfloat16 batched_below=129
+mnist-fc-128x3-easier: FC-128×3 on MNIST, easier goal
+    mnist fc-128x3  0.04 0.05 0.06  precision=bfloat16 batched_below=129
+mnist-simple-cnn-half: Simple-CNN, half width, on MNIST
+    mnist simple-cnn-half  0.02 0.025 0.03 0.04 0.05  precision=bfloat16
+mnist-simple-cnn-double: Simple-CNN, double width, on MNIST
+    mnist simple-cnn-double  0.02 0.025 0.03 0.04 0.05  precision=bfloat16
+mnist-fnn-3: FNN-3 on MNIST
+    mnist fnn-3  0.03 0.04 0.05  batched_below=1025 space=shi2019
+mnist-lenet-5: LeNet-5 on MNIST
+    mnist lenet-5  0.03 0.04 0.05  batched_below=1025 space=shi2019
+fashion-mnist-fnn-3: FNN-3 on Fashion-MNIST
+    fashion-mnist fnn-3  0.13 0.15 0.18  batched_below=1025 space=shi2019
+fashion-mnist-lenet-5: LeNet-5 on Fashion-MNIST
+    fashion-mnist lenet-5  0.13 0.15 0.18  batched_below=1025 space=shi2019
+fashion-mnist-fc-128x3: FC-128×3 on Fashion-MNIST
+    fashion-mnist fc-128x3  0.13 0.14 0.15 0.16 0.18  precision=bfloat16 batched_below=129
+fashion-mnist-fc-128x3-easier: FC-128×3 on Fashion-MNIST, easier goal
+    fashion-mnist fc-128x3  0.14 0.15 0.16 0.18  precision=bfloat16 batched_below=129
+mnist-simple-cnn: Simple-CNN on MNIST
+    mnist simple-cnn  0.02 0.025 0.03 0.04 0.05  precision=bfloat16
+mnist-simple-cnn-easier: Simple-CNN on MNIST, easier goal
+    mnist simple-cnn  0.04 0.05 0.06  precision=bfloat16
+fashion-mnist-simple-cnn: Simple-CNN on Fashion-MNIST
+    fashion-mnist simple-cnn  0.12 0.13 0.14 0.16 0.18  precision=bfloat16
+cifar-10-resnet-20: ResNet-20 on CIFAR-10
+    cifar-10 resnet-20  0.3 0.35 0.4  space=shi2019
+cifar-10-resnet-8: ResNet-8 on CIFAR-10
+    cifar-10 resnet-8  0.4 0.425 0.45 0.475 0.5  decay max_steps=100000 precision=bfloat16
+shakespeare: Decoder on Tiny Shakespeare
+    tiny-shakespeare decoder-64x2  1.9 2 2.1 2.2 2.3
+    precision=bfloat16 batched_below=1025 task=cross-entropy
+shakespeare-width-32: Decoder of width 32 on Tiny Shakespeare
+    tiny-shakespeare decoder-32x2  1.9 2 2.1 2.2 2.3
+    precision=bfloat16 batched_below=1025 task=cross-entropy
+shakespeare-width-128: Decoder of width 128 on Tiny Shakespeare
+    tiny-shakespeare decoder-128x2  1.9 2 2.1 2.2 2.3
+    precision=bfloat16 batched_below=1025 task=cross-entropy
+shakespeare-easier: Decoder on Tiny Shakespeare, easier goal
+    tiny-shakespeare decoder-64x2  2.3  precision=bfloat16 batched_below=1025 task=cross-entropy
+shakespeare-lstm: LSTM on Tiny Shakespeare
+    tiny-shakespeare lstm-128  1.9 2 2.1 2.2 2.3  space=shi2019 task=cross-entropy
+mnist-simple-cnn-lee2021: Simple-CNN on MNIST, split of Lee et al.
+    mnist-lee2021 simple-cnn  0.02 0.025 0.03 0.04 0.05  precision=bfloat16
+mnist-fc-128x3-lee2021: FC-128×3 on MNIST, split of Lee et al.
+    mnist-lee2021 fc-128x3  0.03 0.035 0.04 0.05 0.06  precision=bfloat16 batched_below=129
+"""
 
 
-def _on_their_split(work: Workload) -> Workload:
-    """A workload on MNIST with the split of Lee et al. (2021) instead of ours."""
-    title = f"{work.title}, split of Lee et al."
-    return replace(work, name=f"{work.name}{THEIR_SPLIT}", title=title, dataset=datasets.LEE2021)
+def _read(name: str, title: str, rest: str) -> Workload:
+    """The workload of an entry in `TABLE`."""
+    dataset, model, *words = rest.split()
+    goals = tuple(float(word) for word in words if word[0].isdigit())
+    pairs = dict(word.split("=") for word in words if "=" in word)
+    settings = {key: int(v) if v.isdecimal() else v for key, v in pairs.items()}
+    return Workload(name, title, dataset, model, goals, "decay" in words, **settings)
 
 
-THEIR_SPLIT = "-lee2021"  # how the names of workloads on it end
-WORKLOADS |= {
-    w.name: w
-    for w in (_on_their_split(WORKLOADS[ours]) for ours in ("mnist-simple-cnn", "mnist-fc-128x3"))
-}
+ENTRIES = re.findall(r"^(\S+): (.+)\n((?:    .+\n)+)", TABLE, re.M)
+WORKLOADS = {name: _read(name, title, rest) for name, title, rest in ENTRIES}
 
 
 def _of_text(name: str) -> Workload:
     """The book's language model on a text of the reader's."""
-    book, text = WORKLOADS["shakespeare"], own_text.read(name)
+    book = WORKLOADS["shakespeare"]
+    text = own_text.read(name)
     title = f"Decoder on {own_file.file_of(name).name}"
     return replace(
         book,

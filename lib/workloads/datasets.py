@@ -3,8 +3,8 @@ texts (`texts`).
 
 Digits come with scikit-learn and are always there.  The others are read from the folder that the
 environment variable BOOK_DATASETS names (`mnist/`, `fashion-mnist/`, `cifar-10/`,
-`tiny-shakespeare/` with the canonical files, compressed or not), or else downloaded once from their
-canonical pages.  Either way the contents must have their known checksums.
+`tiny-shakespeare/` with the canonical files, each compressed or not), or else downloaded once from
+their canonical pages.  Either way the contents must have their known checksums.
 
 `mnist-lee2021` is MNIST with the one split of Lee et al. (2021); the others are split by a seed, in
 draws of our own.
@@ -17,7 +17,6 @@ import gzip
 import hashlib
 import lzma
 import os
-import tarfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,51 +34,44 @@ VARIABLE = "BOOK_DATASETS"
 LEE2021 = "mnist-lee2021"
 # Data sets that are another's images on their authors' split, the only one they have
 IMAGES_OF = {LEE2021: "mnist"}
-TRAIN_SIZES = {
-    "digits": 1350,
-    "mnist": 54_000,
-    "fashion-mnist": 54_000,
-    "cifar-10": 45_000,
-    LEE2021: 54_000,
-}
-TEST_SIZES = {
-    "digits": 297,
-    "mnist": 10_000,
-    "fashion-mnist": 10_000,
-    "cifar-10": 10_000,
-    LEE2021: 10_000,
-}
-NAMES = tuple(TRAIN_SIZES)  # of images
+TRAIN_SIZES = {"digits": 1350, "cifar-10": 45_000, "mnist": 54_000, "fashion-mnist": 54_000}
+TRAIN_SIZES[LEE2021] = TRAIN_SIZES["mnist"]
+DIGITS_TEST = 297  # the others' test sets have 10,000 images
+NAMES = ("digits", "mnist", "fashion-mnist", "cifar-10", LEE2021)  # of images
 TEST_SEED = 0  # of the test set of digits, which have no canonical one
 
 # MD5 of each file's contents, as their authors and the common loaders publish them.
-IDX = {
-    "train-images-idx3-ubyte": {
-        "mnist": "6bbc9ace898e44ae57da46a324031adb",
-        "fashion-mnist": "f4a8712d7a061bf5bd6d2ca38dc4d50a",
-    },
-    "train-labels-idx1-ubyte": {
-        "mnist": "a25bea736e30d166cdddb491f175f624",
-        "fashion-mnist": "9018921c3c673c538a1fc5bad174d6f9",
-    },
-    "t10k-images-idx3-ubyte": {
-        "mnist": "2646ac647ad5339dbf082846283269ea",
-        "fashion-mnist": "8181f5470baa50b63fa0f6fddb340f0a",
-    },
-    "t10k-labels-idx1-ubyte": {
-        "mnist": "27ae3e4e09519cfbb04c329615203637",
-        "fashion-mnist": "15d484375f8d13e6eb1aabb0c3f46965",
-    },
+IDX = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+)
+MD5 = {
+    "mnist": """
+        6bbc9ace898e44ae57da46a324031adb
+        a25bea736e30d166cdddb491f175f624
+        2646ac647ad5339dbf082846283269ea
+        27ae3e4e09519cfbb04c329615203637
+    """,
+    "fashion-mnist": """
+        f4a8712d7a061bf5bd6d2ca38dc4d50a
+        9018921c3c673c538a1fc5bad174d6f9
+        8181f5470baa50b63fa0f6fddb340f0a
+        15d484375f8d13e6eb1aabb0c3f46965
+    """,
+    "cifar-10": """
+        5dd7e06a14cb22eb9f671a540d1b7c25
+        5ea93a67294ea407fff1d09f752e9692
+        942cd6a4bcdd0dd3c604fbe906cb4421
+        ae636b3ba5c66a11e91e8cb52e771fcb
+        53f37980c15c3d472c316c40844f3f0d
+        803d5f7f4d78ea53de84dbe85f74fb6d
+    """,
 }
-CIFAR = {
-    "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
-    "data_batch_2.bin": "5ea93a67294ea407fff1d09f752e9692",
-    "data_batch_3.bin": "942cd6a4bcdd0dd3c604fbe906cb4421",
-    "data_batch_4.bin": "ae636b3ba5c66a11e91e8cb52e771fcb",
-    "data_batch_5.bin": "53f37980c15c3d472c316c40844f3f0d",
-    "test_batch.bin": "803d5f7f4d78ea53de84dbe85f74fb6d",
-}
+CIFAR = (*(f"data_batch_{n}.bin" for n in range(1, 6)), "test_batch.bin")
 CIFAR_ARCHIVE = "cifar-10-binary.tar.gz"
+OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 PAGES = {
     "mnist": "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "fashion-mnist": "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
@@ -143,23 +135,22 @@ def _load(name: str, source: str, split: int) -> Dataset:
 
     if own.is_own(name):
         mine = own_file.tensors_of(name)
-        train, validation = (
-            Split((x.detach().float() if x.is_floating_point() else x).contiguous(), y.contiguous())
-            for x, y in (mine.train, mine.validation)
-        )
-        return Dataset(name, train, validation, validation)
-    if name in texts.NAMES or own.is_text(name):
+        train, held = (Split(_plain(x), y.contiguous()) for x, y in (mine.train, mine.validation))
+        return Dataset(name, train, held, held)
+    if own.is_text(name) or name in texts.NAMES:
         fewer = {"asked": own_text.read(name).windows} if own.is_text(name) else {}
-        windows = texts.examples(characters(name), split, **fewer)
-        return Dataset(name, *(Split(torch.from_numpy(x), torch.from_numpy(y)) for x, y in windows))
-    _require_known(name)
-    held = held_out(name, split)
-    x, y, training = _standardised(IMAGES_OF.get(name, name))
-    parts = (np.setdiff1d(np.arange(training), held), held, np.arange(training, len(x)))
-    return Dataset(
-        name,
-        *(Split(torch.from_numpy(x[p]), torch.from_numpy(y[p])) for p in parts),
-    )
+        parts = texts.examples(characters(name), split, **fewer)
+    else:
+        require(name in NAMES, "dataset", name, (*NAMES, *texts.NAMES))
+        held = held_out(name, split)
+        x, y, training = _standardised(IMAGES_OF.get(name, name))
+        rest = np.setdiff1d(np.arange(training), held)
+        parts = [(x[p], y[p]) for p in (rest, held, np.arange(training, len(x)))]
+    return Dataset(name, *(Split(*map(torch.from_numpy, part)) for part in parts))
+
+
+def _plain(x: Tensor) -> Tensor:
+    return (x.detach().float() if x.is_floating_point() else x).contiguous()
 
 
 def held_out(name: str, split: int = 0) -> np.ndarray:
@@ -172,10 +163,10 @@ def held_out(name: str, split: int = 0) -> np.ndarray:
     another split of a data set that has one alone.
     """
     size = whole_size(name)
-    require(
-        split == 0 or name not in IMAGES_OF, "split", split, f"0 for {name}, which has one split"
-    )
-    order = np.random.RandomState(0) if name == LEE2021 else np.random.default_rng(split)
+    one_split = name in IMAGES_OF
+    allowed = f"0 for {name}, which has one split"
+    require(split == 0 or not one_split, "split", split, allowed)
+    order = np.random.RandomState(0) if one_split else np.random.default_rng(split)
     return np.sort(order.permutation(size)[: size // 10])
 
 
@@ -199,18 +190,9 @@ def whole(name: str) -> Split:
     return Split(torch.from_numpy(x[:training]), torch.from_numpy(y[:training]))
 
 
-def _require_known(name: str) -> None:
-    """Raise ValueError unless one of the data sets here is called `name`."""
-    if name not in (*NAMES, *texts.NAMES):
-        raise ValueError(
-            f"dataset: {name!r} is unknown; allowed: {', '.join((*NAMES, *texts.NAMES))}"
-        )
-
-
 def _require_images(name: str) -> None:
     """Raise ValueError unless one of the data sets of images is called `name`."""
-    _require_known(name)
-    require(name not in texts.NAMES, "dataset", name, f"one of images here: {', '.join(NAMES)}")
+    require(name in NAMES, "dataset", name, f"one of images here: {', '.join(NAMES)}")
 
 
 @functools.lru_cache(maxsize=1)  # one after the other, splits of the same images
@@ -243,7 +225,9 @@ def test_size(name: str) -> int:
         return len(own_file.tensors_of(name).validation[1])
     if own.is_text(name):
         return own_text.read(name).windows
-    return texts.ASKED if name in texts.NAMES else TEST_SIZES[name]
+    if name in texts.NAMES:
+        return texts.ASKED
+    return DIGITS_TEST if name == "digits" else 10_000
 
 
 def _digits() -> tuple[np.ndarray, np.ndarray, int]:
@@ -255,18 +239,21 @@ def _digits() -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def _idx(name: str) -> tuple[np.ndarray, np.ndarray, int]:
-    raw = [_contents(name, file, sums[name]) for file, sums in IDX.items()]
-    images = np.concatenate(
-        [np.frombuffer(raw[i], np.uint8, offset=16).reshape(-1, 1, 28, 28) for i in (0, 2)]
-    )
-    labels = np.concatenate([np.frombuffer(raw[i], np.uint8, offset=8) for i in (1, 3)])
-    return images / np.float32(255), labels, 60_000
+    train_x, train_y, test_x, test_y = _files(name, IDX)
+    pixels = np.concatenate([train_x[16:], test_x[16:]]).reshape(-1, 1, 28, 28)
+    return pixels / np.float32(255), np.concatenate([train_y[8:], test_y[8:]]), 60_000
 
 
 def _cifar() -> tuple[np.ndarray, np.ndarray, int]:
-    raw = b"".join(_contents("cifar-10", file, md5) for file, md5 in CIFAR.items())
-    rows = np.frombuffer(raw, np.uint8).reshape(-1, 3073)  # a label, then 32 x 32 red, green, blue
+    rows = np.concatenate(_files("cifar-10", CIFAR)).reshape(-1, 3073)
+    # A label, then 32 x 32 red, green, blue
     return rows[:, 1:].reshape(-1, 3, 32, 32) / np.float32(255), rows[:, 0], 50_000
+
+
+def _files(name: str, files: tuple[str, ...]) -> list[np.ndarray]:
+    """The bytes of a data set's files."""
+    checksums = zip(files, MD5[name].split(), strict=True)
+    return [np.frombuffer(_contents(name, file, md5), np.uint8) for file, md5 in checksums]
 
 
 def characters(name: str) -> np.ndarray:
@@ -292,55 +279,31 @@ def _contents(name: str, file: str, checksum: str) -> bytes:
     SHA-256.
     """
     place = _folder(name, file)
-    raw = None
-    for found in (place / file, place / f"{file}.gz", place / f"{file}.xz"):
-        if found.exists():
-            raw = _unpacked(found)
-            break
-    if raw is None and name == "cifar-10":
-        found, raw = _from_archive(place, file)
-    if raw is None:
+    names = (file, *(file + packed for packed in OPENERS))
+    found = next((path for one in names for path in sorted(place.rglob(one))), None)
+    if found is None:
         raise DatasetError(
-            f"{place / file}: missing (nor .gz, .xz); put it there, or unset {VARIABLE} to download it"
+            f"{place / file}: missing (nor .gz, .xz); put it there, from its archive if it comes in "
+            f"one, or unset {VARIABLE} to download it"
         )
+    try:
+        with OPENERS.get(found.suffix, open)(found, "rb") as stream:
+            raw = stream.read()
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        raise DatasetError(f"{found}: cannot be read ({error}); replace it") from None
     kind = "sha256" if len(checksum) == 64 else "md5"
-    if (
-        hashlib.new(kind, raw, usedforsecurity=False).hexdigest() != checksum
-    ):  # else some machines forbid MD5
+    # Some machines forbid MD5 for security
+    if hashlib.new(kind, raw, usedforsecurity=False).hexdigest() != checksum:
         raise DatasetError(
             f"{found}: not the canonical file (its contents are truncated or altered); replace it"
         )
     return raw
 
 
-def _unpacked(file: Path) -> bytes:
-    opened = {".gz": gzip.open, ".xz": lzma.open}.get(file.suffix, open)
-    try:
-        with opened(file, "rb") as stream:
-            return stream.read()
-    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise DatasetError(f"{file}: cannot be read ({error}); replace it") from None
-
-
-def _from_archive(place: Path, file: str) -> tuple[Path, bytes | None]:
-    for archive in (place / CIFAR_ARCHIVE, place.parent / CIFAR_ARCHIVE):
-        if archive.exists():
-            return archive, _archive(archive).get(file)
-    unpacked = place / "cifar-10-batches-bin" / file
-    return unpacked, _unpacked(unpacked) if unpacked.exists() else None
-
-
-@functools.lru_cache(maxsize=1)
-def _archive(archive: Path) -> dict[str, bytes]:
-    try:
-        with tarfile.open(archive) as tar:
-            return {Path(m.name).name: tar.extractfile(m).read() for m in tar if m.isfile()}
-    except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
-        raise DatasetError(f"{archive}: cannot be read ({error}); replace it") from None
-
-
 def _folder(name: str, file: str) -> Path:
-    """Where the data set's files lie; downloads the canonical ones where no folder is named."""
+    """Where the data set's files lie, in whatever folders; where no folder is named, the canonical
+    ones are downloaded, and an archive is unpacked.
+    """
     if VARIABLE in os.environ:
         place = Path(os.environ[VARIABLE]) / name
         if not place.is_dir():
@@ -351,12 +314,12 @@ def _folder(name: str, file: str) -> Path:
     import pooch  # slow to import, and only downloads need it
 
     cache = pooch.os_cache("data-parallelism-sparsity") / name
-    wanted = CIFAR_ARCHIVE if name == "cifar-10" else file if name in texts.NAMES else f"{file}.gz"
-    # The contents' checksum is verified by the caller, whatever the compression.
+    archive = name == "cifar-10"
+    wanted = CIFAR_ARCHIVE if archive else file if name in texts.NAMES else f"{file}.gz"
+    unpack = pooch.Untar() if archive else None
     try:
-        pooch.retrieve(
-            PAGES[name] + wanted, known_hash=None, fname=wanted, path=cache, progressbar=True
-        )
+        # The contents' checksum is verified by the caller, whatever the compression
+        pooch.retrieve(PAGES[name] + wanted, None, wanted, cache, unpack, progressbar=True)
     except Exception as error:
         raise DatasetError(
             f"{wanted}: download failed ({error}); set {VARIABLE} to a folder that holds {name}/"

@@ -1,4 +1,4 @@
-"""A small language model: a transformer decoder, of ordinary modules."""
+"""Small language models, of ordinary modules: a transformer decoder and an LSTM."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ class Attention(nn.Module):
             layer(x).unflatten(2, (-1, HEAD)).transpose(1, 2)
             for layer in (self.query, self.key, self.value)
         )
-        return self.out(
-            F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
-        )
+        heard = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(heard.transpose(1, 2).flatten(2))
 
 
 class DecoderBlock(nn.Module):
@@ -36,12 +35,11 @@ class DecoderBlock(nn.Module):
 
     def __init__(self, width: int):
         super().__init__()
-        self.norm1, self.attention = nn.RMSNorm(width, EPSILON), Attention(width)
+        self.norm1 = nn.RMSNorm(width, EPSILON)
+        self.attention = Attention(width)
         self.norm2 = nn.RMSNorm(width, EPSILON)
-        self.up, self.down = (
-            nn.Linear(width, 4 * width, bias=False),
-            nn.Linear(4 * width, width, bias=False),
-        )
+        self.up = nn.Linear(width, 4 * width, bias=False)
+        self.down = nn.Linear(4 * width, width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attention(self.norm1(x))
@@ -58,9 +56,30 @@ class Decoder(nn.Module):
 
     def __init__(self, width: int, blocks: int, symbols: int = 65, context: int = 64):
         super().__init__()
-        self.symbol, self.place = nn.Embedding(symbols, width), nn.Embedding(context, width)
+        self.symbol = nn.Embedding(symbols, width)
+        self.place = nn.Embedding(context, width)
         self.blocks = nn.Sequential(*(DecoderBlock(width) for _ in range(blocks)))
-        self.norm, self.head = nn.RMSNorm(width, EPSILON), nn.Linear(width, symbols, bias=False)
+        self.norm = nn.RMSNorm(width, EPSILON)
+        self.head = nn.Linear(width, symbols, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.norm(self.blocks(self.symbol(x) + self.place.weight[: x.shape[1]])))
+
+
+class Recurrent(nn.Module):
+    """An LSTM that predicts the next symbol at each place from those before it: int64 [B, L] -> [B,
+    L, symbols].
+
+    112,000 parameters at width 128 with 65 symbols: an embedding of half the width, one layer, and
+    a last layer of its own.
+    """
+
+    def __init__(self, width: int, symbols: int = 65):
+        super().__init__()
+        self.symbol = nn.Embedding(symbols, width // 2)
+        self.memory = nn.LSTM(width // 2, width, batch_first=True)
+        self.head = nn.Linear(width, symbols)
+
+    def forward(self, x: Tensor) -> Tensor:
+        states, _ = self.memory(self.symbol(x))
+        return self.head(states)

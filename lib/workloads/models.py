@@ -7,6 +7,7 @@ then works on a quarter of the values.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 
 import torch
@@ -14,7 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lib import own
-from lib.workloads import decoder, own_file, own_network, recurrent
+from lib.workloads import own_file, own_network
+from lib.workloads.decoder import Decoder, Recurrent
 
 TRUNCATED_STD = 0.87962566103423978  # standard deviation of a unit normal cut at +-2
 
@@ -27,7 +29,8 @@ def mlp(
     for width in widths:
         layers += [nn.Linear(inputs, width), activation()]
         inputs = width
-    return nn.Sequential(*layers, nn.Linear(inputs, classes))
+    last = nn.Linear(inputs, classes)
+    return nn.Sequential(*layers, last)
 
 
 class MaxPool(nn.MaxPool2d):
@@ -48,7 +51,8 @@ class MaxPool(nn.MaxPool2d):
 
 def simple_cnn(width: float = 1.0) -> nn.Sequential:
     """Simple-CNN of Lee et al. (2021), 62,346 parameters at width 1: [B, 1, 28, 28] -> [B, 10]."""
-    a, b = round(32 * width), round(64 * width)
+    a = round(32 * width)
+    b = round(64 * width)
     return nn.Sequential(
         nn.Conv2d(1, a, 5),
         MaxPool(2),
@@ -134,15 +138,12 @@ class NormalisedBlock(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, stride: int):
         super().__init__()
-        self.first, self.norm1 = (
-            nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False),
-            _batch_norm(outputs),
-        )
-        self.second, self.norm2 = (
-            nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
-            _batch_norm(outputs),
-        )
-        self.stride, self.new = stride, (outputs - inputs) // 2
+        self.first = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
+        self.norm1 = _batch_norm(outputs)
+        self.second = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
+        self.norm2 = _batch_norm(outputs)
+        self.stride = stride
+        self.new = (outputs - inputs) // 2
 
     def forward(self, x: Tensor) -> Tensor:
         h = self.norm2(self.second(F.relu(self.norm1(self.first(x)))))
@@ -160,15 +161,13 @@ class ResNet20(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.stem, self.norm = nn.Conv2d(3, 16, 3, padding=1, bias=False), _batch_norm(16)
-        shapes = (
-            [(16, 16, 1)] * 3
-            + [(16, 32, 2)]
-            + [(32, 32, 1)] * 2
-            + [(32, 64, 2)]
-            + [(64, 64, 1)] * 2
-        )
-        self.blocks = nn.Sequential(*(NormalisedBlock(*shape) for shape in shapes))
+        self.stem = nn.Conv2d(3, 16, 3, padding=1, bias=False)
+        self.norm = _batch_norm(16)
+        widths = [16] * 4 + [32] * 3 + [64] * 3
+        blocks = []
+        for inputs, outputs in itertools.pairwise(widths):
+            blocks.append(NormalisedBlock(inputs, outputs, outputs // inputs))
+        self.blocks = nn.Sequential(*blocks)
         self.head = nn.Linear(64, 10)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -188,30 +187,19 @@ MODELS = {
     "simple-cnn-half": functools.partial(simple_cnn, 0.5),
     "simple-cnn-double": functools.partial(simple_cnn, 2.0),
     "fc-1024": functools.partial(mlp, 784, 1024),
-    **{
-        f"fc-{width}x3": functools.partial(mlp, 784, width, width, width)
-        for width in (128, 256, 512, 1024)
-    },
+    **{f"fc-{n}x3": functools.partial(mlp, 784, n, n, n) for n in (128, 256, 512, 1024)},
     "fnn-3": functools.partial(mlp, 784, 200, 200),
     "lenet-5": lenet5,
     "resnet-8": ResNet8,
     "resnet-20": ResNet20,
-    **{
-        f"decoder-{width}x2": functools.partial(decoder.Decoder, width, 2)
-        for width in (32, 64, 128)
-    },
-    "lstm-128": functools.partial(recurrent.Recurrent, 128),
+    **{f"decoder-{width}x2": functools.partial(Decoder, width, 2) for width in (32, 64, 128)},
+    "lstm-128": functools.partial(Recurrent, 128),
 }
 DECODERS = tuple(name for name in MODELS if name.startswith("decoder-"))
 
 
 # Layers with gains
-NORMALISING = (
-    nn.modules.batchnorm._NormBase,
-    nn.LayerNorm,
-    nn.GroupNorm,
-    nn.RMSNorm,
-)
+NORMALISING = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 NORMALISED = ("resnet-20",)  # for batch normalisation it matters which examples go together
 
 
@@ -220,26 +208,21 @@ def build(name: str) -> nn.Module:
     if own.is_own(name):
         return own_network.build(own_file.tensors_of(name), 0, name)
     book, _, symbols = name.rpartition("-")
-    if book in DECODERS and symbols.isdecimal():  # "decoder-64x2-80": of a text of 80 symbols
-        with own_network.alone():
-            return MODELS[book](symbols=int(symbols))
-    if name not in MODELS:
+    of_a_text = book in DECODERS and symbols.isdecimal()  # "decoder-64x2-80": one of 80 symbols
+    if not of_a_text and name not in MODELS:
         raise ValueError(f"model: {name!r} is unknown; allowed: {', '.join(MODELS)}")
-    with (
-        own_network.alone()
-    ):  # the modules draw numbers as they are made, though `initialise` forgets them
-        return MODELS[name]()
+    # The modules draw numbers as they are made, though `initialise` forgets them
+    with own_network.alone():
+        return MODELS[book](symbols=int(symbols)) if of_a_text else MODELS[name]()
 
 
 def fresh(name: str, seed: int) -> nn.Module:
     """The network called `name`, initialised from `seed`: a reader's own by its own code, the
     others by `initialise`.
     """
-    return (
-        own_network.build(own_file.tensors_of(name), seed, name)
-        if own.is_own(name)
-        else initialise(build(name), seed)
-    )
+    if own.is_own(name):
+        return own_network.build(own_file.tensors_of(name), seed, name)
+    return initialise(build(name), seed)
 
 
 @torch.no_grad()
@@ -261,10 +244,10 @@ def initialise(module: nn.Module, seed: int) -> nn.Module:
             parameter.zero_()
             continue
         std = math.sqrt(1 / parameter[0].numel()) / TRUNCATED_STD
-        draw = torch.empty(parameter.shape)
-        parameter.copy_(
-            nn.init.trunc_normal_(draw, std=std, a=-2 * std, b=2 * std, generator=random)
-        )
+        drawn = torch.empty(parameter.shape)
+        cut = 2 * std
+        nn.init.trunc_normal_(drawn, std=std, a=-cut, b=cut, generator=random)
+        parameter.copy_(drawn)
     for layer in normalising:
         if layer.weight is not None:
             layer.weight.fill_(1)

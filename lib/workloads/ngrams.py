@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from scipy import sparse
 
 from lib import require
@@ -42,17 +43,8 @@ class NGrams:
         up to `order`.
 
         A context that was never seen, or is cut by NOTHING, is answered as the longest part of it
-        that was.  Raises ValueError for an order that was not counted, and for contexts that are
-        shorter than it takes.
+        that was.
         """
-        order = self.order if order is None else order
-        require(1 <= order <= self.order, "order", order, f"a whole number from 1 to {self.order}")
-        require(
-            contexts.shape[1] >= order - 1,
-            "contexts",
-            contexts.shape,
-            f"of at least {order - 1} characters",
-        )
         found = np.full((len(contexts), self.symbols), 1 / self.symbols)
         for length, (known, counts) in enumerate(self.tables[:order]):
             last = contexts[:, contexts.shape[1] - length :]
@@ -68,35 +60,22 @@ class NGrams:
 def count(sequences: list[np.ndarray], order: int, symbols: int) -> NGrams:
     """The n-grams up to this order of sequences of numbered characters, int64 [L] each.
 
-    Raises ValueError for no character at all, and for an order whose contexts cannot be numbered.
+    Raises ValueError for an order whose contexts cannot be numbered.
     """
-    require(
-        any(map(len, sequences)),
-        "sequences",
-        [len(s) for s in sequences],
-        "of at least one character",
-    )
-    require(
-        order >= 1 and symbols**order < MOST,
-        "order",
-        order,
-        f"such that {symbols} to its power is below {MOST}",
-    )
-    return NGrams(symbols, tuple(_counted(sequences, length, symbols) for length in range(order)))
+    allowed = f"such that {symbols} to its power is below {MOST}"
+    require(order >= 1 and symbols**order < MOST, "order", order, allowed)
+    return NGrams(symbols, tuple(_count(sequences, length, symbols) for length in range(order)))
 
 
-def _counted(
+def _count(
     sequences: list[np.ndarray], length: int, symbols: int
 ) -> tuple[np.ndarray, sparse.csr_matrix]:
-    whole = [
-        np.lib.stride_tricks.sliding_window_view(s, length + 1)
-        for s in sequences
-        if len(s) > length
-    ]
-    runs = np.concatenate(whole) if whole else np.zeros((0, length + 1), np.int64)
-    known, rows = np.unique(_codes(runs[:, :-1], symbols), return_inverse=True)
-    if not len(known):  # no sequence is so long: what follows nothing is nothing
+    """What follows contexts of this length, as in `NGrams.tables`."""
+    long = [s for s in sequences if len(s) > length]
+    if not long:  # what follows nothing is nothing
         return np.full(1, MOST), sparse.csr_matrix((1, symbols))
+    runs = np.concatenate([sliding_window_view(s, length + 1) for s in long])
+    known, rows = np.unique(_codes(runs[:, :-1], symbols), return_inverse=True)
     counts = sparse.coo_matrix((np.ones(len(rows)), (rows, runs[:, -1])), (len(known), symbols))
     return known, counts.tocsr()
 
@@ -106,34 +85,23 @@ def _codes(contexts: np.ndarray, symbols: int) -> np.ndarray:
     return contexts @ symbols ** np.arange(contexts.shape[1], dtype=np.int64)
 
 
-def scores(
-    model: NGrams, sequences: list[np.ndarray], order: int | None = None
-) -> tuple[float, float, int]:
+def scores(model: NGrams, sequences: list[np.ndarray], order: int) -> tuple[float, float, int]:
     """Mean nats of a sequence's characters but the first, the share of them that is not the
     likeliest, and their number.
 
     Contexts end where their sequence begins.
     """
     before = max(1, model.order - 1)
-    contexts, truths = zip(*(_asked(sequence, before) for sequence in sequences), strict=True)
-    contexts, truths = np.concatenate(contexts), np.concatenate(truths)
+    padded = (np.concatenate([np.full(before - 1, NOTHING), s[:-1]]) for s in sequences)
+    contexts = np.concatenate([sliding_window_view(s, before) for s in padded])
+    truths = np.concatenate([s[1:] for s in sequences])
     nats = wrong = 0.0
     for at in range(0, len(truths), TOGETHER):
-        found, truth = (
-            model.predict(contexts[at : at + TOGETHER], order),
-            truths[at : at + TOGETHER],
-        )
+        truth = truths[at : at + TOGETHER]
+        found = model.predict(contexts[at : at + TOGETHER], order)
         nats -= np.log(found[np.arange(len(truth)), truth]).sum()
         wrong += (found.argmax(1) != truth).sum()
     return nats / len(truths), wrong / len(truths), len(truths)
-
-
-def _asked(sequence: np.ndarray, before: int) -> tuple[np.ndarray, np.ndarray]:
-    """What stands before each character of a sequence but the first, [L - 1, before], and these
-    characters [L - 1].
-    """
-    padded = np.concatenate([np.full(before - 1, NOTHING), sequence])
-    return np.lib.stride_tricks.sliding_window_view(padded[:-1], before), sequence[1:]
 
 
 def climb(
@@ -146,14 +114,14 @@ def climb(
     before a window; "all" are those of the whole validation part but its first character.
     """
     training, (first, last), _ = texts.parts(len(ids), split)
-    counted = count([ids[slice(*span)] for span in training], order, int(ids.max()) + 1)
+    model = count([ids[slice(*span)] for span in training], order, int(ids.max()) + 1)
     starts = texts.spread_starts((first, last), asked)
     sequences = {
         "windows": [ids[at : at + texts.CONTEXT + 1] for at in starts],
         "all": [ids[first:last]],
     }
     return [
-        (n, what, *scores(counted, given, n))
+        (n, what, *scores(model, given, n))
         for n in range(1, order + 1)
         for what, given in sequences.items()
     ]

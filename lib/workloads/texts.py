@@ -50,49 +50,42 @@ def parts(length: int, split: int = 0) -> tuple[list[Span], Span, Span]:
     return [span for span in spans if span[1] > span[0]], (first, first + held), (before, length)
 
 
-def train_size(length: int, context: int = CONTEXT) -> int:
+def train_size(length: int) -> int:
     """Windows to train on in a text of so many characters, in every split.
 
     Two spans hold up to one window less than one does; so many are used of every split.
     """
     held = length // SHARE
-    return (length - 2 * held - 2) // context - 1
+    return (length - 2 * held - 2) // CONTEXT - 1
 
 
-def train_starts(spans: list[Span], windows: int, context: int = CONTEXT) -> np.ndarray:
+def train_starts(spans: list[Span], windows: int) -> np.ndarray:
     """First characters of windows that follow each other without overlap, as many as `windows`:
     int64 [windows].
 
     Raises ValueError where the spans hold fewer.
     """
-    found = np.concatenate([np.arange(first, last - context, context) for first, last in spans])
-    require(
-        windows <= len(found), "windows", windows, f"at most the {len(found)} that these spans hold"
-    )
+    found = np.concatenate([np.arange(first, last - CONTEXT, CONTEXT) for first, last in spans])
+    allowed = f"at most the {len(found)} that these spans hold"
+    require(windows <= len(found), "windows", windows, allowed)
     return found[:windows]
 
 
-def spread_starts(span: Span, windows: int = ASKED, context: int = CONTEXT) -> np.ndarray:
+def spread_starts(span: Span, windows: int) -> np.ndarray:
     """First characters of windows evenly spread over the span: int64 [windows].  Raises ValueError
     if they would overlap.
     """
     first, last = span
-    require(
-        windows * context < last - first,
-        "windows",
-        windows,
-        f"few enough not to overlap in {last - first} characters",
-    )
-    return np.linspace(first, last - context - 1, windows).astype(np.int64)
+    allowed = f"few enough not to overlap in {last - first} characters"
+    require(windows * CONTEXT < last - first, "windows", windows, allowed)
+    return np.linspace(first, last - CONTEXT - 1, windows).astype(np.int64)
 
 
-def windows(
-    ids: np.ndarray, starts: np.ndarray, context: int = CONTEXT
-) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and targets, int64 [N, context] each, of the windows that start at these characters of
+def windows(ids: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs and targets, int64 [N, CONTEXT] each, of the windows that start at these characters of
     ids [characters].
     """
-    at = starts[:, None] + np.arange(context)
+    at = starts[:, None] + np.arange(CONTEXT)
     return ids[at], ids[at + 1]
 
 
@@ -100,10 +93,7 @@ def examples(
     ids: np.ndarray, split: int = 0, asked: int = ASKED
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Training, validation and test windows of a text ids [characters], as `windows` has them."""
-    training, validation, test = parts(len(ids), split)
-    starts = (
-        train_starts(training, train_size(len(ids))),
-        spread_starts(validation, asked),
-        spread_starts(test, asked),
-    )
+    training, *held = parts(len(ids), split)
+    starts = [train_starts(training, train_size(len(ids)))]
+    starts += [spread_starts(span, asked) for span in held]
     return [windows(ids, each) for each in starts]
