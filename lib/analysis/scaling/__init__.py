@@ -8,6 +8,7 @@ unit is the search.
 from lib.analysis.scaling.curve import (
     ENOUGH,
     LEVEL,
+    RATIO,
     Curve,
     Effect,
     alike,
@@ -20,6 +21,7 @@ from lib.analysis.scaling.curve import (
     estimate,
     mean_of,
     mean_steps_ratio,
+    over_smallest,
     paired,
     span_of,
     steps_ratio,
@@ -64,14 +66,12 @@ from lib.analysis.scaling.steps import (
     goals,
     kind_of,
     ladders,
-    mixed,
     of_sizes,
     on_ladder,
     scatter_of,
     slimmed,
     sparsest,
     steps_to_result,
-    unmet,
 )
 from lib.analysis.scaling.table import (
     DENSEST,
@@ -82,6 +82,7 @@ from lib.analysis.scaling.table import (
     against_sensitivity,
     all_goals,
     beside,
+    by_curve,
     dense_key,
     of_searches,
     on_one_line,
