@@ -8,7 +8,7 @@ import pytest
 
 from chapters.operator_cost import links
 from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
-from lib.analysis import fixed_budgets, hardware, noisy_quadratic, rate_rules
+from lib.analysis import hardware, noisy_quadratic
 from lib.analysis.hardware import Hardware
 from lib.messages import contraction
 from lib.messages.settings import Messages, target
@@ -137,11 +137,6 @@ ARRAYS = [  # functions of one number or of many
     (functools.partial(contraction.convex, VECTOR), "rounding", (-1.0, INF)),
     (contraction.convex, "profile", ([], [1.0, 2.0])),
     (contraction.iterations, "delta", (1.1, [0.5, 2.0])),
-    (functools.partial(fixed_budgets.outcomes, pd.DataFrame(), examples=9), "steps", (0, NAN)),
-    (functools.partial(fixed_budgets.outcomes, pd.DataFrame(), 9), "examples", (0, NAN)),
-    (functools.partial(rate_rules.start, pd.DataFrame({"batch_size": [4]})), "base", (0, NAN)),
-    (functools.partial(rate_rules.start, base=4), "best", (pd.DataFrame({"batch_size": []}),)),
-    (functools.partial(rate_rules.retraining, pd.DataFrame({"batch_size": [4]}), 4), "repeats", (0, HUGE)),
     (functools.partial(spaces.SPACES["lee2021"]["momentum"].at), "u", (-0.1, NAN)),
 ]  # fmt: skip
 

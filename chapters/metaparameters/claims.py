@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from lib.analysis import edges, fixed_budgets, rate_rules
+from chapters.metaparameters import fixed_budgets, rate_rules
+from lib.analysis import edges
+from lib.analysis.fixed_budgets import whole
 from lib.claims.claim import Change, claim, interval, ratio
 from lib.claims.names import REPEATS, curve_title, is_shallue2019, title
 
@@ -155,7 +157,7 @@ def lost():
 
 
 def _plain():
-    trials = fixed_budgets.whole()
+    trials = whole()
     return trials[trials.label_smoothing == 0].groupby("workload", sort=False)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lib.analysis import followed_paths, noisy_quadratic, one_network, scaling
+from lib.analysis import followed_paths, noisy_quadratic, scaling
 from lib.analysis.noisy_quadratic import Model
 from lib.wording import percent, span
 
@@ -72,7 +72,7 @@ def critical_of(truth: pd.DataFrame) -> float:
 
 def _found(row: pd.Series, curve: scaling.Curve) -> dict[str, tuple]:
     """Each constant that the searches find, with the ends of its interval."""
-    effects = zip(one_network.CONSTANTS, one_network.constants(curve), strict=True)
+    effects = zip(scaling.CONSTANTS, scaling.constants(curve), strict=True)
     found = {name: tuple(effect.row("v").values()) for name, effect in effects}
     for name in ("perfect_end", "useful_end"):
         found[name] = (row[name], row[f"{name}_low"], row[f"{name}_high"])

@@ -27,6 +27,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri, stdtr
 
 from lib import require
+from lib.analysis import scaling
 from lib.analysis.scaling import ENOUGH, LEVEL, Effect
 from lib.wording import brief, joined
 
@@ -118,10 +119,7 @@ def interval(
 
 def share(name: str, met: int, of: int, own: bool = False, note: str = "") -> Group:
     """The group of a share of independent repeats, with Wilson's interval."""
-    z, p = ndtri(0.5 + LEVEL / 2), met / of
-    middle, reach = p + z**2 / (2 * of), z * math.sqrt(p * (1 - p) / of + z**2 / (4 * of**2))
-    low, high = ((middle + off) / (1 + z**2 / of) for off in (-reach, reach))
-    return interval(name, p, low, high, of, own, note)
+    return interval(name, *scaling.share(met, of), of, own, note)
 
 
 def unmeasured(name: str, own: bool = False, note: str = "not measured") -> Group:

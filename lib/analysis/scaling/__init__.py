@@ -20,9 +20,12 @@ from lib.analysis.scaling.curve import (
     draws,
     estimate,
     mean_of,
+    mean_over,
     mean_steps_ratio,
     over_smallest,
     paired,
+    share,
+    slope,
     span_of,
     steps_ratio,
 )
@@ -74,6 +77,7 @@ from lib.analysis.scaling.steps import (
     steps_to_result,
 )
 from lib.analysis.scaling.table import (
+    CONSTANTS,
     DENSEST,
     SMALLEST,
     TESTED,
@@ -83,6 +87,8 @@ from lib.analysis.scaling.table import (
     all_goals,
     beside,
     by_curve,
+    constants,
+    constants_over_dense,
     dense_key,
     of_searches,
     on_one_line,

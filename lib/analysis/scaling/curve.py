@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from scipy.special import log_ndtr, stdtr, stdtrit
+from scipy.special import log_ndtr, ndtri, stdtr, stdtrit
 
 from lib.analysis.scaling import forms
 from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_to_result
@@ -271,6 +271,33 @@ def mean_of(values: Sequence[float]) -> Effect:
     n = len(values)
     error = float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else np.inf
     return Effect(float(values.mean()), error, max(n - 1.0, 1.0), n)
+
+
+def share(met: int, of: int) -> tuple[float, float, float]:
+    """The share of so many that met a condition, and the ends of its interval by Wilson's (1927)
+    score; NaN of none.
+    """
+    if not of:
+        return np.nan, np.nan, np.nan
+    z, p = ndtri(0.5 + LEVEL / 2), met / of
+    centre = (p + z**2 / (2 * of)) / (1 + z**2 / of)
+    reach = z * np.sqrt(p * (1 - p) / of + (z / (2 * of)) ** 2) / (1 + z**2 / of)
+    return p, float(max(centre - reach, 0)), float(min(centre + reach, 1))
+
+
+def mean_over(searches: Sequence[Effect]) -> Effect:
+    """The mean of what several searches estimate, by their scatter; of one alone its own."""
+    return mean_of([one.value for one in searches]) if len(searches) > 1 else searches[0]
+
+
+def slope(x: Sequence[float], y: Sequence[float]) -> Effect:
+    """The slope of one search's y [n] over x [n] by least squares, with the error of the scatter
+    about its line; NaN under three points.
+    """
+    if len(x) < 3:
+        return Effect(np.nan, np.nan, 1.0, 1)
+    (rate, _), covariance = np.polyfit(np.asarray(x, float), np.asarray(y, float), 1, cov=True)
+    return Effect(float(rate), float(np.sqrt(covariance[0, 0])), len(x) - 2.0, 1)
 
 
 def paired(curves: Sequence[Curve]) -> list[Curve]:

@@ -14,11 +14,14 @@ from lib.analysis.scaling.curve import (
     ENOUGH,
     RATIO,
     Curve,
+    Effect,
+    alike,
     critical,
     critical_ratio,
     curve_of,
     curves_of,
     draws,
+    estimate,
     over_smallest,
     span_of,
     steps_ratio,
@@ -210,6 +213,35 @@ def steps_over_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
     tables = {key: steps_ratio(*both) for key, both in pairs.items() if both[1] is not None}
     rows = ((key, row) for key, table in tables.items() for row in table.to_dict("records"))
     return by_curve(rows, RATIO)
+
+
+CONSTANTS = ("c1", "c2", "critical")
+
+
+def constants(curve: Curve) -> list[Effect]:
+    """ln of CONSTANTS."""
+    return [*estimate(_log_line, curve), critical(curve)]
+
+
+def constants_over_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
+    """c1 and c2 of every sparse curve over the dense one's, at the batch sizes of both: CURVE, c1,
+    c2, each with _low and _high.
+    """
+    rows = []
+    for key, sparse in curves.items():
+        if key[3] == 0 or dense_key(key) not in curves:
+            continue
+        both = alike(sparse, curves[dense_key(key)])
+        if len(both[0].sizes) >= 3:
+            c1, c2 = estimate(lambda a, b: _log_line(a) - _log_line(b), *both)
+            rows.append((key, c1.row("c1") | c2.row("c2")))
+    return by_curve(rows, ["c1", "c1_low", "c1_high", "c2", "c2_low", "c2_high"])
+
+
+def _log_line(own: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """ln of c1 and c2 [k, 2] of batch sizes and ln K* [k, m]."""
+    line = forms.fit(*own)
+    return np.log(np.stack([line.c1, line.c2], 1).clip(1e-9))
 
 
 SMALLEST, DENSEST = "its smallest batch", "the dense network"  # by what `relative` divides
