@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from lib.analysis import followed_paths
+from chapters.smoothness import followed_paths
 from lib.claims.claim import Change, claim, ratio
 from lib.claims.names import curve_title, is_lee2021
 from lib.probes import tracks

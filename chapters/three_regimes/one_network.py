@@ -4,8 +4,6 @@ search space and the trials.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 
@@ -106,7 +104,7 @@ def before_and_after(
 # --- how a curve depends on its search ------------------------------------------------------------
 
 
-def by_first_trials(trials: pd.DataFrame, counts: Sequence[int] = COUNTS) -> pd.DataFrame:
+def by_first_trials(trials: pd.DataFrame) -> pd.DataFrame:
     """Every curve from the first trials of each search, as if it had been a search of so many.
 
     A search whose first trials all missed, or were stopped when another met the goal, is a bound;
@@ -114,7 +112,7 @@ def by_first_trials(trials: pd.DataFrame, counts: Sequence[int] = COUNTS) -> pd.
     CURVE; count; c1, c2, critical (examples), each with _low and _high; n (searches).
     """
     rows = []
-    for count in counts:
+    for count in COUNTS:
         for key, curve in scaling.curves(trials[trials.trial < count]).items():
             if curve.missed.to_numpy().mean() <= MOST_LOST:
                 row = {**dict(zip(scaling.CURVE, key)), "count": count, "n": curve.n}
@@ -124,7 +122,7 @@ def by_first_trials(trials: pd.DataFrame, counts: Sequence[int] = COUNTS) -> pd.
     return pd.DataFrame(rows)
 
 
-def by_best_of(trained: pd.DataFrame, goal: float, counts: Sequence[int] = COUNTS) -> pd.DataFrame:
+def by_best_of(trained: pd.DataFrame, goal: float) -> pd.DataFrame:
     """The curve of every network in the median over all searches of so many of its trials.
 
     trained: trials that went on after others had met the goal, so that all order statistics are
@@ -134,7 +132,7 @@ def by_best_of(trained: pd.DataFrame, goal: float, counts: Sequence[int] = COUNT
     rows = []
     for name, own in trained.groupby("workload"):
         each = own.groupby("batch_size")[f"steps@{goal:g}"]
-        for count in counts:
+        for count in COUNTS:
             steps = each.agg(lambda steps, k=count: scaling.best_of_k(steps.to_numpy(float), k)[1])
             logs = np.log(steps[np.isfinite(steps)])
             line, sizes = scaling.fit(logs.index, logs), logs.index.to_numpy(float)
