@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from scipy.special import log_ndtr, ndtri, stdtr, stdtrit
+from scipy.special import log_ndtr, ndtri, stdtrit
 
 from lib.analysis.scaling import forms
 from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_to_result
@@ -54,13 +54,6 @@ class Effect:
     def reach(self) -> float:
         """Half the width of the interval at LEVEL."""
         return float(stdtrit(self.freedom, 0.5 + LEVEL / 2) * self.error)
-
-    def p_value(self, threshold: float) -> float:
-        """Of a one-sided test against a threshold, on the side on which the estimate lies."""
-        if not self.error > 0:
-            return 0.0 if self.value != threshold else 0.5
-        beyond = abs(self.value - threshold) / self.error
-        return float(stdtr(self.freedom, -beyond))
 
     def row(self, name: str = "", log: bool = True) -> dict[str, float]:
         """name, name_low, name_high; of a ratio if log."""
