@@ -6,7 +6,7 @@ import numpy as np
 
 from lib.analysis import goals, ranges, scaling
 from lib.claims.claim import Change, Group, claim, ratio
-from lib.claims.names import REPEATS, curve_title, is_lee2021, is_shallue2019
+from lib.claims.names import REPEATS, curve_title, is_lee2021, is_shallue2019, rows
 from lib.workloads.catalogue import WORKLOADS
 
 WITH_MOMENTUM = ("momentum", "nesterov")
@@ -88,11 +88,8 @@ def shown(name, curve, workload):
 )
 def critical_by_goal(trials, curves):
     easiest = easiest_goals(trials)
-    groups = []
-    for key, curve in dense(curves).items():
-        if key in easiest and (found := scaling.critical_ratio(easiest[key], curve)) is not None:
-            groups.append(ratio(curve_title(key), found, is_shallue2019(key[0])))
-    return groups
+    both = {key: (easiest[key], curve) for key, curve in dense(curves).items() if key in easiest}
+    return rows({key: scaling.critical_ratio(*pair) for key, pair in both.items()}, is_shallue2019)
 
 
 def easiest_goals(trials):

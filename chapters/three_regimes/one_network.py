@@ -14,7 +14,7 @@ from lib.methods import WITH_MOMENTUM
 COUNTS = (10, 25, 50, 100)  # trials of a search
 MOST_LOST = 0.6  # of the searches of a curve, up to which it is read
 LINE = ["goal", "sparsity", "c1", "c2", "critical", "critical_low", "critical_high"]
-FORM = ["chi2", "freedom", "p_value", "exponent", "depart"]
+FORM = ["chi2", "freedom", "p_value", "exponent"]
 
 
 def lines_by_goal(trials: pd.DataFrame) -> pd.DataFrame:
@@ -87,7 +87,7 @@ def before_and_after(
 
     Columns: those of CURVE; critical_published, critical_whole (examples), ratio, ratio_low,
     ratio_high (whole over published); and of `scaling.tests_of_form`, once for each range: chi2,
-    freedom, p_value, exponent, depart; n (searches).
+    freedom, p_value, exponent; n (searches).
     """
     rows = []
     for key, after in whole.items():

@@ -55,7 +55,7 @@ def summaries(trials: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve]]:
     their CURVE keys.
 
     Columns: those of CURVE; goal; sizes and replicates (counts: batch sizes, independent searches);
-    start, perfect_end, useful_end, leaves_perfect, reaches_plateau (as `Regimes`, of the geometric
+    start, perfect_end, useful_end, reaches_plateau (as `Regimes`, of the geometric
     means); c1, c2 (of c1/B + c2), residual (the factor by which points lie off it, root mean
     square); critical, critical_low, critical_high (`critical`, examples; 0 or inf: a bound);
     identified (whether it lies inside the batch sizes measured). Raises ValueError if the trials of
@@ -84,7 +84,7 @@ def about(curve: Curve) -> dict:
     """What `summaries` says of a curve, but for its key and goal."""
     points, bend = curve.points(), critical(curve)
     line = forms.fit(curve.sizes, curve.means)
-    spans = map(span_of, regime_ends(curve.sizes, draws(curve).to_numpy()))
+    spans = map(span_of, regime_ends(curve.sizes, draws(curve).to_numpy())[1:])
     return {
         "sizes": len(points),
         "replicates": curve.n,
