@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 
+from chapters.noisy_quadratic import searches
 from chapters.operator_cost import links
 from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
 from lib.analysis import hardware, noisy_quadratic
@@ -109,7 +110,7 @@ ARRAYS = [  # functions of one number or of many
     (GATHER, "latency", (-1e-9, INF, [0.0, -1.0])),
     (RING, "d", (-1, INF, [1.0, -1.0])),
     (GATHER, "elements", (-1, "5")),
-    (functools.partial(noisy_quadratic.searched, MODEL, [4], replicate=0), "trials", NO_COUNT),
+    (functools.partial(searches.searched, MODEL, [4], replicate=0), "trials", NO_COUNT),
     *((call, "density", (-0.1, NAN, [0.5, -0.1])) for call in (
         contraction.classical, contraction.tighter, contraction.gaussian, functools.partial(contraction.left, VECTOR))),
     (functools.partial(contraction.left, density=0.1), "u", ([], [[1.0, 2.0]], 3.0)),

@@ -47,8 +47,8 @@ from lib.analysis.scaling.rules import (
     PERFECT,
     TOLERANCE,
     Regimes,
-    all_three,
     label,
+    regime_ends,
     regimes,
 )
 from lib.analysis.scaling.steps import (

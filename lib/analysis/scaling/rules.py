@@ -87,24 +87,3 @@ def regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
     # From the largest size down
     floor = np.logical_and.accumulate(near(k, k.min(1, keepdims=True))[:, ::-1], axis=1).sum(1)
     return b[first[:, 0]], b[last], b[len(b) - np.maximum(floor, 1)]
-
-
-# Times its first batch size, at least, perfect scaling goes on where it shows: two doublings
-SPANNED = 4
-
-
-def all_three(
-    b: np.ndarray, k: np.ndarray, below: bool, above: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Whether curves show all three regimes, and whether they may, if measured at more batch sizes:
-    two of [draws].
-
-    Shown are perfect scaling over a factor of SPANNED, diminishing returns, and at least two sizes
-    on the floor. b, k: as of `regime_ends`.  below, above: whether there are batch sizes below and
-    above those measured.
-    """
-    start, end, useful = regime_ends(b, k)
-    scales, flattens, apart = end >= SPANNED * start, useful < b[-1], useful > end
-    may_scale, may_flatten = scales | (below & (start == b[0])), flattens | above
-    may_be_apart = apart | ~(scales & flattens)
-    return scales & flattens & apart, may_scale & may_flatten & may_be_apart
