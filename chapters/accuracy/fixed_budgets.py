@@ -82,12 +82,13 @@ def longest(trials: pd.DataFrame) -> pd.DataFrame:
     if rows.empty:
         return pd.DataFrame(columns=columns)
     rows = rows[rows.status != "infeasible"].sort_values(["validation", "trial"])
-    last = rows[rows.budget == rows.groupby([*keys, "batch_size"]).budget.transform("max")]
-    best = last.groupby([*keys, "batch_size"]).head(BEST)
-    means = best.groupby([*keys, "batch_size"])[["validation", "test"]].mean().reset_index()
-    lowest = rows.groupby([*keys, "batch_size", "budget"]).validation.min().reset_index()
+    search = [*keys, "batch_size"]
+    last = rows[rows.budget == rows.groupby(search).budget.transform("max")]
+    best = last.groupby(search).head(BEST)
+    means = best.groupby(search)[["validation", "test"]].mean().reset_index()
+    lowest = rows.groupby([*search, "budget"]).validation.min().reset_index()
     done = {key: settled(own) for key, own in lowest.groupby(keys)}
-    kept = [size in done[tuple(key)] for *key, size in means[columns[:4]].itertuples(index=False)]
+    kept = [size in done[tuple(key)] for *key, size in means[search].itertuples(index=False)]
     return rows[keys].drop_duplicates().merge(means[kept], on=keys)
 
 
@@ -135,7 +136,8 @@ def between_ends(best: pd.DataFrame, column: str, sign: int) -> tuple[float, flo
     """
     if best.batch_size.nunique() < 5:
         return None
-    first = best[best[column] == best[column].min()].sort_values("batch_size")
+    first = best[best[column] == best[column].min()]
+    first = first.sort_values("batch_size")
     small, large = first.iloc[0], first.iloc[-1]
     doubt = np.hypot(small.unsure, large.unsure)
     gains = small.low - large.high - doubt, small.high - large.low + doubt

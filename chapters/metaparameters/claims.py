@@ -60,8 +60,10 @@ def best_rate(trials):
 
     def note(key, effect):
         mark = crowded.get((*key, "connection-sensitivity", 0.0))
-        words = [ALONE] * (found[key].searches == 1), [f"of winners, {mark}"] * bool(mark)
-        return "; ".join(sum(words, []))
+        words = [ALONE] if found[key].searches == 1 else []
+        if mark:
+            words.append(f"of winners, {mark}")
+        return "; ".join(words)
 
     return rows({key: row.effect for key, row in found.items()}, is_shallue2019, note)
 

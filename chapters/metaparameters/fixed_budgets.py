@@ -60,7 +60,9 @@ def moved(shares: pd.DataFrame) -> tuple[float, float, float] | None:
     The lesser of the two.  shares: of one workload.  None under 5 batch sizes.
     """
     ordered = shares.sort_values("batch_size")
-    kinds = [ordered.loc[ordered.kind == kind, ["share", "low", "high"]] for kind in (STEPS, EPOCHS)]
+    kinds = [
+        ordered.loc[ordered.kind == kind, ["share", "low", "high"]] for kind in (STEPS, EPOCHS)
+    ]
     if min(map(len, kinds)) < 5:
         return None
     steps, epochs = (own.to_numpy() for own in kinds)

@@ -181,9 +181,7 @@ def costs(
     """
     if tables is None:
         tables = on_record.read_each(retraining(searches, base, repeats))
-    again = [
-        t.assign(workload=name, rule=rule) for (name, rule, _), t in tables.items() if len(t)
-    ]
+    again = [t.assign(workload=name, rule=rule) for (name, rule, _), t in tables.items() if len(t)]
     found = []
     for name, own in pd.concat(again).groupby("workload", sort=False) if again else ():
         best = winners(searches[searches.workload == name])

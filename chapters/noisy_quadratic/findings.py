@@ -170,8 +170,7 @@ def _noise_scale(model: Model, truth: pd.DataFrame) -> dict[str, object]:
     at worst.
     """
     paths = [
-        searches_of.path(model, row.batch_size, row.rate, row.steps)
-        for row in truth.itertuples()
+        searches_of.path(model, row.batch_size, row.rate, row.steps) for row in truth.itertuples()
     ]
     followed = followed_paths.noise_scales(pd.concat(paths))
     critical = critical_of(truth)

@@ -36,11 +36,13 @@ def searched(
     found = np.array([steps(model, batch_sizes, rate) for rate in tried])  # [trials, sizes]
     met = np.where(np.isinf(found), np.nan, found).T
     last = np.nanmax(met, axis=1, initial=0)
-    table = pd.DataFrame({
-        "batch_size": np.repeat(np.asarray(batch_sizes, int), trials),
-        "steps": met.ravel(),
-        "last_step": np.repeat(last, trials),
-    })
+    table = pd.DataFrame(
+        {
+            "batch_size": np.repeat(np.asarray(batch_sizes, int), trials),
+            "steps": met.ravel(),
+            "last_step": np.repeat(last, trials),
+        }
+    )
     fixed = {"workload": "quadratic", "algorithm": "sgd", "pruning": "none", "status": "complete"}
     fixed |= {"sparsity": 0.0, "trials": trials, "replicate": replicate, "goal": model.target}
     table = table.assign(**fixed, **{f"steps@{model.target:g}": table.steps})
@@ -54,7 +56,8 @@ def path(model: Model, batch_size: float, rate: float, count: float) -> pd.DataF
     at = np.unique(np.geomspace(1, count, POINTS).round())
     p = (1 - rate * model.curvature) ** 2
     floor = rate**2 * model.noise / batch_size / (1 - p)
-    square = ((model.square - floor) * p ** at[:, None] + floor) @ model.curvature**2
+    squares = (model.square - floor) * p ** at[:, None] + floor
+    square = squares @ model.curvature**2
     about = {"workload": "quadratic", "algorithm": "sgd", "sparsity": 0.0, "trial": 0}
     found = {"batch_size": batch_size, "step": at, "square": square, "trace": model.noise.sum()}
     return pd.DataFrame(about | found)

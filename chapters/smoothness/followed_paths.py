@@ -29,8 +29,6 @@ THEORY = {
 }
 
 
-
-
 def typical(paths: pd.DataFrame) -> pd.DataFrame:
     """One row per path: geometric means of MEASURES over the steps of the run, and what the theory
     makes of them.
@@ -129,13 +127,17 @@ def rate_law(rows: pd.DataFrame) -> dict[str, Effect]:
     by least squares. power; factor: ln of the highest sparsity over the dense network, at equal
     rate and batch size.  n: paths.
     """
-    places = pd.get_dummies(rows.workload + rows.batch_size.astype(str), dtype=float)
+    names = rows.workload + rows.batch_size.astype(str)
+    places = pd.get_dummies(names, dtype=float)
     levels = pd.get_dummies(rows.sparsity, dtype=float).drop(columns=0.0)
     design = np.column_stack([np.log(rows.rate), levels[sorted(levels)], places])
     logs = np.log(rows.lipschitz.to_numpy())
     fitted, (loss,), rank, _ = np.linalg.lstsq(design, logs)
     freedom = len(rows) - rank
-    errors = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * loss / freedom)
-    found = zip(fitted.tolist(), errors.tolist())
-    effects = [Effect(*each, float(freedom), len(rows)) for each in found]
+    spread = np.diag(np.linalg.inv(design.T @ design))
+    errors = np.sqrt(spread * loss / freedom)
+    effects = [
+        Effect(value, error, float(freedom), len(rows))
+        for value, error in zip(fitted.tolist(), errors.tolist())
+    ]
     return {"power": effects[0], "factor": effects[levels.shape[1]]}

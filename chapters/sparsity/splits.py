@@ -19,10 +19,16 @@ def on_one_split(trials: pd.DataFrame, split: int) -> pd.DataFrame:
     """
     rows = []
     for key, own in steps_to_result(trials).groupby(CURVE) if len(trials) else ():
-        logs = np.log(own.steps.fillna(own.last_step)).groupby([own.split == split, own.batch_size])
-        here, others = (logs.mean().get(side, pd.Series(dtype=float)) for side in (True, False))
-        if len(others):
-            off, most = here - others, logs.size()[False].max()
-            found = {"searches": int(most), "lacking": int(off.isna().sum())}
-            rows.append((key, {**found, "factor": np.exp(off.mean())}))
+        own = own.assign(log=np.log(own.steps.fillna(own.last_step)))
+        here = own[own.split == split].groupby("batch_size").log
+        others = own[own.split != split].groupby("batch_size").log
+        if not len(others):
+            continue
+        off = here.mean() - others.mean()
+        found = {
+            "searches": int(others.size().max()),
+            "lacking": int(off.isna().sum()),
+            "factor": np.exp(off.mean()),
+        }
+        rows.append((key, found))
     return by_curve(rows, ["searches", "lacking", "factor"])

@@ -143,7 +143,9 @@ def pairs(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
     )
     keys = ["network", "algorithm", "sparsity", "batch_size", "replicate", "goal"]
     same = [*keys, "trials", "checks", "precision"]
-    theirs, ours = (found.loc[side].set_index(same)[["steps", "missed"]] for side in (there, ~there))
+    theirs, ours = (
+        found.loc[side].set_index(same)[["steps", "missed"]] for side in (there, ~there)
+    )
     both = theirs.join(ours, how="inner", lsuffix="_theirs", rsuffix="_ours").reset_index()
     both = both.rename(columns={"steps_theirs": "theirs", "steps_ours": "ours"})
     both = both.assign(ratio=both.ours / both.theirs, missed=both.missed_theirs + both.missed_ours)

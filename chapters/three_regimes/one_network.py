@@ -37,12 +37,18 @@ def saved_per_doubling(batch_size: pd.Series, steps: pd.Series, at: float) -> tu
     """
     sizes = np.log2(np.asarray(batch_size, float))
     logs = pd.Series(np.log2(np.asarray(steps, float)), sizes).sort_index()
-    near = int(np.abs(logs.index - np.log2(at)).argmin()) if np.isfinite(at) and at > 0 else 0
-    shares = []
-    for part in (logs.iloc[: near + 1], logs.iloc[near:]):
-        slope = np.diff(part.iloc[[0, -1]]) / np.diff(part.index[[0, -1]]) if len(part) > 1 else [np.nan]
-        shares.append(float(1 - 2 ** slope[0]))
-    return tuple(shares)
+    near = 0
+    if np.isfinite(at) and at > 0:
+        near = int(np.abs(logs.index - np.log2(at)).argmin())
+    return _saved(logs.iloc[: near + 1]), _saved(logs.iloc[near:])
+
+
+def _saved(logs: pd.Series) -> float:
+    if len(logs) < 2:
+        return np.nan
+    doublings = logs.index[-1] - logs.index[0]
+    slope = (logs.iloc[-1] - logs.iloc[0]) / doublings
+    return float(1 - 2**slope)
 
 
 def slowest_over_fastest(searches: pd.DataFrame) -> float:
@@ -135,7 +141,9 @@ def by_best_of(trained: pd.DataFrame, goal: float) -> pd.DataFrame:
         for count in COUNTS:
             steps = each.agg(lambda steps, k=count: scaling.best_of_k(steps.to_numpy(float), k)[1])
             logs = np.log(steps[np.isfinite(steps)])
-            line, sizes = scaling.fit(logs.index, logs), logs.index.to_numpy(float)
+            sizes = logs.index.to_numpy(float)
+            line = scaling.fit(sizes, logs)
             critical = np.exp(scaling.log_critical(sizes, logs.to_numpy()[None]))
-            rows.append((name, count, line.c1[0], line.c2[0], critical[0]))
+            found = line.c1[0], line.c2[0], critical[0]
+            rows.append((name, count, *found))
     return pd.DataFrame(rows, columns=["workload", "count", *CONSTANTS])

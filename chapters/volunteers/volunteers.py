@@ -196,11 +196,13 @@ def reached(need: int, rates: np.ndarray, since: np.ndarray, now: float = 0.0) -
     if short <= 0:
         return float(early)
     # If each completed one more at most
-    late = np.partition(since + (done + 1) / rates, short - 1)[short - 1]
-    more = np.floor((late - since) * rates + SLACK) - done
-    orders = np.arange(1, more.max() + 1)[:, None]
+    next_one = since + (done + 1) / rates
+    late = np.partition(next_one, short - 1)[short - 1]
+    most = np.floor((late - since) * rates + SLACK) - done
+    orders = np.arange(1, most.max() + 1)[:, None]
     times = since + (done + orders) / rates
-    return float(np.partition(times, short - 1, axis=None)[short - 1])
+    ordered = np.partition(times, short - 1, axis=None)
+    return float(ordered[short - 1])
 
 
 def simulated(
@@ -344,16 +346,24 @@ def compared(points: pd.DataFrame, rounds: pd.DataFrame, factor: int = 4) -> pd.
     of those that were measured.
     """
     rows, setting = [], ["latency", "speed", "departures"]
-    for key, one in points.merge(rounds, on="batch_size").groupby(["curve", "c1", "c2", *setting]):
-        about = dict(zip(["curve", "c1", "c2", *setting], key))
-        best = float(best_batch(about["c1"] / about["c2"], about["latency"], about["speed"]))
+    keys = ["curve", "c1", "c2", *setting]
+    for key, one in points.merge(rounds, on="batch_size").groupby(keys):
+        about = dict(zip(keys, key))
+        critical = about["c1"] / about["c2"]
+        best = float(best_batch(critical, about["latency"], about["speed"]))
         time = (one.steps * one.seconds).set_axis(one.batch_size).sort_index()
         if not time.index[0] <= best <= time.index[-1]:
             continue
         picked = time.index[np.abs(np.log(time.index / best)).argmin()]
-        near = time.reindex([picked * factor, picked / factor]) / time[picked] - 1
-        found = {"best": best, "picked": picked, "found": time.idxmin()}
-        rows.append({**about, **found, "lost": time[picked] / time.min() - 1, "off": near.mean()})
+        off = time.reindex([picked * factor, picked / factor]) / time[picked] - 1
+        found = {
+            "best": best,
+            "picked": picked,
+            "found": time.idxmin(),
+            "lost": time[picked] / time.min() - 1,
+            "off": off.mean(),
+        }
+        rows.append(about | found)
     columns = ["curve", *setting, "best", "picked", "found", "lost", "off"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -374,7 +384,8 @@ def with_micro_batches(
         plain = float(best_batch(critical, latency, team.speed))
         corrected = float(best_batch(critical, latency + one.unfinished, team.speed))
         wanted = np.geomspace(plain / 4, 4 * corrected, 17)
-        sizes = np.unique(np.maximum(np.rint(wanted / micro), 1).astype(int)) * micro
+        counts = np.maximum(np.rint(wanted / micro), 1)
+        sizes = np.unique(counts.astype(int)) * micro
         drawn = [[round_seconds(one, int(b), latency, n) for b in sizes] for n in range(SEEDS)]
         time = (c1 / sizes + c2) * np.mean(drawn, axis=0)
         at = np.interp(np.log([plain, corrected]), np.log(sizes), time)

@@ -36,16 +36,19 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
     three tell.  Trials that diverged or died are there, with the status "infeasible".
     """
     keys = [c for c in trials if "@" not in c and c not in PARTS.values()]
-    parts = [c for c in trials if c.partition("@")[0] in PARTS and "@" in c]
-    known = {c.partition("@")[0] for c in parts}
+    split = {c: c.partition("@") for c in trials}
+    parts = [c for c, (name, at, _) in split.items() if at and name in PARTS]
+    known = {split[c][0] for c in parts}
     if not parts:
         return pd.DataFrame(columns=[*keys, "budget", "examples", *PARTS.values()])
     table = trials[[*keys, *parts]].reset_index(drop=True).reset_index(names="row")
     long = pd.wide_to_long(table, known, "row", "budget", sep="@").reset_index()
     long = long.rename(columns=PARTS).sort_values(["budget", "row"], ignore_index=True)
-    long = long[long.budget <= long.max_steps].dropna(subset="validation").drop(columns="row")
-    kinds = {pair: last_check(*pair) for pair in {*zip(long.budget, long.checks)}}
-    checked = [kinds[pair] for pair in zip(long.budget, long.checks)]
+    long = long[long.budget <= long.max_steps]
+    long = long.dropna(subset="validation").drop(columns="row")
+    pairs = list(zip(long.budget, long.checks))
+    kinds = {pair: last_check(*pair) for pair in set(pairs)}
+    checked = [kinds[pair] for pair in pairs]
     examples = long.budget * long.batch_size
     return long.assign(checked=checked, examples=examples).reset_index(drop=True)
 

@@ -48,11 +48,15 @@ def predicted_bends(paths: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
     """Curves of `scaling.summaries` beside the noise scale of their followed trials: predicted
     (median), least, most, apart (median), followed (count)."""
     by = ["workload", "algorithm", "sparsity"]
-    found = noise_scales(paths).groupby(by).agg(
-        predicted=("noise_scale", "median"),
-        least=("noise_scale", "min"),
-        most=("noise_scale", "max"),
-        followed=("noise_scale", "count"),
-        apart=("apart", "median"),
+    found = (
+        noise_scales(paths)
+        .groupby(by)
+        .agg(
+            predicted=("noise_scale", "median"),
+            least=("noise_scale", "min"),
+            most=("noise_scale", "max"),
+            followed=("noise_scale", "count"),
+            apart=("apart", "median"),
+        )
     )
     return found.reset_index().merge(summary, on=by)

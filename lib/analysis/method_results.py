@@ -33,12 +33,15 @@ def compared(*more: Study) -> pd.DataFrame:
     range.
     """
     studies = [plans.study(name) for name in plans.WHICH]
-    names = {cell.workload for study in (*studies, *more) for cell in study.cells}
-    every = on_record.gathered(*studies, *more, **plans.USUAL)
+    asked = [*studies, *more]
+    names = {cell.workload for study in asked for cell in study.cells}
+    every = on_record.gathered(*asked, **plans.USUAL)
     cells = tuple(cell for cell in every.cells if cell.workload in names)
-    found = goals.at_goals(results.read(Study("compared", "Training methods", cells)))
+    read = results.read(Study("compared", "Training methods", cells))
+    found = goals.at_goals(read)
     lacking = dict.fromkeys(cell for study in studies for cell in results.missing(study))
-    found.attrs.update(missing=store.Shared(lacking), cells_planned=len(every.cells) + len(lacking))
+    planned = len(every.cells) + len(lacking)
+    found.attrs.update(missing=store.Shared(lacking), cells_planned=planned)
     return found
 
 
@@ -245,7 +248,8 @@ def _timed(
     about: tuple[str, str], ratios: pd.DataFrame, shares: pd.Index, dearer: pd.Series
 ) -> pd.DataFrame:
     """TIMED of rows of `scaling.steps_ratio`, a step's time read at shares [n] of their batches."""
-    times = np.exp(np.interp(np.log(shares), np.log(dearer.index), np.log(dearer)))
+    logs = np.interp(np.log(shares), np.log(dearer.index), np.log(dearer))
+    times = np.exp(logs)
     steps = ratios[["ratio", "ratio_low", "ratio_high"]].to_numpy()
     sizes = ratios.batch_size.to_numpy()
     found = pd.DataFrame({"batch_size": sizes, "share": np.asarray(shares), "dearer": times})

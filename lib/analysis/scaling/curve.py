@@ -153,12 +153,14 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
     share: batch sizes that fewer of the searches have are left out.
     """
     workload = searches.workload.iloc[0] if "workload" in searches else ""
-    steps = searches.steps.fillna(searches.last_step).to_numpy(float)
+    steps = searches.steps.fillna(searches.last_step)
     keys = [searches[name] for name in (*SEARCH, "batch_size")]
-    logs = pd.Series(np.log(steps), keys).unstack().sort_index()
+    logs = np.log(steps.to_numpy(float))
+    logs = pd.Series(logs, keys).unstack().sort_index()
     missed = pd.Series(searches.steps.isna().to_numpy(), keys).unstack(fill_value=False)
     cells = logs.count(axis=1).to_numpy()
-    rows = apart(*(logs.index.get_level_values(name) for name in SEARCH), cells)
+    replicates, splits = (logs.index.get_level_values(name) for name in SEARCH)
+    rows = apart(replicates, splits, cells)
     counts = logs[rows].count()
     common = counts.index[counts >= share * counts.max()]
     logs = logs.loc[rows, common].dropna(how="all")
@@ -235,14 +237,20 @@ def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | l
     curves = paired(curves)
     index = curves[0].logs.index
     together = all(c.logs.index.equals(index) and c.n >= ENOUGH for c in curves[1:])
-    groups = [range(len(curves))] if together else [[place] for place in range(len(curves))]
-    whole = np.asarray(statistic(*((c.sizes, c.means[None]) for c in curves)))[0]
+    places = range(len(curves))
+    groups = [places] if together else [[place] for place in places]
+
+    def values_at(means: list[np.ndarray]) -> np.ndarray:
+        given = ((curve.sizes, rows) for curve, rows in zip(curves, means))
+        return np.asarray(statistic(*given))
+
+    still = [curve.means[None] for curve in curves]
+    whole = values_at(still)[0]
     variances, freedoms = [], []
     for moving in groups:
         moved = {place: curves[place].moved() for place in moving}
         _, factor, freedom = moved[moving[0]]
-        means = [moved[i][0] if i in moved else c.means[None] for i, c in enumerate(curves)]
-        values = np.asarray(statistic(*((c.sizes, rows) for c, rows in zip(curves, means))))
+        values = values_at([moved[i][0] if i in moved else still[i] for i in places])
         centre = values.mean(0) if freedom < np.inf else whole
         variances.append(factor * ((values - centre) ** 2).sum(0))
         freedoms.append(freedom)
@@ -251,8 +259,8 @@ def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | l
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = total**2 / parts  # Satterthwaite's
     freedom = np.where(np.isfinite(freedom) & (freedom > 0), freedom, 1e9)
-    columns = (np.atleast_1d(v).tolist() for v in (whole, np.sqrt(total), freedom))
-    effects = [Effect(*each, n) for each in zip(*columns)]
+    found = np.atleast_2d(np.transpose([whole, np.sqrt(total), freedom])).tolist()
+    effects = [Effect(*each, n) for each in found]
     return effects if np.ndim(whole) else effects[0]
 
 

@@ -98,12 +98,14 @@ def fit(
     require(len(sizes) >= 3, "sizes", f"{len(sizes)} batch sizes", "3 or more, for two constants")
     require_all("logs", logs, np.isfinite, "finite; leave out what is not known")
     weights = np.ones(len(sizes)) if weights is None else np.asarray(weights, float)
-    bends = np.linspace(np.log(sizes.min()) - FAR, np.log(sizes.max()) + FAR, POINTS)
+    places = np.log(sizes)
+    bends = np.linspace(places.min() - FAR, places.max() + FAR, POINTS)
     among = np.atleast_2d(among)
-    distances = bends[:, None] - np.log(sizes)
-    # [k or 1, exponents, bends, m]
-    slopes = _centred(np.logaddexp(0, among[..., None, None] * distances), weights)
-    products = slopes @ (_centred(logs, weights) * weights)[:, None, :, None]
+    distances = bends[:, None] - places
+    shapes = np.logaddexp(0, among[..., None, None] * distances)
+    slopes = _centred(shapes, weights)  # [k or 1, exponents, bends, m]
+    weighted = _centred(logs, weights) * weights
+    products = slopes @ weighted[:, None, :, None]
     losses = (slopes**2) @ weights - 2 * products[..., 0]  # up to a constant of the row
     place, at = np.divmod(losses.reshape(len(logs), -1).argmin(1), POINTS)
     exponent = np.take_along_axis(among, place[:, None], 1)[:, 0]
@@ -207,7 +209,8 @@ def test_form(sizes: np.ndarray, logs: np.ndarray, among: np.ndarray = ONE) -> F
     within = (n - 1) * (m - 1)
     chi2 = float(fit(sizes, means, among, weights).loss[0])
     p_value = float(fdtrc(freedom, within, chi2 / freedom))
-    departs = np.exp(np.sqrt(_noncentrality(chi2, freedom, within) / weights.sum()))
+    beyond = _noncentrality(chi2, freedom, within)
+    departs = np.exp(np.sqrt(beyond / weights.sum()))
     exponent, ends = np.nan, (np.nan, np.nan)
     if m >= LONG:
         exponent = float(fit(sizes, means, EXPONENTS, weights).exponent[0])

@@ -116,9 +116,11 @@ def _by_search(trials: pd.DataFrame, columns: list[str]) -> tuple[pd.DataFrame, 
     # To group by what all rows share takes most of the time
     first = trials[:1]
     shared = [c for c in keys[1:] if (trials[c] == first[c].squeeze()).all()]
-    by = trials.groupby([c for c in keys if c not in shared], dropna=False)
+    varied = [c for c in keys if c not in shared]
+    by = trials.groupby(varied, dropna=False)
     ends = by.agg(last_step=("last_step", "max"), infeasible=("infeasible", "sum")).reset_index()
-    searches = ends.merge(first[shared], how="cross")[[*keys, "last_step", "infeasible"]]
+    searches = ends.merge(first[shared], how="cross")
+    searches = searches[[*keys, "last_step", "infeasible"]]
     fewest, counts = by[columns].min(), by[columns].count()
     return searches, fewest.reset_index(drop=True), counts.reset_index(drop=True)
 

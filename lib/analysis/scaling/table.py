@@ -209,7 +209,9 @@ def steps_over_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
     """Steps of every sparse curve over the dense network's, a row per batch size that both have:
     `steps_ratio` with CURVE.
     """
-    pairs = {key: (curve, curves.get(dense_key(key))) for key, curve in curves.items() if key[3] > 0}
+    pairs = {
+        key: (curve, curves.get(dense_key(key))) for key, curve in curves.items() if key[3] > 0
+    }
     tables = {key: steps_ratio(*both) for key, both in pairs.items() if both[1] is not None}
     rows = ((key, row) for key, table in tables.items() for row in table.to_dict("records"))
     return by_curve(rows, RATIO)
@@ -257,17 +259,20 @@ def relative(points: pd.DataFrame, curves: dict[tuple, Curve]) -> pd.DataFrame:
     """
     parts = []
     for key, own in points.sort_values("batch_size").groupby(CURVE):
-        network = points[(points[CURVE[:3]] == list(key[:3])).all(axis=1)]
+        same = (points[CURVE[:3]] == list(key[:3])).all(axis=1)
+        network = points[same]
         least = network.sparsity.min()
-        dense = network[network.sparsity == least].set_index("batch_size").steps
+        dense = network[network.sparsity == least]
+        dense = dense.set_index("batch_size").steps
         curve, below = curves.get(key), curves.get((*key[:3], least))
-        beside = [
-            (SMALLEST, own.steps.iloc[0], curve and over_smallest(curve)),
-            (DENSEST, dense.reindex(own.batch_size).to_numpy(), curve and below and steps_ratio(curve, below)),
-        ]
+        none = pd.DataFrame(columns=RATIO)
+        to_smallest = over_smallest(curve) if curve else none
+        to_dense = steps_ratio(curve, below) if curve and below else none
+        dense = dense.reindex(own.batch_size).to_numpy()
+        beside = (SMALLEST, own.steps.iloc[0], to_smallest), (DENSEST, dense, to_dense)
         for over, steps, ratios in beside:
-            ratios = pd.DataFrame(columns=RATIO) if ratios is None else ratios
-            ratios = ratios[RATIO[:4]].astype(float).rename(columns=_as_relative)
+            ratios = ratios[RATIO[:4]].astype(float)
+            ratios = ratios.rename(columns=_as_relative)
             rows = own.assign(over=over).merge(ratios, "left", "batch_size")
             plain = pd.Series(own.steps.to_numpy() / steps)
             parts.append(rows.assign(relative=rows.relative.fillna(plain)))
