@@ -12,9 +12,10 @@ from chapters.messages import message_results
 from chapters.messages.claims import groups
 from chapters.sparsity import claims as sparsity
 from chapters.three_regimes import claims as three_regimes
+from chapters.three_regimes import one_network
 from chapters.which_method import claims as which_method
 from lib import claims
-from lib.analysis import method_results, one_network, scaling
+from lib.analysis import method_results, scaling
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
 from lib.claims.judging import registered

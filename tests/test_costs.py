@@ -14,8 +14,9 @@ import vl_convert as vlc
 from chapters.frameworks import framework_costs, framework_figures
 from chapters.operator_cost import links
 from chapters.operator_cost.message_times import TIMED, Collectives, Hooked, Operators
-from lib.analysis import advice, hardware, volunteers
-from lib.analysis.volunteers import Team, simulated
+from chapters.volunteers import volunteers
+from chapters.volunteers.volunteers import Team, simulated
+from lib.analysis import advice, hardware
 from lib.page import vega
 from lib.page.vega import VEGALITE
 from lib.probes import timings

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import norm, t
 
 from chapters.theory import claims as theory
+from chapters.three_regimes import claims as three_regimes
 from lib.analysis import edges, ranges, scaling
 from lib.analysis.scaling import forms
 from lib.claims.claim import REGISTRY, judged
@@ -132,9 +133,9 @@ ALL = [(POWER + 20, True, True), (POWER, False, True), (np.full(15, 20.0), False
 def test_a_curve_shows_all_three_regimes_may_show_them_beyond_its_sizes_or_lacks_one(steps, shown, may):
     """Without a floor up to the largest size measured one may lie beyond; imperfect scaling from one example on is that."""
     for above in (True, False):
-        found = scaling.all_three(SIZES, steps[None], below=False, above=above)
+        found = three_regimes.all_three(SIZES, steps[None], below=False, above=above)
         assert [bool(part[0]) for part in found] == [shown, shown or (may and above)]
-    from_16 = scaling.all_three(SIZES[4:], steps[None, 4:], below=True, above=True)
+    from_16 = three_regimes.all_three(SIZES[4:], steps[None, 4:], below=True, above=True)
     assert bool(from_16[1][0]), "perfect scaling and a floor may both lie beyond the sizes measured"
 
 

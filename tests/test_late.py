@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from chapters.late_workers import claims, delays, late_quadratic, late_results
+from chapters.which_method import quadratic_methods
 from lib.analysis import noisy_quadratic as nqm
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
@@ -244,7 +245,7 @@ def test_a_preconditioned_model_is_preconditioned_gradients_in_simulated_runs(po
     """Runs with h^(-power) times the gradient, in the weights themselves, cross the target where the recursion says."""
     model, random = nqm.power_law(20, noise=0.5, target=0.25), np.random.default_rng(1)
     rate = 0.02 * batch_size**0.5
-    crossing = int(nqm.steps(nqm.preconditioned(model, power), np.array([batch_size]), rate, average=average)[0])
+    crossing = int(nqm.steps(quadratic_methods.preconditioned(model, power), np.array([batch_size]), rate, average=average)[0])
     w = np.ones((20_000, 20))
     u, losses = w.copy(), []
     for _ in range(crossing):
@@ -258,10 +259,10 @@ def test_a_preconditioned_model_is_preconditioned_gradients_in_simulated_runs(po
 def test_with_the_curvature_known_small_batches_follow_the_closed_form_and_one_step_is_the_floor():
     """All directions shrink alike: the loss is (1 - a)^(2k) (start - floor) + floor, and floor = a sum(noise) / (2 - a) / 2B."""
     model = nqm.power_law(1000)
-    own = nqm.preconditioned(model, 1.0)
-    a = np.geomspace(1e-8, 1e-3, 20_001) * nqm.SMALL
-    floor = a / (2 - a) * own.noise.sum() / nqm.SMALL / 2
+    own = quadratic_methods.preconditioned(model, 1.0)
+    a = np.geomspace(1e-8, 1e-3, 20_001) * quadratic_methods.SMALL
+    floor = a / (2 - a) * own.noise.sum() / quadratic_methods.SMALL / 2
     with np.errstate(invalid="ignore", divide="ignore"):
         taken = np.log((model.target - floor) / (model.start - floor)) / (2 * np.log1p(-a))
-    c1, c2 = nqm.constants(own)
-    assert c1 == pytest.approx(np.nanmin(taken[floor < model.target]) * nqm.SMALL, rel=0.01) and c2 == 1
+    c1, c2 = quadratic_methods.constants(own)
+    assert c1 == pytest.approx(np.nanmin(taken[floor < model.target]) * quadratic_methods.SMALL, rel=0.01) and c2 == 1

@@ -3,12 +3,12 @@
 import functools
 
 import numpy as np
-import pandas as pd
 import pytest
 
+from chapters.noisy_quadratic import searches
 from chapters.operator_cost import links
 from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
-from lib.analysis import fixed_budgets, hardware, noisy_quadratic, rate_rules
+from lib.analysis import hardware, noisy_quadratic
 from lib.analysis.hardware import Hardware
 from lib.messages import contraction
 from lib.messages.settings import Messages, target
@@ -100,35 +100,17 @@ def test_a_field_refuses_what_it_cannot_be(call, field, value):
 
 
 MODEL = noisy_quadratic.power_law(5, target=0.1)
-TIMED = pd.DataFrame({"batch_size": [1.0, 16.0], "seconds": [0.1, 0.2]})
 VECTOR = np.arange(1.0, 9)
 STEP = functools.partial(hardware.step_time, Hardware())
-GOAL = functools.partial(hardware.to_goal, Hardware(), np.ones(2), parameters=10)
 RING = functools.partial(links.ring, workers=4, d=100, bandwidth=1e9, latency=0)
 GATHER = functools.partial(links.gather, workers=4, elements=100, bandwidth=1e9, latency=0)
-STEPS = functools.partial(noisy_quadratic.steps, MODEL, batch_sizes=[1.0], rate=0.1)
-PATH = functools.partial(noisy_quadratic.path, MODEL, batch_size=1, rate=0.1, count=10)
-BAD_SIZES = (0, NAN, "4", [4.0, -1.0])
 ARRAYS = [  # functions of one number or of many
-    (functools.partial(STEP, parameters=10), "batch_size", BAD_SIZES),
-    (functools.partial(STEP, np.ones(2)), "parameters", (0, 1.5, 10**16, "9")),
-    (functools.partial(hardware.interpolated, TIMED), "share", BAD_SIZES),
-    (GOAL, "steps", (-1.0, [3.0, -1.0], "3")),
     *((call, "workers", (0, 2.5, [4, 0])) for call in (RING, GATHER)),
     (RING, "bandwidth", (0, NAN, [1.0, 0.0])),
     (GATHER, "latency", (-1e-9, INF, [0.0, -1.0])),
     (RING, "d", (-1, INF, [1.0, -1.0])),
     (GATHER, "elements", (-1, "5")),
-    (STEPS, "batch_sizes", BAD_SIZES),
-    (STEPS, "rate", (0, NAN, "1")),
-    (STEPS, "momentum", (-0.1, 1.0, NAN)),
-    (functools.partial(STEPS, momentum=0.5), "average", (0.5,)),
-    (functools.partial(noisy_quadratic.best, MODEL, [1.0], momenta=[0.0], averages=[0.0]), "rates", ((),)),
-    (PATH, "batch_size", BAD_SIZES),
-    (PATH, "count", (0, NAN, HUGE)),
-    (functools.partial(noisy_quadratic.searched, MODEL, [4], replicate=0), "trials", NO_COUNT),
-    (functools.partial(noisy_quadratic.Model, noise=np.ones(2)), "curvature", ([1.0, -1.0], [1.0, NAN], [], 1.0)),
-    (functools.partial(noisy_quadratic.Model, np.ones(2)), "noise", ([1.0, -1.0], [1.0])),
+    (functools.partial(searches.searched, MODEL, [4], replicate=0), "trials", NO_COUNT),
     *((call, "density", (-0.1, NAN, [0.5, -0.1])) for call in (
         contraction.classical, contraction.tighter, contraction.gaussian, functools.partial(contraction.left, VECTOR))),
     (functools.partial(contraction.left, density=0.1), "u", ([], [[1.0, 2.0]], 3.0)),
@@ -137,11 +119,6 @@ ARRAYS = [  # functions of one number or of many
     (functools.partial(contraction.convex, VECTOR), "rounding", (-1.0, INF)),
     (contraction.convex, "profile", ([], [1.0, 2.0])),
     (contraction.iterations, "delta", (1.1, [0.5, 2.0])),
-    (functools.partial(fixed_budgets.outcomes, pd.DataFrame(), examples=9), "steps", (0, NAN)),
-    (functools.partial(fixed_budgets.outcomes, pd.DataFrame(), 9), "examples", (0, NAN)),
-    (functools.partial(rate_rules.start, pd.DataFrame({"batch_size": [4]})), "base", (0, NAN)),
-    (functools.partial(rate_rules.start, base=4), "best", (pd.DataFrame({"batch_size": []}),)),
-    (functools.partial(rate_rules.retraining, pd.DataFrame({"batch_size": [4]}), 4), "repeats", (0, HUGE)),
     (functools.partial(spaces.SPACES["lee2021"]["momentum"].at), "u", (-0.1, NAN)),
 ]  # fmt: skip
 
@@ -152,16 +129,6 @@ ARRAYS = [  # functions of one number or of many
 def test_a_function_refuses_what_it_cannot_compute_with(call, field, value):
     with pytest.raises(ValueError, match=rf"^{field}: .*is not allowed; it must be"):
         call(**{field: value})
-
-
-@pytest.mark.parametrize(("column", "value"), [("batch_size", 0.0), ("seconds", NAN)])
-def test_measured_times_are_positive(column, value):
-    wrong = TIMED.assign(**{column: [1.0, value]})
-    for call in (hardware.described, functools.partial(hardware.interpolated, share=np.ones(1))):
-        with pytest.raises(ValueError, match=f"^measured.{column}: {value} is not allowed"):
-            call(wrong)
-        with pytest.raises(ValueError, match="^measured: 'no row' is not allowed"):
-            call(TIMED[:0])
 
 
 def test_numbers_of_numpy_are_welcome_where_they_are_computed_with():

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from lib import ROOT, claims
-from lib.claims import cache, prepared
+from lib.claims import cache, front
 from lib.engine import flattening, lockstep
 from lib.measuring import jobs, machine, one_cell, sweeps
 from lib.methods import method
@@ -262,6 +262,6 @@ def test_a_build_elsewhere_keeps_there_what_the_book_s_folder_does_not_take(tmp_
     (tmp_path / "book").write_bytes(b"")
     monkeypatch.setattr(cache, "ROOT", tmp_path / "book")
     monkeypatch.setenv(cache.BUILD, "")
-    prepared.setup(SimpleNamespace(doctreedir=tmp_path / "out" / "_build" / ".doctrees", connect=lambda *_, **__: None))
+    front.setup(SimpleNamespace(doctreedir=tmp_path / "out" / "_build" / ".doctrees", connect=lambda *_, **__: None))
     assert claims.kept("x", lambda: {"low": 0.5}) == {"low": 0.5}
     assert [file.parent for file in tmp_path.rglob("*.json")] == [tmp_path / "out" / "_build" / "claims"]

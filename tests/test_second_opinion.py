@@ -124,8 +124,8 @@ def least_cost(above, below):
 def book():
     """What the book prints: rows of curves, and groups of claims by key and name."""
     told = (
-        "import json; from lib.claims import facts, judge; "
-        "print(json.dumps([facts.curves().to_dict('records'), "
+        "import json; from lib.claims import front, judge; "
+        "print(json.dumps([front.critical().to_dict('records'), "
         "{key: {g.name: [g.effect, g.low, g.high, g.n, g.verdict] for g in c.groups} for key, c in judge().items()}]))"
     )
     run = subprocess.run([sys.executable, "-c", told], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=True)

@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from chapters.accuracy import fixed_budgets
 from chapters.metaparameters import claims as rules_of
+from chapters.metaparameters import rate_rules
 from chapters.which_method import best_settings
-from lib.analysis import counts, fixed_budgets, rate_rules
+from lib.analysis import scaling
 from lib.measuring import sweeps
 from lib.methods import METHODS, spaces
 from lib.methods.spaces import draw
@@ -198,5 +200,5 @@ def test_a_trend_covers_a_planted_one_as_often_as_it_says():
 def test_a_share_has_wilsons_interval():
     for met, of in ((0, 7), (3, 10), (50, 50), (31, 190)):
         own = stats.binomtest(met, of).proportion_ci(0.9, method="wilson")
-        assert counts.share(met, of) == pytest.approx((met / of, own.low, own.high), abs=1e-12)
-    assert np.isnan(counts.share(0, 0)).all()
+        assert scaling.share(met, of) == pytest.approx((met / of, own.low, own.high), abs=1e-12)
+    assert np.isnan(scaling.share(0, 0)).all()

@@ -7,8 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from chapters.steps_to_result import folds
-from lib.analysis import splits
+from chapters.steps_to_result import folds, splits
 from lib.engine import lockstep
 from lib.measuring import one_cell
 from lib.studies.cells import Cell

@@ -5,7 +5,7 @@ judge it.
 import numpy as np
 import pandas as pd
 
-from lib.analysis import fixed_budgets
+from chapters.accuracy import fixed_budgets
 from lib.claims.claim import Change, claim, difference, interval
 from lib.claims.names import is_shallue2019, title
 from lib.records import results

@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from lib.analysis import edges, fixed_budgets, rate_rules
-from lib.claims.claim import Change, claim, interval, ratio
-from lib.claims.names import REPEATS, curve_title, is_shallue2019, title
+from chapters.metaparameters import fixed_budgets, rate_rules
+from lib.analysis import edges
+from lib.analysis.fixed_budgets import whole
+from lib.claims.claim import Change, claim, interval
+from lib.claims.names import REPEATS, is_shallue2019, rows, title
 
 SUMMARISED = "Shallue et al. 2019"
 EFFECTIVE = ("sgd", "momentum", "nesterov")  # methods with an effective learning rate
@@ -54,19 +56,16 @@ def slopes(trials):
 )
 def best_rate(trials):
     crowded = edges.marks(edges.at_edges(trials[trials.sparsity == 0]))
-    groups = []
-    for row in slopes(trials):
-        mark = crowded.get((row.workload, row.algorithm, "connection-sensitivity", 0.0))
-        note = "; ".join([*[ALONE] * (row.searches == 1), *[f"of winners, {mark}"] * bool(mark)])
-        groups.append(
-            ratio(
-                curve_title((row.workload, row.algorithm)),
-                row.effect,
-                is_shallue2019(row.workload),
-                note,
-            )
-        )
-    return groups
+    found = {(row.workload, row.algorithm): row for row in slopes(trials)}
+
+    def note(key, effect):
+        mark = crowded.get((*key, "connection-sensitivity", 0.0))
+        words = [ALONE] if found[key].searches == 1 else []
+        if mark:
+            words.append(f"of winners, {mark}")
+        return "; ".join(words)
+
+    return rows({key: row.effect for key, row in found.items()}, is_shallue2019, note)
 
 
 @claim(
@@ -155,7 +154,7 @@ def lost():
 
 
 def _plain():
-    trials = fixed_budgets.whole()
+    trials = whole()
     return trials[trials.label_smoothing == 0].groupby("workload", sort=False)
 
 

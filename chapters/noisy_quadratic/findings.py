@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lib.analysis import followed_paths, noisy_quadratic, one_network, scaling
+from chapters.noisy_quadratic import searches as searches_of
+from lib.analysis import followed_paths, noisy_quadratic, scaling
 from lib.analysis.noisy_quadratic import Model
 from lib.wording import percent, span
 
@@ -41,9 +42,9 @@ class Compared:
 
 def compare(model: Model, trials: int, replicates: int) -> Compared:
     """Search the model with random learning rates, and compute its exact curve."""
-    searches = [noisy_quadratic.searched(model, SIZES, trials, r) for r in range(replicates)]
+    searches = [searches_of.searched(model, SIZES, trials, r) for r in range(replicates)]
     table = pd.concat(searches, ignore_index=True)
-    truth = noisy_quadratic.curve(model, SIZES, FINE)
+    truth = searches_of.curve(model, SIZES, FINE)
     exact_fit = scaling.fit(truth.batch_size, np.log(truth.steps))
     fit = np.exp(exact_fit.log_steps(truth.batch_size.to_numpy())[0])
     summary, curves = scaling.summaries(table)
@@ -72,7 +73,7 @@ def critical_of(truth: pd.DataFrame) -> float:
 
 def _found(row: pd.Series, curve: scaling.Curve) -> dict[str, tuple]:
     """Each constant that the searches find, with the ends of its interval."""
-    effects = zip(one_network.CONSTANTS, one_network.constants(curve), strict=True)
+    effects = zip(scaling.CONSTANTS, scaling.constants(curve), strict=True)
     found = {name: tuple(effect.row("v").values()) for name, effect in effects}
     for name in ("perfect_end", "useful_end"):
         found[name] = (row[name], row[f"{name}_low"], row[f"{name}_high"])
@@ -99,7 +100,7 @@ def exact_curves(dimensions: int, noise: float, target: float) -> pd.DataFrame:
         world = noisy_quadratic.power_law(d, 1.0, target)
         units = 2.0 ** np.arange(-4, 21, 1 if d == dimensions else 2)
         for kind, grid in KINDS.items():
-            curve = noisy_quadratic.curve(world, units, COARSE, **grid)
+            curve = searches_of.curve(world, units, COARSE, **grid)
             parts.append(curve.assign(kind=kind, dimensions=d))
     curves = pd.concat(parts)
     scaled = [
@@ -169,8 +170,7 @@ def _noise_scale(model: Model, truth: pd.DataFrame) -> dict[str, object]:
     at worst.
     """
     paths = [
-        noisy_quadratic.path(model, row.batch_size, row.rate, row.steps)
-        for row in truth.itertuples()
+        searches_of.path(model, row.batch_size, row.rate, row.steps) for row in truth.itertuples()
     ]
     followed = followed_paths.noise_scales(pd.concat(paths))
     critical = critical_of(truth)

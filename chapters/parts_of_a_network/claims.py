@@ -5,7 +5,7 @@ worker, which none here is.
 """
 
 from chapters.parts_of_a_network import growing, halves, network_parts, subnetworks
-from lib.analysis import counts
+from lib.analysis import scaling
 from lib.claims.claim import Change, claim, interval, ratio, unmeasured
 
 LOCAL = 20  # local steps of the published runs
@@ -14,7 +14,7 @@ EFFECT = "an effect has to exceed the bound within which there is none"
 
 def met(steps):
     """The share of searches that meet a goal, its ends, and how many searches there are."""
-    return *counts.share(int(steps.notna().sum()), len(steps)), len(steps)
+    return *scaling.share(int(steps.notna().sum()), len(steps)), len(steps)
 
 
 @claim(

@@ -161,7 +161,7 @@ def beside_steps(told: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
     """`scales` with the critical batch sizes of the same curves below them, kind "critical"; off:
     the factor to these, either way.
 
-    curves: of `facts.curves`, one for each of CURVE at most.  Of a curve without a critical batch
+    curves: of `front.critical`, one for each of CURVE at most.  Of a curve without a critical batch
     size nothing is off.
     """
     columns = {"critical": "scale", "critical_low": "low", "critical_high": "high"}

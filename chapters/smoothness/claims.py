@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from lib.analysis import followed_paths
-from lib.claims.claim import Change, claim, ratio
-from lib.claims.names import curve_title, is_lee2021
+from chapters.smoothness import followed_paths
+from lib.claims.claim import Change, claim
+from lib.claims.names import is_lee2021, rows
 from lib.probes import tracks
 
 
@@ -30,12 +30,8 @@ def roughness():
     paths = pd.concat([found for found in map(tracks.results, tracks.TRACKS) if len(found)])
     means = followed_paths.typical(paths)
     searches = means.groupby(["workload", "algorithm"]).batch_size.nunique()
-    return [
-        ratio(
-            curve_title(key),
-            effect,
-            is_lee2021(key[0]),
-            f"n: followed paths; of searches there are {searches[key]}",
-        )
-        for key, effect in followed_paths.lipschitz_ratios(means).items()
-    ]
+    return rows(
+        followed_paths.lipschitz_ratios(means),
+        is_lee2021,
+        lambda key, _: f"n: followed paths; of searches there are {searches[key]}",
+    )

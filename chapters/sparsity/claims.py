@@ -2,7 +2,7 @@
 
 from lib.analysis import scaling
 from lib.claims.claim import Change, claim, ratio
-from lib.claims.names import curve_title, is_lee2021
+from lib.claims.names import curve_title, is_lee2021, rows
 from lib.methods import WITH_MOMENTUM
 
 POOLED = "the median over pairs of curves of a data set hid networks that disagree"
@@ -35,13 +35,13 @@ def sparsest(curves):
     ],
 )
 def steps_over_dense(curves):
-    groups = []
-    for key, (sparse, dense) in sparsest(curves).items():
-        costs = scaling.steps_ratio(sparse, dense)
-        least = costs.loc[costs.ratio_low.idxmin()]
-        note = f"batch size {least.batch_size:,}{_borrowed(least.effect)}"
-        groups.append(ratio(curve_title(key), least.effect, is_lee2021(key[0]), note))
-    return groups
+    costs = {key: scaling.steps_ratio(*both) for key, both in sparsest(curves).items()}
+    least = {key: own.loc[own.ratio_low.idxmin()] for key, own in costs.items()}
+
+    def note(key, effect):
+        return f"batch size {least[key].batch_size:,}{_borrowed(effect)}"
+
+    return rows({key: row.effect for key, row in least.items()}, is_lee2021, note)
 
 
 @claim(
@@ -64,10 +64,9 @@ def steps_over_dense(curves):
     ],
 )
 def critical_over_dense(curves):
-    return [
-        ratio(curve_title(key), found, is_lee2021(key[0]), _borrowed(found).removeprefix("; "))
-        for key, found in critical_ratios(curves).items()
-    ]
+    return rows(
+        critical_ratios(curves), is_lee2021, lambda key, found: _borrowed(found).removeprefix("; ")
+    )
 
 
 @claim(

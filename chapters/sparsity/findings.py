@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from chapters.sparsity import splits as splits_of
 from chapters.sparsity.claims import sparsest
 from chapters.sparsity.sparsity_tables import Curves
 from lib.analysis import scaling
-from lib.analysis import splits as splits_of
 from lib.claims import FOR, Claim
 from lib.claims.names import is_lee2021, title
 from lib.studies import plans

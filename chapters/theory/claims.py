@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from lib.analysis import followed_paths, scaling
-from lib.claims.claim import Change, claim, interval, ratio
-from lib.claims.names import REPEATS, curve_title, is_lee2021
+from lib.claims.claim import Change, claim, interval
+from lib.claims.names import REPEATS, curve_title, is_lee2021, rows
 from lib.probes import tracks
 
 LEAST, SEARCHES = 5, 3  # batch sizes and searches of a curve whose form is tested
@@ -33,15 +33,15 @@ LEAST, SEARCHES = 5, 3  # batch sizes and searches of a curve whose form is test
     ],
 )
 def form_over_dense(curves):
-    groups = []
+    effects, notes = {}, {}
     for key, sparse in sparsest(curves).items():
         sparse, dense = scaling.alike(sparse, curves[scaling.dense_key(key)])
         if min(sparse.n, dense.n) >= SEARCHES and len(sparse.sizes) >= LEAST:
-            found = scaling.estimate(
+            effects[key] = scaling.estimate(
                 lambda a, b: off_the_line(*a) - off_the_line(*b), sparse, dense
             )
-            groups.append(ratio(curve_title(key), found, is_lee2021(key[0]), misfit(key, sparse)))
-    return groups
+            notes[key] = misfit(key, sparse)
+    return rows(effects, is_lee2021, lambda key, effect: notes[key])
 
 
 def misfit(key, curve):
@@ -135,21 +135,15 @@ def critical_over_noise(published):
     dense = scaling.curves(published[published.sparsity == 0])
     followed = pd.concat([tracks.results(name) for name in tracks.TRACKS])
     scales = followed_paths.noise_scales(followed[followed.sparsity == 0])
-    groups = []
+    effects, notes = {}, {}
     for key, curve in dense.items():
         own = scales[(scales.workload == key[0]) & (scales.algorithm == key[1])]
         # Each of a search of its own
         by_size = np.log(own.noise_scale).groupby(own.batch_size).mean()
         if len(by_size):
-            note = "" if len(by_size) > 1 else "the trials of a single search were followed"
-            groups.append(
-                ratio(
-                    curve_title(key),
-                    _over(scaling.critical(curve), scaling.mean_of(by_size)),
-                    note=note,
-                )
-            )
-    return groups
+            effects[key] = _over(scaling.critical(curve), scaling.mean_of(by_size))
+            notes[key] = "the trials of a single search were followed" * (len(by_size) == 1)
+    return rows(effects, note=lambda key, effect: notes[key])
 
 
 def _over(critical, noise):
@@ -157,10 +151,5 @@ def _over(critical, noise):
     square = critical.error**2 + noise.error**2
     parts = critical.error**4 / critical.freedom + noise.error**4 / noise.freedom
     freedom = square**2 / parts if np.isfinite(square) else noise.freedom
-    found = {
-        "value": critical.value - noise.value,
-        "error": square**0.5,
-        "freedom": freedom,
-        "n": min(critical.n, noise.n),
-    }
-    return dataclasses.replace(critical, **found)
+    found = {"value": critical.value - noise.value, "error": square**0.5, "freedom": freedom}
+    return dataclasses.replace(critical, **found, n=min(critical.n, noise.n))

@@ -6,10 +6,12 @@ import numpy as np
 
 from lib.analysis import goals, ranges, scaling
 from lib.claims.claim import Change, Group, claim, ratio
-from lib.claims.names import REPEATS, curve_title, is_lee2021, is_shallue2019
+from lib.claims.names import REPEATS, curve_title, is_lee2021, is_shallue2019, rows
 from lib.workloads.catalogue import WORKLOADS
 
 WITH_MOMENTUM = ("momentum", "nesterov")
+# Times its first batch size, at least, perfect scaling goes on where it shows: two doublings
+SPANNED = 4
 LEAST = 5  # batch sizes of a curve of which a claim tells
 POOLED = "a median over curves hid networks that disagree"
 
@@ -59,13 +61,28 @@ def shown(name, curve, workload):
     size = WORKLOADS[workload].train_size if workload in WORKLOADS else np.inf
     room = bool(sizes[0] > 1), bool(2 * sizes[-1] < size)
     drawn = scaling.draws(curve)[sizes.astype(int)].to_numpy()
-    sees, may = scaling.all_three(sizes, drawn, *room)
-    [here], _ = scaling.all_three(sizes, points.steps.to_numpy()[None], *room)
+    sees, may = all_three(sizes, drawn, *room)
+    [here], _ = all_three(sizes, points.steps.to_numpy()[None], *room)
     found = scaling.regimes(points)
     floor = f"floor from {found.useful_end:,.0f}" if found.reaches_plateau else "no floor reached"
     note = f"perfect scaling from {found.start:,.0f} to {found.perfect_end:,.0f}, {floor}"
     ends = float(sees.mean() >= 0.95), float(may.mean() > 0.05)
     return Group(name, float(here), *ends, curve.n, is_lee2021(workload), note=note)
+
+
+def all_three(b, k, below, above):
+    """Whether curves show all three regimes, and whether they may, if measured at more batch sizes:
+    two of [draws].
+
+    Shown are perfect scaling over a factor of SPANNED, diminishing returns, and at least two sizes
+    on the floor. b, k: as of `scaling.regime_ends`.  below, above: whether there are batch sizes below and
+    above those measured.
+    """
+    start, end, useful = scaling.regime_ends(b, k)
+    scales, flattens, apart = end >= SPANNED * start, useful < b[-1], useful > end
+    may_scale, may_flatten = scales | (below & (start == b[0])), flattens | above
+    may_be_apart = apart | ~(scales & flattens)
+    return scales & flattens & apart, may_scale & may_flatten & may_be_apart
 
 
 @claim(
@@ -88,11 +105,8 @@ def shown(name, curve, workload):
 )
 def critical_by_goal(trials, curves):
     easiest = easiest_goals(trials)
-    groups = []
-    for key, curve in dense(curves).items():
-        if key in easiest and (found := scaling.critical_ratio(easiest[key], curve)) is not None:
-            groups.append(ratio(curve_title(key), found, is_shallue2019(key[0])))
-    return groups
+    both = {key: (easiest[key], curve) for key, curve in dense(curves).items() if key in easiest}
+    return rows({key: scaling.critical_ratio(*pair) for key, pair in both.items()}, is_shallue2019)
 
 
 def easiest_goals(trials):

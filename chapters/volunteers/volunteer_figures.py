@@ -72,7 +72,7 @@ def by_batch_size(
 
     points: curve, batch_size, steps, low, high, c1, c2.  rounds: latency, speed, departures,
     batch_size, seconds, one for every setting of the sliders; a ValueError says which is missing.
-    expressions: those of `lib.analysis.volunteers`. start: where the sliders begin, that of the
+    expressions: those of `chapters.volunteers.volunteers`. start: where the sliders begin, that of the
     price of a peer and hour among them; curve: the one shown at first; peers: how many are online
     on average, all of whom are paid.
     """

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pandas as pd
 
-from chapters.which_method import best_settings
+from chapters.which_method import best_settings, quadratic_methods
 from lib import claims, wording
 from lib.analysis import method_results, noisy_quadratic, scaling
 from lib.page import charts, method_figures
@@ -71,7 +71,7 @@ def best_of(common: pd.DataFrame) -> tuple[str, pd.DataFrame]:
 def order_of(over: pd.DataFrame, methods: Iterable[str]) -> list[str]:
     """Methods in the order of tables: as the model has them, then as they were asked for."""
     known = set(over.algorithm)
-    return [m for m in dict.fromkeys((*noisy_quadratic.KINDS, *methods)) if m in known]
+    return [m for m in dict.fromkeys((*quadratic_methods.KINDS, *methods)) if m in known]
 
 
 # --- what figures draw ----------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def order_of(over: pd.DataFrame, methods: Iterable[str]) -> list[str]:
 def predictions() -> pd.DataFrame:
     """What the noisy quadratic model says of every method, over SGD."""
     model = noisy_quadratic.power_law(1000)
-    found = claims.kept("predictions", lambda: noisy_quadratic.predictions(model).to_dict("list"))
+    found = claims.kept("predictions", lambda: quadratic_methods.predictions(model).to_dict("list"))
     return pd.DataFrame(found)
 
 
@@ -88,7 +88,7 @@ def by_power() -> pd.DataFrame:
     """Floor and critical batch size in the model by the power of the preconditioner."""
     model = noisy_quadratic.power_law(1000)
     powers = np.linspace(0, 1, 9)
-    found = claims.kept("powers", lambda: noisy_quadratic.by_power(model, powers).to_dict("list"))
+    found = claims.kept("powers", lambda: quadratic_methods.by_power(model, powers).to_dict("list"))
     return pd.DataFrame(found)
 
 

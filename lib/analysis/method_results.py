@@ -4,6 +4,7 @@ time that they take.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
@@ -32,14 +33,15 @@ def compared(*more: Study) -> pd.DataFrame:
     range.
     """
     studies = [plans.study(name) for name in plans.WHICH]
-    names = {cell.workload for study in (*studies, *more) for cell in study.cells}
-    every = on_record.gathered(*studies, *more, **plans.USUAL)
-    lacking = {cell: None for study in studies for cell in results.missing(study)}
-    read = results.read(
-        Study("compared", "Training methods", tuple(c for c in every.cells if c.workload in names))
-    )
+    asked = [*studies, *more]
+    names = {cell.workload for study in asked for cell in study.cells}
+    every = on_record.gathered(*asked, **plans.USUAL)
+    cells = tuple(cell for cell in every.cells if cell.workload in names)
+    read = results.read(Study("compared", "Training methods", cells))
     found = goals.at_goals(read)
-    found.attrs.update(missing=store.Shared(lacking), cells_planned=len(every.cells) + len(lacking))
+    lacking = dict.fromkeys(cell for study in studies for cell in results.missing(study))
+    planned = len(every.cells) + len(lacking)
+    found.attrs.update(missing=store.Shared(lacking), cells_planned=planned)
     return found
 
 
@@ -48,9 +50,8 @@ def whole_range(trials: pd.DataFrame) -> pd.DataFrame:
     (`ranges.whole`).
     """
     joined = goals.at_goals(ranges.whole(trials, results.read(ranges.low_momentum())))
-    joined.attrs.update(
-        {key: trials.attrs[key] for key in ("missing", "cells_planned") if key in trials.attrs}
-    )
+    kept = {"missing", "cells_planned"} & trials.attrs.keys()
+    joined.attrs.update({name: trials.attrs[name] for name in kept})
     return joined
 
 
@@ -64,23 +65,20 @@ def grid(
     first and are taken as they are planned; an own workload has one split. Raises ValueError as
     `lib.studies.cells.Cell`.
     """
-    planned = [
-        c
-        for study in plans.WHICH
-        for c in plans.study(study).cells
-        if c.workload == name and not c.sparsity
-    ]
+    studies = map(plans.study, plans.WHICH)
+    planned = [c for s in studies for c in s.cells if c.workload == name and not c.sparsity]
     known = {(c.algorithm, c.batch_size, c.replicate): c for c in planned if c.trials == trials}
     first = min((c.replicate for c in planned), default=1)
     split = not workload(name).source and any(c.split for c in planned)
-    cells = [
+    wanted = itertools.product(
+        range(first, first + searches), batch_sizes, dict.fromkeys((BASE, *methods))
+    )
+    cells = tuple(
         known.get((method, size, n))
         or Cell(name, size, method, trials=trials, replicate=n, split=n * split, hits=1)
-        for n in range(first, first + searches)
-        for size in batch_sizes
-        for method in dict.fromkeys((BASE, *methods))
-    ]
-    return Study(name, workload(name).title, tuple(cells))
+        for n, size, method in wanted
+    )
+    return Study(name, workload(name).title, cells)
 
 
 def title(name: str) -> str:
@@ -101,31 +99,21 @@ def over(curves: dict, base: str = BASE) -> pd.DataFrame:
     ratio_high (90 %), n (searches compared), searches (of the curve), effect (`scaling.Effect`).
     """
     rows = []
-    for key, curve in curves.items():
-        other = curves.get((key[0], base, *key[2:]))
-        if key[1] == base or other is None:
-            continue
+    for key, curve, other in _beside(curves, base):
         for what, of in QUANTITIES.items():
             if (found := of(curve, other)) is not None:
-                about = {
-                    "what": what,
-                    **found.row("ratio"),
-                    "n": found.n,
-                    "searches": curve.n,
-                    "effect": found,
-                }
-                rows.append({**dict(zip(scaling.CURVE, key)), **about})
-    columns = [
-        *scaling.CURVE,
-        "what",
-        "ratio",
-        "ratio_low",
-        "ratio_high",
-        "n",
-        "searches",
-        "effect",
-    ]
-    return pd.DataFrame(rows, columns=columns)
+                counts = {"n": found.n, "searches": curve.n, "effect": found}
+                rows.append((key, {"what": what, **found.row("ratio"), **counts}))
+    columns = ["what", "ratio", "ratio_low", "ratio_high", "n", "searches", "effect"]
+    return scaling.by_curve(rows, columns)
+
+
+def _beside(curves: dict, base: str) -> Iterator[tuple[tuple, Curve, Curve]]:
+    """Every curve of another method, by its key, and the base method's on the same network."""
+    for key, curve in curves.items():
+        other = curves.get((key[0], base, *key[2:]))
+        if key[1] != base and other is not None:
+            yield key, curve, other
 
 
 def at_end(end: int) -> Callable[[Curve, Curve], Effect | None]:
@@ -150,17 +138,9 @@ def between(
     curves: dict, above: str, below: str, of: Callable[[Curve, Curve], Effect | None]
 ) -> dict[str, Effect]:
     """`of` the curves of two methods, on every dense network that has both: workload -> effect."""
-    found = {}
-    for (work, method, *rest), curve in curves.items():
-        other = curves.get((work, below, *rest))
-        if (
-            method == above
-            and other is not None
-            and not rest[-1]
-            and (effect := of(curve, other)) is not None
-        ):
-            found[work] = effect
-    return found
+    dense = [own for own in _beside(curves, below) if own[0][1] == above and not own[0][3]]
+    found = {key[0]: of(curve, other) for key, curve, other in dense}
+    return {name: effect for name, effect in found.items() if effect is not None}
 
 
 def everywhere(compared: pd.DataFrame) -> pd.DataFrame:
@@ -177,8 +157,8 @@ def everywhere(compared: pd.DataFrame) -> pd.DataFrame:
 # --- fewer trials ---------------------------------------------------------------------------------
 
 
-def with_few_trials(trials: pd.DataFrame, tries: int = TRIES) -> pd.DataFrame:
-    """What a search of so few trials would have found, by network, method and batch size.
+def with_few_trials(trials: pd.DataFrame) -> pd.DataFrame:
+    """What a search of TRIES trials would have found, by network, method and batch size.
 
     A search that ended early knows its fastest trials alone, so every network and sparsity is read
     at the hardest goal at which, for all its methods, most searches of most batch sizes know.
@@ -186,84 +166,53 @@ def with_few_trials(trials: pd.DataFrame, tries: int = TRIES) -> pd.DataFrame:
     median of a search of so few), least (of whole searches), searches.  Networks without such a
     goal are left out.
     """
-    parts = [
-        part
-        for _, own in trials.groupby(["workload", "sparsity"], sort=False)
-        if (part := _with_few(own, tries)) is not None
-    ]
-    columns = [
-        "workload",
-        "algorithm",
-        "sparsity",
-        "batch_size",
-        "goal",
-        "steps",
-        "least",
-        "searches",
-    ]
-    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
-
-
-def _with_few(own: pd.DataFrame, tries: int) -> pd.DataFrame | None:
     keys = ["workload", "algorithm", "sparsity", "batch_size"]
-    for goal in scaling.goals(own):
-        searches = own.groupby([*keys, *scaling.SEARCH])[f"steps@{goal:g}"]
-        few = searches.agg(
-            steps=lambda steps: _median(steps.to_numpy(), tries), least="min"
-        ).reset_index()
-        points = (
-            few.groupby(keys)[["steps", "least"]]
-            .median()
-            .assign(searches=few.groupby(keys).size())
-            .reset_index()
-        )
-        known = np.isfinite(points.steps).groupby(points.algorithm).mean()
-        if len(known) and known.min() > 0.5:
-            return points[np.isfinite(points.steps)].assign(goal=goal)
-    return None
+    parts = [pd.DataFrame(columns=[*keys, "goal", "steps", "least", "searches"])]
+    for _, own in trials.groupby(["workload", "sparsity"], sort=False):
+        searches = own.groupby([*keys, *scaling.SEARCH])
+        for goal in scaling.goals(own):
+            steps = searches[f"steps@{goal:g}"]
+            few = steps.agg(steps=lambda k: _median(k.to_numpy()), least="min")
+            by = few.groupby(keys)
+            points = by.median().assign(searches=by.size(), goal=goal).reset_index()
+            known = np.isfinite(points.steps)
+            if known.groupby(points.algorithm).mean().min() > 0.5:
+                parts.append(points[known])
+                break
+    return pd.concat(parts[1:] or parts, ignore_index=True)
 
 
-def _median(steps: np.ndarray, tries: int) -> float:
-    """Of the best of so many of a search's trials; inf where the search ended before it is known."""
-    return float(scaling.best_of_k(steps, min(tries, len(steps)))[1])
+def _median(steps: np.ndarray) -> float:
+    """Of the best of TRIES of a search's trials; inf where the search ended before it is known."""
+    return float(scaling.best_of_k(steps, min(TRIES, len(steps)))[1])
 
 
 # --- time -----------------------------------------------------------------------------------------
 
 
-TIMED = [
-    "workload",
-    "algorithm",
-    "batch_size",
-    "dearer",
-    "steps",
-    "steps_low",
-    "steps_high",
-    "time",
-    "time_low",
-    "time_high",
-]
+TIMED = """
+workload algorithm batch_size share dearer steps steps_low steps_high time time_low time_high
+""".split()
 
 
-def in_time(curves: dict, times: pd.DataFrame, base: str = BASE) -> pd.DataFrame:
+def in_time(curves: dict, times: pd.DataFrame) -> pd.DataFrame:
     """Steps and time of every dense curve over those of the base method, a row per batch size that
     both have.
 
     times: workload, algorithm, batch_size, ratio (seconds of a step over the base method's), as
     `method_times.over_sgd` gives them; between and beyond the batch sizes timed, the ratio is
     interpolated on the logarithm of the size, or kept. Columns: workload, algorithm, batch_size,
-    steps, steps_low, steps_high (ratios, 90 %), dearer (a step's time over the base's), time,
-    time_low, time_high.  Curves whose steps were not timed are left out.
+    share (the batch size), steps, steps_low, steps_high (ratios, 90 %), dearer (a step's time over
+    the base's), time, time_low, time_high.  Curves whose steps were not timed are left out.
     """
-    rows = [
-        _timed(work, method, row, row.batch_size, dearer)
-        for work, method, dearer, ratios in _both(curves, times, base)
-        for row in ratios.itertuples()
+    parts = [
+        _timed(about, ratios, ratios.batch_size, dearer)
+        for about, dearer, ratios in _both(curves, times)
     ]
-    return pd.DataFrame(rows, columns=TIMED)
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=TIMED)
 
 
-def shared_out(curves: dict, times: pd.DataFrame, base: str = BASE) -> pd.DataFrame:
+def shared_out(curves: dict, times: pd.DataFrame) -> pd.DataFrame:
     """A network's largest batch size by all its methods that were timed, shared by devices: a row
     for each share that was timed.
 
@@ -271,50 +220,38 @@ def shared_out(curves: dict, times: pd.DataFrame, base: str = BASE) -> pd.DataFr
     share alone; what it sends is left out.  Columns: as those of `in_time`, and share (examples on
     each device), at which `dearer` is read.
     """
-    pairs, common = list(_both(curves, times, base)), {}
-    for work, _, _, ratios in pairs:
+    pairs, common = list(_both(curves, times)), {}
+    for (work, _), _, ratios in pairs:
         common[work] = common.get(work, {*ratios.batch_size}) & {*ratios.batch_size}
-    rows = [
-        _timed(work, method, row, share, dearer)
-        for work, method, dearer, ratios in pairs
-        if common[work]
-        for row in ratios[ratios.batch_size == max(common[work])].itertuples()
-        for share in dearer.index[dearer.index <= row.batch_size]
-    ]
-    return pd.DataFrame(rows, columns=[*TIMED[:3], "share", *TIMED[3:]])
+    parts = [pd.DataFrame(columns=TIMED)]
+    for (work, method), dearer, ratios in pairs:
+        size = max(common[work], default=0)
+        shares = dearer.index[dearer.index <= size]
+        largest = ratios[ratios.batch_size == size]
+        if len(shares):
+            parts.append(_timed((work, method), largest.iloc[[0] * len(shares)], shares, dearer))
+    return pd.concat(parts[1:] or parts, ignore_index=True)
 
 
-def _both(curves: dict, times: pd.DataFrame, base: str) -> Iterator[tuple]:
-    """Dense curves whose steps were timed: workload, method, its ratios by batch size timed,
-    `scaling.steps_ratio` to the base.
+def _both(curves: dict, times: pd.DataFrame) -> Iterator[tuple]:
+    """Dense curves whose steps were timed: (workload, method), the ratios of its step's time by
+    batch size, `scaling.steps_ratio` to the base.
     """
-    for (work, method, *rest), curve in curves.items():
-        other, own = (
-            curves.get((work, base, *rest)),
-            times[(times.workload == work) & (times.algorithm == method)],
-        )
-        if method != base and other is not None and not rest[-1] and len(own):
-            yield (
-                work,
-                method,
-                own.set_index("batch_size").ratio.sort_index(),
-                scaling.steps_ratio(curve, other),
-            )
+    timed = dict(list(times.groupby(["workload", "algorithm"])))
+    for key, curve, other in _beside(curves, BASE):
+        if key[3] == 0 and key[:2] in timed:
+            dearer = timed[key[:2]].set_index("batch_size").ratio.sort_index()
+            yield key[:2], dearer, scaling.steps_ratio(curve, other)
 
 
-def _timed(work: str, method: str, row: tuple, share: int, ratios: pd.Series) -> dict:
-    dearer = float(np.exp(np.interp(np.log(share), np.log(ratios.index), np.log(ratios))))
-    ends = {"": row.ratio, "_low": row.ratio_low, "_high": row.ratio_high}
-    steps, time = (
-        {f"{what}{end}": times * v for end, v in ends.items()}
-        for what, times in (("steps", 1.0), ("time", dearer))
-    )
-    return {
-        "workload": work,
-        "algorithm": method,
-        "batch_size": row.batch_size,
-        "share": share,
-        "dearer": dearer,
-        **steps,
-        **time,
-    }
+def _timed(
+    about: tuple[str, str], ratios: pd.DataFrame, shares: pd.Index, dearer: pd.Series
+) -> pd.DataFrame:
+    """TIMED of rows of `scaling.steps_ratio`, a step's time read at shares [n] of their batches."""
+    logs = np.interp(np.log(shares), np.log(dearer.index), np.log(dearer))
+    times = np.exp(logs)
+    steps = ratios[["ratio", "ratio_low", "ratio_high"]].to_numpy()
+    sizes = ratios.batch_size.to_numpy()
+    found = pd.DataFrame({"batch_size": sizes, "share": np.asarray(shares), "dearer": times})
+    found[TIMED[5:8]], found[TIMED[8:]] = steps, steps * times[:, None]
+    return found.assign(workload=about[0], algorithm=about[1])[TIMED]

@@ -7,8 +7,7 @@ union.
 
 from __future__ import annotations
 
-import dataclasses
-
+import numpy as np
 import pandas as pd
 
 from lib.analysis.scaling.steps import CURVE, SEARCH
@@ -17,12 +16,9 @@ from lib.records.places import DATA, record
 from lib.studies import plans
 from lib.studies.study import Study
 
-PUBLISHED, LOW, WHOLE = "published", "low", "whole"
+LOW, WHOLE = "low", "whole"
 # Batch sizes and searches that both halves of a curve have, from which on it is read so
-LEAST, SEARCHES = (
-    5,
-    3,
-)
+LEAST, SEARCHES = 5, 3
 
 
 def low_momentum() -> Study:
@@ -30,16 +26,6 @@ def low_momentum() -> Study:
     planned = dict.fromkeys(cell for name in plans.LOW_MOMENTUM for cell in plans.study(name).cells)
     known = tuple(cell for cell in planned if store.exists(record(cell, DATA)))
     return Study("low-momentum", "Momentum below the published range", known)
-
-
-def twins(study: Study) -> Study:
-    """Of a study's searches with momentum their counterparts below the published range, as far as
-    they are on record.
-    """
-    plain = {"space": None, "hits": 1, "race": None, "rungs": "goals"}
-    both = {dataclasses.replace(c, **plain): c for c in low_momentum().cells}
-    asked = (dataclasses.replace(c, **plain) for c in study.cells)
-    return Study(study.name, study.title, tuple(both[c] for c in asked if c in both))
 
 
 def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
@@ -52,39 +38,33 @@ def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     """
     if not len(published) or not len(low):
         return published
-    point = [*CURVE, "batch_size", *SEARCH]
+    point, network = [*CURVE, "batch_size", *SEARCH], [c for c in CURVE if c != "sparsity"]
     shared = published[point].drop_duplicates().merge(low[point].drop_duplicates())
     searches = shared.groupby([*CURVE, "batch_size"]).size()
     sizes = (searches >= SEARCHES).groupby(CURVE).sum()
-    network = [name for name in CURVE if name != "sparsity"]
-    together = (sizes >= LEAST).groupby(network).transform("all")
-    long = sizes.index[together]
-    shared = shared[pd.MultiIndex.from_frame(shared[CURVE]).isin(long)]
-    inside = pd.MultiIndex.from_frame(shared)
-    whole_curve = pd.MultiIndex.from_frame(published[CURVE]).isin(long)
-    parts = [
-        frame[pd.MultiIndex.from_frame(frame[point]).isin(inside)] for frame in (published, low)
-    ]
-    joined = pd.concat(parts, ignore_index=True).assign(space=WHOLE)
-    for column in ("trials", "hits", "race", "rungs"):  # of the union, not of a half
-        if column in joined:
-            joined[column] = joined.groupby(point)[column].transform(
-                "size" if column == "trials" else "first"
-            )
+    long = sizes.index[(sizes >= LEAST).groupby(network).transform("all")]
+    inside = pd.MultiIndex.from_frame(shared[_among(shared, long)])
+    halves = [frame[_among(frame, inside)] for frame in (published, low)]
+    joined = pd.concat(halves, ignore_index=True).assign(space=WHOLE)
+    for column in {"hits", "race", "rungs"} & {*joined}:  # of the union, not of a half
+        joined[column] = joined.groupby(point)[column].transform("first")
     if "trials" in joined:
+        joined["trials"] = joined.groupby(point).trials.transform("size")
         joined["trials"] = joined.groupby(CURVE).trials.transform("first")
-    found = pd.concat([published[~whole_curve], joined], ignore_index=True)
-    found.attrs.update(published.attrs)
-    heads = [*published.attrs.get("provenance", ()), *low.attrs.get("provenance", ())]
-    found.attrs["provenance"] = store.Shared(heads)
+    found = pd.concat([published[~_among(published, long)], joined], ignore_index=True)
+    heads = [head for half in (published, low) for head in half.attrs.get("provenance", ())]
+    found.attrs.update(published.attrs, provenance=store.Shared(heads))
     return found
+
+
+def _among(frame: pd.DataFrame, keys: pd.MultiIndex) -> np.ndarray:
+    """Which rows have one of these keys, in the columns that the keys are named after."""
+    return pd.MultiIndex.from_frame(frame[keys.names]).isin(keys)
 
 
 def whole_curves(trials: pd.DataFrame) -> set[tuple]:
     """The keys (`scaling.CURVE`) of the curves that `whole` joined."""
-    joined = (
-        trials.loc[trials.space == WHOLE, CURVE].drop_duplicates()
-        if "space" in trials
-        else trials[:0]
-    )
+    if "space" not in trials:
+        return set()
+    joined = trials.loc[trials.space == WHOLE, CURVE].drop_duplicates()
     return set(joined.itertuples(index=False, name=None))

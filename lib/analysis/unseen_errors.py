@@ -7,7 +7,7 @@ import pandas as pd
 from lib import wording
 from lib.analysis import scaling
 
-SEARCH = ["replicate", "split"]
+COLUMNS = "workload goal dense pruned more more_low more_high n".split()
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -19,36 +19,23 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     """
     found = []
     for name, own in rows.groupby("workload", sort=False):
-        sides = [
-            side.set_index(["batch_size", *SEARCH]).test for _, side in own.groupby("sparsity")
-        ]
-        if len(sides) != 2:
+        by = own.set_index(["sparsity", "batch_size", *scaling.SEARCH]).test.unstack("sparsity")
+        if by.shape[1] != 2:
             continue
-        both = pd.concat(sides, axis=1, keys=["dense", "pruned"]).dropna().groupby(SEARCH).mean()
-        more = scaling.mean_of(both.pruned - both.dense)
-        found.append(
-            {
-                "workload": name,
-                "goal": own.goal.iloc[0],
-                **both.mean(),
-                **more.row("more", log=False),
-                "n": more.n,
-            }
-        )
-    return pd.DataFrame(
-        found, columns=["workload", "goal", "dense", "pruned", "more", "more_low", "more_high", "n"]
-    )
+        by = by.set_axis(["dense", "pruned"], axis=1).dropna().groupby([*scaling.SEARCH]).mean()
+        more = scaling.mean_of(by.pruned - by.dense)
+        about = {"workload": name, "goal": own.goal.iloc[0], "n": more.n}
+        found.append({**about, **by.mean(), **more.row("more", log=False)})
+    return pd.DataFrame(found, columns=COLUMNS)
 
 
 def told(rows: pd.DataFrame, workload: str) -> dict[str, str]:
     """Of one workload: goal, unseen_dense and unseen_pruned, in percent; a dash each where nothing
     is measured.
     """
+    names = ("goal", "dense", "pruned")
     found = table(rows[rows.workload == workload]) if len(rows) else rows
     if found.empty:
-        return dict.fromkeys(("unseen_goal", "unseen_dense", "unseen_pruned"), "—")
+        return {f"unseen_{name}": "—" for name in names}
     row = found.iloc[0]
-    return {
-        f"unseen_{name}": wording.percent(round(row[name], 3))
-        for name in ("goal", "dense", "pruned")
-    }
+    return {f"unseen_{name}": wording.percent(round(row[name], 3)) for name in names}

@@ -25,4 +25,4 @@ from lib.claims.claim import (
     summed_up,
     unmeasured,
 )
-from lib.claims.judging import judge, registered, rounds
+from lib.claims.judging import judge, registered

@@ -24,9 +24,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import ndtr, ndtri, stdtr
+from scipy.special import ndtri, stdtr
 
 from lib import require
+from lib.analysis import scaling
 from lib.analysis.scaling import ENOUGH, LEVEL, Effect
 from lib.wording import brief, joined
 
@@ -37,10 +38,7 @@ STAND_INS = "on small stand-ins only"
 # error, matters.
 MATTERS = {"ratio": 1.25, "points": 1.0, "share": 0.05}
 # Times the threshold (of a ratio: its logarithm), at which verdicts are shown, too
-STRICTER, LAXER = (
-    4 / 3,
-    3 / 4,
-)
+STRICTER, LAXER = 4 / 3, 3 / 4
 KINDS = ("above", "below", "within")
 
 
@@ -74,8 +72,7 @@ class Group:
 
 def ratio(name: str, effect: Effect, own: bool = False, note: str = "") -> Group:
     """The group of a ratio whose logarithm was estimated."""
-    with np.errstate(over="ignore"):
-        ends = (float(np.exp(v)) for v in (effect.value, effect.low, effect.high))
+    ends = effect.row().values()
     return Group(name, *ends, effect.n, own, effect.error, effect.freedom, note)
 
 
@@ -83,7 +80,7 @@ def difference(
     name: str, effect: Effect, own: bool = False, note: str = "", times: float = 1.0
 ) -> Group:
     """The group of a difference; times: 100 to print a share's difference as points."""
-    ends = (times * v for v in (effect.value, effect.low, effect.high))
+    ends = (times * v for v in effect.row(log=False).values())
     return Group(name, *ends, effect.n, own, times * effect.error, effect.freedom, note)
 
 
@@ -101,27 +98,14 @@ def interval(
     of its width.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        ends = np.log([low, high]) if log else np.array([low, high])
-    error = float(ends[1] - ends[0]) / 2 / ndtri(0.5 + LEVEL / 2)
-    return Group(
-        name,
-        effect,
-        low,
-        high,
-        int(n),
-        own,
-        error if math.isfinite(error) else math.inf,
-        math.inf,
-        note,
-    )
+        width = np.diff(np.log([low, high]) if log else [low, high]).item()
+    error = width / 2 / ndtri(0.5 + LEVEL / 2) if math.isfinite(width) else math.inf
+    return Group(name, effect, low, high, int(n), own, error, note=note)
 
 
 def share(name: str, met: int, of: int, own: bool = False, note: str = "") -> Group:
     """The group of a share of independent repeats, with Wilson's interval."""
-    z, p = ndtri(0.5 + LEVEL / 2), met / of
-    middle, reach = p + z**2 / (2 * of), z * math.sqrt(p * (1 - p) / of + z**2 / (4 * of**2))
-    low, high = ((middle + off) / (1 + z**2 / of) for off in (-reach, reach))
-    return interval(name, p, low, high, of, own, note)
+    return interval(name, *scaling.share(met, of), of, own, note)
 
 
 def unmeasured(name: str, own: bool = False, note: str = "not measured") -> Group:
@@ -175,12 +159,8 @@ class Claim:
     def __post_init__(self):
         require(self.kind in KINDS, "kind", self.kind, KINDS)
         require(self.scale in MATTERS, "scale", self.scale, tuple(MATTERS))
-        require(
-            self.kind != "within" or self.inner(self.threshold) > 0,
-            "threshold",
-            self.threshold,
-            "an effect of its own",
-        )
+        wide = self.kind != "within" or self.inner(self.threshold) > 0
+        require(wide, "threshold", self.threshold, "an effect of its own")
 
     def inner(self, value: float) -> float:
         """A value on the scale on which errors are: the logarithm of a ratio, else itself."""
@@ -192,14 +172,8 @@ class Claim:
     def needs(self) -> str:
         """Where an interval has to lie: "above 1.25", "within a factor of 1.25"."""
         value = f"{100 * self.threshold:g} %" if self.scale == "share" else f"{self.threshold:g}"
-        factor = (
-            "a factor of "
-            if self.scale == "ratio" and self.kind == "within"
-            else ""
-            if self.kind != "within"
-            else "± "
-        )
-        return f"{self.kind} {factor}{value}"
+        around = "a factor of " if self.scale == "ratio" else "± "
+        return f"{self.kind} {around if self.kind == 'within' else ''}{value}"
 
     @property
     def measured(self) -> tuple[Group, ...]:
@@ -214,9 +188,9 @@ class Claim:
         """For which networks the records speak for the claim, for which against it, where it is not
         decided.
         """
-        words = {FOR: "for it: {}", AGAINST: "against it: {}", UNDECIDED: "not decided: {}"}
-        found = {v: joined([g.name for g in self.decided(v)]) for v in words}
-        return "; ".join(words[v].format(names) for v, names in found.items() if names)
+        words = {FOR: "for it", AGAINST: "against it", UNDECIDED: "not decided"}
+        found = {verdict: joined([g.name for g in self.decided(verdict)]) for verdict in words}
+        return "; ".join(f"{words[verdict]}: {names}" for verdict, names in found.items() if names)
 
 
 def decide(group: Group, kind: str, threshold: float) -> str:
@@ -225,68 +199,60 @@ def decide(group: Group, kind: str, threshold: float) -> str:
     """
     if not group.n or math.isnan(group.low) or math.isnan(group.high):
         return UNDECIDED
-    sure = {
-        "above": (group.low > threshold, group.high < threshold),
-        "below": (group.high < threshold, group.low > threshold),
-        "within": (
-            -threshold < group.low and group.high < threshold,
-            group.low > threshold or group.high < -threshold,
-        ),
-    }[kind]
-    return FOR if sure[0] else AGAINST if sure[1] else UNDECIDED
+    over, under = group.low > threshold, group.high < threshold
+    if kind == "within":
+        under = under and group.low > -threshold
+        over = over or group.high < -threshold
+    fine, lacking = (over, under) if kind == "above" else (under, over)
+    return FOR if fine else AGAINST if lacking else UNDECIDED
 
 
 def p_value(group: Group, kind: str, threshold: float) -> float:
     """Of the test by which a group is decided, were the effect at the threshold; 1 where it is not
     decided by either side.
     """
-    if not group.n or not group.error > 0 or math.isinf(group.error):
-        return 0.0 if group.n and group.error == 0 else 1.0 if not group.n else math.nan
+    if not group.n:
+        return 1.0
+    if not 0 < group.error < math.inf:
+        return 0.0 if group.error == 0 else math.nan
     edges = (-threshold, threshold) if kind == "within" else (threshold,)
     beyond = [
-        stdtr(group.freedom, -abs(group.effect - edge) / group.error)
-        if math.isfinite(group.freedom)
-        else ndtr(-abs(group.effect - edge) / group.error)
-        for edge in edges
+        float(stdtr(group.freedom, -abs(group.effect - edge) / group.error)) for edge in edges
     ]
-    inside = kind == "within" and abs(group.effect) < threshold
-    return float(max(beyond) if inside else min(beyond))
+    return max(beyond) if kind == "within" and abs(group.effect) < threshold else min(beyond)
 
 
 def judged(claim: Claim, groups: Sequence[Group]) -> Claim:
     """The claim with the verdict on every group, and the word that sums them up."""
-    threshold = claim.inner(claim.threshold)
-    found = []
+    kind, threshold, found = claim.kind, claim.inner(claim.threshold), []
     for group in groups:
-        ends = {name: claim.inner(getattr(group, name)) for name in ("effect", "low", "high")}
-        own = replace(group, **ends)
-        verdict = decide(own, claim.kind, threshold)
-        others = {decide(own, claim.kind, threshold * times) for times in (STRICTER, LAXER)}
-        robust = others == {verdict} and group.n >= ENOUGH
-        found.append(
-            replace(
-                group, verdict=verdict, robust=robust, p_value=p_value(own, claim.kind, threshold)
-            )
-        )
+        own = _inner(claim, group)
+        verdict = decide(own, kind, threshold)
+        others = {decide(own, kind, threshold * times) for times in (STRICTER, LAXER)}
+        told = {"robust": others == {verdict} and group.n >= ENOUGH, "verdict": verdict}
+        found.append(replace(group, **told, p_value=p_value(own, kind, threshold)))
     verdict = summed_up(found)
     price = what_decides(claim, groups) if verdict == OPEN else ""
     return replace(claim, groups=tuple(found), verdict=verdict, price=price)
+
+
+def _inner(claim: Claim, group: Group) -> Group:
+    """The group with effect and ends on the scale on which errors are."""
+    ends = {name: claim.inner(getattr(group, name)) for name in ("effect", "low", "high")}
+    return replace(group, **ends)
 
 
 def what_decides(claim: Claim, groups: Sequence[Group]) -> str:
     """How many times the searches would decide the network nearest to it: intervals narrow with the
     square root of n.
     """
-    needed = {}
-    for group in groups:
-        ends = [claim.inner(v) for v in (group.effect, group.low, group.high)]
-        if not group.n or not all(map(math.isfinite, ends)):
-            continue
-        edges = (-claim.inner(claim.threshold), claim.inner(claim.threshold))[
-            claim.kind != "within" :
-        ]
-        room = min(abs(ends[0] - edge) for edge in edges)
-        needed[group.name] = ((ends[2] - ends[1]) / 2 / room) ** 2 if room else math.inf
+    threshold, needed = claim.inner(claim.threshold), {}
+    edges = (-threshold, threshold) if claim.kind == "within" else (threshold,)
+    for group in (_inner(claim, group) for group in groups if group.n):
+        if all(map(math.isfinite, (group.effect, group.low, group.high))):
+            room = min(abs(group.effect - edge) for edge in edges)
+            reach = (group.high - group.low) / 2
+            needed[group.name] = (reach / room) ** 2 if room else math.inf
     if not needed:
         return "Searches of the networks named."
     nearest = min(needed, key=needed.get)
@@ -303,8 +269,7 @@ def summed_up(groups: Sequence[Group]) -> str:
     or for and against it.  open: nothing is decided.
     """
     decided = [g for g in groups if g.verdict in (FOR, AGAINST)]
-    own = {g.verdict for g in decided if g.own}
-    every = {g.verdict for g in decided}
+    every, own = {g.verdict for g in decided}, {g.verdict for g in decided if g.own}
     if not decided:
         return OPEN
     if not own:
@@ -314,33 +279,20 @@ def summed_up(groups: Sequence[Group]) -> str:
     return CONTRADICTED if own == {AGAINST} else PART
 
 
-def adjusted(p_values: Sequence[float]) -> np.ndarray:
-    """q-values of Benjamini and Hochberg (1995): the false discovery rate at which each would be
-    the last discovery.
-    """
-    p = np.asarray(p_values, float)
-    order = np.argsort(p)
-    scaled = p[order] * len(p) / np.arange(1, len(p) + 1)
-    q = np.empty(len(p))
-    q[order] = np.minimum.accumulate(scaled[::-1])[::-1].clip(max=1.0)
-    return q
-
-
 def with_discoveries(claims: Sequence[Claim]) -> list[Claim]:
-    """The claims with the q-values of their decided groups, over all claims."""
+    """The claims with the q-values of their decided groups, over all claims: the false discovery
+    rate (Benjamini and Hochberg 1995) at which each would be the last discovery.
+    """
+    from scipy import stats  # slow to import
+
     decided = [g for c in claims for g in c.groups if g.verdict in (FOR, AGAINST)]
-    q = dict(
-        zip(
-            map(id, decided),
-            adjusted([g.p_value if math.isfinite(g.p_value) else 0.05 for g in decided]),
-        )
-    )
-    return [
-        replace(
-            c, groups=tuple(replace(g, q_value=float(q.get(id(g), math.nan))) for g in c.groups)
-        )
-        for c in claims
-    ]
+    p_values = [g.p_value if math.isfinite(g.p_value) else 0.05 for g in decided]
+    q = dict(zip(map(id, decided), map(float, stats.false_discovery_control(p_values))))
+    found = []
+    for claim in claims:
+        groups = tuple(replace(g, q_value=q.get(id(g), math.nan)) for g in claim.groups)
+        found.append(replace(claim, groups=groups))
+    return found
 
 
 def expected_wrong(claims: Sequence[Claim]) -> float:
@@ -360,23 +312,18 @@ class Registry:
     functions: dict[str, Callable[..., Sequence[Group]]] = field(default_factory=dict)
     claims: dict[str, Claim] = field(default_factory=dict)
 
-    def add(self, key: str, title: str, **fields) -> Callable:
-        """A decorator that registers a function under a claim.  Raises ValueError for a key that is
-        taken.
+    def add(self, key: str, title: str, history: Sequence[Change] = (), **fields) -> Callable:
+        """A decorator that registers a function under a claim.
+
+        fields: of `Claim`, with the kind of its rule for the threshold, as above=1.25. Raises
+        ValueError for a key that is taken.
         """
         kinds = [kind for kind in KINDS if kind in fields]
         require(len(kinds) == 1, "rule", kinds, f"of one of the kinds {', '.join(KINDS)}")
-        require(
-            key not in self.claims or self.claims[key].title == title,
-            "key",
-            key,
-            "one that no other claim has",
-        )
-        threshold = fields.pop(kinds[0])
-        history = tuple(fields.pop("history", ()))
-        registered = Claim(
-            key, title, kind=kinds[0], threshold=threshold, history=history, **fields
-        )
+        free = key not in self.claims or self.claims[key].title == title
+        require(free, "key", key, "one that no other claim has")
+        rule = {"kind": kinds[0], "threshold": fields.pop(kinds[0]), "history": tuple(history)}
+        registered = Claim(key, title, **rule, **fields)
 
         def register(function: Callable) -> Callable:
             self.claims[key], self.functions[key] = registered, function

@@ -1,13 +1,19 @@
-"""What the front page shows besides the judged claims, kept as they are: how much is on record, and
-every curve.
+"""What pages state besides the judged claims, each computed once from the records and kept as they
+are: how much is on record, and every curve.
+
+A local extension of Sphinx, too, which computes this before a build runs pages side by side.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+from pathlib import Path
+
 import pandas as pd
 
 from lib.analysis import hardware, scaling
-from lib.claims import judging
+from lib.claims import cache, judging
 from lib.claims.cache import kept
 from lib.records import store
 from lib.records.places import DATA, record
@@ -46,6 +52,32 @@ def _scope() -> dict:
     }
 
 
+CRITICAL = [
+    *scaling.CURVE,
+    *("goal", "range", "sizes", "replicates", "critical", "critical_low", "critical_high"),
+    "identified",
+]
+
+
+def critical() -> pd.DataFrame:
+    """Every curve that pages compare, a row each, with its critical batch size.
+
+    Columns: workload, algorithm, pruning, sparsity; goal (error at which it is read); range (of
+    momentum: "whole" or "published"); sizes, replicates (counts: batch sizes, independent
+    searches); critical (examples), critical_low, critical_high (90 %); identified (whether it lies
+    inside the batch sizes measured).
+    """
+    return pd.DataFrame(kept("critical", _critical)["rows"], columns=CRITICAL)
+
+
+def _critical() -> dict:
+    trials, summary = judging.trials(), judging.summary()
+    whole = trials.groupby(scaling.CURVE).space.first().eq("whole")
+    keys = summary[scaling.CURVE].itertuples(index=False, name=None)
+    table = summary.assign(range=["whole" if whole[key] else "published" for key in keys])
+    return {"rows": table[CRITICAL].to_dict("records")}
+
+
 def curves() -> pd.DataFrame:
     """A row per point of every curve: curve, workload, network (data set and kind), algorithm,
     sparsity, goal, batch_size, steps.
@@ -55,17 +87,15 @@ def curves() -> pd.DataFrame:
 
 def _curves() -> dict:
     points = scaling.across_replicates(scaling.steps_to_result(judging.trials()))
-    points = points.assign(
-        curve=scaling.curve_names(points), network=[network(name) for name in points.workload]
-    )
+    names = map(network, points.workload)
+    points = points.assign(curve=scaling.curve_names(points), network=list(names))
     order = {title: place for place, title in enumerate(DATA_SETS.values())}
-    points["place"] = [order.get(name.partition(",")[0], len(order)) for name in points.network]
+    points["place"] = points.network.str.partition(",")[0].map(order)
     points = points.sort_values(
         ["place", "network", "algorithm", "workload", "sparsity", "batch_size"]
     )
-    return points[
-        ["curve", "workload", "network", "algorithm", "sparsity", "goal", "batch_size", "steps"]
-    ].to_dict("list")
+    columns = "curve workload network algorithm sparsity goal batch_size steps".split()
+    return points[columns].to_dict("list")
 
 
 RUN = ("mnist-simple-cnn", "momentum")  # the papers' own network, on the most batch sizes
@@ -95,15 +125,11 @@ def _one_run() -> dict:
         return {}
     weights = models.parameter_count(models.build(workload(name).model))
     step = hardware.best_step(DEVICES, dense.batch_size.to_numpy(), weights, timed)
-    return {
-        "goal": dense.goal.tolist(),
-        "batch_size": dense.batch_size.tolist(),
-        "steps": dense.steps.tolist(),
-        "seconds": (dense.steps.to_numpy() * step.seconds).tolist(),
-        "fast": step.fast.tolist(),
-        "price": (dense.steps.to_numpy() * step.price * 3600).tolist(),
-        "cheap": step.cheap.tolist(),
-    }
+    found = dense[["goal", "batch_size", "steps"]].reset_index(drop=True)
+    step = step.reset_index(drop=True)
+    seconds, price = found.steps * step.seconds, found.steps * step.price * 3600
+    found = found.assign(seconds=seconds, fast=step.fast, price=price, cheap=step.cheap)
+    return found.to_dict("list")
 
 
 def network(name: str) -> str:
@@ -115,3 +141,22 @@ def network(name: str) -> str:
 def data_set(name: str) -> str:
     """A data set's title, whichever split of it the name means; a reader's own as it is."""
     return next((title for known, title in DATA_SETS.items() if name.startswith(known)), name)
+
+
+# --- before a build -------------------------------------------------------------------------------
+
+
+def setup(app) -> dict:
+    """Register with Sphinx, after `lib.page.sphinx` has said whether pages are stale and before it
+    runs the chapters.
+    """
+    os.environ[cache.BUILD] = str(Path(app.doctreedir).parent)
+    app.connect("config-inited", _before_chapters, priority=800)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _before_chapters(app, config) -> None:
+    if app.stale:
+        with contextlib.suppress(Exception):  # the chapters will tell
+            for compute in (judging.judge, critical, curves, scope):
+                compute()

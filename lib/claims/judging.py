@@ -6,15 +6,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import importlib
 import inspect
-from collections.abc import Mapping
 
 import pandas as pd
 
 from lib import ROOT
-from lib.analysis import goals, ranges, scaling, volunteers
+from lib.analysis import goals, ranges, scaling
 from lib.claims.cache import kept
 from lib.claims.claim import REGISTRY, Change, Claim, Group, judged, with_discoveries
 from lib.records import on_record, results
@@ -94,21 +92,6 @@ def groups_of(key: str) -> list[Group]:
     return list(
         function(**{name: PROVIDED[name]() for name in inspect.signature(function).parameters})
     )
-
-
-def rounds(
-    team: volunteers.Team, points: pd.DataFrame, start: Mapping[str, float] = volunteers.START
-) -> pd.DataFrame:
-    """`volunteers.of_settings` of a team at the batch sizes of these points: simulated once, for
-    all pages that draw it.
-    """
-    asked = (
-        team,
-        sorted(map(int, points.batch_size.unique())),
-        *volunteers.settings(start).values(),
-    )
-    name = f"rounds-{hashlib.sha256(repr(asked).encode()).hexdigest()[:12]}"
-    return pd.DataFrame(kept(name, lambda: volunteers.of_settings(*asked, seed=0).to_dict("list")))
 
 
 def _read(fields: dict) -> Claim:

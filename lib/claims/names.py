@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
+from lib.analysis.scaling import Effect
+from lib.claims.claim import Group, ratio
 from lib.wording import named
 from lib.workloads.catalogue import WORKLOADS
 
 # How the names of the papers' networks begin
-LEE2021 = (
-    "mnist-simple-cnn",
-    "fashion-mnist-simple-cnn",
-    "cifar-10-resnet-8",
-)
+LEE2021 = ("mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8")
 # Their Simple CNN has fifty times the parameters of ours, which is Lee et al.'s
-SHALLUE2019 = (
-    "mnist-fc-",
-    "cifar-10-resnet-8",
-)
+SHALLUE2019 = ("mnist-fc-", "cifar-10-resnet-8")
 SHI2019 = ("mnist-fnn-3", "mnist-lenet-5", "cifar-10-resnet-20")
 
 REPEATS = ("mnist-fc-128x3-54000",)  # its searches are those of mnist-fc-128x3-easier: counted once
@@ -29,6 +26,23 @@ def title(workload: str) -> str:
 def curve_title(key: tuple) -> str:
     """A network and a method: "MLP on digits, momentum"."""
     return f"{title(key[0])}, {named(key[1])}"
+
+
+def rows(
+    effects: Mapping[tuple, Effect | None],
+    own: Callable[[str], bool] = lambda workload: False,
+    note: Callable[[tuple, Effect], str] = lambda key, effect: "",
+) -> list[Group]:
+    """A row per curve of which there is an effect, on a ratio.
+
+    effects: by key (workload, algorithm, ...); own: whether a workload is of the paper's; note: of
+    a key and its effect.
+    """
+    known = {key: effect for key, effect in effects.items() if effect is not None}
+    return [
+        ratio(curve_title(key), effect, own(key[0]), note(key, effect))
+        for key, effect in known.items()
+    ]
 
 
 def is_lee2021(workload: str) -> bool:

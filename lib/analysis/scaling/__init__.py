@@ -8,6 +8,7 @@ unit is the search.
 from lib.analysis.scaling.curve import (
     ENOUGH,
     LEVEL,
+    RATIO,
     Curve,
     Effect,
     alike,
@@ -19,8 +20,12 @@ from lib.analysis.scaling.curve import (
     draws,
     estimate,
     mean_of,
+    mean_over,
     mean_steps_ratio,
+    over_smallest,
     paired,
+    share,
+    slope,
     span_of,
     steps_ratio,
 )
@@ -42,8 +47,8 @@ from lib.analysis.scaling.rules import (
     PERFECT,
     TOLERANCE,
     Regimes,
-    all_three,
     label,
+    regime_ends,
     regimes,
 )
 from lib.analysis.scaling.steps import (
@@ -64,16 +69,15 @@ from lib.analysis.scaling.steps import (
     goals,
     kind_of,
     ladders,
-    mixed,
     of_sizes,
     on_ladder,
     scatter_of,
     slimmed,
     sparsest,
     steps_to_result,
-    unmet,
 )
 from lib.analysis.scaling.table import (
+    CONSTANTS,
     DENSEST,
     SMALLEST,
     TESTED,
@@ -82,6 +86,9 @@ from lib.analysis.scaling.table import (
     against_sensitivity,
     all_goals,
     beside,
+    by_curve,
+    constants,
+    constants_over_dense,
     dense_key,
     of_searches,
     on_one_line,

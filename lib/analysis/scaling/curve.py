@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from scipy.special import log_ndtr, stdtr, stdtrit
+from scipy.special import log_ndtr, ndtri, stdtrit
 
 from lib.analysis.scaling import forms
 from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_to_result
@@ -22,10 +22,7 @@ from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_t
 LEVEL = 0.9  # of every interval in the book
 ENOUGH = 3  # searches that tell their own scatter
 # Of expectation and maximisation where goals were missed, or until means move less than this
-ROUNDS, SETTLED = (
-    60,
-    1e-4,
-)
+ROUNDS, SETTLED = 60, 1e-4
 LOG_ROOT = 0.5 * np.log(2 * np.pi)
 
 
@@ -58,22 +55,11 @@ class Effect:
         """Half the width of the interval at LEVEL."""
         return float(stdtrit(self.freedom, 0.5 + LEVEL / 2) * self.error)
 
-    def p_value(self, threshold: float) -> float:
-        """Of a one-sided test against a threshold, on the side on which the estimate lies."""
-        if not self.error > 0:
-            return 0.0 if self.value != threshold else 0.5
-        beyond = abs(self.value - threshold) / self.error
-        return float(stdtr(self.freedom, -beyond))
-
     def row(self, name: str = "", log: bool = True) -> dict[str, float]:
         """name, name_low, name_high; of a ratio if log."""
-        of = np.exp if log else float
         with np.errstate(over="ignore"):
-            return {
-                name: float(of(self.value)),
-                f"{name}_low": float(of(self.low)),
-                f"{name}_high": float(of(self.high)),
-            }
+            ends = (np.exp if log else np.asarray)([self.value, self.low, self.high])
+        return dict(zip((name, f"{name}_low", f"{name}_high"), ends.tolist()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +76,7 @@ class Curve:
     missed: pd.DataFrame
     scatter: float
 
-    @property
+    @functools.cached_property
     def sizes(self) -> np.ndarray:
         return self.logs.columns.to_numpy(float)
 
@@ -109,18 +95,17 @@ class Curve:
         """Mean ln K* [m], goals that were missed and searches that are lacking completed
         (`completed`).
         """
-        return completed(self.sizes, self.logs.to_numpy(), self.missed.to_numpy(), self.scatter)
+        return self._mean(np.ones(self.n, bool))
+
+    def _mean(self, searches: np.ndarray) -> np.ndarray:
+        """`means` of some searches alone [n], true or false."""
+        logs, missed = self.logs.to_numpy()[searches], self.missed.to_numpy()[searches]
+        return completed(self.sizes, logs, missed, self.scatter)
 
     @functools.cached_property
     def without_one(self) -> np.ndarray:
         """`means` [n, m] without each search in turn."""
-        logs, missed = self.logs.to_numpy(), self.missed.to_numpy()
-        if not missed.any() and not np.isnan(logs).any():
-            return (len(logs) * logs.mean(0) - logs) / (len(logs) - 1)
-        rest = [np.arange(len(logs)) != i for i in range(len(logs))]
-        return np.stack(
-            [completed(self.sizes, logs[kept], missed[kept], self.scatter) for kept in rest]
-        )
+        return np.stack([self._mean(others) for others in ~np.eye(self.n, dtype=bool)])
 
     def moved(self) -> tuple[np.ndarray, float, float]:
         """Rows of means [k, m], each off by a part of the error; the factor of their squared
@@ -142,27 +127,24 @@ class Curve:
 
     def points(self) -> pd.DataFrame:
         """A row per batch size that some search met: batch_size, steps (geometric mean), low, high,
-        replicates, missed.
+        replicates, missed (counts), borrowed (whether the scatter is).
         """
-        known = self.logs.notna().sum().to_numpy()
-        lost = self.missed.sum().to_numpy()
-        spread = self.logs.where(~self.missed).std().to_numpy()
-        met = known - lost
+        known, missed = self.logs.count().to_numpy(), self.missed.sum().to_numpy()
+        met = known - missed
         own = met >= ENOUGH
-        error = np.where(own, spread, self.scatter) / np.sqrt(np.maximum(met, 1))
-        reach = error * np.where(own, stdtrit(np.maximum(met - 1, 1), 0.95), stdtrit(np.inf, 0.95))
-        table = pd.DataFrame(
-            {
-                "batch_size": self.logs.columns,
-                "steps": np.exp(self.means),
-                "low": np.exp(self.means - reach),
-                "high": np.exp(self.means + reach),
-                "replicates": known,
-                "missed": lost,
-                "borrowed": ~own,
-            }
-        )
-        return table[self.met].reset_index(drop=True)
+        spread = np.where(own, self.logs.where(~self.missed).std(), self.scatter)
+        freedom = np.where(own, np.maximum(met - 1, 1), np.inf)
+        reach = stdtrit(freedom, 0.5 + LEVEL / 2) * spread / np.sqrt(np.maximum(met, 1))
+        table = {
+            "batch_size": self.logs.columns,
+            "steps": np.exp(self.means),
+            "low": np.exp(self.means - reach),
+            "high": np.exp(self.means + reach),
+            "replicates": known,
+            "missed": missed,
+            "borrowed": ~own,
+        }
+        return pd.DataFrame(table)[self.met].reset_index(drop=True)
 
 
 def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
@@ -170,26 +152,19 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
 
     share: batch sizes that fewer of the searches have are left out.
     """
-    about = searches.iloc[0]
-    logs = np.log(searches.steps.fillna(searches.last_step).to_numpy(float))
+    workload = searches.workload.iloc[0] if "workload" in searches else ""
+    steps = searches.steps.fillna(searches.last_step)
     keys = [searches[name] for name in (*SEARCH, "batch_size")]
-    table = pd.Series(logs, keys).unstack().sort_index()
-    missed = (
-        pd.Series(searches.steps.isna().to_numpy(), keys)
-        .unstack()
-        .reindex_like(table)
-        .fillna(False)
-        .astype(bool)
-    )
-    rows = apart(
-        *(table.index.get_level_values(name) for name in SEARCH),
-        table.notna().sum(axis=1).to_numpy(),
-    )
-    table, missed = table[rows], missed[rows]
-    counts = table.notna().sum()
+    logs = np.log(steps.to_numpy(float))
+    logs = pd.Series(logs, keys).unstack().sort_index()
+    missed = pd.Series(searches.steps.isna().to_numpy(), keys).unstack(fill_value=False)
+    cells = logs.count(axis=1).to_numpy()
+    replicates, splits = (logs.index.get_level_values(name) for name in SEARCH)
+    rows = apart(replicates, splits, cells)
+    counts = logs[rows].count()
     common = counts.index[counts >= share * counts.max()]
-    table = table[common].dropna(how="all")
-    return Curve(table, missed.loc[table.index, common], scatter_of(about.get("workload", "")))
+    logs = logs.loc[rows, common].dropna(how="all")
+    return Curve(logs, missed.loc[logs.index, common], scatter_of(workload))
 
 
 def curves_of(searches: pd.DataFrame, least: int = 3) -> dict[tuple, Curve]:
@@ -219,27 +194,28 @@ def completed(
     if known.all() and not missed.any():
         return logs.mean(0)
     met = known & ~missed
-    some, least = met.any(0), np.where(known, logs, -np.inf).max(0)
-    counts = np.maximum(met.sum(0), 1)
-    level = np.where(some, np.where(met, logs, 0.0).sum(0) / counts, least)
-    own, spread = np.zeros(len(logs)), scatter
+    some, every = met.any(0), met.any(1).all()  # batch sizes; whether every search met one
+    most = np.where(known, logs, -np.inf).max(0)
+    level = np.where(some, np.where(met, logs, 0.0).sum(0) / np.maximum(met.sum(0), 1), most)
+    own, spread = np.zeros((len(logs), 1)), scatter
     freedom = met.sum() - some.sum() - (met.any(1).sum() - 1)
     for _ in range(ROUNDS):
-        expected = level + own[:, None]
+        before = level, own
+        expected = level + own
         filled = np.where(met, logs, np.where(missed, _above(expected, logs, spread), expected))
-        before, level = (level, own), filled.mean(0)
+        level = filled.mean(0)
         if not some.all() and some.sum() >= 3:
             fitted = forms.fit(sizes, level, forms.exponents(sizes[some])).log_steps(sizes)[0]
             level = np.where(some, level, fitted)
-        if met.any(1).all():
-            own = (filled - level).mean(1)
+        if every:
+            own = (filled - level).mean(1, keepdims=True)
             own = own - own.mean()
-        if max(np.abs(level - before[0]).max(), np.abs(own - before[1]).max()) < SETTLED:
+        if all(np.abs(now - was).max() < SETTLED for now, was in zip((level, own), before)):
             break
         if len(logs) >= ENOUGH and freedom > 0:
-            residuals = (logs - level - own[:, None])[met]
+            residuals = (logs - level - own)[met]
             spread = float(np.sqrt((residuals**2).sum() / freedom))
-    return level if some.all() else np.where(some, level, filled.mean(0))
+    return np.where(some, level, filled.mean(0))
 
 
 def _above(mean: np.ndarray, bound: np.ndarray, spread: float) -> np.ndarray:
@@ -259,31 +235,33 @@ def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | l
     others are taken for independent.
     """
     curves = paired(curves)
-    shared = len(curves) == 1 or all(
-        c.logs.index.equals(curves[0].logs.index) and c.n >= ENOUGH for c in curves
-    )
-    whole = np.asarray(statistic(*((c.sizes, c.means[None]) for c in curves)))[0]
-    parts = []
-    for moving in (range(len(curves)),) if shared else [(i,) for i in range(len(curves))]:
-        moves = [c.moved() for c in curves]
-        rows, factor, freedom = len(moves[moving[0]][0]), *moves[moving[0]][1:]
-        means = [
-            m[0] if i in moving else np.repeat(c.means[None], rows, 0)
-            for i, (c, m) in enumerate(zip(curves, moves))
-        ]
-        values = np.asarray(statistic(*((c.sizes, m) for c, m in zip(curves, means))))
+    index = curves[0].logs.index
+    together = all(c.logs.index.equals(index) and c.n >= ENOUGH for c in curves[1:])
+    places = range(len(curves))
+    groups = [places] if together else [[place] for place in places]
+
+    def values_at(means: list[np.ndarray]) -> np.ndarray:
+        given = ((curve.sizes, rows) for curve, rows in zip(curves, means))
+        return np.asarray(statistic(*given))
+
+    still = [curve.means[None] for curve in curves]
+    whole = values_at(still)[0]
+    variances, freedoms = [], []
+    for moving in groups:
+        moved = {place: curves[place].moved() for place in moving}
+        _, factor, freedom = moved[moving[0]]
+        values = values_at([moved[i][0] if i in moved else still[i] for i in places])
         centre = values.mean(0) if freedom < np.inf else whole
-        parts.append((factor * ((values - centre) ** 2).sum(0), freedom))
-    n = min(c.n for c in curves)
-    total = sum(variance for variance, _ in parts)
+        variances.append(factor * ((values - centre) ** 2).sum(0))
+        freedoms.append(freedom)
+    total, n = sum(variances), min(c.n for c in curves)
+    parts = sum(variance**2 / freedom for variance, freedom in zip(variances, freedoms))
     with np.errstate(divide="ignore", invalid="ignore"):
-        freedom = total**2 / sum(variance**2 / df for variance, df in parts)  # Satterthwaite's
+        freedom = total**2 / parts  # Satterthwaite's
     freedom = np.where(np.isfinite(freedom) & (freedom > 0), freedom, 1e9)
-    if np.ndim(whole) == 0:
-        return Effect(float(whole), float(np.sqrt(total)), float(freedom), n)
-    return [
-        Effect(float(w), float(np.sqrt(t)), float(f), n) for w, t, f in zip(whole, total, freedom)
-    ]
+    found = np.atleast_2d(np.transpose([whole, np.sqrt(total), freedom])).tolist()
+    effects = [Effect(*each, n) for each in found]
+    return effects if np.ndim(whole) else effects[0]
 
 
 def mean_of(values: Sequence[float]) -> Effect:
@@ -296,26 +274,53 @@ def mean_of(values: Sequence[float]) -> Effect:
     return Effect(float(values.mean()), error, max(n - 1.0, 1.0), n)
 
 
+def share(met: int, of: int) -> tuple[float, float, float]:
+    """The share of so many that met a condition, and the ends of its interval by Wilson's (1927)
+    score; NaN of none.
+    """
+    if not of:
+        return np.nan, np.nan, np.nan
+    z, p = ndtri(0.5 + LEVEL / 2), met / of
+    centre = (p + z**2 / (2 * of)) / (1 + z**2 / of)
+    reach = z * np.sqrt(p * (1 - p) / of + (z / (2 * of)) ** 2) / (1 + z**2 / of)
+    return p, float(max(centre - reach, 0)), float(min(centre + reach, 1))
+
+
+def mean_over(searches: Sequence[Effect]) -> Effect:
+    """The mean of what several searches estimate, by their scatter; of one alone its own."""
+    return mean_of([one.value for one in searches]) if len(searches) > 1 else searches[0]
+
+
+def slope(x: Sequence[float], y: Sequence[float]) -> Effect:
+    """The slope of one search's y [n] over x [n] by least squares, with the error of the scatter
+    about its line; NaN under three points.
+    """
+    if len(x) < 3:
+        return Effect(np.nan, np.nan, 1.0, 1)
+    (rate, _), covariance = np.polyfit(np.asarray(x, float), np.asarray(y, float), 1, cov=True)
+    return Effect(float(rate), float(np.sqrt(covariance[0, 0])), len(x) - 2.0, 1)
+
+
 def paired(curves: Sequence[Curve]) -> list[Curve]:
     """The curves at the searches that all share, if these are ENOUGH and half of the fewest; else
     each with its own.
     """
-    if len(curves) == 1:
+    shared = _shared([c.logs.index for c in curves])
+    if len(curves) == 1 or len(shared) < max(ENOUGH, min(c.n for c in curves) / 2):
         return list(curves)
-    index = functools.reduce(
-        lambda a, b: a.intersection(b), (c.logs.index for c in curves)
-    ).sort_values()
-    if len(index) < max(ENOUGH, min(c.n for c in curves) / 2):
-        return list(curves)
-    return [c.at(c.logs.columns, index) for c in curves]
+    return [c.at(c.logs.columns, shared.sort_values()) for c in curves]
 
 
 def alike(*curves: Curve) -> list[Curve]:
     """The curves at the batch sizes that all have: a longer curve bends elsewhere if the form is
     not the truth.
     """
-    sizes = functools.reduce(lambda a, b: a.intersection(b), (c.logs.columns for c in curves))
+    sizes = _shared([c.logs.columns for c in curves])
     return [c.at(sizes) for c in curves]
+
+
+def _shared(indices: list[pd.Index]) -> pd.Index:
+    return functools.reduce(lambda a, b: a.intersection(b), indices)
 
 
 def critical(curve: Curve) -> Effect:
@@ -324,8 +329,7 @@ def critical(curve: Curve) -> Effect:
     """
     found = estimate(lambda own: forms.log_critical(*own), curve)
     low, high = np.log(curve.sizes.min()) - forms.REACH, np.log(curve.sizes.max()) + forms.REACH
-    below, above = found.low <= low, found.high >= high
-    return Effect(found.value, found.error, found.freedom, found.n, below, above)
+    return replace(found, below=bool(found.low <= low), above=bool(found.high >= high))
 
 
 def critical_ratio(above: Curve, below: Curve) -> Effect | None:
@@ -337,31 +341,33 @@ def critical_ratio(above: Curve, below: Curve) -> Effect | None:
         return None
     top, bottom = critical(above), critical(below)
     found = estimate(lambda a, b: forms.log_critical(*a) - forms.log_critical(*b), above, below)
-    return Effect(
-        found.value,
-        found.error,
-        found.freedom,
-        found.n,
-        top.below or bottom.above,
-        top.above or bottom.below,
-    )
+    ends = {"below": top.below or bottom.above, "above": top.above or bottom.below}
+    return replace(found, **ends)
+
+
+RATIO = ["batch_size", "ratio", "ratio_low", "ratio_high", "n", "effect"]
 
 
 def steps_ratio(above: Curve, below: Curve) -> pd.DataFrame:
-    """Steps of one curve over those of another: batch_size, ratio, ratio_low, ratio_high, n and
-    effect (an `Effect`).
-    """
+    """Steps of one curve over those of another: RATIO; effect is an `Effect`."""
     above, below = alike(above, below)
-    if not len(above.sizes):
-        return pd.DataFrame(
-            columns=["batch_size", "ratio", "ratio_low", "ratio_high", "n", "effect"]
-        )
-    found = estimate(lambda a, b: a[1] - b[1], above, below)
+    return _by_size(lambda a, b: a[1] - b[1], above, below)
+
+
+def over_smallest(curve: Curve) -> pd.DataFrame:
+    """Steps of a curve over those at its smallest batch: RATIO."""
+    return _by_size(lambda own: own[1] - own[1][:, :1], curve)
+
+
+def _by_size(statistic: Callable[..., np.ndarray], *curves: Curve) -> pd.DataFrame:
+    """A statistic of every batch size of curves that have the same, as RATIO."""
+    sizes = curves[0].logs.columns
+    found = estimate(statistic, *curves) if len(sizes) else []
     rows = [
-        {"batch_size": int(b), **e.row("ratio"), "n": e.n, "effect": e}
-        for b, e in zip(above.sizes, found)
+        {"batch_size": int(size), **effect.row("ratio"), "n": effect.n, "effect": effect}
+        for size, effect in zip(sizes, found)
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=RATIO)
 
 
 def mean_steps_ratio(above: Curve, below: Curve, sizes: Sequence[int] | None = None) -> Effect:
@@ -369,8 +375,9 @@ def mean_steps_ratio(above: Curve, below: Curve, sizes: Sequence[int] | None = N
     steps.
     """
     above, below = alike(above, below)
-    chosen = [b for b in above.logs.columns if sizes is None or b in set(sizes)]
-    above, below = above.at(chosen), below.at(chosen)
+    if sizes is not None:
+        chosen = above.logs.columns.intersection(sizes)
+        above, below = above.at(chosen), below.at(chosen)
     return estimate(lambda a, b: (a[1] - b[1]).mean(1), above, below)
 
 

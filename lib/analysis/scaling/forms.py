@@ -14,6 +14,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import fdtrc, ncfdtr, stdtrit
 
+from lib import require, require_all
+
 FAR = 8.0  # natural logarithms beyond the batch sizes measured, where a bend counts as none
 # Natural logarithms beyond them, up to which a critical batch size is a number and not a bound
 REACH = np.log(8)
@@ -21,6 +23,7 @@ LONG = 8  # batch sizes from which on the exponent is fitted, too
 ONE = np.array([1.0])
 # From which a fitted exponent starts; an elasticity of one half needs p > 1/2
 EXPONENTS = np.linspace(0.55, 1.6, 8)
+POINTS = 240  # bends tried for every exponent
 STEPS = 8  # of Gauss and Newton
 BORROWED = 4  # degrees of freedom with which the scatter of all batch sizes steadies that of one
 
@@ -79,79 +82,73 @@ def fit(
     logs: np.ndarray,
     among: np.ndarray = ONE,
     weights: np.ndarray | None = None,
-    points: int = 240,
 ) -> Fits:
     """Least squares on ln K*, for every row by itself.
 
     sizes: batch sizes [m], m >= 3.
     logs: ln K* [k, m], finite.
-    among: exponents p to choose from.
+    among: exponents p to choose from, [e] or each row's own [k, e].
     weights: of the batch sizes [m]; None: all alike.
-    points: bends tried for every exponent.
 
     For a given bend and exponent the best ln c2 is a mean of logarithms, so that a grid of these
     two is searched; Gauss and Newton's steps go on from its best point. Raises ValueError for fewer
     than three batch sizes and for values that are not finite.
     """
     sizes, logs = np.asarray(sizes, float), np.atleast_2d(np.asarray(logs, float))
-    if len(sizes) < 3:
-        raise ValueError(
-            f"sizes: {len(sizes)} batch sizes are not enough for two constants; at least 3 are needed"
-        )
-    if not np.isfinite(logs).all():
-        raise ValueError("logs: every value must be finite; leave out what is not known")
+    require(len(sizes) >= 3, "sizes", f"{len(sizes)} batch sizes", "3 or more, for two constants")
+    require_all("logs", logs, np.isfinite, "finite; leave out what is not known")
     weights = np.ones(len(sizes)) if weights is None else np.asarray(weights, float)
-    share = weights / weights.sum()
-    bends = np.linspace(np.log(sizes.min()) - FAR, np.log(sizes.max()) + FAR, points)
-    centred = logs - (logs @ share)[:, None]
-    losses = []  # up to a constant of the row
-    for p in among:
-        shapes = shape(sizes, bends, np.full(points, p))
-        slopes = shapes - (shapes @ share)[:, None]
-        losses.append((slopes**2) @ weights - 2 * centred @ (slopes * weights).T)
-    losses = np.concatenate(losses, axis=1)  # [k, exponents x points]
-    which, at = np.divmod(losses.argmin(1), points)
-    straight, flat = at == points - 1, at == 0
-    start = np.stack([bends[at], np.asarray(among)[which]], 1)
-    bend, exponent = _descend(sizes, logs, weights, start, len(among) > 1).T
-    shapes = shape(sizes, bend, exponent)
-    floor = (logs - shapes) @ share
-    loss = (logs - floor[:, None] - shapes) ** 2 @ weights
-    return Fits(bend, floor, exponent, loss, straight, flat)
+    places = np.log(sizes)
+    bends = np.linspace(places.min() - FAR, places.max() + FAR, POINTS)
+    among = np.atleast_2d(among)
+    distances = bends[:, None] - places
+    shapes = np.logaddexp(0, among[..., None, None] * distances)
+    slopes = _centred(shapes, weights)  # [k or 1, exponents, bends, m]
+    weighted = _centred(logs, weights) * weights
+    products = slopes @ weighted[:, None, :, None]
+    losses = (slopes**2) @ weights - 2 * products[..., 0]  # up to a constant of the row
+    place, at = np.divmod(losses.reshape(len(logs), -1).argmin(1), POINTS)
+    exponent = np.take_along_axis(among, place[:, None], 1)[:, 0]
+    bend, exponent = _descend(sizes, logs, weights, bends[at], exponent, among.shape[1] > 1)
+    rest = logs - shape(sizes, bend, exponent)
+    loss = _centred(rest, weights) ** 2 @ weights
+    floor = np.average(rest, axis=1, weights=weights)
+    return Fits(bend, floor, exponent, loss, straight=at == POINTS - 1, flat=at == 0)
+
+
+def _centred(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Values [..., m] less their weighted means."""
+    return values - (values @ (weights / weights.sum()))[..., None]
 
 
 def _descend(
-    sizes: np.ndarray, logs: np.ndarray, weights: np.ndarray, at: np.ndarray, free: bool
+    sizes: np.ndarray,
+    logs: np.ndarray,
+    weights: np.ndarray,
+    bend: np.ndarray,
+    exponent: np.ndarray,
+    free: bool,
 ) -> np.ndarray:
-    """Bends and exponents [k, 2] of the least loss near these; free: whether the exponent moves,
-    too.
+    """Bends and exponents [2, k] of the least loss near these [k]; free: whether the exponent
+    moves, too.
     """
-    share = weights / weights.sum()
-
-    def residuals(at: np.ndarray) -> np.ndarray:
-        rest = logs - shape(sizes, *at.T)
-        return rest - (rest @ share)[:, None]
-
-    rest, damping = residuals(at), np.full(len(at), 1e-6)
+    at = np.stack([bend, exponent], 1)
+    rest, damping = _centred(logs - shape(sizes, *at.T), weights), np.full(len(at), 1e-6)
     for _ in range(STEPS):
         distance = at[:, :1] - np.log(sizes)
         steep = 1 / (1 + np.exp(-at[:, 1:] * distance))
-        # [k, m, parameters]
-        slopes = np.stack([at[:, 1:] * steep, distance * steep][: 1 + free], 2)
-        slopes = slopes - np.einsum("kmp,m->kp", slopes, share)[:, None]
-        square = np.einsum("kmp,m,kmq->kpq", slopes, weights, slopes)
-        ahead = np.einsum("kmp,m,km->kp", slopes, weights, rest)
-        step = np.linalg.solve(
-            square + damping[:, None, None] * np.eye(1 + free), ahead[..., None]
-        )[..., 0]
-        new = at.copy()
-        new[:, : 1 + free] += step.clip(-0.5, 0.5)
-        new[:, 1] = new[:, 1].clip(EXPONENTS[0], EXPONENTS[-1]) if free else at[:, 1]
-        tried = residuals(new)
-        better = (tried**2) @ weights < (rest**2) @ weights
-        at, rest = np.where(better[:, None], new, at), np.where(better[:, None], tried, rest)
-        damping = np.where(better, damping / 4, damping * 16).clip(1e-9, 1e9)
-    return at
+        # [k, parameters, m]
+        slopes = _centred(np.stack([at[:, 1:] * steep, distance * steep * free], 1), weights)
+        square = (slopes * weights) @ slopes.swapaxes(1, 2)
+        damped = square + damping[:, None, None] * np.eye(2)
+        step = np.linalg.solve(damped, slopes @ (weights * rest)[..., None])[..., 0]
+        tried = at + step.clip(-0.5, 0.5)
+        tried[:, 1] = tried[:, 1].clip(EXPONENTS[0], EXPONENTS[-1]) if free else at[:, 1]
+        off = _centred(logs - shape(sizes, *tried.T), weights)
+        better = (off**2 @ weights < rest**2 @ weights)[:, None]
+        at, rest = np.where(better, tried, at), np.where(better, off, rest)
+        damping = np.where(better[:, 0], damping / 4, damping * 16).clip(1e-9, 1e9)
+    return at.T
 
 
 def log_critical(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
@@ -205,27 +202,21 @@ def test_form(sizes: np.ndarray, logs: np.ndarray, among: np.ndarray = ONE) -> F
     Raises ValueError for fewer sizes or searches.
     """
     n, m = logs.shape
-    if m < 5 or n < 3:
-        raise ValueError(f"logs: {n} searches at {m} batch sizes are not enough; 3 at 5 are needed")
+    given = f"{n} searches at {m} batch sizes"
+    require(m >= 5 and n >= 3, "logs", given, "3 or more at 5 or more")
     weights = n / scatter_by_size(logs)
     means, freedom = logs.mean(0, keepdims=True), m - 2 - (len(among) > 1)
     within = (n - 1) * (m - 1)
-    found = fit(sizes, means, among, weights)
-    chi2 = float(found.loss[0])
-    low, high = _exponent_range(sizes, means, weights, within) if m >= LONG else (np.nan, np.nan)
-    own = fit(sizes, means, EXPONENTS, weights).exponent[0] if m >= LONG else np.nan
+    chi2 = float(fit(sizes, means, among, weights).loss[0])
     p_value = float(fdtrc(freedom, within, chi2 / freedom))
-    departs = np.exp(np.sqrt(_noncentrality(chi2, freedom, within) / weights.sum()))
-    return FormTest(
-        chi2,
-        freedom,
-        p_value,
-        *map(float, departs),
-        float(own),
-        low,
-        high,
-        left_out(sizes, means[0], among),
-    )
+    beyond = _noncentrality(chi2, freedom, within)
+    departs = np.exp(np.sqrt(beyond / weights.sum()))
+    exponent, ends = np.nan, (np.nan, np.nan)
+    if m >= LONG:
+        exponent = float(fit(sizes, means, EXPONENTS, weights).exponent[0])
+        ends = _exponent_range(sizes, means, weights, within)
+    off = left_out(sizes, means[0], among)
+    return FormTest(chi2, freedom, p_value, *departs.tolist(), exponent, *ends, off)
 
 
 def _noncentrality(chi2: float, freedom: int, within: int) -> np.ndarray:
@@ -248,8 +239,8 @@ def _exponent_range(
 ) -> tuple[float, float]:
     """The exponents that fit no worse than the best by a t test (90 %)."""
     tried = np.linspace(EXPONENTS[0], EXPONENTS[-1], 106)
-    losses = np.array([fit(sizes, means, np.array([p]), weights).loss[0] for p in tried])
-    near = tried[losses <= losses.min() + stdtrit(within, 0.95) ** 2]
+    loss = fit(sizes, means.repeat(len(tried), 0), tried[:, None], weights).loss
+    near = tried[loss <= loss.min() + stdtrit(within, 0.95) ** 2]
     return float(near.min()), float(near.max())
 
 
@@ -260,8 +251,7 @@ def left_out(sizes: np.ndarray, means: np.ndarray, among: np.ndarray = ONE) -> f
     sizes, means: [m].
     """
     off = []
-    for i in range(len(sizes)):
-        others = np.arange(len(sizes)) != i
+    for others in ~np.eye(len(sizes), dtype=bool):
         found = fit(sizes[others], means[others], among)
-        off.append(found.log_steps(sizes[i : i + 1])[0, 0] - means[i])
+        off.append(found.log_steps(sizes[~others])[0, 0] - means[~others][0])
     return float(np.sqrt(np.mean(np.square(off))))

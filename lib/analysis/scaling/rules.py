@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from lib import require
 from lib.analysis.scaling.steps import point_of
 
 TOLERANCE = 0.2  # of the operational definitions of the regimes
@@ -20,18 +21,14 @@ class Regimes:
 
     start: the smallest size whose total of examples is within the tolerance of the least;
     perfect_end: the largest size up to which scaling is perfect; useful_end: the smallest size from
-    which on the steps stay within the tolerance of the least.  leaves_perfect: whether a larger
-    size than perfect_end was measured; reaches_plateau: whether at least two sizes lie on the
-    floor, without which useful_end is only a lower bound; rises: whether the largest size takes
-    more steps than the least by more than the tolerance.
+    which on the steps stay within the tolerance of the least.  reaches_plateau: whether at least
+    two sizes lie on the floor, without which useful_end is only a lower bound.
     """
 
     start: float
     perfect_end: float
     useful_end: float
-    leaves_perfect: bool
     reaches_plateau: bool
-    rises: bool
 
 
 def regimes(curve: pd.DataFrame) -> Regimes:
@@ -43,19 +40,20 @@ def regimes(curve: pd.DataFrame) -> Regimes:
     """
     curve = one_curve(curve)
     b, k = curve.batch_size.to_numpy(float), curve.steps.to_numpy(float)
-    [end], [useful] = regime_ends(b, k[None])
-    start = b[np.argmax(b * k <= (1 + TOLERANCE) * (b * k).min())]
-    low = k <= (1 + TOLERANCE) * k.min()
-    on_floor = low[b >= useful].sum() if low[-1] else 0
-    return Regimes(start, end, useful, bool(end < b[-1]), bool(on_floor >= 2), not low[-1])
+    ends = [float(end[0]) for end in regime_ends(b, k[None])]
+    on_floor = near(k, k.min()) & (b >= ends[2])
+    return Regimes(*ends, bool(on_floor[-1] and on_floor.sum() >= 2))
+
+
+def near(values: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Which values are at most TOLERANCE over the least."""
+    return values <= (1 + TOLERANCE) * least
 
 
 def one_curve(curve: pd.DataFrame) -> pd.DataFrame:
     curve = curve[curve.steps.notna()].sort_values("batch_size")
-    if curve.batch_size.duplicated().any() or curve.empty:
-        raise ValueError(
-            f"curve: {len(curve)} rows with {curve.batch_size.nunique()} batch sizes; one row per size is needed"
-        )
+    given = f"{len(curve)} rows with {curve.batch_size.nunique()} batch sizes"
+    require(curve.batch_size.is_unique and len(curve), "curve", given, "one row per size")
     return curve
 
 
@@ -63,9 +61,8 @@ def label(curves: pd.DataFrame) -> pd.DataFrame:
     """Curves with `regime`, local `slope` (d log2 K* / d log2 B from the size before) and `perfect`
     (steps if scaling had stayed perfect from the smallest size), for every curve in the table."""
     keys = [*(c for c in point_of(curves) if c != "batch_size"), "goal"]
-    return pd.concat(
-        [_label_one(one_curve(c)) for _, c in curves.groupby(keys, dropna=False)], ignore_index=True
-    )
+    parts = [_label_one(one_curve(own)) for _, own in curves.groupby(keys, dropna=False)]
+    return pd.concat(parts, ignore_index=True)
 
 
 def _label_one(curve: pd.DataFrame) -> pd.DataFrame:
@@ -77,42 +74,16 @@ def _label_one(curve: pd.DataFrame) -> pd.DataFrame:
     return curve.assign(regime=regime, slope=slope, perfect=k.iloc[0] * b.iloc[0] / b)
 
 
-def regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """perfect_end and useful_end [draws], as `regimes` finds them.
+def regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """start, perfect_end and useful_end [draws], as `regimes` finds them.
 
     b: sizes [n] (increasing); k: steps [draws, n].
     """
     examples = b * k
-    start = np.argmax(examples <= (1 + TOLERANCE) * examples.min(1, keepdims=True), axis=1)
-    base = np.take_along_axis(examples, start[:, None], 1)
-    before = np.arange(len(b)) < start[:, None]
-    perfect = np.logical_and.accumulate(before | (examples <= (1 + TOLERANCE) * base), axis=1)
-    floor = np.logical_and.accumulate(
-        (k <= (1 + TOLERANCE) * k.min(1, keepdims=True))[:, ::-1], axis=1
-    )[:, ::-1]
-    useful = np.where(floor.any(1), b[np.argmax(floor, axis=1)], b[-1])
-    return b[len(b) - 1 - np.argmax(perfect[:, ::-1], axis=1)], useful
-
-
-SPANNED = (
-    4  # times its first batch size, at least, perfect scaling goes on where it shows: two doublings
-)
-
-
-def all_three(
-    b: np.ndarray, k: np.ndarray, below: bool, above: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Whether curves show all three regimes, and whether they may, if measured at more batch sizes:
-    two of [draws].
-
-    Shown are perfect scaling over a factor of SPANNED, diminishing returns, and at least two sizes
-    on the floor. b, k: as of `regime_ends`.  below, above: whether there are batch sizes below and
-    above those measured.
-    """
-    end, useful = regime_ends(b, k)
-    first = np.argmax(b * k <= (1 + TOLERANCE) * (b * k).min(1, keepdims=True), axis=1)
-    scales, flattens = end >= SPANNED * b[first], useful < b[-1]
-    may_scale, may_flatten = scales | (below & (first == 0)), flattens | above
-    return scales & flattens & (useful > end), may_scale & may_flatten & (
-        ~scales | ~flattens | (useful > end)
-    )
+    first = np.argmax(near(examples, examples.min(1, keepdims=True)), axis=1)[:, None]
+    base = np.take_along_axis(examples, first, 1)
+    cheap = (np.arange(len(b)) < first) | near(examples, base)
+    last = np.logical_and.accumulate(cheap, axis=1).sum(1) - 1
+    # From the largest size down
+    floor = np.logical_and.accumulate(near(k, k.min(1, keepdims=True))[:, ::-1], axis=1).sum(1)
+    return b[first[:, 0]], b[last], b[len(b) - np.maximum(floor, 1)]

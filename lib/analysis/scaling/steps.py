@@ -7,59 +7,21 @@ from numbers import Real
 
 import numpy as np
 import pandas as pd
-from scipy.special import gammaln
 
-from lib import own
+from lib import own, require
 from lib.wording import named
 from lib.workloads.catalogue import WORKLOADS, workload
 
-CELL = [
-    "workload",
-    "algorithm",
-    "pruning",
-    "sparsity",
-    "batch_size",
-    "trials",
-    "replicate",
-    "split",
-    "stop",
-    "checks",
-    "hits",
-    "precision",
-    "max_steps",
-    "space",
-    "label_smoothing",
-    "workers",
-    "compressor",
-    "density",
-    "feedback",
-    "by_layer",
-    "aggregation",
-    "warm_up",
-    "race",
-    "rungs",
-    "staleness",
-    "delays",
-]
+CELL = """
+workload algorithm pruning sparsity batch_size trials replicate split stop checks hits precision
+max_steps space label_smoothing workers compressor density feedback by_layer aggregation warm_up
+race rungs staleness delays
+""".split()
 SEARCH = ("replicate", "split")  # what tells the searches of one point apart
 # How many hits a search waits for does not change its K*, nor hardly ever a race
-SAME = (
-    *SEARCH,
-    "hits",
-    "race",
-    "rungs",
-)
+SAME = (*SEARCH, "hits", "race", "rungs")
 # One each on a curve
-PROTOCOL = [
-    "trials",
-    "stop",
-    "checks",
-    "precision",
-    "space",
-    "label_smoothing",
-    "staleness",
-    "delays",
-]
+PROTOCOL = "trials stop checks precision space label_smoothing staleness delays".split()
 CURVE = ["workload", "algorithm", "pruning", "sparsity"]
 LEVELS = (0.05, 0.5, 0.95)
 # Standard deviation of ln K* between independent searches of one point, by data set and kind of
@@ -85,10 +47,7 @@ def at_goal(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
     is not on it.
     """
     column = f"steps@{goal:g}" if isinstance(goal, Real) else None
-    if column not in trials:
-        raise ValueError(
-            f"goal: {goal!r} is not allowed; it must be one of {', '.join(f'{g:g}' for g in goals(trials))}"
-        )
+    require(column in trials, "goal", goal, [f"{known:g}" for known in goals(trials)])
     return trials.assign(steps=trials[column], goal=goal)
 
 
@@ -100,24 +59,18 @@ def slimmed(trials: pd.DataFrame) -> pd.DataFrame:
 
 @functools.lru_cache(maxsize=1024)
 def best_of_k_pmf(n: int, k: int) -> np.ndarray:
-    """P(best of k drawn without replacement from n is the j-th best), j = 1 ... n: C(n - j, k - 1)
-    / C(n, k).
+    """P(best of k drawn without replacement from n is the j-th best) [n], j = 1 ... n: C(n - j,
+    k - 1) / C(n, k).
 
     Raises ValueError unless 1 <= k <= n.
     """
-    if not 1 <= k <= n:
-        raise ValueError(f"k: {k!r} is not allowed; it must be a whole number from 1 to {n}")
-    j = np.arange(1, n + 1)
-    possible = n - j >= k - 1
-    left = np.where(possible, n - j, k - 1)
-    log = _log_choose(left, k - 1) - _log_choose(n, k)
-    chances = np.where(possible, np.exp(log), 0.0)
+    require(1 <= k <= n, "k", k, f"a whole number from 1 to {n}")
+    j = np.arange(1, n)
+    # From one place to the next
+    factors = np.maximum(n - j - k + 1, 0) / (n - j)
+    chances = k / n * np.cumprod([1.0, *factors])
     chances.setflags(write=False)  # they are the cache's
     return chances
-
-
-def _log_choose(n: np.ndarray | int, k: int) -> np.ndarray:
-    return gammaln(np.add(n, 1)) - gammaln(k + 1) - gammaln(np.subtract(n, k) + 1)
 
 
 def best_of_k(steps: np.ndarray, k: int) -> np.ndarray:
@@ -132,48 +85,44 @@ def best_of_k(steps: np.ndarray, k: int) -> np.ndarray:
 
 
 def steps_to_result(trials: pd.DataFrame, goal: float | None = None) -> pd.DataFrame:
-    """One row per search: steps (K*, NaN if no trial met the goal), last_step, hits_seen and
-    infeasible (trials).
+    """One row per search: its CELL columns, goal, steps (K*, NaN if no trial met the goal),
+    last_step, hits_seen and infeasible (counts of trials).
     """
-    trials, keys = _told_apart(trials if goal is None else at_goal(trials, goal))
-    by = trials.groupby([*keys, "goal"], dropna=False)
-    found = by.agg(
-        steps=("steps", "min"),
-        last_step=("last_step", "max"),
-        hits_seen=("steps", "count"),
-        infeasible=("infeasible", "sum"),
-    )
-    return found.reset_index().astype({"steps": float})
+    trials = trials if goal is None else at_goal(trials, goal)
+    searches, fewest, met = _by_search(trials, ["steps", "goal"])
+    return searches.assign(goal=fewest.goal, steps=fewest.steps.astype(float), hits_seen=met.steps)
 
 
 def at_every_goal(trials: pd.DataFrame) -> dict[float, pd.DataFrame]:
     """`steps_to_result` at every goal that a trial of the table met, the hardest first: grouped
     once, which takes the time.
     """
-    trials, keys = _told_apart(trials)
-    by = trials.groupby(keys, dropna=False)
     ladder = {goal: f"steps@{goal:g}" for goal in goals(trials)}
-    ends = by.agg(last_step=("last_step", "max"), infeasible=("infeasible", "sum")).reset_index()
-    fewest, met = (
-        by[list(ladder.values())].agg(of).reset_index(drop=True) for of in ("min", "count")
-    )
-    wanted = [*keys, "goal", "steps", "last_step", "hits_seen", "infeasible"]
+    searches, fewest, met = _by_search(trials, list(ladder.values()))
     return {
-        goal: ends.assign(goal=goal, steps=fewest[column].astype(float), hits_seen=met[column])[
-            wanted
-        ]
-        for goal, column in ladder.items()
+        goal: searches.assign(goal=goal, steps=fewest[at].astype(float), hits_seen=met[at])
+        for goal, at in ladder.items()
     }
 
 
-def _told_apart(trials: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """The slimmed trials with infeasible (whether they were), and the columns that tell their
-    searches apart.
+def _by_search(trials: pd.DataFrame, columns: list[str]) -> tuple[pd.DataFrame, ...]:
+    """The searches of the table with last_step and infeasible, and their least values and counts
+    in these columns: three tables of a row per search.
     """
     trials = slimmed(trials)
     lost = trials.status == "infeasible" if "status" in trials else False
     trials = trials.assign(infeasible=lost, **({} if "split" in trials else {"split": 0}))
-    return trials, [c for c in CELL if c in trials]
+    keys = [c for c in CELL if c in trials]
+    # To group by what all rows share takes most of the time
+    first = trials[:1]
+    shared = [c for c in keys[1:] if (trials[c] == first[c].squeeze()).all()]
+    varied = [c for c in keys if c not in shared]
+    by = trials.groupby(varied, dropna=False)
+    ends = by.agg(last_step=("last_step", "max"), infeasible=("infeasible", "sum")).reset_index()
+    searches = ends.merge(first[shared], how="cross")
+    searches = searches[[*keys, "last_step", "infeasible"]]
+    fewest, counts = by[columns].min(), by[columns].count()
+    return searches, fewest.reset_index(drop=True), counts.reset_index(drop=True)
 
 
 def scatter_of(name: str) -> float:
@@ -184,11 +133,8 @@ def scatter_of(name: str) -> float:
 
 def kind_of(model: str) -> str:
     """The kind of a network, by its name."""
-    return (
-        "convolutional"
-        if any(word in model for word in ("cnn", "resnet", "lenet"))
-        else "fully connected"
-    )
+    convolves = any(word in model for word in ("cnn", "resnet", "lenet"))
+    return "convolutional" if convolves else "fully connected"
 
 
 def at_goals(trials: pd.DataFrame, wanted: dict[str, float]) -> pd.DataFrame:
@@ -203,21 +149,11 @@ def at_goals(trials: pd.DataFrame, wanted: dict[str, float]) -> pd.DataFrame:
     return trials.assign(steps=steps, goal=goal)
 
 
-def mixed(trials: pd.DataFrame) -> dict[str, list]:
-    """What these trials do not share of the protocol that a comparison needs to be of: field -> its
-    values.
-    """
-    found = {c: trials[c].unique() for c in PROTOCOL if c in trials}
-    return {c: values.tolist() for c, values in found.items() if len(values) > 1}
-
-
 def of_sizes(trials: pd.DataFrame, least: int) -> pd.DataFrame:
-    """The trials of curves that are measured at so many batch sizes."""
-    return (
-        trials[trials.groupby(CURVE).batch_size.transform("nunique") >= least]
-        if len(trials)
-        else trials
-    )
+    """The trials of curves that are measured at this number of batch sizes or more."""
+    if trials.empty:
+        return trials
+    return trials[trials.groupby(CURVE).batch_size.transform("nunique") >= least]
 
 
 def ladders(curves: pd.DataFrame) -> dict[str, list[float]]:
@@ -227,11 +163,8 @@ def ladders(curves: pd.DataFrame) -> dict[str, list[float]]:
 
 def curve_names(frame: pd.DataFrame) -> list[str]:
     """The workload's title and the algorithm of every row."""
-    titles = {name: workload(name).title for name in frame.workload.unique()}
-    return [
-        f"{titles[name]}, {named(algorithm)}"
-        for name, algorithm in zip(frame.workload, frame.algorithm)
-    ]
+    pairs = zip(frame.workload, frame.algorithm)
+    return [f"{workload(name).title}, {named(algorithm)}" for name, algorithm in pairs]
 
 
 def on_ladder(curves: pd.DataFrame) -> pd.DataFrame:
@@ -249,24 +182,16 @@ def point_of(searches: pd.DataFrame) -> list[str]:
 
 
 def apart(replicates: np.ndarray, splits: np.ndarray, cells: np.ndarray | int = 1) -> np.ndarray:
-    """Which searches of a curve [searches, each of so many cells] are independent of each other.
+    """Which searches of a curve [n] are independent of each other: the first of every split, or, if
+    these are fewer cells, all on split 0.
 
-    The first of every split, or, if these are fewer cells, all on split 0.
+    cells: of each search [n], or one number for all.
     """
-    cells = np.broadcast_to(cells, len(splits))
-    _, split = np.unique(splits, return_inverse=True)
-    least = np.full(len(splits), np.inf)  # the least replicate of every split
-    np.minimum.at(least, split, replicates)
-    first, shared = np.equal(replicates, least[split]), np.equal(splits, 0)
-    return first if cells[first].sum() >= cells[shared].sum() else shared
-
-
-def unmet(trials: pd.DataFrame) -> int:
-    """How many points of sparse curves have no search of which a trial met the goal."""
-    sparse = trials[trials.sparsity > 0] if len(trials) else trials
-    return (
-        int((sparse.groupby([*CURVE, "batch_size"]).steps.count() == 0).sum()) if len(sparse) else 0
-    )
+    of = pd.DataFrame({"replicate": replicates, "split": splits, "cells": cells})
+    first = of.replicate == of.groupby("split").replicate.transform("min")
+    shared = of.split == 0
+    kept = first if of.cells[first].sum() >= of.cells[shared].sum() else shared
+    return kept.to_numpy()
 
 
 def sparsest(rows: pd.DataFrame) -> pd.DataFrame:

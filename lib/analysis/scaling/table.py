@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pandas as pd
@@ -12,26 +12,42 @@ import pandas as pd
 from lib.analysis.scaling import forms
 from lib.analysis.scaling.curve import (
     ENOUGH,
+    RATIO,
     Curve,
+    Effect,
+    alike,
     critical,
     critical_ratio,
     curve_of,
     curves_of,
     draws,
     estimate,
+    over_smallest,
     span_of,
     steps_ratio,
 )
-from lib.analysis.scaling.rules import regime_ends, regimes
+from lib.analysis.scaling.rules import Regimes, regime_ends, regimes
 from lib.analysis.scaling.steps import (
     CURVE,
+    PROTOCOL,
     at_every_goal,
-    mixed,
     point_of,
     steps_to_result,
 )
 
 TESTED = 5  # batch sizes from which on a form is tested
+ENDS = "perfect_end_low perfect_end_high useful_end_low useful_end_high".split()
+ABOUT = [
+    *("goal", "sizes", "replicates"),
+    *(field.name for field in dataclasses.fields(Regimes)),
+    *(*ENDS, "c1", "c2", "residual", "critical", "critical_low", "critical_high", "identified"),
+]
+
+
+def by_curve(rows: Iterable[tuple[tuple, dict]], columns: list[str]) -> pd.DataFrame:
+    """A table of (key, row) pairs: CURVE and these columns, also where there is no row."""
+    filled = [{**dict(zip(CURVE, key)), **row} for key, row in rows]
+    return pd.DataFrame(filled, columns=[*CURVE, *columns])
 
 
 def summaries(trials: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve]]:
@@ -39,7 +55,7 @@ def summaries(trials: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve]]:
     their CURVE keys.
 
     Columns: those of CURVE; goal; sizes and replicates (counts: batch sizes, independent searches);
-    start, perfect_end, useful_end, leaves_perfect, reaches_plateau (as `Regimes`, of the geometric
+    start, perfect_end, useful_end, reaches_plateau (as `Regimes`, of the geometric
     means); c1, c2 (of c1/B + c2), residual (the factor by which points lie off it, root mean
     square); critical, critical_low, critical_high (`critical`, examples; 0 or inf: a bound);
     identified (whether it lies inside the batch sizes measured). Raises ValueError if the trials of
@@ -50,39 +66,33 @@ def summaries(trials: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve]]:
 
 def of_searches(searches: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve]]:
     """`summaries` of rows of `steps_to_result`, at one goal each."""
-    for key, own in searches.groupby(CURVE) if len(searches) else ():
-        for name, values in mixed(own).items():
-            raise ValueError(f"{name}: {values} are not allowed on one curve, {key}; choose one")
-    found = curves_of(searches)
-    goals = searches.groupby(CURVE).goal.first() if len(searches) else {}
-    rows = [
-        {**dict(zip(CURVE, key)), "goal": goals[key], **about(curve)}
-        for key, curve in found.items()
-    ]
-    known = ["goal", *about(_EXAMPLE)]
-    return pd.DataFrame(rows, columns=[*CURVE, *known]), found
+    if searches.empty:
+        return by_curve([], ABOUT), {}
+    by = searches.groupby(CURVE)
+    varied = by[[c for c in PROTOCOL if c in searches]].nunique(dropna=False) > 1
+    for key, fields in varied[varied.any(axis=1)].iterrows():
+        name = fields.idxmax()
+        values = by.get_group(key)[name].unique().tolist()
+        raise ValueError(f"{name}: {values} are not allowed on one curve, {key}; choose one")
+    found, goals = curves_of(searches), by.goal.first()
+    rows = ((key, {"goal": goals[key], **about(curve)}) for key, curve in found.items())
+    return by_curve(rows, ABOUT), found
 
 
 @functools.lru_cache(maxsize=4096)
 def about(curve: Curve) -> dict:
     """What `summaries` says of a curve, but for its key and goal."""
-    points = curve.points()
+    points, bend = curve.points(), critical(curve)
     line = forms.fit(curve.sizes, curve.means)
-    off = curve.means - line.log_steps(curve.sizes)[0]
-    bend = critical(curve)
-    drawn = draws(curve)
-    ends = zip(("perfect_end", "useful_end"), regime_ends(curve.sizes, drawn.to_numpy()))
-    spans = {
-        f"{name}_{end}": v for name, own in ends for end, v in zip(("low", "high"), span_of(own))
-    }
+    spans = map(span_of, regime_ends(curve.sizes, draws(curve).to_numpy())[1:])
     return {
         "sizes": len(points),
         "replicates": curve.n,
         **vars(regimes(points)),
-        **spans,
+        **dict(zip(ENDS, [end for span in spans for end in span])),
         "c1": line.c1[0],
         "c2": line.c2[0],
-        "residual": float(np.exp(np.sqrt(np.mean(off**2)))),
+        "residual": float(np.exp(np.sqrt(line.loss[0] / len(curve.sizes)))),
         **bend.row("critical"),
         "identified": bool(points.batch_size.min() < np.exp(bend.value) < points.batch_size.max()),
     }
@@ -97,27 +107,13 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
     searches).
     """
     keys = [*(c for c in point_of(searches) if c != "batch_size"), "goal"]
+    by = searches.groupby(keys, dropna=False)
     hits = searches.groupby([*keys, "batch_size"], dropna=False).hits_seen.sum().reset_index()
-    parts = [
-        curve_of(own, share=0.0).points().assign(**dict(zip(keys, key)))
-        for key, own in searches.groupby(keys, dropna=False)
-    ]
+    parts = [curve_of(own, share=0.0).points().assign(**dict(zip(keys, key))) for key, own in by]
     # A key that no search has is of no kind
     found = pd.concat(parts, ignore_index=True).astype(hits.dtypes[keys])
-    columns = [
-        *point_of(searches),
-        "goal",
-        "steps",
-        "low",
-        "high",
-        "replicates",
-        "hits_seen",
-        "missed",
-        "borrowed",
-    ]
-    return found.merge(hits, "left", [*keys, "batch_size"])[columns].sort_values(
-        [*keys, "batch_size"], ignore_index=True
-    )
+    both = hits.merge(found, "inner", [*keys, "batch_size"])
+    return both.sort_values([*keys, "batch_size"], ignore_index=True)
 
 
 def all_goals(trials: pd.DataFrame, missed: bool = False) -> pd.DataFrame:
@@ -134,14 +130,13 @@ def all_goals(trials: pd.DataFrame, missed: bool = False) -> pd.DataFrame:
             f"goal: none of {len(trials)} trials met any of {ladder}; their lowest validation error was "
             f"{trials.best_error.min():.3g}, so that easier goals or more steps are needed"
         )
-    searches = pd.concat(
-        [s[s.workload.isin(s.workload[s.steps.notna()])] for s in found.values()], ignore_index=True
-    )
+    met = [s[s.workload.isin(s.workload[s.steps.notna()])] for s in found.values()]
+    searches = pd.concat(met, ignore_index=True)
     if not missed:
         return across_replicates(searches)
     keys = [*point_of(searches), "goal"]
     lost = searches[searches.groupby(keys, dropna=False).steps.transform("count") == 0]
-    return lost.drop_duplicates(keys).assign(low=np.nan, high=np.nan).reset_index(drop=True)
+    return lost.drop_duplicates(keys, ignore_index=True).assign(low=np.nan, high=np.nan)
 
 
 def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
@@ -156,25 +151,15 @@ def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
     """
     rows = []
     for key, curve in curves.items():
-        logs = curve.logs.where(~curve.missed).dropna()
-        if len(curve.sizes) < TESTED or len(logs) < ENOUGH:
+        logs, sizes = curve.logs.where(~curve.missed).dropna(), curve.sizes
+        if len(sizes) < TESTED or len(logs) < ENOUGH:
             continue
-        found = forms.test_form(curve.sizes, logs.to_numpy())
-        long = len(curve.sizes) >= forms.LONG
-        free = (
-            forms.left_out(curve.sizes, logs.mean().to_numpy(), forms.EXPONENTS) if long else np.nan
-        )
-        rows.append(
-            {
-                **dict(zip(CURVE, key)),
-                "sizes": len(curve.sizes),
-                "searches": len(logs),
-                **vars(found),
-                "off_free": free,
-            }
-        )
+        found = {"sizes": len(sizes), "searches": len(logs), "off_free": np.nan}
+        if len(sizes) >= forms.LONG:
+            found["off_free"] = forms.left_out(sizes, logs.mean().to_numpy(), forms.EXPONENTS)
+        rows.append((key, found | vars(forms.test_form(sizes, logs.to_numpy()))))
     known = [field.name for field in dataclasses.fields(forms.FormTest)]
-    return pd.DataFrame(rows, columns=[*CURVE, "sizes", "searches", *known, "off_free"])
+    return by_curve(rows, ["sizes", "searches", *known, "off_free"])
 
 
 def on_one_line(points: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
@@ -202,18 +187,8 @@ def beside(curves: dict[tuple, Curve], partner: Callable[[tuple], tuple]) -> pd.
         if other is None or other is curve or (found := critical_ratio(curve, other)) is None:
             continue
         sizes = len(curve.logs.columns.intersection(other.logs.columns))
-        rows.append(
-            {
-                **dict(zip(CURVE, key)),
-                "sizes": sizes,
-                "n": found.n,
-                **found.row("ratio"),
-                "effect": found,
-            }
-        )
-    return pd.DataFrame(
-        rows, columns=[*CURVE, "sizes", "n", "ratio", "ratio_low", "ratio_high", "effect"]
-    )
+        rows.append((key, {"sizes": sizes, "n": found.n, "effect": found, **found.row("ratio")}))
+    return by_curve(rows, ["sizes", *RATIO[1:]])
 
 
 def dense_key(key: tuple) -> tuple:
@@ -234,13 +209,41 @@ def steps_over_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
     """Steps of every sparse curve over the dense network's, a row per batch size that both have:
     `steps_ratio` with CURVE.
     """
-    parts = [
-        steps_ratio(curve, curves[dense_key(key)]).assign(**dict(zip(CURVE, key)))
-        for key, curve in curves.items()
-        if key[3] > 0 and dense_key(key) in curves
-    ]
-    columns = [*CURVE, "batch_size", "ratio", "ratio_low", "ratio_high", "n", "effect"]
-    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+    pairs = {
+        key: (curve, curves.get(dense_key(key))) for key, curve in curves.items() if key[3] > 0
+    }
+    tables = {key: steps_ratio(*both) for key, both in pairs.items() if both[1] is not None}
+    rows = ((key, row) for key, table in tables.items() for row in table.to_dict("records"))
+    return by_curve(rows, RATIO)
+
+
+CONSTANTS = ("c1", "c2", "critical")
+
+
+def constants(curve: Curve) -> list[Effect]:
+    """ln of CONSTANTS."""
+    return [*estimate(_log_line, curve), critical(curve)]
+
+
+def constants_over_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
+    """c1 and c2 of every sparse curve over the dense one's, at the batch sizes of both: CURVE, c1,
+    c2, each with _low and _high.
+    """
+    rows = []
+    for key, sparse in curves.items():
+        if key[3] == 0 or dense_key(key) not in curves:
+            continue
+        both = alike(sparse, curves[dense_key(key)])
+        if len(both[0].sizes) >= 3:
+            c1, c2 = estimate(lambda a, b: _log_line(a) - _log_line(b), *both)
+            rows.append((key, c1.row("c1") | c2.row("c2")))
+    return by_curve(rows, ["c1", "c1_low", "c1_high", "c2", "c2_low", "c2_high"])
+
+
+def _log_line(own: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """ln of c1 and c2 [k, 2] of batch sizes and ln K* [k, m]."""
+    line = forms.fit(*own)
+    return np.log(np.stack([line.c1, line.c2], 1).clip(1e-9))
 
 
 SMALLEST, DENSEST = "its smallest batch", "the dense network"  # by what `relative` divides
@@ -254,41 +257,27 @@ def relative(points: pd.DataFrame, curves: dict[tuple, Curve]) -> pd.DataFrame:
     by what they are divided; relative, relative_low, relative_high with what result. Without a
     curve to divide by, the quotient of the points, and no range.
     """
-    network = CURVE[:3]
     parts = []
     for key, own in points.sort_values("batch_size").groupby(CURVE):
-        least = points[(points[network] == list(key[:3])).all(axis=1)].sparsity.min()
-        dense = (
-            points[(points[network] == list(key[:3])).all(axis=1) & (points.sparsity == least)]
-            .set_index("batch_size")
-            .steps
-        )
-        plain = {
-            SMALLEST: own.steps / own.steps.iloc[0],
-            DENSEST: own.steps / dense.reindex(own.batch_size).to_numpy(),
-        }
+        same = (points[CURVE[:3]] == list(key[:3])).all(axis=1)
+        network = points[same]
+        least = network.sparsity.min()
+        dense = network[network.sparsity == least]
+        dense = dense.set_index("batch_size").steps
         curve, below = curves.get(key), curves.get((*key[:3], least))
-        tables = {}
-        if curve is not None:
-            first = estimate(lambda c: c[1] - c[1][:, :1], curve)
-            tables[SMALLEST] = [(int(b), *e.row("r").values()) for b, e in zip(curve.sizes, first)]
-        if curve is not None and below is not None:
-            tables[DENSEST] = (
-                steps_ratio(curve, below)[["batch_size", "ratio", "ratio_low", "ratio_high"]]
-                .to_numpy()
-                .tolist()
-            )
-        for over, quotient in plain.items():
-            names = ["batch_size", "relative", "relative_low", "relative_high"]
-            ends = pd.DataFrame(tables.get(over, []), columns=names).astype(float)
-            rows = own.assign(over=over, plain=quotient).merge(ends, "left", "batch_size")
-            parts.append(
-                rows.assign(relative=rows.relative.fillna(rows.plain)).drop(columns="plain")
-            )
+        none = pd.DataFrame(columns=RATIO)
+        to_smallest = over_smallest(curve) if curve else none
+        to_dense = steps_ratio(curve, below) if curve and below else none
+        dense = dense.reindex(own.batch_size).to_numpy()
+        beside = (SMALLEST, own.steps.iloc[0], to_smallest), (DENSEST, dense, to_dense)
+        for over, steps, ratios in beside:
+            ratios = ratios[RATIO[:4]].astype(float)
+            ratios = ratios.rename(columns=_as_relative)
+            rows = own.assign(over=over).merge(ratios, "left", "batch_size")
+            plain = pd.Series(own.steps.to_numpy() / steps)
+            parts.append(rows.assign(relative=rows.relative.fillna(plain)))
     return pd.concat(parts, ignore_index=True) if parts else points.assign(over=[], relative=[])
 
 
-_EXAMPLE = Curve(
-    *(pd.DataFrame([[v, v, v]], [(0, 0)], [1, 2, 4]) for v in (0.0, False)),
-    scatter=0.3,
-)
+def _as_relative(column: str) -> str:
+    return column.replace("ratio", "relative")

@@ -25,15 +25,14 @@ The setting is that of Diskin et al. (2021); derivation and simulation are ours.
 from __future__ import annotations
 
 import heapq
-import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from lib import require, require_all
+from lib import require
 from lib.analysis import scaling
 from lib.fields import AMOUNT, POSITIVE, SEED, Count, Number, check, spec
 
@@ -41,43 +40,22 @@ MOST_PEERS, MOST_ROUNDS, MOST_EXAMPLES = 10_000, 10**7, 10**9
 SLACK = 1e-9  # of a micro-batch: what rounding may take from one that is complete
 
 
-def _check(**given: object) -> None:
-    """Raises ValueError for the first of these values, numbers or arrays, that is not positive and
-    finite; latency may be zero.
-    """
-    for field, values in given.items():
-        if field == "latency":
-            require_all(
-                field,
-                values,
-                lambda v: (v >= 0) & np.isfinite(v),
-                "zero or a positive finite number",
-            )
-        else:
-            require_all(
-                field, values, lambda v: (v > 0) & np.isfinite(v), "a positive finite number"
-            )
-
-
 def best_batch(critical: float, latency: float, speed: float, overlap: bool = False) -> float:
     """B*, the batch (examples) at which the goal is reached soonest, of a critical batch size
     (examples).
 
     latency: seconds of an exchange; speed: examples per second of all peers together; overlap:
-    whether peers compute meanwhile. Numbers or arrays that fit.  Raises ValueError for what is not
-    positive and finite; latency may be zero.
+    whether peers compute meanwhile. Numbers or arrays that fit.
     """
-    _check(critical=critical, speed=speed, latency=latency)
     return latency * speed if overlap else np.sqrt(critical * latency * speed)
 
 
 def round_time(
     batch_size: np.ndarray, latency: float, speed: float, overlap: bool = False
 ) -> np.ndarray:
-    """Seconds of a round [n] at these batch sizes [n] if no work is lost; arguments and errors as
+    """Seconds of a round [n] at these batch sizes [n] if no work is lost; the rest as
     `best_batch`.
     """
-    _check(batch_size=batch_size, speed=speed, latency=latency)
     collect = np.asarray(batch_size, float) / speed
     return np.maximum(collect, latency) if overlap else collect + latency
 
@@ -93,17 +71,12 @@ def to_goal(
     """T(B), seconds to the goal [n] at these batch sizes [n], of the curve c1/B + c2; the rest as
     `best_batch`.
     """
-    _check(c1=c1, c2=c2, batch_size=batch_size)
-    return (c1 / np.asarray(batch_size, float) + c2) * round_time(
-        batch_size, latency, speed, overlap
-    )
+    steps = c1 / np.asarray(batch_size, float) + c2
+    return steps * round_time(batch_size, latency, speed, overlap)
 
 
 def loss(factor: float, critical: float, latency: float, speed: float) -> float:
-    """T(f B*) / T(B*) - 1, the share of time lost by a batch that is this factor off the best;
-    errors as `best_batch`.
-    """
-    _check(factor=factor)
+    """T(f B*) / T(B*) - 1, the share of time lost by a batch that is this factor off the best."""
     ratio = best_batch(critical, latency, speed) / critical
     return ratio * (factor + 1 / factor - 2) / (1 + ratio) ** 2
 
@@ -112,17 +85,15 @@ def most_lost(factor: float) -> float:
     """The largest `loss` at this factor, whatever the curve and the peers: where latency times
     speed is the critical size.
     """
-    _check(factor=factor)
     return (factor + 1 / factor - 2) / 4
 
 
 # That are simulated
-LATENCIES, SPEEDS, DEPARTURES = (
-    (0.25, 1.0, 4.0, 16.0),
-    (25.0, 100.0, 400.0, 1600.0),
-    (0.0, 1.0, 6.0),
-)
-ONLINE = 20  # peers, on average
+SETTINGS = {
+    "latency": (0.25, 1.0, 4.0, 16.0),
+    "speed": (25.0, 100.0, 400.0, 1600.0),
+    "departures": (0.0, 1.0, 6.0),
+}
 LEAST = 5  # batch sizes of a curve
 
 
@@ -133,24 +104,18 @@ def fitted(curves: pd.DataFrame) -> pd.DataFrame:
     """
     found = [curves[:0].assign(c1=0.0, c2=0.0)]
     for _, own in curves.groupby("curve"):
-        line = scaling.fit(own.batch_size, np.log(own.steps)) if len(own) >= LEAST else None
-        if (
-            line is not None
-            and own.batch_size.min() < np.exp(line.log_critical[0]) < own.batch_size.max()
-        ):
-            found.append(own.assign(c1=line.c1[0], c2=line.c2[0]))
+        if len(own) >= LEAST:
+            line = scaling.fit(own.batch_size, np.log(own.steps))
+            if own.batch_size.min() < np.exp(line.log_critical[0]) < own.batch_size.max():
+                found.append(own.assign(c1=line.c1[0], c2=line.c2[0]))
     return pd.concat(found[1:] or found, ignore_index=True)
 
 
-START = {"latency": 1.0, "speed": 100.0, "departures": 1.0}  # at which figures begin
-
-
-def settings(start: Mapping[str, float] = START) -> dict[str, list[float]]:
+def settings(start: dict[str, float]) -> dict[str, list[float]]:
     """The latencies, speeds and departures that a figure's sliders offer, those at which it begins
     among them.
     """
-    known = {"latency": LATENCIES, "speed": SPEEDS, "departures": DEPARTURES}
-    return {name: sorted({*values, start[name]}) for name, values in known.items()}
+    return {name: sorted({*values, start[name]}) for name, values in SETTINGS.items()}
 
 
 # T(B) and B* in the language of the charts; a test evaluates both.
@@ -193,9 +158,8 @@ class Team:
         """As many online on average, but each leaves so many times per minute online, for as long
         as it stays; 0: never.
 
-        So there are twice as many.  Raises ValueError for what is negative or not finite.
+        So there are twice as many.
         """
-        check("departures", departures, AMOUNT)
         if not departures:
             return self
         return replace(self, peers=2 * self.peers, stay=60 / departures, away=60 / departures)
@@ -232,15 +196,13 @@ def reached(need: int, rates: np.ndarray, since: np.ndarray, now: float = 0.0) -
     if short <= 0:
         return float(early)
     # If each completed one more at most
-    late = np.partition(since + (done + 1) / rates, short - 1)[short - 1]
-    more = (np.floor((late - since) * rates + SLACK) - done).astype(int)
-    if more.sum() == short:
-        return float(late)
-    peer = np.repeat(np.arange(len(rates)), more)
-    order = np.arange(len(peer)) - np.repeat(np.cumsum(more) - more, more) + 1
-    return float(
-        np.partition(since[peer] + (done[peer] + order) / rates[peer], short - 1)[short - 1]
-    )
+    next_one = since + (done + 1) / rates
+    late = np.partition(next_one, short - 1)[short - 1]
+    most = np.floor((late - since) * rates + SLACK) - done
+    orders = np.arange(1, most.max() + 1)[:, None]
+    times = since + (done + orders) / rates
+    ordered = np.partition(times, short - 1, axis=None)
+    return float(ordered[short - 1])
 
 
 def simulated(
@@ -261,25 +223,17 @@ def simulated(
     check("rounds", rounds, Count(MOST_ROUNDS))
     check("seed", seed, SEED)
     check("latency", latency, AMOUNT)
-    random = np.random.default_rng(seed)
-    return _Simulation(team, batch_size // micro, latency, overlap, random).run(rounds)
+    return _Simulation(team, batch_size // micro, latency, overlap, seed).run(rounds)
 
 
 class _Simulation:
     """The state of a run: the time, who is online, and when each peer comes or leaves next."""
 
-    def __init__(
-        self, team: Team, need: int, latency: float, overlap: bool, random: np.random.Generator
-    ):
-        self.team, self.need, self.latency, self.overlap, self.random = (
-            team,
-            need,
-            latency,
-            overlap,
-            random,
-        )
-        self.now, self.rates = 0.0, team.rates(random)
-        self.online = random.random(team.peers) < team.online
+    def __init__(self, team: Team, need: int, latency: float, overlap: bool, seed: int):
+        self.team, self.need, self.latency, self.overlap = team, need, latency, overlap
+        self.random = np.random.default_rng(seed)
+        self.now, self.rates = 0.0, team.rates(self.random)
+        self.online = self.random.random(team.peers) < team.online
         # A heap, by seconds
         self.changes = [(self._lasts(peer), peer) for peer in range(team.peers) if team.away]
         heapq.heapify(self.changes)
@@ -346,10 +300,7 @@ class _Simulation:
 
 
 # How long `round_seconds` simulates: times a peer comes and leaves, and rounds, at least
-CYCLES, LEAST_ROUNDS = (
-    6,
-    3,
-)
+CYCLES, LEAST_ROUNDS = 6, 3
 SEEDS = 2  # teams drawn for `with_micro_batches`
 
 
@@ -375,12 +326,14 @@ def of_settings(
     """Simulated seconds of a round for every combination: latency, speed, departures
     (`Team.leaving`), batch_size, seconds.
     """
-    every = itertools.product(latencies, speeds, departures, sizes)
-    rows = [
-        (L, S, d, B, round_seconds(replace(team, speed=S).leaving(d), B, L, seed))
-        for L, S, d, B in every
+    names = ["latency", "speed", "departures", "batch_size"]
+    every = pd.MultiIndex.from_product([latencies, speeds, departures, sizes], names=names)
+    table = every.to_frame(index=False)
+    table["seconds"] = [
+        round_seconds(replace(team, speed=speed).leaving(leave), size, latency, seed)
+        for latency, speed, leave, size in every
     ]
-    return pd.DataFrame(rows, columns=["latency", "speed", "departures", "batch_size", "seconds"])
+    return table
 
 
 def compared(points: pd.DataFrame, rounds: pd.DataFrame, factor: int = 4) -> pd.DataFrame:
@@ -392,35 +345,27 @@ def compared(points: pd.DataFrame, rounds: pd.DataFrame, factor: int = 4) -> pd.
     share; off: what a size `factor` times larger or smaller than picked loses over picked, the mean
     of those that were measured.
     """
-    rows = []
-    for (curve, c1, c2), own in points.groupby(["curve", "c1", "c2"]):
-        timed = own.merge(rounds, on="batch_size")
-        for (latency, speed, departures), one in timed.groupby(["latency", "speed", "departures"]):
-            best = float(best_batch(c1 / c2, latency, speed))
-            time = (one.steps * one.seconds).set_axis(one.batch_size).sort_index()
-            if time.index[0] <= best <= time.index[-1]:
-                picked = time.index[np.abs(np.log(time.index / best)).argmin()]
-                off = [
-                    time[size] / time[picked] - 1
-                    for size in (picked * factor, picked / factor)
-                    if size in time.index
-                ]
-                lost = time[picked] / time.min() - 1
-                rows.append(
-                    (
-                        curve,
-                        latency,
-                        speed,
-                        departures,
-                        best,
-                        picked,
-                        time.idxmin(),
-                        lost,
-                        np.mean(off or np.nan),
-                    )
-                )
-    names = ["curve", "latency", "speed", "departures", "best", "picked", "found", "lost", "off"]
-    return pd.DataFrame(rows, columns=names)
+    rows, setting = [], ["latency", "speed", "departures"]
+    keys = ["curve", "c1", "c2", *setting]
+    for key, one in points.merge(rounds, on="batch_size").groupby(keys):
+        about = dict(zip(keys, key))
+        critical = about["c1"] / about["c2"]
+        best = float(best_batch(critical, about["latency"], about["speed"]))
+        time = (one.steps * one.seconds).set_axis(one.batch_size).sort_index()
+        if not time.index[0] <= best <= time.index[-1]:
+            continue
+        picked = time.index[np.abs(np.log(time.index / best)).argmin()]
+        off = time.reindex([picked * factor, picked / factor]) / time[picked] - 1
+        found = {
+            "best": best,
+            "picked": picked,
+            "found": time.idxmin(),
+            "lost": time[picked] / time.min() - 1,
+            "off": off.mean(),
+        }
+        rows.append(about | found)
+    columns = ["curve", *setting, "best", "picked", "found", "lost", "off"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def with_micro_batches(
@@ -439,15 +384,12 @@ def with_micro_batches(
         plain = float(best_batch(critical, latency, team.speed))
         corrected = float(best_batch(critical, latency + one.unfinished, team.speed))
         wanted = np.geomspace(plain / 4, 4 * corrected, 17)
-        sizes = np.unique(np.maximum(np.rint(wanted / micro), 1).astype(int)) * micro
-        rounds = np.mean(
-            [[round_seconds(one, int(b), latency, seed) for b in sizes] for seed in range(SEEDS)],
-            axis=0,
-        )
-        time = (c1 / sizes + c2) * rounds
-        lost = [
-            np.interp(np.log(b), np.log(sizes), time) / time.min() - 1 for b in (plain, corrected)
-        ]
-        rows.append((micro, one.unfinished, plain, corrected, int(sizes[time.argmin()]), *lost))
+        counts = np.maximum(np.rint(wanted / micro), 1)
+        sizes = np.unique(counts.astype(int)) * micro
+        drawn = [[round_seconds(one, int(b), latency, n) for b in sizes] for n in range(SEEDS)]
+        time = (c1 / sizes + c2) * np.mean(drawn, axis=0)
+        at = np.interp(np.log([plain, corrected]), np.log(sizes), time)
+        best = int(sizes[time.argmin()])
+        rows.append((micro, one.unfinished, plain, corrected, best, *(at / time.min() - 1)))
     names = ["micro_batch", "unfinished", "plain", "corrected", "found", "lost", "lost_corrected"]
     return pd.DataFrame(rows, columns=names)

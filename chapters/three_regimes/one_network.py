@@ -4,18 +4,17 @@ search space and the trials.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 
 from lib.analysis import scaling
+from lib.analysis.scaling import CONSTANTS
 from lib.methods import WITH_MOMENTUM
 
-CONSTANTS = ("c1", "c2", "critical")
 COUNTS = (10, 25, 50, 100)  # trials of a search
+MOST_LOST = 0.6  # of the searches of a curve, up to which it is read
 LINE = ["goal", "sparsity", "c1", "c2", "critical", "critical_low", "critical_high"]
+FORM = ["chi2", "freedom", "p_value", "exponent"]
 
 
 def lines_by_goal(trials: pd.DataFrame) -> pd.DataFrame:
@@ -36,17 +35,20 @@ def saved_per_doubling(batch_size: pd.Series, steps: pd.Series, at: float) -> tu
     batch_size, steps: [n]; geometric means over the doublings between.  NaN where no two sizes lie
     on that side.
     """
-    logs = pd.Series(
-        np.log2(np.asarray(steps, float)), np.log2(np.asarray(batch_size, float))
-    ).sort_index()
-    near = int(np.abs(logs.index - np.log2(at)).argmin()) if np.isfinite(at) and at > 0 else 0
+    sizes = np.log2(np.asarray(batch_size, float))
+    logs = pd.Series(np.log2(np.asarray(steps, float)), sizes).sort_index()
+    near = 0
+    if np.isfinite(at) and at > 0:
+        near = int(np.abs(logs.index - np.log2(at)).argmin())
     return _saved(logs.iloc[: near + 1]), _saved(logs.iloc[near:])
 
 
 def _saved(logs: pd.Series) -> float:
     if len(logs) < 2:
         return np.nan
-    return float(1 - 2 ** ((logs.iloc[-1] - logs.iloc[0]) / (logs.index[-1] - logs.index[0])))
+    doublings = logs.index[-1] - logs.index[0]
+    slope = (logs.iloc[-1] - logs.iloc[0]) / doublings
+    return float(1 - 2**slope)
 
 
 def slowest_over_fastest(searches: pd.DataFrame) -> float:
@@ -75,21 +77,12 @@ def over_sgd(curves: dict[tuple, scaling.Curve]) -> pd.DataFrame:
         critical = scaling.critical_ratio(curve, below)
         if critical is None:
             continue
-        lines = [scaling.fit(own.sizes, own.means) for own in scaling.alike(curve, below)]
+        above, base = (scaling.fit(own.sizes, own.means) for own in scaling.alike(curve, below))
         steps = scaling.steps_ratio(curve, below).ratio
-        found = {
-            name: getattr(lines[0], name)[0] / getattr(lines[1], name)[0] for name in ("c1", "c2")
-        }
-        found |= {
-            "critical": np.exp(critical.value),
-            "smallest": steps.iloc[0],
-            "largest": steps.iloc[-1],
-            "n": critical.n,
-        }
-        rows.append({**dict(zip(scaling.CURVE, key)), **found})
-    return pd.DataFrame(
-        rows, columns=[*scaling.CURVE, "c1", "c2", "critical", "smallest", "largest", "n"]
-    )
+        ends = {"smallest": steps.iloc[0], "largest": steps.iloc[-1], "n": critical.n}
+        found = {"critical": np.exp(critical.value), **ends}
+        rows.append((key, {"c1": (above.c1 / base.c1)[0], "c2": (above.c2 / base.c2)[0], **found}))
+    return scaling.by_curve(rows, ["c1", "c2", "critical", "smallest", "largest", "n"])
 
 
 def before_and_after(
@@ -100,35 +93,24 @@ def before_and_after(
 
     Columns: those of CURVE; critical_published, critical_whole (examples), ratio, ratio_low,
     ratio_high (whole over published); and of `scaling.tests_of_form`, once for each range: chi2,
-    freedom, p_value, exponent, depart; n (searches).
+    freedom, p_value, exponent; n (searches).
     """
     rows = []
     for key, after in whole.items():
         before, after = scaling.paired(scaling.alike(published[key], after))
-        forms = [scaling.tests_of_form({key: curve}) for curve in (before, after)]
-        critical = {
-            f"critical_{name}": np.exp(scaling.critical(c).value)
-            for name, c in (("published", before), ("whole", after))
-        }
-        row = {
-            **dict(zip(scaling.CURVE, key)),
-            **critical,
-            **scaling.critical_ratio(after, before).row("ratio"),
-            "n": after.n,
-        }
-        for name, form in zip(("published", "whole"), forms):
-            row |= {f"{c}_{name}": form[c].iloc[0] if len(form) else np.nan for c in FORM}
-        rows.append(row)
+        row = {**scaling.critical_ratio(after, before).row("ratio"), "n": after.n}
+        for name, curve in (("published", before), ("whole", after)):
+            row[f"critical_{name}"] = np.exp(scaling.critical(curve).value)
+            form = scaling.tests_of_form({key: curve})[FORM].reindex([0]).iloc[0]
+            row |= form.add_suffix(f"_{name}").to_dict()
+        rows.append({**dict(zip(scaling.CURVE, key)), **row})
     return pd.DataFrame(rows)
-
-
-FORM = ("chi2", "freedom", "p_value", "exponent", "depart")
 
 
 # --- how a curve depends on its search ------------------------------------------------------------
 
 
-def by_first_trials(trials: pd.DataFrame, counts: Sequence[int] = COUNTS) -> pd.DataFrame:
+def by_first_trials(trials: pd.DataFrame) -> pd.DataFrame:
     """Every curve from the first trials of each search, as if it had been a search of so many.
 
     A search whose first trials all missed, or were stopped when another met the goal, is a bound;
@@ -136,54 +118,17 @@ def by_first_trials(trials: pd.DataFrame, counts: Sequence[int] = COUNTS) -> pd.
     CURVE; count; c1, c2, critical (examples), each with _low and _high; n (searches).
     """
     rows = []
-    for count in counts:
+    for count in COUNTS:
         for key, curve in scaling.curves(trials[trials.trial < count]).items():
             if curve.missed.to_numpy().mean() <= MOST_LOST:
-                ends = {
-                    k: v
-                    for name, e in zip(CONSTANTS, constants(curve))
-                    for k, v in e.row(name).items()
-                }
-                rows.append({**dict(zip(scaling.CURVE, key)), "count": count, **ends, "n": curve.n})
+                row = {**dict(zip(scaling.CURVE, key)), "count": count, "n": curve.n}
+                for name, effect in zip(CONSTANTS, scaling.constants(curve)):
+                    row |= effect.row(name)
+                rows.append(row)
     return pd.DataFrame(rows)
 
 
-MOST_LOST = 0.6
-
-
-def constants(curve: scaling.Curve) -> list[scaling.Effect]:
-    """ln of CONSTANTS."""
-    return [*scaling.estimate(_log_line, curve), scaling.critical(curve)]
-
-
-def _log_line(own: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """ln of c1 and c2 [k, 2] of batch sizes and ln K* [k, m]."""
-    line = scaling.fit(*own)
-    return np.log(np.stack([line.c1, line.c2], 1).clip(1e-9))
-
-
-def constants_over_dense(curves: dict[tuple, scaling.Curve]) -> pd.DataFrame:
-    """c1 and c2 of every sparse curve over the dense one's, at the batch sizes of both: CURVE, c1,
-    c2, each with _low and _high.
-    """
-    rows = []
-    for key, sparse in curves.items():
-        dense = curves.get(scaling.dense_key(key))
-        if (
-            key[3] > 0
-            and dense is not None
-            and len((both := scaling.alike(sparse, dense))[0].sizes) >= 3
-        ):
-            found = scaling.estimate(lambda a, b: _log_line(a) - _log_line(b), *both)
-            rows.append(
-                {**dict(zip(scaling.CURVE, key)), **found[0].row("c1"), **found[1].row("c2")}
-            )
-    return pd.DataFrame(
-        rows, columns=[*scaling.CURVE, "c1", "c1_low", "c1_high", "c2", "c2_low", "c2_high"]
-    )
-
-
-def by_best_of(trained: pd.DataFrame, goal: float, counts: Sequence[int] = COUNTS) -> pd.DataFrame:
+def by_best_of(trained: pd.DataFrame, goal: float) -> pd.DataFrame:
     """The curve of every network in the median over all searches of so many of its trials.
 
     trained: trials that went on after others had met the goal, so that all order statistics are
@@ -191,23 +136,14 @@ def by_best_of(trained: pd.DataFrame, goal: float, counts: Sequence[int] = COUNT
     search missed the goal is left out.
     """
     rows = []
-    for (name, own), count in itertools.product(trained.groupby("workload"), counts):
+    for name, own in trained.groupby("workload"):
         each = own.groupby("batch_size")[f"steps@{goal:g}"]
-        steps = pd.Series(
-            {size: scaling.best_of_k(of.to_numpy(float), count)[1] for size, of in each}
-        )
-        logs = np.log(steps[np.isfinite(steps)])
-        line, critical = (
-            scaling.fit(logs.index, logs),
-            np.exp(scaling.log_critical(logs.index, logs.to_numpy()[None])),
-        )
-        rows.append(
-            {
-                "workload": name,
-                "count": count,
-                "c1": line.c1[0],
-                "c2": line.c2[0],
-                "critical": critical[0],
-            }
-        )
-    return pd.DataFrame(rows)
+        for count in COUNTS:
+            steps = each.agg(lambda steps, k=count: scaling.best_of_k(steps.to_numpy(float), k)[1])
+            logs = np.log(steps[np.isfinite(steps)])
+            sizes = logs.index.to_numpy(float)
+            line = scaling.fit(sizes, logs)
+            critical = np.exp(scaling.log_critical(sizes, logs.to_numpy()[None]))
+            found = line.c1[0], line.c2[0], critical[0]
+            rows.append((name, count, *found))
+    return pd.DataFrame(rows, columns=["workload", "count", *CONSTANTS])

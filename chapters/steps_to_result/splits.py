@@ -13,8 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from lib.analysis.scaling import CURVE, goals, mean_of, steps_to_result
-from lib.fields import Count, check
+from lib.analysis.scaling import goals, mean_of, steps_to_result
 from lib.records import store
 from lib.records.places import record
 from lib.studies.cells import Cell
@@ -23,6 +22,7 @@ from lib.workloads.catalogue import THEIR_SPLIT, workload
 
 THEIRS = "Lee et al. (2021)"
 DRAWS = 10_000
+BINS = 40  # of the histogram of draws
 SEEDS = range(21)  # of our splits: the one that all pages use, and twenty more
 
 
@@ -43,23 +43,21 @@ def shares(rows: pd.DataFrame, name: str) -> np.ndarray:
     return found
 
 
-def drawn(share: np.ndarray, draws: int = DRAWS, seed: int = 0) -> np.ndarray:
-    """The errors that so many random draws of a tenth of the images would show [draws]; share [N]:
-    as of `shares`.
+def drawn(share: np.ndarray) -> np.ndarray:
+    """The errors that random draws of a tenth of the images would show [DRAWS]; share [N]: as of
+    `shares`.
 
     How many images of each share a draw holds is multivariate hypergeometric, so that no images
-    need be drawn. Raises ValueError for a number of draws that is not allowed.
+    need be drawn.
     """
-    check("draws", draws, Count(10**6))
     levels, counts = np.unique(share, return_counts=True)
     size = len(share) // 10
-    held = np.random.default_rng(seed).multivariate_hypergeometric(
-        counts, size, draws, method="marginals"
-    )
+    random = np.random.default_rng(0)
+    held = random.multivariate_hypergeometric(counts, size, DRAWS, method="marginals")
     return held @ levels / size
 
 
-def of_splits(share: np.ndarray, among: np.ndarray, seeds: Iterable[int] = SEEDS) -> pd.DataFrame:
+def of_splits(share: np.ndarray, among: np.ndarray) -> pd.DataFrame:
     """How hard the splits of MNIST are, a row each: THEIRS first, then ours by seed.
 
     Columns: split (THEIRS, or the seed), error (mean of share [60,000] over its validation images),
@@ -67,18 +65,13 @@ def of_splits(share: np.ndarray, among: np.ndarray, seeds: Iterable[int] = SEEDS
     (validation images in common with theirs).
     """
     theirs = datasets.held_out(datasets.LEE2021)
-    held = {THEIRS: theirs, **{seed: datasets.held_out("mnist", seed) for seed in seeds}}
-    rows = [
-        {
-            "split": split,
-            "error": (error := share[places].mean()),
-            "percentile": 100
-            * np.mean([among < error - 1e-12, among <= error + 1e-12]),
-            "shared": len(np.intersect1d(places, theirs)),
-        }
-        for split, places in held.items()
-    ]
-    return pd.DataFrame(rows)
+    held = {THEIRS: theirs, **{seed: datasets.held_out("mnist", seed) for seed in SEEDS}}
+    rows = []
+    for split, places in held.items():
+        error = share[places].mean()
+        easier = np.mean([among < error - 1e-12, among <= error + 1e-12])
+        rows.append((split, error, 100 * easier, len(np.intersect1d(places, theirs))))
+    return pd.DataFrame(rows, columns=["split", "error", "percentile", "shared"])
 
 
 def told(rows: pd.DataFrame, name: str) -> dict[str, float]:
@@ -105,11 +98,11 @@ def told(rows: pd.DataFrame, name: str) -> dict[str, float]:
     }
 
 
-def histogram(among: np.ndarray, bins: int = 40) -> pd.DataFrame:
+def histogram(among: np.ndarray) -> pd.DataFrame:
     """The errors of draws `among` [draws] in bins of one width: low, high (errors), share (of all
     draws).
     """
-    counts, edges = np.histogram(among, bins)
+    counts, edges = np.histogram(among, BINS)
     return pd.DataFrame({"low": edges[:-1], "high": edges[1:], "share": counts / len(among)})
 
 
@@ -119,59 +112,25 @@ def counterparts(cells: Iterable[Cell]) -> list[Cell]:
     """
     found = []
     for cell in cells:
-        ours = replace(
-            cell, workload=cell.workload.removesuffix(THEIR_SPLIT), race=None, rungs="goals"
-        )
-        found += [
-            cell,
-            *(other for hits in (1, 2, 5) if store.exists(record(other := replace(ours, hits=hits)))),
-        ]
+        name = cell.workload.removesuffix(THEIR_SPLIT)
+        ours = replace(cell, workload=name, race=None, rungs="goals")
+        others = (replace(ours, hits=hits) for hits in (1, 2, 5))
+        found += [cell, *(other for other in others if store.exists(record(other)))]
     return found
-
-
-def on_one_split(trials: pd.DataFrame, split: int) -> pd.DataFrame:
-    """How long searches take on one of our splits, a row per curve that was searched on others,
-    too.
-
-    trials: as of `lib.records.results.read`.  Columns: those of `CURVE`, searches (on others, the
-    most at a batch size), lacking (batch sizes not searched on this one), factor (K* on this split
-    over the geometric mean on the others, itself the geometric mean over batch sizes; a search that
-    missed the goal counts as its last step; NaN if none is on this split).
-    """
-    found = (
-        steps_to_result(trials)
-        if len(trials)
-        else pd.DataFrame(columns=[*CURVE, "split", "steps", "last_step"])
-    )
-    found = found.assign(log=np.log(found.steps.fillna(found.last_step)))
-    rows = []
-    for key, own in found.groupby(CURVE):
-        here, others = own[own.split == split], own[own.split != split]
-        if len(others):
-            by_size = others.groupby("batch_size").log
-            off = here.groupby("batch_size").log.mean() - by_size.mean()
-            rows.append(
-                (*key, int(by_size.size().max()), int(off.isna().sum()), np.exp(off.mean()))
-            )
-    return pd.DataFrame(rows, columns=[*CURVE, "searches", "lacking", "factor"])
 
 
 def at_ends(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """`pairs` at every network's hardest goal, and at its easiest."""
-    by_network = [
-        own for _, own in trials.groupby(trials.workload.str.removesuffix(THEIR_SPLIT), sort=False)
-    ]
-    return tuple(
-        pd.concat([pairs(own, goals(own)[end]) for own in by_network], ignore_index=True)
-        for end in (0, -1)
-    )
+    networks = trials.groupby(trials.workload.str.removesuffix(THEIR_SPLIT), sort=False)
+    ends = ([pairs(own, goals(own)[end]) for _, own in networks] for end in (0, -1))
+    return tuple(pd.concat(found, ignore_index=True) for found in ends)
 
 
-def pairs(trials: pd.DataFrame, goal: float | None = None) -> pd.DataFrame:
+def pairs(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
     """Searches that were made on both splits with the same trials, a row each.
 
-    trials: as of `lib.records.results.read`, of workloads with and without THEIR_SPLIT; goal: None
-    for the hardest. Columns: network (its workload on our split), algorithm, sparsity, batch_size,
+    trials: as of `lib.records.results.read`, of workloads with and without THEIR_SPLIT.
+    Columns: network (its workload on our split), algorithm, sparsity, batch_size,
     replicate, goal, theirs, ours (K*; the last step of a search that missed the goal), ratio (ours
     over theirs), missed (searches of the two).
     """
@@ -184,23 +143,17 @@ def pairs(trials: pd.DataFrame, goal: float | None = None) -> pd.DataFrame:
         steps=found.steps.fillna(found.last_step),
     )
     keys = ["network", "algorithm", "sparsity", "batch_size", "replicate", "goal"]
-    kept = [*keys, "trials", "checks", "precision", "steps", "missed"]
-    both = found.loc[there, kept].merge(
-        found.loc[~there, kept], on=kept[:-2], suffixes=("_theirs", "_ours")
+    same = [*keys, "trials", "checks", "precision"]
+    theirs, ours = (
+        found.loc[side].set_index(same)[["steps", "missed"]] for side in (there, ~there)
     )
-    both = both.assign(
-        theirs=both.steps_theirs,
-        ours=both.steps_ours,
-        ratio=both.steps_ours / both.steps_theirs,
-        missed=both.missed_theirs + both.missed_ours,
-    )
+    both = theirs.join(ours, how="inner", lsuffix="_theirs", rsuffix="_ours").reset_index()
+    both = both.rename(columns={"steps_theirs": "theirs", "steps_ours": "ours"})
+    both = both.assign(ratio=both.ours / both.theirs, missed=both.missed_theirs + both.missed_ours)
     return both[[*keys, "theirs", "ours", "ratio", "missed"]].sort_values(keys, ignore_index=True)
 
 
-def over_theirs(
-    both: pd.DataFrame,
-    by: Iterable[str] = ("network", "algorithm", "sparsity", "batch_size", "goal"),
-) -> pd.DataFrame:
+def over_theirs(both: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """K* on our split over that on theirs, a row per group of `pairs`: ratio (geometric mean), low,
     high, searches, missed.
 
@@ -208,7 +161,7 @@ def over_theirs(
     of searches on these two splits, not of other splits.
     """
     rows = []
-    for key, own in both.groupby(list(by)):
+    for key, own in both.groupby(by):
         found = mean_of(np.log(own.ratio)).row("ratio")
         rows.append((*key, *found.values(), len(own), int(own.missed.sum())))
     return pd.DataFrame(rows, columns=[*by, "ratio", "low", "high", "searches", "missed"])

@@ -1,0 +1,158 @@
+"""The error that budgets of steps and of examples leave, and how it goes with the batch size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from lib.analysis.fixed_budgets import chosen, validation_example, within
+from lib.analysis.fixed_budgets import whole as whole
+from lib.analysis.scaling import Effect, mean_of, mean_over, slope
+
+BEST = 5  # trials of a search whose errors are averaged: the lowest alone is mostly luck
+
+
+def ladders(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`chosen` per batch size within the budgets that all batch sizes of one workload share: of
+    steps, and of examples.
+
+    Steps from 16 on; examples from the largest batch on, so that every batch size takes at least a
+    step.
+    """
+    rows = within(trials)
+    longest = rows.groupby("batch_size")[["budget", "examples"]].max().min()
+    steps = rows[rows.budget.between(16, longest.budget)]
+    examples = rows[rows.examples.between(rows.batch_size.max(), longest.examples)]
+    by = ["workload", "batch_size"]
+    return chosen(steps, [*by, "budget"]), chosen(examples, [*by, "examples"])
+
+
+def largest(best: pd.DataFrame, column: str = "budget") -> pd.DataFrame:
+    """The rows of a ladder at its largest budget, by batch size."""
+    return best[best[column] == best[column].max()].sort_values("batch_size")
+
+
+def by_workload(trials: pd.DataFrame) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+    """`ladders` of every workload among trials without label smoothing: workload -> of steps, of
+    examples.
+    """
+    if trials.empty:
+        return {}
+    plain = trials[trials.label_smoothing == 0].groupby("workload", sort=False)
+    return {name: ladders(own) for name, own in plain}
+
+
+def enough(found: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> dict[str, tuple[bool, bool]]:
+    """Of every workload's `ladders`, whether the largest budgets are large: of steps for the
+    smallest batch, of examples for the largest (`settled`)."""
+    return {
+        name: (
+            steps.batch_size.min() in settled(steps),
+            examples.batch_size.max() in settled(examples, "examples"),
+        )
+        for name, (steps, examples) in found.items()
+    }
+
+
+def settled(best: pd.DataFrame, column: str = "budget") -> list[int]:
+    """The batch sizes that have had their steps, in one workload's ladder.
+
+    The last doubling of the budget lowers their validation error by less than a twentieth, or by
+    one example at most.
+    """
+    found = []
+    for (name, size), own in best.sort_values(column).groupby(["workload", "batch_size"]):
+        errors = own.validation.to_numpy()[-2:]
+        if len(errors) == 2:
+            least = max(errors[0] / 20, validation_example(name) * 1.001)
+            found += [int(size)] * bool(errors[0] - errors[1] <= least)
+    return found
+
+
+def longest(trials: pd.DataFrame) -> pd.DataFrame:
+    """Errors after every batch size's own longest budget: the mean validation and test error of its
+    BEST trials.
+
+    A row per workload, label_smoothing, replicate and batch size, the trials chosen by their
+    validation error.  Only batch sizes that have had their steps (`settled`), each by its own
+    budget.
+    """
+    rows, keys = within(trials), ["workload", "label_smoothing", "replicate"]
+    columns = [*keys, "batch_size", "validation", "test"]
+    if rows.empty:
+        return pd.DataFrame(columns=columns)
+    rows = rows[rows.status != "infeasible"].sort_values(["validation", "trial"])
+    search = [*keys, "batch_size"]
+    last = rows[rows.budget == rows.groupby(search).budget.transform("max")]
+    best = last.groupby(search).head(BEST)
+    means = best.groupby(search)[["validation", "test"]].mean().reset_index()
+    lowest = rows.groupby([*search, "budget"]).validation.min().reset_index()
+    done = {key: settled(own) for key, own in lowest.groupby(keys)}
+    kept = [size in done[tuple(key)] for *key, size in means[search].itertuples(index=False)]
+    return rows[keys].drop_duplicates().merge(means[kept], on=keys)
+
+
+def trend(batch_size: pd.Series, error: pd.Series) -> Effect:
+    """Change of an error per doubling of the batch size, of one search; NaN under 3 sizes.
+
+    The error is that of the scatter about the line, which the number of images alone would
+    overstate: all batch sizes are scored on the same ones.
+    """
+    return slope(np.log2(batch_size), error)
+
+
+def risen(found: pd.DataFrame) -> dict[str, Effect]:
+    """`trend` of the test error without label smoothing, of `longest`, by workload: of several
+    searches the mean of theirs.
+    """
+    plain = found[found.label_smoothing == 0].groupby("workload", sort=False)
+    return {name: _over_searches(own, "test") for name, own in plain}
+
+
+def helped(found: pd.DataFrame) -> dict[tuple[str, float], Effect]:
+    """As `risen`, of the test error that label smoothing saves, by workload and smoothing."""
+    key = ["workload", "replicate", "batch_size"]
+    without = found.loc[found.label_smoothing == 0, [*key, "test"]]
+    both = found[found.label_smoothing > 0].merge(without, on=key, suffixes=("", "_without"))
+    saved = both.assign(saved=both.test_without - both.test)
+    groups = saved.groupby(["workload", "label_smoothing"], sort=False)
+    return {name: _over_searches(own, "saved") for name, own in groups}
+
+
+def _over_searches(rows: pd.DataFrame, column: str) -> Effect:
+    """The mean of a column's trends in the searches of these rows; of one alone its own."""
+    trends = [trend(own.batch_size, own[column]) for _, own in rows.groupby("replicate")]
+    known = [one for one in trends if np.isfinite(one.value)]
+    return mean_over(known or trends[:1])
+
+
+def between_ends(best: pd.DataFrame, column: str, sign: int) -> tuple[float, float, float] | None:
+    """How much lower the validation error is at one end of batch size than at the other, at the
+    smallest budget of a ladder, and the ends of its interval.
+
+    best: of `ladders`, budgets in column; sign: 1 if the largest batch is favoured, -1 the
+    smallest.  An error is its range of lucky searches, widened by what its validation set leaves
+    open.  None under 5 batch sizes.
+    """
+    if best.batch_size.nunique() < 5:
+        return None
+    first = best[best[column] == best[column].min()]
+    first = first.sort_values("batch_size")
+    small, large = first.iloc[0], first.iloc[-1]
+    doubt = np.hypot(small.unsure, large.unsure)
+    gains = small.low - large.high - doubt, small.high - large.low + doubt
+    low, high = sorted(sign * gain for gain in gains)
+    return (low + high) / 2, low, high
+
+
+def means(ends: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `longest` with network, joined: network, batch_size, test (mean error), low, high (90
+    % over searches), n.
+    """
+    found = []
+    for (network, size), own in ends.groupby(["network", "batch_size"]) if len(ends) else ():
+        mean = mean_of(own.test)
+        reach = mean.reach if mean.n > 1 else 0.0
+        row = {"network": network, "batch_size": size, "test": mean.value, "n": mean.n}
+        found.append({**row, "low": max(mean.value - reach, 0), "high": mean.value + reach})
+    return pd.DataFrame(found)

@@ -1,0 +1,86 @@
+"""Trials as budgets of equal steps and of equal examples see them: how many settings are good."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from lib.analysis.scaling import share
+from lib.workloads.catalogue import workload
+
+STEPS, EPOCHS = "fixed steps", "fixed epochs"
+
+
+def limits(name: str) -> dict[str, int]:
+    """The budgets, in steps and in examples, at which the maps of a workload's trials are read:
+    more for large data sets.
+    """
+    small = workload(name).train_size < 10_000
+    return {"steps": 1024, "examples": 2**14} if small else {"steps": 4096, "examples": 2**18}
+
+
+def maps(trials: pd.DataFrame) -> pd.DataFrame:
+    """Every trial twice, as budgets of steps (kind STEPS) and of examples (EPOCHS) see it, at the
+    `limits` of its workload.
+
+    outcome: "reached the goal", "did not", or "diverged or died" if it did so within the budget.
+    slowness: 1 - momentum.
+    """
+    parts = []
+    for name, own in trials.groupby("workload", sort=False) if len(trials) else ():
+        budgets = limits(name)
+        most = {STEPS: budgets["steps"], EPOCHS: budgets["examples"] // own.batch_size}
+        for kind, within in most.items():
+            lost = (own.status == "infeasible") & (own.last_step <= within)
+            outcome = np.select(
+                [own.steps <= within, lost], ["reached the goal", "diverged or died"], "did not"
+            )
+            shown = own[["workload", "batch_size", "trial", "learning_rate", "steps"]].assign(
+                slowness=1 - own.momentum.fillna(0), kind=kind, outcome=outcome, within=within
+            )
+            parts.append(shown[shown.within >= 1])
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def shares(outcome: pd.DataFrame) -> pd.DataFrame:
+    """Share of the trials of `maps` that reached the goal, per workload, kind and batch size, with
+    its interval.
+    """
+    rows, keys = [], ["workload", "kind", "batch_size"]
+    for key, own in outcome.groupby(keys, sort=False) if len(outcome) else ():
+        met = int((own.outcome == "reached the goal").sum())
+        rows.append((*key, *share(met, len(own)), len(own)))
+    return pd.DataFrame(rows, columns=[*keys, "share", "low", "high", "trials"])
+
+
+def moved(shares: pd.DataFrame) -> tuple[float, float, float] | None:
+    """The share of good trials that is gained at fixed steps, or lost at fixed epochs, from the
+    smallest batch to the largest, with the ends of its interval.
+
+    The lesser of the two.  shares: of one workload.  None under 5 batch sizes.
+    """
+    ordered = shares.sort_values("batch_size")
+    kinds = [
+        ordered.loc[ordered.kind == kind, ["share", "low", "high"]] for kind in (STEPS, EPOCHS)
+    ]
+    if min(map(len, kinds)) < 5:
+        return None
+    steps, epochs = (own.to_numpy() for own in kinds)
+    return min(fall(steps[-1], steps[0]), fall(epochs[0], epochs[-1]), key=lambda found: found[1])
+
+
+def lost(trials: pd.DataFrame) -> tuple[float, float, float]:
+    """The share of one workload's trials that fail at the smallest batch size less that at the
+    largest, within equal steps, with the ends of its interval.
+    """
+    steps = int(trials.groupby("batch_size").max_steps.max().min())
+    failed = trials.status.eq("infeasible") & (trials.last_step <= steps)
+    by = failed.groupby(trials.batch_size).agg(["sum", "size"]).astype(int)
+    return fall(share(*by.iloc[0]), share(*by.iloc[-1]))
+
+
+def fall(before: tuple, after: tuple) -> tuple[float, float, float]:
+    """One share less another, each with its ends: Newcombe's (1998) interval of the difference."""
+    (a, a_low, a_high), (b, b_low, b_high) = before, after
+    low, high = np.hypot(a - a_low, b_high - b), np.hypot(a_high - a, b - b_low)
+    return a - b, float(a - b - low), float(a - b + high)

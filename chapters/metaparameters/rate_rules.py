@@ -1,0 +1,212 @@
+"""What following a rule for the learning rate costs: the best settings of a small batch, moved to
+other sizes and retrained.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from lib.analysis.rate_rules import POWERS, builds_up_in, built_up, effective, winners
+from lib.analysis.scaling import SEARCH, Effect, mean_of, mean_over, slope
+from lib.methods import method, spaces
+from lib.records import results as on_record
+from lib.studies.cells import Cell
+from lib.studies.study import Study
+
+# square-root rules that also keep, counted in examples, the half-life of averages: beta ** (ratio
+# of batch sizes)
+HALF_LIVES = {
+    "square root, β₂ too": ("beta2",),
+    "square root, β₁ and β₂ too": ("beta1", "beta2"),
+}
+MOST = 20_000  # steps after which a rule has missed the goal
+# Adam's second average: kept as it is, or its half-life held
+KEPT, HELD = "square-root rule", "square root, β₂ too"
+NEAR = 3  # times the fastest trial's steps
+SIZES = 4  # batch sizes of a search whose slope counts
+GROWTH = """
+workload algorithm least most sizes searches growth growth_low growth_high effect
+""".split()
+COSTS = "workload rule batch_size least middle most over base beyond".split()
+
+
+def start(best: pd.DataFrame, base: int) -> pd.Series:
+    """The winner from which the rules start: that of batch size `base`, or else of the smallest.
+
+    best: a winner of at least one batch size.
+    """
+    at_base = best[best.batch_size == base]
+    return (at_base if len(at_base) else best).iloc[0]
+
+
+def rules(algorithm: str) -> list[str]:
+    """The rules that say something of a method: all of POWERS, and those of HALF_LIVES whose
+    averages it has.
+    """
+    tuned = set(method(algorithm).space)
+    return [*POWERS, *(rule for rule, averages in HALF_LIVES.items() if tuned.issuperset(averages))]
+
+
+def moved(first: pd.Series, batch_size: int, rule: str) -> dict[str, float]:
+    """What a rule makes of a winner's hyperparameters, by name, at another batch size; the others
+    are kept.
+
+    first: a row of trials, with its algorithm and batch size.
+    """
+    ratio = batch_size / int(first.batch_size)
+    tuned = {name: float(first[name]) for name in method(first.algorithm).space}
+    tuned["learning_rate"] *= ratio ** POWERS.get(rule, 0.5)
+    return tuned | {name: tuned[name] ** ratio for name in HALF_LIVES.get(rule, ())}
+
+
+def near_best(trials: pd.DataFrame, base: int) -> pd.DataFrame:
+    """Trials that met the goal within NEAR times the steps of the fastest, and guides, a row per
+    workload and hyperparameter.
+
+    which: "learning rate", "1 - momentum" or "effective learning rate" (of trials that are
+    `built_up` alone); value; behind: steps over the winner's.  rule: None for a trial; else the
+    value that a rule of POWERS predicts from the winner at `base`, or at the smallest batch size;
+    for the effective rate from the winner of those that are built up.
+    """
+    met = trials.dropna(subset="steps").reset_index(drop=True)
+    least = met.groupby(["workload", "batch_size"]).steps.transform("min")
+    met = met.assign(behind=met.steps / least, rule=None)
+    met = met[met.behind <= NEAR]
+    kinds = {
+        "learning rate": (met, met.learning_rate, POWERS),
+        "1 - momentum": (met, 1 / builds_up_in(met), ["no change"]),
+        "effective learning rate": (built_up(met), effective(met), POWERS),
+    }
+    parts = []
+    for which, (fast, values, rules) in kinds.items():
+        parts.append(fast.assign(which=which, value=values))
+        for name, own in fast.groupby("workload", sort=False):
+            first, sizes = start(winners(own), base), np.unique(own.batch_size)
+            ratio = sizes / int(first.batch_size)
+            about = {"workload": name, "batch_size": sizes, "which": which}
+            for rule in rules:
+                value = values[first.name] * ratio ** POWERS[rule]
+                parts.append(pd.DataFrame({**about, "rule": rule, "value": value}))
+    keep = ["workload", "batch_size", "trial", "steps", "behind", "rule", "which", "value"]
+    return pd.concat([part.reindex(columns=keep) for part in parts if len(part)], ignore_index=True)
+
+
+def growth(trials: pd.DataFrame) -> pd.DataFrame:
+    """How fast the best effective learning rate grows, a row per network and training method.
+
+    trials: at their goals; of those NEAR the fastest of their search, the ones that are `built_up`
+    count. Columns: workload, algorithm, least, most, sizes (batch sizes that count, how many),
+    searches; growth, growth_low and growth_high (a factor per doubling) and effect (its `Effect`).
+    The slope of a search of SIZES batch sizes or more is one value, Student's t over searches; of a
+    single search the interval is that of the scatter of its trials.
+    """
+    if trials.empty:
+        return pd.DataFrame(columns=GROWTH)
+    met, point = trials.dropna(subset="steps"), ["workload", "algorithm", "batch_size", *SEARCH]
+    fast = built_up(met[met.steps <= NEAR * met.groupby(point).steps.transform("min")])
+    rows = []
+    for key, own in fast.groupby(["workload", "algorithm"], sort=False):
+        found = [
+            slope(np.log2(search.batch_size), np.log(effective(search)))
+            for _, search in own.groupby([*SEARCH])
+            if search.batch_size.nunique() >= SIZES
+        ]
+        if found:
+            effect, sizes = mean_over(found), own.batch_size
+            counts = sizes.min(), sizes.max(), sizes.nunique(), len(found)
+            rows.append((*key, *counts, *effect.row().values(), effect))
+    return pd.DataFrame(rows, columns=GROWTH)
+
+
+def from_rules(rate: Effect) -> tuple[float, float, float]:
+    """How far a growth per doubling, as a logarithm, lies from that of the nearer rule, linear or
+    square root; low, high.
+    """
+    rules = np.log(2) * np.array([POWERS["linear rule"], POWERS["square-root rule"]])
+    tried = np.append(np.linspace(rate.low, rate.high, 1001), rate.value)
+    *inside, here = np.abs(tried[:, None] - rules).min(1).tolist()
+    return here, min(inside), max(inside)
+
+
+def retraining(
+    searches: pd.DataFrame, base: int, repeats: int
+) -> dict[tuple[str, str, int], Study]:
+    """The searches that tell what following a rule costs: (workload, rule of `rules`, batch size)
+    -> a study of one cell.
+
+    Of every workload that met its goal, at each batch size where it did: the winner at the start
+    (`start`) `moved` by the rule; each setting has `repeats` initialisations. Raises ValueError, of
+    the repeats, as the trials of a `lib.studies.cells.Cell`.
+    """
+    found = {}
+    for name, trials in _by_workload(searches).items():
+        best = winners(trials)
+        first = start(best, base)
+        counts = {"trials": repeats, "hits": repeats, "max_steps": MOST}
+        for rule in rules(first.algorithm):
+            for b in sorted(map(int, best.batch_size)):
+                space = spaces.point(**moved(first, b, rule))
+                how = first.algorithm, float(first.sparsity)
+                cell = Cell(name, b, *how, space=space, **counts)
+                found[name, rule, b] = Study(rule, rule, (cell,))
+    return found
+
+
+def _by_workload(searches: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The trials of each workload that met its goal."""
+    if searches.empty:
+        return {}
+    by = searches.groupby("workload", sort=False)
+    return {name: trials for name, trials in by if trials.steps.notna().any()}
+
+
+def costs(
+    searches: pd.DataFrame,
+    base: int,
+    repeats: int,
+    tables: dict[tuple[str, str, int], pd.DataFrame] | None = None,
+) -> pd.DataFrame:
+    """Steps under each rule on every workload of which a trial met the goal: COSTS.
+
+    tables: the trials of each of `retraining`, as `lib.records.results.read` gives them; None:
+    those on record.
+
+    least, middle, most: over the repeats (inf: missed).  over: the middle over the tuned steps,
+    which are those of the luckiest of many trials.  base: whether it is the batch size where the
+    rules start.  beyond: over, divided by that of "no change" at the base: there no rule acts, and
+    only the winner's luck is lost.
+    """
+    if tables is None:
+        tables = on_record.read_each(retraining(searches, base, repeats))
+    again = [t.assign(workload=name, rule=rule) for (name, rule, _), t in tables.items() if len(t)]
+    found = []
+    for name, own in pd.concat(again).groupby("workload", sort=False) if again else ():
+        best = winners(searches[searches.workload == name])
+        steps = own.steps.fillna(np.inf).groupby([own.rule, own.batch_size])
+        table = steps.quantile([0, 0.5, 1], interpolation="nearest").unstack()
+        table = table.set_axis(["least", "middle", "most"], axis=1).reset_index()
+        over = table.middle / table.batch_size.map(best.set_index("batch_size").steps)
+        at_base = table.batch_size == int(start(best, base).batch_size)
+        alone = over[(table.rule == "no change") & at_base]
+        luck = alone.item() if len(alone) else np.nan
+        found.append(table.assign(workload=name, over=over, base=at_base, beyond=over / luck))
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=COSTS)
+
+
+def kept_over_held(costs: pd.DataFrame) -> dict[str, Effect]:
+    """By network, ln of the steps if Adam's beta2 is kept over those if its half-life is, by a
+    square-root rule to smaller batches.
+
+    costs: of `costs`.  The mean over batch sizes below the start's, of one search; a missed goal
+    counts as MOST steps. Networks on which either rule is not retrained are left out.
+    """
+    found = {}
+    for name, own in costs.groupby("workload", sort=False) if len(costs) else ():
+        small = own[own.batch_size < own.batch_size[own.base.astype(bool)].min()]
+        wide = small.pivot(index="batch_size", columns="rule", values="middle").clip(upper=MOST)
+        if {KEPT, HELD} <= {*wide.columns} and not wide[[KEPT, HELD]].isna().any(axis=None):
+            found[name] = replace(mean_of(np.log(wide[KEPT] / wide[HELD])), n=1)
+    return found

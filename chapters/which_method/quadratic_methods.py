@@ -1,0 +1,99 @@
+"""What the noisy quadratic model says of training methods: a preconditioned one is plain SGD on another
+model of the kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from lib.analysis.noisy_quadratic import Model, best
+
+# Rates, up to the edge of stability at 2 / h
+COARSE = np.r_[np.geomspace(1e-7, 1.6, 45), 2 - np.geomspace(0.35, 1e-3, 12)]
+FINE = np.linspace(-1, 1, 15)  # between a coarse rate's neighbours
+
+
+def preconditioned(model: Model, power: float) -> Model:
+    """The model on which SGD moves as it does here if the gradient is multiplied by h^(-power),
+    power from 0 to 1: with h^(power / 2) w for w.
+
+    Curvature h^(1 - power), noise c h^(-power), and every loss as it was.
+    """
+    h = model.curvature
+    return Model(h ** (1 - power), model.noise * h**-power, model.target, model.square * h**power)
+
+
+def constants(
+    model: Model, momenta: tuple = (0.0,), averages: tuple = (None,)
+) -> tuple[float, float]:
+    """c1 and c2 of the model's curve by its limits: examples to the target at small batches, fewest
+    steps without noise.
+
+    Each at the best constant rate, momentum and average; `best` on a coarse grid of rates, then
+    about the best of it. The largest curvature must be one.
+    """
+    quiet = replace(model, noise=0 * model.noise)
+    return _fewest(model, SMALL, momenta, averages) * SMALL, _fewest(quiet, 1.0, momenta, averages)
+
+
+# examples a batch; half as many take twice the steps, to a percent, and more than a few in any case
+SMALL = 0.25
+
+
+def _fewest(model: Model, batch_size: float, momenta: tuple, averages: tuple) -> float:
+    """Fewest steps at one batch size."""
+    size = np.array([batch_size])
+    _, [(rate, momentum, _)] = best(model, size, COARSE, momenta, averages)
+    place = np.abs(COARSE * (1 + momentum) - rate).argmin().clip(1, len(COARSE) - 2)
+    low, middle, high = COARSE[place - 1 : place + 2]
+    near = np.where(FINE < 0, middle * (low / middle) ** -FINE, middle * (high / middle) ** FINE)
+    return float(best(model, size, near, momenta, averages)[0][0])
+
+
+MOMENTA = (0.0, *(1 - np.geomspace(0.5, 0.005, 9)))
+AVERAGES = (None, 0.9, 0.99, 0.999, 0.9999, 0.99999)
+# What the model knows of a training method: the power by which it preconditions, whether it has a
+# momentum, and an average of the weights.  A layer's length is one number, part of the rate: LARS
+# is momentum here, and LAMB is Adam.  Adam divides by the root of a mean square, which noise makes
+# h; Muon does so along the singular directions of a layer.
+KINDS = {
+    "sgd": (0.0, False, False),
+    **dict.fromkeys(("momentum", "nesterov", "lars", "lars-warmup", "clars"), (0.0, True, False)),
+    "momentum-ema": (0.0, True, True),
+    **dict.fromkeys(("adam", "adam-fixed", "adam-half-life", "lamb", "muon"), (0.5, True, False)),
+    **dict.fromkeys(("kfac", "kfac-unclipped"), (1.0, True, False)),
+}
+
+
+def predictions(model: Model) -> pd.DataFrame:
+    """What the model says of every method of KINDS, a row each.
+
+    Columns: algorithm, power, momentum, average (whether it has these), c1 (examples), c2 (steps),
+    critical; over_c1, over_c2 and over_critical: the same over SGD's.  An average helps at small
+    batches alone, and momentum at large ones alone: with both, c1 is that of averaged SGD.
+    """
+    found = {}
+    for power, momentum, average in set(KINDS.values()):
+        own = preconditioned(model, power)
+        c1, c2 = constants(own, MOMENTA if momentum else (0.0,))
+        if average:
+            c1, _ = constants(own, averages=AVERAGES)
+        found[power, momentum, average] = c1, c2, c1 / c2
+    rows = [(name, *kind, *found[kind]) for name, kind in KINDS.items()]
+    names = ["c1", "c2", "critical"]
+    columns = ["algorithm", "power", "momentum", "average", *names]
+    table = pd.DataFrame(rows, columns=columns)
+    over = table[names] / found[KINDS["sgd"]]
+    return table.join(over.add_prefix("over_"))
+
+
+def by_power(model: Model, powers: Iterable[float]) -> pd.DataFrame:
+    """`constants` of SGD preconditioned by every power: power, c1, c2, critical."""
+    rows = [(power, *constants(preconditioned(model, power))) for power in powers]
+    return pd.DataFrame(rows, columns=["power", "c1", "c2"]).assign(
+        critical=lambda found: found.c1 / found.c2
+    )
