@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections.abc import Iterable
 
 import altair as alt
 import numpy as np
@@ -126,13 +127,31 @@ def by_algorithm(names: list[str], **options) -> alt.Color:
     return alt.Color("algorithm:N", scale=scale, legend=legend, **options)
 
 
-def by_method(names: list[str], **options) -> alt.Color:
+def by_method(names: list[str]) -> alt.Color:
     """Colour per method of pruning, the same throughout the book."""
-    names = [m for m in METHOD_COLOURS if m in names]
-    scale = alt.Scale(domain=names, range=[METHOD_COLOURS[m] for m in names])
     columns = alt.expr(f"width < {PHONE} ? 1 : 3")
     legend = alt.Legend(title=None, labelExpr=SPELT, columns=columns, labelLimit=LONGEST_NAME)
-    return alt.Color("method:N", scale=scale, legend=legend, **options)
+    return alt.Color("method:N", scale=among(names, METHOD_COLOURS), legend=legend)
+
+
+def by_name(field: str, colours: dict[str, str], columns: int | None = None) -> alt.Color:
+    """Colour per value of a column, these values in this order, under a legend without a title.
+
+    Args:
+        columns: of the legend on a phone, and half of those elsewhere; None: one for long names.
+    """
+    if columns:
+        wide = alt.expr(f"width < {PHONE} ? {columns} : {2 * columns}")
+        legend = alt.Legend(columns=wide, columnPadding=8, labelLimit=220)
+    else:
+        legend = alt.Legend(columns=1, labelLimit=260)
+    return alt.Color(f"{field}:N", title=None, scale=among(colours, colours), legend=legend)
+
+
+def among(names: Iterable[str], colours: dict[str, str]) -> alt.Scale:
+    """The scale of those of these colours whose names are given, in the colours' order."""
+    shown = {name: colour for name, colour in colours.items() if name in names}
+    return alt.Scale(domain=list(shown), range=list(shown.values()))
 
 
 def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") -> alt.X:
@@ -144,6 +163,54 @@ def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") ->
     return alt.X("batch_size:Q", title=title, axis=axis).scale(
         type="log", base=2, nice=False, padding=room
     )
+
+
+def log(padding: int | None = None, base: int | None = 2, **more) -> alt.Scale:
+    """A logarithmic scale that ends where its marks do, but for some pixels of padding."""
+    given = {"base": base, "padding": padding} | more
+    known = {name: value for name, value in given.items() if value is not None}
+    return alt.Scale(type="log", nice=False, **known)
+
+
+def curve(
+    base: alt.Chart, y: alt.Y, scale: alt.Scale, tooltip: list, size: int = 64, **more
+) -> list[alt.Chart]:
+    """The layers of a curve: bars from `low` to `high`, lines, and points with tooltips.
+
+    Args:
+        base: with x and colour.
+        y: of lines and points, on this scale.
+        size: of a point.
+        **more: further encodings of the points.
+    """
+    points = base.mark_point(filled=True, size=size, opacity=1)
+    return [
+        base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"),
+        base.mark_line(strokeWidth=2.2).encode(y=y),
+        points.encode(y=y, tooltip=tooltip, **more),
+    ]
+
+
+def ranges(
+    base: alt.Chart, value: str, x: alt.X, low: alt.X, tooltip: list, size: int = 70
+) -> list[alt.Chart]:
+    """The layers of values with ranges that lie: bars from value_low to value_high, and points.
+
+    Args:
+        base: with y and colour.
+        x, low: of the points, and of the bars' lower ends, on one scale.
+        size: of a point.
+    """
+    points = base.mark_point(filled=True, size=size, opacity=1)
+    return [
+        base.mark_rule(strokeWidth=2).encode(x=low, x2=f"{value}_high:Q"),
+        points.encode(x=x, tooltip=tooltip),
+    ]
+
+
+def dotted(base: alt.Chart, size: int, **channels) -> alt.Chart:
+    """A line with a point of this size at every value."""
+    return base.mark_line(point=alt.OverlayMarkDef(size=size)).encode(**channels)
 
 
 # Ticks: Vega's own hide powers of ten behind the rest
@@ -325,8 +392,15 @@ def across(*at: float, x: alt.Scale | None = None, y: alt.Scale | None = None) -
     )
 
 
+def sized(chart: alt.LayerChart, height: int) -> alt.LayerChart:
+    """The chart as wide as the page, and so many pixels high."""
+    return chart.properties(width="container", height=height)
+
+
 def controlled(layers: list[alt.Chart], *controls: tuple) -> alt.LayerChart:
     """The layers with only the rows that every control (`slider`, `menu`) chooses."""
+    if not controls:
+        return alt.layer(*layers)
     tests = " && ".join(f"({test})" for _, test, _ in controls)
     shown = [layer.transform_filter(tests) for layer in layers]
     labels = [label for *_, label in controls if label]
@@ -336,7 +410,7 @@ def controlled(layers: list[alt.Chart], *controls: tuple) -> alt.LayerChart:
 def nothing(why: str) -> alt.LayerChart:
     """Stands in for a chart that has nothing to show."""
     words = alt.Chart(pd.DataFrame({"why": [why]})).mark_text(fontSize=13).encode(text="why:N")
-    return alt.layer(words).properties(width="container", height=60)
+    return sized(alt.layer(words), 60)
 
 
 def broken() -> alt.Axis:

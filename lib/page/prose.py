@@ -29,10 +29,12 @@ WORDS = {
 
 
 class Html(str):
-    """Text that notebooks display as HTML."""
+    """Text that notebooks display as HTML, and that Jinja2 leaves as it is."""
 
     def _repr_html_(self) -> str:
         return str(self)
+
+    __html__ = _repr_html_
 
 
 class Markdown(str):
