@@ -47,7 +47,7 @@ NETWORKS = """\
 <tr><td>{% if group.own %}★ {% endif %}{{ group.name }}
 {%- if group.note %}<br><small>{{ group.note }}</small>{% endif %}</td>
 {% if group.n %}
-<td>{{ numbers[0] }}</td><td>{{ numbers[1] }} to {{ numbers[2] }}</td><td>{{ group.n|count }}</td>
+<td>{{ numbers[0] }}</td><td>{{ numbers[1] }} to {{ numbers[2] }}</td><td>{{ group.n|count }}</td>\
 <td>{{ group.verdict }}
 {%- if group.verdict != "not decided" and not group.robust %} (fragile){% endif %}</td>
 {% else %}<td colspan="4">not measured</td>{% endif %}</tr>

@@ -16,7 +16,7 @@ from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from lib import ROOT
-from lib.page import formulas, icons, site
+from lib.page import site
 
 ICONS = (
     "pydata_sphinx_theme",
@@ -43,7 +43,8 @@ def setup(app) -> dict:
     os.environ["PYTHONPATH"] = os.pathsep.join(
         filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
     )
-    formulas.setup(app)
+    inline, block = (site.inline_formula, None), (site.block_formula, None)
+    app.add_html_math_renderer("mathml", inline, block)
     app.connect("config-inited", _assets)
     app.connect("config-inited", _look)
     app.connect("config-inited", _repository_buttons)
@@ -130,7 +131,7 @@ def _assets(app, config) -> None:
     (out / "vega.js").write_text("(() => {" + bundle + "})();", encoding="utf-8")
     package, script = ICONS
     drawn = (Path(find_spec(package).origin).parent / script).read_text(encoding="utf-8")
-    (out / "icons.css").write_text(icons.css(drawn), encoding="utf-8")
+    (out / "icons.css").write_text(site.icons_css(drawn), encoding="utf-8")
     shutil.copy(ROOT / "CITATION.cff", out)
     for asset in (ROOT / "lib" / "page" / "static").iterdir():
         shutil.copy(asset, out / asset.name)

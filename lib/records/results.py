@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,7 +16,6 @@ from lib.records import store
 from lib.records.places import DATA, record, same_data
 from lib.studies.cells import Cell
 from lib.studies.study import Study
-from lib.workloads.catalogue import workload
 
 K = TypeVar("K")  # what tells several studies apart
 
@@ -37,12 +36,14 @@ def kept(study: Study, folder: Path = DATA) -> str:
 
 
 def check(study: Study, folder: Path = DATA) -> None:
-    """Read every record of the study's workloads, also those of other studies' cells.  Raises
-    RecordError.
+    """Read every record of the study's workloads, also those of other studies' cells.
 
     Of a reader's own workloads only the study's cells: what else is there may have been measured
-    before its file changed. Raises OwnError if records of such a workload are of tensors that
-    differ.
+    before its file changed.
+
+    Raises:
+        RecordError: for a file that is damaged or foreign.
+        OwnError: if records of a reader's own workload are of tensors that differ.
     """
     for name in sorted({c.workload for c in study.cells if own.is_own(c.workload)}):
         same_data(name, folder)
@@ -55,15 +56,15 @@ def check(study: Study, folder: Path = DATA) -> None:
             about = os.stat(file)
             _check_one(file, folder, (about.st_mtime_ns, about.st_size))
         except OSError as error:  # a link to nowhere, a folder, a file of somebody else's
-            raise store.RecordError(
-                f"{file}: cannot be read ({error.strerror}); move it out of data/"
-            ) from None
+            raise store.unreadable(file, error) from None
 
 
 def _tables(place: str) -> Iterator[str]:
     """Everything under a folder that has a record's ending; `Path.rglob` takes five times as long."""
     for folder, folders, files in os.walk(place):
-        yield from (os.path.join(folder, name) for name in (*folders, *files) if name[-4:] == ".csv")
+        yield from (
+            os.path.join(folder, name) for name in (*folders, *files) if name[-4:] == ".csv"
+        )
 
 
 @functools.lru_cache(maxsize=2**16)  # chapters ask for the records of a workload a hundred times
@@ -75,13 +76,11 @@ def _check_one(name: str, folder: Path, stamp: tuple[int, int]) -> None:
     try:
         cell = Cell(**store.head(file)["cell"])
     except (TypeError, ValueError) as error:
-        raise store.RecordError(
-            f"{file}: its cell is not one of this book ({error}); move it out of data/"
-        ) from None
-    if record(cell, folder) != file:
-        raise store.RecordError(
-            f"{file}: of another workload definition or file name; move it out of data/"
-        )
+        foreign = f"its cell is not one of this book ({error})"
+    else:
+        foreign = record(cell, folder) != file and "of another workload definition or file name"
+    if foreign:
+        raise store.RecordError(f"{file}: {foreign}; move it out of data/")
 
 
 def read(study: Study, folder: Path = DATA) -> pd.DataFrame:
@@ -103,14 +102,10 @@ def read_each(studies: dict[K, Study], folder: Path = DATA) -> dict[K, pd.DataFr
 
 def _read(study: Study, folder: Path) -> pd.DataFrame:
     files = {file: cell for cell in study.cells if (file := record(cell, folder)).exists()}
-    heads, trials = store.read_all(files) if files else ([], None)
-    frame = (
-        _joined(files.values(), [head["rows"] for head in heads], trials)
-        if files
-        else pd.DataFrame()
-    )
+    heads, fields, trials = store.read_all(files, _fields)
+    frame = _joined(fields, trials) if files else pd.DataFrame()
     heads = [
-        {**store.told(cell), **{k: v for k, v in head.items() if k != "cell"}}
+        {**store.told(cell), **{name: value for name, value in head.items() if name != "cell"}}
         for cell, head in zip(files.values(), heads)
     ]
     lacking, heads = store.Shared(missing(study, folder)), store.Shared(heads)
@@ -118,22 +113,17 @@ def _read(study: Study, folder: Path) -> pd.DataFrame:
     return frame
 
 
-def _joined(cells: Iterable[Cell], lengths: list[int], trials: pd.DataFrame) -> pd.DataFrame:
-    """The trials of these cells, so many of each, with their cell's fields, the goal and the steps
-    to it.
-    """
-    fields = pd.DataFrame(list(map(_fields, cells)))
-    fields = fields.loc[fields.index.repeat(lengths)].reset_index(drop=True)
+def _joined(fields: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
+    """Trials beside their cells' fields and the steps to the cell's goal."""
     if "momentum" not in trials:
         trials.insert(3, "momentum", np.nan)
-    steps = pd.concat(
-        [trials[f"steps@{goal:g}"][fields.goal == goal] for goal in fields.goal.unique()]
-    )
+    goals = fields.goal.unique()
+    steps = pd.concat([trials[f"steps@{goal:g}"][fields.goal == goal] for goal in goals])
     return pd.concat([fields, trials, steps.rename("steps")], axis=1)
 
 
 def _fields(cell: Cell) -> dict:
-    work = workload(cell.workload)
+    work = cell.work
     fields = {**store.told(cell), "precision": cell.arithmetic}
     fields["max_steps"] = cell.max_steps or work.max_steps
     fields.update(fields.pop("messages") or {})

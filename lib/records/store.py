@@ -70,12 +70,8 @@ def _fields(one) -> Iterator[tuple[dataclasses.Field, object]]:
 
 def path(folder: Path, cell) -> Path:
     """Where a cell's record lies: folder/workload/algorithm/sparsity-S/batch-B-DIGEST.csv."""
-    place = (
-        Path(folder_name(cell.workload))
-        / folder_name(cell.algorithm)
-        / f"sparsity-{cell.sparsity:g}"
-    )
-    return folder / place / f"batch-{cell.batch_size}-{digest(cell)}.csv"
+    folder = folder / folder_name(cell.workload) / folder_name(cell.algorithm)
+    return folder / f"sparsity-{cell.sparsity:g}" / f"batch-{cell.batch_size}-{digest(cell)}.csv"
 
 
 def prepare(file: Path) -> None:
@@ -123,12 +119,23 @@ def read(file: Path, cell=None) -> tuple[dict, pd.DataFrame]:
     return about, _table((body,)).copy()
 
 
-def read_all(files: dict[Path, object]) -> tuple[list[dict], pd.DataFrame]:
-    """As `read` for many records, each with its cell: their first lines, and their tables one below
-    the other.
+def read_all(
+    files: dict[Path, object], fields: Callable[[object], dict]
+) -> tuple[list[dict], pd.DataFrame, pd.DataFrame]:
+    """As `read` for many records, each with what it is of.
+
+    Returns:
+        Their first lines; a row of fields for every row of their tables; and those tables, one
+        below the other.
     """
     found = [_of(file, cell) for file, cell in files.items()]
-    return [about for about, _ in found], _table(tuple(body for _, body in found)).copy()
+    heads = [about for about, _ in found]
+    if not found:
+        return heads, pd.DataFrame(), pd.DataFrame()
+    about = pd.DataFrame(list(map(fields, files.values())))
+    about = about.loc[about.index.repeat([head["rows"] for head in heads])]
+    rows = _table(tuple(body for _, body in found)).copy()
+    return heads, about.reset_index(drop=True), rows
 
 
 def head(file: Path, cell=None) -> dict:
@@ -149,16 +156,23 @@ def _of(file: Path, cell=None) -> tuple[dict, str]:
     except FileNotFoundError:
         raise
     except OSError as error:  # a folder, a file of somebody else's
-        raise RecordError(
-            f"{file}: cannot be read ({error.strerror}); move it out of data/"
-        ) from None
-    if cell is not None and about["cell"] != (own := told(cell)):
-        other = [k for k, v in own.items() if _filled(about["cell"].get(k, v), v) != v]
-        if other or set(about["cell"]) - set(own):
-            raise RecordError(
-                f"{file}: belongs to another cell ({', '.join(other) or 'unknown fields'} differ); move it out of data/"
-            )
+        raise unreadable(file, error) from None
+    if cell is not None and about["cell"] != told(cell):
+        _check_fields(file, about["cell"], told(cell))
     return about, body
+
+
+def _check_fields(file: Path, recorded: dict, fields: dict) -> None:
+    """Raise RecordError unless a record's fields are these; fields added since may be lacking."""
+    other = [k for k, v in fields.items() if _filled(recorded.get(k, v), v) != v]
+    if other or set(recorded) - set(fields):
+        names = ", ".join(other) or "unknown fields"
+        raise RecordError(f"{file}: belongs to another cell ({names} differ); move it out of data/")
+
+
+def unreadable(file: Path | str, error: OSError) -> RecordError:
+    """What to raise for a file that the system does not let read."""
+    return RecordError(f"{file}: cannot be read ({error.strerror}); move it out of data/")
 
 
 # A cell is read by many pages' tables, and this takes longer than the rest
@@ -181,12 +195,8 @@ def _checked(file: Path, stamp: tuple[int, int]) -> tuple[dict, str]:
     try:
         first, _, body = file.read_text("utf-8").partition("\n")
         about = json.loads(first)
-        protocol, sha256, rows, _ = (
-            about["protocol"],
-            about["sha256"],
-            about["rows"],
-            dict(about["cell"]),
-        )
+        protocol, sha256, rows = (about[name] for name in ("protocol", "sha256", "rows"))
+        dict(about["cell"])
     except (ValueError, KeyError, TypeError, RecursionError):  # UnicodeDecodeError is a ValueError
         raise RecordError(f"{file}: not a record of this book; move it out of data/") from None
     if protocol != PROTOCOL:
@@ -235,15 +245,18 @@ def gather(planned: Iterable, place: Callable[[object, Path], Path], folder: Pat
     """The tables of those planned measurements that have a record in the folder, one below the
     other, with their fields.
 
-    place: as of `missing`.  attrs: "provenance" (the first line of every record), "planned"
-    (count). Raises RecordError as `read` does.
+    attrs: "provenance" (the first line of every record), "planned" (count).
+
+    Args:
+        place: as of `missing`.
+
+    Raises:
+        RecordError: as `read`.
     """
     planned = list(planned)
     files = {file: one for one in planned if (file := place(one, folder)).exists()}
-    heads, frame = read_all(files) if files else ([], pd.DataFrame())
-    fields = pd.DataFrame([dataclasses.asdict(one) for one in files.values()])
-    rows = fields.index.repeat([head["rows"] for head in heads])
-    frame = frame.assign(**fields.loc[rows].reset_index(drop=True))
+    heads, fields, rows = read_all(files, dataclasses.asdict)
+    frame = rows.assign(**fields)
     frame.attrs.update(provenance=Shared(heads), planned=len(planned))
     return frame
 
