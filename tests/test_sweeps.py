@@ -16,7 +16,7 @@ import pytest
 
 from lib import ROOT
 from lib.__main__ import main
-from lib.measuring import jobs, one_cell, sweeps
+from lib.measuring import one_cell, runner, sweeps
 from lib.records.on_record import grid
 from lib.records.places import record
 from lib.studies.cells import Cell
@@ -61,7 +61,7 @@ def test_reading_never_trains(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("--jobs", "0", f"argument --jobs: '0' is not allowed; it must be a whole number from 1 to {jobs.MOST} (four for"),
+        ("--jobs", "0", f"argument --jobs: '0' is not allowed; it must be a whole number from 1 to {runner.MOST} (four for"),
         ("--device", "cuda:99", "argument --device: 'cuda:99' is not allowed; torch cannot compute there"),
     ],
 )

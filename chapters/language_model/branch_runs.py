@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from chapters.language_model import branches
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.measuring.runner import Reporter
 from lib.records.places import DATA
 

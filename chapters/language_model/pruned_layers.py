@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib.fields import spec
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.own import folder_name
 from lib.records import places, store
 from lib.records.places import DATA

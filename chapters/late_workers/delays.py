@@ -10,7 +10,7 @@ import pandas as pd
 
 from lib import require
 from lib.fields import POSITIVE, Count, Number, check, spec
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.own import folder_name
 from lib.records import places, store
 from lib.records.places import DATA

@@ -24,7 +24,7 @@ import pandas as pd
 
 from chapters.parts_of_a_network import arithmetic, staged
 from lib.fields import spec
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.methods.intervals import Interval
 from lib.methods.method import Layer, Method
 from lib.own import folder_name

@@ -25,7 +25,7 @@ import pandas as pd
 
 from lib.engine import check_steps
 from lib.fields import Count, Whole, check, spec
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.records import store
 from lib.records.places import DATA
 

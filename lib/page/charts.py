@@ -32,14 +32,10 @@ VARIANTS = {
     "adam-half-life": "adam",
     "kfac-unclipped": "kfac",
 }
-ALGORITHM_COLOURS = dict(
-    zip((m for m in METHODS if m not in VARIANTS), itertools.cycle(CATEGORIES))
-)
 # Muon stands beside Adam on most figures, which is red
-ALGORITHM_COLOURS |= {
-    "muon": GREEN,
-    "lars": WINE,
-}
+ALGORITHM_COLOURS = dict(
+    zip((name for name in METHODS if name not in VARIANTS), itertools.cycle(CATEGORIES))
+) | {"muon": GREEN, "lars": WINE}
 ALGORITHM_COLOURS |= {
     name: ALGORITHM_COLOURS[other] for name, other in VARIANTS.items() if name in METHODS
 }
@@ -83,48 +79,45 @@ def sparsity_colour(level: float) -> str:
     """The colour of a share of zeros, 0 to 1: dense has one of its own, the others lie on one ramp,
     in order.
 
-    Raises ValueError for what is no share.
+    Raises:
+        ValueError: for what is no share.
     """
     require(0 <= level < 1, "sparsity", level, "at least 0 and below 1")
     if level == 0:
         return DENSE
-    known = list(RAMP)
-    parts = [[int(colour[i : i + 2], 16) for colour in RAMP.values()] for i in (1, 3, 5)]
-    return "#" + "".join(f"{round(np.interp(level, known, part)):02x}" for part in parts)
+    ramp = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in RAMP.values()])
+    return "#" + "".join(f"{round(np.interp(level, list(RAMP), part)):02x}" for part in ramp.T)
 
 
 def by_sparsity(levels: list[float], **options) -> alt.Color:
     """Colour per sparsity, the same throughout the book; 0 reads "dense"."""
     levels = sorted(levels)
-    scale = alt.Scale(domain=levels, range=[sparsity_colour(s) for s in levels])
+    scale = alt.Scale(domain=levels, range=list(map(sparsity_colour, levels)))
     words = {"legend": alt.Legend(), "title": "sparsity"} | options
     if words["legend"] is not None:
         words["legend"] = alt.Legend(**words["legend"].to_dict() | {"labelExpr": DENSE_AT_ZERO})
     return alt.Color("sparsity:O", scale=scale, **words)
 
 
-def by_algorithm(names: list[str], **options) -> alt.Color:
+def by_algorithm(names: list[str]) -> alt.Color:
     """Colour per training method, the same throughout the book; a reader's own have that of guide
     lines.
     """
-    names = [
-        *(a for a in ALGORITHM_COLOURS if a in names),
-        *sorted(set(names) - set(ALGORITHM_COLOURS)),
-    ]
-    scale = alt.Scale(domain=names, range=[ALGORITHM_COLOURS.get(a, GUIDE) for a in names])
+    own = sorted(set(names) - set(ALGORITHM_COLOURS))
+    names = [name for name in ALGORITHM_COLOURS if name in names] + own
+    titles = {name: method(name).title for name in names}
     columns = min(len(names), 3 if len(names) < 5 else 2)  # three short names fill a narrow page
-    own = json.dumps({name: method(name).title for name in names if name not in ALGORITHM_COLOURS})
-    spelt = f"{own}[datum.label] || {SPELT}"
-    letters = sum(
-        max(len(method(name).title) for name in names[n::columns]) for n in range(columns)
-    )
-    side_by_side = (
-        alt.expr(f"width < {PHONE} ? 1 : {columns}") if letters > PHONE_LETTERS else columns
-    )
+    longest = [max(len(titles[name]) for name in names[n::columns]) for n in range(columns)]
+    narrow = alt.expr(f"width < {PHONE} ? 1 : {columns}")
+    spelt = json.dumps({name: titles[name] for name in own})
     legend = alt.Legend(
-        title=None, labelExpr=spelt, columns=side_by_side, labelLimit=220 if columns == 3 else 160
+        title=None,
+        labelExpr=f"{spelt}[datum.label] || {SPELT}",
+        columns=narrow if sum(longest) > PHONE_LETTERS else columns,
+        labelLimit=220 if columns == 3 else 160,
     )
-    return alt.Color("algorithm:N", scale=scale, legend=legend, **options)
+    scale = among(names, ALGORITHM_COLOURS | dict.fromkeys(own, GUIDE))
+    return alt.Color("algorithm:N", scale=scale, legend=legend)
 
 
 def by_method(names: list[str]) -> alt.Color:
@@ -235,24 +228,31 @@ def powers(exponents: list[int], names: dict[int, str] | None = None) -> alt.Axi
 
 def slider(field: str, values: list[float], start: float | None, name: str, caption: str) -> tuple:
     """A slider over the values of a column: the parameter, the test that keeps the rows chosen, and
-    a label.
+    a label that shows the value.
 
-    It counts places in the sorted list, since browsers cannot step along an uneven one; the label
-    shows the value. caption: a Vega expression in which `value` is the value chosen.
+    Args:
+        start: the value shown first; None: the least.
+        caption: a Vega expression in which `value` is the value chosen.
     """
     values = sorted(values)
-    place = values.index(start) if start is not None else 0
-    bind = alt.binding_range(min=0, max=len(values) - 1, step=1, name=f"{name} ")
-    chosen = alt.param(name=f"{field}_place", value=place, bind=bind)
-    value = f"{json.dumps(values)}[{field}_place]"
-    label = (
-        alt.Chart(pd.DataFrame({"at": [0]}))
-        .mark_text(align="right", baseline="bottom", dy=-6, fontSize=13, fontWeight="bold")
-        .encode(x=alt.value("width"), y=alt.value(0), text=alt.Text("shown:N"))
-        .transform_calculate(shown=f"{field}_place{SPOKEN}")
-        .add_params(spoken(caption.replace("value", value)))
-    )
+    place = f"{field}_place"
+    chosen, value = _places(place, values, values[0] if start is None else start, name)
+    text = alt.Chart(pd.DataFrame({"at": [0]}))
+    text = text.mark_text(align="right", baseline="bottom", dy=-6, fontSize=13, fontWeight="bold")
+    label = text.encode(x=alt.value("width"), y=alt.value(0), text=alt.Text("shown:N"))
+    label = label.transform_calculate(shown=f"{place}{SPOKEN}")
+    label = label.add_params(spoken(caption.replace("value", value)))
     return chosen, f"abs(datum.{field} - {value}) <= {NEAR} * abs({value})", label
+
+
+def _places(name: str, values: list[float], start: float, title: str) -> tuple[alt.Parameter, str]:
+    """A slider's parameter, and the expression of its value.
+
+    It counts places in the sorted list, since browsers cannot step along an uneven one.
+    """
+    bind = alt.binding_range(min=0, max=len(values) - 1, step=1, name=f"{title} ")
+    chosen = alt.param(name=name, value=values.index(start), bind=bind)
+    return chosen, f"{json.dumps(values)}[{name}]"
 
 
 STILL = "still"  # whether a chart is a picture; charts.js unsets it
@@ -310,16 +310,11 @@ def dial(
     """A slider over values that are not in the data: the parameter, an expression of its value, and
     one of its caption.
 
-    shown: a Vega expression in which `value` is the value chosen.
+    Args:
+        shown: a Vega expression in which `value` is the value chosen.
     """
-    values = sorted({*values, start})
-    bind = alt.binding_range(min=0, max=len(values) - 1, step=1, name=f"{title} ")
-    value = f"{json.dumps(values)}[{name}]"
-    return (
-        alt.param(name=name, value=values.index(start), bind=bind),
-        value,
-        shown.replace("value", value),
-    )
+    chosen, value = _places(name, sorted({*values, start}), start, title)
+    return chosen, value, shown.replace("value", value)
 
 
 def menu(field: str, values: list[str], start: str, name: str) -> tuple:
@@ -340,38 +335,32 @@ def in_order(names: list[str]) -> list[str]:
     """Names of networks by data set, then as one counts: width 8 before width 64; names of anything
     else as they are.
     """
-    names = list(names)
-    sets = [next((d for d in reversed(DATA_SETS) if d in name), "") for name in names]
-    if not all(sets):
-        return names
-    numbered = [
-        [
-            (not part.isdigit(), int(part) if part.isdigit() else 0, part)
-            for part in re.split(r"(\d+)", n)
-        ]
-        for n in names
-    ]
-    keys = {
-        name: (DATA_SETS.index(found), parts) for name, found, parts in zip(names, sets, numbered)
-    }
-    return sorted(names, key=keys.get)
+    sets = {n: next((d for d in reversed(DATA_SETS) if d in n), None) for n in names}
+    return list(names) if None in sets.values() else sorted(names, key=lambda n: _rank(n, sets[n]))
+
+
+def _rank(name: str, data_set: str) -> tuple:
+    """What a network's name is sorted by."""
+    parts = re.split(r"(\d+)", name)
+    numbered = [(not p.isdigit(), int(p) if p.isdigit() else 0, p) for p in parts]
+    return DATA_SETS.index(data_set), numbered
 
 
 def captions(texts: list[str]) -> alt.Chart:
-    """What several dials are set to, two to a line, in the upper right corner; texts: Vega
-    expressions (`dial`).
+    """What several dials are set to, two to a line, in the upper right corner.
 
     On a still picture only: a live one has the values beside its sliders.
+
+    Args:
+        texts: Vega expressions (`dial`).
     """
-    pairs = [" + ', ' + ".join(texts[i : i + 2]) for i in range(0, len(texts), 2)]
-    words = " + '\\n' + ".join(pairs)
-    return (
-        alt.Chart(pd.DataFrame({"at": [0]}))
-        .transform_calculate(shown=f"{STILL} ? ({words}) : ''")
-        .mark_text(align="right", baseline="top", lineBreak="\n", lineHeight=17, fontSize=12)
-        .encode(x=alt.value("width"), y=alt.value(6), text="shown:N")
-        .add_params(alt.param(name=STILL, value=True), *map(spoken, texts))
-    )
+    lines = [" + ', ' + ".join(texts[i : i + 2]) for i in range(0, len(texts), 2)]
+    words = " + '\\n' + ".join(lines)
+    text = alt.Chart(pd.DataFrame({"at": [0]}))
+    text = text.transform_calculate(shown=f"{STILL} ? ({words}) : ''")
+    text = text.mark_text(align="right", baseline="top", lineBreak="\n", lineHeight=17, fontSize=12)
+    text = text.encode(x=alt.value("width"), y=alt.value(6), text="shown:N")
+    return text.add_params(alt.param(name=STILL, value=True), *map(spoken, texts))
 
 
 def picked(field: str, kept: float = 1, faint: float = 0.1) -> tuple:
@@ -385,11 +374,9 @@ def picked(field: str, kept: float = 1, faint: float = 0.1) -> tuple:
 def across(*at: float, x: alt.Scale | None = None, y: alt.Scale | None = None) -> alt.Chart:
     """A dashed guide line at each of these values of the axis whose scale is given."""
     lines = alt.Chart(pd.DataFrame({"at": at})).mark_rule(color=GUIDE, strokeDash=[4, 4])
-    return (
-        lines.encode(x=alt.X("at:Q", scale=x))
-        if x is not None
-        else lines.encode(y=alt.Y("at:Q", scale=y))
-    )
+    if x is None:
+        return lines.encode(y=alt.Y("at:Q", scale=y))
+    return lines.encode(x=alt.X("at:Q", scale=x))
 
 
 def sized(chart: alt.LayerChart, height: int) -> alt.LayerChart:
@@ -432,13 +419,12 @@ def cut(rows: pd.DataFrame, value: str, beyond: float) -> tuple[pd.DataFrame, li
     A mark at infinity could not be drawn; `range` tells the ends in words.
     """
     low, high = f"{value}_low", f"{value}_high"
-    points = rows[value][rows[value].between(0, float("inf"), inclusive="neither")]
-    within = [
-        max(rows[low].min(), points.min() / beyond),
-        min(rows[high].max(), points.max() * beyond),
-    ]
-    told = [span(ends) for ends in zip(rows[low], rows[high])]
-    return rows.assign(range=told, **{c: rows[c].clip(*within) for c in (low, value, high)}), within
+    points = rows[value][rows[value].between(0, np.inf, inclusive="neither")]
+    least = max(rows[low].min(), points.min() / beyond)
+    most = min(rows[high].max(), points.max() * beyond)
+    told = list(map(span, zip(rows[low], rows[high])))
+    shown = {column: rows[column].clip(least, most) for column in (low, value, high)}
+    return rows.assign(range=told, **shown), [least, most]
 
 
 @alt.theme.register("book", enable=False)

@@ -14,7 +14,7 @@ import pandas as pd
 
 from lib import require
 from lib.fields import Count, spec
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.messages import contraction
 from lib.messages.settings import Messages
 from lib.methods import spaces

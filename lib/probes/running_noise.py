@@ -13,7 +13,7 @@ import pandas as pd
 
 from lib import require
 from lib.fields import Count, Number, Whole, spec
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.own import folder_name
 from lib.probes import tracks
 from lib.probes.trained_again import Again

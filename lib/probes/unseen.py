@@ -10,7 +10,7 @@ import pandas as pd
 
 from lib import require
 from lib.fields import spec
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.records import places, store
 from lib.records.places import DATA, record
 from lib.studies import plans
