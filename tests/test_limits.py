@@ -16,7 +16,7 @@ from lib.methods import spaces
 from lib.methods.spaces import Interval, draw
 from lib.probes.step_times import SparseTimes, StepTimes
 from lib.records import on_record
-from lib.studies import plans, study
+from lib.studies import study
 from lib.studies.cells import Cell
 from lib.workers import processes
 from lib.workers.hook import SparseState
@@ -53,7 +53,6 @@ FIELDS = [  # what is called, a field, values that it refuses: each kind of fiel
     (_grid, "hits", NO_COUNT),
     (_grid, "tirals", (4,)),
     (on_record.gathered, "tirals", (4,)),
-    (functools.partial(plans.powers, 0, 10), "every", NO_COUNT),
     (Messages, "warm_up", NO_LEAST),
     (Messages, "density", NO_SHARE),
     (Messages, "feedback", (1, None, "yes")),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import math
 import re
 from collections.abc import Sequence
@@ -11,7 +9,7 @@ from collections.abc import Sequence
 import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
-from lib import Told, require
+from lib import Told
 from lib.page.prose import Html, kind
 from lib.wording import brief, joined, named, number, span
 from lib.workloads.catalogue import workload
@@ -244,13 +242,6 @@ SEARCHES = """\
 RECORDS = """\
 <p class="book-provenance">{{ heads|length }} of {{ planned }} records; measured {{ days }} with \
 PyTorch {{ torch }} on {{ device }}.</p>"""
-LINK = """\
-<p><a download="{{ name }}" href="data:application/gzip;base64,{{ packed }}">Download {{ name }}</a>\
-: {{ rows|count }} rows, {{ size }} kB.</p><details><summary>What its columns hold</summary>
-<table class="book-table"><thead><tr><th>column</th><th>what it holds</th></tr></thead><tbody>
-{% for column, words in columns.items() %}
-<tr><td><code>{{ column }}</code></td><td>{{ words }}</td></tr>
-{% endfor %}</tbody></table></details>"""
 
 
 def provenance(*frames: pd.DataFrame) -> Html:
@@ -302,20 +293,3 @@ def _core_time(seconds: float) -> str:
     units = {"core-hours": 3600, "core-minutes": 60, "core-seconds": 1}
     unit = next((name for name, long in units.items() if seconds >= long), "core-seconds")
     return f"{seconds / units[unit]:.1f} {unit}"
-
-
-def download(frame: pd.DataFrame, name: str, columns: dict[str, str]) -> Html:
-    """A link that saves the frame as a compressed CSV file, over what its columns hold.
-
-    Args:
-        name: of the file, which ends in .csv.gz.
-        columns: what is written, and the words for it.
-
-    Raises:
-        ValueError: for another name.
-    """
-    require(name.endswith(".csv.gz"), "name", name, "a name that ends in .csv.gz")
-    text = frame[list(columns)].to_csv(index=False)
-    packed = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-    size = f"{len(packed) * 3 // 4 / 1000:,.0f}"
-    return html(LINK, name=name, packed=packed, rows=len(frame), size=size, columns=columns)

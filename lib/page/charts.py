@@ -335,15 +335,12 @@ def in_order(names: list[str]) -> list[str]:
     """Names of networks by data set, then as one counts: width 8 before width 64; names of anything
     else as they are.
     """
-    sets = {n: next((d for d in reversed(DATA_SETS) if d in n), None) for n in names}
-    return list(names) if None in sets.values() else sorted(names, key=lambda n: _rank(n, sets[n]))
-
-
-def _rank(name: str, data_set: str) -> tuple:
-    """What a network's name is sorted by."""
-    parts = re.split(r"(\d+)", name)
-    numbered = [(not p.isdigit(), int(p) if p.isdigit() else 0, p) for p in parts]
-    return DATA_SETS.index(data_set), numbered
+    sets = [next((d for d in reversed(DATA_SETS) if d in name), None) for name in names]
+    if None in sets:
+        return list(names)
+    counted = [re.sub(r"\d+", lambda digits: digits[0].zfill(9), name) for name in names]
+    ranks = zip(map(DATA_SETS.index, sets), counted, names)
+    return [name for *_, name in sorted(ranks)]
 
 
 def captions(texts: list[str]) -> alt.Chart:
@@ -363,12 +360,12 @@ def captions(texts: list[str]) -> alt.Chart:
     return text.add_params(alt.param(name=STILL, value=True), *map(spoken, texts))
 
 
-def picked(field: str, kept: float = 1, faint: float = 0.1) -> tuple:
+def picked(field: str, faint: float = 0.1) -> tuple:
     """A selection of what has one value of a field, by clicking the legend, and the opacity that it
     gives the rest.
     """
     pick = alt.selection_point(fields=[field], bind="legend", name="shown")
-    return pick, alt.when(pick).then(alt.value(kept)).otherwise(alt.value(faint))
+    return pick, alt.when(pick).then(alt.value(1)).otherwise(alt.value(faint))
 
 
 def across(*at: float, x: alt.Scale | None = None, y: alt.Scale | None = None) -> alt.Chart:

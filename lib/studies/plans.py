@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable
 from dataclasses import replace
 
-from lib import require
+from lib import ROOT, require
 from lib.engine.vocabulary import METHODS as PRUNINGS
-from lib.messages.settings import Messages
 from lib.methods import LOCAL, METHODS
 from lib.studies.cells import Cell
 from lib.studies.races import WATCHED, raced
-from lib.studies.study import Study, grid, powers
+from lib.studies.study import ALL_POWERS, DENSE_AND_SPARSE, DIGITS, Study, grid, powers
 from lib.workloads.catalogue import EASIER, FC_WIDTHS, FRACTIONS, MLP_SHAPES
 
 # --- what studies share ---------------------------------------------------------------------------
 
-DENSE_AND_SPARSE = (0.0, 0.9)
 LEVELS = (0.0, 0.5, 0.7, 0.9)
 BETWEEN = (0.5, 0.7)
-ALL_POWERS = powers(0, 10, 2) + powers(1, 9, 2)  # every fourth power before those between
-DIGITS = ("digits-mlp", "digits-cnn")
 SHAPES = [f"digits-mlp-{shape}" for shape in MLP_SHAPES]
 DIGITS_FRACTIONS = [f"digits-mlp-{1350 // n}" for n in FRACTIONS]
 FC, FASHION_FC = f"mnist-fc-128x3{EASIER}", f"fashion-mnist-fc-128x3{EASIER}"
@@ -334,108 +331,6 @@ def _watched() -> Iterable[Cell]:
     )
 
 
-# --- sparse messages ------------------------------------------------------------------------------
-
-SENT = (0.001, 0.01)  # densities of messages
-# What Shi et al. (2019) compare, Rand-k also with what they left out: compressor, error feedback
-RIVALS = (
-    ("top-k", True),
-    ("gaussian-k", True),
-    ("rand-k", False),
-    ("rand-k", True),
-    ("dgc-k", True),
-)
-# Workload, how many rates above Rand-k's usual ones; more where four came too near T4b's threshold
-# to tell
-HIGHER = (
-    ("mnist-fnn-3", 4),
-    ("fashion-mnist-fnn-3", 4),
-    ("mnist-lenet-5", 4),
-    ("fashion-mnist-lenet-5", 4),
-    ("fashion-mnist-lenet-5", 16),
-)
-EPOCH = 105  # steps of 512 examples in 54,000
-# 4 learning rates, every one for 2,048 steps of 16 workers with 32 examples each: twice d/k steps
-# at density 0.001
-SHARED = {
-    "batch_size": 512,
-    "trials": 4,
-    "stop": "budget",
-    "max_steps": 2048,
-    "space": "shi2019",
-}
-DENSE = Messages(compressor="dense", density=1.0, feedback=False)
-
-
-def _rivals(*names: str) -> Iterable[Cell]:
-    """All methods on every workload, then the next search."""
-    sparse = [
-        Messages(compressor=compressor, density=density, feedback=feedback)
-        for density in SENT
-        for compressor, feedback in RIVALS
-    ]
-    return grid(replicate=range(3), workload=names, messages=[DENSE, *sparse], **SHARED)
-
-
-def _messages_resnet() -> Iterable[Cell]:
-    """One search at the lower density, a quarter of the others' steps, few checks, and in bfloat16.
-
-    On a core a step of its four trials takes seconds, and a check as long as five steps.
-    """
-    sparse = [Messages(compressor=one, density=min(SENT)) for one in ("top-k", "gaussian-k")]
-    few = SHARED | {"max_steps": 512, "checks": "every-100", "precision": "bfloat16"}
-    return grid(workload="cifar-10-resnet-20", messages=[DENSE, *sparse], **few)
-
-
-def _message_variants() -> Iterable[Cell]:
-    """One thing changed at a time; two more seeds of what decides whether Gaussian-k, warmed up,
-    trains as well as Top-k.
-    """
-    changes = (
-        {"compressor": "top-k", "warm_up": EPOCH},
-        {"compressor": "gaussian-k", "warm_up": EPOCH},
-        {"compressor": "gaussian-k", "aggregation": "published"},
-        {"compressor": "gaussian-k-band"},
-        {"compressor": "gaussian-k-paper"},
-        {"compressor": "redsync"},
-        {"compressor": "top-k", "by_layer": True},
-        {"compressor": "top-k", "feedback": False},
-    )
-    changed = [Messages(density=density, **change) for change in changes for density in SENT]
-    yield from grid(workload="mnist-fnn-3", messages=changed, **SHARED)
-    warmed_up = [
-        Messages(compressor=compressor, density=min(SENT), warm_up=EPOCH)
-        for compressor in ("gaussian-k", "top-k")
-    ]
-    yield from grid(workload="mnist-fnn-3", replicate=(1, 2), messages=warmed_up, **SHARED)
-
-
-def _message_rates() -> Iterable[Cell]:
-    """Rand-k without feedback moves each weight rarely: rates above those at which its searches did
-    best.
-    """
-    sent = Messages(compressor="rand-k", density=min(SENT), feedback=False)
-    for replicate in range(3):
-        for name, trials in HIGHER:
-            rates = SHARED | {"space": "higher-rates", "trials": trials}
-            yield Cell(name, replicate=replicate, messages=sent, **rates)
-
-
-def _both_sparsities(**fields) -> Iterable[Cell]:
-    """Pruned and dense networks that exchange dense and sparse messages."""
-    sent = [Messages(compressor="top-k", density=density) for density in (1.0, 0.01, 0.001)]
-    return grid(**fields, sparsity=DENSE_AND_SPARSE, messages=sent, hits=2)
-
-
-def _both_sparsities_mnist() -> Iterable[Cell]:
-    """Learning rates only; the pruned network does not meet the hardest goal, so that its cells end
-    at 16,384 steps.
-    """
-    rates = {"batch_size": 64, "trials": 8, "space": "shi2019"}
-    for cell in _both_sparsities(workload="mnist-fc-128x3", **rates):
-        yield replace(cell, max_steps=2**14) if cell.sparsity else cell
-
-
 # --- training methods -----------------------------------------------------------------------------
 
 
@@ -507,49 +402,6 @@ def _local_budget() -> Iterable[Cell]:
             stop="budget",
             max_steps=2048,
         )
-
-
-# --- late gradients -------------------------------------------------------------------------------
-
-LATE = (1, 3, 7, 15, 31)  # steps by which gradients are late, as with 2 ... 32 workers in turns
-LATE_SIZES = (64, 16, 256, 4)
-TOO_LATE = 20_000  # steps after which a search is given up
-
-
-def _late(batch_size: object = LATE_SIZES, **fields) -> Iterable[Cell]:
-    """Dense networks whose gradients are late, the other fields before the batch size."""
-    return grid(**fields, batch_size=batch_size, trials=32, hits=1, max_steps=TOO_LATE)
-
-
-def _staleness() -> Iterable[Cell]:
-    """SGD first; without delay at every size that several workers' batches have together.  The
-    largest costs most if late.
-    """
-    mlp = "digits-mlp"
-    for search in range(3, 6):  # on splits of which the other searches are, too
-        one = {"workload": mlp, "algorithm": "sgd", "search": search}
-        yield from _late(powers(2, 10), **one)
-        for steps in LATE:
-            yield from _late(
-                (*LATE_SIZES, 1024) if steps < 15 else LATE_SIZES, **one, staleness=steps
-            )
-        yield from _late(**one, staleness=(7, 31), delays="uniform")
-    for algorithm in ("momentum", "adam"):
-        for search in range(3, 6):
-            one = {"workload": mlp, "algorithm": algorithm, "search": search}
-            yield from _late(powers(2, 9), **one)
-            yield from _late(**one, staleness=(1, 7, 31))
-    # What the methods are compared by
-    methods = ("sgd", "adam", "momentum")
-    yield from _late(workload=mlp, search=range(6, 9), algorithm=methods, staleness=(0, 7))
-
-
-def _staleness_depth() -> Iterable[Cell]:
-    """Networks of other depth, without delay and late: more searches than of others, since depth
-    changes little.
-    """
-    names = ("digits-mlp-64x1", "digits-mlp-64x4")
-    return _late(search=range(3, 23), staleness=(0, 7), workload=names, algorithm="sgd")
 
 
 # --- a text ---------------------------------------------------------------------------------------
@@ -743,29 +595,6 @@ PLANNED = (
         "MNIST: every trial to a longer budget",
         _mnist_longer_budget(),
     ),
-    Study(
-        "messages",
-        "Sparse messages: five methods, two data sets",
-        _rivals("mnist-fnn-3", "fashion-mnist-fnn-3"),
-    ),
-    Study("message-variants", "Sparse messages: one thing changed at a time", _message_variants()),
-    Study(
-        "messages-lenet-5",
-        "Sparse messages: LeNet-5",
-        _rivals("mnist-lenet-5", "fashion-mnist-lenet-5"),
-    ),
-    Study("messages-rates", "Sparse messages: Rand-k at higher learning rates", _message_rates()),
-    Study("messages-resnet-20", "Sparse messages: ResNet-20 on CIFAR-10", _messages_resnet()),
-    Study(
-        "both-sparsities",
-        "Digits: pruned networks with sparse messages",
-        _both_sparsities(workload="digits-mlp", batch_size=(64, 16, 256)),
-    ),
-    Study(
-        "both-sparsities-mnist",
-        "MNIST: pruned networks with sparse messages",
-        _both_sparsities_mnist(),
-    ),
     Study("mnist-algorithms", "MNIST: SGD and Nesterov", _mnist_algorithms()),
     Study("mnist-methods", "MNIST: five methods of pruning", _mnist_prunings()),
     Study("mnist-precision", "MNIST: precision and check interval", _mnist_precision()),
@@ -852,10 +681,6 @@ PLANNED = (
         _on_fc(powers(4, 12, 2), _known(*FAST, "clars", "lars-warmup"), range(4, 9)),
     ),
     Study("mnist-which", "MNIST: training methods, Simple-CNN", _mnist_which()),
-    Study("staleness", "Digits: late gradients", _staleness()),
-    Study(
-        "staleness-depth", "Digits: late gradients in networks of other depth", _staleness_depth()
-    ),
     # Where exact lock step costs least: whether races would have told the same
     Study(
         "shakespeare-exact",
@@ -872,7 +697,33 @@ PLANNED = (
     Study("shakespeare-sgd", "Tiny Shakespeare: SGD", _on_text(range(1), "sgd")),
     Study("shakespeare-widths", "Tiny Shakespeare: half and double the width", _text_widths()),
 )
-STUDIES = {study.name: study for study in PLANNED}
+# As lists have them; studies that are not named come last.
+ORDER = """
+digits digits-searches digits-between digits-low-momentum digits-sparsest digits-methods
+digits-budget digits-smoothing digits-nats digits-adam digits-shapes digits-fractions
+digits-shapes-searches digits-fractions-searches fc-searches fc-low-momentum
+mnist-fractions-searches mnist mnist-ladder mnist-fractions mnist-widths mnist-budget
+fashion-mnist-budget mnist-longer-budget messages message-variants messages-lenet-5 messages-rates
+messages-resnet-20 both-sparsities both-sparsities-mnist mnist-algorithms mnist-methods
+mnist-precision mnist-searches mnist-own-splits mnist-low-momentum races mnist-split mnist-split-fc
+fashion-mnist cifar-10 cifar-10-gpu digits-which digits-which-more digits-kfac digits-which-sparse
+digits-local digits-local-budget mnist-fc-which mnist-fc-which-more mnist-which staleness
+staleness-depth shakespeare-exact shakespeare shakespeare-methods shakespeare-sparse shakespeare-sgd
+shakespeare-widths
+""".split()
+
+
+def _gathered() -> dict[str, Study]:
+    """All studies by name: these, and those of every chapter that has a file studies.py."""
+    found = list(PLANNED)
+    for file in sorted(ROOT.glob("chapters/*/studies.py")):
+        found += importlib.import_module(f"chapters.{file.parent.name}.studies").STUDIES
+    places = {name: place for place, name in enumerate(ORDER)}
+    found.sort(key=lambda study: places.get(study.name, len(places)))
+    return {study.name: study for study in found}
+
+
+STUDIES = _gathered()
 
 # --- which studies belong together ----------------------------------------------------------------
 
