@@ -71,8 +71,7 @@ def of_splits(share: np.ndarray, among: np.ndarray, seeds: Iterable[int] = SEEDS
         {
             "split": split,
             "error": (error := share[places].mean()),
-            "percentile": 100
-            * np.mean([among < error - 1e-12, among <= error + 1e-12]),
+            "percentile": 100 * np.mean([among < error - 1e-12, among <= error + 1e-12]),
             "shared": len(np.intersect1d(places, theirs)),
         }
         for split, places in held.items()

@@ -108,13 +108,15 @@ def _digits(group, c) -> int:
     """The fewest digits with which no end of the interval reads like the threshold beside it: two,
     or three where one is near, or more.
     """
-    opposite = 1 / c.threshold if c.scale == "ratio" else -c.threshold
-    edges = (c.threshold, opposite) if c.kind == "within" else (c.threshold,)
-    pairs = [(end, edge) for end in (group.low, group.high) for edge in edges]
-    near = any(abs(end - edge) < 0.06 * max(abs(edge), 0.1) for end, edge in pairs)
+    edges = [c.threshold]
+    if c.kind == "within":
+        edges.append(1 / c.threshold if c.scale == "ratio" else -c.threshold)
+    pairs = [(end, edge) for end in (group.low, group.high) for edge in edges if end != edge]
+    ends = (group.low, group.high)
+    near = any(abs(end - edge) < 0.06 * max(abs(edge), 0.1) for end in ends for edge in edges)
     for digits in range(2 + near, 6):
         read = [[_in_scale(value, c.scale, digits) for value in pair] for pair in pairs]
-        if all(end == edge or a != b for (end, edge), (a, b) in zip(pairs, read)):
+        if all(end != edge for end, edge in read):
             return digits
     return 6
 
@@ -149,14 +151,18 @@ def table(frame: pd.DataFrame, **formats: str):
 
     A table of more than `LONG` rows scrolls under its own head.
     """
-    right = [column for column in frame if pd.api.types.is_numeric_dtype(frame[column])]
-    shown = {column: number if column in right else _unbroken for column in frame} | formats
-    styled = frame.style.hide(axis="index").format(shown, na_rep="—", escape="html")
+    numbers = [column for column in frame if pd.api.types.is_numeric_dtype(frame[column])]
+    shown = {column: number if column in numbers else _unbroken for column in frame}
+    classes = ["book-table"]
+    if list(frame.columns[:1]) != numbers[:1]:
+        classes.append("book-names")
+    if len(frame) > LONG:
+        classes.append("book-long")
+    styled = frame.style.hide(axis="index")
+    styled = styled.format(shown | formats, na_rep="—", escape="html")
     styled = styled.format_index(axis="columns", escape="html")
-    names = list(frame.columns[:1]) != right[:1]
-    kind = "book-table" + " book-names" * names + " book-long" * (len(frame) > LONG)
-    styled = styled.set_table_attributes(f'class="{kind}"')
-    return styled.set_properties(subset=right, **{"text-align": "right"})
+    styled = styled.set_table_attributes(f'class="{" ".join(classes)}"')
+    return styled.set_properties(subset=numbers, **{"text-align": "right"})
 
 
 def _unbroken(text: object) -> object:

@@ -236,13 +236,18 @@ def slider(field: str, values: list[float], start: float | None, name: str, capt
     """
     values = sorted(values)
     place = f"{field}_place"
-    chosen, value = _places(place, values, values[0] if start is None else start, name)
-    text = alt.Chart(pd.DataFrame({"at": [0]}))
-    text = text.mark_text(align="right", baseline="bottom", dy=-6, fontSize=13, fontWeight="bold")
-    label = text.encode(x=alt.value("width"), y=alt.value(0), text=alt.Text("shown:N"))
-    label = label.transform_calculate(shown=f"{place}{SPOKEN}")
+    first = values[0] if start is None else start
+    chosen, value = _places(place, values, first, name)
+    label = _words(f"{place}{SPOKEN}")
+    label = label.mark_text(align="right", baseline="bottom", dy=-6, fontSize=13, fontWeight="bold")
+    label = label.encode(x=alt.value("width"), y=alt.value(0), text=alt.Text("shown:N"))
     label = label.add_params(spoken(caption.replace("value", value)))
     return chosen, f"abs(datum.{field} - {value}) <= {NEAR} * abs({value})", label
+
+
+def _words(expression: str) -> alt.Chart:
+    """A chart of one row, whose column `shown` is what a Vega expression says."""
+    return alt.Chart(pd.DataFrame({"at": [0]})).transform_calculate(shown=expression)
 
 
 def _places(name: str, values: list[float], start: float, title: str) -> tuple[alt.Parameter, str]:
@@ -353,9 +358,9 @@ def captions(texts: list[str]) -> alt.Chart:
     """
     lines = [" + ', ' + ".join(texts[i : i + 2]) for i in range(0, len(texts), 2)]
     words = " + '\\n' + ".join(lines)
-    text = alt.Chart(pd.DataFrame({"at": [0]}))
-    text = text.transform_calculate(shown=f"{STILL} ? ({words}) : ''")
-    text = text.mark_text(align="right", baseline="top", lineBreak="\n", lineHeight=17, fontSize=12)
+    text = _words(f"{STILL} ? ({words}) : ''").mark_text(
+        align="right", baseline="top", lineBreak="\n", lineHeight=17, fontSize=12
+    )
     text = text.encode(x=alt.value("width"), y=alt.value(6), text="shown:N")
     return text.add_params(alt.param(name=STILL, value=True), *map(spoken, texts))
 

@@ -110,18 +110,19 @@ def panels(points: pd.DataFrame, link: str) -> Html:
         link: where a panel leads.
     """
     lowest = points.groupby(["network", "algorithm"]).steps.transform("min")
-    points = points.assign(
-        across=np.log2(points.batch_size) / (np.log2(points.batch_size.max()) or 1.0),
-        up=np.log2(points.steps / lowest) / (np.log2((points.steps / lowest).max()) or 1.0),
-    )
-    first = [m for m in ("sgd", "momentum", "nesterov", "adam") if m in set(points.algorithm)]
-    methods = first + sorted(set(points.algorithm) - {*first})
+    across, up = np.log2(points.batch_size), np.log2(points.steps / lowest)
+    points = points.assign(across=across / (across.max() or 1), up=up / (up.max() or 1))
+    known = set(points.algorithm)
+    methods = [name for name in ("sgd", "momentum", "nesterov", "adam") if name in known]
+    methods += sorted(known - {*methods})
     rows = []
     for network, own in points.groupby("network", sort=False):
+        drawn = [
+            (f"{network}, {named(method)}", _polylines(own[own.algorithm == method]))
+            for method in methods
+        ]
         name, _, kind = network.partition(", ")
-        titles = [f"{network}, {named(method)}" for method in methods]
-        lines = [_polylines(own[own.algorithm == method]) for method in methods]
-        rows.append((name, kind, list(zip(titles, lines))))
+        rows.append((name, kind, drawn))
     names = list(map(named, methods))
     return boxes.html(PANELS, methods=names, rows=rows, link=link, guide=charts.GUIDE)
 

@@ -265,13 +265,16 @@ def fit(chosen: Any, batch: str, names: str = "workload", workers: int = 1) -> N
         ValueError: as `require`.
     """
     given, named = getattr(chosen, batch), getattr(chosen, names)
-    single, one_name = type(given) is int, type(named) is str
-    sizes, named = [given] if single else given, [named] if one_name else named
-    sets = {name: catalogue.workload(name).train_size for name in named}
-    least = min(sets, key=sets.get)
+    named = [named] if type(named) is str else named
+    examples = {name: catalogue.workload(name).train_size for name in named}
+    least = min(examples, key=examples.get)
+    most = examples[least]
+    single = type(given) is int
+    sizes = [given] if single else given
+    whole = "a whole number" if single else "whole numbers"
     told = given if single else " ".join(map(str, sizes))
-    whole, times = ("a whole number", "a multiple") if single else ("whole numbers", "multiples")
-    has = f"{whole} from 1 to {sets[least]} ({least} has {sets[least]} training examples)"
-    require(max(sizes) <= sets[least], has, batch, told, **{names: " ".join(named)})
+    has = f"{whole} from 1 to {most} ({least} has {most} training examples)"
+    require(max(sizes) <= most, has, batch, told, **{names: " ".join(named)})
     shared = all(size % workers == 0 for size in sizes)
-    require(shared, f"{whole}, {times} of workers", batch, told, workers=workers)
+    times = f"{whole}, {'a multiple' if single else 'multiples'} of workers"
+    require(shared, times, batch, told, workers=workers)

@@ -184,19 +184,25 @@ def chosen_curves(curves: pd.DataFrame, colour: alt.Color, menu: tuple) -> alt.L
     pick, faded = charts.picked(field)
     scale = charts.log(10)
     floor = curves.groupby("curve").steps.transform("min") / 1.3
-    base = alt.Chart(tips.known(curves.assign(guided=curves.perfect >= floor))).encode(
-        x=charts.batch_axis(curves.batch_size), color=colour, opacity=faded
-    )
-    perfect = base.transform_filter("datum.guided").mark_line(strokeDash=[3, 4], strokeWidth=1)
+    rows = tips.known(curves.assign(guided=curves.perfect >= floor))
+    x = charts.batch_axis(curves.batch_size)
+    base = alt.Chart(rows).encode(x=x, color=colour, opacity=faded)
+    perfect = base.transform_filter("datum.guided")
+    perfect = perfect.mark_line(strokeDash=[3, 4], strokeWidth=1)
+    perfect = perfect.encode(y=alt.Y("perfect:Q", scale=scale))
+    y = alt.Y("steps:Q", title=STEPS, scale=scale)
+    layers = charts.curve(base, y, scale, tips.points(field), shape=_shape(colour))
     # The first layer's legend is the one drawn
-    perfect = perfect.encode(y=alt.Y("perfect:Q", scale=scale)).add_params(pick)
+    drawn = charts.controlled([perfect.add_params(pick), *layers], menu)
+    return charts.sized(drawn, 340)
+
+
+def _shape(colour: alt.Color) -> alt.Shape:
+    """Diamonds for the variants among what a colour stands for, and circles for the others."""
     names = colour["scale"]["domain"]
     forms = ["diamond" if name in charts.VARIANTS else "circle" for name in names]
-    forms = alt.Scale(domain=names, range=forms)
-    shape = alt.Shape(colour["shorthand"], scale=forms, legend=colour["legend"])
-    y = alt.Y("steps:Q", title=STEPS, scale=scale)
-    layers = charts.curve(base, y, scale, tips.points(field), shape=shape)
-    return charts.sized(charts.controlled([perfect, *layers], menu), 340)
+    scale = alt.Scale(domain=names, range=forms)
+    return alt.Shape(colour["shorthand"], scale=scale, legend=colour["legend"])
 
 
 # --- names beside lines ---------------------------------------------------------------------------
@@ -240,12 +246,14 @@ def line_ends(
     seen = rows[rows.steps.notna()].reset_index(drop=True)
     last = seen.groupby([*by, field]).batch_size.idxmax()
     ends = seen.loc[last, [*by, field, "batch_size", "steps"]]
-    pixels = height / np.log(within[1] / within[0])  # a natural logarithm
+    ends["words"] = list(map(_line_name, ends[field]))
+    low, high = within
+    pixels = height / np.log(high / low)  # a natural logarithm
     parts = []
     for _, part in ends.groupby(by) if by else [((), ends)]:
-        depth = _spread(np.log(within[1] / part.steps.to_numpy()) * pixels, height)
-        words = list(map(_line_name, part[field]))
-        parts.append(part.assign(steps=within[1] / np.exp(depth / pixels), words=words))
+        depth = np.log(high / part.steps.to_numpy()) * pixels
+        moved = high / np.exp(_spread(depth, height) / pixels)
+        parts.append(part.assign(steps=moved))
     return pd.concat(parts)
 
 

@@ -47,10 +47,13 @@ def check(study: Study, folder: Path = DATA) -> None:
     """
     for name in sorted({c.workload for c in study.cells if own.is_own(c.workload)}):
         same_data(name, folder)
-    planned = {c: record(c, folder) for c in study.cells}
-    # Data set / workload
-    places = {str(file.parents[2]) for c, file in planned.items() if not own.is_readers(c.workload)}
-    files = {str(f) for c, f in planned.items() if own.is_readers(c.workload) and f.exists()}
+    files, places = set(), set()
+    for cell in study.cells:
+        file = record(cell, folder)
+        if not own.is_readers(cell.workload):
+            places.add(str(file.parents[2]))  # data set / workload
+        elif file.exists():
+            files.add(str(file))
     for file in sorted(files.union(*map(_tables, places))):
         try:
             about = os.stat(file)
@@ -88,15 +91,17 @@ def read(study: Study, folder: Path = DATA) -> pd.DataFrame:
     the goal and the steps to it.
 
     attrs: "missing" (cells without a record), "cells_planned" (count), "provenance" (the first line
-    of every record). Raises RecordError for a file that must not be read.
+    of every record).
+
+    Raises:
+        RecordError: for a file that must not be read.
     """
-    check(study, folder)
-    return _read(study, folder)
+    return read_each({study.name: study}, folder)[study.name]
 
 
 def read_each(studies: dict[K, Study], folder: Path = DATA) -> dict[K, pd.DataFrame]:
     """`read` of several studies; the files, which most share with others, are looked through once."""
-    check(Study("", "", tuple(cell for study in studies.values() for cell in study.cells)), folder)
+    check(Study("", "", (cell for study in studies.values() for cell in study.cells)), folder)
     return {key: _read(study, folder) for key, study in studies.items()}
 
 

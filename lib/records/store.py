@@ -128,14 +128,13 @@ def read_all(
         Their first lines; a row of fields for every row of their tables; and those tables, one
         below the other.
     """
-    found = [_of(file, cell) for file, cell in files.items()]
-    heads = [about for about, _ in found]
-    if not found:
-        return heads, pd.DataFrame(), pd.DataFrame()
-    about = pd.DataFrame(list(map(fields, files.values())))
-    about = about.loc[about.index.repeat([head["rows"] for head in heads])]
-    rows = _table(tuple(body for _, body in found)).copy()
-    return heads, about.reset_index(drop=True), rows
+    if not files:
+        return [], pd.DataFrame(), pd.DataFrame()
+    heads, bodies = zip(*(_of(file, cell) for file, cell in files.items()))
+    told = pd.DataFrame(list(map(fields, files.values())))
+    lengths = [head["rows"] for head in heads]
+    told = told.loc[told.index.repeat(lengths)].reset_index(drop=True)
+    return list(heads), told, _table(bodies).copy()
 
 
 def head(file: Path, cell=None) -> dict:
@@ -215,13 +214,15 @@ def _table(bodies: tuple[str, ...]) -> pd.DataFrame:
     times as long.
     """
     alike: dict[str, list[int]] = {}
-    for n, body in enumerate(bodies):
-        alike.setdefault(body.partition("\n")[0], []).append(n)
+    for place, body in enumerate(bodies):
+        alike.setdefault(body.partition("\n")[0], []).append(place)
     parts = []
-    for names, which in alike.items():
-        rows = [bodies[n][len(names) + 1 :] for n in which]
-        part = pd.read_csv(io.StringIO(f"{names}\n{''.join(rows)}"), low_memory=False)
-        parts.append(part.set_index(np.repeat(which, [text.count("\n") for text in rows])))
+    for names, places in alike.items():
+        rows = [bodies[place][len(names) + 1 :] for place in places]
+        text = f"{names}\n{''.join(rows)}"
+        part = pd.read_csv(io.StringIO(text), low_memory=False)
+        lengths = [text.count("\n") for text in rows]
+        parts.append(part.set_index(np.repeat(places, lengths)))
     return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
 
 
