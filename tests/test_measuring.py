@@ -23,7 +23,7 @@ from lib.methods import method
 from lib.probes import replays
 from lib.records import on_record, results, store
 from lib.records.on_record import grid
-from lib.records.places import record
+from lib.records.store import record
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study

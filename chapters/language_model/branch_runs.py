@@ -7,7 +7,7 @@ import pandas as pd
 from chapters.language_model import branches
 from lib.measuring.experiment import Collection
 from lib.measuring.runner import Reporter
-from lib.records.places import DATA
+from lib.records.store import DATA
 
 
 def _train(branch: branches.Branch, _: Reporter) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 from lib.analysis import advice, rate_rules, scaling
 from lib.analysis.scaling import forms
 from lib.methods import method as known_method
-from lib.records.places import record
+from lib.records.store import record
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study

@@ -29,7 +29,7 @@ from lib.methods.intervals import Interval
 from lib.methods.method import Layer, Method
 from lib.own import folder_name
 from lib.records import store
-from lib.records.places import DATA
+from lib.records.store import DATA
 from lib.studies.cells import Cell
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from lib.fields import Count, Whole, check, spec
 from lib.measuring.experiment import Collection
 from lib.own import folder_name
 from lib.records import store
-from lib.records.places import DATA
+from lib.records.store import DATA
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import WorkloadName, workload
 

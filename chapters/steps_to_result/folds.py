@@ -16,7 +16,7 @@ from lib.fields import Count, Whole, spec
 from lib.measuring.experiment import Collection
 from lib.methods import spaces
 from lib.records import store
-from lib.records.places import DATA
+from lib.records.store import DATA
 from lib.studies.cells import NUMBER, Cell
 from lib.workloads import datasets
 from lib.workloads.catalogue import WorkloadName, workload

@@ -27,7 +27,7 @@ from lib.engine import check_steps
 from lib.fields import Count, Whole, check, spec
 from lib.measuring.experiment import Collection
 from lib.records import store
-from lib.records.places import DATA
+from lib.records.store import DATA
 
 TAKES = ("every", "best")
 EXAMPLES = 1350  # of the training set

@@ -32,7 +32,7 @@ from lib.messages import exchanges
 from lib.methods import late, method
 from lib.methods.method import Method
 from lib.records import store
-from lib.records.places import record, same_data
+from lib.records.store import record, same_data
 from lib.studies.cells import Cell
 from lib.studies.races import WIDER
 from lib.workloads import datasets, models, own_file, own_network

@@ -10,7 +10,7 @@ import pandas as pd
 from lib import require
 from lib.measuring import runner
 from lib.records import results as on_record
-from lib.records.places import DATA, SMOKE
+from lib.records.store import DATA, SMOKE
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 

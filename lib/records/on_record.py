@@ -14,7 +14,7 @@ import pandas as pd
 
 from lib import is_number, require
 from lib.records import store
-from lib.records.places import DATA, record
+from lib.records.store import DATA, record
 from lib.studies import study
 from lib.studies.cells import Cell
 from lib.studies.plans import APART, STUDIES, TO_BUDGETS, USUAL

@@ -13,7 +13,7 @@ import pandas as pd
 
 from lib import own
 from lib.records import store
-from lib.records.places import DATA, record, same_data
+from lib.records.store import DATA, record, same_data
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 

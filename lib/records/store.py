@@ -1,7 +1,8 @@
-"""One text file per cell: a line of JSON that says what was measured and how, then a table with a
-row per trial.
+"""Records: where they lie, and how their files are written, checked and read.
 
-Files are written beside their place and renamed into it, so a cell is there whole or not at all.
+A record is one text file: a line of JSON that says what was measured and how, then a table with a
+row per trial. Files are written beside their place and renamed into it, so a record is there whole
+or not at all.
 """
 
 from __future__ import annotations
@@ -20,9 +21,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from lib import ROOT, code, own
 from lib.atomic import naming_file, whole
+from lib.methods import method
 from lib.own import folder_name
+from lib.studies.cells import Cell
+from lib.workloads.catalogue import Workload, workload
 
+DATA = ROOT / "data"
+# Toy results of budget="smoke", never mixed with measurements, nor with those of other code, be it
+# a track's or a portrait's.
+SMOKE = ROOT / "_build" / "smoke" / code(["."])
 PROTOCOL = 1  # raised by hand whenever a change of the measuring code could change a result
 AGAIN = "move it out of data/ and measure the cell again"
 # seconds after which a file that was never renamed into its place is some dead process's
@@ -68,10 +77,37 @@ def _fields(one) -> Iterator[tuple[dataclasses.Field, object]]:
         yield f, float(value) if f.type in ("float", float) and type(value) is int else value
 
 
+# --- where records lie ---------------------------------------------------------------------------
+
+
 def path(folder: Path, cell) -> Path:
     """Where a cell's record lies: folder/workload/algorithm/sparsity-S/batch-B-DIGEST.csv."""
     folder = folder / folder_name(cell.workload) / folder_name(cell.algorithm)
     return folder / f"sparsity-{cell.sparsity:g}" / f"batch-{cell.batch_size}-{digest(cell)}.csv"
+
+
+def place(name: str) -> str:
+    """The folder of a workload's records."""
+    return "own" if workload(name).source else workload(name).dataset
+
+
+def record(cell: Cell, folder: Path = DATA) -> Path:
+    """Where the cell's record lies: by data set, so that every study finds it; of a reader's own
+    workload or method under own/.
+    """
+    return _record(cell, folder, cell.work, method(cell.algorithm).source)
+
+
+# Asked for every cell of every study a dozen times, and a digest takes longer than reading
+@functools.lru_cache(maxsize=2**16)
+def _record(cell: Cell, folder: Path, work: Workload, source: str) -> Path:
+    """work, source: the workload and the digest of a reader's own method, so that a changed file is
+    looked up anew.
+    """
+    return path(folder / ("own" if own.is_own(cell.algorithm) else place(work.name)), cell)
+
+
+# --- files ----------------------------------------------------------------------------------------
 
 
 def prepare(file: Path) -> None:
@@ -260,6 +296,41 @@ def gather(planned: Iterable, place: Callable[[object, Path], Path], folder: Pat
     frame = rows.assign(**fields)
     frame.attrs.update(provenance=Shared(heads), planned=len(planned))
     return frame
+
+
+def same_data(name: str, folder: Path = DATA, mine: str | None = None) -> None:
+    """Raise OwnError unless all records of a reader's own workload, as its file is now, are of the
+    same tensors.
+
+    mine: the digest of the tensors (`own_file.data`) of which another record is to be added.
+    Records that tell none pass.
+    """
+    found = {} if mine is None else {mine: "what the function returns here and now"}
+    work = workload(name)
+    for file in sorted((folder / place(name) / own.folder_name(work.name)).rglob("*.csv")):
+        stat = file.stat()
+        if data := _data(file, folder, work.source, (stat.st_mtime_ns, stat.st_size)):
+            found.setdefault(data, file)
+    if len(found) > 1:
+        each = ", ".join(f"{data} of {where}" for data, where in found.items())
+        raise own.OwnError(
+            f"{name}: data: tensors that differ ({each}) is not allowed; it must be the same in "
+            f"every process, or the records of the others moved out of data/"
+        )
+
+
+@functools.lru_cache(maxsize=2**16)  # every cell that is measured asks again
+def _data(file: Path, folder: Path, source: str, stamp: tuple[int, int]) -> str | None:
+    """The tensors of which a record tells, if it is of the reader's file with this digest; stamp:
+    as the record is now.
+    """
+    with contextlib.suppress(
+        TypeError, ValueError, RecordError
+    ):  # of the file as it was, or another's
+        about = head(file)
+        if record(Cell(**about["cell"]), folder) == file:
+            return about.get("data")
+    return None
 
 
 def _sha(text: str) -> str:
