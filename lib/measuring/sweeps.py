@@ -47,28 +47,23 @@ def _train(cell: Cell, reports: str, folder: Path, device: str) -> None:
     measure(cell, folder, reports, device)
 
 
-def results(
-    study: Study,
-    budget: str = "cached",
-    jobs: int = 1,
-    folder: Path = DATA,
-    device: str = "cpu",
-) -> pd.DataFrame:
-    """The table of `lib.records.results.read`; budget: whether what is missing is trained first.
+def results(study: Study, budget: str = "cached", jobs: int = 1, **options) -> pd.DataFrame:
+    """The table of `lib.records.results.read`; what is missing may be trained first.
 
-    "cached" never trains; "full" trains the missing cells; "smoke" trains a toy version of the
-    study into a folder of its own; jobs, device: of that, as of `run`.  Raises ValueError for
-    another budget, and RecordError for a file that must not be read.
+    Args:
+        budget: "cached" never trains; "full" trains the missing cells; "smoke" trains a toy version
+            of the study into a folder of its own.
+        jobs: as of `run`, and so are further options.
+
+    Raises:
+        ValueError: for another budget.
+        RecordError: for a file that must not be read.
     """
-    return results_each({study.name: study}, budget, jobs, folder, device)[study.name]
+    return results_each({study.name: study}, budget, jobs, **options)[study.name]
 
 
 def results_each(
-    studies: dict[K, Study],
-    budget: str = "cached",
-    jobs: int = 1,
-    folder: Path = DATA,
-    device: str = "cpu",
+    studies: dict[K, Study], budget: str = "cached", jobs: int = 1, folder: Path = DATA, **options
 ) -> dict[K, pd.DataFrame]:
     """`results` of several studies; the files, which most share with others, are looked through
     once.
@@ -78,5 +73,5 @@ def results_each(
         studies, folder = {key: study.smoke() for key, study in studies.items()}, SMOKE
     if budget != "cached":
         for study in studies.values():
-            run(study, folder, jobs, device)
+            run(study, folder, jobs, **options)
     return on_record.read_each(studies, folder)

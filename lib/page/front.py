@@ -53,25 +53,22 @@ def _words(picked: alt.Chart, kind: str, row: int) -> alt.Chart:
 
 
 def _three_lines(run: pd.DataFrame) -> pd.DataFrame:
-    """A row per batch size and kind of `KINDS`: over (the value over the smallest batch's), words."""
-    seconds, price = map(brief, run.seconds), map(brief, run.price)
-    lines = {
-        "steps": (run.steps, [f"Steps: {number(round(steps))}" for steps in run.steps]),
-        "time": (run.seconds, [f"Time: {s} s on {_cores(n)}" for s, n in zip(seconds, run.fast)]),
-        "price": (
-            run.price,
-            [f"Price: {p} core-seconds on {_cores(n)}" for p, n in zip(price, run.cheap)],
-        ),
-    }
-    return pd.concat(
-        [
-            pd.DataFrame({"what": kind, "over": values / values.iloc[0], "words": words}).assign(
-                batch_size=run.batch_size
-            )
-            for kind, (values, words) in lines.items()
-        ],
-        ignore_index=True,
-    )
+    """A row per kind of `KINDS` and batch size: what (the kind), over (the value over the smallest
+    batch's), words and batch_size.
+    """
+    steps = [f"Steps: {number(round(row.steps))}" for row in run.itertuples()]
+    time = [f"Time: {brief(row.seconds)} s on {_cores(row.fast)}" for row in run.itertuples()]
+    price = [
+        f"Price: {brief(row.price)} core-seconds on {_cores(row.cheap)}" for row in run.itertuples()
+    ]
+    sizes, columns = run.batch_size, ["steps", "seconds", "price"]
+    parts = [
+        pd.DataFrame(
+            {"what": kind, "over": run[c] / run[c].iloc[0], "words": words, "batch_size": sizes}
+        )
+        for kind, c, words in zip(KINDS, columns, (steps, time, price))
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
 def _cores(count: int) -> str:

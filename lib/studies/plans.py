@@ -10,7 +10,7 @@ from lib import ROOT, require
 from lib.engine.vocabulary import METHODS as PRUNINGS
 from lib.methods import LOCAL, METHODS
 from lib.studies.cells import Cell
-from lib.studies.races import WATCHED, raced
+from lib.studies.races import WATCHED, raced, races
 from lib.studies.study import ALL_POWERS, DENSE_AND_SPARSE, DIGITS, Study, grid, powers
 from lib.workloads.catalogue import EASIER, FC_WIDTHS, FRACTIONS, MLP_SHAPES
 
@@ -44,11 +44,6 @@ def _to_budget(examples: int, **fields) -> Iterable[Cell]:
     """
     for cell in grid(stop="budget", **fields):
         yield replace(cell, max_steps=max(4096, examples // cell.batch_size))
-
-
-def _races(**fields) -> Iterable[Cell]:
-    """Searches of 32 trials that are races: what was not measured before races were calibrated."""
-    return map(raced, grid(**{"trials": 32} | fields))
 
 
 # --- digits ---------------------------------------------------------------------------------------
@@ -145,9 +140,9 @@ def _mnist() -> Iterable[Cell]:
     """
     yield from _cnn((64, 256, 16, 4, 32, 128), LEVELS)
     yield from _cnn(1024, DENSE_AND_SPARSE)
-    yield from _races(workload=CNN, batch_size=(2048, 4096))
-    yield from _races(workload=CNN, batch_size=(512, 8), sparsity=DENSE_AND_SPARSE)
-    yield from _races(workload=CNN, batch_size=(1024, 512), sparsity=BETWEEN)
+    yield from races(workload=CNN, batch_size=(2048, 4096))
+    yield from races(workload=CNN, batch_size=(512, 8), sparsity=DENSE_AND_SPARSE)
+    yield from races(workload=CNN, batch_size=(1024, 512), sparsity=BETWEEN)
 
 
 def _mnist_algorithms() -> Iterable[Cell]:
@@ -156,9 +151,9 @@ def _mnist_algorithms() -> Iterable[Cell]:
     sizes = (64, 16, 256, 4)
     yield from grid(workload=CNN, algorithm=both, batch_size=sizes, sparsity=levels, **EXACT)
     for method in both:
-        yield from _races(workload=CNN, algorithm=method, batch_size=(2048, 4096))
+        yield from races(workload=CNN, algorithm=method, batch_size=(2048, 4096))
         rest = (1024, 512, 128, 32, 8)
-        yield from _races(workload=CNN, algorithm=method, batch_size=rest, sparsity=levels)
+        yield from races(workload=CNN, algorithm=method, batch_size=rest, sparsity=levels)
 
 
 def _fashion_mnist() -> Iterable[Cell]:
@@ -169,11 +164,11 @@ def _fashion_mnist() -> Iterable[Cell]:
     yield from grid(workload=name, batch_size=(64, 16, 256, 4), sparsity=levels, **EXACT)
     yield from grid(workload=name, algorithm=both, batch_size=(64, 16, 256), **EXACT)
     for method in PUBLISHED:
-        yield from _races(workload=name, algorithm=method, batch_size=2048)
-        yield from _races(workload=name, algorithm=method, batch_size=1024, sparsity=levels)
+        yield from races(workload=name, algorithm=method, batch_size=2048)
+        yield from races(workload=name, algorithm=method, batch_size=1024, sparsity=levels)
         at_four = {"momentum": (), "sgd": levels, "nesterov": (0.0,)}[method]
-        yield from _races(workload=name, algorithm=method, batch_size=4, sparsity=at_four)
-    yield from _races(workload=name, algorithm=both, batch_size=(64, 256, 16), sparsity=0.9)
+        yield from races(workload=name, algorithm=method, batch_size=4, sparsity=at_four)
+    yield from races(workload=name, algorithm=both, batch_size=(64, 256, 16), sparsity=0.9)
 
 
 def _mnist_prunings() -> Iterable[Cell]:
@@ -188,7 +183,7 @@ def _mnist_prunings() -> Iterable[Cell]:
         yield from _cnn(batch_size, 0.9)
         left_out = {PRUNINGS[0], "grasp-200", "grasp" * (batch_size != 64)}
         left_out.add("random" * (batch_size == 1024))
-        yield from _races(
+        yield from races(
             workload=CNN,
             batch_size=batch_size,
             sparsity=0.9,
@@ -221,8 +216,8 @@ def _cifar_on_a_gpu() -> Iterable[Cell]:
     """Races that take a core hours each: 90 % sparse at the ends, then dense and sparse on another
     split.
     """
-    yield from _races(workload=RESNET, batch_size=(2048, 8), sparsity=0.9, trials=16)
-    yield from _races(
+    yield from races(workload=RESNET, batch_size=(2048, 8), sparsity=0.9, trials=16)
+    yield from races(
         workload=RESNET,
         batch_size=(2048, 512, 128, 32),
         sparsity=DENSE_AND_SPARSE,
@@ -279,7 +274,7 @@ def _cnn_own_splits(sizes: tuple[int, ...], space: str | None = None) -> Iterabl
     """Simple-CNN on MNIST down to the hardest goal, four searches on splits of their own; twice the
     usual limit of steps at 4.
     """
-    for cell in _races(
+    for cell in races(
         search=range(1, 5), batch_size=sizes, sparsity=DENSE_AND_SPARSE, workload=CNN, space=space
     ):
         yield replace(cell, max_steps=80_000) if cell.batch_size == 4 else cell
@@ -293,42 +288,13 @@ def _mnist_searches() -> Iterable[Cell]:
     whether they get there.
     """
     for sizes in ((64, 256, 16, 1024, 4), 4096):
-        yield from _races(
+        yield from races(
             search=range(1, 4),
             algorithm=("momentum", "sgd"),
             sparsity=DENSE_AND_SPARSE,
             batch_size=sizes,
             workload=CNN + EASIER,
         )
-
-
-def _watched() -> Iterable[Cell]:
-    """Exact searches that tell what races on training losses would have changed, of networks on 28
-    x 28 images and on digits.
-    """
-
-    def watched(trials: int = 32, **fields) -> Iterable[Cell]:
-        return grid(trials=trials, hits=1, race=WATCHED, rungs="losses", **fields)
-
-    both, easier = ("momentum", "sgd"), CNN + EASIER
-    for method in both:
-        for name in (FC, FASHION_FC):
-            one = {"workload": name, "algorithm": method}
-            yield from watched(search=(1, 2), batch_size=(64, 1024, 16, 256), **one)
-            yield from watched(search=1, batch_size=(256, 64, 1024), sparsity=0.9, **one)
-        yield from watched(workload=easier, search=1, batch_size=(64, 256, 16), algorithm=method)
-    yield from watched(workload=easier, search=1, batch_size=(256, 64), sparsity=0.9)
-    yield from watched(workload=(CNN, FASHION_CNN), batch_size=64)
-    others = ("adam", "muon", "lars", "kfac", "nesterov")
-    yield from watched(workload=FC, algorithm=others, search=1, batch_size=(64, 1024, 256, 16))
-    yield from watched(
-        trials=100,
-        algorithm=both,
-        sparsity=DENSE_AND_SPARSE,
-        search=(3, 4),
-        batch_size=powers(0, 10, 2),
-        workload=DIGITS,
-    )
 
 
 # --- training methods -----------------------------------------------------------------------------
@@ -384,7 +350,7 @@ def _mnist_which() -> Iterable[Cell]:
     dense = (cell for cell in (*_mnist(), *_mnist_algorithms()) if cell.sparsity == 0)
     measured = {(cell.algorithm, cell.batch_size): cell for cell in dense}
     methods = _known("sgd", "momentum", "nesterov", "adam", "muon", "lars", "kfac")
-    for race in _races(workload=CNN, batch_size=(64, 256, 16, 1024), algorithm=methods):
+    for race in races(workload=CNN, batch_size=(64, 256, 16, 1024), algorithm=methods):
         yield measured.get((race.algorithm, race.batch_size), race)
 
 
@@ -556,7 +522,7 @@ PLANNED = (
     Study(
         "mnist-fractions-searches",
         "MNIST: an eighth of the data and all, searches on splits of their own",
-        _races(
+        races(
             search=range(1, 6),
             batch_size=(64, 16, 256, 1024, 4, 4096),
             workload=("mnist-fc-128x3-6750", "mnist-fc-128x3-54000"),
@@ -610,31 +576,6 @@ PLANNED = (
         "mnist-low-momentum",
         "MNIST: Simple-CNN, momentum below the published range",
         _cnn_own_splits((64, 1024, 256, 16), "low-momentum"),
-    ),
-    Study("races", "Exact searches to judge races by", _watched()),
-    # Dense networks first, since they are cheap; their counterparts on our split are of other
-    # studies
-    Study(
-        "mnist-split",
-        "MNIST: Simple-CNN on the split of Lee et al.",
-        _races(
-            workload=f"{CNN}-lee2021",
-            sparsity=DENSE_AND_SPARSE,
-            algorithm=("momentum", "sgd"),
-            batch_size=(64, 256, 16, 1024),
-        ),
-    ),
-    # The same trials on both; one search after the other
-    Study(
-        "mnist-split-fc",
-        "MNIST: a cheap network on the split of Lee et al. and on ours",
-        grid(
-            replicate=range(3),
-            batch_size=(256, 64, 1024),
-            workload=("mnist-fc-128x3", "mnist-fc-128x3-lee2021"),
-            trials=32,
-            hits=1,
-        ),
     ),
     Study("fashion-mnist", "Fashion-MNIST: Simple-CNN", _fashion_mnist()),
     Study("cifar-10", "CIFAR-10: ResNet-8", _cifar()),
