@@ -104,13 +104,6 @@ def test_an_unknown_name_is_refused_as_often_as_it_is_tried():
             parameters.guard(Chosen, names)
 
 
-@pytest.mark.parametrize("value", [0, True, "2", 10**400])
-def test_a_count_has_a_most(value):
-    assert one(parameters.Count(10), 10) == 10
-    with pytest.raises(ValueError, match="^x: .* is not allowed; it must be a whole number from 1 to 10$"):
-        one(parameters.Count(10), value)
-
-
 @pytest.mark.parametrize(
     ("interval", "inside", "outside"),
     [

@@ -22,17 +22,23 @@ PAPERS = {  # by a key's first letter
 SIGNS = {"for": "✓", "against": "✗", "not decided": "?"}
 
 MATRIX = """<style>
-.book-matrix { display: grid; grid-template-columns: auto minmax(9rem, 3fr) minmax(5rem, 2fr) minmax(8rem, 3fr);
+.book-matrix { display: grid;
+  grid-template-columns: auto minmax(9rem, 3fr) minmax(5rem, 2fr) minmax(8rem, 3fr);
   gap: .25rem .7rem; font-size: .85rem; align-items: baseline; margin: .6rem 0 1.2rem; }
-.book-matrix a { color: inherit; } .book-matrix > b { border-bottom: 1px solid var(--pst-color-border, #ccc); }
-.book-chips span { display: inline-block; width: 1.25em; text-align: center; border-radius: 3px; margin: 0 .12em .12em 0;
+.book-matrix a { color: inherit; }
+.book-matrix > b { border-bottom: 1px solid var(--pst-color-border, #ccc); }
+.book-chips span { display: inline-block; width: 1.25em; text-align: center; border-radius: 3px;
+  margin: 0 .12em .12em 0;
   border: 1px solid currentColor; line-height: 1.3; opacity: .8; }
 .book-chips .book-own { border-width: 2px; font-weight: 700; opacity: 1; }
-.book-chips .book-yes { color: var(--book-yes, #17786c); } .book-chips .book-no { color: var(--book-no, #bf3549); }
+.book-chips .book-yes { color: var(--book-yes, #17786c); }
+.book-chips .book-no { color: var(--book-no, #bf3549); }
 .book-chips .book-open { color: var(--pst-color-text-muted, #666); }
 @media (max-width: 576px) { .book-matrix { grid-template-columns: auto minmax(0, 1fr); }
-  .book-matrix > b:nth-child(-n+4) { display: none; } .book-matrix > :nth-child(4n) { grid-column: 2; } }
-.book-papers { border: 0; padding: 0; margin: 1rem 0 0; font-size: .9rem; } .book-papers label { margin-right: .9rem; }
+  .book-matrix > b:nth-child(-n+4) { display: none; }
+.book-matrix > :nth-child(4n) { grid-column: 2; } }
+.book-papers { border: 0; padding: 0; margin: 1rem 0 0; font-size: .9rem; }
+.book-papers label { margin-right: .9rem; }
 .book-papers legend { float: left; font-size: inherit; width: auto; margin: 0 .9rem 0 0; }
 @media print { .book-papers { display: none !important; } }
 .book-claim { border-bottom: 1px solid var(--pst-color-border, #ccc); padding: .1rem 0; }

@@ -33,7 +33,11 @@ def shapes(
     x = alt.X("x:Q", title="entry over the standard deviation of all entries").scale(domain=[-6, 6])
     ticks = charts.powers([-4, -3, -2, -1, 0, 1])
     y = alt.Y("value:Q", title="probability density", axis=ticks)
-    y = y.scale(type="log", domain=[1e-5, 20], clamp=True)
+    y = y.scale(
+        type="log",
+        domain=[1e-5, 20],
+        clamp=True,
+    )
     guide = alt.Chart(normal).mark_line(strokeDash=[4, 4], color=charts.GUIDE).encode(x=x, y=y)
     tooltip = [
         tip("way:N", "sent"),
@@ -42,10 +46,22 @@ def shapes(
     ]
     colour = charts.by_name("way", colours_of(ways), columns=1)
     lines = alt.Chart(entries).mark_line(strokeWidth=2, clip=True).add_params(pick)
-    lines = lines.encode(x=x, y=y, color=colour, opacity=faded, tooltip=tooltip)
+    lines = lines.encode(
+        x=x,
+        y=y,
+        color=colour,
+        opacity=faded,
+        tooltip=tooltip,
+    )
     networks, steps = sorted(entries.network.unique()), sorted(map(int, entries.step.unique()))
     network = network if network in networks else networks[0]
     step = step if step in steps else steps[0]
     menu = charts.menu("network", networks, network, "network")
-    slider = charts.slider("step", steps, step, "step", "'step ' + format(value, ',')")
+    slider = charts.slider(
+        "step",
+        steps,
+        step,
+        "step",
+        "'step ' + format(value, ',')",
+    )
     return charts.sized(alt.layer(guide, charts.controlled([lines], menu, slider)), 250)

@@ -64,7 +64,11 @@ def errors(lines: pd.DataFrame, networks: list[str], densities: list[float]) -> 
         tip("rate:Q", "learning rate", ".3f"),
     ]
     x = x.axis(values=charts.DECADES)
-    base = alt.Chart(rows).encode(x=x, color=_colour(lines), opacity=faded)
+    base = alt.Chart(rows).encode(
+        x=x,
+        color=_colour(lines),
+        opacity=faded,
+    )
     bars = base.mark_rule().encode(y="low:Q", y2="high:Q").add_params(pick)
     layers = [bars, charts.dotted(base, 45, y=y, tooltip=tooltip)]
     return charts.sized(charts.controlled(layers, network, against, density), 250)
@@ -82,7 +86,12 @@ def sent(runs: pd.DataFrame, networks: list[str], densities: list[float]) -> alt
         return charts.nothing(NONE)
     names = {-3: "≤ 0.001", -2: "0.01", -1: "0.1", 1: "10", 2: "100"}
     ticks = charts.powers([-3, -2, -1, 0, 1, 2], names)
-    y = alt.Y("drawn:Q", title="entries sent over k", axis=ticks, scale=charts.log(8, base=None))
+    y = alt.Y(
+        "drawn:Q",
+        title="entries sent over k",
+        axis=ticks,
+        scale=charts.log(8, base=None),
+    )
     pick, faded = charts.picked("method")
     base = alt.Chart(runs.assign(drawn=runs.over.clip(lower=FLOOR))).encode(
         x=alt.X("budget:Q", title="training step", scale=charts.log(8)),
@@ -114,10 +123,20 @@ def joint(curves: pd.DataFrame, start: str) -> alt.LayerChart:
         return charts.nothing(NONE)
     places = list(dict.fromkeys(curves.place))
     shares = sorted(curves.density.unique())
-    axis = alt.Axis(values=shares, format=".2~g", grid=False)
+    axis = alt.Axis(
+        values=shares,
+        format=".2~g",
+        grid=False,
+    )
     ends = [shares[0] / 1.6, shares[-1] * 1.6]
     x = alt.X("density:Q", title="density of the messages", axis=axis)
-    x = x.scale(charts.log(base=None, reverse=True, domain=ends))
+    x = x.scale(
+        charts.log(
+            base=None,
+            reverse=True,
+            domain=ends,
+        )
+    )
     scale = charts.log(10)
     y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
     base = alt.Chart(curves).encode(x=x, color=charts.by_sparsity(sorted(curves.sparsity.unique())))

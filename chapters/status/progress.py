@@ -14,10 +14,13 @@ from lib.page.prose import Html
 from lib.wording import number
 
 BARS = """<style>
-.book-progress { display: grid; grid-template-columns: minmax(9rem, 3fr) minmax(5rem, 4fr) auto auto; gap: .15rem .8rem;
+.book-progress { display: grid;
+  grid-template-columns: minmax(9rem, 3fr) minmax(5rem, 4fr) auto auto; gap: .15rem .8rem;
   font-size: .85rem; align-items: center; margin: 1rem 0; } .book-progress b { font-weight: 600; }
-.book-progress progress { width: 100%; height: .7rem; accent-color: #2f77b8; } .book-progress .book-right { text-align: right; }
-@media (max-width: 576px) { .book-progress { grid-template-columns: minmax(0, 3fr) minmax(0, 2fr) auto; }
+.book-progress progress { width: 100%; height: .7rem; accent-color: #2f77b8; }
+  .book-progress .book-right { text-align: right; }
+@media (max-width: 576px) { .book-progress {
+  grid-template-columns: minmax(0, 3fr) minmax(0, 2fr) auto; }
   .book-progress .book-time { display: none; } }
 </style><div class="book-progress">
 <b>study</b><b></b><b class="book-right">searches</b><b class="book-right book-time">core-hours</b>

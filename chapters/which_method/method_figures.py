@@ -49,11 +49,20 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
     model = predicted[predicted.method.isin(order)].assign(what=predicted.what.map(WORDS))
     scale = charts.log(14)
     axis = charts.fractions(labelOverlap="greedy", labelBound=True)
-    x = alt.X("ratio:Q", title=OVER, scale=scale, axis=axis)
+    x = alt.X(
+        "ratio:Q",
+        title=OVER,
+        scale=scale,
+        axis=axis,
+    )
     y = alt.Y("method:N", title=None, sort=order)
     short = "replace(datum.label, ', easier goal', '')"  # for a phone
     colour = _shaded("network", networks)
-    colour = colour.legend(columns=1, labelLimit=260, labelExpr=short)
+    colour = colour.legend(
+        columns=1,
+        labelLimit=260,
+        labelExpr=short,
+    )
     base = alt.Chart(shown).encode(
         y=y, yOffset=alt.YOffset("network:N", sort=networks), color=colour
     )
@@ -72,7 +81,11 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
         *charts.ranges(
             base, "ratio", x, alt.X("ratio_low:Q", scale=scale, title=OVER), tooltip, 50
         ),
-        diamonds.encode(y=y, x=x, tooltip=told),
+        diamonds.encode(
+            y=y,
+            x=x,
+            tooltip=told,
+        ),
     ]
     words = [word for word in WORDS.values() if word in set(shown.what)]
     drawn = charts.controlled(layers, charts.menu("what", words, shown.what.iloc[0], "show"))
@@ -95,14 +108,22 @@ def by_power(found: pd.DataFrame, methods: pd.DataFrame) -> alt.LayerChart:
     x = x.axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f")
     y = alt.Y("value:Q", title="steps, or examples", scale=charts.log(10, base=None))
     y = y.axis(format="~s", tickCount=6)
-    base = alt.Chart(long).encode(x=x, y=y, color=_shaded("what", list(names.values())))
+    base = alt.Chart(long).encode(
+        x=x,
+        y=y,
+        color=_shaded("what", list(names.values())),
+    )
     tooltip = [
         tip("power:Q", "power", ".2f"),
         tip("what:N", "shown"),
         tip("value:Q", "value", ",.2r"),
     ]
     lines = base.mark_line(strokeWidth=2.2)
-    dots = base.mark_point(filled=True, size=55, opacity=1).encode(tooltip=tooltip)
+    dots = base.mark_point(
+        filled=True,
+        size=55,
+        opacity=1,
+    ).encode(tooltip=tooltip)
     marks = alt.Chart(methods).encode(x=x)
     rules = marks.mark_rule(strokeDash=[3, 4], color=charts.GUIDE)
     texts = marks.mark_text(baseline="bottom", fontWeight="bold")
@@ -126,7 +147,12 @@ def time_beside_steps(rows: pd.DataFrame) -> alt.LayerChart:
     scale = charts.log(10)
     base = alt.Chart(rows).encode(
         x=charts.batch_axis(rows.batch_size),
-        y=alt.Y("ratio:Q", title=OVER, scale=scale, axis=charts.fractions()),
+        y=alt.Y(
+            "ratio:Q",
+            title=OVER,
+            scale=scale,
+            axis=charts.fractions(),
+        ),
         color=charts.by_algorithm(list(rows.algorithm.unique())),
         opacity=faded,
     )
@@ -177,5 +203,11 @@ def moving(
         tip("searches:Q", "searches"),
         *tooltip,
     ]
-    layers = charts.curve(base, y, scale, told, 60)
+    layers = charts.curve(
+        base,
+        y,
+        scale,
+        told,
+        60,
+    )
     return charts.sized(charts.controlled(layers, *controls), 280)

@@ -83,15 +83,17 @@ def start(
     """
     chosen = list(range(cell.trials)) if chosen is None else chosen
     chosen_seeds = [seeds(cell)[trial] for trial in chosen]
-    model = cell.work.model
-    w = torch.stack([flattening.flatten(models.fresh(model, seed)) for seed in chosen_seeds])
-    mask = _masks(cell, chosen_seeds, device) if cell.sparsity else None
-    drawn = {
-        name: torch.from_numpy(values[chosen]).float()[:, None]
-        for name, values in cell.draw().items()
-    }
+    fresh = [models.fresh(cell.work.model, seed) for seed in chosen_seeds]
+    w = torch.stack(list(map(flattening.flatten, fresh)))
+    mask = None
+    if cell.sparsity:
+        mask = _masks(cell, chosen_seeds, device)
+        w = w * mask
+    drawn = {}
+    for name, values in cell.draw().items():
+        drawn[name] = torch.from_numpy(values[chosen]).float()[:, None]
     drawn["batch_size"] = torch.full((len(chosen), 1), float(cell.batch_size))
-    return training_state.Trials(w if mask is None else w * mask, mask, drawn)
+    return training_state.Trials(w, mask, drawn)
 
 
 def _masks(cell: Cell, chosen_seeds: list[int], device: str) -> torch.Tensor:
@@ -102,7 +104,15 @@ def _masks(cell: Cell, chosen_seeds: list[int], device: str) -> torch.Tensor:
     needs = (cell.sparsity,) if cell.pruning == "synflow" else ()
     masks, refused = [], []
     for seed in chosen_seeds:
-        scores = _scores(cell.work, cell.pruning, seed, cell.split, _dtype(cell), device, *needs)
+        scores = _scores(
+            cell.work,
+            cell.pruning,
+            seed,
+            cell.split,
+            _dtype(cell),
+            device,
+            *needs,
+        )
         try:
             masks.append(pruning.chosen(cell.pruning, scores, cell.sparsity).float())
         except pruning.ScoresError as error:

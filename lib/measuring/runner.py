@@ -213,7 +213,12 @@ class _Display(tqdm):
     def __init__(self, title: str, unit: str, count: int, reports: str):
         self.terminal = sys.stderr.isatty()
         pause = 0.1 if self.terminal else 5.0
-        super().__init__(total=count, desc=title, unit=unit, mininterval=pause)
+        super().__init__(
+            total=count,
+            desc=title,
+            unit=unit,
+            mininterval=pause,
+        )
         self.reports, self.done = Path(reports), threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
         self.thread.start()

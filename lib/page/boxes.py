@@ -291,7 +291,13 @@ def _footer(template: str, heads: pd.DataFrame, **values: object) -> Html:
         if name in heads
     }
     days = " to ".join(dict.fromkeys([heads.date.min(), heads.date.max()]))
-    return html(template, heads=heads, days=days, **told, **values)
+    return html(
+        template,
+        heads=heads,
+        days=days,
+        **told,
+        **values,
+    )
 
 
 def _core_time(seconds: float) -> str:

@@ -150,7 +150,11 @@ def among(names: Iterable[str], colours: dict[str, str]) -> alt.Scale:
 def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") -> alt.X:
     """Batch size on a base-2 axis with a tick at every size measured."""
     values = sorted({int(b) for b in sizes})
-    axis = alt.Axis(values=values, labelOverlap="parity", format=",")
+    axis = alt.Axis(
+        values=values,
+        labelOverlap="parity",
+        format=",",
+    )
     # For half of the last label, which would be cut
     room = 20 if values and values[-1] >= 10_000 else 12
     return alt.X("batch_size:Q", title=title, axis=axis).scale(
@@ -176,11 +180,19 @@ def curve(
         size: of a point.
         **more: further encodings of the points.
     """
-    points = base.mark_point(filled=True, size=size, opacity=1)
+    points = base.mark_point(
+        filled=True,
+        size=size,
+        opacity=1,
+    )
     return [
         base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"),
         base.mark_line(strokeWidth=2.2).encode(y=y),
-        points.encode(y=y, tooltip=tooltip, **more),
+        points.encode(
+            y=y,
+            tooltip=tooltip,
+            **more,
+        ),
     ]
 
 
@@ -194,7 +206,11 @@ def ranges(
         x, low: of the points, and of the bars' lower ends, on one scale.
         size: of a point.
     """
-    points = base.mark_point(filled=True, size=size, opacity=1)
+    points = base.mark_point(
+        filled=True,
+        size=size,
+        opacity=1,
+    )
     return [
         base.mark_rule(strokeWidth=2).encode(x=low, x2=f"{value}_high:Q"),
         points.encode(x=x, tooltip=tooltip),
@@ -239,8 +255,18 @@ def slider(field: str, values: list[float], start: float | None, name: str, capt
     first = values[0] if start is None else start
     chosen, value = _places(place, values, first, name)
     label = _words(f"{place}{SPOKEN}")
-    label = label.mark_text(align="right", baseline="bottom", dy=-6, fontSize=13, fontWeight="bold")
-    label = label.encode(x=alt.value("width"), y=alt.value(0), text=alt.Text("shown:N"))
+    label = label.mark_text(
+        align="right",
+        baseline="bottom",
+        dy=-6,
+        fontSize=13,
+        fontWeight="bold",
+    )
+    label = label.encode(
+        x=alt.value("width"),
+        y=alt.value(0),
+        text=alt.Text("shown:N"),
+    )
     label = label.add_params(spoken(caption.replace("value", value)))
     return chosen, f"abs(datum.{field} - {value}) <= {NEAR} * abs({value})", label
 

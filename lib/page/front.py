@@ -24,7 +24,13 @@ def one_run(run: pd.DataFrame, start: int) -> alt.LayerChart:
         start: the batch size picked at first.
     """
     sizes = run.batch_size.tolist()
-    chosen, value, spelt = charts.dial("batch_at", sizes, start, "batch size", "format(value, ',')")
+    chosen, value, spelt = charts.dial(
+        "batch_at",
+        sizes,
+        start,
+        "batch size",
+        "format(value, ',')",
+    )
     lines = _three_lines(run)
     # Room for the words above all lines
     scale = charts.log(base=None, domain=[0.7 * lines.over.min(), 8 * lines.over.max()])
@@ -39,7 +45,11 @@ def one_run(run: pd.DataFrame, start: int) -> alt.LayerChart:
     column = picked.mark_rule(color=charts.GUIDE, strokeDash=[4, 4]).encode(
         y=alt.value(0), y2=alt.value("height"), color=alt.value(charts.GUIDE)
     )
-    dots = picked.mark_point(size=190, filled=True, opacity=1)
+    dots = picked.mark_point(
+        size=190,
+        filled=True,
+        opacity=1,
+    )
     words = [_words(picked, kind, row) for row, kind in enumerate(KINDS)]
     chart = alt.layer(column, drawn, dots, *words).add_params(chosen, charts.spoken(spelt))
     return charts.sized(chart, 300)
@@ -78,7 +88,8 @@ def _cores(count: int) -> str:
 # --- every curve ----------------------------------------------------------------------------------
 
 PANELS = """<style>
-.book-panels { display: grid; grid-template-columns: 4.9rem repeat(var(--methods), minmax(0, 1fr)); gap: .25rem .3rem;
+.book-panels { display: grid;
+  grid-template-columns: 4.9rem repeat(var(--methods), minmax(0, 1fr)); gap: .25rem .3rem;
   font-size: .72rem; line-height: 1.2; align-items: center; }
 .book-panels > b { font-size: .62rem; overflow: hidden; letter-spacing: -.01em; }
 .book-panels svg { width: 100%; height: auto; display: block; }
@@ -121,7 +132,13 @@ def panels(points: pd.DataFrame, link: str) -> Html:
         name, _, kind = network.partition(", ")
         rows.append((name, kind, drawn))
     names = list(map(named, methods))
-    return boxes.html(PANELS, methods=names, rows=rows, link=link, guide=charts.GUIDE)
+    return boxes.html(
+        PANELS,
+        methods=names,
+        rows=rows,
+        link=link,
+        guide=charts.GUIDE,
+    )
 
 
 def _polylines(points: pd.DataFrame) -> list[tuple[str, str]]:
@@ -147,9 +164,12 @@ PAPERS = """\
 {% endfor %}{% endfor %}</tbody></table>"""
 SCALES = {"ratio": " times", "points": " points", "share": " (share)"}
 DOORS = """<style>
-.book-doors { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: .8rem; margin: 1rem 0; }
-.book-doors a { border: 1px solid var(--pst-color-border, #ccc); border-radius: 6px; padding: .6rem .8rem; color: inherit;
-  text-decoration: none; } .book-doors b, .book-doors span { display: block; } .book-doors span { font-size: .85rem; }
+.book-doors { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr));
+  gap: .8rem; margin: 1rem 0; }
+.book-doors a { border: 1px solid var(--pst-color-border, #ccc); border-radius: 6px;
+  padding: .6rem .8rem; color: inherit;
+  text-decoration: none; } .book-doors b, .book-doors span { display: block; }
+.book-doors span { font-size: .85rem; }
 </style><div class="book-doors">
 {% for name, (address, words) in ways.items() %}
 <a href="{{ address }}"><b>{{ name }}</b><span>{{ words }}</span></a>

@@ -274,7 +274,19 @@ def fit(chosen: Any, batch: str, names: str = "workload", workers: int = 1) -> N
     whole = "a whole number" if single else "whole numbers"
     told = given if single else " ".join(map(str, sizes))
     has = f"{whole} from 1 to {most} ({least} has {most} training examples)"
-    require(max(sizes) <= most, has, batch, told, **{names: " ".join(named)})
+    require(
+        max(sizes) <= most,
+        has,
+        batch,
+        told,
+        **{names: " ".join(named)},
+    )
     shared = all(size % workers == 0 for size in sizes)
     times = f"{whole}, {'a multiple' if single else 'multiples'} of workers"
-    require(shared, times, batch, told, workers=workers)
+    require(
+        shared,
+        times,
+        batch,
+        told,
+        workers=workers,
+    )

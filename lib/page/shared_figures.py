@@ -61,16 +61,31 @@ def range_chart(
         opacity=faded,
     )
     axis = charts.fractions(titleAnchor="end")
-    x = alt.X(f"{value}:Q", title=title, scale=scale, axis=axis)
+    x = alt.X(
+        f"{value}:Q",
+        title=title,
+        scale=scale,
+        axis=axis,
+    )
     low = alt.X(f"{value}_low:Q", scale=scale)
-    bars, dots = charts.ranges(base, value, x, low, tooltip)
+    bars, dots = charts.ranges(
+        base,
+        value,
+        x,
+        low,
+        tooltip,
+    )
     chosen = charts.chosen_by(controls)
     size = alt.expr("width < 400 ? 11 : 12")
     names = alt.Chart(rows.drop_duplicates(["row", *chosen])).mark_text(
         align="left", baseline="top", dy=4, fontSize=size, limit=alt.expr("width")
     )
     y = alt.Y("row:N", bandPosition=0, **places)
-    names = names.encode(x=alt.value(0), y=y, text="row:N")
+    names = names.encode(
+        x=alt.value(0),
+        y=y,
+        text="row:N",
+    )
     chart = charts.controlled([bars.add_params(pick), dots, names], *controls)
     if one:
         chart = alt.layer(charts.across(1, x=scale), chart)
@@ -116,11 +131,25 @@ def ratios(
     columns = 1 if letters > 12 else 2  # two longer names, side by side, are cut on a phone
     legend = {"labelExpr": charts.SPELT, "labelLimit": charts.LONGEST_NAME}
     base = alt.Chart(shown).encode(
-        y=alt.Y("row:N", title=None, sort=names, axis=charts.broken()),
+        y=alt.Y(
+            "row:N",
+            title=None,
+            sort=names,
+            axis=charts.broken(),
+        ),
         yOffset=alt.YOffset(f"{field}:N"),
-        color=colour.legend(title=None, columns=columns, **legend),
+        color=colour.legend(
+            title=None,
+            columns=columns,
+            **legend,
+        ),
     )
-    x = alt.X("ratio:Q", title=title, scale=scale, axis=charts.fractions(titleAnchor="end"))
+    x = alt.X(
+        "ratio:Q",
+        title=title,
+        scale=scale,
+        axis=charts.fractions(titleAnchor="end"),
+    )
     tooltip = [
         tip("row:N", "network"),
         tip("label:N", "shown"),
@@ -129,7 +158,13 @@ def ratios(
         tip("sizes:Q", "batch sizes"),
     ]
     low = alt.X("ratio_low:Q", title=title, scale=scale)
-    layers = charts.ranges(base, "ratio", x, low, tooltip)
+    layers = charts.ranges(
+        base,
+        "ratio",
+        x,
+        low,
+        tooltip,
+    )
     height = len(names) * max(64, 20 * shown[field].nunique())
     return charts.sized(alt.layer(charts.across(*lines, x=scale), *layers), height)
 
@@ -158,15 +193,37 @@ def scaling_chart(
     base = alt.Chart(tips.known(curve)).encode(
         x=charts.batch_axis(curve.batch_size), color=colour, opacity=faded
     )
-    scale = alt.Scale(type="log", base=2, domain=within, nice=False)
-    y = alt.Y("steps:Q", title=title, scale=scale, axis=charts.fractions())
+    scale = alt.Scale(
+        type="log",
+        base=2,
+        domain=within,
+        nice=False,
+    )
+    y = alt.Y(
+        "steps:Q",
+        title=title,
+        scale=scale,
+        axis=charts.fractions(),
+    )
     layers = charts.curve(base, y, scale, tips.points(field, "regime" in curve))
     if "perfect" in curve:
-        perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True)
+        perfect = base.mark_line(
+            strokeDash=[3, 4],
+            strokeWidth=1,
+            clip=True,
+        )
         layers.insert(0, perfect.encode(y=alt.Y("perfect:Q", scale=scale)))
     short = curve[field].map(_line_name).str.len().max() <= LONGEST_LABEL
     if short and 1 < curve[field].nunique() <= MOST_LABELS:
-        layers.append(line_labels(curve, field, *controls, within=within, height=height))
+        layers.append(
+            line_labels(
+                curve,
+                field,
+                *controls,
+                within=within,
+                height=height,
+            )
+        )
     layers[0] = layers[0].add_params(pick)
     return charts.sized(charts.controlled(layers, *controls), height)
 
@@ -186,12 +243,22 @@ def chosen_curves(curves: pd.DataFrame, colour: alt.Color, menu: tuple) -> alt.L
     floor = curves.groupby("curve").steps.transform("min") / 1.3
     rows = tips.known(curves.assign(guided=curves.perfect >= floor))
     x = charts.batch_axis(curves.batch_size)
-    base = alt.Chart(rows).encode(x=x, color=colour, opacity=faded)
+    base = alt.Chart(rows).encode(
+        x=x,
+        color=colour,
+        opacity=faded,
+    )
     perfect = base.transform_filter("datum.guided")
     perfect = perfect.mark_line(strokeDash=[3, 4], strokeWidth=1)
     perfect = perfect.encode(y=alt.Y("perfect:Q", scale=scale))
     y = alt.Y("steps:Q", title=STEPS, scale=scale)
-    layers = charts.curve(base, y, scale, tips.points(field), shape=_shape(colour))
+    layers = charts.curve(
+        base,
+        y,
+        scale,
+        tips.points(field),
+        shape=_shape(colour),
+    )
     # The first layer's legend is the one drawn
     drawn = charts.controlled([perfect.add_params(pick), *layers], menu)
     return charts.sized(drawn, 340)
@@ -250,10 +317,11 @@ def line_ends(
     low, high = within
     pixels = height / np.log(high / low)  # a natural logarithm
     parts = []
-    for _, part in ends.groupby(by) if by else [((), ends)]:
-        depth = np.log(high / part.steps.to_numpy()) * pixels
-        moved = high / np.exp(_spread(depth, height) / pixels)
-        parts.append(part.assign(steps=moved))
+    groups = ends.groupby(by) if by else [((), ends)]
+    for _, part in groups:
+        depth = np.log(high / part.steps.to_numpy())
+        moved = _spread(depth * pixels, height) / pixels
+        parts.append(part.assign(steps=high / np.exp(moved)))
     return pd.concat(parts)
 
 

@@ -146,14 +146,19 @@ ICONS = (
     "pencil play rocket square-github sun xmark"
 ).split()
 ICON_STYLE = """:is(.fa-solid, .fas, .fa-regular, .far, .fa-brands, .fab) {
-  display: inline-block; width: 1em; height: 1em; vertical-align: -0.125em; background: currentColor;
-  -webkit-mask: var(--icon) center / contain no-repeat; mask: var(--icon) center / contain no-repeat;
+  display: inline-block; width: 1em; height: 1em; vertical-align: -0.125em;
+  background: currentColor;
+  -webkit-mask: var(--icon) center / contain no-repeat;
+  mask: var(--icon) center / contain no-repeat;
 }
 .fa-lg { font-size: 1.25em; }
 a.github:before, a.gitlab:before, a.reference.download:before, .nav-external:after, li > a.reference.external:after,
-.admonition > .admonition-title:after, span.versionmodified:before, p.highlight-link a:before { content: none !important; }
-.bd-sidebar-secondary.hide:not(:hover) .onthispage:after { content: "▾" !important; font-family: inherit !important; }
-ul.bd-breadcrumbs li.breadcrumb-item:not(.breadcrumb-home):before { content: "›" !important; font-family: inherit !important; }
+.admonition > .admonition-title:after, span.versionmodified:before, p.highlight-link a:before {
+  content: none !important; }
+.bd-sidebar-secondary.hide:not(:hover) .onthispage:after { content: "▾" !important;
+  font-family: inherit !important; }
+ul.bd-breadcrumbs li.breadcrumb-item:not(.breadcrumb-home):before { content: "›" !important;
+  font-family: inherit !important; }
 """
 
 

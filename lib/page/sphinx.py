@@ -194,7 +194,11 @@ def _execute_side_by_side(app, config) -> None:
     with contextlib.suppress(Exception):
         # One by one: the executor that runs side by side hands them out by the handful, and a core
         # waits for the last.
-        jobs = joblib.Parallel(n_jobs=os.cpu_count(), backend="multiprocessing", batch_size=1)
+        jobs = joblib.Parallel(
+            n_jobs=os.cpu_count(),
+            backend="multiprocessing",
+            batch_size=1,
+        )
         jobs(
             joblib.delayed(_execute)(cache, page.pk, config.nb_execution_timeout)
             for page in cache.list_unexecuted()
@@ -231,7 +235,13 @@ def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None
         year = app.config.copyright.split(",")[0]
         static = "../" * pagename.count("/") + "_static"
         title, book = context["title"], context["docstitle"]
-        context["body"] += site.citation(title, book, app.config.author, year, static)
+        context["body"] += site.citation(
+            title,
+            book,
+            app.config.author,
+            year,
+            static,
+        )
 
 
 def _is_unused(asset) -> bool:

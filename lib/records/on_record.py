@@ -47,12 +47,14 @@ def grid(
         require(is_number(level), "sparsities", level, "numbers in [0, 1)")
     trials = fields.get("trials", 100)
     usual = min(5, max(1, trials // 6)) if isinstance(trials, int) else 1
-    cells = study.grid(
-        workload=name,
-        batch_size=list(batch_sizes),
-        algorithm=list(algorithms),
-        sparsity=list(map(float, sparsities)),
-        **{"hits": usual} | fields,
+    cells = list(
+        study.grid(
+            workload=name,
+            batch_size=list(batch_sizes),
+            algorithm=list(algorithms),
+            sparsity=list(map(float, sparsities)),
+            **{"hits": usual} | fields,
+        )
     )
     return Study(name, workload(name).title, cells if "hits" in fields else map(_on_record, cells))
 
@@ -117,29 +119,38 @@ def gathered(*more: Study, **fields) -> Study:
     for field, value in fields.items():
         allowed = f"left out; the fields of a cell are {', '.join(names)}"
         require(field in names, field, value, allowed)
-
-    def found(cells: Iterable[Cell]) -> dict[Cell, None]:
-        fitting = (c for c in cells if all(getattr(c, k) == v for k, v in fields.items()))
-        return dict.fromkeys(recorded_of(fitting))
-
     usual = (s for name, s in STUDIES.items() if name not in APART)
-    planned = found(c for s in usual for c in s.cells if c.work.task == "classification")
-    given = found(c for s in more for c in s.cells)
+    errors = (c for s in usual for c in s.cells if c.work.task == "classification")
+    planned = _with_fields(errors, fields)
+    given = _with_fields((c for s in more for c in s.cells), fields)
     new = [c for c in given if c not in planned]
-    points = {_point(c): _protocol(c) for c in planned}
-    curves = {(_curve(c), _protocol(c)) for c in planned}
-
-    def is_foreign(cell: Cell) -> bool:
-        """Whether it is of another protocol than the studies' at its point, or on its curve."""
-        own = _protocol(cell)
-        return (_curve(cell), own) not in curves or points.get(_point(cell), own) != own
-
-    foreign = {_curve(c) for c in new if is_foreign(c)}
+    foreign = _foreign_curves(new, planned)
     kept = [c for c in planned if c in given or _curve(c) not in foreign]
     taken = {}
     for cell in sorted((*kept, *new), key=lambda c: (-(c.race or math.inf), c.rungs)):
         taken.setdefault(_point(cell), cell)
     return Study("gathered", "All that is measured", taken.values())
+
+
+def _with_fields(cells: Iterable[Cell], fields: dict) -> dict[Cell, None]:
+    """Those with these fields and a record, each once."""
+    fitting = (c for c in cells if all(getattr(c, k) == v for k, v in fields.items()))
+    return dict.fromkeys(recorded_of(fitting))
+
+
+def _foreign_curves(cells: Iterable[Cell], planned: Iterable[Cell]) -> set[tuple]:
+    """Curves of these cells of which one is of another protocol than those planned: at its point,
+    or on its whole curve.
+    """
+    points = {_point(c): _protocol(c) for c in planned}
+    curves = {(_curve(c), _protocol(c)) for c in planned}
+    foreign = set()
+    for cell in cells:
+        own = _protocol(cell)
+        known = (_curve(cell), own) in curves
+        if not known or points.get(_point(cell), own) != own:
+            foreign.add(_curve(cell))
+    return foreign
 
 
 def compared(*more: Study) -> Study:

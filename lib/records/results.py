@@ -114,7 +114,11 @@ def _read(study: Study, folder: Path) -> pd.DataFrame:
         for cell, head in zip(files.values(), heads)
     ]
     lacking, heads = store.Shared(missing(study, folder)), store.Shared(heads)
-    frame.attrs.update(missing=lacking, cells_planned=len(study.cells), provenance=heads)
+    frame.attrs.update(
+        missing=lacking,
+        cells_planned=len(study.cells),
+        provenance=heads,
+    )
     return frame
 
 

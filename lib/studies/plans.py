@@ -149,11 +149,26 @@ def _mnist_algorithms() -> Iterable[Cell]:
     """Exact searches of four batch sizes, and races of the others, the larger batches first."""
     both, levels = ("sgd", "nesterov"), DENSE_AND_SPARSE
     sizes = (64, 16, 256, 4)
-    yield from grid(workload=CNN, algorithm=both, batch_size=sizes, sparsity=levels, **EXACT)
+    yield from grid(
+        workload=CNN,
+        algorithm=both,
+        batch_size=sizes,
+        sparsity=levels,
+        **EXACT,
+    )
     for method in both:
-        yield from races(workload=CNN, algorithm=method, batch_size=(2048, 4096))
+        yield from races(
+            workload=CNN,
+            algorithm=method,
+            batch_size=(2048, 4096),
+        )
         rest = (1024, 512, 128, 32, 8)
-        yield from races(workload=CNN, algorithm=method, batch_size=rest, sparsity=levels)
+        yield from races(
+            workload=CNN,
+            algorithm=method,
+            batch_size=rest,
+            sparsity=levels,
+        )
 
 
 def _fashion_mnist() -> Iterable[Cell]:
@@ -161,14 +176,43 @@ def _fashion_mnist() -> Iterable[Cell]:
     of all others.
     """
     name, levels, both = FASHION_CNN, DENSE_AND_SPARSE, ("sgd", "nesterov")
-    yield from grid(workload=name, batch_size=(64, 16, 256, 4), sparsity=levels, **EXACT)
-    yield from grid(workload=name, algorithm=both, batch_size=(64, 16, 256), **EXACT)
+    yield from grid(
+        workload=name,
+        batch_size=(64, 16, 256, 4),
+        sparsity=levels,
+        **EXACT,
+    )
+    yield from grid(
+        workload=name,
+        algorithm=both,
+        batch_size=(64, 16, 256),
+        **EXACT,
+    )
     for method in PUBLISHED:
-        yield from races(workload=name, algorithm=method, batch_size=2048)
-        yield from races(workload=name, algorithm=method, batch_size=1024, sparsity=levels)
+        yield from races(
+            workload=name,
+            algorithm=method,
+            batch_size=2048,
+        )
+        yield from races(
+            workload=name,
+            algorithm=method,
+            batch_size=1024,
+            sparsity=levels,
+        )
         at_four = {"momentum": (), "sgd": levels, "nesterov": (0.0,)}[method]
-        yield from races(workload=name, algorithm=method, batch_size=4, sparsity=at_four)
-    yield from races(workload=name, algorithm=both, batch_size=(64, 256, 16), sparsity=0.9)
+        yield from races(
+            workload=name,
+            algorithm=method,
+            batch_size=4,
+            sparsity=at_four,
+        )
+    yield from races(
+        workload=name,
+        algorithm=both,
+        batch_size=(64, 256, 16),
+        sparsity=0.9,
+    )
 
 
 def _mnist_prunings() -> Iterable[Cell]:

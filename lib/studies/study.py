@@ -59,7 +59,12 @@ class Study:
         levels = {levels[0], levels[-1]}
         wanted = [c for c in alike if c.batch_size in sizes and c.sparsity in levels]
         toys = (
-            replace(c, replicate=0, split=0, **(TOYS[c.stop] if light else HEAVY_TOY))
+            replace(
+                c,
+                replicate=0,
+                split=0,
+                **(TOYS[c.stop] if light else HEAVY_TOY),
+            )
             for c in wanted
         )
         return Study(self.name, self.title, toys)
