@@ -9,7 +9,7 @@ import pandas as pd
 
 from lib import require
 from lib.measuring import runner
-from lib.records import results as on_record
+from lib.records import results as recorded
 from lib.records.store import DATA, SMOKE
 from lib.studies.cells import Cell
 from lib.studies.study import Study
@@ -26,9 +26,9 @@ def run(study: Study, folder: Path = DATA, jobs: int = 1, device: str = "cpu") -
     the folder. Raises RecordError if a file among the study's workloads is damaged or foreign,
     before any training, and OSError naming the file if one cannot be written.
     """
-    on_record.check(study, folder)
+    recorded.check(study, folder)
     runner.run(
-        on_record.missing(study, folder),
+        recorded.missing(study, folder),
         _train,
         study.name,
         "cell",
@@ -40,9 +40,7 @@ def run(study: Study, folder: Path = DATA, jobs: int = 1, device: str = "cpu") -
 
 def _train(cell: Cell, reports: str, folder: Path, device: str) -> None:
     # Brings PyTorch, which is slow to import, and most chapters only read
-    from lib.measuring.one_cell import (
-        measure,
-    )
+    from lib.measuring.one_cell import measure
 
     measure(cell, folder, reports, device)
 
@@ -74,4 +72,4 @@ def results_each(
     if budget != "cached":
         for study in studies.values():
             run(study, folder, jobs, **options)
-    return on_record.read_each(studies, folder)
+    return recorded.read_each(studies, folder)
