@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeVar
 
 import pandas as pd
 
 from lib import require
 from lib.measuring import runner
 from lib.records import results as recorded
+from lib.records.results import K
 from lib.records.store import DATA, SMOKE
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 
-K = TypeVar("K")  # what tells several studies apart
 BUDGETS = ("cached", "smoke", "full")
 
 

@@ -67,23 +67,17 @@ def citation(title: str, book: str, author: str, year: str, static: str) -> str:
     return CITATION.render(told)
 
 
-def moved(old: str, new: str) -> str:
-    """A page that sends a reader of an old address, with or without scripts, to the new one (both
-    without .html).
-    """
-    target = "../" * old.count("/") + f"{new}.html"
-    return MOVED.render(target=target, name=new.rpartition("/")[2])
-
-
 def redirect(out: Path, built: set[str]) -> None:
-    """Write the pages for old addresses into the folder of a book with these pages, where no page
-    has an old one.
+    """Write pages that send readers of old addresses, with or without scripts, to the new ones, into
+    the folder of a book with these pages; none where a page has an old address.
     """
     for old, new in REDIRECTS.items():
         if new in built and old not in built:
             page = out / f"{old}.html"
             page.parent.mkdir(parents=True, exist_ok=True)
-            page.write_text(moved(old, new), encoding="utf-8")
+            target = "../" * old.count("/") + f"{new}.html"
+            text = MOVED.render(target=target, name=new.rpartition("/")[2])
+            page.write_text(text, encoding="utf-8")
 
 
 # --- formulas -------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import is_number, require
+from lib import require
 from lib.records import store
 from lib.records.store import DATA, record
 from lib.studies import study
@@ -43,8 +43,6 @@ def grid(
     for field, given in axes.items():
         several = not isinstance(given, str) and hasattr(given, "__len__") and len(given) > 0
         require(several, field, given, "a list of at least one")
-    for level in sparsities:
-        require(is_number(level), "sparsities", level, "numbers in [0, 1)")
     trials = fields.get("trials", 100)
     usual = min(5, max(1, trials // 6)) if isinstance(trials, int) else 1
     cells = list(
@@ -52,7 +50,7 @@ def grid(
             workload=name,
             batch_size=list(batch_sizes),
             algorithm=list(algorithms),
-            sparsity=list(map(float, sparsities)),
+            sparsity=list(sparsities),
             **{"hits": usual} | fields,
         )
     )

@@ -72,7 +72,7 @@ class Study:
 
 def _is_light(work: Workload) -> bool:
     """Whether its examples are about as small as the digits."""
-    if work.dataset == "digits" or not work.source:
+    if not work.source:
         return work.dataset == "digits"
     found = own_file.facts(work.name) if work.task == TRAINING else None
     return (found.numbers if found else work.train().x[0].numel()) <= LIGHT
