@@ -6,16 +6,18 @@ import argparse
 import importlib
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
 
 from tqdm import tqdm
 
-from lib import ROOT
+from lib import ROOT, fields
 from lib.measuring import sweeps
 from lib.measuring.experiment import Experiment
-from lib.measuring.jobs import MOST, number, stoppable
+from lib.measuring.runner import MOST, stoppable
 from lib.probes import experiments, replays
 from lib.records import archive, on_record, results, store
-from lib.records.places import DATA
+from lib.records.store import DATA
 from lib.studies import plans
 
 ABOUT = """\
@@ -56,6 +58,21 @@ EXPERIMENTS = gathered()
 
 # --- arguments ------------------------------------------------------------------------------------
 
+JOBS = fields.Whole(1, MOST, " (four for every processor)")
+SAMPLE = fields.Count(replays.MOST)
+
+
+def of_kind(kind: Any, number: type) -> Callable[[str], Any]:
+    """Reads a number of a kind of `lib.fields`; it raises ArgumentTypeError."""
+
+    def read(text: str) -> Any:
+        with suppress(ValueError):
+            return fields.check("", number(text), kind)
+        allowed = fields.allowed(kind)
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; it must be {allowed}")
+
+    return read
+
 
 def usable(device: str) -> str:
     """A device on a command line.  Raises ArgumentTypeError if torch cannot compute on it."""
@@ -71,80 +88,44 @@ def usable(device: str) -> str:
     return device
 
 
-def sample(text: str) -> int:
-    """How many searches to measure again, on a command line.  Raises ArgumentTypeError."""
-    if not text.isdecimal() or not 1 <= int(text) <= replays.MOST:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not allowed; it must be a whole number from 1 to {replays.MOST}"
-        )
-    return int(text)
-
-
-def longest(text: str) -> float:
-    """How many seconds a search may have taken to be measured again, on a command line.  Raises
-    ArgumentTypeError.
-    """
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not allowed; it must be a positive number of seconds"
-        )
-    return seconds
-
-
 # --- commands -------------------------------------------------------------------------------------
 
 
 def run(chosen: argparse.Namespace) -> None:
     """Measure what a study or an experiment lacks, into data/."""
     if chosen.name in EXPERIMENTS:
-        _run_experiment(chosen)
-    else:
-        _run_study(chosen)
-
-
-def _run_study(chosen: argparse.Namespace) -> None:
+        _run_experiment(chosen, EXPERIMENTS[chosen.name])
+        return
     study = plans.study(chosen.name)
-    again = f"python -m lib run {chosen.name} --jobs {chosen.jobs} --device {chosen.device}"
-    with stoppable(lambda: results.kept(study), again):
+    options = f"--jobs {chosen.jobs} --device {chosen.device}"
+    with stoppable(lambda: results.kept(study), f"python -m lib run {chosen.name} {options}"):
         _say(study.name, results.missing(study), study.cells, "cells to train")
         sweeps.run(study, jobs=chosen.jobs, device=chosen.device)
     print(_searched())
 
 
-def _run_experiment(chosen: argparse.Namespace) -> None:
-    experiment = EXPERIMENTS[chosen.name]
+def _run_experiment(chosen: argparse.Namespace, experiment: Experiment) -> None:
+    wrong = " is not allowed; it must be"
     if chosen.device != "cpu":
-        chosen.refuse(
-            f"--device: {chosen.device!r} is not allowed; it must be 'cpu' for {chosen.name}, which is no study"
-        )
+        allowed = f"'cpu' for {chosen.name}, which is no study"
+        chosen.refuse(f"--device: {chosen.device!r}{wrong} {allowed}")
     if experiment.alone and chosen.jobs > 1:
-        chosen.refuse(
-            f"--jobs: {chosen.jobs} is not allowed; it must be 1 for {chosen.name}, which runs alone"
-        )
-    again = f"python -m lib run {chosen.name}" + (
-        "" if experiment.alone else f" --jobs {chosen.jobs}"
-    )
+        chosen.refuse(f"--jobs: {chosen.jobs}{wrong} 1 for {chosen.name}, which runs alone")
+    options = "" if experiment.alone else f" --jobs {chosen.jobs}"
     planned = experiment.planned()
-    with stoppable(
-        lambda: f"{len(planned) - len(experiment.missing())} of {len(planned)} are in data/", again
-    ):
+
+    def kept() -> str:
+        return f"{len(planned) - len(experiment.missing())} of {len(planned)} are in data/"
+
+    with stoppable(kept, f"python -m lib run {chosen.name}{options}"):
         _say(chosen.name, experiment.missing(), planned, f"{experiment.units} to measure")
         experiment.run(chosen.jobs)
 
 
 def listed(_: argparse.Namespace) -> None:
     """Name all studies and experiments, each with what it is."""
-    print(
-        _studies()
-        + "\nexperiments:\n"
-        + "".join(f"  {name:<26} {one.help}\n" for name, one in EXPERIMENTS.items())
-        + _own(),
-        end="",
-    )
+    measured = {name: experiment.help for name, experiment in EXPERIMENTS.items()}
+    print(_studies() + "\n" + _table("experiments", measured) + _own(), end="")
 
 
 def status(_: argparse.Namespace) -> None:
@@ -157,8 +138,8 @@ def status(_: argparse.Namespace) -> None:
 def verify(chosen: argparse.Namespace) -> None:
     """Measure searches on record again, into data/replays/, and say how many come out as they were."""
     what = replays.Replay(chosen.study, chosen.sample, longest=chosen.longest)
-    limits = f"--sample {chosen.sample} --longest {chosen.longest:g}"
-    again = f"python -m lib verify {chosen.study} {limits} --jobs {chosen.jobs}"
+    options = f"--sample {chosen.sample} --longest {chosen.longest:g} --jobs {chosen.jobs}"
+    again = f"python -m lib verify {chosen.study} {options}"
     with stoppable(lambda: "nothing is kept of a verification that is stopped", again):
         replays.run(what, jobs=chosen.jobs)
     print(replays.summary().to_string(index=False))
@@ -189,18 +170,21 @@ def _own() -> str:
     if found.empty:
         return ""
     page = "papermill chapters/own_workload.ipynb OUT.ipynb -p workload NAME"
-    lines = [
-        f"  {name} with {method} ({cells} searches)\n"
-        for name, method, cells in zip(found.workload, found.method, found.cells)
-    ]
+    rows = zip(found.workload, found.method, found.cells)
+    lines = [f"  {name} with {method} ({cells} searches)\n" for name, method, cells in rows]
     return f"\nyour own workloads and methods, by {page}:\n" + "".join(lines)
 
 
 def _studies() -> str:
-    return "studies:\n" + "".join(
-        f"  {name:<26} {study.title} ({len(study.cells)} searches)\n"
-        for name, study in plans.STUDIES.items()
-    )
+    titles = {s.name: f"{s.title} ({len(s.cells)} searches)" for s in plans.STUDIES.values()}
+    return _table("studies", titles)
+
+
+def _table(head: str, lines: dict[str, str]) -> str:
+    return f"{head}:\n" + "".join(f"  {name:<26} {told}\n" for name, told in lines.items())
+
+
+# --- the parser -----------------------------------------------------------------------------------
 
 
 def parser() -> argparse.ArgumentParser:
@@ -213,50 +197,35 @@ def parser() -> argparse.ArgumentParser:
         dest="command", required=True, metavar="COMMAND", title="commands"
     )
 
-    def command(
-        name: str, call: Callable[[argparse.Namespace], None], more: str = ""
-    ) -> argparse.ArgumentParser:
+    def command(name: str, call: Callable, more: str = "") -> Callable:
+        """Add a command; returns what adds its arguments."""
         about, epilog = call.__doc__, f"for example:\n  {EXAMPLES[name]}\n{more}"
         told = about[0].lower() + about[1:].rstrip(".")
         added = commands.add_parser(
             name, help=told, description=about, epilog=epilog, formatter_class=plain
         )
         added.set_defaults(call=call, refuse=added.error)
-        return added
+        return added.add_argument
 
-    def with_jobs(added: argparse.ArgumentParser) -> None:
-        added.add_argument(
-            "--jobs",
-            type=number,
-            default=1,
-            help=f"how many side by side, 1 to {MOST}; 1 if not given",
-        )
-
-    runner = command("run", run, "\nall names: python -m lib list\n")
+    jobs = {"type": of_kind(JOBS, int), "default": 1}
+    jobs["help"] = f"how many side by side, 1 to {MOST}; 1 if not given"
+    add = command("run", run, "\nall names: python -m lib list\n")
     names = [*plans.STUDIES, *EXPERIMENTS]
-    runner.add_argument(
-        "name", choices=names, metavar="NAME", help="a study or an experiment, as list has them"
-    )
-    runner.add_argument(
-        "--device", type=usable, default="cpu", help='"cpu" (if not given), "cuda", "cuda:1", ...'
-    )
-    with_jobs(runner)
+    add("name", choices=names, metavar="NAME", help="a study or an experiment, as list has them")
+    devices = '"cpu" (if not given), "cuda", "cuda:1", ...'
+    add("--device", type=usable, default="cpu", help=devices)
+    add("--jobs", **jobs)
     command("list", listed)
     command("status", status)
     command("archive", pack)
-    verifier = command("verify", verify, f"\n{_studies()}")
-    verifier.add_argument(
-        "study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below"
-    )
-    verifier.add_argument(
-        "--sample",
-        type=sample,
-        default=20,
-        help="how many searches, drawn at random; 20 if not given",
-    )
+    add = command("verify", verify, f"\n{_studies()}")
+    add("study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below")
+    drawn = "how many searches, drawn at random; 20 if not given"
+    add("--sample", type=of_kind(SAMPLE, int), default=20, help=drawn)
     most = "seconds that a search on record may have taken; 600 if not given"
-    verifier.add_argument("--longest", type=longest, default=600.0, metavar="SECONDS", help=most)
-    with_jobs(verifier)
+    longest = of_kind(fields.POSITIVE, float)
+    add("--longest", type=longest, default=600.0, metavar="SECONDS", help=most)
+    add("--jobs", **jobs)
     return top
 
 

@@ -20,6 +20,12 @@ from typing_extensions import dataclass_transform
 from lib import require
 
 STRICT = ConfigDict(strict=True, extra="forbid")
+
+
+class Unfit(ValueError):
+    """A value that a kind's own validator refuses; the message says what it must be."""
+
+
 LONG = 120  # characters of a value that a message shows
 
 
@@ -103,7 +109,7 @@ def _refusal(error: ValidationError, kinds: dict, *of: Any) -> ValueError:
     """The house's words for what pydantic refuses first; of: the only field and its value."""
     first = error.errors(include_url=False)[0]
     told = first.get("ctx", {}).get("error")
-    if isinstance(told, ValueError):
+    if isinstance(told, ValueError) and not isinstance(told, Unfit):
         return told
     field, *inside = (*of[:1], *first["loc"])
     if isinstance(field, int) and field < len(kinds):  # given by its place
@@ -111,7 +117,9 @@ def _refusal(error: ValidationError, kinds: dict, *of: Any) -> ValueError:
     value = of[1] if of else first["input"]
     if first["type"] == "missing":
         return ValueError(f"{field}: missing; it must be {allowed(kinds[field])}")
-    if field not in kinds:
+    if isinstance(told, Unfit):
+        words = str(told)
+    elif field not in kinds:
         words = f"left out{nearest(str(field), kinds)} (known are {', '.join(kinds)})"
     else:
         words = allowed(kinds[field])

@@ -3,7 +3,7 @@ which error.
 
 Its name is "path/to/file.py:function", wherever the name of a workload is asked for.  Its records
 belong to the contents of that one file, newlines and a byte order mark aside, and tell which
-tensors it made: records of other tensors are not added to them (`lib.records.places.same_data`).
+tensors it made: records of other tensors are not added to them (`lib.records.store.same_data`).
 When a module that the file imports is changed, they have to be moved out of data/ by hand.
 """
 

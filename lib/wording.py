@@ -6,6 +6,7 @@ import math
 
 from lib.methods import EVERY
 
+BEYOND = 1e7  # larger than any batch size or number of steps
 MINUS = "−"  # as figures write it, too: a hyphen is shorter, and lines break after it
 NAMES = {method.name: method.title for method in EVERY.values() if method.title != method.name} | {
     "grasp": "GraSP",
@@ -62,6 +63,21 @@ def brief(value: float) -> str:
         return number(value)
     rounded = float(f"{value:.2g}")
     return signed(f"{value:#.2g}".rstrip(".")) if 0.001 <= abs(rounded) < 100 else number(rounded)
+
+
+def with_interval(value: float, low: float, high: float) -> str:
+    """A positive estimate with its interval as a table has it: 1.5 (1.2–1.8).
+
+    What lies beyond BEYOND, where a fit that has no end stops, is ∞, and what lies below its
+    inverse 0.
+    """
+    if not math.isfinite(value):
+        return "—"
+    ends = (
+        math.inf if number > BEYOND else 0 if number < 1 / BEYOND else number
+        for number in (value, low, high)
+    )
+    return "{} ({}–{})".format(*map(brief, ends))
 
 
 def percent(share: float) -> str:

@@ -5,7 +5,7 @@ import signal
 import pytest
 import torch
 
-from lib.measuring import jobs
+from lib.measuring import runner
 
 
 @pytest.fixture(autouse=True)
@@ -17,8 +17,8 @@ def seeded():
 @pytest.fixture
 def heard():
     """Signals end this process and those that it starts, as in a terminal: nohup and a shell's background ignore some."""
-    before = [signal.signal(s, signal.SIG_DFL) for s in jobs.SIGNALS]
+    before = [signal.signal(s, signal.SIG_DFL) for s in runner.SIGNALS]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    for s, handler in zip(jobs.SIGNALS, before):
+    for s, handler in zip(runner.SIGNALS, before):
         signal.signal(s, handler)

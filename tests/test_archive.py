@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from lib import ROOT
-from lib.records import archive, places, results, store
+from lib.records import archive, results, store
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 
@@ -32,7 +32,7 @@ def trials(cell):
 def data(tmp_path):
     for cell in CELLS:
         about = {"torch": "x", "device": "d", "wall_s": 0.1, "trial_steps": 9, "steps": 3}
-        store.write(places.record(cell, tmp_path), cell, trials(cell), about)
+        store.write(store.record(cell, tmp_path), cell, trials(cell), about)
     return tmp_path
 
 
@@ -62,7 +62,7 @@ def test_unpacked_files_are_the_packed_ones(data, folder):
 
 def test_later_records_are_added(data, folder):
     before = results.read(STUDY, data)
-    late = places.record(CELLS[-1], data)
+    late = store.record(CELLS[-1], data)
     kept = late.read_bytes()
     late.unlink()
     assert archive.pack(folder) == len(CELLS) - 1

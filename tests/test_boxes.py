@@ -8,9 +8,10 @@ import altair as alt
 import pandas as pd
 import pytest
 
+from chapters.claims import ledger
 from lib import claims
 from lib.claims import claim
-from lib.page import boxes, charts, ledger_figures
+from lib.page import boxes, charts, front
 from lib.records import store
 from lib.studies.cells import Cell
 
@@ -74,7 +75,7 @@ def test_claims_the_ledger_and_notes_show_it_as_text(title):
     rule = claims.Claim("L1", title, "theory", f"of {title}", title, f"on {title}.", "above", 1.0)
     judged = claim.judged(rule, [claims.Group(title, 2.0, 1.5, 3.0, 5, note=title)])
     assert shows(boxes.claim(judged), title) and "".join(Page(boxes.claim(judged)).text).count(title) == 5
-    for shown in (ledger_figures.matrix([judged]), ledger_figures.papers({"paper": [judged]})):
+    for shown in (ledger.matrix([judged]), front.papers({"paper": [judged]})):
         assert shows(shown, title)
     assert shows(boxes.stated(title, title, "holds", title), title)
 

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from chapters.limits import claims as limits
-from chapters.limits import family_curves
+from chapters.limits import families, family_curves
+from chapters.limits.families import FAMILIES, WIDTH
 from chapters.messages import message_results
 from chapters.messages.claims import groups
 from chapters.sparsity import claims as sparsity
@@ -22,9 +23,7 @@ from lib.claims.judging import registered
 from lib.engine.vocabulary import last_check
 from lib.measuring import sweeps
 from lib.messages.settings import Messages
-from lib.studies import families
 from lib.studies.cells import Cell
-from lib.studies.families import FAMILIES, WIDTH
 from lib.studies.study import Study
 
 SIZES = (1, 4, 16, 64, 256, 1024)

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import nbformat
 import pytest
 
+from chapters.three_regimes import regime_figures
 from lib import ROOT
 from lib.analysis import goals, scaling
 from lib.claims import cache, claim, judging
 from lib.measuring import sweeps
-from lib.page import boxes, charts, parameters, prose, regime_figures
+from lib.page import boxes, charts, parameters, prose
 from lib.records import on_record, results
 from lib.studies import plans
 from lib.studies.study import Study

@@ -18,7 +18,7 @@ from lib import own
 from lib.analysis import scaling
 from lib.engine import lockstep
 from lib.page import parameters
-from lib.records import places
+from lib.records import store
 from lib.studies.cells import Cell
 from lib.workloads import catalogue, datasets, models, ngrams, own_text, texts
 
@@ -116,12 +116,12 @@ def test_a_text_is_a_workload_of_its_characters(tmp_path):
 def test_a_changed_text_shares_no_records_with_the_old_one(tmp_path):
     path = toy(tmp_path)
     cell = Cell(f"{path}:2", 4, "adam", trials=2)
-    before, source = places.record(cell, tmp_path), cell.work.source
+    before, source = store.record(cell, tmp_path), cell.work.source
     assert before.parts[len(tmp_path.parts)] == "own"
     Path(path).write_text(Path(path).read_text(encoding="utf-8").replace("nobody", "no one"), encoding="utf-8")
-    assert cell.work.source != source and places.record(cell, tmp_path) != before
+    assert cell.work.source != source and store.record(cell, tmp_path) != before
     other = Cell(f"{path}:2.1", 4, "adam", trials=2)
-    assert places.record(other, tmp_path).name != places.record(cell, tmp_path).name
+    assert store.record(other, tmp_path).name != store.record(cell, tmp_path).name
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Numbers that make no sense are refused by name wherever a reader can give them, before anything is computed."""
 
 import functools
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from chapters.noisy_quadratic import searches
 from chapters.operator_cost import links
 from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
+from lib import fields
 from lib.analysis import hardware, noisy_quadratic
 from lib.analysis.hardware import Hardware
 from lib.messages import contraction
@@ -16,73 +18,76 @@ from lib.methods import spaces
 from lib.methods.spaces import Interval, draw
 from lib.probes.step_times import SparseTimes, StepTimes
 from lib.records import on_record
-from lib.studies import plans, study
+from lib.studies import study
 from lib.studies.cells import Cell
 from lib.workers import processes
 from lib.workers.hook import SparseState
 from lib.workers.processes import Run
 
 NAN, INF, HUGE = float("nan"), float("inf"), 10**12
-# Of each kind of field one value that is too small, one that is no number, one of a wrong type.
-NO_COUNT = (0, NAN, 2.0, np.int64(3))  # records hold Python's numbers: NumPy's are refused
-NO_LEAST = (-1, True)  # where zero is one
-NO_SHARE = (0, 1.1, NAN, "0.1")  # of (0, 1]
-NO_PART = (1.0, -0.1, NAN, None)  # of [0, 1)
-NO_POSITIVE = (0, NAN, INF, "1")
-NO_AMOUNT = (-1.0, INF, None)  # zero is one
+KINDS = [  # values that a kind refuses: too small, too large, no number, of a wrong type
+    # Records hold Python's numbers
+    (fields.Count(4096), (0, HUGE, NAN, INF, 2.0, True, None, np.int64(3))),
+    (fields.SEED, (-1, True, 2**40)),
+    (fields.SHARE, (0, 1.1, NAN, "0.1")),
+    (fields.PART, (1.0, -0.1, NAN, None)),
+    (fields.POSITIVE, (0, NAN, INF, "1")),
+    (fields.AMOUNT, (-1.0, INF, None)),
+    (Literal[1, "a"], (True, 1.0, "b", None)),
+]
 
 
-def _cell(**fields):
-    return Cell("digits-mlp", **{"batch_size": 64, **fields})
+@pytest.mark.parametrize(("kind", "value"), [(k, v) for k, values in KINDS for v in values])
+def test_a_kind_refuses_what_it_cannot_be(kind, value):
+    with pytest.raises(ValueError, match="^x: .* is not allowed; it must be"):
+        fields.check("x", value, kind)
 
 
-def _grid(**fields):
-    return on_record.grid(**{"name": "digits-mlp", "batch_sizes": [64], "algorithms": ["sgd"], "sparsities": [0.0], **fields})
+def _cell(**given):
+    return Cell("digits-mlp", **{"batch_size": 64, **given})
 
 
-def _draw(**fields):
-    return draw(**{"space": "lee2021", "algorithm": "sgd", "trials": 4, **fields})
+def _grid(**given):
+    return on_record.grid(**{"name": "digits-mlp", "batch_sizes": [64], "algorithms": ["sgd"], "sparsities": [0.0], **given})
 
 
-FIELDS = [  # what is called, a field, values that it refuses: each kind of field once in every kind of thing that has some
-    (_cell, "trials", (*NO_COUNT, HUGE, INF, True, None)),
-    (_cell, "replicate", NO_LEAST),
-    (_cell, "label_smoothing", NO_PART),
+def _draw(**given):
+    return draw(**{"space": "lee2021", "algorithm": "sgd", "trials": 4, **given})
+
+
+FIELDS = [  # what is called, a field, values that it refuses: of its kind one
+    (_cell, "trials", (0,)),
+    (_cell, "label_smoothing", (1.0,)),
     (_cell, "messages", (3, "dense", [4])),
     (_grid, "batch_sizes", ([], "sgd", None, 64)),
-    (_grid, "hits", NO_COUNT),
+    (_grid, "hits", (0,)),
     (_grid, "tirals", (4,)),
     (on_record.gathered, "tirals", (4,)),
-    (functools.partial(plans.powers, 0, 10), "every", NO_COUNT),
-    (Messages, "warm_up", NO_LEAST),
-    (Messages, "density", NO_SHARE),
+    (Messages, "warm_up", (-1,)),
     (Messages, "feedback", (1, None, "yes")),
     (functools.partial(target, d=100), "density", (0, 1.1, NAN)),
-    (Hardware, "devices", NO_COUNT),
-    (Hardware, "throughput", NO_POSITIVE),
-    (Hardware, "price", NO_AMOUNT),
-    (functools.partial(StepTimes, "digits-mlp"), "largest", NO_LEAST),
-    (functools.partial(SparseTimes, "digits-mlp"), "repeats", NO_COUNT),
+    (Hardware, "devices", (0,)),
+    (functools.partial(StepTimes, "digits-mlp"), "largest", (-1,)),
+    (functools.partial(SparseTimes, "digits-mlp"), "repeats", (0,)),
     (SparseTimes, "workload", ("digits", 3)),
-    (Operators, "density", NO_SHARE),
-    (Collectives, "workers", NO_COUNT),
-    (Feedback, "smallest", NO_LEAST),
+    (Operators, "density", (0,)),
+    (Collectives, "workers", (0,)),
+    (Feedback, "smallest", (-1,)),
     (Hooked, "model", ("mlp", 3)),
-    (Run, "steps", NO_COUNT),
-    (Run, "learning_rate", NO_POSITIVE),
-    (Run, "momentum", NO_PART),
+    (Run, "steps", (0,)),
+    (Run, "momentum", (1.0,)),
     (Run, "messages", (4, {"workers": 1})),
     (Run(4).shard, "rank", (-1, 4, 1.0)),
-    (functools.partial(processes.launch, print, 2), "timeout", NO_POSITIVE),
-    (_draw, "trials", NO_COUNT),
+    (functools.partial(processes.launch, print, 2), "timeout", (0,)),
+    (_draw, "trials", (0,)),
     (_draw, "algorithm", ("lion", None)),
-    (spaces.point, "learning_rate", NO_POSITIVE),
+    (spaces.point, "learning_rate", (0, NAN, INF, "1")),
     (spaces.point, "rate", (0.1,)),
     (functools.partial(Interval, high=1.0), "low", (0, NAN, 2.0 * INF, "0")),
     (functools.partial(Interval, 0.5), "high", (0.1, NAN, "1")),
     (functools.partial(Interval, 0.5, 0.9), "scale", ("cubic", None)),
-    (noisy_quadratic.power_law, "dimensions", NO_COUNT),
-    (noisy_quadratic.power_law, "target", NO_POSITIVE),
+    (noisy_quadratic.power_law, "dimensions", (0,)),
+    (noisy_quadratic.power_law, "target", (0,)),
 ]
 CASES = [(call, field, value) for call, field, values in FIELDS for value in values]
 
@@ -110,7 +115,7 @@ ARRAYS = [  # functions of one number or of many
     (GATHER, "latency", (-1e-9, INF, [0.0, -1.0])),
     (RING, "d", (-1, INF, [1.0, -1.0])),
     (GATHER, "elements", (-1, "5")),
-    (functools.partial(searches.searched, MODEL, [4], replicate=0), "trials", NO_COUNT),
+    (functools.partial(searches.searched, MODEL, [4], replicate=0), "trials", (0, NAN)),
     *((call, "density", (-0.1, NAN, [0.5, -0.1])) for call in (
         contraction.classical, contraction.tighter, contraction.gaussian, functools.partial(contraction.left, VECTOR))),
     (functools.partial(contraction.left, density=0.1), "u", ([], [[1.0, 2.0]], 3.0)),

@@ -18,19 +18,19 @@ import torch
 from lib import ROOT, claims
 from lib.claims import cache, front
 from lib.engine import flattening, lockstep
-from lib.measuring import jobs, machine, one_cell, sweeps
+from lib.measuring import machine, one_cell, runner, sweeps
 from lib.methods import method
 from lib.probes import replays
 from lib.records import on_record, results, store
 from lib.records.on_record import grid
-from lib.records.places import record
+from lib.records.store import record
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 
 
 def stopped():
-    return jobs.stoppable(lambda: "3 of 4 are kept", "again")
+    return runner.stoppable(lambda: "3 of 4 are kept", "again")
 
 
 def test_a_full_disk_is_told_in_one_line(capsys):
@@ -43,12 +43,12 @@ def test_a_full_disk_is_told_in_one_line(capsys):
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGHUP"])
 def test_a_signal_is_told_in_one_line_and_its_handlers_are_put_back(name, heard, capsys):
-    number, before = getattr(signal, name), [signal.getsignal(s) for s in jobs.SIGNALS]
+    number, before = getattr(signal, name), [signal.getsignal(s) for s in runner.SIGNALS]
     with pytest.raises(SystemExit) as ended, stopped():
         signal.raise_signal(number)
     assert ended.value.code == 128 + number
     assert capsys.readouterr().err == f"stopped by {name}; 3 of 4 are kept; to go on: again\n"
-    assert [signal.getsignal(s) for s in jobs.SIGNALS] == before
+    assert [signal.getsignal(s) for s in runner.SIGNALS] == before
 
 
 def test_a_signal_that_is_ignored_stays_so():
@@ -66,13 +66,13 @@ def _dies(_: int) -> None:
 
 def test_a_worker_that_is_killed_is_told_with_what_is_kept_and_how_to_go_on(capsys):
     calls = [joblib.delayed(_dies)(n) for n in range(2)]
-    with pytest.raises(jobs.WorkerDied, match="a worker process was killed, .*; what is finished is kept, .* goes on from there"):
-        list(jobs.each(calls, 2))
+    with pytest.raises(runner.WorkerDied, match="a worker process was killed, .*; what is finished is kept, .* goes on from there"):
+        list(runner.each(calls, 2))
     capsys.readouterr()
     with pytest.raises(SystemExit) as ended, stopped():
-        list(jobs.each(calls, 2))
-    assert ended.value.code == 1 and capsys.readouterr().err == f"{jobs.KILLED}; 3 of 4 are kept; to go on: again\n"
-    assert list(jobs.each([joblib.delayed(abs)(-n) for n in range(1)], 2)) == [0]  # new workers take the next calls
+        list(runner.each(calls, 2))
+    assert ended.value.code == 1 and capsys.readouterr().err == f"{runner.KILLED}; 3 of 4 are kept; to go on: again\n"
+    assert list(runner.each([joblib.delayed(abs)(-n) for n in range(1)], 2)) == [0]  # new workers take the next calls
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from lib import __main__ as command_line
 from lib import claims
-from lib.records import places, store
-from lib.records.places import DATA
+from lib.records import store
+from lib.records.store import DATA
 from lib.studies import plans
 
 ORACLE = Path(__file__).with_name("oracle.json")
@@ -30,7 +30,7 @@ def names(files):
 
 def planned_records():
     """Where the records of everything planned lie: their names hold the digests of their specs."""
-    found = {f"study {name}": names(map(places.record, study.cells)) for name, study in plans.STUDIES.items()}
+    found = {f"study {name}": names(map(store.record, study.cells)) for name, study in plans.STUDIES.items()}
     for name, experiment in command_line.EXPERIMENTS.items():
         found[f"experiment {name}"] = names(map(experiment.measured.record, experiment.planned()))
     return found
@@ -42,7 +42,7 @@ def steps_to_result():
     for name, study in plans.STUDIES.items():
         lines = []
         for cell in study.cells:
-            if store.exists(file := places.record(cell)):
+            if store.exists(file := store.record(cell)):
                 trials = store.read(file, cell)[1]
                 best = trials[[column for column in trials if column.startswith("steps@")]].min()
                 lines.append(f"{file.stem} {cell.workload} {best.to_dict()}")

@@ -13,7 +13,7 @@ from lib.engine import checkpoint, lockstep
 from lib.measuring import one_cell, sweeps
 from lib.records import on_record, store
 from lib.records.on_record import grid
-from lib.records.places import record
+from lib.records.store import record
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 from lib.workloads import catalogue, datasets, models, own_file

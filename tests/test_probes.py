@@ -32,7 +32,7 @@ from lib.probes import (
 )
 from lib.probes.running_noise import Job
 from lib.records import store
-from lib.records.places import record
+from lib.records.store import record
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study

@@ -21,8 +21,8 @@ from lib import ROOT, own
 from lib.probes import paths, portraits, replays, running_noise, timings, tracks, unseen
 from lib.probes.method_times import MethodTimes
 from lib.probes.step_times import SparseTimes, StepTimes
-from lib.records import archive, places, store
-from lib.records.places import DATA
+from lib.records import archive, store
+from lib.records.store import DATA
 from lib.studies import cells, plans
 from lib.studies.cells import Cell
 from lib.workloads import catalogue
@@ -76,7 +76,7 @@ FINISHED = ("digits", "digits-sparsest", "digits-methods", "messages", "message-
 
 
 def test_all_records_of_finished_studies_are_found():
-    assert not [cell for name in FINISHED for cell in plans.STUDIES[name].cells if not places.record(cell).exists()]
+    assert not [cell for name in FINISHED for cell in plans.STUDIES[name].cells if not store.exists(store.record(cell))]
 
 
 def test_a_changed_workload_is_another_cell(monkeypatch):
@@ -151,7 +151,7 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "unseen": (lambda file, own: unseen.Winners(**own), unseen.UNSEEN.record, {"source", "wall_s", "precision"}),
     "replays": (lambda file, own: replays.Replay(**own), replays.place, {"source", "wall_s"}),
 }
-CELLS = (lambda file, own: Cell(**own), places.record, {"source", "wall_s", "precision", "steps", "trial_steps"})
+CELLS = (lambda file, own: Cell(**own), store.record, {"source", "wall_s", "precision", "steps", "trial_steps"})
 
 
 def committed():

@@ -16,9 +16,9 @@ import pytest
 
 from lib import ROOT
 from lib.__main__ import main
-from lib.measuring import jobs, one_cell, sweeps
+from lib.measuring import one_cell, runner, sweeps
 from lib.records.on_record import grid
-from lib.records.places import record
+from lib.records.store import record
 from lib.studies.cells import Cell
 
 BAD = [
@@ -61,7 +61,7 @@ def test_reading_never_trains(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("--jobs", "0", f"argument --jobs: '0' is not allowed; it must be a whole number from 1 to {jobs.MOST} (four for"),
+        ("--jobs", "0", f"argument --jobs: '0' is not allowed; it must be a whole number from 1 to {runner.MOST} (four for"),
         ("--device", "cuda:99", "argument --device: 'cuda:99' is not allowed; torch cannot compute there"),
     ],
 )
@@ -108,13 +108,13 @@ import pathlib, sys
 from lib.engine import lockstep
 from lib.measuring import sweeps
 from lib.__main__ import main
-from lib.records import on_record, places, results
+from lib.records import on_record, results, store
 from lib.studies import plans
 folder = pathlib.Path(sys.argv[1])
 study = on_record.grid("digits-cnn", [64], ["momentum"], [0.0, 0.5, 0.9], trials=100, hits=100, max_steps=10**6)
 plans.STUDIES["s"] = study
 for function in (results.missing, sweeps.run, results.check, results.kept):
-    function.__defaults__ = tuple(folder if v == places.DATA else v for v in function.__defaults__)
+    function.__defaults__ = tuple(folder if v == store.DATA else v for v in function.__defaults__)
 lockstep.SAVE_EVERY = 0.0
 main(["run", "s", "--jobs", sys.argv[2]])
 """
@@ -163,7 +163,7 @@ def test_smoke_is_kept_by_the_code_that_made_it(monkeypatch):
     read = pathlib.Path.read_bytes
 
     def anew() -> dict:
-        files = (ROOT / "lib" / f"{name}.py" for name in ("__init__", "records/places"))
+        files = (ROOT / "lib" / f"{name}.py" for name in ("__init__", "records/store"))
         return {k: v for file in files for k, v in runpy.run_path(str(file)).items()}
 
     before = anew()

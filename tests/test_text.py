@@ -10,7 +10,7 @@ import pytest
 
 import lib
 from lib import ROOT
-from lib.records import places, store
+from lib.records import store
 from lib.studies.cells import Cell
 from lib.workloads import catalogue, own_file, own_text
 
@@ -86,7 +86,7 @@ def test_a_rewritten_workload_keeps_its_records(how, both, tmp_path):
 
     def place(name):
         work = catalogue.workload(f"{name}:next_letter")
-        return work.source, work.goals, places.record(Cell(work.name, 16), tmp_path)
+        return work.source, work.goals, store.record(Cell(work.name, 16), tmp_path)
 
     before, after = both("mine.py", place, how)
     assert before == after and before[0] == own_file.source(str(OWN / "next_letter.py:next_letter"))
@@ -117,7 +117,7 @@ def test_rewritten_code_is_the_same(how, monkeypatch):
 
 
 def test_a_record_with_other_newlines_is_read(tmp_path):
-    (file, *_) = sorted((places.DATA / "own").rglob("*.csv"))
+    (file, *_) = sorted((store.DATA / "own").rglob("*.csv"))
     (other := tmp_path / file.name).write_bytes(REWRITTEN["CRLF"](file.read_bytes()))
     (head, table), (expected, rows) = store.read(other), store.read(file)
     assert head == expected and table.equals(rows)

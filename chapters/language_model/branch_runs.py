@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from chapters.language_model import branches
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.measuring.runner import Reporter
-from lib.records.places import DATA
+from lib.records.store import DATA
 
 
 def _train(branch: branches.Branch, _: Reporter) -> pd.DataFrame:

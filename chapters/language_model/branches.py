@@ -13,8 +13,8 @@ from pathlib import Path
 from lib.fields import Count, Number, Whole, check, spec
 from lib.probes import tracks
 from lib.probes.trained_again import Again
-from lib.records import places, store
-from lib.records.places import DATA
+from lib.records import store
+from lib.records.store import DATA
 from lib.studies import plans
 from lib.workloads.catalogue import WorkloadName, workload
 
@@ -100,4 +100,4 @@ def planned(data: Path = DATA) -> list[Branch]:
 
 def place(branch: Branch, folder: Path) -> Path:
     """Where the branch's record lies in a folder."""
-    return store.path(folder / places.place(branch.workload), branch)
+    return store.path(folder / store.place(branch.workload), branch)

@@ -10,10 +10,10 @@ from typing import Literal
 import pandas as pd
 
 from lib.fields import Count, spec
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.measuring.runner import Reporter
 from lib.records import store
-from lib.records.places import DATA
+from lib.records.store import DATA
 from lib.studies.cells import NUMBER
 from lib.workloads import datasets, ngrams, texts
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 
 from lib.fields import spec
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.own import folder_name
-from lib.records import places, store
-from lib.records.places import DATA
+from lib.records import store
+from lib.records.store import DATA
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import WorkloadName
 
@@ -62,7 +62,7 @@ PLANNED = (Pruned("shakespeare", 0.9),)
 
 def _place(what: Pruned, folder: Path) -> Path:
     name = f"{what.pruning}-{what.sparsity:g}-{store.digest(what)}.csv"
-    return folder / places.place(what.workload) / folder_name(what.workload) / name
+    return folder / store.place(what.workload) / folder_name(what.workload) / name
 
 
 LAYERS = Collection(

@@ -15,7 +15,7 @@ from lib.analysis import advice, rate_rules, scaling
 from lib.analysis.scaling import forms
 from lib.methods import method as known_method
 from lib.records import store
-from lib.records.places import record
+from lib.records.store import record
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study

@@ -10,10 +10,10 @@ import pandas as pd
 
 from lib import require
 from lib.fields import POSITIVE, Count, Number, check, spec
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.own import folder_name
-from lib.records import places, store
-from lib.records.places import DATA
+from lib.records import store
+from lib.records.store import DATA
 from lib.workloads.catalogue import WorkloadName, workload
 
 MOST_WORKERS, MOST_STEPS, MOST_PAUSE = 64, 10**5, 1.0
@@ -76,7 +76,7 @@ PLANNED = (Job(), Job(pause=0.01), Job(workers=4))
 def _place(job: Job, folder: Path) -> Path:
     return (
         folder
-        / places.place(job.workload)
+        / store.place(job.workload)
         / folder_name(job.workload)
         / f"workers-{job.workers}-{store.digest(job)}.csv"
     )

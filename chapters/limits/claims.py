@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-from chapters.limits import family_curves
+from chapters.limits import families, family_curves
 from lib.analysis import scaling
 from lib.claims.claim import Change, claim, interval, ratio
 from lib.claims.names import is_shallue2019
-from lib.studies import families
 from lib.wording import named
 
 EACH = "one word for all of them depended on how many were measured"

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from chapters.limits.families import FAMILIES, Family
 from lib.analysis import goals, scaling
 from lib.records import results as on_record
 from lib.records import store
 from lib.studies import plans
-from lib.studies.families import FAMILIES, Family
 from lib.studies.study import Study
 from lib.workloads.catalogue import EASIER, WORKLOADS
 

@@ -27,12 +27,12 @@ import pandas as pd
 from chapters.parts_of_a_network import arithmetic, staged
 from lib import require
 from lib.fields import Whole, check, spec
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.methods.intervals import Interval
 from lib.methods.method import Layer, Method
 from lib.own import folder_name
 from lib.records import store
-from lib.records.places import DATA
+from lib.records.store import DATA
 from lib.studies.cells import Cell
 
 if TYPE_CHECKING:

@@ -24,12 +24,12 @@ import pandas as pd
 
 from chapters.parts_of_a_network import arithmetic, staged
 from lib.fields import spec
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.methods.intervals import Interval
 from lib.methods.method import Layer, Method
 from lib.own import folder_name
 from lib.records import store
-from lib.records.places import DATA
+from lib.records.store import DATA
 from lib.studies.cells import Cell
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ import pandas as pd
 from chapters.parts_of_a_network import arithmetic
 from lib import require
 from lib.fields import Count, Whole, check, spec
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.own import folder_name
 from lib.records import store
-from lib.records.places import DATA
+from lib.records.store import DATA
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import WorkloadName, workload
 

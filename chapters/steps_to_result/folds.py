@@ -13,10 +13,10 @@ import pandas as pd
 
 from lib import require
 from lib.fields import Count, Whole, spec
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.methods import spaces
 from lib.records import store
-from lib.records.places import DATA
+from lib.records.store import DATA
 from lib.studies.cells import NUMBER, Cell
 from lib.workloads import datasets
 from lib.workloads.catalogue import WorkloadName, workload

@@ -22,7 +22,7 @@ from lib import own, require
 from lib.engine.vocabulary import LOSSES, next_check
 from lib.fields import Number, check
 from lib.records import store
-from lib.records.places import DATA, record
+from lib.records.store import DATA, record
 from lib.studies.cells import Cell
 from lib.studies.plans import STUDIES
 from lib.studies.races import BY_GOALS, BY_LOSSES, SLOW_TO_START, WATCHED

@@ -15,7 +15,7 @@ import pandas as pd
 
 from lib.analysis.scaling import goals, mean_of, steps_to_result
 from lib.records import store
-from lib.records.places import record
+from lib.records.store import record
 from lib.studies.cells import Cell
 from lib.workloads import datasets
 from lib.workloads.catalogue import THEIR_SPLIT, workload

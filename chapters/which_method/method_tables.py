@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pandas as pd
 
-from chapters.which_method import best_settings, quadratic_methods
+from chapters.which_method import best_settings, method_figures, quadratic_methods
 from lib import claims, wording
 from lib.analysis import method_results, noisy_quadratic, scaling
-from lib.page import charts, method_figures
+from lib.page import charts
 from lib.workloads import catalogue
 
 LARS_SIZE = 256
@@ -37,7 +37,7 @@ def compared(curves: dict) -> pd.DataFrame:
         network=over.workload.map(name_of), method=over.algorithm.map(method_results.title)
     )
     ratios = over[["ratio", "ratio_low", "ratio_high"]].to_numpy()
-    return over.assign(told=[method_figures.finite(*row) for row in ratios])
+    return over.assign(told=[wording.with_interval(*row) for row in ratios])
 
 
 def in_time(curves: dict, times: pd.DataFrame) -> pd.DataFrame:
@@ -252,6 +252,6 @@ def lars(curves: dict) -> pd.DataFrame:
     if not len(paid):
         return paid
     ratios = paid[["ratio", "ratio_low", "ratio_high"]].to_numpy()
-    paid = paid.assign(told=[method_figures.finite(*row) for row in ratios])
+    paid = paid.assign(told=[wording.with_interval(*row) for row in ratios])
     wide = paid.pivot(index=["network", "method"], columns="case", values="told")
     return wide.fillna("—").reset_index()

@@ -25,9 +25,9 @@ import pandas as pd
 
 from lib.engine import vocabulary
 from lib.fields import Count, Whole, check, spec
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.records import store
-from lib.records.places import DATA
+from lib.records.store import DATA
 
 TAKES = ("every", "best")
 EXAMPLES = 1350  # of the training set

@@ -16,7 +16,7 @@ from lib import own
 from lib.analysis import advice, scaling
 from lib.fields import AMOUNT, POSITIVE, Count, Number, spec
 from lib.records import store
-from lib.records.places import DATA, record
+from lib.records.store import DATA, record
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload

@@ -12,7 +12,7 @@ import pandas as pd
 
 from lib.analysis.scaling.steps import CURVE, SEARCH
 from lib.records import store
-from lib.records.places import DATA, record
+from lib.records.store import DATA, record
 from lib.studies import plans
 from lib.studies.study import Study
 

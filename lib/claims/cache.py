@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lib import ROOT, code
 from lib.atomic import whole
-from lib.records.places import DATA
+from lib.records.store import DATA
 
 BUILD = (
     "BOOK_BUILD"  # names the folder of a build elsewhere, whose caches are read and written, too

@@ -16,7 +16,7 @@ from lib.analysis import hardware, scaling
 from lib.claims import cache, judging
 from lib.claims.cache import kept
 from lib.records import store
-from lib.records.places import DATA, record
+from lib.records.store import DATA, record
 from lib.studies import plans
 from lib.workloads.catalogue import workload
 

@@ -6,9 +6,10 @@ import dataclasses
 import functools
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import torch
 from torch.nn.utils.rnn import pad_sequence
@@ -31,7 +32,7 @@ from lib.messages import exchanges
 from lib.methods import late, method
 from lib.methods.method import Method
 from lib.records import store
-from lib.records.places import record, same_data
+from lib.records.store import record, same_data
 from lib.studies.cells import Cell
 from lib.studies.races import WIDER
 from lib.workloads import datasets, models, own_file, own_network
@@ -52,15 +53,12 @@ def _scores(
     """Pruning scores [P] of the workload's trial with this seed: the same for every batch size and
     algorithm.
     """
-    module = models.fresh(work.model, seed)
-    w, data = flattening.flatten(module).to(device), work.train(split)
-    kind = (
-        batched.BatchedExecutor if work.model.startswith("decoder") else _sequential(work, device)
-    )
+    module, data = models.fresh(work.model, seed), work.train(split)
+    batches = work.model.startswith("decoder")
+    kind = batched.BatchedExecutor if batches else _sequential(work, device)
     executor = kind(module, dtype, device, task=TASKS[work.task])
-    return pruning.scores(
-        method, w, executor, executor.inputs(data.x), data.y.to(device), seed, sparsity
-    ).cpu()
+    w, x, y = flattening.flatten(module).to(device), executor.inputs(data.x), data.y.to(device)
+    return pruning.scores(method, w, executor, x, y, seed, sparsity).cpu()
 
 
 def seeds(cell: Cell) -> list[int]:
@@ -74,45 +72,55 @@ def start(
     """The cell's trials (or the chosen ones) before their first step: initialised, pruned, with
     their hyperparameters.
 
-    Among these is the batch size, on which a method may depend.  device: where scores are computed;
-    the trials are on the CPU. A trial whose scores do not say what to keep is left without any
-    weight.  Raises ScoresError where they say it of no trial.
+    Among these is the batch size, on which a method may depend. A trial whose scores do not say
+    what to keep is left without any weight.
+
+    Args:
+        device: where scores are computed; the trials are on the CPU.
+
+    Raises:
+        ScoresError: where the scores say of no trial what to keep.
     """
-    work, chosen = cell.work, list(range(cell.trials)) if chosen is None else chosen
+    chosen = list(range(cell.trials)) if chosen is None else chosen
     chosen_seeds = [seeds(cell)[trial] for trial in chosen]
-    w = torch.stack([flattening.flatten(models.fresh(work.model, s)) for s in chosen_seeds])
-    if cell.sparsity == 0:
-        mask = None
-    else:
-        # The other scores serve every sparsity
-        needs = (cell.sparsity,) if cell.pruning == "synflow" else ()
-        scores = [
-            _scores(work, cell.pruning, s, cell.split, _dtype(cell), device, *needs)
-            for s in chosen_seeds
-        ]
-        mask = _masks(cell, scores)
+    fresh = [models.fresh(cell.work.model, seed) for seed in chosen_seeds]
+    w = torch.stack(list(map(flattening.flatten, fresh)))
+    mask = None
+    if cell.sparsity:
+        mask = _masks(cell, chosen_seeds, device)
         w = w * mask
-    drawn = {
-        name: torch.from_numpy(values[chosen]).float()[:, None]
-        for name, values in cell.draw().items()
-    }
+    drawn = {}
+    for name, values in cell.draw().items():
+        drawn[name] = torch.from_numpy(values[chosen]).float()[:, None]
     drawn["batch_size"] = torch.full((len(chosen), 1), float(cell.batch_size))
     return training_state.Trials(w, mask, drawn)
 
 
-def _masks(cell: Cell, scores: list[torch.Tensor]) -> torch.Tensor:
-    """Masks [T, P] of the trials with these scores [P], zeros where they are refused; raises
+def _masks(cell: Cell, chosen_seeds: list[int], device: str) -> torch.Tensor:
+    """Masks [T, P] of the trials with these seeds, zeros where their scores are refused; raises
     ScoresError if all are.
     """
-    masks, refused = torch.zeros(len(scores), len(scores[0])), []
-    for mask, found in zip(masks, scores, strict=True):
+    # The other scores serve every sparsity
+    needs = (cell.sparsity,) if cell.pruning == "synflow" else ()
+    masks, refused = [], []
+    for seed in chosen_seeds:
+        scores = _scores(
+            cell.work,
+            cell.pruning,
+            seed,
+            cell.split,
+            _dtype(cell),
+            device,
+            *needs,
+        )
         try:
-            mask.copy_(pruning.chosen(cell.pruning, found, cell.sparsity))
+            masks.append(pruning.chosen(cell.pruning, scores, cell.sparsity).float())
         except pruning.ScoresError as error:
             refused.append(error)
-    if len(refused) == len(scores):
+            masks.append(torch.zeros(len(scores)))
+    if len(refused) == len(masks):
         raise refused[0]
-    return masks
+    return torch.stack(masks)
 
 
 def exchange(
@@ -176,16 +184,16 @@ def train_cell(cell: Cell, device: str = "cpu", **options) -> training_state.Out
     """Measure one cell on a device ("cpu", "cuda", ...); further options as in
     `lib.engine.lockstep.train`.
     """
+    whose = [dataclasses.asdict(cell), cell.definition(), origin(cell, device)]
+    options = {"whose": json.dumps(whose)} | options
     if cell.alone:
-        return _train_alone(cell, device, **options)
+        return rounds.train(job(cell, device), seeds(cell), cell.draw(), cell.hits, **options)
     work = cell.work
     data, trials = datasets.load(work.dataset, cell.split), start(cell, device=device).to(device)
-    options.setdefault("exchange", exchange(cell, trials))
+    if "exchange" not in options:
+        options["exchange"] = exchange(cell, trials)
     # Goals of a reader's own may lie out of reach; the book's records were made without.
     options.setdefault("whole_at_end", bool(work.source))
-    options.setdefault(
-        "whose", json.dumps([dataclasses.asdict(cell), cell.definition(), origin(cell, device)])
-    )
     return lockstep.train(
         executor(cell, device),
         trials,
@@ -204,13 +212,6 @@ def train_cell(cell: Cell, device: str = "cpu", **options) -> training_state.Out
         test=data.test,
         **options,
     )
-
-
-def _train_alone(cell: Cell, device: str, **options) -> training_state.Outcome:
-    """Measure a cell whose trials are trained one after the other."""
-    whose = json.dumps([dataclasses.asdict(cell), cell.definition(), origin(cell, device)])
-    options.setdefault("whose", whose)
-    return rounds.train(job(cell, device), seeds(cell), cell.draw(), cell.hits, **options)
 
 
 def job(cell: Cell, device: str = "cpu") -> rounds.Job:
@@ -256,40 +257,23 @@ def _as_training(cell: Cell) -> own.Training:
 
 def table(cell: Cell, outcome: training_state.Outcome) -> pd.DataFrame:
     """The outcome as a table with a row per trial."""
-    work = cell.work
-    drawn = cell.draw()
-    return pd.DataFrame(
-        {
-            "trial": range(cell.trials),
-            "seed": seeds(cell),
-            **drawn,
-            "status": outcome.status,
-            "cause": outcome.cause,
-            "last_step": outcome.last_step,
-            "best_error": outcome.best_error,
-            "best_step": outcome.best_step,
-            **{f"steps@{goal:g}": outcome.first[:, i] for i, goal in enumerate(work.goals)},
-            **{
-                f"loss@{loss:.2g}": outcome.fell[:, i]
-                for i, loss in enumerate(vocabulary.LOSSES)
-                if cell.rungs == "losses"
-            },
-            **{
-                f"best@{budget}": outcome.best_within[:, i]
-                for i, budget in enumerate(outcome.budgets)
-            },
-            **{
-                f"test@{budget}": outcome.test_within[:, i]
-                for i, budget in enumerate(outcome.budgets)
-            },
-            **({"sent": outcome.sent} if cell.messages else {}),
-            **{
-                f"sent@{budget}": outcome.sent_within[:, i]
-                for i, budget in enumerate(outcome.budgets)
-                if cell.messages
-            },
-        }
-    )
+
+    def each(name: str, heads: Iterable, values: np.ndarray) -> dict[str, np.ndarray]:
+        """A column of values [trials, heads] for each of some heads."""
+        return {f"{name}@{head}": values[:, i] for i, head in enumerate(heads)}
+
+    columns = {"trial": range(cell.trials), "seed": seeds(cell), **cell.draw()}
+    for name in ("status", "cause", "last_step", "best_error", "best_step"):
+        columns[name] = getattr(outcome, name)
+    columns |= each("steps", (f"{goal:g}" for goal in cell.work.goals), outcome.first)
+    if cell.rungs == "losses":
+        columns |= each("loss", (f"{loss:.2g}" for loss in vocabulary.LOSSES), outcome.fell)
+    columns |= each("best", outcome.budgets, outcome.best_within)
+    columns |= each("test", outcome.budgets, outcome.test_within)
+    if cell.messages:
+        columns["sent"] = outcome.sent
+        columns |= each("sent", outcome.budgets, outcome.sent_within)
+    return pd.DataFrame(columns)
 
 
 def measure(
@@ -300,9 +284,12 @@ def measure(
 
     A job of its own: one thread, no shared state.  A record that is there, another runner's, is
     left alone.  Where nobody wins a race, a second is run that is WIDER times as wide; the record
-    is of that one, with the costs of both. Raises OwnError if a reader's own workload has made
-    other tensors than those of the records beside it, or has changed. Raises OSError naming the
-    file, before any training, if its folder cannot be written.
+    is of that one, with the costs of both.
+
+    Raises:
+        OwnError: if a reader's own workload has made other tensors than those of the records
+            beside it, or has changed.
+        OSError: naming the file, before any training, if its folder cannot be written.
     """
     file = record(cell, folder)
     if store.exists(file):
@@ -312,25 +299,24 @@ def measure(
     measured_with = origin(cell, device)
     # Its name tells the origin, so that a cell begun with other code or on another device is begun
     # anew.
-    unfinished = file.with_suffix(
-        f".{hashlib.sha256(json.dumps(measured_with).encode()).hexdigest()[:8]}.part"
-    )
+    digest = hashlib.sha256(json.dumps(measured_with).encode()).hexdigest()[:8]
+    unfinished = file.with_suffix(f".{digest}.part")
     store.prepare(file)
-    reporter = Reporter(progress_folder)
-    outcome = train_cell(cell, device, progress=reporter, unfinished=unfinished)
-    counted, wall_s = {"steps": outcome.steps, "trial_steps": outcome.trial_steps}, outcome.wall_s
+    options = {"device": device, "progress": Reporter(progress_folder)}
+    outcome = train_cell(cell, unfinished=unfinished, **options)
+    costs = {"steps": outcome.steps, "trial_steps": outcome.trial_steps}
+    seconds = outcome.wall_s
     if _without_a_winner(outcome):
         wider = dataclasses.replace(cell, race=WIDER * cell.race)
-        outcome = train_cell(
-            wider, device, progress=reporter, unfinished=unfinished.with_suffix(".wider.part")
-        )
-        both = {"steps": outcome.steps, "trial_steps": counted["trial_steps"] + outcome.trial_steps}
-        counted, wall_s = {**both, "raced_again": wider.race}, wall_s + outcome.wall_s
+        outcome = train_cell(wider, unfinished=unfinished.with_suffix(".wider.part"), **options)
+        costs["steps"] = outcome.steps
+        costs["trial_steps"] += outcome.trial_steps
+        costs["raced_again"] = wider.race
+        seconds += outcome.wall_s
     # Once more: meanwhile the file may have changed, and others have measured
     _agree(cell, folder, file)
-    store.write(
-        file, cell, table(cell, outcome), machine.provenance(measured_with, wall_s, **counted)
-    )
+    about = machine.provenance(measured_with, seconds, **costs)
+    store.write(file, cell, table(cell, outcome), about)
     for state in store.states(file):
         state.unlink(missing_ok=True)
     return file
@@ -342,13 +328,11 @@ def _without_a_winner(outcome: training_state.Outcome) -> bool:
 
 
 def origin(cell: Cell, device: str) -> dict:
-    """What a cell is measured with, as its record tells."""
-    return {**machine.origin(device, cell.arithmetic), **_data(cell)}
-
-
-def _data(cell: Cell) -> dict[str, str]:
-    """Which tensors a reader's own workload has made, as its records tell."""
-    return {"data": own_file.data(cell.workload)} if own.is_own(cell.workload) else {}
+    """What a cell is measured with, as its record tells; of a reader's own workload, also which
+    tensors it has made.
+    """
+    data = {"data": own_file.data(cell.workload)} if own.is_own(cell.workload) else {}
+    return {**machine.origin(device, cell.arithmetic), **data}
 
 
 def _agree(cell: Cell, folder: Path, file: Path) -> None:

@@ -1,5 +1,4 @@
-"""The one runner of cells, tracks, portraits and timings: a job for each that is missing, a bar,
-and their records.
+"""The one runner of all that is measured: a job for each that is missing, a bar, and their records.
 
 Whatever is stopped goes on when it is called again: what has a record is left alone.
 """
@@ -7,24 +6,36 @@ Whatever is stopped goes on when it is called again: what has a record is left a
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import math
 import os
+import signal
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import joblib
 import pandas as pd
+from joblib.parallel import get_active_backend
 from tqdm import tqdm
 
-from lib import Stopped
-from lib.measuring.jobs import each
+from lib import Stopped, require
 from lib.records import store
+
+# Jobs side by side: one thread each, so that more than there are cores gain nothing
+MOST = 4 * (os.cpu_count() or 1)
+KILLED = "a worker process was killed, perhaps for want of memory (fewer jobs take less)"
+SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+
+
+class WorkerDied(RuntimeError):
+    """A worker process that ended without a word, as the system ends what takes too much memory."""
 
 
 def run(
@@ -33,10 +44,15 @@ def run(
     """Measure each of `todo`, so many side by side, under one progress bar; nothing is shown where
     there is nothing to do.
 
-    measure: a function of a module, called as measure(what, reports, **options) in whatever
-    process; it writes the record, and a `Reporter` of the folder `reports` shows how far it is.
-    title, unit: of the bar.  Raises ValueError for a number of jobs that is not allowed, and
-    Stopped, which says what is kept, where Ctrl-C ends it.
+    Args:
+        measure: a function of a module, called as measure(what, reports, **options) in whatever
+            process; it writes the record, and a `Reporter` of the folder `reports` shows how far
+            it is.
+        title, unit: of the bar.
+
+    Raises:
+        ValueError: for a number of jobs that is not allowed.
+        Stopped: which says what is kept, where Ctrl-C ends it.
     """
     if not todo:
         return
@@ -46,10 +62,73 @@ def run(
             for _ in each(calls, jobs):
                 bar.update()
         except KeyboardInterrupt as stop:
-            done = f"{bar.bar.n} of {len(todo)} that were missing ({unit}s) are done and kept"
+            done = f"{bar.n} of {len(todo)} that were missing ({unit}s) are done and kept"
             told = f"stopped; {done}; the same call goes on from there"
             _tell_terminal(told)
             raise Stopped(told) from stop
+
+
+def each(calls: Iterable, jobs: int = 1) -> Iterator:
+    """What each of the calls (`joblib.delayed`) returns, as soon as it does; whoever stops asking
+    ends those under way.
+
+    Wrapped in `joblib.parallel_config(backend="dask")` they run on the cluster, however many
+    threads it has; Dask lets a call that a worker has begun go on to its end.
+
+    Raises:
+        ValueError: for a number of jobs that is not allowed.
+        WorkerDied: where the system has ended one.
+    """
+    fine = type(jobs) is int and (jobs == -1 or 1 <= jobs <= MOST)
+    require(fine, "jobs", jobs, f"a whole number from 1 to {MOST}, or -1")
+    backend, _ = get_active_backend()
+    if hasattr(backend, "client"):  # joblib would run everything here if the cluster had one thread
+        threads = backend.effective_n_jobs
+        backend.effective_n_jobs = lambda n: max(2, threads(n))
+    parallel = joblib.Parallel(
+        n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs + 1", batch_size=1
+    )
+    try:
+        with contextlib.closing(parallel(calls)) as results:
+            yield from results
+    except BrokenProcessPool:
+        raise WorkerDied(
+            f"{KILLED}; what is finished is kept, and the same call goes on from there"
+        ) from None
+
+
+def write(
+    file: Path,
+    what: object,
+    take: Callable[[], pd.DataFrame],
+    precision: str | None = None,
+    device: str = "cpu",
+    **more,
+) -> Path:
+    """Take a measurement in this process, with one thread, and write its record; returns the file.
+
+    Args:
+        precision: of its arithmetic, None where the table tells several apart.
+        device: where it is taken.
+        more: what else the first line says.
+
+    Raises:
+        OSError: naming the file, before anything is measured, if its folder cannot be written.
+    """
+    # Brings PyTorch, which is slow to import, and most chapters only read
+    from lib.measuring import machine
+
+    machine.use_one_core()
+    store.prepare(file)
+    began = time.perf_counter()
+    table = take()
+    seconds = time.perf_counter() - began
+    about = machine.provenance(machine.origin(device, precision), seconds, **more)
+    store.write(file, what, table, about)
+    return file
+
+
+# --- stopping -------------------------------------------------------------------------------------
 
 
 def _tell_terminal(text: str) -> None:
@@ -64,36 +143,41 @@ def _tell_terminal(text: str) -> None:
             os.write(terminal, f"\n{text}\n".encode())
 
 
-def write(
-    file: Path,
-    what: object,
-    take: Callable[[], pd.DataFrame],
-    precision: str | None = None,
-    device: str = "cpu",
-    **more,
-) -> Path:
-    """Take a measurement in this process, with one thread, and write its record; returns the file.
+@contextlib.contextmanager
+def stoppable(kept: Callable[[], str], again: str) -> Iterator[None]:
+    """For a command: Ctrl-C, SIGTERM or a closed terminal ends what runs herein with one line and
+    the usual exit status.
 
-    precision: of its arithmetic, None where the table tells several apart; device: where it is
-    taken; more: what else the first line says. Raises OSError naming the file, before anything is
-    measured, if its folder cannot be written.
+    An OSError, which names its file, and a worker's death are told in one line, too.  Whoever calls
+    from a notebook gets the exceptions themselves.
+
+    Args:
+        kept: says what is there by then.
+        again: the command that goes on.
     """
-    # Brings PyTorch, which is slow to import, and most chapters only read
-    from lib.measuring import (
-        machine,
-    )
+    received: list[int] = []
 
-    machine.use_one_core()
-    store.prepare(file)
-    began = time.perf_counter()
-    table = take()
-    store.write(
-        file,
-        what,
-        table,
-        machine.provenance(machine.origin(device, precision), time.perf_counter() - began, **more),
-    )
-    return file
+    def stop(number: int, _) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    # Those that are ignored, as SIGHUP is under nohup, stay so.
+    before = {s: signal.signal(s, stop) for s in SIGNALS if signal.getsignal(s) != signal.SIG_IGN}
+    try:
+        yield
+    # Of a worker that got the signal, too, perhaps the worker's death
+    except BaseException as error:
+        for s in before:
+            signal.signal(s, signal.SIG_IGN)  # the end is on its way
+        if not received and not isinstance(error, OSError | WorkerDied):
+            raise
+        reason = KILLED if isinstance(error, WorkerDied) else str(error)
+        what = f"stopped by {signal.Signals(received[0]).name}" if received else reason
+        print(f"{what}; {kept()}; to go on: {again}", file=sys.stderr)
+        sys.exit(128 + received[0] if received else 1)
+    finally:
+        for s, handler in before.items():
+            signal.signal(s, handler)
 
 
 # --- progress -------------------------------------------------------------------------------------
@@ -113,20 +197,13 @@ class Reporter:
         now = time.monotonic()
         if self.file and now >= self.next:
             self.next = now + 0.5
+            more = "" if alive is None else f", {alive} alive"
+            more += "" if math.isinf(best) else f", error {best:.3f}"
             with contextlib.suppress(OSError):
-                self.file.write_text(
-                    json.dumps([step, alive, None if math.isinf(best) else float(best)]),
-                    encoding="utf-8",
-                )
+                self.file.write_text(f"step {step:,}{more}", encoding="utf-8")
 
 
-def told(step: int, alive: int | None, best: float | None) -> str:
-    """A report in words."""
-    more = "" if alive is None else f", {alive} alive"
-    return f"step {step:,}{more}" + ("" if best is None else f", error {best:.3f}")
-
-
-class _Display(contextlib.AbstractContextManager):
+class _Display(tqdm):
     """A progress bar: how many are done, the time left, and how far those under way are.
 
     A terminal writes one line again every second.  A notebook or a log keeps every line: there, a
@@ -135,8 +212,12 @@ class _Display(contextlib.AbstractContextManager):
 
     def __init__(self, title: str, unit: str, count: int, reports: str):
         self.terminal = sys.stderr.isatty()
-        self.bar = tqdm(
-            total=count, desc=title, unit=unit, mininterval=0.1 if self.terminal else 5.0
+        pause = 0.1 if self.terminal else 5.0
+        super().__init__(
+            total=count,
+            desc=title,
+            unit=unit,
+            mininterval=pause,
         )
         self.reports, self.done = Path(reports), threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
@@ -147,18 +228,15 @@ class _Display(contextlib.AbstractContextManager):
         while not self.done.wait(pause):
             now = []
             for file in sorted(self.reports.glob("*")):
-                with contextlib.suppress(OSError, ValueError):
-                    now.append(told(*json.loads(file.read_text(encoding="utf-8"))))
-            self.bar.set_postfix_str(" | ".join(now))
+                with contextlib.suppress(OSError):
+                    now.append(file.read_text(encoding="utf-8"))
+            self.set_postfix_str(" | ".join(filter(None, now)))
             if not self.terminal:
-                pause = self.bar.mininterval = max(5.0, (time.monotonic() - began) / 20)
-
-    def update(self) -> None:
-        self.bar.update()
+                pause = self.mininterval = max(5.0, (time.monotonic() - began) / 20)
 
     def __exit__(self, *_):
         self.done.set()
         self.thread.join()
-        if self.bar.n == self.bar.total:  # nothing is under way any more
-            self.bar.set_postfix_str("", refresh=False)
-        self.bar.close()
+        if self.n == self.total:  # nothing is under way any more
+            self.set_postfix_str("", refresh=False)
+        self.close()

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeVar
 
 import pandas as pd
 
 from lib import require
 from lib.measuring import runner
-from lib.records import results as on_record
-from lib.records.places import DATA, SMOKE
+from lib.records import results as recorded
+from lib.records.results import K
+from lib.records.store import DATA, SMOKE
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 
-K = TypeVar("K")  # what tells several studies apart
 BUDGETS = ("cached", "smoke", "full")
 
 
@@ -26,9 +25,9 @@ def run(study: Study, folder: Path = DATA, jobs: int = 1, device: str = "cpu") -
     the folder. Raises RecordError if a file among the study's workloads is damaged or foreign,
     before any training, and OSError naming the file if one cannot be written.
     """
-    on_record.check(study, folder)
+    recorded.check(study, folder)
     runner.run(
-        on_record.missing(study, folder),
+        recorded.missing(study, folder),
         _train,
         study.name,
         "cell",
@@ -40,35 +39,28 @@ def run(study: Study, folder: Path = DATA, jobs: int = 1, device: str = "cpu") -
 
 def _train(cell: Cell, reports: str, folder: Path, device: str) -> None:
     # Brings PyTorch, which is slow to import, and most chapters only read
-    from lib.measuring.one_cell import (
-        measure,
-    )
+    from lib.measuring.one_cell import measure
 
     measure(cell, folder, reports, device)
 
 
-def results(
-    study: Study,
-    budget: str = "cached",
-    jobs: int = 1,
-    folder: Path = DATA,
-    device: str = "cpu",
-) -> pd.DataFrame:
-    """The table of `lib.records.results.read`; budget: whether what is missing is trained first.
+def results(study: Study, budget: str = "cached", jobs: int = 1, **options) -> pd.DataFrame:
+    """The table of `lib.records.results.read`; what is missing may be trained first.
 
-    "cached" never trains; "full" trains the missing cells; "smoke" trains a toy version of the
-    study into a folder of its own; jobs, device: of that, as of `run`.  Raises ValueError for
-    another budget, and RecordError for a file that must not be read.
+    Args:
+        budget: "cached" never trains; "full" trains the missing cells; "smoke" trains a toy version
+            of the study into a folder of its own.
+        jobs: as of `run`, and so are further options.
+
+    Raises:
+        ValueError: for another budget.
+        RecordError: for a file that must not be read.
     """
-    return results_each({study.name: study}, budget, jobs, folder, device)[study.name]
+    return results_each({study.name: study}, budget, jobs, **options)[study.name]
 
 
 def results_each(
-    studies: dict[K, Study],
-    budget: str = "cached",
-    jobs: int = 1,
-    folder: Path = DATA,
-    device: str = "cpu",
+    studies: dict[K, Study], budget: str = "cached", jobs: int = 1, folder: Path = DATA, **options
 ) -> dict[K, pd.DataFrame]:
     """`results` of several studies; the files, which most share with others, are looked through
     once.
@@ -78,5 +70,5 @@ def results_each(
         studies, folder = {key: study.smoke() for key, study in studies.items()}, SMOKE
     if budget != "cached":
         for study in studies.values():
-            run(study, folder, jobs, device)
-    return on_record.read_each(studies, folder)
+            run(study, folder, jobs, **options)
+    return recorded.read_each(studies, folder)

@@ -2,61 +2,57 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import html
 import math
 import re
 from collections.abc import Sequence
 
 import pandas as pd
+from jinja2 import Environment, StrictUndefined
 
-from lib import Told, require
+from lib import Told
 from lib.page.prose import Html, kind
 from lib.wording import brief, joined, named, number, span
 from lib.workloads.catalogue import workload
 
-# --- in a chapter ---------------------------------------------------------------------------------
-
-
 LONG = 20  # rows
 KINDS = {"for": "yes", "against": "no", "not decided": "open"}  # of a network's verdict
 FEW = 6  # networks of a claim that its box shows unfolded
+PAGES = Environment(
+    autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+)
+PAGES.filters["count"] = "{:,}".format
 
 
-def _text(words: str) -> str:
-    """Words as HTML that shows them; a reader's own title may hold anything."""
-    return html.escape(words, quote=False)
-
-
-def claim(*judged) -> Html:
-    """A box for every judged claim (`lib.claims.Claim`): what the paper says, the rule, and the
-    verdict on every network.
+def html(template: str, **values: object) -> Html:
+    """HTML of a Jinja2 template, values as text that shows them, since a reader's own title may hold
+    anything; `Html` stays as it is.
     """
-    return Html("".join(_judged(c) for c in judged))
+    return Html(PAGES.from_string(template).render(values))
 
 
-def stated(paper: str, ours: str, verdict: str, source: str) -> Html:
-    """The box of a statement that a page tests itself, and not from records: it "holds" or "does
-    not hold".
-    """
-    return Html(
-        _box(
-            verdict,
-            {
-                f"Claim <small>({html.escape(source)})</small>": _text(paper),
-                "Measured here": _text(ours),
-            },
-        )
-    )
+# --- claims ---------------------------------------------------------------------------------------
 
-
-def _box(verdict: str, rows: dict[str, str]) -> str:
-    body = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in rows.items())
-    title = f'<p class="book-verdict">{verdict[0].upper()}{verdict[1:]}</p>'
-    return f'<div class="book-box book-{kind(verdict)}">{title}<dl>{body}</dl></div>'
-
-
+BOX = """\
+<div class="book-box book-{{ kind }}"><p class="book-verdict">{{ verdict }}</p><dl>
+{% for name, aside, text in rows %}
+<dt>{{ name }}{% if aside %} <small>({{ aside }})</small>{% endif %}</dt><dd>{{ text }}</dd>
+{% endfor %}</dl></div>"""
+NETWORKS = """\
+{% if many %}<details><summary>{{ claim.part }}</summary>{% endif %}
+<table class="book-table book-names"><thead><tr>
+<th>network</th><th>effect</th><th>90 %</th><th>n</th><th>verdict</th></tr></thead><tbody>
+{% for group, numbers in rows %}
+<tr><td>{% if group.own %}★ {% endif %}{{ group.name }}
+{%- if group.note %}<br><small>{{ group.note }}</small>{% endif %}</td>
+{% if group.n %}
+<td>{{ numbers[0] }}</td><td>{{ numbers[1] }} to {{ numbers[2] }}</td><td>{{ group.n|count }}</td>\
+<td>{{ group.verdict }}
+{%- if group.verdict != "not decided" and not group.robust %} (fragile){% endif %}</td>
+{% else %}<td colspan="4">not measured</td>{% endif %}</tr>
+{% endfor %}</tbody></table><small>★: one of the paper’s own networks. n: independent searches, \
+or what the row or rule names. Fragile: decided otherwise at ¾ or 4/3 of the threshold, or by \
+fewer than three searches.</small>
+{% if many %}</details>{% endif %}"""
 READ = {
     "abstract": "of which we read the abstract",
     "summary": "as summarised by others",
@@ -64,92 +60,84 @@ READ = {
 }
 
 
-def _judged(c) -> str:
-    source = html.escape(c.source)
-    if c.read not in c.source:
-        source += f"; {READ[c.read]}"
-    return _box(
-        c.verdict,
-        {
-            f"Claim <small>({source})</small>": html.escape(c.paper),
-            f'Rule <small>(<a href="claims.html#claim-{c.key}">{c.key}</a>)</small>': f"{html.escape(c.rule)} Needed: {c.needs}.",
-            "Measured <small>(on all records, whatever this page's parameters)</small>": networks(
-                c
-            ),
-            **({"To decide it": html.escape(c.price)} if c.price else {}),
-        },
-    )
+def _box(verdict: str, *rows: tuple[str, object, object]) -> Html:
+    """A verdict over rows of a name, an aside and a text."""
+    return html(BOX, kind=kind(verdict), verdict=verdict[0].upper() + verdict[1:], rows=rows)
 
 
-def networks(c) -> str:
+def claim(*judged) -> Html:
+    """A box for every judged claim (`lib.claims.Claim`): what the paper says, the rule, and the
+    verdict on every network.
+    """
+    return Html("".join(map(_judged, judged)))
+
+
+def stated(paper: str, ours: str, verdict: str, source: str) -> Html:
+    """The box of a statement that a page tests itself, and not from records: it "holds" or "does
+    not hold".
+    """
+    return _box(verdict, ("Claim", source, paper), ("Measured here", "", ours))
+
+
+def _judged(c) -> Html:
+    source = c.source if c.read in c.source else f"{c.source}; {READ[c.read]}"
+    link = html('<a href="claims.html#claim-{{ key }}">{{ key }}</a>', key=c.key)
+    rows = [
+        ("Claim", source, c.paper),
+        ("Rule", link, f"{c.rule} Needed: {c.needs}."),
+        ("Measured", "on all records, whatever this page's parameters", _networks(c)),
+    ]
+    return _box(c.verdict, *rows, *([("To decide it", "", c.price)] if c.price else []))
+
+
+def _networks(c) -> Html:
     """Every network's effect with its interval, number of searches and verdict; folded away where
     there are many.
     """
-    ordered = sorted(c.groups, key=lambda g: not g.own)
-    heads = "<th>network</th><th>effect</th><th>90 %</th><th>n</th><th>verdict</th>"
-    rows = "".join(f"<tr><td>{_network(g)}</td>{_cells(g, c)}</tr>" for g in ordered)
-    table = f'<table class="book-table book-names"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
-    told = (
-        "★: one of the paper’s own networks. n: independent searches, or what the row or rule names. "
-        "Fragile: decided otherwise at ¾ or 4/3 of the threshold, or by fewer than three searches."
-    )
-    shown = f"{table}<small>{told}</small>"
-    if len(c.groups) <= FEW:
-        return shown
-    return f"<details><summary>{html.escape(c.part)}</summary>{shown}</details>"
+    ordered = sorted(c.groups, key=lambda group: not group.own)
+    rows = [(group, _numbers(group, c.scale, _digits(group, c))) for group in ordered]
+    return html(NETWORKS, claim=c, rows=rows, many=len(rows) > FEW)
 
 
-def _network(g) -> str:
-    return f"{'★ ' * g.own}{html.escape(g.name)}" + (
-        f"<br><small>{html.escape(g.note)}</small>" if g.note else ""
-    )
+def _numbers(group, scale: str, digits: int = 2) -> list[str]:
+    """A network's effect and the ends of its interval."""
+    return [_in_scale(value, scale, digits) for value in (group.effect, group.low, group.high)]
 
 
-def _cells(g, c) -> str:
-    if not g.n:
-        return '<td colspan="4">not measured</td>'
-    digits = _digits(g, c)
-    effect, low, high = (_in_scale(v, c.scale, digits) for v in (g.effect, g.low, g.high))
-    fragile = " (fragile)" if g.verdict != "not decided" and not g.robust else ""
-    return f"<td>{effect}</td><td>{low} to {high}</td><td>{g.n:,}</td><td>{g.verdict}{fragile}</td>"
-
-
-def _digits(g, c) -> int:
+def _digits(group, c) -> int:
     """The fewest digits with which no end of the interval reads like the threshold beside it: two,
     or three where one is near, or more.
     """
-    edges = (c.threshold, 1 / c.threshold if c.scale == "ratio" else -c.threshold)
-    edges = edges[: 1 + (c.kind == "within")]
-    pairs = [(end, edge) for end in (g.low, g.high) for edge in edges]
-    near = any(abs(end - edge) < 0.06 * max(abs(edge), 0.1) for end, edge in pairs)
-    told_apart = (
-        digits
-        for digits in range(2 + near, 6)
-        if all(end == edge or _reads_apart(end, edge, c.scale, digits) for end, edge in pairs)
-    )
-    return next(told_apart, 6)
+    edges = [c.threshold]
+    if c.kind == "within":
+        edges.append(1 / c.threshold if c.scale == "ratio" else -c.threshold)
+    pairs = [(end, edge) for end in (group.low, group.high) for edge in edges if end != edge]
+    ends = (group.low, group.high)
+    near = any(abs(end - edge) < 0.06 * max(abs(edge), 0.1) for end in ends for edge in edges)
+    for digits in range(2 + near, 6):
+        read = [[_in_scale(value, c.scale, digits) for value in pair] for pair in pairs]
+        if all(end != edge for end, edge in read):
+            return digits
+    return 6
 
 
-def _reads_apart(end: float, edge: float, scale: str, digits: int) -> bool:
-    return _in_scale(end, scale, digits) != _in_scale(edge, scale, digits)
-
-
-def told(g, scale: str) -> str:
+def told(group, scale: str) -> str:
     """A network's effect in one line: "MLP on digits: 1.5 (1.2 to 1.8), n = 10, for"."""
-    if not g.n:
-        return f"{g.name}: not measured"
-    effect, low, high = (_in_scale(v, scale) for v in (g.effect, g.low, g.high))
-    return f"{g.name}: {effect} ({low} to {high}), n = {g.n}, {g.verdict}"
+    if not group.n:
+        return f"{group.name}: not measured"
+    effect, low, high = _numbers(group, scale)
+    return f"{group.name}: {effect} ({low} to {high}), n = {group.n}, {group.verdict}"
 
 
 def _in_scale(value: float, scale: str, digits: int = 2) -> str:
     if scale == "share":
         return f"{100 * value:.{digits - 2}f}\u00a0%"
-    return (
-        brief(value)
-        if digits == 2 or not math.isfinite(value)
-        else number(float(f"{value:.{digits}g}"))
-    )
+    if digits == 2 or not math.isfinite(value):
+        return brief(value)
+    return number(float(f"{value:.{digits}g}"))
+
+
+# --- tables ---------------------------------------------------------------------------------------
 
 
 def trials(frame: pd.DataFrame) -> str:
@@ -163,84 +151,103 @@ def table(frame: pd.DataFrame, **formats: str):
 
     A table of more than `LONG` rows scrolls under its own head.
     """
-    shown = {
-        c: formats.get(c, number if pd.api.types.is_numeric_dtype(frame[c]) else _unbroken)
-        for c in frame
-    }
-    styled = frame.style.hide(axis="index").format(shown, na_rep="—", escape="html")
+    numbers = [column for column in frame if pd.api.types.is_numeric_dtype(frame[column])]
+    shown = {column: number if column in numbers else _unbroken for column in frame}
+    classes = ["book-table"]
+    if list(frame.columns[:1]) != numbers[:1]:
+        classes.append("book-names")
+    if len(frame) > LONG:
+        classes.append("book-long")
+    styled = frame.style.hide(axis="index")
+    styled = styled.format(shown | formats, na_rep="—", escape="html")
     styled = styled.format_index(axis="columns", escape="html")
-    right = [c for c in frame if pd.api.types.is_numeric_dtype(frame[c])]
-    names = list(frame.columns[:1]) != right[:1]
-    kind = "book-table" + " book-names" * names + " book-long" * (len(frame) > LONG)
-    return styled.set_table_attributes(f'class="{kind}"').set_properties(
-        subset=right, **{"text-align": "right"}
-    )
+    styled = styled.set_table_attributes(f'class="{" ".join(classes)}"')
+    return styled.set_properties(subset=numbers, **{"text-align": "right"})
 
 
 def _unbroken(text: object) -> object:
     """A text, as `named`, in which ranges, 1–2 or −1 to +2, stay on one line."""
     if not isinstance(text, str):
         return text
-    return re.sub(
-        r"(?<=\d) to (?=[−+]?\d)", "\u00a0to\u00a0", named(text).replace("–", "\u2060–\u2060")
-    )
+    text = named(text).replace("–", "\u2060–\u2060")
+    return re.sub(r"(?<=\d) to (?=[−+]?\d)", "\u00a0to\u00a0", text)
+
+
+# --- what is lacking ------------------------------------------------------------------------------
+
+NOTE = """\
+<div class="book-box book-open"><p class="book-verdict">{{ title }}</p>
+{% if folded %}<details><summary>which</summary>{% endif %}
+<ul>{% for item in items %}<li>{{ item }}</li>{% endfor %}</ul>
+{% if folded %}</details>{% endif %}</div>"""
 
 
 def absent(frame: pd.DataFrame) -> Html | None:
-    """What a study lacks, as a note; None if every cell has its record.  Raises ValueError if none
-    has.
+    """What a study lacks, as a note; None if every cell has its record.
+
+    Raises:
+        ValueError: if none has.
     """
     lacking = frame.attrs["missing"]
     if not lacking:
         return None
     if not len(frame):
         first = lacking[0]
-        about = _curve(first.workload, first.algorithm, first.sparsity, first.pruning)
         raise Told(
             f"budget: no record is kept of any of these {len(lacking)} searches, the first of them "
-            f"{about}, batch size {first.batch_size}; train them with -p budget full, or choose "
-            f"what is on record (python -m lib status)"
+            f"{_curve(first)}, batch size {first.batch_size}; train them with -p budget full, or "
+            f"choose what is on record (python -m lib status)"
         )
     sizes = {}
-    for c in lacking:
-        sizes.setdefault((c.workload, c.algorithm, c.sparsity, c.pruning), set()).add(c.batch_size)
-    items = "".join(
-        f"<li>{html.escape(_curve(*curve))}: {_sizes(sizes[curve])}</li>" for curve in sorted(sizes)
-    )
-    return Html(
-        f'<div class="book-box book-open"><p class="book-verdict">Not measured yet: {len(lacking):,} of '
-        f"{frame.attrs['cells_planned']:,} searches</p><details><summary>which</summary><ul>{items}</ul></details></div>"
-    )
+    for cell in sorted(lacking, key=lambda c: (c.workload, c.algorithm, c.sparsity, c.pruning)):
+        sizes.setdefault(_curve(cell), set()).add(cell.batch_size)
+    items = [
+        f"{curve}: batch size{'s' * (len(found) > 1)} {joined([f'{b:,}' for b in sorted(found)])}"
+        for curve, found in sizes.items()
+    ]
+    planned = frame.attrs["cells_planned"]
+    title = f"Not measured yet: {len(lacking):,} of {planned:,} searches"
+    return html(NOTE, title=title, items=items, folded=True)
 
 
 def warned(sentences: Sequence[str]) -> Html | None:
     """What to know before a page's answer is used, a line each; None where there is nothing."""
     if not sentences:
         return None
-    items = "".join(f"<li>{_text(sentence)}</li>" for sentence in sentences)
-    return Html(
-        '<div class="book-box book-open"><p class="book-verdict">Before you use the answer</p>'
-        f"<ul>{items}</ul></div>"
-    )
+    return html(NOTE, title="Before you use the answer", items=sentences, folded=False)
 
 
-def _curve(name: str, algorithm: str, sparsity: float, pruning: str) -> str:
+def _curve(cell) -> str:
     """What a cell is of, in words, but for its batch size."""
-    kept = f"sparsity {sparsity:g}, pruned by {named(pruning)}" if sparsity else "dense"
-    return f"{workload(name).title}, {named(algorithm)}, {kept}"
-
-
-def _sizes(batches: set[int]) -> str:
-    return f"batch size{'s' * (len(batches) > 1)} {joined([f'{b:,}' for b in sorted(batches)])}"
+    pruned = f"sparsity {cell.sparsity:g}, pruned by {named(cell.pruning)}"
+    kept = pruned if cell.sparsity else "dense"
+    return f"{workload(cell.workload).title}, {named(cell.algorithm)}, {kept}"
 
 
 def some(frame: pd.DataFrame, what: str) -> pd.DataFrame:
-    """The table, if it has a row.  Raises ValueError if no record is kept of what the parameters
-    ask for.
+    """The table, if it has a row.
+
+    Raises:
+        ValueError: if no record is kept of what the parameters ask for.
     """
     if not len(frame):
         raise Told(f"budget: no record is kept of such {what}; measure them with -p budget full")
     return frame
+
+
+# --- provenance -----------------------------------------------------------------------------------
+
+NO_RECORDS = Html('<p class="book-provenance">No records.</p>')
+SEARCHES = """\
+<div class="book-provenance">{{ heads|length|count }} of {{ planned|count }} searches, \
+{{ heads.rows.sum()|count }} trials, {{ heads.trial_steps.sum()|count }} training steps in \
+{{ time }}; measured {{ days }} with PyTorch {{ torch }} on {{ device }} in {{ precision }}
+{%- if versions < 4 %}; code {{ source }}.
+{% else %}.<details><summary>{{ versions }} versions of the code</summary>{{ source }}</details>
+{% endif %}</div>"""
+RECORDS = """\
+<p class="book-provenance">{{ heads|length }} of {{ planned }} records; measured {{ days }} with \
+PyTorch {{ torch }} on {{ device }}.</p>"""
 
 
 def provenance(*frames: pd.DataFrame) -> Html:
@@ -252,31 +259,44 @@ def provenance(*frames: pd.DataFrame) -> Html:
     """
     found, lacking = {}, {}
     for frame in frames:
+        heads = frame.attrs["provenance"]
         listed = set(frame.workload) if len(frame) else set()
-        found |= {
-            head["sha256"]: head for head in frame.attrs["provenance"] if head["workload"] in listed
-        }
-        whole = listed >= {head["workload"] for head in frame.attrs["provenance"]}
-        lacking |= {
-            cell: None for cell in frame.attrs["missing"] if whole or cell.workload in listed
-        }
+        whole = listed >= {head["workload"] for head in heads}
+        found |= {head["sha256"]: head for head in heads if head["workload"] in listed}
+        left = [c for c in frame.attrs["missing"] if whole or c.workload in listed]
+        lacking |= dict.fromkeys(left)
     heads = pd.DataFrame(found.values())
     if heads.empty:
-        return Html('<p class="book-provenance">No records.</p>')
-    columns = ("torch", "device", "precision", "source")
-    seen = {k: ", ".join(sorted(map(str, heads[k].unique()))) for k in columns}
-    versions, time = heads["source"].nunique(), _core_time(heads["wall_s"].sum())
-    code = (
-        f"; code {seen['source']}."
-        if versions < 4
-        else (
-            f".<details><summary>{versions} versions of the code</summary>{seen['source']}</details>"
-        )
+        return NO_RECORDS
+    return _footer(
+        SEARCHES,
+        heads,
+        planned=len(heads) + len(lacking),
+        time=_core_time(heads.wall_s.sum()),
+        versions=heads.source.nunique(),
     )
-    return Html(
-        f'<div class="book-provenance">{len(heads):,} of {len(heads) + len(lacking):,} searches, {heads["rows"].sum():,} '
-        f"trials, {heads['trial_steps'].sum():,} training steps in {time}; measured {_days(heads)} with "
-        f"PyTorch {seen['torch']} on {seen['device']} in {seen['precision']}{code}</div>"
+
+
+def sources(frame: pd.DataFrame) -> Html:
+    """The same for records that are not cells."""
+    heads = pd.DataFrame(frame.attrs["provenance"])
+    return NO_RECORDS if heads.empty else _footer(RECORDS, heads, planned=frame.attrs["planned"])
+
+
+def _footer(template: str, heads: pd.DataFrame, **values: object) -> Html:
+    """With what these records were made, and on which day or from which to which."""
+    told = {
+        name: ", ".join(sorted(map(str, heads[name].unique())))
+        for name in ("torch", "device", "precision", "source")
+        if name in heads
+    }
+    days = " to ".join(dict.fromkeys([heads.date.min(), heads.date.max()]))
+    return html(
+        template,
+        heads=heads,
+        days=days,
+        **told,
+        **values,
     )
 
 
@@ -285,44 +305,3 @@ def _core_time(seconds: float) -> str:
     units = {"core-hours": 3600, "core-minutes": 60, "core-seconds": 1}
     unit = next((name for name, long in units.items() if seconds >= long), "core-seconds")
     return f"{seconds / units[unit]:.1f} {unit}"
-
-
-def _days(heads: pd.DataFrame) -> str:
-    """On which day the records were made, or from which to which."""
-    return " to ".join(dict.fromkeys([heads["date"].min(), heads["date"].max()]))
-
-
-def download(frame: pd.DataFrame, name: str, columns: dict[str, str]) -> Html:
-    """A link that saves the frame as a compressed CSV file, over what its columns hold.
-
-    columns: what is written, and the words for it.  Raises ValueError for a name that does not end
-    in .csv.gz.
-    """
-    require(name.endswith(".csv.gz"), "name", name, "a name that ends in .csv.gz")
-    packed = base64.b64encode(
-        gzip.compress(frame[list(columns)].to_csv(index=False).encode(), mtime=0)
-    ).decode()
-    rows = "".join(
-        f"<tr><td><code>{column}</code></td><td>{html.escape(words)}</td></tr>"
-        for column, words in columns.items()
-    )
-    return Html(
-        f'<p><a download="{name}" href="data:application/gzip;base64,{packed}">Download {name}</a>: {len(frame):,} rows, '
-        f"{len(packed) * 3 // 4 / 1000:,.0f} kB.</p><details><summary>What its columns hold</summary>"
-        '<table class="book-table"><thead><tr><th>column</th><th>what it holds</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table></details>"
-    )
-
-
-def sources(frame: pd.DataFrame) -> Html:
-    """The same for records that are not cells."""
-    heads = pd.DataFrame(frame.attrs["provenance"])
-    if heads.empty:
-        return Html('<p class="book-provenance">No records.</p>')
-    seen = {
-        k: ", ".join(sorted(map(str, heads[k].unique()))) for k in ("torch", "device") if k in heads
-    }
-    return Html(
-        f'<p class="book-provenance">{len(heads)} of {frame.attrs["planned"]} records; measured {_days(heads)} with PyTorch '
-        f"{seen['torch']} on {seen['device']}.</p>"
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections.abc import Iterable
 
 import altair as alt
 import numpy as np
@@ -31,14 +32,10 @@ VARIANTS = {
     "adam-half-life": "adam",
     "kfac-unclipped": "kfac",
 }
-ALGORITHM_COLOURS = dict(
-    zip((m for m in METHODS if m not in VARIANTS), itertools.cycle(CATEGORIES))
-)
 # Muon stands beside Adam on most figures, which is red
-ALGORITHM_COLOURS |= {
-    "muon": GREEN,
-    "lars": WINE,
-}
+ALGORITHM_COLOURS = dict(
+    zip((name for name in METHODS if name not in VARIANTS), itertools.cycle(CATEGORIES))
+) | {"muon": GREEN, "lars": WINE}
 ALGORITHM_COLOURS |= {
     name: ALGORITHM_COLOURS[other] for name, other in VARIANTS.items() if name in METHODS
 }
@@ -82,68 +79,147 @@ def sparsity_colour(level: float) -> str:
     """The colour of a share of zeros, 0 to 1: dense has one of its own, the others lie on one ramp,
     in order.
 
-    Raises ValueError for what is no share.
+    Raises:
+        ValueError: for what is no share.
     """
     require(0 <= level < 1, "sparsity", level, "at least 0 and below 1")
     if level == 0:
         return DENSE
-    known = list(RAMP)
-    parts = [[int(colour[i : i + 2], 16) for colour in RAMP.values()] for i in (1, 3, 5)]
-    return "#" + "".join(f"{round(np.interp(level, known, part)):02x}" for part in parts)
+    ramp = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in RAMP.values()])
+    return "#" + "".join(f"{round(np.interp(level, list(RAMP), part)):02x}" for part in ramp.T)
 
 
 def by_sparsity(levels: list[float], **options) -> alt.Color:
     """Colour per sparsity, the same throughout the book; 0 reads "dense"."""
     levels = sorted(levels)
-    scale = alt.Scale(domain=levels, range=[sparsity_colour(s) for s in levels])
+    scale = alt.Scale(domain=levels, range=list(map(sparsity_colour, levels)))
     words = {"legend": alt.Legend(), "title": "sparsity"} | options
     if words["legend"] is not None:
         words["legend"] = alt.Legend(**words["legend"].to_dict() | {"labelExpr": DENSE_AT_ZERO})
     return alt.Color("sparsity:O", scale=scale, **words)
 
 
-def by_algorithm(names: list[str], **options) -> alt.Color:
+def by_algorithm(names: list[str]) -> alt.Color:
     """Colour per training method, the same throughout the book; a reader's own have that of guide
     lines.
     """
-    names = [
-        *(a for a in ALGORITHM_COLOURS if a in names),
-        *sorted(set(names) - set(ALGORITHM_COLOURS)),
-    ]
-    scale = alt.Scale(domain=names, range=[ALGORITHM_COLOURS.get(a, GUIDE) for a in names])
+    own = sorted(set(names) - set(ALGORITHM_COLOURS))
+    names = [name for name in ALGORITHM_COLOURS if name in names] + own
+    titles = {name: method(name).title for name in names}
     columns = min(len(names), 3 if len(names) < 5 else 2)  # three short names fill a narrow page
-    own = json.dumps({name: method(name).title for name in names if name not in ALGORITHM_COLOURS})
-    spelt = f"{own}[datum.label] || {SPELT}"
-    letters = sum(
-        max(len(method(name).title) for name in names[n::columns]) for n in range(columns)
-    )
-    side_by_side = (
-        alt.expr(f"width < {PHONE} ? 1 : {columns}") if letters > PHONE_LETTERS else columns
-    )
+    longest = [max(len(titles[name]) for name in names[n::columns]) for n in range(columns)]
+    narrow = alt.expr(f"width < {PHONE} ? 1 : {columns}")
+    spelt = json.dumps({name: titles[name] for name in own})
     legend = alt.Legend(
-        title=None, labelExpr=spelt, columns=side_by_side, labelLimit=220 if columns == 3 else 160
+        title=None,
+        labelExpr=f"{spelt}[datum.label] || {SPELT}",
+        columns=narrow if sum(longest) > PHONE_LETTERS else columns,
+        labelLimit=220 if columns == 3 else 160,
     )
-    return alt.Color("algorithm:N", scale=scale, legend=legend, **options)
+    scale = among(names, ALGORITHM_COLOURS | dict.fromkeys(own, GUIDE))
+    return alt.Color("algorithm:N", scale=scale, legend=legend)
 
 
-def by_method(names: list[str], **options) -> alt.Color:
+def by_method(names: list[str]) -> alt.Color:
     """Colour per method of pruning, the same throughout the book."""
-    names = [m for m in METHOD_COLOURS if m in names]
-    scale = alt.Scale(domain=names, range=[METHOD_COLOURS[m] for m in names])
     columns = alt.expr(f"width < {PHONE} ? 1 : 3")
     legend = alt.Legend(title=None, labelExpr=SPELT, columns=columns, labelLimit=LONGEST_NAME)
-    return alt.Color("method:N", scale=scale, legend=legend, **options)
+    return alt.Color("method:N", scale=among(names, METHOD_COLOURS), legend=legend)
+
+
+def by_name(field: str, colours: dict[str, str], columns: int | None = None) -> alt.Color:
+    """Colour per value of a column, these values in this order, under a legend without a title.
+
+    Args:
+        columns: of the legend on a phone, and half of those elsewhere; None: one for long names.
+    """
+    if columns:
+        wide = alt.expr(f"width < {PHONE} ? {columns} : {2 * columns}")
+        legend = alt.Legend(columns=wide, columnPadding=8, labelLimit=220)
+    else:
+        legend = alt.Legend(columns=1, labelLimit=260)
+    return alt.Color(f"{field}:N", title=None, scale=among(colours, colours), legend=legend)
+
+
+def among(names: Iterable[str], colours: dict[str, str]) -> alt.Scale:
+    """The scale of those of these colours whose names are given, in the colours' order."""
+    shown = {name: colour for name, colour in colours.items() if name in names}
+    return alt.Scale(domain=list(shown), range=list(shown.values()))
 
 
 def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") -> alt.X:
     """Batch size on a base-2 axis with a tick at every size measured."""
     values = sorted({int(b) for b in sizes})
-    axis = alt.Axis(values=values, labelOverlap="parity", format=",")
+    axis = alt.Axis(
+        values=values,
+        labelOverlap="parity",
+        format=",",
+    )
     # For half of the last label, which would be cut
     room = 20 if values and values[-1] >= 10_000 else 12
     return alt.X("batch_size:Q", title=title, axis=axis).scale(
         type="log", base=2, nice=False, padding=room
     )
+
+
+def log(padding: int | None = None, base: int | None = 2, **more) -> alt.Scale:
+    """A logarithmic scale that ends where its marks do, but for some pixels of padding."""
+    given = {"base": base, "padding": padding} | more
+    known = {name: value for name, value in given.items() if value is not None}
+    return alt.Scale(type="log", nice=False, **known)
+
+
+def curve(
+    base: alt.Chart, y: alt.Y, scale: alt.Scale, tooltip: list, size: int = 64, **more
+) -> list[alt.Chart]:
+    """The layers of a curve: bars from `low` to `high`, lines, and points with tooltips.
+
+    Args:
+        base: with x and colour.
+        y: of lines and points, on this scale.
+        size: of a point.
+        **more: further encodings of the points.
+    """
+    points = base.mark_point(
+        filled=True,
+        size=size,
+        opacity=1,
+    )
+    return [
+        base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"),
+        base.mark_line(strokeWidth=2.2).encode(y=y),
+        points.encode(
+            y=y,
+            tooltip=tooltip,
+            **more,
+        ),
+    ]
+
+
+def ranges(
+    base: alt.Chart, value: str, x: alt.X, low: alt.X, tooltip: list, size: int = 70
+) -> list[alt.Chart]:
+    """The layers of values with ranges that lie: bars from value_low to value_high, and points.
+
+    Args:
+        base: with y and colour.
+        x, low: of the points, and of the bars' lower ends, on one scale.
+        size: of a point.
+    """
+    points = base.mark_point(
+        filled=True,
+        size=size,
+        opacity=1,
+    )
+    return [
+        base.mark_rule(strokeWidth=2).encode(x=low, x2=f"{value}_high:Q"),
+        points.encode(x=x, tooltip=tooltip),
+    ]
+
+
+def dotted(base: alt.Chart, size: int, **channels) -> alt.Chart:
+    """A line with a point of this size at every value."""
+    return base.mark_line(point=alt.OverlayMarkDef(size=size)).encode(**channels)
 
 
 # Ticks: Vega's own hide powers of ten behind the rest
@@ -168,24 +244,46 @@ def powers(exponents: list[int], names: dict[int, str] | None = None) -> alt.Axi
 
 def slider(field: str, values: list[float], start: float | None, name: str, caption: str) -> tuple:
     """A slider over the values of a column: the parameter, the test that keeps the rows chosen, and
-    a label.
+    a label that shows the value.
 
-    It counts places in the sorted list, since browsers cannot step along an uneven one; the label
-    shows the value. caption: a Vega expression in which `value` is the value chosen.
+    Args:
+        start: the value shown first; None: the least.
+        caption: a Vega expression in which `value` is the value chosen.
     """
     values = sorted(values)
-    place = values.index(start) if start is not None else 0
-    bind = alt.binding_range(min=0, max=len(values) - 1, step=1, name=f"{name} ")
-    chosen = alt.param(name=f"{field}_place", value=place, bind=bind)
-    value = f"{json.dumps(values)}[{field}_place]"
-    label = (
-        alt.Chart(pd.DataFrame({"at": [0]}))
-        .mark_text(align="right", baseline="bottom", dy=-6, fontSize=13, fontWeight="bold")
-        .encode(x=alt.value("width"), y=alt.value(0), text=alt.Text("shown:N"))
-        .transform_calculate(shown=f"{field}_place{SPOKEN}")
-        .add_params(spoken(caption.replace("value", value)))
+    place = f"{field}_place"
+    first = values[0] if start is None else start
+    chosen, value = _places(place, values, first, name)
+    label = _words(f"{place}{SPOKEN}")
+    label = label.mark_text(
+        align="right",
+        baseline="bottom",
+        dy=-6,
+        fontSize=13,
+        fontWeight="bold",
     )
+    label = label.encode(
+        x=alt.value("width"),
+        y=alt.value(0),
+        text=alt.Text("shown:N"),
+    )
+    label = label.add_params(spoken(caption.replace("value", value)))
     return chosen, f"abs(datum.{field} - {value}) <= {NEAR} * abs({value})", label
+
+
+def _words(expression: str) -> alt.Chart:
+    """A chart of one row, whose column `shown` is what a Vega expression says."""
+    return alt.Chart(pd.DataFrame({"at": [0]})).transform_calculate(shown=expression)
+
+
+def _places(name: str, values: list[float], start: float, title: str) -> tuple[alt.Parameter, str]:
+    """A slider's parameter, and the expression of its value.
+
+    It counts places in the sorted list, since browsers cannot step along an uneven one.
+    """
+    bind = alt.binding_range(min=0, max=len(values) - 1, step=1, name=f"{title} ")
+    chosen = alt.param(name=name, value=values.index(start), bind=bind)
+    return chosen, f"{json.dumps(values)}[{name}]"
 
 
 STILL = "still"  # whether a chart is a picture; charts.js unsets it
@@ -243,16 +341,11 @@ def dial(
     """A slider over values that are not in the data: the parameter, an expression of its value, and
     one of its caption.
 
-    shown: a Vega expression in which `value` is the value chosen.
+    Args:
+        shown: a Vega expression in which `value` is the value chosen.
     """
-    values = sorted({*values, start})
-    bind = alt.binding_range(min=0, max=len(values) - 1, step=1, name=f"{title} ")
-    value = f"{json.dumps(values)}[{name}]"
-    return (
-        alt.param(name=name, value=values.index(start), bind=bind),
-        value,
-        shown.replace("value", value),
-    )
+    chosen, value = _places(name, sorted({*values, start}), start, title)
+    return chosen, value, shown.replace("value", value)
 
 
 def menu(field: str, values: list[str], start: str, name: str) -> tuple:
@@ -273,60 +366,56 @@ def in_order(names: list[str]) -> list[str]:
     """Names of networks by data set, then as one counts: width 8 before width 64; names of anything
     else as they are.
     """
-    names = list(names)
-    sets = [next((d for d in reversed(DATA_SETS) if d in name), "") for name in names]
-    if not all(sets):
-        return names
-    numbered = [
-        [
-            (not part.isdigit(), int(part) if part.isdigit() else 0, part)
-            for part in re.split(r"(\d+)", n)
-        ]
-        for n in names
-    ]
-    keys = {
-        name: (DATA_SETS.index(found), parts) for name, found, parts in zip(names, sets, numbered)
-    }
-    return sorted(names, key=keys.get)
+    sets = [next((d for d in reversed(DATA_SETS) if d in name), None) for name in names]
+    if None in sets:
+        return list(names)
+    counted = [re.sub(r"\d+", lambda digits: digits[0].zfill(9), name) for name in names]
+    ranks = zip(map(DATA_SETS.index, sets), counted, names)
+    return [name for *_, name in sorted(ranks)]
 
 
 def captions(texts: list[str]) -> alt.Chart:
-    """What several dials are set to, two to a line, in the upper right corner; texts: Vega
-    expressions (`dial`).
+    """What several dials are set to, two to a line, in the upper right corner.
 
     On a still picture only: a live one has the values beside its sliders.
+
+    Args:
+        texts: Vega expressions (`dial`).
     """
-    pairs = [" + ', ' + ".join(texts[i : i + 2]) for i in range(0, len(texts), 2)]
-    words = " + '\\n' + ".join(pairs)
-    return (
-        alt.Chart(pd.DataFrame({"at": [0]}))
-        .transform_calculate(shown=f"{STILL} ? ({words}) : ''")
-        .mark_text(align="right", baseline="top", lineBreak="\n", lineHeight=17, fontSize=12)
-        .encode(x=alt.value("width"), y=alt.value(6), text="shown:N")
-        .add_params(alt.param(name=STILL, value=True), *map(spoken, texts))
+    lines = [" + ', ' + ".join(texts[i : i + 2]) for i in range(0, len(texts), 2)]
+    words = " + '\\n' + ".join(lines)
+    text = _words(f"{STILL} ? ({words}) : ''").mark_text(
+        align="right", baseline="top", lineBreak="\n", lineHeight=17, fontSize=12
     )
+    text = text.encode(x=alt.value("width"), y=alt.value(6), text="shown:N")
+    return text.add_params(alt.param(name=STILL, value=True), *map(spoken, texts))
 
 
-def picked(field: str, kept: float = 1, faint: float = 0.1) -> tuple:
+def picked(field: str, faint: float = 0.1) -> tuple:
     """A selection of what has one value of a field, by clicking the legend, and the opacity that it
     gives the rest.
     """
     pick = alt.selection_point(fields=[field], bind="legend", name="shown")
-    return pick, alt.when(pick).then(alt.value(kept)).otherwise(alt.value(faint))
+    return pick, alt.when(pick).then(alt.value(1)).otherwise(alt.value(faint))
 
 
 def across(*at: float, x: alt.Scale | None = None, y: alt.Scale | None = None) -> alt.Chart:
     """A dashed guide line at each of these values of the axis whose scale is given."""
     lines = alt.Chart(pd.DataFrame({"at": at})).mark_rule(color=GUIDE, strokeDash=[4, 4])
-    return (
-        lines.encode(x=alt.X("at:Q", scale=x))
-        if x is not None
-        else lines.encode(y=alt.Y("at:Q", scale=y))
-    )
+    if x is None:
+        return lines.encode(y=alt.Y("at:Q", scale=y))
+    return lines.encode(x=alt.X("at:Q", scale=x))
+
+
+def sized(chart: alt.LayerChart, height: int) -> alt.LayerChart:
+    """The chart as wide as the page, and so many pixels high."""
+    return chart.properties(width="container", height=height)
 
 
 def controlled(layers: list[alt.Chart], *controls: tuple) -> alt.LayerChart:
     """The layers with only the rows that every control (`slider`, `menu`) chooses."""
+    if not controls:
+        return alt.layer(*layers)
     tests = " && ".join(f"({test})" for _, test, _ in controls)
     shown = [layer.transform_filter(tests) for layer in layers]
     labels = [label for *_, label in controls if label]
@@ -336,7 +425,7 @@ def controlled(layers: list[alt.Chart], *controls: tuple) -> alt.LayerChart:
 def nothing(why: str) -> alt.LayerChart:
     """Stands in for a chart that has nothing to show."""
     words = alt.Chart(pd.DataFrame({"why": [why]})).mark_text(fontSize=13).encode(text="why:N")
-    return alt.layer(words).properties(width="container", height=60)
+    return sized(alt.layer(words), 60)
 
 
 def broken() -> alt.Axis:
@@ -358,13 +447,12 @@ def cut(rows: pd.DataFrame, value: str, beyond: float) -> tuple[pd.DataFrame, li
     A mark at infinity could not be drawn; `range` tells the ends in words.
     """
     low, high = f"{value}_low", f"{value}_high"
-    points = rows[value][rows[value].between(0, float("inf"), inclusive="neither")]
-    within = [
-        max(rows[low].min(), points.min() / beyond),
-        min(rows[high].max(), points.max() * beyond),
-    ]
-    told = [span(ends) for ends in zip(rows[low], rows[high])]
-    return rows.assign(range=told, **{c: rows[c].clip(*within) for c in (low, value, high)}), within
+    points = rows[value][rows[value].between(0, np.inf, inclusive="neither")]
+    least = max(rows[low].min(), points.min() / beyond)
+    most = min(rows[high].max(), points.max() * beyond)
+    told = list(map(span, zip(rows[low], rows[high])))
+    shown = {column: rows[column].clip(least, most) for column in (low, value, high)}
+    return rows.assign(range=told, **shown), [least, most]
 
 
 @alt.theme.register("book", enable=False)

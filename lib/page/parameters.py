@@ -12,21 +12,22 @@
 
     chosen = parameters.guard(Parameters, globals())
 
-A field's type is Whole, Number, Numbers, Name, Names, Method, Methods, Device, or a Literal of
-the values allowed.  A list comes as text, and leaves `guard` as a list; papermill makes one of the
-list "64", which is as good.  What depends on several parameters, the guard cell checks with
-`require`, `among` and `fit`.
+A field's type is a kind of `lib.fields`, of the kinds below, or a Literal of the values allowed.
+A list comes as text, and leaves `guard` as a list; papermill makes one of the list "64", which is
+as good.  What depends on several parameters, the guard cell checks with `require`, `among` and
+`fit`.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Collection
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
-from lib import Told, methods, own
+from pydantic import AfterValidator
+
+from lib import Told, fields, methods, own
+from lib.fields import Unfit, check, nearest, shown
 from lib.workloads import catalogue
 
 T = TypeVar("T")
@@ -34,64 +35,15 @@ BEFORE = "_before_parameters"  # where `begin` leaves what it saw
 INJECTED = (type(None), bool, int, float, str, list, dict)  # all that papermill can inject
 # Names that a notebook's globals have by themselves
 IPYTHON = re.compile(r"_+|_i{1,3}|_i?\d+|_[iod]h|_exit_code|__\w+__")
-LONG = 120  # characters of a value that a message shows
 MOST = 100  # entries of a list
+Whole, Count = fields.Whole, fields.Count
+
+# --- kinds of parameters --------------------------------------------------------------------------
 
 
-class Unfit(ValueError):
-    """A value that a field must not have; the message says what it must be."""
-
-
-@dataclass(frozen=True)
-class Whole:
-    """A whole number from `least` to `most`."""
-
-    least: int
-    most: int
-
-    def __str__(self):
-        return f"a whole number from {self.least} to {self.most}"
-
-    def read(self, value: Any) -> int:
-        if type(value) is not int or not self.least <= value <= self.most:
-            raise Unfit(str(self))
-        return value
-
-    def of(self, word: str) -> int:
-        """The number that a word of a list stands for.  Raises ValueError."""
-        return self.read(int(word))
-
-
-def Count(most: int) -> Whole:
-    """A whole number from 1."""
-    return Whole(1, most)
-
-
-@dataclass(frozen=True)
-class Number:
-    """A number in an interval, written "(0, 1]"; whole numbers are converted."""
-
-    interval: str
-
-    def __str__(self):
-        return f"a number in {self.interval}"
-
-    def read(self, value: Any) -> float:
-        low, high = map(float, self.interval[1:-1].split(","))
-        inside = type(value) in (int, float) and low <= value <= high
-        if (
-            not inside
-            or value == low
-            and self.interval[0] == "("
-            or value == high
-            and self.interval[-1] == ")"
-        ):
-            raise Unfit(str(self))
-        return float(value) + 0.0  # no -0.0
-
-    def of(self, word: str) -> float:
-        """The number that a word of a list stands for.  Raises ValueError."""
-        return self.read(float(word))
+def Number(interval: str) -> Any:
+    """A number in an interval, written "(0, 1]"; whole numbers are converted, and -0.0 is 0.0."""
+    return Annotated[fields.Number(interval), AfterValidator(lambda value: value + 0.0)]
 
 
 TRIALS = Count(4096)  # of a search
@@ -100,142 +52,133 @@ SIZE = Count(10**6)  # of a batch
 SPARSITY, DENSITY = Number("[0, 1)"), Number("(0, 1]")
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """Text that holds numbers, separated by spaces, each once: papermill's -p cannot pass a list."""
-
-    each: Whole | Number
-
-    def __str__(self):
-        return f"{str(self.each).replace('a ', '', 1).replace('number', 'numbers', 1)}, separated by spaces, each once"
-
-    def read(self, value: Any) -> list:
-        words = str(value).split() if type(value) in (str, int, float) else []
-        found = [_read(word, self.each.of, self) for word in words]
-        _once(found, words, self)
-        return found
+def _read_by(read: Callable[[Any], Any]) -> Any:
+    """What this function makes of a value; it raises Unfit."""
+    return Annotated[Any, AfterValidator(read)]
 
 
-@dataclass(frozen=True)
-class Name:
-    """The name of a workload, or of a function in a reader's file."""
+def _entries(value: Any, read: Callable[[str], Any], allowed: str, tell: bool = True) -> list:
+    """The words of a text, each once, as `read` makes them; papermill's -p cannot pass a list.
 
-    def read(self, value: Any) -> str:
-        if type(value) is not str:
-            raise Unfit("the name of a workload (text)")
+    Args:
+        allowed: what the text must be, for messages.
+        tell: whether they say why `read` refused a word.
+
+    Raises:
+        Unfit: for a word that `read` refuses or that is there twice, and for too many or none.
+    """
+    words = str(value).split() if type(value) in (str, int, float) else []
+    found = []
+    for word in words:
         try:
-            catalogue.workload(value)
-        except OSError as error:  # a path that is too long, a file that must not be read
-            raise Unfit(
-                f"the name of a workload, or of a file that can be read ({error.strerror})"
-            ) from None
-        return value
+            entry = read(word)
+        except ValueError as error:
+            why = f": {error}" if tell and not isinstance(error, Unfit) else ""
+            raise Unfit(f"{allowed} ({shown(word)} is none{why})") from None
+        if entry in found:
+            raise Unfit(f"{allowed} ({shown(word)} is there twice)")
+        found.append(entry)
+    if not 0 < len(found) <= MOST:
+        raise Unfit(f"{allowed}, from 1 to {MOST} of them")
+    return found
 
 
-@dataclass(frozen=True)
-class Method:
+def Numbers(each: Any) -> Any:
+    """Text that holds numbers of a kind, separated by spaces, each once."""
+    number = get_args(each)[0]  # int or float
+    words = fields.allowed(each).replace("a ", "", 1).replace("number", "numbers", 1)
+    allowed = f"{words}, separated by spaces, each once"
+
+    def read(word: str) -> Any:
+        return check("", number(word), each)
+
+    return _read_by(lambda value: _entries(value, read, allowed, tell=False))
+
+
+def _workload(value: Any) -> str:
+    if type(value) is not str:
+        raise Unfit("the name of a workload (text)")
+    try:
+        catalogue.workload(value)
+    except OSError as error:  # a path that is too long, a file that must not be read
+        reason = f"({error.strerror})"
+        raise Unfit(f"the name of a workload, or of a file that can be read {reason}") from None
+    return value
+
+
+def Name() -> Any:
+    """The name of a workload, or of a function in a reader's file."""
+    return _read_by(_workload)
+
+
+def Names(known: Collection[str] = ()) -> Any:
+    """Text that holds names, separated by spaces, each once: of those known, or of workloads."""
+    listed = ", ".join(known or (*catalogue.WORKLOADS, "file.py:function"))
+    allowed = f"names separated by spaces, each once: {listed}"
+
+    def read(word: str) -> str:
+        if known and word not in known:
+            raise Unfit(allowed)
+        return word if known else _workload(word)
+
+    return _read_by(lambda value: _entries(value, read, allowed))
+
+
+def _method(value: Any, tuned: str = "learning_rate") -> str:
+    fitting = [name for name, method in methods.METHODS.items() if tuned in method.space]
+    allowed = f"one of {', '.join(fitting)}, torch.optim:CLASS, or file.py:function"
+    allowed += f" with {tuned}" * (tuned != "learning_rate")
+    try:
+        method = methods.method(value)
+    except (ValueError, OSError) as error:  # a path that is too long, a file not to be read
+        if isinstance(error, own.OwnError) or methods.optimisers.is_class(value):
+            raise
+        raise Unfit(allowed) from None
+    if tuned not in method.space:
+        raise Unfit(allowed)
+    return method.name
+
+
+def Method(tuned: str = "learning_rate") -> Any:
     """The name of a training method, or of a function in a reader's file; tuned: a hyperparameter
     that it must have.
     """
-
-    tuned: str = "learning_rate"
-
-    def read(self, value: Any) -> str:
-        fitting = [name for name, one in methods.METHODS.items() if self.tuned in one.space]
-        allowed = (
-            f"one of {', '.join(fitting)}, torch.optim:CLASS, or file.py:function"
-            + f" with {self.tuned}" * (self.tuned != "learning_rate")
-        )
-        try:
-            chosen = methods.method(value)
-        except own.OwnError:
-            raise
-        except (ValueError, OSError) as error:  # a path that is too long, a file not to be read
-            if methods.optimisers.is_class(value):
-                raise ValueError(str(error)) from None
-            raise Unfit(allowed) from None
-        if self.tuned not in chosen.space:
-            raise Unfit(allowed)
-        return chosen.name
+    return _read_by(lambda value: _method(value, tuned))
 
 
-@dataclass(frozen=True)
-class Methods:
+def Methods(every: tuple[str, ...]) -> Any:
     """Text that holds names of training methods, separated by spaces, each once, or "all": those of
     `every`.
     """
+    allowed = "all, or training methods separated by spaces, each once: "
+    allowed += f"{', '.join(methods.METHODS)}, file.py:function"
 
-    every: tuple[str, ...]
+    def read(value: Any) -> list[str]:
+        every_one = isinstance(value, str) and value.split() == ["all"]
+        return list(every) if every_one else _entries(value, _method, allowed)
 
-    def __str__(self):
-        return f"all, or training methods separated by spaces, each once: {', '.join(methods.METHODS)}, file.py:function"
-
-    def read(self, value: Any) -> list[str]:
-        words = value.split() if type(value) is str else []
-        found = (
-            list(self.every)
-            if words == ["all"]
-            else [_read(word, Method().read, self) for word in words]
-        )
-        _once(found, words if words != ["all"] else found, self)
-        return found
+    return _read_by(read)
 
 
-@dataclass(frozen=True)
-class Names:
-    """Text that holds names, separated by spaces, each once: of those allowed, or of workloads."""
-
-    allowed: Collection[str] = ()
-
-    def __str__(self):
-        return f"names separated by spaces, each once: {', '.join(self.allowed or (*catalogue.WORKLOADS, 'file.py:function'))}"
-
-    def read(self, value: Any) -> list[str]:
-        words = value.split() if type(value) is str else []
-        _once(words, words, self)
-        for word in words:
-            if self.allowed and word not in self.allowed:
-                raise Unfit(f"{self} ({shown(word)} is none)")
-            if not self.allowed:
-                _read(word, Name().read, self)
-        return words
-
-
-@dataclass(frozen=True)
-class Device:
-    """The name of a device on which torch computes here."""
-
-    def read(self, value: Any) -> str:
-        if value == "cpu":
-            return value
-        import torch  # slow to import, and needed to train only
-
-        try:
-            torch.zeros(1, device=value).item()
-        except (RuntimeError, AssertionError, TypeError) as error:
-            reason = str(error).partition("\n")[0]
-            raise Unfit(f"cpu, or a device on which torch computes here ({reason})") from None
+def _device(value: Any) -> str:
+    if value == "cpu":
         return value
+    import torch  # slow to import, and needed to train only
 
-
-def _read(word: str, read: Any, kind: Any) -> Any:
-    """What `read` makes of one of the words of a list of this kind.  Raises Unfit, which says which
-    word is to blame.
-    """
     try:
-        return read(word)
-    except ValueError as error:
-        telling = kind == Names() or isinstance(kind, Methods)
-        why = "" if isinstance(error, Unfit) or not telling else f": {error}"
-        raise Unfit(f"{kind} ({shown(word)} is none{why})") from None
+        torch.zeros(1, device=value).item()
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise Unfit(f"cpu, or a device on which torch computes here ({reason})") from None
+    return value
 
 
-def _once(found: list, words: list[str], kind: Any) -> None:
-    """Raises Unfit for no entry, too many, or one that is there twice."""
-    if not found or len(found) > MOST:
-        raise Unfit(f"{kind}, from 1 to {MOST} of them")
-    if twice := [word for n, word in enumerate(words) if found[n] in found[:n]]:
-        raise Unfit(f"{kind} ({shown(twice[0])} is there twice)")
+def Device() -> Any:
+    """The name of a device on which torch computes here."""
+    return _read_by(_device)
+
+
+# --- in a notebook --------------------------------------------------------------------------------
 
 
 def begin(namespace: dict[str, Any]) -> None:
@@ -249,78 +192,60 @@ def begin(namespace: dict[str, Any]) -> None:
 def guard(kind: type[T], namespace: dict[str, Any]) -> T:
     """Return the dataclass `kind`, filled from `namespace`.
 
-    Raises ValueError listing every unknown, missing or unfit parameter, what is allowed, and the
-    nearest known name. Unknown names are looked for until the first success: later cells define
-    names of their own.
+    Unknown names are looked for until the first success: later cells define names of their own.
+
+    Raises:
+        ValueError: listing every unknown, missing or unfit parameter, what is allowed, and the
+            nearest known name.
     """
     if BEFORE not in namespace:
         raise ValueError("call parameters.begin(globals()) before the parameters cell")
-    before, types = namespace[BEFORE], get_type_hints(kind)
+    types, values = get_type_hints(kind, include_extras=True), {}
     problems = [
-        _unknown(name, types)
-        for name, value in namespace.items()
-        if before is not None
-        and name not in (*types, BEFORE)
-        and not IPYTHON.fullmatch(name)
-        and isinstance(value, INJECTED)
-        and not (name in before and before[name] is value)
+        f"{name}: unknown parameter{nearest(name, types)} (allowed: {', '.join(types)})"
+        for name in _injected(namespace)
+        if name not in types
     ]
-    problems += [
-        f"{name}: missing from the parameters cell" for name in types if name not in namespace
-    ]
-    values = {}
-    for name in (name for name in types if name in namespace):
+    for name, allowed in types.items():
+        if name not in namespace:
+            problems.append(f"{name}: missing from the parameters cell")
+            continue
         try:
-            values[name] = _value(namespace[name], types[name])
-        except Unfit as error:
-            problems.append(f"{name}: {shown(namespace[name])} is not allowed; it must be {error}")
+            values[name] = check(name, namespace[name], allowed)
         except ValueError as error:  # of a workload, perhaps in several lines
-            said = " ".join(str(error).split())
-            problems.append(
-                said
-                if said.startswith(f"{name}: ")
-                else f"{name}: {shown(namespace[name])} is not allowed; {said}"
-            )
+            told = " ".join(str(error).split())
+            named = told.startswith(f"{name}: ")
+            given = f"{name}: {shown(namespace[name])} is not allowed; "
+            problems.append(told if named else given + told)
     if problems:
         raise Told("; ".join(problems))
     namespace[BEFORE] = None
     return kind(**values)
 
 
-def _unknown(name: str, types: dict[str, Any]) -> str:
-    near = difflib.get_close_matches(name, types, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return f"{name}: unknown parameter{hint} (allowed: {', '.join(types)})"
-
-
-def _value(value: Any, kind: Any) -> Any:
-    if get_origin(kind) is not Literal:
-        return kind.read(value)
-    choices = get_args(kind)
-    if not any(type(value) is type(choice) and value == choice for choice in choices):
-        raise Unfit("one of " + ", ".join(map(repr, choices)))
-    return value
-
-
-def shown(value: Any) -> str:
-    """A value as a message shows it, cut where it is long."""
-    if (
-        type(value) is int and abs(value) >= 10**LONG
-    ):  # Python writes no number of more than 4,300 digits
-        return f"a number of {value.bit_length()} bits"
-    text = repr(value)
-    return text if len(text) <= LONG else f"{text[:LONG]}… ({len(text):,} characters)"
+def _injected(namespace: dict[str, Any]) -> list[str]:
+    """Names that papermill may have brought since `begin`; none after a first success."""
+    before = namespace[BEFORE]
+    if before is None:
+        return []
+    return [
+        name
+        for name, value in namespace.items()
+        if isinstance(value, INJECTED)
+        and name != BEFORE
+        and not IPYTHON.fullmatch(name)
+        and not (name in before and before[name] is value)
+    ]
 
 
 def require(fine: object, allowed: str, name: str, value: Any, **beside: Any) -> None:
-    """Raises ValueError unless all is fine, naming the parameter, its value, others that it must
+    """Raise ValueError unless all is fine, naming the parameter, its value, others that it must
     fit, and what is allowed.
     """
     if not fine:
         given = " and ".join(f"{other} {shown(held)}" for other, held in beside.items())
-        raise Told(
-            f"{name}: {shown(value)} is not allowed{' with ' * bool(given)}{given}; it must be {allowed}"
-        )
+        given = f" with {given}" if given else ""
+        raise Told(f"{name}: {shown(value)} is not allowed{given}; it must be {allowed}")
 
 
 def among(name: str, value: Any, allowed: Collection, **beside: Any) -> Any:
@@ -330,22 +255,38 @@ def among(name: str, value: Any, allowed: Collection, **beside: Any) -> Any:
 
 
 def fit(chosen: Any, batch: str, names: str = "workload", workers: int = 1) -> None:
-    """Raises ValueError unless batches fit the training examples of every workload chosen, and
-    their workers' equal shares.
+    """Check that batches fit the training examples of every workload chosen, and their workers'
+    equal shares.
 
-    batch, names: the fields of `chosen` that hold one or more batch sizes, and workloads.
+    Args:
+        batch, names: the fields of `chosen` that hold one or more batch sizes, and workloads.
+
+    Raises:
+        ValueError: as `require`.
     """
     given, named = getattr(chosen, batch), getattr(chosen, names)
-    sizes, named = (
-        [given] if type(given) is int else given,
-        [named] if type(named) is str else named,
-    )
-    least = min(named, key=lambda name: catalogue.workload(name).train_size)
-    most = catalogue.workload(least).train_size
-    single = sizes is not given
-    whole, times = ("a whole number", "a multiple") if single else ("whole numbers", "multiples")
+    named = [named] if type(named) is str else named
+    examples = {name: catalogue.workload(name).train_size for name in named}
+    least = min(examples, key=examples.get)
+    most = examples[least]
+    single = type(given) is int
+    sizes = [given] if single else given
+    whole = "a whole number" if single else "whole numbers"
     told = given if single else " ".join(map(str, sizes))
     has = f"{whole} from 1 to {most} ({least} has {most} training examples)"
-    require(max(sizes) <= most, has, batch, told, **{names: " ".join(named)})
+    require(
+        max(sizes) <= most,
+        has,
+        batch,
+        told,
+        **{names: " ".join(named)},
+    )
     shared = all(size % workers == 0 for size in sizes)
-    require(shared, f"{whole}, {times} of workers", batch, told, workers=workers)
+    times = f"{whole}, {'a multiple' if single else 'multiples'} of workers"
+    require(
+        shared,
+        times,
+        batch,
+        told,
+        workers=workers,
+    )

@@ -29,10 +29,12 @@ WORDS = {
 
 
 class Html(str):
-    """Text that notebooks display as HTML."""
+    """Text that notebooks display as HTML, and that Jinja2 leaves as it is."""
 
     def _repr_html_(self) -> str:
         return str(self)
+
+    __html__ = _repr_html_
 
 
 class Markdown(str):
@@ -93,15 +95,13 @@ def kind(verdict: str) -> str:
     return "part" if stand_in else WORDS[verdict]
 
 
-def pill(claim, folder: str = "", words: bool = True) -> str:
+def pill(claim, folder: str = "") -> str:
     """A claim's verdict for the middle of a text, linked to the ledger; folder: where the chapters
     lie, "chapters/".
-
-    words: say the verdict, or the claim's key alone.
     """
     # The ledger has it in full
     word = claim.verdict.replace("on small stand-ins only", "stand-ins")
-    shown = f"{claim.key} {word}" if words else claim.key
+    shown = f"{claim.key} {word}"
     return (
         f'<a class="book-pill book-{kind(claim.verdict)}" href="{folder}claims.html#claim-{claim.key}" '
         f'title="{html.escape(claim.paper)}">'

@@ -1,6 +1,4 @@
-"""Charts that several pages draw: steps to result, ratios with their ranges, all trials of a
-search, curves on one line.
-"""
+"""Charts that several pages draw: steps to result against batch size, and ratios with ranges."""
 
 from __future__ import annotations
 
@@ -9,7 +7,19 @@ import numpy as np
 import pandas as pd
 
 from lib.page import charts, tips
-from lib.wording import named
+from lib.page.tips import tip
+from lib.wording import named, span
+
+STEPS = "steps to result (training steps)"
+NAME_HEIGHT, RANGE_HEIGHT = 20, 14  # pixels of a name's line, and of each range below it
+
+
+def _field(colour: alt.Color) -> str:
+    """The column that a colour stands for."""
+    return colour["shorthand"].split(":")[0]
+
+
+# --- ranges ---------------------------------------------------------------------------------------
 
 
 def range_chart(
@@ -21,165 +31,248 @@ def range_chart(
     tooltip: list,
     one: bool = False,
 ) -> alt.LayerChart:
-    """Points with ranges on a logarithmic axis, the largest effects first; rows: `row` (its name),
-    value, value_low, value_high.
+    """Points with ranges on a logarithmic axis, the largest effects first.
 
     A row's name stands in one line above its ranges, where a phone has room for it.  The axis ends
-    at sixteen times the outermost points at most: a bar that goes on is cut at the edge.  tooltip:
-    may name what `cut` adds.  one: draws a line at 1, for ratios.  Colour: clicking its legend
-    singles out a value.
+    at sixteen times the outermost points at most: a bar that goes on is cut at the edge.
+
+    Args:
+        rows: row (its name), value, value_low and value_high.
+        colour: clicking its legend singles out a value.
+        tooltip: may name what `charts.cut` adds.
+        one: whether to draw a line at 1, for ratios.
     """
     if rows.empty:
         return charts.nothing("No curve has three batch sizes yet.")
-    field = colour["shorthand"].split(":")[0]
+    field = _field(colour)
     pick, faded = charts.picked(field)
-    order = by_effect(rows, value)
+    order, kinds = by_effect(rows, value), rows[field].nunique()
     rows, within = charts.cut(rows, value, 16)
-    scale = alt.Scale(type="log", base=2, nice=False, padding=12, domain=within, clamp=True)
-    kinds = rows[field].nunique()
-    bands = alt.Scale(paddingInner=0, paddingOuter=0)
-    y = alt.Y("row:N", title=None, sort=order, axis=None, scale=bands)
-    offset = alt.YOffset(
-        f"{field}:O",
-        scale=alt.Scale(range=[NAME_HEIGHT + 7, NAME_HEIGHT + RANGE_HEIGHT * kinds - 7]),
-    )
+    scale = charts.log(12, domain=within, clamp=True)
     # Two names of over 12, side by side, are cut on a phone
     longest = rows[field].astype(str).str.len().max()
-    colour = colour.legend(
-        titleOrient="top", columns=1 if longest > 12 else 2 if longest > 4 else 5
+    columns = 1 if longest > 12 else 2 if longest > 4 else 5
+    places = {"sort": order, "axis": None, "scale": alt.Scale(paddingInner=0, paddingOuter=0)}
+    lines = alt.Scale(range=[NAME_HEIGHT + 7, NAME_HEIGHT + RANGE_HEIGHT * kinds - 7])
+    base = alt.Chart(rows).encode(
+        y=alt.Y("row:N", title=None, **places),
+        yOffset=alt.YOffset(f"{field}:O", scale=lines),
+        color=colour.legend(titleOrient="top", columns=columns),
+        opacity=faded,
     )
-    base = alt.Chart(rows).encode(y=y, yOffset=offset, color=colour, opacity=faded)
-    bars = (
-        base.mark_rule(strokeWidth=2)
-        .encode(x=alt.X(f"{value}_low:Q", scale=scale), x2=f"{value}_high:Q")
-        .add_params(pick)
+    axis = charts.fractions(titleAnchor="end")
+    x = alt.X(
+        f"{value}:Q",
+        title=title,
+        scale=scale,
+        axis=axis,
     )
-    dots = base.mark_point(filled=True, size=70, opacity=1).encode(
-        x=alt.X(f"{value}:Q", title=title, scale=scale, axis=charts.fractions(titleAnchor="end")),
-        tooltip=tooltip,
+    low = alt.X(f"{value}_low:Q", scale=scale)
+    bars, dots = charts.ranges(
+        base,
+        value,
+        x,
+        low,
+        tooltip,
     )
-    names = (
-        alt.Chart(rows.drop_duplicates(["row", *charts.chosen_by(controls)]))
-        .mark_text(
-            align="left",
-            baseline="top",
-            dy=4,
-            fontSize=alt.expr("width < 400 ? 11 : 12"),
-            limit=alt.expr("width"),
-        )
-        .encode(
-            x=alt.value(0),
-            y=alt.Y("row:N", sort=order, axis=None, scale=bands, bandPosition=0),
-            text="row:N",
-        )
+    chosen = charts.chosen_by(controls)
+    size = alt.expr("width < 400 ? 11 : 12")
+    names = alt.Chart(rows.drop_duplicates(["row", *chosen])).mark_text(
+        align="left", baseline="top", dy=4, fontSize=size, limit=alt.expr("width")
     )
-    chart = (
-        charts.controlled([bars, dots, names], *controls)
-        if controls
-        else alt.layer(bars, dots, names)
+    y = alt.Y("row:N", bandPosition=0, **places)
+    names = names.encode(
+        x=alt.value(0),
+        y=y,
+        text="row:N",
     )
+    chart = charts.controlled([bars.add_params(pick), dots, names], *controls)
     if one:
         chart = alt.layer(charts.across(1, x=scale), chart)
-    shown = (
-        rows.groupby(charts.chosen_by(controls)).row.nunique().max()
-        if charts.chosen_by(controls)
-        else len(order)
-    )
-    return chart.properties(
-        width="container", height=int(shown) * (NAME_HEIGHT + RANGE_HEIGHT * kinds)
-    )
-
-
-NAME_HEIGHT, RANGE_HEIGHT = 20, 14  # pixels of a name's line, and of each range below it
+    shown = rows.groupby(chosen).row.nunique().max() if chosen else len(order)
+    return charts.sized(chart, int(shown) * (NAME_HEIGHT + RANGE_HEIGHT * kinds))
 
 
 def by_effect(rows: pd.DataFrame, value: str) -> list[str]:
     """Names of rows, the largest value (geometric mean over a row's kinds) first; those without a
     value last.
     """
-    finite = rows[value].where(rows[value].between(0, float("inf"), inclusive="neither"))
-    return list(
-        np.log(finite.astype(float))
-        .groupby(rows.row)
-        .mean()
-        .sort_values(ascending=False, kind="stable")
-        .index
-    )
+    finite = rows[value].where(rows[value].between(0, np.inf, inclusive="neither"))
+    means = np.log(finite.astype(float)).groupby(rows.row).mean()
+    return list(means.sort_values(ascending=False, kind="stable").index)
 
 
-def trial_map(trials: pd.DataFrame, start: int, height: int = 380) -> tuple[alt.LayerChart, str]:
-    """All trials of several cells by learning rate and 1 - momentum, a slider over batch sizes;
-    chart, description.
+def intervals(rows: pd.DataFrame, name: str) -> list[str]:
+    """The columns name_low and name_high in words, for tooltips; "—" where there is none."""
+    ends = zip(rows[f"{name}_low"], rows[f"{name}_high"])
+    return [span(pair) if all(map(pd.notna, pair)) else "—" for pair in ends]
 
-    trials: a row per trial with learning_rate, slowness (1 - momentum), steps, status, cause and
-    batch_size.
+
+def ratios(
+    rows: pd.DataFrame, title: str, colour: alt.Color, lines: tuple = (1,), beyond: float = 4
+) -> alt.LayerChart:
+    """Ratios with their intervals, a row per `row`, side by side within it by colour.
+
+    Args:
+        rows: row, label, ratio, ratio_low, ratio_high, sizes (batch sizes) and the colour's field,
+            a name.
+        lines: where to draw a dashed line.
+        beyond: the axis ends at so many times the outermost points at most: an interval that goes
+            on is cut there.
     """
-    columns = [
-        "batch_size",
-        "trial",
-        "learning_rate",
-        "slowness",
-        "steps",
-        "status",
-        "cause",
-        "last_step",
-    ]
-    shown = trials[columns].assign(met=trials.steps.notna(), cause=trials.cause.fillna(""))
-    best = trials.groupby("batch_size").steps.transform("min")
-    shown["behind"] = shown.steps / best  # 1 for the winner
-    chosen, keep, label = charts.slider(
-        "batch_size",
-        sorted(map(int, shown.batch_size.unique())),
-        start,
-        "batch size",
-        "'batch size ' + format(value, ',')",
+    if rows.empty:
+        return charts.nothing("No two curves share three batch sizes yet.")
+    field, names = _field(colour), list(dict.fromkeys(rows.row))
+    told = rows.drop(columns="effect", errors="ignore")
+    told = told.assign(interval=intervals(rows, "ratio"), estimate=rows.ratio)
+    shown, within = charts.cut(told, "ratio", beyond)
+    scale = charts.log(12, domain=within, clamp=True)
+    letters = shown[field].astype(str).map(named).str.len().max()
+    columns = 1 if letters > 12 else 2  # two longer names, side by side, are cut on a phone
+    legend = {"labelExpr": charts.SPELT, "labelLimit": charts.LONGEST_NAME}
+    base = alt.Chart(shown).encode(
+        y=alt.Y(
+            "row:N",
+            title=None,
+            sort=names,
+            axis=charts.broken(),
+        ),
+        yOffset=alt.YOffset(f"{field}:N"),
+        color=colour.legend(
+            title=None,
+            columns=columns,
+            **legend,
+        ),
+    )
+    x = alt.X(
+        "ratio:Q",
+        title=title,
+        scale=scale,
+        axis=charts.fractions(titleAnchor="end"),
     )
     tooltip = [
-        alt.Tooltip("trial:Q", title="trial"),
-        alt.Tooltip("learning_rate:Q", title="learning rate", format=".3g"),
-        alt.Tooltip("slowness:Q", title="1 − momentum", format=".2g"),
-        alt.Tooltip("status:N", title="how it ended"),
-        alt.Tooltip("cause:N", title="because"),
-        alt.Tooltip("steps:Q", title="steps to the goal", format=","),
-        alt.Tooltip("last_step:Q", title="trained for", format=","),
+        tip("row:N", "network"),
+        tip("label:N", "shown"),
+        tip("estimate:Q", "ratio", ".2f"),
+        tips.INTERVAL,
+        tip("sizes:Q", "batch sizes"),
     ]
-    base = (
-        alt.Chart(shown)
-        .transform_filter(keep)
-        .encode(
-            x=alt.X("learning_rate:Q", title="learning rate")
-            .scale(type="log", domain=[1e-4, 1])
-            .axis(values=charts.DECADES[::3]),
-            y=alt.Y("slowness:Q", title="1 − momentum")
-            .scale(type="log", nice=False, padding=10)
-            .axis(values=charts.DECADES),
-            tooltip=tooltip,
-        )
+    low = alt.X("ratio_low:Q", title=title, scale=scale)
+    layers = charts.ranges(
+        base,
+        "ratio",
+        x,
+        low,
+        tooltip,
+    )
+    height = len(names) * max(64, 20 * shown[field].nunique())
+    return charts.sized(alt.layer(charts.across(*lines, x=scale), *layers), height)
+
+
+# --- steps to result ------------------------------------------------------------------------------
+
+
+def scaling_chart(
+    curve: pd.DataFrame, colour: alt.Color, *controls: tuple, height: int = 380, title: str = STEPS
+) -> alt.LayerChart:
+    """Steps to result against batch size: lines, 5-95 % bars, a line of perfect scaling per curve,
+    legend selection.
+
+    Args:
+        curve: a row per cell (and goal) with batch_size, steps, low, high, replicates, missed,
+            borrowed, trials and the colour's field, and `perfect` (steps under perfect scaling
+            from the first size) where wanted.
+        controls: what `charts.slider` and `charts.menu` return, for a table with several values of
+            their columns.
+        height: in pixels.
+    """
+    field = _field(colour)
+    # One range for all: the slider moves marks, not axes
+    within = [curve.low.min() / 1.3, curve.high.max() * 1.3]
+    pick, faded = charts.picked(field)
+    base = alt.Chart(tips.known(curve)).encode(
+        x=charts.batch_axis(curve.batch_size), color=colour, opacity=faded
     )
     scale = alt.Scale(
-        type="log", domain=[1, 3], clamp=True, range=[charts.RED, charts.ORANGE, charts.BLUE]
+        type="log",
+        base=2,
+        domain=within,
+        nice=False,
     )
-    shade = alt.Color("behind:Q", title="steps over the winner's", scale=scale).legend(
-        titleOrient="top"
+    y = alt.Y(
+        "steps:Q",
+        title=title,
+        scale=scale,
+        axis=charts.fractions(),
     )
-    met = (
-        base.transform_filter("datum.met")
-        .mark_point(filled=True, size=130, opacity=1)
-        .encode(color=shade)
-    )
-    missed = base.transform_filter("!datum.met").mark_point(
-        size=40, color=charts.GUIDE, opacity=0.6
-    )
-    chart = (
-        alt.layer(missed, met, label)
-        .add_params(chosen)
-        .properties(width="container", height=height)
-    )
-    return chart, (
-        "Trials by learning rate and one minus momentum, both logarithmic, one batch size at a time: filled and "
-        "coloured by steps to the goal if they met it, open grey circles if not."
-    )
+    layers = charts.curve(base, y, scale, tips.points(field, "regime" in curve))
+    if "perfect" in curve:
+        perfect = base.mark_line(
+            strokeDash=[3, 4],
+            strokeWidth=1,
+            clip=True,
+        )
+        layers.insert(0, perfect.encode(y=alt.Y("perfect:Q", scale=scale)))
+    short = curve[field].map(_line_name).str.len().max() <= LONGEST_LABEL
+    if short and 1 < curve[field].nunique() <= MOST_LABELS:
+        layers.append(
+            line_labels(
+                curve,
+                field,
+                *controls,
+                within=within,
+                height=height,
+            )
+        )
+    layers[0] = layers[0].add_params(pick)
+    return charts.sized(charts.controlled(layers, *controls), height)
 
+
+def chosen_curves(curves: pd.DataFrame, colour: alt.Color, menu: tuple) -> alt.LayerChart:
+    """Steps to result against batch size, the curves of one choice of a menu at a time, on axes
+    that fit these.
+
+    A method that is drawn in the colour of another has diamonds.
+
+    Args:
+        curves: as for `scaling_chart`.
+    """
+    field = _field(colour)
+    pick, faded = charts.picked(field)
+    scale = charts.log(10)
+    floor = curves.groupby("curve").steps.transform("min") / 1.3
+    rows = tips.known(curves.assign(guided=curves.perfect >= floor))
+    x = charts.batch_axis(curves.batch_size)
+    base = alt.Chart(rows).encode(
+        x=x,
+        color=colour,
+        opacity=faded,
+    )
+    perfect = base.transform_filter("datum.guided")
+    perfect = perfect.mark_line(strokeDash=[3, 4], strokeWidth=1)
+    perfect = perfect.encode(y=alt.Y("perfect:Q", scale=scale))
+    y = alt.Y("steps:Q", title=STEPS, scale=scale)
+    layers = charts.curve(
+        base,
+        y,
+        scale,
+        tips.points(field),
+        shape=_shape(colour),
+    )
+    # The first layer's legend is the one drawn
+    drawn = charts.controlled([perfect.add_params(pick), *layers], menu)
+    return charts.sized(drawn, 340)
+
+
+def _shape(colour: alt.Color) -> alt.Shape:
+    """Diamonds for the variants among what a colour stands for, and circles for the others."""
+    names = colour["scale"]["domain"]
+    forms = ["diamond" if name in charts.VARIANTS else "circle" for name in names]
+    scale = alt.Scale(domain=names, range=forms)
+    return alt.Shape(colour["shorthand"], scale=scale, legend=colour["legend"])
+
+
+# --- names beside lines ---------------------------------------------------------------------------
 
 LABEL_GAP = 15  # pixels from line to line of names
 MOST_LABELS = 6  # lines; more are told apart by pointing at them, or by the legend
@@ -187,125 +280,71 @@ LONGEST_LABEL = 12  # characters; longer ones would take the plot's room
 WIDE = 480  # pixels of a plot that has room for names beside its lines
 
 
-def line_ends(
-    rows: pd.DataFrame, x: str, y: str, field: str, by: list[str], within: list[float], height: int
-) -> pd.DataFrame:
-    """Where the names of lines go: a row per line (and value of `by`) with x, y and `words`, moved
-    apart where they meet.
+def line_labels(
+    rows: pd.DataFrame, field: str, *controls: tuple, within: list[float], height: int
+) -> alt.Chart:
+    """The names of lines at their right ends, on plots that are at least WIDE; a legend serves the
+    others.
 
-    within: the ends of the logarithmic axis of y; height: its length in pixels.  A name moves no
-    further than the axis's ends while there is room.
+    Args:
+        rows: batch_size, steps, the field and what the controls choose by.
+        controls: those of the chart; the caller keeps the rows that they choose.
+        within, height: of the axis of steps, as for `line_ends`.
+    """
+    ends = line_ends(rows, field, charts.chosen_by(controls), within, height)
+    text = alt.when(f"width < {WIDE}").then(alt.value("")).otherwise("words:N")
+    labels = alt.Chart(ends).mark_text(align="left", dx=9, fontSize=12)
+    return labels.encode(x="batch_size:Q", y="steps:Q", text=text)
+
+
+def line_ends(
+    rows: pd.DataFrame, field: str, by: list[str], within: list[float], height: int
+) -> pd.DataFrame:
+    """Where the names of lines go: a row per line (and value of `by`) with batch_size, steps and
+    `words`, moved apart where they meet.
+
+    A name moves no further than the axis's ends while there is room.
+
+    Args:
+        within: the ends of the logarithmic axis of steps.
+        height: its length in pixels.
     """
     # Tables that were joined may name rows twice
-    seen = rows[rows[y].notna()].reset_index(drop=True)
-    ends = seen.loc[seen.groupby([*by, field])[x].idxmax(), [*by, field, x, y]]
-    each = height / np.log(within[1] / within[0])
-    parts = [
-        part.assign(
-            **{
-                y: within[1]
-                / np.exp(_apart(np.log(within[1] / part[y].to_numpy()) * each, height) / each)
-            }
-        )
-        for _, part in (ends.groupby(by) if by else [((), ends)])
-    ]
-    return pd.concat(parts).assign(words=[_line_name(v) for part in parts for v in part[field]])
+    seen = rows[rows.steps.notna()].reset_index(drop=True)
+    last = seen.groupby([*by, field]).batch_size.idxmax()
+    ends = seen.loc[last, [*by, field, "batch_size", "steps"]]
+    ends["words"] = list(map(_line_name, ends[field]))
+    low, high = within
+    pixels = height / np.log(high / low)  # a natural logarithm
+    parts = []
+    groups = ends.groupby(by) if by else [((), ends)]
+    for _, part in groups:
+        depth = np.log(high / part.steps.to_numpy())
+        moved = _spread(depth * pixels, height) / pixels
+        parts.append(part.assign(steps=high / np.exp(moved)))
+    return pd.concat(parts)
 
 
-def _apart(at: np.ndarray, height: float) -> np.ndarray:
+def _spread(places: np.ndarray, height: float) -> np.ndarray:
     """Places [n] on a line, in pixels, moved so that neighbours are LABEL_GAP apart, the middle of
     a crowd where it was.
     """
-    order = np.argsort(at, kind="stable")
-    steps = LABEL_GAP * np.arange(len(at))
+    order = np.argsort(places, kind="stable")
+    steps = LABEL_GAP * np.arange(len(places))
     crowds = []  # as in isotonic regression: neighbours that meet move as one
-    for place in at[order] - steps:
+    for place in places[order] - steps:
         crowds.append([place])
         while len(crowds) > 1 and np.mean(crowds[-2]) > np.mean(crowds[-1]):
             last = crowds.pop()
             crowds[-1] += last
-    moved = np.concatenate([np.full(len(c), np.mean(c)) for c in crowds]) + steps
+    moved = np.concatenate([np.full(len(crowd), np.mean(crowd)) for crowd in crowds]) + steps
     moved += max(0, -moved[0]) - max(0, moved[-1] - height)
-    placed = np.empty(len(at))
+    placed = np.empty(len(places))
     placed[order] = moved
     return placed
 
 
 def _line_name(value: object) -> str:
-    return (
-        "dense" if value == 0 else f"{value:g}" if isinstance(value, float) else named(str(value))
-    )
-
-
-def line_labels(
-    rows: pd.DataFrame,
-    x: str,
-    y: str,
-    field: str,
-    *controls: tuple,
-    within: list[float],
-    height: int,
-) -> alt.Chart:
-    """The names of lines at their right ends (`line_ends`), on plots that are at least WIDE; a
-    legend serves the others.
-
-    controls: those of the chart; the caller keeps the rows that they choose.
-    """
-    ends = line_ends(rows, x, y, field, charts.chosen_by(controls), within, height)
-    return (
-        alt.Chart(ends)
-        .mark_text(align="left", dx=9, fontSize=12)
-        .encode(
-            x=f"{x}:Q",
-            y=f"{y}:Q",
-            text=alt.when(f"width < {WIDE}").then(alt.value("")).otherwise("words:N"),
-        )
-    )
-
-
-def scaling_chart(
-    curve: pd.DataFrame,
-    colour: alt.Color,
-    *controls: tuple,
-    height: int = 380,
-    title: str = "steps to result (training steps)",
-) -> alt.LayerChart:
-    """Steps to result against batch size: lines, 5-95 % bars, a line of perfect scaling per curve,
-    legend selection.
-
-    curve: a row per cell (and goal) with batch_size, steps, low, high, replicates, missed,
-    borrowed, trials and the colour's field, and `perfect` (steps under perfect scaling from the
-    first size) where wanted.  controls: what `slider` and `menu` return, for a table with several
-    values of their columns.
-    """
-    field = colour["shorthand"].split(":")[0]
-    # One range for all: the slider moves marks, not axes
-    within = [
-        curve.low.min() / 1.3,
-        curve.high.max() * 1.3,
-    ]
-    pick, faded = charts.picked(field)
-    base = alt.Chart(tips.known(curve)).encode(
-        x=charts.batch_axis(curve.batch_size), color=colour, opacity=faded
-    )
-    scale = alt.Scale(type="log", base=2, domain=within, nice=False)
-    y = alt.Y("steps:Q", title=title, scale=scale, axis=charts.fractions())
-    perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True).encode(
-        y=alt.Y("perfect:Q", scale=scale)
-    )
-    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
-    lines = base.mark_line(strokeWidth=2.2).encode(y=y)
-    points = base.mark_point(filled=True, size=64, opacity=1).encode(
-        y=y, tooltip=tips.points(field, "regime" in curve)
-    )
-    layers = [*([perfect] if "perfect" in curve else []), bars, lines, points]
-    short = curve[field].map(_line_name).str.len().max() <= LONGEST_LABEL
-    if short and 1 < curve[field].nunique() <= MOST_LABELS:
-        layers.append(
-            line_labels(
-                curve, "batch_size", "steps", field, *controls, within=within, height=height
-            )
-        )
-    layers[0] = layers[0].add_params(pick)
-    chart = charts.controlled(layers, *controls) if controls else alt.layer(*layers)
-    return chart.properties(width="container", height=height)
+    if isinstance(value, float) and value:
+        return f"{value:g}"
+    return named(str(value)) if value else "dense"

@@ -1,14 +1,21 @@
-"""What surrounds the pages: a description and a citation of each, and pages that send old addresses
-on.
+"""What surrounds and fills the pages without a network: descriptions and citations, old addresses,
+formulas as MathML, and the few icons that are used.
 """
 
 from __future__ import annotations
 
-import html
 import re
 from pathlib import Path
 
 from docutils import nodes
+from docutils.utils.math import MathError
+from docutils.utils.math.latex2mathml import tex2mathml
+from jinja2 import Environment
+from sphinx.util import logging
+
+PAGES = Environment(autoescape=True, keep_trailing_newline=True)
+
+# --- descriptions, citations, old addresses -------------------------------------------------------
 
 REDIRECTS = {
     "chapters/momentum_and_sparsity": "chapters/sparsity",
@@ -16,55 +23,160 @@ REDIRECTS = {
     "chapters/both_sparsities": "chapters/messages",
 }
 LENGTH = 200  # characters of a description, about as many as search engines show
+ASIDES = (nodes.figure, nodes.table, nodes.Admonition, nodes.footnote)
+CITATION = PAGES.from_string(
+    '<details class="book-cite"><summary>Cite this page</summary><p>{{ author|safe }}: '
+    "“{{ title|safe }}”. In: <cite>{{ book }}</cite>, {{ year }}. "
+    '<a href="{{ static }}/CITATION.cff" download>CITATION.cff</a></p></details>'
+)
+MOVED = PAGES.from_string(
+    '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Moved</title>'
+    '<link rel="canonical" href="{{ target }}">'
+    '<meta http-equiv="refresh" content="0; url={{ target }}"></head>'
+    '<body><p>This page has moved: <a href="{{ target }}">{{ name }}</a>.</p></body></html>\n'
+)
 
 
 def description(doctree: nodes.document) -> str:
     """What a page is about in at most LENGTH characters: its lead's answer, which is bold, or else
     its first paragraph.
     """
-    paragraphs = [p for p in doctree.findall(nodes.paragraph) if not _aside(p)]
-    answers = [
+    paragraphs = [p for p in doctree.findall(nodes.paragraph) if not _is_aside(p)]
+    bold = [
         p for p in paragraphs[:3] if [s.astext() for s in p.findall(nodes.strong)] == [p.astext()]
     ]
-    text = " ".join((answers or paragraphs)[0].astext().split()) if paragraphs else ""
+    text = " ".join((bold or paragraphs)[0].astext().split()) if paragraphs else ""
     return text if len(text) <= LENGTH else text[:LENGTH].rsplit(" ", 1)[0].rstrip(",;:") + " …"
 
 
-def _aside(paragraph: nodes.Element) -> bool:
-    around, kinds = paragraph.parent, (nodes.figure, nodes.table, nodes.Admonition, nodes.footnote)
-    while around is not None and not isinstance(around, kinds):
+def _is_aside(paragraph: nodes.Element) -> bool:
+    around = paragraph.parent
+    while around is not None and not isinstance(around, ASIDES):
         around = around.parent
     return around is not None
 
 
 def citation(title: str, book: str, author: str, year: str, static: str) -> str:
-    """How to cite a page, folded; static: the address of the folder with CITATION.cff, seen from
-    the page.
-    """
-    words = f"{author}: “{title}”. In: <cite>{html.escape(book)}</cite>, {html.escape(year)}."
-    return (
-        f'<details class="book-cite"><summary>Cite this page</summary><p>{words} '
-        f'<a href="{static}/CITATION.cff" download>CITATION.cff</a></p></details>'
-    )
+    """How to cite a page, folded.
 
-
-def moved(old: str, new: str) -> str:
-    """A page that sends a reader of an old address, with or without scripts, to the new one (both
-    without .html).
+    Args:
+        title, author: HTML, as Sphinx has them.
+        static: the address of the folder with CITATION.cff, seen from the page.
     """
-    target = "../" * old.count("/") + f"{new}.html"
-    return (
-        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Moved</title>'
-        f'<link rel="canonical" href="{target}"><meta http-equiv="refresh" content="0; url={target}">'
-        f'</head><body><p>This page has moved: <a href="{target}">{re.sub(".*/", "", new)}</a>.</p></body></html>\n'
-    )
+    told = {"title": title, "book": book, "author": author, "year": year, "static": static}
+    return CITATION.render(told)
 
 
 def redirect(out: Path, built: set[str]) -> None:
-    """Write the pages for old addresses into the folder of a book with these pages, where no page
-    has an old one.
+    """Write pages that send readers of old addresses, with or without scripts, to the new ones, into
+    the folder of a book with these pages; none where a page has an old address.
     """
     for old, new in REDIRECTS.items():
         if new in built and old not in built:
-            (out / f"{old}.html").parent.mkdir(parents=True, exist_ok=True)
-            (out / f"{old}.html").write_text(moved(old, new), encoding="utf-8")
+            page = out / f"{old}.html"
+            page.parent.mkdir(parents=True, exist_ok=True)
+            target = "../" * old.count("/") + f"{new}.html"
+            text = MOVED.render(target=target, name=new.rpartition("/")[2])
+            page.write_text(text, encoding="utf-8")
+
+
+# --- formulas -------------------------------------------------------------------------------------
+
+# What docutils lacks, as it spells it for brackets and |
+SPELT = {
+    r"\dots": r"\ldots",
+    r"\lVert": r"\|",
+    r"\rVert": r"\|",
+    r"\lvert": "|",
+    r"\rvert": "|",
+}
+
+
+def mathml(tex: str, block: bool = False) -> str:
+    """A formula of LaTeX as MathML, which browsers draw by themselves: no script, no fonts, and
+    legible on paper.
+
+    Raises:
+        ValueError: naming the formula, if it has what is not understood.
+    """
+    spelt = re.sub(r"\\[A-Za-z]+", lambda command: SPELT.get(command[0], command[0]), tex)
+    spelt = re.sub(r"(\\[td]?frac) ?(\d)(\d)", r"\1{\2}{\3}", spelt)  # a half, as \frac12
+    try:
+        drawn = tex2mathml(spelt, as_block=block)
+    except MathError as fault:
+        raise ValueError(f"formula: {tex!r} is not understood: {fault}") from fault
+    one_line = re.sub(r">\s+<", "><", drawn).strip()
+    return one_line.replace("<mo>‖</mo>", '<mo stretchy="false">‖</mo>')
+
+
+def inline_formula(translator, node: nodes.Element) -> None:
+    """Write a formula within a line, for Sphinx."""
+    translator.body.append(_formula(node, block=False))
+    raise nodes.SkipNode
+
+
+def block_formula(translator, node: nodes.Element) -> None:
+    """Write a formula that stands by itself, for Sphinx."""
+    anchor = f' id="{node["ids"][0]}"' if node.get("ids") else ""
+    drawn = _formula(node, block=True)
+    translator.body.append(f'<div class="book-formula"{anchor}>{drawn}</div>\n')
+    raise nodes.SkipNode
+
+
+def _formula(node: nodes.Element, block: bool) -> str:
+    try:
+        return mathml(node.astext(), block)
+    except ValueError as fault:
+        logging.getLogger(__name__).warning(str(fault), location=node)
+        return f"<code>{nodes.Text(node.astext())}</code>"
+
+
+# --- icons ----------------------------------------------------------------------------------------
+
+# Those of the theme's templates and script, of two thousand that it has.
+ICONS = (
+    "angle-left angle-right arrow-up bars chevron-down circle-half-stroke code download ellipsis "
+    "expand file file-lines file-pdf github house lightbulb list magnifying-glass moon outdent "
+    "pencil play rocket square-github sun xmark"
+).split()
+ICON_STYLE = """:is(.fa-solid, .fas, .fa-regular, .far, .fa-brands, .fab) {
+  display: inline-block; width: 1em; height: 1em; vertical-align: -0.125em;
+  background: currentColor;
+  -webkit-mask: var(--icon) center / contain no-repeat;
+  mask: var(--icon) center / contain no-repeat;
+}
+.fa-lg { font-size: 1.25em; }
+a.github:before, a.gitlab:before, a.reference.download:before, .nav-external:after, li > a.reference.external:after,
+.admonition > .admonition-title:after, span.versionmodified:before, p.highlight-link a:before {
+  content: none !important; }
+.bd-sidebar-secondary.hide:not(:hover) .onthispage:after { content: "▾" !important;
+  font-family: inherit !important; }
+ul.bd-breadcrumbs li.breadcrumb-item:not(.breadcrumb-home):before { content: "›" !important;
+  font-family: inherit !important; }
+"""
+
+
+def icons_css(collection: str) -> str:
+    """A style sheet of ICONS.
+
+    Args:
+        collection: Font Awesome's script, which has for each icon
+            name:[width,height,[aliases],"code point","path"].
+
+    Raises:
+        ValueError: for an icon that it lacks.
+    """
+    return ICON_STYLE + "".join(_icon_rule(name, collection) for name in ICONS)
+
+
+def _icon_rule(name: str, collection: str) -> str:
+    form = rf'[{{,]"?{name}"?:\[(\d+),(\d+),\[[^\]]*\],"[0-9a-f]+","([^"]+)"\]'
+    entries = re.findall(form, collection)
+    if not entries:
+        raise ValueError(
+            f"icon: {name!r} is not in the theme's collection; name one that is, in {__file__}"
+        )
+    width, height, path = entries[-1]  # the solid ones come last
+    box = f"xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}'"
+    svg = f"<svg {box}><path d='{path}'/></svg>".replace("#", "%23")
+    return f'.fa-{name} {{ --icon: url("data:image/svg+xml,{svg}"); }}\n'

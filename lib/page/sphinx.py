@@ -16,14 +16,21 @@ from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from lib import ROOT
-from lib.page import formulas, icons, site
+from lib.page import site
 
+PAGE = Path(__file__).parent
 ICONS = (
     "pydata_sphinx_theme",
     "theme/pydata_sphinx_theme/static/vendor/fontawesome/6.5.2/js/all.min.js",
 )
 # Chapters that take longest, begun first: else one core waits at the end for the other's last.
 FIRST = ("chapters/which_method", "chapters/explore", "chapters/status")
+# What a page loads if its text holds a mark
+LOADED = {
+    "": ("icons.css", "book.css"),
+    "vl-chart": ("vega.js", "charts.js", "charts.css"),
+    "book-explore": ("explore.js", "explore.css"),
+}
 # Jupyter-book always loads these, which no page uses
 UNUSED = (
     "thebe",
@@ -43,15 +50,15 @@ def setup(app) -> dict:
     os.environ["PYTHONPATH"] = os.pathsep.join(
         filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
     )
-    formulas.setup(app)
+    inline, block = (site.inline_formula, None), (site.block_formula, None)
+    app.add_html_math_renderer("mathml", inline, block)
     app.connect("config-inited", _assets)
     app.connect("config-inited", _look)
-    app.connect("config-inited", _repository_buttons)
     # Before myst-nb opens its cache
     app.connect("config-inited", _forget_stale_outputs, priority=100)
     # After the kernels' settings are known
     app.connect("config-inited", _execute_side_by_side, priority=900)
-    app.connect("env-get-outdated", _outdated)
+    app.connect("env-get-outdated", lambda app, env, *_: env.found_docs if app.stale else ())
     app.connect("doctree-read", _citations_as_anchors)
     app.add_post_transform(CodeAtTheEnd)
     # After the extensions whose scripts it takes off
@@ -102,17 +109,6 @@ def _citations_as_anchors(app, doctree) -> None:
         )
 
 
-def _repository_buttons(app, config) -> None:
-    """Links to the repository, to its issues and to Binder, which reads it, where _config.yml says
-    what it is: else none.
-    """
-    options = config.html_theme_options
-    known = bool(options.get("repository_url"))
-    options["use_repository_button"] = options["use_issues_button"] = known
-    if not known:
-        options["launch_buttons"] = {}
-
-
 def _build(app) -> Path:
     return Path(app.doctreedir).parent
 
@@ -130,19 +126,25 @@ def _assets(app, config) -> None:
     (out / "vega.js").write_text("(() => {" + bundle + "})();", encoding="utf-8")
     package, script = ICONS
     drawn = (Path(find_spec(package).origin).parent / script).read_text(encoding="utf-8")
-    (out / "icons.css").write_text(icons.css(drawn), encoding="utf-8")
+    (out / "icons.css").write_text(site.icons_css(drawn), encoding="utf-8")
     shutil.copy(ROOT / "CITATION.cff", out)
-    for asset in (ROOT / "lib" / "page" / "static").iterdir():
-        shutil.copy(asset, out / asset.name)
+    shutil.copytree(PAGE / "static", out, dirs_exist_ok=True)
     config.html_static_path.append(str(out))
 
 
 def _look(app, config) -> None:
-    """The book's logo and templates, and formulas without a script."""
+    """The book's logo and templates, formulas without a script, and links to the repository, to its
+    issues and to Binder, which reads it, where _config.yml says what it is: else none.
+    """
     config.html_math_renderer = "mathml"
-    config.html_logo = str(ROOT / "lib" / "page" / "static" / "logo.svg")
-    config.html_theme_options["logo"] = {"text": config.html_title or config.project}
-    config.templates_path.append(str(ROOT / "lib" / "page" / "templates"))
+    config.html_logo = str(PAGE / "static" / "logo.svg")
+    config.templates_path.append(str(PAGE / "templates"))
+    options = config.html_theme_options
+    options["logo"] = {"text": config.html_title or config.project}
+    known = bool(options.get("repository_url"))
+    options["use_repository_button"] = options["use_issues_button"] = known
+    if not known:
+        options["launch_buttons"] = {}
 
 
 def digest() -> str:
@@ -182,19 +184,21 @@ def _execute_side_by_side(app, config) -> None:
     cache = get_cache(config.nb_execution_cache_path or _build(app) / ".jupyter_cache")
     pages = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
     pages.sort(key=lambda name: name not in FIRST)
-    for page in (ROOT / f"{name}{suffix}" for name in pages for suffix in (".ipynb", ".md")):
-        if page.exists() and (
-            page.suffix == ".ipynb" or "{code-cell}" in page.read_text(encoding="utf-8")
-        ):
-            reader = {
-                "name": "nbformat" if page.suffix == ".ipynb" else "myst_nb_md",
-                "type": "plugin",
-            }
-            cache.add_nb_to_project(str(page), read_data=reader)
+    for name in pages:
+        page, reader = ROOT / f"{name}.ipynb", "nbformat"
+        if not page.exists():
+            page, reader = ROOT / f"{name}.md", "myst_nb_md"
+            if not page.exists() or "{code-cell}" not in page.read_text(encoding="utf-8"):
+                continue
+        cache.add_nb_to_project(str(page), read_data={"name": reader, "type": "plugin"})
     with contextlib.suppress(Exception):
         # One by one: the executor that runs side by side hands them out by the handful, and a core
         # waits for the last.
-        jobs = joblib.Parallel(n_jobs=os.cpu_count(), backend="multiprocessing", batch_size=1)
+        jobs = joblib.Parallel(
+            n_jobs=os.cpu_count(),
+            backend="multiprocessing",
+            batch_size=1,
+        )
         jobs(
             joblib.delayed(_execute)(cache, page.pk, config.nb_execution_timeout)
             for page in cache.list_unexecuted()
@@ -209,10 +213,6 @@ def _execute(cache, page: int, timeout: int) -> None:
     load_executor("local-serial", cache=cache).run_and_cache(filter_pks=[page], timeout=timeout)
 
 
-def _outdated(app, env, added, changed, removed) -> list[str]:
-    return list(env.found_docs) if app.stale else []
-
-
 def _remember_inputs(app, exception) -> None:
     # A warning under -W ends the build with status 1 but without an exception.
     if exception is None and app.statuscode == 0 and not app._warncount:
@@ -220,37 +220,35 @@ def _remember_inputs(app, exception) -> None:
 
 
 def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None:
-    app.add_css_file("icons.css")
-    app.add_css_file("book.css")
-    if "vl-chart" in (context.get("body") or ""):
-        app.add_js_file("vega.js", loading_method="defer")
-        app.add_js_file("charts.js", loading_method="defer")
-        app.add_css_file("charts.css")
-    if "book-explore" in (context.get("body") or ""):
-        app.add_js_file("explore.js", loading_method="defer")
-        app.add_css_file("explore.css")
+    body = context.get("body") or ""
+    for file in (file for mark, files in LOADED.items() if mark in body for file in files):
+        if file.endswith(".css"):
+            app.add_css_file(file)
+        else:
+            app.add_js_file(file, loading_method="defer")
     for kind in ("script_files", "css_files"):
-        context[kind][:] = [
-            file
-            for file in context[kind]
-            if not any(name in _source(file).lower() for name in UNUSED)
-        ]
+        context[kind][:] = [asset for asset in context[kind] if not _is_unused(asset)]
     if doctree is not None:
-        told = html.escape(site.description(doctree))
-        context["metatags"] = (
-            context.get("metatags", "") + f'<meta name="description" content="{told}" />\n'
-        )
+        about = html.escape(site.description(doctree))
+        tag = f'<meta name="description" content="{about}" />\n'
+        context["metatags"] = context.get("metatags", "") + tag
         year = app.config.copyright.split(",")[0]
         static = "../" * pagename.count("/") + "_static"
+        title, book = context["title"], context["docstitle"]
         context["body"] += site.citation(
-            context["title"], context["docstitle"], app.config.author, year, static
+            title,
+            book,
+            app.config.author,
+            year,
+            static,
         )
+
+
+def _is_unused(asset) -> bool:
+    source = f"{asset.filename or ''} {asset.attributes.get('body', '')}".lower()
+    return any(name in source for name in UNUSED)
 
 
 def _redirect(app, exception) -> None:
     if exception is None and app.builder.name == "html":
         site.redirect(Path(app.outdir), set(app.env.found_docs))
-
-
-def _source(asset) -> str:
-    return f"{asset.filename or ''} {asset.attributes.get('body', '')}"

@@ -5,14 +5,20 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-BATCH_SIZE = alt.Tooltip("batch_size:Q", title="batch size", format=",")
-STEPS = alt.Tooltip("steps:Q", title="steps to result", format=",.0f")
-SPARSITY = alt.Tooltip("sparsity:N", title="sparsity")
-NETWORK = alt.Tooltip("network:N", title="network")
-CURVE = alt.Tooltip("curve:N", title="network and method")
-INTERVAL = alt.Tooltip("interval:N", title="5–95 %")
-SEARCHES = alt.Tooltip("replicates:Q", title="searches")
-TRIALS = alt.Tooltip("trials:Q", title="trials of a search")
+
+def tip(field: str, title: str, format: str | None = None) -> alt.Tooltip:
+    """A column with its type ("error:Q"), the words for it, and how Vega prints it."""
+    return alt.Tooltip(field, title=title, **({"format": format} if format else {}))
+
+
+BATCH_SIZE = tip("batch_size:Q", "batch size", ",")
+STEPS = tip("steps:Q", "steps to result", ",.0f")
+SPARSITY = tip("sparsity:N", "sparsity")
+NETWORK = tip("network:N", "network")
+CURVE = tip("curve:N", "network and method")
+INTERVAL = tip("interval:N", "5–95 %")
+SEARCHES = tip("replicates:Q", "searches")
+TRIALS = tip("trials:Q", "trials of a search")
 # What tells curves apart, in words
 FIELDS = {
     "algorithm": "training method",
@@ -25,7 +31,7 @@ KNOWN_FROM = {False: "its own searches", True: "the scatter of other networks' s
 def ends(low: str = "low", high: str = "high") -> list[alt.Tooltip]:
     """Both ends of an interval of steps."""
     titles = {low: "interval, from", high: "interval, to"}
-    return [alt.Tooltip(f"{name}:Q", title=title, format=",.0f") for name, title in titles.items()]
+    return [tip(f"{name}:Q", title, ",.0f") for name, title in titles.items()]
 
 
 def points(field: str, regime: bool = True) -> list[alt.Tooltip]:
@@ -33,15 +39,15 @@ def points(field: str, regime: bool = True) -> list[alt.Tooltip]:
     tells curves apart.
     """
     return [
-        alt.Tooltip(f"{field}:N", title=FIELDS.get(field, field.replace("_", " "))),
+        tip(f"{field}:N", FIELDS.get(field, field.replace("_", " "))),
         BATCH_SIZE,
         STEPS,
         *ends(),
-        alt.Tooltip("known:N", title="interval known from"),
+        tip("known:N", "interval known from"),
         SEARCHES,
-        alt.Tooltip("missed:Q", title="of these, missed the goal"),
+        tip("missed:Q", "of these, missed the goal"),
         TRIALS,
-        *([alt.Tooltip("regime:N", title="regime")] if regime else []),
+        *([tip("regime:N", "regime")] if regime else []),
     ]
 
 

@@ -110,20 +110,6 @@ def _column(values: list) -> list | dict:
     return min(values, short, key=lambda column: len(_json(column)))
 
 
-def unpacked(text: str) -> dict:
-    """What `packed` packed."""
-    spec = json.loads(text)
-    for name, columns in spec.get("datasets", {}).items():
-        lists = [
-            c if isinstance(c, list) else [c["of"][place] for place in c["at"]]
-            for c in columns.values()
-        ]
-        spec["datasets"][name] = [
-            {k: v for k, v in zip(columns, row) if v is not None} for row in zip(*lists)
-        ]
-    return spec
-
-
 def picture(spec: dict) -> str:
     """The chart as SVG, STATIC_WIDTH wide, without what a still picture does not need."""
     still = json.loads(json.dumps(spec).replace('"width": "container"', f'"width": {STATIC_WIDTH}'))

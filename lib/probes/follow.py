@@ -13,7 +13,7 @@ from lib.engine import sequential
 from lib.measuring.rerun import Rerun
 from lib.probes import noise_scale, smoothness
 from lib.probes.tracks import POWER_ITERATIONS, SAMPLE, Track, last_step
-from lib.records.places import DATA
+from lib.records.store import DATA
 from lib.workloads import models
 from lib.workloads.catalogue import workload
 from lib.workloads.tasks import TASKS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lib.measuring import runner
 from lib.probes.paths import Walk, missing, record
-from lib.records.places import DATA
+from lib.records.store import DATA
 
 
 def run(walks: Iterable[Walk], data: Path = DATA, jobs: int = 1) -> None:

@@ -14,8 +14,8 @@ from lib import require
 from lib.fields import Count, spec
 from lib.methods import method
 from lib.probes.trained_again import Again, fastest
-from lib.records import places, store
-from lib.records.places import DATA
+from lib.records import store
+from lib.records.store import DATA
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import WorkloadName
@@ -114,7 +114,7 @@ def _images() -> Iterable[Walk]:
 
 def record(walk: Walk, folder: Path = FOLDER) -> Path:
     """Where the walk's record lies."""
-    return store.path(folder / places.place(walk.workload), walk)
+    return store.path(folder / store.place(walk.workload), walk)
 
 
 def results(walks: Iterable[Walk] | None = None, folder: Path = FOLDER) -> pd.DataFrame:

@@ -14,13 +14,13 @@ import pandas as pd
 
 from lib import require
 from lib.fields import Count, spec
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.messages import contraction
 from lib.messages.settings import Messages
 from lib.methods import spaces
 from lib.own import folder_name
-from lib.records import places, store
-from lib.records.places import DATA, SMOKE
+from lib.records import store
+from lib.records.store import DATA, SMOKE
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import WorkloadName
 
@@ -193,7 +193,7 @@ PORTRAITS = tuple(
 
 def _place(portrait: Portrait, folder: Path) -> Path:
     name = f"{portrait.compressor}-{portrait.density:g}-{store.digest(portrait)}.csv"
-    return folder / places.place(portrait.workload) / folder_name(portrait.workload) / name
+    return folder / store.place(portrait.workload) / folder_name(portrait.workload) / name
 
 
 GALLERY = Collection(

@@ -15,7 +15,7 @@ from lib import SOURCE, require
 from lib.fields import POSITIVE, Count, spec
 from lib.measuring import runner, sweeps
 from lib.records import store
-from lib.records.places import DATA, record
+from lib.records.store import DATA, record
 from lib.studies import plans
 from lib.studies.cells import NUMBER, Cell
 from lib.studies.study import Study

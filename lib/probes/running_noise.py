@@ -13,12 +13,12 @@ import pandas as pd
 
 from lib import require
 from lib.fields import Count, Number, Whole, spec
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.own import folder_name
 from lib.probes import tracks
 from lib.probes.trained_again import Again
-from lib.records import places, store
-from lib.records.places import DATA
+from lib.records import store
+from lib.records.store import DATA
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import WorkloadName, workload
 
@@ -180,7 +180,7 @@ def _again(track: tracks.Track, **fields) -> Job:
 
 def _place(job: Job, folder: Path) -> Path:
     name = f"{job.algorithm}-{job.batch_size}-{store.digest(job)}.csv"
-    return folder / places.place(job.workload) / folder_name(job.workload) / name
+    return folder / store.place(job.workload) / folder_name(job.workload) / name
 
 
 JOBS = Collection("jobs", "job", DATA / "running", _place, planned, precision=lambda _: "float32")

@@ -14,9 +14,9 @@ from typing import Protocol
 import pandas as pd
 
 from lib.fields import Count
-from lib.measuring.collection import Collection
+from lib.measuring.experiment import Collection
 from lib.records import store
-from lib.records.places import DATA
+from lib.records.store import DATA
 
 REPEATS = Count(10_000)
 

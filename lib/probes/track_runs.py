@@ -9,7 +9,7 @@ import pandas as pd
 from lib.measuring import runner
 from lib.probes.tracks import Track, of_cells, read, record
 from lib.records import store
-from lib.records.places import DATA, SMOKE
+from lib.records.store import DATA, SMOKE
 from lib.studies.study import Study
 
 

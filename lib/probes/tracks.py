@@ -12,7 +12,7 @@ from lib.fields import Count, Whole, spec
 from lib.probes import trained_again
 from lib.probes.trained_again import Again
 from lib.records import store
-from lib.records.places import DATA, place
+from lib.records.store import DATA, place
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import WorkloadName

@@ -12,8 +12,8 @@ import pandas as pd
 
 from lib import require
 from lib.fields import Count, Whole, check
-from lib.records import places, store
-from lib.records.places import DATA
+from lib.records import store
+from lib.records.store import DATA
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import workload
 
@@ -61,7 +61,7 @@ def fastest(kind: type[K], cell: Cell, count: int, data: Path = DATA, **fields) 
         value = getattr(cell, field.name)
         allowed = f"{field.default!r} for a {kind.__name__.lower()}"
         require(field.name in shared or value == field.default, field.name, value, allowed)
-    if not store.exists(places.record(cell, data)):
+    if not store.exists(store.record(cell, data)):
         return []
     met = _steps(cell, data).dropna().reset_index().sort_values(["steps", "trial"])
     return [kind(**shared, trial=int(trial), **fields) for trial in met.trial.head(count)]
@@ -74,5 +74,5 @@ def met_at(one: Again, data: Path = DATA) -> int:
 
 def _steps(cell: Cell, data: Path) -> pd.Series:
     """The steps to the goal of every trial of a cell on record, by trial."""
-    trials = store.read(places.record(cell, data), cell)[1].set_index("trial")
+    trials = store.read(store.record(cell, data), cell)[1].set_index("trial")
     return trials[f"steps@{workload(cell.workload).goal:g}"].rename("steps")

@@ -10,9 +10,9 @@ import pandas as pd
 
 from lib import require
 from lib.fields import spec
-from lib.measuring.collection import Collection
-from lib.records import places, store
-from lib.records.places import DATA, record
+from lib.measuring.experiment import Collection
+from lib.records import store
+from lib.records.store import DATA, record
 from lib.studies import plans
 from lib.studies.cells import NUMBER, Cell
 from lib.workloads.catalogue import workload
@@ -124,7 +124,7 @@ PLANNED = tuple(
 
 def _place(what: Winners, folder: Path) -> Path:
     name = f"{what.algorithm}-{what.sparsity:g}-{store.digest(what)}.csv"
-    return folder / places.place(what.workload) / name
+    return folder / store.place(what.workload) / name
 
 
 UNSEEN = Collection(

@@ -22,7 +22,7 @@ from lib.probes import noise_scale
 from lib.probes.noise_scale import NoiseScale
 from lib.probes.paths import Walk
 from lib.probes.trained_again import met_at
-from lib.records.places import DATA
+from lib.records.store import DATA
 from lib.workloads import datasets, models
 from lib.workloads.catalogue import workload
 from lib.workloads.tasks import TASKS

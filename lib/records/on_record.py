@@ -6,15 +6,16 @@ import contextlib
 import dataclasses
 import math
 import operator
-from collections.abc import Iterable
-from dataclasses import fields as fields_of
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
-from lib import is_number, require
+from lib import require
 from lib.records import store
-from lib.records.places import DATA, record
+from lib.records.store import DATA, record
+from lib.studies import study
 from lib.studies.cells import Cell
 from lib.studies.plans import APART, STUDIES, TO_BUDGETS, USUAL
 from lib.studies.races import BY_GOALS, BY_LOSSES, RACED
@@ -25,58 +26,50 @@ from lib.workloads.catalogue import workload
 def grid(
     name: str, batch_sizes: list[int], algorithms: list[str], sparsities: list[float], **fields
 ) -> Study:
-    """All combinations for the workload called `name`, batch size slowest; further fields as in
-    `Cell`.
+    """All combinations for a workload, batch size slowest.
 
-    hits: unless given, a sixth of the trials and at most 5, so that a small search does not wait
-    for its worst trials; or fewer, where such a search is on record: the steps to result are the
-    same.  A race stands in where no exact search is. Raises ValueError for an empty list, for a
-    field that cells do not have, and as `Cell`.
+    A race stands in where no exact search is on record.
+
+    Args:
+        name: of the workload.
+        **fields: further ones of `Cell`. hits: unless given, a sixth of the trials and at most 5,
+            so that a small search does not wait for its worst trials; or fewer, where such a
+            search is on record: the steps to result are the same.
+
+    Raises:
+        ValueError: for an empty list, and as `Cell`.
     """
-    for field, given in {
-        "batch_sizes": batch_sizes,
-        "algorithms": algorithms,
-        "sparsities": sparsities,
-    }.items():
+    axes = {"batch_sizes": batch_sizes, "algorithms": algorithms, "sparsities": sparsities}
+    for field, given in axes.items():
         several = not isinstance(given, str) and hasattr(given, "__len__") and len(given) > 0
         require(several, field, given, "a list of at least one")
-    for level in sparsities:
-        require(is_number(level), "sparsities", level, "numbers in [0, 1)")
-    known = {f.name for f in dataclasses.fields(Cell)} - {
-        "workload",
-        "batch_size",
-        "algorithm",
-        "sparsity",
-    }
-    for field, value in fields.items():
-        require(
-            field in known,
-            field,
-            value,
-            f"left out; the fields of a cell are {', '.join(sorted(known))}",
-        )
     trials = fields.get("trials", 100)
     usual = min(5, max(1, trials // 6)) if isinstance(trials, int) else 1
-    given = {"hits": usual, **fields}
-    cells = (
-        Cell(name, b, a, float(s), **given)
-        for b in batch_sizes
-        for a in algorithms
-        for s in sparsities
+    cells = list(
+        study.grid(
+            workload=name,
+            batch_size=list(batch_sizes),
+            algorithm=list(algorithms),
+            sparsity=list(sparsities),
+            **{"hits": usual} | fields,
+        )
     )
-    return Study(
-        name, workload(name).title, tuple(c if "hits" in fields else _on_record(c) for c in cells)
-    )
+    return Study(name, workload(name).title, cells if "hits" in fields else map(_on_record, cells))
 
 
 def _on_record(cell: Cell) -> Cell:
     """The cell, or if it has no record the same search that has one: exact with fewer hits, or else
     a race.
     """
-    searches = [dataclasses.replace(cell, hits=hits) for hits in range(cell.hits, 0, -1)]
-    rules = (BY_GOALS, BY_LOSSES) if cell.stop == "goal" and cell.work.dataset in RACED else ()
-    races = [dataclasses.replace(cell, hits=1, **rule) for rule in rules]
-    return next((c for c in (*searches, *races) if store.exists(record(c, DATA))), cell)
+    searches = [replace(cell, hits=hits) for hits in range(cell.hits, 0, -1)]
+    if cell.stop == "goal" and cell.work.dataset in RACED:
+        searches += [replace(cell, hits=1, **rule) for rule in (BY_GOALS, BY_LOSSES)]
+    return next(recorded_of(searches), cell)
+
+
+def recorded_of(cells: Iterable[Cell]) -> Iterator[Cell]:
+    """Those that have a record."""
+    return (cell for cell in cells if store.exists(record(cell)))
 
 
 def recorded(
@@ -86,11 +79,7 @@ def recorded(
     ValueError as `grid`.
     """
     grids = {method: grid(name, batch_sizes, [method], sparsities, **fields) for method in methods}
-    return [
-        method
-        for method, study in grids.items()
-        if any(store.exists(record(cell, DATA)) for cell in study.cells)
-    ]
+    return [method for method, asked in grids.items() if next(recorded_of(asked.cells), None)]
 
 
 _CURVE = (
@@ -119,33 +108,47 @@ def gathered(*more: Study, **fields) -> Study:
     A search that was a race stands in only where no exact one is on record; of several the one that
     waited longest. A curve is of one protocol: where `more` has cells of a curve by another than
     the studies', they alone are taken. Studies' workloads with goals of another task than
-    classification are left out: pages compare errors.  So are studies in `plans.APART`. Raises
-    ValueError for a field that cells do not have.
+    classification are left out: pages compare errors.  So are studies in `plans.APART`.
+
+    Raises:
+        ValueError: for a field that cells do not have.
     """
-    known = [f.name for f in fields_of(Cell)]
+    names = [field.name for field in dataclasses.fields(Cell)]
     for field, value in fields.items():
-        require(
-            field in known, field, value, f"left out; the fields of a cell are {', '.join(known)}"
-        )
-
-    def found(cells: Iterable[Cell]) -> dict[Cell, None]:
-        fitting = (c for c in cells if all(getattr(c, k) == v for k, v in fields.items()))
-        return dict.fromkeys(c for c in fitting if store.exists(record(c)))
-
+        allowed = f"left out; the fields of a cell are {', '.join(names)}"
+        require(field in names, field, value, allowed)
     usual = (s for name, s in STUDIES.items() if name not in APART)
     errors = (c for s in usual for c in s.cells if c.work.task == "classification")
-    planned, given = found(errors), found(c for s in more for c in s.cells)
-    points = {_point(c): _protocol(c) for c in planned}
-    known = {(_curve(c), _protocol(c)) for c in planned}
+    planned = _with_fields(errors, fields)
+    given = _with_fields((c for s in more for c in s.cells), fields)
     new = [c for c in given if c not in planned]
-    other = (c for c in new if points.get(_point(c), _protocol(c)) != _protocol(c))
-    apart = {
-        _curve(c) for c in (*other, *(c for c in new if (_curve(c), _protocol(c)) not in known))
-    }
-    kept, taken = [c for c in planned if c in given or _curve(c) not in apart], {}
+    foreign = _foreign_curves(new, planned)
+    kept = [c for c in planned if c in given or _curve(c) not in foreign]
+    taken = {}
     for cell in sorted((*kept, *new), key=lambda c: (-(c.race or math.inf), c.rungs)):
         taken.setdefault(_point(cell), cell)
-    return Study("gathered", "All that is measured", tuple(taken.values()))
+    return Study("gathered", "All that is measured", taken.values())
+
+
+def _with_fields(cells: Iterable[Cell], fields: dict) -> dict[Cell, None]:
+    """Those with these fields and a record, each once."""
+    fitting = (c for c in cells if all(getattr(c, k) == v for k, v in fields.items()))
+    return dict.fromkeys(recorded_of(fitting))
+
+
+def _foreign_curves(cells: Iterable[Cell], planned: Iterable[Cell]) -> set[tuple]:
+    """Curves of these cells of which one is of another protocol than those planned: at its point,
+    or on its whole curve.
+    """
+    points = {_point(c): _protocol(c) for c in planned}
+    curves = {(_curve(c), _protocol(c)) for c in planned}
+    foreign = set()
+    for cell in cells:
+        own = _protocol(cell)
+        known = (_curve(cell), own) in curves
+        if not known or points.get(_point(cell), own) != own:
+            foreign.add(_curve(cell))
+    return foreign
 
 
 def compared(*more: Study) -> Study:
@@ -155,7 +158,7 @@ def compared(*more: Study) -> Study:
     found = gathered(*more, **USUAL).cells
     known = {_network(c) for c in found}
     others = (c for name in TO_BUDGETS for c in STUDIES[name].cells)
-    lacking = [c for c in others if _network(c) not in known and store.exists(record(c))]
+    lacking = recorded_of(c for c in others if _network(c) not in known)
     return Study("compared", "All that pages compare", (*found, *lacking))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,10 +13,9 @@ import pandas as pd
 
 from lib import own
 from lib.records import archive, store
-from lib.records.places import DATA, record, same_data
+from lib.records.store import DATA, record, same_data
 from lib.studies.cells import Cell
 from lib.studies.study import Study
-from lib.workloads.catalogue import workload
 
 K = TypeVar("K")  # what tells several studies apart
 
@@ -41,22 +40,26 @@ def check(study: Study, folder: Path = DATA) -> None:
     archives were checked when they were packed.  Raises RecordError.
 
     Of a reader's own workloads only the study's cells: what else is there may have been measured
-    before its file changed. Raises OwnError if records of such a workload are of tensors that
-    differ.
+    before its file changed.
+
+    Raises:
+        RecordError: for a file that is damaged or foreign.
+        OwnError: if records of a reader's own workload are of tensors that differ.
     """
     for name in sorted({c.workload for c in study.cells if own.is_own(c.workload)}):
         same_data(name, folder)
-    planned = {c: record(c, folder) for c in study.cells}
-    # Data set / workload
-    places = {str(file.parents[2]) for c, file in planned.items() if not own.is_readers(c.workload)}
-    files = {str(f) for c, f in planned.items() if own.is_readers(c.workload) and store.exists(f)}
+    files, places = set(), set()
+    for cell in study.cells:
+        file = record(cell, folder)
+        if not own.is_readers(cell.workload):
+            places.add(str(file.parents[2]))  # data set / workload
+        elif file.exists():
+            files.add(str(file))
     for file in sorted(files.union(*map(_tables, places))):
         try:
             check_file(Path(file), folder, store.stamp(Path(file)))
         except OSError as error:  # a link to nowhere, a folder, a file of somebody else's
-            raise store.RecordError(
-                f"{file}: cannot be read ({error.strerror}); move it out of data/"
-            ) from None
+            raise store.unreadable(file, error) from None
 
 
 def _tables(place: str) -> Iterator[str]:
@@ -74,13 +77,11 @@ def check_file(file: Path, folder: Path, known: archive.Stamp | None) -> None:
     try:
         cell = Cell(**store.head(file)["cell"])
     except (TypeError, ValueError) as error:
-        raise store.RecordError(
-            f"{file}: its cell is not one of this book ({error}); move it out of data/"
-        ) from None
-    if record(cell, folder) != file:
-        raise store.RecordError(
-            f"{file}: of another workload definition or file name; move it out of data/"
-        )
+        foreign = f"its cell is not one of this book ({error})"
+    else:
+        foreign = record(cell, folder) != file and "of another workload definition or file name"
+    if foreign:
+        raise store.RecordError(f"{file}: {foreign}; move it out of data/")
 
 
 def read(study: Study, folder: Path = DATA) -> pd.DataFrame:
@@ -88,51 +89,48 @@ def read(study: Study, folder: Path = DATA) -> pd.DataFrame:
     the goal and the steps to it.
 
     attrs: "missing" (cells without a record), "cells_planned" (count), "provenance" (the first line
-    of every record). Raises RecordError for a file that must not be read.
+    of every record).
+
+    Raises:
+        RecordError: for a file that must not be read.
     """
-    check(study, folder)
-    return _read(study, folder)
+    return read_each({study.name: study}, folder)[study.name]
 
 
 def read_each(studies: dict[K, Study], folder: Path = DATA) -> dict[K, pd.DataFrame]:
     """`read` of several studies; the files, which most share with others, are looked through once."""
-    check(Study("", "", tuple(cell for study in studies.values() for cell in study.cells)), folder)
+    check(Study("", "", (cell for study in studies.values() for cell in study.cells)), folder)
     return {key: _read(study, folder) for key, study in studies.items()}
 
 
 def _read(study: Study, folder: Path) -> pd.DataFrame:
     files = {file: cell for cell in study.cells if store.exists(file := record(cell, folder))}
-    heads, trials = store.read_all(files) if files else ([], None)
-    frame = (
-        _joined(files.values(), [head["rows"] for head in heads], trials)
-        if files
-        else pd.DataFrame()
-    )
+    heads, fields, trials = store.read_all(files, _fields)
+    frame = _joined(fields, trials) if files else pd.DataFrame()
     heads = [
-        {**store.told(cell), **{k: v for k, v in head.items() if k != "cell"}}
+        {**store.told(cell), **{name: value for name, value in head.items() if name != "cell"}}
         for cell, head in zip(files.values(), heads)
     ]
     lacking, heads = store.Shared(missing(study, folder)), store.Shared(heads)
-    frame.attrs.update(missing=lacking, cells_planned=len(study.cells), provenance=heads)
+    frame.attrs.update(
+        missing=lacking,
+        cells_planned=len(study.cells),
+        provenance=heads,
+    )
     return frame
 
 
-def _joined(cells: Iterable[Cell], lengths: list[int], trials: pd.DataFrame) -> pd.DataFrame:
-    """The trials of these cells, so many of each, with their cell's fields, the goal and the steps
-    to it.
-    """
-    fields = pd.DataFrame(list(map(_fields, cells)))
-    fields = fields.loc[fields.index.repeat(lengths)].reset_index(drop=True)
+def _joined(fields: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
+    """Trials beside their cells' fields and the steps to the cell's goal."""
     if "momentum" not in trials:
         trials.insert(3, "momentum", np.nan)
-    steps = pd.concat(
-        [trials[f"steps@{goal:g}"][fields.goal == goal] for goal in fields.goal.unique()]
-    )
+    goals = fields.goal.unique()
+    steps = pd.concat([trials[f"steps@{goal:g}"][fields.goal == goal] for goal in goals])
     return pd.concat([fields, trials, steps.rename("steps")], axis=1)
 
 
 def _fields(cell: Cell) -> dict:
-    work = workload(cell.workload)
+    work = cell.work
     fields = {**store.told(cell), "precision": cell.arithmetic}
     fields["max_steps"] = cell.max_steps or work.max_steps
     fields.update(fields.pop("messages") or {})

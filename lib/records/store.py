@@ -1,7 +1,8 @@
-"""One text file per cell: a line of JSON that says what was measured and how, then a table with a
-row per trial.
+"""Records: where they lie, and how their files are written, checked and read.
 
-Files are written beside their place and renamed into it, so a cell is there whole or not at all.
+A record is one text file: a line of JSON that says what was measured and how, then a table with a
+row per trial. Files are written beside their place and renamed into it, so a record is there whole
+or not at all.
 """
 
 from __future__ import annotations
@@ -20,11 +21,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from lib import ROOT, code, own
 from lib.atomic import naming_file, whole
+from lib.methods import method
 from lib.own import folder_name
 from lib.records import archive
 from lib.records.archive import RecordError
+from lib.studies.cells import Cell
+from lib.workloads.catalogue import Workload, workload
 
+DATA = ROOT / "data"
+# Toy results of budget="smoke", never mixed with measurements, nor with those of other code, be it
+# a track's or a portrait's.
+SMOKE = ROOT / "_build" / "smoke" / code(["."])
 PROTOCOL = 1  # raised by hand whenever a change of the measuring code could change a result
 AGAIN = "move it out of data/ and measure the cell again"
 # seconds after which a file that was never renamed into its place is some dead process's
@@ -64,14 +73,37 @@ def _fields(one) -> Iterator[tuple[dataclasses.Field, object]]:
         yield f, float(value) if f.type in ("float", float) and type(value) is int else value
 
 
+# --- where records lie ---------------------------------------------------------------------------
+
+
 def path(folder: Path, cell) -> Path:
     """Where a cell's record lies: folder/workload/algorithm/sparsity-S/batch-B-DIGEST.csv."""
-    place = (
-        Path(folder_name(cell.workload))
-        / folder_name(cell.algorithm)
-        / f"sparsity-{cell.sparsity:g}"
-    )
-    return folder / place / f"batch-{cell.batch_size}-{digest(cell)}.csv"
+    folder = folder / folder_name(cell.workload) / folder_name(cell.algorithm)
+    return folder / f"sparsity-{cell.sparsity:g}" / f"batch-{cell.batch_size}-{digest(cell)}.csv"
+
+
+def place(name: str) -> str:
+    """The folder of a workload's records."""
+    return "own" if workload(name).source else workload(name).dataset
+
+
+def record(cell: Cell, folder: Path = DATA) -> Path:
+    """Where the cell's record lies: by data set, so that every study finds it; of a reader's own
+    workload or method under own/.
+    """
+    return _record(cell, folder, cell.work, method(cell.algorithm).source)
+
+
+# Asked for every cell of every study a dozen times, and a digest takes longer than reading
+@functools.lru_cache(maxsize=2**16)
+def _record(cell: Cell, folder: Path, work: Workload, source: str) -> Path:
+    """work, source: the workload and the digest of a reader's own method, so that a changed file is
+    looked up anew.
+    """
+    return path(folder / ("own" if own.is_own(cell.algorithm) else place(work.name)), cell)
+
+
+# --- files ----------------------------------------------------------------------------------------
 
 
 def prepare(file: Path) -> None:
@@ -124,12 +156,22 @@ def read(file: Path, cell=None) -> tuple[dict, pd.DataFrame]:
     return about, _table((body,)).copy()
 
 
-def read_all(files: dict[Path, object]) -> tuple[list[dict], pd.DataFrame]:
-    """As `read` for many records, each with its cell: their first lines, and their tables one below
-    the other.
+def read_all(
+    files: dict[Path, object], fields: Callable[[object], dict]
+) -> tuple[list[dict], pd.DataFrame, pd.DataFrame]:
+    """As `read` for many records, each with what it is of.
+
+    Returns:
+        Their first lines; a row of fields for every row of their tables; and those tables, one
+        below the other.
     """
-    found = [_of(file, cell) for file, cell in files.items()]
-    return [about for about, _ in found], _table(tuple(body for _, body in found)).copy()
+    if not files:
+        return [], pd.DataFrame(), pd.DataFrame()
+    heads, bodies = zip(*(_of(file, cell) for file, cell in files.items()))
+    told = pd.DataFrame(list(map(fields, files.values())))
+    lengths = [head["rows"] for head in heads]
+    told = told.loc[told.index.repeat(lengths)].reset_index(drop=True)
+    return list(heads), told, _table(bodies).copy()
 
 
 def head(file: Path, cell=None) -> dict:
@@ -149,16 +191,23 @@ def _of(file: Path, cell=None) -> tuple[dict, str]:
     except FileNotFoundError:
         raise
     except OSError as error:  # a folder, a file of somebody else's
-        raise RecordError(
-            f"{file}: cannot be read ({error.strerror}); move it out of data/"
-        ) from None
-    if cell is not None and about["cell"] != (own := told(cell)):
-        other = [k for k, v in own.items() if _filled(about["cell"].get(k, v), v) != v]
-        if other or set(about["cell"]) - set(own):
-            raise RecordError(
-                f"{file}: belongs to another cell ({', '.join(other) or 'unknown fields'} differ); move it out of data/"
-            )
+        raise unreadable(file, error) from None
+    if cell is not None and about["cell"] != told(cell):
+        _check_fields(file, about["cell"], told(cell))
     return about, body
+
+
+def _check_fields(file: Path, recorded: dict, fields: dict) -> None:
+    """Raise RecordError unless a record's fields are these; fields added since may be lacking."""
+    other = [k for k, v in fields.items() if _filled(recorded.get(k, v), v) != v]
+    if other or set(recorded) - set(fields):
+        names = ", ".join(other) or "unknown fields"
+        raise RecordError(f"{file}: belongs to another cell ({names} differ); move it out of data/")
+
+
+def unreadable(file: Path | str, error: OSError) -> RecordError:
+    """What to raise for a file that the system does not let read."""
+    return RecordError(f"{file}: cannot be read ({error.strerror}); move it out of data/")
 
 
 def stamp(file: Path) -> archive.Stamp | None:
@@ -189,12 +238,8 @@ def _checked(file: Path, known: archive.Stamp | None) -> tuple[dict, str]:
         record = file.read_text("utf-8") if file.exists() else archive.text(file)
         first, _, body = record.partition("\n")
         about = json.loads(first)
-        protocol, sha256, rows, _ = (
-            about["protocol"],
-            about["sha256"],
-            about["rows"],
-            dict(about["cell"]),
-        )
+        protocol, sha256, rows = (about[name] for name in ("protocol", "sha256", "rows"))
+        dict(about["cell"])
     except (ValueError, KeyError, TypeError, RecursionError):  # UnicodeDecodeError is a ValueError
         raise RecordError(f"{file}: not a record of this book; move it out of data/") from None
     if protocol != PROTOCOL:
@@ -213,13 +258,15 @@ def _table(bodies: tuple[str, ...]) -> pd.DataFrame:
     times as long.
     """
     alike: dict[str, list[int]] = {}
-    for n, body in enumerate(bodies):
-        alike.setdefault(body.partition("\n")[0], []).append(n)
+    for place, body in enumerate(bodies):
+        alike.setdefault(body.partition("\n")[0], []).append(place)
     parts = []
-    for names, which in alike.items():
-        rows = [bodies[n][len(names) + 1 :] for n in which]
-        part = pd.read_csv(io.StringIO(f"{names}\n{''.join(rows)}"), low_memory=False)
-        parts.append(part.set_index(np.repeat(which, [text.count("\n") for text in rows])))
+    for names, places in alike.items():
+        rows = [bodies[place][len(names) + 1 :] for place in places]
+        text = f"{names}\n{''.join(rows)}"
+        part = pd.read_csv(io.StringIO(text), low_memory=False)
+        lengths = [text.count("\n") for text in rows]
+        parts.append(part.set_index(np.repeat(places, lengths)))
     return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
 
 
@@ -243,17 +290,55 @@ def gather(planned: Iterable, place: Callable[[object, Path], Path], folder: Pat
     """The tables of those planned measurements that have a record in the folder, one below the
     other, with their fields.
 
-    place: as of `missing`.  attrs: "provenance" (the first line of every record), "planned"
-    (count). Raises RecordError as `read` does.
+    attrs: "provenance" (the first line of every record), "planned" (count).
+
+    Args:
+        place: as of `missing`.
+
+    Raises:
+        RecordError: as `read`.
     """
     planned = list(planned)
     files = {file: one for one in planned if exists(file := place(one, folder))}
-    heads, frame = read_all(files) if files else ([], pd.DataFrame())
-    fields = pd.DataFrame([dataclasses.asdict(one) for one in files.values()])
-    rows = fields.index.repeat([head["rows"] for head in heads])
-    frame = frame.assign(**fields.loc[rows].reset_index(drop=True))
+    heads, fields, rows = read_all(files, dataclasses.asdict)
+    frame = rows.assign(**fields)
     frame.attrs.update(provenance=Shared(heads), planned=len(planned))
     return frame
+
+
+def same_data(name: str, folder: Path = DATA, mine: str | None = None) -> None:
+    """Raise OwnError unless all records of a reader's own workload, as its file is now, are of the
+    same tensors.
+
+    mine: the digest of the tensors (`own_file.data`) of which another record is to be added.
+    Records that tell none pass.
+    """
+    found = {} if mine is None else {mine: "what the function returns here and now"}
+    work = workload(name)
+    for file in sorted((folder / place(name) / own.folder_name(work.name)).rglob("*.csv")):
+        stat = file.stat()
+        if data := _data(file, folder, work.source, (stat.st_mtime_ns, stat.st_size)):
+            found.setdefault(data, file)
+    if len(found) > 1:
+        each = ", ".join(f"{data} of {where}" for data, where in found.items())
+        raise own.OwnError(
+            f"{name}: data: tensors that differ ({each}) is not allowed; it must be the same in "
+            f"every process, or the records of the others moved out of data/"
+        )
+
+
+@functools.lru_cache(maxsize=2**16)  # every cell that is measured asks again
+def _data(file: Path, folder: Path, source: str, stamp: tuple[int, int]) -> str | None:
+    """The tensors of which a record tells, if it is of the reader's file with this digest; stamp:
+    as the record is now.
+    """
+    with contextlib.suppress(
+        TypeError, ValueError, RecordError
+    ):  # of the file as it was, or another's
+        about = head(file)
+        if record(Cell(**about["cell"]), folder) == file:
+            return about.get("data")
+    return None
 
 
 def _sha(text: str) -> str:

@@ -4,11 +4,13 @@ judges them on record.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
 from lib.methods import METHODS as KNOWN
 from lib.studies.cells import Cell
+from lib.studies.study import grid
 from lib.workloads.catalogue import EASIER, THEIR_SPLIT
 from lib.workloads.datasets import LEE2021
 
@@ -72,3 +74,10 @@ def raced(cell: Cell) -> Cell:
     ) in _ON_GOALS
     rule = BY_GOALS if earlier or cell.algorithm in SLOW_TO_START else BY_LOSSES
     return replace(cell, hits=1, **rule)
+
+
+def races(**fields) -> Iterator[Cell]:
+    """A `grid` of searches of 32 trials that are races: what was not measured before races were
+    calibrated.
+    """
+    return map(raced, grid(**{"trials": 32} | fields))

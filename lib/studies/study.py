@@ -1,9 +1,10 @@
-"""Studies: named sets of cells."""
+"""Studies: named sets of cells, most of them grids."""
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from lib import require
 from lib.own import TRAINING
@@ -12,17 +13,24 @@ from lib.workloads import own_file
 from lib.workloads.catalogue import Workload, workload
 
 LIGHT = 256  # numbers in an example of which a toy can be trained in seconds
+# What a toy trains, by how its trials stop
+TOYS = {
+    "goal": {"trials": 16, "hits": 2, "max_steps": 400},
+    "budget": {"trials": 4, "max_steps": 64},
+}
+HEAVY_TOY = {"trials": 2, "hits": 2, "max_steps": 2}
 
 
 @dataclass(frozen=True)
 class Study:
-    """A named set of cells, the most wanted first, each once.  A cell that several studies share is
-    measured once.
+    """A named set of cells, the most wanted first, each once; they are kept as a tuple.
+
+    A cell that several studies share is measured once.
     """
 
     name: str
     title: str
-    cells: tuple[Cell, ...]
+    cells: Iterable[Cell]
 
     def __post_init__(self):
         object.__setattr__(self, "cells", tuple(dict.fromkeys(self.cells)))
@@ -31,41 +39,66 @@ class Study:
         """The same code path in seconds: one algorithm, three batch sizes, two sparsities, few
         trials and steps.
 
-        Where examples are larger than the digits, only of cells that run to their budget: two
-        trials of two steps.  Raises ValueError for those that run to a goal, since chapters need
-        one that is met, which takes many minutes; and for a study without cells.
+        Raises:
+            ValueError: for a study without cells; and where examples are larger than the digits,
+                for cells that run to a goal: chapters need one that is met, which takes minutes.
         """
         require(self.cells, "cells", self.cells, "at least one")
-        light = _light(workload(self.cells[0].workload))
+        first = self.cells[0]
+        light = _is_light(workload(first.workload))
         able = light or all(c.stop == "budget" for c in self.cells)
-        allowed = f"cached, or full with few trials, for {self.cells[0].workload}; smoke is for examples of at most {LIGHT} numbers"
-        require(able, "budget", "smoke", f"{allowed}, as the digits are")
-        few = [
-            c
-            for c in self.cells
-            if c.algorithm == self.cells[0].algorithm and c.workload == self.cells[0].workload
+        allowed = f"cached, or full with few trials, for {first.workload}; smoke is for examples"
+        allowed += f" of at most {LIGHT} numbers, as the digits are"
+        require(able, "budget", "smoke", allowed)
+        alike = [
+            c for c in self.cells if (c.algorithm, c.workload) == (first.algorithm, first.workload)
         ]
-        sizes, levels = sorted({c.batch_size for c in few}), sorted({c.sparsity for c in few})
-        sizes, levels = (
-            {sizes[len(sizes) // 2], sizes[len(sizes) * 3 // 4], sizes[-1]},
-            {levels[0], levels[-1]},
+        sizes = sorted({c.batch_size for c in alike})
+        levels = sorted({c.sparsity for c in alike})
+        sizes = {sizes[len(sizes) // 2], sizes[len(sizes) * 3 // 4], sizes[-1]}
+        levels = {levels[0], levels[-1]}
+        wanted = [c for c in alike if c.batch_size in sizes and c.sparsity in levels]
+        toys = (
+            replace(
+                c,
+                replicate=0,
+                split=0,
+                **(TOYS[c.stop] if light else HEAVY_TOY),
+            )
+            for c in wanted
         )
-        wanted = (c for c in few if c.batch_size in sizes and c.sparsity in levels)
-        chosen = tuple(dict.fromkeys(dataclasses.replace(c, replicate=0, split=0) for c in wanted))
-        small = {
-            "goal": {"trials": 16, "hits": 2, "max_steps": 400},
-            "budget": {"trials": 4, "max_steps": 64},
-        }
-        if not light:
-            small = dict.fromkeys(small, {"trials": 2, "hits": 2, "max_steps": 2})
-        return Study(
-            self.name, self.title, tuple(dataclasses.replace(c, **small[c.stop]) for c in chosen)
-        )
+        return Study(self.name, self.title, toys)
 
 
-def _light(work: Workload) -> bool:
+def _is_light(work: Workload) -> bool:
     """Whether its examples are about as small as the digits."""
-    if work.dataset == "digits" or not work.source:
+    if not work.source:
         return work.dataset == "digits"
     found = own_file.facts(work.name) if work.task == TRAINING else None
     return (found.numbers if found else work.train().x[0].numel()) <= LIGHT
+
+
+def grid(**fields: object) -> Iterator[Cell]:
+    """All combinations of these fields' values, the first field the slowest.
+
+    Args:
+        **fields: of `Cell`, each a value, or several in a tuple, list or range. `search` stands
+            for `replicate` and `split`: searches on splits of their own.
+    """
+    several = (tuple, list, range)
+    axes = [value if isinstance(value, several) else (value,) for value in fields.values()]
+    for values in itertools.product(*axes):
+        chosen = dict(zip(fields, values))
+        if "search" in chosen:
+            chosen["replicate"] = chosen["split"] = chosen.pop("search")
+        yield Cell(**chosen)
+
+
+def powers(low: int, high: int, every: int = 1) -> list[int]:
+    """2**low ... 2**high, `every` so many powers."""
+    return [2**k for k in range(low, high + 1, every)]
+
+
+DENSE_AND_SPARSE = (0.0, 0.9)
+ALL_POWERS = powers(0, 10, 2) + powers(1, 9, 2)  # every fourth power before those between
+DIGITS = ("digits-mlp", "digits-cnn")

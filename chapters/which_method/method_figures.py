@@ -1,0 +1,213 @@
+"""Figures of training methods side by side: where their curves lie to SGD's, and where a model says
+that they should.
+"""
+
+from __future__ import annotations
+
+import altair as alt
+import pandas as pd
+
+from lib.page import charts, tips
+from lib.page.tips import tip
+from lib.wording import brief, span
+
+WORDS = {  # what is compared, as the menu has it
+    "critical": "critical batch size",
+    "large": "steps, two largest batches",
+    "small": "steps, two smallest batches",
+}
+# Which of the model's limits each comes near to
+COLUMNS = {
+    "critical": "critical",
+    "large": "c2",
+    "small": "c1",
+}
+SHADES = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.RED, charts.PURPLE)
+OVER = "times SGD’s"
+ROW = 9  # pixels of a network within a method's row
+
+
+def _shaded(field: str, names: list[str]) -> alt.Color:
+    return charts.by_name(field, dict(zip(names, SHADES)))
+
+
+def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.LayerChart:
+    """Ratios to SGD with intervals, a row per method and a colour per network, and the model's
+    ratio as a hollow diamond; a menu chooses what.
+
+    Args:
+        measured: what (of WORDS), method, network, ratio, ratio_low, ratio_high and n (searches).
+            Intervals end at eight times the outermost points.
+        predicted: what, method and ratio.
+    """
+    if measured.empty:
+        return charts.nothing("No method but SGD has a curve of three batch sizes yet.")
+    plain = measured[["what", "method", "network", "ratio", "ratio_low", "ratio_high", "n"]]
+    parts = [charts.cut(rows, "ratio", 8)[0] for _, rows in plain.groupby("what", sort=False)]
+    shown = pd.concat(parts, ignore_index=True).assign(what=lambda rows: rows.what.map(WORDS))
+    order, networks = list(dict.fromkeys(measured.method)), list(dict.fromkeys(measured.network))
+    model = predicted[predicted.method.isin(order)].assign(what=predicted.what.map(WORDS))
+    scale = charts.log(14)
+    axis = charts.fractions(labelOverlap="greedy", labelBound=True)
+    x = alt.X(
+        "ratio:Q",
+        title=OVER,
+        scale=scale,
+        axis=axis,
+    )
+    y = alt.Y("method:N", title=None, sort=order)
+    short = "replace(datum.label, ', easier goal', '')"  # for a phone
+    colour = _shaded("network", networks)
+    colour = colour.legend(
+        columns=1,
+        labelLimit=260,
+        labelExpr=short,
+    )
+    base = alt.Chart(shown).encode(
+        y=y, yOffset=alt.YOffset("network:N", sort=networks), color=colour
+    )
+    tooltip = [
+        tip("method:N", "training method"),
+        tips.NETWORK,
+        tip("ratio:Q", OVER, ".2f"),
+        tip("range:N", "5–95 %"),
+        tip("n:Q", "searches of both"),
+    ]
+    diamonds = alt.Chart(model).mark_point(
+        shape="diamond", size=90, strokeWidth=2, color=charts.GUIDE
+    )
+    told = [tip("method:N", "training method"), tip("ratio:Q", "the model’s ratio", ".2r")]
+    layers = [
+        *charts.ranges(
+            base, "ratio", x, alt.X("ratio_low:Q", scale=scale, title=OVER), tooltip, 50
+        ),
+        diamonds.encode(
+            y=y,
+            x=x,
+            tooltip=told,
+        ),
+    ]
+    words = [word for word in WORDS.values() if word in set(shown.what)]
+    drawn = charts.controlled(layers, charts.menu("what", words, shown.what.iloc[0], "show"))
+    height = len(order) * max(30, ROW * len(networks))
+    return charts.sized(alt.layer(charts.across(1, x=scale), drawn), height)
+
+
+def by_power(found: pd.DataFrame, methods: pd.DataFrame) -> alt.LayerChart:
+    """What the model says of preconditioning: floor and critical batch size against the power of
+    the curvature.
+
+    Args:
+        found: power, c2 and critical.
+        methods: power and method (names of those that lie there).
+    """
+    names = {"critical": "critical batch size (examples)", "c2": "floor (steps)"}
+    long = found.melt("power", list(names), "what", "value").replace({"what": names})
+    room = alt.Scale(domain=[-0.05, 1.05], nice=False)  # for the names at either end
+    x = alt.X("power:Q", title="power p of the curvature", scale=room)
+    x = x.axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f")
+    y = alt.Y("value:Q", title="steps, or examples", scale=charts.log(10, base=None))
+    y = y.axis(format="~s", tickCount=6)
+    base = alt.Chart(long).encode(
+        x=x,
+        y=y,
+        color=_shaded("what", list(names.values())),
+    )
+    tooltip = [
+        tip("power:Q", "power", ".2f"),
+        tip("what:N", "shown"),
+        tip("value:Q", "value", ",.2r"),
+    ]
+    lines = base.mark_line(strokeWidth=2.2)
+    dots = base.mark_point(
+        filled=True,
+        size=55,
+        opacity=1,
+    ).encode(tooltip=tooltip)
+    marks = alt.Chart(methods).encode(x=x)
+    rules = marks.mark_rule(strokeDash=[3, 4], color=charts.GUIDE)
+    texts = marks.mark_text(baseline="bottom", fontWeight="bold")
+    texts = texts.encode(y=alt.value(-4), text="method:N")
+    return charts.sized(alt.layer(rules, lines, dots, texts), 260)
+
+
+def time_beside_steps(rows: pd.DataFrame) -> alt.LayerChart:
+    """Steps and time over SGD's against batch size, a colour per method and a dash for time; a menu
+    of networks.
+
+    Args:
+        rows: network, algorithm, batch_size, kind ("steps" or "time"), ratio, ratio_low,
+            ratio_high and dearer.
+    """
+    if rows.empty:
+        return charts.nothing("No step of these methods was timed yet.")
+    pick, faded = charts.picked("algorithm")
+    ends = zip(map(_rounded, rows.ratio_low), map(_rounded, rows.ratio_high))
+    rows = rows.assign(interval=list(map(span, ends)))
+    scale = charts.log(10)
+    base = alt.Chart(rows).encode(
+        x=charts.batch_axis(rows.batch_size),
+        y=alt.Y(
+            "ratio:Q",
+            title=OVER,
+            scale=scale,
+            axis=charts.fractions(),
+        ),
+        color=charts.by_algorithm(list(rows.algorithm.unique())),
+        opacity=faded,
+    )
+    tooltip = [
+        tips.BATCH_SIZE,
+        tip("kind:N", "shown"),
+        tip("ratio:Q", OVER, ".2f"),
+        tips.INTERVAL,
+        tip("dearer:Q", "a step’s time over SGD’s", ".2f"),
+    ]
+    dashes = alt.Scale(domain=["steps", "time"], range=[[2, 3], [1, 0]])
+    dash = alt.StrokeDash("kind:N", legend=None, scale=dashes)
+    lines = base.mark_line(strokeWidth=2.2).encode(strokeDash=dash).add_params(pick)
+    dots = base.mark_point(filled=True, size=50).encode(tooltip=tooltip)
+    one = alt.Chart(pd.DataFrame({"at": [1.0]})).mark_rule(color=charts.GUIDE)
+    network = charts.menu("network", list(rows.network.unique()), rows.network.iloc[0], "network")
+    drawn = charts.controlled([lines, dots], network)
+    return charts.sized(alt.layer(one.encode(y=alt.Y("at:Q", scale=scale)), drawn), 300)
+
+
+def _rounded(value: float) -> float:
+    return float(brief(value).replace(",", ""))
+
+
+def moving(
+    rows: pd.DataFrame, field: str, title: str, *controls: tuple, tooltip: list = ()
+) -> alt.LayerChart:
+    """Means over searches with intervals against batch size, on a logarithmic axis: a line for
+    every value of a field.
+
+    Args:
+        rows: the field, batch_size, middle, low, high and searches, and what controls and further
+            tooltips name.
+        title: of the upright axis.
+    """
+    if rows.empty:
+        return charts.nothing("No batch size has three searches of these methods yet.")
+    rows = rows.assign(interval=[f"{brief(a)} to {brief(b)}" for a, b in zip(rows.low, rows.high)])
+    colour = _shaded(field, list(dict.fromkeys(rows[field])))
+    base = alt.Chart(rows).encode(x=charts.batch_axis(rows.batch_size), color=colour)
+    scale = charts.log(10, base=None)
+    y = alt.Y("middle:Q", title=title, scale=scale).axis(format="~g", tickCount=6)
+    told = [
+        tip(f"{field}:N", "shown"),
+        tips.BATCH_SIZE,
+        tip("middle:Q", "mean over searches", ".2r"),
+        tips.INTERVAL,
+        tip("searches:Q", "searches"),
+        *tooltip,
+    ]
+    layers = charts.curve(
+        base,
+        y,
+        scale,
+        told,
+        60,
+    )
+    return charts.sized(charts.controlled(layers, *controls), 280)
