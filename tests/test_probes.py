@@ -15,7 +15,6 @@ from lib.analysis import followed_paths, unseen_errors
 from lib.claims.claim import judged
 from lib.claims.judging import registered
 from lib.engine import flattening, lockstep
-from lib.engine.training_state import Trials
 from lib.measuring import one_cell, sweeps
 from lib.methods import method
 from lib.probes import (
@@ -24,7 +23,6 @@ from lib.probes import (
     paths,
     portraits,
     running_noise,
-    smoothness,
     tracks,
     trained_again,
     unseen,
@@ -36,7 +34,7 @@ from lib.records.places import record
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study
-from lib.workers.noise_hook import of_step
+from lib.workers.noise_meter import trace_and_square
 from lib.workloads import models
 from lib.workloads.catalogue import workload
 
@@ -53,8 +51,8 @@ def measured(tmp_path_factory):
 def test_a_track_meets_the_goal_where_the_record_says_and_not_before(measured):
     folder, cells = measured
     for cell in cells:
-        track = tracks.fastest(cell, 2, folder, points=8)[1]
-        table = follow.follow(track, folder)
+        track = tracks.of_cells([cell], 2, folder, points=8)[1]
+        table = follow.follow(track, tracks.last_step(track, folder))
         assert table.step.iloc[-1] == tracks.last_step(track, folder) and table.error.iloc[-1] <= 0.04
         assert (table.error.iloc[:-1] > 0.04).all()
         assert table.step.iloc[0] == 1 and len(table) == 8
@@ -62,12 +60,12 @@ def test_a_track_meets_the_goal_where_the_record_says_and_not_before(measured):
 
 def test_twins_share_all_but_the_mask(measured):
     folder, cells = measured
-    dense = tracks.fastest(cells[0], 1, folder, points=4)[0]
+    dense = tracks.of_cells([cells[0]], 1, folder, points=4)[0]
     (twin,) = tracks.twins([dense], [0.5], folder)
     one, other = (one_cell.start(t.cell, [t.trial]) for t in (dense, twin))
     assert one.drawn.keys() == other.drawn.keys() and all(torch.equal(one.drawn[name], other.drawn[name]) for name in one.drawn)
     assert torch.equal(one.w * other.mask, other.w) and 0 < other.mask.mean() < 1
-    assert follow.follow(twin, folder).step.tolist() == follow.follow(dense, folder).step.tolist()
+    assert twin.steps == tracks.last_step(dense, folder) == follow.follow(twin, twin.steps).step.iloc[-1]
 
 
 SIZES = (4, 16, 64, 256, 1024)
@@ -103,18 +101,26 @@ def test_a_random_walk_points_to_its_end_by_one_over_the_root_of_the_steps_left(
     assert uneven == pytest.approx({30: expected(lengths)[29], 99: expected(lengths)[98]}, abs=0.03)
 
 
+class Still:
+    """In the place of a rerun: a method's updates with whatever gradients there are."""
+
+    def __init__(self, how, w, values):
+        self.how, self.w, self.values, self.buffers, self.step = how, w, values, how.begin(w, ()), 0
+
+    def update(self):
+        self.step += 1
+        g = self.executor.gradients(self.w)[1]
+        self.how.step(self.w, g, self.buffers, self.values, self.step, ())
+
+
 def test_random_gradients_lead_through_the_method_as_theory_says():
     name, drawn = "momentum", {"momentum": 0.8}
     size, n, random = 10_000, 40, torch.Generator().manual_seed(0)
     lengths, at = np.linspace(1, 3, n), set(range(1, n + 1))
     values = {key: torch.tensor([[value]]) for key, value in {"learning_rate": 0.1, **drawn}.items()}
-    trial = Trials(torch.zeros(1, size), None, values)
-
-    def gradient(step, w):
-        g = torch.randn(1, size, generator=random)
-        return g * (lengths[step - 1] / g.norm()).item()
-
-    left = walking.walked(method(name), (), trial, n, at, gradient)
+    rerun = Still(method(name), torch.zeros(1, size), values)
+    rerun.executor = walking.Anywhere(lengths, torch.ones(size), random)
+    left = walking.walked(rerun, n, at)
     found = [walking.cosine(g, w - left.end) for w, g in left.seen.values()]
     assert found == pytest.approx(expected(lengths, drawn.get("momentum", 0.0)), abs=0.04)
     assert left.norms == pytest.approx(lengths, rel=1e-4)
@@ -223,10 +229,10 @@ def quadratic(seed=0, size=30):
 def test_on_a_quadratic_both_estimates_are_the_largest_eigenvalue():
     h, q = quadratic()
     w = torch.randn(30, dtype=torch.float64)
-    assert smoothness.path_lipschitz(lambda v: h @ v, w, w + 0.3 * q[:, -1]) == pytest.approx(5)
-    along, largest = smoothness.spectral_norm(lambda v: h @ v, torch.ones(30, dtype=torch.float64), iterations=400)
+    assert follow.path_lipschitz(lambda v: h @ v, w, w + 0.3 * q[:, -1]) == pytest.approx(5)
+    along, largest = follow.spectral_norm(lambda v: h @ v, torch.ones(30, dtype=torch.float64), iterations=400)
     assert largest == pytest.approx(5, rel=1e-6) and along <= largest
-    assert along == pytest.approx(smoothness.path_lipschitz(lambda v: h @ v, w, w + 0.01), rel=1e-9)
+    assert along == pytest.approx(follow.path_lipschitz(lambda v: h @ v, w, w + 0.01), rel=1e-9)
 
 
 def test_hessian_products_of_a_network_and_of_its_mask():
@@ -236,8 +242,8 @@ def test_hessian_products_of_a_network_and_of_its_mask():
     w, v = flattening.flatten(net), torch.randn(53, generator=random, dtype=torch.float64)
     mask = (torch.rand(53, generator=random) < 0.5).double()
     full = torch.autograd.functional.hessian(lambda u: F.cross_entropy(flattening.outputs(net, u, x), y), w)
-    assert torch.allclose(smoothness.hessian_product(net, w, x, y)(v), full @ v)
-    assert torch.allclose(smoothness.hessian_product(net, w, x, y, mask)(v), mask * (full @ (mask * v)))
+    assert torch.allclose(follow.hessian_product(net, w, x, y)(v), full @ v)
+    assert torch.allclose(follow.hessian_product(net, w, x, y, mask)(v), mask * (full @ (mask * v)))
 
 
 def population(total, seed=0, d=50, signal=0.5):
@@ -253,7 +259,8 @@ def test_the_noise_scale_of_endless_data_and_its_interval():
         ratios.append(noise_scale.estimate(products, 20))
         low, high = noise_scale.interval(products, 20, draws=100)
         held.append(low <= 200 <= high)
-    planted = np.mean([r.trace for r in ratios]) / np.mean([r.square for r in ratios])
+    trace, square = np.mean(ratios, axis=0)
+    planted = trace / square
     assert planted == pytest.approx(200, rel=0.03) and 0.78 <= np.mean(held) <= 0.99
 
 
@@ -336,11 +343,10 @@ def test_a_record_has_what_a_single_process_finds(table):
     for step in (1, 2):
         shares = [gradient(network, data.x[rows], data.y[rows]).double() for rows in next(order).chunk(2)]
         small, big = np.mean([g.square().sum() for g in shares]), sum(shares).div(2).square().sum()
-        steps.append(of_step(float(small), float(big), 2, 32, len(data)))
+        steps.append(trace_and_square(float(small), float(big), 2, 32, len(data)))
         drawn = torch.randperm(len(data), generator=torch.Generator().manual_seed(step)).split(50)
         chunks = torch.stack([gradient(network, data.x[rows], data.y[rows]) for rows in drawn])
-        found = noise_scale.estimate(noise_scale.gram(chunks), 50, 1350)
-        others.append((found.trace, found.square))
+        others.append(noise_scale.estimate(noise_scale.gram(chunks), 50, 1350))
         with torch.no_grad():
             for p, g in zip(network.parameters(), (sum(shares) / 2).float().split([p.numel() for p in network.parameters()])):
                 p -= rate * g.view_as(p)

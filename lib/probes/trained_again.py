@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TypeVar
 
 import pandas as pd
 
@@ -17,6 +16,8 @@ from lib.records.places import DATA
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import workload
 
+CELL = {f.name for f in dataclasses.fields(Cell)}
+
 
 class Again:
     """A base of frozen dataclasses; those of their fields that cells have, too, name the cell, and
@@ -25,8 +26,8 @@ class Again:
 
     @property
     def cell(self) -> Cell:
-        known = {f.name for f in dataclasses.fields(Cell)}
-        return Cell(**{k: v for k, v in dataclasses.asdict(self).items() if k in known})
+        fields = dataclasses.asdict(self)
+        return Cell(**{name: fields[name] for name in CELL & fields.keys()})
 
     def definition(self) -> dict:
         """As the cell's: what the digest of its record depends on besides the fields."""
@@ -44,35 +45,35 @@ class Again:
         check("chunk", self.chunk, Count((self.examples or size) // 2))
 
 
-K = TypeVar("K", bound=Again)
+def place(again: Again, folder: Path) -> Path:
+    """Where the record of one lies in a folder."""
+    return store.path(folder / places.place(again.workload), again)
 
 
-def fastest(kind: type[K], cell: Cell, count: int, data: Path = DATA, **fields) -> list[K]:
+def fastest(kind: type, cell: Cell, count: int, data: Path = DATA, **fields) -> list:
     """The cell's first `count` trials at the goal, the fastest first; none if the cell has no
     record.
 
-    fields: the others that this kind has.  Raises ValueError for a cell that it cannot name: all
-    fields that it lacks must have their defaults.
+    kind: of `Again`; fields: the others that it has.  Raises ValueError for a cell that it cannot
+    name: all fields that it lacks must have their defaults.
     """
-    shared = {
-        f.name: getattr(cell, f.name) for f in dataclasses.fields(kind) if hasattr(cell, f.name)
-    }
+    shared = {name: getattr(cell, name) for name in CELL & kind.__dataclass_fields__.keys()}
     for field in dataclasses.fields(cell):
         value = getattr(cell, field.name)
         allowed = f"{field.default!r} for a {kind.__name__.lower()}"
         require(field.name in shared or value == field.default, field.name, value, allowed)
     if not places.record(cell, data).exists():
         return []
-    met = _steps(cell, data).dropna().reset_index().sort_values(["steps", "trial"])
-    return [kind(**shared, trial=int(trial), **fields) for trial in met.trial.head(count)]
+    steps = _steps(cell, data).dropna().sort_values(kind="stable")
+    return [kind(**shared, trial=int(trial), **fields) for trial in steps.index[:count]]
 
 
-def met_at(one: Again, data: Path = DATA) -> int:
+def met_at(again: Again, data: Path = DATA) -> int:
     """The step at which it met the goal, from the cell's record."""
-    return int(_steps(one.cell, data)[one.trial])
+    return int(_steps(again.cell, data)[again.trial])
 
 
 def _steps(cell: Cell, data: Path) -> pd.Series:
     """The steps to the goal of every trial of a cell on record, by trial."""
     trials = store.read(places.record(cell, data), cell)[1].set_index("trial")
-    return trials[f"steps@{workload(cell.workload).goal:g}"].rename("steps")
+    return trials[f"steps@{workload(cell.workload).goal:g}"]
