@@ -222,7 +222,7 @@ def test_a_lightning_callback_hears_what_a_plain_loop_hears(tmp_path, capsys):
 
     class Module(Quadratic, lightning.LightningModule):
         def training_step(self, batch, _):
-            return self(batch[0])
+            return self(batch)
 
         def configure_optimizers(self):
             return torch.optim.SGD(self.parameters(), lr=0.0)
@@ -232,13 +232,13 @@ def test_a_lightning_callback_hears_what_a_plain_loop_hears(tmp_path, capsys):
     trainer = lightning.Trainer(
         accelerator="cpu", max_epochs=1, accumulate_grad_batches=4, callbacks=[callback], default_root_dir=tmp_path, **quiet
     )
-    rows = [x for k in range(20) for x in points(k, 64).split(16)]
-    trainer.fit(Module(), [(x,) for x in rows])
+    loader = torch.utils.data.DataLoader(torch.cat([points(k, 64) for k in range(20)]), batch_size=16)
+    trainer.fit(Module(), loader)
     assert callback.meter.estimate().trace == pytest.approx(plain_loop().trace, rel=1e-4)
     told = capsys.readouterr().out
     assert told.count("noise scale") >= 3 and "at 64" in told
     with pytest.raises(ValueError, match="accumulate_grad_batches: 1 is not allowed; it must be at least 2"):
-        lightning.Trainer(accelerator="cpu", max_epochs=1, callbacks=[callback], **quiet).fit(Module(), [(rows[0],)])
+        lightning.Trainer(accelerator="cpu", max_epochs=1, callbacks=[callback], **quiet).fit(Module(), loader)
 
 
 def test_a_trainer_callback_hears_what_a_plain_loop_hears(tmp_path, capsys):
