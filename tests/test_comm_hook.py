@@ -2,15 +2,13 @@
 
 import contextlib
 import copy
-import os
-import signal
+import io
 import subprocess
 import sys
 
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch import nn
 
 from lib import ROOT
@@ -44,29 +42,6 @@ def test_four_processes_with_the_hook_take_the_steps_of_the_simulation(run, trai
     assert difference.max() < (1e-6 if run.precision == "float32" else 1e-13)
 
 
-def _train(rank, folder, kill_at):
-    """Two workers, fifteen steps for the whole and for each layer by itself.
-
-    At `kill_at` they keep checkpoints of both and die by their own hand; where there are some, they go on from them.
-    """
-    torch.set_num_threads(1)
-    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    store = dist.FileStore(f"{folder}/store-{kill_at}", 2)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=2)
-    for by_layer in (False, True):
-        name = f"{folder}/{{}}-{by_layer}-{rank}.pt"
-        if kill_at:  # first as if nobody were to die
-            torch.save(_steps(rank, by_layer, None, 15)[0], name.format("whole"))
-            torch.save(_steps(rank, by_layer, None, kill_at)[1], name.format("checkpoint"))
-        else:
-            saved = torch.load(name.format("checkpoint"), weights_only=True)
-            torch.save(_steps(rank, by_layer, saved, 15)[0], name.format("killed"))
-    dist.barrier()
-    if kill_at:
-        os.kill(os.getpid(), signal.SIGKILL)
-    dist.destroy_process_group()
-
-
 def _steps(rank, by_layer, saved, last):
     """Train up to a step, from the beginning or from what is saved: (weights, residual and statistics; a checkpoint)."""
     data = datasets.load("digits").train
@@ -83,38 +58,21 @@ def _steps(rank, by_layer, saved, last):
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(data.x[rows]), data.y[rows]).backward()
         optimizer.step()
-    w = torch.cat([p.detach().flatten() for p in model.parameters()])
-    checkpoint = {name: copy.deepcopy(part.state_dict()) for name, part in parts.items()} | {"step": last}
-    return (w, state.residual, state.stats()), checkpoint
+    checkpoint = io.BytesIO()
+    torch.save({name: part.state_dict() for name, part in parts.items()} | {"step": last}, checkpoint)
+    checkpoint.seek(0)
+    return {"w": _flat(model.parameters()), "kept": _flat(state.residual.values()), "stats": state.stats()}, checkpoint
 
 
-@pytest.fixture(scope="module")
-def ends(tmp_path_factory):
-    """What two workers come to: undisturbed, and killed after seven steps and begun again.  By run, by_layer and rank."""
-    folder = tmp_path_factory.mktemp("killed")
-    for kill_at in (7, None):
-        context = mp.start_processes(_train, (str(folder), kill_at), nprocs=2, join=False, start_method="spawn")
-        if kill_at:
-            with pytest.raises(mp.ProcessExitedException, match="SIGKILL"):
-                context.join(300)
-            for process in context.processes:
-                process.join()
-        else:
-            while not context.join(300):
-                pass
-    return {file.stem: torch.load(file) for file in folder.glob("*.pt")}
-
-
-@pytest.mark.parametrize("by_layer", [False, True])
-def test_a_run_that_is_killed_goes_on_identically_from_its_checkpoint(ends, by_layer):
-    for rank in range(2):
-        a, b = (ends[f"{run}-{by_layer}-{rank}"] for run in ("whole", "killed"))
-        assert torch.equal(a[0], b[0]) and a[2] == b[2]
-        assert all(torch.equal(a[1][name], b[1][name]) for name in a[1])
-    assert torch.equal(*(ends[f"whole-{by_layer}-{rank}"][0] for rank in range(2))), "workers agree"
-    stats = ends[f"whole-{by_layer}-0"][2]
-    assert stats["steps"] == 15 and stats["dense_bytes"] == 4 * 8970
-    assert 0.9 < stats["bytes"] / (8 * 0.05 * 8970) <= 1.01  # a layer sends at least one entry
+def _resumed(rank):
+    """What fifteen steps come to, and seven and eight more from a checkpoint, on every worker; by whether each layer goes alone."""
+    found = {}
+    for by_layer in (False, True):
+        whole, _ = _steps(rank, by_layer, None, 15)
+        _, checkpoint = _steps(rank, by_layer, None, 7)
+        resumed, _ = _steps(rank, by_layer, torch.load(checkpoint, weights_only=True), 15)
+        found[by_layer] = _everyone({"whole": whole, "resumed": resumed})
+    return found
 
 
 class Heads(nn.Module):
@@ -216,9 +174,7 @@ def _spoilt(rank):
     """
     found = {}
     for compressor in COMPRESSORS:
-        for by_layer, feedback, first, bad in (
-            (False, True, True, "nan"), (True, True, False, "inf"), (True, False, True, "nan"),
-        ):  # fmt: skip
+        for by_layer, feedback, part, bad in ((False, True, "body", "nan"), (True, True, "a", "inf"), (True, False, "body", "nan")):
             module = _network()
             model = nn.parallel.DistributedDataParallel(module, bucket_cap_mb=1e-4, **FIND)
             state = SparseState(model, compressor=compressor, density=0.1, by_layer=by_layer, feedback=feedback)
@@ -229,13 +185,14 @@ def _spoilt(rank):
                 before = _flat(state.residual.values())
                 loss = model(torch.randn(4, 6, dtype=torch.float64), "a").square().sum()
                 if step == 2 and rank == 1:
-                    loss = loss + (module.body if first else module.a).weight[0, 2] * float(bad)
+                    loss = loss + getattr(module, part).weight[0, 2] * float(bad)
                 loss.backward()
                 if step == 2:
-                    none = all(not p.grad.isfinite().any() for p in (*module.body.parameters(), *module.a.parameters()))
-                    told += [none, torch.equal(before, _flat(state.residual.values())), state.stats()["steps"] == 3]
-            told.append(bool(_gradients(module).isfinite().all() and _flat(state.residual.values()).isfinite().all()))
-            found[f"{compressor}, {by_layer}, {feedback}, {first}, {bad}"] = sum(_everyone(told), [])
+                    used = [p.grad for p in (*module.body.parameters(), *module.a.parameters())]
+                    told.append(not _flat(used).isfinite().any() and torch.equal(before, _flat(state.residual.values())))
+            ends = _gradients(module), _flat(state.residual.values())
+            told.append(bool(torch.cat(ends).isfinite().all()) and state.stats()["steps"] == 4)
+            found[f"{compressor}, {by_layer}, {feedback}"] = sum(_everyone(told), [])
     return found
 
 
@@ -295,17 +252,7 @@ def _halves(module):
     return parameters[:2], parameters[2:]
 
 
-def _sparse_embedding(rank):
-    module = nn.Sequential(nn.Embedding(9, 4, sparse=True), nn.Linear(4, 2))
-    model = nn.parallel.DistributedDataParallel(module)
-    model.register_comm_hook(SparseState(model), sparse_hook)
-    try:
-        model(torch.arange(3)).sum().backward()
-    except ValueError as error:
-        return _everyone(str(error))
-
-
-CASES = (_shares_lost, _spoilt, _too_large_a_sum, _scaled, _sparse_embedding)
+CASES = (_shares_lost, _spoilt, _too_large_a_sum, _scaled, _resumed)
 
 
 def _cases(rank):
@@ -337,13 +284,21 @@ def test_a_sum_that_overflows_stops_the_step_too(two):
 
 
 @pytest.mark.parametrize("by_layer", [False, True])
+def test_a_run_that_is_interrupted_goes_on_identically_from_its_checkpoint(two, by_layer):
+    workers = two["_resumed"][by_layer]
+    for told in workers:
+        assert torch.equal(told["whole"]["w"], told["resumed"]["w"]) and told["whole"]["stats"] == told["resumed"]["stats"]
+        assert torch.equal(told["whole"]["kept"], told["resumed"]["kept"])
+    assert torch.equal(*(told["whole"]["w"] for told in workers)), "workers agree"
+    stats = workers[0]["whole"]["stats"]
+    assert stats["steps"] == 15 and stats["dense_bytes"] == 4 * 8970
+    assert 0.9 < stats["bytes"] / (8 * 0.05 * 8970) <= 1.01  # a layer sends at least one entry
+
+
+@pytest.mark.parametrize("by_layer", [False, True])
 def test_a_loss_scale_that_changes_and_a_step_that_its_scaler_skips_change_no_bit(two, by_layer):
     plain, scaled = (two["_scaled"][f"{scaled}, {by_layer}"] for scaled in (False, True))
     assert torch.equal(plain[0], scaled[0]) and torch.equal(plain[1], scaled[1]) and plain[1].any()
-
-
-def test_sparse_gradients_are_refused_on_every_worker(two):
-    assert all("gradient: 'a sparse tensor" in said and "sparse=False" in said for said in two["_sparse_embedding"])
 
 
 @pytest.fixture
