@@ -12,6 +12,7 @@ work: torchrun --nproc-per-node 4 -m lib.workers.hook --workload digits-mlp --de
 # No `from __future__ import annotations`: DistributedDataParallel reads the hook's, and strings
 # will not do.
 import argparse
+import itertools
 from collections.abc import Iterable
 
 import numpy as np
@@ -21,14 +22,13 @@ from torch import Tensor, nn
 from torch.futures import Future
 
 from lib import require
-from lib.fields import SEED, Whole, check
+from lib.fields import SEED, check
 from lib.messages import compressors
 from lib.messages.settings import INDEX_BYTES, VALUE_BYTES, Messages
 from lib.workers.noise_hook import require_dense
-from lib.workers.noise_meter import require_scaler, scale_of
+from lib.workers.noise_meter import require_like, require_scaler, scale_of
 
 COUNTS = ("steps", "elements", "entries")  # of a saved state
-ANOTHER = "load another checkpoint"
 
 
 class SparseState:
@@ -116,26 +116,10 @@ class SparseState:
         """Go on from `state_dict`.  Raises ValueError, and changes nothing, for what is none, or of
         another network.
         """
-        _require_keys("saved", saved, {"residual", *COUNTS})
-        for name in COUNTS:
-            check(name, saved[name], Whole(0, 2**62))
-        _require_keys("residual", saved["residual"], self.residual.keys())
-        for name, kept in saved["residual"].items():
-            shape = self.residual[name].shape
-            fine = isinstance(kept, Tensor) and kept.shape == shape and kept.isfinite().all()
-            allowed = f"finite numbers, {len(self.residual[name])} of them; {ANOTHER}"
-            require(fine, f"residual {name}", kept, allowed)
+        require_like("saved", saved, self.state_dict())
         for name, kept in saved["residual"].items():
             self.residual[name].copy_(kept)
         self.steps, self.elements, self.entries = (saved[name] for name in COUNTS)
-
-
-def _require_keys(field: str, saved: object, names: Iterable[str]) -> None:
-    """Raise ValueError unless a part of a saved state is a dictionary with these keys alone."""
-    allowed = f"what state_dict() of this hook and network gives; {ANOTHER}"
-    require(isinstance(saved, dict), field, saved, allowed)
-    differ = sorted(map(str, saved.keys() ^ names))
-    require(not differ, field, f"with or without {', '.join(differ[:5])}", allowed)
 
 
 def _used(names: dict[nn.Parameter, str]) -> set[str]:
@@ -214,13 +198,12 @@ def _with_residual(state: SparseState, p: nn.Parameter, gradient: Tensor) -> Ten
 
 def _agreed(state: SparseState, own: dict[nn.Parameter, Tensor]) -> tuple[bool, list[nn.Parameter]]:
     """Whether all workers' vectors are finite, and the parameters that any worker used."""
-    finite = _finite(own.values())
-    used = [state.names[p] in state.used for p in own]
-    flags = torch.tensor([False, *used], dtype=torch.int32, device=finite.device)
-    flags[0] = ~finite
+    spoilt = ~_finite(own.values())
+    used = torch.tensor([state.names[p] in state.used for p in own], device=spoilt.device)
+    flags = torch.cat([spoilt[None], used]).int()
     dist.all_reduce(flags, dist.ReduceOp.MAX, group=state.group)
-    spoilt, *used = flags.tolist()
-    return not spoilt, [p for p, so in zip(own, used, strict=True) if so]
+    any_spoilt, *any_used = flags.tolist()
+    return not any_spoilt, list(itertools.compress(own, any_used))
 
 
 def _chosen(state: SparseState, u: Tensor, first: nn.Parameter) -> Tensor:

@@ -53,7 +53,7 @@ TINY, HUGE = 1e-30, 1e30  # of positive numbers
 BLOCK = 1024  # entries whose squares are added up in single precision
 PIECE = 2**22  # entries of a gradient that are sketched at once, so that little memory is needed
 KEPT = 16  # steps whose sums wait to be read, so that no step waits for its own
-NAMED = {2: "half", 3: "a third of", 4: "a quarter of", 5: "a fifth of"}
+ANOTHER = "load another checkpoint"
 CAVEATS = """\
 Steps are taken to be proportional to 1 + noise scale / batch size, with the best learning rate at
 each size. What to know before you trust it:
@@ -247,25 +247,14 @@ def meaning(found: Estimate, batch_size: int) -> str:
         return "no noise: all micro-batches have the same gradient"
     interval = f"{_brief(scale)}, {_brief(found.low)}–{_brief(found.high)}"
     return (
-        f"at {batch_size:,} you are at {_portion(batch_size / scale)} the noise scale ({interval}):"
-        f" doubling should still save {saved:.0f} % of the steps ({least:.0f}–{most:.0f} %), for "
+        f"at {batch_size:,} you are at {batch_size / scale:.2g} times the noise scale ({interval}): "
+        f"doubling should still save {saved:.0f} % of the steps ({least:.0f}–{most:.0f} %), for "
         f"{100 - 2 * saved:.0f} % more examples"
     )
 
 
 def _brief(number: float) -> str:
     return f"{float(f'{number:.3g}'):,.0f}" if number >= 100 else f"{number:.3g}"
-
-
-def _portion(share: float) -> str:
-    """0.33: a third of; 0.04: 1/25 of; 1: about; 2.5: 2.5 times."""
-    if 0.9 < share < 1.1:
-        return "about"
-    parts = round(1 / share)
-    if parts > max(NAMED):
-        return f"1/{parts:,} of"
-    near = parts in NAMED and abs(parts * share - 1) < 0.1
-    return NAMED[parts] if near else f"{share:.2g} times"
 
 
 # --- listening ------------------------------------------------------------------------------------
@@ -301,12 +290,7 @@ class Listener:
 
         Raises ValueError, and changes nothing, for what is none, and if its span is another.
         """
-        ours = self.state_dict()
-        fits = isinstance(saved, dict) and saved.keys() == ours.keys()
-        allowed = f"a dictionary of {', '.join(ours)}; load another checkpoint"
-        require(fits, "saved", str(saved)[:100], allowed)
-        for name, value in saved.items():
-            require_number(name, value, -math.inf, math.inf)
+        require_like("saved", saved, self.state_dict())
         span = self.averages.span
         require(saved["span"] == span, "span", span, f"the checkpoint's, {saved['span']}")
         averages = dict(saved)
@@ -554,6 +538,23 @@ def require_number(
     number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
     fine = number and math.isfinite(value) and least <= value <= most
     require(fine, field, value, f"a {'whole ' * whole}number from {least} to {most}")
+
+
+def require_like(field: str, saved: object, ours: object) -> None:
+    """Raise ValueError unless a saved state has the form of ours: the same keys, finite numbers,
+    tensors of as many.
+    """
+    if isinstance(ours, dict):
+        fits = isinstance(saved, dict) and saved.keys() == ours.keys()
+        require(fits, field, str(saved)[:100], f"a dictionary of {', '.join(ours)}; {ANOTHER}")
+        for name, part in ours.items():
+            require_like(name, saved[name], part)
+    elif isinstance(ours, Tensor):
+        fits = isinstance(saved, Tensor) and saved.shape == ours.shape and saved.isfinite().all()
+        require(fits, field, saved, f"{ours.numel()} finite numbers; {ANOTHER}")
+    else:
+        whole = isinstance(ours, int)
+        require_number(field, saved, 0 if whole else -math.inf, math.inf, whole)
 
 
 def require_scaler(scaler: object) -> None:
