@@ -20,7 +20,6 @@ from lib.measuring.rerun import Rerun
 from lib.probes import noise_scale
 from lib.probes.trained_again import Again
 from lib.workers.noise_meter import ratio
-from lib.workloads import models
 
 FRACTIONS = tuple(i / 10 for i in range(1, 10))  # of the way from one iterate to the next
 SAMPLE = 1000  # training examples for the Hessian products
@@ -43,9 +42,9 @@ def follow(track: Again, last: int) -> pd.DataFrame:
     A track without smoothness lacks the last three.  What is measured is in single precision; the
     training is in the cell's own.
     """
-    rerun, chunks = Rerun(track.cell, [track.trial]), noise_scale.Chunks(track)
-    points = set(np.unique(np.geomspace(1, last, track.points).round().astype(int)))
-    mask, rows = rerun.trials.mask, []
+    rerun, chunks, rows = Rerun(track.cell, [track.trial]), noise_scale.Chunks(track), []
+    points = np.geomspace(1, last, track.points).round().astype(int)
+    mask = rerun.trials.mask
     left = torch.ones_like(rerun.w[0]) if mask is None else mask[0]
     for step in range(1, last + 1):
         before = rerun.w[0].clone()
@@ -55,7 +54,7 @@ def follow(track: Again, last: int) -> pd.DataFrame:
             row = {"step": step, "error": error, **_noise(chunks, before, left)}
             row["distance"] = (rerun.w[0] - before).norm().item()
             if track.smoothness:
-                row |= _smoothness(track, chunks, before, rerun.w[0], left)
+                row |= _smoothness(chunks, before, rerun.w[0], left)
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -77,12 +76,12 @@ def _noise(chunks: noise_scale.Chunks, w: Tensor, left: Tensor) -> dict[str, flo
 
 
 def _smoothness(
-    track: Again, chunks: noise_scale.Chunks, before: Tensor, after: Tensor, left: Tensor
+    chunks: noise_scale.Chunks, before: Tensor, after: Tensor, left: Tensor
 ) -> dict[str, float]:
     """How smooth the loss is between two iterates [P]."""
     sample = chunks.drawn(0)[:SAMPLE]
-    module = models.build(track.cell.work.model)
-    product = hessian_product(module, before, chunks.x[sample], chunks.y[sample], left)
+    x, y = chunks.x[sample], chunks.y[sample]
+    product = hessian_product(chunks.module, before, x, y, left)
     along, spectral = spectral_norm(product, after - before, POWER_ITERATIONS)
 
     def gradient(w: Tensor) -> Tensor:

@@ -50,13 +50,13 @@ class MethodTimes:
         low, high (range).
         """
         rows, names = [], (BASE, self.algorithm)
-        for size in (2**j for j in range(2, self.largest + 1, 2)):
-            cells = [Cell(self.workload, size, name, trials=self.trials) for name in names]
-            calls, about = zip(*map(_run, cells), strict=True)
+        for power in range(2, self.largest + 1, 2):
+            cells = [Cell(self.workload, 2**power, name, trials=self.trials) for name in names]
+            calls, networks = zip(*map(_run, cells), strict=True)
             times = timings.alternately(calls, self.repeats)
-            for name, network, found in zip(names, about, times, strict=True):
+            for name, network, found in zip(names, networks, times, strict=True):
                 per = {key: seconds / self.trials / BLOCK for key, seconds in found.items()}
-                rows.append({"timed": name, "batch_size": size, **network, **per})
+                rows.append({"timed": name, "batch_size": 2**power, **network, **per})
         return pd.DataFrame(rows)
 
 

@@ -28,6 +28,7 @@ class Chunks:
     def __init__(self, again: Again):
         work = workload(again.workload)
         data = work.train(again.cell.split)
+        self.module = models.build(work.model)
         self.executor = SequentialExecutor(models.build(work.model), task=TASKS[work.task])
         self.x, self.y, self.size = self.executor.inputs(data.x), data.y, again.chunk
         self.count = (again.examples or len(data)) // again.chunk * again.chunk
@@ -79,9 +80,11 @@ def interval(
     Resampled chunks add their own noise to the mean gradient, tr(Sigma) / (n chunk), which is taken
     off again.
     """
-    random, n = np.random.default_rng(seed), len(products)
+    n, random = len(products), np.random.default_rng(seed)
     counts = random.multinomial(n, np.full(n, 1 / n), size=draws)
     trace, square = estimate(products, chunk, total, counts)
     square = square - trace / (n * chunk)
-    scales = np.divide(trace, square, out=np.full(draws, np.inf), where=square > 0)
-    return tuple(np.quantile(scales, [0.05, 0.95], method="nearest"))
+    hidden = np.full(draws, np.inf)
+    scales = np.divide(trace, square, out=hidden, where=square > 0)
+    low, high = np.quantile(scales, [0.05, 0.95], method="nearest")
+    return low, high

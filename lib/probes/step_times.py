@@ -37,17 +37,22 @@ class StepTimes:
         work, momentum = workload(self.workload), METHODS["momentum"]
         module, dtype = models.build(work.model), getattr(torch, work.precision)
         executor = sequential.SequentialExecutor(module, dtype)
-        data, w = work.train(), flattening.flatten(models.fresh(work.model, 0))[None]
-        x, rate = executor.inputs(data.x[: 2**self.largest]), torch.full((1, 1), 1e-3)
-        buffers, drawn = momentum.begin(w, ()), {"learning_rate": rate, "momentum": rate}
+        data = work.train()
+        x = executor.inputs(data.x[: 2**self.largest])
+        w = flattening.flatten(models.fresh(work.model, 0))[None]
+        rate = torch.full((1, 1), 1e-3)
+        drawn = {"learning_rate": rate, "momentum": rate}
+        buffers = momentum.begin(w, ())
 
         def step(size: int) -> None:
             g = executor.gradients(w, x[:size], data.y[:size])[1]
             momentum.step(w, g, buffers, drawn, 1, ())
 
-        sizes = [2**j for j in range(0, self.largest + 1, 2)]
-        times = [timings.spread(functools.partial(step, size), self.repeats) for size in sizes]
-        return pd.DataFrame(times).assign(batch_size=sizes)
+        rows = []
+        for power in range(0, self.largest + 1, 2):
+            times = timings.spread(functools.partial(step, 2**power), self.repeats)
+            rows.append({"batch_size": 2**power, **times})
+        return pd.DataFrame(rows)
 
 
 @spec

@@ -57,13 +57,14 @@ def fastest(kind: type, cell: Cell, count: int, data: Path = DATA, **fields) -> 
     kind: of `Again`; fields: the others that it has.  Raises ValueError for a cell that it cannot
     name: all fields that it lacks must have their defaults.
     """
-    shared = {name: getattr(cell, name) for name in CELL & kind.__dataclass_fields__.keys()}
+    names = CELL & kind.__dataclass_fields__.keys()
     for field in dataclasses.fields(cell):
         value = getattr(cell, field.name)
-        allowed = f"{field.default!r} for a {kind.__name__.lower()}"
-        require(field.name in shared or value == field.default, field.name, value, allowed)
+        known = field.name in names or value == field.default
+        require(known, field.name, value, f"{field.default!r} for a {kind.__name__.lower()}")
     if not places.record(cell, data).exists():
         return []
+    shared = {name: getattr(cell, name) for name in names}
     steps = _steps(cell, data).dropna().sort_values(kind="stable")
     return [kind(**shared, trial=int(trial), **fields) for trial in steps.index[:count]]
 

@@ -134,7 +134,8 @@ def measured(walk: Again, data: Path = DATA) -> pd.DataFrame:
     What is measured is in single precision; the training is in the cell's own.
     """
     cell, steps = walk.cell, met_at(walk, data)
-    at = set(np.linspace(1, steps, min(walk.points, steps)).round().astype(int).tolist())
+    points = np.linspace(1, steps, min(walk.points, steps)).round()
+    at = set(points.astype(int).tolist())
     own = Rerun(cell, [walk.trial])
     trial = own.trials
     twin = own.fork(trial, cell.batch_size, cell.replicate + OTHER_ORDER)
@@ -151,15 +152,21 @@ def measured(walk: Again, data: Path = DATA) -> pd.DataFrame:
         there, g_there = astray.seen[step]
         row = {"step": step, "left": steps - step + 1}
         row |= _look(chunks, w, free, g_batch, path.end, other.end)
-        row |= {"random": cosine(g_there, there - astray.end), "walk": plain[step]}
-        rows.append(row | {"walk_theory": path.lengths[step - 1] / ahead[step - 1]})
-    drawn = {name: values.item() for name, values in trial.drawn.items()}
+        row["random"] = cosine(g_there, there - astray.end)
+        row["walk"] = plain[step]
+        row["walk_theory"] = path.lengths[step - 1] / ahead[step - 1]
+        rows.append(row)
+    rate, momentum = (trial.drawn.get(name) for name in ("learning_rate", "momentum"))
     return pd.DataFrame(rows).assign(
-        rate=drawn["learning_rate"] / (1 - drawn.get("momentum", 0.0)),
-        error=own.costs(own.validation).float().mean().item(),
-        twin_error=twin.costs(twin.validation).float().mean().item(),
+        rate=rate.item() / (1 - (0.0 if momentum is None else momentum.item())),
+        error=_error(own),
+        twin_error=_error(twin),
         apart=(path.end - other.end).norm().item(),
     )
+
+
+def _error(rerun: Rerun) -> float:
+    return rerun.costs(rerun.validation).float().mean().item()
 
 
 def _look(

@@ -186,10 +186,13 @@ class _Step:
         self.work.wait()
         mean = self.sent / self.workers
         small, inverse = mean[:2].tolist()
-        in_order = [square for _, square in sorted(self.means.items())]
-        big = float(squared(mean[2:]) if self.sketch else sum(in_order))
-        small, big = small / self.scale**2, big / self.scale**2
-        return trace_and_square(small, big, self.workers, 1 / inverse, self.total)
+        if self.sketch:
+            big = squared(mean[2:])
+        else:
+            big = sum(self.means[index] for index in sorted(self.means))
+        scale = self.scale**2
+        found = small / scale, float(big) / scale, self.workers, 1 / inverse
+        return trace_and_square(*found, self.total)
 
 
 def _in_backward() -> bool:
