@@ -15,7 +15,10 @@ def _steps_and_methods() -> Sequence:
 
 
 def _along(name: str, plan) -> Experiment:
-    told = f"Train the fastest trials of {name} again; record the gradient's noise and smoothness along them, into data/tracks/."
+    told = (
+        f"Train the fastest trials of {name} again; record the gradient's noise and smoothness "
+        "along them, into data/tracks/."
+    )
     return Experiment(told, tracks.FOLLOWED, "trials", plan)
 
 
@@ -37,7 +40,8 @@ EXPERIMENTS = {
         "sets of winners",
     ),
     "noise-scale": Experiment(
-        "Train with two worker processes that estimate the gradient's noise as they go, into data/running/.",
+        "Train with two worker processes that estimate the gradient's noise as they go, into "
+        "data/running/.",
         running_noise.JOBS,
         "jobs",
         alone=True,

@@ -112,7 +112,9 @@ def describe(u: np.ndarray) -> pd.DataFrame:
     u = u.astype(np.float64)
     edges = np.linspace(-REACH, REACH, BINS + 1)
     counts, _ = np.histogram(u / u.std(), edges)
-    profile, ranks = contraction.profile(u, PROFILE), (np.arange(PROFILE) + 0.5) / PROFILE
+    profile = contraction.profile(u, PROFILE)
+    ranks = (np.arange(PROFILE) + 0.5) / PROFILE
+    centres = edges[:-1] + np.diff(edges) / 2
     single = {
         "mean": u.mean(),
         "std": u.std(),
@@ -122,12 +124,15 @@ def describe(u: np.ndarray) -> pd.DataFrame:
         "above": (profile > 1 - ranks).mean(),
     }
     series = {
-        "density": (edges[:-1] + np.diff(edges) / 2, counts / len(u) / np.diff(edges)),
+        "density": (centres, counts / len(u) / np.diff(edges)),
         "profile": (ranks, profile),
         "left": (DENSITIES, contraction.left(u, DENSITIES)),
         **{name: (np.nan, [value]) for name, value in single.items()},
     }
-    rows = [pd.DataFrame({"measure": m, "x": x, "value": value}) for m, (x, value) in series.items()]
+    rows = [
+        pd.DataFrame({"measure": name, "x": x, "value": value})
+        for name, (x, value) in series.items()
+    ]
     return pd.concat(rows, ignore_index=True)
 
 

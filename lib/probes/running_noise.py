@@ -117,8 +117,12 @@ def planned() -> tuple[Job, ...]:
     """
     images = Cell("mnist-fc-128x3", 64, "sgd", trials=32, hits=2)
     digits = Cell("digits-mlp", 64, "sgd")
-    jobs = [_again(t, steps=tracks.last_step(t), examples=2000) for t in tracks.of_cells([images], 1)]
-    jobs += [_again(t, steps=200, span=50.0, chunk=10) for t in tracks.of_cells([digits], 1)]
+    jobs = [
+        _again(track, steps=tracks.last_step(track), examples=2000)
+        for track in tracks.of_cells([images], 1)
+    ]
+    for track in tracks.of_cells([digits], 1):
+        jobs.append(_again(track, steps=200, span=50.0, chunk=10))
     return tuple(jobs)
 
 

@@ -1,4 +1,4 @@
-"""The fastest trials of a cell, which are followed step by step: which they are, and their records."""
+"""The fastest trials of a cell, which are followed step by step, and their records."""
 
 from __future__ import annotations
 

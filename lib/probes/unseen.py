@@ -94,8 +94,9 @@ def errors(cell: Cell, trial: int, steps: int) -> list[float]:
     rerun = Rerun(cell, [trial])
     for _ in range(steps):
         rerun.update()
-    asked = rerun.validation, datasets.load(cell.work.dataset, cell.split).test
-    return [rerun.costs(part).float().mean().item() for part in asked]
+    test = datasets.load(cell.work.dataset, cell.split).test
+    costs = map(rerun.costs, (rerun.validation, test))
+    return [cost.float().mean().item() for cost in costs]
 
 
 LEVELS = (0.0, 0.9)

@@ -91,7 +91,9 @@ class SparseState:
             for name, kept in self.pending.items():
                 self.residual[name].copy_(kept)
         for buffer, _, future in self.buckets:
-            future.set_result(buffer if self.finite else buffer.fill_(torch.nan))
+            if not self.finite:
+                buffer.fill_(torch.nan)
+            future.set_result(buffer)
         self.buckets, self.pending = [], {}
         self.used.clear()
         self.steps += 1
@@ -189,7 +191,7 @@ def _finite(vectors: Iterable[Tensor]) -> Tensor:
 
 
 def _with_residual(state: SparseState, p: nn.Parameter, gradient: Tensor) -> Tensor:
-    """A parameter's gradient without the loss scale, and what was kept back of earlier ones: [d]."""
+    """A parameter's gradient [d] without the loss scale, and what was kept back of earlier ones."""
     kept = state.residual[state.names[p]]
     if state.messages.feedback:
         return kept.add(gradient, alpha=1 / state.scale)
@@ -250,7 +252,7 @@ RATE, MOMENTUM = 0.05, 0.9
 
 
 def main() -> None:
-    """Train a workload of the book under torchrun with sparse messages; worker 0 tells how it went."""
+    """Train a workload of the book under torchrun with sparse messages."""
     parser = argparse.ArgumentParser(prog="torchrun -m lib.workers.hook", description=main.__doc__)
     parser.add_argument("--workload", default="digits-mlp", help="as lib/workloads/catalogue.py")
     parser.add_argument("--compressor", default="top-k", choices=compressors.COMPRESSORS)
@@ -273,7 +275,8 @@ def _trained(chosen: argparse.Namespace) -> str:
     from lib.engine import lockstep
     from lib.workloads import catalogue, datasets, models
 
-    work, rank, workers = catalogue.workload(chosen.workload), dist.get_rank(), dist.get_world_size()
+    work = catalogue.workload(chosen.workload)
+    rank, workers = dist.get_rank(), dist.get_world_size()
     examples, validation = work.train(), datasets.load(work.dataset).validation
     model = nn.parallel.DistributedDataParallel(models.fresh(work.model, seed=0))
     state = SparseState(model, compressor=chosen.compressor, density=chosen.density)

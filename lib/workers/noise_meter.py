@@ -36,8 +36,6 @@ A step in which a gradient is not finite is left out, and so is a later step of 
 micro-batches; `skipped` counts them.  Several processes: each has part of the gradient; refused.
 """
 
-# No `from __future__ import annotations`: it has no use here, and files that DistributedDataParallel
-# reads must do without.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -247,8 +245,8 @@ def meaning(found: Estimate, batch_size: int) -> str:
         return "no noise: all micro-batches have the same gradient"
     interval = f"{_brief(scale)}, {_brief(found.low)}–{_brief(found.high)}"
     return (
-        f"at {batch_size:,} you are at {batch_size / scale:.2g} times the noise scale ({interval}): "
-        f"doubling should still save {saved:.0f} % of the steps ({least:.0f}–{most:.0f} %), for "
+        f"at {batch_size:,} you are at {batch_size / scale:.2g} times the noise scale "
+        f"({interval}): doubling should still save {saved:.0f} % of the steps ({least:.0f}–{most:.0f} %), for "
         f"{100 - 2 * saved:.0f} % more examples"
     )
 

@@ -344,7 +344,8 @@ def _worker(rank, workers, folder, timeout, work, arguments):
         if sys.platform in ("linux", "darwin"):  # loopback: the machine's name need not resolve
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
         # The caller's time ends first, also on a busy machine
-        longest, store = timedelta(seconds=2 * timeout + 10), Path(folder, "store").as_uri()
+        longest = timedelta(seconds=2 * timeout + 10)
+        store = Path(folder, "store").as_uri()
         dist.init_process_group("gloo", store, longest, workers, rank)
         # Of its own: a model that outlives the process group can hang the process
         result = work(rank, *arguments)
