@@ -47,10 +47,10 @@ class Exchange:
     """P workers of T trials at once, in one process: their gradients, compressed, averaged, with
     what they keep back.
 
-    kept: which weights each trial has, indices [T, d'], or None if all d.  sizes: parameters per
-    layer, for messages by layer.  sent [T]: elements that a worker has sent so far, on average over
-    workers.  watch: called with the step (from 0) and worker 0's vectors u [T, d'] before they are
-    compressed.
+    kept: which weights each trial has, indices [T, d'], or None if all d.
+    sizes: parameters per layer, for messages by layer.
+    watch: called with the step (from 0) and worker 0's vectors u [T, d'] before compression.
+    sent [T]: elements that a worker has sent so far, on average over workers.
     """
 
     def __init__(

@@ -27,13 +27,14 @@ METHODS = ("sgd", "momentum")
 
 @spec
 class Walk(Again):
-    """One trial of a measured cell, trained again up to the step at which it met the goal: w* is
+    """One trial of a recorded search, trained again up to the step at which it met the goal: w* is
     where it then is.
 
-    points: how many steps are looked at, evenly spaced.  examples: of the training set, for the
-    gradient that stands for all of it (0: all of them).  chunk: examples per gradient, of which
-    that one and the noise scale are made. Raises ValueError naming the field, its value and what is
-    allowed, as `lib.studies.cells.Cell`.
+    points: how many steps are looked at, evenly spaced.
+    examples: of the training set, for the gradient that stands for all of it (0: all of them).
+    chunk: examples per gradient, of which that one and the noise scale are made.
+
+    Raises ValueError naming the field, its value and what is allowed.
     """
 
     workload: WorkloadName

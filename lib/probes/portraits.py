@@ -40,8 +40,10 @@ class Portrait:
     """A run of P workers whose first worker's vector u_t = gradient + what it kept back is looked
     at every `every` steps.
 
-    batch_size: over all workers.  feedback False: u_t is the gradient alone.  Raises ValueError as
-    `lib.studies.cells.Cell`.
+    batch_size: over all workers.
+    feedback: False: u_t is the gradient alone.
+
+    Raises ValueError as `lib.studies.cells.Cell`.
     """
 
     workload: WorkloadName
@@ -103,9 +105,11 @@ PORTRAITS = tuple(
 def describe(u: np.ndarray) -> pd.DataFrame:
     """A vector u [d] in a few hundred numbers: columns measure, x, value.
 
-    density: of u / sigma at x.  profile: squared entries in falling order over the largest, at the
-    share x of entries.  left: what Top-k leaves at density x.  Without x: mean, std, skew, kurtosis
-    (excess), positive (share), above: the share of the profile above 1 - x.
+    density: of u / sigma at x.
+    profile: squared entries in falling order over the largest, at the share x of entries.
+    left: what Top-k leaves at density x.
+    Without x: mean, std, skew, kurtosis (excess), positive (share), above: the share of the profile
+    above 1 - x.
     """
     from scipy import stats  # slow to import, and most chapters describe no vector
 

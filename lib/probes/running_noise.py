@@ -29,13 +29,15 @@ TIMEOUT = 7200.0  # seconds that a job may take
 
 @spec
 class Job(Again):
-    """A trial of a measured cell, trained again by `workers` processes that listen to their
+    """A trial of a recorded search, trained again by `workers` processes that listen to their
     gradients, for `steps` steps.
 
-    batch_size: over all workers.  span: of the running averages, in steps.  examples: of the
-    training set, drawn anew at every step, from which its noise scale is estimated offline, by
-    gradients of `chunk` examples; 0: all of them. Raises ValueError naming the field, its value and
-    what is allowed, as `lib.studies.cells.Cell`.
+    batch_size: over all workers.
+    span: of the running averages, in steps.
+    examples: of the training set, drawn anew at every step, from which its noise scale is estimated
+    offline, by gradients of `chunk` examples; 0: all of them.
+
+    Raises ValueError naming the field, its value and what is allowed.
     """
 
     workload: WorkloadName
@@ -63,9 +65,12 @@ class Job(Again):
         steps.
 
         running, low, high: what `lib.workers.noise_hook` tells of the window of steps that ends
-        here, with its 5 to 95 %. offline: `lib.probes.noise_scale` at every step, its tr(Sigma) and
-        |G|^2 averaged over the same window.  single: that of this step alone.  What is infinite is
-        empty.
+        here, with its 5 to 95 %.
+        offline: `lib.probes.noise_scale` at every step, its tr(Sigma) and |G|^2 averaged over the
+        same window.
+        single: that of this step alone.
+
+        What is infinite is empty.
         """
         from lib.workers import processes  # brings PyTorch, which is slow to import
 

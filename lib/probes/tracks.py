@@ -21,14 +21,15 @@ from lib.workloads.catalogue import WorkloadName
 
 @spec
 class Track(Again):
-    """One trial of a measured cell, followed to the step at which it met the goal, or for `steps`
+    """One trial of a recorded search, followed to the step at which it met the goal, or for `steps`
     steps.
 
     points: how many steps are looked at, geometrically spaced from the first to the last.
-    examples: of the training set, for all that is measured (0: all of them).  chunk: examples per
-    gradient, of which the noise scale is made. smoothness: whether that is measured too; it takes
-    far longer than the noise. Raises ValueError naming the field, its value and what is allowed, as
-    `lib.studies.cells.Cell`.
+    examples: of the training set, for all that is measured (0: all of them).
+    chunk: examples per gradient, of which the noise scale is made.
+    smoothness: whether that is measured too; it takes far longer than the noise.
+
+    Raises ValueError naming the field, its value and what is allowed.
     """
 
     workload: WorkloadName

@@ -1,6 +1,4 @@
-"""Trials of measured cells that are trained again, to see more of them: what their descriptions
-share.
-"""
+"""What specs of trials share that are trained again, to see more of them."""
 
 from __future__ import annotations
 
@@ -20,8 +18,8 @@ CELL = {f.name for f in dataclasses.fields(Cell)}
 
 
 class Again:
-    """A base of frozen dataclasses; those of their fields that cells have, too, name the cell, and
-    `trial` one of its trials.
+    """Base of specs that train one trial of a recorded search again.  Every field that `Cell` also
+    has identifies the search; `trial` is the row.
     """
 
     @property

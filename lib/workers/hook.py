@@ -35,10 +35,13 @@ class SparseState:
     """One worker's side of the exchange: what it keeps back, by parameter, and how much it has
     sent.
 
-    model: the module or its DistributedDataParallel.  seed: of what compressors draw at random.
+    model: the module or its DistributedDataParallel.
+    seed: of what compressors draw at random.
     scaler: the torch.amp.GradScaler that multiplies the loss, without which a new scale makes what
-    is kept back wrong by the ratio. The other arguments are those of
-    `lib.messages.settings.Messages`, with its errors.  By layer, every bucket of gradients is sent
+    is kept back wrong by the ratio.
+    messages: the other fields of `lib.messages.settings.Messages`, with its errors.
+
+    By layer, every bucket of gradients is sent
     as soon as it is there, while the backward pass goes on; else all wait for the last, since k
     counts over the whole network.  Nothing here belongs to a bucket: DistributedDataParallel deals
     its buckets anew after the first step, and after a restart.

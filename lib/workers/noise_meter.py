@@ -246,8 +246,8 @@ def meaning(found: Estimate, batch_size: int) -> str:
     interval = f"{_brief(scale)}, {_brief(found.low)}–{_brief(found.high)}"
     return (
         f"at {batch_size:,} you are at {batch_size / scale:.2g} times the noise scale "
-        f"({interval}): doubling should still save {saved:.0f} % of the steps ({least:.0f}–{most:.0f} %), for "
-        f"{100 - 2 * saved:.0f} % more examples"
+        f"({interval}): doubling should still save {saved:.0f} % of the steps "
+        f"({least:.0f}–{most:.0f} %), for {100 - 2 * saved:.0f} % more examples"
     )
 
 
@@ -308,10 +308,13 @@ class NoiseMeter(Listener):
     """Listens to the gradients of a model that one process trains.
 
     model: whose parameters' `.grad` are read; frozen ones, and those without a gradient, add
-    nothing.  examples: in a micro-batch, of which its gradient is the mean.  scale: by what that
-    mean is multiplied: 1 if a micro-batch's loss is a mean, 1 / micro-batches if it is divided by
-    their number.  span, scaler: as of `Listener`.  sketch: how many random sums of the gradient's
-    entries are kept instead of a copy of it, 8 bytes each; 0: a copy.
+    nothing.
+    examples: in a micro-batch, of which its gradient is the mean.
+    scale: by what that mean is multiplied: 1 if a micro-batch's loss is a mean, 1 / micro-batches
+    if it is divided by their number.
+    span, scaler: as of `Listener`.
+    sketch: how many random sums of the gradient's entries are kept instead of a copy of it, 8 bytes
+    each; 0: a copy.
 
     Gradients are zero where a step begins.  In bfloat16, what is measured is what `.grad` holds,
     rounding and all.  Raises ValueError naming field, value and what is allowed.
@@ -355,10 +358,11 @@ class NoiseMeter(Listener):
     ) -> Tensor:
         """Backward passes of the parts of a batch, whose gradients add up to the whole batch's.
 
-        loss: of a part, the mean over its examples.  batch: a tensor, or tuples, lists and
-        dictionaries of tensors, all with the examples along their first dimension; what is no
-        tensor is given to each part as it is.  Parts are as equal as can be, and each one's loss
-        counts by its share of the examples.  Returns the batch's mean loss, detached.
+        loss: of a part, the mean over its examples.
+        batch: a tensor, or tuples, lists and dictionaries of tensors, all with the examples along
+        their first dimension; what is no tensor is given to each part as it is.
+        parts: how many, as equal as can be; each one's loss counts by its share of the examples.
+        Returns the batch's mean loss, detached.
 
         The gradient is that of one backward pass on the whole batch, but for rounding, if the loss
         is a mean over examples and the model treats them one by one.  BatchNorm does not: in

@@ -73,11 +73,14 @@ class Run:
     """One training run; a worker trains on `batch_size / workers` examples per step.
 
     model: a name that `lib.workloads.models.build` knows (with batch normalisation: "mlp-64x2",
-    normalised before its ReLUs). hazard: None or a key of HAZARDS, which becomes part of the
-    training; remedy: whether its remedy is applied. With "unequal shards" worker r's share of the
-    batch grows like r + 1; under "summed loss" the rate is divided by `batch_size`, so that one
-    process takes the same steps with either loss.  messages: what the workers send each other
-    instead of whole gradients (`lib.messages.compressors`), through the hook of `lib.workers.hook`.
+    normalised before its ReLUs).
+    hazard: None or a key of HAZARDS, which becomes part of the training.  With "unequal shards"
+    worker r's share of the batch grows like r + 1; under "summed loss" the rate is divided by
+    `batch_size`, so that one process takes the same steps with either loss.
+    remedy: whether the hazard's remedy is applied.
+    messages: what the workers send each other instead of whole gradients, through the hook of
+    `lib.workers.hook`.
+
     Raises ValueError naming field, value and what is allowed.
     """
 
