@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import io
+import itertools
 import subprocess
 import sys
 
@@ -222,27 +223,26 @@ def _too_large_a_sum(rank):
 def _scaled(rank):
     """Weights at the end of training: plain, and with a loss scale that grows every other step and falls at an overflow."""
     data, ends = datasets.load("digits").train, {}
-    for scaled in (False, True):
-        for by_layer in (False, True):
-            module = models.fresh("mlp-64x2", 0)
-            model = nn.parallel.DistributedDataParallel(module, bucket_cap_mb=0.005)
-            scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=2, enabled=scaled)
-            told = {"scaler": scaler} if scaled else {}
-            state = SparseState(model, compressor="top-k", density=0.02, by_layer=by_layer, **told)
-            model.register_comm_hook(state, sparse_hook)
-            optimizers = [torch.optim.SGD(part, lr=0.05, momentum=0.9) for part in _halves(module)]
-            for step in range(14):
-                if step == 5 and not scaled:
-                    continue
-                rows = torch.arange(16) + 32 * step + 16 * rank
-                module.zero_grad()
-                loss = scaler.scale(nn.functional.cross_entropy(model(data.x[rows]), data.y[rows]))
-                spoils = next(module.parameters())[3, 4] * torch.inf if step == 5 and rank else 0
-                (loss + spoils).backward()
-                for optimizer in optimizers:
-                    scaler.step(optimizer)
-                scaler.update()
-            ends[f"{scaled}, {by_layer}"] = (_flat(module.parameters()).detach(), _flat(state.residual.values()))
+    for scaled, by_layer in itertools.product((False, True), (False, True)):
+        module = models.fresh("mlp-64x2", 0)
+        model = nn.parallel.DistributedDataParallel(module, bucket_cap_mb=0.005)
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=2, enabled=scaled)
+        own = {"scaler": scaler} if scaled else {}
+        state = SparseState(model, compressor="top-k", density=0.02, by_layer=by_layer, **own)
+        model.register_comm_hook(state, sparse_hook)
+        optimizers = [torch.optim.SGD(part, lr=0.05, momentum=0.9) for part in _halves(module)]
+        for step in range(14):
+            if step == 5 and not scaled:
+                continue
+            rows = torch.arange(16) + 32 * step + 16 * rank
+            module.zero_grad()
+            loss = scaler.scale(nn.functional.cross_entropy(model(data.x[rows]), data.y[rows]))
+            spoils = next(module.parameters())[3, 4] * torch.inf if step == 5 and rank else 0
+            (loss + spoils).backward()
+            for optimizer in optimizers:
+                scaler.step(optimizer)
+            scaler.update()
+        ends[f"{scaled}, {by_layer}"] = (_flat(module.parameters()).detach(), _flat(state.residual.values()))
     return ends
 
 
@@ -325,17 +325,12 @@ def test_a_foreign_dictionary_is_refused_by_name_and_changes_nothing(alone):
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     state = SparseState(nn.Linear(8, 5))
     good = {"residual": {"weight": torch.ones(40), "bias": torch.ones(5)}, "steps": 3, "elements": 4, "entries": 5}
-    for change, message in FOREIGN:
+    for foreign, message in [(None, "saved: "), *((good | change, message) for change, message in FOREIGN)]:
         with pytest.raises(ValueError, match=message):
-            state.load_state_dict({**good, **change})
-    for other in (None, {}, nn.Linear(8, 5).state_dict()):
-        with pytest.raises(ValueError, match="saved: "):
-            state.load_state_dict(other)
+            state.load_state_dict(foreign)
     assert not _flat(state.residual.values()).any() and state.stats()["steps"] == 0
     state.load_state_dict(good)
     assert state.residual["bias"].tolist() == [1] * 5 and state.stats()["elements"] == 4 / 3
-    with pytest.raises(ValueError, match="scaler: 1024.0 is not allowed; it must be None or a torch.amp.GradScaler"):
-        SparseState(nn.Linear(8, 5), scaler=1024.0)
 
 
 def test_the_command_trains_a_workload_between_processes():

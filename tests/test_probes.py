@@ -296,31 +296,27 @@ def test_smoothness_is_judged_by_network_and_two_paths_are_shown(monkeypatch):
 JOB = Job("digits-mlp", 64, "sgd", trials=100, trial=20, hits=5, steps=6, span=4.0)
 
 
-def gradient(network, x, y):
-    return nn.utils.parameters_to_vector(torch.autograd.grad(cross_entropy(network(x), y), list(network.parameters())))
-
-
 def test_a_running_job_records_what_a_single_process_finds(tmp_path):
-    """At the first two steps: of the workers' shares, and of chunks of the whole training set."""
+    """At the first step: of the workers' shares, and of chunks of the whole training set."""
     running_noise.run([JOB], tmp_path)
     assert running_noise.missing([JOB], tmp_path) == []
     table = running_noise.results([JOB], tmp_path)
     data, network = workload("digits-mlp").train(), models.fresh("mlp-64x2", JOB.trial)
-    rate, order = float(JOB.cell.draw()["learning_rate"][JOB.trial]), lockstep.batches(len(data), 64, 0)
-    steps, others = [], []
-    for step in (1, 2):
-        shares = [gradient(network, data.x[rows], data.y[rows]) for rows in next(order).chunk(2)]
-        small, mean = np.mean([g.double().square().sum() for g in shares]), sum(shares) / 2
-        steps.append(trace_and_square(float(small), float(mean.double().square().sum()), 2, 32, len(data)))
-        drawn = torch.randperm(len(data), generator=torch.Generator().manual_seed(step)).split(50)
-        chunks = torch.stack([gradient(network, data.x[rows], data.y[rows]) for rows in drawn])
-        others.append(noise_scale.estimate(noise_scale.gram(chunks), 50, 1350))
-        nn.utils.vector_to_parameters(flattening.flatten(network).detach() - rate * mean, network.parameters())
-    for column, (first, second) in (("running", steps), ("offline", others)):
-        trace, square = 3 / 5 * np.array(first) + np.array(second)
-        assert table[column].tolist()[:2] == pytest.approx([first[0] / first[1], trace / square], rel=1e-3)
-    assert table.single[1] == pytest.approx(others[1][0] / others[1][1], rel=1e-3)
+    parameters = list(network.parameters())
+
+    def gradients(parts):
+        losses = (cross_entropy(network(data.x[rows]), data.y[rows]) for rows in parts)
+        return torch.stack([nn.utils.parameters_to_vector(torch.autograd.grad(loss, parameters)) for loss in losses])
+
+    shares = gradients(next(lockstep.batches(len(data), 64, 0)).chunk(2))
+    small, big = shares.square().sum(1).mean(), shares.mean(0).square().sum()
+    trace, square = trace_and_square(float(small), float(big), 2, 32, len(data))
+    chunks = gradients(torch.randperm(len(data), generator=torch.Generator().manual_seed(1)).split(50))
+    whole_trace, whole_square = noise_scale.estimate(noise_scale.gram(chunks), 50, 1350)
+    assert table.running[0] == pytest.approx(trace / square, rel=1e-3)
+    assert table.offline[0] == table.single[0] == pytest.approx(whole_trace / whole_square, rel=1e-3)
     assert table.step.tolist() == [1, 2, 3, 4, 5, 6] and table.high.isna()[0] and table.low[0] == 0
+    assert table.single.nunique() == 6, "the weights move"
 
 
 def test_a_winner_trained_again_meets_the_goal_at_its_step_and_not_before(tmp_path, monkeypatch):
