@@ -328,9 +328,11 @@ def test_a_foreign_dictionary_is_refused_by_name_and_changes_nothing(alone):
     for foreign, message in [(None, "saved: "), *((good | change, message) for change, message in FOREIGN)]:
         with pytest.raises(ValueError, match=message):
             state.load_state_dict(foreign)
-    assert not _flat(state.residual.values()).any() and state.stats()["steps"] == 0
+    assert not _flat(state.residual.values()).any()
+    assert state.stats()["steps"] == 0
     state.load_state_dict(good)
-    assert state.residual["bias"].tolist() == [1] * 5 and state.stats()["elements"] == 4 / 3
+    assert state.residual["bias"].tolist() == [1] * 5
+    assert state.stats()["elements"] == 4 / 3
 
 
 def test_the_command_trains_a_workload_between_processes():

@@ -169,7 +169,8 @@ def test_a_foreign_state_is_refused_by_name_and_changes_nothing():
 
 def test_the_examples_of_the_docstring_run_as_they_are():
     blocks = re.findall(r"\n\n((?:    .*\n|\n)+)", noise_meter.__doc__)
-    first, second = "\n".join(textwrap.dedent(block) for block in blocks).split("for batch in loader")
+    code = "\n".join(map(textwrap.dedent, blocks))
+    first, second = code.split("for batch in loader")
     torch.manual_seed(0)
     model, printed = nn.Linear(3, 2), io.StringIO()
     pair, other = ((torch.randn(32, 3), torch.randint(0, 2, (32,))) for _ in range(2))
@@ -178,7 +179,8 @@ def test_the_examples_of_the_docstring_run_as_they_are():
     with contextlib.redirect_stdout(printed):
         exec(first, given)
         exec("for batch in loader" + second, given | {"loader": [pair] * 5})
-    assert given["meter"].estimate().steps == 10 and "512" in printed.getvalue()
+    assert given["meter"].estimate().steps == 10
+    assert "512" in printed.getvalue()
 
 
 def test_the_file_needs_torch_and_the_standard_library_alone():

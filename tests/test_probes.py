@@ -79,8 +79,9 @@ def test_on_a_quadratic_both_constants_lie_between_the_least_and_the_largest_cur
         assert 0.5 <= found["secant"] <= found["bound"] <= 8
         assert found["cosine"] == pytest.approx(found["secant"] / found["bound"])
         assert found["cosine"] >= 2 * (0.5 * 8) ** 0.5 / 8.5  # Kantorovich's inequality
-    steepest = end + F.one_hot(torch.tensor(29), 30)
-    assert walking.toward(curvature * (steepest - end), steepest, end)["secant"] == pytest.approx(8)
+    along = F.one_hot(torch.tensor(29), 30)
+    steepest = walking.toward(curvature * along, end + along, end)
+    assert steepest["secant"] == pytest.approx(8)
 
 
 def expected(lengths, momentum=0.0):
@@ -329,8 +330,10 @@ def test_a_winner_trained_again_meets_the_goal_at_its_step_and_not_before(tmp_pa
     for cell in cells:
         trials = store.read(record(cell, tmp_path), cell)[1]
         steps = trials["steps@0.05"]
-        assert rows.steps[cell.replicate] == steps.min() and rows.trial[cell.replicate] == steps.idxmin()
-        assert rows.validation[cell.replicate] <= 0.05 < unseen.errors(cell, steps.idxmin(), int(steps.min()) // 2)[0]
+        row = rows.loc[cell.replicate]
+        assert (row.steps, row.trial) == (steps.min(), steps.idxmin())
+        before = unseen.errors(cell, steps.idxmin(), int(steps.min()) // 2)
+        assert row.validation <= 0.05 < before[0]
     assert (rows.test != rows.validation).any()
 
 

@@ -58,8 +58,10 @@ def test_the_reference_is_plain_momentum(digits):
     parameters = list(network.parameters())
     w, v = nn.utils.parameters_to_vector(parameters).detach(), 0
     for rows in processes.batches(len(digits.x), run):
-        loss = nn.functional.cross_entropy(network(digits.x[rows].double()), digits.y[rows])
-        v = run.momentum * v + nn.utils.parameters_to_vector(torch.autograd.grad(loss, parameters))
+        x, y = digits.x[rows].double(), digits.y[rows]
+        loss = nn.functional.cross_entropy(network(x), y)
+        gradients = torch.autograd.grad(loss, parameters)
+        v = run.momentum * v + nn.utils.parameters_to_vector(gradients)
         w = w - run.learning_rate * v
         nn.utils.vector_to_parameters(w, parameters)
     torch.testing.assert_close(processes.reference(run, digits)[-1], w, rtol=0, atol=1e-15)
