@@ -6,14 +6,12 @@ python -m tests.kills 100     # kills; prints how many there were and whether ev
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import random
-import signal
 import sys
 import tempfile
 import threading
-import time
-import traceback
 from pathlib import Path
 
 import torch
@@ -47,21 +45,10 @@ def tables(folder: Path) -> dict[Path, str]:
     return {file.relative_to(folder): file.read_text(encoding="utf-8").partition("\n")[2] for file in sorted(folder.rglob("*.csv"))}
 
 
-def _start(folder: Path) -> int:
-    """Run the sweep in a process group of its own, a copy of this process; returns its number."""
-    child = os.fork()
-    os.setpgid(child, child)  # by both of us, whoever comes first; of 0 it is the caller
-    if child:
-        return child
-    try:
-        lockstep.SAVE_EVERY = SAVE_EVERY
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
-        sweeps.run(small(), folder)
-        os._exit(0)
-    except BaseException:
-        (folder / "failure").write_text(traceback.format_exc(), encoding="utf-8")
-    finally:
-        os._exit(1)
+def _sweep(folder: Path) -> None:
+    lockstep.SAVE_EVERY = SAVE_EVERY
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    sweeps.run(small(), folder)
 
 
 def killed(folder: Path, kills: int, seed: int = 0) -> int:
@@ -76,38 +63,26 @@ def killed(folder: Path, kills: int, seed: int = 0) -> int:
     tqdm.monitor_interval = 0
     tqdm.set_lock(threading.RLock())  # its own is shared with copies, and one that is killed may hold it
     sweeps.run(small(), folder / "whole")
-    expected = tables(folder / "whole")
-    assert len(expected) == len(small().cells)
+    expected, place = tables(folder / "whole"), folder / "killed-0"
     while True:
-        place = folder / f"killed-{attempt}"
-        place.mkdir(exist_ok=True)
-        process, ended = _start(place), False
-        if done < kills:
-            until = time.monotonic() + moments.uniform(0, 0.5)
-            while time.monotonic() < until and not ended:
-                ended = os.waitpid(process, os.WNOHANG)[0] == process
-                time.sleep(0.005)
-        if not ended and done < kills:
-            os.killpg(process, signal.SIGKILL)
-            os.waitpid(process, 0)
+        process = multiprocessing.get_context("fork").Process(target=_sweep, args=(place,))
+        process.start()
+        process.join(moments.uniform(0, 0.5) if done < kills else LONGEST)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            assert done < kills, f"{place}: the sweep hangs"
             done += 1
             for file in place.rglob("*.csv"):
                 store.read(file)
             resumed += bool(list(place.rglob("batch-*.part")))
-            continue
-        until = time.monotonic() + LONGEST
-        while not ended and time.monotonic() < until:
-            ended = os.waitpid(process, os.WNOHANG)[0] == process
-            time.sleep(0.02)
-        if not ended:
-            os.killpg(process, signal.SIGKILL)
-        assert ended, f"{place}: the sweep hangs"
-        assert not (place / "failure").exists(), (place / "failure").read_text(encoding="utf-8")
-        assert tables(place) == expected, f"{place}: not the tables of a sweep that was not killed"
-        assert not list(place.rglob("batch-*.part")), "the state of a finished cell was left"
-        attempt += 1
-        if done >= kills:
-            return resumed
+        else:
+            assert process.exitcode == 0 and tables(place) == expected, f"{place}: not the tables of a sweep that was not killed"
+            assert not list(place.rglob("batch-*.part")), "the state of a finished cell was left"
+            if done >= kills:
+                return resumed
+            attempt += 1
+            place = folder / f"killed-{attempt}"
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -6,16 +6,17 @@ import pytest
 import torch
 import torch.nn.functional as F
 from scipy.special import ndtri
+from torch import nn
 from torch.nn.functional import cross_entropy
 
 from chapters.gradients.claims import bell_shaped
 from chapters.paths import path_geometry
 from chapters.smoothness import claims as roughness
-from lib.analysis import followed_paths, unseen_errors
+from chapters.smoothness import followed_paths
+from lib.analysis import unseen_errors
 from lib.claims.claim import judged
 from lib.claims.judging import registered
 from lib.engine import flattening, lockstep
-from lib.engine.training_state import Trials
 from lib.measuring import one_cell, sweeps
 from lib.methods import method
 from lib.probes import (
@@ -24,7 +25,6 @@ from lib.probes import (
     paths,
     portraits,
     running_noise,
-    smoothness,
     tracks,
     trained_again,
     unseen,
@@ -36,38 +36,36 @@ from lib.records.store import record
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study
-from lib.workers.noise_hook import of_step
+from lib.workers.noise_meter import trace_and_square
 from lib.workloads import models
 from lib.workloads.catalogue import workload
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory):
-    """A folder of records, and the cells it holds: dense and half sparse."""
+def searched(tmp_path_factory):
+    """A folder of records, and the searches it holds: one in a network half pruned, and two of dense ones and sparse ones."""
     folder = tmp_path_factory.mktemp("data")
-    cells = tuple(Cell("digits-mlp", 256, "momentum", s, trials=16, hits=3) for s in (0.0, 0.5))
-    sweeps.run(Study("s", "", cells), folder)
-    return folder, cells
+    dense, sparse = (Cell("digits-mlp", 256, "momentum", s, trials=16, hits=3) for s in (0.0, 0.5))
+    walk = Cell("digits-mlp", 256, "sgd", 0.5, trials=8, hits=1, replicate=3, split=3)
+    sweeps.run(Study("s", "", (dense, sparse, walk)), folder)
+    return folder, dense, sparse, walk
 
 
-def test_a_track_meets_the_goal_where_the_record_says_and_not_before(measured):
-    folder, cells = measured
-    for cell in cells:
-        track = tracks.fastest(cell, 2, folder, points=8)[1]
-        table = follow.follow(track, folder)
-        assert table.step.iloc[-1] == tracks.last_step(track, folder) and table.error.iloc[-1] <= 0.04
-        assert (table.error.iloc[:-1] > 0.04).all()
-        assert table.step.iloc[0] == 1 and len(table) == 8
+def test_a_track_meets_the_goal_where_the_record_says_and_not_before(searched):
+    folder, _, sparse, _ = searched
+    track = tracks.of_cells([sparse], 2, folder, points=8)[1]
+    table = follow.follow(track, tracks.last_step(track, folder))
+    assert table.step.tolist()[:: len(table) - 1] == [1, tracks.last_step(track, folder)] and len(table) == 8
+    assert (table.error <= 0.04).tolist() == [False] * 7 + [True]
 
 
-def test_twins_share_all_but_the_mask(measured):
-    folder, cells = measured
-    dense = tracks.fastest(cells[0], 1, folder, points=4)[0]
-    (twin,) = tracks.twins([dense], [0.5], folder)
-    one, other = (one_cell.start(t.cell, [t.trial]) for t in (dense, twin))
-    assert one.drawn.keys() == other.drawn.keys() and all(torch.equal(one.drawn[name], other.drawn[name]) for name in one.drawn)
-    assert torch.equal(one.w * other.mask, other.w) and 0 < other.mask.mean() < 1
-    assert follow.follow(twin, folder).step.tolist() == follow.follow(dense, folder).step.tolist()
+def test_twins_share_all_but_the_mask(searched):
+    folder, dense, _, _ = searched
+    (track,) = tracks.of_cells([dense], 1, folder, points=4)
+    (twin,) = tracks.twins([track], [0.5], folder)
+    one, other = (one_cell.start(t.cell, [t.trial]) for t in (track, twin))
+    assert one.drawn == other.drawn and torch.equal(one.w * other.mask, other.w) and 0 < other.mask.mean() < 1
+    assert twin.steps == tracks.last_step(track, folder)
 
 
 SIZES = (4, 16, 64, 256, 1024)
@@ -82,8 +80,9 @@ def test_on_a_quadratic_both_constants_lie_between_the_least_and_the_largest_cur
         assert 0.5 <= found["secant"] <= found["bound"] <= 8
         assert found["cosine"] == pytest.approx(found["secant"] / found["bound"])
         assert found["cosine"] >= 2 * (0.5 * 8) ** 0.5 / 8.5  # Kantorovich's inequality
-    steepest = end + F.one_hot(torch.tensor(29), 30)
-    assert walking.toward(curvature * (steepest - end), steepest, end)["secant"] == pytest.approx(8)
+    along = F.one_hot(torch.tensor(29), 30)
+    steepest = walking.toward(curvature * along, end + along, end)
+    assert steepest["secant"] == pytest.approx(8)
 
 
 def expected(lengths, momentum=0.0):
@@ -103,36 +102,33 @@ def test_a_random_walk_points_to_its_end_by_one_over_the_root_of_the_steps_left(
     assert uneven == pytest.approx({30: expected(lengths)[29], 99: expected(lengths)[98]}, abs=0.03)
 
 
+class Still:
+    """In the place of a rerun: a method's updates with whatever gradients there are."""
+
+    def __init__(self, how, w, values):
+        self.how, self.w, self.values, self.buffers, self.step = how, w, values, how.begin(w, ()), 0
+
+    def update(self):
+        self.step += 1
+        g = self.executor.gradients(self.w)[1]
+        self.how.step(self.w, g, self.buffers, self.values, self.step, ())
+
+
 def test_random_gradients_lead_through_the_method_as_theory_says():
-    name, drawn = "momentum", {"momentum": 0.8}
-    size, n, random = 10_000, 40, torch.Generator().manual_seed(0)
-    lengths, at = np.linspace(1, 3, n), set(range(1, n + 1))
-    values = {key: torch.tensor([[value]]) for key, value in {"learning_rate": 0.1, **drawn}.items()}
-    trial = Trials(torch.zeros(1, size), None, values)
-
-    def gradient(step, w):
-        g = torch.randn(1, size, generator=random)
-        return g * (lengths[step - 1] / g.norm()).item()
-
-    left = walking.walked(method(name), (), trial, n, at, gradient)
+    size, n, lengths = 10_000, 40, np.linspace(1, 3, 40)
+    values = {"learning_rate": torch.tensor([[0.1]]), "momentum": torch.tensor([[0.8]])}
+    rerun = Still(method("momentum"), torch.zeros(1, size), values)
+    rerun.executor = walking.Anywhere(lengths, torch.ones(size), torch.Generator().manual_seed(0))
+    left = walking.walked(rerun, n, set(range(1, n + 1)))
     found = [walking.cosine(g, w - left.end) for w, g in left.seen.values()]
-    assert found == pytest.approx(expected(lengths, drawn.get("momentum", 0.0)), abs=0.04)
+    assert found == pytest.approx(expected(lengths, 0.8), abs=0.04)
     assert left.norms == pytest.approx(lengths, rel=1e-4)
 
 
-@pytest.fixture(scope="module")
-def walked(tmp_path_factory):
-    """A folder of records, the walk of a half-pruned network's winner, and its points."""
-    folder = tmp_path_factory.mktemp("data")
-    cell = Cell("digits-mlp", 256, "sgd", 0.5, trials=8, hits=1, replicate=3, split=3)
-    sweeps.run(Study("s", "", (cell,)), folder)
+def test_a_walk_ends_where_the_record_says(searched):
+    folder, *_, cell = searched
     walk = paths.winner(cell, folder, points=12)
-    return folder, walk, walking.measured(walk, folder)
-
-
-def test_a_walk_ends_where_the_record_says(walked):
-    folder, walk, points = walked
-    steps = trained_again.met_at(walk, folder)
+    points, steps = walking.measured(walk, folder), trained_again.met_at(walk, folder)
     assert points.step.iloc[[0, -1]].tolist() == [1, steps] and (points.step + points.left == steps + 1).all()
     assert (points.error <= 0.04).all() and len(points) == 12
     last = points.iloc[-1]
@@ -169,23 +165,6 @@ def test_the_scale_of_cosines_that_was_planted_is_found():
     assert path_geometry.scale_of_cosines(path_geometry.by_path(planted(lambda b: -0.1, lambda b: 200)), "batch_cosine").empty
 
 
-def scalars(u):
-    told = portraits.describe(u)
-    return told[told.x.isna()].set_index("measure").value
-
-
-@pytest.mark.parametrize("name", ["normal", "laplace", "student"])
-def test_the_nearest_distribution_is_the_one_it_was_drawn_from(name):
-    r = np.random.default_rng(0)
-    u = {"normal": r.normal(size=40_000), "laplace": r.laplace(size=40_000), "student": r.standard_t(3, size=40_000)}
-    told = scalars(0.01 * u[name])
-    assert told[name] == min(told["normal"], told["laplace"], told["student"]) or told[name] < 0.01
-    others = {"normal", "laplace"} - {name}
-    assert all(told[o] > 0.01 for o in others)
-    if name == "student":
-        assert 2.5 < told["freedom"] < 3.6
-
-
 @pytest.mark.parametrize(
     "kind, bell",
     [("normal", True), ("logistic", True), ("uniform", False), ("two peaks", False), ("aside", False)],
@@ -194,9 +173,12 @@ def test_a_bell_has_one_peak_at_zero_and_is_not_flat(kind, bell):
     r = np.random.default_rng(0)
     normal = r.normal(size=50_000)
     vector = {
-        "normal": normal, "logistic": r.logistic(size=50_000), "uniform": r.uniform(-1, 1, 50_000),
-        "two peaks": normal + 1.5 * r.choice([-1, 1], 50_000), "aside": normal + 0.5,
-    }[kind]  # fmt: skip
+        "normal": normal,
+        "logistic": r.logistic(size=50_000),
+        "uniform": r.uniform(-1, 1, 50_000),
+        "two peaks": normal + 1.5 * r.choice([-1, 1], 50_000),
+        "aside": normal + 0.5,
+    }[kind]
     table = portraits.describe(vector).assign(workload="w", compressor="top-k", density=0.001, feedback=True, step=1)
     shapes = portraits.shapes(table)
     assert len(shapes) == 1 and shapes.convex.between(0.5, 1).all()
@@ -223,10 +205,10 @@ def quadratic(seed=0, size=30):
 def test_on_a_quadratic_both_estimates_are_the_largest_eigenvalue():
     h, q = quadratic()
     w = torch.randn(30, dtype=torch.float64)
-    assert smoothness.path_lipschitz(lambda v: h @ v, w, w + 0.3 * q[:, -1]) == pytest.approx(5)
-    along, largest = smoothness.spectral_norm(lambda v: h @ v, torch.ones(30, dtype=torch.float64), iterations=400)
+    assert follow.path_lipschitz(lambda v: h @ v, w, w + 0.3 * q[:, -1]) == pytest.approx(5)
+    along, largest = follow.spectral_norm(lambda v: h @ v, torch.ones(30, dtype=torch.float64), iterations=400)
     assert largest == pytest.approx(5, rel=1e-6) and along <= largest
-    assert along == pytest.approx(smoothness.path_lipschitz(lambda v: h @ v, w, w + 0.01), rel=1e-9)
+    assert along == pytest.approx(follow.path_lipschitz(lambda v: h @ v, w, w + 0.01), rel=1e-9)
 
 
 def test_hessian_products_of_a_network_and_of_its_mask():
@@ -236,8 +218,8 @@ def test_hessian_products_of_a_network_and_of_its_mask():
     w, v = flattening.flatten(net), torch.randn(53, generator=random, dtype=torch.float64)
     mask = (torch.rand(53, generator=random) < 0.5).double()
     full = torch.autograd.functional.hessian(lambda u: F.cross_entropy(flattening.outputs(net, u, x), y), w)
-    assert torch.allclose(smoothness.hessian_product(net, w, x, y)(v), full @ v)
-    assert torch.allclose(smoothness.hessian_product(net, w, x, y, mask)(v), mask * (full @ (mask * v)))
+    assert torch.allclose(follow.hessian_product(net, w, x, y)(v), full @ v)
+    assert torch.allclose(follow.hessian_product(net, w, x, y, mask)(v), mask * (full @ (mask * v)))
 
 
 def population(total, seed=0, d=50, signal=0.5):
@@ -253,7 +235,8 @@ def test_the_noise_scale_of_endless_data_and_its_interval():
         ratios.append(noise_scale.estimate(products, 20))
         low, high = noise_scale.interval(products, 20, draws=100)
         held.append(low <= 200 <= high)
-    planted = np.mean([r.trace for r in ratios]) / np.mean([r.square for r in ratios])
+    trace, square = np.mean(ratios, axis=0)
+    planted = trace / square
     assert planted == pytest.approx(200, rel=0.03) and 0.78 <= np.mean(held) <= 0.99
 
 
@@ -315,41 +298,27 @@ def test_smoothness_is_judged_by_network_and_two_paths_are_shown(monkeypatch):
 JOB = Job("digits-mlp", 64, "sgd", trials=100, trial=20, hits=5, steps=6, span=4.0)
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory):
-    """A short job's record, read back."""
-    folder = tmp_path_factory.mktemp("running")
-    running_noise.run([JOB], folder)
-    assert running_noise.missing([JOB], folder) == [] and running_noise.results([JOB], folder.parent / "none").empty
-    return running_noise.results([JOB], folder)
-
-
-def gradient(network, x, y):
-    return torch.cat([g.flatten() for g in torch.autograd.grad(cross_entropy(network(x), y), list(network.parameters()))])
-
-
-def test_a_record_has_what_a_single_process_finds(table):
-    """At the first two steps: of the workers' shares, and of chunks of the whole training set."""
+def test_a_running_job_records_what_a_single_process_finds(tmp_path):
+    """At the first step: of the workers' shares, and of chunks of the whole training set."""
+    running_noise.run([JOB], tmp_path)
+    assert running_noise.missing([JOB], tmp_path) == []
+    table = running_noise.results([JOB], tmp_path)
     data, network = workload("digits-mlp").train(), models.fresh("mlp-64x2", JOB.trial)
-    rate, order = float(JOB.cell.draw()["learning_rate"][JOB.trial]), lockstep.batches(len(data), 64, 0)
-    steps, others = [], []
-    for step in (1, 2):
-        shares = [gradient(network, data.x[rows], data.y[rows]).double() for rows in next(order).chunk(2)]
-        small, big = np.mean([g.square().sum() for g in shares]), sum(shares).div(2).square().sum()
-        steps.append(of_step(float(small), float(big), 2, 32, len(data)))
-        drawn = torch.randperm(len(data), generator=torch.Generator().manual_seed(step)).split(50)
-        chunks = torch.stack([gradient(network, data.x[rows], data.y[rows]) for rows in drawn])
-        found = noise_scale.estimate(noise_scale.gram(chunks), 50, 1350)
-        others.append((found.trace, found.square))
-        with torch.no_grad():
-            for p, g in zip(network.parameters(), (sum(shares) / 2).float().split([p.numel() for p in network.parameters()])):
-                p -= rate * g.view_as(p)
-    decay = 3 / 5
-    for column, each in (("running", steps), ("offline", others)):
-        averaged = decay * np.array(each[0]) + np.array(each[1])
-        assert table[column].tolist()[:2] == pytest.approx([each[0][0] / each[0][1], averaged[0] / averaged[1]], rel=1e-3)
-    assert table.single[1] == pytest.approx(others[1][0] / others[1][1], rel=1e-3)
+    parameters = list(network.parameters())
+
+    def gradients(parts):
+        losses = (cross_entropy(network(data.x[rows]), data.y[rows]) for rows in parts)
+        return torch.stack([nn.utils.parameters_to_vector(torch.autograd.grad(loss, parameters)) for loss in losses])
+
+    shares = gradients(next(lockstep.batches(len(data), 64, 0)).chunk(2))
+    small, big = shares.square().sum(1).mean(), shares.mean(0).square().sum()
+    trace, square = trace_and_square(float(small), float(big), 2, 32, len(data))
+    chunks = gradients(torch.randperm(len(data), generator=torch.Generator().manual_seed(1)).split(50))
+    whole_trace, whole_square = noise_scale.estimate(noise_scale.gram(chunks), 50, 1350)
+    assert table.running[0] == pytest.approx(trace / square, rel=1e-3)
+    assert table.offline[0] == table.single[0] == pytest.approx(whole_trace / whole_square, rel=1e-3)
     assert table.step.tolist() == [1, 2, 3, 4, 5, 6] and table.high.isna()[0] and table.low[0] == 0
+    assert table.single.nunique() == 6, "the weights move"
 
 
 def test_a_winner_trained_again_meets_the_goal_at_its_step_and_not_before(tmp_path, monkeypatch):
@@ -362,8 +331,10 @@ def test_a_winner_trained_again_meets_the_goal_at_its_step_and_not_before(tmp_pa
     for cell in cells:
         trials = store.read(record(cell, tmp_path), cell)[1]
         steps = trials["steps@0.05"]
-        assert rows.steps[cell.replicate] == steps.min() and rows.trial[cell.replicate] == steps.idxmin()
-        assert rows.validation[cell.replicate] <= 0.05 < unseen.errors(cell, steps.idxmin(), int(steps.min()) // 2)[0]
+        row = rows.loc[cell.replicate]
+        assert (row.steps, row.trial) == (steps.min(), steps.idxmin())
+        before = unseen.errors(cell, steps.idxmin(), int(steps.min()) // 2)
+        assert row.validation <= 0.05 < before[0]
     assert (rows.test != rows.validation).any()
 
 

@@ -4,6 +4,7 @@ import multiprocessing
 import signal
 import threading
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,14 +19,9 @@ from lib.workers.processes import HAZARDS, PRECISIONS, Run
 from lib.workloads import datasets, models
 
 ROUNDING = {"float32": 1e-6, "float64": 2e-15}  # a few units in the last place of parameters below 1
-MODELS = ("mlp-64x2", "digits-cnn")
-EQUAL = [
-    Run(4, model=model, precision=precision)
-    for model in MODELS
-    for precision in PRECISIONS
-]
-HARMED = [(hazard, "float64") for hazard in HAZARDS]
-HAZARDOUS = [Run(4, precision=p, hazard=hazard, remedy=remedy) for hazard, p in HARMED for remedy in (False, True)]
+EQUAL = [Run(4, model=model, precision=precision) for model in ("mlp-64x2", "digits-cnn") for precision in PRECISIONS]
+HARMED = [Run(4, precision="float64", hazard=hazard) for hazard in HAZARDS]
+MENDED = [replace(run, remedy=True) for run in HARMED]
 
 
 @pytest.fixture(scope="module")
@@ -36,45 +32,39 @@ def digits():
 @pytest.fixture(scope="module")
 def trained(digits):
     """Run -> its parameters after every step, all from one start of four workers."""
-    runs = EQUAL + HAZARDOUS
+    runs = EQUAL + HARMED + MENDED
     return dict(zip(runs, processes.train(runs, digits), strict=True))
 
 
-def label(run):
-    return f"{run.workers}-{run.model}-{run.precision}-{run.hazard}-{run.remedy}"
-
-
-@pytest.mark.parametrize("run", EQUAL, ids=label)
+@pytest.mark.parametrize("run", EQUAL, ids=lambda run: f"{run.model}-{run.precision}")
 def test_workers_on_shards_take_the_steps_of_one_process(run, trained, digits):
     expected = processes.reference(run, digits)
     assert expected.shape == (21, models.parameter_count(models.build(run.model)))
     assert (expected[-1] - expected[0]).abs().max() > 0.05, "the parameters must have moved"
     difference = processes.largest_difference(trained[run], expected)
-    assert difference[0] == 0
-    assert difference.max() <= ROUNDING[run.precision]
+    assert difference[0] == 0 and difference.max() <= ROUNDING[run.precision]
 
 
-@pytest.mark.parametrize(("hazard", "precision"), HARMED)
-def test_a_hazard_breaks_the_equality_in_any_precision_and_its_remedy_restores_it(hazard, precision, trained, digits):
-    broken, mended = (Run(4, precision=precision, hazard=hazard, remedy=remedy) for remedy in (False, True))
+@pytest.mark.parametrize(("broken", "mended"), list(zip(HARMED, MENDED)), ids=HAZARDS)
+def test_a_hazard_breaks_the_equality_and_its_remedy_restores_it(broken, mended, trained, digits):
     expected = processes.reference(broken, digits)
     assert processes.relative_deviation(trained[broken], expected).min() > 0.01
-    assert processes.largest_difference(trained[mended], expected).max() < ROUNDING[precision]
+    assert processes.largest_difference(trained[mended], expected).max() < ROUNDING["float64"]
 
 
 def test_the_reference_is_plain_momentum(digits):
     run = Run(steps=5, precision="float64")
     network = models.initialise(models.build(run.model), run.seed).double()
-    velocity = [torch.zeros_like(w) for w in network.parameters()]
+    parameters = list(network.parameters())
+    w, v = nn.utils.parameters_to_vector(parameters).detach(), 0
     for rows in processes.batches(len(digits.x), run):
-        loss = nn.functional.cross_entropy(network(digits.x[rows].double()), digits.y[rows])
-        gradients = torch.autograd.grad(loss, list(network.parameters()))
-        with torch.no_grad():
-            for w, v, g in zip(network.parameters(), velocity, gradients, strict=True):
-                v.mul_(run.momentum).add_(g)
-                w.sub_(run.learning_rate * v)
-    flat = torch.cat([w.detach().flatten() for w in network.parameters()])
-    torch.testing.assert_close(processes.reference(run, digits)[-1], flat, rtol=0, atol=1e-15)
+        x, y = digits.x[rows].double(), digits.y[rows]
+        loss = nn.functional.cross_entropy(network(x), y)
+        gradients = torch.autograd.grad(loss, parameters)
+        v = run.momentum * v + nn.utils.parameters_to_vector(gradients)
+        w = w - run.learning_rate * v
+        nn.utils.vector_to_parameters(w, parameters)
+    torch.testing.assert_close(processes.reference(run, digits)[-1], w, rtol=0, atol=1e-15)
 
 
 @pytest.fixture
@@ -123,8 +113,8 @@ def by_framework(digits):
     return dict(zip(TRAININGS, frameworks.train(TRAININGS, digits), strict=True))
 
 
-def size_of(training):
-    return models.parameter_count(models.build(training.model)) * torch.finfo(training.type).bits // 8
+def parameters_of(training):
+    return models.parameter_count(models.build(training.model))
 
 
 @pytest.mark.parametrize("training", TRAININGS, ids=lambda t: f"{t.model}-{t.algorithm}-{t.precision}")
@@ -147,16 +137,17 @@ def test_sparse_messages_take_the_steps_of_the_simulation_and_no_others(by_frame
 @pytest.mark.parametrize("training", TRAININGS, ids=lambda t: f"{t.model}-{t.algorithm}-{t.precision}")
 def test_processes_send_what_their_collectives_say(training, by_framework):
     """gloo adds headers: some hundred bytes a message."""
-    sent, size = {name: np.array(found["sent"]) for name, found in by_framework[training].items()}, size_of(training)
+    sent = {name: np.array(found["sent"]) for name, found in by_framework[training].items()}
+    count, value = parameters_of(training), torch.finfo(training.type).bits // 8
+    features = {"digits-cnn": 16 * 4 * 4, "mlp-64x2": 64}[training.model]
+    expected = {  # bytes, and of headers at most
+        "ddp": (count * value, 1000),  # half is scattered, half gathered
+        "fsdp": (2 * count * value, 5000),  # halves twice; a sum, as gloo does it
+        "pipeline": (training.batch_size * features * value, 1000),
+        "sparse": (training.density * count * (4 + value) - 1, 2001),  # a sum of flags and of counts come before the pairs
+    }
+    for name, (bytes_, headers) in expected.items():
+        assert (bytes_ <= sent[name]).all() and sent[name].max() - bytes_ < headers, name
     assert sent["one"].sum() == 0
-    assert (0 <= sent["ddp"] - size).all() and (sent["ddp"] - size).max() < 1000, "half is scattered, half gathered"
-    whole = sent["zero"].sum() - sent["ddp"].sum()
-    assert 0 <= whole - size < 2000, "besides, every parameter is told once"
-    assert (0 <= sent["fsdp"] - 2 * size).all() and (sent["fsdp"] - 2 * size).max() < 5000  # halves twice; a sum, as gloo does it
-    width = {"digits-cnn": 16 * 4 * 4, "mlp-64x2": 64}[training.model]
-    passed = training.batch_size * width * size // models.parameter_count(models.build(training.model))
-    assert (0 <= sent["pipeline"] - passed).all() and (sent["pipeline"] - passed).max() < 1000
-    pair = 4 + size / models.parameter_count(models.build(training.model))
-    share = training.density * models.parameter_count(models.build(training.model)) * pair
-    over = sent["sparse"] - share  # a sum of flags and a gathering of counts come before the pairs
-    assert (-1 < over).all() and over.max() < 2000
+    once = sent["zero"].sum() - sent["ddp"].sum()  # besides, every parameter is told once
+    assert 0 <= once - count * value < 2000

@@ -9,7 +9,6 @@ alone.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
@@ -19,7 +18,7 @@ from lib.engine import flattening, lockstep
 from lib.engine.sequential import SequentialExecutor
 from lib.engine.validation import Validation
 from lib.workers import processes
-from lib.workloads import models
+from lib.workloads import datasets, models
 from lib.workloads.catalogue import workload
 
 STOP = -1.0  # in place of a version of the weights
@@ -44,17 +43,8 @@ def _take_part(rank: int, job, x, y, asked_x, asked_y) -> dict | None:
     if rank > 0:
         return _work(rank, job, executor, w, torch.from_numpy(x), torch.from_numpy(y))
     found = _hold(job, w)
-    asked = _Split(torch.from_numpy(asked_x), torch.from_numpy(asked_y))
+    asked = datasets.Split(torch.from_numpy(asked_x), torch.from_numpy(asked_y))
     return found | {"error": float(Validation(executor, asked).costs(w[None])[0] / len(asked))}
-
-
-@dataclass(frozen=True)
-class _Split:
-    x: Tensor
-    y: Tensor
-
-    def __len__(self) -> int:
-        return len(self.y)
 
 
 def _message(number: float, w: Tensor) -> Tensor:

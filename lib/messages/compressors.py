@@ -26,20 +26,23 @@ def _exceeds(x: Tensor, y: Tensor) -> Tensor:
     return torch.from_numpy(x.numpy() > y.numpy()) if x.device.type == "cpu" else x > y
 
 
-def _counts(chosen: Tensor) -> Tensor:
+def counts(chosen: Tensor) -> Tensor:
     """How many are chosen in every row of a mask [R, d]."""
     if chosen.device.type != "cpu":
         return chosen.count_nonzero(1)
     return torch.tensor([np.count_nonzero(row) for row in chosen.numpy()])
 
 
-def _true(chosen: Tensor) -> Tensor:
+def places(chosen: Tensor) -> Tensor:
     """Places among all its entries at which a mask is true."""
-    return (
-        torch.from_numpy(np.flatnonzero(chosen.numpy()))
-        if chosen.device.type == "cpu"
-        else chosen.flatten().nonzero()[:, 0]
-    )
+    if chosen.device.type != "cpu":
+        return chosen.flatten().nonzero()[:, 0]
+    return torch.from_numpy(np.flatnonzero(chosen.numpy()))
+
+
+def _only(u: Tensor, at: Tensor) -> Tensor:
+    """A mask of u [d] that is true at these places."""
+    return torch.zeros_like(u, dtype=torch.bool).index_fill_(0, at, True)
 
 
 def _by_row(select: Callable[[Tensor, int, np.random.Generator], Tensor]):
@@ -67,20 +70,20 @@ def top_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
     heads = size[: len(u) // group * group].view(group, -1).amax(0)
     least = heads.topk(k, sorted=False).values.min()
     above = _exceeds(size, least)
-    sent = _true(above)
-    if len(sent) > k:
-        sent = sent[size[sent].topk(k, sorted=False).indices]
-    if len(sent) < k:  # of equal magnitudes, the first ones
-        sent = torch.cat([sent, _true(~(above | _exceeds(least, size)))[: k - len(sent)]])
-    return torch.zeros_like(u, dtype=torch.bool).index_fill_(0, sent, True)
+    at = places(above)
+    if len(at) > k:
+        at = at[size[at].topk(k, sorted=False).indices]
+    if len(at) < k:  # of equal magnitudes, the first ones
+        equal = places(~(above | _exceeds(least, size)))
+        at = torch.cat([at, equal[: k - len(at)]])
+    return _only(u, at)
 
 
 def rand_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
     """k entries drawn without replacement, in every row others; their values are not scaled up."""
     picks = [random.choice(u.shape[1], k, replace=False, shuffle=False) for _ in u]
-    return torch.zeros_like(u, dtype=torch.bool).scatter_(
-        1, torch.from_numpy(np.stack(picks)).to(u.device), True
-    )
+    at = torch.from_numpy(np.stack(picks)).to(u.device)
+    return torch.zeros_like(u, dtype=torch.bool).scatter_(1, at, True)
 
 
 def gaussian_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
@@ -106,15 +109,24 @@ def _normal(u: Tensor, k: int, tails: int) -> Tensor:
     return mean + variance.clamp(min=0).sqrt() * -ndtri(min(k / d, 1 - 1e-9) / tails)
 
 
+def _band(size: Tensor, threshold: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+    """What of magnitudes [R, d] lies above thresholds [R], and in which rows it is too little and
+    too much for Gaussian-k.
+    """
+    sent = _exceeds(size, threshold[:, None])
+    count = counts(sent)
+    return sent, count < BAND[0] * k, count > BAND[1] * k
+
+
 def _passes(u: Tensor, k: int, threshold: Tensor) -> Tensor:
     size = u.abs()
-    for again in (True, True, False):
-        sent = _exceeds(size, threshold[:, None])
-        count = _counts(sent)
-        few, many = count < BAND[0] * k, count > BAND[1] * k
-        if not again or not (few | many).any():
+    for _ in range(2):
+        sent, few, many = _band(size, threshold, k)
+        if not (few | many).any():
             return sent
-        threshold = torch.where(few, threshold / 2, torch.where(many, threshold * 1.5, threshold))
+        lower, higher = threshold / 2, threshold * 1.5
+        threshold = torch.where(few, lower, torch.where(many, higher, threshold))
+    return _exceeds(size, threshold[:, None])
 
 
 def gaussian_k_band(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
@@ -128,8 +140,7 @@ def gaussian_k_band(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
     low, high = torch.zeros_like(size[:, 0]), size.amax(1)
     threshold = _normal(u, k, tails=2).minimum(high)
     for _ in range(60):
-        count = _counts(_exceeds(size, threshold[:, None]))
-        few, many = count < BAND[0] * k, count > BAND[1] * k
+        _, few, many = _band(size, threshold, k)
         if not (few | many).any():
             break
         high, low = torch.where(few, threshold, high), torch.where(many, threshold, low)
@@ -149,15 +160,16 @@ def dgc_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
     """
     size = u.abs()
     sample = size[int(random.integers(min(100, len(u)))) :: 100]
-    threshold = sample.topk(min(math.ceil(k / len(u) * len(sample)), len(sample))).values[-1]
+    share = math.ceil(k / len(u) * len(sample))
+    threshold = sample.topk(min(share, len(sample))).values[-1]
     for _ in range(10):
-        above = _true(~_exceeds(threshold, size))
+        above = places(~_exceeds(threshold, size))
         if len(above) >= 0.8 * k:
             break
         threshold = threshold * 0.8
     if len(above) > 1.3 * k:
         above = above[size[above].topk(k, sorted=False).indices]
-    return torch.zeros_like(u, dtype=torch.bool).index_fill_(0, above[:k], True)
+    return _only(u, above[:k])
 
 
 @_by_row
@@ -166,11 +178,12 @@ def redsync(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
     the step is a fifth.
     """
     size = u.abs()
-    mean, span, low, high = size.mean(), size.max() - size.mean(), 0.0, 1.0
+    mean, low, high = size.mean(), 0.0, 1.0
+    span = size.max() - mean
     while True:
         middle = (low + high) / 2
         sent = _exceeds(size, mean + middle * span)
-        count = int(_counts(sent[None]))
+        count = int(counts(sent[None]))
         if k < count < 2 * k or high - low <= 0.2:
             return sent
         low, high = (low, middle) if count <= k else (middle, high)

@@ -11,13 +11,12 @@ from lib import require, require_all
 from lib.fields import AMOUNT, Number, Whole, check
 
 
-def _check_vector(u: np.ndarray) -> None:
-    require(
-        np.ndim(u) == 1 and len(u) >= 2,
-        "u",
-        f"of shape {np.shape(u)}",
-        "a vector of at least two entries",
-    )
+def _cumulative(u: np.ndarray) -> np.ndarray:
+    """Squared entries of u [d] in falling order, added up: [d + 1] from zero on."""
+    vector = np.ndim(u) == 1 and len(u) >= 2
+    require(vector, "u", f"of shape {np.shape(u)}", "a vector of at least two entries")
+    energy = np.sort(np.square(u, dtype=np.float64))[::-1]
+    return np.concatenate([[0.0], np.cumsum(energy)])
 
 
 def _check_density(density: np.ndarray) -> None:
@@ -31,11 +30,10 @@ def left(u: np.ndarray, density: np.ndarray) -> np.ndarray:
     Raises ValueError for a density outside [0, 1], as all functions here, and for u that is no
     vector.
     """
-    _check_vector(u)
     _check_density(density)
-    energy = np.sort(np.square(u, dtype=np.float64))[::-1]
-    tail = 1 - np.concatenate([[0.0], np.cumsum(energy)]) / energy.sum()
-    return np.interp(np.asarray(density) * len(u), np.arange(len(u) + 1), tail).clip(min=0)
+    total = _cumulative(u)
+    places = np.asarray(density) * len(u)
+    return np.interp(places, np.arange(len(total)), 1 - total / total[-1]).clip(min=0)
 
 
 def classical(density: np.ndarray) -> np.ndarray:
@@ -67,12 +65,11 @@ def profile(u: np.ndarray, bins: int = 100) -> np.ndarray:
 
     Raises ValueError unless 2 <= bins <= d.
     """
-    _check_vector(u)
+    total = _cumulative(u)
     check("bins", bins, Whole(2, len(u)))
-    energy = np.sort(np.square(u, dtype=np.float64))[::-1]
     edges = np.linspace(0, len(u), bins + 1)
-    total = np.interp(edges, np.arange(len(u) + 1), np.concatenate([[0.0], np.cumsum(energy)]))
-    return np.diff(total) / (len(u) / bins) / energy[0]
+    energy = np.interp(edges, np.arange(len(total)), total)
+    return np.diff(energy) / (len(u) / bins) / total[1]
 
 
 def bell(u: np.ndarray, bins: int = 100, tolerance: float = 0.0) -> bool:

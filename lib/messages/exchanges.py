@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.messages.compressors import _counts, _true, compress
+from lib.messages.compressors import compress, counts, places
 from lib.messages.settings import Messages
 
 
@@ -32,14 +32,14 @@ def published_sum(sent: list[Tensor], chosen: list[Tensor]) -> Tensor:
     bool [R, d].
     """
     result = torch.zeros_like(sent[0])
-    # Of several pairs for one entry, one counts
     for row, out in enumerate(result):
-        index = torch.cat([c[row].nonzero()[:, 0] for c in chosen])
-        value = torch.cat([s[row][c[row]] for s, c in zip(sent, chosen, strict=True)])
+        index = torch.cat([mask[row].nonzero()[:, 0] for mask in chosen])
+        value = torch.cat([u[row][mask[row]] for u, mask in zip(sent, chosen, strict=True)])
         part = len(index) // len(sent)
-        for p in range(len(sent)):
-            turn = slice(p * part, (p + 1) * part)
-            out[index[turn]] = out[index[turn]] + value[turn]
+        for start in range(0, part * len(sent), part) if part else ():
+            turn = index[start : start + part]
+            # Of several pairs for one entry, one counts
+            out[turn] = out[turn] + value[start : start + part]
     return result
 
 
@@ -47,10 +47,10 @@ class Exchange:
     """P workers of T trials at once, in one process: their gradients, compressed, averaged, with
     what they keep back.
 
-    kept: which weights each trial has, indices [T, d'], or None if all d.  sizes: parameters per
-    layer, for messages by layer.  sent [T]: elements that a worker has sent so far, on average over
-    workers.  watch: called with the step (from 0) and worker 0's vectors u [T, d'] before they are
-    compressed.
+    kept: which weights each trial has, indices [T, d'], or None if all d.
+    sizes: parameters per layer, for messages by layer.
+    watch: called with the step (from 0) and worker 0's vectors u [T, d'] before compression.
+    sent [T]: elements that a worker has sent so far, on average over workers.
     """
 
     def __init__(
@@ -95,13 +95,13 @@ class Exchange:
             chosen = compress(messages.compressor, u, density, self.random, sizes)
             if messages.aggregation == "published":
                 sent.append((torch.where(chosen, u, 0), chosen))
-            counts = _counts(chosen)
-            self.sent += counts.cpu() / messages.workers
-            if counts.sum() == u.numel():
+            count = counts(chosen)
+            self.sent += count.cpu() / messages.workers
+            if count.sum() == u.numel():
                 total.add_(u)
                 u.zero_()
             else:
-                at = _true(chosen)
+                at = places(chosen)
                 total.view(-1).index_add_(0, at, u.view(-1)[at])
                 u.view(-1)[at] = 0
         self.step += 1

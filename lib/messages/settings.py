@@ -30,15 +30,18 @@ AGGREGATIONS = ("exact", "published")
 
 @spec
 class Messages:
-    """How P synchronous workers share their gradients.  Raises ValueError naming field, value and
-    what is allowed.
+    """How P synchronous workers share their gradients.
 
-    workers: P; a step's batch is shared out evenly.  density: share of the entries to send.
-    feedback: whether what is not sent is added to the next step's gradient.  by_layer: k per layer
-    instead of over the whole network. aggregation: "exact", or "published" for the authors' code,
-    which cuts the gathered pairs into P equal parts however many each worker sent, and adds up only
-    one of several pairs for the same entry in a part.  warm_up: steps that each of the densities in
-    WARM_UP holds first (where it is above the density).
+    workers: P; a step's batch is shared out evenly.
+    density: share of the entries to send.
+    feedback: whether what is not sent is added to the next step's gradient.
+    by_layer: k per layer instead of over the whole network.
+    aggregation: "exact", or "published" for the authors' code, which cuts the gathered pairs into P
+    equal parts however many each worker sent, and adds up only one of several pairs for the same
+    entry in a part.
+    warm_up: steps that each of the densities in WARM_UP holds first, where it is above the density.
+
+    Raises ValueError naming field, value and what is allowed.
     """
 
     workers: Count(MOST_WORKERS) = 16

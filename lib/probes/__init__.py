@@ -1,1 +1,1 @@
-"""What else is measured: trials followed step by step, gradients before they are compressed, times."""
+"""What else is measured: trials trained again, gradients before they are compressed, timings."""

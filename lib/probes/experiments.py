@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lib.measuring.experiment import Experiment
-from lib.probes import (
-    path_runs,
-    paths,
-    portraits,
-    running_noise,
-    timings,
-    track_runs,
-    tracks,
-    unseen,
-)
+from lib.probes import paths, portraits, running_noise, timings, tracks, unseen
 
 
 def _steps_and_methods() -> Sequence:
@@ -24,18 +15,19 @@ def _steps_and_methods() -> Sequence:
 
 
 def _along(name: str, plan) -> Experiment:
-    told = f"Train the fastest trials of {name} again; record the gradient's noise and smoothness along them, into data/tracks/."
-    return Experiment(told, track_runs, "trials", plan)
+    told = (
+        f"Train the fastest trials of {name} again; record the gradient's noise and smoothness "
+        "along them, into data/tracks/."
+    )
+    return Experiment(told, tracks.FOLLOWED, "trials", plan)
 
 
-TRACKED = tracks.TRACKS | tracks.TWINS | tracks.APART
 EXPERIMENTS = {
-    **{f"noise-along-{name}": _along(name, plan) for name, plan in TRACKED.items()},
+    **{f"noise-along-{name}": _along(name, plan) for name, plan in tracks.ALL.items()},
     "trajectories": Experiment(
         "Train the fastest trials again and record where their gradients point, into data/paths/.",
-        path_runs,
+        paths.WALKS,
         "trajectories",
-        paths.planned,
     ),
     "gradient-histograms": Experiment(
         "Record what gradients look like before they are compressed, into data/portraits/.",
@@ -48,7 +40,8 @@ EXPERIMENTS = {
         "sets of winners",
     ),
     "noise-scale": Experiment(
-        "Train with two worker processes that estimate the gradient's noise as they go, into data/running/.",
+        "Train with two worker processes that estimate the gradient's noise as they go, into "
+        "data/running/.",
         running_noise.JOBS,
         "jobs",
         alone=True,

@@ -17,7 +17,7 @@ from lib.studies.cells import TRIALS, Cell
 from lib.workloads.catalogue import WorkloadName, workload
 
 BASE = "sgd"
-# steps timed together: what a method does at every tenth or twentieth step alone counts with its
+# Steps timed together: what a method does at every tenth or twentieth step alone counts with its
 # share
 BLOCK = 20
 
@@ -49,48 +49,32 @@ class MethodTimes:
         """timed (SGD or the method), batch_size, parameters, widest (layer side), seconds (median),
         low, high (range).
         """
-        rows = []
-        for size in (2**j for j in range(2, self.largest + 1, 2)):
-            runs = {
-                name: _run(Cell(self.workload, size, name, trials=self.trials))
-                for name in (BASE, self.algorithm)
-            }
-            times = timings.alternately([call for call, _ in runs.values()], self.repeats)
-            for (name, (_, about)), found in zip(runs.items(), times, strict=True):
+        rows, names = [], (BASE, self.algorithm)
+        for power in range(2, self.largest + 1, 2):
+            cells = [Cell(self.workload, 2**power, name, trials=self.trials) for name in names]
+            calls, networks = zip(*map(_run, cells), strict=True)
+            times = timings.alternately(calls, self.repeats)
+            for name, network, found in zip(names, networks, times, strict=True):
                 per = {key: seconds / self.trials / BLOCK for key, seconds in found.items()}
-                rows.append({"timed": name, "batch_size": size, **about, **per})
+                rows.append({"timed": name, "batch_size": 2**power, **network, **per})
         return pd.DataFrame(rows)
 
 
 def _run(cell: Cell) -> tuple[Callable[[], None], dict]:
     """A block of a cell's steps with a learning rate of zero, and how large its network is."""
-    # These bring PyTorch, and reading times does without
-    from lib.engine import (
-        flattening,
-        lockstep,
-    )
-    from lib.measuring import one_cell
-    from lib.workloads import models
+    from lib.measuring.rerun import Rerun  # brings PyTorch, and reading times does without
 
-    trained, executor, data = method(cell.algorithm), one_cell.executor(cell), cell.work.train()
-    layers, start = flattening.layers(models.build(cell.work.model)), one_cell.start(cell)
-    start.drawn["learning_rate"].zero_()
-    w, buffers = start.w, trained.begin(start.w, layers)
-    batch, steps = (
-        (executor.inputs(data.x[: cell.batch_size]), data.y[: cell.batch_size]),
-        itertools.count(1),
-    )
+    rerun = Rerun(cell)
+    rerun.trials.drawn["learning_rate"].zero_()
+    rerun.order = itertools.repeat(slice(cell.batch_size))  # no time goes into picking examples
 
     def block() -> None:
-        for k in itertools.islice(steps, BLOCK):
-            lockstep.update(trained, executor, layers, start, w, buffers, k, batch)
+        for _ in range(BLOCK):
+            rerun.update()
 
-    sides = [
-        side
-        for one in layers
-        for side in (one.shape[0], (one.where.stop - one.where.start) // one.shape[0])
-    ]
-    return block, {"parameters": w.shape[1], "widest": max(sides)}
+    inputs = [(one.where.stop - one.where.start) // one.shape[0] for one in rerun.layers]
+    widest = max(*inputs, *(one.shape[0] for one in rerun.layers))
+    return block, {"parameters": rerun.w.shape[1], "widest": widest}
 
 
 # Where steps are not stacked, one trial: the others would take as long again.  K-FAC without its

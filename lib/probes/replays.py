@@ -70,15 +70,15 @@ def run(what: Replay, data: Path = DATA, jobs: int = 1) -> Path:
     what = replace(what, code=SOURCE)
     cells = what.cells(data)
     require(cells, "longest", what.longest, f"the seconds of some search on record of {what.study}")
-    return runner.write(place(what, data / "replays"), what, lambda: _taken(cells, data, jobs))
 
+    def taken() -> pd.DataFrame:
+        with tempfile.TemporaryDirectory() as folder:
+            sweeps.run(Study("replay", "", cells), Path(folder), jobs)
+            files = [(record(cell, data), record(cell, Path(folder))) for cell in cells]
+            rows = [_compared(cell, *pair) for cell, pair in zip(cells, files, strict=True)]
+        return pd.DataFrame(rows)
 
-def _taken(cells: tuple[Cell, ...], data: Path, jobs: int) -> pd.DataFrame:
-    with tempfile.TemporaryDirectory() as folder:
-        sweeps.run(Study("replay", "", cells), Path(folder), jobs)
-        return pd.DataFrame(
-            [_compared(cell, record(cell, data), record(cell, Path(folder))) for cell in cells]
-        )
+    return runner.write(place(what, data / "replays"), what, taken)
 
 
 def _compared(cell: Cell, before: Path, again: Path) -> dict:
@@ -90,25 +90,19 @@ def _compared(cell: Cell, before: Path, again: Path) -> dict:
     """
     (about, table), (now, anew) = (store.read(file, cell) for file in (before, again))
     goals = [column for column in table if column.startswith("steps@")]
-    met = [goal for goal in goals if table[goal].notna().any() and anew[goal].notna().any()]
-    both = [column for column in table if column in anew]
-    unequal = sorted(
-        {*table, *anew} - {column for column in both if table[column].equals(anew[column])}
-    )
+    equal = {column for column in table if column in anew and table[column].equals(anew[column])}
+    best = pd.DataFrame({"recorded": table[goals].min(), "again": anew[goals].min()}).dropna()
+    hardest = best.iloc[0] if len(best) else {"recorded": np.nan, "again": np.nan}
+    shared = ("workload", "algorithm", "sparsity", "batch_size", "replicate")
     return {
-        "workload": cell.workload,
-        "algorithm": cell.algorithm,
-        "sparsity": cell.sparsity,
-        "batch_size": cell.batch_size,
-        "replicate": cell.replicate,
+        **{name: getattr(cell, name) for name in shared},
         "equal": table.equals(anew),
-        "equal_steps": table[goals].equals(anew[goals]),
-        "recorded": table[met[0]].min() if met else np.nan,
-        "again": anew[met[0]].min() if met else np.nan,
+        "equal_steps": set(goals) <= equal,
+        **hardest,
         "measured_by": about["source"],
         "measured_on": _machine(about),
         "record": before.stem,
-        "unequal": " ".join(unequal),
+        "unequal": " ".join(sorted({*table, *anew} - equal)),
         "same_rounding": about["rounding"] == now["rounding"] if "rounding" in about else None,
     }
 
@@ -118,17 +112,8 @@ def _machine(about: dict) -> str:
     return about.get("processor", about["device"])
 
 
-COLUMNS = (
-    "study",
-    "searches",
-    "equal",
-    "equal_steps",
-    "equal_result",
-    "factor",
-    "measured_on",
-    "replayed_on",
-    "source",
-)
+COLUMNS = ["study", "searches", "equal", "equal_steps", "equal_result", "factor"]
+COLUMNS += ["measured_on", "replayed_on", "source"]
 
 
 def summary(folder: Path = FOLDER) -> pd.DataFrame:
@@ -139,44 +124,37 @@ def summary(folder: Path = FOLDER) -> pd.DataFrame:
     goal), equal_result (K*), factor (largest of K* again over recorded, or of its inverse);
     measured_on, replayed_on (models of processors); source (the newest replay's code).
     """
+    read = [store.read(file) for file in sorted(folder.glob("*.csv"))]
+    # The newest last; dates tell the day alone
+    read.sort(key=lambda pair: (pair[0]["date"], pair[0]["source"] == SOURCE))
     found: dict[str, list[pd.DataFrame]] = {}
-    for about, table in sorted(
-        map(store.read, sorted(folder.glob("*.csv"))), key=lambda read: _age(read[0])
-    ):
+    for about, table in read:
         rows = table.assign(replayed_on=_machine(about), source=about["source"])
         if "record" not in rows:  # of replays that did not tell, each row counts
             rows["record"] = [f"{about['sha256']} {row}" for row in range(len(rows))]
         found.setdefault(about["cell"]["study"], []).append(rows)
     studies = [
-        _pooled(name, pd.concat(tables, ignore_index=True))
+        {"study": name, **_pooled(pd.concat(tables, ignore_index=True))}
         for name, tables in sorted(found.items())
     ]
-    return pd.DataFrame(studies, columns=list(COLUMNS))
+    return pd.DataFrame(studies, columns=COLUMNS)
 
 
-def _age(about: dict) -> tuple[str, bool]:
-    """By which replays are sorted, the newest last; dates tell the day alone."""
-    return about["date"], about["source"] == SOURCE
-
-
-def _pooled(name: str, rows: pd.DataFrame) -> dict:
+def _pooled(rows: pd.DataFrame) -> dict:
     """A row of `summary`."""
     rows = rows.drop_duplicates("record", keep="last")
     off = np.log(rows.again / rows.recorded).abs()
     unmet = rows.recorded.isna() & rows.again.isna() & rows.equal_steps
+    models = {
+        name: ", ".join(sorted({machine.partition(",")[0] for machine in rows[name]}))
+        for name in ("measured_on", "replayed_on")
+    }
     return {
-        "study": name,
         "searches": len(rows),
         "equal": int(rows.equal.sum()),
         "equal_steps": int(rows.equal_steps.sum()),
         "equal_result": int(((off == 0) | unmet).sum()),
         "factor": float(np.exp(off.max())),
-        "measured_on": _models(rows.measured_on),
-        "replayed_on": _models(rows.replayed_on),
+        **models,
         "source": rows.source.iloc[-1],
     }
-
-
-def _models(machines: pd.Series) -> str:
-    """The models of these processors, each once."""
-    return ", ".join(sorted({machine.partition(",")[0] for machine in machines}))

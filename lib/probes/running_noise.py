@@ -4,9 +4,8 @@ gradients at the same weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -22,12 +21,6 @@ from lib.records.store import DATA
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import WorkloadName, workload
 
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from lib.probes.noise_scale import NoiseScale
-    from lib.workloads.datasets import Split
-
 METHODS = ("sgd", "momentum")  # which torch.optim.SGD has, too
 MOST_WORKERS, MOST_STEPS = 64, 10**6
 ROWS = 120  # of a record at most
@@ -36,13 +29,15 @@ TIMEOUT = 7200.0  # seconds that a job may take
 
 @spec
 class Job(Again):
-    """A trial of a measured cell, trained again by `workers` processes that listen to their
+    """A trial of a recorded search, trained again by `workers` processes that listen to their
     gradients, for `steps` steps.
 
-    batch_size: over all workers.  span: of the running averages, in steps.  examples: of the
-    training set, drawn anew at every step, from which its noise scale is estimated offline, by
-    gradients of `chunk` examples; 0: all of them. Raises ValueError naming the field, its value and
-    what is allowed, as `lib.studies.cells.Cell`.
+    batch_size: over all workers.
+    span: of the running averages, in steps.
+    examples: of the training set, drawn anew at every step, from which its noise scale is estimated
+    offline, by gradients of `chunk` examples; 0: all of them.
+
+    Raises ValueError naming the field, its value and what is allowed.
     """
 
     workload: WorkloadName
@@ -70,18 +65,17 @@ class Job(Again):
         steps.
 
         running, low, high: what `lib.workers.noise_hook` tells of the window of steps that ends
-        here, with its 5 to 95 %. offline: `lib.probes.noise_scale` at every step, its tr(Sigma) and
-        |G|^2 averaged over the same window.  single: that of this step alone.  What is infinite is
-        empty.
-        """
-        # Brings PyTorch, which is slow to import, and most chapters only read
-        from lib.workers import (
-            processes,
-        )
+        here, with its 5 to 95 %.
+        offline: `lib.probes.noise_scale` at every step, its tr(Sigma) and |G|^2 averaged over the
+        same window.
+        single: that of this step alone.
 
-        return pd.DataFrame(processes.launch(_listen, self.workers, TIMEOUT, self)).replace(
-            np.inf, np.nan
-        )
+        What is infinite is empty.
+        """
+        from lib.workers import processes  # brings PyTorch, which is slow to import
+
+        rows = processes.launch(_listen, self.workers, TIMEOUT, self)
+        return pd.DataFrame(rows).replace(np.inf, np.nan)
 
 
 def _listen(rank: int, job: Job) -> list[dict]:
@@ -90,87 +84,51 @@ def _listen(rank: int, job: Job) -> list[dict]:
     from torch.nn.functional import cross_entropy
     from torch.nn.parallel import DistributedDataParallel
 
+    from lib.engine import flattening, lockstep
+    from lib.probes.noise_scale import Chunks
     from lib.workers.noise_hook import NoiseState, noise_hook
-    from lib.workers.noise_meter import Averages
+    from lib.workers.noise_meter import Averages, ratio
     from lib.workloads import models
 
-    work, drawn = (
-        workload(job.workload),
-        {name: float(values[job.trial]) for name, values in job.cell.draw().items()},
-    )
+    work, chunks = workload(job.workload), Chunks(job)
+    drawn = {name: float(values[job.trial]) for name, values in job.cell.draw().items()}
     data, network = work.train(), models.fresh(work.model, job.trial)
     ddp = DistributedDataParallel(network)
     state = NoiseState(job.batch_size // job.workers, total=len(data), span=job.span)
     ddp.register_comm_hook(state, noise_hook)
-    optimizer = torch.optim.SGD(
-        ddp.parameters(), lr=drawn["learning_rate"], momentum=drawn.get("momentum", 0.0)
-    )
+    rates = {"lr": drawn["learning_rate"], "momentum": drawn.get("momentum", 0.0)}
+    optimizer = torch.optim.SGD(ddp.parameters(), **rates)
     told = set(np.linspace(1, job.steps, min(job.steps, ROWS)).round().astype(int).tolist())
-    rows, window = [], Averages(job.span)
-    for step, mine in _shares(job, len(data), rank):
+    rows, window, order = [], Averages(job.span), lockstep.batches(len(data), job.batch_size, 0)
+    for step in range(1, job.steps + 1):
+        own = next(order).chunk(job.workers)[rank]
         optimizer.zero_grad()
-        cross_entropy(ddp(data.x[mine]), data.y[mine]).backward()
+        cross_entropy(ddp(data.x[own]), data.y[own]).backward()
         if rank == 0:
-            single = _offline(job, network, data, step)
-            window = window.after(float(single.trace), float(single.square))
-            if step in told:
-                now, then = state.estimate(), window.estimate()
-                rows.append(
-                    {
-                        "step": step,
-                        "running": now.noise_scale,
-                        "low": now.low,
-                        "high": now.high,
-                        "offline": then.noise_scale,
-                        "single": float(single.simple),
-                    }
-                )
+            w = flattening.flatten(network).detach()
+            single = chunks.noise(chunks.gradients(w, seed=step)[1])
+            window = window.after(*map(float, single))
+        if rank == 0 and step in told:
+            now, offline = state.estimate(), window.estimate().noise_scale
+            row = {"step": step, "running": now.noise_scale, "low": now.low, "high": now.high}
+            rows.append(row | {"offline": offline, "single": float(ratio(*single))})
         optimizer.step()
     return rows
-
-
-def _shares(job: Job, examples: int, rank: int) -> Iterator[tuple[int, Tensor]]:
-    """Steps from 1 and the examples of worker `rank`, in the order of the trial."""
-    from lib.engine import lockstep
-
-    order = lockstep.batches(examples, job.batch_size, 0)
-    for step, pick in zip(range(1, job.steps + 1), order, strict=False):
-        yield step, pick.chunk(job.workers)[rank]
-
-
-def _offline(job: Job, network: nn.Module, data: Split, step: int) -> NoiseScale:
-    """The noise scale of the training set at the network's weights, from examples drawn for this
-    step.
-    """
-    import torch
-    from torch.nn.functional import cross_entropy
-
-    from lib.probes import noise_scale
-
-    drawn = torch.randperm(len(data), generator=torch.Generator().manual_seed(step))[
-        : job.examples or len(data)
-    ]
-    rows = []
-    for pick in drawn[: len(drawn) // job.chunk * job.chunk].split(job.chunk):
-        g = torch.autograd.grad(
-            cross_entropy(network(data.x[pick]), data.y[pick]), list(network.parameters())
-        )
-        rows.append(torch.cat([part.flatten() for part in g]))
-    return noise_scale.estimate(noise_scale.gram(torch.stack(rows)), job.chunk, len(data))
 
 
 def planned() -> tuple[Job, ...]:
     """The fastest trials at batch size 64 with SGD: on MNIST to the step at which it met its goal,
     on digits for longer.
     """
-    images, digits = (
-        Cell("mnist-fc-128x3", 64, "sgd", trials=32, hits=2),
-        Cell("digits-mlp", 64, "sgd"),
-    )
-    return (
-        *(_again(t, steps=tracks.last_step(t), examples=2000) for t in tracks.fastest(images, 1)),
-        *(_again(t, steps=200, span=50.0, chunk=10) for t in tracks.fastest(digits, 1)),
-    )
+    images = Cell("mnist-fc-128x3", 64, "sgd", trials=32, hits=2)
+    digits = Cell("digits-mlp", 64, "sgd")
+    jobs = [
+        _again(track, steps=tracks.last_step(track), examples=2000)
+        for track in tracks.of_cells([images], 1)
+    ]
+    for track in tracks.of_cells([digits], 1):
+        jobs.append(_again(track, steps=200, span=50.0, chunk=10))
+    return tuple(jobs)
 
 
 def _again(track: tracks.Track, **fields) -> Job:
@@ -195,22 +153,15 @@ def compared(table: pd.DataFrame) -> pd.DataFrame:
     and `offline`, either way. ahead: median of `single` over `offline`: how far a window lags
     behind its last step.
     """
-    rows = []
-    for (name, workers), own in (
-        table.groupby(["network", "workers"], sort=False) if len(table) else ()
-    ):
-        held = (own.low <= own.offline.fillna(np.inf)) & (
-            own.offline.fillna(np.inf) <= own.high.fillna(np.inf)
-        )
-        apart = np.exp(np.log(own.running / own.offline).abs().median())
-        ahead = (own.single / own.offline).median()
-        rows.append(
-            {
-                "network": name,
-                "workers": workers,
-                "held": held.mean(),
-                "apart": apart,
-                "ahead": ahead,
-            }
-        )
-    return pd.DataFrame(rows, columns=["network", "workers", "held", "apart", "ahead"])
+    names = ["network", "workers", "held", "apart", "ahead"]
+    if table.empty:
+        return pd.DataFrame(columns=names)
+    offline, high = table.offline.fillna(np.inf), table.high.fillna(np.inf)
+    rows = table[["network", "workers"]].assign(
+        held=(table.low <= offline) & (offline <= high),
+        apart=np.log(table.running / table.offline).abs(),
+        ahead=table.single / table.offline,
+    )
+    by = rows.groupby(["network", "workers"], sort=False)
+    found = by.agg({"held": "mean", "apart": "median", "ahead": "median"}).reset_index()
+    return found.assign(apart=np.exp(found.apart))[names]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pandas as pd
 import torch
 
@@ -32,26 +34,25 @@ class StepTimes:
 
     def measure(self) -> pd.DataFrame:
         """batch_size, seconds (median), low, high (range)."""
-        work = workload(self.workload)
-        executor = sequential.SequentialExecutor(
-            models.build(work.model), getattr(torch, work.precision)
-        )
-        data, w = work.train(), flattening.flatten(models.fresh(work.model, 0))[None]
-        x, momentum, rate = (
-            executor.inputs(data.x[: 2**self.largest]),
-            METHODS["momentum"],
-            torch.full((1, 1), 1e-3),
-        )
-        buffers, drawn = momentum.begin(w, ()), {"learning_rate": rate, "momentum": rate}
+        work, momentum = workload(self.workload), METHODS["momentum"]
+        module, dtype = models.build(work.model), getattr(torch, work.precision)
+        executor = sequential.SequentialExecutor(module, dtype)
+        data = work.train()
+        x = executor.inputs(data.x[: 2**self.largest])
+        w = flattening.flatten(models.fresh(work.model, 0))[None]
+        rate = torch.full((1, 1), 1e-3)
+        drawn = {"learning_rate": rate, "momentum": rate}
+        buffers = momentum.begin(w, ())
 
         def step(size: int) -> None:
             g = executor.gradients(w, x[:size], data.y[:size])[1]
             momentum.step(w, g, buffers, drawn, 1, ())
 
-        sizes = [2**j for j in range(0, self.largest + 1, 2)]
-        return pd.DataFrame(
-            [{"batch_size": b, **timings.spread(lambda b=b: step(b), self.repeats)} for b in sizes]
-        )
+        rows = []
+        for power in range(0, self.largest + 1, 2):
+            times = timings.spread(functools.partial(step, 2**power), self.repeats)
+            rows.append({"batch_size": 2**power, **times})
+        return pd.DataFrame(rows)
 
 
 @spec
@@ -76,25 +77,20 @@ class SparseTimes:
 
     def measure(self) -> pd.DataFrame:
         """Raises RuntimeError: they cannot be taken anew."""
-        raise RuntimeError(
-            f"{self}: training has no products that skip zeros any more; take its record from the "
-            "book's data/timings/"
-        )
+        raise RuntimeError(f"{self}: training skips no zeros any more; take the book's record")
 
 
 SPARSITIES = (0.5, 0.7, 0.9)
 SKIPPED = tuple(map(SparseTimes, ("digits-mlp", "digits-cnn")))
-PLANNED = SKIPPED + tuple(
-    StepTimes(name)
-    for name in (
-        "digits-mlp",
-        "digits-cnn",
-        "mnist-fc-128x3",
-        "mnist-simple-cnn",
-        "fashion-mnist-simple-cnn",
-        "cifar-10-resnet-8",
-    )
+TIMED = (
+    "digits-mlp",
+    "digits-cnn",
+    "mnist-fc-128x3",
+    "mnist-simple-cnn",
+    "fashion-mnist-simple-cnn",
+    "cifar-10-resnet-8",
 )
+PLANNED = SKIPPED + tuple(map(StepTimes, TIMED))
 
 
 def one_core(name: str) -> pd.DataFrame | None:

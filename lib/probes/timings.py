@@ -1,5 +1,8 @@
 """Timings of a machine and their records: taken once, while it does nothing else, and read from
 then on.
+
+What is timed are frozen dataclasses with `definition()`, what the record's name depends on besides
+the settings, and `measure()`, a table with columns seconds, low and high among others.
 """
 
 from __future__ import annotations
@@ -9,7 +12,6 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import pandas as pd
 
@@ -21,29 +23,21 @@ from lib.records.store import DATA
 REPEATS = Count(10_000)
 
 
-class Timing(Protocol):
-    """What can be timed: a frozen dataclass of its settings."""
-
-    def definition(self) -> dict:
-        """What the record's name depends on besides the settings."""
-
-    def measure(self) -> pd.DataFrame:
-        """Take the times: a table with columns seconds, low and high among others."""
-
-
 def alternately(calls: Sequence[Callable[[], object]], repeats: int) -> list[dict[str, float]]:
     """Median and range in seconds of so many rounds of calls, after one to warm up: {"seconds",
     "low", "high"} of each.
     """
-    times = [[] for _ in calls]
-    for _ in range(repeats + 1):
-        for call, taken in zip(calls, times, strict=True):
-            began = time.perf_counter()
-            call()
-            taken.append(time.perf_counter() - began)
+    rounds = [[_seconds(call) for call in calls] for _ in range(repeats + 1)][1:]
     return [
-        {"seconds": statistics.median(t[1:]), "low": min(t[1:]), "high": max(t[1:])} for t in times
+        {"seconds": statistics.median(times), "low": min(times), "high": max(times)}
+        for times in zip(*rounds, strict=True)
     ]
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
 
 
 def spread(call: Callable[[], object], repeats: int) -> dict[str, float]:
@@ -51,7 +45,7 @@ def spread(call: Callable[[], object], repeats: int) -> dict[str, float]:
     return alternately([call], repeats)[0]
 
 
-def _place(what: Timing, folder: Path) -> Path:
+def _place(what: object, folder: Path) -> Path:
     return folder / f"{type(what).__name__.lower()}-{store.digest(what)}.csv"
 
 
@@ -68,7 +62,7 @@ TIMINGS = Collection(
 record, missing, run = TIMINGS.record, TIMINGS.missing, TIMINGS.run
 
 
-def results(*planned: Timing, folder: Path | None = None) -> pd.DataFrame:
+def results(*planned, folder: Path | None = None) -> pd.DataFrame:
     """The timings that have a record, with their settings as columns; see
     `lib.records.store.gather`.
     """

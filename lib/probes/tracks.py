@@ -1,4 +1,4 @@
-"""The fastest trials of a cell, which are followed step by step: which they are, and their records."""
+"""The fastest trials of a cell, which are followed step by step, and their records."""
 
 from __future__ import annotations
 
@@ -9,29 +9,27 @@ from pathlib import Path
 import pandas as pd
 
 from lib.fields import Count, Whole, spec
+from lib.measuring.experiment import Collection
 from lib.probes import trained_again
 from lib.probes.trained_again import Again
-from lib.records import store
-from lib.records.store import DATA, place
+from lib.records.store import DATA, SMOKE
 from lib.studies import plans
 from lib.studies.cells import Cell
+from lib.studies.study import Study
 from lib.workloads.catalogue import WorkloadName
-
-FOLDER = DATA / "tracks"
-SAMPLE = 1000  # training examples for the Hessian products
-POWER_ITERATIONS = 20
 
 
 @spec
 class Track(Again):
-    """One trial of a measured cell, followed to the step at which it met the goal, or for `steps`
+    """One trial of a recorded search, followed to the step at which it met the goal, or for `steps`
     steps.
 
     points: how many steps are looked at, geometrically spaced from the first to the last.
-    examples: of the training set, for all that is measured (0: all of them).  chunk: examples per
-    gradient, of which the noise scale is made. smoothness: whether that is measured too; it takes
-    far longer than the noise. Raises ValueError naming the field, its value and what is allowed, as
-    `lib.studies.cells.Cell`.
+    examples: of the training set, for all that is measured (0: all of them).
+    chunk: examples per gradient, of which the noise scale is made.
+    smoothness: whether that is measured too; it takes far longer than the noise.
+
+    Raises ValueError naming the field, its value and what is allowed.
     """
 
     workload: WorkloadName
@@ -53,99 +51,114 @@ class Track(Again):
         self.check_chunk()
 
 
-def fastest(cell: Cell, count: int, data: Path = DATA, **fields) -> list[Track]:
-    """Tracks of the cell's first `count` trials at the goal, as `lib.probes.trained_again.fastest`."""
-    return trained_again.fastest(Track, cell, count, data, **fields)
-
-
 def last_step(track: Track, data: Path = DATA) -> int:
     """The track's `steps`, or the step at which its trial met the goal, from the cell's record."""
     return track.steps or trained_again.met_at(track, data)
 
 
-def record(track: Track, folder: Path = FOLDER) -> Path:
-    """Where the track's record lies."""
-    return store.path(folder / place(track.workload), track)
-
-
 def of_cells(cells: Iterable[Cell], count: int = 3, data: Path = DATA, **fields) -> list[Track]:
     """The fastest trial of every cell, then the second of every cell, ..."""
-    found = [fastest(cell, count, data, **fields) for cell in cells]
+    found = [trained_again.fastest(Track, cell, count, data, **fields) for cell in cells]
     return [tracks[rank] for rank in range(count) for tracks in found if rank < len(tracks)]
 
 
+# --- what is planned ------------------------------------------------------------------------------
+
+
 def _digits() -> list[Track]:
-    return of_cells(
-        [
-            Cell(name, batch_size, algorithm, sparsity)
-            for name in plans.DIGITS
-            for algorithm in ("momentum", "sgd")
-            for batch_size in (16, 64, 256)
-            for sparsity in plans.LEVELS
-        ],
-        points=16,
-    )
+    cells = [
+        Cell(name, batch_size, algorithm, sparsity)
+        for name in plans.DIGITS
+        for algorithm in ("momentum", "sgd")
+        for batch_size in (16, 64, 256)
+        for sparsity in plans.LEVELS
+    ]
+    return of_cells(cells, points=16)
 
 
 def _mnist() -> list[Track]:
     """On the whole training set."""
-    cells = plans.study("mnist").cells
-    return of_cells(
-        [c for c in cells if c.batch_size == 64 and c.sparsity in plans.DENSE_AND_SPARSE], points=6
-    )
+    cells = [c for c in plans.study("mnist").cells if c.sparsity in plans.DENSE_AND_SPARSE]
+    return of_cells([c for c in cells if c.batch_size == 64], points=6)
 
 
 def _cifar() -> list[Track]:
     """On a ninth of the training set."""
-    cells = plans.study("cifar-10").cells
-    return of_cells(
-        [c for c in cells if c.batch_size == 128 and c.algorithm == "momentum"],
-        points=6,
-        examples=5000,
-    )
+    cells = [c for c in plans.study("cifar-10").cells if c.algorithm == "momentum"]
+    return of_cells([c for c in cells if c.batch_size == 128], points=6, examples=5000)
 
 
 def twins(dense: list[Track], sparsities: Iterable[float], data: Path = DATA) -> list[Track]:
     """The same trials in sparse networks: same hyperparameters, same initialisation before pruning,
     as many steps.
     """
-    return [
-        dataclasses.replace(t, sparsity=s, steps=last_step(t, data))
-        for s in sparsities
-        for t in dense
-    ]
+    alike = [dataclasses.replace(track, steps=last_step(track, data)) for track in dense]
+    return [dataclasses.replace(track, sparsity=s) for s in sparsities for track in alike]
 
 
 def _twins() -> list[Track]:
-    return twins(
-        [t for t in _digits() if t.sparsity == 0 and t.algorithm == "momentum"], plans.LEVELS[1:]
-    )
+    dense = [t for t in _digits() if t.sparsity == 0 and t.algorithm == "momentum"]
+    return twins(dense, plans.LEVELS[1:])
 
 
 def _text() -> list[Track]:
     """Noise along the language model's fastest trial of searches in exact lock step, on a quarter
     of the training set.
     """
-    return of_cells(
-        plans.study("shakespeare-exact").cells, 1, points=12, examples=4000, smoothness=False
-    )
+    cells = plans.study("shakespeare-exact").cells
+    return of_cells(cells, 1, points=12, examples=4000, smoothness=False)
 
 
 TRACKS = {"digits": _digits, "mnist": _mnist, "cifar-10": _cifar}
-TWINS = {"digits-twins": _twins}
-APART = {"shakespeare": _text}  # no claim is judged by them
+# Besides, twins, and tracks by which no claim is judged
+ALL = TRACKS | {"digits-twins": _twins, "shakespeare": _text}
 
 
-def results(name: str, folder: Path = FOLDER) -> pd.DataFrame:
+# --- records --------------------------------------------------------------------------------------
+
+
+def followed(data: Path = DATA) -> Collection:
+    """Tracks of the cells that are on record in a folder, and their records in it."""
+
+    def measure(track: Track, _) -> pd.DataFrame:
+        from lib.probes import follow  # brings PyTorch, which is slow to import
+
+        return follow.follow(track, last_step(track, data))
+
+    return Collection(
+        "tracks",
+        "track",
+        data / "tracks",
+        trained_again.place,
+        tuple,  # each set of tracks has a plan of its own
+        measure,
+        lambda track: track.cell.arithmetic,
+    )
+
+
+FOLLOWED = followed()
+record = FOLLOWED.record
+
+
+def results(name: str) -> pd.DataFrame:
     """All measured points of a set of tracks, a row each, with the track's fields.  Raises
     RecordError, ValueError.
     """
-    every = TRACKS | TWINS | APART
-    if name not in every:
-        raise ValueError(f"tracks: {name!r} is unknown; allowed: {', '.join(every)}")
-    return read(every[name](), folder)
+    if name not in ALL:
+        raise ValueError(f"tracks: {name!r} is unknown; allowed: {', '.join(ALL)}")
+    return FOLLOWED.results(ALL[name]())
 
 
-def read(planned: list[Track], folder: Path = FOLDER) -> pd.DataFrame:
-    """The points of those tracks that have a record."""
-    return store.gather(planned, record, folder)
+def along(study: Study, count: int, points: int, budget: str = "cached") -> pd.DataFrame:
+    """The points of the `count` fastest trials of each of a study's cells that has a record;
+    budget: as for `lib.measuring.sweeps.results`.
+
+    "cached" reads, "full" follows what is missing, "smoke" follows one trial of each toy cell.
+    """
+    data = DATA
+    if budget == "smoke":
+        study, data, count, points = study.smoke(), SMOKE, 1, 3
+    planned, kept = of_cells(study.cells, count, data, points=points), followed(data)
+    if budget != "cached":
+        kept.run(planned)
+    return kept.results(planned)

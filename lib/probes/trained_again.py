@@ -1,12 +1,9 @@
-"""Trials of measured cells that are trained again, to see more of them: what their descriptions
-share.
-"""
+"""What specs of trials share that are trained again, to see more of them."""
 
 from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TypeVar
 
 import pandas as pd
 
@@ -17,16 +14,18 @@ from lib.records.store import DATA
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import workload
 
+CELL = {f.name for f in dataclasses.fields(Cell)}
+
 
 class Again:
-    """A base of frozen dataclasses; those of their fields that cells have, too, name the cell, and
-    `trial` one of its trials.
+    """Base of specs that train one trial of a recorded search again.  Every field that `Cell` also
+    has identifies the search; `trial` is the row.
     """
 
     @property
     def cell(self) -> Cell:
-        known = {f.name for f in dataclasses.fields(Cell)}
-        return Cell(**{k: v for k, v in dataclasses.asdict(self).items() if k in known})
+        fields = dataclasses.asdict(self)
+        return Cell(**{name: fields[name] for name in CELL & fields.keys()})
 
     def definition(self) -> dict:
         """As the cell's: what the digest of its record depends on besides the fields."""
@@ -44,35 +43,36 @@ class Again:
         check("chunk", self.chunk, Count((self.examples or size) // 2))
 
 
-K = TypeVar("K", bound=Again)
+def place(again: Again, folder: Path) -> Path:
+    """Where the record of one lies in a folder."""
+    return store.path(folder / store.place(again.workload), again)
 
 
-def fastest(kind: type[K], cell: Cell, count: int, data: Path = DATA, **fields) -> list[K]:
+def fastest(kind: type, cell: Cell, count: int, data: Path = DATA, **fields) -> list:
     """The cell's first `count` trials at the goal, the fastest first; none if the cell has no
     record.
 
-    fields: the others that this kind has.  Raises ValueError for a cell that it cannot name: all
-    fields that it lacks must have their defaults.
+    kind: of `Again`; fields: the others that it has.  Raises ValueError for a cell that it cannot
+    name: all fields that it lacks must have their defaults.
     """
-    shared = {
-        f.name: getattr(cell, f.name) for f in dataclasses.fields(kind) if hasattr(cell, f.name)
-    }
+    names = CELL & kind.__dataclass_fields__.keys()
     for field in dataclasses.fields(cell):
         value = getattr(cell, field.name)
-        allowed = f"{field.default!r} for a {kind.__name__.lower()}"
-        require(field.name in shared or value == field.default, field.name, value, allowed)
+        known = field.name in names or value == field.default
+        require(known, field.name, value, f"{field.default!r} for a {kind.__name__.lower()}")
     if not store.exists(store.record(cell, data)):
         return []
-    met = _steps(cell, data).dropna().reset_index().sort_values(["steps", "trial"])
-    return [kind(**shared, trial=int(trial), **fields) for trial in met.trial.head(count)]
+    shared = {name: getattr(cell, name) for name in names}
+    steps = _steps(cell, data).dropna().sort_values(kind="stable")
+    return [kind(**shared, trial=int(trial), **fields) for trial in steps.index[:count]]
 
 
-def met_at(one: Again, data: Path = DATA) -> int:
+def met_at(again: Again, data: Path = DATA) -> int:
     """The step at which it met the goal, from the cell's record."""
-    return int(_steps(one.cell, data)[one.trial])
+    return int(_steps(again.cell, data)[again.trial])
 
 
 def _steps(cell: Cell, data: Path) -> pd.Series:
     """The steps to the goal of every trial of a cell on record, by trial."""
     trials = store.read(store.record(cell, data), cell)[1].set_index("trial")
-    return trials[f"steps@{workload(cell.workload).goal:g}"].rename("steps")
+    return trials[f"steps@{workload(cell.workload).goal:g}"]

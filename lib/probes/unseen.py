@@ -41,19 +41,19 @@ class Winners:
         require(self.study in plans.STUDIES, "study", self.study, plans.STUDIES)
         goals = workload(self.workload).goals
         require(self.goal in goals, "goal", self.goal, goals)
-        cells = [cell for cell in plans.study(self.study).cells if self._has(cell)]
-        require(
-            cells,
-            "workload",
-            self.workload,
-            f"one that {self.study} searches with this algorithm, sparsity and batch size",
-        )
+        allowed = f"one that {self.study} searches with this algorithm, sparsity and batch size"
+        require(self._planned(), "workload", self.workload, allowed)
 
-    def _has(self, cell: Cell) -> bool:
-        """Whether a search is one of these."""
-        network = (cell.workload, cell.algorithm, cell.sparsity, cell.pruning, cell.stop)
+    def _planned(self) -> list[Cell]:
+        """Its searches."""
         asked = (self.workload, self.algorithm, self.sparsity, "connection-sensitivity", "goal")
-        return network == asked and cell.replicate <= self.last and cell.batch_size >= self.smallest
+        return [
+            c
+            for c in plans.study(self.study).cells
+            if (c.workload, c.algorithm, c.sparsity, c.pruning, c.stop) == asked
+            and c.replicate <= self.last
+            and c.batch_size >= self.smallest
+        ]
 
     def definition(self) -> dict:
         """What the record's name depends on besides the fields: nothing."""
@@ -61,11 +61,7 @@ class Winners:
 
     def cells(self, data: Path = DATA) -> list[Cell]:
         """Those of its searches that are on record under `data`."""
-        return [
-            cell
-            for cell in plans.study(self.study).cells
-            if self._has(cell) and store.exists(record(cell, data))
-        ]
+        return [cell for cell in self._planned() if store.exists(record(cell, data))]
 
     def measure(self, data: Path = DATA) -> pd.DataFrame:
         """A row per search whose goal was met: batch_size, replicate, split, trial, steps, and
@@ -76,24 +72,19 @@ class Winners:
         """
         rows = []
         for cell in self.cells(data):
-            steps = (
-                store.read(record(cell, data), cell)[1]
-                .set_index("trial")[f"steps@{self.goal:g}"]
-                .dropna()
-            )
+            trials = store.read(record(cell, data), cell)[1].set_index("trial")
+            steps = trials[f"steps@{self.goal:g}"].dropna()
             if len(steps):
                 trial, count = int(steps.idxmin()), int(steps.min())
-                validation, test = errors(cell, trial, count)
-                rows.append(
-                    (cell.batch_size, cell.replicate, cell.split, trial, count, validation, test)
-                )
+                found = errors(cell, trial, count)
+                rows.append((cell.batch_size, cell.replicate, cell.split, trial, count, *found))
         return pd.DataFrame(rows, columns=COLUMNS)
 
 
 COLUMNS = ["batch_size", "replicate", "split", "trial", "steps", "validation", "test"]
 
 
-def errors(cell: Cell, trial: int, steps: int) -> tuple[float, float]:
+def errors(cell: Cell, trial: int, steps: int) -> list[float]:
     """Validation and test error of one of a search's trials after so many steps.  Raises ValueError
     for a search of several workers or with late gradients.
     """
@@ -104,8 +95,8 @@ def errors(cell: Cell, trial: int, steps: int) -> tuple[float, float]:
     for _ in range(steps):
         rerun.update()
     test = datasets.load(cell.work.dataset, cell.split).test
-    validation, test = (rerun.costs(part).float().mean() for part in (rerun.validation, test))
-    return validation.item(), test.item()
+    costs = map(rerun.costs, (rerun.validation, test))
+    return [cost.float().mean().item() for cost in costs]
 
 
 LEVELS = (0.0, 0.9)

@@ -32,6 +32,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import Tensor, nn
+from torch.distributed.nn.functional import all_reduce
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
@@ -72,11 +73,14 @@ class Run:
     """One training run; a worker trains on `batch_size / workers` examples per step.
 
     model: a name that `lib.workloads.models.build` knows (with batch normalisation: "mlp-64x2",
-    normalised before its ReLUs). hazard: None or a key of HAZARDS, which becomes part of the
-    training; remedy: whether its remedy is applied. With "unequal shards" worker r's share of the
-    batch grows like r + 1; under "summed loss" the rate is divided by `batch_size`, so that one
-    process takes the same steps with either loss.  messages: what the workers send each other
-    instead of whole gradients (`lib.messages.compressors`), through the hook of `lib.workers.hook`.
+    normalised before its ReLUs).
+    hazard: None or a key of HAZARDS, which becomes part of the training.  With "unequal shards"
+    worker r's share of the batch grows like r + 1; under "summed loss" the rate is divided by
+    `batch_size`, so that one process takes the same steps with either loss.
+    remedy: whether the hazard's remedy is applied.
+    messages: what the workers send each other instead of whole gradients, through the hook of
+    `lib.workers.hook`.
+
     Raises ValueError naming field, value and what is allowed.
     """
 
@@ -97,34 +101,38 @@ class Run:
         known = ("mlp-64x2",) if self.hazard == "batch normalisation" else plain
         require(self.model in known, "model", self.model, f"one of {known}")
         require(not self.remedy or self.hazard, "remedy", self.remedy, "False where hazard is None")
-        if self.messages is not None:
-            allowed = f"None or Messages of as many workers ({self.workers}), without a hazard"
-            fits = self.messages.workers == self.workers and not self.hazard
-            require(fits, "messages", self.messages, allowed)
+        alike = self.messages is None or self.messages.workers == self.workers
+        allowed = f"None or Messages of as many workers ({self.workers}), without a hazard"
+        require(alike and not (self.messages and self.hazard), "messages", self.messages, allowed)
+        shards = self._shards(self.workers)
         if self.hazard == "unequal shards":
-            least = self.workers * (self.workers + 1) // 2
-            require(
-                self.batch_size >= least,
-                "batch_size",
-                self.batch_size,
-                f"at least {least} for {self.workers} unequal shards",
-            )
+            fits, allowed = self.batch_size >= shards, f"at least {shards} for unequal shards"
         else:
-            require(
-                self.batch_size % self.workers == 0,
-                "batch_size",
-                self.batch_size,
-                f"a multiple of workers ({self.workers})",
-            )
+            fits, allowed = self.batch_size % shards == 0, f"a multiple of workers ({shards})"
+        require(fits, "batch_size", self.batch_size, allowed)
+
+    def _shards(self, workers: int) -> int:
+        """How many of the least shares so many workers have."""
+        unequal = self.hazard == "unequal shards"
+        return workers * (workers + 1) // 2 if unequal else workers
 
     def shard(self, rank: int) -> slice:
         """The rows of a batch that worker `rank` (0 ... workers - 1) trains on.  Raises ValueError
         for another rank.
         """
         check("rank", rank, Whole(0, self.workers - 1))
-        share = (lambda r: r * (r + 1)) if self.hazard == "unequal shards" else (lambda r: r)
-        start, stop = (self.batch_size * share(r) // share(self.workers) for r in (rank, rank + 1))
-        return slice(start, stop)
+        whole = self._shards(self.workers)
+        ends = [self.batch_size * self._shards(r) // whole for r in (rank, rank + 1)]
+        return slice(*ends)
+
+    @property
+    def type(self) -> torch.dtype:
+        return getattr(torch, self.precision)
+
+    @property
+    def broken(self) -> str | None:
+        """The hazard, where no remedy is applied."""
+        return None if self.remedy else self.hazard
 
 
 def train(runs: Sequence[Run], data, timeout: float = 120.0) -> list[Tensor]:
@@ -136,10 +144,8 @@ def train(runs: Sequence[Run], data, timeout: float = 120.0) -> list[Tensor]:
     TimeoutError when time is up; no worker outlives the call.  All workers of a run must end with
     the same parameters, to the last bit: it is checked.
     """
-    runs = _checked(runs, data)
-    return launch(
-        _train_all, max(run.workers for run in runs), timeout, runs, data.x.numpy(), data.y.numpy()
-    )
+    most = max(run.workers for run in runs)
+    return launch(_train_all, most, timeout, list(runs), data.x.numpy(), data.y.numpy())
 
 
 def launch(work: Callable, workers: int, timeout: float, *arguments):
@@ -152,25 +158,18 @@ def launch(work: Callable, workers: int, timeout: float, *arguments):
     check("workers", workers, Count(MOST_WORKERS))
     check("timeout", timeout, Number("(0, 1e6]", "a positive number of seconds, up to 10**6"))
     deadline = time.monotonic() + timeout
-    if (
-        START == "forkserver"
-    ):  # it imports PyTorch once; every worker is then a copy of it, started in milliseconds
+    if START == "forkserver":
+        # It imports PyTorch once; every worker is then a copy of it, started in milliseconds
         mp.get_context(START).set_forkserver_preload(["torch", "torch._dynamo"])
     with tempfile.TemporaryDirectory() as folder:
-        context = mp.start_processes(
-            _worker,
-            (workers, folder, timeout, work, arguments),
-            nprocs=workers,
-            join=False,
-            daemon=True,
-            start_method=START,
-        )
+        started = {"nprocs": workers, "join": False, "daemon": True, "start_method": START}
+        told = (workers, folder, timeout, work, arguments)
+        context = mp.start_processes(_worker, told, **started)
         try:
             while not context.join(max(0.0, deadline - time.monotonic()), grace_period=2.0):
                 if time.monotonic() >= deadline:
-                    raise TimeoutError(
-                        f"{workers} workers did not finish within timeout={timeout} s"
-                    )
+                    late = f"{workers} workers did not finish within timeout={timeout} s"
+                    raise TimeoutError(late)
         except mp.ProcessRaisedException:
             raise RuntimeError(Path(folder, "error").read_text(encoding="utf-8")) from None
         except mp.ProcessExitedException as error:
@@ -191,11 +190,10 @@ def reference(run: Run, data) -> Tensor:
     entries there. Raises FloatingPointError if training diverges (so do the workers of `train`,
     inside its RuntimeError).
     """
-    _checked([run], data)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as the workers do: the order of additions may depend on it
     try:
-        return (_simulated if run.messages else _trajectory)(run, data.x, data.y)
+        return _trajectory(run, data.x, data.y)
     finally:
         torch.set_num_threads(threads)
 
@@ -222,86 +220,36 @@ class BatchNorm(nn.Module):
 
     def __init__(self, features: int, group: dist.ProcessGroup | None = None):
         super().__init__()
-        self.weight, self.bias = (
-            nn.Parameter(torch.ones(features)),
-            nn.Parameter(torch.zeros(features)),
-        )
+        self.weight = nn.Parameter(torch.ones(features))
+        self.bias = nn.Parameter(torch.zeros(features))
         self.group = group
 
     def forward(self, x: Tensor) -> Tensor:
-        mean, square = _mean_over_workers(torch.stack([x.mean(0), x.square().mean(0)]), self.group)
+        moments = torch.stack([x.mean(0), x.square().mean(0)])
+        if self.group is not None:
+            # Through it gradients flow: every worker's loss depends on every worker's moments
+            moments = all_reduce(moments, group=self.group) / self.group.size()
+        mean, square = moments
         return (x - mean) * (square - mean.square() + 1e-5).rsqrt() * self.weight + self.bias
 
 
-class _Sum(torch.autograd.Function):
-    """all_reduce through which gradients flow: every worker's loss depends on every worker's
-    summand.
-    """
-
-    @staticmethod
-    def forward(ctx, x, group):
-        ctx.group, total = group, x.clone()
-        dist.all_reduce(total, group=group)
-        return total
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return _Sum.apply(gradient, ctx.group), None
-
-
-def _mean_over_workers(x: Tensor, group: dist.ProcessGroup | None) -> Tensor:
-    return x if group is None else _Sum.apply(x, group) / group.size()
-
-
-# Drawn in float32, so that every precision starts alike
 def _network(run: Run, group: dist.ProcessGroup | None) -> nn.Module:
+    """Drawn in float32, so that every precision starts alike."""
     network = models.initialise(models.build(run.model), run.seed)
     if run.hazard == "batch normalisation":
         hidden = [layer for layer in network if isinstance(layer, nn.Linear)][:-1]
         for layer in hidden:
             norm = BatchNorm(layer.out_features, group if run.remedy else None)
             network.insert(list(network).index(layer) + 1, norm)
-    return network.to(getattr(torch, run.precision))
+    return network.to(run.type)
 
 
 def batches(examples: int, run: Run) -> Tensor:
     """The order of the data, shuffled anew each epoch and shared by all workers: int64 [steps,
     batch_size].
     """
-    return torch.stack(
-        list(itertools.islice(lockstep.batches(examples, run.batch_size, run.seed), run.steps))
-    )
-
-
-class _Network:
-    """The network as `lib.messages.exchanges.Exchange` wants it: one trial, in the run's precision."""
-
-    def __init__(self, module: nn.Module):
-        self.parameters = list(module.parameters())
-        self.loss = lambda x, y: cross_entropy(module(x), y)
-
-    def gradients(self, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        loss = self.loss(x, y)
-        g = torch.cat([g.flatten() for g in torch.autograd.grad(loss, self.parameters)])
-        return loss.detach()[None], g[None], torch.ones(1, dtype=torch.bool)
-
-    gradients_by_worker = SequentialExecutor.gradients_by_worker
-
-
-def _simulated(run: Run, x: Tensor, y: Tensor) -> Tensor:
-    """All workers of a run with messages, in this process."""
-    network = _network(run, None)
-    optimizer = torch.optim.SGD(network.parameters(), lr=run.learning_rate, momentum=run.momentum)
-    sizes, path = [p.numel() for p in network.parameters()], [_flat(network)]
-    exchange = exchanges.Exchange(run.messages, 1, sum(sizes), None, sizes, run.seed)
-    for rows in batches(len(x), run):
-        inputs = x[rows].to(getattr(torch, run.precision))
-        _, g, _ = exchange.gradients(_Network(network), path[-1][None], inputs, y[rows])
-        for p, part in zip(network.parameters(), g[0].split(sizes), strict=True):
-            p.grad = part.view_as(p)
-        optimizer.step()
-        path.append(_flat(network))
-    return torch.stack(path)
+    order = lockstep.batches(examples, run.batch_size, run.seed)
+    return torch.stack(list(itertools.islice(order, run.steps)))
 
 
 def _trajectory(
@@ -309,22 +257,16 @@ def _trajectory(
 ) -> Tensor:
     """Train worker `rank` of `group`; group None: one process with the whole batch."""
     network = _network(run, group)
-    model = network if group is None else DistributedDataParallel(network, process_group=group)
-    if group is not None and run.messages:
-        fields = {k: v for k, v in dataclasses.asdict(run.messages).items() if k != "workers"}
-        model.register_comm_hook(SparseState(model, group, seed=run.seed, **fields), sparse_hook)
-    shard = slice(None) if group is None else run.shard(rank)
-    own_stream = run.hazard == "dropout" and not run.remedy
-    stream = torch.Generator().manual_seed(run.seed + rank * own_stream)
+    if run.messages and group is None:
+        backward = _simulation(run, network)
+    else:
+        backward = _shared(run, network, rank, group)
     rate = run.learning_rate / (run.batch_size if run.hazard == "summed loss" else 1)
     optimizer = torch.optim.SGD(network.parameters(), lr=rate, momentum=run.momentum)
     path = [_flat(network)]
     for rows in batches(len(x), run):
-        inputs, labels = x[rows].to(getattr(torch, run.precision)), y[rows]
-        if run.hazard == "dropout":
-            inputs = inputs * (torch.rand(inputs.shape, generator=stream) >= DROP) / (1 - DROP)
         optimizer.zero_grad()
-        _backward(run, model, inputs[shard], labels[shard], group)
+        backward(x[rows].to(run.type), y[rows])
         optimizer.step()
         path.append(_flat(network))
         if not path[-1].isfinite().all():
@@ -335,35 +277,61 @@ def _trajectory(
     return torch.stack(path)
 
 
-def _backward(
-    run: Run, model: nn.Module, x: Tensor, y: Tensor, group: dist.ProcessGroup | None
-) -> None:
-    """Leave in `model` the gradient that the optimiser uses: over all workers of `group`, the
-    hazard included.
+def _shared(run: Run, network: nn.Module, rank: int, group: dist.ProcessGroup | None) -> Callable:
+    """What leaves in a network the gradient of a batch x, y, of which each worker computes its
+    shard, the hazard included.
     """
-    clip_first = run.hazard == "gradient clipping" and not run.remedy and group is not None
-    with (
-        model.no_sync() if clip_first else contextlib.nullcontext()
-    ):  # else DDP averages during the backward pass
-        loss = cross_entropy(
-            model(x), y, reduction="sum" if run.hazard == "summed loss" else "mean"
-        )
-        (loss * _remedy_factor(run, len(y), group)).backward()
-    if run.hazard == "gradient clipping":
-        nn.utils.clip_grad_norm_(model.parameters(), CLIP)
-    if clip_first:
-        for parameter in model.parameters():
+    model, shard, factor = network, slice(None), 1.0
+    if group is not None:
+        model, shard = DistributedDataParallel(network, process_group=group), run.shard(rank)
+        own = shard.stop - shard.start
+        mended = {"unequal shards": own * run.workers / run.batch_size, "summed loss": run.workers}
+        factor = mended.get(run.hazard, 1.0) if run.remedy else 1.0
+    if group is not None and run.messages:
+        fields = {k: v for k, v in dataclasses.asdict(run.messages).items() if k != "workers"}
+        model.register_comm_hook(SparseState(model, group, seed=run.seed, **fields), sparse_hook)
+    stream = torch.Generator().manual_seed(run.seed + rank * (run.broken == "dropout"))
+    clip_first = group is not None and run.broken == "gradient clipping"
+    reduction = "sum" if run.hazard == "summed loss" else "mean"
+
+    def backward(x: Tensor, y: Tensor) -> None:
+        if run.hazard == "dropout":
+            x = x * (torch.rand(x.shape, generator=stream) >= DROP) / (1 - DROP)
+        # Else DistributedDataParallel averages during the backward pass
+        with model.no_sync() if clip_first else contextlib.nullcontext():
+            loss = cross_entropy(model(x[shard]), y[shard], reduction=reduction)
+            (loss * factor).backward()
+        if run.hazard == "gradient clipping":
+            nn.utils.clip_grad_norm_(model.parameters(), CLIP)
+        for parameter in model.parameters() if clip_first else ():
             dist.all_reduce(parameter.grad, group=group)
             parameter.grad /= run.workers
 
+    return backward
 
-def _remedy_factor(run: Run, examples: int, group: dist.ProcessGroup | None) -> float:
-    if group is None or not run.remedy:
-        return 1.0
-    return {
-        "unequal shards": examples * run.workers / run.batch_size,
-        "summed loss": run.workers,
-    }.get(run.hazard, 1.0)
+
+def _simulation(run: Run, network: nn.Module) -> Callable:
+    """As `_shared`, of all workers of a run with messages, in this process."""
+    parameters = list(network.parameters())
+    sizes = [p.numel() for p in parameters]
+    exchange = exchanges.Exchange(run.messages, 1, sum(sizes), None, sizes, run.seed)
+
+    class Executor:
+        """One trial, in the run's precision."""
+
+        gradients_by_worker = SequentialExecutor.gradients_by_worker
+
+        def gradients(self, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            loss = cross_entropy(network(x), y)
+            g = torch.cat([g.flatten() for g in torch.autograd.grad(loss, parameters)])
+            return loss.detach()[None], g[None], torch.ones(1, dtype=torch.bool)
+
+    def backward(x: Tensor, y: Tensor) -> None:
+        _, g, _ = exchange.gradients(Executor(), _flat(network)[None], x, y)
+        for p, part in zip(parameters, g[0].split(sizes), strict=True):
+            p.grad = part.view_as(p)
+
+    return backward
 
 
 def _flat(network: nn.Module) -> Tensor:
@@ -378,61 +346,32 @@ def _worker(rank, workers, folder, timeout, work, arguments):
         torch.set_num_threads(1)
         if sys.platform in ("linux", "darwin"):  # loopback: the machine's name need not resolve
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
-        dist.init_process_group(
-            "gloo",
-            init_method=Path(folder, "store").as_uri(),
-            rank=rank,
-            world_size=workers,
-            timeout=timedelta(
-                seconds=2 * timeout + 10
-            ),  # the caller's ends first, also on a busy machine
-        )
+        # The caller's time ends first, also on a busy machine
+        longest = timedelta(seconds=2 * timeout + 10)
+        store = Path(folder, "store").as_uri()
+        dist.init_process_group("gloo", store, longest, workers, rank)
         # Of its own: a model that outlives the process group can hang the process
         result = work(rank, *arguments)
         if rank == 0:
             torch.save(result, Path(folder, "result"))
         dist.destroy_process_group()
     except Exception:
-        error = Path(folder, "error")
-        with (
-            contextlib.suppress(FileExistsError),
-            error.open("x", encoding="utf-8") as report,
-        ):  # the first to fail
-            report.write(f"worker {rank} of {workers} failed:\n{traceback.format_exc()}")
+        told = f"worker {rank} of {workers} failed:\n{traceback.format_exc()}"
+        with contextlib.suppress(FileExistsError):  # of the first to fail
+            Path(folder, "error").open("x", encoding="utf-8").write(told)
         raise
 
 
 def _train_all(rank, runs, x, y) -> list[Tensor]:
-    """Every run that needs this worker, in order."""
+    """The path of every run that needs this worker, in order."""
+    x, y, paths = torch.from_numpy(x), torch.from_numpy(y), []
     groups = {size: dist.new_group(range(size)) for size in sorted({run.workers for run in runs})}
-    return [
-        _train_together(run, torch.from_numpy(x), torch.from_numpy(y), rank, groups[run.workers])
-        for run in runs
-        if rank < run.workers
-    ]
-
-
-def _train_together(run: Run, x: Tensor, y: Tensor, rank: int, group: dist.ProcessGroup) -> Tensor:
-    path = _trajectory(run, x, y, rank, group)
-    first = path[-1].clone()
-    dist.broadcast(first, src=0, group=group)
-    if not torch.equal(first, path[-1]):
-        raise RuntimeError(f"workers 0 and {rank} ended with different parameters: {run}")
-    return path
-
-
-def _checked(runs: Sequence[Run], data) -> list[Run]:
-    runs = list(runs)
-    require(
-        runs and all(isinstance(run, Run) for run in runs),
-        "runs",
-        runs,
-        "a non-empty sequence of Run",
-    )
-    require(
-        len(data.x) == len(data.y) > 0,
-        "data",
-        (len(data.x), len(data.y)),
-        "as many examples as labels",
-    )
-    return runs
+    for run in runs:
+        if rank < run.workers:
+            path = _trajectory(run, x, y, rank, groups[run.workers])
+            first = path[-1].clone()
+            dist.broadcast(first, src=0, group=groups[run.workers])
+            if not torch.equal(first, path[-1]):
+                raise RuntimeError(f"workers 0 and {rank} end with different parameters: {run}")
+            paths.append(path)
+    return paths
