@@ -1,0 +1,197 @@
+"""The adaptive plan on workloads that the book has searched exactly, and Optuna beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from lib.analysis import scaling
+from lib.fields import spec
+from lib.measuring import adaptive, runner
+from lib.measuring.collection import Collection
+from lib.records import results
+from lib.records.places import DATA, record
+from lib.studies.cells import NUMBER
+from lib.studies.plans import STUDIES
+from lib.studies.study import Study
+from lib.wording import brief, named
+from lib.workloads.catalogue import workload
+
+SIZES = 2, 1024  # the smallest and the largest batch size that a replay may search
+SPLITS = 3, 4, 5, 6  # of which there are exact searches, too
+NETWORKS = "digits-mlp", "digits-cnn"
+METHODS = "momentum", "sgd", "adam"
+MINUTES = 30.0
+NEAR = 1.25  # how far from the exact searches' critical batch size is near
+
+
+@spec
+class Replay:
+    """One run of a rule on one split: what it found at every batch size, and at what cost."""
+
+    rule: Literal["adaptive", "tpe-median"]
+    workload: Literal[*NETWORKS]
+    algorithm: Literal[*METHODS]
+    split: NUMBER
+
+    def definition(self) -> dict:
+        """What the record's name depends on besides the fields: nothing."""
+        return {}
+
+
+def place(what: Replay, folder: Path) -> Path:
+    """Where a replay's record lies."""
+    return folder / f"{what.rule}-{what.workload}-{what.algorithm}-split-{what.split}.csv"
+
+
+def planned(rule: str = "adaptive") -> list[Replay]:
+    """All replays of a rule."""
+    pairs = [(name, method) for name in NETWORKS for method in METHODS]
+    return [Replay(rule, *pair, split) for pair in pairs for split in SPLITS]
+
+
+def replayed(what: Replay, _: runner.Reporter) -> pd.DataFrame:
+    """The plan, trained anew into a folder of its own.
+
+    A row per batch size: batch_size, steps (K*), searches, trials, taken (steps, of all trials);
+    and of the whole run critical, critical_low, critical_high, runs (tuned runs).
+    """
+    plan = adaptive.Plan(what.workload, what.algorithm, SIZES, split=what.split)
+    # Its waves are many, and each has a bar
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
+        adaptive.run(plan, MINUTES, Path(folder))
+    found = adaptive.estimate(plan.searches())
+    rows = [
+        {
+            "batch_size": size,
+            "steps": plan.steps(size),
+            "searches": len(steps),
+            "trials": len(plan.of(size)),
+            "taken": sum(trial.taken for trial in plan.of(size)),
+        }
+        for size, steps in plan.searches().items()
+    ]
+    ends = {"critical": found.critical, "critical_low": found.low, "critical_high": found.high}
+    return pd.DataFrame(rows).assign(**ends, runs=plan.runs())
+
+
+REPLAYS = Collection(
+    "Adaptive searches",
+    "replay",
+    DATA / "adaptive",
+    place,
+    planned,
+    replayed,
+    precision=lambda what: "float32",
+)
+
+
+def exact() -> dict[tuple[str, str], scaling.Effect]:
+    """ln of the critical batch size by workload and method, of all exact searches on splits of
+    their own.
+    """
+    found = {}
+    usual = {"stop": "goal", "sparsity": 0.0, "messages": None, "staleness": 0, "race": None}
+    for name in NETWORKS:
+        for method in METHODS:
+            own = {"workload": name, "algorithm": method, "space": None, "trials": 100, **usual}
+            cells = (c for s in STUDIES.values() for c in s.cells if c.split and not c.precision)
+            fitting = dict.fromkeys(
+                c
+                for c in cells
+                if all(getattr(c, k) == v for k, v in own.items())
+                and c.pruning == "connection-sensitivity"
+                and not c.label_smoothing
+                and record(c).exists()
+            )
+            searches = scaling.steps_to_result(results.read(Study(name, "", tuple(fitting))))
+            found[name, method] = scaling.critical(scaling.curve_of(searches))
+    return found
+
+
+def summary(rule: str, folder: Path | None = None) -> pd.DataFrame:
+    """A row per workload and method: exact (low, high, searches), of the rule's runs critical (the
+    geometric mean), lowest, highest, runs (tuned runs, mean), trials (mean), splits, near (runs
+    within NEAR), covered (runs whose interval holds the exact value).
+    """
+    table = REPLAYS.results(planned(rule), folder)
+    truth, rows = exact(), []
+    for key, own in table.groupby(["workload", "algorithm"], sort=False) if len(table) else ():
+        trials = own.groupby("split").trials.sum().mean()
+        each = own.groupby("split").first()
+        known, logs = truth[key], np.log(each.critical)
+        off = np.abs(logs - known.value)
+        inside = (np.log(each.critical_low) <= known.value) & (
+            known.value <= np.log(each.critical_high)
+        )
+        rows.append(
+            {
+                "workload": workload(key[0]).title,
+                "method": named(key[1]),
+                **known.row("exact"),
+                "exact_searches": known.n,
+                "critical": float(np.exp(logs.mean())),
+                "lowest": float(each.critical.min()),
+                "highest": float(each.critical.max()),
+                "runs": float(each.runs.mean()),
+                "trials": float(trials),
+                "splits": len(each),
+                "near": int((off <= np.log(NEAR)).sum()),
+                "covered": int(inside.sum()),
+                "width": float(np.sqrt(each.critical_high / each.critical_low).median()),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+FORMATS = {"tuned runs": "{:.0f}", "Optuna: tuned runs": "{:.0f}"}
+
+
+def table() -> pd.DataFrame:
+    """The table of the page: exact searches, the adaptive plan and Optuna side by side."""
+    mine, other = summary("adaptive"), summary("tpe-median")
+    shown = pd.DataFrame(
+        {
+            "network": mine.workload,
+            "method": mine.method,
+            "exact": [_with_ends(*row) for row in _rows(mine, "exact", "exact_low", "exact_high")],
+            "adaptive, mean (runs)": _means(mine),
+            "within a quarter": _of(mine, "near"),
+            "interval holds it": _of(mine, "covered"),
+            "tuned runs": mine.runs,
+        }
+    )
+    if other.empty:
+        return shown
+    beside = pd.DataFrame(
+        {
+            "network": other.workload,
+            "method": other.method,
+            "Optuna, mean (runs)": _means(other),
+            "Optuna: within a quarter": _of(other, "near"),
+            "Optuna: tuned runs": other.runs,
+        }
+    )
+    return shown.merge(beside, "left", ["network", "method"])
+
+
+def _rows(frame: pd.DataFrame, *columns: str) -> list[tuple]:
+    return list(frame[list(columns)].itertuples(index=False, name=None))
+
+
+def _with_ends(value: float, low: float, high: float) -> str:
+    return f"{brief(value)} ({brief(low)}–{brief(high)})"
+
+
+def _means(frame: pd.DataFrame) -> list[str]:
+    return [_with_ends(*row) for row in _rows(frame, "critical", "lowest", "highest")]
+
+
+def _of(frame: pd.DataFrame, column: str) -> list[str]:
+    return [f"{count} of {splits}" for count, splits in _rows(frame, column, "splits")]
