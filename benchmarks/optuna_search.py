@@ -68,16 +68,19 @@ class Objective:
             self.taken += one.history.steps
 
     def _trained(self, trial: optuna.Trial, one: rounds.Trial, until: int) -> float:
-        history, goal = one.history, one.job.goals
-        while history.steps < until and not history.done(one.job):
-            one.run(min(until, rounds.next_check(history.steps, "geometric")), lambda: None)
-            if history.diverged:
-                return 2.0 * self.limit
-            trial.report(history.errors[-1] if history.errors else 1.0, history.steps)
-            if trial.should_prune():
-                raise optuna.TrialPruned
-        if not (met := history.met(goal)[0]):
-            return until * (1 + history.errors[-1])
+        history = one.history
+
+        def report() -> None:
+            if history.checked and history.checked[-1] == history.steps:
+                trial.report(history.errors[-1], history.steps)
+                if trial.should_prune():
+                    raise optuna.TrialPruned
+
+        one.run(until, report)
+        met = history.met(one.job.goals)[0]
+        if met is None:
+            lost = history.diverged is not None or not history.errors
+            return 2.0 * self.limit if lost else until * (1 + history.errors[-1])
         self.best = met
         return float(met)
 
@@ -98,7 +101,9 @@ def searched(what: replays.Replay) -> pd.DataFrame:
         counts = {"searches": 1, "trials": len(study.trials), "taken": objective.taken}
         rows.append({**about, **counts})
     table = pd.DataFrame(rows)
-    found = adaptive.estimate({int(b): [k] for b, k in zip(table.batch_size, table.steps) if k == k})
+    found = adaptive.estimate(
+        {int(b): [k] for b, k in zip(table.batch_size, table.steps) if k == k}
+    )
     ends = {"critical": found.critical} if found else {"critical": math.nan}
     runs = float((table.taken / table.steps).sum())
     return table.assign(**ends, critical_low=math.nan, critical_high=math.nan, runs=runs)
@@ -108,4 +113,7 @@ if __name__ == "__main__":
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     record = dataclasses.replace(replays.REPLAYS, title="Optuna", take=lambda what, _: searched(what),
                                  more={"optuna": optuna.__version__})  # fmt: skip
-    record.run(replays.planned("tpe-median"))
+    lacking = replays.REPLAYS.missing(replays.planned())
+    later = {dataclasses.replace(what, rule="tpe-median") for what in lacking}
+    by_split = sorted(replays.planned("tpe-median"), key=lambda what: what.split)
+    record.run([what for what in by_split if what not in later])

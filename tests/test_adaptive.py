@@ -61,7 +61,12 @@ class Simulated:
     """Trainings of K* = law(B) at the best rate, more at others, in the place of sweeps and records."""
 
     def __init__(self, monkeypatch, scatter=0.15, seconds=0.1):
-        self.random, self.scatter, self.seconds, self.cells = np.random.default_rng(1), scatter, seconds, []
+        self.random, self.scatter, self.seconds, self.cells = (
+            np.random.default_rng(1),
+            scatter,
+            seconds,
+            [],
+        )
         monkeypatch.setattr(adaptive.results, "missing", lambda study, folder: study.cells)
         monkeypatch.setattr(sweeps, "run", lambda *arguments, **options: None)
         monkeypatch.setattr(adaptive.store, "read", lambda file, cell: self.train(cell))
@@ -70,7 +75,9 @@ class Simulated:
     def train(self, cell):
         rates = cell.draw()["learning_rate"]
         off = np.log(rates / (0.5 / (1 + 100 / cell.batch_size)))
-        steps = law(cell.batch_size) * np.exp(0.3 * off**2 + self.scatter * self.random.standard_normal(len(rates)))
+        steps = law(cell.batch_size) * np.exp(
+            0.3 * off**2 + self.scatter * self.random.standard_normal(len(rates))
+        )
         steps = np.ceil(np.where(off > 1.5, np.inf, steps))
         limit = min(steps.min(), cell.max_steps or cell.work.max_steps)
         self.cells.append(cell)
@@ -88,7 +95,9 @@ def test_it_finds_the_critical_batch_size_at_the_cost_of_forty_trainings(monkeyp
     trainings = Simulated(monkeypatch)
     for _ in range(10):
         found = adaptive.run(plan(), 30.0)
-        near.append(abs(math.log(bends.estimate(found.searches()).critical / 100)) <= math.log(1.25))
+        near.append(
+            abs(math.log(bends.estimate(found.searches()).critical / 100)) <= math.log(1.25)
+        )
         assert found.runs() <= adaptive.MOST + 1
     assert sum(near) >= 8
     assert all(cell.trials == 1 for cell in trainings.cells if not cell.space.count(".."))
@@ -116,13 +125,19 @@ def test_no_trial_goes_on_past_the_fastest_of_its_search(monkeypatch):
         for search in range(found.of(size)[-1].search + 1):
             steps = [trial.steps for trial in found.of(size, search) if trial.steps]
             assert steps == sorted(steps, reverse=True)
-            assert all(t.taken <= steps[0] for t in found.of(size, search)[1:] if steps and found.of(size, search)[0].steps)
+            assert all(
+                t.taken <= steps[0]
+                for t in found.of(size, search)[1:]
+                if steps and found.of(size, search)[0].steps
+            )
 
 
 def test_cost_is_all_steps_over_those_of_the_best_settings(monkeypatch):
     Simulated(monkeypatch)
     found = adaptive.run(plan(), 30.0)
-    each = {size: sum(t.taken for t in found.of(size)) / found.steps(size) for size in found.searches()}
+    each = {
+        size: sum(t.taken for t in found.of(size)) / found.steps(size) for size in found.searches()
+    }
     assert found.runs() == pytest.approx(sum(each.values()))
 
 
@@ -132,12 +147,16 @@ def test_where_no_trial_meets_the_goal_it_ends_at_once(monkeypatch):
         {"trial_steps": 6.0, "wall_s": 0.1}, pd.DataFrame({"learning_rate": cell.draw()["learning_rate"], "steps@0.04": np.nan})
     ))  # fmt: skip
     found = adaptive.run(plan(), 30.0)
-    assert not found.searches() and len(found.cells) == 1 and bends.estimate(found.searches()) is None
+    assert (
+        not found.searches() and len(found.cells) == 1 and bends.estimate(found.searches()) is None
+    )
 
 
 def test_momentum_counts_only_once_its_velocity_has_grown():
     drawn = {"learning_rate": 0.1, "momentum": 0.9}
-    assert adaptive.reach(drawn, 1e6) == pytest.approx(10, rel=1e-3) and adaptive.reach(drawn, 1) == pytest.approx(1)
+    assert adaptive.reach(drawn, 1e6) == pytest.approx(10, rel=1e-3) and adaptive.reach(
+        drawn, 1
+    ) == pytest.approx(1)
     grown = np.mean([sum(0.9**j for j in range(k)) for k in range(1, 21)])
     assert adaptive.reach(drawn, 20) == pytest.approx(grown)
     assert adaptive.reach({"learning_rate": 0.1}, 5) == 1
@@ -158,14 +177,18 @@ def task():
 """
 
 
-@pytest.mark.parametrize(("kind", "method"), [("Own", "momentum"), ("Training", "torch.optim:AdamW")])
+@pytest.mark.parametrize(
+    ("kind", "method"), [("Own", "momentum"), ("Training", "torch.optim:AdamW")]
+)
 def test_stopped_it_goes_on_to_the_same_answer(tmp_path, monkeypatch, kind, method):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(OWN.replace("{kind}", kind), encoding="utf-8")
     monkeypatch.setattr(adaptive, "MOST", 24.0)
 
     def searched(folder, **options):
-        return adaptive.run(adaptive.Plan("mine.py:task", method, (4, 256)), 5.0, tmp_path / folder, **options)
+        return adaptive.run(
+            adaptive.Plan("mine.py:task", method, (4, 256)), 5.0, tmp_path / folder, **options
+        )
 
     whole, run, calls = searched("whole"), sweeps.run, []
 
@@ -183,7 +206,11 @@ def test_stopped_it_goes_on_to_the_same_answer(tmp_path, monkeypatch, kind, meth
     again = searched("part")
     assert again.searches() == whole.searches() and again.cells == whole.cells
     frame = adaptive.table(again, tmp_path / "part")
-    assert answers.searches(frame) == {b: pytest.approx(steps) for b, steps in again.searches().items()}
-    bodies = [store.read(record(c, tmp_path / f), c)[1] for c in whole.cells for f in ("whole", "part")]
+    assert answers.searches(frame) == {
+        b: pytest.approx(steps) for b, steps in again.searches().items()
+    }
+    bodies = [
+        store.read(record(c, tmp_path / f), c)[1] for c in whole.cells for f in ("whole", "part")
+    ]
     assert all(one.equals(other) for one, other in zip(bodies[::2], bodies[1::2]))
     assert Study("s", "", tuple(whole.cells)).cells == tuple(whole.cells)

@@ -63,9 +63,29 @@ VALUES = {
     "x": (),
 }
 FIELDS = {
-    "Own": ("model", "train", "validation", "goals", "title", "max_steps", "precision", "decay", "task"),
+    "Own": (
+        "model",
+        "train",
+        "validation",
+        "goals",
+        "title",
+        "max_steps",
+        "precision",
+        "decay",
+        "task",
+    ),
     "Training": (
-        *("model", "train", "validation", "goals", "loss", "metric", "answers", "examples", "at_once"),
+        *(
+            "model",
+            "train",
+            "validation",
+            "goals",
+            "loss",
+            "metric",
+            "answers",
+            "examples",
+            "at_once",
+        ),
         *("title", "max_steps", "precision"),
     ),
 }
@@ -148,8 +168,16 @@ def cases():
             for labels in LABELS:
                 yield kind, {part: f"(x[:{n}], {labels.format(n=n)})"}, None, "", ""
         for body, words in MODELS.items():
-            if kind == "Own" or "manual_seed" not in body:  # a pretrained network is one start for all
-                yield kind, {"model": "wrong"}, None, f"NET = build()\n\ndef wrong():\n    {body}\n", words
+            if (
+                kind == "Own" or "manual_seed" not in body
+            ):  # a pretrained network is one start for all
+                yield (
+                    kind,
+                    {"model": "wrong"},
+                    None,
+                    f"NET = build()\n\ndef wrong():\n    {body}\n",
+                    words,
+                )
         for body, words in ENDS.items():
             yield kind, {}, body.format(kind=kind), "", words
         for goals in GOALS:
@@ -158,7 +186,11 @@ def cases():
 
 def text_of(kind, fields, body, before):
     given = "dict(" + ", ".join(f"{k}={v}" for k, v in {**GIVEN, **fields}.items()) + ")"
-    text = START.replace("{given}", given).replace("{kind}", kind).replace("given =", f"{before}\ngiven =")
+    text = (
+        START.replace("{given}", given)
+        .replace("{kind}", kind)
+        .replace("given =", f"{before}\ngiven =")
+    )
     return text if body is None else text[: text.rindex("    return")] + f"    {body}\n"
 
 
