@@ -62,7 +62,7 @@ class Trial:
     search: int
     drawn: dict[str, float]
     steps: float | None
-    taken: int
+    taken: float
     seconds: float
 
 
@@ -74,6 +74,15 @@ def reach(drawn: dict[str, float], steps: float) -> float:
     return (1 - m * (1 - m**steps) / (steps * (1 - m))) / (1 - m)
 
 
+def written(drawn: dict[str, float | tuple[float, float]]) -> str:
+    """A point of the search space as cells know it, or a part of one, of values and ranges."""
+    words = []
+    for name, value in drawn.items():
+        ends = value if isinstance(value, tuple) else (value,)
+        words.append(f"{name}={spaces.BETWEEN.join(f'{end:.6g}' for end in ends)}")
+    return ",".join(words)
+
+
 class Plan:
     """What is searched, and what is known of it.
 
@@ -83,8 +92,8 @@ class Plan:
     """
 
     def __init__(self, name: str, algorithm: str, sizes: tuple[int, int], **fields):
-        self.name, self.algorithm, self.fields = name, algorithm, fields
-        self.sizes, self.work = sizes, workload(name)
+        self.name, self.algorithm = name, algorithm
+        self.sizes, self.fields, self.work = sizes, fields, workload(name)
         space = fields.get("space") or self.work.space
         self.space = spaces.intervals(space, algorithm, self.work.decay)
         made = method(algorithm).optimiser
@@ -108,10 +117,14 @@ class Plan:
         """The steps to the goal of every search, by batch size that met it."""
         found: dict[int, list[float]] = {}
         for size in sorted({t.batch_size for t in self.trials if t.steps}):
-            each = [self.of(size, n) for n in range(1 + max(t.search for t in self.of(size)))]
-            steps = [[t.steps for t in own if t.steps] or [t.taken for t in own] for own in each]
-            found[size] = [float(min(own)) for own in steps]
+            last = max(t.search for t in self.of(size))
+            found[size] = [self._fewest(size, n) for n in range(last + 1)]
         return found
+
+    def _fewest(self, size: int, search: int) -> float:
+        own = self.of(size, search)
+        met = [t.steps for t in own if t.steps]
+        return float(min(met or [t.taken for t in own]))
 
     def steps(self, size: int) -> float:
         """K* at a batch size that met the goal."""
@@ -119,10 +132,8 @@ class Plan:
 
     def runs(self) -> float:
         """The cost so far, in tuned runs; of sizes that never met the goal, trials."""
-        known = self.searches()
-        each = [t.taken / self.steps(t.batch_size) if t.batch_size in known else 1.0
-                for t in self.trials]  # fmt: skip
-        return float(sum(each))
+        known = {size: self.steps(size) for size in self.searches()}
+        return float(sum(t.taken / known.get(t.batch_size, t.taken) for t in self.trials))
 
     # --- what is tried next -----------------------------------------------------------------------
 
@@ -138,63 +149,68 @@ class Plan:
         """
         drawn = {}
         for name, at in self.space.items():
+            drawn[name] = like[name]
             if name != "learning_rate" and at.high > at.low:
-                place = float(np.clip(at.place(np.array(like[name])) + shift, 0, 1))
-                drawn[name] = float(at.at(np.array(min(place, 1 - 1e-9))))
-            else:
-                drawn[name] = like[name]
-        own, at = rate / reach(drawn, steps), self.space["learning_rate"]
-        return {**drawn, "learning_rate": float(np.clip(own, at.low, at.high))}
+                place = np.clip(at.place(np.array(like[name])) + shift, 0, 1 - 1e-9)
+                drawn[name] = float(at.at(place))
+        at = self.space["learning_rate"]
+        drawn["learning_rate"] = float(np.clip(rate / reach(drawn, steps), at.low, at.high))
+        return drawn
 
     def cell(self, size: int, search: int, drawn: dict[str, float], expected: float) -> Cell:
         """The next trial of a search."""
         tried = self.of(size, search)
-        met = [t.steps for t in tried if t.steps]
-        limit = min([math.ceil(BEYOND * expected), *map(int, met)])
-        space = ",".join(f"{name}={value:.6g}" for name, value in drawn.items())
-        own = {"trials": 1, "hits": 1, "space": space, "replicate": SEEDS * search + len(tried)}
-        if self.free and limit < (self.fields.get("max_steps") or self.work.max_steps):
+        met = [int(t.steps) for t in tried if t.steps]
+        limit = min([math.ceil(BEYOND * expected), *met])
+        own = {"trials": 1, "space": written(drawn), "replicate": SEEDS * search + len(tried)}
+        most = self.fields.get("max_steps") or self.work.max_steps
+        if self.free and limit < most:
             own["max_steps"] = limit
-        return Cell(self.name, size, self.algorithm, **{**self.fields, **own})
+        return self._cell(size, **own)
+
+    def _cell(self, size: int, **own) -> Cell:
+        return Cell(self.name, size, self.algorithm, **{**self.fields, "hits": 1, **own})
 
     def explored(self, size: int) -> Cell:
         """A search of all learning rates, others as usual, to its first hit."""
-        usual = {n: at.at(np.array(USUAL.get(at.scale, 0.5))) for n, at in self.space.items()}
+        usual = {}
+        for name, at in self.space.items():
+            usual[name] = at.at(np.array(USUAL.get(at.scale, 0.5)))
         rates = self.space["learning_rate"]
-        words = [f"{n}={value:.6g}" for n, value in usual.items() if n != "learning_rate"]
-        space = ",".join([f"learning_rate={rates.low:.6g}..{rates.high:.6g}", *words])
-        own = {"trials": EXPLORED, "hits": 1, "space": space}
-        return Cell(self.name, size, self.algorithm, **{**self.fields, **own})
+        space = written({**usual, "learning_rate": (rates.low, rates.high)})
+        return self._cell(size, trials=EXPLORED, space=space)
 
-    def carried(self, sizes: list[int]) -> Iterator[list[tuple[int, Cell]]]:
+    def carried(self, sizes: list[int]) -> Iterator[list[Cell]]:
         """First searches of batch sizes, with the rates of the nearest one known."""
-        known = np.array(list(self.searches()))
-        near = {s: int(known[np.abs(np.log(known / s)).argmin()]) for s in sizes}
-        best = {s: self.best(at)[0] for s, at in near.items()}
-        took = {s: self.steps(at) * max(1.0, at / s) for s, at in near.items()}
+        known = list(self.searches())
+        near = {size: min(known, key=lambda at: abs(math.log(at / size))) for size in sizes}
         for power in POWERS:
-            rates = {s: self.rate(best[s]) * (s / near[s]) ** power for s in sizes}
-            points = {s: self.point(best[s].drawn, rates[s], took[s]) for s in sizes}
-            yield [(0, self.cell(s, 0, points[s], took[s])) for s in sizes]
+            yield [self._carried(size, near[size], power) for size in sizes]
 
-    def again(self, sizes: list[int]) -> Iterator[list[tuple[int, Cell]]]:
+    def _carried(self, size: int, near: int, power: float) -> Cell:
+        best, ratio = self.best(near)[0], size / near
+        expected = self.steps(near) * max(1.0, 1 / ratio)
+        point = self.point(best.drawn, self.rate(best) * ratio**power, expected)
+        return self.cell(size, 0, point, expected)
+
+    def again(self, sizes: list[int]) -> Iterator[list[Cell]]:
         """Searches with fresh seeds."""
-        turn = {s: 1 + max(t.search for t in self.of(s)) for s in sizes}
+        turn = {size: 1 + max(t.search for t in self.of(size)) for size in sizes}
         for number in range(TRIES):
-            left = [
-                s for s in sizes if number < FRESH or not any(t.steps for t in self.of(s, turn[s]))
-            ]
+            left = [s for s in sizes if number < FRESH or not self._met(s, turn[s])]
             if left:
-                yield [(turn[s], self._fresh(s, turn[s], number)) for s in left]
+                yield [self._fresh(size, turn[size], number) for size in left]
+
+    def _met(self, size: int, search: int) -> bool:
+        return any(trial.steps for trial in self.of(size, search))
 
     def _fresh(self, size: int, search: int, number: int) -> Cell:
-        best = self.best(size)[:3]
+        best, steps = self.best(size)[:3], self.steps(size)
         centre = np.exp(np.mean([math.log(self.rate(t)) for t in best]))
         random = np.random.default_rng((size, search, number))
         rate = centre * NEAR_RATE ** random.uniform(-1, 1)
-        shift = random.uniform(-NEAR, NEAR)
-        point = self.point(best[0].drawn, rate, self.steps(size), shift)
-        return self.cell(size, search, point, self.steps(size))
+        point = self.point(best[0].drawn, rate, steps, random.uniform(-NEAR, NEAR))
+        return self.cell(size, search, point, steps)
 
     def first(self) -> list[int]:
         """Batch sizes to begin with, the middle one first."""
@@ -204,13 +220,16 @@ class Plan:
 
     def lacking(self) -> list[int]:
         """A batch size that the curve needs to bend inside those searched; none if it does."""
-        found, searched = estimate(self.searches()), sorted({t.batch_size for t in self.trials})
+        found = estimate(self.searches())
         if found is None:
             return []
+        searched = sorted({t.batch_size for t in self.trials})
         low, high = searched[0], searched[-1]
-        smaller, larger = max(self.sizes[0], low // ADDED), min(self.sizes[1], high * ADDED)
-        wanted = [larger] if found.critical > high / INSIDE else []
-        wanted += [smaller] if found.critical < low * INSIDE else []
+        wanted = []
+        if found.critical > high / INSIDE:
+            wanted.append(min(self.sizes[1], high * ADDED))
+        if found.critical < low * INSIDE:
+            wanted.append(max(self.sizes[0], low // ADDED))
         return [size for size in wanted if size not in searched][:1]
 
     def telling(self) -> list[int]:
@@ -220,39 +239,42 @@ class Plan:
         found = estimate(self.searches())
         if found is None:
             return []
-        n = {size: len(steps) for size, steps in self.searches().items()}
-        if found.width <= WIDTH and found.searches >= SEARCHES * len(n):
+        counts = {size: len(steps) for size, steps in self.searches().items()}
+        if found.width <= WIDTH and found.searches >= SEARCHES * len(counts):
             return []
-        gain = {s: found.telling[s] ** 2 / (n[s] * (n[s] + 1)) for s in n}
-        chosen = [size for size, one in gain.items() if one >= max(gain.values()) / 2]
-        return chosen if self.runs() + DEARER * FRESH * len(chosen) <= MOST else []
+        gain = {size: found.telling[size] ** 2 / (n * (n + 1)) for size, n in counts.items()}
+        most = max(gain.values())
+        chosen = [size for size, one in gain.items() if one >= most / 2]
+        cost = DEARER * FRESH * len(chosen)
+        return chosen if self.runs() + cost <= MOST else []
 
-    def waves(self) -> Iterator[list[tuple[int, Cell]]]:
-        """What is trained next, side by side: cells with their searches; it ends where the interval
-        is narrow enough, or no trial met the goal.
+    def waves(self) -> Iterator[list[Cell]]:
+        """What is trained next, side by side; it ends where the interval is narrow enough, or no
+        trial met the goal.
         """
         middle, *others = self.first()
-        yield [(0, self.explored(middle))]
+        yield [self.explored(middle)]
         if not self.best(middle):
             return
         for factor in MOVES:
             best = self.best(middle)[0]
             point = self.point(best.drawn, self.rate(best) * factor, best.steps)
-            yield [(0, self.cell(middle, 0, point, best.steps))]
+            yield [self.cell(middle, 0, point, best.steps)]
         yield from self.carried(others)
         while wanted := self.lacking():
             yield from self.carried(wanted)
         while sizes := self.telling():
             yield from self.again(sizes)
 
-    def add(self, search: int, cell: Cell, head: dict, table: pd.DataFrame) -> None:
+    def add(self, cell: Cell, head: dict, table: pd.DataFrame) -> None:
         """Note what a record holds."""
-        met = table[f"steps@{self.work.goal:g}"]
-        for n, steps in enumerate(met):
-            drawn = {name: float(table[name][n]) for name in self.space}
-            spent = head["trial_steps"] / len(table), head["wall_s"] / len(table)
-            found = None if math.isnan(steps) else float(steps)
-            self.trials.append(Trial(cell.batch_size, search, drawn, found, *spent))
+        taken, seconds = (head[name] / len(table) for name in ("trial_steps", "wall_s"))
+        column = f"steps@{self.work.goal:g}"
+        for row in table.to_dict("records"):
+            drawn = {name: float(row[name]) for name in self.space}
+            steps = None if math.isnan(row[column]) else float(row[column])
+            search = cell.replicate // SEEDS
+            self.trials.append(Trial(cell.batch_size, search, drawn, steps, taken, seconds))
         self.cells.append(cell)
 
     def seconds(self) -> float:
@@ -277,14 +299,14 @@ def run(plan: Plan, minutes: float, folder: Path = DATA, train: bool = True, **o
     """
     for wave in plan.waves():
         told = f"{plan.work.title}, {plan.runs():.0f} tuned runs so far"
-        study = Study(told, "", tuple(cell for _, cell in wave))
+        study = Study(told, "", tuple(wave))
         lacking = results.missing(study, folder)
         if lacking and (not train or plan.seconds() >= 60 * minutes):
             break
         if lacking:
             sweeps.run(study, folder, **options)
-        for search, cell in wave:
-            plan.add(search, cell, *store.read(record(cell, folder), cell))
+        for cell in wave:
+            plan.add(cell, *store.read(record(cell, folder), cell))
     return plan
 
 

@@ -62,18 +62,26 @@ def estimate(searches: dict[int, list[float]]) -> Estimate | None:
     known = {size: steps for size, steps in sorted(searches.items()) if steps}
     if len(known) < 3:
         return None
-    sizes = np.repeat(np.array(list(known), float), [len(steps) for steps in known.values()])
+    counts = np.array([len(steps) for steps in known.values()])
+    sizes = np.repeat(np.array(list(known), float), counts)
     logs = np.log(np.concatenate(list(known.values())))
     centre, rest = bend(sizes, logs)
     freedom = len(logs) - 2
     error = math.sqrt((rest**2).sum() / freedom)
-    telling, small = {}, 0.1
-    for size in known:
-        ends = [bend(sizes, logs + sign * small * (sizes == size))[0] for sign in (1, -1)]
-        telling[size] = (ends[0] - ends[1]) / (2 * small)
-    parts = [telling[size] ** 2 / len(steps) for size, steps in known.items()]
-    reach = float(stdtrit(freedom, 0.95)) * error * math.sqrt(sum(parts))
-    lost = not math.log(sizes.min()) - 1 < centre < math.log(sizes.max()) + 1
-    low, high = (0.0, math.inf) if lost else (math.exp(centre - reach), math.exp(centre + reach))
-    floor = math.exp(float((logs - rest - np.logaddexp(0, centre - np.log(sizes)))[0]))
+    telling = {size: _slope(sizes, logs, size) for size in known}
+    spread = math.sqrt((np.array(list(telling.values())) ** 2 / counts).sum())
+    reach = float(stdtrit(freedom, 0.95)) * error * spread
+    low, high = math.exp(centre - reach), math.exp(centre + reach)
+    if not math.log(sizes.min()) - 1 < centre < math.log(sizes.max()) + 1:
+        low, high = 0.0, math.inf
+    level = logs - rest - np.logaddexp(0, centre - np.log(sizes))
+    floor = math.exp(float(level[0]))
     return Estimate(math.exp(centre), low, high, len(logs), floor, error, telling)
+
+
+def _slope(sizes: np.ndarray, logs: np.ndarray, size: int, small: float = 0.1) -> float:
+    """By how much ln C moves with ln K* at one batch size."""
+    moved = small * (sizes == size)
+    above, _ = bend(sizes, logs + moved)
+    below, _ = bend(sizes, logs - moved)
+    return (above - below) / (2 * small)
