@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
+import itertools
 import tempfile
 from pathlib import Path
 from typing import Literal
@@ -17,8 +19,8 @@ from lib.measuring import adaptive, runner
 from lib.measuring.collection import Collection
 from lib.records import results
 from lib.records.places import DATA, record
-from lib.studies.cells import NUMBER
-from lib.studies.plans import STUDIES
+from lib.studies.cells import NUMBER, Cell
+from lib.studies.plans import STUDIES, USUAL
 from lib.studies.study import Study
 from lib.wording import brief, named
 from lib.workloads.catalogue import workload
@@ -92,62 +94,73 @@ REPLAYS = Collection(
 )
 
 
+@functools.cache
 def exact() -> dict[tuple[str, str], scaling.Effect]:
     """ln of the critical batch size by workload and method, of all exact searches on splits of
     their own.
     """
     found = {}
-    usual = {"stop": "goal", "sparsity": 0.0, "messages": None, "staleness": 0, "race": None}
-    for name in NETWORKS:
-        for method in METHODS:
-            own = {"workload": name, "algorithm": method, "space": None, "trials": 100, **usual}
-            cells = (c for s in STUDIES.values() for c in s.cells if c.split and not c.precision)
-            fitting = dict.fromkeys(
-                c
-                for c in cells
-                if all(getattr(c, k) == v for k, v in own.items())
-                and c.pruning == "connection-sensitivity"
-                and not c.label_smoothing
-                and record(c).exists()
-            )
-            searches = scaling.steps_to_result(results.read(Study(name, "", tuple(fitting))))
-            found[name, method] = scaling.critical(scaling.curve_of(searches))
+    for pair in itertools.product(NETWORKS, METHODS):
+        cells = dict.fromkeys(c for s in STUDIES.values() for c in s.cells if _fits(c, *pair))
+        searches = scaling.steps_to_result(results.read(Study("exact", "", tuple(cells))))
+        found[pair] = scaling.critical(scaling.curve_of(searches))
     return found
+
+
+def _fits(cell: Cell, name: str, method: str) -> bool:
+    """Whether it is an exact search of such a curve, dense and as usual, that is on record."""
+    if (cell.workload, cell.algorithm) != (name, method) or not cell.split or cell.race:
+        return False
+    usual = all(getattr(cell, field) == value for field, value in USUAL.items())
+    return usual and cell.sparsity == 0 and record(cell).exists()
 
 
 def summary(rule: str, folder: Path | None = None) -> pd.DataFrame:
     """A row per workload and method: exact (low, high, searches), of the rule's runs critical (the
-    geometric mean), lowest, highest, runs (tuned runs, mean), trials (mean), splits, near (runs
-    within NEAR), covered (runs whose interval holds the exact value).
+    geometric mean), lowest, highest, runs (tuned runs, mean) and most, splits, near (runs within
+    NEAR), covered (runs whose interval holds the exact value).
     """
-    table = REPLAYS.results(planned(rule), folder)
-    truth, rows = exact(), []
-    for key, own in table.groupby(["workload", "algorithm"], sort=False) if len(table) else ():
-        trials = own.groupby("split").trials.sum().mean()
-        each = own.groupby("split").first()
-        known, logs = truth[key], np.log(each.critical)
-        off = np.abs(logs - known.value)
-        inside = (np.log(each.critical_low) <= known.value) & (
-            known.value <= np.log(each.critical_high)
-        )
-        rows.append(
-            {
-                "workload": workload(key[0]).title,
-                "method": named(key[1]),
-                **known.row("exact"),
-                "exact_searches": known.n,
-                "critical": float(np.exp(logs.mean())),
-                "lowest": float(each.critical.min()),
-                "highest": float(each.critical.max()),
-                "runs": float(each.runs.mean()),
-                "trials": float(trials),
-                "splits": len(each),
-                "near": int((off <= np.log(NEAR)).sum()),
-                "covered": int(inside.sum()),
-                "width": float(np.sqrt(each.critical_high / each.critical_low).median()),
-            }
-        )
-    return pd.DataFrame(rows)
+    found = REPLAYS.results(planned(rule), folder)
+    if found.empty:
+        return found
+    by = found.groupby(["workload", "algorithm"], sort=False)
+    return pd.DataFrame([_row(*key, own.groupby("split").first()) for key, own in by])
+
+
+def _row(name: str, method: str, each: pd.DataFrame) -> dict[str, object]:
+    """A row of `summary`; each: a row per split."""
+    known, logs = exact()[name, method], np.log(each.critical)
+    above = each.critical_low <= np.exp(known.value)
+    below = np.exp(known.value) <= each.critical_high
+    return {
+        "workload": workload(name).title,
+        "method": named(method),
+        **known.row("exact"),
+        "searches": known.n,
+        "critical": float(np.exp(logs.mean())),
+        "lowest": float(each.critical.min()),
+        "highest": float(each.critical.max()),
+        "runs": float(each.runs.mean()),
+        "most": float(each.runs.max()),
+        "splits": len(each),
+        "near": int((np.abs(logs - known.value) <= np.log(NEAR)).sum()),
+        "covered": int((above & below).sum()),
+    }
+
+
+def told() -> dict[str, object]:
+    """What the page says of all replays together."""
+    mine, other = summary("adaptive"), summary("tpe-median")
+    return {
+        "exact_least": int(mine.searches.min()),
+        "exact_most": int(mine.searches.max()),
+        "replays": int(mine.splits.sum()),
+        "near": int(mine.near.sum()),
+        "held": int(mine.covered.sum()),
+        "runs_most": float(mine.most.max()),
+        "optuna": int(other.splits.sum()) if len(other) else None,
+        "optuna_near": int(other.near.sum()) if len(other) else None,
+    }
 
 
 FORMATS = {"tuned runs": "{:.0f}", "Optuna: tuned runs": "{:.0f}"}
