@@ -149,8 +149,10 @@ def _row(name: str, method: str, each: pd.DataFrame) -> dict[str, object]:
 
 
 def told() -> dict[str, object]:
-    """What the page says of all replays together."""
+    """What the page says of all replays together; None of what has no record."""
     mine, other = summary("adaptive"), summary("tpe-median")
+    if mine.empty:
+        return dict.fromkeys(TOLD)
     return {
         "exact_least": int(mine.searches.min()),
         "exact_most": int(mine.searches.max()),
@@ -163,12 +165,19 @@ def told() -> dict[str, object]:
     }
 
 
+# What `told` says
+TOLD = (
+    *("exact_least", "exact_most", "replays", "near", "held", "runs_most"),
+    *("optuna", "optuna_near"),
+)
 FORMATS = {"tuned runs": "{:.0f}", "Optuna: tuned runs": "{:.0f}"}
 
 
 def table() -> pd.DataFrame:
     """The table of the page: exact searches, the adaptive plan and Optuna side by side."""
     mine, other = summary("adaptive"), summary("tpe-median")
+    if mine.empty:
+        return mine
     shown = pd.DataFrame(
         {
             "network": mine.workload,
