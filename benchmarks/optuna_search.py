@@ -1,12 +1,12 @@
 """Optuna on the workloads of `chapters.own_workload.replays`: TPE with a median pruner, a study per
 batch size.
 
-    python -m benchmarks.optuna_search           # needs optuna; into data/adaptive/, a quarter of an hour
+    python -m benchmarks.optuna_search      # needs optuna; minutes, into data/adaptive/
 
-Optuna is told more than the adaptive search finds out by itself: the batch sizes at which that ended
-up on the same split, and `LIMIT` times the steps that it took there as the limit of every trial.  The
-tuned runs of `adaptive.MOST` are shared evenly among the sizes.  A trial ends at the steps of the
-best so far, too.
+Optuna is told more than the adaptive search finds out by itself: the batch sizes at which that
+ended up on the same split, and `LIMIT` times the steps that it took there as the limit of every
+trial.  The tuned runs of `adaptive.MOST` are shared evenly among the sizes.  A trial ends at the
+steps of the best so far, too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def drawn(trial: optuna.Trial, plan: adaptive.Plan) -> dict[str, float]:
 
 
 def job(what: replays.Replay, size: int, number: int) -> rounds.Job:
-    """A trial's training, whose checks read the whole validation set, since pruners compare errors."""
+    """A trial's training; its checks read all validation examples, since pruners compare errors."""
     cell = Cell(what.workload, size, what.algorithm, split=what.split, replicate=number)
     made = one_cell.job(cell)
     metric = dataclasses.replace(made.own.metric, never_negative=False)
@@ -111,8 +111,12 @@ def searched(what: replays.Replay) -> pd.DataFrame:
 
 if __name__ == "__main__":
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    record = dataclasses.replace(replays.REPLAYS, title="Optuna", take=lambda what, _: searched(what),
-                                 more={"optuna": optuna.__version__})  # fmt: skip
+    record = dataclasses.replace(
+        replays.REPLAYS,
+        title="Optuna",
+        take=lambda what, _: searched(what),
+        more={"optuna": optuna.__version__},
+    )
     lacking = replays.REPLAYS.missing(replays.planned())
     later = {dataclasses.replace(what, rule="tpe-median") for what in lacking}
     by_split = sorted(replays.planned("tpe-median"), key=lambda what: what.split)

@@ -1,4 +1,4 @@
-"""The adaptive search for the critical batch size: on trainings whose law is known, and on a real one that is stopped."""
+"""The adaptive search: on trainings whose law is known, and on a real one that is stopped."""
 
 import math
 
@@ -19,7 +19,7 @@ def law(size, critical=100.0, floor=30.0):
     return floor * (1 + critical / size)
 
 
-# --- the estimate -----------------------------------------------------------------------------------------------------
+# --- the estimate ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("critical", [20.0, 100.0, 700.0])
@@ -54,11 +54,11 @@ def test_a_curve_that_does_not_bend_has_an_open_interval():
     assert found.critical > SIZES.max() and found.high == math.inf
 
 
-# --- the plan ---------------------------------------------------------------------------------------------------------
+# --- the plan -------------------------------------------------------------------------------------
 
 
 class Simulated:
-    """Trainings of K* = law(B) at the best rate, more at others, in the place of sweeps and records."""
+    """Trainings of K* = law(B) at the best rate, in the place of sweeps and records."""
 
     def __init__(self, monkeypatch, scatter=0.15, seconds=0.1):
         self.random, self.scatter, self.seconds, self.cells = (
@@ -162,7 +162,7 @@ def test_momentum_counts_only_once_its_velocity_has_grown():
     assert adaptive.reach({"learning_rate": 0.1}, 5) == 1
 
 
-# --- trained ----------------------------------------------------------------------------------------------------------
+# --- trained --------------------------------------------------------------------------------------
 
 OWN = """
 import torch

@@ -1,5 +1,6 @@
-"""Some hundred wrong files of a reader's, every fault in every place where it is one: each is refused, and the message names
-the file, the place and, of a value, what is allowed.
+"""Some hundred wrong files of a reader's, every fault in every place where it is one.
+
+Each is refused, and the message names the file, the place and, of a value, what is allowed.
 """
 
 import textwrap
@@ -139,7 +140,8 @@ ENDS = {
     "import unheard_of": "ModuleNotFoundError",
     "return {kind}": "returned value: type",
 }
-GOALS = ("(0.2, 0.1)", "(0.1, 0.1)", "(-0.1,)", "(1.0,)", "(0.1, None)", "(0.1, '0.2')", "[0.1]", "(float('nan'),)", "(0.9,)",
+GOALS = ("(0.2, 0.1)", "(0.1, 0.1)", "(-0.1,)", "(1.0,)", "(0.1, None)", "(0.1, '0.2')", "[0.1]",
+         "(float('nan'),)", "(0.9,)",
          "(0.1, 0.1000000001)", "(True,)", "0.1", "{0.1}", "((0.1,),)", "(x,)")  # fmt: skip
 FILES = {
     "def task(:\n": "SyntaxError",
@@ -156,7 +158,9 @@ FILES = {
 
 
 def cases():
-    """What is wrong: the kind, its fields, what is put before the last function and in its place, and the words to be found."""
+    """What is wrong: the kind, its fields, the body of the last function, what precedes it, and the
+    words to be found.
+    """
     for kind, fields in FIELDS.items():
         for field in fields:
             for value, fine in VALUES.items():

@@ -1,4 +1,4 @@
-"""What the searches of a reader's own workload answer: a batch size, what to set there, its cost."""
+"""What the searches of a reader's own workload answer: a batch size, its settings, its cost."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def adaptively(
     adaptive.run(plan, minutes, train=budget == "full", **options)
     if not plan.cells:
         raise Told(
-            f"budget: no record is kept of an adaptive search of {name} with {algorithm} from batch "
-            f"size {min(sizes)} to {max(sizes)}; train it with -p budget full, or choose -p search "
+            f"budget: no record is kept of an adaptive search of {name} with {algorithm} from "
+            f"batch size {min(sizes)} to {max(sizes)}; train it with -p budget full, or choose -p search "
             f"exact"
         )
     return adaptive.table(plan), plan
@@ -126,8 +126,8 @@ def doubts(table: pd.DataFrame, trials: pd.DataFrame) -> list[str]:
         fall, larger = one.steps / other.steps, other.batch_size / one.batch_size
         if fall > STEEP * larger:
             found.append(
-                f"From batch size {one.batch_size:,} to {other.batch_size:,} steps fall {brief(fall)}"
-                f" times for {brief(larger)} times the batch, which no curve does: the smaller one "
+                f"From batch size {one.batch_size:,} to {other.batch_size:,} steps fall "
+                f"{brief(fall)} times for {brief(larger)} times the batch, which no curve does: the smaller one "
                 f"is badly tuned. Do not trust the critical batch size; search more there."
             )
     missed = sorted(set(trials.batch_size) - set(table.batch_size))
@@ -138,7 +138,7 @@ def doubts(table: pd.DataFrame, trials: pd.DataFrame) -> list[str]:
 
 
 def law(found: bends.Estimate | None, table: pd.DataFrame) -> pd.DataFrame:
-    """The fitted line between the sizes searched: batch_size, steps; no rows where there is none."""
+    """The fitted line between the sizes searched: batch_size, steps; empty where there is none."""
     if found is None:
         return pd.DataFrame({"batch_size": [], "steps": []})
     sizes = np.geomspace(table.batch_size.min(), table.batch_size.max(), 50)
