@@ -274,7 +274,7 @@ WRONG = [
     ("model=mlp,", "model=mlp, at_once=0,", "at_once: 0 is not allowed; it must be a whole number from 1"),
     ("model=mlp,", "model=mlp, precision='float16',", "precision: 'float16' is not allowed; it must be float32 or bfloat16"),
     ("model=mlp,", "model=lambda: net,", "a network that shares its parameters with an earlier one"),
-    ("model=mlp,", "model=lambda: mlp(outputs=1),", "loss: asked for that of 8 examples it raised IndexError: Target 1"),
+    ("model=mlp,", "model=lambda: mlp(outputs=1),", "validation: asked for .* ValueError: targets from 0 to 1 for 1 outputs"),
     ("model=mlp,", "model=lambda: [1],", "model: list is not allowed; it must build an nn.Module"),
     ("model=mlp,", "model=lambda: mlp(outputs=2).requires_grad_(False),", "model: without parameters to train"),
     ("model=mlp,", "model=mlp, loss=lambda m, b: m(b[0]), metric='classification',", "loss: torch.float32 .* is not"),

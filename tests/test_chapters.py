@@ -70,6 +70,7 @@ def task():
     ("change", "search", "message"),
     [
         (("", ""), "race", None),
+        (("", ""), "adaptive", None),
         (("nn.Linear(16, 2)", "nn.Linear(15, 2)"), "exact", "model: on 32 examples it raised RuntimeError"),
     ],
 )

@@ -14,6 +14,7 @@ from chapters.frameworks.framework_times import FrameworkTimes
 from chapters.language_model import branch_runs, branches, ngrams, pruned_layers
 from chapters.late_workers import delays
 from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
+from chapters.own_workload import replays as own_replays
 from chapters.parts_of_a_network import growing, halves, subnetworks
 from chapters.steps_to_result import folds
 from chapters.without_backpropagation import boolean_readout
@@ -150,6 +151,7 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "layers": (lambda file, own: pruned_layers.Pruned(**own), pruned_layers.record, {"source", "wall_s", "precision"}),
     "unseen": (lambda file, own: unseen.Winners(**own), unseen.UNSEEN.record, {"source", "wall_s", "precision"}),
     "replays": (lambda file, own: replays.Replay(**own), replays.place, {"source", "wall_s"}),
+    "adaptive": (lambda file, own: own_replays.Replay(**own), own_replays.REPLAYS.record, {"source", "wall_s", "precision"}),
 }
 CELLS = (lambda file, own: Cell(**own), store.record, {"source", "wall_s", "precision", "steps", "trial_steps"})
 

@@ -1,5 +1,4 @@
-"""What a curve advises: up to which batch size a larger one saves steps, and which is the fastest
-in time.
+"""What a curve advises: up to which batch size a larger one saves steps, and what to know before.
 
 By K* = c1/B + c2, with critical batch size C = c1/c2, doubling B saves the share C / (2 (B + C)) of
 the steps: half of them at most, a quarter at C, 40 % at C/4 and 10 % at 4 C.
@@ -168,15 +167,6 @@ def step_seconds(trials: pd.DataFrame) -> pd.DataFrame:
     return (heads.wall_s / heads.trial_steps).rename("seconds").reset_index()
 
 
-def in_time(points: pd.DataFrame, seconds: pd.DataFrame) -> pd.DataFrame:
-    """Points of `scaling.across_replicates` with seconds (of a step), time, time_low and time_high
-    (s to the goal).
-    """
-    timed = points.merge(seconds, on=[*scaling.CURVE, "batch_size"], how="left")
-    ends = {"time": timed.steps, "time_low": timed.low, "time_high": timed.high}
-    return timed.assign(**{name: steps * timed.seconds for name, steps in ends.items()})
-
-
 @dataclass(frozen=True)
 class Advice:
     """What one curve advises.
@@ -250,20 +240,3 @@ def sentences(given: Advice) -> str:
         small = f"Even from the smallest batch, B = {number(given.smallest)}, doubling saves less than {half} of the steps."
     reach = ", a size beyond those measured" * (given.useless > given.largest)
     return f"{small} Beyond B = {brief(given.useless)}{reach}, it saves less than {little}."
-
-
-def fastest(trials: pd.DataFrame, seconds: pd.Series) -> tuple[int, tuple[float, float]]:
-    """The batch size that reaches the goal soonest, and in which range it lies over drawn curves (5
-    to 95 %).
-
-    trials: of one curve; seconds: of a step, by batch size.  Raises ValueError if no size that met
-    the goal has a time.
-    """
-    curve = scaling.curve_of(scaling.steps_to_result(trials))
-    drawn, steps = scaling.draws(curve), curve.points().set_index("batch_size").steps
-    sizes = steps.index.intersection(seconds.index)
-    require(
-        len(sizes) > 0, "seconds", list(seconds.index), "given for a batch size that met the goal"
-    )
-    soonest = (drawn[sizes] * seconds[sizes]).idxmin(axis=1)
-    return int((steps[sizes] * seconds[sizes]).idxmin()), scaling.span_of(soonest)

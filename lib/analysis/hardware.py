@@ -145,10 +145,13 @@ def readers(name: str) -> Study:
         # One that was in the data before the reader's file changed may be of no cell now
         with contextlib.suppress(ValueError):
             cell = Cell(**store.head(file)["cell"])
-            found += [cell] if cell.workload == name and record(cell, DATA) == file else []
+            # An adaptive search's trials are of several spaces
+            fits = cell.workload == name and cell.space is None
+            found += [cell] if fits and record(cell, DATA) == file else []
     if not found:
         raise ValueError(
-            f"workload: no record is kept of {name!r}; measure it with own_workload.ipynb and -p budget full"
+            f"workload: no exact search is on record of {name!r}; measure it with "
+            f"own_workload.ipynb, -p search exact and -p budget full"
         )
     searches = Counter((c.algorithm, c.sparsity, c.trials) for c in found)
     # (algorithm, sparsity) -> trials of the search with most batch sizes, and of these of the one

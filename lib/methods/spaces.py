@@ -21,6 +21,7 @@ SPACES = {
 }
 # Of the learning rate, which is the engine's whatever the method
 DECAY = ("decay_steps", "end_factor")
+BETWEEN = ".."  # the ends of a range
 SINGLE = {  # what a point may be on an interval's scale
     "log": ("positive", lambda v: 0 < v < np.inf),
     "reverse-log": ("in [0, 1)", lambda v: 0 <= v < 1),
@@ -52,8 +53,14 @@ def intervals(space: str, algorithm: str, decay: bool = False) -> dict[str, Inte
     decay where there is one.
 
     A method that takes an interval of Lee et al. (2021) is drawn from that of the named space; any
-    other is its own. Raises ValueError for an unknown algorithm.
+    other is its own. A space may also be a part of the whole one, as
+    "learning_rate=1e-3..1,momentum=0.95". Raises ValueError for an unknown algorithm, and for ends
+    out of order.
     """
+    if BETWEEN in space:
+        whole = intervals("lee2021", algorithm, decay)
+        ends = {name: _ends(word) for name, word in _words(space)}
+        return {name: Interval(*ends[name], at.scale) for name, at in whole.items()}
     shared = SPACES[space]
     own = {
         name: shared.get(name, at) if at == LEE2021.get(name) else at
@@ -69,7 +76,7 @@ def _limits(algorithm: str, decay: bool) -> dict[str, tuple[str, Callable]]:
 
 
 def parse(space: str, algorithm: str, decay: bool = False) -> dict[str, float] | None:
-    """The values of a space that is one point; None for a named space.
+    """The values of a space that is one point; None for a named space or one with ranges.
 
     Raises ValueError for an unknown space, and for a point that lacks a hyperparameter, has one too
     many or twice, or a value outside its limits.
@@ -78,18 +85,33 @@ def parse(space: str, algorithm: str, decay: bool = False) -> dict[str, float] |
     if text in SPACES:
         return None
     limits = _limits(algorithm, decay)
-    words = [word.partition("=") for word in text.split(",")]
+    pairs = _words(text)
     try:
-        values = {name.strip(): float(value) for name, _, value in words}
+        ends = {name: _ends(word) for name, word in pairs}
     except ValueError:
-        values = {}
-    complete = len(words) == len(values) and set(values) == set(limits)
-    if complete and all(limits[name][1](value) for name, value in values.items()):
-        return values
-    form = ",".join(f"{name}=..." for name in limits)
-    points = ", ".join(f"{name} {words}" for name, (words, _) in limits.items())
-    allowed = f"one of {', '.join(SPACES)}, or {form} ({points})"
-    raise ValueError(f"space: {space!r} is not allowed; it must be {allowed}")
+        ends = {}
+    each_once = len(pairs) == len(ends) and set(ends) == set(limits)
+    if not each_once or not all(limits[name][1](end) for name in ends for end in ends[name]):
+        form = ",".join(f"{name}=..." for name in limits)
+        points = ", ".join(f"{name} {words}" for name, (words, _) in limits.items())
+        allowed = f"one of {', '.join(SPACES)}, or {form} ({points})"
+        raise ValueError(f"space: {space!r} is not allowed; it must be {allowed}")
+    if BETWEEN in text:
+        intervals(text, algorithm, decay)
+        return None
+    return {name: value for name, (value, _) in ends.items()}
+
+
+def _words(text: str) -> list[tuple[str, str]]:
+    """Names and values of a space that is written out."""
+    parts = (word.partition("=") for word in text.split(","))
+    return [(name.strip(), value) for name, _, value in parts]
+
+
+def _ends(word: str) -> tuple[float, float]:
+    """The ends of a range, "0.1..1", or of a single value.  Raises ValueError."""
+    low, _, high = word.partition(BETWEEN)
+    return float(low), float(high or low)
 
 
 def draw(

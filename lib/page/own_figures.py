@@ -5,43 +5,35 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts, shared_figures, tips
+from lib.page import charts, tips
 from lib.wording import brief
 
 
-def with_critical(points: pd.DataFrame, lines: pd.DataFrame, start: float) -> alt.LayerChart:
-    """Steps to result against batch size, a line per sparsity, with a dashed line at each critical
-    batch size.
+def with_critical(
+    points: pd.DataFrame, line: pd.DataFrame, critical: float | None
+) -> alt.LayerChart:
+    """Steps to result against batch size with 90 % bars, the fitted line and the critical batch
+    size.
 
-    points: of `lib.analysis.scaling.label`, for every goal; lines: goal, sparsity, critical,
-    critical_low and critical_high, those of curves whose critical batch size lies within the sizes
-    measured; start: the goal shown first.
+    points: batch_size, steps, low, high (NaN where not known), replicates; line: batch_size, steps
+    of the law; critical: None where it is not inside the sizes.
     """
-    colour = charts.by_sparsity(sorted(points.sparsity.unique()))
-    slider = charts.goal_slider(sorted(points.goal.unique()), start)
-    figure = shared_figures.scaling_chart(points, colour, slider)
-    if lines.empty:
-        return figure
-    about = lines.assign(
-        batch_size=lines.critical,
-        told=[brief(value) for value in lines.critical],
-        interval=[between(*ends) for ends in zip(lines.critical_low, lines.critical_high)],
-    )
-    rules = (
-        alt.Chart(about)
-        .transform_filter(slider[1])
-        .mark_rule(strokeDash=[6, 4], strokeWidth=2)
-        .encode(
-            x=alt.X("batch_size:Q"),
-            color=colour,
-            tooltip=[
-                tips.SPARSITY,
-                alt.Tooltip("told:N", title="critical batch size"),
-                tips.INTERVAL,
-            ],
-        )
-    )
-    return alt.layer(figure, rules)
+    ends = points.fillna({"low": points.steps, "high": points.steps})
+    within = [min(ends.low.min(), ends.steps.min()) / 1.3, max(ends.high.max(), 1) * 1.3]
+    scale = alt.Scale(type="log", base=2, domain=within, nice=False)
+    y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
+    base = alt.Chart(ends).encode(x=charts.batch_axis(points.batch_size))
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+    told = [tips.BATCH_SIZE, tips.STEPS, *tips.ends(), tips.SEARCHES]
+    marks = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=told)
+    curve = alt.Chart(line).mark_line(strokeDash=[3, 4], clip=True).encode(x="batch_size:Q", y=y)
+    layers = [curve, bars, marks] if len(line) else [bars, marks]
+    if critical is not None:
+        at = alt.Chart(pd.DataFrame({"batch_size": [critical], "told": [brief(critical)]}))
+        title = alt.Tooltip("told:N", title="critical batch size")
+        rule = at.mark_rule(strokeDash=[6, 4], strokeWidth=2)
+        layers.append(rule.encode(x="batch_size:Q", tooltip=[title]))
+    return alt.layer(*layers).properties(width="container", height=380)
 
 
 def between(low: float, high: float) -> str:

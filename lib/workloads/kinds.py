@@ -91,8 +91,19 @@ def _spread(y: Tensor) -> float:
     return float(y.double().var(0, correction=0).mean())
 
 
-def _mistakes(out: Tensor, y: Tensor) -> Tensor:
+def _judged(out: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """As `_asked`.  Raises ValueError for targets that are no classes of the outputs'."""
     scores, classes = _asked(out, y)
+    if classes.is_floating_point() or classes.dtype == torch.bool:
+        raise ValueError(f"targets of type {classes.dtype}: they must be classes, int64 from 0")
+    if len(classes) and not 0 <= int(classes.min()) <= int(classes.max()) < out.shape[-1]:
+        ends = f"{int(classes.min())} to {int(classes.max())}"
+        raise ValueError(f"targets from {ends} for {out.shape[-1]} outputs: they count from 0")
+    return scores, classes
+
+
+def _mistakes(out: Tensor, y: Tensor) -> Tensor:
+    scores, classes = _judged(out, y)
     return (scores.argmax(-1) != classes).double()
 
 
@@ -119,7 +130,7 @@ KINDS = {
         "validation cross-entropy, nats a token",
         lambda nats: f"{nats:g} nats a token (perplexity {math.exp(nats):.3g})",
         loss=lambda out, y: functional.cross_entropy(*_asked(out, y)),
-        cost=lambda out, y: functional.cross_entropy(*_asked(out, y), reduction="none"),
+        cost=lambda out, y: functional.cross_entropy(*_judged(out, y), reduction="none"),
         constant=_entropy,
     ),
 }

@@ -30,8 +30,16 @@ class Facts:
 
 
 def fingerprints(own: Training) -> dict[str, str]:
-    """Digests of the data (`batches.fingerprint`)."""
-    return {part: batches.fingerprint(getattr(own, part)) for part in ("train", "validation")}
+    """Digests of the data (`batches.fingerprint`).  Raises ValueError, which names the part, for
+    what reading it raises.
+    """
+    found = {}
+    for part in ("train", "validation"):
+        try:
+            found[part] = batches.fingerprint(getattr(own, part))
+        except (Exception, SystemExit) as error:
+            raise ValueError(f"{part}: {raised(error)}") from error
+    return found
 
 
 def goals(own: Training) -> tuple[float, ...]:

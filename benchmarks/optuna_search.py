@@ -1,0 +1,123 @@
+"""Optuna on the workloads of `chapters.own_workload.replays`: TPE with a median pruner, a study per
+batch size.
+
+    python -m benchmarks.optuna_search      # needs optuna; minutes, into data/adaptive/
+
+Optuna is told more than the adaptive search finds out by itself: the batch sizes at which that
+ended up on the same split, and `LIMIT` times the steps that it took there as the limit of every
+trial.  The tuned runs of `adaptive.MOST` are shared evenly among the sizes.  A trial ends at the
+steps of the best so far, too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import optuna
+import pandas as pd
+
+from chapters.own_workload import replays
+from lib.engine import rounds
+from lib.measuring import adaptive, one_cell
+from lib.records import store
+from lib.studies.cells import Cell
+
+LIMIT = 4  # times the steps of the adaptive search
+STARTUP = 3  # trials before the pruner judges
+
+
+def drawn(trial: optuna.Trial, plan: adaptive.Plan) -> dict[str, float]:
+    """Hyperparameters from the same space, on the same scales."""
+    found = {}
+    for name, at in plan.space.items():
+        if at.scale == "reverse-log":
+            found[name] = 1 - trial.suggest_float(f"1-{name}", 1 - at.high, 1 - at.low, log=True)
+        else:
+            found[name] = trial.suggest_float(name, at.low, at.high, log=True)
+    return found
+
+
+def job(what: replays.Replay, size: int, number: int) -> rounds.Job:
+    """A trial's training; its checks read all validation examples, since pruners compare errors."""
+    cell = Cell(what.workload, size, what.algorithm, split=what.split, replicate=number)
+    made = one_cell.job(cell)
+    metric = dataclasses.replace(made.own.metric, never_negative=False)
+    return dataclasses.replace(made, own=dataclasses.replace(made.own, metric=metric))
+
+
+class Objective:
+    """Steps to the goal at one batch size; of a trial that did not meet it, more than it took.
+
+    best: steps of the fastest trial so far, None before one met the goal; taken: steps of all.
+    """
+
+    def __init__(self, what: replays.Replay, size: int, limit: int):
+        self.what, self.size, self.limit = what, size, limit
+        self.plan = adaptive.Plan(what.workload, what.algorithm, replays.SIZES)
+        self.best: int | None = None
+        self.taken = 0
+
+    def __call__(self, trial: optuna.Trial) -> float:
+        own = job(self.what, self.size, trial.number)
+        values = {**drawn(trial, self.plan), "batch_size": float(self.size)}
+        one, until = rounds.Trial(own, trial.number, values), self.best or self.limit
+        try:
+            return self._trained(trial, one, until)
+        finally:
+            self.taken += one.history.steps
+
+    def _trained(self, trial: optuna.Trial, one: rounds.Trial, until: int) -> float:
+        history = one.history
+
+        def report() -> None:
+            if history.checked and history.checked[-1] == history.steps:
+                trial.report(history.errors[-1], history.steps)
+                if trial.should_prune():
+                    raise optuna.TrialPruned
+
+        one.run(until, report)
+        met = history.met(one.job.goals)[0]
+        if met is None:
+            lost = history.diverged is not None or not history.errors
+            return 2.0 * self.limit if lost else until * (1 + history.errors[-1])
+        self.best = met
+        return float(met)
+
+
+def searched(what: replays.Replay) -> pd.DataFrame:
+    """Rows as of `replays.replayed`."""
+    beside = dataclasses.replace(what, rule="adaptive")
+    _, known = store.read(replays.REPLAYS.record(beside), beside)
+    share, rows = adaptive.MOST / len(known), []
+    for row in known.itertuples():
+        objective = Objective(what, row.batch_size, math.ceil(LIMIT * row.steps))
+        sampler = optuna.samplers.TPESampler(seed=what.split)
+        pruner = optuna.pruners.MedianPruner(STARTUP, n_warmup_steps=5)
+        study = optuna.create_study(sampler=sampler, pruner=pruner)
+        while objective.taken < share * (objective.best or objective.limit):
+            study.optimize(objective, n_trials=1)
+        about = {"batch_size": row.batch_size, "steps": float(objective.best or math.nan)}
+        counts = {"searches": 1, "trials": len(study.trials), "taken": objective.taken}
+        rows.append({**about, **counts})
+    table = pd.DataFrame(rows)
+    found = adaptive.estimate(
+        {int(b): [k] for b, k in zip(table.batch_size, table.steps) if k == k}
+    )
+    ends = {"critical": found.critical} if found else {"critical": math.nan}
+    runs = float((table.taken / table.steps).sum())
+    return table.assign(**ends, critical_low=math.nan, critical_high=math.nan, runs=runs)
+
+
+if __name__ == "__main__":
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    record = dataclasses.replace(
+        replays.REPLAYS,
+        title="Optuna",
+        take=lambda what, _: searched(what),
+        more={"optuna": optuna.__version__},
+    )
+    lacking = replays.REPLAYS.missing(replays.planned())
+    later = {dataclasses.replace(what, rule="tpe-median") for what in lacking}
+    by_split = sorted(replays.planned("tpe-median"), key=lambda what: what.split)
+    record.run([what for what in by_split if what not in later])

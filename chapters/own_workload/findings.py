@@ -1,0 +1,93 @@
+"""What the page on the reader's own workload says, as numbers and words."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from chapters.own_workload import answers
+from lib.measuring import adaptive, bends
+from lib.wording import brief, named, span
+from lib.workloads.catalogue import Workload
+
+
+def findings(
+    trials: pd.DataFrame,
+    table: pd.DataFrame,
+    plan: adaptive.Plan | None,
+    work: Workload,
+    algorithm: str,
+    price: float,
+) -> dict[str, object]:
+    """All values of the page's sentences.
+
+    Args:
+        trials: at their goal, of one curve.
+        table: `answers.points` of them.
+        plan: of an adaptive search, or None.
+        work: the workload.
+        algorithm: the training method.
+        price: of the machine for an hour.
+    """
+    found = bends.estimate(answers.searches(trials))
+    use = answers.choice(table, found)
+    spent = sum(head["wall_s"] for head in trials.attrs["provenance"])
+    smallest, biggest = int(trials.batch_size.min()), int(trials.batch_size.max())
+    return {
+        "title": work.title,
+        "method": named(algorithm),
+        "goal": work.asks.written(trials.goal.iloc[0]),
+        "use": int(use.row.batch_size),
+        "alike": span((use.low, use.high)),
+        "spread": use.low < use.high,
+        "largest": use.largest,
+        "settings": answers.settings(use.row, answers.tuned_of(table)),
+        "edge": bool(use.row.edges),
+        "edges": [name.replace("_", " ") for name in use.row.edges],
+        "steps": round(use.row.steps),
+        "time": lasting(use.row.time),
+        "price": brief(use.row.time / 3600 * price),
+        "per_hour": brief(price),
+        "sizes": len(table),
+        "smallest": smallest,
+        "biggest": biggest,
+        "trials": len(trials),
+        "spent": lasting(spent),
+        **_critical(found, smallest, biggest),
+        **_surer(found, plan, spent),
+    }
+
+
+def _critical(found: bends.Estimate | None, smallest: int, biggest: int) -> dict[str, object]:
+    """Whether the critical batch size is known, whether it lies inside the sizes, or above."""
+    if found is None:
+        names = ("critical", "critical_low", "critical_high", "searches")
+        return {"known": False, "inside": False, "above": False, **dict.fromkeys(names)}
+    return {
+        "known": True,
+        "inside": smallest < found.critical < biggest,
+        "above": found.critical >= biggest,
+        "critical": found.critical,
+        "critical_low": found.low,
+        "critical_high": found.high,
+        "searches": found.searches,
+    }
+
+
+def _surer(found: bends.Estimate | None, plan: adaptive.Plan | None, spent: float) -> dict:
+    """Whether more searches are needed, for how long, and the cost so far in tuned runs."""
+    wide = found is not None and adaptive.WIDTH < found.width < math.inf
+    runs = plan.runs() if plan else None
+    if not wide:
+        return {"wide": False, "more": None, "adaptive": plan is not None, "runs": runs}
+    times = (math.log(found.width) / math.log(adaptive.WIDTH)) ** 2
+    seconds = 60 * plan.minutes_more() if plan else (times - 1) * spent
+    return {"wide": True, "more": lasting(seconds), "adaptive": plan is not None, "runs": runs}
+
+
+def lasting(seconds: float) -> str:
+    """A time in the largest unit of which there is one: "3.4 minutes"."""
+    units = {"days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
+    unit = next((name for name, long in units.items() if seconds >= long), "seconds")
+    return f"{brief(seconds / units[unit])} {unit}"

@@ -1,0 +1,219 @@
+"""The adaptive plan on workloads that the book has searched exactly, and Optuna beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import itertools
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from lib.analysis import scaling
+from lib.fields import spec
+from lib.measuring import adaptive, runner
+from lib.measuring.experiment import Collection
+from lib.records import results
+from lib.records.store import DATA, record
+from lib.studies.cells import NUMBER, Cell
+from lib.studies.plans import STUDIES, USUAL
+from lib.studies.study import Study
+from lib.wording import brief, named
+from lib.workloads.catalogue import workload
+
+SIZES = 2, 1024  # the smallest and the largest batch size that a replay may search
+SPLITS = 3, 4, 5, 6  # of which there are exact searches, too
+NETWORKS = "digits-mlp", "digits-cnn"
+METHODS = "momentum", "sgd", "adam"
+MINUTES = 30.0
+NEAR = 1.25  # how far from the exact searches' critical batch size is near
+
+
+@spec
+class Replay:
+    """One run of a rule on one split: what it found at every batch size, and at what cost."""
+
+    rule: Literal["adaptive", "tpe-median"]
+    workload: Literal[*NETWORKS]
+    algorithm: Literal[*METHODS]
+    split: NUMBER
+
+    def definition(self) -> dict:
+        """What the record's name depends on besides the fields: nothing."""
+        return {}
+
+
+def place(what: Replay, folder: Path) -> Path:
+    """Where a replay's record lies."""
+    return folder / f"{what.rule}-{what.workload}-{what.algorithm}-split-{what.split}.csv"
+
+
+def planned(rule: str = "adaptive") -> list[Replay]:
+    """All replays of a rule."""
+    pairs = [(name, method) for name in NETWORKS for method in METHODS]
+    return [Replay(rule, *pair, split) for pair in pairs for split in SPLITS]
+
+
+def replayed(what: Replay, _: runner.Reporter) -> pd.DataFrame:
+    """The plan, trained anew into a folder of its own.
+
+    A row per batch size: batch_size, steps (K*), searches, trials, taken (steps, of all trials);
+    and of the whole run critical, critical_low, critical_high, runs (tuned runs).
+    """
+    plan = adaptive.Plan(what.workload, what.algorithm, SIZES, split=what.split)
+    # Its waves are many, and each has a bar
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
+        adaptive.run(plan, MINUTES, Path(folder))
+    found = adaptive.estimate(plan.searches())
+    rows = [
+        {
+            "batch_size": size,
+            "steps": plan.steps(size),
+            "searches": len(steps),
+            "trials": len(plan.of(size)),
+            "taken": sum(trial.taken for trial in plan.of(size)),
+        }
+        for size, steps in plan.searches().items()
+    ]
+    ends = {"critical": found.critical, "critical_low": found.low, "critical_high": found.high}
+    return pd.DataFrame(rows).assign(**ends, runs=plan.runs())
+
+
+REPLAYS = Collection(
+    "Adaptive searches",
+    "replay",
+    DATA / "adaptive",
+    place,
+    planned,
+    replayed,
+    precision=lambda what: "float32",
+)
+
+
+@functools.cache
+def exact() -> dict[tuple[str, str], scaling.Effect]:
+    """ln of the critical batch size by workload and method, of all exact searches on splits of
+    their own.
+    """
+    found = {}
+    for pair in itertools.product(NETWORKS, METHODS):
+        cells = dict.fromkeys(c for s in STUDIES.values() for c in s.cells if _fits(c, *pair))
+        searches = scaling.steps_to_result(results.read(Study("exact", "", tuple(cells))))
+        found[pair] = scaling.critical(scaling.curve_of(searches))
+    return found
+
+
+def _fits(cell: Cell, name: str, method: str) -> bool:
+    """Whether it is an exact search of such a curve, dense and as usual, that is on record."""
+    if (cell.workload, cell.algorithm) != (name, method) or not cell.split or cell.race:
+        return False
+    usual = all(getattr(cell, field) == value for field, value in USUAL.items())
+    return usual and cell.sparsity == 0 and store.exists(record(cell))
+
+
+def summary(rule: str, folder: Path | None = None) -> pd.DataFrame:
+    """A row per workload and method: exact (low, high, searches), of the rule's runs critical (the
+    geometric mean), lowest, highest, runs (tuned runs, mean) and most, splits, near (runs within
+    NEAR), covered (runs whose interval holds the exact value).
+    """
+    found = REPLAYS.results(planned(rule), folder)
+    if found.empty:
+        return found
+    by = found.groupby(["workload", "algorithm"], sort=False)
+    return pd.DataFrame([_row(*key, own.groupby("split").first()) for key, own in by])
+
+
+def _row(name: str, method: str, each: pd.DataFrame) -> dict[str, object]:
+    """A row of `summary`; each: a row per split."""
+    known, logs = exact()[name, method], np.log(each.critical)
+    above = each.critical_low <= np.exp(known.value)
+    below = np.exp(known.value) <= each.critical_high
+    return {
+        "workload": workload(name).title,
+        "method": named(method),
+        **known.row("exact"),
+        "searches": known.n,
+        "critical": float(np.exp(logs.mean())),
+        "lowest": float(each.critical.min()),
+        "highest": float(each.critical.max()),
+        "runs": float(each.runs.mean()),
+        "most": float(each.runs.max()),
+        "splits": len(each),
+        "near": int((np.abs(logs - known.value) <= np.log(NEAR)).sum()),
+        "covered": int((above & below).sum()),
+    }
+
+
+def told() -> dict[str, object]:
+    """What the page says of all replays together; None of what has no record."""
+    mine, other = summary("adaptive"), summary("tpe-median")
+    if mine.empty:
+        return dict.fromkeys(TOLD)
+    return {
+        "exact_least": int(mine.searches.min()),
+        "exact_most": int(mine.searches.max()),
+        "replays": int(mine.splits.sum()),
+        "near": int(mine.near.sum()),
+        "held": int(mine.covered.sum()),
+        "runs_most": float(mine.most.max()),
+        "optuna": int(other.splits.sum()) if len(other) else None,
+        "optuna_near": int(other.near.sum()) if len(other) else None,
+    }
+
+
+# What `told` says
+TOLD = (
+    *("exact_least", "exact_most", "replays", "near", "held", "runs_most"),
+    *("optuna", "optuna_near"),
+)
+FORMATS = {"tuned runs": "{:.0f}", "Optuna: tuned runs": "{:.0f}"}
+
+
+def table() -> pd.DataFrame:
+    """The table of the page: exact searches, the adaptive plan and Optuna side by side."""
+    mine, other = summary("adaptive"), summary("tpe-median")
+    if mine.empty:
+        return mine
+    shown = pd.DataFrame(
+        {
+            "network": mine.workload,
+            "method": mine.method,
+            "exact": [_with_ends(*row) for row in _rows(mine, "exact", "exact_low", "exact_high")],
+            "adaptive, mean (runs)": _means(mine),
+            "within a quarter": _of(mine, "near"),
+            "interval holds it": _of(mine, "covered"),
+            "tuned runs": mine.runs,
+        }
+    )
+    if other.empty:
+        return shown
+    beside = pd.DataFrame(
+        {
+            "network": other.workload,
+            "method": other.method,
+            "Optuna, mean (runs)": _means(other),
+            "Optuna: within a quarter": _of(other, "near"),
+            "Optuna: tuned runs": other.runs,
+        }
+    )
+    return shown.merge(beside, "left", ["network", "method"])
+
+
+def _rows(frame: pd.DataFrame, *columns: str) -> list[tuple]:
+    return list(frame[list(columns)].itertuples(index=False, name=None))
+
+
+def _with_ends(value: float, low: float, high: float) -> str:
+    return f"{brief(value)} ({brief(low)}–{brief(high)})"
+
+
+def _means(frame: pd.DataFrame) -> list[str]:
+    return [_with_ends(*row) for row in _rows(frame, "critical", "lowest", "highest")]
+
+
+def _of(frame: pd.DataFrame, column: str) -> list[str]:
+    return [f"{count} of {splits}" for count, splits in _rows(frame, column, "splits")]

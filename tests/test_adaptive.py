@@ -1,0 +1,216 @@
+"""The adaptive search: on trainings whose law is known, and on a real one that is stopped."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from chapters.own_workload import answers
+from lib.measuring import adaptive, bends, sweeps
+from lib.records import store
+from lib.records.store import record
+from lib.studies.study import Study
+
+SIZES = np.array([16.0, 64, 256, 1024])
+
+
+def law(size, critical=100.0, floor=30.0):
+    return floor * (1 + critical / size)
+
+
+# --- the estimate ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("critical", [20.0, 100.0, 700.0])
+def test_a_curve_without_scatter_gives_its_critical_batch_size(critical):
+    found = bends.estimate({int(b): [law(b, critical)] * 2 for b in SIZES})
+    assert found.critical == pytest.approx(critical, rel=0.01) and found.width < 1.02
+    assert found.steps(SIZES) == pytest.approx(law(SIZES, critical), rel=0.01)
+
+
+def test_two_sizes_tell_no_critical_batch_size():
+    assert bends.estimate({16: [200.0, 210.0], 64: [80.0, 70.0], 256: []}) is None
+
+
+def test_nine_of_ten_intervals_hold_the_truth():
+    random = np.random.default_rng(0)
+    held = []
+    for _ in range(200):
+        logs = {int(b): np.log(law(b)) + 0.2 * random.standard_normal(3) for b in SIZES}
+        found = bends.estimate({b: list(np.exp(own)) for b, own in logs.items()})
+        held.append(found.low <= 100 <= found.high)
+    assert 0.83 <= np.mean(held) <= 0.96
+
+
+def test_a_curve_of_another_form_widens_the_interval():
+    straight = bends.estimate({int(b): [law(b)] * 3 for b in SIZES})
+    other = bends.estimate({int(b): [3000 * b**-0.5] * 3 for b in SIZES})
+    assert other.width > 1.5 * straight.width
+
+
+def test_a_curve_that_does_not_bend_has_an_open_interval():
+    found = bends.estimate({int(b): [1e5 / b] for b in SIZES})
+    assert found.critical > SIZES.max() and found.high == math.inf
+
+
+# --- the plan -------------------------------------------------------------------------------------
+
+
+class Simulated:
+    """Trainings of K* = law(B) at the best rate, in the place of sweeps and records."""
+
+    def __init__(self, monkeypatch, scatter=0.15, seconds=0.1):
+        self.random, self.scatter, self.seconds, self.cells = (
+            np.random.default_rng(1),
+            scatter,
+            seconds,
+            [],
+        )
+        monkeypatch.setattr(adaptive.results, "missing", lambda study, folder: study.cells)
+        monkeypatch.setattr(sweeps, "run", lambda *arguments, **options: None)
+        monkeypatch.setattr(adaptive.store, "read", lambda file, cell: self.train(cell))
+        monkeypatch.setattr(adaptive, "record", lambda cell, folder: None)
+
+    def train(self, cell):
+        rates = cell.draw()["learning_rate"]
+        off = np.log(rates / (0.5 / (1 + 100 / cell.batch_size)))
+        steps = law(cell.batch_size) * np.exp(
+            0.3 * off**2 + self.scatter * self.random.standard_normal(len(rates))
+        )
+        steps = np.ceil(np.where(off > 1.5, np.inf, steps))
+        limit = min(steps.min(), cell.max_steps or cell.work.max_steps)
+        self.cells.append(cell)
+        met = np.where(steps <= limit, steps, np.nan)
+        head = {"trial_steps": limit * len(rates), "wall_s": self.seconds}
+        return head, pd.DataFrame({"learning_rate": rates, "steps@0.04": met})
+
+
+def plan():
+    return adaptive.Plan("digits-mlp", "sgd", (2, 1024))
+
+
+def test_it_finds_the_critical_batch_size_at_the_cost_of_forty_trainings(monkeypatch):
+    near = []
+    trainings = Simulated(monkeypatch)
+    for _ in range(10):
+        found = adaptive.run(plan(), 30.0)
+        near.append(
+            abs(math.log(bends.estimate(found.searches()).critical / 100)) <= math.log(1.25)
+        )
+        assert found.runs() <= adaptive.MOST + 1
+    assert sum(near) >= 8
+    assert all(cell.trials == 1 for cell in trainings.cells if not cell.space.count(".."))
+
+
+def test_it_ends_early_where_searches_hardly_scatter(monkeypatch):
+    Simulated(monkeypatch, scatter=0.02)
+    found = adaptive.run(plan(), 30.0)
+    assert bends.estimate(found.searches()).width <= adaptive.WIDTH and found.runs() < 35
+    assert found.minutes_more() == 0
+
+
+def test_it_ends_when_the_minutes_are_over_and_says_how_many_more_it_needs(monkeypatch):
+    trainings = Simulated(monkeypatch, scatter=0.4, seconds=30.0)
+    found = adaptive.run(plan(), 5.0)
+    assert 5 * 60 <= found.seconds() <= 8 * 60 and len(trainings.cells) < 20
+    found = adaptive.run(plan(), 60.0)
+    assert found.minutes_more() > 0
+
+
+def test_no_trial_goes_on_past_the_fastest_of_its_search(monkeypatch):
+    Simulated(monkeypatch)
+    found = adaptive.run(plan(), 30.0)
+    for size in found.searches():
+        for search in range(found.of(size)[-1].search + 1):
+            steps = [trial.steps for trial in found.of(size, search) if trial.steps]
+            assert steps == sorted(steps, reverse=True)
+            assert all(
+                t.taken <= steps[0]
+                for t in found.of(size, search)[1:]
+                if steps and found.of(size, search)[0].steps
+            )
+
+
+def test_cost_is_all_steps_over_those_of_the_best_settings(monkeypatch):
+    Simulated(monkeypatch)
+    found = adaptive.run(plan(), 30.0)
+    each = {
+        size: sum(t.taken for t in found.of(size)) / found.steps(size) for size in found.searches()
+    }
+    assert found.runs() == pytest.approx(sum(each.values()))
+
+
+def test_where_no_trial_meets_the_goal_it_ends_at_once(monkeypatch):
+    trainings = Simulated(monkeypatch)
+    monkeypatch.setattr(trainings, "train", lambda cell: (
+        {"trial_steps": 6.0, "wall_s": 0.1}, pd.DataFrame({"learning_rate": cell.draw()["learning_rate"], "steps@0.04": np.nan})
+    ))  # fmt: skip
+    found = adaptive.run(plan(), 30.0)
+    assert (
+        not found.searches() and len(found.cells) == 1 and bends.estimate(found.searches()) is None
+    )
+
+
+def test_momentum_counts_only_once_its_velocity_has_grown():
+    drawn = {"learning_rate": 0.1, "momentum": 0.9}
+    assert adaptive.reach(drawn, 1e6) == pytest.approx(10, rel=1e-3) and adaptive.reach(
+        drawn, 1
+    ) == pytest.approx(1)
+    grown = np.mean([sum(0.9**j for j in range(k)) for k in range(1, 21)])
+    assert adaptive.reach(drawn, 20) == pytest.approx(grown)
+    assert adaptive.reach({"learning_rate": 0.1}, 5) == 1
+
+
+# --- trained --------------------------------------------------------------------------------------
+
+OWN = """
+import torch
+from torch import nn
+from lib.own import {kind}
+
+def task():
+    x = torch.randn(400, 4, generator=torch.Generator().manual_seed(0))
+    y = (x[:, 0] * x[:, 1] > 0).long()
+    return {kind}(model=lambda: nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 2)),
+                  train=(x[:300], y[:300]), validation=(x[300:], y[300:]), goals=(0.2,), max_steps=600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "method"), [("Own", "momentum"), ("Training", "torch.optim:AdamW")]
+)
+def test_stopped_it_goes_on_to_the_same_answer(tmp_path, monkeypatch, kind, method):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(OWN.replace("{kind}", kind), encoding="utf-8")
+    monkeypatch.setattr(adaptive, "MOST", 24.0)
+
+    def searched(folder, **options):
+        return adaptive.run(
+            adaptive.Plan("mine.py:task", method, (4, 256)), 5.0, tmp_path / folder, **options
+        )
+
+    whole, run, calls = searched("whole"), sweeps.run, []
+
+    def killed(*arguments, **options):
+        calls.append(0)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return run(*arguments, **options)
+
+    monkeypatch.setattr(sweeps, "run", killed)
+    with pytest.raises(KeyboardInterrupt):
+        searched("part")
+    read = searched("part", train=False)
+    assert 0 < len(read.cells) < len(whole.cells) and read.cells == whole.cells[: len(read.cells)]
+    again = searched("part")
+    assert again.searches() == whole.searches() and again.cells == whole.cells
+    frame = adaptive.table(again, tmp_path / "part")
+    assert answers.searches(frame) == {
+        b: pytest.approx(steps) for b, steps in again.searches().items()
+    }
+    bodies = [
+        store.read(record(c, tmp_path / f), c)[1] for c in whole.cells for f in ("whole", "part")
+    ]
+    assert all(one.equals(other) for one, other in zip(bodies[::2], bodies[1::2]))
+    assert Study("s", "", tuple(whole.cells)).cells == tuple(whole.cells)
