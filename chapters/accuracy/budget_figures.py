@@ -95,7 +95,7 @@ def settled() -> alt.LayerChart:
         x=charts.batch_axis(rows.batch_size), color=colour.legend(columns=1)
     )
     tooltip = [
-        alt.Tooltip("network:N", title="network"),
+        tips.NETWORK,
         tips.BATCH_SIZE,
         alt.Tooltip("test:Q", title="test error", format=".2%"),
         alt.Tooltip("low:Q", title="bar from", format=".2%"),

@@ -37,7 +37,7 @@ def hazardous_runs(plain: Run) -> list[Run]:
 
 
 def differences(trained: Trained) -> pd.DataFrame:
-    """Largest difference of any parameter after every step: workers, precision, step, difference."""
+    """Largest difference of any parameter by step: workers, precision, step, difference."""
     parts = []
     for run, found, expected in trained:
         largest = processes.largest_difference(found, expected)[1:]

@@ -40,8 +40,7 @@ def shares_left(made: dict[str, np.ndarray]) -> pd.DataFrame:
 
 
 def _long(made: dict[str, np.ndarray], x: np.ndarray, of) -> pd.DataFrame:
-    parts = [pd.DataFrame({"vector": n, "x": x, "value": of(u)}) for n, u in made.items()]
-    return pd.concat(parts)
+    return pd.concat(pd.DataFrame({"vector": n, "x": x, "value": of(u)}) for n, u in made.items())
 
 
 def bounds() -> pd.DataFrame:
@@ -54,7 +53,7 @@ def bounds() -> pd.DataFrame:
 
 
 def named(rows: pd.DataFrame) -> pd.DataFrame:
-    """Vectors from training under the names that the menus show, in their order: vector, x, value."""
+    """Vectors from training by the names that menus show, in their order: vector, x, value."""
     fields = rows[["workload", "compressor", "feedback", "step"]].itertuples(index=False)
     found = rows.assign(vector=[_name(*row) for row in fields])[["vector", "x", "value"]]
     order = sorted(found.vector.unique(), key=_place)
@@ -158,19 +157,16 @@ def _met(workload: str, met: pd.Series) -> str:
 
 def of_condition(made: dict[str, np.ndarray]) -> pd.DataFrame:
     """Whether made-up vectors meet the condition and obey the bound."""
-    ratios, rows = shares_left(made), []
-    for name, vector in made.items():
-        own = ratios[ratios.vector == name]
-        bell = contraction.bell(vector, tolerance=2e-3)
-        rows.append(
-            {
-                "vector": name,
-                "meets the condition": "yes" if bell else "no",
-                "densities within (1 − k/d)²": percent(inside(own)),
-                "left at k/d = 0.01": percent(np.interp(0.01, GRID, own.value)),
-            }
-        )
-    return pd.DataFrame(rows)
+    left = [own for _, own in shares_left(made).groupby("vector", sort=False)]
+    bells = [contraction.bell(vector, tolerance=2e-3) for vector in made.values()]
+    return pd.DataFrame(
+        {
+            "vector": list(made),
+            "meets the condition": ["yes" if bell else "no" for bell in bells],
+            "densities within (1 − k/d)²": [percent(inside(own)) for own in left],
+            "left at k/d = 0.01": [percent(np.interp(0.01, GRID, own.value)) for own in left],
+        }
+    )
 
 
 def of_steps(density: float, band: pd.DataFrame) -> pd.DataFrame:

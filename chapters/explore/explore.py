@@ -50,8 +50,8 @@ COLUMNS = {
     "critical batch size": "where 1 % more examples a batch save half a per cent of the steps",
 }
 CAPTION = (
-    "Points: means over searches; hollow if a search missed the goal. Bars: 90 % confidence intervals. "
-    "Lines: c₁/B + c₂. Diamonds: critical batch sizes."
+    "Points: means over searches; hollow if a search missed the goal. "
+    "Bars: 90 % confidence intervals. Lines: c₁/B + c₂. Diamonds: critical batch sizes."
 )
 
 
@@ -213,13 +213,15 @@ def view(
     table of what it draws.
     """
     svg = vlc.vegalite_to_svg(chart.to_dict(), vl_version=vega.VEGALITE)
-    picture = base64.b64encode(svg.encode()).decode()
+    picture, table = base64.b64encode(svg.encode()).decode(), boxes.table(shown).to_html()
     return Html(
         f'<div class="book-explore"><script type="application/json" class="ex-data">{data}</script>'
-        f'<figure class="book-figure" id="fig-explore"><p class="book-title">{html.escape(title)}</p>'
-        f'<img class="ex-still" alt="{html.escape(description)}" src="data:image/svg+xml;base64,{picture}">'
+        '<figure class="book-figure" id="fig-explore">'
+        f'<p class="book-title">{html.escape(title)}</p>'
+        f'<img class="ex-still" alt="{html.escape(description)}" '
+        f'src="data:image/svg+xml;base64,{picture}">'
         f"<figcaption>{CAPTION}</figcaption></figure>"
-        f'<div class="ex-tables"><div class="ex-scroll">{boxes.table(shown).to_html()}</div></div></div>'
+        f'<div class="ex-tables"><div class="ex-scroll">{table}</div></div></div>'
     )
 
 

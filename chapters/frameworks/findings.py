@@ -35,7 +35,6 @@ def findings(
     mine = goals[goals.workload == workload]
     best, smallest = fastest(mine), mine[mine.batch_size == mine.batch_size.min()]
     curves = slow.groupby(["workload", "algorithm"], sort=False)
-    timed, planned = len(ratios.attrs["provenance"]), ratios.attrs["planned"]
     return {
         "network": title(workload),
         "shared": best.system != ONE,
@@ -44,12 +43,9 @@ def findings(
         "gain": gain(mine),
         "idle": bool(gain(smallest) < 1.05),
         "networks": goals.curve.unique().tolist(),
-        "all_timed": timed == planned,
-        "untimed": planned - timed,
-        "planned": planned,
         "soonest": [_soonest(fastest(own)) for _, own in curves],
         **_steps(ratios),
-        **_again(ratios, again, mine, repeated[repeated.workload == workload]),
+        **_again(ratios, again, repeated[repeated.workload == workload]),
         **_sent(ratios),
     }
 
@@ -91,27 +87,20 @@ def _steps(ratios: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _again(
-    ratios: pd.DataFrame, again: pd.DataFrame, mine: pd.DataFrame, repeated: pd.DataFrame
-) -> dict[str, object]:
-    """How a second run differs; None where it lacks a batch size."""
-    names = ("batches", "queued", "middle", "range", "framework", "size", "gain")
-    if repeated.batch_size.nunique() < mine.batch_size.nunique():
-        return {"again": False, **{f"again_{name}": None for name in names}}
-    keys = [*KEYS, "system"]
-    both = ratios.merge(again, on=keys, suffixes=("", "_again"))
+def _again(ratios: pd.DataFrame, again: pd.DataFrame, repeated: pd.DataFrame) -> dict[str, object]:
+    """How a second run differs."""
+    both = ratios.merge(again, on=[*KEYS, "system"], suffixes=("", "_again"))
     both = both[both.system != ONE]
     change, best = both.ratio_again / both.ratio, fastest(repeated)
-    values = (
-        len(both[KEYS].drop_duplicates()),
-        percent(float(both.waited_again.median().clip(0, 1))),
-        float(change.median()),
-        between(change.min(), change.max()),
-        best.framework,
-        int(best.batch_size),
-        gain(repeated),
-    )
-    return {"again": True, **{f"again_{name}": value for name, value in zip(names, values)}}
+    return {
+        "again_batches": len(both[KEYS].drop_duplicates()),
+        "again_queued": percent(float(both.waited_again.median().clip(0, 1))),
+        "again_middle": float(change.median()),
+        "again_range": between(change.min(), change.max()),
+        "again_framework": best.framework,
+        "again_size": int(best.batch_size),
+        "again_gain": gain(repeated),
+    }
 
 
 def heaviest(ratios: pd.DataFrame) -> pd.DataFrame:
@@ -164,7 +153,7 @@ def of_bytes(ratios: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_links(times: pd.DataFrame) -> pd.DataFrame:
-    """The slowest links over which a step of data parallelism or two stages still beats one process."""
+    """The slowest links over which replicas or stages still beat one process."""
     even = breaks_even(times).dropna(subset=["bandwidth"])
     even = even[even.system.isin(["ddp", "pipeline"])]
     networks = [f"{title(w)}, {named(a)}" for w, a in zip(even.workload, even.algorithm)]

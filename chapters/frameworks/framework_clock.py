@@ -50,10 +50,11 @@ def _timed(rank: int, training: Training, x, y, repeats: int) -> list[dict]:
     systems = {name: frameworks.build(training, name, rank, x[:1]) for name in frameworks.SYSTEMS}
     about = {name: _about(system, x, y) for name, system in systems.items()}
     alone = max(everyones(_block(systems["one"], x, y, frameworks.WARM_UP)[1]))
-    steps = math.ceil(BLOCK / alone)
-    blocks = {name: [] for name in frameworks.SYSTEMS}
+    steps, names = math.ceil(BLOCK / alone), list(systems)
+    blocks = {name: [] for name in names}
     for k in range(repeats):
-        for name in _turned(k):
+        turn = k % len(names)  # another one is first in every round
+        for name in names[turn:] + names[:turn]:
             blocks[name].append(_block(systems[name], x, y, steps))
     rows = [
         _row(name, np.array(everyones(own)), training.micro_batches) | about[name]
@@ -62,13 +63,6 @@ def _timed(rank: int, training: Training, x, y, repeats: int) -> list[dict]:
     systems.clear()
     gc.collect()  # a model that outlives the process group can hang the process
     return rows
-
-
-def _turned(by: int) -> list[str]:
-    """All systems, another one first in every round."""
-    names = list(frameworks.SYSTEMS)
-    by %= len(names)
-    return names[by:] + names[:by]
 
 
 def _block(system: OneProcess | None, x: Tensor, y: Tensor, steps: int) -> list[float]:
@@ -154,10 +148,9 @@ def waits(calls: Counter) -> int:
 
     Raises ValueError for a collective that is not known here.
     """
-    used = {name: n for name, n in calls.items() if n}
-    unknown = sorted(set(used) - set(ROUNDS))
+    unknown = sorted(set(+calls) - set(ROUNDS))
     require(not unknown, "calls", unknown, f"of {tuple(ROUNDS)}")
-    return sum(ROUNDS[name] * n for name, n in used.items())
+    return sum(n * calls[name] for name, n in ROUNDS.items())
 
 
 class Collectives(TorchDispatchMode):

@@ -56,8 +56,6 @@ def ratios(times: pd.DataFrame) -> pd.DataFrame:
     """`framework_times` with three columns more, over one process: ratio (of seconds), ratio_low
     and ratio_high (its quartiles), waiting (of clock times).
     """
-    if times.empty:
-        return times
     ratio = over_one(times)
     quartiles = {f"ratio_{end}": times[end] * ratio / times.seconds for end in ("low", "high")}
     return times.assign(ratio=ratio, **quartiles, waiting=over_one(times, "wall"))

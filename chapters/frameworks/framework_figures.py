@@ -1,4 +1,4 @@
-"""The figure of frameworks: time to the goal at every batch size, with a link that a reader sets."""
+"""The figure of frameworks: time to the goal by batch size, over a link that a reader sets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import altair as alt
 import pandas as pd
 
 from chapters.frameworks.framework_costs import EXPRESSION, NAMES, SPARSE
-from lib.page import charts
+from lib.page import charts, tips
 
 NO_LIMIT = 1e15  # bytes per second that cost nothing
 LATENCIES = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)
@@ -50,9 +50,9 @@ def to_goal(table: pd.DataFrame, start: Mapping[str, float], curve: str) -> alt.
     y = alt.Y("time:Q", title="time to the goal (s)").scale(type="log", nice=False, padding=18)
     tooltip = [
         alt.Tooltip("framework:N", title="framework"),
-        alt.Tooltip("batch_size:Q", title="batch size", format=","),
+        tips.BATCH_SIZE,
         alt.Tooltip("goal:Q", title="goal error", format=".1%"),
-        alt.Tooltip("steps:Q", title="steps to result", format=",.0f"),
+        tips.STEPS,
         alt.Tooltip("milliseconds:Q", title="a step (ms)", format=",.2r"),
         alt.Tooltip("time:Q", title="time to the goal (s)", format=",.2r"),
     ]

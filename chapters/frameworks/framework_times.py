@@ -71,7 +71,5 @@ PLANNED = tuple(
 
 
 def measured(replicate: int = 0) -> pd.DataFrame:
-    """What is on record of this replicate of PLANNED, with the settings as columns; empty if nothing
-    is.
-    """
+    """What is on record of this replicate of PLANNED, with the settings as columns."""
     return timings.results(*(one for one in PLANNED if one.replicate == replicate))

@@ -7,8 +7,8 @@ well (ZeroRedundancyOptimizer, fully_shard), by two stages of the network throug
 batch flow (torch.distributed.pipelining), or by shards whose gradients are sent as their largest
 entries (`lib.workers.hook`).  All but the last take the steps of one process, to rounding.
 
-`train` returns their weights, the bytes that every process sent, which the kernel counts for its
-connections, and the bytes that it holds between steps.  `framework_clock` times their steps.
+`train` returns their weights, and the bytes that every process sent, which the kernel counts for
+its connections.  `framework_clock` times their steps.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Replicas(OneProcess):
 
 
 class ShardedStates(Replicas):
-    """Replicas that each keep the states of half the parameters, update these, and tell the other."""
+    """Replicas that keep the states of half the parameters, update these, and tell the other."""
 
     def own_optimizer(self) -> torch.optim.Optimizer:
         from torch.distributed.optim import ZeroRedundancyOptimizer
@@ -213,7 +213,7 @@ class Stages(OneProcess):
 
 
 class SparseMessages(Replicas):
-    """Replicas that send the largest entries of their gradients and keep the rest for later steps."""
+    """Replicas that send the largest entries of their gradients and keep the rest for later."""
 
     def laid_out(self) -> nn.Module:
         model = super().laid_out()
@@ -313,8 +313,8 @@ def train(trainings: Sequence[Training], data) -> list[dict[str, dict]]:
     """Train each of these with every system for STEPS, all on two processes that are started once.
 
     data: a split with x [N, ...] float and y [N] int64.  Returns, per training and system: weights
-    [P] float64 after the last step; sent, bytes per step of each process after WARM_UP steps; held,
-    bytes of each (`OneProcess.held`). Raises what `lib.workers.processes.train` does.
+    [P] float64 after the last step; sent, bytes per step of each process after WARM_UP steps.
+    Raises what `lib.workers.processes.train` does.
     """
     x, y = data.x.numpy(), data.y.numpy()
     return processes.launch(_trained, WORKERS, TIMEOUT, list(trainings), x, y)
@@ -336,8 +336,7 @@ def _outcome(rank: int, training: Training, name: str, x: Tensor, y: Tensor) -> 
             system.step(x[rows].to(training.type), y[rows])
     told = None if before is None else (sent() - before) / (STEPS - WARM_UP)
     weights = None if system is None else system.weights()
-    held = None if system is None else system.held()
-    return {"weights": weights, "sent": everyones(told), "held": everyones(held)}
+    return {"weights": weights, "sent": everyones(told)}
 
 
 def build(training: Training, name: str, rank: int, example: Tensor) -> OneProcess | None:
@@ -352,7 +351,7 @@ def batches(training: Training, examples: int) -> Iterator[Tensor]:
 
 
 def reference(training: Training, data) -> Tensor:
-    """Weights [P] float64 after STEPS of one process, here; with sparse messages, see `simulated`."""
+    """Weights [P] float64 after STEPS of one process, here; of sparse messages: `simulated`."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as the processes do: the order of additions may depend on it
     try:
@@ -365,8 +364,8 @@ def reference(training: Training, data) -> Tensor:
 
 
 def simulated(training: Training, data) -> Tensor:
-    """Weights [P] float64 after STEPS with sparse messages and momentum, both processes simulated as
-    the book's searches do it.
+    """Weights [P] float64 after STEPS with sparse messages and momentum, both processes simulated
+    as the book's searches do it.
 
     In double precision both agree: which entry is the largest hangs on the last bit.
     """

@@ -6,52 +6,50 @@ import pandas as pd
 from scipy import stats
 
 from lib.probes import portraits
+from lib.probes.portraits import Portrait
 from lib.wording import between, brief, percent
-from lib.workloads import catalogue
+from lib.workloads.catalogue import workload
 
 GUESSED, WHOLE = "Gaussian-k, with feedback", "everything sent"
-Plan = dict[tuple[str, str], portraits.Portrait]  # by the network's title and way of sending
 MOST = 4500  # entries of distributions that the page can carry
 
 
-def ways(compressor: str, density: float) -> dict[str, dict]:
-    """Fields of the portraits by way of sending, that with feedback first."""
-    title, own = compressor.capitalize(), {"compressor": compressor, "density": density}
-    return {
-        f"{title}, with feedback": own,
-        f"{title}, without": {**own, "feedback": False},
-        GUESSED: {"compressor": "gaussian-k", "density": density},
-        WHOLE: {"compressor": "dense", "density": 1.0, "feedback": False},
-    }
-
-
 def planned(
-    workloads: list[str], sent: dict[str, dict], learning_rate: float, common: dict
-) -> Plan:
-    """A portrait for every network's title and way of sending.
+    workloads: list[str], compressor: str, density: float, learning_rate: float, common: dict
+) -> list[Portrait]:
+    """Every network by every way of sending, the first with this compressor and feedback.
 
     Args:
         workloads: names.
-        sent: of `ways`.
+        compressor: of the first two ways.
+        density: share of the entries that is sent.
         learning_rate: 0 for the book's.
         common: further fields, alike for all.
     """
-    return {
-        (catalogue.workload(name).title, way): portraits.Portrait(
-            name, learning_rate=learning_rate or portraits.rate(name), **common, **fields
-        )
-        for name in workloads
-        for way, fields in sent.items()
-    }
+    own = {"compressor": compressor, "density": density}
+    ways = (
+        own,
+        {**own, "feedback": False},
+        {**own, "compressor": "gaussian-k"},
+        {"compressor": "dense", "density": 1.0, "feedback": False},
+    )
+    rates = {name: learning_rate or portraits.rate(name) for name in workloads}
+    every = [
+        Portrait(w, learning_rate=rates[w], **common, **way) for w in workloads for way in ways
+    ]
+    return list(dict.fromkeys(every))
 
 
-def named(rows: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+def way(compressor: str, feedback: bool) -> str:
+    """How a vector came about, in words."""
+    words = f"{compressor.capitalize()}, {'with feedback' if feedback else 'without'}"
+    return WHOLE if compressor == "dense" else words
+
+
+def named(rows: pd.DataFrame) -> pd.DataFrame:
     """Vectors with the network and the way of sending as the page calls them."""
-    fields = ["workload", "compressor", "density", "feedback"]
-    names = {tuple(getattr(p, field) for field in fields): key for key, p in plan.items()}
-    found = [names[tuple(row)] for row in rows[fields].to_numpy()]
-    networks, sent = zip(*found, strict=True)
-    return rows.assign(network=networks, way=sent)
+    ways = [way(*row) for row in zip(rows.compressor, rows.feedback)]
+    return rows.assign(network=[workload(name).title for name in rows.workload], way=ways)
 
 
 def threshold(density: float) -> float:
@@ -78,23 +76,23 @@ def entries(taken: pd.DataFrame, every: int) -> pd.DataFrame:
 
 
 def findings(
-    single: pd.DataFrame, tails: pd.DataFrame, plan: Plan, step: int, verdict: str
+    single: pd.DataFrame, tails: pd.DataFrame, asked: Portrait, step: int, verdict: str
 ) -> dict[str, object]:
     """All values of the page's sentences.
 
     Args:
         single: of `portraits.shapes`, `named`.
         tails: of `tails`.
-        plan: of `planned`.
+        asked: the first of `planned`.
         step: at which distributions are shown first.
         verdict: on T1.
     """
-    (_, way), asked = next(iter(plan.items()))
+    own_way = way(asked.compressor, asked.feedback)
     networks, first = sorted(single.network.unique()), threshold(asked.density)
     shown = single[(single.network == networks[0]) & (single.step == step)].set_index("way")
-    fed, whole = shown.reindex([way, WHOLE]).to_dict("records")
+    fed, whole = shown.reindex([own_way, WHOLE]).to_dict("records")
     usual = 2 * portraits.REACH / portraits.BINS * stats.norm.pdf(0)  # entries in the middle bin
-    own, guessed = (tails[tails.way == name] for name in (way, GUESSED))
+    own, guessed = (tails[tails.way == name] for name in (own_way, GUESSED))
     return {
         "T1": verdict,
         "networks": networks,
@@ -103,7 +101,7 @@ def findings(
         "workers": asked.workers,
         "density": f"{asked.density:g}",
         "compressor": asked.compressor.capitalize(),
-        "both_shown": bool({way, WHOLE} <= set(shown.index)),
+        "both_shown": bool({own_way, WHOLE} <= set(shown.index)),
         "far_fed": fed["far"],
         "far_whole": whole["far"],
         "middle_fed": percent(fed["peak"] * usual),

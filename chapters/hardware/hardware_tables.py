@@ -118,8 +118,7 @@ def dearer(workload: str) -> pd.DataFrame:
 
 def _shared() -> dict[str, list]:
     times, every = method_times.over_sgd(), method_results.compared()
-    if len(every):
-        every = every[every.workload.isin(set(times.workload)) & (every.sparsity == 0)]
+    every = every[every.workload.isin(set(times.workload)) & (every.sparsity == 0)]
     curves = scaling.summaries(every)[1]
     several = {key: curve for key, curve in curves.items() if curve.n >= scaling.ENOUGH}
     return method_results.shared_out(several, times).to_dict("list")
@@ -128,9 +127,8 @@ def _shared() -> dict[str, list]:
 def of_dearer(times: pd.DataFrame) -> pd.DataFrame:
     """`dearer` as a table, a row per method."""
     heads = times.share.map(lambda n: f"time, {number(n)} on each device")
-    wide = times.assign(head=heads, told=times.time.map(brief)).pivot(
-        index="algorithm", columns="head", values="told"
-    )[heads.unique()]
+    told = times.assign(head=heads, told=times.time.map(brief))
+    wide = told.pivot(index="algorithm", columns="head", values="told")[heads.unique()]
     each = times.groupby("algorithm", sort=False)
     steps = each.steps.first()
     wide.insert(0, "steps over SGD’s", steps.map(brief))

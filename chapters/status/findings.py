@@ -24,11 +24,11 @@ SEARCHES = {  # columns of the file of all searches, and what they hold
     "batch_size": "examples in a training step",
     "goal": "validation error to reach, as a share; in nats where the workload says so",
     "split": "which draw of training and validation images; 0 unless searches drew their own",
-    "replicate": "which of several searches: other draws, initial weights and order of examples",
+    "replicate": "which of several searches: other hyperparameters, weights and order of examples",
     "trials": "runs of the search",
     "steps": "steps to result: the fewest after which a trial met the goal; empty if none did",
     "last_step": "where the search stopped",
-    "infeasible": "trials that could meet no goal: infinite loss, every unit off, or not to be pruned",
+    "infeasible": "trials that could meet no goal: infinite loss, every unit off, not to be pruned",
 }
 USUAL = {"precision": "bfloat16", "checks": "geometric"}
 
@@ -132,7 +132,6 @@ def of_ways(trials: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
 
 def of_replays(again: pd.DataFrame) -> pd.DataFrame:
     heads = {
-        "study": "study",
         "searches": "replayed",
         "equal": "same table",
         "equal_result": "same steps to result",
@@ -140,23 +139,19 @@ def of_replays(again: pd.DataFrame) -> pd.DataFrame:
         "measured_on": "measured on",
         "replayed_on": "again on",
     }
-    return again[list(heads)].rename(columns=heads)
+    return again[["study", *heads]].rename(columns=heads)
 
 
 def of_paths() -> pd.DataFrame:
     """Trials that were followed a second time."""
-    found = {name: tracks.results(name) for name in tracks.TRACKS}
-    return pd.DataFrame(
-        {
-            "paths on": [front.data_set(name) for name in found],
-            "followed": [len(f.attrs["provenance"]) for f in found.values()],
-            "planned": [f.attrs["planned"] for f in found.values()],
-            "points": [len(f) for f in found.values()],
-            "core-hours": [
-                sum(head["wall_s"] for head in f.attrs["provenance"]) / 3600 for f in found.values()
-            ],
-        }
-    )
+    rows = []
+    for name in tracks.TRACKS:
+        found = tracks.results(name)
+        spent = [head["wall_s"] / 3600 for head in found.attrs["provenance"]]
+        told = (front.data_set(name), len(spent), found.attrs["planned"], len(found), sum(spent))
+        rows.append(told)
+    heads = ["paths on", "followed", "planned", "points", "core-hours"]
+    return pd.DataFrame(rows, columns=heads)
 
 
 def of_spaces() -> pd.DataFrame:
@@ -175,16 +170,17 @@ def of_spaces() -> pd.DataFrame:
 
 
 def of_workloads() -> pd.DataFrame:
-    every = catalogue.WORKLOADS.values()
-    goals = [", ".join(map(tasks.TASKS[w.task].written, w.goals)) for w in every]
-    return pd.DataFrame(
-        {
-            "workload": [w.name for w in every],
-            "data set": [w.dataset for w in every],
-            "model": [w.model for w in every],
-            "parameters": [models.parameter_count(models.build(w.model)) for w in every],
-            "goals": goals,
-            "step budget": [w.max_steps for w in every],
-            "precision": [w.precision for w in every],
-        }
-    )
+    rows = [
+        (
+            w.name,
+            w.dataset,
+            w.model,
+            models.parameter_count(models.build(w.model)),
+            ", ".join(map(tasks.TASKS[w.task].written, w.goals)),
+            w.max_steps,
+            w.precision,
+        )
+        for w in catalogue.WORKLOADS.values()
+    ]
+    heads = ["data set", "model", "parameters", "goals", "step budget", "precision"]
+    return pd.DataFrame(rows, columns=["workload", *heads])
