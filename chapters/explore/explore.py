@@ -162,10 +162,13 @@ def still(points: pd.DataFrame, lines: pd.DataFrame) -> alt.LayerChart:
     colour = charts.by_sparsity(list(points.sparsity.unique()))
     least = max(points.low.min(), points.steps.min() / FAR)
     most = min(points.high.max(), points.steps.max() * FAR)
-    scale = alt.Scale(type="log", base=2, nice=False, padding=10, clamp=True, domain=[least, most])
+    ends = [least, most]
+    scale = alt.Scale(type="log", base=2, nice=False, padding=10, clamp=True, domain=ends)
+    x = charts.batch_axis(points.batch_size)
     y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
-    base = alt.Chart(points).encode(x=charts.batch_axis(points.batch_size), y=y, color=colour)
-    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+    base = alt.Chart(points).encode(x=x, y=y, color=colour)
+    low = alt.Y("low:Q", scale=scale)
+    bars = base.mark_rule(strokeWidth=2).encode(y=low, y2="high:Q")
     layers = [bars, *_fitted(base, points, lines)]
     for missed, filled in ((points.missed == 0, True), (points.missed > 0, False)):
         if missed.any():
@@ -197,10 +200,12 @@ def _fitted(base: alt.Chart, points: pd.DataFrame, lines: pd.DataFrame) -> list[
 
 def table(points: pd.DataFrame, lines: pd.DataFrame) -> pd.DataFrame:
     """Points as the page's table has them, in steps."""
-    rows = points.merge(lines[[*KEYS, "c1", "c2"]], on=KEYS).sort_values(["sparsity", "batch_size"])
+    rows = points.merge(lines[[*KEYS, "c1", "c2"]], on=KEYS)
+    rows = rows.sort_values(["sparsity", "batch_size"])
     rows["line"] = rows.c1 / rows.batch_size + rows.c2
     rows["algorithm"] = rows.algorithm.map(named)
-    rows["pruning"] = rows.pruning.map(named).where(rows.sparsity > 0, "none")
+    pruned = rows.sparsity > 0
+    rows["pruning"] = rows.pruning.map(named).where(pruned, "none")
     rows[ESTIMATES] = rows[ESTIMATES].map(lambda value: float(f"{value:.4g}"))
     shown = ["algorithm", "pruning", "sparsity", "batch_size", *ESTIMATES, "searches", "missed"]
     return rows[shown].rename(columns=HEADS)

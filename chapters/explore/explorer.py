@@ -100,7 +100,8 @@ def times(points: pd.DataFrame, timed: Mapping[str, pd.DataFrame]) -> pd.DataFra
     """
     parts = []
     for name, known in timed.items():
-        batches = _filled(points.batch_size[points.workload == name].unique())
+        own = points[points.workload == name]
+        batches = _filled(own.batch_size.unique())
         weights = models.parameter_count(models.build(workload(name).model))
         for machine, (_, devices) in MACHINES.items():
             step = hardware.best_step(devices, batches, weights, known)
@@ -121,12 +122,12 @@ def updates(timed: Mapping[str, pd.DataFrame], ratios: pd.DataFrame) -> pd.DataF
     for name, own in ratios.groupby("workload", sort=False):
         wide = own.pivot(index="batch_size", columns="algorithm", values="ratio")
         if TIMED in wide and name in timed:
-            sizes, seconds = np.log(timed[name][["batch_size", "seconds"]]).to_numpy().T
-            step = np.exp(np.interp(np.log(wide.index), sizes, seconds))
-            more = wide.div(wide[TIMED], axis=0).sub(1).clip(lower=0).mul(step, axis=0)
-            long = more.melt(value_name="seconds", ignore_index=False).reset_index()
-            parts.append(long.assign(workload=name)[UPDATES])
-    return pd.concat(parts, ignore_index=True).dropna()
+            step = hardware.interpolated(timed[name], wide.index)
+            over = wide.div(wide[TIMED], axis=0) - 1
+            more = over.clip(lower=0).mul(step, axis=0)
+            long = more.melt(value_name="seconds", ignore_index=False)
+            parts.append(long.reset_index().assign(workload=name))
+    return pd.concat(parts, ignore_index=True)[UPDATES].dropna()
 
 
 def _filled(sizes: Sequence[int]) -> np.ndarray:

@@ -132,12 +132,14 @@ def of_steps(ratios: pd.DataFrame) -> pd.DataFrame:
     column per batch size, of one network and method.
     """
     spans = zip(ratios.ratio, ratios.ratio_low, ratios.ratio_high)
-    told = [f"{brief(ratio)} ({between(*ends)})" for ratio, *ends in spans]
-    told = ratios.assign(told=told, framework=ratios.system.map(NAMES))
+    words = [f"{brief(ratio)} ({between(*ends)})" for ratio, *ends in spans]
+    frameworks = ratios.system.map(NAMES)
+    told = ratios.assign(told=words, framework=frameworks)
     told.loc[told.system == ONE, "told"] = "1"
     table = told.pivot(index="framework", columns="batch_size", values="told")
-    table = table.reindex(NAMES.values()).rename(columns="B = {:,}".format)
-    return table.rename_axis(columns=None).reset_index()
+    table = table.reindex(NAMES.values())
+    table = table.rename(columns="B = {:,}".format).rename_axis(columns=None)
+    return table.reset_index()
 
 
 def of_bytes(ratios: pd.DataFrame) -> pd.DataFrame:

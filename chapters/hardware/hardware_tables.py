@@ -87,9 +87,11 @@ def skipped(curves: Mapping[Curve, scaling.Curve]) -> pd.DataFrame:
     """
     times = timings.results(*step_times.SKIPPED)
     zeros, best = hardware.skipped(curves, times)
-    large = zeros[(zeros.what == "time of a step") & (zeros.batch_size == zeros.batch_size.max())]
-    steps = large[[*scaling.CURVE, "batch_size", "ratio"]].rename(columns={"ratio": "step"})
-    found = best[best.sparsity == best.sparsity.max()].merge(steps, on=scaling.CURVE)
+    large = zeros[zeros.batch_size == zeros.batch_size.max()]
+    steps = large[large.what == "time of a step"].rename(columns={"ratio": "step"})
+    steps = steps[[*scaling.CURVE, "batch_size", "step"]]
+    sparsest = best[best.sparsity == best.sparsity.max()]
+    found = sparsest.merge(steps, on=scaling.CURVE)
     found.attrs["code"] = sorted({head["source"] for head in times.attrs["provenance"]})
     return found.assign(curve=scaling.curve_names)
 

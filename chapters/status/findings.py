@@ -90,17 +90,23 @@ def _data_sets() -> dict[str, int]:
 
 
 def ways(trials: pd.DataFrame) -> pd.DataFrame:
-    """Steps to result by arithmetic and times of the checks: WAY, batch_size, steps, reach (5 and
-    95 % of half as many trials), usual, overlaps (its reach that of the usual way).
+    """Steps to result by arithmetic and times of the checks: WAY, batch_size, steps, low and high
+    (5 and 95 % of half as many trials), usual, overlaps (the interval that of the usual way).
     """
     found = scaling.steps_to_result(trials)
-    searches = trials.groupby(WAY).steps
-    reach = searches.apply(lambda s: scaling.best_of_k(s.to_numpy(), len(s) // 2)[[0, 2]])
-    found = found.merge(reach.rename("reach"), on=WAY)
-    usual = (found[list(USUAL)] == list(USUAL.values())).all(axis=1)
-    base = found.sparsity.map(found[usual].set_index("sparsity").reach)
-    overlaps = [a[0] <= b[1] and b[0] <= a[1] for a, b in zip(found.reach, base)]
-    return found.assign(usual=usual, overlaps=overlaps)
+    half = {}
+    for way, steps in trials.groupby(WAY).steps:
+        half[way] = scaling.best_of_k(steps.to_numpy(), len(steps) // 2)
+    lows, _, highs = zip(*[half[tuple(way)] for way in found[WAY].to_numpy()])
+    usual = _usual(found)
+    found = found.assign(low=lows, high=highs, usual=usual)
+    base = found[usual].set_index("sparsity").loc[found.sparsity].reset_index()
+    return found.assign(overlaps=(found.low <= base.high) & (base.low <= found.high))
+
+
+def _usual(rows: pd.DataFrame) -> pd.Series:
+    """Which rows are of the usual way."""
+    return (rows[list(USUAL)] == list(USUAL.values())).all(axis=1)
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -110,8 +116,7 @@ def of_ways(trials: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
     """Each way beside the usual one, trial by trial; compared: of `ways`."""
     goals = [column for column in trials if column.startswith("steps@")]
     met = trials.melt([*WAY, "trial"], goals, "at", "first").dropna(subset="first")
-    usual = (met[list(USUAL)] == list(USUAL.values())).all(axis=1)
-    used = met[usual].drop(columns=list(USUAL))
+    used = met[_usual(met)].drop(columns=list(USUAL))
     pairs = met.merge(used, on=["sparsity", "trial", "at"], suffixes=("", "_used"))
     over = pairs.assign(over=pairs["first"] / pairs.first_used).groupby(WAY).over
     beside = {
@@ -119,7 +124,8 @@ def of_ways(trials: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
         "of pairs, 5–95 %": over.agg(scaling.span_of).map(wording.span),
         "pairs": over.size(),
     }
-    table = compared.assign(interval=compared.reach.map(wording.span))
+    spans = [wording.span(ends) for ends in zip(compared.low, compared.high)]
+    table = compared.assign(interval=spans)
     table = table[[*WAY, "steps", "interval"]].merge(pd.DataFrame(beside), on=WAY)
     words = {"geometric": "geometrically", "every-100": "every 100 steps"}
     heads = {
