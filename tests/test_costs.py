@@ -148,8 +148,7 @@ def test_over_the_slowest_link_that_pays_both_take_as_long():
 def test_the_chart_computes_the_same_and_begins_where_it_is_told():
     start = {"latency": 0.001, "bandwidth": 3e6}
     goals = framework_costs.to_goal(POINTS, TIMES).assign(curve="a")
-    names = [framework_costs.NAMES[name] for name in ("one", "ddp", "sparse")]
-    chart = framework_figures.to_goal(goals, framework_costs.EXPRESSION, start, "a", names, names[-1])
+    chart = framework_figures.to_goal(goals, start, "a")
     parameters = {p.name: p for p in chart.params}
     assert {"latency_at", "bandwidth_at", "curve_chosen"} <= set(parameters)
     assert sorted({*framework_figures.BANDWIDTHS, 3e6})[parameters["bandwidth_at"].value] == 3e6

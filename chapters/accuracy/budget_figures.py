@@ -5,7 +5,10 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
+from chapters.accuracy import fixed_budgets
+from chapters.accuracy.claims import with_enough_steps
 from lib.page import charts, tips
+from lib.workloads import catalogue
 
 COLOURS = [charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE]
 PARTS = {"validation": "lowest validation error", "test": "test error of that trial"}
@@ -42,9 +45,8 @@ def errors(best: pd.DataFrame, column: str, title: str, caption: str) -> alt.Lay
     shades = alt.Scale(domain=list(PARTS.values()), range=[charts.BLUE, charts.ORANGE])
     base = alt.Chart(rows[kept]).encode(
         x=charts.batch_axis(best.batch_size),
-        color=alt.Color("part:N", title=None, sort=None, scale=shades).legend(
-            columns=1
-        ),  # two do not fit a phone
+        # two columns do not fit a phone
+        color=alt.Color("part:N", title=None, sort=None, scale=shades).legend(columns=1),
         opacity=faded,
     )
     bars = (
@@ -69,16 +71,20 @@ def errors(best: pd.DataFrame, column: str, title: str, caption: str) -> alt.Lay
     return charts.controlled([bars, line], control).properties(width="container", height=300)
 
 
-def settled(ends: pd.DataFrame) -> alt.LayerChart:
+def settled() -> alt.LayerChart:
     """Test error against batch size after budgets of their own, a line per network; bars where
     there are several searches.
-
-    ends: of `fixed_budgets.means`, with network.
     """
-    if ends.empty:
+    several, single = with_enough_steps()
+    once = single[~single.workload.isin(several.workload)]
+    ends = pd.concat([several, once]).query("label_smoothing == 0")
+    sizes = ends.groupby("workload").batch_size.transform("nunique")
+    ends = ends[sizes > 2]  # fewer tell no trend
+    titles = [catalogue.workload(name).title for name in ends.workload]
+    rows = fixed_budgets.means(ends.assign(network=titles))
+    if rows.empty:
         return charts.nothing("No records yet.")
-    rows = ends
-    names = list(ends.network.unique())
+    names = list(rows.network.unique())
     colour = alt.Color(
         "network:N",
         title=None,
@@ -89,7 +95,7 @@ def settled(ends: pd.DataFrame) -> alt.LayerChart:
         x=charts.batch_axis(rows.batch_size), color=colour.legend(columns=1)
     )
     tooltip = [
-        alt.Tooltip("network:N", title="network"),
+        tips.NETWORK,
         tips.BATCH_SIZE,
         alt.Tooltip("test:Q", title="test error", format=".2%"),
         alt.Tooltip("low:Q", title="bar from", format=".2%"),

@@ -2,6 +2,8 @@
 judge it.
 """
 
+import functools
+
 import numpy as np
 import pandas as pd
 
@@ -17,13 +19,20 @@ ALONE = "one search: the interval is that of its batch sizes about their line"
 ONE_LEVEL = "one level for all intervals; a network and not all of them is judged"
 
 
+@functools.cache
+def with_enough_steps():
+    """`fixed_budgets.longest` of the networks with several searches, and of those with one."""
+    longer = results.read(plans.study("mnist-longer-budget"))
+    single = pd.concat([fixed_budgets.whole(), longer])
+    several = results.read(plans.study("digits-smoothing"))
+    return fixed_budgets.longest(several), fixed_budgets.longest(single)
+
+
 def slopes(found):
     """The groups of `fixed_budgets.risen` or `helped`, of several searches where there are, by
     network and smoothing.
     """
-    longer = results.read(plans.study("mnist-longer-budget"))
-    single = found(fixed_budgets.longest(pd.concat([fixed_budgets.whole(), longer])))
-    several = found(fixed_budgets.longest(results.read(plans.study("digits-smoothing"))))
+    several, single = map(found, with_enough_steps())
     effects = single | {name: own for name, own in several.items() if own.n > 1}
     groups = []
     for name, own in effects.items():

@@ -10,17 +10,19 @@ import json
 import math
 
 import altair as alt
+import numpy as np
 import pandas as pd
 import vl_convert as vlc
 
+from chapters.explore.explorer import KEYS, LINES, MACHINES, POINTS, TIMES, UPDATES
 from lib import require
+from lib.analysis import goals
 from lib.page import boxes, charts, vega
 from lib.page.prose import Html
 from lib.wording import named
 from lib.workloads.catalogue import workload
 
 MOST = 1_000_000  # bytes of data in a page
-KEYS = ["workload", "algorithm", "pruning", "sparsity", "goal"]
 DIGITS = 5  # significant ones that the data keep
 FAR = 4  # how many times beyond the outermost points an axis goes, whatever the bars do
 DATA = {
@@ -29,40 +31,27 @@ DATA = {
     "fashion-mnist": "Fashion-MNIST",
     "cifar-10": "CIFAR-10",
 }
-HEADS = {
-    "algorithm": "training method",
-    "pruning": "pruning",
-    "sparsity": "sparsity",
-    "batch_size": "batch size",
-    "steps": "steps",
-    "low": "5 %",
-    "high": "95 %",
-    "line": "line",
-    "searches": "searches",
-    "missed": "missed",
-}
-UPDATES = ["workload", "algorithm", "batch_size", "seconds"]
-# Columns of the table with so many significant digits
-ROUNDED, SHOWN = (
-    ["steps", "low", "high", "line"],
-    4,
-)
+HEADS = {"algorithm": "training method", "batch_size": "batch size", "low": "5 %", "high": "95 %"}
+ESTIMATES = ["steps", "low", "high", "line"]  # with four significant digits
 COLUMNS = {
     "workload": "data set and network; only in the file, as is the goal",
     "training method": "how weights follow from gradients",
     "pruning": "how the weights to remove were chosen, before training",
     "sparsity": "share of weights removed",
     "batch size": "examples in a training step",
-    "steps": "geometric mean over searches of the fewest training steps to the goal; the name changes with the vertical axis",
+    "steps": "geometric mean over searches of the fewest training steps to the goal; "
+    "the name changes with the vertical axis",
     "5 %, 95 %": "ends of its 90 % confidence interval",
     "line": "what c₁/B + c₂ gives there",
-    "searches": "independent searches behind the point; with one or two, the interval is borrowed from other networks",
-    "missed": "searches that missed the goal; they count as their last step, so that the point is a lower bound",
+    "searches": "independent searches behind the point; with one or two, "
+    "the interval is borrowed from other networks",
+    "missed": "searches that missed the goal; they count as their last step, "
+    "so that the point is a lower bound",
     "critical batch size": "where 1 % more examples a batch save half a per cent of the steps",
 }
 CAPTION = (
-    "Points: means over searches; hollow if a search missed the goal. Bars: 90 % confidence intervals. "
-    "Lines: c₁/B + c₂. Diamonds: critical batch sizes."
+    "Points: means over searches; hollow if a search missed the goal. "
+    "Bars: 90 % confidence intervals. Lines: c₁/B + c₂. Diamonds: critical batch sizes."
 )
 
 
@@ -70,92 +59,74 @@ def packed(
     points: pd.DataFrame,
     lines: pd.DataFrame,
     times: pd.DataFrame,
-    machines: dict[str, str],
+    updates: pd.DataFrame,
     start: dict,
-    goals: dict[str, float] | None = None,
-    updates: pd.DataFrame | None = None,
 ) -> str:
     """All that is drawn, as JSON: what can be chosen, with titles and colours, and the tables.
 
-    points, lines, times, updates: of `explorer`.  machines: hardware -> title.  start: what is
-    chosen to begin with: workload, method and sparsity (lists), goal.  goals: workload -> the goal
-    at which it is first shown, where that is not its hardest.  Raises ValueError if it is more than
-    MOST bytes.
+    points, lines, times, updates: of `explorer`.  start: what is chosen to begin with: workload,
+    method and sparsity (lists), goal.  Raises ValueError if it is more than MOST bytes.
     """
     lines = lines.sort_values(KEYS).reset_index(drop=True)
     place = lines[KEYS].assign(curve=range(len(lines)))
     points = points.merge(place, on=KEYS).sort_values(["curve", "batch_size"])
-    ends = ["critical", "critical_low", "critical_high"]
+    machines = [{"name": name, "title": title} for name, (title, _) in MACHINES.items()]
+    usual = {"pruning": "connection-sensitivity", "y": "steps", "hardware": machines[0]["name"]}
     data = {
-        "workloads": [_workload(name, goals or {}) for name in _in_order(lines.workload)],
-        "methods": [
-            {"name": a, "title": named(a), "colour": charts.ALGORITHM_COLOURS.get(a, charts.GUIDE)}
-            for a in _by(charts.ALGORITHM_COLOURS, lines.algorithm)
-        ],
-        "prunings": [
-            {"name": p, "title": named(p)} for p in _by(charts.METHOD_COLOURS, lines.pruning)
-        ],
-        "sparsities": [
-            {"level": s, "colour": charts.SPARSITY_COLOURS.get(s, charts.GUIDE)}
-            for s in sorted(set(lines.sparsity))
-        ],
-        "hardware": [{"name": name, "title": title} for name, title in machines.items()],
-        "start": {
-            "pruning": "connection-sensitivity",
-            "y": "steps",
-            "hardware": next(iter(machines), ""),
-            **start,
-        },
-        "curves": _table(lines, [*KEYS, "c1", "c2", *ends, "identified"]),
-        "points": _table(
-            points,
-            [
-                "curve",
-                "batch_size",
-                "steps",
-                "low",
-                "high",
-                "searches",
-                "missed",
-                "over",
-                "over_low",
-                "over_high",
-            ],
-        ),
-        "times": _table(times, ["workload", "hardware", "batch_size", "seconds"]),
-        "updates": _table(pd.DataFrame(columns=UPDATES) if updates is None else updates, UPDATES),
+        **_choices(lines),
+        "hardware": machines,
+        "start": {**usual, **start},
+        "curves": _table(lines, LINES),
+        "points": _table(points, ["curve", *(name for name in POINTS if name not in KEYS)]),
+        "times": _table(times, TIMES),
+        "updates": _table(updates, UPDATES),
     }
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).replace(
-        "<", "\\u003c"
-    )
-    require(
-        len(text.encode()) <= MOST, "data", f"{len(text.encode()):,} bytes", f"at most {MOST:,}"
-    )
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = text.replace("<", "\\u003c")
+    size = len(text.encode())
+    require(size <= MOST, "data", f"{size:,} bytes", f"at most {MOST:,}")
     return text
 
 
-def _workload(name: str, goals: dict[str, float]) -> dict:
-    about = workload(name)
-    shown = goals.get(name, about.goal)
+def _choices(lines: pd.DataFrame) -> dict[str, list[dict]]:
+    """What can be chosen, with titles and colours."""
+    methods = _by(charts.ALGORITHM_COLOURS, lines.algorithm)
+    prunings = _by(charts.METHOD_COLOURS, lines.pruning)
     return {
-        "name": name,
-        "title": about.title,
-        "data": DATA.get(about.dataset, "Others"),
-        "goal": shown,
+        "workloads": [_about(name) for name in _in_order(lines.workload)],
+        "methods": [
+            {"name": name, "title": named(name), "colour": _colour(charts.ALGORITHM_COLOURS, name)}
+            for name in methods
+        ],
+        "prunings": [{"name": name, "title": named(name)} for name in prunings],
+        "sparsities": [
+            {"level": level, "colour": _colour(charts.SPARSITY_COLOURS, level)}
+            for level in sorted(set(lines.sparsity))
+        ],
     }
+
+
+def _colour(colours: dict, of: object) -> str:
+    return colours.get(of, charts.GUIDE)
+
+
+def _about(name: str) -> dict:
+    """A workload, its data set, and the goal at which it is first shown."""
+    work = workload(name)
+    data = DATA.get(work.dataset, "Others")
+    return {"name": name, "title": work.title, "data": data, "goal": goals.goal(name)}
 
 
 def _in_order(names: pd.Series) -> list[str]:
     """Workloads by data set, the digits' first; of these those with most curves first, then by
     title.
     """
-    places, counts = list(DATA), names.value_counts()
-    about = {name: workload(name) for name in counts.index}
-    known = {
-        name: places.index(w.dataset) if w.dataset in places else len(places)
-        for name, w in about.items()
-    }
-    return sorted(about, key=lambda name: (known[name], -counts[name], about[name].title))
+    places, counts = [*DATA.values(), "Others"], names.value_counts()
+
+    def place(about: dict) -> tuple:
+        return places.index(about["data"]), -counts[about["name"]], about["title"]
+
+    return [about["name"] for about in sorted(map(_about, counts.index), key=place)]
 
 
 def _by(order, names: pd.Series) -> list[str]:
@@ -189,28 +160,24 @@ def still(points: pd.DataFrame, lines: pd.DataFrame) -> alt.LayerChart:
     sizes.
     """
     colour = charts.by_sparsity(list(points.sparsity.unique()))
-    ends = [
-        max(points.low.min(), points.steps.min() / FAR),
-        min(points.high.max(), points.steps.max() * FAR),
-    ]
+    least = max(points.low.min(), points.steps.min() / FAR)
+    most = min(points.high.max(), points.steps.max() * FAR)
+    ends = [least, most]
     scale = alt.Scale(type="log", base=2, nice=False, padding=10, clamp=True, domain=ends)
+    x = charts.batch_axis(points.batch_size)
     y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
-    base = alt.Chart(points).encode(x=charts.batch_axis(points.batch_size), color=colour)
-    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
-    layers = [bars, *_fitted(points, lines, colour, scale)]
+    base = alt.Chart(points).encode(x=x, y=y, color=colour)
+    low = alt.Y("low:Q", scale=scale)
+    bars = base.mark_rule(strokeWidth=2).encode(y=low, y2="high:Q")
+    layers = [bars, *_fitted(base, points, lines)]
     for missed, filled in ((points.missed == 0, True), (points.missed > 0, False)):
         if missed.any():
-            layers.append(
-                base.mark_point(filled=filled, size=60, opacity=1)
-                .encode(y=y)
-                .properties(data=points[missed])
-            )
+            dots = base.mark_point(filled=filled, size=60, opacity=1)
+            layers.append(dots.properties(data=points[missed]))
     return alt.layer(*layers).properties(width=vega.STATIC_WIDTH, height=340)
 
 
-def _fitted(
-    points: pd.DataFrame, lines: pd.DataFrame, colour: alt.Color, scale: alt.Scale
-) -> list[alt.Chart]:
+def _fitted(base: alt.Chart, points: pd.DataFrame, lines: pd.DataFrame) -> list[alt.Chart]:
     """The lines, and the critical batch sizes that lie within the sizes measured, with their
     intervals.
     """
@@ -218,36 +185,30 @@ def _fitted(
     if known.empty:
         return []
     least, most = points.batch_size.min(), points.batch_size.max()
-    sizes = [least * (most / least) ** (i / 60) for i in range(61)]
-    drawn = known.merge(pd.DataFrame({"batch_size": sizes}), "cross").assign(
-        steps=lambda t: t.c1 / t.batch_size + t.c2
-    )
-    at = known[known.identified.astype(bool)].assign(
-        batch_size=lambda t: t.critical, steps=lambda t: t.c1 / t.critical + t.c2
-    )
+    sizes = pd.DataFrame({"batch_size": np.geomspace(least, most, 61)})
+    drawn = known.merge(sizes, "cross")
+    at = known[known.identified.astype(bool)].assign(batch_size=lambda t: t.critical)
     at = at.assign(first=at.critical_low.clip(least, most), last=at.critical_high.clip(least, most))
-    x, y = charts.batch_axis(points.batch_size), alt.Y("steps:Q", scale=scale)
+    drawn, at = (t.assign(steps=t.c1 / t.batch_size + t.c2) for t in (drawn, at))
+    beside = base.properties(data=at)
     return [
-        alt.Chart(drawn).mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, color=colour),
-        alt.Chart(at)
-        .mark_rule(strokeWidth=2)
-        .encode(x=alt.X("first:Q"), x2="last:Q", y=y, color=colour),
-        alt.Chart(at)
-        .mark_point(shape="diamond", size=190, fill="white", strokeWidth=2, opacity=1)
-        .encode(x=x, y=y, color=colour),
+        base.properties(data=drawn).mark_line(strokeWidth=2, clip=True),
+        beside.mark_rule(strokeWidth=2).encode(x="first:Q", x2="last:Q"),
+        beside.mark_point(shape="diamond", size=190, fill="white", strokeWidth=2, opacity=1),
     ]
 
 
 def table(points: pd.DataFrame, lines: pd.DataFrame) -> pd.DataFrame:
     """Points as the page's table has them, in steps."""
-    rows = points.merge(lines[[*KEYS, "c1", "c2"]], on=KEYS).sort_values(["sparsity", "batch_size"])
+    rows = points.merge(lines[[*KEYS, "c1", "c2"]], on=KEYS)
+    rows = rows.sort_values(["sparsity", "batch_size"])
     rows["line"] = rows.c1 / rows.batch_size + rows.c2
-    rows["algorithm"], rows["pruning"] = (
-        rows.algorithm.map(named),
-        rows.pruning.map(named).where(rows.sparsity > 0, "none"),
-    )
-    rows[ROUNDED] = rows[ROUNDED].map(lambda value: float(f"{value:.{SHOWN}g}"))
-    return rows[list(HEADS)].rename(columns=HEADS)
+    rows["algorithm"] = rows.algorithm.map(named)
+    pruned = rows.sparsity > 0
+    rows["pruning"] = rows.pruning.map(named).where(pruned, "none")
+    rows[ESTIMATES] = rows[ESTIMATES].map(lambda value: float(f"{value:.4g}"))
+    shown = ["algorithm", "pruning", "sparsity", "batch_size", *ESTIMATES, "searches", "missed"]
+    return rows[shown].rename(columns=HEADS)
 
 
 def view(
@@ -255,24 +216,17 @@ def view(
 ) -> Html:
     """The data of `packed`, and what stands without scripts: a picture under its title, over the
     table of what it draws.
-
-    Raises ValueError for an empty description.
     """
-    require(
-        bool(description.strip()),
-        "description",
-        description,
-        "a sentence that says what the chart shows",
-    )
-    picture = base64.b64encode(
-        vlc.vegalite_to_svg(chart.to_dict(), vl_version=vega.VEGALITE).encode()
-    ).decode()
+    svg = vlc.vegalite_to_svg(chart.to_dict(), vl_version=vega.VEGALITE)
+    picture, table = base64.b64encode(svg.encode()).decode(), boxes.table(shown).to_html()
     return Html(
         f'<div class="book-explore"><script type="application/json" class="ex-data">{data}</script>'
-        f'<figure class="book-figure" id="fig-explore"><p class="book-title">{html.escape(title)}</p>'
-        f'<img class="ex-still" alt="{html.escape(description)}" src="data:image/svg+xml;base64,{picture}">'
+        '<figure class="book-figure" id="fig-explore">'
+        f'<p class="book-title">{html.escape(title)}</p>'
+        f'<img class="ex-still" alt="{html.escape(description)}" '
+        f'src="data:image/svg+xml;base64,{picture}">'
         f"<figcaption>{CAPTION}</figcaption></figure>"
-        f'<div class="ex-tables"><div class="ex-scroll">{boxes.table(shown).to_html()}</div></div></div>'
+        f'<div class="ex-tables"><div class="ex-scroll">{table}</div></div></div>'
     )
 
 

@@ -8,11 +8,15 @@ import numpy as np
 import pandas as pd
 
 from lib.analysis import hardware, scaling
+from lib.analysis.hardware import Hardware
 from lib.analysis.scaling import CURVE
 from lib.analysis.scaling.steps import slimmed
+from lib.probes import step_times
 from lib.records import on_record
 from lib.studies import plans
 from lib.studies.study import Study
+from lib.workloads import models
+from lib.workloads.catalogue import workload
 
 # Fields of the cells that are drawn: the usual ones, but pruned in any way and up to any number of
 # steps.
@@ -20,21 +24,18 @@ FIELDS = {
     name: value for name, value in plans.USUAL.items() if name not in ("pruning", "max_steps")
 }
 KEYS = [*CURVE, "goal"]
-POINTS = [
-    *KEYS,
-    "batch_size",
-    "steps",
-    "low",
-    "high",
-    "searches",
-    "missed",
-    "over",
-    "over_low",
-    "over_high",
-]
+OVER = {"ratio": "over", "ratio_low": "over_low", "ratio_high": "over_high"}
+POINTS = [*KEYS, "batch_size", "steps", "low", "high", "searches", "missed", *OVER.values()]
 LINES = [*KEYS, "c1", "c2", "critical", "critical_low", "critical_high", "identified"]
 TIMES = ["workload", "hardware", "batch_size", "seconds"]
 UPDATES = ["workload", "algorithm", "batch_size", "seconds"]
+MACHINES = {
+    "one-core": ("one core of ours", Hardware()),
+    "64-cores": (
+        "up to 64 such cores, messages at 1 GB/s",
+        Hardware(devices=64, bandwidth=1e9, latency=2e-5),
+    ),
+}
 # Studies of many methods, which other pages leave to a chapter of their own.
 METHODS = ("digits-which", "digits-which-more", "digits-which-sparse")
 TIMED = "momentum"  # the method with which steps were timed
@@ -57,30 +58,25 @@ def tables(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     critical batch size with its 90 % interval (as `scaling.summaries`), NaN for fewer than three
     batch sizes.  Raises ValueError as `scaling.summaries`.
     """
-    points, lines = [pd.DataFrame(columns=POINTS)], [pd.DataFrame(columns=LINES)]
-    for _, own in slimmed(trials).groupby("workload") if len(trials) else ():
-        searches = scaling.at_every_goal(own)
-        met = scaling.across_replicates(pd.concat(searches.values())) if searches else points[0]
+    points, lines = [], []
+    for _, own in slimmed(trials).groupby("workload"):
+        if not (searches := scaling.at_every_goal(own)):
+            continue
+        met = scaling.across_replicates(pd.concat(searches.values()))
         for goal, found in met.groupby("goal"):
             curve, line = _at(searches[goal], found)
             points.append(curve.assign(goal=goal)[POINTS])
             lines.append(line.assign(goal=goal)[LINES])
-    return tuple(
-        pd.concat([p for p in parts if len(p)] or parts, ignore_index=True)
-        for parts in (points, lines)
-    )
+    return pd.concat(points, ignore_index=True), pd.concat(lines, ignore_index=True)
 
 
 def _at(searches: pd.DataFrame, points: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """`tables` at one goal, of all searches and of the points that one of them met."""
     summary, curves = scaling.of_searches(searches)
-    over = scaling.steps_over_dense(_beside_dense(curves)).drop(columns=["n", "effect"])
-    over = over.rename(
-        columns={"ratio": "over", "ratio_low": "over_low", "ratio_high": "over_high"}
-    )
-    points = points.rename(columns={"replicates": "searches"}).merge(
-        over, "left", [*CURVE, "batch_size"]
-    )
+    over = scaling.steps_over_dense(_beside_dense(curves)).rename(columns=OVER)
+    over = over[[*CURVE, "batch_size", *OVER.values()]]
+    points = points.rename(columns={"replicates": "searches"})
+    points = points.merge(over, "left", [*CURVE, "batch_size"])
     return points, points[CURVE].drop_duplicates().merge(summary, "left", CURVE)
 
 
@@ -90,64 +86,52 @@ def _beside_dense(curves: dict) -> dict:
     return curves | {scaling.dense_key(key): dense[key[:2]] for key in curves if key[:2] in dense}
 
 
-def times(
-    measured: Mapping[str, pd.DataFrame | None],
-    weights: Mapping[str, int],
-    machines: Mapping[str, hardware.Hardware],
-    sizes: Mapping[str, Sequence[int]],
-) -> pd.DataFrame:
-    """Seconds of a training step where a device was timed, on as many devices as is fastest: TIMES.
+def cores(points: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Step times of one core of ours, by workload, where they were taken."""
+    every = {name: step_times.one_core(name) for name in points.workload.unique()}
+    return {name: times for name, times in every.items() if times is not None}
 
-    measured: workload -> the times of one device (`hardware.step_time`), or None.  weights:
-    workload -> parameters.  sizes: workload -> batch sizes; the powers of two between them are
-    added.  Raises ValueError as `hardware.best_step`.
+
+def times(points: pd.DataFrame, timed: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Seconds of a training step on each of MACHINES, on as many devices as is fastest, at the
+    batch sizes measured and the powers of two between them: TIMES.
+
+    timed: of `cores`.
     """
-    parts = [pd.DataFrame(columns=TIMES)]
-    for name, known in measured.items():
-        for machine, devices in machines.items() if known is not None else ():
-            batches = _filled(sizes[name])
-            seconds = hardware.best_step(devices, batches, weights[name], known).seconds.to_numpy()
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "workload": name,
-                        "hardware": machine,
-                        "batch_size": batches,
-                        "seconds": seconds,
-                    }
-                )
-            )
-    return pd.concat(parts[1:] or parts, ignore_index=True)
+    parts = []
+    for name, known in timed.items():
+        own = points[points.workload == name]
+        batches = _filled(own.batch_size.unique())
+        weights = models.parameter_count(models.build(workload(name).model))
+        for machine, (_, devices) in MACHINES.items():
+            step = hardware.best_step(devices, batches, weights, known)
+            step = step.rename_axis("batch_size").reset_index()
+            parts.append(step.assign(workload=name, hardware=machine)[TIMES])
+    return pd.concat(parts, ignore_index=True)
 
 
-def updates(measured: Mapping[str, pd.DataFrame | None], ratios: pd.DataFrame) -> pd.DataFrame:
+def updates(timed: Mapping[str, pd.DataFrame], ratios: pd.DataFrame) -> pd.DataFrame:
     """Seconds by which a step with a method takes longer than the step timed, wherever both were
     timed: UPDATES.
 
-    measured: as of `times`.  ratios: workload, algorithm, batch_size, ratio (a step's seconds over
-    SGD's, on one core).  Every device updates all weights, so that these seconds are the same on
-    any number.
+    timed: of `cores`.  ratios: workload, algorithm, batch_size, ratio (a step's seconds over SGD's,
+    on one core).  Every device updates all weights, so that these seconds are the same on any
+    number.
     """
-    parts = [pd.DataFrame(columns=UPDATES)]
+    parts = []
     for name, own in ratios.groupby("workload", sort=False):
         wide = own.pivot(index="batch_size", columns="algorithm", values="ratio")
-        if TIMED not in wide or (known := measured.get(name)) is None:
-            continue
-        seconds = np.exp(
-            np.interp(np.log(wide.index), np.log(known.batch_size), np.log(known.seconds))
-        )
-        more = wide.div(wide[TIMED], axis=0).sub(1).clip(lower=0).mul(seconds, axis=0)
-        parts.append(
-            more.melt(value_name="seconds", ignore_index=False)
-            .reset_index()
-            .assign(workload=name)[UPDATES]
-        )
-    return pd.concat(parts[1:] or parts, ignore_index=True).dropna()
+        if TIMED in wide and name in timed:
+            step = hardware.interpolated(timed[name], wide.index)
+            over = wide.div(wide[TIMED], axis=0) - 1
+            more = over.clip(lower=0).mul(step, axis=0)
+            long = more.melt(value_name="seconds", ignore_index=False)
+            parts.append(long.reset_index().assign(workload=name))
+    return pd.concat(parts, ignore_index=True)[UPDATES].dropna()
 
 
 def _filled(sizes: Sequence[int]) -> np.ndarray:
     """Batch sizes and the powers of two between them."""
-    powers = {2**n for n in range(40)}
-    return np.array(
-        sorted({*map(int, sizes), *(b for b in powers if min(sizes) <= b <= max(sizes))})
-    )
+    powers = 2 ** np.arange(40)
+    between = powers[(min(sizes) <= powers) & (powers <= max(sizes))]
+    return np.union1d(np.asarray(sizes, int), between)

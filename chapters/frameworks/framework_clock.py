@@ -18,22 +18,12 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from chapters.frameworks.frameworks import (
-    SYSTEMS,
-    WARM_UP,
-    WORKERS,
-    OneProcess,
-    Training,
-    build,
-    everyones,
-    sent,
-)
+from chapters.frameworks import frameworks
+from chapters.frameworks.frameworks import OneProcess, Training, everyones, sent
 from lib import require
-from lib.fields import Whole, check
 from lib.workers import processes
 
 TIMEOUT = 1800.0  # seconds that timings may take
-MOST_REPEATS = 1000
 BLOCK = 0.02  # seconds that one process computes between two looks at the clock, at least
 
 
@@ -48,23 +38,23 @@ def timed(training: Training, x: Tensor, y: Tensor, repeats: int) -> list[dict]:
     by the process that holds more).  Raises ValueError unless there are as many examples as the
     batch has, and as `lib.workers.processes.train`.
     """
-    check("repeats", repeats, Whole(2, MOST_REPEATS))
-    fits = len(x) == len(y) == training.batch_size
-    require(
-        fits, "x, y", (len(x), len(y)), f"as many examples as the batch has ({training.batch_size})"
+    allowed = f"as many examples as the batch has ({training.batch_size})"
+    require(len(x) == len(y) == training.batch_size, "x, y", (len(x), len(y)), allowed)
+    return processes.launch(
+        _timed, frameworks.WORKERS, TIMEOUT, training, x.numpy(), y.numpy(), repeats
     )
-    return processes.launch(_timed, WORKERS, TIMEOUT, training, x.numpy(), y.numpy(), repeats)
 
 
 def _timed(rank: int, training: Training, x, y, repeats: int) -> list[dict]:
     x, y = torch.from_numpy(x).to(training.type), torch.from_numpy(y)
-    systems = {name: build(training, name, rank, x[:1]) for name in SYSTEMS}
+    systems = {name: frameworks.build(training, name, rank, x[:1]) for name in frameworks.SYSTEMS}
     about = {name: _about(system, x, y) for name, system in systems.items()}
-    alone = max(everyones(_block(systems["one"], x, y, WARM_UP)[1]))
-    steps = math.ceil(BLOCK / alone)
-    blocks = {name: [] for name in SYSTEMS}
+    alone = max(everyones(_block(systems["one"], x, y, frameworks.WARM_UP)[1]))
+    steps, names = math.ceil(BLOCK / alone), list(systems)
+    blocks = {name: [] for name in names}
     for k in range(repeats):
-        for name in _turned(list(SYSTEMS), k):
+        turn = k % len(names)  # another one is first in every round
+        for name in names[turn:] + names[:turn]:
             blocks[name].append(_block(systems[name], x, y, steps))
     rows = [
         _row(name, np.array(everyones(own)), training.micro_batches) | about[name]
@@ -75,26 +65,20 @@ def _timed(rank: int, training: Training, x, y, repeats: int) -> list[dict]:
     return rows
 
 
-def _turned(names: list[str], by: int) -> list[str]:
-    """The same names, another one first in every round."""
-    by %= len(names)
-    return names[by:] + names[:by]
-
-
-def _block(
-    system: OneProcess | None, x: Tensor, y: Tensor, steps: int
-) -> tuple[float, float, float]:
+def _block(system: OneProcess | None, x: Tensor, y: Tensor, steps: int) -> list[float]:
     """Of a step: seconds from when all are ready until all are done, those that this process
     computed, and waited for a core.
     """
     dist.barrier()
-    began = np.array([time.perf_counter(), time.process_time(), queued()])
+    began = _clocks()
     for _ in range(steps if system is not None else 0):
         system.step(x, y)
     dist.barrier()
-    return tuple(
-        ((np.array([time.perf_counter(), time.process_time(), queued()]) - began) / steps).tolist()
-    )
+    return ((_clocks() - began) / steps).tolist()
+
+
+def _clocks() -> np.ndarray:
+    return np.array([time.perf_counter(), time.process_time(), queued()])
 
 
 def queued() -> float:
@@ -112,15 +96,15 @@ def _row(name: str, blocks: np.ndarray, micro_batches: int) -> dict[str, float]:
     """What `timed` tells of a system's blocks [processes, rounds, 3], each as `_block` has it."""
     wall, computed, waited = blocks[0, :, 0], blocks[:, :, 1], blocks[:, :, 2].max(0)
     low, middle, high = np.quantile(on_own_cores(name, computed, micro_batches), [0.25, 0.5, 0.75])
-    told = {
-        "seconds": middle,
-        "low": low,
-        "high": high,
-        "processor": np.median(computed.sum(0)),
-        "wall": np.median(wall),
-        "waited": np.median(waited / wall),
+    return {
+        "system": name,
+        "seconds": float(middle),
+        "low": float(low),
+        "high": float(high),
+        "processor": float(np.median(computed.sum(0))),
+        "wall": float(np.median(wall)),
+        "waited": float(np.median(waited / wall)),
     }
-    return {"system": name, **{field: float(value) for field, value in told.items()}}
 
 
 def on_own_cores(name: str, computed: np.ndarray, micro_batches: int = 1) -> np.ndarray:
@@ -141,7 +125,7 @@ def _about(system: OneProcess | None, x: Tensor, y: Tensor) -> dict[str, float]:
     """
     found = {"waits": 0, "sent": 0.0}
     if system is not None:
-        for _ in range(WARM_UP):
+        for _ in range(frameworks.WARM_UP):
             system.step(x, y)
         before, calls = sent(), Collectives()
         with calls:
@@ -154,15 +138,8 @@ def _about(system: OneProcess | None, x: Tensor, y: Tensor) -> dict[str, float]:
 
 # Messages that one process sends one after the other, by what PyTorch calls it: a sum is scattered
 # and gathered.
-ROUNDS = {
-    "allreduce": 2,
-    "reduce_scatter_base": 2,
-    "allgather": 1,
-    "allgather_base": 1,
-    "broadcast": 1,
-    "send": 1,
-    "recv": 1,
-}
+ONCE = ("allgather", "allgather_base", "broadcast", "send", "recv")
+ROUNDS = {"allreduce": 2, "reduce_scatter_base": 2, **dict.fromkeys(ONCE, 1)}
 
 
 def waits(calls: Counter) -> int:
@@ -171,10 +148,9 @@ def waits(calls: Counter) -> int:
 
     Raises ValueError for a collective that is not known here.
     """
-    used = {name: n for name, n in calls.items() if n}
-    unknown = sorted(set(used) - set(ROUNDS))
+    unknown = sorted(set(+calls) - set(ROUNDS))
     require(not unknown, "calls", unknown, f"of {tuple(ROUNDS)}")
-    return sum(ROUNDS[name] * n for name, n in used.items())
+    return sum(n * calls[name] for name, n in ROUNDS.items())
 
 
 class Collectives(TorchDispatchMode):

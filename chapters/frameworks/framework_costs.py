@@ -12,7 +12,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from lib import require_all
 from lib.records import on_record, results
 from lib.studies import plans
 from lib.studies.study import Study
@@ -30,12 +29,7 @@ NAMES = {
 ONE, SPARSE = "one", "sparse"
 KEYS = ["workload", "algorithm", "batch_size"]
 # Columns of bytes that a process holds between steps
-HELD = (
-    "parameters",
-    "gradients",
-    "states",
-    "residuals",
-)
+HELD = ("parameters", "gradients", "states", "residuals")
 
 # The seconds of a step in the language of the charts; a test evaluates it.
 EXPRESSION = "datum.seconds + datum.waits * {latency} + datum.sent / {bandwidth}"
@@ -44,13 +38,8 @@ EXPRESSION = "datum.seconds + datum.waits * {latency} + datum.sent / {bandwidth}
 def step_seconds(times: pd.DataFrame, latency: float = 0.0, bandwidth: float = np.inf) -> pd.Series:
     """Seconds of a step by rows of `framework_times`, with this link between the processes.
 
-    latency: seconds of a message; bandwidth: bytes per second.  Raises ValueError for what is
-    negative, and for no bandwidth.
+    latency: seconds of a message; bandwidth: bytes per second.
     """
-    require_all(
-        "latency", latency, lambda v: (v >= 0) & np.isfinite(v), "zero or a positive finite number"
-    )
-    require_all("bandwidth", bandwidth, lambda v: v > 0, "positive (bytes per second)")
     return times.seconds + times.waits * latency + times.sent / bandwidth
 
 
@@ -63,21 +52,23 @@ def over_one(times: pd.DataFrame, column: str = "seconds") -> pd.Series:
     return times[column] / np.asarray(base, float)
 
 
+def ratios(times: pd.DataFrame) -> pd.DataFrame:
+    """`framework_times` with three columns more, over one process: ratio (of seconds), ratio_low
+    and ratio_high (its quartiles), waiting (of clock times).
+    """
+    ratio = over_one(times)
+    quartiles = {f"ratio_{end}": times[end] * ratio / times.seconds for end in ("low", "high")}
+    return times.assign(ratio=ratio, **quartiles, waiting=over_one(times, "wall"))
+
+
 def searched(times: pd.DataFrame) -> pd.DataFrame:
     """The trials on record (`lib.records.results`) of dense networks with the methods that are
     timed.
     """
-    pairs = (
-        times[["workload", "algorithm"]].drop_duplicates().itertuples(index=False)
-        if len(times)
-        else ()
-    )
-    cells = [
-        c
-        for w, a in pairs
-        for c in on_record.gathered(workload=w, algorithm=a, sparsity=0.0, **plans.USUAL).cells
-    ]
-    return results.read(Study("timed", "", tuple(cells)))
+    pairs = times[KEYS[:2]].drop_duplicates().to_dict("records") if len(times) else ()
+    studies = [on_record.gathered(sparsity=0.0, **pair, **plans.USUAL) for pair in pairs]
+    cells = tuple(cell for study in studies for cell in study.cells)
+    return results.read(Study("timed", "", cells))
 
 
 def to_goal(
@@ -87,21 +78,12 @@ def to_goal(
     times.
 
     points: of `scaling.across_replicates`; times: of `framework_times`.  Adds to the latter:
-    framework (its name), curve (network and method), goal, steps, steps_low, steps_high, time
-    (seconds).
+    framework (its name), curve (network and method), goal, steps, time (seconds).
     """
-    known = points[[*KEYS, "goal", "steps", "low", "high"]].rename(
-        columns={"low": "steps_low", "high": "steps_high"}
-    )
-    both = times.merge(known, on=KEYS)
-    curve = (
-        both.workload.map(lambda name: workload(name).title) + " with " + both.algorithm.map(named)
-    )
-    return both.assign(
-        framework=both.system.map(NAMES),
-        curve=curve,
-        time=both.steps * step_seconds(both, latency, bandwidth),
-    )
+    both = times.merge(points[[*KEYS, "goal", "steps"]], on=KEYS)
+    curve = [f"{workload(w).title} with {named(a)}" for w, a in zip(both.workload, both.algorithm)]
+    time = both.steps * step_seconds(both, latency, bandwidth)
+    return both.assign(framework=both.system.map(NAMES), curve=curve, time=time)
 
 
 def fastest(goals: pd.DataFrame) -> pd.Series:

@@ -1,4 +1,4 @@
-"""The figure of frameworks: time to the goal at every batch size, with a link that a reader sets."""
+"""The figure of frameworks: time to the goal by batch size, over a link that a reader sets."""
 
 from __future__ import annotations
 
@@ -8,92 +8,62 @@ from collections.abc import Mapping
 import altair as alt
 import pandas as pd
 
-from lib.page import charts
+from chapters.frameworks.framework_costs import EXPRESSION, NAMES, SPARSE
+from lib.page import charts, tips
 
 NO_LIMIT = 1e15  # bytes per second that cost nothing
 LATENCIES = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)
 BANDWIDTHS = (1.25e6, 1.25e7, 1.25e8, 1.25e9, 1.25e10, NO_LIMIT)
+RATE = f"(value >= {NO_LIMIT} ? 'no limit to bandwidth' : format(8 * value, '.2~s') + 'bit/s')"
+DIALS = {  # values, title, and how a caption says the value
+    "latency": (LATENCIES, "latency of a message", "format(value * 1e6, ',.3~r') + ' µs latency'"),
+    "bandwidth": (BANDWIDTHS, "bandwidth", RATE),
+}
 
 
-def _dials(start: Mapping[str, float]) -> dict[str, tuple]:
-    """What `charts.dial` returns, by field."""
-    rate = f"(value >= {NO_LIMIT} ? 'no limit to bandwidth' : format(8 * value, '.2~s') + 'bit/s')"
-    about = {
-        "latency": (
-            LATENCIES,
-            "latency of a message",
-            "format(value * 1e6, ',.3~r') + ' µs latency'",
-        ),
-        "bandwidth": (BANDWIDTHS, "bandwidth", rate),
-    }
-    return {
-        name: charts.dial(f"{name}_at", values, start[name], *words)
-        for name, (values, *words) in about.items()
-    }
-
-
-def colours(names: list[str]) -> alt.Color:
-    """A colour per framework, the first that of guide lines."""
-    scale = alt.Scale(
-        domain=names,
-        range=[charts.GUIDE, charts.BLUE, *itertools.islice(charts.CATEGORIES, len(names) - 2)],
-    )
-    return alt.Color(
-        "framework:N",
-        scale=scale,
-        legend=alt.Legend(title=None, columns=2, labelLimit=125),
-        sort=names,
-    )
-
-
-def to_goal(
-    table: pd.DataFrame,
-    expression: str,
-    start: Mapping[str, float],
-    curve: str,
-    names: list[str],
-    limit: str,
-) -> alt.LayerChart:
+def to_goal(table: pd.DataFrame, start: Mapping[str, float], curve: str) -> alt.LayerChart:
     """Time to the goal against batch size, a line per framework; the fastest of all ringed.
 
-    table: curve, framework, batch_size, goal, steps, seconds, waits, sent.  expression: that of
-    `framework_costs`. start: where the sliders of latency and bandwidth begin; curve: the one shown
-    at first; names: of the frameworks, in order; limit: of these the one whose steps may be more,
-    which is dashed and never ringed.
+    table: of `framework_costs.to_goal`.  start: where the sliders of latency and bandwidth begin;
+    curve: the one shown at first.  Sparse messages may take more steps: they are dashed and never
+    ringed.
     """
-    dials = _dials(start)
+    dials = {
+        name: charts.dial(f"{name}_at", values, start[name], *words)
+        for name, (values, *words) in DIALS.items()
+    }
     menu = charts.menu("curve", list(table.curve.unique()), curve, "network")
+    names, limit = list(NAMES.values()), NAMES[SPARSE]
+    shades = [charts.GUIDE, charts.BLUE, *itertools.islice(charts.CATEGORIES, len(names) - 2)]
+    scale = alt.Scale(domain=names, range=shades)
+    colour = alt.Color("framework:N", title=None, scale=scale, sort=names)
+    colour = colour.legend(columns=2, labelLimit=125)
     numbers = {name: value for name, (_, value, _) in dials.items()}
     pick, faded = charts.picked("framework")
     base = (
         alt.Chart(table)
         .transform_filter(menu[1])
-        .transform_calculate(step=expression.format(**numbers))
+        .transform_calculate(step=EXPRESSION.format(**numbers))
         .transform_calculate(time="datum.steps * datum.step", milliseconds="1000 * datum.step")
-        .encode(x=charts.batch_axis(table.batch_size), color=colours(names), opacity=faded)
+        .encode(x=charts.batch_axis(table.batch_size), color=colour, opacity=faded)
     )
     y = alt.Y("time:Q", title="time to the goal (s)").scale(type="log", nice=False, padding=18)
     tooltip = [
         alt.Tooltip("framework:N", title="framework"),
-        alt.Tooltip("batch_size:Q", title="batch size", format=","),
+        tips.BATCH_SIZE,
         alt.Tooltip("goal:Q", title="goal error", format=".1%"),
-        alt.Tooltip("steps:Q", title="steps to result", format=",.0f"),
+        tips.STEPS,
         alt.Tooltip("milliseconds:Q", title="a step (ms)", format=",.2r"),
         alt.Tooltip("time:Q", title="time to the goal (s)", format=",.2r"),
     ]
-    dashes = (
-        alt.when(f"datum.framework === '{limit}'")
-        .then(alt.value([5, 4]))
-        .otherwise(alt.value([1, 0]))
-    )
+    dashes = alt.when(f"datum.framework === '{limit}'").then(alt.value([5, 4]))
+    dashes = dashes.otherwise(alt.value([1, 0]))
     line = base.mark_line(strokeWidth=2.2).encode(y=y, strokeDash=dashes).add_params(pick)
     dots = base.mark_point(filled=True, size=60).encode(y=y, tooltip=tooltip)
-    best = base.transform_filter(f"datum.framework !== '{limit}'").transform_joinaggregate(
-        least="min(time)"
-    )
-    ring = best.transform_filter("datum.time <= datum.least * 1.0001").mark_point(
-        size=240, strokeWidth=3, filled=False
-    )
+    best = base.transform_filter(f"datum.framework !== '{limit}'")
+    best = best.transform_joinaggregate(least="min(time)")
+    best = best.transform_filter("datum.time <= datum.least * 1.0001")
+    ring = best.mark_point(size=240, strokeWidth=3, filled=False)
     caption = charts.captions([text for *_, text in dials.values()])
     return (
         alt.layer(line, dots, ring.encode(y=y), caption)

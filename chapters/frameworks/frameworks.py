@@ -7,8 +7,8 @@ well (ZeroRedundancyOptimizer, fully_shard), by two stages of the network throug
 batch flow (torch.distributed.pipelining), or by shards whose gradients are sent as their largest
 entries (`lib.workers.hook`).  All but the last take the steps of one process, to rounding.
 
-`train` returns their weights, the bytes that every process sent, which the kernel counts for its
-connections, and the bytes that it holds between steps.  `framework_clock` times their steps.
+`train` returns their weights, and the bytes that every process sent, which the kernel counts for
+its connections.  `framework_clock` times their steps.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 from lib import require
-from lib.fields import AMOUNT, SEED, SHARE, Count, Whole, check, spec
+from lib.fields import AMOUNT, SEED, SHARE, Count, spec
 from lib.messages.settings import Messages
 from lib.workers import processes
 from lib.workers.hook import SparseState, sparse_hook
@@ -45,6 +45,8 @@ OPTIMISERS = {
 }
 # steps: DistributedDataParallel deals its buckets anew after the first, the stages agree on shapes
 WARM_UP = 3
+STEPS = 10  # by which systems are compared
+TIMEOUT = 120.0  # seconds that these may take
 
 
 @spec
@@ -66,23 +68,13 @@ class Training:
     seed: SEED = 0
 
     def __post_init__(self):
-        sequence = self.model in models.MODELS and isinstance(
-            models.build(self.model), nn.Sequential
-        )
-        require(
-            sequence,
-            "model",
-            self.model,
-            "a name in lib/workloads/models.py, of a network that is a sequence of layers",
-        )
+        known = self.model in models.MODELS
+        sequence = known and isinstance(models.build(self.model), nn.Sequential)
+        allowed = "a name in lib/workloads/models.py, of a network that is a sequence of layers"
+        require(sequence, "model", self.model, allowed)
         parts = math.lcm(WORKERS, self.micro_batches)
-        fits = self.batch_size % parts == 0
-        require(
-            fits,
-            "batch_size",
-            self.batch_size,
-            f"a multiple of {parts}, for {WORKERS} processes and the micro-batches",
-        )
+        allowed = f"a multiple of {parts}, for {WORKERS} processes and the micro-batches"
+        require(self.batch_size % parts == 0, "batch_size", self.batch_size, allowed)
 
     @property
     def type(self) -> torch.dtype:
@@ -101,8 +93,6 @@ class Training:
 
 class OneProcess:
     """The whole batch in process 0, while the other waits."""
-
-    alone = True
 
     def __init__(self, training: Training, rank: int, example: Tensor):
         """example: one input [1, ...]."""
@@ -143,19 +133,13 @@ class OneProcess:
         # ZeroRedundancyOptimizer keeps its share in one inside
         own = getattr(self.optimizer, "optim", self.optimizer)
         parameters = list(self.model.parameters())
-        states = [
-            value
-            for state in own.state.values()
-            for value in state.values()
-            if isinstance(value, Tensor)
-        ]
-        kinds = {
-            "parameters": parameters,
-            "gradients": [p.grad for p in parameters if p.grad is not None],
-            "states": states,
-            "residuals": self.residuals(),
+        states = [value for state in own.state.values() for value in state.values()]
+        return {
+            "parameters": _bytes(parameters),
+            "gradients": _bytes(p.grad for p in parameters if p.grad is not None),
+            "states": _bytes(value for value in states if isinstance(value, Tensor)),
+            "residuals": _bytes(self.residuals()),
         }
-        return {kind: _bytes(tensors) for kind, tensors in kinds.items()}
 
     def residuals(self) -> list[Tensor]:
         """What the messages have not sent yet."""
@@ -167,10 +151,8 @@ class Replicas(OneProcess):
     come.
     """
 
-    alone = False
-
-    # Else gradients are held twice
     def laid_out(self) -> nn.Module:
+        # Else gradients are held twice
         return DistributedDataParallel(self.network, gradient_as_bucket_view=True)
 
     def share(self, whole: Tensor) -> Tensor:
@@ -178,15 +160,14 @@ class Replicas(OneProcess):
 
 
 class ShardedStates(Replicas):
-    """Replicas that each keep the states of half the parameters, update these, and tell the other."""
+    """Replicas that keep the states of half the parameters, update these, and tell the other."""
 
     def own_optimizer(self) -> torch.optim.Optimizer:
         from torch.distributed.optim import ZeroRedundancyOptimizer
 
         kind, settings = OPTIMISERS[self.training.algorithm]
-        return ZeroRedundancyOptimizer(
-            self.model.parameters(), kind, lr=self.training.learning_rate, **settings
-        )
+        settings = {"lr": self.training.learning_rate, **settings}
+        return ZeroRedundancyOptimizer(self.model.parameters(), kind, **settings)
 
 
 class FullyShared(Replicas):
@@ -213,8 +194,6 @@ class Stages(OneProcess):
     gradients back.
     """
 
-    alone = False
-
     def laid_out(self) -> nn.Module:
         from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 
@@ -234,13 +213,12 @@ class Stages(OneProcess):
 
 
 class SparseMessages(Replicas):
-    """Replicas that send the largest entries of their gradients and keep the rest for later steps."""
+    """Replicas that send the largest entries of their gradients and keep the rest for later."""
 
     def laid_out(self) -> nn.Module:
         model = super().laid_out()
-        self.state = SparseState(
-            model, seed=self.training.seed, compressor="top-k", density=self.training.density
-        )
+        sent = {"compressor": "top-k", "density": self.training.density}
+        self.state = SparseState(model, seed=self.training.seed, **sent)
         model.register_comm_hook(self.state, sparse_hook)
         return model
 
@@ -275,15 +253,13 @@ def cut(network: nn.Sequential, x: Tensor) -> int:
         places = 0 if weights is None else weights.numel() * x.numel() // len(weights)
         costs.append(places * (3 if any(costs) else 2))
         sizes.append(x.numel())
-    require(
-        sum(map(bool, costs)) >= 2,
-        "network",
-        network,
-        "a sequence with two layers that have weights, or more",
-    )
-    return min(
-        range(1, len(costs)), key=lambda at: (max(sum(costs[:at]), sum(costs[at:])), sizes[at - 1])
-    )
+    allowed = "a sequence with two layers that have weights, or more"
+    require(sum(map(bool, costs)) >= 2, "network", network, allowed)
+
+    def price(at: int) -> tuple[int, int]:
+        return max(sum(costs[:at]), sum(costs[at:])), sizes[at - 1]
+
+    return min(range(1, len(costs)), key=price)
 
 
 def _flat(tensors: Iterable[Tensor]) -> Tensor:
@@ -299,11 +275,7 @@ def _bytes(tensors: Iterable[Tensor]) -> int:
 # --- what is sent ---------------------------------------------------------------------------------
 
 # Where Linux has them in struct tcp_info (linux/tcp.h), and its length
-SENT, RETRANSMITTED, INFO = (
-    200,
-    208,
-    232,
-)
+SENT, RETRANSMITTED, INFO = 200, 208, 232
 
 
 def sent() -> int | None:
@@ -320,10 +292,10 @@ def sent() -> int | None:
             if stat.S_ISSOCK(os.fstat(number).st_mode):
                 with socket.socket(fileno=os.dup(number)) as one:
                     info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO)
-                total += (
-                    struct.unpack_from("Q", info, SENT)[0]
-                    - struct.unpack_from("Q", info, RETRANSMITTED)[0]
+                (written,), (again,) = (
+                    struct.unpack_from("Q", info, at) for at in (SENT, RETRANSMITTED)
                 )
+                total += written - again
     return total
 
 
@@ -337,106 +309,75 @@ def everyones(one):
 # --- training and timing --------------------------------------------------------------------------
 
 
-def train(
-    trainings: Sequence[Training],
-    data,
-    steps: int = 10,
-    systems: Sequence[str] = tuple(SYSTEMS),
-    timeout: float = 120.0,
-) -> list[dict[str, dict]]:
-    """Train each of these with every system for so many steps, all on two processes that are
-    started once.
+def train(trainings: Sequence[Training], data) -> list[dict[str, dict]]:
+    """Train each of these with every system for STEPS, all on two processes that are started once.
 
     data: a split with x [N, ...] float and y [N] int64.  Returns, per training and system: weights
-    [P] float64 after the last step; sent, bytes per step of each process after WARM_UP steps; held,
-    bytes of each (`OneProcess.held`). Raises ValueError for unknown systems and steps that are too
-    few, and as `lib.workers.processes.train`.
+    [P] float64 after the last step; sent, bytes per step of each process after WARM_UP steps.
+    Raises what `lib.workers.processes.train` does.
     """
-    check("steps", steps, Whole(WARM_UP + 1, processes.MOST_STEPS))
-    unknown = [name for name in systems if name not in SYSTEMS]
-    require(not unknown, "systems", unknown, f"of {tuple(SYSTEMS)}")
-    return processes.launch(
-        _trained,
-        WORKERS,
-        timeout,
-        list(trainings),
-        data.x.numpy(),
-        data.y.numpy(),
-        steps,
-        list(systems),
-    )
+    x, y = data.x.numpy(), data.y.numpy()
+    return processes.launch(_trained, WORKERS, TIMEOUT, list(trainings), x, y)
 
 
-def _trained(rank: int, trainings, x, y, steps: int, systems) -> list[dict[str, dict]]:
+def _trained(rank: int, trainings: list[Training], x, y) -> list[dict[str, dict]]:
     x, y = torch.from_numpy(x), torch.from_numpy(y)
-    found = [
-        {name: _outcome(rank, one, name, x, y, steps) for name in systems} for one in trainings
-    ]
+    found = [{name: _outcome(rank, one, name, x, y) for name in SYSTEMS} for one in trainings]
     gc.collect()  # a model that outlives the process group can hang the process
     return found
 
 
-def _outcome(rank: int, training: Training, name: str, x: Tensor, y: Tensor, steps: int) -> dict:
+def _outcome(rank: int, training: Training, name: str, x: Tensor, y: Tensor) -> dict:
     system, before = build(training, name, rank, x[:1]), sent()
-    for k, rows in enumerate(batches(training, len(x), steps)):
+    for k, rows in enumerate(batches(training, len(x))):
         if k == WARM_UP:
             before = sent()
         if system is not None:
             system.step(x[rows].to(training.type), y[rows])
-    told = None if before is None else (sent() - before) / (steps - WARM_UP)
+    told = None if before is None else (sent() - before) / (STEPS - WARM_UP)
     weights = None if system is None else system.weights()
-    held = None if system is None else system.held()
-    return {"weights": weights, "sent": everyones(told), "held": everyones(held)}
+    return {"weights": weights, "sent": everyones(told)}
 
 
 def build(training: Training, name: str, rank: int, example: Tensor) -> OneProcess | None:
-    """The system on this process; none where another works alone."""
-    kind = SYSTEMS[name]
-    if kind.alone and rank:
-        return None
-    return kind(training, rank, example)
+    """The system on this process; none where the other works alone."""
+    return None if name == "one" and rank else SYSTEMS[name](training, rank, example)
 
 
-def batches(training: Training, examples: int, steps: int) -> Iterator[Tensor]:
+def batches(training: Training, examples: int) -> Iterator[Tensor]:
     """The examples of each step, int64 [batch_size], in the order of `lib.workers.processes`."""
-    run = processes.Run(batch_size=training.batch_size, steps=steps, seed=training.seed)
+    run = processes.Run(batch_size=training.batch_size, steps=STEPS, seed=training.seed)
     yield from processes.batches(examples, run)
 
 
-def reference(training: Training, data, steps: int = 10) -> Tensor:
-    """Weights [P] float64 after so many steps of one process, here; with sparse messages, see
-    `simulated`.
-    """
+def reference(training: Training, data) -> Tensor:
+    """Weights [P] float64 after STEPS of one process, here; of sparse messages: `simulated`."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as the processes do: the order of additions may depend on it
     try:
         system = OneProcess(training, 0, data.x[:1])
-        for rows in batches(training, len(data.x), steps):
+        for rows in batches(training, len(data.x)):
             system.step(data.x[rows].to(training.type), data.y[rows])
         return system.weights()
     finally:
         torch.set_num_threads(threads)
 
 
-def simulated(training: Training, data, steps: int = 10) -> Tensor:
-    """Weights [P] float64 after so many steps with sparse messages, both processes simulated as the
-    book's searches do it.
+def simulated(training: Training, data) -> Tensor:
+    """Weights [P] float64 after STEPS with sparse messages and momentum, both processes simulated
+    as the book's searches do it.
 
-    Raises ValueError for another algorithm than momentum and another precision than float64: which
-    entry is the largest hangs on the last bit.
+    In double precision both agree: which entry is the largest hangs on the last bit.
     """
-    require(training.precision == "float64", "precision", training.precision, "float64")
-    require(training.algorithm == "momentum", "algorithm", training.algorithm, "momentum")
-    settings = OPTIMISERS["momentum"][1]
     run = processes.Run(
-        WORKERS,
-        training.model,
-        training.batch_size,
-        steps,
-        training.learning_rate,
-        settings["momentum"],
-        training.precision,
-        training.seed,
+        workers=WORKERS,
+        model=training.model,
+        batch_size=training.batch_size,
+        steps=STEPS,
+        learning_rate=training.learning_rate,
+        **OPTIMISERS["momentum"][1],
+        precision=training.precision,
+        seed=training.seed,
         messages=Messages(WORKERS, "top-k", training.density),
     )
     return processes.reference(run, data)[-1]

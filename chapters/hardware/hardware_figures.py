@@ -4,14 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
+from lib.analysis import hardware
 from lib.page import charts, tips
 
 KINDS = ("one core, measured", "as the sliders say")
 LOG = {"type": "log", "nice": False, "padding": 28}
+VALUES = {
+    "throughput": [1e2, 1e3, 1e4, 1e5, 1e6],
+    "saturation": [2**i for i in range(9)],
+    "bandwidth": [1e7, 1e8, 1e9, 1e10, 1e11],
+    "latency": [0, 1e-6, 1e-5, 1e-4, 1e-3],
+    "price": [0.1, 0.5, 1, 2, 5, 10],
+}
+WORDS = {  # a slider's title, and how its caption says the value
+    "devices": ("devices at most", "'up to ' + format(value, ',') + ' devices'"),
+    "throughput": ("examples per second", "format(value, ',.0f') + ' examples/s'"),
+    "saturation": ("examples to be busy", "format(value, ',') + ' to be busy'"),
+    "bandwidth": ("bandwidth", "format(value / 1e9, '.2~g') + ' GB/s'"),
+    "latency": ("latency", "format(value * 1e6, ',.3~r') + ' µs'"),
+    "price": ("price per device and hour", "'price ' + format(value, '.2f') + '/h'"),
+}
 
 
 def device_counts(most: int) -> list[int]:
@@ -23,43 +41,29 @@ def dials(start: Mapping[str, float]) -> dict[str, tuple]:
     """What `charts.dial` returns, by field of `lib.analysis.hardware.Hardware`; start: where each
     begins.
     """
-    about = {
-        "devices": (
-            device_counts(start["devices"]),
-            "devices at most",
-            "'up to ' + format(value, ',') + ' devices'",
-        ),
-        "throughput": (
-            [1e2, 1e3, 1e4, 1e5, 1e6],
-            "examples per second",
-            "format(value, ',.0f') + ' examples/s'",
-        ),
-        "saturation": (
-            [2**i for i in range(9)],
-            "examples to be busy",
-            "format(value, ',') + ' to be busy'",
-        ),
-        "bandwidth": (
-            [1e7, 1e8, 1e9, 1e10, 1e11],
-            "bandwidth",
-            "format(value / 1e9, '.2~g') + ' GB/s'",
-        ),
-        "latency": ([0, 1e-6, 1e-5, 1e-4, 1e-3], "latency", "format(value * 1e6, ',.3~r') + ' µs'"),
-        "price": (
-            [0.1, 0.5, 1, 2, 5, 10],
-            "price per device and hour",
-            "'price ' + format(value, '.2f') + '/h'",
-        ),
-    }
+    about = {"devices": device_counts(start["devices"]), **VALUES}
     return {
-        name: charts.dial(f"{name}_at", values, start[name], *words)
-        for name, (values, *words) in about.items()
+        name: charts.dial(f"{name}_at", values, start[name], *WORDS[name])
+        for name, values in about.items()
     }
 
 
-def _best_devices(
-    table: pd.DataFrame, expressions: Mapping[str, str], shown: Mapping[str, tuple], keep: str
-) -> alt.Chart:
+def _on_devices(
+    points: pd.DataFrame, cores: Mapping[str, pd.DataFrame | None], most: int
+) -> pd.DataFrame:
+    """The points that are drawn, with two lists: devices, and measured (seconds of a step on one of
+    them; empty where none was timed).
+    """
+    counts = device_counts(most)
+    measured = [
+        [] if cores[w] is None else hardware.interpolated(cores[w], b / np.array(counts)).tolist()
+        for w, b in zip(points.workload, points.batch_size)
+    ]
+    kept = ["curve", "sparsity", "batch_size", "steps", "low", "high", "parameters"]
+    return points[kept].assign(devices=[counts] * len(points), measured=measured)
+
+
+def _best_devices(table: pd.DataFrame, shown: Mapping[str, tuple], keep: str) -> alt.Chart:
     """A row per curve and batch size, on as many devices as suit it, with seconds, cost, value and
     its range.
     """
@@ -72,8 +76,8 @@ def _best_devices(
         alt.Chart(table)
         .transform_flatten(["devices", "measured"])
         .transform_filter(f"{keep} && datum.devices <= {shown['devices'][1]}")
-        .transform_calculate(seconds=expressions["seconds"].format(**values))
-        .transform_calculate(cost=expressions["cost"].format(**values))
+        .transform_calculate(seconds=hardware.EXPRESSIONS["seconds"].format(**values))
+        .transform_calculate(cost=hardware.EXPRESSIONS["cost"].format(**values))
         .transform_calculate(value="show === 'time' ? datum.seconds : datum.cost")
         .transform_window(
             rank="row_number()",
@@ -92,42 +96,34 @@ def _best_devices(
 
 
 def by_batch_size(
-    table: pd.DataFrame,
-    expressions: Mapping[str, str],
-    start: Mapping[str, float],
+    points: pd.DataFrame,
+    cores: Mapping[str, pd.DataFrame | None],
+    machine: hardware.Hardware,
     timed: bool,
     curve: str,
 ) -> alt.LayerChart:
     """Time to the goal, or its price, against batch size, a line per sparsity; the best of each
     ringed.
 
-    table: curve (its name), sparsity, batch_size, steps, low, high, parameters, and two lists:
-    devices and measured (seconds of a step on one, or empty).  expressions: those of
-    `lib.analysis.hardware`.  start: where the sliders begin (`dials`), the curve and, if timed, the
-    measured device chosen at first.  Sliders that would change nothing are not shown: those of a
-    device that is measured, and the price while time is shown.
+    points: of all curves, with curve (its name) and parameters.  cores: workload -> step times of
+    one device, or None.  machine: where the sliders begin; timed: whether the measured device is
+    chosen at first, and curve: which network.  Sliders that would change nothing are not shown:
+    those of a device that is measured, and the price while time is shown.
     """
-    shown = dials(start)
-    show = alt.param(
-        name="show", value="time", bind=alt.binding_select(options=["time", "price"], name="show ")
-    )
-    kind = alt.param(
-        name="device",
-        value=KINDS[not timed],
-        bind=alt.binding_select(options=list(KINDS), name="device "),
-    )
+    shown, table = dials(asdict(machine)), _on_devices(points, cores, machine.devices)
+    either = alt.binding_select(options=["time", "price"], name="show ")
+    show = alt.param(name="show", value="time", bind=either)
+    either = alt.binding_select(options=list(KINDS), name="device ")
+    kind = alt.param(name="device", value=KINDS[not timed], bind=either)
     pick, faded = charts.picked("sparsity")
     menu = charts.menu("curve", sorted(table.curve.unique()), curve, "workload")
-    base = _best_devices(table, expressions, shown, menu[1]).encode(
+    base = _best_devices(table, shown, menu[1]).encode(
         x=charts.batch_axis(table.batch_size),
         color=charts.by_sparsity(sorted(table.sparsity.unique())),
         opacity=faded,
     )
-    y = (
-        alt.Y("value:Q", title="time to the goal (s), or its price")
-        .scale(**LOG)
-        .axis(values=charts.DECADES)
-    )
+    y = alt.Y("value:Q", title="time to the goal (s), or its price").scale(**LOG)
+    y = y.axis(values=charts.DECADES)
     tooltip = [
         tips.SPARSITY,
         tips.BATCH_SIZE,
@@ -136,17 +132,13 @@ def by_batch_size(
         alt.Tooltip("seconds:Q", title="time to the goal (s)", format=",.2r"),
         alt.Tooltip("cost:Q", title="price", format=",.2r"),
     ]
-    line = (
-        base.mark_line(point=alt.OverlayMarkDef(size=50))
-        .encode(y=y, tooltip=tooltip)
-        .add_params(pick)
-    )
+    line = base.mark_line(point=alt.OverlayMarkDef(size=50)).encode(y=y, tooltip=tooltip)
+    line = line.add_params(pick)
     bars = base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("least_value:Q"), y2="most_value:Q")
     best = base.transform_filter("datum.value <= datum.least * 1.0001")
     rings = best.mark_point(size=220, strokeWidth=3, filled=False).encode(y=y)
-    outer = " || ".join(
-        f"datum.sparsity === {s}" for s in (table.sparsity.min(), table.sparsity.max())
-    )
+    ends = (table.sparsity.min(), table.sparsity.max())
+    outer = " || ".join(f"datum.sparsity === {end}" for end in ends)
     words = (  # not of the curves in between, where there is no room
         best.transform_filter(outer)
         .transform_calculate(

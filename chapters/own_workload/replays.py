@@ -17,7 +17,7 @@ from lib.analysis import scaling
 from lib.fields import spec
 from lib.measuring import adaptive, runner
 from lib.measuring.experiment import Collection
-from lib.records import results
+from lib.records import results, store
 from lib.records.store import DATA, record
 from lib.studies.cells import NUMBER, Cell
 from lib.studies.plans import STUDIES, USUAL

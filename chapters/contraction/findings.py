@@ -1,0 +1,187 @@
+"""Vectors made up and from training, what the page on bounds says of them, and its tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from lib.messages import contraction
+from lib.probes import portraits
+from lib.wording import percent, power_of_ten
+from lib.workloads import catalogue
+
+GRID = portraits.DENSITIES
+NORMAL = "normal"
+AT = 0.1  # density at which bounds and vectors are compared
+
+
+def made_up(entries: int, seed: int) -> dict[str, np.ndarray]:
+    """Vectors [entries] of known distributions."""
+    r, d = np.random.default_rng(seed), entries
+    return {
+        NORMAL: r.normal(size=d),
+        "Laplace": r.laplace(size=d),
+        "Student t, 4": r.standard_t(4, size=d),
+        "uniform": r.uniform(-1, 1, d),
+        "signs": r.choice([-1.0, 1.0], d),
+        "signs with 10 % noise": r.choice([-1.0, 1.0], d) + 0.1 * r.normal(size=d),
+    }
+
+
+def profiles(made: dict[str, np.ndarray]) -> pd.DataFrame:
+    """Sorted squared entries over the largest: vector, x (rank as a share), value."""
+    ranks = (np.arange(portraits.PROFILE) + 0.5) / portraits.PROFILE
+    return _long(made, ranks, contraction.profile)
+
+
+def shares_left(made: dict[str, np.ndarray]) -> pd.DataFrame:
+    """What Top-k leaves of the energy: vector, x (density), value."""
+    return _long(made, GRID, lambda vector: contraction.left(vector, GRID))
+
+
+def _long(made: dict[str, np.ndarray], x: np.ndarray, of) -> pd.DataFrame:
+    return pd.concat(pd.DataFrame({"vector": n, "x": x, "value": of(u)}) for n, u in made.items())
+
+
+def bounds() -> pd.DataFrame:
+    curves = {
+        "1 − k/d (any vector)": contraction.classical(GRID),
+        "(1 − k/d)² (bell)": contraction.tighter(GRID),
+        "normal distribution": contraction.gaussian(GRID),
+    }
+    return pd.concat(pd.DataFrame({"bound": n, "x": GRID, "value": v}) for n, v in curves.items())
+
+
+def named(rows: pd.DataFrame) -> pd.DataFrame:
+    """Vectors from training by the names that menus show, in their order: vector, x, value."""
+    fields = rows[["workload", "compressor", "feedback", "step"]].itertuples(index=False)
+    found = rows.assign(vector=[_name(*row) for row in fields])[["vector", "x", "value"]]
+    order = sorted(found.vector.unique(), key=_place)
+    return found.sort_values("vector", key=lambda v: v.map(order.index), kind="stable")
+
+
+def _name(workload: str, compressor: str, feedback: bool, step: int) -> str:
+    way = f"{compressor.capitalize()}, {'with' if feedback else 'without'} feedback"
+    way = "everything sent" if compressor == "dense" else way
+    return f"{catalogue.workload(workload).title}: {way}, step {step:,}"
+
+
+def _place(vector: str) -> tuple:
+    return "with feedback" not in vector, vector.split(", step ")[0], len(vector), vector
+
+
+def with_feedback(rows: pd.DataFrame) -> pd.DataFrame:
+    """Vectors of runs with Top-k and feedback."""
+    return rows[rows.feedback.astype(bool) & (rows.compressor == "top-k")]
+
+
+def band(left: pd.DataFrame) -> pd.DataFrame:
+    """What is left with Top-k and feedback, over vectors: x, low, middle, high."""
+    levels = with_feedback(left).groupby("x").value
+    found = {"low": levels.min(), "middle": levels.median(), "high": levels.max()}
+    return pd.DataFrame(found).reset_index()
+
+
+def inside(rows: pd.DataFrame) -> float:
+    """Share of the pairs of a vector and a density that are within the tighter bound."""
+    return float((rows.value <= contraction.tighter(rows.x) + 1e-6).mean())
+
+
+def sent_at_least(density: float, band: pd.DataFrame) -> dict[str, float]:
+    """The share that is left at a density: of any vector, of a bell, of a normal distribution, and
+    the most of those measured.
+    """
+    return {
+        "any vector": float(contraction.classical(density)),
+        "tighter bound": float(contraction.tighter(density)),
+        "normal distribution": float(contraction.gaussian(density)),
+        "measured, most left": float(np.interp(density, band.x, band.high)),
+    }
+
+
+def steps_until(shares: dict[str, float]) -> dict[str, float]:
+    """Steps, in units of (B/A)², until compression costs less than SGD itself."""
+    return {n: float(contraction.iterations(1 - np.array([v]))[0]) for n, v in shares.items()}
+
+
+def findings(
+    left: pd.DataFrame, shapes: pd.DataFrame, normal: np.ndarray, density: float, steps: int
+) -> dict[str, object]:
+    """All values of the page's sentences.
+
+    Args:
+        left: what is left of vectors from training, of `portraits.results`.
+        shapes: of `portraits.shapes`.
+        normal: a made-up normal vector.
+        density: share of the entries that is sent.
+        steps: of a run.
+    """
+    levels, fed = band(left), with_feedback(shapes)
+    middle = np.interp(density, levels.x, levels.middle)
+    shares = sent_at_least(density, levels)
+    bound, until = shares["tighter bound"], steps_until(shares)
+    needed = {name: f"{(steps / count) ** 0.5:.1g}" for name, count in until.items()}
+    room = np.interp(AT, levels.x, contraction.tighter(levels.x) - levels.high)
+    met = fed.convex == 1
+    vectors = left.groupby(["workload", "compressor", "feedback", "step"])
+    return {
+        "density": f"{density:g}",
+        "sent": percent(1 - middle),
+        "promised": percent(1 - bound),
+        "loose": bool(middle < bound),
+        "obeyed": inside(left) == 1,
+        "within": percent(inside(left)),
+        "met": int(met.sum()),
+        "of": len(fed),
+        "met_by": [_met(name, own) for name, own in met.groupby(fed.workload, sort=False)],
+        "roomy": bool(room > 0),
+        "room": percent(room),
+        "vectors": vectors.ngroups,
+        "networks": sorted({catalogue.workload(name).title for name in left.workload}),
+        "below_line": bool(shapes.above.max() == 0),
+        "convex_normal": percent(contraction.convex(contraction.profile(normal))),
+        "gain": until["any vector"] / until["tighter bound"],
+        "gain_measured": until["any vector"] / until["measured, most left"],
+        "steps": steps,
+        "needed": needed["tighter bound"],
+        "needed_measured": needed["measured, most left"],
+    }
+
+
+def _met(workload: str, met: pd.Series) -> str:
+    return f"{met.sum()} of {len(met)} on {catalogue.workload(workload).title}"
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def of_condition(made: dict[str, np.ndarray]) -> pd.DataFrame:
+    """Whether made-up vectors meet the condition and obey the bound."""
+    left = [own for _, own in shares_left(made).groupby("vector", sort=False)]
+    bells = [contraction.bell(vector, tolerance=2e-3) for vector in made.values()]
+    return pd.DataFrame(
+        {
+            "vector": list(made),
+            "meets the condition": ["yes" if bell else "no" for bell in bells],
+            "densities within (1 − k/d)²": [percent(inside(own)) for own in left],
+            "left at k/d = 0.01": [percent(np.interp(0.01, GRID, own.value)) for own in left],
+        }
+    )
+
+
+def of_steps(density: float, band: pd.DataFrame) -> pd.DataFrame:
+    """What each share that is left is worth in steps."""
+    shares = sent_at_least(density, band)
+    return pd.DataFrame(
+        {
+            "from": list(shares),
+            f"left at density {density:g}": [f"{100 * v:.2f}\u00a0%" for v in shares.values()],
+            "steps, in units of (B/A)²": [_scientific(n) for n in steps_until(shares).values()],
+        }
+    )
+
+
+def _scientific(value: float) -> str:
+    """A value with its power of ten."""
+    digits, _, power = f"{value:.1e}".partition("e")
+    return f"{digits}\u00a0×\u00a0{power_of_ten(int(power))}"

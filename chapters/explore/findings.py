@@ -1,0 +1,43 @@
+"""What the page says of the choice that it begins with, as numbers and words."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from lib.analysis import scaling
+from lib.wording import brief, percent, span
+from lib.workloads import catalogue
+
+
+def findings(lines: pd.DataFrame, begun: pd.DataFrame, whole: bool) -> dict[str, object]:
+    """All values of the page's sentences.
+
+    Args:
+        lines: of `explorer.tables`.
+        begun: those of the choice.
+        whole: whether its momentum is searched over its whole range.
+    """
+    choice = begun.iloc[0]
+    known = begun[begun.identified.astype(bool)].sort_values("sparsity")
+    ends = known.iloc[[0, -1]] if len(known) > 1 else known
+    return {
+        "title": catalogue.workload(choice.workload).title,
+        "method": choice.algorithm,
+        "whole": whole,
+        "goal": percent(choice.goal),
+        "critical": [f"{brief(row.critical)} {_level(row)}" for row in ends.itertuples()],
+        "intervals": [_told(row) for row in known.itertuples()],
+        "curves": len(lines.drop_duplicates(scaling.CURVE)),
+        "workloads": int(lines.workload.nunique()),
+        "goals": int(lines.groupby("workload").goal.nunique().max()),
+    }
+
+
+def _level(row) -> str:
+    return "dense" if row.sparsity == 0 else f"at sparsity {row.sparsity:g}"
+
+
+def _told(row) -> str:
+    """A critical batch size with its interval."""
+    ends = span(tuple(float(f"{end:.2g}") for end in (row.critical_low, row.critical_high)))
+    return f"{brief(row.critical)} ({ends}) {_level(row)}"

@@ -1,0 +1,170 @@
+"""What the page on frameworks says, as numbers and words, and its tables.
+
+`times` is the table of `framework_times.measured`, `ratios` that of `framework_costs.ratios`, and
+`goals` that of `framework_costs.to_goal`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from chapters.frameworks.framework_costs import HELD, KEYS, NAMES, ONE, breaks_even, fastest
+from lib.wording import between, brief, named, percent
+from lib.workloads import catalogue
+
+
+def findings(
+    goals: pd.DataFrame,
+    slow: pd.DataFrame,
+    repeated: pd.DataFrame,
+    ratios: pd.DataFrame,
+    again: pd.DataFrame,
+    workload: str,
+) -> dict[str, object]:
+    """All values of the page's sentences.
+
+    Args:
+        goals: with the link asked for.
+        slow: the same over a slow link.
+        repeated: the same as `goals`, of a second run.
+        ratios: of the first run.
+        again: of the second.
+        workload: name of the network that the page begins with.
+    """
+    mine = goals[goals.workload == workload]
+    best, smallest = fastest(mine), mine[mine.batch_size == mine.batch_size.min()]
+    curves = slow.groupby(["workload", "algorithm"], sort=False)
+    return {
+        "network": title(workload),
+        "shared": best.system != ONE,
+        "framework": best.framework,
+        "size": int(best.batch_size),
+        "gain": gain(mine),
+        "idle": bool(gain(smallest) < 1.05),
+        "networks": goals.curve.unique().tolist(),
+        "soonest": [_soonest(fastest(own)) for _, own in curves],
+        **_steps(ratios),
+        **_again(ratios, again, repeated[repeated.workload == workload]),
+        **_sent(ratios),
+    }
+
+
+def title(workload: str) -> str:
+    return catalogue.workload(workload).title
+
+
+def gain(goals: pd.DataFrame) -> float:
+    """How many times as long one process at its best takes to the goal as the fastest framework."""
+    return float(goals.time[goals.system == ONE].min() / fastest(goals).time)
+
+
+def _soonest(best: pd.Series) -> str:
+    return f"{title(best.workload)} with {best.framework}, at a batch of {best.batch_size:,}"
+
+
+def _steps(ratios: pd.DataFrame) -> dict[str, object]:
+    """What a step costs over one process, on all networks."""
+    ddp = ratios[ratios.system == "ddp"].groupby("batch_size").ratio
+    widest = ratios[ratios.weights == ratios.weights.max()]
+    smallest = widest[widest.batch_size == widest.batch_size.min()]
+    update = smallest.pivot(index="algorithm", columns="system", values="seconds").eval(
+        "zero / ddp"
+    )
+    adam, sgd = update.get("adam"), update.get("sgd")
+    off = np.abs(np.log(ratios.waiting / ratios.ratio))[ratios.system != ONE].median()
+    return {
+        "rounds": int(ratios.repeats.max()),
+        "large": int(ratios.batch_size.max()),
+        "ddp_small": between(ddp.min().iloc[0], ddp.max().iloc[0]),
+        "ddp_large": between(ddp.min().iloc[-1], ddp.max().iloc[-1]),
+        "update_shared": adam is not None and sgd is not None and bool(adam < 1 < sgd),
+        "widest": title(widest.workload.iloc[0]),
+        "update_adam": adam,
+        "update_sgd": sgd,
+        "queued": percent(float(ratios.waited.median().clip(0, 1))),
+        "off": float(np.exp(off)),
+    }
+
+
+def _again(ratios: pd.DataFrame, again: pd.DataFrame, repeated: pd.DataFrame) -> dict[str, object]:
+    """How a second run differs."""
+    both = ratios.merge(again, on=[*KEYS, "system"], suffixes=("", "_again"))
+    both = both[both.system != ONE]
+    change, best = both.ratio_again / both.ratio, fastest(repeated)
+    return {
+        "again_batches": len(both[KEYS].drop_duplicates()),
+        "again_queued": percent(float(both.waited_again.median().clip(0, 1))),
+        "again_middle": float(change.median()),
+        "again_range": between(change.min(), change.max()),
+        "again_framework": best.framework,
+        "again_size": int(best.batch_size),
+        "again_gain": gain(repeated),
+    }
+
+
+def heaviest(ratios: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the largest network with Adam, at the largest batch, whose bytes are shown."""
+    adam = ratios[ratios.algorithm == "adam"]
+    shown = adam[adam.weights == adam.weights.max()] if len(adam) else ratios
+    return shown[shown.batch_size == shown.batch_size.max()]
+
+
+def _sent(ratios: pd.DataFrame) -> dict[str, object]:
+    """What full sharding sends, in gradients."""
+    row = heaviest(ratios).set_index("system").loc["fsdp"]
+    fully = row.sent / (4 * row.weights)
+    return {
+        "megabytes": 4e-6 * row.weights,
+        "sent_network": title(row.workload),
+        "sent_method": named(row.algorithm),
+        "sent_size": int(row.batch_size),
+        "fully": float(fully),
+        "added_everywhere": bool(fully > 1.75),
+    }
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def of_steps(ratios: pd.DataFrame) -> pd.DataFrame:
+    """Seconds of a step over those of one process with their quartiles, a row per framework and a
+    column per batch size, of one network and method.
+    """
+    spans = zip(ratios.ratio, ratios.ratio_low, ratios.ratio_high)
+    words = [f"{brief(ratio)} ({between(*ends)})" for ratio, *ends in spans]
+    frameworks = ratios.system.map(NAMES)
+    told = ratios.assign(told=words, framework=frameworks)
+    told.loc[told.system == ONE, "told"] = "1"
+    table = told.pivot(index="framework", columns="batch_size", values="told")
+    table = table.reindex(NAMES.values())
+    table = table.rename(columns="B = {:,}".format).rename_axis(columns=None)
+    return table.reset_index()
+
+
+def of_bytes(ratios: pd.DataFrame) -> pd.DataFrame:
+    """What a step sends and a process holds, in gradients."""
+    shown = heaviest(ratios)
+    columns = dict(
+        zip(("sent", *HELD), ("sent", "parameters", "gradients", "optimiser", "kept back"))
+    )
+    table = shown[list(columns)].rename(columns=columns).assign(all=shown[list(HELD)].sum(axis=1))
+    table = table.div(4 * shown.weights, axis=0).map(lambda times: brief(times) if times else "0")
+    table.insert(0, "framework", shown.system.map(NAMES))
+    return table.rename(columns={"all": "held in all"})
+
+
+def of_links(times: pd.DataFrame) -> pd.DataFrame:
+    """The slowest links over which replicas or stages still beat one process."""
+    even = breaks_even(times).dropna(subset=["bandwidth"])
+    even = even[even.system.isin(["ddp", "pipeline"])]
+    networks = [f"{title(w)}, {named(a)}" for w, a in zip(even.workload, even.algorithm)]
+    return pd.DataFrame(
+        {
+            "network": networks,
+            "batch size": even.batch_size,
+            "framework": even.system.map(NAMES),
+            "at least (Gbit/s)": (8e-9 * even.bandwidth).map(brief),
+            "or at most (ms latency)": (1e3 * even.latency).map(brief),
+        }
+    )

@@ -1,0 +1,85 @@
+"""What the page on hardware says, as numbers and words."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from chapters.hardware.hardware_tables import Case
+from chapters.hardware.pruned_times import GOAL, ROUGH, SCORED
+from lib.analysis import advice, method_results
+from lib.wording import between, brief
+from lib.workloads import catalogue
+from lib.workloads.catalogue import Workload
+
+
+def findings(
+    work: Workload, case: Case, device: str, zeros: pd.DataFrame, dearer: pd.DataFrame
+) -> dict[str, object]:
+    """All values of the page's sentences.
+
+    Args:
+        work: the network asked for.
+        case: it on the hardware asked for.
+        device: "measured" or "entered", as asked for.
+        zeros: of `hardware_tables.skipped`.
+        dearer: of `hardware_tables.dearer`.
+    """
+    fast, cheap = (case.best(case.densest, what) for what in ("seconds", "price"))
+    given, searches = case.advice(case.densest), case.curves[case.densest].n
+    return {
+        "network": work.title,
+        "method": case.densest[1],
+        "searches": searches,
+        "several_searches": searches > 1,
+        "most_devices": case.machine.devices,
+        "timed": case.timed is not None,
+        "untimed": case.timed is None and device == "measured",
+        "own": bool(work.source),
+        "fastest": fast.batch_size,
+        "fast_devices": _devices(fast.devices),
+        "cheapest": cheap.batch_size,
+        "cheap_devices": _devices(cheap.devices),
+        "more_devices": fast.devices > cheap.devices,
+        "goal": work.asks.written(case.points.goal.iloc[0]),
+        "time": fast.value,
+        "critical_known": given.inside,
+        "critical": brief(given.critical) if given.inside else None,
+        "advice": advice.sentences(given),
+        **_zeros(zeros),
+        **_dearer(dearer),
+    }
+
+
+def _devices(count: int) -> str:
+    return "1 device" if count == 1 else f"{count:,} devices"
+
+
+def _zeros(zeros: pd.DataFrame) -> dict[str, object]:
+    """What pruned networks take over dense ones if zeros are skipped."""
+    goal, *others = (zeros[zeros.what == what] for what in (GOAL, SCORED, ROUGH))
+    return {
+        "sparsest": f"{zeros.sparsity.max():g}",
+        "over_dense": between(*goal.ratio),
+        "pairs": len(goal),
+        "later": int((goal.ratio_low > 1).sum()),
+        "sooner": int((goal.ratio_high < 1).sum()),
+        "over_dense_scored": between(*others[0].ratio),
+        "over_dense_rough": between(*others[1].ratio),
+        "code": zeros.attrs["code"],
+    }
+
+
+def _dearer(times: pd.DataFrame) -> dict[str, object]:
+    """What the method takes that needs the fewest steps, by examples on each device."""
+    least = times[times.algorithm == times.algorithm.iloc[0]]
+    few, many = least.iloc[0], least.iloc[-1]
+    return {
+        "dearer_network": catalogue.workload(few.workload).title,
+        "dearer_size": int(few.batch_size),
+        "dearer_method": method_results.title(few.algorithm),
+        "dearer_few": int(few.share),
+        "dearer_many": int(many.share),
+        "dearer_slow": float(few.time),
+        "dearer_fast": float(many.time),
+        "dearer_pays": bool(many.time < 1 < few.time),
+    }

@@ -1,0 +1,186 @@
+"""What the page on hardware computes from curves and step times, and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from chapters.hardware import pruned_times
+from chapters.hardware.pruned_times import GOAL
+from lib import claims
+from lib.analysis import advice, hardware, method_results, scaling
+from lib.analysis.hardware import Hardware, Optimum
+from lib.page import charts, own_figures
+from lib.probes import method_times, step_times, timings
+from lib.wording import brief, number, span
+from lib.workloads import catalogue
+
+Curve = tuple  # a key of `scaling.curves`: workload, method, pruning, sparsity
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network on given hardware.
+
+    Attributes:
+        machine: the devices.
+        trials: those of the network with one training method, each at its goal.
+        points: of `scaling.across_replicates`, with parameters.
+        curves: of `scaling.curves`.
+        timed: step times of one device; None where the machine says how fast it is.
+    """
+
+    machine: Hardware
+    trials: pd.DataFrame
+    points: pd.DataFrame
+    curves: Mapping[Curve, scaling.Curve]
+    timed: pd.DataFrame | None
+
+    def keys(self) -> list[Curve]:
+        """Its curves, by pruning and sparsity."""
+        return [tuple(row) for row in self.points[scaling.CURVE].drop_duplicates().to_numpy()]
+
+    @property
+    def densest(self) -> Curve:
+        return min(self.keys(), key=lambda curve: curve[3])
+
+    def of(self, curve: Curve) -> pd.DataFrame:
+        """A curve's points, by batch size."""
+        own = (self.points[scaling.CURVE] == list(curve)).all(axis=1)
+        return self.points[own].set_index("batch_size").sort_index()
+
+    def step(self, curve: Curve) -> pd.DataFrame:
+        """`hardware.best_step` at its batch sizes."""
+        points = self.of(curve)
+        return hardware.best_step(self.machine, points.index, points.parameters.iloc[0], self.timed)
+
+    def best(self, curve: Curve, what: str) -> Optimum:
+        """Its optimum; what: "seconds" or "price"."""
+        drawn = scaling.draws(self.curves[curve])
+        return hardware.optimum(self.of(curve).steps, drawn, self.step(curve), what)
+
+    def advice(self, curve: Curve) -> advice.Advice:
+        own = (self.trials[scaling.CURVE] == list(curve)).all(axis=1)
+        return advice.advise(self.trials[own])
+
+
+def devices_timed(cores: Mapping[str, pd.DataFrame | None]) -> pd.DataFrame:
+    """Milliseconds of a step on one core of ours, a row per workload.
+
+    cores: workload -> its step times, or None.
+    """
+    rows = []
+    for name, times in cores.items():
+        work = catalogue.workload(name)
+        if times is not None and not work.source:
+            rate, busy = hardware.described(times)
+            about = {"workload": work.title, "r, per second": rate, "b₀": busy}
+            steps = {f"{n:,}": brief(1e3 * s) for n, s in zip(times.batch_size, times.seconds)}
+            rows.append(about | steps)
+    return pd.DataFrame(rows)
+
+
+def skipped(curves: Mapping[Curve, scaling.Curve]) -> pd.DataFrame:
+    """The sparsest pruned networks over dense ones if a core skips the zeros, `pruned_times.skipped`
+    with two columns more: curve (its name) and step (a step's time over the dense one's at
+    batch_size, the largest).
+    """
+    times = timings.results(*step_times.SKIPPED)
+    zeros, best = pruned_times.skipped(curves, times)
+    large = zeros[zeros.batch_size == zeros.batch_size.max()]
+    steps = large[large.what == "time of a step"].rename(columns={"ratio": "step"})
+    steps = steps[[*scaling.CURVE, "batch_size", "step"]]
+    sparsest = best[best.sparsity == best.sparsity.max()]
+    found = sparsest.merge(steps, on=scaling.CURVE)
+    found.attrs["code"] = sorted({head["source"] for head in times.attrs["provenance"]})
+    return found.assign(curve=scaling.curve_names)
+
+
+def of_skipped(zeros: pd.DataFrame) -> pd.DataFrame:
+    goal = zeros[zeros.what == GOAL]
+    return pd.DataFrame(
+        {
+            "network, sparse over dense": goal.curve,
+            f"time of a step, {number(goal.batch_size.max())} examples": goal.step.map(brief),
+            "time to the goal": goal.ratio.map(brief),
+            "5–95 %": [own_figures.between(*ends) for ends in zip(goal.ratio_low, goal.ratio_high)],
+        }
+    )
+
+
+def dearer(workload: str) -> pd.DataFrame:
+    """Time over SGD's at the largest batch size, by examples on each device (share), of this
+    network or another with several searches by all methods; the fewest steps first.
+    """
+    shared = pd.DataFrame(claims.kept("shared-out", _shared))
+    shared = shared[~shared.algorithm.isin(charts.VARIANTS)]
+    known = workload if workload in set(shared.workload) else shared.workload.max()
+    return shared[shared.workload == known].sort_values(["steps", "share"], kind="stable")
+
+
+def _shared() -> dict[str, list]:
+    times, every = method_times.over_sgd(), method_results.compared()
+    every = every[every.workload.isin(set(times.workload)) & (every.sparsity == 0)]
+    curves = scaling.summaries(every)[1]
+    several = {key: curve for key, curve in curves.items() if curve.n >= scaling.ENOUGH}
+    return method_results.shared_out(several, times).to_dict("list")
+
+
+def of_dearer(times: pd.DataFrame) -> pd.DataFrame:
+    """`dearer` as a table, a row per method."""
+    heads = times.share.map(lambda n: f"time, {number(n)} on each device")
+    told = times.assign(head=heads, told=times.time.map(brief))
+    wide = told.pivot(index="algorithm", columns="head", values="told")[heads.unique()]
+    each = times.groupby("algorithm", sort=False)
+    steps = each.steps.first()
+    wide.insert(0, "steps over SGD’s", steps.map(brief))
+    wide = wide.loc[steps.index].assign(saves=[_saves(own) for _, own in each])
+    wide.insert(0, "training method", wide.index.map(method_results.title))
+    return wide.rename(columns={"saves": "saves time"})
+
+
+def _saves(own: pd.DataFrame) -> str:
+    """From how many examples on each device on a method takes less time than SGD by its whole
+    interval, in words.
+    """
+    slow = own.share[own.time_high >= 1]
+    fast = own.share[own.share > slow.max()] if len(slow) else own.share
+    return (
+        "at any share" if not len(slow) else f"from {number(fast.min())} on" if len(fast) else "—"
+    )
+
+
+def by_batch_size(case: Case) -> pd.DataFrame:
+    """The densest network, each batch on the number of devices that is fastest."""
+    dense, step = case.of(case.densest), case.step(case.densest)
+    return pd.DataFrame(
+        {
+            "batch size": dense.index,
+            "steps to result": dense.steps.map("{:,.0f}".format),
+            "steps, 5–95 %": [own_figures.between(*ends) for ends in zip(dense.low, dense.high)],
+            "devices": step.fast,
+            "a step takes (ms)": (1000 * step.seconds).map(brief),
+            "time to the goal (s)": (dense.steps * step.seconds).map(brief),
+        }
+    )
+
+
+def answers(case: Case) -> pd.DataFrame:
+    """The fastest and the cheapest batch size, a row per curve."""
+    rows = []
+    for curve in case.keys():
+        given, critical = case.advice(curve), "not within the sizes"
+        if given.inside:
+            critical = f"{brief(given.critical)} ({own_figures.between(given.low, given.high)})"
+        row = {"sparsity": f"{curve[3]:g}", "critical batch size": critical}
+        for name, what, unit in (
+            ("fastest", "seconds", "time (s)"),
+            ("cheapest", "price", "price"),
+        ):
+            best = case.best(curve, what)
+            row[f"{name} size"] = f"{number(best.batch_size)} ({span(best.sizes)})"
+            row |= {f"devices, {name}": best.devices, unit: brief(best.value)}
+        rows.append(row)
+    return pd.DataFrame(rows)

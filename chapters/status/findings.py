@@ -1,0 +1,193 @@
+"""What the page on status says, as numbers and words, and its tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pandas as pd
+
+from lib import claims, wording
+from lib.analysis import scaling
+from lib.claims import front
+from lib.methods import METHODS, spaces
+from lib.probes import tracks
+from lib.records import store
+from lib.records.store import DATA, record
+from lib.studies import plans
+from lib.workloads import catalogue, models, tasks
+
+WAY = ["sparsity", "precision", "checks"]
+SEARCHES = {  # columns of the file of all searches, and what they hold
+    "workload": "data set and network; the last table of this page describes each",
+    "algorithm": "training method",
+    "sparsity": "share of weights removed before training",
+    "pruning": "how the weights to remove were chosen",
+    "batch_size": "examples in a training step",
+    "goal": "validation error to reach, as a share; in nats where the workload says so",
+    "split": "which draw of training and validation images; 0 unless searches drew their own",
+    "replicate": "which of several searches: other hyperparameters, weights and order of examples",
+    "trials": "runs of the search",
+    "steps": "steps to result: the fewest after which a trial met the goal; empty if none did",
+    "last_step": "where the search stopped",
+    "infeasible": "trials that could meet no goal: infinite loss, every unit off, not to be pruned",
+}
+USUAL = {"precision": "bfloat16", "checks": "geometric"}
+
+
+def findings(
+    studies: pd.DataFrame, again: pd.DataFrame, compared: pd.DataFrame
+) -> dict[str, object]:
+    """All values of the page's sentences.
+
+    Args:
+        studies: of `on_record.status`, with title.
+        again: of `replays.summary`.
+        compared: of `ways`.
+    """
+    total, apart = front.scope(), again[again.factor > 1]
+    unrun = studies[studies.done == 0]
+    partly = studies[(studies.done > 0) & (studies.done < studies.planned)]
+    waiting = sum(not claim.measured for claim in claims.judge().values())
+    others = compared[~compared.usual]
+    return {
+        "studies": len(studies),
+        "complete": int((studies.done == studies.planned).sum()),
+        "hours": total["core_hours"],
+        "searches": total["searches"],
+        "trials": total["trials"],
+        "devices": _listed(studies.device),
+        "versions": _listed(studies.torch),
+        "first": min(_listed(studies.date)),
+        "last": max(_listed(studies.date)),
+        **_data_sets(),
+        "unrun": [f"{t}: {n:,} searches" for t, n in zip(unrun.title, unrun.planned)],
+        "partly": len(partly),
+        "lacking": int((partly.planned - partly.done).sum()),
+        "some_wait": waiting > 0,
+        "waiting": waiting,
+        "replayed": int(again.searches.sum()),
+        "all_same": bool((again.equal_result == again.searches).all()),
+        "same": int(again.equal_result.sum()),
+        "equal": int(again.equal.sum()),
+        "rounded_since": set(apart.study) == {"mnist"},
+        "apart": list(apart.study),
+        "batch_size": int(compared.batch_size.max()),
+        "ways": len(others),
+        "agree": int(others.overlaps.sum()),
+    }
+
+
+def _listed(column: pd.Series) -> list[str]:
+    """All values of a column whose rows list some."""
+    return sorted({value for row in column for value in row.split(", ") if value})
+
+
+def _data_sets() -> dict[str, int]:
+    """Searches on record on the smallest and the hardest data set."""
+    cells = dict.fromkeys(cell for study in plans.STUDIES.values() for cell in study.cells)
+    known = (cell for cell in cells if store.exists(record(cell, DATA)))
+    counts = Counter(cell.work.dataset.removesuffix("-lee2021") for cell in known)
+    return {"digits": counts["digits"], "cifar": counts["cifar-10"]}
+
+
+def ways(trials: pd.DataFrame) -> pd.DataFrame:
+    """Steps to result by arithmetic and times of the checks: WAY, batch_size, steps, low and high
+    (5 and 95 % of half as many trials), usual, overlaps (the interval that of the usual way).
+    """
+    found = scaling.steps_to_result(trials)
+    half = {}
+    for way, steps in trials.groupby(WAY).steps:
+        half[way] = scaling.best_of_k(steps.to_numpy(), len(steps) // 2)
+    lows, _, highs = zip(*[half[tuple(way)] for way in found[WAY].to_numpy()])
+    usual = _usual(found)
+    found = found.assign(low=lows, high=highs, usual=usual)
+    base = found[usual].set_index("sparsity").loc[found.sparsity].reset_index()
+    return found.assign(overlaps=(found.low <= base.high) & (base.low <= found.high))
+
+
+def _usual(rows: pd.DataFrame) -> pd.Series:
+    """Which rows are of the usual way."""
+    return (rows[list(USUAL)] == list(USUAL.values())).all(axis=1)
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def of_ways(trials: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
+    """Each way beside the usual one, trial by trial; compared: of `ways`."""
+    goals = [column for column in trials if column.startswith("steps@")]
+    met = trials.melt([*WAY, "trial"], goals, "at", "first").dropna(subset="first")
+    used = met[_usual(met)].drop(columns=list(USUAL))
+    pairs = met.merge(used, on=["sparsity", "trial", "at"], suffixes=("", "_used"))
+    over = pairs.assign(over=pairs["first"] / pairs.first_used).groupby(WAY).over
+    beside = {
+        "trial by trial": over.median(),
+        "of pairs, 5–95 %": over.agg(scaling.span_of).map(wording.span),
+        "pairs": over.size(),
+    }
+    spans = [wording.span(ends) for ends in zip(compared.low, compared.high)]
+    table = compared.assign(interval=spans)
+    table = table[[*WAY, "steps", "interval"]].merge(pd.DataFrame(beside), on=WAY)
+    words = {"geometric": "geometrically", "every-100": "every 100 steps"}
+    heads = {
+        "precision": "arithmetic",
+        "steps": "steps to result",
+        "interval": "of half as many trials, 5–95 %",
+    }
+    return table.replace({"checks": words}).rename(columns=heads)
+
+
+def of_replays(again: pd.DataFrame) -> pd.DataFrame:
+    heads = {
+        "searches": "replayed",
+        "equal": "same table",
+        "equal_result": "same steps to result",
+        "factor": "largest factor",
+        "measured_on": "measured on",
+        "replayed_on": "again on",
+    }
+    return again[["study", *heads]].rename(columns=heads)
+
+
+def of_paths() -> pd.DataFrame:
+    """Trials that were followed a second time."""
+    rows = []
+    for name in tracks.TRACKS:
+        found = tracks.results(name)
+        spent = [head["wall_s"] / 3600 for head in found.attrs["provenance"]]
+        told = (front.data_set(name), len(spent), found.attrs["planned"], len(found), sum(spent))
+        rows.append(told)
+    heads = ["paths on", "followed", "planned", "points", "core-hours"]
+    return pd.DataFrame(rows, columns=heads)
+
+
+def of_spaces() -> pd.DataFrame:
+    """What hyperparameters are drawn from: the published spaces, and where methods differ."""
+    usual = spaces.LEE2021
+    more = {
+        method.title: {k: axis for k, axis in method.space.items() if axis != usual.get(k)}
+        for method in METHODS.values()
+    }
+    rows = [
+        (space, name.replace("_", " "), axis.low, axis.high, axis.scale)
+        for space, axes in (spaces.SPACES | more).items()
+        for name, axis in axes.items()
+    ]
+    return pd.DataFrame(rows, columns=["space", "hyperparameter", "low", "high", "scale"])
+
+
+def of_workloads() -> pd.DataFrame:
+    rows = [
+        (
+            w.name,
+            w.dataset,
+            w.model,
+            models.parameter_count(models.build(w.model)),
+            ", ".join(map(tasks.TASKS[w.task].written, w.goals)),
+            w.max_steps,
+            w.precision,
+        )
+        for w in catalogue.WORKLOADS.values()
+    ]
+    heads = ["data set", "model", "parameters", "goals", "step budget", "precision"]
+    return pd.DataFrame(rows, columns=["workload", *heads])
