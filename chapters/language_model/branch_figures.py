@@ -5,19 +5,24 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
+from chapters.language_model import branched
 from lib.page import charts
 
 NOISE = "noise scale of the run"
 COLOURS = (charts.RED, charts.TEAL)  # of the ways to set the learning rate, in their order
 
 
-def along_the_run(noise: pd.DataFrame, points: pd.DataFrame) -> alt.LayerChart:
+def along_the_run(noise: pd.DataFrame, run: branched.Run) -> alt.LayerChart:
     """Noise scale and critical batch sizes, in sequences, against the sequences that the run had
     seen.
 
-    noise: step, seen, noise_scale, noise_low, noise_high.  points: at (step), seen, goal, way (how
-    the learning rate is set), critical, low, high, orders.
+    noise: step, batch_size, noise_scale, noise_low, noise_high.  run: that branches; points that
+    are not decided are left out.
     """
+    noise = noise.assign(seen=noise.step * noise.batch_size)
+    decided = {f"critical batch size: {way}": rows[rows.decided] for way, rows in run.ways.items()}
+    points = pd.concat([rows.assign(way=way) for way, rows in decided.items()])
+    points = points.drop(columns="effect").assign(seen=run.base * points["at"])
     ways = list(dict.fromkeys(points.way))
     names, shades = [NOISE, *ways], [charts.GUIDE, *COLOURS[: len(ways)]]
     legend = alt.Legend(title=None, columns=1, labelLimit=320)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lib.methods import METHODS
 from lib.records import on_record
 from lib.studies import plans
 from lib.studies.cells import Cell
@@ -9,6 +10,18 @@ from lib.studies.study import Study
 
 SEARCHED = ("digits", "mnist", "fashion-mnist")
 BUDGETED = tuple(f"{name}-budget" for name in SEARCHED)
+
+
+def fitting(chosen) -> list[str]:
+    """Methods with a momentum whose searches with these parameters are on record; none unless
+    records are read.
+    """
+    if chosen.budget != "cached":
+        return []
+    named = [name for name, method in METHODS.items() if "momentum" in method.space]
+    every = dict.fromkeys([*named, chosen.algorithm])
+    sizes, levels = chosen.batch_sizes, [chosen.sparsity]
+    return on_record.recorded(every, chosen.workload, sizes, levels, trials=chosen.trials)
 
 
 def searched(chosen, *workloads: str, algorithm: str = "", sparsity: float | None = None) -> Study:
@@ -64,7 +77,9 @@ def other_digits(chosen) -> Study:
 def adam(chosen) -> Study:
     """Adam's searches of dense networks on digits, the page's first; none of a toy."""
     both = sorted(plans.DIGITS, key=lambda name: name != chosen.workload)
-    return searched(chosen, *(both if chosen.budget != "smoke" else ()), algorithm="adam", sparsity=0.0)
+    return searched(
+        chosen, *(both if chosen.budget != "smoke" else ()), algorithm="adam", sparsity=0.0
+    )
 
 
 def _elsewhere(chosen, studies: tuple[str, ...]) -> list[Cell]:

@@ -30,7 +30,13 @@ def growths(claim: Claim) -> pd.DataFrame:
     beside = rate_rules.growth(pd.concat(read, ignore_index=True))
     rows = [(g.name, g.effect, g.low, g.high, g.n) for g in claim.groups]
     rows += [
-        (names.curve_title((r.workload, r.algorithm)), r.growth, r.growth_low, r.growth_high, r.searches)
+        (
+            names.curve_title((r.workload, r.algorithm)),
+            r.growth,
+            r.growth_low,
+            r.growth_high,
+            r.searches,
+        )
         for r in beside.itertuples()
     ]
     table = pd.DataFrame(rows, columns=["name", "effect", "low", "high", "n"])

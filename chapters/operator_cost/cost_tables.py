@@ -123,7 +123,9 @@ def link(real: pd.DataFrame) -> tuple[float, float]:
 def between(data: Measured) -> pd.DataFrame:
     """Seconds of collectives between real processes, and what the model makes of them."""
     table = data.real.pivot_table(index=["workers", "d"], columns="what", values="seconds")
-    table = table.reset_index().assign(**{"pairs over all-reduce": lambda t: t.pairs / t["all-reduce"]})
+    table = table.reset_index().assign(
+        **{"pairs over all-reduce": lambda t: t.pairs / t["all-reduce"]}
+    )
     density = message_times.Collectives().density
     sent = np.array([settings.target(density, int(d)) for d in table.d])
     exchange = links.gather(table.workers, sent, *link(data.real))

@@ -10,7 +10,11 @@ from lib.wording import between, brief, percent
 
 
 def findings(
-    tables: dict[str, pd.DataFrame], beside: pd.DataFrame, growth: pd.DataFrame, split: pd.DataFrame, chosen
+    tables: dict[str, pd.DataFrame],
+    beside: pd.DataFrame,
+    growth: pd.DataFrame,
+    split: pd.DataFrame,
+    chosen,
 ) -> dict[str, object]:
     """All values of the page's sentences.
 
@@ -84,7 +88,8 @@ def _wider(trials: pd.DataFrame) -> dict[str, object]:
 def _growing(rows: pd.DataFrame) -> dict[str, object]:
     """What growing takes over the large network, and the small network alone."""
     effects = {
-        (arm, what): between(*own.effect.dropna()) for (arm, what), own in rows.groupby(["arm", "what"])
+        (arm, what): between(*own.effect.dropna())
+        for (arm, what), own in rows.groupby(["arm", "what"])
     }
     own = rows[(rows.arm == parts.GROWN) & (rows.what == "adds")]
     return {
@@ -94,7 +99,9 @@ def _growing(rows: pd.DataFrame) -> dict[str, object]:
         "sizes": len(own),
         "computes_more": int((own.low > 1).sum()),
         "computes_less": int((own.high < 1).sum()),
-        "small_saves_most": bool(rows[rows.what == "adds"].groupby("arm").effect.max().idxmin() == parts.SMALL),
+        "small_saves_most": bool(
+            rows[rows.what == "adds"].groupby("arm").effect.max().idxmin() == parts.SMALL
+        ),
     }
 
 

@@ -12,7 +12,11 @@ from chapters.parts_of_a_network import halves
 from lib.analysis import scaling
 from lib.analysis.scaling import Effect
 
-WHOLE, GROWN, SMALL = "64 units from the start", "16 to 64: function kept", "16 units from the start"
+WHOLE, GROWN, SMALL = (
+    "64 units from the start",
+    "16 to 64: function kept",
+    "16 units from the start",
+)
 TOGETHER, APART, RECOVERED = halves.ARMS.values()
 COSTS = ("steps", "adds", "sent")
 EFFECT = ("effect", "low", "high", "n", "met")
@@ -147,7 +151,9 @@ def by_search(trials: pd.DataFrame) -> pd.DataFrame:
     """
     keys = ["arm", "batch_size", "replicate"]
     known = {name.partition("@")[0] for name in trials if "@" in name}
-    found = [_least(trials, keys, what).set_index([*keys, "goal"]) for what in COSTS if what in known]
+    found = [
+        _least(trials, keys, what).set_index([*keys, "goal"]) for what in COSTS if what in known
+    ]
     return pd.concat(found, axis=1).reset_index()
 
 

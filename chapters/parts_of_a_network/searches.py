@@ -77,9 +77,7 @@ def collection(
         file = f"{named(search)}-{store.digest(search)}.csv"
         return folder / folder_name(search.workload) / file
 
-    return Collection(
-        title, "search", DATA / title, place, planned, precision=lambda _: "float32"
-    )
+    return Collection(title, "search", DATA / title, place, planned, precision=lambda _: "float32")
 
 
 def with_costs(

@@ -92,7 +92,10 @@ def _spreads(paths: pd.DataFrame, own: pd.DataFrame, chosen, judged: Claim) -> d
     return {
         "spread_network": catalogue.workload(chosen.workload).title,
         "spread_method": named(chosen.algorithm),
-        **{f"{key}_varies": float(np.exp(effects[name].value)) for key, name in path_geometry.QUANTITIES.items()},
+        **{
+            f"{key}_varies": float(np.exp(effects[name].value))
+            for key, name in path_geometry.QUANTITIES.items()
+        },
         "walk_bound": path_geometry.spread_of_walk(-0.5),
         "walk_secant": path_geometry.spread_of_walk(-1),
         "limit": int(judged.threshold),
