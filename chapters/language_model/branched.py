@@ -129,9 +129,12 @@ def after_as_many(checks: pd.DataFrame, base: int) -> pd.DataFrame:
     rows = []
     for (at, order), own in rule.groupby(["at", "order"]):
         first = own[(own["size"] == base) & (own.cost <= own.goal)]
-        for size, each in own.groupby("size") if len(first) else ():
-            at_end = np.interp(first.seen.iloc[0], each.seen, each.cost)
-            rows.append((at, size, order, at_end - first.cost.iloc[0]))
+        if not len(first):
+            continue
+        seen, cost = first.iloc[0][["seen", "cost"]]
+        for size, each in own.groupby("size"):
+            behind = np.interp(seen, each.seen, each.cost) - cost
+            rows.append((at, size, order, behind))
     found = pd.DataFrame(rows, columns=["at", "size", "order", "behind"])
     behind = found.groupby(["at", "size"]).behind.mean().reset_index()
     return behind.assign(near=behind.behind <= TOLERANCE)

@@ -7,8 +7,9 @@ import pandas as pd
 
 from chapters.language_model import branched, text_results
 from chapters.language_model.read import Read
+from chapters.language_model.text_tables import ranged
 from lib.analysis import followed_paths, rate_rules, scaling
-from lib.page import boxes, own_figures
+from lib.page import boxes
 from lib.studies import plans
 from lib.wording import between, brief, named, percent
 from lib.workloads.tasks import TASKS
@@ -118,7 +119,7 @@ def _over(curves: text_results.Curves) -> dict[str, object]:
     bends = [by_name.get(name) for name in (*curves.sparse.curve.unique()[:1], curves.name)]
     both = len(bends) == 2 and None not in bends
     critical = [
-        f"{brief(r.critical)} ({own_figures.between(r.critical_low, r.critical_high)}) with {r.curve}"
+        f"{ranged(r.critical, r.critical_low, r.critical_high)} with {r.curve}"
         for r in curves.here[curves.here.sparsity == 0].itertuples()
     ]
     return {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from chapters.language_model import branch_runs, ngrams, pruned_layers, text_results
+from chapters.language_model import branches, ngrams, pruned_layers, text_results
 from lib.measuring import sweeps
 from lib.probes import tracks
 from lib.records.places import SMOKE
@@ -27,7 +27,7 @@ class Read:
         followed: the fastest trial's noise scales (`lib.probes.tracks`).
         layers: what pruning leaves (`pruned_layers`).
         sized: searches of models of other widths.
-        checks: of branches (`branch_runs`).
+        checks: of branches (`branches`).
         exact: searches that abandoned no trial.
     """
 
@@ -62,7 +62,7 @@ def read(chosen) -> Read:
         _of(work, tracks.results("shakespeare")),
         _of(work, pruned_layers.results()),
         sweeps.results(text_results.of_widths()),
-        _of(work, branch_runs.results()),
+        _of(work, branches.results()),
         sweeps.results(plans.study("shakespeare-exact")),
     )
 

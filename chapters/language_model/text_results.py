@@ -80,7 +80,7 @@ def _cell(name: str, point: tuple, trials: int) -> Cell:
 
 
 def of_widths() -> Study:
-    """One dense search with MAIN of every width of `plans.TEXT_WIDTHS` at both `plans.TEXT_ENDS`."""
+    """One dense search with MAIN of each of `plans.TEXT_WIDTHS` at both `plans.TEXT_ENDS`."""
     grids = (grid(w, plans.TEXT_ENDS, [MAIN], 1, 16, beyond=False) for w in plans.TEXT_WIDTHS)
     cells = itertools.chain.from_iterable(one.cells for one in grids)
     return Study("widths", "", tuple(cell for cell in cells if not cell.sparsity))
@@ -163,14 +163,23 @@ class Curves:
 
 def read_curves(trials: pd.DataFrame) -> Curves:
     """The curves of a language model's trials.  Raises ValueError if no trial met any goal."""
-    pruned, hard = trials[trials.sparsity > trials.sparsity.min()], goal(trials)
-    easy = max(hard, advice.fitting_goal(pruned)) if len(pruned) else hard
-    main, shared = scaling.at_goal(main_of(trials), hard), scaling.at_goal(trials, hard)
-    dense = over_main(shared[shared.sparsity == shared.sparsity.min()])
-    sparse = over_main(scaling.at_goal(trials, easy))
-    sparse = sparse[~sparse.curve.isin(dense.curve)]
-    name = title(main.algorithm.iloc[0], main.sparsity.iloc[0])
-    return Curves(hard, easy, main, name, curves(trials), fits(trials), dense, sparse)
+    dense = trials.sparsity == trials.sparsity.min()
+    hard = easy = goal(trials)
+    if not dense.all():
+        easy = max(hard, advice.fitting_goal(trials[~dense]))
+    main = scaling.at_goal(main_of(trials), hard)
+    beside = over_main(scaling.at_goal(trials[dense], hard))
+    every = over_main(scaling.at_goal(trials, easy))
+    return Curves(
+        goal=hard,
+        easy=easy,
+        main=main,
+        name=title(main.algorithm.iloc[0], main.sparsity.iloc[0]),
+        points=curves(trials),
+        fits=fits(trials),
+        dense=beside,
+        sparse=every[~every.curve.isin(beside.curve)],
+    )
 
 
 def curves(trials: pd.DataFrame) -> pd.DataFrame:
@@ -339,16 +348,13 @@ def kind_of(name: str) -> str:
 
 def left_of_layers(rows: pd.DataFrame) -> pd.DataFrame:
     """What pruning leaves, a row per kind of layer, the fullest first: kind, all (weights of one
-    network), left (share, the mean over networks), least and most (over networks), and share (of
-    all weights that are left).
+    network), left (share, the mean over networks) and share (of all weights that are left).
 
     rows: of `pruned_layers`.
     """
     by = rows.assign(kind=rows.name.map(kind_of)).groupby(["kind", "trial"])[["kept", "all"]].sum()
-    left = (by.kept / by["all"]).groupby("kind").agg(["mean", "min", "max"])
-    left.columns = ["left", "least", "most"]
-    kept = by.kept.groupby("kind").mean()
-    found = left.assign(all=by["all"].groupby("kind").first(), share=kept / kept.sum())
+    means = by.assign(left=by.kept / by["all"]).groupby("kind").mean()
+    found = means.assign(all=means["all"].astype(int), share=means.kept / means.kept.sum())
     return found.sort_values("left", ascending=False).reset_index()
 
 

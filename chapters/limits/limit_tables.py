@@ -6,9 +6,9 @@ import pandas as pd
 
 from chapters.limits import family_curves
 from lib.analysis import scaling
+from lib.claims import names
 from lib.studies import families
 from lib.wording import brief, percent, span
-from lib.workloads import catalogue
 
 SHORT = {
     families.LADDER: "MNIST: width (FC)",
@@ -43,7 +43,7 @@ def networks(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def _one_line(workload: str) -> str:
-    title = catalogue.workload(workload).title
+    title = names.title(workload)
     for width in ("half", "double"):
         title = title.replace(f"Simple-CNN, {width} width,", f"{width.capitalize()}-width CNN")
     return title

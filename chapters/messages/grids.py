@@ -9,6 +9,11 @@ from lib.studies.study import Study
 from lib.workloads import catalogue
 
 
+def title(workload: str) -> str:
+    """A workload as the pages name it, a reader's own, too."""
+    return catalogue.workload(workload).title
+
+
 def networks(chosen) -> list[str]:
     """Workloads of the comparison; a toy's alone."""
     return ["digits-mlp"] if chosen.budget == "smoke" else chosen.workloads_shown
@@ -49,7 +54,7 @@ def convolutional(chosen) -> Study:
 def titles(chosen) -> list[str]:
     """All networks as the page names them."""
     names = [*networks(chosen), *(cell.workload for cell in convolutional(chosen).cells)]
-    return list(dict.fromkeys(catalogue.workload(name).title for name in names))
+    return list(dict.fromkeys(map(title, names)))
 
 
 def pruned(chosen) -> Study:

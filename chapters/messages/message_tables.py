@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 
 from chapters.messages import message_results
+from chapters.messages.grids import title
 from lib.measuring import sweeps
 from lib.studies import plans
 from lib.wording import brief
-from lib.workloads import catalogue
 
 FIELDS = ["feedback", "by_layer", "aggregation", "warm_up"]  # what one change may change
 USUAL = {"feedback": True, "by_layer": False, "aggregation": "exact", "warm_up": 0}
@@ -37,11 +37,6 @@ JOINT = {
     "over": "both / product",
     "beyond": "both / sum",
 }
-
-
-def title(workload: str) -> str:
-    """A workload as the pages name it."""
-    return catalogue.workload(workload).title
 
 
 def lines(shown: pd.DataFrame, densities: list[float]) -> pd.DataFrame:

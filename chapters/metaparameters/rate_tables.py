@@ -10,13 +10,16 @@ from lib.analysis import counts, edges, fixed_budgets, method_results, rate_rule
 from lib.claims import Claim, judging, names
 from lib.records import results
 from lib.studies import plans
+from lib.workloads import catalogue
 
 CURVE = ["workload", "algorithm", "pruning", "sparsity"]
 
 
 def titled(table: pd.DataFrame) -> pd.DataFrame:
     """The table with every workload's title in `network`."""
-    return table.assign(network=table.workload.map(names.title)) if len(table) else table
+    if not len(table):
+        return table
+    return table.assign(network=[catalogue.workload(name).title for name in table.workload])
 
 
 def growths(claim: Claim) -> pd.DataFrame:

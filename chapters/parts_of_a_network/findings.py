@@ -106,7 +106,9 @@ def _growing(rows: pd.DataFrame) -> dict[str, object]:
 
 
 def _halves(split: pd.DataFrame, goal: float) -> dict[str, object]:
-    """How far halves get, and what recovery costs and saves: at the goal, if any search meets it."""
+    """How far halves get, and what recovery costs and saves: at the goal where halves meet it, else
+    at the hardest one that they meet.
+    """
     rows = parts_tables.ratios(split, parts.COSTS, parts.TOGETHER)
     met = sorted(rows.dropna(subset="effect").goal.unique())
     begun = goal if goal in met else min(met)
@@ -124,8 +126,10 @@ def _halves(split: pd.DataFrame, goal: float) -> dict[str, object]:
         "recovery_searches": between(*rows[rows.goal == begun].n),
         "memory_size": parts_tables.BESIDE,
         "memory": percent(half / whole),
-        "exchanged": [
-            f"{brief(r.effect)} ({brief(r.low)} to {brief(r.high)}) with batches of {r.batch_size:,}"
-            for r in sent.itertuples()
-        ],
+        "exchanged": [_ranged(row) for row in sent.itertuples()],
     }
+
+
+def _ranged(row) -> str:
+    effect, low, high = map(brief, (row.effect, row.low, row.high))
+    return f"{effect} ({low} to {high}) with batches of {row.batch_size:,}"

@@ -75,7 +75,9 @@ class Search(searches.OfWhole):
         return tuple(self.first * 2**n for n in range(self.doublings + 1))
 
     def measure(self) -> pd.DataFrame:
-        """A row per trial, as of `lib.measuring.one_cell.table`, with stage: steps between growths."""
+        """A row per trial, as of `lib.measuring.one_cell.table`, with stage: steps between
+        growths.
+        """
         import torch  # slow to import, and most chapters only read
 
         from lib.measuring import one_cell
@@ -172,17 +174,14 @@ def _membership(widths: tuple[int, ...], layers: tuple[Layer, ...]) -> Tensor:
     """
     import torch
 
-    found, matrix = [], 0
-    biases = len(widths) * sum(len(layer.shape) == 2 for layer in layers)
-    for n, layer in enumerate(layers):
-        part = torch.full(layer.shape, biases)
-        if len(layer.shape) == 2:
-            for stage, width in reversed([*enumerate(widths)]):
-                rows, columns = _extent(n, layer, width)
-                part[:rows, :columns] = matrix * len(widths) + stage
-            matrix += 1
-        found.append(part.flatten())
-    return torch.cat(found)
+    came = torch.zeros(layers[-1].where.stop, dtype=torch.long)
+    for stage, width in reversed([*enumerate(widths)]):
+        came[places(width)] = stage
+    matrices = [layer for layer in layers if len(layer.shape) == 2]
+    part = torch.full_like(came, len(widths) * len(matrices))
+    for n, layer in enumerate(matrices):
+        part[layer.where] = n * len(widths) + came[layer.where]
+    return part
 
 
 def _step(
@@ -227,19 +226,13 @@ def grow(
     """
     import torch
 
-    old, new = widths
-    found = w.clone()
-    for n, layer in enumerate(layers):
-        if len(layer.shape) != 2:
-            continue
-        before, after = (_extent(n, layer, width) for width in widths)
-        matrix, own = (v[:, layer.where].unflatten(1, layer.shape) for v in (w, fresh))
-        whole = torch.zeros_like(matrix)
-        whole[:, : after[0], : after[1]] = own[:, : after[0], : after[1]]
-        whole[:, : before[0], : before[1]] = matrix[:, : before[0], : before[1]] * (
-            old / new if scaled and n else 1
-        )
-        found[:, layer.where] = whole.flatten(1)
+    before, after = map(places, widths)
+    came = after[~torch.isin(after, before)]
+    found = w.index_copy(1, came, fresh[:, came])
+    for layer in layers[1:] if scaled else ():
+        if len(layer.shape) == 2:
+            kept = before[(before >= layer.where.start) & (before < layer.where.stop)]
+            found[:, kept] *= widths[0] / widths[1]
     return found
 
 

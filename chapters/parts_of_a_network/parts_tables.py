@@ -82,7 +82,9 @@ def ratios(found: pd.DataFrame, costs: tuple[str, ...], whole: str) -> pd.DataFr
 
 
 def memory() -> tuple[int, int]:
-    """Numbers held by one device that trains the whole network, and by the larger of two halves'."""
+    """Numbers held by one device that trains the whole network, and by the larger of two that train
+    a half each.
+    """
     left, right = halves.SIZES[: halves.LEFT + 1], halves.SIZES[halves.LEFT :]
     half = max(halves.held(sizes, BESIDE) for sizes in (left, right))
     return halves.held(halves.SIZES, BESIDE), half
@@ -97,16 +99,16 @@ def of_halves(found: pd.DataFrame, goal: float) -> pd.DataFrame:
     """
     whole, half = memory()
     own = found[(found.batch_size == BESIDE) & (found.goal == goal)]
-    sent = {arm: parts.geometric(some.sent)[0] for arm, some in own.groupby("arm")}
-    told = {arm: "goal not met" if pd.isna(mean) else brief(mean) for arm, mean in sent.items()}
-    rows = [
-        ("whole, on one device", parts.TOGETHER, whole, "0"),
-        ("whole, in two stages", parts.TOGETHER, half, told[parts.TOGETHER]),
-        *((arm, arm, half, told[arm]) for arm in (parts.APART, parts.RECOVERED)),
-    ]
-    goals = parts.hardest(found, ["arm", "batch_size"]).map(_goal).unstack()
-    met = goals.loc[[arm for _, arm, *_ in rows]].reset_index(drop=True)
-    shown = pd.DataFrame({"training": [name for name, *_ in rows]})
-    shown = shown.join(met.rename(columns=lambda size: f"hardest goal, B = {size:,}"))
-    held = [f"{numbers:,}" for *_, numbers, _ in rows]
-    return shown.assign(**{"numbers held": held, "exchanged": [row[-1] for row in rows]})
+    told = own.groupby("arm").sent.agg(_mean)
+    arms = [parts.TOGETHER, *halves.ARMS.values()]
+    goals = parts.hardest(found, ["arm", "batch_size"]).map(_goal).unstack().loc[arms]
+    table = goals.rename(columns=lambda size: f"hardest goal, B = {size:,}").reset_index(drop=True)
+    names = ["whole, on one device", "whole, in two stages", *arms[2:]]
+    table.insert(0, "training", names)
+    held = [f"{numbers:,}" for numbers in (whole, half, half, half)]
+    return table.assign(**{"numbers held": held, "exchanged": ["0", *told[arms[1:]]]})
+
+
+def _mean(numbers: pd.Series) -> str:
+    mean = parts.geometric(numbers)[0]
+    return "goal not met" if pd.isna(mean) else brief(mean)

@@ -200,12 +200,12 @@ def planned() -> tuple[Search, ...]:
     )
 
 
-def wider(local_steps: int = PUBLISHED) -> tuple[Search, ...]:
+def wider() -> tuple[Search, ...]:
     """Of a network four times as wide: the most workers, and one with as many examples a step, and
     one with a worker's.
     """
     most, own = max(WORKERS), Search.batch_size
-    shapes = ((1, 1, own), (1, 1, most * own), (most, local_steps, own))
+    shapes = ((1, 1, own), (1, 1, most * own), (most, PUBLISHED, own))
     return tuple(
         Search(*shape, replicate=n, workload=WIDER, max_steps=MOST_STEPS // 2)
         for n in REPLICATES

@@ -9,9 +9,9 @@ from chapters.paths import path_geometry
 from chapters.paths import path_tables as tables
 from lib import claims
 from lib.claims import Claim
+from lib.claims.names import title
 from lib.studies import plans
 from lib.wording import named
-from lib.workloads import catalogue
 
 STEADY = 1.25  # times as far off as real gradients: random ones still agree as well
 
@@ -38,7 +38,7 @@ def findings(
     return {
         "curve": tables.titled(own).curve.iloc[0],
         "paths": len(paths),
-        "networks": [catalogue.workload(name).title for name in paths.workload.unique()],
+        "networks": [title(name) for name in paths.workload.unique()],
         "methods": [named(name) for name in paths.algorithm.unique()],
         "level": f"{paths.sparsity.max():g}",
         "least": least,
@@ -78,7 +78,7 @@ def _positive(ends: pd.DataFrame) -> list[str]:
     by = ends.groupby("workload", sort=False)[columns].mean().itertuples()
     return [
         f"{tables.percent(real)} of batch gradients and {tables.percent(random)} of random ones on "
-        f"{catalogue.workload(name).title}"
+        f"{title(name)}"
         for name, real, random in by
     ]
 
@@ -90,7 +90,7 @@ def _spreads(paths: pd.DataFrame, own: pd.DataFrame, chosen, judged: Claim) -> d
     effects = found[mine].set_index("quantity").effect
     by_size = own.groupby("batch_size").bound_spread.median()
     return {
-        "spread_network": catalogue.workload(chosen.workload).title,
+        "spread_network": title(chosen.workload),
         "spread_method": named(chosen.algorithm),
         **{
             f"{key}_varies": float(np.exp(effects[name].value))

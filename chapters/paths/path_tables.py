@@ -7,8 +7,8 @@ import pandas as pd
 
 from chapters.paths import path_geometry
 from lib.analysis import scaling
+from lib.claims import names
 from lib.wording import brief, named
-from lib.workloads import catalogue
 
 CURVE = path_geometry.CURVE
 COSINES = {
@@ -89,7 +89,7 @@ def along(points: pd.DataFrame, paths: pd.DataFrame) -> pd.DataFrame:
 
 def scales(told: pd.DataFrame) -> pd.DataFrame:
     """Rows of `path_figures.scales`, from `path_geometry.beside_steps`."""
-    titles = told.workload.map(lambda name: catalogue.workload(name).title)
+    titles = told.workload.map(names.title)
     levels = told.sparsity.map(lambda s: f", sparsity {s:g}" if s else ", dense")
     return told.assign(
         kind=told.kind.map(TOLD), method=told.algorithm.map(named), row=titles + levels

@@ -21,7 +21,7 @@ GRASPS = ["grasp", "grasp-200", "connection-sensitivity"]
 
 
 def title(workload: str) -> str:
-    """A workload as the pages name it."""
+    """A workload as the pages name it, a reader's own, too."""
     return catalogue.workload(workload).title
 
 
