@@ -176,6 +176,4 @@ def _joint(data: Measured, chosen) -> dict[str, object]:
 def _mean_costs(workload: str, effects: dict, costs: pd.DataFrame) -> str:
     over, beyond = (ranged(effects[name].row()) for name in ("over", "beyond"))
     cells = (costs.workload == workload).sum()
-    return (
-        f"{over} times the product and {beyond} times the sum on {title(workload)} ({cells} cells)"
-    )
+    return f"{title(workload)}, {cells} cells: {over} times the product, {beyond} times the sum"
