@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from chapters.frameworks.framework_times import FrameworkTimes
-from chapters.language_model import branch_runs, branches, ngrams, pruned_layers
+from chapters.language_model import branches, ngrams, pruned_layers
 from chapters.late_workers import delays
 from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
 from chapters.own_workload import replays as own_replays
@@ -147,7 +147,7 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "subnetworks": (lambda file, own: subnetworks.Search(**own), subnetworks.record, {"source", "wall_s", "precision"}),
     "growing": (lambda file, own: growing.Search(**own), growing.record, {"source", "wall_s", "precision"}),
     "halves": (lambda file, own: halves.Search(**own), halves.record, {"source", "wall_s", "precision"}),
-    "branches": (lambda file, own: branches.Branch(**own), branch_runs.record, {"source", "wall_s", "precision"}),
+    "branches": (lambda file, own: branches.Branch(**own), branches.record, {"source", "wall_s", "precision"}),
     "layers": (lambda file, own: pruned_layers.Pruned(**own), pruned_layers.record, {"source", "wall_s", "precision"}),
     "unseen": (lambda file, own: unseen.Winners(**own), unseen.UNSEEN.record, {"source", "wall_s", "precision"}),
     "replays": (lambda file, own: replays.Replay(**own), replays.place, {"source", "wall_s"}),

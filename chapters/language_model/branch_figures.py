@@ -5,41 +5,35 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
+from chapters.language_model import branched
 from lib.page import charts
 
 NOISE = "noise scale of the run"
 COLOURS = (charts.RED, charts.TEAL)  # of the ways to set the learning rate, in their order
 
 
-def along_the_run(noise: pd.DataFrame, points: pd.DataFrame) -> alt.LayerChart:
+def along_the_run(noise: pd.DataFrame, run: branched.Run) -> alt.LayerChart:
     """Noise scale and critical batch sizes, in sequences, against the sequences that the run had
     seen.
 
-    noise: step, seen, noise_scale, noise_low, noise_high.  points: at (step), seen, goal, way (how
-    the learning rate is set), critical, low, high, orders.
+    noise: step, batch_size, noise_scale, noise_low, noise_high.  run: that branches; points that
+    are not decided are left out.
     """
+    noise = noise.assign(seen=noise.step * noise.batch_size)
+    decided = {f"critical batch size: {way}": rows[rows.decided] for way, rows in run.ways.items()}
+    points = pd.concat([rows.assign(way=way) for way, rows in decided.items()])
+    points = points.drop(columns="effect").assign(seen=run.base * points["at"])
     ways = list(dict.fromkeys(points.way))
     names, shades = [NOISE, *ways], [charts.GUIDE, *COLOURS[: len(ways)]]
     legend = alt.Legend(title=None, columns=1, labelLimit=320)
     colour = alt.Color("way:N", scale=alt.Scale(domain=names, range=shades), legend=legend)
-    ends = pd.concat(
-        [
-            points.critical,
-            noise.noise_low,
-            noise.noise_high,
-            points.low.clip(lower=1),
-            points.high.clip(upper=1e4),
-        ]
-    )
-    scale = alt.Scale(
-        type="log", base=2, domain=[max(0.5, ends.min() / 1.3), ends.max() * 1.3], nice=False
-    )
-    x = alt.X(
-        "seen:Q",
-        title="sequences that the run has seen",
-        axis=alt.Axis(format=",", labelOverlap=True),
-    )
-    x = x.scale(type="log", base=2, nice=False, padding=12)
+    least = min(points.low.clip(lower=1).min(), noise.noise_low.min())
+    most = max(points.high.clip(upper=1e4).max(), noise.noise_high.max())
+    within = [max(0.5, least / 1.3), most * 1.3]
+    scale = alt.Scale(type="log", base=2, domain=within, nice=False)
+    wide = alt.Scale(type="log", base=2, nice=False, padding=12)
+    axis = alt.Axis(format=",", labelOverlap=True)
+    x = alt.X("seen:Q", title="sequences that the run has seen", axis=axis, scale=wide)
     y = alt.Y("noise_scale:Q", title="sequences in a batch", scale=scale)
     followed = alt.Chart(noise.assign(way=NOISE)).encode(x=x)
     tooltip = [

@@ -4,6 +4,8 @@ large one pays.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 
@@ -53,21 +55,47 @@ def critical(branches: pd.DataFrame) -> pd.DataFrame:
             continue
         sizes = logs.columns.to_numpy(float)
         effect = scaling.mean_of(scaling.log_critical(sizes, logs.to_numpy() - np.log(sizes)))
-        ends = dict(zip(("critical", "low", "high"), effect.row().values()))
         decided = bool(logs.mean().is_monotonic_increasing)
-        found.append(
-            {
-                "at": at,
-                "goal": goal,
-                **ends,
-                "orders": effect.n,
-                "decided": decided,
-                "effect": effect,
-            }
-        )
-    return pd.DataFrame(
-        found, columns=["at", "goal", "critical", "low", "high", "orders", "decided", "effect"]
-    )
+        found.append((at, goal, *effect.row().values(), effect.n, decided, effect))
+    columns = ["at", "goal", "critical", "low", "high", "orders", "decided", "effect"]
+    return pd.DataFrame(found, columns=columns)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that branches.
+
+    Attributes:
+        base: its batch size.
+        sizes: those of its branches.
+        arms: of `arms`.
+        ways: of these, `critical`, where it knows two points or more; none without branches.
+    """
+
+    base: int
+    sizes: list[int]
+    arms: dict[str, pd.DataFrame]
+    ways: dict[str, pd.DataFrame]
+
+    @property
+    def points(self) -> pd.DataFrame:
+        """Critical batch sizes by the rule, from the first point on."""
+        return self.ways[RULE].sort_values("at", ignore_index=True)
+
+    def took(self, way: str, at: int) -> pd.Series:
+        """Examples to the goal from one point on, by batch size: geometric means over orders."""
+        own = self.arms[way][self.arms[way]["at"] == at]
+        return np.exp(np.log(own.took).groupby(own["size"]).mean())
+
+
+def run_of(checks: pd.DataFrame) -> Run:
+    """The run that these checks of branches tell of."""
+    if not len(checks):
+        return Run(0, [], {}, {})
+    base, sizes = int(checks.batch_size.iloc[0]), sorted(checks["size"].unique().tolist())
+    by = arms(to_goal(checks), base)
+    ways = {way: critical(own) for way, own in by.items()}
+    return Run(base, sizes, by, {way: rows for way, rows in ways.items() if len(rows) > 1})
 
 
 def growth(before: pd.Series, after: pd.Series) -> Effect | None:
@@ -101,15 +129,12 @@ def after_as_many(checks: pd.DataFrame, base: int) -> pd.DataFrame:
     rows = []
     for (at, order), own in rule.groupby(["at", "order"]):
         first = own[(own["size"] == base) & (own.cost <= own.goal)]
-        for size, each in own.groupby("size") if len(first) else ():
-            at_end = np.interp(first.seen.iloc[0], each.seen, each.cost)
-            rows.append(
-                {"at": at, "size": size, "order": order, "behind": at_end - first.cost.iloc[0]}
-            )
-    found = (
-        pd.DataFrame(rows, columns=["at", "size", "order", "behind"])
-        .groupby(["at", "size"])
-        .behind.mean()
-        .reset_index()
-    )
-    return found.assign(near=found.behind <= TOLERANCE)
+        if not len(first):
+            continue
+        seen, cost = first.iloc[0][["seen", "cost"]]
+        for size, each in own.groupby("size"):
+            behind = np.interp(seen, each.seen, each.cost) - cost
+            rows.append((at, size, order, behind))
+    found = pd.DataFrame(rows, columns=["at", "size", "order", "behind"])
+    behind = found.groupby(["at", "size"]).behind.mean().reset_index()
+    return behind.assign(near=behind.behind <= TOLERANCE)

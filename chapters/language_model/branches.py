@@ -8,9 +8,14 @@ How many examples each size takes tells how large a batch is useful at that poin
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from pathlib import Path
 
+import pandas as pd
+
 from lib.fields import Count, Number, Whole, check, spec
+from lib.measuring.experiment import Collection
+from lib.measuring.runner import Reporter
 from lib.probes import tracks
 from lib.probes.trained_again import Again
 from lib.records import store
@@ -76,28 +81,46 @@ def planned(data: Path = DATA) -> list[Branch]:
     rate, then at its own rate; none without its record."""
     cells = [c for c in plans.study("shakespeare-exact").cells if c.batch_size == 16]
     found = []
+    ways = [(0.5, size) for size in SIZES], [(0.0, size) for size in LARGE]
+    fields = {field.name for field in dataclasses.fields(Branch)} - {"examples"}
     for track in tracks.of_cells(cells, 1, data):
-        known = {f.name for f in dataclasses.fields(Branch)} - {"examples"}
-        shared = {
-            name: value for name, value in dataclasses.asdict(track).items() if name in known
-        } | {"examples": MOST}
-        for first, orders in ORDERS:
-            for power, sizes in ((0.5, SIZES), (0.0, LARGE)):
-                for at, goal in POINTS:
-                    look = at * track.batch_size // LOOKS
-                    point = {
-                        **shared,
-                        "at": at,
-                        "goal": goal,
-                        "look": look,
-                        "power": power,
-                        "orders": orders,
-                        "first": first,
-                    }
-                    found += [Branch(**point, size=size) for size in sizes]
+        shared = {name: v for name, v in dataclasses.asdict(track).items() if name in fields}
+        for (first, orders), way, (at, goal) in itertools.product(ORDERS, ways, POINTS):
+            found += [
+                Branch(
+                    **shared,
+                    examples=MOST,
+                    at=at,
+                    goal=goal,
+                    size=size,
+                    look=at * track.batch_size // LOOKS,
+                    power=power,
+                    orders=orders,
+                    first=first,
+                )
+                for power, size in way
+            ]
     return found
 
 
-def place(branch: Branch, folder: Path) -> Path:
-    """Where the branch's record lies in a folder."""
+def _place(branch: Branch, folder: Path) -> Path:
     return store.path(folder / store.place(branch.workload), branch)
+
+
+def _train(branch: Branch, _: Reporter) -> pd.DataFrame:
+    # Brings PyTorch, which is slow to import, and most chapters only read
+    from chapters.language_model import branching
+
+    return branching.train(branch)
+
+
+BRANCHES = Collection(
+    "branches",
+    "branch",
+    DATA / "branches",
+    _place,
+    planned,
+    _train,
+    lambda branch: branch.cell.arithmetic,
+)
+record, results, missing, run = BRANCHES.record, BRANCHES.results, BRANCHES.missing, BRANCHES.run

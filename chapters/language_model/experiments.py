@@ -1,6 +1,6 @@
 """What this chapter measures besides searches."""
 
-from chapters.language_model import branch_runs, ngrams, pruned_layers
+from chapters.language_model import branches, ngrams, pruned_layers
 from lib.measuring.experiment import Experiment
 
 EXPERIMENTS = {
@@ -12,7 +12,7 @@ EXPERIMENTS = {
     ),
     "branches": Experiment(
         "Continue a run of the language model from several steps with batches of several sizes, into data/branches/.",
-        branch_runs.BRANCHES,
+        branches.BRANCHES,
         "branches",
     ),
     "pruned-layers": Experiment(

@@ -1,4 +1,4 @@
-"""Figures of the language model: steps against batches that are counted in sequences and in tokens."""
+"""Figures of the language model: steps against batches, counted in sequences and in tokens."""
 
 from __future__ import annotations
 
@@ -12,11 +12,6 @@ NATS = (
     "'goal: ' + format(value, '.2f') + ' nats, ' + format(value / LN2, '.2f') + ' bits a character'"
 )
 INTERVALS = {False: "its own searches", True: "the scatter of other networks’ searches"}
-
-
-def goal_slider(goals: list[float], start: float) -> tuple:
-    """A slider over goals in nats; see `charts.slider`."""
-    return charts.slider("goal", goals, start, "goal (nats)", NATS)
 
 
 def looks(points: pd.DataFrame) -> dict:
@@ -90,5 +85,6 @@ def steps_by_method(
     if len(lines):
         fitted = base.properties(data=lines).mark_line(strokeWidth=2.2, clip=True)
         layers.insert(1, fitted.encode(y=alt.Y("fitted:Q", scale=scale)))
-    goals = goal_slider(sorted(points.goal.unique()), start)
-    return charts.controlled(layers, goals).properties(width="container", height=340)
+    goals = sorted(points.goal.unique())
+    slider = charts.slider("goal", goals, start, "goal (nats)", NATS)
+    return charts.controlled(layers, slider).properties(width="container", height=340)

@@ -4,8 +4,10 @@ learning rates move.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -44,30 +46,19 @@ def grid(
     """
     batch_sizes, methods = list(batch_sizes), list(methods)
     planned: dict[tuple, list[Cell]] = {}
-    names = (name, name + EASIER)
-    for cell in (
-        c
-        for study in plans.TEXT
-        for c in plans.study(study).cells
-        if c.workload in names and c.trials == trials
-    ):
-        planned.setdefault(
-            (cell.replicate, cell.sparsity, cell.batch_size, cell.algorithm), []
-        ).append(cell)
-    points = [
-        (n, 0.0, size, one) for n in range(searches) for size in batch_sizes for one in methods
-    ]
+    for cell in itertools.chain.from_iterable(plans.study(study).cells for study in plans.TEXT):
+        if cell.workload in (name, name + EASIER) and cell.trials == trials:
+            point = (cell.replicate, cell.sparsity, cell.batch_size, cell.algorithm)
+            planned.setdefault(point, []).append(cell)
+    points = list(itertools.product(range(searches), [0.0], batch_sizes, methods))
     points += [
         p for p in planned if p[1] and p[0] < searches and p[2] in batch_sizes and p[3] in methods
     ]
     cells = []
     for point in points:
-        known = planned.get(point, [])
-        chosen = next(
-            (c for c in known if store.exists(record(c))),
-            known[-1] if known else _cell(name, point, trials),
-        )
-        if known or beyond or not planned or store.exists(record(chosen)):
+        known = planned.get(point) or [_cell(name, point, trials)]
+        chosen = next((cell for cell in known if store.exists(record(cell))), known[-1])
+        if point in planned or beyond or not planned or store.exists(record(chosen)):
             cells.append(chosen)
     return Study(name, workload(name).title, tuple(cells))
 
@@ -90,13 +81,10 @@ def _cell(name: str, point: tuple, trials: int) -> Cell:
 
 
 def of_widths() -> Study:
-    """One dense search with MAIN of every width of `plans.TEXT_WIDTHS` at both `plans.TEXT_ENDS`."""
-    cells = (
-        c
-        for name in plans.TEXT_WIDTHS
-        for c in grid(name, plans.TEXT_ENDS, [MAIN], 1, 16, beyond=False).cells
-    )
-    return Study("widths", "", tuple(c for c in cells if not c.sparsity))
+    """One dense search with MAIN of each of `plans.TEXT_WIDTHS` at both `plans.TEXT_ENDS`."""
+    grids = (grid(w, plans.TEXT_ENDS, [MAIN], 1, 16, beyond=False) for w in plans.TEXT_WIDTHS)
+    cells = itertools.chain.from_iterable(one.cells for one in grids)
+    return Study("widths", "", tuple(cell for cell in cells if not cell.sparsity))
 
 
 def at_their_goals(trials: pd.DataFrame) -> pd.DataFrame:
@@ -108,14 +96,10 @@ def at_their_goals(trials: pd.DataFrame) -> pd.DataFrame:
     """
     easier = trials.workload.where(trials.workload.str.endswith(EASIER), trials.workload + EASIER)
     pruned = (trials.sparsity > 0) & easier.isin(WORKLOADS)
-    harder = [
-        f"steps@{g:g}"
-        for g in scaling.goals(trials)
-        if pruned.any() and g < WORKLOADS[easier[pruned].iloc[0]].goal
-    ]
-    return trials.assign(
-        workload=trials.workload.mask(pruned, easier), **{c: trials[c].mask(pruned) for c in harder}
-    )
+    least = WORKLOADS[easier[pruned].iloc[0]].goal if pruned.any() else -math.inf
+    harder = [f"steps@{g:g}" for g in scaling.goals(trials) if g < least]
+    masked = {column: trials[column].mask(pruned) for column in harder}
+    return trials.assign(workload=trials.workload.mask(pruned, easier), **masked)
 
 
 def title(algorithm: str, sparsity: float) -> str:
@@ -141,11 +125,62 @@ def goal(trials: pd.DataFrame) -> float:
     return advice.fitting_goal(main_of(trials))
 
 
-def goal_beside(trials: pd.DataFrame, sparse: pd.DataFrame) -> float:
-    """The goal at which `sparse` trials stand beside `main_of` the table: the hardest that either
-    met at most batch sizes.
+@dataclass(frozen=True)
+class Curves:
+    """What the page draws and tells.
+
+    Attributes:
+        goal: of `goal`.
+        easy: the goal at which the pruned network stands beside: the hardest that either met at
+            most batch sizes.
+        main: trials of `main_of` at the goal.
+        name: that curve's.
+        points: of `curves`.
+        fits: of `fits`.
+        dense: of `over_main`, of dense networks at the goal.
+        sparse: the same, of pruned networks at the easier goal.
     """
-    return max(goal(trials), advice.fitting_goal(sparse))
+
+    goal: float
+    easy: float
+    main: pd.DataFrame
+    name: str
+    points: pd.DataFrame
+    fits: pd.DataFrame
+    dense: pd.DataFrame
+    sparse: pd.DataFrame
+
+    @property
+    def here(self) -> pd.DataFrame:
+        """The lines at the goal."""
+        return self.fits[self.fits.goal == self.goal]
+
+    @property
+    def first(self) -> pd.Series | None:
+        """The main curve's line; None if it has too few batch sizes."""
+        own = self.here[self.here.curve == self.name]
+        return own.iloc[0] if len(own) else None
+
+
+def read_curves(trials: pd.DataFrame) -> Curves:
+    """The curves of a language model's trials.  Raises ValueError if no trial met any goal."""
+    dense = trials.sparsity == trials.sparsity.min()
+    hard = easy = goal(trials)
+    if not dense.all():
+        easy = max(hard, advice.fitting_goal(trials[~dense]))
+    main = scaling.at_goal(main_of(trials), hard)
+    beside = over_main(scaling.at_goal(trials[dense], hard))
+    every = over_main(scaling.at_goal(trials, easy))
+    return Curves(
+        goal=hard,
+        easy=easy,
+        main=main,
+        name=title(main.algorithm.iloc[0], main.sparsity.iloc[0]),
+        points=curves(trials),
+        fits=fits(trials),
+        dense=beside,
+        sparse=every[~every.curve.isin(beside.curve)],
+    )
 
 
 def curves(trials: pd.DataFrame) -> pd.DataFrame:
@@ -161,14 +196,10 @@ def fits(trials: pd.DataFrame) -> pd.DataFrame:
     """`scaling.summaries` at every goal, with `goal` and `curve`: a row per curve of three batch
     sizes that met it.
     """
-    met = {
-        g: trials.groupby("workload")[f"steps@{g:g}"].transform("count") > 0
-        for g in scaling.goals(trials)
-    }
-    found = [
-        scaling.summaries(scaling.at_goal(trials[rows], g))[0].assign(goal=g)
-        for g, rows in met.items()
-    ]
+    found = []
+    for g in scaling.goals(trials):
+        met = trials.groupby("workload")[f"steps@{g:g}"].transform("count") > 0
+        found.append(scaling.summaries(scaling.at_goal(trials[met], g))[0].assign(goal=g))
     rows = pd.concat(found, ignore_index=True)
     return rows.assign(curve=[title(*which) for which in zip(rows.algorithm, rows.sparsity)])
 
@@ -177,23 +208,11 @@ def lines(rows: pd.DataFrame, sizes: Iterable[int], points: int = 40) -> pd.Data
     """The fitted lines of `fits` between the ends of these batch sizes: curve, algorithm, sparsity,
     goal, batch_size, fitted.
     """
-    sizes = list(sizes)
-    at = np.geomspace(min(sizes), max(sizes), points)
-    drawn = [
-        pd.DataFrame(
-            {
-                "curve": r.curve,
-                "algorithm": r.algorithm,
-                "sparsity": r.sparsity,
-                "goal": r.goal,
-                "batch_size": at,
-                "fitted": r.c1 / at + r.c2,
-            }
-        )
-        for r in rows.itertuples()
-    ]
-    columns = ["curve", "algorithm", "sparsity", "goal", "batch_size", "fitted"]
-    return pd.concat(drawn, ignore_index=True) if drawn else pd.DataFrame(columns=columns)
+    columns = ["curve", "algorithm", "sparsity", "goal"]
+    at = pd.DataFrame({"batch_size": np.geomspace(min(sizes), max(sizes), points)})
+    drawn = rows[[*columns, "c1", "c2"]].merge(at, how="cross")
+    drawn = drawn.assign(fitted=drawn.c1 / drawn.batch_size + drawn.c2)
+    return drawn[[*columns, "batch_size", "fitted"]]
 
 
 def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
@@ -229,14 +248,10 @@ def met_goals(trials: pd.DataFrame) -> pd.DataFrame:
     """How many of the trials met each goal at each batch size: rows by goal, columns by batch size,
     "met of all".
     """
-    by = trials.groupby("batch_size")
-    found = {
-        size: {
-            g: f"{own[f'steps@{g:g}'].notna().sum()} of {len(own)}" for g in scaling.goals(trials)
-        }
-        for size, own in by
-    }
-    return pd.DataFrame(found).rename_axis(index="goal")
+    goals = scaling.goals(trials)
+    by = trials.groupby("batch_size")[[f"steps@{g:g}" for g in goals]]
+    told = by.count().astype(str) + " of " + by.size().astype(str).to_numpy()[:, None]
+    return told.set_axis(goals, axis=1).T.rename_axis(index="goal", columns=None)
 
 
 def over_main(trials: pd.DataFrame) -> pd.DataFrame:
@@ -295,16 +310,11 @@ def curves_of_widths(trials: pd.DataFrame) -> dict[int, scaling.Curve]:
     """The curve of each width of `plans.TEXT_WIDTHS` that was searched at both `plans.TEXT_ENDS`:
     their first searches.
     """
-    own = (
-        trials[trials.batch_size.isin(plans.TEXT_ENDS) & (trials.replicate == 0)]
-        if len(trials)
-        else trials
-    )
-    found = scaling.curves(own, least=len(plans.TEXT_ENDS))
-    return {
-        plans.TEXT_WIDTHS[key[0]]: found[key]
-        for key in sorted(found, key=lambda key: plans.TEXT_WIDTHS[key[0]])
-    }
+    if len(trials):
+        trials = trials[trials.batch_size.isin(plans.TEXT_ENDS) & (trials.replicate == 0)]
+    found = scaling.curves(trials, least=len(plans.TEXT_ENDS))
+    by_width = {plans.TEXT_WIDTHS[key[0]]: curve for key, curve in found.items()}
+    return dict(sorted(by_width.items()))
 
 
 def widths(trials: pd.DataFrame) -> pd.DataFrame:
@@ -339,16 +349,13 @@ def kind_of(name: str) -> str:
 
 def left_of_layers(rows: pd.DataFrame) -> pd.DataFrame:
     """What pruning leaves, a row per kind of layer, the fullest first: kind, all (weights of one
-    network), left (share, the mean over networks), least and most (over networks), and share (of
-    all weights that are left).
+    network), left (share, the mean over networks) and share (of all weights that are left).
 
     rows: of `pruned_layers`.
     """
     by = rows.assign(kind=rows.name.map(kind_of)).groupby(["kind", "trial"])[["kept", "all"]].sum()
-    left = (by.kept / by["all"]).groupby("kind").agg(["mean", "min", "max"])
-    left.columns = ["left", "least", "most"]
-    kept = by.kept.groupby("kind").mean()
-    found = left.assign(all=by["all"].groupby("kind").first(), share=kept / kept.sum())
+    means = by.assign(left=by.kept / by["all"]).groupby("kind").mean()
+    found = means.assign(all=means["all"].astype(int), share=means.kept / means.kept.sum())
     return found.sort_values("left", ascending=False).reset_index()
 
 

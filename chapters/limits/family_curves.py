@@ -17,10 +17,8 @@ from lib.studies.study import Study
 from lib.workloads.catalogue import EASIER, WORKLOADS
 
 # Fields of `plans.USUAL` in which searches to the same goal may differ
-FREE = (
-    "stop",
-    "max_steps",
-)
+FREE = ("stop", "max_steps")
+EFFECTS = "family first last goal ratio ratio_low ratio_high n inside effect".split()
 
 
 def studies(families: dict[str, Family]) -> dict[tuple[str, str], Study]:
@@ -98,25 +96,23 @@ def curves(trials: pd.DataFrame) -> pd.DataFrame:
     if not parts or not sum(map(len, parts)):
         return pd.DataFrame()
     joined = pd.concat(parts, ignore_index=True)
-    for _, points in joined.groupby("family"):
-        shared = set.intersection(*(set(m.batch_size) for _, m in points.groupby("member")))
-        base = min(shared or set(points.batch_size))
-        first = (
-            points[points.batch_size == base]
-            .set_index("member")
-            .steps.reindex(points.member)
-            .to_numpy()
-        )
-        joined.loc[points.index, ["first", "base"]] = np.stack(
-            [first, np.full(len(points), base)], 1
-        )
+    joined = pd.concat([_with_first(own) for _, own in joined.groupby("family", sort=False)])
     perfect = joined["first"] * joined.base / joined.batch_size
     joined = joined.assign(steps_low=joined.low, steps_high=joined.high, steps_perfect=perfect)
-    whole = {
-        "relative": "steps",
-        **{f"relative_{n}": f"steps_{n}" for n in ("low", "high", "perfect")},
-    }
-    return joined.assign(**{new: joined[old] / joined["first"] for new, old in whole.items()})
+    ends = {f"relative_{n}": f"steps_{n}" for n in ("low", "high", "perfect")}
+    over = {"relative": "steps", **ends}
+    return joined.assign(**{new: joined[old] / joined["first"] for new, old in over.items()})
+
+
+def _with_first(points: pd.DataFrame) -> pd.DataFrame:
+    """A family's points with base, the smallest batch size that all members have (else the
+    smallest), and first, a member's steps there.
+    """
+    members = points.groupby("batch_size").member.nunique()
+    shared = members.index[members == points.member.nunique()]
+    base = min(shared, default=points.batch_size.min())
+    steps = points[points.batch_size == base].set_index("member").steps
+    return points.assign(base=base, first=points.member.map(steps))
 
 
 def _by_member(trials: pd.DataFrame):
@@ -142,56 +138,41 @@ def effects(summary: pd.DataFrame) -> pd.DataFrame:
 
     summary: of `bends`.  Columns: family, first, last, goal, ratio, ratio_low, ratio_high (0 or
     inf: no bound), n (searches), inside (whether both lie within these batch sizes; else the ratio
-    is a bound), effect (`scaling.Effect`).
+    is a bound), effect (`scaling.Effect`), near (how far at least the ratio is from one, in
+    logarithms), clear (whether its interval leaves out one).
     """
     rows = []
     for name, members in summary.groupby("family", sort=False) if len(summary) else ():
-        order = [
-            m for m in FAMILIES[name].ends or FAMILIES[name].members if m in set(members.member)
-        ]
+        given = FAMILIES[name].ends or FAMILIES[name].members
+        order = [member for member in given if member in set(members.member)]
         first, last = (members.set_index("member").loc[order[i]] for i in (0, -1))
         found = scaling.critical_ratio(last.curve, first.curve) if len(order) > 1 else None
         if found is not None:
-            both = scaling.alike(last.curve, first.curve)
-            inside = all(
-                c.sizes.min() < np.exp(scaling.critical(c).value) < c.sizes.max() for c in both
-            )
-            rows.append(
-                {
-                    "family": name,
-                    "first": order[0],
-                    "last": order[-1],
-                    "goal": last.goal,
-                    **found.row("ratio"),
-                    "n": found.n,
-                    "inside": inside,
-                    "effect": found,
-                }
-            )
-    columns = [
-        "family",
-        "first",
-        "last",
-        "goal",
-        "ratio",
-        "ratio_low",
-        "ratio_high",
-        "n",
-        "inside",
-        "effect",
-    ]
-    return pd.DataFrame(rows, columns=columns)
+            inside = all(map(_bends_inside, scaling.alike(last.curve, first.curve)))
+            ratio = found.row("ratio").values()
+            ends = (order[0], order[-1])
+            rows.append((name, *ends, last.goal, *ratio, found.n, inside, found))
+    compared = pd.DataFrame(rows, columns=EFFECTS)
+    near = _distance_from_one(compared)
+    return compared.assign(near=near, clear=near > 0)
 
 
-def clear(compared: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `effects` whose interval lies on one side of one, the one that is surely farthest
-    from it first.
-    """
-    low, high = np.log(compared.ratio_low.clip(lower=1e-9)), np.log(compared.ratio_high)
-    near = np.maximum(np.maximum(low, -high), 0)
-    return compared.assign(near=near)[near > 0].sort_values(
-        "near", ascending=False, ignore_index=True
-    )
+def _bends_inside(curve: scaling.Curve) -> bool:
+    """Whether a curve's critical batch size lies within its batch sizes."""
+    return curve.sizes.min() < np.exp(scaling.critical(curve).value) < curve.sizes.max()
+
+
+def _distance_from_one(compared: pd.DataFrame) -> pd.Series:
+    """How far at least, in logarithms, each ratio is from one; 0 where its interval has one."""
+    low = np.log(compared.ratio_low.astype(float).clip(lower=1e-9))
+    high = np.log(compared.ratio_high.astype(float))
+    return np.maximum(np.maximum(low, -high), 0)
+
+
+def order(compared: pd.DataFrame) -> list[str]:
+    """Families, the clear ones first: those whose difference shows within their batch sizes."""
+    first = compared[compared.clear].sort_values(["inside", "near"], ascending=False)
+    return list(dict.fromkeys([*first.family, *compared.family]))
 
 
 def once(curves: dict[tuple, scaling.Curve]) -> dict[tuple, scaling.Curve]:

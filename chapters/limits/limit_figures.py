@@ -5,6 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
+from chapters.limits.limit_tables import short
 from lib.page import charts, tips
 from lib.wording import named
 
@@ -19,6 +20,8 @@ def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
     rows: name (one line), algorithm, goal, critical, critical_low, critical_high, identified
     (hollow if not), sizes, replicates.
     """
+    if not len(rows):
+        return charts.nothing("No curve has three batch sizes yet.")
     rows, within = charts.cut(rows.sort_values("critical"), "critical", 4)
     rows = rows.assign(
         row=[f"{name}|{i}" for i, name in enumerate(rows.name)], method=rows.algorithm.map(named)
@@ -65,11 +68,17 @@ def ratios_of_families(rows: pd.DataFrame) -> alt.LayerChart:
     """What one change multiplies the critical batch size by, the largest increase on top, with
     intervals and a line at one.
 
-    rows: change (one line), first, last, ratio, ratio_low, ratio_high, inside (whether both
-    critical batch sizes lie within the sizes measured), told (CLEAR or OPEN).
+    rows: of `family_curves.effects`.
     """
-    rows, within = charts.cut(rows.sort_values("ratio", ascending=False), "ratio", 4)
-    rows = rows.assign(bounded=rows.inside.map({True: "a value", False: "a bound"}))
+    if not len(rows):
+        return charts.nothing("No family has two curves yet.")
+    rows = rows.drop(columns="effect").sort_values("ratio", ascending=False)
+    rows, within = charts.cut(rows, "ratio", 4)
+    rows = rows.assign(
+        change=rows.family.map(short),
+        told=rows.clear.map({True: CLEAR, False: OPEN}),
+        bounded=rows.inside.map({True: "a value", False: "a bound"}),
+    )
     scale = alt.Scale(type="log", base=2, nice=False, padding=10, domain=within, clamp=True)
     kinds = alt.Scale(domain=[CLEAR, OPEN], range=[charts.BLUE, charts.GUIDE])
     axis = alt.Axis(labelLimit=190, labelFontSize=12, labelOverlap=False, ticks=False)
@@ -107,6 +116,9 @@ def curves_of_families(curves: pd.DataFrame, names: list[str], normalised: bool)
     curves: of `family_curves.curves`.  normalised: divided by the steps at the smallest batch size
     that all members have.
     """
+    if not len(curves):
+        return charts.nothing("No records yet.")
+    curves, names = curves.assign(family=curves.family.map(short)), list(map(short, names))
     column = "relative" if normalised else "steps"
     scale = alt.Scale(type="log", base=2, nice=False, padding=10)
     pick, faded = charts.picked("member")

@@ -61,20 +61,16 @@ def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
     pairs = settings.VALUE_BYTES + settings.INDEX_BYTES
     size = np.where(found.method == "dense", settings.VALUE_BYTES, pairs)
     search = ["workload", "replicate"]
-    tried = (
-        trials.groupby(search)
-        .learning_rate.agg(["min", "max"])
-        .loc[pd.MultiIndex.from_frame(found[search])]
+    tried = found[search].merge(
+        trials.groupby(search).learning_rate.agg(["min", "max"]), left_on=search, right_index=True
     )
-    lowest, highest = (
-        found.learning_rate.to_numpy() <= tried["min"],
-        found.learning_rate.to_numpy() >= tried["max"],
-    )
+    highest = found.learning_rate.to_numpy() >= tried["max"].to_numpy()
+    lowest = found.learning_rate.to_numpy() <= tried["min"].to_numpy()
     return found.assign(
         megabytes=found.sent * size / 1e6,
         over=found.sent / found.checked / asked,
-        edge=(lowest | highest).to_numpy(),
-        highest=highest.to_numpy(),
+        edge=lowest | highest,
+        highest=highest,
     )
 
 
@@ -96,24 +92,7 @@ def between_budgets(trials: pd.DataFrame) -> pd.DataFrame:
     that ended early are left out.
     """
     rows = fixed_budgets.within(trials)
-    rows = (
-        rows[rows.feedback.astype(bool) & (rows.status != "infeasible")].sort_values("budget")
-        if len(rows)
-        else rows
-    )
-    if not len(rows):
-        return pd.DataFrame(
-            columns=[
-                "network",
-                "method",
-                "density",
-                "replicate",
-                "trial",
-                "learning_rate",
-                "budget",
-                "over",
-            ]
-        )
+    rows = rows[rows.feedback.astype(bool) & (rows.status != "infeasible")].sort_values("budget")
     run = rows.groupby(["workload", "compressor", "density", "replicate", "trial"])
     sent, steps = (run[c].diff().fillna(rows[c]) for c in ("sent", "checked"))
     return rows.assign(
@@ -156,9 +135,8 @@ def means(gap: pd.DataFrame) -> pd.DataFrame:
             if 2 * count > len(own)
         ]
         if short:
-            told = [
-                f"not run to d/k = {number(round(1 / density))} steps: stopped after {number(int(own.budget.max()))}"
-            ]
+            asked, done = number(round(1 / density)), number(int(own.budget.max()))
+            told = [f"not run to d/k = {asked} steps: stopped after {done}"]
         rows.append([name, density, effect, "; ".join(told)])
     return pd.DataFrame(rows, columns=["workload", "density", "effect", "note"])
 
@@ -199,23 +177,16 @@ def joint_curves(trials: pd.DataFrame) -> pd.DataFrame:
     Of every workload and batch size at one goal: the hardest of those that the most of its cells
     met.
     """
-    parts = (
-        [(d, own) for (_, d), own in trials.groupby(["workload", "density"])] if len(trials) else []
-    )
-    met = [scaling.all_goals(own).assign(density=d) for d, own in parts if scaling.goals(own)]
+    parts = trials.groupby(["workload", "density"]) if len(trials) else ()
+    met = [scaling.all_goals(own).assign(density=d) for (_, d), own in parts if scaling.goals(own)]
     if not met:
-        return pd.DataFrame(
-            columns=["workload", "batch_size", "sparsity", "density", "goal", "steps"]
-        )
+        return pd.DataFrame(columns=[*CELL, "steps"])
     curves = pd.concat(met, ignore_index=True)
     at = ["workload", "batch_size"]
     curves["met"] = curves.groupby([*at, "goal"]).steps.transform("count")
     curves = curves[curves.met == curves.groupby(at).met.transform("max")]
-    return (
-        curves[curves.goal == curves.groupby(at).goal.transform("min")]
-        .drop(columns="met")
-        .reset_index(drop=True)
-    )
+    hardest = curves[curves.goal == curves.groupby(at).goal.transform("min")]
+    return hardest.drop(columns="met").reset_index(drop=True)
 
 
 def joint_costs(curves: pd.DataFrame) -> pd.DataFrame:
@@ -234,20 +205,8 @@ def joint_costs(curves: pd.DataFrame) -> pd.DataFrame:
         one, model, messages = partners
         model, messages, both = model / one, messages / one, both / one
         product, total = model * messages, model + messages - 1
-        rows.append(
-            [
-                *place,
-                sparsity,
-                density,
-                model,
-                messages,
-                both,
-                product,
-                total,
-                both / product,
-                both / total,
-            ]
-        )
+        costs = (model, messages, both, product, total, both / product, both / total)
+        rows.append((*place, sparsity, density, *costs))
     names = ["model", "messages", "both", "product", "total", "over", "beyond"]
     return pd.DataFrame(rows, columns=[*CELL, *names])
 

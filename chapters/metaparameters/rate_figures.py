@@ -19,11 +19,7 @@ RULES = {
     "square root, β₁ and β₂ too": charts.BLUE,
 }
 # Pixels below a rule's right end
-NAMED = {
-    "linear rule": -12,
-    "square-root rule": 26,
-    "no change": 12,
-}
+NAMED = {"linear rule": -12, "square-root rule": 26, "no change": 12}
 KINDS = {"fixed steps": charts.BLUE, "fixed epochs": charts.RED}
 LEGEND = "network"  # what every menu of workloads is called
 
@@ -87,6 +83,8 @@ def rule_costs(costs: pd.DataFrame, first: str, most: float) -> alt.LayerChart:
     missed) and beyond (the middle over the tuned steps, retraining apart).  most: steps at which
     bars of trials that missed the goal end.
     """
+    if costs.empty:
+        return charts.nothing("No rule was retrained with these parameters.")
     per = costs.beyond / costs.middle
     known = costs.assign(low=costs.least * per, high=costs.most.clip(upper=most) * per)
     met = known[np.isfinite(known.middle) & np.isfinite(known.beyond)]
@@ -183,6 +181,8 @@ def good_shares(shares: pd.DataFrame, first: str) -> alt.LayerChart:
 
     shares: a row per network, kind and batch size, with share, low, high (90 %) and trials.
     """
+    if shares.empty:
+        return charts.nothing("No records yet.")
     pick, faded = charts.picked("kind")
     scale = alt.Scale(domain=list(KINDS), range=list(KINDS.values()))
     base = alt.Chart(shares).encode(
@@ -205,7 +205,7 @@ def good_shares(shares: pd.DataFrame, first: str) -> alt.LayerChart:
     return charts.controlled([bars, line], network).properties(width="container", height=280)
 
 
-def outcomes(rows: pd.DataFrame, start: int) -> alt.LayerChart:
+def outcomes(rows: pd.DataFrame, start: int | None) -> alt.LayerChart:
     """All trials by learning rate and 1 - momentum, coloured by what became of them; a menu of
     budgets, a slider of sizes.
 
@@ -213,6 +213,8 @@ def outcomes(rows: pd.DataFrame, start: int) -> alt.LayerChart:
     outcome, steps (to the goal), within (the budget's) and kind.  start: the batch size shown at
     first.
     """
+    if rows.empty:
+        return charts.nothing("No records yet.")
     told = [
         f"{steps:,.0f}" if np.isfinite(steps) else "not reached"
         for steps in rows.steps.astype(float)

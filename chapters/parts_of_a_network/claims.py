@@ -8,7 +8,7 @@ from chapters.parts_of_a_network import growing, halves, network_parts, subnetwo
 from lib.analysis import scaling
 from lib.claims.claim import Change, claim, interval, ratio, unmeasured
 
-LOCAL = 20  # local steps of the published runs
+LOCAL = subnetworks.PUBLISHED
 EFFECT = "an effect has to exceed the bound within which there is none"
 
 
@@ -80,7 +80,7 @@ def bias():
 )
 def grown():
     trials = growing.results(growing.planned())
-    found = network_parts.growing(trials)
+    found = network_parts.by_search(trials)
     own = found[found.goal == network_parts.goals(trials)[0]].pivot(
         index=["batch_size", "replicate"], columns="arm", values="adds"
     )
@@ -114,7 +114,7 @@ def grown():
 )
 def halves_apart():
     trials = halves.results(halves.planned())
-    found = network_parts.halved(trials)
+    found = network_parts.by_search(trials)
     hard = found[
         (found.goal == network_parts.goals(trials)[0]) & (found.arm != network_parts.TOGETHER)
     ]

@@ -24,34 +24,25 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
-from chapters.parts_of_a_network import arithmetic, staged
+from chapters.parts_of_a_network import searches
 from lib import require
 from lib.fields import Whole, check, spec
-from lib.measuring.experiment import Collection
 from lib.methods.intervals import Interval
 from lib.methods.method import Layer, Method
-from lib.own import folder_name
-from lib.records import store
-from lib.records.store import DATA
-from lib.studies.cells import Cell
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 STAGE = Interval(2, 128)  # steps between growths, rounded: tuned beside the learning rate
 # Of the network that is grown, the book's MLP of two hidden layers
-INPUTS, WIDTH, CLASSES = (
-    64,
-    64,
-    10,
-)
+INPUTS, WIDTH, CLASSES = 64, 64, 10
 WIDTHS = (16, 32, 64)
 BATCH_SIZES, REPLICATES, TRIALS = (16, 64, 256, 1024), (1, 2, 3), 32
 MOST_STEPS = {16: 1000, 64: 400, 256: 250, 1024: 160}
 
 
 @spec
-class Search:
+class Search(searches.OfWhole):
     """So many trials of the digits' MLP, begun with hidden layers of `first` units that are doubled
     so many times.
 
@@ -76,24 +67,7 @@ class Search:
         require(self.first in WIDTHS, "first", self.first, f"one of {WIDTHS}")
         most = WIDTHS.index(WIDTH) - WIDTHS.index(self.first)
         check("doublings", self.doublings, Whole(0, most))
-        _ = self.cell  # its checks are ours
-
-    @property
-    def cell(self) -> Cell:
-        """The search of the whole network from the start."""
-        return Cell(
-            self.workload,
-            self.batch_size,
-            "sgd",
-            trials=self.trials,
-            replicate=self.replicate,
-            hits=self.trials,
-            max_steps=self.max_steps,
-            split=self.replicate,
-        )
-
-    def definition(self) -> dict:
-        return self.cell.definition()
+        super().__post_init__()
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -101,14 +75,16 @@ class Search:
         return tuple(self.first * 2**n for n in range(self.doublings + 1))
 
     def measure(self) -> pd.DataFrame:
-        """A row per trial, as of `lib.measuring.one_cell.table`, with stage: steps between growths."""
+        """A row per trial, as of `lib.measuring.one_cell.table`, with stage: steps between
+        growths.
+        """
         import torch  # slow to import, and most chapters only read
 
         from lib.measuring import one_cell
 
         weights = torch.stack([narrow(self.first, seed) for seed in one_cell.seeds(self.cell)])
-        stage = staged.stages(STAGE, self.trials, 10_000 + self.replicate)
-        return staged.measured(self.cell, grown(self), stage, weights)
+        stage = searches.stages(STAGE, self.trials, 10_000 + self.replicate)
+        return searches.measured(self.cell, grown(self), stage, weights)
 
 
 def places(width: int) -> Tensor:
@@ -138,9 +114,7 @@ def narrow(width: int, seed: int) -> Tensor:
     from lib.workloads import models
 
     alone = flatten(models.initialise(models.mlp(INPUTS, width, width, classes=CLASSES), seed))
-    count = sum(
-        out * (fan_in + 1) for out, fan_in in ((WIDTH, INPUTS), (WIDTH, WIDTH), (CLASSES, WIDTH))
-    )
+    count = searches.weights((INPUTS, WIDTH, WIDTH, CLASSES))
     return torch.zeros(count).index_copy_(0, places(width), alone)
 
 
@@ -200,17 +174,14 @@ def _membership(widths: tuple[int, ...], layers: tuple[Layer, ...]) -> Tensor:
     """
     import torch
 
-    found, matrix = [], 0
-    biases = len(widths) * sum(len(layer.shape) == 2 for layer in layers)
-    for n, layer in enumerate(layers):
-        part = torch.full(layer.shape, biases)
-        if len(layer.shape) == 2:
-            for stage, width in reversed([*enumerate(widths)]):
-                rows, columns = _extent(n, layer, width)
-                part[:rows, :columns] = matrix * len(widths) + stage
-            matrix += 1
-        found.append(part.flatten())
-    return torch.cat(found)
+    came = torch.zeros(layers[-1].where.stop, dtype=torch.long)
+    for stage, width in reversed([*enumerate(widths)]):
+        came[places(width)] = stage
+    matrices = [layer for layer in layers if len(layer.shape) == 2]
+    part = torch.full_like(came, len(widths) * len(matrices))
+    for n, layer in enumerate(matrices):
+        part[layer.where] = n * len(widths) + came[layer.where]
+    return part
 
 
 def _step(
@@ -255,19 +226,13 @@ def grow(
     """
     import torch
 
-    old, new = widths
-    found = w.clone()
-    for n, layer in enumerate(layers):
-        if len(layer.shape) != 2:
-            continue
-        before, after = (_extent(n, layer, width) for width in widths)
-        matrix, own = (v[:, layer.where].unflatten(1, layer.shape) for v in (w, fresh))
-        whole = torch.zeros_like(matrix)
-        whole[:, : after[0], : after[1]] = own[:, : after[0], : after[1]]
-        whole[:, : before[0], : before[1]] = matrix[:, : before[0], : before[1]] * (
-            old / new if scaled and n else 1
-        )
-        found[:, layer.where] = whole.flatten(1)
+    before, after = map(places, widths)
+    came = after[~torch.isin(after, before)]
+    found = w.index_copy(1, came, fresh[:, came])
+    for layer in layers[1:] if scaled else ():
+        if len(layer.shape) == 2:
+            kept = before[(before >= layer.where.start) & (before < layer.where.stop)]
+            found[:, kept] *= widths[0] / widths[1]
     return found
 
 
@@ -281,9 +246,8 @@ def computed(
     for n, width in enumerate(widths):
         last = np.inf if n == len(widths) - 1 else (n + 1) * np.asarray(stage)
         within = np.clip(steps, n * np.asarray(stage), last) - n * np.asarray(stage)
-        total = total + np.maximum(within, 0) * arithmetic.multiply_adds(
-            (INPUTS, width, width, CLASSES)
-        )
+        adds = searches.multiply_adds((INPUTS, width, width, CLASSES))
+        total = total + np.maximum(within, 0) * adds
     return batch_size * total
 
 
@@ -302,59 +266,37 @@ def planned() -> tuple[Search, ...]:
     )
 
 
-def _place(search: Search, folder: Path) -> Path:
-    widths = "-".join(map(str, search.widths))
-    return (
-        folder
-        / folder_name(search.workload)
-        / f"width-{widths}-batch-{search.batch_size}-{store.digest(search)}.csv"
-    )
+def _name(search: Search) -> str:
+    return f"width-{'-'.join(map(str, search.widths))}-batch-{search.batch_size}"
 
 
-GROWING = Collection(
-    "growing", "search", DATA / "growing", _place, planned, precision=lambda _: "float32"
-)
+GROWING = searches.collection("growing", _name, planned)
 record, missing, run = GROWING.record, GROWING.missing, GROWING.run
 
 
-def results(searches: Iterable[Search] | None = None, folder: Path | None = None) -> pd.DataFrame:
+def results(planned: Iterable[Search] | None = None, folder: Path | None = None) -> pd.DataFrame:
     """The trials of those searches that have a record, with the searches' fields.
 
     arm: how the network grew, in words; adds@goal: multiply-adds until the goal was met, beside the
     steps@goal.
     """
-    every = tuple(planned() if searches is None else searches)
-    gathered = {search: GROWING.results([search], folder) for search in every}
-    parts = [
-        one.assign(arm=arm(search), **_adds(one, search))
-        for search, one in gathered.items()
-        if len(one)
-    ]
-    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-    heads = store.Shared(head for one in gathered.values() for head in one.attrs["provenance"])
-    found.attrs.update(provenance=heads, planned=len(every))
-    return found
+    found = GROWING.results(planned, folder)
+    if not len(found):
+        return found
+    keys = ["first", "doublings", "scaled", "by_norm"]
+    found["arm"] = [arm(*row) for row in found[keys].itertuples(index=False, name=None)]
+    return searches.with_costs(found, [*keys, "batch_size"], adds=_adds)
 
 
-def _adds(trials: pd.DataFrame, search: Search) -> dict[str, np.ndarray]:
-    names = [name for name in trials if name.startswith("steps@")]
-    return {
-        name.replace("steps", "adds"): computed(
-            trials[name], trials.stage, search.widths, search.batch_size
-        )
-        for name in names
-    }
+def _adds(trials: pd.DataFrame, steps: np.ndarray) -> np.ndarray:
+    one = trials.iloc[0]
+    widths = tuple(int(one["first"]) * 2**n for n in range(int(one.doublings) + 1))
+    return computed(steps, trials.stage, widths, int(one.batch_size))
 
 
-def arm(search: Search) -> str:
-    """How the network grows, in words."""
-    if not search.doublings:
-        return f"{search.first} units from the start"
-    rule = (
-        "published rule"
-        if search.scaled
-        else "function kept"
-        if search.by_norm
-        else "function kept, one rate"
-    )
-    return f"{search.first} to {search.widths[-1]}: {rule}"
+def arm(first: int, doublings: int, scaled: bool, by_norm: bool) -> str:
+    """How a network grows, in words."""
+    if not doublings:
+        return f"{first} units from the start"
+    kept = "function kept" if by_norm else "function kept, one rate"
+    return f"{first} to {first * 2**doublings}: {'published rule' if scaled else kept}"

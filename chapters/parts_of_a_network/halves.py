@@ -22,27 +22,19 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import pandas as pd
 
-from chapters.parts_of_a_network import arithmetic, staged
+from chapters.parts_of_a_network import searches
 from lib.fields import spec
-from lib.measuring.experiment import Collection
 from lib.methods.intervals import Interval
 from lib.methods.method import Layer, Method
-from lib.own import folder_name
-from lib.records import store
-from lib.records.store import DATA
-from lib.studies.cells import Cell
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 # Inputs, hidden layers and outputs; matrices of the left half
-SIZES, LEFT = (
-    (64, 64, 64, 64, 64, 10),
-    2,
-)
+SIZES, LEFT = (64, 64, 64, 64, 64, 10), 2
 EXAMPLES = 1350  # of the training set
 # Weights of the left half
-CUT = sum(out * (fan_in + 1) for fan_in, out in itertools.pairwise(SIZES[: LEFT + 1]))
+CUT = searches.weights(SIZES[: LEFT + 1])
 STAGE = Interval(8, 512)  # steps of the left half, rounded: tuned beside the learning rate
 ARMS = {
     "whole": "the whole network",
@@ -57,7 +49,7 @@ MOST_STEPS = {16: 1000, 64: 800, 256: 600}
 
 
 @spec
-class Search:
+class Search(searches.OfWhole):
     """So many trials of the digits' MLP of four hidden layers.
 
     arm: of ARMS; "whole" is plain SGD.  A search ends when all trials have met the hardest goal, or
@@ -72,32 +64,12 @@ class Search:
     max_steps: int = MOST_STEPS[16]
     workload: Literal["digits-mlp-64x4"] = "digits-mlp-64x4"  # which is what is halved here
 
-    def __post_init__(self):
-        _ = self.cell  # its checks are ours
-
-    @property
-    def cell(self) -> Cell:
-        """The search of the whole network."""
-        return Cell(
-            self.workload,
-            self.batch_size,
-            "sgd",
-            trials=self.trials,
-            replicate=self.replicate,
-            hits=self.trials,
-            max_steps=self.max_steps,
-            split=self.replicate,
-        )
-
-    def definition(self) -> dict:
-        return self.cell.definition()
-
     def measure(self) -> pd.DataFrame:
         """A row per trial, as of `lib.measuring.one_cell.table`, with stage: steps of the left
         half.
         """
-        stage = staged.stages(STAGE, self.trials, 20_000 + self.replicate)
-        return staged.measured(self.cell, halved(self), stage)
+        stage = searches.stages(STAGE, self.trials, 20_000 + self.replicate)
+        return searches.measured(self.cell, halved(self), stage)
 
 
 def halved(search: Search) -> Method:
@@ -105,14 +77,8 @@ def halved(search: Search) -> Method:
     as many again, on the whole.
     """
     space = {"learning_rate": Interval(1e-4, 1.0), "stage": STAGE}
-    return Method(
-        "halves",
-        "halves",
-        space,
-        functools.partial(_begin, search),
-        functools.partial(_step, search),
-        _gradient,
-    )
+    begin, step = (functools.partial(part, search) for part in (_begin, _step))
+    return Method("halves", "halves", space, begin, step, _gradient)
 
 
 def _begin(search: Search, w: Tensor, layers: tuple[Layer, ...]) -> dict[str, Tensor]:
@@ -206,15 +172,14 @@ def computed(steps: np.ndarray, stage: np.ndarray, arm: str, batch_size: int) ->
     halves = (SIZES[: LEFT + 1], SIZES[LEFT:])
     parts = zip((left, steps - whole - left, whole), (*halves, SIZES))
     once = 0 if arm == "whole" else EXAMPLES * sum(a * b for a, b in itertools.pairwise(halves[0]))
-    return once + sum(batch_size * arithmetic.multiply_adds(sizes) * n for n, sizes in parts)
+    return once + sum(batch_size * searches.multiply_adds(sizes) * n for n, sizes in parts)
 
 
 def held(sizes: tuple[int, ...], batch_size: int) -> int:
     """Numbers that a device holds to train layers of these sizes: weights, their gradients, and a
     batch's values of all layers.
     """
-    weights = sum(out * (fan_in + 1) for fan_in, out in itertools.pairwise(sizes))
-    return 2 * weights + batch_size * sum(sizes)
+    return 2 * searches.weights(sizes) + batch_size * sum(sizes)
 
 
 # --- records --------------------------------------------------------------------------------------
@@ -229,36 +194,28 @@ def planned() -> tuple[Search, ...]:
     )
 
 
-def _place(search: Search, folder: Path) -> Path:
-    return (
-        folder
-        / folder_name(search.workload)
-        / f"{search.arm}-batch-{search.batch_size}-{store.digest(search)}.csv"
-    )
+def _name(search: Search) -> str:
+    return f"{search.arm}-batch-{search.batch_size}"
 
 
-HALVES = Collection(
-    "halves", "search", DATA / "halves", _place, planned, precision=lambda _: "float32"
-)
+HALVES = searches.collection("halves", _name, planned)
 record, missing, run = HALVES.record, HALVES.missing, HALVES.run
 
 
-def results(searches: Iterable[Search] | None = None, folder: Path | None = None) -> pd.DataFrame:
+def results(planned: Iterable[Search] | None = None, folder: Path | None = None) -> pd.DataFrame:
     """The trials of those searches that have a record, with the searches' fields, arms in words.
 
     Beside the steps@goal: adds@goal, multiply-adds, and sent@goal, numbers exchanged, until the
     goal was met.
     """
-    found = HALVES.results(searches, folder)
+    found = HALVES.results(planned, folder)
     if not len(found):
         return found
-    goals = [name.partition("@")[2] for name in found if name.startswith("steps@")]
-    for name, of in (("adds", computed), ("sent", sent)):
-        for goal in goals:
-            found[f"{name}@{goal}"] = np.nan
-            for (arm, size), own in found.groupby(["arm", "batch_size"]):
-                found.loc[own.index, f"{name}@{goal}"] = of(
-                    own[f"steps@{goal}"].to_numpy(), own.stage.to_numpy(), arm, size
-                )
-    found["arm"] = found.arm.map(ARMS)
-    return found
+    costs = {"adds": functools.partial(_cost, computed), "sent": functools.partial(_cost, sent)}
+    found = searches.with_costs(found, ["arm", "batch_size"], **costs)
+    return found.assign(arm=found.arm.map(ARMS))
+
+
+def _cost(of, trials: pd.DataFrame, steps: np.ndarray) -> np.ndarray:
+    one = trials.iloc[0]
+    return of(steps, trials.stage.to_numpy(), one.arm, int(one.batch_size))

@@ -8,11 +8,18 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
+from chapters.parts_of_a_network import halves
 from lib.analysis import scaling
 from lib.analysis.scaling import Effect
-from lib.records import store
 
-WHOLE, GROWN = "64 units from the start", "16 to 64: function kept"
+WHOLE, GROWN, SMALL = (
+    "64 units from the start",
+    "16 to 64: function kept",
+    "16 units from the start",
+)
+TOGETHER, APART, RECOVERED = halves.ARMS.values()
+COSTS = ("steps", "adds", "sent")
+EFFECT = ("effect", "low", "high", "n", "met")
 
 
 def goals(trials: pd.DataFrame) -> list[float]:
@@ -35,14 +42,6 @@ def geometric(values: Iterable[float]) -> tuple[float, float, float, int]:
     return (*found.row().values(), found.n) if found else (np.nan, np.nan, np.nan, len(values))
 
 
-def together(*tables: pd.DataFrame) -> pd.DataFrame:
-    """The tables one below the other, with all of their records."""
-    found = pd.concat(tables, ignore_index=True)
-    heads = store.Shared(head for table in tables for head in table.attrs["provenance"])
-    found.attrs.update(provenance=heads, planned=sum(table.attrs["planned"] for table in tables))
-    return found
-
-
 def _least(trials: pd.DataFrame, keys: list[str], what: str) -> pd.DataFrame:
     """The least of `what`@goal in every search, a row per search and goal; NaN where no trial met
     the goal.
@@ -59,33 +58,30 @@ def subnetworks(trials: pd.DataFrame) -> pd.DataFrame:
     """A row per search of parts and goal, beside the search of the whole network with as many
     examples a step.
 
-    trials: of `subnetworks.results`.  Columns: workers, local_steps, replicate, goal, steps,
-    rounds, sent (numbers that a worker sends until then), adds (multiply-adds of a worker until
+    trials: of `subnetworks.results`.  Columns: workers, local_steps, replicate, goal, steps, sent
+    (numbers that a worker sends until then), adds (multiply-adds of a worker until
     then); steps_whole, sent_whole and adds_whole, those of data parallelism among as many workers;
     alone: steps of a single worker, with its own examples only.
     """
     keys = ["workers", "local_steps", "batch_size", "replicate"]
-    found = _least(trials, keys, "steps").merge(
-        trials.groupby(keys)[["sent", "adds"]].first().reset_index()
-    )
-    parts, whole = found[found.workers > 1], found[found.workers == 1]
-    parts = parts.assign(
-        examples=parts.workers * parts.batch_size, rounds=np.ceil(parts.steps / parts.local_steps)
-    )
-    parts = parts.assign(sent=parts.rounds * parts.sent, adds=parts.steps * parts.adds)
-    every = whole.drop(columns=["workers", "local_steps"]).rename(
-        columns={"batch_size": "examples"}
-    )
+    sizes = trials.groupby(keys)[["sent", "adds"]].first().reset_index()
+    found = _least(trials, keys, "steps").merge(sizes)
+    whole = found[found.workers == 1].drop(columns=["workers", "local_steps"])
+    at = ["batch_size", "replicate", "goal"]
+    alone = whole[[*at, "steps"]].rename(columns={"steps": "alone"})
+    whole = whole.rename(columns={"batch_size": "examples"})
+    parts = found[found.workers > 1]
+    parts = parts.assign(examples=parts.workers * parts.batch_size)
     beside = parts.merge(
-        every, on=["examples", "replicate", "goal"], suffixes=("", "_whole"), validate="many_to_one"
-    )
-    one = every.rename(columns={"examples": "batch_size", "steps": "alone"})[
-        ["batch_size", "replicate", "goal", "alone"]
-    ]
-    beside = beside.merge(one, on=["batch_size", "replicate", "goal"], validate="many_to_one")
+        whole, on=["examples", *at[1:]], suffixes=("", "_whole"), validate="many_to_one"
+    ).merge(alone, on=at, validate="many_to_one")
+    rounds = np.ceil(beside.steps / beside.local_steps)
     share = beside.steps_whole / beside.workers  # each worker has its share of the examples
     return beside.assign(
-        sent_whole=beside.steps_whole * beside.sent_whole, adds_whole=share * beside.adds_whole
+        sent=rounds * beside.sent,
+        adds=beside.steps * beside.adds,
+        sent_whole=beside.steps_whole * beside.sent_whole,
+        adds_whole=share * beside.adds_whole,
     )
 
 
@@ -97,12 +93,9 @@ def over_whole(beside: pd.DataFrame, goal: float, what: str) -> pd.DataFrame:
     """
     own, rows = beside[beside.goal == goal], []
     for keys, some in own.groupby(["workers", "local_steps"]):
-        rows.append(
-            (*keys, *geometric(some[what] / some[f"{what}_whole"]), int(some.steps.notna().sum()))
-        )
-    return pd.DataFrame(
-        rows, columns=["workers", "local_steps", "effect", "low", "high", "n", "met"]
-    )
+        ratio = geometric(some[what] / some[f"{what}_whole"])
+        rows.append((*keys, *ratio, int(some.steps.notna().sum())))
+    return pd.DataFrame(rows, columns=["workers", "local_steps", *EFFECT])
 
 
 def over_alone(beside: pd.DataFrame, goal: float) -> pd.DataFrame:
@@ -118,20 +111,10 @@ def all_meet(own: pd.DataFrame, *steps: str) -> float:
     return min(met.index[met], default=np.nan)
 
 
-def hardest(beside: pd.DataFrame) -> pd.DataFrame:
-    """The hardest goal that all searches meet, by workers and local_steps, and that any does; NaN
-    for none.
-    """
-    met = (
-        beside.assign(met=beside.steps.notna())
-        .groupby(["workers", "local_steps", "goal"])
-        .met.agg(["all", "any"])
-    )
-    found = {
-        which: met[met[which]].reset_index().groupby(["workers", "local_steps"]).goal.min()
-        for which in met
-    }
-    return pd.DataFrame(found).reindex(met.index.droplevel("goal").unique()).reset_index()
+def hardest(found: pd.DataFrame, by: list[str]) -> pd.Series:
+    """The hardest goal that all searches meet, by some columns; NaN for none."""
+    met = found.groupby([*by, "goal"]).steps.agg(lambda steps: steps.notna().all()).reset_index()
+    return met.assign(goal=met.goal.where(met.steps)).groupby(by).goal.min()
 
 
 def curves(beside: pd.DataFrame, most: int) -> pd.DataFrame:
@@ -157,62 +140,34 @@ def curves(beside: pd.DataFrame, most: int) -> pd.DataFrame:
     )
 
 
-# --- growing --------------------------------------------------------------------------------------
+# --- growing and halves ---------------------------------------------------------------------------
 
 
-def growing(trials: pd.DataFrame) -> pd.DataFrame:
-    """A row per search and goal: arm, batch_size, replicate, goal, steps and adds, each the least
-    of any trial.
+def by_search(trials: pd.DataFrame) -> pd.DataFrame:
+    """A row per search and goal: arm, batch_size, replicate, goal, steps, adds and sent, each the
+    least of any trial, where it is known.
 
-    trials: of `growing.results`.
+    trials: of `growing.results` or `halves.results`.
     """
     keys = ["arm", "batch_size", "replicate"]
-    return _least(trials, keys, "steps").merge(_least(trials, keys, "adds"), on=[*keys, "goal"])
+    known = {name.partition("@")[0] for name in trials if "@" in name}
+    found = [
+        _least(trials, keys, what).set_index([*keys, "goal"]) for what in COSTS if what in known
+    ]
+    return pd.concat(found, axis=1).reset_index()
 
 
 def over_fixed(found: pd.DataFrame, goal: float, what: str, whole: str = WHOLE) -> pd.DataFrame:
     """`what` of every arm over that of the arm `whole`, by batch size: arm, batch_size, effect,
     low, high, n, met.
 
-    found: of `growing` or `halved`.  Effects are NaN unless all searches of both meet the goal.
+    found: of `by_search`.  Effects are NaN unless all searches of both meet the goal.
     """
     own = found[found.goal == goal]
     wide = own.pivot(index=["batch_size", "replicate"], columns="arm", values=what)
-    rows = []
-    for batch_size, some in wide.groupby("batch_size"):
-        for name in wide.columns.drop(whole):
-            rows.append(
-                (
-                    name,
-                    batch_size,
-                    *geometric(some[name] / some[whole]),
-                    int(some[name].notna().sum()),
-                )
-            )
-    return pd.DataFrame(rows, columns=["arm", "batch_size", "effect", "low", "high", "n", "met"])
-
-
-# --- halves ---------------------------------------------------------------------------------------
-
-TOGETHER, APART, RECOVERED = "the whole network", "two halves", "two halves, then the whole"
-
-
-def halved(trials: pd.DataFrame) -> pd.DataFrame:
-    """A row per search and goal: arm, batch_size, replicate, goal, steps, adds and sent, each the
-    least of any trial.
-
-    trials: of `halves.results`.
-    """
-    keys = ["arm", "batch_size", "replicate"]
-    steps, *others = (_least(trials, keys, what) for what in ("steps", "adds", "sent"))
-    for other in others:
-        steps = steps.merge(other, on=[*keys, "goal"])
-    return steps
-
-
-def met_by_all(found: pd.DataFrame) -> dict[tuple[str, int], float]:
-    """The hardest goal that all searches meet, by arm and batch size; without those that meet none.
-    found: of `halved`.
-    """
-    met = found.groupby(["arm", "batch_size", "goal"]).steps.agg(lambda steps: steps.notna().all())
-    return met[met].reset_index().groupby(["arm", "batch_size"]).goal.min().to_dict()
+    rows = [
+        (name, size, *geometric(some[name] / some[whole]), int(some[name].notna().sum()))
+        for size, some in wide.groupby("batch_size")
+        for name in wide.columns.drop(whole)
+    ]
+    return pd.DataFrame(rows, columns=["arm", "batch_size", *EFFECT])

@@ -23,18 +23,15 @@ def by_workers(curves: pd.DataFrame, start: float) -> alt.LayerChart:
     curves: goal, workers, training, steps, low, high, met ("2 of 3"), all_met (bool); where it is
     not, the point is a triangle at the steps after which searches end.
     """
-    names = list(dict.fromkeys(curves.training))
     shown = curves.assign(
         interval=[
             span((float(f"{a:.2g}"), float(f"{b:.2g}"))) if a == a else "—"
             for a, b in zip(curves.low, curves.high)
         ]
     )
-    scale = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
     x = alt.X("workers:O", title="workers, each with its own examples", axis=alt.Axis(labelAngle=0))
-    y = alt.Y("steps:Q", title="training steps to the goal").scale(
-        type="log", nice=False, padding=10
-    )
+    scale = alt.Scale(type="log", nice=False, padding=10)
+    y = alt.Y("steps:Q", title="training steps to the goal", scale=scale)
     tooltip = [
         alt.Tooltip("training:N", title="training"),
         alt.Tooltip("workers:O", title="workers"),
@@ -42,22 +39,10 @@ def by_workers(curves: pd.DataFrame, start: float) -> alt.LayerChart:
         alt.Tooltip("interval:N", title="5–95 %"),
         alt.Tooltip("met:N", title="searches that meet the goal"),
     ]
-    offset = alt.XOffset("training:N", sort=names)
-    base = alt.Chart(shown).encode(
-        x=x,
-        xOffset=offset,
-        color=alt.Color("training:N", title=None, scale=scale, sort=names).legend(**ONE_COLUMN),
-    )
-    met, missed = "datum.all_met", "!datum.all_met"
-    layers = [
-        base.transform_filter(met).mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q"), y2="high:Q"),
-        base.transform_filter(met)
-        .mark_point(filled=True, size=80, opacity=1)
-        .encode(y=y, tooltip=tooltip),
-        base.transform_filter(missed)
-        .mark_point(shape="triangle-up", size=90, strokeWidth=2)
-        .encode(y=y, tooltip=tooltip),
-    ]
+    base = _beside(shown, x, "training", curves, COLOURS)
+    met, missed = (base.transform_filter(f"{sign}datum.all_met") for sign in ("", "!"))
+    triangles = missed.mark_point(shape="triangle-up", size=90, strokeWidth=2)
+    layers = [*_marks(met, scale, y, tooltip), triangles.encode(y=y, tooltip=tooltip)]
     slider = charts.goal_slider(sorted(curves.goal.unique()), start)
     return charts.controlled(layers, slider).properties(width="container", height=300)
 
@@ -75,15 +60,9 @@ def over_whole(rows: pd.DataFrame, start: float, whole: str, what: str = "adds")
     )
     if shown.empty:
         return charts.nothing("No search that meets its goal is on record.")
-    names = list(dict.fromkeys(rows.arm))
     scale = alt.Scale(type="log", base=2, nice=False, padding=12)
-    base = alt.Chart(shown).encode(
-        x=alt.X("batch_size:O", title="batch size (examples)", axis=alt.Axis(labelAngle=0)),
-        xOffset=alt.XOffset("arm:N", sort=names),
-        color=alt.Color("arm:N", title=None, sort=names)
-        .scale(domain=names, range=list(ARMS[: len(names)]))
-        .legend(**ONE_COLUMN),
-    )
+    x = alt.X("batch_size:O", title="batch size (examples)", axis=alt.Axis(labelAngle=0))
+    base = _beside(shown, x, "arm", rows, ARMS)
     y = alt.Y("effect:Q", title=f"times those of {whole}", scale=scale, axis=charts.fractions())
     tooltip = [
         alt.Tooltip("arm:N", title="network"),
@@ -91,11 +70,25 @@ def over_whole(rows: pd.DataFrame, start: float, whole: str, what: str = "adds")
         alt.Tooltip("effect:Q", title=f"over {whole}", format=".2r"),
         alt.Tooltip("interval:N", title="5–95 %"),
     ]
-    layers = [
-        base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"),
-        base.mark_point(filled=True, size=80, opacity=1).encode(y=y, tooltip=tooltip),
-    ]
+    layers = _marks(base, scale, y, tooltip)
     what = charts.menu("what", list(dict.fromkeys(shown.what)), WORDS[what], "compare")
     slider = charts.goal_slider(sorted(shown.goal.unique()), start)
     drawn = charts.controlled(layers, what, slider)
     return alt.layer(charts.across(1, y=scale), drawn).properties(width="container", height=320)
+
+
+def _beside(
+    shown: pd.DataFrame, x: alt.X, field: str, every: pd.DataFrame, colours: tuple[str, ...]
+) -> alt.Chart:
+    """Ways side by side, with a colour for each of every, whether it is shown or not."""
+    names = list(dict.fromkeys(every[field]))
+    scale = alt.Scale(domain=names, range=list(colours[: len(names)]))
+    colour = alt.Color(f"{field}:N", title=None, scale=scale, sort=names).legend(**ONE_COLUMN)
+    offset = alt.XOffset(f"{field}:N", sort=names)
+    return alt.Chart(shown).encode(x=x, xOffset=offset, color=colour)
+
+
+def _marks(base: alt.Chart, scale: alt.Scale, y: alt.Y, tooltip: list) -> list[alt.Chart]:
+    """Intervals from low to high, and dots."""
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+    return [bars, base.mark_point(filled=True, size=80, opacity=1).encode(y=y, tooltip=tooltip)]

@@ -20,14 +20,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from chapters.parts_of_a_network import arithmetic
+from chapters.parts_of_a_network import searches
 from lib import require
 from lib.fields import Count, Whole, check, spec
-from lib.measuring.experiment import Collection
-from lib.own import folder_name
-from lib.records import store
-from lib.records.store import DATA
-from lib.studies.cells import Cell
 from lib.workloads.catalogue import WorkloadName, workload
 
 if TYPE_CHECKING:
@@ -36,23 +31,17 @@ if TYPE_CHECKING:
 MOST_WORKERS, MOST_LOCAL = 64, 10**4
 INPUTS, CLASSES = 64, 10
 # Units of a hidden layer, of two, of the networks that are searched
-HIDDEN = {
-    "digits-mlp": 64,
-    "digits-mlp-256x2": 256,
-}
+HIDDEN = {"digits-mlp": 64, "digits-mlp-256x2": 256}
 WIDER = "digits-mlp-256x2"
 WORKERS, LOCAL_STEPS = (2, 4, 8), (1, 5, 20, 80)
 PUBLISHED = 20  # local steps of the published runs
 # Of all; and more of those with as many local steps as published, by which claims are judged
-REPLICATES, MORE = (
-    (1, 2, 3),
-    (4, 5),
-)
+REPLICATES, MORE = (1, 2, 3), (4, 5)
 TRIALS, MOST_STEPS = 32, 2000
 
 
 @spec
-class Search:
+class Search(searches.OfWhole):
     """So many trials of independent subnetwork training, of a fully connected network whose hidden
     units the workers share.
 
@@ -73,41 +62,28 @@ class Search:
     def __post_init__(self):
         most = workload(self.workload).train_size // self.workers
         check("batch_size", self.batch_size, Whole(1, most, f" ({self.workers} workers)"))
-        _ = self.cell  # its checks are ours
+        super().__post_init__()
 
     @property
-    def cell(self) -> Cell:
-        """The search by plain SGD with as many examples a step."""
-        return Cell(
-            self.workload,
-            self.workers * self.batch_size,
-            "sgd",
-            trials=self.trials,
-            replicate=self.replicate,
-            hits=1,
-            max_steps=self.max_steps,
-            split=self.replicate,
-        )
+    def examples(self) -> int:
+        """Examples of a step of all workers."""
+        return self.workers * self.batch_size
 
-    def definition(self) -> dict:
-        return self.cell.definition()
+    @property
+    def hits(self) -> int:
+        """A search ends with the first trial that meets the hardest goal."""
+        return 1
 
     def measure(self) -> pd.DataFrame:
         """A row per trial, as of `lib.measuring.one_cell.table`, with sent: numbers that a worker
         sends back after a round.
         """
         # Brings PyTorch, which is slow to import, and most chapters only read
-        from lib.measuring import (
-            one_cell,
-        )
+        from lib.measuring import one_cell
         from lib.workloads import models
 
-        parts = Subnetworks(
-            models.build(workload(self.workload).model),
-            self.workers,
-            self.local_steps,
-            self.replicate,
-        )
+        net = models.build(workload(self.workload).model)
+        parts = Subnetworks(net, self.workers, self.local_steps, self.replicate)
         outcome = one_cell.train_cell(self.cell, exchange=parts.of(self.trials))
         return one_cell.table(self.cell, outcome).assign(sent=parts.size / self.workers)
 
@@ -125,9 +101,8 @@ class Subnetworks:
 
         self.shapes = [m.weight.shape for m in module if isinstance(m, nn.Linear)]
         plain = all(isinstance(m, (nn.Linear, nn.ReLU, nn.Flatten)) for m in module)
-        require(
-            plain, "model", type(module).__name__, "one of linear layers, ReLU and flatten alone"
-        )
+        allowed = "one of linear layers, ReLU and flatten alone"
+        require(plain, "model", type(module).__name__, allowed)
         hidden = [out for out, _ in self.shapes[:-1]]
         fits = all(width % workers == 0 for width in hidden)
         require(fits, "workers", workers, f"a divisor of the hidden layers' widths {hidden}")
@@ -172,14 +147,10 @@ class Subnetworks:
             at, inputs, where, scales = 0, torch.arange(self.shapes[0][1]), [], []
             for n, (out, fan_in) in enumerate(self.shapes):
                 units = groups[n][k] if n < len(groups) else torch.arange(out)
-                where += [
-                    (at + units[:, None] * fan_in + inputs).flatten(),
-                    at + out * fan_in + units,
-                ]
-                scales += [
-                    torch.full_like(where[-2], self.workers if n else 1),
-                    torch.ones_like(units),
-                ]
+                matrix = (at + units[:, None] * fan_in + inputs).flatten()
+                where += [matrix, at + out * fan_in + units]
+                scale = self.workers if n else 1
+                scales += [torch.full_like(matrix, scale), torch.ones_like(units)]
                 at, inputs = at + out * (fan_in + 1), units
             # But for the outputs' biases, which are last
             kept = sum(map(len, where)) - (len(inputs) if k else 0)
@@ -193,17 +164,12 @@ class Subnetworks:
         import torch
 
         if self.step % self.local_steps == 0:
-            self.now, self.held = (
-                self.parts(self.step // self.local_steps),
-                w[:, -self.shapes[-1][0] :].clone(),
-            )
+            self.now = self.parts(self.step // self.local_steps)
+            self.held = w[:, -self.shapes[-1][0] :].clone()
             self.sent += self.size / self.workers
         self.step += 1
-        total, losses, shares = (
-            torch.zeros_like(w),
-            [],
-            zip(x.chunk(self.workers), y.chunk(self.workers), strict=True),
-        )
+        total, losses = torch.zeros_like(w), []
+        shares = zip(x.chunk(self.workers), y.chunk(self.workers), strict=True)
         for (where, scale, mine), share in zip(self.now, shares, strict=True):
             own = w.index_select(1, where).mul_(scale)
             if mine < len(where):
@@ -224,31 +190,22 @@ def planned() -> tuple[Search, ...]:
     """Every number of workers with every number of local steps; beside them one worker with as many
     examples a step as all.
     """
-    whole = (
-        Search(1, 1, Search.batch_size * workers, n)
-        for workers in (1, *WORKERS)
-        for n in (*REPLICATES, *MORE)
+    repeated = (*REPLICATES, *MORE)
+    whole = [(1, 1, Search.batch_size * workers) for workers in (1, *WORKERS)]
+    split = [(*both, Search.batch_size) for both in itertools.product(WORKERS, LOCAL_STEPS)]
+    return (
+        *(Search(*shape, n) for shape in whole for n in repeated),
+        *(Search(*shape, n) for shape in split for n in REPLICATES),
+        *(Search(*shape, n) for shape in split if shape[1] == PUBLISHED for n in MORE),
     )
-    split = (
-        Search(*both, replicate=n)
-        for *both, n in itertools.product(WORKERS, LOCAL_STEPS, REPLICATES)
-    )
-    more = (
-        Search(*both, replicate=n) for *both, n in itertools.product(WORKERS, (PUBLISHED,), MORE)
-    )
-    return (*whole, *split, *more)
 
 
-def wider(local_steps: int = PUBLISHED) -> tuple[Search, ...]:
+def wider() -> tuple[Search, ...]:
     """Of a network four times as wide: the most workers, and one with as many examples a step, and
     one with a worker's.
     """
-    most = max(WORKERS)
-    shapes = (
-        (1, 1, Search.batch_size),
-        (1, 1, most * Search.batch_size),
-        (most, local_steps, Search.batch_size),
-    )
+    most, own = max(WORKERS), Search.batch_size
+    shapes = ((1, 1, own), (1, 1, most * own), (most, PUBLISHED, own))
     return tuple(
         Search(*shape, replicate=n, workload=WIDER, max_steps=MOST_STEPS // 2)
         for n in REPLICATES
@@ -256,30 +213,22 @@ def wider(local_steps: int = PUBLISHED) -> tuple[Search, ...]:
     )
 
 
-def _place(search: Search, folder: Path) -> Path:
-    name = f"workers-{search.workers}-local-{search.local_steps}-{store.digest(search)}.csv"
-    return folder / folder_name(search.workload) / name
+def _name(search: Search) -> str:
+    return f"workers-{search.workers}-local-{search.local_steps}"
 
 
-SUBNETWORKS = Collection(
-    "subnetworks",
-    "search",
-    DATA / "subnetworks",
-    _place,
-    lambda: (*planned(), *wider()),
-    precision=lambda _: "float32",
-)
+SUBNETWORKS = searches.collection("subnetworks", _name, lambda: (*planned(), *wider()))
 record, missing, run = SUBNETWORKS.record, SUBNETWORKS.missing, SUBNETWORKS.run
 
 
-def results(searches: Iterable[Search] | None = None, folder: Path | None = None) -> pd.DataFrame:
+def results(planned: Iterable[Search] | None = None, folder: Path | None = None) -> pd.DataFrame:
     """The trials of those searches that have a record, with the searches' fields.
 
     adds: multiply-adds of a worker in a step.
     """
-    found = SUBNETWORKS.results(searches, folder)
+    found = SUBNETWORKS.results(planned, folder)
     if not len(found):
         return found
     widths = found.workload.map(HIDDEN) // found.workers
-    adds = [arithmetic.multiply_adds((INPUTS, width, width, CLASSES)) for width in widths]
+    adds = [searches.multiply_adds((INPUTS, width, width, CLASSES)) for width in widths]
     return found.assign(adds=found.batch_size * adds)

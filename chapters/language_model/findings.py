@@ -1,0 +1,247 @@
+"""What the page on the language model says, as numbers and words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from chapters.language_model import branched, text_results
+from chapters.language_model.read import Read
+from chapters.language_model.text_tables import ranged
+from lib.analysis import followed_paths, rate_rules, scaling
+from lib.page import boxes
+from lib.studies import plans
+from lib.wording import between, brief, named, percent
+from lib.workloads.tasks import TASKS
+
+SHARES = {
+    "linear rule": "as $B$",
+    "square-root rule": r"as $\sqrt{B}$",
+    "no change": "not at all",
+}
+STEADY = 1.2  # times by which a ratio may move and still count as the same
+
+
+def findings(data: Read, curves: text_results.Curves, run: branched.Run) -> dict[str, object]:
+    """All values of the page's sentences.
+
+    Args:
+        data: the records.
+        curves: of `text_results.read_curves`.
+        run: of `branched.run_of`.
+    """
+    written = TASKS[data.work.task].written
+    return {
+        "title": data.work.title,
+        "trials": boxes.trials(data.trials),
+        "method": named(curves.main.algorithm.iloc[0]),
+        "goal": written(curves.goal),
+        "easy": written(curves.easy),
+        "pruned_later": curves.easy > curves.goal,
+        "largest": int(curves.main.batch_size.max()),
+        **_first(curves),
+        **_searched(data, curves),
+        **_rungs(data),
+        **_moved(data.trials),
+        **_over(curves),
+        **_layers(data.layers),
+        **_rates(curves.main),
+        **_noise(data.followed, curves.first),
+        **_branches(data, run),
+        **_raced(data),
+    }
+
+
+def _first(curves: text_results.Curves) -> dict[str, object]:
+    """The main curve: how well it is known, and its critical batch size."""
+    first, points = curves.first, curves.points
+    own = points[(points.curve == curves.name) & (points.goal == curves.goal)]
+    off = 100 * ((own.high / own.low) ** 0.5 - 1)
+    known = first is not None
+    return {
+        "known": known,
+        "inside": known and bool(first.identified),
+        "above": known and bool(first.critical > own.batch_size.max()),
+        "critical": first.critical if known else None,
+        "critical_low": first.critical_low if known else None,
+        "critical_high": first.critical_high if known else None,
+        "off_least": f"{off.min():.0f}",
+        "off_most": f"{off.max():.0f}",
+        "main_searches": int(own.replicates.max()),
+    }
+
+
+def _searched(data: Read, curves: text_results.Curves) -> dict[str, object]:
+    """How often points were searched, and curves that are not measured yet."""
+    titles = [text_results.title(cell.algorithm, cell.sparsity) for cell in data.grid.cells]
+    seen = set(curves.points.curve)
+    return {
+        "searches": int(curves.points.replicates.max()),
+        "lacking": [name for name in dict.fromkeys(titles) if name not in seen],
+    }
+
+
+def _rungs(data: Read) -> dict[str, object]:
+    """Between which n-gram models the goals lie."""
+    goals = scaling.goals(data.trials)
+    known = bool(len(data.rungs))
+    return {
+        "rungs_known": known,
+        "hardest": min(goals),
+        "easiest": max(goals),
+        "hardest_rung": _rung(min(goals), data.rungs) if known else None,
+        "easiest_rung": _rung(max(goals), data.rungs) if known else None,
+    }
+
+
+def _rung(nats: float, rungs: pd.DataFrame) -> str:
+    worse, better = text_results.between(nats, rungs)
+    if not worse:
+        return "above the 1-gram model"
+    if better < 0:
+        return f"below the {worse}-gram model"
+    return f"between the {worse}-gram and the {better}-gram model"
+
+
+def _moved(trials: pd.DataFrame) -> dict[str, object]:
+    """How the critical batch size moves from the easiest goal to the hardest."""
+    main, goals = text_results.main_of(trials), scaling.goals(trials)
+    ends = [scaling.curves(scaling.at_goal(main, goal)) for goal in (min(goals), max(goals))]
+    known = all(ends) and len(goals) > 1
+    moved = scaling.critical_ratio(*(next(iter(own.values())) for own in ends)) if known else None
+    row = moved.row("moved") if moved else dict.fromkeys(("moved", "moved_low", "moved_high"))
+    return {"goals_compared": moved is not None, **row}
+
+
+def _over(curves: text_results.Curves) -> dict[str, object]:
+    """Steps of other methods, and of the pruned network, over the main curve's."""
+    by_name = curves.fits[curves.fits.goal == curves.easy].set_index("curve").critical
+    bends = [by_name.get(name) for name in (*curves.sparse.curve.unique()[:1], curves.name)]
+    both = len(bends) == 2 and None not in bends
+    critical = [
+        f"{ranged(r.critical, r.critical_low, r.critical_high)} with {r.curve}"
+        for r in curves.here[curves.here.sparsity == 0].itertuples()
+    ]
+    return {
+        "over_main": [_told(*group) for group in curves.dense.groupby("curve", sort=False)],
+        "over_dense": [_told(*group) for group in curves.sparse.groupby("curve", sort=False)],
+        "critical_by_method": critical,
+        "bends_compared": both,
+        "bends": bends[0] / bends[1] if both else None,
+        "width_small": plans.TEXT_ENDS[0],
+        "width_large": plans.TEXT_ENDS[1],
+    }
+
+
+def _told(name: str, own: pd.DataFrame) -> str:
+    """A curve's ratios of steps, from the smallest batch size to the largest."""
+    own = own.sort_values("batch_size")
+    sizes, ratios = [f"{size:,}" for size in own.batch_size], own.ratio.tolist()
+    # A search that missed the goal counts with its last step
+    times = f"{name}: {'at least ' if own.bound.any() else ''}{between(*ratios)} times"
+    if len(own) == 1:
+        return f"{times}, at {sizes[0]} sequences"
+    change = ratios[-1] / ratios[0]
+    how = ", more at the larger batch" if change > 1 else ", fewer at the larger batch"
+    steady = max(change, 1 / change) < STEADY
+    return f"{times}, from {sizes[0]} to {sizes[-1]} sequences{'' if steady else how}"
+
+
+def _layers(layers: pd.DataFrame) -> dict[str, object]:
+    """What pruning leaves of the fullest and the emptiest kind of layer."""
+    names = ("sparsity", "fullest", "fullest_left", "emptiest", "emptiest_left")
+    if not len(layers):
+        return {"layers_known": False, "attention_gone": False, **dict.fromkeys(names)}
+    left = text_results.left_of_layers(layers)
+    most, least = left.iloc[0], left.iloc[-1]
+    told = (most.kind, percent(most.left), least.kind, percent(least.left))
+    return {
+        "layers_known": True,
+        "attention_gone": bool(least.kind == "queries and keys" and least.left < 0.02),
+        **dict(zip(names, (f"{layers.sparsity.iloc[0]:g}", *told), strict=True)),
+    }
+
+
+def _rates(main: pd.DataFrame) -> dict[str, object]:
+    """The power of the batch size by which the best learning rate moves, and what rules say."""
+    power, low, high = text_results.rate_power(text_results.best_rates(main))
+    known = not np.isnan(power)
+    rule = text_results.nearest_rule(power) if known else None
+    held = [name for name, own in rate_rules.POWERS.items() if low <= own <= high]
+    return {
+        "power_known": known,
+        "power": power,
+        "power_low": low,
+        "power_high": high,
+        "no_rule": not held,
+        "one_rule": len(held) == 1,
+        "rule": "that of no change" if rule == "no change" else f"the {rule}",
+        "rule_says": SHARES.get(rule),
+    }
+
+
+def _noise(followed: pd.DataFrame, first: pd.Series | None) -> dict[str, object]:
+    """The noise scale along the fastest trial, beside the critical batch size."""
+    names = ("followed_method", "followed_size", "noise_begin", "noise_end", "noise")
+    if not len(followed):
+        told = dict.fromkeys((*names, "noise_over_critical"))
+        return {"followed": False, "noise_compared": False, **told}
+    noise = followed.sort_values("step").noise_scale
+    mean = followed_paths.noise_scales(followed).noise_scale.iloc[0]
+    method, size = named(followed.algorithm.iloc[0]), int(followed.batch_size.iloc[0])
+    values = (method, size, noise.iloc[0], noise.iloc[-1], mean)
+    return {
+        "followed": True,
+        "noise_compared": first is not None,
+        "noise_over_critical": mean / first.critical if first is not None else None,
+        **dict(zip(names, values, strict=True)),
+    }
+
+
+def _branches(data: Read, run: branched.Run) -> dict[str, object]:
+    """Critical batch sizes along one run, beside its noise scale."""
+    names = ("run_method", "run_size", "branch_least", "branch_most")
+    lists = {"along": [], "near": []}
+    decided = {"run_decided": False, "run_over_noise": None}
+    change = dict.fromkeys(("run_change", "run_change_low", "run_change_high"))
+    usual = {"tolerance": f"{branched.TOLERANCE:g}", "rule_of_run": branched.RULE}
+    usual |= {"rate_kept": branched.KEPT in run.ways, "run_moved": False}
+    if not run.ways:
+        none = dict.fromkeys(names)
+        return {"branched": False, **usual, **none, **lists, **decided, **change}
+    points = run.points
+    sure = points[points.decided]
+    over = sure.critical.to_numpy() / branched.noise_at(data.followed, sure["at"])
+    grown = branched.growth(points.iloc[0], points.iloc[1])
+    stands = branched.after_as_many(data.checks, run.base)
+    near = stands[stands.near].groupby("at")["size"].max()
+    method = named(data.checks.algorithm.iloc[0])
+    values = (method, run.base, run.sizes[0], run.sizes[-1])
+    return {
+        "branched": True,
+        **usual,
+        **dict(zip(names, values, strict=True)),
+        "along": [
+            f"{brief(r.critical) if r.decided else 'undecided'} at step {r.at:,}"
+            for r in points.itertuples()
+        ],
+        "near": [f"at step {at:,}: {size:,} sequences" for at, size in near.items()],
+        "run_decided": bool(len(sure)),
+        "run_over_noise": between(*over),
+        **change,
+        "run_moved": grown is not None,
+        **(grown.row("run_change") if grown else {}),
+    }
+
+
+def _raced(data: Read) -> dict[str, object]:
+    """How many steps to result races find that searches without abandoned trials have."""
+    main = text_results.main_of(data.trials)
+    same, several = text_results.kept_by_races(main, data.exact) if len(data.exact) else (0, 0)
+    sizes = sorted(data.exact.batch_size.unique()) if several else []
+    return {
+        "raced": several > 0,
+        "exact_steps": several,
+        "raced_same": same,
+        "raced_at": [f"{size:,}" for size in sizes],
+    }

@@ -1,0 +1,95 @@
+"""The searches of the page on learning rates, from its parameters."""
+
+from __future__ import annotations
+
+from lib.methods import METHODS
+from lib.records import on_record
+from lib.studies import plans
+from lib.studies.cells import Cell
+from lib.studies.study import Study
+
+SEARCHED = ("digits", "mnist", "fashion-mnist")
+BUDGETED = tuple(f"{name}-budget" for name in SEARCHED)
+
+
+def fitting(chosen) -> list[str]:
+    """Methods with a momentum whose searches with these parameters are on record; none unless
+    records are read.
+    """
+    if chosen.budget != "cached":
+        return []
+    named = [name for name, method in METHODS.items() if "momentum" in method.space]
+    every = dict.fromkeys([*named, chosen.algorithm])
+    sizes, levels = chosen.batch_sizes, [chosen.sparsity]
+    return on_record.recorded(every, chosen.workload, sizes, levels, trials=chosen.trials)
+
+
+def searched(chosen, *workloads: str, algorithm: str = "", sparsity: float | None = None) -> Study:
+    """The searches of some workloads, by the page's method at its sparsity where no other is
+    given.
+    """
+    method = algorithm or chosen.algorithm
+    level = chosen.sparsity if sparsity is None else sparsity
+    sizes, trials = chosen.batch_sizes, chosen.trials
+    grids = [on_record.grid(w, sizes, [method], [level], trials=trials) for w in workloads]
+    return Study("searched", method, tuple(cell for grid in grids for cell in grid.cells))
+
+
+def beside(chosen) -> Study:
+    """One search on every other network: up to a goal, where there are any."""
+    found: dict[str, list[Cell]] = {}
+    for names in (SEARCHED, BUDGETED):
+        known = set(found)
+        for cell in _elsewhere(chosen, names):
+            if cell.workload not in known:
+                found.setdefault(cell.workload, []).append(cell)
+    return Study("more", "", tuple(cell for cells in found.values() for cell in cells))
+
+
+def maps(chosen) -> Study:
+    """All trials of every batch size, run to their budgets."""
+    own = {"trials": chosen.trials, "stop": "budget"}
+    cells = [
+        Cell(
+            chosen.workload,
+            size,
+            chosen.algorithm,
+            chosen.sparsity,
+            max_steps=max(4096, 2**17 // size),
+            **own,
+        )
+        for size in chosen.batch_sizes
+    ]
+    return Study("map", "", tuple(cells))
+
+
+def maps_beside(chosen) -> Study:
+    """The same on other networks."""
+    return Study("maps", "", tuple(_elsewhere(chosen, BUDGETED)))
+
+
+def other_digits(chosen) -> Study:
+    """The searches of the other network on digits, where the page's is one of the two."""
+    wanted = chosen.budget == "cached" and chosen.workload in plans.DIGITS
+    return searched(chosen, *(name for name in plans.DIGITS if wanted and name != chosen.workload))
+
+
+def adam(chosen) -> Study:
+    """Adam's searches of dense networks on digits, the page's first; none of a toy."""
+    both = sorted(plans.DIGITS, key=lambda name: name != chosen.workload)
+    return searched(
+        chosen, *(both if chosen.budget != "smoke" else ()), algorithm="adam", sparsity=0.0
+    )
+
+
+def _elsewhere(chosen, studies: tuple[str, ...]) -> list[Cell]:
+    """First searches of these studies on other networks; none unless records are read."""
+    same = {
+        "algorithm": chosen.algorithm,
+        "sparsity": chosen.sparsity,
+        "replicate": 0,
+        "label_smoothing": 0.0,
+    }
+    cells = [c for name in studies for c in plans.study(name).cells if chosen.budget == "cached"]
+    others = [c for c in cells if c.workload != chosen.workload]
+    return [c for c in others if all(getattr(c, k) == v for k, v in same.items())]

@@ -1,0 +1,145 @@
+"""The tables of the page on learning rates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from chapters.metaparameters import fixed_budgets, rate_rules
+from lib import claims
+from lib.analysis import edges, method_results, scaling
+from lib.claims import Claim, judging, names
+from lib.records import results
+from lib.studies import plans
+from lib.workloads import catalogue
+
+CURVE = ["workload", "algorithm", "pruning", "sparsity"]
+
+
+def titled(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with every workload's title in `network`."""
+    if not len(table):
+        return table
+    return table.assign(network=[catalogue.workload(name).title for name in table.workload])
+
+
+def growths(claim: Claim) -> pd.DataFrame:
+    """The best rate's growth per doubling of the batch, a row per network and method: network,
+    method, effect, low, high, n (searches).
+
+    Args:
+        claim: that the best rate rises; Adam and the language model come beside it.
+    """
+    read = [results.read(plans.study(name)) for name in ("digits-adam", "shakespeare")]
+    beside = rate_rules.growth(pd.concat(read, ignore_index=True))
+    rows = [(g.name, g.effect, g.low, g.high, g.n) for g in claim.groups]
+    rows += [
+        (
+            names.curve_title((r.workload, r.algorithm)),
+            r.growth,
+            r.growth_low,
+            r.growth_high,
+            r.searches,
+        )
+        for r in beside.itertuples()
+    ]
+    table = pd.DataFrame(rows, columns=["name", "effect", "low", "high", "n"])
+    table[["network", "method"]] = table.name.str.rsplit(", ", n=1, expand=True)
+    return table
+
+
+def within(costs: pd.DataFrame, factor: float) -> dict[str, scaling.Share]:
+    """The share of other batch sizes at which each rule stays within a factor of the tuned steps.
+
+    Args:
+        costs: of `rate_rules.costs`.
+        factor: times the tuned steps.
+    """
+    away = costs[~costs.base.astype(bool)]
+    by = away.groupby("rule", sort=False).beyond
+    return {rule: scaling.share(int((own <= factor).sum()), len(own)) for rule, own in by}
+
+
+def kept_by(costs: pd.DataFrame) -> pd.DataFrame:
+    """How often each rule stays near the tuned steps, and how often it misses the goal, the best
+    rule first.
+    """
+    away = costs[~costs.base.astype(bool)]
+    missed = np.isinf(away.middle).groupby(away.rule).agg(["sum", "size"])
+    strict, lax = within(costs, 1.25), within(costs, 2)
+    order = sorted(lax, key=lambda rule: -lax[rule].value)
+    return pd.DataFrame(
+        {
+            "rule": order,
+            "within 1.25 times the tuned steps": [_shown(strict[rule]) for rule in order],
+            "within twice": [_shown(lax[rule]) for rule in order],
+            "goal missed": ["{} of {}".format(*missed.loc[rule]) for rule in order],
+        }
+    )
+
+
+def _shown(share: scaling.Share) -> str:
+    value, low, high = (f"{100 * part:.0f}\u00a0%" for part in share)
+    return f"{value} ({low} to {high})"
+
+
+def shares(maps: pd.DataFrame) -> pd.DataFrame:
+    """`fixed_budgets.shares` of these maps, with `network`."""
+    found = titled(fixed_budgets.shares(maps))
+    return found.reindex(columns=[*found] or ["network", "workload", "kind", "batch_size", "share"])
+
+
+def opened(maps: pd.DataFrame) -> pd.DataFrame:
+    """Shares of one network within equal steps, from the smallest batch size on."""
+    found = shares(maps)
+    return found[found.kind == "fixed steps"].sort_values("batch_size")
+
+
+def at_edges() -> pd.DataFrame:
+    """Where winners lie in their search's intervals, of all curves that pages compare, and of
+    further methods; each search once.
+    """
+    every = pd.DataFrame(claims.kept("edges", _edges))
+    return every[(every.winners >= edges.FEWEST) & ~every.workload.isin(names.REPEATS)]
+
+
+def _edges() -> dict[str, list]:
+    sources = (judging.trials(), method_results.compared())
+    found = pd.concat([edges.at_edges(trials) for trials in sources], ignore_index=True)
+    return found.drop_duplicates([*CURVE, "hyperparameter"]).to_dict("list")
+
+
+def crowded(told: pd.DataFrame) -> pd.DataFrame:
+    """Of `at_edges`, how many curves of a method crowd at an edge, and of what most often."""
+    by = told.groupby(CURVE).marked.any().groupby("algorithm").agg(["size", "sum"])
+    most = told[told.marked].groupby("algorithm").hyperparameter.agg(_commonest)
+    return pd.DataFrame(
+        {
+            "method": by.index,
+            "curves": by["size"].to_numpy(),
+            "of these crowded": by["sum"].to_numpy(),
+            "most often in": most.reindex(by.index).str.replace("_", " ").to_numpy(),
+        }
+    )
+
+
+def _commonest(values: pd.Series) -> str:
+    return values.value_counts().index[0]
+
+
+def intervals(told: pd.DataFrame) -> pd.DataFrame:
+    """Every interval of `at_edges`, the most crowded first."""
+    rows = titled(told).assign(most=told[[*edges.ENDS]].max(axis=1))
+    rows = rows.sort_values("most", ascending=False, kind="stable")
+    drawn = zip(rows.low, rows.high, strict=True)
+    return pd.DataFrame(
+        {
+            "network": rows.network,
+            "method": rows.algorithm,
+            "sparsity": rows.sparsity.map("{:g}".format),
+            "hyperparameter": rows.hyperparameter.str.replace("_", " "),
+            "drawn from": [f"{low:g} to {high:g}" for low, high in drawn],
+            "winners": rows.winners,
+            **{f"in the {end} tenth": rows[end].map("{:.0%}".format) for end in edges.ENDS},
+        }
+    )

@@ -1,0 +1,114 @@
+"""The tables of the page on parts of a network."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from chapters.parts_of_a_network import growing, halves, subnetworks
+from chapters.parts_of_a_network import network_parts as parts
+from lib.page import boxes
+from lib.records import store
+from lib.wording import brief, percent
+
+BESIDE = 64  # examples a step, where memory is compared
+SAVED = {
+    "steps": "steps",
+    "adds": "multiply-adds of a worker",
+    "sent": "numbers that a worker sends",
+}
+
+
+def read() -> dict[str, pd.DataFrame]:
+    """The trials of parts, of parts of the wider network, of growing networks and of halves."""
+    found = {
+        "parts": subnetworks.results(subnetworks.planned()),
+        "wide": subnetworks.results(subnetworks.wider()),
+        "grown": growing.results(growing.planned()),
+        "cut": halves.results(halves.planned()),
+    }
+    return {name: boxes.some(trials, "searches") for name, trials in found.items()}
+
+
+def together(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """The tables one below the other, with all of their records."""
+    found = pd.concat(tables.values(), ignore_index=True)
+    heads = store.Shared(head for table in tables.values() for head in table.attrs["provenance"])
+    planned = sum(table.attrs["planned"] for table in tables.values())
+    found.attrs.update(provenance=heads, planned=planned)
+    return found
+
+
+def ratio(row) -> str:
+    """An effect with its interval."""
+    if pd.isna(row.effect):
+        return "goal not met"
+    return f"{brief(row.effect)} ({brief(row.low)}–{brief(row.high)})"
+
+
+def saved(beside: pd.DataFrame, goal: float, local_steps: int) -> pd.DataFrame:
+    """What parts take over data parallelism, by the number of workers.
+
+    Args:
+        beside: of `network_parts.subnetworks`.
+        goal: validation error.
+        local_steps: between two exchanges.
+    """
+    columns = {}
+    for what, name in SAVED.items():
+        over = parts.over_whole(beside, goal, what)
+        own = over[over.local_steps == local_steps].set_index("workers")
+        columns[f"{name}, over data parallelism"] = own.apply(ratio, axis=1)
+    return pd.DataFrame(columns).reset_index()
+
+
+def hardest(beside: pd.DataFrame) -> pd.DataFrame:
+    """The hardest goal that all searches meet, by workers and local steps."""
+    goals = parts.hardest(beside, ["workers", "local_steps"]).map(_goal).unstack()
+    titles = {n: f"{n} local step{'s' if n > 1 else ''}" for n in goals}
+    return goals.rename(columns=titles).rename_axis(columns=None).reset_index()
+
+
+def _goal(error: float | None) -> str:
+    return "none" if pd.isna(error) else percent(error)
+
+
+def ratios(found: pd.DataFrame, costs: tuple[str, ...], whole: str) -> pd.DataFrame:
+    """`network_parts.over_fixed` at every goal, with goal and what."""
+    every = [(goal, what) for goal in sorted(found.goal.unique()) for what in costs]
+    return pd.concat(
+        parts.over_fixed(found, goal, what, whole).assign(goal=goal, what=what)
+        for goal, what in every
+    )
+
+
+def memory() -> tuple[int, int]:
+    """Numbers held by one device that trains the whole network, and by the larger of two that train
+    a half each.
+    """
+    left, right = halves.SIZES[: halves.LEFT + 1], halves.SIZES[halves.LEFT :]
+    half = max(halves.held(sizes, BESIDE) for sizes in (left, right))
+    return halves.held(halves.SIZES, BESIDE), half
+
+
+def of_halves(found: pd.DataFrame, goal: float) -> pd.DataFrame:
+    """How far halves get, what a device holds, and what two exchange until the goal.
+
+    Args:
+        found: of `network_parts.by_search`.
+        goal: validation error.
+    """
+    whole, half = memory()
+    own = found[(found.batch_size == BESIDE) & (found.goal == goal)]
+    told = own.groupby("arm").sent.agg(_mean)
+    arms = [parts.TOGETHER, *halves.ARMS.values()]
+    goals = parts.hardest(found, ["arm", "batch_size"]).map(_goal).unstack().loc[arms]
+    table = goals.rename(columns=lambda size: f"hardest goal, B = {size:,}").reset_index(drop=True)
+    names = ["whole, on one device", "whole, in two stages", *arms[2:]]
+    table.insert(0, "training", names)
+    held = [f"{numbers:,}" for numbers in (whole, half, half, half)]
+    return table.assign(**{"numbers held": held, "exchanged": ["0", *told[arms[1:]]]})
+
+
+def _mean(numbers: pd.Series) -> str:
+    mean = parts.geometric(numbers)[0]
+    return "goal not met" if pd.isna(mean) else brief(mean)

@@ -1,0 +1,155 @@
+"""What all searches of this chapter share: the whole network's search, where records lie, what a
+step computes, and stages whose length is drawn for every trial beside its learning rate.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from lib.measuring.experiment import Collection
+from lib.methods.intervals import Interval
+from lib.methods.method import Method
+from lib.own import folder_name
+from lib.records import store
+from lib.records.store import DATA
+from lib.studies.cells import Cell
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class OfWhole:
+    """A search by parts that is compared with plain SGD on the whole network.
+
+    Searches have the fields workload, batch_size, trials, replicate (draws, seeds, data order and
+    split of the examples) and max_steps.
+    """
+
+    def __post_init__(self):
+        _ = self.cell  # its checks are ours
+
+    @property
+    def examples(self) -> int:
+        """Examples of a step of the whole network."""
+        return self.batch_size
+
+    @property
+    def hits(self) -> int:
+        """Trials that have to meet the hardest goal: all, so that the cheapest one is known."""
+        return self.trials
+
+    @property
+    def cell(self) -> Cell:
+        """The search of the whole network."""
+        return Cell(
+            self.workload,
+            self.examples,
+            "sgd",
+            trials=self.trials,
+            replicate=self.replicate,
+            hits=self.hits,
+            max_steps=self.max_steps,
+            split=self.replicate,
+        )
+
+    def definition(self) -> dict:
+        return self.cell.definition()
+
+
+def collection(
+    title: str, named: Callable[[OfWhole], str], planned: Callable[[], Sequence]
+) -> Collection:
+    """The records of one kind of search, in data/TITLE/WORKLOAD/NAME-DIGEST.csv.
+
+    Args:
+        title: of its folder and bar.
+        named: the beginning of a record's name.
+        planned: all that the book wants.
+    """
+
+    def place(search: OfWhole, folder: Path) -> Path:
+        file = f"{named(search)}-{store.digest(search)}.csv"
+        return folder / folder_name(search.workload) / file
+
+    return Collection(title, "search", DATA / title, place, planned, precision=lambda _: "float32")
+
+
+def with_costs(
+    trials: pd.DataFrame, by: list[str], **costs: Callable[[pd.DataFrame, np.ndarray], np.ndarray]
+) -> pd.DataFrame:
+    """The trials with NAME@goal beside each steps@goal.
+
+    Args:
+        trials: of a `Collection`.
+        by: fields that a cost depends on; it is called for trials that share them.
+        **costs: from trials and their steps to a goal (NaN where none) to a cost [trials].
+    """
+    goals = [name.partition("@")[2] for name in trials if name.startswith("steps@")]
+    for name, goal in itertools.product(costs, goals):
+        trials[f"{name}@{goal}"] = np.nan
+        for _, own in trials.groupby(by):
+            cost = costs[name](own, own[f"steps@{goal}"].to_numpy())
+            trials.loc[own.index, f"{name}@{goal}"] = cost
+    return trials
+
+
+def multiply_adds(sizes: Iterable[int]) -> int:
+    """Per example, for layers of these sizes from the inputs to the outputs: forward, backward by
+    weights and by activations.
+
+    Nobody asks for derivatives by the inputs, so the first matrix counts twice and all others three
+    times.
+    """
+    first, *rest = (a * b for a, b in itertools.pairwise(sizes))
+    return 2 * first + 3 * sum(rest)
+
+
+def weights(sizes: Iterable[int]) -> int:
+    """Weights and biases of layers of these sizes."""
+    return sum(out * (fan_in + 1) for fan_in, out in itertools.pairwise(sizes))
+
+
+def stages(steps: Interval, trials: int, seed: int) -> np.ndarray:
+    """Steps of a stage for every trial [trials]: whole numbers, Sobol points of the interval."""
+    from scipy.stats import qmc  # slow to import, and a page that only reads draws nothing
+
+    points = qmc.Sobol(1, seed=seed).random_base2((trials - 1).bit_length())[:trials, 0]
+    return steps.at(points).round()
+
+
+def measured(
+    cell: Cell, method: Method, stage: np.ndarray, w: Tensor | None = None
+) -> pd.DataFrame:
+    """Train a cell's trials by this method, which knows `stage` [trials] as `drawn["stage"]`, from
+    w [trials, P] if given.
+
+    A row per trial, as of `lib.measuring.one_cell.table`, with stage.
+    """
+    import torch  # slow to import, and most chapters only read
+
+    from lib.engine import lockstep
+    from lib.measuring import one_cell
+    from lib.workloads import datasets
+
+    work, trials = cell.work, one_cell.start(cell)
+    trials.w = trials.w if w is None else w
+    trials.drawn["stage"] = torch.from_numpy(stage).float()[:, None]
+    outcome = lockstep.train(
+        one_cell.executor(cell),
+        trials,
+        work.train(cell.split),
+        datasets.load(work.dataset, cell.split).validation,
+        method=method,
+        batch_size=cell.batch_size,
+        goals=work.goals,
+        max_steps=cell.max_steps,
+        order_seed=cell.replicate,
+        hits=cell.hits,
+    )
+    return one_cell.table(cell, outcome).assign(stage=stage)
