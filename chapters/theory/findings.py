@@ -103,11 +103,12 @@ def findings(
         asked: the workload and the method that figures begin with.
     """
     summary, top = data.summary, data.over_dense[data.over_dense.sparsity == 0.9]
-    mine = data.tested[[key[:2] == asked for key in _keys(data.tested)]].method
+    rows = data.tested.itertuples()
+    mine = [row.method for row in rows if (row.workload, row.algorithm) == asked]
     sets = {workload(name).dataset for name in summary.workload}
     unbounded = ~summary.identified.astype(bool) | (summary.sizes < LEAST)
     return {
-        "first": mine.iloc[0] if len(mine) else None,
+        "first": mine[0] if mine else None,
         "curves": int((~summary.workload.isin(REPEATS)).sum()),
         "data": sorted(DATA.get(name, name) for name in sets),
         "methods": sorted(map(named, summary.algorithm.unique())),

@@ -192,13 +192,13 @@ def _images(data: Measured) -> dict[str, object]:
     images = on_images(data.every)
     own = data.summary[data.summary.workload.isin(images.workload) & (data.summary.sparsity == 0)]
     inside = int(own.identified.sum())
-    searches = int(images.groupby([*scaling.CURVE, "batch_size"]).replicate.nunique().max() or 1)
+    searches = images.groupby([*scaling.CURVE, "batch_size"]).replicate.nunique()
     return {
         "image_curves": len(own),
         "image_inside": inside,
         "most_inside": inside > len(own) / 2,
         "image_trials": boxes.trials(images),
-        "image_searches": searches,
+        "image_searches": int(searches.max()) if len(searches) else None,
     }
 
 
