@@ -106,7 +106,7 @@ def _rules(costs: pd.DataFrame, workload: str) -> dict[str, object]:
         "luck": float(luck) if apart else None,
         "retrained_on": list(costs.network.unique()) if len(costs) else [],
         "linear_told": linear is not None,
-        "linear": percent(linear.value) if linear else None,
+        "linear": percent(linear[0]) if linear else None,
     }
 
 

@@ -48,7 +48,7 @@ def growths(claim: Claim) -> pd.DataFrame:
     return table
 
 
-def within(costs: pd.DataFrame, factor: float) -> dict[str, scaling.Share]:
+def within(costs: pd.DataFrame, factor: float) -> dict[str, tuple[float, float, float]]:
     """The share of other batch sizes at which each rule stays within a factor of the tuned steps.
 
     Args:
@@ -67,7 +67,7 @@ def kept_by(costs: pd.DataFrame) -> pd.DataFrame:
     away = costs[~costs.base.astype(bool)]
     missed = np.isinf(away.middle).groupby(away.rule).agg(["sum", "size"])
     strict, lax = within(costs, 1.25), within(costs, 2)
-    order = sorted(lax, key=lambda rule: -lax[rule].value)
+    order = sorted(lax, key=lambda rule: -lax[rule][0])
     return pd.DataFrame(
         {
             "rule": order,
@@ -78,7 +78,7 @@ def kept_by(costs: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _shown(share: scaling.Share) -> str:
+def _shown(share: tuple[float, float, float]) -> str:
     value, low, high = (f"{100 * part:.0f}\u00a0%" for part in share)
     return f"{value} ({low} to {high})"
 

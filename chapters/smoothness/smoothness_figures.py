@@ -52,34 +52,18 @@ def _median() -> alt.Tooltip:
 
 
 def along(paths: pd.DataFrame, start: str) -> alt.LayerChart:
-    """The Lipschitz constant against the training step, a line per followed trial; menus of the
-    network and the batch size.
+    """The Lipschitz constant against the training step, a line per followed trial; a menu of
+    networks.
 
     paths: of `lib.probes.tracks`, with curve.
     """
-    names = sorted(paths.curve.unique())
-    base = alt.Chart(
-        paths[["curve", "sparsity", "batch_size", "trial", "step", "lipschitz"]]
-    ).encode(
-        x=alt.X(
-            "step:Q", title="training step", scale=alt.Scale(type="log", nice=False, padding=12)
-        ).axis(values=charts.DECADES),
-        y=alt.Y(
-            "lipschitz:Q",
-            title="Lipschitz constant of the gradient",
-            scale=alt.Scale(type="log", nice=False, padding=12),
-        ).axis(values=charts.DECADES),
-        color=charts.by_sparsity(sorted(paths.sparsity.unique())),
-        detail=["trial:N", "batch_size:N"],
-        tooltip=[
-            *PATH,
-            alt.Tooltip("step:Q", title="training step", format=","),
-            alt.Tooltip("lipschitz:Q", title="Lipschitz constant", format=".3g"),
-        ],
+    x = _logarithmic(alt.X("step:Q", title="training step"))
+    drawn = paths[["curve", "sparsity", "batch_size", "trial", "step", "lipschitz"]]
+    lines = alt.Chart(drawn).mark_line(
+        strokeWidth=1.6, opacity=0.8, point=alt.OverlayMarkDef(size=22)
     )
-    lines = base.mark_line(strokeWidth=1.6, opacity=0.8, point=alt.OverlayMarkDef(size=22))
-    menu = charts.menu("curve", names, start if start in names else names[0], "trained")
-    return charts.controlled([lines], menu).properties(width="container", height=340)
+    lines = lines.encode(x=x, detail=["trial:N", "batch_size:N"])
+    return _of_one(lines, paths, start, alt.Tooltip("step:Q", title="training step", format=","))
 
 
 def rates(paths: pd.DataFrame, start: str) -> alt.LayerChart:
@@ -88,29 +72,32 @@ def rates(paths: pd.DataFrame, start: str) -> alt.LayerChart:
 
     paths: of `followed_paths.at_rates`, with curve.
     """
+    title = "learning rate / (1 − momentum)"
+    x = _logarithmic(alt.X("rate:Q", title=title))
+    dots = alt.Chart(paths).mark_point(size=70, strokeWidth=2).encode(x=x)
+    return _of_one(dots, paths, start, alt.Tooltip("rate:Q", title=title, format=".3g"))
+
+
+def _logarithmic(axis: alt.X | alt.Y) -> alt.X | alt.Y:
+    return axis.scale(type="log", nice=False, padding=12).axis(values=charts.DECADES)
+
+
+def _of_one(
+    marks: alt.Chart, paths: pd.DataFrame, start: str, across: alt.Tooltip
+) -> alt.LayerChart:
+    """Marks at the Lipschitz constants of paths, a network and method at a time."""
     names = sorted(paths.curve.unique())
-    scale = alt.Scale(type="log", nice=False, padding=12)
-    colour = charts.by_sparsity(sorted(paths.sparsity.unique()))
-    dots = (
-        alt.Chart(paths)
-        .mark_point(size=70, strokeWidth=2)
-        .encode(
-            x=alt.X("rate:Q", title="learning rate / (1 − momentum)", scale=scale).axis(
-                values=charts.DECADES
-            ),
-            y=alt.Y("lipschitz:Q", title="Lipschitz constant of the gradient", scale=scale).axis(
-                values=charts.DECADES
-            ),
-            color=colour,
-            tooltip=[
-                *PATH,
-                alt.Tooltip("rate:Q", title="learning rate / (1 − momentum)", format=".3g"),
-                alt.Tooltip("lipschitz:Q", title="Lipschitz constant", format=".3g"),
-            ],
-        )
+    drawn = marks.encode(
+        y=_logarithmic(alt.Y("lipschitz:Q", title="Lipschitz constant of the gradient")),
+        color=charts.by_sparsity(sorted(paths.sparsity.unique())),
+        tooltip=[
+            *PATH,
+            across,
+            alt.Tooltip("lipschitz:Q", title="Lipschitz constant", format=".3g"),
+        ],
     )
     menu = charts.menu("curve", names, start if start in names else names[0], "trained")
-    return charts.controlled([dots], menu).properties(width="container", height=340)
+    return charts.controlled([drawn], menu).properties(width="container", height=340)
 
 
 def explained(rows: pd.DataFrame) -> alt.LayerChart:

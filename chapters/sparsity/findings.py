@@ -10,7 +10,7 @@ from chapters.sparsity import splits as splits_of
 from chapters.sparsity.claims import sparsest
 from chapters.sparsity.sparsity_tables import Curves
 from lib.analysis import scaling
-from lib.claims import FOR, Claim
+from lib.claims import FOR, Claim, front
 from lib.claims.names import is_lee2021, title
 from lib.studies import plans
 from lib.wording import between, brief, named
@@ -59,6 +59,7 @@ def findings(
         "no_less": f"{judged['L4'].threshold:g}",
         "much_larger": f"{judged['L5'].threshold:g}",
         "longest": max(c.max_steps for c in plans.study("digits-sparsest").cells),
+        "hard_draw": front.harder_than(),
         "own_curves": len(own),
         "own_single": sum(min(c.n for c in both) < scaling.ENOUGH for both in own),
         **_first_curve(relative, curve, levels),

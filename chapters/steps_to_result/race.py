@@ -13,39 +13,24 @@ import functools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from lib import own, require
 from lib.engine.vocabulary import LOSSES, next_check
-from lib.fields import Number, check
 from lib.records import store
-from lib.records.store import DATA, record
+from lib.records.store import record
 from lib.studies.cells import Cell
 from lib.studies.plans import STUDIES
 from lib.studies.races import BY_GOALS, BY_LOSSES, SLOW_TO_START, WATCHED
 from lib.workloads import datasets
-from lib.workloads.catalogue import workload
 
+REPLICATES = 3  # of a cell that are judged
 FACTORS = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0)  # of a rule, among which one is chosen
 UNCHANGED = (
     0.98  # share of searches whose steps to result must be unchanged for a factor to be chosen
 )
-COLUMNS = [
-    "rule",
-    "data",
-    "left_out",
-    "a",
-    "calibrated",
-    "cells",
-    "unchanged",
-    "all_goals",
-    "lost",
-    "worst_factor",
-    "cost",
-]
 
 
 @dataclass(frozen=True)
@@ -73,14 +58,13 @@ class Search:
 Rule = Callable[[Search, float], np.ndarray]
 
 
-def searches(folder: Path = DATA, replicates: int = 3) -> list[Search]:
+def searches() -> list[Search]:
     """Searches of the book's studies of images on record that no rule has shortened and that were
     stopped at their goal.
 
-    Some of them are on record twice, without and with the steps at which losses fell.
-
-    replicates: only those below it, since hundreds of searches of one small network would decide by
-    themselves; those planned to judge races are few.
+    Some of them are on record twice, without and with the steps at which losses fell. Only the first
+    REPLICATES, since hundreds of searches of one small network would decide by themselves; those
+    planned to judge races are few.
     """
     goals = (
         c
@@ -88,9 +72,9 @@ def searches(folder: Path = DATA, replicates: int = 3) -> list[Search]:
         for c in s.cells
         if c.stop == "goal" and c.race in (None, WATCHED)
     )
-    planned = dict.fromkeys(c for c in goals if c.race is not None or c.replicate < replicates)
+    planned = dict.fromkeys(c for c in goals if c.race is not None or c.replicate < REPLICATES)
     files = {
-        c: record(c, folder)
+        c: record(c)
         for c in planned
         if not own.is_own(c.workload) and c.work.dataset in datasets.NAMES
     }
@@ -172,7 +156,7 @@ def outcome(search: Search, gone: np.ndarray) -> dict:
     """What abandoning trials after these checks [trials] changes in a search.
 
     cost: trial-steps up to the steps to result over the lock step's.  unchanged: whether the steps
-    to result are, at the hardest goal that the search met; all_goals: at every goal it met.
+    to result are, at the hardest goal that the search met.
     factor: the largest of new over old steps to any goal; lost: whether a goal is met by no trial
     that is left, as far as the record goes, so that factor is a lower bound. Raises ValueError if
     the search met no goal.
@@ -188,7 +172,6 @@ def outcome(search: Search, gone: np.ndarray) -> dict:
     return {
         "cost": spent / np.minimum(search.last, search.end).sum(),
         "unchanged": bool(known[-1] == 1 and not lost.any()),
-        "all_goals": bool((known == 1).all() and not lost.any()),
         "lost": bool(lost.any()),
         "factor": float(known.max()),
     }
@@ -197,85 +180,52 @@ def outcome(search: Search, gone: np.ndarray) -> dict:
 def replays(
     found: Iterable[Search], rule: str = "race", factors: Iterable[float] = FACTORS
 ) -> pd.DataFrame:
-    """A row per factor and search that met a goal: workload, algorithm, sparsity, batch_size,
-    replicate, data, a, `outcome`.
+    """A row per factor and search that met a goal: workload, algorithm, data, a, `outcome`.
 
     data: the data set's size decides how fine errors are, so digits and images are calibrated
     apart.  Searches that say when losses fell are for the rule of losses, all others for the other
-    rules, so that none is judged twice. Raises ValueError for a rule that is unknown or a factor
-    below 1.
+    rule, so that none is judged twice.
     """
-    require(rule in RULES, "rule", rule, RULES)
     rows = []
-    for a in factors:
-        check("a", a, Number("[1, inf]", "a number from 1"))
     asked = (s for s in found if (s.fell is not None) == (rule == "losses"))
     for one in (s for s in asked if np.isfinite(s.first).any()):
         about = {
-            k: getattr(one.cell, k)
-            for k in ("workload", "algorithm", "sparsity", "batch_size", "replicate")
+            "workload": one.cell.workload,
+            "algorithm": one.cell.algorithm,
+            "data": "digits" if one.cell.work.dataset == "digits" else "images",
         }
-        about["data"] = "digits" if workload(one.cell.workload).dataset == "digits" else "images"
         rows += [{**about, "a": a, **outcome(one, RULES[rule](one, a))} for a in factors]
     return pd.DataFrame(rows)
 
 
-def chosen(replayed: pd.DataFrame, least: float = UNCHANGED) -> tuple[float, bool]:
-    """The factor of least median cost with which this share of the searches keep their steps to
-    result, and whether any does.
+def chosen(replayed: pd.DataFrame) -> float:
+    """The factor of least median cost with which UNCHANGED of the searches keep their steps to
+    result; if there is none, the one with which most do.
 
-    If none does, the one with which most do.  Of factors that are as good the largest, which
-    changes least. replayed: of `replays`.
+    Of factors that are as good the largest, which changes least. replayed: of `replays`.
     """
     by = replayed.groupby("a").agg(unchanged=("unchanged", "mean"), cost=("cost", "median"))
-    fine = by.unchanged >= least
-    able = by[fine] if fine.any() else by[by.unchanged == by.unchanged.max()]
-    return float(able.index[able.cost == able.cost.min()].max()), bool(fine.any())
+    able = by[by.unchanged >= min(UNCHANGED, by.unchanged.max())]
+    return float(able.index[able.cost == able.cost.min()].max())
 
 
-def table(
-    rules: Iterable[str] = tuple(RULES), least: float = UNCHANGED, found: list[Search] | None = None
-) -> pd.DataFrame:
+def table(found: list[Search]) -> pd.DataFrame:
     """Each rule judged on workloads that had no part in choosing its factor, a row per rule and
     workload left out.
 
-    Columns: rule; data ("digits" or "images": factors are chosen among the other workloads of the
-    same kind); left_out (a workload; "each": all of these rows' searches together; "none": chosen
-    and judged on all); a, calibrated (`chosen`; NaN where several are); cells, of which unchanged
-    and all_goals are the shares with the same steps to the hardest goal and to all goals, lost the
-    count without a trial that meets one; worst_factor (of new over old steps); cost (median share
-    of the lock step's trial-steps).  found: of `searches`, as on record unless given.
+    Columns: rule; left_out (a workload); a (`chosen` among the other workloads of its kind, digits
+    or images); and those of `_judged`.
     """
-    found, rows = searches() if found is None else found, []
-    for rule in rules:
+    rows = []
+    for rule in RULES:
         replayed = replays(found, rule)
-        for data, kind in replayed.groupby("data", sort=False) if len(replayed) else ():
-            judged = {
-                name: _left_out(kind, kind.workload == name, least)
-                for name in sorted(kind.workload.unique())
-            }
-            if len(judged) > 1:
-                apart = pd.concat([own for _, _, own in judged.values()])
-                judged["each"] = (
-                    np.nan,
-                    all(calibrated for _, calibrated, _ in judged.values()),
-                    apart,
-                )
-            else:
-                judged = {}
-            judged["none"] = _left_out(kind, kind.workload.isna(), least)
-            rows += [
-                {
-                    "rule": rule,
-                    "data": data,
-                    "left_out": name,
-                    "a": a,
-                    "calibrated": calibrated,
-                    **_judged(own),
-                }
-                for name, (a, calibrated, own) in judged.items()
-            ]
-    return pd.DataFrame(rows, columns=COLUMNS)
+        for _, kind in replayed.groupby("data", sort=False) if len(replayed) else ():
+            for name in sorted(kind.workload.unique()) if kind.workload.nunique() > 1 else ():
+                out = kind.workload == name
+                a = chosen(kind[~out])
+                own = kind[out & (kind.a == a)]
+                rows.append({"rule": rule, "left_out": name, "a": a, **_judged(own)})
+    return pd.DataFrame(rows, columns=["rule", "left_out", "a", *JUDGED])
 
 
 def used(found: list[Search]) -> pd.DataFrame:
@@ -293,24 +243,20 @@ def used(found: list[Search]) -> pd.DataFrame:
         replayed["data"] = replayed.data.mask(slow, "slow")
         for data, kind in replayed.groupby("data", sort=False):
             rows.append({"rule": rule, "data": data, "a": fields["race"], **_judged(kind)})
-    return pd.DataFrame(rows, columns=[c for c in COLUMNS if c not in ("left_out", "calibrated")])
+    return pd.DataFrame(rows, columns=["rule", "data", "a", *JUDGED])
 
 
-def _left_out(
-    replayed: pd.DataFrame, out: pd.Series, least: float
-) -> tuple[float, bool, pd.DataFrame]:
-    """`chosen` on all rows but those `out`, and with this factor the rows `out`; or all rows, if
-    none is out.
-    """
-    a, calibrated = chosen(replayed[~out], least) if not out.all() else (np.nan, False)
-    return a, calibrated, replayed[(out | ~out.any()) & (replayed.a == a)]
+JUDGED = ("cells", "unchanged", "lost", "worst_factor", "cost")
 
 
 def _judged(rows: pd.DataFrame) -> dict:
+    """Of rows of `replays`: how many; the share with the same steps to the hardest goal; the count
+    without a trial that meets one; the worst factor of new over old steps; the median share of the
+    lock step's trial-steps.
+    """
     return {
         "cells": len(rows),
         "unchanged": rows.unchanged.mean(),
-        "all_goals": rows.all_goals.mean(),
         "lost": int(rows.lost.sum()),
         "worst_factor": rows.factor.max(),
         "cost": rows.cost.median(),

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import altair as alt
 import pandas as pd
 
+from chapters.volunteers import volunteers
 from lib import require
 from lib.page import charts
 
@@ -62,7 +63,6 @@ def _table(rounds: pd.DataFrame, sizes: list[int], values: dict[str, list[float]
 def by_batch_size(
     points: pd.DataFrame,
     rounds: pd.DataFrame,
-    expressions: Mapping[str, str],
     start: Mapping[str, float],
     curve: str,
     peers: int,
@@ -72,7 +72,7 @@ def by_batch_size(
 
     points: curve, batch_size, steps, low, high, c1, c2.  rounds: latency, speed, departures,
     batch_size, seconds, one for every setting of the sliders; a ValueError says which is missing.
-    expressions: those of `chapters.volunteers.volunteers`. start: where the sliders begin, that of the
+    start: where the sliders begin, that of the
     price of a peer and hour among them; curve: the one shown at first; peers: how many are online
     on average, all of whom are paid.
     """
@@ -99,7 +99,9 @@ def by_batch_size(
         "latency": dials["latency"][1],
         "speed": dials["speed"][1],
     }
-    time, best = (f"({expressions[name].format(**numbers)})" for name in ("time", "best"))
+    time, best = (
+        f"({volunteers.EXPRESSIONS[name].format(**numbers)})" for name in ("time", "best")
+    )
     axis = charts.batch_axis(sizes).scale(
         type="log", base=2, nice=False, domain=[sizes[0] / 1.3, sizes[-1] * 1.3]
     )

@@ -12,7 +12,6 @@ from scipy.special import stdtrit
 
 from lib.analysis import scaling
 from lib.analysis.scaling import SEARCH
-from lib.methods import method
 
 FAST = 10  # trials of a search that count as fast
 SEVERAL = 3  # searches from which on a batch size has an interval
@@ -35,21 +34,13 @@ def at_known_goals(trials: pd.DataFrame, count: int = FAST) -> pd.DataFrame:
     A search that ended early knows its fastest trials alone, and more of them at an easier goal.
     Workloads without such a goal are left out.
     """
-    found = (
-        {name: _known_goal(own, count) for name, own in trials.groupby("workload", sort=False)}
-        if len(trials)
-        else {}
-    )
-    known = {name: goal for name, goal in found.items() if goal is not None}
+    known = {}
+    for name, own in trials.groupby("workload", sort=False):
+        for goal in reversed(scaling.goals(own)):
+            met = own.groupby(KEYS)[f"steps@{goal:g}"].count() >= count
+            if (met.groupby("batch_size").mean() > 0.5).all():
+                known[name] = goal
     return scaling.at_goals(trials[trials.workload.isin(known)], known) if known else trials[:0]
-
-
-def _known_goal(own: pd.DataFrame, count: int) -> float | None:
-    for goal in scaling.goals(own):
-        met = own.groupby(KEYS)[f"steps@{goal:g}"].count() >= count
-        if (met.groupby("batch_size").mean() > 0.5).all():
-            return goal
-    return None
 
 
 # --- search by search: rows by workload, replicate and split, a column for every batch size -------
@@ -128,18 +119,3 @@ def _means(values: pd.Series, keys: list[str], of: Callable) -> pd.DataFrame:
         for name, off in (("middle", 0), ("low", -reach), ("high", reach))
     }
     return found.assign(**ends, searches=found["size"]).drop(columns=["mean", "sem", "size"])
-
-
-def highest_rate(trials: pd.DataFrame, algorithm: str) -> tuple[float, float, float]:
-    """The highest learning rate at which a trial of a method met the goal, the top of its range,
-    and the share drawn above.
-
-    Not numbers if none met it.
-    """
-    own = trials[trials.algorithm == algorithm]
-    highest = own.learning_rate[own.steps.notna()].max() if len(own) else np.nan
-    return (
-        float(highest),
-        method(algorithm).space["learning_rate"].high,
-        float((own.learning_rate > highest).mean()),
-    )

@@ -6,7 +6,7 @@ quantity, with `network`, `method` and `told` in words. Told values come with 90
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from lib.page import charts
 from lib.workloads import catalogue
 
 LARS_SIZE = 256
+POWERS = pd.DataFrame({"power": [0.0, 0.5, 1.0], "method": ["SGD", "Adam", "K-FAC"]})
 QUANTITIES = {
     "critical": "critical batch size",
     "small": "steps, two smallest batches",
@@ -38,12 +39,6 @@ def compared(curves: dict) -> pd.DataFrame:
     )
     ratios = over[["ratio", "ratio_low", "ratio_high"]].to_numpy()
     return over.assign(told=[wording.with_interval(*row) for row in ratios])
-
-
-def in_time(curves: dict, times: pd.DataFrame) -> pd.DataFrame:
-    """`method_results.in_time`, named."""
-    timed = method_results.in_time(curves, times)
-    return timed.assign(network=timed.workload.map(name_of))
 
 
 def in_common(dense: pd.DataFrame, workload: str) -> pd.DataFrame:
@@ -118,27 +113,23 @@ def rivals(every: pd.DataFrame) -> pd.DataFrame:
 
 def steps_and_time(timed: pd.DataFrame, title: str) -> pd.DataFrame:
     """Ratios of steps and of time, one a row, the network of this title first."""
-    halves = [
-        timed.rename(
-            columns={kind: "ratio", f"{kind}_low": "ratio_low", f"{kind}_high": "ratio_high"}
-        ).assign(kind=kind)
-        for kind in ("steps", "time")
-    ]
-    columns = ["network", "algorithm", "batch_size", "kind", "ratio", "ratio_low", "ratio_high"]
-    rows = pd.concat(halves)[[*columns, "dearer"]]
+    about = ["network", "algorithm", "batch_size", "dearer"]
+    ends = ("", "_low", "_high")
+    halves = []
+    for kind in ("steps", "time"):
+        columns = {f"{kind}{end}": f"ratio{end}" for end in ends}
+        halves.append(timed[[*about, *columns]].rename(columns=columns).assign(kind=kind))
+    rows = pd.concat(halves)
     return rows.sort_values("network", key=lambda names: names != title, kind="stable")
 
 
 def damping_and_rate(fast: pd.DataFrame) -> pd.DataFrame:
     """How K-FAC's damping and rate move with the batch, one a row."""
-    both = {"damping": "damping", "learning_rate": "learning rate"}
-    moving = [
-        best_settings.by_size(best_settings.middles(fast, name) if len(fast) else fast[:0]).assign(
-            what=what
-        )
-        for name, what in both.items()
-    ]
-    rows = pd.concat(moving, ignore_index=True)
+    moving = []
+    for name in ("damping", "learning_rate") if len(fast) else ():
+        rows = best_settings.by_size(best_settings.middles(fast, name))
+        moving.append(rows.assign(what=name.replace("_", " ")))
+    rows = pd.concat(moving or [best_settings.by_size(fast[:0]).assign(what="")])
     return rows.assign(network=[name_of(name) for name in rows.workload])
 
 
@@ -147,22 +138,15 @@ def damping_and_rate(fast: pd.DataFrame) -> pd.DataFrame:
 
 def of_model(predicted: pd.DataFrame) -> pd.DataFrame:
     """What the model says, methods that it cannot tell apart in one row."""
-    table = predicted.assign(
-        method=predicted.algorithm.map(wording.named),
-        momentum=np.where(predicted.momentum, "tuned", "—"),
-        average=np.where(predicted.average, "tuned", "—"),
-    )
-    columns = {
-        "over_critical": "critical batch size",
-        "over_c2": "floor c₂",
-        "over_c1": "c₁",
-    }
-    table = table.groupby(["power", "momentum", "average"], sort=False).agg(
-        {"method": lambda names: "; ".join(dict.fromkeys(names)), **dict.fromkeys(columns, "first")}
-    )
-    about = ["method", "power", "momentum", "average"]
-    table = table.reset_index().rename(columns=columns)
-    return table[[*about, *columns.values()]]
+    columns = {"over_critical": "critical batch size", "over_c2": "floor c₂", "over_c1": "c₁"}
+    rows = predicted.assign(method=predicted.algorithm.map(wording.named))
+    for tuned in ("momentum", "average"):
+        rows[tuned] = np.where(rows[tuned], "tuned", "—")
+    groups = rows.groupby(["power", "momentum", "average"], sort=False)
+    names = groups.method.agg(lambda own: "; ".join(dict.fromkeys(own)))
+    table = groups[[*columns]].first().rename(columns=columns).reset_index()
+    table.insert(0, "method", names.to_numpy())
+    return table
 
 
 def beside_sgd(over: pd.DataFrame, methods: list[str], title: str) -> pd.DataFrame:
@@ -172,19 +156,11 @@ def beside_sgd(over: pd.DataFrame, methods: list[str], title: str) -> pd.DataFra
     asked = asked.assign(column=asked.what.map(QUANTITIES) + level)
     wanted = [*QUANTITIES.values(), f"{QUANTITIES['critical']}, sparsity 0.9"]
     cells = asked.pivot(index=["network", "algorithm"], columns="column", values="told")
-    cells = cells.reindex(columns=wanted).fillna("—").rename_axis(columns=None).reset_index()
-    cells = cells.assign(
-        place=cells.algorithm.map(methods.index), later=cells.network != title
-    ).sort_values(["later", "network", "place"], kind="stable")
-    cells = cells.drop(columns=["place", "later"])
-    named = cells.algorithm.map(method_results.title)
-    return cells.assign(algorithm=named).rename(columns={"algorithm": "times SGD’s"})
-
-
-def in_order(wide: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
-    """The rows of these methods that a table has, in their order; its index holds the methods."""
-    known = [name for name in methods if name in wide.index]
-    return wide.loc[known]
+    cells = cells.reindex(columns=wanted).fillna("—").rename_axis(columns=None)
+    order = sorted(cells.index, key=lambda key: (key[0] != title, key[0], methods.index(key[1])))
+    table = cells.loc[order].reset_index()
+    named = table.algorithm.map(method_results.title)
+    return table.assign(algorithm=named).rename(columns={"algorithm": "times SGD’s"})
 
 
 def step_times(times: pd.DataFrame, methods: list[str]) -> pd.DataFrame:
@@ -192,66 +168,48 @@ def step_times(times: pd.DataFrame, methods: list[str]) -> pd.DataFrame:
     rows = times[times.algorithm != method_results.BASE]
     if not len(rows):
         return rows
-    ranges = {
-        key: wording.between(*own.ratio)
-        for key, own in rows.groupby(["algorithm", "workload"], sort=False)
-    }
-    wide = pd.Series(ranges).unstack()
-    wide = in_order(wide, [*methods, *wide.index.difference(methods)])
-    sides = times.drop_duplicates("workload").set_index("workload").widest
-    wide = wide.reindex(columns=sides.sort_values().index)
-    wide.columns = [f"{name_of(name)}, widest layer {sides[name]:,}" for name in wide.columns]
-    wide = wide.fillna("—")
-    return wide.rename_axis(index="a step’s time over SGD’s").reset_index()
+    ratios = rows.groupby(["algorithm", "workload"]).ratio
+    wide = ratios.agg(lambda own: wording.between(*own)).unstack().fillna("—")
+    sides = times.groupby("workload").widest.first().sort_values()
+    wide = _in_order(wide[sides.index], [*methods, *wide.index.difference(methods)])
+    wide.columns = [f"{name_of(name)}, widest layer {side:,}" for name, side in sides.items()]
+    return wide.rename_axis("a step’s time over SGD’s").reset_index()
 
 
 def of_few_trials(known: pd.DataFrame, methods: list[str]) -> pd.DataFrame:
     """What a search of few trials costs, a row per method and a column per network."""
     few = method_results.with_few_trials(known[known.sparsity == 0])
     few = few.assign(cost=few.steps / few.least)
-    price = few.pivot_table(
-        index="algorithm",
-        columns="workload",
-        values="cost",
-        aggfunc="median",
-    )
-    wide = in_order(price, [method_results.BASE, *methods])
-    goals = few.groupby("workload").goal.first()
-    wide = wide.rename(index=method_results.title)
-    wide.columns = [
-        f"{name_of(name)}, error ≤ {wording.percent(goals[name])}" for name in wide.columns
-    ]
+    price = few.groupby(["algorithm", "workload"]).cost.median().unstack()
+    wide = _in_order(price, [method_results.BASE, *methods]).rename(index=method_results.title)
+    goals = few.groupby("workload").goal.first().map(wording.percent)
+    wide.columns = [f"{name_of(name)}, error ≤ {goals[name]}" for name in wide]
     return wide.rename_axis("times the steps").reset_index()
 
 
-def on_networks(curves: dict, above: str, below: str, of: Callable) -> pd.DataFrame:
-    """A quantity of one method over another, a row per network: network, ratio, ratio_low and
-    ratio_high.
-    """
-    found = method_results.between(curves, above, below, of)
-    return pd.DataFrame(
-        [{"network": name_of(name), **effect.row("ratio")} for name, effect in found.items()]
-    )
+def _in_order(wide: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
+    """The rows of these methods that a table has, in their order; its index holds the methods."""
+    return wide.loc[[name for name in methods if name in wide.index]]
 
 
 def lars(curves: dict) -> pd.DataFrame:
     """What LARS and its variants cost at the batch size LARS_SIZE, over momentum and over SGD."""
 
-    def steps(above, below):
+    def steps(above: scaling.Curve, below: scaling.Curve) -> scaling.Effect | None:
         shared = above.logs.columns.intersection(below.logs.columns)
         return scaling.mean_steps_ratio(above, below, [LARS_SIZE]) if LARS_SIZE in shared else None
 
-    parts = [
-        on_networks(curves, above, below, steps).assign(
-            method=method_results.title(above), case=f"times {wording.named(below)}’s steps"
-        )
+    rows = [
+        {
+            "network": name_of(work),
+            "method": method_results.title(above),
+            "case": f"times {wording.named(below)}’s steps",
+            "told": wording.with_interval(*effect.row("ratio").values()),
+        }
         for above in ("lars", "lars-warmup", "clars")
         for below in ("momentum", "sgd")
+        for work, effect in method_results.between(curves, above, below, steps).items()
     ]
-    paid = pd.concat(parts, ignore_index=True)
-    if not len(paid):
-        return paid
-    ratios = paid[["ratio", "ratio_low", "ratio_high"]].to_numpy()
-    paid = paid.assign(told=[wording.with_interval(*row) for row in ratios])
-    wide = paid.pivot(index=["network", "method"], columns="case", values="told")
-    return wide.fillna("—").reset_index()
+    table = pd.DataFrame(rows, columns=["network", "method", "case", "told"])
+    wide = table.pivot(index=["network", "method"], columns="case", values="told")
+    return wide.fillna("—").rename_axis(columns=None).reset_index()

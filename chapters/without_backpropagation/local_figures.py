@@ -66,11 +66,8 @@ def falling(rows: pd.DataFrame, start: str) -> alt.LayerChart:
     start: the kind shown at first. Dashed: exp(-visits).
     """
     menu = charts.menu("kind", list(rows.kind.unique()), start, "features")
-    shown = rows[(rows.excess >= LEAST) & (rows.visits <= MOST_VISITS)].assign(
-        name=[
-            f"{n:,}" for n in rows.features[(rows.excess >= LEAST) & (rows.visits <= MOST_VISITS)]
-        ]
-    )
+    shown = rows[(rows.excess >= LEAST) & (rows.visits <= MOST_VISITS)]
+    shown = shown.assign(name=shown.features.map("{:,}".format))
     counts = [f"{n:,}" for n in sorted(shown.features.unique())]
     scale = alt.Scale(domain=counts, range=list(charts.CATEGORIES[: len(counts)]))
     colour = alt.Color("name:N", scale=scale, title="features", legend=alt.Legend(columns=3))
@@ -110,9 +107,8 @@ def flips(rows: pd.DataFrame) -> alt.LayerChart:
 
     rows: take, flips, steps, low, high, runs; those without steps are left out.
     """
-    rows = rows.dropna(subset="steps").assign(
-        rule=[TAKES[take][0] for take in rows.dropna(subset="steps")["take"]]
-    )
+    rows = rows.dropna(subset="steps")
+    rows = rows.assign(rule=[TAKES[take][0] for take in rows["take"]])
     if not len(rows):
         return charts.nothing("No setting met this goal in all runs.")
     sizes = sorted(map(int, rows.flips.unique()))

@@ -114,6 +114,18 @@ def _singly(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def falls(table: pd.DataFrame) -> pd.DataFrame:
+    """The mean `excess` of runs of one flip a step on all examples: kind, features, visits (steps
+    over features), excess.
+    """
+    rows = []
+    for (features, whitened), own in _singly(table).groupby(["features", "whitened"]):
+        mean = excess(own).mean(axis=1).iloc[1:]
+        about = {"kind": KINDS[bool(whitened)], "features": features}
+        rows.append(pd.DataFrame({**about, "visits": mean.index / features, "excess": mean}))
+    return pd.concat(rows).round(4)
+
+
 def convergence(table: pd.DataFrame) -> pd.DataFrame:
     """Of runs that judge one flip a step on all examples, a row per number of features and kind.
 

@@ -1,0 +1,215 @@
+"""What the page on smoothness says, as numbers and words, its tables, and what its figures draw."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from chapters.smoothness import followed_paths
+from chapters.smoothness.followed_paths import MEASURES, THEORY
+from lib.analysis import scaling
+from lib.analysis.followed_paths import PATH
+from lib.claims import AGAINST, FOR, UNDECIDED, Claim
+from lib.claims.names import is_lee2021
+from lib.probes import tracks
+from lib.studies import plans
+from lib.wording import brief, span
+from lib.workloads.catalogue import workload
+
+TOLD = [measure for measure in MEASURES if measure != "along"]  # in tables
+FITTED = "fitted c₁"
+
+
+def followed(*paths: pd.DataFrame) -> pd.DataFrame:
+    """These paths and all on record, each curve by its name."""
+    every = pd.concat([*paths, *filter(len, map(tracks.results, tracks.TRACKS))])
+    every = every.drop_duplicates([*PATH, "trials", "step"])
+    return every.assign(curve=scaling.curve_names(every))
+
+
+def twins(every: pd.DataFrame) -> pd.DataFrame:
+    """Sparse paths over dense ones of the same hyperparameters and initialisation."""
+    again = pd.concat([tracks.results("digits-twins"), tracks.results("mnist")])
+    return followed_paths.over_twin(every, again[again.sparsity > 0])
+
+
+def at_rates(every: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
+    """`followed_paths.at_rates`, each curve by its name."""
+    rated = followed_paths.at_rates(every, trials)
+    return rated.assign(curve=scaling.curve_names(rated))
+
+
+def ratios(every: pd.DataFrame) -> pd.DataFrame:
+    """Every measure of sparse paths over dense ones, the smoothest network first."""
+    over = followed_paths.over_dense(every)
+    over["row"] = scaling.curve_names(over)
+    middle = scaling.sparsest(over).groupby("row").lipschitz.median()
+    over = over.assign(place=over.row.map(middle)).sort_values("place", kind="stable")
+    rows = ["row", "sparsity", "batch_size", "trial"]
+    return over.melt(rows, list(MEASURES), "measure", "ratio").replace({"measure": MEASURES})
+
+
+def explained(trials: pd.DataFrame, paths: pd.DataFrame) -> pd.DataFrame:
+    """Sparse over dense: c1 of the fits with its interval, and what the theory's factors say.
+
+    Args:
+        trials: searches at their goals.
+        paths: of one network and method.
+    """
+    own = trials.workload.isin(paths.workload) & trials.algorithm.isin(paths.algorithm)
+    curves = scaling.curves(trials[own])
+    pairs = {key: curves.get(scaling.dense_key(key)) for key in curves if key[3]}
+    fits = [
+        {"row": FITTED, "sparsity": key[3], **_noise_constant(curves[key], dense)}
+        for key, dense in pairs.items()
+        if dense is not None
+    ]
+    each = followed_paths.over_dense(paths).rename(columns=THEORY)
+    each = each.melt(PATH, list(THEORY.values()), "row", "ratio")
+    spread = each.groupby(["row", "sparsity"], sort=False).ratio
+    spread = spread.agg(ratio="median", ratio_low="min", ratio_high="max").reset_index()
+    return pd.concat([pd.DataFrame(fits, columns=spread.columns), spread][not fits :])
+
+
+def _noise_constant(sparse: scaling.Curve, dense: scaling.Curve) -> dict[str, float]:
+    """c1 of a sparse curve over that of the dense one, with its interval."""
+
+    def difference(a: tuple, b: tuple) -> np.ndarray:
+        return np.log(scaling.fit(*a).c1) - np.log(scaling.fit(*b).c1)
+
+    return scaling.estimate(difference, *scaling.alike(sparse, dense)).row("ratio")
+
+
+def findings(
+    every: pd.DataFrame,
+    rated: pd.DataFrame,
+    factors: pd.DataFrame,
+    claim: Claim,
+    network: str,
+    seeds: int,
+) -> dict[str, object]:
+    """All values of the page's sentences.
+
+    Args:
+        every: of `followed`.
+        rated: of `at_rates`.
+        factors: of `explained`.
+        claim: L7.
+        network: the network and method asked for.
+        seeds: trials followed in each search.
+    """
+    smoother = [group.effect for group in claim.decided(AGAINST)]
+    rest = claim.decided(UNDECIDED)
+    known = set(every.curve)
+    return {
+        "smoother": bool(smoother and not claim.decided(FOR) and all(g.own for g in rest)),
+        "smoother_least": min(smoother, default=None),
+        "smoother_most": max(smoother, default=None),
+        "part": claim.part,
+        "trials": len(every.drop_duplicates([*PATH, "trials"])),
+        "networks": sorted({workload(name).title for name in every.workload}),
+        "seeds": seeds,
+        "network": network if network in known else min(known),
+        "asked": network,
+        **_counts(every),
+        **_twins(twins(every)),
+        **_rate_law(rated),
+        **_explained(factors),
+        **_ends(every),
+    }
+
+
+def _counts(every: pd.DataFrame) -> dict[str, int]:
+    """In how many trials the sparsest path is smoother, and rougher."""
+    over = scaling.sparsest(followed_paths.over_dense(every))
+    own = over.workload.map(is_lee2021).astype(bool)
+    rougher = over.lipschitz > 1
+    return {
+        "digits_smoother": int((~own & ~rougher).sum()),
+        "digits_paths": int((~own).sum()),
+        "own_rougher": int((own & rougher).sum()),
+        "own_paths": int(own.sum()),
+    }
+
+
+def _twins(rows: pd.DataFrame) -> dict[str, object]:
+    """The Lipschitz constants of the sparsest twins, at their least and at their most."""
+    far = rows[rows.sparsity == rows.sparsity.max()]
+    middles = far.groupby("workload").lipschitz.median().sort_values()
+    return {
+        "level": f"{far.sparsity.max():g}",
+        "twin_least": float(middles.iloc[0]),
+        "twin_least_on": workload(middles.index[0]).title,
+        "twin_most": float(middles.iloc[-1]),
+        "twin_most_on": workload(middles.index[-1]).title,
+    }
+
+
+def _rate_law(rated: pd.DataFrame) -> dict[str, object]:
+    """How the Lipschitz constant goes with the learning rate of SGD on digits."""
+    own = rated[rated.workload.isin(plans.DIGITS) & (rated.algorithm == "sgd")]
+    law = followed_paths.rate_law(own)
+    power, factor = law["power"].row("value", log=False), law["factor"].row("value")
+    return {
+        "smoother_at_larger_rates": bool(power["value_high"] < 0),
+        "power": _told(power),
+        "factor": _told(factor),
+        "law_level": f"{own.sparsity.max():g}",
+        "law_paths": law["power"].n,
+    }
+
+
+def _told(row: dict[str, float]) -> str:
+    value, *ends = row.values()
+    return f"{brief(value)} ({span(ends)})"
+
+
+def _explained(factors: pd.DataFrame) -> dict[str, object]:
+    """c1 of the sparsest curve, and what smoothness and the whole theory make of it."""
+    last = factors[factors.sparsity == factors.sparsity.max()].set_index("row").ratio
+    wanted, alone, whole = (last.get(n) for n in (FITTED, THEORY["smoothness"], THEORY["theory"]))
+    return {
+        "c1_measured": wanted is not None,
+        "c1": wanted,
+        "c1_by_smoothness": alone,
+        "c1_by_theory": whole,
+        "falls_short": bool(wanted and alone < 1 < wanted and whole < wanted),
+    }
+
+
+def _ends(every: pd.DataFrame) -> dict[str, object]:
+    """How many paths on images end above their goal, which bfloat16 may do."""
+    images = every[~every.workload.isin(plans.DIGITS)].sort_values("step")
+    last = images.groupby(PATH)[["error"]].last().reset_index()
+    behind = last.error / last.workload.map(lambda name: workload(name).goal)
+    return {
+        "image_paths": len(behind),
+        "image_missed": int((behind > 1).sum()),
+        "image_worst": f"{behind.max():.2f}",
+    }
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def of_twins(every: pd.DataFrame) -> pd.DataFrame:
+    """Sparse twins over dense ones: pairs, those that are rougher, medians of all measures."""
+    rows = twins(every).assign(network=lambda t: [workload(name).title for name in t.workload])
+    groups = rows.assign(rougher=rows.lipschitz > 1).groupby(["network", "sparsity"])
+    counts = groups.rougher.agg(["size", "sum"])
+    counts.columns = ["pairs", "rougher in"]
+    return _medians(groups, counts, "sparse over dense")
+
+
+def of_paths(every: pd.DataFrame) -> pd.DataFrame:
+    """Medians of all measures of every followed curve."""
+    means = followed_paths.typical(every)
+    groups = means.assign(curve=scaling.curve_names(means)).groupby(["curve", "sparsity"])
+    return _medians(groups, groups.size().to_frame("trials"), "followed")
+
+
+def _medians(groups, counts: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Counts of groups by name and sparsity beside the medians of their measures."""
+    medians = groups[TOLD].median().map(brief).rename(columns=MEASURES)
+    rows = counts.join(medians).rename_axis([name, "sparsity"]).reset_index()
+    return rows.assign(sparsity=rows.sparsity.map("{:g}".format))

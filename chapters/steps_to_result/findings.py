@@ -1,0 +1,213 @@
+"""What the page on the protocol says, as numbers and words, its table, and what its figures draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import altair as alt
+import pandas as pd
+
+from chapters.steps_to_result import race, split_figures
+from lib.analysis import rate_rules, scaling, splits, unseen_errors
+from lib.claims import front
+from lib.measuring import sweeps
+from lib.page import charts
+from lib.probes import folds
+from lib.probes.unseen import UNSEEN
+from lib.records import results
+from lib.records.on_record import grid
+from lib.studies import plans, races
+from lib.studies.cells import Cell
+from lib.studies.study import Study
+from lib.wording import named, percent
+from lib.workloads.catalogue import workload
+from lib.workloads.tasks import TASKS
+
+RACES = (
+    ("race", "images"),
+    ("losses", "images"),
+    ("losses", "slow"),
+    ("race", "digits"),
+    ("losses", "digits"),
+)
+UNRACED = (None, races.WATCHED)
+FC, CNN = "mnist-fc-128x3", "mnist-simple-cnn"  # searched on both splits
+
+
+def around(cell: Cell) -> pd.DataFrame:
+    """The trials of a cell at every batch size that is planned to run to a goal."""
+    planned = [c for study in plans.STUDIES.values() for c in study.cells if c.stop == "goal"]
+    sizes = {c.batch_size for c in planned if c.workload == cell.workload}
+    sizes = sorted({cell.batch_size, *sizes})
+    return sweeps.results(
+        grid(cell.workload, sizes, [cell.algorithm], [cell.sparsity], trials=cell.trials)
+    )
+
+
+def judged_races() -> dict[str, dict]:
+    """What races would have changed in exact searches, as `claims.kept` takes it."""
+    found = race.searches()
+    tables = {"apart": race.table(found), "used": race.used(found)}
+    return {name: table.to_dict("list") for name, table in tables.items()}
+
+
+def findings(
+    cell: Cell, frame: pd.DataFrame, every: pd.DataFrame, judged: Mapping[str, dict]
+) -> dict[str, object]:
+    """All values of the page's sentences.
+
+    Args:
+        cell: the search that is shown.
+        frame: its trials.
+        every: of `around`, or `frame`.
+        judged: of `judged_races`.
+    """
+    work = workload(cell.workload)
+    return {
+        "workload": work.title,
+        "method": named(cell.algorithm),
+        "sparsity": f"{cell.sparsity:g}",
+        "goal": TASKS[work.task].written(work.goal),
+        **_search(frame),
+        **_best_rates(every),
+        **_splits(),
+        **_races(pd.DataFrame(judged["used"])),
+        **unseen_errors.told(UNSEEN.results(), "digits-mlp"),
+    }
+
+
+def _search(frame: pd.DataFrame) -> dict[str, object]:
+    """What a search found, and what it cost."""
+    result, head = scaling.steps_to_result(frame).iloc[0], frame.attrs["provenance"][0]
+    most, last, cost = int(frame.max_steps.iloc[0]), int(head["steps"]), float(head["trial_steps"])
+    alone = frame.steps.fillna(most).where(frame.cause != "diverged", frame.last_step).sum()
+    low, _, high = scaling.best_of_k(frame.steps.to_numpy(), max(1, len(frame) // 2))
+    reached = bool(result.steps == result.steps)
+    return {
+        "reached": reached,
+        "trials": len(frame),
+        "steps": int(result.steps) if reached else None,
+        "hits": int(result.hits_seen),
+        "last": last,
+        "cost": cost,
+        "most": most,
+        "exhaustive": float(alone),
+        "saved": float(alone / cost),
+        "infeasible": int(result.infeasible),
+        "half_known": bool(reached and low <= last),
+        "half_low": int(low) if reached else None,
+        "half_high": int(min(high, last)),
+        "half_beyond": bool(high > last),
+    }
+
+
+def _best_rates(every: pd.DataFrame) -> dict[str, object]:
+    """How the effective learning rate of the fastest trials moves with the batch size."""
+    slow = every.assign(slowness=1 - every.momentum.fillna(0)).dropna(subset="steps")
+    best = rate_rules.winners(rate_rules.built_up(slow)).set_index("batch_size")
+    rates = rate_rules.effective(best)
+    known = len(rates) > 2
+    trend = pd.Series(rates.index).corr(pd.Series(rates.to_numpy()), "spearman") if known else 0
+    return {
+        "several_rates": known,
+        "rates_move": bool(trend > 0.5),
+        "rate_small": float(rates.iloc[0]) if known else None,
+        "rate_small_at": int(rates.index[0]) if known else None,
+        "rate_large": float(rates.iloc[-1]) if known else None,
+        "rate_large_at": int(rates.index[-1]) if known else None,
+        "trend": f"{trend:.2f}",
+    }
+
+
+def _splits() -> dict[str, object]:
+    """How hard two splits of MNIST are, and what they cost."""
+    asked = folds.results()
+    told = splits.told(asked, FC) if len(asked) else {}
+    theirs, ours = (plans.study(name).cells for name in ("mnist-split-fc", "mnist-split"))
+    study = Study("both-splits", "Both splits", (*theirs, *splits.counterparts(ours)))
+    trials = sweeps.results(study)
+    both, easiest = splits.at_ends(trials) if len(trials) else (trials, trials)
+    goal, times = _over_theirs(both)
+    easy_goal, easy_times = _over_theirs(easiest)
+    return {
+        "draws": splits.DRAWS,
+        "hard": bool(told and told["ours_percentile"] > 50),
+        "hard_draw": front.harder_than(),
+        "fc": workload(FC).title,
+        "fc_theirs": told.get("theirs"),
+        "fc_ours": told.get("ours"),
+        "both_splits": bool(told and FC in times),
+        "fc_goal": goal.get(FC),
+        "fc_times": times.get(FC),
+        "fc_easy_goal": easy_goal.get(FC),
+        "fc_easy_times": easy_times.get(FC),
+        "cnn_on_both": CNN in times,
+        "cnn": workload(CNN).title,
+        "cnn_goal": goal.get(CNN),
+        "cnn_times": times.get(CNN),
+    }
+
+
+def _over_theirs(both: pd.DataFrame) -> tuple[dict[str, str], dict[str, float]]:
+    """Goals of `splits.pairs`, and K* on our split over that on theirs, by network."""
+    if not len(both):
+        return {}, {}
+    goals = both.groupby("network").goal.first().map(percent)
+    return dict(goals), dict(splits.over_theirs(both, ["network"]).set_index("network").ratio)
+
+
+def _races(used: pd.DataFrame) -> dict[str, object]:
+    """What the races in use change and save."""
+    rows = used.set_index(["rule", "data"]).reindex(pd.MultiIndex.from_tuples(RACES))
+    known = bool(rows.a.notna().all())
+    goals, losses, slow, small, small_losses = (row for _, row in rows.fillna(0).iterrows())
+    raced = [c for s in plans.STUDIES.values() for c in s.cells if c.race not in UNRACED]
+    heads = results.read(Study("raced", "Races", tuple(dict.fromkeys(raced)))).attrs["provenance"]
+    return {
+        "races_known": known,
+        "goals_a": float(goals.a),
+        "goals_same": percent(goals.unchanged),
+        "goals_searches": int(goals.cells),
+        "goals_cost": percent(goals.cost),
+        "losses_a": float(losses.a),
+        "losses_same": percent(losses.unchanged),
+        "losses_searches": int(losses.cells),
+        "losses_cost": percent(losses.cost),
+        "worst": float(max(goals.worst_factor, losses.worst_factor)),
+        "slow_methods": [named(name) for name in races.SLOW_TO_START],
+        "slow_changed": round(slow.cells * (1 - slow.unchanged)),
+        "slow_searches": int(slow.cells),
+        "digits_changed": percent(1 - small.unchanged),
+        "digits_changed_by_losses": percent(1 - small_losses.unchanged),
+        "raced": len(heads),
+        "raced_again": sum("raced_again" in head for head in heads),
+        "wider": races.WIDER,
+    }
+
+
+def of_draws() -> alt.LayerChart:
+    """The figure of how hard random draws of validation images are, and the two splits."""
+    asked = folds.results()
+    if not len(asked):
+        return charts.nothing("No folds are on record.")
+    share = splits.shares(asked, FC)
+    among = splits.drawn(share)
+    two = splits.of_splits(share, among).head(2).assign(name=["Lee et al.", "this book"])
+    return split_figures.draws(splits.histogram(among), two)
+
+
+def by_workload(judged: Mapping[str, dict]) -> pd.DataFrame:
+    """Races judged on each workload, whose factor was chosen on all others."""
+    rows = pd.DataFrame(judged["apart"])
+    rows["rungs"] = rows.rule.map({"race": "goals", "losses": "goals and losses"})
+    rows["left out"] = [workload(name).title for name in rows.left_out]
+    columns = {
+        "a": "a",
+        "cells": "searches",
+        "unchanged": "unchanged",
+        "lost": "lost",
+        "worst_factor": "most steps over before",
+        "cost": "trial-steps over before",
+    }
+    table = rows[["rungs", "left out", *columns]].rename(columns=columns)
+    return table.assign(unchanged=table.unchanged.map(percent))

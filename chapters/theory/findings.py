@@ -1,0 +1,271 @@
+"""What the page on one line and the gradient's noise says, as numbers and words, and its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from lib.analysis import edges, followed_paths, ranges, scaling
+from lib.claims import FOR, Claim
+from lib.claims.names import REPEATS
+from lib.probes import running_noise, tracks
+from lib.wording import between, brief, named, number, percent, span
+from lib.workloads.catalogue import workload
+
+DATA = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar-10": "CIFAR-10"}
+SURE = 0.05  # p-value below which a form is rejected
+LEAST = 5  # batch sizes of a curve that is drawn
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Curves and what they say, each by its name and method.
+
+    Attributes:
+        trials: all that are compared, each workload at its goal.
+        summary: of `scaling.summaries`.
+        tested: of `scaling.tests_of_form`, every curve once.
+        over_dense: of `scaling.constants_over_dense`.
+    """
+
+    trials: pd.DataFrame
+    summary: pd.DataFrame
+    tested: pd.DataFrame
+    over_dense: pd.DataFrame
+
+    @property
+    def points(self) -> pd.DataFrame:
+        """Those of `scaling.on_one_line`, of curves of LEAST batch sizes."""
+        points = scaling.across_replicates(scaling.steps_to_result(self.trials))
+        long = self.summary[self.summary.sizes >= LEAST].drop(columns=["curve", "method"])
+        return _named(scaling.on_one_line(points, long), ranges.whole_curves(self.trials))
+
+
+def measured(trials: pd.DataFrame) -> Measured:
+    """The curves of these trials."""
+    summary, curves = scaling.summaries(trials)
+    once = {key: curve for key, curve in curves.items() if key[0] not in REPEATS}
+    tables = (summary, scaling.tests_of_form(once), scaling.constants_over_dense(curves))
+    whole = ranges.whole_curves(trials)
+    return Measured(trials, *(_named(table, whole) for table in tables))
+
+
+def _named(table: pd.DataFrame, whole: Iterable[tuple]) -> pd.DataFrame:
+    """A table with curve, and method with the range of its momentum."""
+    ranged = pd.Series(_keys(table), table.index, dtype=object).isin(list(whole))
+    method = table.algorithm.map(named) + ranged.map({True: ", whole range", False: ""})
+    return table.assign(curve=scaling.curve_names(table), method=method)
+
+
+def _keys(table: pd.DataFrame) -> list[tuple]:
+    return list(table[scaling.CURVE].itertuples(index=False, name=None))
+
+
+def followed(paths: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
+    """These paths and those on record, of the searches that a curve is made of."""
+    every = pd.concat([paths, *filter(len, map(tracks.results, tracks.TRACKS))])
+    every = every.drop_duplicates([*followed_paths.PATH, "trials", "step"])
+    own = ["workload", "algorithm", "batch_size", "sparsity", "trials"]
+    return every.merge(searches[own].drop_duplicates())
+
+
+def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
+    """Critical batch sizes beside the noise scales of `followed` paths, each curve by its name."""
+    found = followed_paths.predicted_bends(along, scaling.summaries(searches)[0])
+    return found.assign(curve=scaling.curve_names(found))
+
+
+def heard() -> pd.DataFrame:
+    """What workers told of running jobs, each network by its title."""
+    jobs = running_noise.results(running_noise.planned())
+    return jobs.assign(network=[workload(name).title for name in jobs.get("workload", [])])
+
+
+def findings(
+    data: Measured,
+    along: pd.DataFrame,
+    noise: pd.DataFrame,
+    jobs: pd.DataFrame,
+    judged: Mapping[str, Claim],
+    asked: tuple[str, str],
+) -> dict[str, object]:
+    """All values of the page's sentences.
+
+    Args:
+        data: of `measured`.
+        along: of `followed`.
+        noise: of `noise_scales`.
+        jobs: of `heard`.
+        judged: all claims.
+        asked: the workload and the method that figures begin with.
+    """
+    summary, top = data.summary, data.over_dense[data.over_dense.sparsity == 0.9]
+    rows = data.tested.itertuples()
+    mine = [row.method for row in rows if (row.workload, row.algorithm) == asked]
+    sets = {workload(name).dataset for name in summary.workload}
+    unbounded = ~summary.identified.astype(bool) | (summary.sizes < LEAST)
+    return {
+        "first": mine[0] if mine else None,
+        "curves": int((~summary.workload.isin(REPEATS)).sum()),
+        "data": sorted(DATA.get(name, name) for name in sets),
+        "methods": sorted(map(named, summary.algorithm.unique())),
+        "c1": between(*top.c1),
+        "c2": between(*top.c2),
+        "all_curves": len(summary),
+        "unbounded": int(unbounded.sum()),
+        **_form(data.tested),
+        **_noise(along, noise, judged["M1"]),
+        **_jobs(jobs),
+    }
+
+
+def _form(tested: pd.DataFrame) -> dict[str, object]:
+    """On how many curves the form is rejected, and what a free exponent says."""
+    rejected = tested[tested.p_value <= SURE]
+    free = tested[tested.off_free.notna()]
+    low = free[free.exponent_high < 1]
+    usual, whole = (tested[tested.method == name] for name in ("momentum", "momentum, whole range"))
+    lost, lost_whole = ((own.p_value <= SURE).sum() for own in (usual, whole))
+    return {
+        "tested": len(tested),
+        "rejected": len(rejected),
+        "departs_least": percent(rejected.depart.min() - 1) if len(rejected) else None,
+        "departs_most": percent(rejected.depart.max() - 1) if len(rejected) else None,
+        "kept": len(tested) - len(rejected),
+        "kept_by": [
+            f"{(own > SURE).sum()} of {len(own)} with {name}"
+            for name, own in tested.groupby("method").p_value
+        ],
+        "free": len(free),
+        "exponent_low": len(low),
+        "exponent_low_by": [f"{n} with {name}" for name, n in low.groupby("method").size().items()],
+        "exponent_high": int((free.exponent_low > 1).sum()),
+        "range_bends": bool(lost > len(usual) / 2 and lost_whole < len(whole) / 2),
+        "momentum_rejected": int(lost),
+        "momentum_curves": len(usual),
+        "whole_rejected": int(lost_whole),
+        "whole_curves": len(whole),
+    }
+
+
+def _noise(along: pd.DataFrame, noise: pd.DataFrame, claim: Claim) -> dict[str, object]:
+    """How far critical batch sizes are from noise scales, and what moves these."""
+    inside = noise[noise.identified.astype(bool)]
+    keys = ["workload", "algorithm", "sparsity"]
+    alone = followed_paths.noise_scales(along).merge(inside, on=keys)
+    verdicts = {}
+    for group in claim.measured:
+        verdicts.setdefault(group.name.rpartition(", ")[0], set()).add(group.verdict)
+    near = [name for name, found in verdicts.items() if found == {FOR}]
+    steps = along.sort_values("step").groupby(followed_paths.PATH).noise_scale
+    rise = (steps.last() / steps.first()).quantile([0.05, 0.95])
+    return {
+        "some_near": bool(near),
+        "near": near,
+        "critical_over_noise": "; ".join(
+            f"{g.name} {brief(g.effect)} ({span((g.low, g.high))})" for g in claim.measured
+        ),
+        "off": float(np.exp(np.log(alone.critical / alone.noise_scale).abs().max())),
+        "followed": len(noise),
+        "outside": len(noise) - len(inside),
+        "looked_at": int(along.points.max()),
+        "chunk": tracks.Track.chunk,
+        "rise": between(*rise),
+        "with_momentum": _with_momentum(inside) or "no network is followed with both",
+    }
+
+
+def _with_momentum(inside: pd.DataFrame) -> str:
+    """Noise scales and critical batch sizes with momentum over SGD's, in words."""
+    wide = inside[inside.sparsity == 0].pivot(
+        index="workload", columns="algorithm", values=["predicted", "critical"]
+    )
+    if not {"sgd", "momentum"} <= set(inside.algorithm):
+        return ""
+    over = wide.xs("momentum", axis=1, level=1) / wide.xs("sgd", axis=1, level=1)
+    return "; ".join(
+        f"{workload(row.Index).title}: noise scale {brief(row.predicted)} times, critical batch "
+        f"size {brief(row.critical)} times"
+        for row in over.dropna().itertuples()
+    )
+
+
+def _jobs(jobs: pd.DataFrame) -> dict[str, object]:
+    """What the hook tells of the first running job."""
+    rows = running_noise.compared(jobs)
+    names = ("network", "workers", "held", "apart", "ahead")
+    job = dict(zip(names, rows[list(names)].iloc[0])) if len(rows) else dict.fromkeys(names)
+    ahead = job["ahead"] or 1.0
+    return {
+        "heard": bool(len(rows)),
+        "agree": bool(len(rows) and job["held"] > 0.8),
+        "workers": "Two" if job["workers"] == 2 else job["workers"],
+        "held": f"{100 * job['held']:.0f} %" if len(rows) else None,
+        "job": job["network"],
+        "job_networks": sorted(rows.network) if len(rows) else ["no network yet"],
+        "apart": job["apart"],
+        "ahead": float(max(ahead, 1 / ahead)),
+        "lags": bool(ahead > 1),
+    }
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def by_method(tested: pd.DataFrame) -> pd.DataFrame:
+    """How the form fares with every method, from the least curve to the most."""
+    rows = [
+        {
+            "method": name,
+            "curves": len(own),
+            "not rejected (5 %)": int((own.p_value > SURE).sum()),
+            "departs by a factor of": _ends(own.depart, "{:.2f}"),
+            "p": _ends(own.exponent, "{:.2f}"),
+            "left out, c₁/B + c₂": _ends(100 * own.off, "{:.0f}") + " %",
+            "left out, c₁/Bᵖ + c₂": _ends(100 * own.off_free, "{:.0f}") + " %",
+            "p predicts better on": f"{(own.off_free < own.off).sum()} of {own.off_free.count()}",
+        }
+        for name, own in tested.groupby("method")
+    ]
+    return pd.DataFrame(rows)
+
+
+def _ends(values: pd.Series, form: str) -> str:
+    known = values.dropna()
+    return " to ".join(map(form.format, (known.min(), known.max()))) if len(known) else "—"
+
+
+def every_curve(data: Measured, noise: pd.DataFrame) -> pd.DataFrame:
+    """Both constants of every curve, its critical batch size, the test of its form, its noise
+    scale, and where its winners crowd.
+    """
+    tests = data.tested.set_index(scaling.CURVE)[["chi2", "freedom", "p_value", "exponent"]]
+    scales = noise.set_index(scaling.CURVE).predicted.map(brief).rename("scale")
+    rows = data.summary.join(tests, on=scaling.CURVE).join(scales, on=scaling.CURVE)
+    crowded = edges.marks(edges.at_edges(data.trials))
+    critical = rows[["critical", "critical_low", "critical_high"]].to_numpy()
+    return pd.DataFrame(
+        {
+            "network": rows.curve.str.rpartition(", ")[0],
+            "method": rows.method,
+            "sparsity": rows.sparsity.map("{:g}".format),
+            "goal": rows.goal.map(percent),
+            "searches": rows.replicates,
+            "c₁ (examples)": rows.c1.map(brief),
+            "c₂ (steps)": rows.c2.map(brief),
+            "critical batch size": [f"{number(v)} ({span(ends)})" for v, *ends in critical],
+            "χ², p-value": [_tested(row) for row in rows.itertuples()],
+            "exponent p": rows.exponent.map("{:.2f}".format, na_action="ignore").fillna("—"),
+            "noise scale": rows.scale.fillna("—"),
+            "winners at an edge": [crowded.get(key, "") for key in _keys(rows)],
+        }
+    )
+
+
+def _tested(row: tuple) -> str:
+    if np.isnan(row.chi2):
+        return "—"
+    return f"{row.chi2:.0f} on {row.freedom:.0f}, {row.p_value:.2g}"

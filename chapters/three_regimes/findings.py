@@ -1,0 +1,388 @@
+"""What the page on three regimes says, as numbers and words, its tables, and what its figures draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import pandas as pd
+
+from chapters.three_regimes import one_network, regime_figures
+from lib.analysis import ranges, scaling, unseen_errors
+from lib.claims import AGAINST, FOR, Claim, front
+from lib.claims.names import curve_title
+from lib.page import boxes, charts, shared_figures
+from lib.probes.unseen import UNSEEN
+from lib.records import results
+from lib.studies import plans
+from lib.wording import between, brief, named, number, percent, span
+from lib.workloads.catalogue import workload
+
+LEAST = 5  # batch sizes of a curve that may show three regimes
+FIRST_IMAGES = "Simple-CNN on MNIST, momentum"
+OVER_SGD = {
+    "critical": "critical batch size",
+    "c1": "c₁",
+    "c2": "c₂",
+    "smallest": "steps, smallest batch",
+    "largest": "steps, largest batch",
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the page is written from.
+
+    Attributes:
+        every: all trials at their goals, momentum over its whole range where that is measured.
+        published: the same with momentum from 0.9 on alone.
+        asked: those of the network, method and sparsities asked for.
+        summary, curves: of `scaling.summaries`, of `every`.
+        whole: the curves with momentum over its whole range.
+        ranged: of `one_network.before_and_after`, of these.
+        counted: of `one_network.by_first_trials`, two networks of digits.
+    """
+
+    every: pd.DataFrame
+    published: pd.DataFrame
+    asked: pd.DataFrame
+    summary: pd.DataFrame
+    curves: dict
+    whole: list[tuple]
+    ranged: pd.DataFrame
+    counted: pd.DataFrame
+
+    @property
+    def lines(self) -> pd.DataFrame:
+        """The densest curve's c1/B + c2 at every goal."""
+        return one_network.lines_by_goal(self.asked[self.asked.sparsity == self.densest])
+
+    @property
+    def densest(self) -> float:
+        return self.asked.sparsity.min()
+
+
+def measured(published: pd.DataFrame, every: pd.DataFrame, asked: pd.DataFrame) -> Measured:
+    """The curves of these trials."""
+    summary, curves = scaling.summaries(every)
+    whole = sorted(ranges.whole_curves(every))
+    usual = scaling.curves(published) if whole else {}
+    ranged = one_network.before_and_after(usual, {key: curves[key] for key in whole})
+    own = published[(published.algorithm == "momentum") & (published.sparsity == 0)]
+    own = own[own.workload.isin(plans.DIGITS) & (own.trials == 100)]
+    counted = one_network.by_first_trials(own)
+    return Measured(every, published, asked, summary, curves, whole, ranged, counted)
+
+
+def asked_for(every: pd.DataFrame, chosen: Any) -> pd.DataFrame:
+    """The trials of what a page's parameters ask for."""
+    own = (every.workload == chosen.workload) & (every.algorithm == chosen.algorithm)
+    sizes, levels = (
+        every.batch_size.isin(chosen.batch_sizes),
+        every.sparsity.isin(chosen.sparsities),
+    )
+    return every[own & sizes & levels]
+
+
+def findings(data: Measured, judged: Mapping[str, Claim], chosen: Any) -> dict[str, object]:
+    """All values of the page's sentences.
+
+    Args:
+        data: of `measured`.
+        judged: all claims.
+        chosen: the page's parameters.
+    """
+    work = workload(chosen.workload)
+    ranged = any(key[:2] == (chosen.workload, chosen.algorithm) for key in data.whole)
+    return {
+        "workload": work.title,
+        "method": named(chosen.algorithm) + " over its whole range" * ranged,
+        "tolerance": percent(scaling.TOLERANCE),
+        "largest": max(chosen.batch_sizes),
+        "train_size": work.train_size,
+        "nearly_all": max(chosen.batch_sizes) > work.train_size / 2,
+        "hard_draw": front.harder_than(),
+        **_asked(data),
+        **_all_three(data.summary, judged["L1"]),
+        **_goals(data.lines, judged["S2"]),
+        **_methods(judged["S7"]),
+        **_images(data),
+        **_ranges(data.ranged),
+        **_trials(data.counted),
+        **unseen_errors.told(UNSEEN.results(), "digits-mlp"),
+    }
+
+
+def _asked(data: Measured) -> dict[str, object]:
+    """What doubling the batch saves on the network asked for."""
+    searches = scaling.steps_to_result(data.asked)
+    points = scaling.across_replicates(searches)
+    dense, lines, goal = (
+        points[points.sparsity == data.densest],
+        data.lines,
+        data.asked.goal.iloc[0],
+    )
+    critical = lines.critical[lines.goal == goal].min()
+    before, after = one_network.saved_per_doubling(dense.batch_size, dense.steps, critical)
+    scatter = one_network.slowest_over_fastest(searches)
+    return {
+        "goal": percent(goal),
+        "flattens": bool(before > after > 0),
+        "critical": critical,
+        "before": percent(before) if before > after else None,
+        "after": percent(after) if before > after else None,
+        "densest": f"{data.densest:g}",
+        "guided": bool(len(lines)),
+        "searches": int(points.replicates.max()),
+        "several_searches": bool(points.replicates.max() > 1),
+        "trials": boxes.trials(data.asked),
+        "scatters": bool(scatter > 1),
+        "scatter": scatter,
+    }
+
+
+def _all_three(summary: pd.DataFrame, claim: Claim) -> dict[str, object]:
+    """How many curves show all three regimes."""
+    long = summary[summary.sizes >= LEAST]
+    scales, flat = long.perfect_end >= 4 * long.start, long.reaches_plateau.astype(bool)
+    shows = scales & flat & (long.useful_end > long.perfect_end)
+    pruned = (long.sparsity > 0).map({True: "pruned", False: "dense"})
+    digits = long.workload.str.startswith("digits").map({True: "digits", False: "images"})
+    return {
+        "three": int(shows.sum()),
+        "long": len(long),
+        "three_by": [
+            f"{own.sum()} of {len(own)} {', '.join(kind)}"
+            for kind, own in shows.groupby([pruned, digits])
+        ],
+        "three_judged": len(claim.measured),
+        "three_for": len(claim.decided(FOR)),
+        "three_against": len(claim.decided(AGAINST)),
+    }
+
+
+def _goals(lines: pd.DataFrame, claim: Claim) -> dict[str, object]:
+    """Where the critical batch size is at other goals."""
+    ends = lines.sort_values("goal").critical
+    moved = [group.effect for group in claim.measured]
+    lower = sum(effect < 1 for effect in moved)
+    return {
+        "several_goals": len(ends) > 1,
+        "at_hardest": float(ends.iloc[0]) if len(ends) else None,
+        "at_easiest": float(ends.iloc[-1]) if len(ends) else None,
+        "lower": lower,
+        "moved": len(moved),
+        "moved_by": between(*moved),
+        "one_direction": lower > 0.9 * len(moved),
+    }
+
+
+def _methods(claim: Claim) -> dict[str, object]:
+    return {
+        "needed": f"{claim.threshold:g}",
+        "raised": len(claim.decided(FOR)),
+        "compared": len(claim.measured),
+    }
+
+
+def _images(data: Measured) -> dict[str, object]:
+    """How many dense curves of larger images reach their critical batch size."""
+    images = on_images(data.every)
+    own = data.summary[data.summary.workload.isin(images.workload) & (data.summary.sparsity == 0)]
+    inside = int(own.identified.sum())
+    searches = images.groupby([*scaling.CURVE, "batch_size"]).replicate.nunique()
+    return {
+        "image_curves": len(own),
+        "image_inside": inside,
+        "most_inside": inside > len(own) / 2,
+        "image_trials": boxes.trials(images),
+        "image_searches": int(searches.max()) if len(searches) else None,
+    }
+
+
+def _ranges(rows: pd.DataFrame) -> dict[str, object]:
+    """What momentum below 0.9 does to the curves."""
+    own = ("digits-mlp", "momentum", 0.0)
+    head = [row for row in rows.itertuples() if (row.workload, row.algorithm, row.sparsity) == own]
+    return {
+        "ranged": bool(head),
+        "ranged_before": head[0].critical_published if head else None,
+        "ranged_after": head[0].critical_whole if head else None,
+        "ranged_curves": len(rows),
+        "bent": int((rows.p_value_published <= 0.05).sum()) if len(rows) else None,
+        "bent_whole": int((rows.p_value_whole <= 0.05).sum()) if len(rows) else None,
+    }
+
+
+def _trials(counted: pd.DataFrame) -> dict[str, object]:
+    """What more trials do to the constants of the MLP on digits."""
+    known = len(counted) > 0
+    own = counted[counted.workload == "digits-mlp"].sort_values("count") if known else counted
+    names = one_network.CONSTANTS
+    left = own[[*names]].iloc[-1] / own[[*names]].iloc[0] if known else {}
+    return {
+        "counted": known,
+        "few": int(own["count"].iloc[0]) if known else None,
+        "many": int(own["count"].iloc[-1]) if known else None,
+        **{f"{name}_left": percent(left[name]) if known else None for name in names},
+    }
+
+
+# --- what figures draw ----------------------------------------------------------------------------
+
+
+def single(asked: pd.DataFrame) -> pd.DataFrame:
+    """Every search at every goal, a row each."""
+    rows = pd.concat(scaling.at_every_goal(asked).values()).dropna(subset="steps")
+    return rows[["sparsity", "batch_size", "goal", "steps", "split"]]
+
+
+def _points(trials: pd.DataFrame) -> pd.DataFrame:
+    """Points with their regimes, each with a curve of its network and sparsity."""
+    points = scaling.label(scaling.across_replicates(scaling.steps_to_result(trials)))
+    return points.assign(curve=_networks(points))
+
+
+def _networks(points: pd.DataFrame) -> pd.Series:
+    level = points.sparsity.map(lambda s: f", sparsity {s:g}" if s else ", dense")
+    return points.workload.map(lambda name: workload(name).title) + level
+
+
+def _first(points: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The points by curve, those whose names begin so before others."""
+    later = ~points.curve.str.startswith(name)
+    return points.assign(later=later).sort_values(["later", "curve"], kind="stable")
+
+
+def by_method(every: pd.DataFrame, network: str) -> pd.DataFrame:
+    """Points of networks with several training methods, this one first."""
+    points = _points(scaling.of_sizes(every, 3))
+    several = points.groupby("curve").algorithm.transform("nunique") > 1
+    return _first(points[several], network)
+
+
+def on_images(every: pd.DataFrame) -> pd.DataFrame:
+    """The trials of curves of larger images that have three batch sizes."""
+    digits = every.workload.str.startswith("digits")
+    own = every.workload.str.contains(".py:", regex=False)
+    return scaling.of_sizes(every[~(digits | own).astype(bool)], 3)
+
+
+def image_points(every: pd.DataFrame) -> pd.DataFrame:
+    """The points of `on_images`, each with a curve of its network, method and goal."""
+    images = on_images(every)
+    if not len(images):
+        return images
+    points = _points(images)
+    names = zip(scaling.curve_names(points), points.goal)
+    return _first(
+        points.assign(curve=[f"{name}, error ≤ {goal:.0%}" for name, goal in names]), FIRST_IMAGES
+    )
+
+
+def of_one(
+    points: pd.DataFrame, colour: Callable[[list], alt.Color], column: str, label: str
+) -> alt.LayerChart:
+    """The figure of points, one choice of a menu at a time; colour: of the values of a column."""
+    if not len(points):
+        return charts.nothing("Nothing of this kind is measured at three batch sizes.")
+    names = list(points.curve.unique())
+    menu = charts.menu("curve", names, names[0], label)
+    return shared_figures.chosen_curves(points, colour(list(points[column].unique())), menu)
+
+
+def of_ranges(data: Measured) -> alt.LayerChart:
+    """The figure of curves over both ranges of momentum."""
+    if not data.whole:
+        return charts.nothing("No curve is measured over the whole range.")
+    parts = []
+    for name, trials in (("published", data.published), ("whole", data.every)):
+        keys = pd.Series(list(trials[scaling.CURVE].itertuples(index=False, name=None)))
+        own = trials[keys.isin(data.whole).to_numpy()]
+        points = scaling.across_replicates(scaling.steps_to_result(own))
+        parts.append(points.assign(range=name, curve=_networks(points)))
+    drawn = pd.concat(parts)
+    names = sorted(drawn.curve.unique())
+    return regime_figures.ranges_chart(drawn, charts.menu("curve", names, names[0], "network"))
+
+
+def of_trials(counted: pd.DataFrame) -> alt.LayerChart:
+    """The figure of the constants by the number of trials."""
+    if not len(counted):
+        return charts.nothing("No search on digits is read here.")
+    exact = one_network.by_best_of(results.read(plans.study("digits-budget")), 0.05)
+    names = list(regime_figures.QUANTITIES.values())
+    menu = charts.menu("quantity", names, names[-1], "quantity")
+    return regime_figures.trials_chart(
+        _by_quantity(exact), _by_quantity(counted, "low", "high"), menu
+    )
+
+
+def _by_quantity(table: pd.DataFrame, *ends: str) -> pd.DataFrame:
+    """A row per quantity: curve, count, quantity, value, and these ends."""
+    parts = []
+    for name, title in regime_figures.QUANTITIES.items():
+        columns = {name: "value", **{f"{name}_{end}": end for end in ends}}
+        rows = table[["workload", "count", *columns]].rename(columns=columns)
+        parts.append(rows.assign(quantity=title))
+    rows = pd.concat(parts)
+    return rows.assign(curve=[workload(w).title for w in rows.workload]).drop(columns="workload")
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def regimes(asked: pd.DataFrame) -> pd.DataFrame:
+    """Where the regimes of the curves asked for begin and end."""
+    rows, _ = scaling.summaries(asked)
+
+    def told(name: str, known: pd.Series) -> pd.Series:
+        ends = rows[[name, f"{name}_low", f"{name}_high"]].map(lambda v: float(f"{v:.2g}"))
+        texts = [f"{number(v)} ({span(between)})" for v, *between in ends.to_numpy()]
+        return pd.Series(texts, rows.index, dtype=object).where(known.astype(bool), "—")
+
+    return pd.DataFrame(
+        {
+            "sparsity": rows.sparsity,
+            "critical batch size": told("critical", rows.critical.notna()),
+            "perfect scaling from": rows.start,
+            "up to": told("perfect_end", rows.perfect_end.notna()),
+            "maximal from": told("useful_end", rows.reaches_plateau),
+            "searches": rows.replicates,
+        }
+    )
+
+
+def over_sgd(data: Measured) -> pd.DataFrame:
+    """Momentum over SGD on every dense network of several searches."""
+    pairs = one_network.over_sgd(data.curves)
+    pairs = pairs[pairs.n >= scaling.ENOUGH]  # of single searches an interval says more: S7
+    keys = list(pairs[scaling.CURVE].itertuples(index=False, name=None))
+    ratios = pairs[[*OVER_SGD]].map(brief).rename(columns=OVER_SGD)
+    names = [curve_title(key) + " (whole range)" * (key in data.whole) for key in keys]
+    ratios.insert(0, "network and method", names)
+    return ratios.assign(searches=pairs.n)
+
+
+def by_range(data: Measured) -> pd.DataFrame:
+    """Curves of the published range of momentum beside those of the whole one."""
+    rows = data.ranged
+    columns = {"network": [curve_title(key) for key in data.whole]}
+    if data.whole:
+        columns["sparsity"] = rows.sparsity
+        for name, of in (("published", "from 0.9"), ("whole", "whole")):
+            columns[f"critical, {of}"] = rows[f"critical_{name}"].map(brief)
+            tests = rows[[f"chi2_{name}", f"freedom_{name}", f"p_value_{name}"]].to_numpy()
+            columns[f"χ², {of}"] = [_tested(*row) for row in tests]
+            power = rows[f"exponent_{name}"].map("{:.2f}".format, na_action="ignore")
+            columns[f"exponent p, {of}"] = power.fillna("—")
+        ends = rows[["ratio_low", "ratio_high"]].round(2).to_numpy()
+        columns |= {"ratio": [span(pair) for pair in ends], "searches": rows.n}
+    return pd.DataFrame(columns)
+
+
+def _tested(chi2: float, freedom: float, p_value: float) -> str:
+    p = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
+    return f"{chi2:.0f} on {freedom:.0f} ({p})"
