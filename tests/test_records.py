@@ -15,10 +15,9 @@ from chapters.language_model import branch_runs, branches, ngrams, pruned_layers
 from chapters.late_workers import delays
 from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
 from chapters.parts_of_a_network import growing, halves, subnetworks
-from chapters.steps_to_result import folds
 from chapters.without_backpropagation import boolean_readout
 from lib import ROOT, own
-from lib.probes import paths, portraits, replays, running_noise, timings, tracks, unseen
+from lib.probes import folds, paths, portraits, replays, running_noise, timings, tracks, unseen
 from lib.probes.method_times import MethodTimes
 from lib.probes.step_times import SparseTimes, StepTimes
 from lib.records import places, store

@@ -7,10 +7,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from chapters.steps_to_result import folds
 from lib.analysis import splits
 from lib.engine import lockstep
 from lib.measuring import one_cell
+from lib.probes import folds
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models
 

@@ -8,10 +8,9 @@ import pandas as pd
 
 from chapters.sparsity.claims import sparsest
 from chapters.sparsity.sparsity_tables import Curves
-from chapters.steps_to_result import folds
 from lib.analysis import scaling
 from lib.analysis import splits as splits_of
-from lib.claims import FOR, Claim
+from lib.claims import FOR, Claim, facts
 from lib.claims.names import is_lee2021, title
 from lib.studies import plans
 from lib.wording import between, brief, named
@@ -60,7 +59,7 @@ def findings(
         "no_less": f"{judged['L4'].threshold:g}",
         "much_larger": f"{judged['L5'].threshold:g}",
         "longest": max(c.max_steps for c in plans.study("digits-sparsest").cells),
-        "hard_draw": folds.harder_than(),
+        "hard_draw": facts.harder_than(),
         "own_curves": len(own),
         "own_single": sum(min(c.n for c in both) < scaling.ENOUGH for both in own),
         **_first_curve(relative, curve, levels),

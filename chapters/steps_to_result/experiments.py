@@ -1,7 +1,7 @@
 """What this chapter measures besides searches."""
 
-from chapters.steps_to_result import folds
 from lib.measuring.experiment import Experiment
+from lib.probes import folds
 
 EXPERIMENTS = {
     "cross-validation": Experiment(

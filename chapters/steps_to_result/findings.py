@@ -7,10 +7,12 @@ from collections.abc import Mapping
 import altair as alt
 import pandas as pd
 
-from chapters.steps_to_result import folds, race, split_figures
+from chapters.steps_to_result import race, split_figures
 from lib.analysis import rate_rules, scaling, splits, unseen_errors
+from lib.claims import facts
 from lib.measuring import sweeps
 from lib.page import charts
+from lib.probes import folds
 from lib.probes.unseen import UNSEEN
 from lib.records import results
 from lib.records.on_record import grid
@@ -130,7 +132,7 @@ def _splits() -> dict[str, object]:
     return {
         "draws": splits.DRAWS,
         "hard": bool(told and told["ours_percentile"] > 50),
-        "hard_draw": folds.harder_than(),
+        "hard_draw": facts.harder_than(),
         "fc": workload(FC).title,
         "fc_theirs": told.get("theirs"),
         "fc_ours": told.get("ours"),

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from chapters.steps_to_result import folds
 from chapters.which_method import best_settings
 from chapters.which_method import method_tables as tables
 from lib.analysis import method_results, scaling, unseen_errors
+from lib.claims import facts
 from lib.methods import method
 from lib.page import boxes, charts
 from lib.probes.unseen import UNSEEN
@@ -84,7 +84,7 @@ def findings(data: Measured) -> dict[str, object]:
         "ends_measured": bool(len(last)),
         "last_steps": each(last, "ratio"),
         "few_trials": method_results.TRIES,
-        "hard_draw": folds.harder_than(),
+        "hard_draw": facts.harder_than(),
         "unclipped": _unclipped(data.curves),
         **_measured(data),
         **_model(dense),

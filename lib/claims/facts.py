@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from lib.analysis import scaling
+from lib.analysis import scaling, splits
 from lib.claims import judging
 from lib.claims.cache import kept
+from lib.probes import folds
+from lib.wording import percent
+from lib.workloads.catalogue import workload
 
 CURVE = [
     *scaling.CURVE,
@@ -54,3 +57,19 @@ def critical(workload: str, algorithm: str = "momentum", sparsity: float = 0.0) 
             f"{', '.join(table.workload.unique())}"
         )
     return table[same].iloc[0]
+
+
+def harder_than() -> list[str]:
+    """How hard the book's own draw of MNIST's validation images is, as several networks see it: of
+    how many random draws it is harder, "98 % (FC-128×3)"; [] where nothing is on record.
+    """
+    return kept("draw", _harder_than)["draws"]
+
+
+def _harder_than() -> dict[str, list[str]]:
+    asked = folds.results()
+    shares = {
+        workload(name).title.split(" on ")[0]: splits.told(asked, name)["ours_percentile"] / 100
+        for name in (asked.workload.unique() if len(asked) else ())
+    }
+    return {"draws": [f"{percent(share)} ({network})" for network, share in shares.items()]}

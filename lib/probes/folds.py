@@ -12,14 +12,12 @@ import numpy as np
 import pandas as pd
 
 from lib import require
-from lib.analysis import splits
 from lib.fields import Count, Whole, spec
 from lib.measuring.collection import Collection
 from lib.methods import spaces
 from lib.records import store
 from lib.records.places import DATA
 from lib.studies.cells import NUMBER, Cell
-from lib.wording import percent
 from lib.workloads import datasets
 from lib.workloads.catalogue import WorkloadName, workload
 
@@ -145,17 +143,3 @@ FOLDS = Collection(
     lambda what: what.cell(0).arithmetic,
 )
 record, results, missing, run = FOLDS.record, FOLDS.results, FOLDS.missing, FOLDS.run
-
-
-def harder_than() -> list[str]:
-    """How hard the book's own draw of MNIST's validation images is, as several networks see it: of
-    how many random draws it is harder, "98 % (FC-128×3)"; [] where nothing is on record.
-    """
-    asked = results()
-    seen = {
-        name: splits.told(asked, name) for name in (asked.workload.unique() if len(asked) else ())
-    }
-    return [
-        f"{percent(told['ours_percentile'] // 1 / 100)} ({workload(name).title.split(' on ')[0]})"
-        for name, told in seen.items()
-    ]
