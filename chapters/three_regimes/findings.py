@@ -22,13 +22,6 @@ from lib.workloads.catalogue import workload
 
 LEAST = 5  # batch sizes of a curve that may show three regimes
 FIRST_IMAGES = "Simple-CNN on MNIST, momentum"
-OVER_SGD = {
-    "critical": "critical batch size",
-    "c1": "c₁",
-    "c2": "c₂",
-    "smallest": "steps, smallest batch",
-    "largest": "steps, largest batch",
-}
 
 
 @dataclass(frozen=True)
@@ -107,7 +100,7 @@ def findings(data: Measured, judged: Mapping[str, Claim], chosen: Any) -> dict[s
         **_asked(data),
         **_all_three(data.summary, judged["L1"]),
         **_goals(data.lines, judged["S2"]),
-        **_methods(judged["S7"]),
+        **_methods(data.curves, judged["S7"]),
         **_images(data),
         **_ranges(data.ranged),
         **_trials(data.counted),
@@ -179,11 +172,17 @@ def _goals(lines: pd.DataFrame, claim: Claim) -> dict[str, object]:
     }
 
 
-def _methods(claim: Claim) -> dict[str, object]:
+def _methods(curves: dict, claim: Claim) -> dict[str, object]:
+    """What momentum does to the critical batch size and to both constants, over SGD's."""
+    pairs = one_network.over_sgd(curves)
+    pairs = pairs[pairs.n >= scaling.ENOUGH]  # of single searches an interval says more: S7
     return {
         "needed": f"{claim.threshold:g}",
         "raised": len(claim.decided(FOR)),
         "compared": len(claim.measured),
+        "pairs": len(pairs),
+        "pairs_c1": between(*pairs.c1),
+        "pairs_c2": between(*pairs.c2),
     }
 
 
@@ -353,17 +352,6 @@ def regimes(asked: pd.DataFrame) -> pd.DataFrame:
             "searches": rows.replicates,
         }
     )
-
-
-def over_sgd(data: Measured) -> pd.DataFrame:
-    """Momentum over SGD on every dense network of several searches."""
-    pairs = one_network.over_sgd(data.curves)
-    pairs = pairs[pairs.n >= scaling.ENOUGH]  # of single searches an interval says more: S7
-    keys = list(pairs[scaling.CURVE].itertuples(index=False, name=None))
-    ratios = pairs[[*OVER_SGD]].map(brief).rename(columns=OVER_SGD)
-    names = [curve_title(key) + " (whole range)" * (key in data.whole) for key in keys]
-    ratios.insert(0, "network and method", names)
-    return ratios.assign(searches=pairs.n)
 
 
 def by_range(data: Measured) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 on that of Lee et al. (2021).
 
 How hard a draw is, is told by networks that have seen none of its images
-(`chapters.steps_to_result.folds`).
+(`lib.probes.folds`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def shares(rows: pd.DataFrame, name: str) -> np.ndarray:
     """The share of networks that got each image of the training set wrong [N], from the rows of one
     workload.
 
-    rows: of `chapters.steps_to_result.folds`, with columns workload, image, wrong and networks.
+    rows: of `lib.probes.folds`, with columns workload, image, wrong and networks.
     Raises ValueError if the workload has none.
     """
     own = rows[rows.workload == name] if len(rows) else rows
