@@ -98,7 +98,8 @@ def run(chosen: argparse.Namespace) -> None:
         return
     study = plans.study(chosen.name)
     options = f"--jobs {chosen.jobs} --device {chosen.device}"
-    with stoppable(lambda: results.kept(study), f"python -m lib run {chosen.name} {options}"):
+    again = f"python -m lib run {chosen.name} {options}"
+    with stoppable(lambda: results.kept(study), again):
         _say(study.name, results.missing(study), study.cells, "cells to train")
         sweeps.run(study, jobs=chosen.jobs, device=chosen.device)
     print(_searched())

@@ -114,8 +114,11 @@ def counterparts(cells: Iterable[Cell]) -> list[Cell]:
     for cell in cells:
         name = cell.workload.removesuffix(THEIR_SPLIT)
         ours = replace(cell, workload=name, race=None, rungs="goals")
-        others = (replace(ours, hits=hits) for hits in (1, 2, 5))
-        found += [cell, *(other for other in others if store.exists(record(other)))]
+        found.append(cell)
+        for hits in (1, 2, 5):
+            other = replace(ours, hits=hits)
+            if store.exists(record(other)):
+                found.append(other)
     return found
 
 

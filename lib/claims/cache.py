@@ -67,6 +67,9 @@ def _digest() -> str:
         for name in names
         if not name.endswith(".part")
     ]
-    stamps = [(file, (about := os.stat(file)).st_mtime_ns, about.st_size) for file in sorted(files)]
+    stamps = []
+    for file in sorted(files):
+        about = os.stat(file)
+        stamps.append((file, about.st_mtime_ns, about.st_size))
     beside = [file.read_bytes() for file in sorted(ROOT.glob("chapters/*/*.py"))]
     return hashlib.sha256(f"{code(['.'])} {beside} {stamps}".encode()).hexdigest()[:16]

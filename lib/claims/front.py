@@ -152,14 +152,16 @@ def harder_than() -> list[str]:
     """How hard the book's own draw of MNIST's validation images is, as several networks see it: of
     how many random draws it is harder, "98 % (FC-128×3)"; [] where nothing is on record.
     """
+    return kept("draw", _harder_than)["draws"]
+
+
+def _harder_than() -> dict:
     asked = folds.results()
-    seen = {
-        name: splits.told(asked, name) for name in (asked.workload.unique() if len(asked) else ())
+    told = {name: splits.told(asked, name) for name in (asked.workload.unique() if len(asked) else ())}
+    shares = {workload(name).title.split(" on ")[0]: found for name, found in told.items()}
+    return {
+        "draws": [f"{percent(f['ours_percentile'] / 100)} ({name})" for name, f in shares.items()]
     }
-    return [
-        f"{percent(told['ours_percentile'] // 1 / 100)} ({workload(name).title.split(' on ')[0]})"
-        for name, told in seen.items()
-    ]
 
 
 def setup(app) -> dict:

@@ -193,10 +193,12 @@ def status_of_own(folder: Path = DATA) -> pd.DataFrame:
 
 def _sums(heads: list[dict]) -> dict[str, object]:
     """What the records with these first lines took, and where they were made."""
-    seen = ("device", "precision", "torch", "date")
-    return {
+    sums = {
         "trials": sum(h["rows"] for h in heads),
         "training steps": sum(h["trial_steps"] for h in heads),
         "core hours": sum(h["wall_s"] for h in heads) / 3600,
-        **{k: ", ".join(sorted({h[k] for h in heads})) for k in seen},
     }
+    for name in ("device", "precision", "torch", "date"):
+        seen = {head[name] for head in heads}
+        sums[name] = ", ".join(sorted(seen))
+    return sums

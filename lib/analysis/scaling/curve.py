@@ -363,10 +363,10 @@ def _by_size(statistic: Callable[..., np.ndarray], *curves: Curve) -> pd.DataFra
     """A statistic of every batch size of curves that have the same, as RATIO."""
     sizes = curves[0].logs.columns
     found = estimate(statistic, *curves) if len(sizes) else []
-    rows = [
-        {"batch_size": int(size), **effect.row("ratio"), "n": effect.n, "effect": effect}
-        for size, effect in zip(sizes, found)
-    ]
+    rows = []
+    for size, effect in zip(sizes, found):
+        row = {"batch_size": int(size), "n": effect.n, "effect": effect}
+        rows.append({**row, **effect.row("ratio")})
     return pd.DataFrame(rows, columns=RATIO)
 
 
