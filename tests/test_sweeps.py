@@ -167,7 +167,7 @@ def test_smoke_is_kept_by_the_code_that_made_it(monkeypatch):
         return {k: v for file in files for k, v in runpy.run_path(str(file)).items()}
 
     before = anew()
-    monkeypatch.setattr(pathlib.Path, "read_bytes", lambda f: read(f) + b"#" * (f.name == "smoothness.py"))
+    monkeypatch.setattr(pathlib.Path, "read_bytes", lambda f: read(f) + b"#" * (f.name == "ranges.py"))
     after = anew()
     assert before["SOURCE"] == after["SOURCE"] and before["SMOKE"] != after["SMOKE"]
     assert before["SMOKE"].parent == after["SMOKE"].parent == ROOT / "_build" / "smoke"
