@@ -82,7 +82,7 @@ def near_best(trials: pd.DataFrame, base: int) -> pd.DataFrame:
     }
     parts = []
     for which, (fast, values, rules) in kinds.items():
-        parts.append(fast.assign(which=which, value=values))
+        parts.append(fast.assign(which=which, value=values[fast.index]))
         for name, own in fast.groupby("workload", sort=False):
             first, sizes = start(winners(own), base), np.unique(own.batch_size)
             ratio = sizes / int(first.batch_size)
