@@ -39,8 +39,9 @@ book: environment  ## build the book from the committed records, strictly
 	@echo "The book is built. Open $(OUT)/_build/html/index.html"
 
 # tests/test_reruns.py runs every chapter from the records; nbmake, those that can, on a toy case.
+# The toy cases stand first: the longest, begun last, left a core idle.
 test: environment book  ## tests, chapters, and the built pages in a browser
-	$(RUN) pytest tests --nbmake $(TOYS) -n 2 --dist loadfile --nbmake-timeout=300 --durations=40
+	$(RUN) pytest --nbmake $(TOYS) tests -n 2 --dist loadfile --nbmake-timeout=300 --durations=40
 
 check: environment lint  ## in a minute: style, order of rooms, golden values, a chapter on a toy case
 	$(RUN) pytest -q tests/test_rooms.py tests/test_house.py tests/test_records.py \

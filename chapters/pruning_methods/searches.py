@@ -45,8 +45,8 @@ def results(chosen) -> pd.DataFrame:
 
 
 def _networks(chosen) -> list[str]:
-    """The network asked for; both on digits and one on images if it is one of these."""
-    if chosen.workload not in plans.DIGITS:
+    """The network asked for; both on digits and one on images if it is one of these, and no toy."""
+    if chosen.workload not in plans.DIGITS or chosen.budget == "smoke":
         return [chosen.workload]
     digits = sorted(plans.DIGITS, key=lambda name: name != chosen.workload)
     return [*digits, IMAGES] if chosen.budget == "cached" else digits
