@@ -5,6 +5,7 @@ papermill whatever is there.
 """
 
 import contextlib
+import functools
 import re
 import subprocess
 import sys
@@ -32,6 +33,7 @@ def rerun(name, folder):
     return done.stderr[-3000:], nbformat.read(out, 4) if done.returncode == 0 else None
 
 
+@functools.cache
 def built():
     """Chapters with the outputs that the book was built from, by name; none if records or code have changed since."""
     stamp, cache = ROOT / "_build" / ".inputs", ROOT / "_build" / ".jupyter_cache"

@@ -44,6 +44,15 @@ class Markdown(str):
         return str(self)
 
 
+class Lead(Markdown):
+    """How a page begins; in notebooks it carries the page's findings, by name, as metadata."""
+
+    findings: dict[str, object]
+
+    def _repr_markdown_(self) -> tuple[str, dict]:
+        return str(self), {"findings": self.findings}
+
+
 def say(text: str, values: Mapping[str, object] | None = None, /, **more: object) -> Markdown:
     """The sentences that a Jinja2 template and its values make.
 
@@ -66,7 +75,7 @@ def lead(
     values: Mapping[str, object] | None = None,
     /,
     **more: object,
-) -> Markdown:
+) -> Lead:
     """How a page begins: its question, its answer, and the verdicts on its claims, linked to the
     ledger.
 
@@ -80,7 +89,9 @@ def lead(
     found = {**(values or {}), **more}
     # Apart in a notebook, too, which has no style of ours
     pills = "&ensp;".join(pill(claim) for claim in judged)
-    return Markdown(f"*{_filled(question, found)}*\n\n**{_filled(answer, found)}**\n\n{pills}")
+    page = Lead(f"*{_filled(question, found)}*\n\n**{_filled(answer, found)}**\n\n{pills}")
+    page.findings = found
+    return page
 
 
 def kind(verdict: str) -> str:
