@@ -1,0 +1,253 @@
+"""What the papers' headline figures would cost at the papers' own scale."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import nnls
+
+from lib.analysis.scaling import forms
+from lib.records import on_record, results
+from lib.studies.study import Study
+from lib.wording import named
+
+FOLD = 64  # graphics processors of the largest price
+LOST = 300.0  # s of work that an interrupted search repeats: it is saved every five minutes
+TIMED = "cifar-10-resnet-8"  # the network whose searches ran on a core and on an H100
+
+
+def powers(first: int, last: int) -> tuple[int, ...]:
+    """The powers of two from `first` to `last`."""
+    return tuple(2**n for n in range(int(np.log2(first)), int(np.log2(last)) + 1))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A headline figure of a paper, or a row of it, as searches of one of our networks.
+
+    goal, limit: validation error, steps; limit None where the paper's is not at hand.
+    length: steps of every run, where runs end there and not at a goal.
+    recalled: what of it we recall, but could not read in a text or in released code.
+    """
+
+    paper: str
+    shows: str
+    workload: str
+    methods: tuple[str, ...]
+    sparsities: tuple[float, ...]
+    sizes: tuple[int, ...]
+    goal: float | None = None
+    limit: int | None = None
+    length: int | None = None
+    trials: int = 100
+    recalled: str = ""
+
+    def points(self) -> Iterable[tuple[str, float, int]]:
+        """Every search: method, sparsity, batch size."""
+        return (
+            (method, sparsity, size)
+            for method in self.methods
+            for sparsity in self.sparsities
+            for size in self.sizes
+        )
+
+
+LEE = {"sparsities": (0.0, 0.5, 0.7, 0.9), "methods": ("sgd", "momentum", "nesterov")}
+LEE |= {"sizes": powers(2, 16_384), "paper": "Lee et al. (2021)", "shows": "steps to result"}
+SHALLUE = {"sparsities": (0.0,), "paper": "Shallue et al. (2019)"}
+RELEASED = (1, 2, 8, 32, 128, 512, 2048, 8192, 32_768, 55_000)
+EVERY = (*powers(1, 32_768), 55_000)
+FIGURES = (
+    Figure(
+        workload="mnist-simple-cnn",
+        goal=0.02,
+        limit=40_000,
+        recalled="sparsities, batch sizes",
+        **LEE,
+    ),
+    Figure(
+        workload="fashion-mnist-simple-cnn",
+        goal=0.12,
+        limit=40_000,
+        recalled="goal, sparsities, batch sizes",
+        **LEE,
+    ),
+    Figure(
+        workload="cifar-10-resnet-8",
+        goal=0.4,
+        limit=100_000,
+        recalled="sparsities, batch sizes",
+        **LEE,
+    ),
+    Figure(
+        shows="Figure 1, Simple CNN",
+        workload="mnist-simple-cnn",
+        methods=("nesterov",),
+        sizes=RELEASED,
+        goal=0.01,
+        **SHALLUE,
+    ),
+    Figure(
+        shows="Figure 1, Simple CNN",
+        workload="fashion-mnist-simple-cnn",
+        methods=("nesterov",),
+        sizes=RELEASED[1:],
+        goal=0.1,
+        **SHALLUE,
+    ),
+    Figure(
+        shows="Figures 1 and 4, ResNet-8",
+        workload="cifar-10-resnet-8",
+        methods=("sgd", "nesterov"),
+        sizes=powers(2, 8192),
+        goal=0.3,
+        **SHALLUE,
+    ),
+    Figure(
+        shows="Figure 3, fully connected",
+        workload="mnist-fc-1024x3",
+        methods=("sgd",),
+        sizes=EVERY,
+        goal=0.03,
+        **SHALLUE,
+    ),
+    Figure(
+        shows="Figure 4, Simple CNN",
+        workload="mnist-simple-cnn",
+        methods=("sgd", "momentum"),
+        sizes=EVERY,
+        goal=0.01,
+        **SHALLUE,
+    ),
+    Figure(
+        paper="Shi et al. (2019)",
+        shows="accuracy along training, ResNet-20",
+        workload="cifar-10-resnet-20",
+        methods=("dense", "top-k", "rand-k", "gaussian-k"),
+        sparsities=(0.0,),
+        sizes=(512,),
+        length=11_760,
+        trials=1,
+    ),
+)
+
+
+def searched(figures: Sequence[Figure] = FIGURES) -> pd.DataFrame:
+    """The searches on record of the figures' networks, of whatever goal: a row each.
+
+    Columns: workload, algorithm, sparsity, batch_size, steps (to the hardest goal that was met),
+    goal, trial_steps, wall_s, cpu (whether one core measured it).
+    """
+    names = {figure.workload for figure in figures}
+    every = on_record.gathered(**{"label_smoothing": 0.0})
+    read = results.read(Study("prices", "", (c for c in every.cells if c.workload in names)))
+    heads = pd.DataFrame(list(read.attrs["provenance"]))
+    return heads.assign(cpu=heads.device.str.startswith("cpu"))
+
+
+def seconds_of_a_step(heads: pd.DataFrame) -> tuple[float, float]:
+    """Seconds that one trial takes for a step: (a, b) of a + b * batch size.
+
+    A least-squares fit, of relative errors, to what searches took; neither term is negative.
+    """
+    taken = (heads.wall_s / heads.trial_steps).to_numpy()
+    terms = np.stack([np.ones(len(heads)), heads.batch_size.to_numpy(float)], 1)
+    (a, b), _ = nnls(terms / taken[:, None], np.ones(len(heads)))
+    return float(a), float(b)
+
+
+def steps_to_result(heads: pd.DataFrame, sizes: np.ndarray) -> np.ndarray:
+    """K* [n] at batch sizes [n], by c1/B + c2 fitted to all searches of a network and a method."""
+    means = np.log(heads.groupby("batch_size").steps.median())
+    measured = means.index.to_numpy(float)
+    fitted = forms.fit(measured, means.to_numpy()[None])
+    return np.exp(fitted.log_steps(sizes))[0]
+
+
+def faster(heads: pd.DataFrame) -> float:
+    """By what factor an H100 took less time than a core for steps of the same network and size."""
+    timed = heads[heads.workload == TIMED]
+    cpu, gpu = timed[timed.cpu], timed[~timed.cpu]
+    a, b = seconds_of_a_step(cpu)
+    ratios = (a + b * gpu.batch_size) * gpu.trial_steps / gpu.wall_s
+    return float(np.exp(np.log(ratios).mean()))
+
+
+def costs(figure: Figure, heads: pd.DataFrame) -> np.ndarray:
+    """Core-seconds [n] of the figure's searches: all trials run until the first meets the goal, or
+    to the limit.
+
+    Steps are those to our hardest goal where the paper's is harder, so that this is a lower bound.
+    """
+    own = heads[(heads.workload == figure.workload) & heads.cpu]
+    a, b = seconds_of_a_step(own)
+    sizes, found = np.array(figure.sizes, float), []
+    for method in figure.methods:
+        steps = np.full(len(sizes), figure.length or np.inf)
+        if not figure.length:
+            like = own[(own.algorithm == method) & (own.sparsity == 0)]
+            steps = steps_to_result(like if like.batch_size.nunique() > 2 else own, sizes)
+        steps = np.minimum(steps, figure.limit or np.inf)
+        found += [steps * figure.trials * (a + b * sizes)] * len(figure.sparsities)
+    return np.concatenate(found)
+
+
+def keep_busy(
+    seconds: np.ndarray, workers: int, failures: float = 0.0, seed: int = 0
+) -> tuple[float, float]:
+    """A run of searches on so many workers, the longest first, each to the first free worker.
+
+    Args:
+        seconds: that each search takes [n].
+        workers: count.
+        failures: how often a worker fails, per hour of its work; its search goes on from its last
+            saved state, at most LOST seconds before.
+
+    Returns:
+        Seconds until all are done, and the share of the workers' time that was spent on work.
+    """
+    random = np.random.default_rng(seed)
+    free = [0.0] * workers
+    for cost in sorted(seconds, reverse=True):
+        failed = random.poisson(failures * cost / 3600)
+        again = random.uniform(0, LOST, failed).sum()
+        heapq.heapreplace(free, free[0] + cost + again)
+    end = max(free)
+    return end, float(np.sum(seconds) / (workers * end))
+
+
+def table(heads: pd.DataFrame, figures: Sequence[Figure] = FIGURES) -> pd.DataFrame:
+    """A row per figure: what it takes on two cores, on an H100 and on FOLD of them, and what is on
+    record.
+
+    Columns: paper, shows, workload, searches, cores (days on two cores), gpu, gpus (hours), busy
+    (share, with FOLD), done (points with a search on record), tenth (trials a search that a tenth
+    of the price buys at every third size), recalled.
+    """
+    factor, rows = faster(heads), []
+    known = heads[["workload", "algorithm", "sparsity", "batch_size"]]
+    known = set(known.itertuples(index=False, name=None))
+    for figure in figures:
+        cost = costs(figure, heads)
+        end, busy = keep_busy(cost / factor, FOLD, failures=1 / 24)
+        third = cost.reshape(-1, len(figure.sizes))[:, ::3].sum()
+        rows.append(
+            {
+                "paper": figure.paper,
+                "shows": figure.shows,
+                "workload": named(figure.workload),
+                "searches": len(cost),
+                "cores": cost.sum() / 2 / 86_400,
+                "gpu": cost.sum() / factor / 3600,
+                "gpus": end / 3600,
+                "busy": busy,
+                "done": sum((figure.workload, *point) in known for point in figure.points()),
+                "tenth": int(0.1 * cost.sum() / third * figure.trials),
+                "recalled": figure.recalled,
+            }
+        )
+    return pd.DataFrame(rows)

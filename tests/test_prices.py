@@ -1,0 +1,52 @@
+"""The price list: limiting cases of the schedule, and planted times."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from chapters.status import prices
+
+
+def heads(sizes, a=0.01, b=0.001, steps=lambda size: 6400 / size + 20):
+    """Records of searches of 16 trials on one core, whose times and steps are planted."""
+    rows = [(size, round(steps(size)), 16 * round(steps(size))) for size in sizes]
+    found = pd.DataFrame(rows, columns=["batch_size", "steps", "trial_steps"])
+    found = found.assign(workload="mnist-simple-cnn", algorithm="momentum", sparsity=0.0, cpu=True)
+    return found.assign(wall_s=found.trial_steps * (a + b * found.batch_size))
+
+
+def figure(**more):
+    fields = {"sparsities": (0.0,), "sizes": (16, 4096), "methods": ("momentum",), "goal": 0.02}
+    return prices.Figure("a paper", "its figure", "mnist-simple-cnn", **(fields | more))
+
+
+def test_planted_times_and_steps_come_back():
+    known = heads([4, 16, 64, 256, 1024])
+    assert prices.seconds_of_a_step(known) == pytest.approx((0.01, 0.001))
+    expected = [100 * (6400 / size + 20) * (0.01 + 0.001 * size) for size in (16, 4096)]
+    assert prices.costs(figure(), known) == pytest.approx(expected, rel=0.02)
+
+
+def test_a_step_limit_and_a_length_bound_the_price():
+    known = heads([4, 16, 64, 256, 1024])
+    limited = prices.costs(figure(limit=200), known)
+    assert limited[0] == pytest.approx(100 * 200 * (0.01 + 0.001 * 16))
+    runs = prices.costs(figure(length=500, trials=1, sizes=(16,)), known)
+    assert runs == pytest.approx([500 * (0.01 + 0.001 * 16)])
+
+
+def test_one_worker_works_without_a_pause_and_equal_searches_share_out_evenly():
+    assert prices.keep_busy(np.array([3.0, 1.0, 2.0]), 1) == (6.0, 1.0)
+    assert prices.keep_busy(np.full(128, 5.0), 64) == (10.0, 1.0)
+
+
+def test_a_search_that_is_longer_than_all_others_bounds_the_end():
+    end, busy = prices.keep_busy(np.array([100.0, *[1.0] * 20]), 4)
+    assert end == 100.0 and busy == pytest.approx(120 / 400)
+
+
+def test_failures_cost_at_most_what_was_not_saved():
+    hours = np.full(640, 3600.0)
+    calm, _ = prices.keep_busy(hours, 64)
+    rough, busy = prices.keep_busy(hours, 64, failures=1.0)
+    assert calm < rough < calm * (1 + 3 * prices.LOST / 3600) and 0.9 < busy < 1
