@@ -18,7 +18,7 @@ def timings(overhead, example):
 @pytest.mark.parametrize(("overhead", "example", "critical"), [(1e-3, 1e-4, 150), (0.5, 2e-4, 4000), (2e-3, 1e-2, 20)])
 def test_no_batch_is_sooner_at_the_goal(overhead, example, critical):
     found = decide.decide(timings(overhead, example), critical)
-    sizes = np.geomspace(1, 1e6, 20_001)
+    sizes = np.geomspace(1e-2, 1e6, 20_001)
     time = (1 + critical / sizes) * (overhead + example * sizes)
     assert found.best == pytest.approx(sizes[time.argmin()], rel=0.01)
     near = sizes[time <= (1 + decide.MORE) * time.min()]

@@ -17,6 +17,7 @@ from lib.page import boxes
 from lib.page.prose import Html
 
 MORE = 0.1  # share of time that the range of batches costs more than the best, at most
+NONE = 1e-6  # of a step's time: what rounding leaves of a part that is not there
 Points = Sequence[tuple[float, float]]  # (batch size, what was measured there)
 
 
@@ -46,7 +47,7 @@ def decide(times: Points, critical: float) -> Choice | None:
         critical: examples; or a noise scale in its place.
     """
     overhead, example = fitted(times, (0, 1))
-    if min(overhead, example, critical) <= 0:
+    if critical <= 0 or min(overhead, example) <= NONE * times[0][1]:
         return None
     root = math.sqrt(overhead * example * critical)
     half = 1 + MORE * (overhead + example * critical + 2 * root) / root / 2
@@ -85,7 +86,7 @@ FORM = """<style>
 .book-decide output { grid-column: 1 / -1; font-weight: 600; }
 @page { size: A4; margin: 10mm 12mm; }
 @media print {
-  .bd-content .bd-article { font-size: 8.6pt; line-height: 1.28; }
+  .bd-article { font-size: 8.6pt; line-height: 1.28; }
   .bd-article h1 { font-size: 15pt; margin: 0; } .bd-article h2 { font-size: 10.5pt; margin: 5pt 0 2pt; }
   .bd-article p, .bd-article ul, .bd-article li { margin-top: 0 !important; margin-bottom: 2pt !important; }
   .book-decide { padding: .3rem .6rem; } .book-decide :is(textarea, input, label) { font-size: 8pt; }
@@ -120,8 +121,9 @@ FORM = """<style>
       if (floor <= 0) return "Steps fall in proportion to the batch: measure a larger batch.";
       if (falling <= 0) return "Steps do not fall: measure a smaller batch."; critical = falling / floor; }
     if (!(critical > 0)) return "Enter steps at two batch sizes or more, or a critical batch size.";
-    if (!(overhead > 0)) return "A step's time is proportional to its batch: a smaller batch is as fast, and cheaper.";
-    if (!(example > 0)) return `A step's time does not grow: take the largest batch up to about ${short(4 * critical)}.`;
+    const none = {{ least }} * times[0][1];
+    if (!(overhead > none)) return "A step's time is proportional to its batch: a smaller batch is as fast, and cheaper.";
+    if (!(example > none)) return `A step's time does not grow: take the largest batch up to about ${short(4 * critical)}.`;
     const root = Math.sqrt(overhead * example * critical);
     const half = 1 + {{ more }} * (overhead + example * critical + 2 * root) / root / 2;
     const reach = half + Math.sqrt(half * half - 1), best = Math.sqrt(critical * overhead / example);
@@ -146,6 +148,7 @@ def form(times: Points, critical: float) -> Html:
         times="\n".join(f"{size:g} {seconds:.3g}" for size, seconds in times),
         critical=f"{critical:.3g}",
         more=MORE,
+        least=NONE,
         percent=round(100 * MORE),
         without="The form needs JavaScript; the worked example below does not.",
     )
