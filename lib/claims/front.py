@@ -134,6 +134,28 @@ def _one_run() -> dict:
     return found.to_dict("list")
 
 
+def one_search(batch_size: int) -> pd.DataFrame:
+    """The trainings of one search of the dense network of `one_run` at this batch size.
+
+    trial, goal (validation error, a share), step (the first at which that trial met that goal); a
+    row per goal met.  Empty where the search is not on record.
+    """
+    rows = kept(f"one-search-{batch_size}", lambda: _one_search(batch_size))
+    return pd.DataFrame(rows, columns=["trial", "goal", "step"])
+
+
+def _one_search(batch_size: int) -> dict:
+    trials, (name, algorithm) = judging.trials(), RUN
+    own = (trials.workload == name) & (trials.algorithm == algorithm) & (trials.sparsity == 0)
+    rows = trials[own & (trials.batch_size == batch_size)]
+    if rows.empty:
+        return {}
+    goals = {f"steps@{goal:g}": goal for goal in workload(name).goals}
+    kept_goals = [column for column in goals if column in rows]
+    met = rows.melt("trial", kept_goals, "goal", "step").dropna()
+    return met.assign(goal=met.goal.map(goals)).to_dict("list")
+
+
 def network(name: str) -> str:
     """A workload's data set and kind of network: "MNIST, convolutional"."""
     work = workload(name)

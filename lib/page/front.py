@@ -1,16 +1,17 @@
-"""The front page's figures: one run, every curve, four papers, and where to go from here."""
+"""The front page's figures: one search, one run, every curve, four papers, and where to go from here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 
 import altair as alt
-import numpy as np
 import pandas as pd
 
 from lib.page import boxes, charts, tips
 from lib.page.prose import Html
-from lib.wording import between, brief, joined, named, number
+from lib.wording import between, brief, joined, named, number, percent
+from lib.workloads.catalogue import workload
 
 KINDS = {"steps": charts.BLUE, "time": charts.ORANGE, "price": charts.TEAL}
 
@@ -52,7 +53,7 @@ def one_run(run: pd.DataFrame, start: int) -> alt.LayerChart:
     )
     words = [_words(picked, kind, row) for row, kind in enumerate(KINDS)]
     chart = alt.layer(column, drawn, dots, *words).add_params(chosen, charts.spoken(spelt))
-    return charts.sized(chart, 300)
+    return charts.sized(chart, 250)
 
 
 def _words(picked: alt.Chart, kind: str, row: int) -> alt.Chart:
@@ -85,69 +86,143 @@ def _cores(count: int) -> str:
     return f"{count} core{'s' * (count > 1)}"
 
 
-# --- every curve ----------------------------------------------------------------------------------
+# --- what a step to result is ---------------------------------------------------------------------
 
-PANELS = """<style>
-.book-panels { display: grid;
-  grid-template-columns: 4.9rem repeat(var(--methods), minmax(0, 1fr)); gap: .25rem .3rem;
-  font-size: .72rem; line-height: 1.2; align-items: center; }
-.book-panels > b { font-size: .62rem; overflow: hidden; letter-spacing: -.01em; }
-.book-panels svg { width: 100%; height: auto; display: block; }
-.book-panels svg * { vector-effect: non-scaling-stroke; } .book-panels a { color: inherit; }
-</style><div class="book-panels" style="--methods:{{ methods|length }}"><span></span>
-{% for method in methods %}<b>{{ method[0]|upper }}{{ method[1:] }}</b>{% endfor %}
-{% for name, kind, panels in rows %}
-<span><b>{{ name }}</b><br>{{ kind }}</span>
-{% for title, lines in panels %}
-{% if lines %}<a href="{{ link }}"><svg viewBox="0 0 100 90" role="img" aria-label="{{ title }}"><title>{{ title }}</title>
-<path d="M1,0 V89 H100" fill="none" stroke="{{ guide }}" stroke-width="1"/>
-{% for colour, points in lines %}
-<polyline points="{{ points }}" fill="none" stroke="{{ colour }}" stroke-width="1.6"/>
-{% endfor %}</svg></a>{% else %}<span></span>{% endif %}
-{% endfor %}{% endfor %}</div>"""
+SEARCH = """<style>
+.book-search { float: right; width: min(22rem, 100%); margin: 0 0 .5rem 1.2rem; }
+.book-search svg { width: 100%; height: auto; display: block; font-size: 11px; fill: currentColor; }
+.book-search figcaption { font-size: .8rem; text-align: left; }
+.book-search ~ .book-figure, .book-figure { clear: both; }
+@media (max-width: 700px) { .book-search { float: none; margin: 0; } }
+</style><figure class="book-search" id="fig-one-search">
+<svg viewBox="0 0 330 165" role="img" aria-label="{{ description }}">
+<path d="M38,6 V138 H324" fill="none" stroke="{{ guide }}"/>
+<line x1="38" x2="324" y1="{{ goal_at }}" y2="{{ goal_at }}" stroke="{{ guide }}" stroke-dasharray="4 4"/>
+{% for points, colour, width in lines %}
+<polyline points="{{ points }}" fill="none" stroke="{{ colour }}" stroke-width="{{ width }}"/>
+{% endfor %}
+<line x1="{{ end }}" x2="{{ end }}" y1="{{ goal_at }}" y2="138" stroke="{{ best }}" stroke-dasharray="2 3"/>
+<circle cx="{{ end }}" cy="{{ goal_at }}" r="4" fill="{{ best }}"/>
+{% for y, words in errors %}<text x="34" y="{{ y + 4 }}" text-anchor="end">{{ words }}</text>{% endfor %}
+{% for x, words in steps %}<text x="{{ x }}" y="151" text-anchor="middle">{{ words }}</text>{% endfor %}
+<text x="324" y="163" text-anchor="end">steps</text>
+<text x="44" y="14">validation error</text>
+<text x="{{ end - 6 }}" y="{{ goal_at + 16 }}" text-anchor="end" font-weight="700">{{ result }}</text>
+</svg><figcaption>{{ caption }}</figcaption></figure>"""
+LEFT, RIGHT, TOP, FLOOR = 44, 318, 22, 114  # of the picture's lines
 
 
-def panels(points: pd.DataFrame, link: str) -> Html:
-    """Steps against batch size of every curve, a small panel for each kind of network (rows) and
-    method (columns).
-
-    All panels have the same scales, both logarithmic; a panel's lowest point lies at its bottom.
+def one_search(met: pd.DataFrame, caption: str) -> Html:
+    """A small picture of one search: each training's error falls to the goal, and the first to
+    reach it gives the steps to result.
 
     Args:
-        points: of `lib.claims.front.curves`.
-        link: where a panel leads.
+        met: a row per trial and goal met, as of `lib.claims.front.one_search`; not empty.
+        caption: the sentence below, plain text.
     """
-    lowest = points.groupby(["network", "algorithm"]).steps.transform("min")
-    across, up = np.log2(points.batch_size), np.log2(points.steps / lowest)
-    points = points.assign(across=across / (across.max() or 1), up=up / (up.max() or 1))
-    known = set(points.algorithm)
-    methods = [name for name in ("sgd", "momentum", "nesterov", "adam") if name in known]
-    methods += sorted(known - {*methods})
-    rows = []
-    for network, own in points.groupby("network", sort=False):
-        drawn = [
-            (f"{network}, {named(method)}", _polylines(own[own.algorithm == method]))
-            for method in methods
-        ]
-        name, _, kind = network.partition(", ")
-        rows.append((name, kind, drawn))
-    names = list(map(named, methods))
+    goal, last = met.goal.min(), met.step.max()
+    best = met[met.goal == goal].step.min()
+    across, up = _place(met.step.min(), last, LEFT, RIGHT), _place(met.goal.max(), goal, TOP, FLOOR)
+    winner = met.trial[(met.goal == goal) & (met.step == best)].iloc[0]
+    lines = []
+    for trial, own in sorted(met.groupby("trial"), key=lambda item: item[0] == winner):
+        own = own.sort_values("goal", ascending=False)
+        points = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in zip(own.step, own.goal))
+        won = trial == winner
+        lines.append((points, charts.ORANGE if won else charts.BLUE, 2.6 if won else 0.8))
+    ticks = [step for step in (100, 200, 500, 1000, 2000, 5000) if met.step.min() <= step <= last]
     return boxes.html(
-        PANELS,
-        methods=names,
-        rows=rows,
-        link=link,
+        SEARCH,
+        lines=lines,
+        caption=caption,
         guide=charts.GUIDE,
+        best=charts.ORANGE,
+        goal_at=up(goal),
+        end=across(best),
+        errors=[(up(error), percent(error)) for error in sorted({*met.goal})],
+        steps=[(across(step), number(step)) for step in ticks],
+        result=f"steps to result: {number(round(best))}",
+        description=f"Validation error against steps of {met.trial.nunique()} trainings of one "
+        f"search; the first reaches {percent(goal)} after {number(round(best))} steps.",
     )
 
 
-def _polylines(points: pd.DataFrame) -> list[tuple[str, str]]:
-    """A panel's curves, as (colour, points in a picture of 100 by 90)."""
-    found = []
-    for (_, level), curve in points.groupby(["workload", "sparsity"]):
+def _place(first: float, last: float, begin: float, end: float) -> Callable[[float], float]:
+    """Where a value lies between begin and end, on a logarithmic scale from first to last."""
+    whole = math.log(last / first) or 1
+    return lambda value: begin + (end - begin) * math.log(value / first) / whole
+
+
+# --- every curve ----------------------------------------------------------------------------------
+
+PANELS = """<style>
+.book-panels { display: grid; grid-template-columns: repeat(auto-fill, minmax(9.5rem, 1fr));
+  gap: .6rem .8rem; font-size: .75rem; line-height: 1.25; }
+.book-panels svg { width: 100%; height: auto; display: block; font-size: 10px; fill: currentColor; }
+.book-panels a { color: inherit; text-decoration: none; }
+.book-panels a:is(:hover, :focus) b { text-decoration: underline; }
+</style><div class="book-panels">
+{% for title, method, lines, critical in panels %}
+<a href="{{ link }}"><b>{{ title }}</b><br>{{ method }}
+<svg viewBox="0 0 160 118" role="img" aria-label="{{ title }}, {{ method }}: steps to result against batch size">
+<path d="M32,4 V98 H158" fill="none" stroke="{{ guide }}"/>
+{% for x, words in across %}<line x1="{{ x }}" x2="{{ x }}" y1="98" y2="101" stroke="{{ guide }}"/>
+<text x="{{ x }}" y="111" text-anchor="middle">{{ words }}</text>{% endfor %}
+{% for y, words in up %}<line x1="29" x2="32" y1="{{ y }}" y2="{{ y }}" stroke="{{ guide }}"/>
+<text x="28" y="{{ y + 3 }}" text-anchor="end">{{ words }}</text>{% endfor %}
+{% if critical %}<line x1="{{ critical[0] }}" x2="{{ critical[0] }}" y1="12" y2="98" stroke="{{ guide }}" \
+stroke-dasharray="3 3"/><text x="{{ critical[0] }}" y="10" text-anchor="middle">{{ critical[1] }}</text>{% endif %}
+{% for colour, points in lines %}
+<polyline points="{{ points }}" fill="none" stroke="{{ colour }}" stroke-width="1.7"/>
+{% endfor %}</svg></a>{% endfor %}</div>"""
+ENOUGH = 5  # batch sizes of a panel
+SMALLEST, LARGEST, HIGHEST = 1, 16_384, 3_000  # ends of all panels' axes
+
+
+def panels(points: pd.DataFrame, critical: pd.DataFrame, link: str) -> Html:
+    """Steps against batch size, a small panel for each kind of network and method: of its workload
+    with most points, if that has `ENOUGH` batch sizes.
+
+    Both axes are logarithmic and the same in all panels; a panel's lowest point counts as 1.
+
+    Args:
+        points: of `lib.claims.front.curves`.
+        critical: of `lib.claims.front.critical`: a dashed line stands where the dense curve's is
+            identified.
+        link: where a panel leads.
+    """
+    found = critical[critical.identified & (critical.sparsity == 0)]
+    marked = found.set_index(["workload", "algorithm"]).critical
+    across, up = _place(SMALLEST, LARGEST, 36, 156), _place(1, HIGHEST, 95, 14)
+    drawn = []
+    for (_, method), every in points.groupby(["network", "algorithm"], sort=False):
+        name = every.workload.value_counts().index[0]
+        own = every[every.workload == name]
+        title = workload(name).title.removesuffix(", easier goal")
+        if own.batch_size.nunique() < ENOUGH:
+            continue
+        at = marked.get((name, method))
+        label = (across(at), brief(at)) if at else None
+        drawn.append((title, named(method), _polylines(own, across, up), label))
+    return boxes.html(
+        PANELS,
+        panels=drawn,
+        link=link,
+        guide=charts.GUIDE,
+        across=[(across(size), number(size)) for size in (1, 32, 1024)],
+        up=[(up(times), number(times)) for times in (1, 10, 100, 1000)],
+    )
+
+
+def _polylines(
+    points: pd.DataFrame, across: Callable[[float], float], up: Callable[[float], float]
+) -> list[tuple[str, str]]:
+    """A panel's curves, as (colour, points)."""
+    found, lowest = [], points.steps.min()
+    for level, curve in points.groupby("sparsity"):
         curve = curve.sort_values("batch_size")
-        places = zip(4 + 92 * curve.across, 85 - 81 * curve.up)
         colour = charts.SPARSITY_COLOURS.get(level, charts.GUIDE)
+        places = zip(map(across, curve.batch_size), map(up, curve.steps / lowest))
         found.append((colour, " ".join(f"{x:.1f},{y:.1f}" for x, y in places)))
     return found
 
@@ -156,12 +231,13 @@ def _polylines(points: pd.DataFrame) -> list[tuple[str, str]]:
 
 PAPERS = """\
 <table class="book-table book-names book-by-paper"><thead><tr>
-<th>paper</th><th>what it says</th><th>found</th><th>on its own networks</th></tr></thead><tbody>
-{% for name, judged in papers %}{% for claim, found in judged %}<tr>
-{% if loop.first %}<th rowspan="{{ judged|length }}">{{ name }}</th>{% endif %}
-<td>{{ claim.title }}</td><td><a href="chapters/claims.html#claim-{{ claim.key }}">
-{{- claim.verdict }}</a></td><td>{{ found }}</td></tr>
-{% endfor %}{% endfor %}</tbody></table>"""
+<th>paper</th><th>claim</th><th>found here</th><th>on the paper’s own networks</th></tr></thead><tbody>
+{% for name, first, found, others in papers %}<tr><th>{{ name }}</th>
+<td>{{ first.title }}.</td><td>{{ verdict(first) }}</td><td>{{ found }}</td></tr>
+{% if others %}<tr><td></td><td colspan="3">Also: {% for claim in others -%}
+{{ claim.title }} ({{ verdict(claim) }}){{ "." if loop.last else "; " }}
+{%- endfor %}</td></tr>{% endif %}{% endfor %}</tbody></table>"""
+VERDICT = '<a href="chapters/claims.html#claim-{{ claim.key }}">{{ claim.verdict }}</a>'
 SCALES = {"ratio": " times", "points": " points", "share": " (share)"}
 DOORS = """<style>
 .book-doors { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr));
@@ -177,14 +253,15 @@ DOORS = """<style>
 
 
 def papers(rows: dict[str, Iterable]) -> Html:
-    """A row per claim, by paper: what it says, how that came out, and on which of the paper's own
-    networks with how sure a number.
+    """Two rows per paper: its first claim, how that came out, on which of the paper's own networks
+    and with how sure a number; then its other claims with their verdicts.
 
     Args:
-        rows: the paper's name (HTML, such as a link) -> its judged claims.
+        rows: the paper's name (HTML, such as a link) -> its judged claims, the main one first.
     """
-    told = [(Html(name), [(c, _on_own(c)) for c in judged]) for name, judged in rows.items()]
-    return boxes.html(PAPERS, papers=told)
+    listed = [(Html(name), list(judged)) for name, judged in rows.items()]
+    told = [(name, all_[0], _on_own(all_[0]), all_[1:]) for name, all_ in listed if all_]
+    return boxes.html(PAPERS, papers=told, verdict=lambda claim: boxes.html(VERDICT, claim=claim))
 
 
 def _on_own(c) -> str:

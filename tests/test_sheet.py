@@ -1,0 +1,54 @@
+"""The batch-size sheet: its formula finds the best batch, and its form says in a browser what the formula says."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from chapters.sheet import decide
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+SIZES = (16, 64, 256)
+
+
+def timings(overhead, example):
+    return [(size, overhead + example * size) for size in SIZES]
+
+
+@pytest.mark.parametrize(("overhead", "example", "critical"), [(1e-3, 1e-4, 150), (0.5, 2e-4, 4000), (2e-3, 1e-2, 20)])
+def test_no_batch_is_sooner_at_the_goal(overhead, example, critical):
+    found = decide.decide(timings(overhead, example), critical)
+    sizes = np.geomspace(1e-2, 1e6, 20_001)
+    time = (1 + critical / sizes) * (overhead + example * sizes)
+    assert found.best == pytest.approx(sizes[time.argmin()], rel=0.01)
+    near = sizes[time <= (1 + decide.MORE) * time.min()]
+    assert (found.low, found.high) == pytest.approx((near[0], near[-1]), rel=0.01)
+
+
+def test_a_critical_batch_size_is_read_off_three_steps():
+    assert decide.critical_of([(size, 200 + 30_000 / size) for size in SIZES]) == pytest.approx(150)
+    assert decide.critical_of([(size, 30_000 / size) for size in SIZES]) > 1e6
+
+
+def test_without_a_fixed_time_there_is_no_best_batch():
+    assert decide.decide(timings(0.0, 1e-3), 100) is None
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
+def test_the_form_answers_as_the_formula_does():
+    from playwright.sync_api import sync_playwright
+
+    times, found = timings(1e-3, 1e-4), decide.decide(timings(1e-3, 1e-4), 150)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page()
+        page.set_content(str(decide.form(times, 150)))
+        said = page.locator("output").inner_text()
+        assert f"Use about {found.best:.2g} examples" in said and f"From {found.low:.2g} to" in said
+        page.fill("[name=steps]", "\n".join(f"{size} {200 + 30_000 / size}" for size in SIZES))
+        assert page.locator("output").inner_text() == said
+        page.fill("[name=times]", "16 1.6\n64 6.4")
+        assert "proportional" in page.locator("output").inner_text()
+        page.fill("[name=times]", "sixteen")
+        assert "two batch sizes" in page.locator("output").inner_text()
+        browser.close()
