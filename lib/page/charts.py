@@ -14,7 +14,7 @@ import pandas as pd
 from lib import require
 from lib.methods import METHODS, method
 from lib.page import vega
-from lib.wording import NAMES, power_of_ten, span
+from lib.wording import MINUS, NAMES, power_of_ten, span
 
 # On either page at least 3:1 (WCAG's for graphics; text takes the page's ink), and told apart
 # without red, green or blue cones: tests compute both.
@@ -455,6 +455,17 @@ def cut(rows: pd.DataFrame, value: str, beyond: float) -> tuple[pd.DataFrame, li
     return rows.assign(range=told, **shown), [least, most]
 
 
+# As the prose prints numbers: 8 %, and a minus, not a hyphen
+PRINTED = {
+    "decimal": ".",
+    "thousands": ",",
+    "grouping": [3],
+    "currency": ["", ""],
+    "percent": "\u00a0%",
+    "minus": MINUS,
+}
+
+
 @alt.theme.register("book", enable=False)
 def _theme() -> alt.theme.ThemeConfig:
     text = {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal"}
@@ -462,6 +473,7 @@ def _theme() -> alt.theme.ThemeConfig:
     return {
         "config": {
             "background": "transparent",
+            "locale": {"number": PRINTED},
             "font": "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif",
             "view": {"stroke": None, "continuousWidth": 560, "continuousHeight": 340},
             "axis": {
@@ -483,6 +495,7 @@ def _theme() -> alt.theme.ThemeConfig:
                 "titleFontSize": 13,
                 "titleOrient": "left",
                 "titleFontWeight": "normal",
+                "labelLimit": 0,
                 "columns": 5,
                 "gradientLength": 120,
             },
