@@ -112,6 +112,14 @@ def test_per_cent_and_minus_have_one_spelling():
     assert ">−50\u00a0%<" in vega.picture(vega.tidy(drawn.to_dict()))
 
 
+def test_a_legend_has_whole_names():
+    long = "FC-128×3 on Fashion-MNIST, easier goal, with momentum"
+    rows = pd.DataFrame({"x": [1.0, 2.0], "kind": [long, "other"]})
+    colour = charts.by_name("kind", {long: charts.RED, "other": charts.BLUE})
+    drawn = alt.Chart(rows).mark_point().encode(x="x:Q", color=colour).properties(description="d.")
+    assert f">{long}<" in vega.picture(vega.tidy(drawn.to_dict()))
+
+
 # --- what stands below a figure -------------------------------------------------------------------
 
 CELLS = [

@@ -67,7 +67,6 @@ def enable() -> None:
 
 
 PHONE = 400  # pixels of the plot: below, two long names do not stand side by side
-LONGEST_NAME = 200  # pixels of a legend's names, of which Vega cuts those above 160
 PHONE_LETTERS = (
     32  # of the longest names of all columns of a legend: so many stand side by side on a phone
 )
@@ -114,7 +113,6 @@ def by_algorithm(names: list[str]) -> alt.Color:
         title=None,
         labelExpr=f"{spelt}[datum.label] || {SPELT}",
         columns=narrow if sum(longest) > PHONE_LETTERS else columns,
-        labelLimit=220 if columns == 3 else 160,
     )
     scale = among(names, ALGORITHM_COLOURS | dict.fromkeys(own, GUIDE))
     return alt.Color("algorithm:N", scale=scale, legend=legend)
@@ -123,7 +121,7 @@ def by_algorithm(names: list[str]) -> alt.Color:
 def by_method(names: list[str]) -> alt.Color:
     """Colour per method of pruning, the same throughout the book."""
     columns = alt.expr(f"width < {PHONE} ? 1 : 3")
-    legend = alt.Legend(title=None, labelExpr=SPELT, columns=columns, labelLimit=LONGEST_NAME)
+    legend = alt.Legend(title=None, labelExpr=SPELT, columns=columns)
     return alt.Color("method:N", scale=among(names, METHOD_COLOURS), legend=legend)
 
 
@@ -135,9 +133,9 @@ def by_name(field: str, colours: dict[str, str], columns: int | None = None) -> 
     """
     if columns:
         wide = alt.expr(f"width < {PHONE} ? {columns} : {2 * columns}")
-        legend = alt.Legend(columns=wide, columnPadding=8, labelLimit=220)
+        legend = alt.Legend(columns=wide, columnPadding=8)
     else:
-        legend = alt.Legend(columns=1, labelLimit=260)
+        legend = alt.Legend(columns=1)
     return alt.Color(f"{field}:N", title=None, scale=among(colours, colours), legend=legend)
 
 
