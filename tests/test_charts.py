@@ -270,7 +270,7 @@ def test_a_figure_is_saved_as_picture_and_as_data(tab, tmp_path):
 
 SHADES = """() => [...document.querySelectorAll('svg.marks .role-mark > *')].map(part => { const style = getComputedStyle(part);
   const colour = style.fill === 'none' || part.tagName === 'line' ? style.stroke : style.fill;
-  return [part.parentNode.getAttribute('class').split(' ')[0], colour, Number(style.opacity)]; })"""
+  return [part.parentNode.getAttribute('class').split(' ')[0], colour, Number(style.opacity) * Number(style.strokeOpacity)]; })"""
 
 
 def contrast(colour, opacity, ground):

@@ -90,7 +90,8 @@ class CodeAtTheEnd(SphinxPostTransform):
         drawn = site.drawn_by(code.astext() for code in inputs)
         for output in self.document.findall(nodes.raw):
             text = site.with_tools(output.astext(), drawn, self._repository())
-            output.children = [nodes.Text(text)]
+            if text != output.astext():
+                output.children = [nodes.Text(text)]
         page = next(iter(self.document.findall(nodes.section)), None)
         if page is not None and inputs:
             opened = '<details class="book-code"><summary>The code of this page</summary>'

@@ -26,8 +26,9 @@
     const coloured = JSON.stringify(rest).replace(/"(#[0-9a-f]{6})"/g, (_, colour) => `"${lighter(colour)}"`);
     const walk = (part) => {
       if (!part || typeof part !== "object") return;
-      const mark = part.mark;
-      if (mark && mark.opacity) mark.opacity = Math.min(1, FAINT * mark.opacity);
+      const { mark } = part;
+      ["opacity", "strokeOpacity", "fillOpacity"].filter((name) => mark?.[name])
+        .forEach((name) => { mark[name] = Math.min(1, FAINT * mark[name]); });
       Object.values(part).forEach(walk);
     };
     const told = JSON.parse(coloured);
@@ -158,7 +159,7 @@
   const point = (part, ...kinds) => kinds.forEach((kind) => part.dispatchEvent(new PointerEvent(kind, centre(part))));
   const words = (item) => told(item.tooltip).map(([name, value]) => `${name}: ${value}`).join("; ");
   const worded = (svg) => {
-    const found = [...svg.querySelectorAll(".role-mark > *")].filter(({ __data__: item }) => item && item.tooltip && typeof item.tooltip === "object");
+    const found = [...svg.querySelectorAll(".role-mark:not(.mark-line, .mark-area) > *")].filter(({ __data__: item }) => item && item.tooltip && typeof item.tooltip === "object");
     const at = new Map(found.map((part) => {
       const { mark, fill, stroke, x, y } = part.__data__;
       return [part, [found.findIndex((one) => one.__data__.mark === mark), fill || stroke || "", x || 0, y || 0]];
