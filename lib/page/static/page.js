@@ -1,7 +1,8 @@
 // What every page does: long tables begin with their first rows, and while a page prints all that can be opened is open.
 (() => {
   const FIRST = 12;  // rows of a long table; book.css hides the others
-  const KEPT = ".book-code, .book-cite, .book-data, .book-provenance *";  // of use on a screen only, or long
+  // Of use on a screen only, or of many pages
+  const KEPT = ".book-code, .book-cite, .book-data, .book-claim *, .book-provenance *, :has(.book-long)";
   const shorten = (table) => {
     const count = table.tBodies[0].rows.length;
     if (count < FIRST + 4) return;
