@@ -21,25 +21,28 @@ from lib.records.store import DATA
 from lib.studies import plans
 
 ABOUT = """\
-Measure what the book is made of.  A study is a named grid of searches: a workload, a training method, a sparsity and a
-batch size each, with a hundred trials or so.  An experiment measures something else: gradients, timings, late workers.
-What is done lies in files under data/, from which the chapters are built; only what has no file is measured.
+Run the measurements behind this book. A study is a named grid of searches; each search trains one
+workload with one training method, sparsity and batch size about a hundred times. An experiment
+measures something else, such as gradients, timings or late workers. Results are saved under data/,
+and the chapters are built from them. Whatever has already been measured is skipped.
 
-To stop, press Ctrl-C at any time: what is done is kept, and so is, every few minutes, the state of a search under way.
-The same command goes on from there.
+Press Ctrl-C to stop at any time. Finished searches are kept, and a search that is still running is
+saved every few minutes. Run the same command again to continue.
 """
 STARTS = """\
-to begin with:
-  python -m lib status              what is measured, and what is missing
-  python -m lib list                all studies and experiments
-  python -m lib run digits          train what this study lacks
+getting started:
+  python -m lib status              show what has been measured and what is missing
+  python -m lib list                list all studies and experiments
+  python -m lib run digits          run the missing searches of one study
 """
 EXAMPLES = {
-    "run": "python -m lib run mnist --jobs 2\n  python -m lib run mnist --device cuda\n  python -m lib run trajectories",
+    "run": "python -m lib run mnist --jobs 2\n  python -m lib run mnist --device cuda\n"
+    "  python -m lib run trajectories",
     "list": "python -m lib list",
     "status": "python -m lib status",
     "archive": "python -m lib archive",
-    "verify": "python -m lib verify digits --sample 20\n  python -m lib verify mnist --sample 2 --longest 300",
+    "verify": "python -m lib verify digits --sample 20\n"
+    "  python -m lib verify mnist --sample 2 --longest 300",
 }
 
 
@@ -75,7 +78,11 @@ def of_kind(kind: Any, number: type) -> Callable[[str], Any]:
 
 
 def usable(device: str) -> str:
-    """A device on a command line.  Raises ArgumentTypeError if torch cannot compute on it."""
+    """Check a device given on the command line.
+
+    Raises:
+        ArgumentTypeError: if PyTorch cannot compute on it.
+    """
     import torch  # slow to import, and needed to train only
 
     try:
@@ -83,7 +90,7 @@ def usable(device: str) -> str:
     except (RuntimeError, AssertionError) as error:  # of a torch built without CUDA
         reason = str(error).partition("\n")[0]
         raise argparse.ArgumentTypeError(
-            f"{device!r} is not allowed; torch cannot compute there ({reason})"
+            f"{device!r} is not allowed; PyTorch cannot use this device ({reason})"
         ) from None
     return device
 
@@ -92,7 +99,7 @@ def usable(device: str) -> str:
 
 
 def run(chosen: argparse.Namespace) -> None:
-    """Measure what a study or an experiment lacks, into data/."""
+    """Run what a study or an experiment still lacks, and save the results under data/."""
     if chosen.name in EXPERIMENTS:
         _run_experiment(chosen, EXPERIMENTS[chosen.name])
         return
@@ -100,7 +107,7 @@ def run(chosen: argparse.Namespace) -> None:
     options = f"--jobs {chosen.jobs} --device {chosen.device}"
     again = f"python -m lib run {chosen.name} {options}"
     with stoppable(lambda: results.kept(study), again):
-        _say(study.name, results.missing(study), study.cells, "cells to train")
+        _say(study.name, results.missing(study), study.cells, "searches to run")
         sweeps.run(study, jobs=chosen.jobs, device=chosen.device)
     print(_searched())
 
@@ -108,15 +115,15 @@ def run(chosen: argparse.Namespace) -> None:
 def _run_experiment(chosen: argparse.Namespace, experiment: Experiment) -> None:
     wrong = " is not allowed; it must be"
     if chosen.device != "cpu":
-        allowed = f"'cpu' for {chosen.name}, which is no study"
+        allowed = f"'cpu' for {chosen.name}, which is an experiment"
         chosen.refuse(f"--device: {chosen.device!r}{wrong} {allowed}")
     if experiment.alone and chosen.jobs > 1:
-        chosen.refuse(f"--jobs: {chosen.jobs}{wrong} 1 for {chosen.name}, which runs alone")
+        chosen.refuse(f"--jobs: {chosen.jobs}{wrong} 1 for {chosen.name}, which must run alone")
     options = "" if experiment.alone else f" --jobs {chosen.jobs}"
     planned = experiment.planned()
 
     def kept() -> str:
-        return f"{len(planned) - len(experiment.missing())} of {len(planned)} are in data/"
+        return f"{len(planned) - len(experiment.missing())} of {len(planned)} are saved in data/"
 
     with stoppable(kept, f"python -m lib run {chosen.name}{options}"):
         _say(chosen.name, experiment.missing(), planned, f"{experiment.units} to measure")
@@ -124,30 +131,30 @@ def _run_experiment(chosen: argparse.Namespace, experiment: Experiment) -> None:
 
 
 def listed(_: argparse.Namespace) -> None:
-    """Name all studies and experiments, each with what it is."""
+    """List all studies and experiments with a short description of each."""
     measured = {name: experiment.help for name, experiment in EXPERIMENTS.items()}
     print(_studies() + "\n" + _table("experiments", measured) + _own(), end="")
 
 
 def status(_: argparse.Namespace) -> None:
-    """Say what is measured and what is missing, a line per study and experiment."""
+    """Show what has been measured and what is missing, one line for each study and experiment."""
     print(_searched())
     for name, experiment in EXPERIMENTS.items():
         _say(name, experiment.missing(), experiment.planned(), f"{experiment.units} to measure")
 
 
 def verify(chosen: argparse.Namespace) -> None:
-    """Measure searches on record again, into data/replays/, and say how many come out as they were."""
+    """Repeat recorded searches, save the results in data/replays/, and report how many agree."""
     what = replays.Replay(chosen.study, chosen.sample, longest=chosen.longest)
     options = f"--sample {chosen.sample} --longest {chosen.longest:g} --jobs {chosen.jobs}"
     again = f"python -m lib verify {chosen.study} {options}"
-    with stoppable(lambda: "nothing is kept of a verification that is stopped", again):
+    with stoppable(lambda: "an interrupted verification saves nothing", again):
         replays.run(what, jobs=chosen.jobs)
     print(replays.summary().to_string(index=False))
 
 
 def pack(_: argparse.Namespace) -> None:
-    """Pack the records of searches under data/ into one archive per workload; nothing is lost."""
+    """Pack the records of searches under data/ into one archive for each workload, without loss."""
     files = [f for f in DATA.glob("*/*/*/sparsity-*/batch-*.csv") if f.parents[3].name != "own"]
     for file in files:
         results.check_file(file, DATA, store.stamp(file))
@@ -166,14 +173,14 @@ def _searched() -> str:
 
 
 def _own() -> str:
-    """The reader's own, with the page that goes on with them."""
+    """The reader's own workloads and methods, and the notebook that analyses them."""
     found = on_record.status_of_own()
     if found.empty:
         return ""
     page = "papermill chapters/own_workload.ipynb OUT.ipynb -p workload NAME"
     rows = zip(found.workload, found.method, found.cells)
     lines = [f"  {name} with {method} ({cells} searches)\n" for name, method, cells in rows]
-    return f"\nyour own workloads and methods, by {page}:\n" + "".join(lines)
+    return f"\nyour own workloads and methods (analyse them with {page}):\n" + "".join(lines)
 
 
 def _studies() -> str:
@@ -189,7 +196,7 @@ def _table(head: str, lines: dict[str, str]) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    """All commands with their arguments."""
+    """Build the parser of all commands and their arguments."""
     plain = argparse.RawDescriptionHelpFormatter
     top = argparse.ArgumentParser(
         prog="python -m lib", description=ABOUT, epilog=STARTS, formatter_class=plain
@@ -209,21 +216,23 @@ def parser() -> argparse.ArgumentParser:
         return added.add_argument
 
     jobs = {"type": of_kind(JOBS, int), "default": 1}
-    jobs["help"] = f"how many side by side, 1 to {MOST}; 1 if not given"
-    add = command("run", run, "\nall names: python -m lib list\n")
+    jobs["help"] = f"number of parallel processes, 1 to {MOST} (default: 1)"
+    add = command("run", run, "\nfor all names: python -m lib list\n")
     names = [*plans.STUDIES, *EXPERIMENTS]
-    add("name", choices=names, metavar="NAME", help="a study or an experiment, as list has them")
-    devices = '"cpu" (if not given), "cuda", "cuda:1", ...'
+    known = "a study or an experiment; 'list' shows their names"
+    add("name", choices=names, metavar="NAME", help=known)
+    devices = '"cpu" (default), "cuda", "cuda:1", ...'
     add("--device", type=usable, default="cpu", help=devices)
     add("--jobs", **jobs)
     command("list", listed)
     command("status", status)
     command("archive", pack)
     add = command("verify", verify, f"\n{_studies()}")
-    add("study", choices=list(plans.STUDIES), metavar="STUDY", help="one of the studies below")
-    drawn = "how many searches, drawn at random; 20 if not given"
+    listed_below = "one of the studies listed below"
+    add("study", choices=list(plans.STUDIES), metavar="STUDY", help=listed_below)
+    drawn = "number of searches, drawn at random (default: 20)"
     add("--sample", type=of_kind(SAMPLE, int), default=20, help=drawn)
-    most = "seconds that a search on record may have taken; 600 if not given"
+    most = "skip searches that originally took longer than this (default: 600)"
     longest = of_kind(fields.POSITIVE, float)
     add("--longest", type=longest, default=600.0, metavar="SECONDS", help=most)
     add("--jobs", **jobs)
@@ -231,7 +240,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Do what the command line says."""
+    """Run the command given on the command line."""
     chosen = parser().parse_args(arguments)
     chosen.call(chosen)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from lib.methods import EVERY
 
@@ -80,9 +81,21 @@ def with_interval(value: float, low: float, high: float) -> str:
     return "{} ({}–{})".format(*map(brief, ends))
 
 
-def percent(share: float) -> str:
-    """A share as the prose prints it: 5 %, 0.5 %."""
-    return f"{number(float(f'{100 * share:.2g}'))}\u00a0%"
+def percent(share: float, places: int | None = None) -> str:
+    """A share as the prose prints it: 5 %, 0.5 %, −5 %.
+
+    Args:
+        places: after the point; None: as many as two digits take.
+    """
+    value = 100 * share
+    digits = number(float(f"{value:.2g}")) if places is None else signed(f"{value:.{places}f}")
+    return f"{digits}\u00a0%"
+
+
+def printed(text: str) -> str:
+    """A text with numbers that Python wrote, as the pages spell them: 8 %, and −0.5 with a minus."""
+    spaced = re.sub(r"(?<=\d)[ \u00a0]?%", "\u00a0%", text)
+    return re.sub(r"(?<![\w.,)\]-])-(?=\d)", MINUS, spaced)
 
 
 def between(*values: float) -> str:
@@ -94,5 +107,7 @@ def between(*values: float) -> str:
 
 
 def joined(items: list[str]) -> str:
-    """a, b and c."""
+    """a, b and c; with semicolons where an item has a comma of its own: a, small; b; and c."""
+    if any(", " in item for item in items[:-1]):
+        return "; ".join([*items[:-1], f"and {items[-1]}"])
     return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)

@@ -1,17 +1,21 @@
 """The renderer's contract: valid in a notebook, offline, and readable without scripts."""
 
 import math
+import os
 import re
+import shutil
 from dataclasses import replace
 
 import altair as alt
 import nbformat
 import pandas as pd
 import pytest
+import vl_convert as vlc
 
 from lib import claims, wording
 from lib.claims import claim
-from lib.page import boxes, charts, prose, vega
+from lib.page import boxes, charts, prose, site, vega
+from lib.page.sphinx import PAGE
 
 
 def chart():
@@ -87,3 +91,219 @@ def test_a_verdict_must_be_known_and_a_box_says_each_network():
     told = boxes.claim(judged, judged)
     assert told.count("On small stand-ins only: for") == 2 and "★ images &lt;b&gt;" in told
     assert "<td>3</td><td>2.5 to 4</td><td>3</td><td>for</td>" in told and "Needed: above 1.25." in told
+
+
+# --- spelling -------------------------------------------------------------------------------------
+
+
+def test_lists_of_names_with_commas_can_be_told_apart():
+    assert wording.joined(["a", "b", "c"]) == "a, b and c" and wording.joined(["1,024", "2"]) == "1,024 and 2"
+    assert wording.joined(["FC-128×3, easier goal", "CNN", "MLP"]) == "FC-128×3, easier goal; CNN; and MLP"
+
+
+def test_per_cent_and_minus_have_one_spelling():
+    assert wording.percent(0.08) == "8\u00a0%" and wording.percent(-0.051, 0) == "−5\u00a0%"
+    assert wording.printed("8% of -0.5, FC-128, 2026-01-02, 5 %") == "8\u00a0% of −0.5, FC-128, 2026-01-02, 5\u00a0%"
+    frame = pd.DataFrame({"share": [-0.08], "name": ["8% left"]})
+    assert {"−8.0\u00a0%", "8\u00a0% left"} <= set(re.findall(">([^<]+)</td>", boxes.table(frame, share="{:.1%}").to_html()))
+    charts.enable()
+    rows = pd.DataFrame({"x": [1.0], "y": [-0.5]})
+    drawn = alt.Chart(rows).mark_point().encode(x="x:Q", y=alt.Y("y:Q", axis=alt.Axis(format="%"))).properties(description="d.")
+    assert ">−50\u00a0%<" in vega.picture(vega.tidy(drawn.to_dict()))
+
+
+def test_a_legend_has_whole_names():
+    long = "FC-128×3 on Fashion-MNIST, easier goal, with momentum"
+    rows = pd.DataFrame({"x": [1.0, 2.0], "kind": [long, "other"]})
+    colour = charts.by_name("kind", {long: charts.RED, "other": charts.BLUE})
+    drawn = alt.Chart(rows).mark_point().encode(x="x:Q", color=colour).properties(description="d.")
+    assert f">{long}<" in vega.picture(vega.tidy(drawn.to_dict()))
+
+
+# --- what stands below a figure -------------------------------------------------------------------
+
+CELLS = [
+    "from lib.page import charts, prose, own_figures as own",
+    "drawn = own.with_critical(points, line, None)",
+    "prose.figure(\n    charts.sized(drawn, 90),\n    'T', 'C', 'fig-a', 'd')",
+    "prose.figure(points, 'T', 'C', 'fig-b', 'd')",
+]
+
+
+def test_a_figure_has_its_address_and_the_function_that_drew_it():
+    drawn = site.drawn_by(CELLS)
+    assert drawn == {"fig-a": "lib.page.own_figures.with_critical"}
+    page = "".join(f'<figure class="book-figure" id="{name}">x</figure>' for name in ("fig-a", "fig-b"))
+    named, linked = (site.with_tools(page, drawn, at) for at in ("", "https://host/blob/main"))
+    told = "drawn by <code>with_critical</code>, "
+    assert f"{told}lib/page/own_figures.py, line " in named and "http" not in named
+    assert re.search(rf'{told}<a href="https://host/blob/main/lib/page/own_figures.py#L\d+">', linked)
+    assert named.count('href="#fig-') == 2 and named.count("drawn by") == 1
+
+
+def test_paper_leaves_out_what_a_caption_says_of_pointers():
+    shown = prose.figure(chart(), "T", "Bars: 90 %. Click a method to single it out. Grey: none.", "fig-x", "d.")
+    assert "Bars: 90 %. <span class=\"book-live\">Click a method to single it out.</span> Grey: none." in shown
+
+
+def test_few_versions_of_the_code_are_named():
+    assert boxes._most_used(["a", "b"]) == "a, b"
+    assert boxes._most_used([str(n) for n in range(48)]).startswith("0, 1, 2, 3, 4, 5, and 42 more")
+
+
+# --- in a browser, without a book -----------------------------------------------------------------
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
+
+
+def figure():
+    """Two lines with points, an interval, a faint region, a legend to choose from, and a slider."""
+    rows = pd.DataFrame({"batch_size": [1, 2, 4] * 4, "steps": range(1, 13), "kind": (["one"] * 3 + ["two"] * 3) * 2})
+    rows = rows.assign(low=rows.steps / 1.2, high=rows.steps * 1.2, goal=[0.1] * 6 + [0.2] * 6)
+    colour = charts.by_name("kind", {"one": charts.GREEN, "two": charts.INDIGO})
+    pick, faded = charts.picked("kind")
+    base = alt.Chart(rows).encode(x=charts.batch_axis(rows.batch_size), color=colour, opacity=faded)
+    y = alt.Y("steps:Q", scale=charts.log(10))
+    layers = charts.curve(base, y, charts.log(10), ["kind:N", alt.Tooltip("steps:Q", title="steps")])
+    control = charts.goal_slider([0.1, 0.2])
+    within = alt.Chart(rows[:1]).mark_rect(color=charts.GUIDE, opacity=0.15).encode(y=alt.Y("low:Q"), y2="high:Q")
+    drawn = charts.controlled([within, layers[0].add_params(pick), *layers[1:]], control)
+    return prose.figure(charts.sized(drawn, 200), "T", "Bars. Move the slider.", "fig-x", "Two lines.")
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """A file with one figure and what the book's pages load for it."""
+    folder = tmp_path_factory.mktemp("page")
+    charts.enable()
+    shutil.copytree(PAGE / "static", folder, dirs_exist_ok=True)
+    bundle = vlc.javascript_bundle(vl_version=vega.VEGALITE)
+    (folder / "vega.js").write_text("(() => {" + bundle + "})();", encoding="utf-8")
+    loads = "".join(f'<link rel="stylesheet" href="{name}.css">' for name in ("book", "charts"))
+    loads += "".join(f'<script defer src="{name}.js"></script>' for name in ("vega", "charts", "page"))
+    body = f'{figure()}<details id="answer"><summary>Answer</summary><p>Yes.</p></details>'
+    style = "html { background: #fff } html[data-theme=dark] { background: #14181e }"
+    text = f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><style>{style}</style>{loads}<body>{body}</body></html>'
+    (folder / "page.html").write_text(text, encoding="utf-8")
+    return (folder / "page.html").as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    os.environ.setdefault("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def tab(browser, page):
+    """The page, with its figure drawn; it fails the test on an error that the page causes."""
+    faults = []
+    tab = browser.new_page(viewport={"width": 900, "height": 700})
+    tab.on("pageerror", lambda error: faults.append(str(error)))
+    tab.goto(page)
+    tab.wait_for_selector(".vl-chart[data-drawn=light]", timeout=60_000)
+    yield tab
+    tab.close()
+    assert not faults
+
+
+ACTIVE = """() => { const at = document.activeElement, box = at.getBoundingClientRect();
+  return [at.getAttribute('aria-label'), getComputedStyle(at).outlineStyle, box.width]; }"""
+
+
+@needs_browser
+def test_marks_and_legends_are_reached_and_used_by_keyboard(tab):
+    assert tab.locator("svg.marks").get_attribute("aria-label") == "Two lines. The arrow keys go from mark to mark."
+    seen = []
+    for key in ("Tab",) * 12:
+        tab.keyboard.press(key)
+        seen.append(tab.evaluate(ACTIVE))
+    names = [name for name, *_ in seen]
+    assert {"show only one", "show only two", "Save this figure as CSV"} <= set(names)
+    assert all(outline == "solid" for name, outline, _ in seen if name)
+    tab.locator("svg.marks").focus()
+    for key, words in (("ArrowRight", "one; steps: 1"), ("ArrowRight", "one; steps: 2"), ("End", "two; steps: 6")):
+        tab.keyboard.press(key)
+        name, outline, width = tab.evaluate(ACTIVE)
+        assert name == f"kind: {words}" and outline == "solid" and width > 0
+    assert "two" in tab.locator("#vg-tooltip-element.visible").inner_text()
+    entry = tab.get_by_label("show only one")
+    entry.focus()
+    before = tab.locator("svg.marks .role-mark").all_inner_texts(), faint(tab)
+    for key, pressed in (("Enter", "true"), ("Enter", "false"), (" ", "true"), ("Escape", "false")):
+        tab.keyboard.press(key)
+        tab.wait_for_function("([e, p]) => e.getAttribute('aria-pressed') === p", arg=[entry.element_handle(), pressed])
+        assert (faint(tab) > before[1]) == (pressed == "true")
+
+
+def faint(tab):
+    """How many marks stand back behind those that are singled out."""
+    return tab.locator('svg.marks .role-mark [opacity="0.1"]').count()
+
+
+@needs_browser
+def test_a_slider_moves_marks_by_keyboard(tab):
+    slider = tab.locator("input[type=range]")
+    before = tab.locator("svg.marks").inner_html(), slider.get_attribute("aria-valuetext")
+    slider.focus()
+    tab.keyboard.press("ArrowRight" if slider.input_value() == "0" else "ArrowLeft")
+    tab.wait_for_function("t => document.querySelector('input[type=range]').getAttribute('aria-valuetext') !== t", arg=before[1])
+    assert tab.locator("svg.marks").inner_html() != before[0]
+
+
+@needs_browser
+def test_a_figure_is_saved_as_picture_and_as_data(tab, tmp_path):
+    for form, start in (("PNG", b"\x89PNG"), ("SVG", b"<svg"), ("CSV", b"batch_size,steps,kind")):
+        with tab.expect_download() as saved:
+            tab.get_by_label(f"Save this figure as {form}").click()
+        file = tmp_path / saved.value.suggested_filename
+        saved.value.save_as(file)
+        assert file.name == f"fig-x.{form.lower()}" and start in file.read_bytes()[:200]
+    assert "one" in (tmp_path / "fig-x.svg").read_text(encoding="utf-8")
+
+
+SHADES = """() => [...document.querySelectorAll('svg.marks .role-mark > *')].map(part => { const style = getComputedStyle(part);
+  const colour = style.fill === 'none' || part.tagName === 'line' ? style.stroke : style.fill;
+  return [part.parentNode.getAttribute('class').split(' ')[0], colour, Number(style.opacity) * Number(style.strokeOpacity)]; })"""
+
+
+def contrast(colour, opacity, ground):
+    """WCAG's, of a colour on a page as it is seen through its opacity."""
+
+    def bright(parts):
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return sum(w * p for w, p in zip((0.2126, 0.7152, 0.0722), linear))
+
+    behind = [int(ground[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    front = [int(n) / 255 for n in re.findall(r"\d+", colour)[:3]]
+    seen = [opacity * f + (1 - opacity) * b for f, b in zip(front, behind)]
+    high, low = sorted((bright(seen), bright(behind)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@needs_browser
+@pytest.mark.parametrize(("theme", "ground"), [("light", "#ffffff"), ("dark", "#14181e")])
+def test_marks_bars_and_regions_are_seen_on_either_page(tab, theme, ground):
+    tab.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+    tab.wait_for_selector(f".vl-chart[data-drawn={theme}]")
+    found = {(kind, round(contrast(colour, opacity, ground), 2)) for kind, colour, opacity in tab.evaluate(SHADES)}
+    assert {kind for kind, _ in found} >= {"mark-rect", "mark-rule", "mark-symbol", "mark-line"}
+    regions = [seen for kind, seen in found if kind == "mark-rect"]
+    rest = [seen for kind, seen in found if kind in ("mark-rule", "mark-symbol", "mark-line")]
+    assert min(rest) >= (4.4 if theme == "dark" else 3) and min(regions) >= (1.4 if theme == "dark" else 1.1)
+
+
+@needs_browser
+def test_paper_has_answers_open_and_no_words_on_what_cannot_be_done_there(tab):
+    tab.emulate_media(media="print")
+    assert tab.locator("#answer p").is_visible() and not tab.locator(".book-live").is_visible()
+    assert not tab.locator(".book-take").is_visible() and not tab.locator(".vega-bindings").is_visible()
+    box = tab.locator("svg.marks").bounding_box()
+    drawn = [float(n) for n in tab.locator("svg.marks").get_attribute("viewBox").split()[2:]]
+    assert box["width"] / box["height"] == pytest.approx(drawn[0] / drawn[1], rel=0.02)

@@ -37,7 +37,7 @@ def test_a_full_disk_is_told_in_one_line(capsys):
     with pytest.raises(SystemExit) as ended, stopped():
         raise OSError(errno.ENOSPC, "cannot be written (No space left on device)", "data/x.csv")
     assert ended.value.code == 1
-    said = "[Errno 28] cannot be written (No space left on device): 'data/x.csv'; 3 of 4 are kept; to go on: again\n"
+    said = "[Errno 28] cannot be written (No space left on device): 'data/x.csv'; 3 of 4 are kept; to continue: again\n"
     assert capsys.readouterr().err == said
 
 
@@ -47,7 +47,7 @@ def test_a_signal_is_told_in_one_line_and_its_handlers_are_put_back(name, heard,
     with pytest.raises(SystemExit) as ended, stopped():
         signal.raise_signal(number)
     assert ended.value.code == 128 + number
-    assert capsys.readouterr().err == f"stopped by {name}; 3 of 4 are kept; to go on: again\n"
+    assert capsys.readouterr().err == f"stopped by {name}; 3 of 4 are kept; to continue: again\n"
     assert [signal.getsignal(s) for s in runner.SIGNALS] == before
 
 
@@ -66,12 +66,12 @@ def _dies(_: int) -> None:
 
 def test_a_worker_that_is_killed_is_told_with_what_is_kept_and_how_to_go_on(capsys):
     calls = [joblib.delayed(_dies)(n) for n in range(2)]
-    with pytest.raises(runner.WorkerDied, match="a worker process was killed, .*; what is finished is kept, .* goes on from there"):
+    with pytest.raises(runner.WorkerDied, match="a worker process was killed, .*; finished work is kept; .* to continue"):
         list(runner.each(calls, 2))
     capsys.readouterr()
     with pytest.raises(SystemExit) as ended, stopped():
         list(runner.each(calls, 2))
-    assert ended.value.code == 1 and capsys.readouterr().err == f"{runner.KILLED}; 3 of 4 are kept; to go on: again\n"
+    assert ended.value.code == 1 and capsys.readouterr().err == f"{runner.KILLED}; 3 of 4 are kept; to continue: again\n"
     assert list(runner.each([joblib.delayed(abs)(-n) for n in range(1)], 2)) == [0]  # new workers take the next calls
 
 

@@ -330,5 +330,5 @@ def test_a_stop_in_a_notebook_says_what_is_kept_and_keeps_the_state(write, tmp_p
     with pytest.raises(KeyboardInterrupt) as stop:
         sweeps.results(study, "full", folder=tmp_path / "data")
     (shown,) = stop.value._render_traceback_()
-    assert "0 of 1 that were missing (cells) are done and kept; the same call goes on from there" in shown
+    assert "0 of 1 that were missing (cells) are finished and kept; run the same call again to continue" in shown
     assert len(list(tmp_path.rglob("*.part"))) == 1

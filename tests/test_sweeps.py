@@ -62,7 +62,7 @@ def test_reading_never_trains(tmp_path, monkeypatch):
     ("option", "value", "message"),
     [
         ("--jobs", "0", f"argument --jobs: '0' is not allowed; it must be a whole number from 1 to {runner.MOST} (four for"),
-        ("--device", "cuda:99", "argument --device: 'cuda:99' is not allowed; torch cannot compute there"),
+        ("--device", "cuda:99", "argument --device: 'cuda:99' is not allowed; PyTorch cannot use this device"),
     ],
 )
 def test_a_bad_option_is_refused_before_anything(option, value, message, monkeypatch, capsys):
@@ -140,7 +140,7 @@ def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(count, by, to, hear
         said = process.communicate(timeout=30)[1]
         assert process.returncode == 128 + getattr(signal, by)
         assert "Traceback" not in said and "KeyboardInterrupt" not in said
-        assert re.search(rf"\nstopped by {by}; 0 of 3 cells are in data/, and (no|the) state of .*; to go on: python -m "
+        assert re.search(rf"\nstopped by {by}; 0 of 3 cells are in data/, and (no|the) state of .*; to continue: python -m "
                          rf"lib run s --jobs {count} --device cpu\n$", said), said  # fmt: skip
         time.sleep(0.5)
         assert not alive(process.pid)

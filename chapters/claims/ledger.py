@@ -34,9 +34,11 @@ MATRIX = """<style>
 .book-chips .book-yes { color: var(--book-yes, #17786c); }
 .book-chips .book-no { color: var(--book-no, #bf3549); }
 .book-chips .book-open { color: var(--pst-color-text-muted, #666); }
-@media (max-width: 576px) { .book-matrix { grid-template-columns: auto minmax(0, 1fr); }
+@media (max-width: 576px) { .book-matrix { grid-template-columns: 2.4rem minmax(0, 1fr); }
   .book-matrix > b:nth-child(-n+4) { display: none; }
-.book-matrix > :nth-child(4n) { grid-column: 2; } }
+  .book-matrix > :is(:nth-child(4n+3), :nth-child(4n)) { grid-column: 2; }
+  .book-matrix > :nth-child(4n+3) { font-weight: 600; }
+  .book-matrix > :nth-child(4n) { margin-bottom: .6rem; } }
 .book-papers { border: 0; padding: 0; margin: 1rem 0 0; font-size: .9rem; }
 .book-papers label { margin-right: .9rem; }
 .book-papers legend { float: left; font-size: inherit; width: auto; margin: 0 .9rem 0 0; }

@@ -277,7 +277,7 @@ def image_points(every: pd.DataFrame) -> pd.DataFrame:
     points = _points(images)
     names = zip(scaling.curve_names(points), points.goal)
     return _first(
-        points.assign(curve=[f"{name}, error ≤ {goal:.0%}" for name, goal in names]), FIRST_IMAGES
+        points.assign(curve=[f"{name}, error ≤ {percent(goal, 0)}" for name, goal in names]), FIRST_IMAGES
     )
 
 

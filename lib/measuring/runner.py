@@ -28,7 +28,7 @@ from lib.records import store
 
 # Jobs side by side: one thread each, so that more than there are cores gain nothing
 MOST = 4 * (os.cpu_count() or 1)
-KILLED = "a worker process was killed, perhaps for want of memory (fewer jobs take less)"
+KILLED = "a worker process was killed, possibly for lack of memory (try fewer jobs)"
 SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
@@ -62,8 +62,8 @@ def run(
             for _ in each(calls, jobs):
                 bar.update()
         except KeyboardInterrupt as stop:
-            done = f"{bar.n} of {len(todo)} that were missing ({unit}s) are done and kept"
-            told = f"stopped; {done}; the same call goes on from there"
+            done = f"{bar.n} of {len(todo)} that were missing ({unit}s) are finished and kept"
+            told = f"stopped; {done}; run the same call again to continue"
             _tell_terminal(told)
             raise Stopped(told) from stop
 
@@ -93,7 +93,7 @@ def each(calls: Iterable, jobs: int = 1) -> Iterator:
             yield from results
     except BrokenProcessPool:
         raise WorkerDied(
-            f"{KILLED}; what is finished is kept, and the same call goes on from there"
+            f"{KILLED}; finished work is kept; run the same call again to continue"
         ) from None
 
 
@@ -173,7 +173,7 @@ def stoppable(kept: Callable[[], str], again: str) -> Iterator[None]:
             raise
         reason = KILLED if isinstance(error, WorkerDied) else str(error)
         what = f"stopped by {signal.Signals(received[0]).name}" if received else reason
-        print(f"{what}; {kept()}; to go on: {again}", file=sys.stderr)
+        print(f"{what}; {kept()}; to continue: {again}", file=sys.stderr)
         sys.exit(128 + received[0] if received else 1)
     finally:
         for s, handler in before.items():

@@ -11,7 +11,7 @@ from jinja2 import Environment, StrictUndefined
 
 from lib import Told
 from lib.page.prose import Html, kind
-from lib.wording import brief, joined, named, number, span
+from lib.wording import brief, joined, named, number, percent, printed, span
 from lib.workloads.catalogue import workload
 
 LONG = 20  # rows
@@ -131,7 +131,7 @@ def told(group, scale: str) -> str:
 
 def _in_scale(value: float, scale: str, digits: int = 2) -> str:
     if scale == "share":
-        return f"{100 * value:.{digits - 2}f}\u00a0%"
+        return percent(value, digits - 2)
     if digits == 2 or not math.isfinite(value):
         return brief(value)
     return number(float(f"{value:.{digits}g}"))
@@ -149,7 +149,7 @@ def table(frame: pd.DataFrame, **formats: str):
     """A frame as the pages show it: no index, numbers as in the prose unless a column has a format
     of its own.
 
-    A table of more than `LONG` rows scrolls under its own head.
+    A table of more than `LONG` rows has a class of its own.
     """
     numbers = [column for column in frame if pd.api.types.is_numeric_dtype(frame[column])]
     shown = {column: number if column in numbers else _unbroken for column in frame}
@@ -159,17 +159,27 @@ def table(frame: pd.DataFrame, **formats: str):
     if len(frame) > LONG:
         classes.append("book-long")
     styled = frame.style.hide(axis="index")
-    styled = styled.format(shown | formats, na_rep="—", escape="html")
+    styled = styled.format(shown | _spelt(formats), na_rep="—", escape="html")
     styled = styled.format_index(axis="columns", escape="html")
     styled = styled.set_table_attributes(f'class="{" ".join(classes)}"')
     return styled.set_properties(subset=numbers, **{"text-align": "right"})
+
+
+def _spelt(formats: dict) -> dict:
+    """The formats of columns, whose numbers read as in the prose."""
+    return {
+        column: lambda value, write=write: printed(
+            write(value) if callable(write) else write.format(value)
+        )
+        for column, write in formats.items()
+    }
 
 
 def _unbroken(text: object) -> object:
     """A text, as `named`, in which ranges, 1–2 or −1 to +2, stay on one line."""
     if not isinstance(text, str):
         return text
-    text = named(text).replace("–", "\u2060–\u2060")
+    text = printed(named(text)).replace("–", "\u2060–\u2060")
     return re.sub(r"(?<=\d) to (?=[−+]?\d)", "\u00a0to\u00a0", text)
 
 
@@ -242,9 +252,9 @@ SEARCHES = """\
 <div class="book-provenance">{{ heads|length|count }} of {{ planned|count }} searches, \
 {{ heads.rows.sum()|count }} trials, {{ heads.trial_steps.sum()|count }} training steps in \
 {{ time }}; measured {{ days }} with PyTorch {{ torch }} on {{ device }} in {{ precision }}
-{%- if versions < 4 %}; code {{ source }}.
-{% else %}.<details><summary>{{ versions }} versions of the code</summary>{{ source }}</details>
-{% endif %}</div>"""
+.<details><summary>{{ versions }} version{{ "s" if versions > 1 }} of the code</summary>
+{{- source }}</details></div>"""
+NAMED = 6  # versions of the code that a footer names; every record has its own
 RECORDS = """\
 <p class="book-provenance">{{ heads|length }} of {{ planned }} records; measured {{ days }} with \
 PyTorch {{ torch }} on {{ device }}.</p>"""
@@ -268,13 +278,22 @@ def provenance(*frames: pd.DataFrame) -> Html:
     heads = pd.DataFrame(found.values())
     if heads.empty:
         return NO_RECORDS
+    versions = heads.source.value_counts()
     return _footer(
         SEARCHES,
         heads,
         planned=len(heads) + len(lacking),
         time=_core_time(heads.wall_s.sum()),
-        versions=heads.source.nunique(),
+        versions=len(versions),
+        source=_most_used(list(versions.index)),
     )
+
+
+def _most_used(versions: list[str]) -> str:
+    """The first of these, and how many more there are."""
+    left = len(versions) - NAMED
+    rest = f", and {left} more, each in the head of its records" if left > 0 else ""
+    return ", ".join(versions[:NAMED]) + rest
 
 
 def sources(frame: pd.DataFrame) -> Html:
@@ -287,7 +306,7 @@ def _footer(template: str, heads: pd.DataFrame, **values: object) -> Html:
     """With what these records were made, and on which day or from which to which."""
     told = {
         name: ", ".join(sorted(map(str, heads[name].unique())))
-        for name in ("torch", "device", "precision", "source")
+        for name in ("torch", "device", "precision")
         if name in heads
     }
     days = " to ".join(dict.fromkeys([heads.date.min(), heads.date.max()]))

@@ -14,7 +14,7 @@ import pandas as pd
 from lib import require
 from lib.methods import METHODS, method
 from lib.page import vega
-from lib.wording import NAMES, power_of_ten, span
+from lib.wording import MINUS, NAMES, power_of_ten, span
 
 # On either page at least 3:1 (WCAG's for graphics; text takes the page's ink), and told apart
 # without red, green or blue cones: tests compute both.
@@ -67,7 +67,6 @@ def enable() -> None:
 
 
 PHONE = 400  # pixels of the plot: below, two long names do not stand side by side
-LONGEST_NAME = 200  # pixels of a legend's names, of which Vega cuts those above 160
 PHONE_LETTERS = (
     32  # of the longest names of all columns of a legend: so many stand side by side on a phone
 )
@@ -114,7 +113,6 @@ def by_algorithm(names: list[str]) -> alt.Color:
         title=None,
         labelExpr=f"{spelt}[datum.label] || {SPELT}",
         columns=narrow if sum(longest) > PHONE_LETTERS else columns,
-        labelLimit=220 if columns == 3 else 160,
     )
     scale = among(names, ALGORITHM_COLOURS | dict.fromkeys(own, GUIDE))
     return alt.Color("algorithm:N", scale=scale, legend=legend)
@@ -123,7 +121,7 @@ def by_algorithm(names: list[str]) -> alt.Color:
 def by_method(names: list[str]) -> alt.Color:
     """Colour per method of pruning, the same throughout the book."""
     columns = alt.expr(f"width < {PHONE} ? 1 : 3")
-    legend = alt.Legend(title=None, labelExpr=SPELT, columns=columns, labelLimit=LONGEST_NAME)
+    legend = alt.Legend(title=None, labelExpr=SPELT, columns=columns)
     return alt.Color("method:N", scale=among(names, METHOD_COLOURS), legend=legend)
 
 
@@ -135,9 +133,9 @@ def by_name(field: str, colours: dict[str, str], columns: int | None = None) -> 
     """
     if columns:
         wide = alt.expr(f"width < {PHONE} ? {columns} : {2 * columns}")
-        legend = alt.Legend(columns=wide, columnPadding=8, labelLimit=220)
+        legend = alt.Legend(columns=wide, columnPadding=8)
     else:
-        legend = alt.Legend(columns=1, labelLimit=260)
+        legend = alt.Legend(columns=1)
     return alt.Color(f"{field}:N", title=None, scale=among(colours, colours), legend=legend)
 
 
@@ -455,6 +453,17 @@ def cut(rows: pd.DataFrame, value: str, beyond: float) -> tuple[pd.DataFrame, li
     return rows.assign(range=told, **shown), [least, most]
 
 
+# As the prose prints numbers: 8 %, and a minus, not a hyphen
+PRINTED = {
+    "decimal": ".",
+    "thousands": ",",
+    "grouping": [3],
+    "currency": ["", ""],
+    "percent": "\u00a0%",
+    "minus": MINUS,
+}
+
+
 @alt.theme.register("book", enable=False)
 def _theme() -> alt.theme.ThemeConfig:
     text = {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal"}
@@ -462,6 +471,7 @@ def _theme() -> alt.theme.ThemeConfig:
     return {
         "config": {
             "background": "transparent",
+            "locale": {"number": PRINTED},
             "font": "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif",
             "view": {"stroke": None, "continuousWidth": 560, "continuousHeight": 340},
             "axis": {
@@ -483,6 +493,7 @@ def _theme() -> alt.theme.ThemeConfig:
                 "titleFontSize": 13,
                 "titleOrient": "left",
                 "titleFontWeight": "normal",
+                "labelLimit": 0,
                 "columns": 5,
                 "gradientLength": 120,
             },

@@ -33,7 +33,7 @@ def with_critical(
         title = alt.Tooltip("told:N", title="critical batch size")
         rule = at.mark_rule(strokeDash=[6, 4], strokeWidth=2)
         layers.append(rule.encode(x="batch_size:Q", tooltip=[title]))
-    return alt.layer(*layers).properties(width="container", height=380)
+    return charts.sized(alt.layer(*layers), 380)
 
 
 def between(low: float, high: float) -> str:

@@ -153,6 +153,7 @@ def figure(
     found = {**(values or {}), **more}
     spec = chart.properties(description=" ".join(description.split())).to_dict()
     told, below = (_inline(_filled(text, found)) for text in (title, caption))
+    below = _apart(below)
     drawn = vega.renderer(spec)["text/html"]
     # Inline styles are for rerun notebooks, which have no style sheet of ours.
     return Html(
@@ -160,6 +161,13 @@ def figure(
         f'<p class="book-title" style="font-weight:600;margin:0 0 .5em">{told}</p>{drawn}'
         f'<figcaption style="font-size:.9em;margin-top:.3em;text-align:left">{below}</figcaption></figure>'
     )
+
+
+def _apart(caption: str) -> str:
+    """A caption whose sentences on what to do with a pointer are marked: paper leaves them out."""
+    parts = re.split(r"(?<=[.!?]) (?=[A-Z(])", caption)
+    marked = (f'<span class="book-live">{p}</span>' if ON_SCREEN.search(p) else p for p in parts)
+    return " ".join(marked)
 
 
 def variables(text: str) -> set[str]:
@@ -207,6 +215,7 @@ def _unless_none(write: Callable[..., str]) -> Callable[..., str]:
     return lambda value: None if value is None or value == [] else write(value)
 
 
+ON_SCREEN = re.compile(r"\b(?:click|hover|point at|sliders?|menus?|choose)\b", re.IGNORECASE)
 COUNTS = (str, int, np.integer, type(None))
 SINGLE = re.compile(r"\{\w+\}")  # would be printed as it is
 FORMULA = re.compile(r"\$[^$]*\$")

@@ -4,7 +4,9 @@ formulas as MathML, and the few icons that are used.
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from docutils import nodes
@@ -12,6 +14,8 @@ from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from jinja2 import Environment
 from sphinx.util import logging
+
+from lib import ROOT
 
 PAGES = Environment(autoescape=True, keep_trailing_newline=True)
 
@@ -78,6 +82,88 @@ def redirect(out: Path, built: set[str]) -> None:
             target = "../" * old.count("/") + f"{new}.html"
             text = MOVED.render(target=target, name=new.rpartition("/")[2])
             page.write_text(text, encoding="utf-8")
+
+
+# --- what drew a figure ---------------------------------------------------------------------------
+
+TOOLS = PAGES.from_string(
+    '<p class="book-tools"><a href="#{{ name }}">Link to this figure</a>'
+    "{% if function %} · drawn by <code>{{ function }}</code>, "
+    "{% if address %}"
+    '<a href="{{ address }}/{{ file }}#L{{ line }}">{{ file }}, line {{ line }}</a>'
+    "{% else %}{{ file }}, line {{ line }}{% endif %}{% endif %}</p>"
+)
+FIGURE = re.compile(r'(<figure class="book-figure" id="([^"]+)".*?)(</figure>)', re.DOTALL)
+WRAPPERS = ("lib.page.charts.", "altair.")  # what they get draws, they only arrange
+
+
+def with_tools(text: str, drawn: dict[str, str], repository: str = "") -> str:
+    """HTML with a line below every figure: its address, and the function that drew it.
+
+    Args:
+        drawn: of `drawn_by`.
+        repository: the address of its files, up to their paths; "" where it is not known: then the
+            file is named and not linked.
+    """
+
+    def line(found: re.Match) -> str:
+        dotted = drawn.get(found[2], "")
+        file, line, function = _definition(dotted) if dotted else ("", 0, "")
+        told = {"file": file, "line": line, "function": function, "address": repository}
+        return found[1] + TOOLS.render(name=found[2], **told) + found[3]
+
+    return FIGURE.sub(line, text)
+
+
+def drawn_by(cells: Iterable[str]) -> dict[str, str]:
+    """The functions whose charts a page's cells hand to `prose.figure`, by the figure's name:
+    {"fig-x": "chapters.x.x_figures.chart"}; without figures that a cell draws by itself.
+
+    Args:
+        cells: Python, in the order of the page.
+    """
+    known, values, found = {}, {}, {}
+    for node in (node for cell in cells for node in _in_order(ast.parse(cell))):
+        if isinstance(node, ast.ImportFrom):
+            known |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+        elif isinstance(node, ast.Import):
+            known |= {a.asname: a.name for a in node.names if a.asname}
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            values[node.targets[0].id] = node.value
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "prose.figure":
+            given = dict(enumerate(node.args)) | {word.arg: word.value for word in node.keywords}
+            name, function = given.get("name", given.get(3)), _function(node.args[0], known, values)
+            if isinstance(name, ast.Constant) and function:
+                found[name.value] = function
+    return found
+
+
+def _in_order(tree: ast.AST) -> list[ast.AST]:
+    places = [node for node in ast.walk(tree) if hasattr(node, "lineno")]
+    return sorted(places, key=lambda node: node.lineno)
+
+
+def _function(node: ast.AST, known: dict, values: dict) -> str | None:
+    """The dotted name of the function of ours that makes an expression's value."""
+    if isinstance(node, ast.Name) and node.id in values:
+        left = {name: value for name, value in values.items() if name != node.id}
+        return _function(values[node.id], known, left)
+    if isinstance(node, ast.Call):
+        root, _, rest = ast.unparse(node.func).partition(".")
+        dotted = f"{known.get(root, '')}.{rest}" if rest else known.get(root, "")
+        if dotted.startswith(("lib.", "chapters.")) and not dotted.startswith(WRAPPERS):
+            return dotted
+    parts = [*ast.iter_child_nodes(node)]
+    return next((told for part in parts if (told := _function(part, known, values))), None)
+
+
+def _definition(dotted: str) -> tuple[str, int, str]:
+    """The file of a function, from the book's folder on, its line there and its name."""
+    module, _, function = dotted.rpartition(".")
+    file = Path(*module.split(".")).with_suffix(".py")
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    line = next(n.lineno for n in tree.body if getattr(n, "name", "") == function)
+    return file.as_posix(), line, function
 
 
 # --- formulas -------------------------------------------------------------------------------------

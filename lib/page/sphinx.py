@@ -27,7 +27,7 @@ ICONS = (
 FIRST = ("chapters/which_method", "chapters/explore", "chapters/status")
 # What a page loads if its text holds a mark
 LOADED = {
-    "": ("icons.css", "book.css"),
+    "": ("icons.css", "book.css", "page.js"),
     "vl-chart": ("vega.js", "charts.js", "charts.css"),
     "book-explore": ("explore.js", "explore.css"),
 }
@@ -87,6 +87,11 @@ class CodeAtTheEnd(SphinxPostTransform):
             shown = parts.get("cell_code_output")
             cell["classes"] = []  # else docutils would not let go of them
             cell.replace_self(list(shown.children) if shown else [])
+        drawn = site.drawn_by(code.astext() for code in inputs)
+        for output in self.document.findall(nodes.raw):
+            text = site.with_tools(output.astext(), drawn, self._repository())
+            if text != output.astext():
+                output.children = [nodes.Text(text)]
         page = next(iter(self.document.findall(nodes.section)), None)
         if page is not None and inputs:
             opened = '<details class="book-code"><summary>The code of this page</summary>'
@@ -95,6 +100,12 @@ class CodeAtTheEnd(SphinxPostTransform):
                 *inputs,
                 nodes.raw("", "</details>", format="html"),
             ]
+
+    def _repository(self) -> str:
+        """The address of the repository's files; "" where _config.yml does not have it."""
+        options = self.config.html_theme_options
+        address = options.get("repository_url") or ""
+        return address and f"{address}/blob/{options.get('repository_branch') or 'main'}"
 
 
 def _citations_as_anchors(app, doctree) -> None:

@@ -32,11 +32,11 @@ def renderer(spec: dict, **_) -> dict[str, str]:
             "description: a chart needs one; draw it with prose.figure(chart, ..., description)"
         )
     spec = tidy(spec)
-    drawn = (
-        f'<img alt="{html.escape(words)}" style="{PICTURE_STYLE}" src="{address(picture(spec))}">'
-    )
+    svg = picture(spec)
+    drawn = f'<img alt="{html.escape(words)}" style="{PICTURE_STYLE}" src="{address(svg)}">'
+    data = f'<script type="application/json">{packed(spec)}</script>'
     return {
-        "text/html": f'<div class="vl-chart"><script type="application/json">{packed(spec)}</script>{drawn}</div>',
+        "text/html": f'<div class="vl-chart" data-marks="{marks(svg)}">{data}{drawn}</div>',
         "text/plain": f"<chart: {words}>",
     }
 
@@ -114,6 +114,13 @@ def picture(spec: dict) -> str:
     """The chart as SVG, STATIC_WIDTH wide, without what a still picture does not need."""
     still = json.loads(json.dumps(spec).replace('"width": "container"', f'"width": {STATIC_WIDTH}'))
     return _small(vlc.vegalite_to_svg(still, vl_version=VEGALITE))
+
+
+def marks(svg: str) -> int:
+    """How many lines, points, areas and words a picture has; `charts.js` draws few of them as SVG,
+    so that a keyboard reaches each.
+    """
+    return len(re.findall(r"<(?:path|line|rect|text)\b", svg))
 
 
 FONT = re.compile(r' font-family="([^"]*)"')

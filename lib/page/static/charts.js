@@ -3,8 +3,38 @@
   const ink = { light: "#24292f", dark: "#d5d9de" };
   const AHEAD = "300px";  // how far below or above what is seen a chart is drawn
   const MOST_ROWS = 400;  // of a table
+  const MOST_MARKS = 4000;  // that are drawn as SVG, so that each can be reached by keyboard; more, on a canvas
   const live = new WeakMap();  // chart node -> vega-embed result, so that a redraw keeps what the reader chose
   const specs = new WeakMap();  // chart node -> specification, once it is needed
+
+  const GROUND = 0x14 / 255;  // of a dark page, about as bright as its three parts are
+  const LEGIBLE = 4.5;  // contrast of lines and marks with it
+  const bright = (parts) => parts.map((p) => (p <= 0.04045 ? p / 12.92 : ((p + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, p, i) => sum + p * [0.2126, 0.7152, 0.0722][i], 0);
+  const contrast = (parts) => (bright(parts) + 0.05) / (bright([GROUND, GROUND * 1.2, GROUND * 1.5]) + 0.05);
+
+  // A colour of the light page, mixed with as little white as makes it legible on the dark one.
+  const lighter = (colour) => {
+    let parts = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16) / 255);
+    while (contrast(parts) < LEGIBLE) parts = parts.map((p) => p + 0.04 * (1 - p));
+    return "#" + parts.map((p) => Math.round(p * 255).toString(16).padStart(2, "0")).join("");
+  };
+  // What is faint on white would vanish on a dark page: shaded regions, and bars of intervals.
+  const FAINT = 1.8;
+  const onDark = (spec) => {
+    const { datasets, ...rest } = spec;
+    const coloured = JSON.stringify(rest).replace(/"(#[0-9a-f]{6})"/g, (_, colour) => `"${lighter(colour)}"`);
+    const walk = (part) => {
+      if (!part || typeof part !== "object") return;
+      const { mark } = part;
+      ["opacity", "strokeOpacity", "fillOpacity"].filter((name) => mark?.[name])
+        .forEach((name) => { mark[name] = Math.min(1, FAINT * mark[name]); });
+      Object.values(part).forEach(walk);
+    };
+    const told = JSON.parse(coloured);
+    walk(told);
+    return { ...told, datasets };
+  };
 
   const config = (theme) => ({
     background: "transparent",
@@ -119,6 +149,121 @@
     node.append(place);
   };
 
+  // --- by keyboard ---
+
+  // Drawn as SVG, a chart has an element for each mark: the arrow keys go from one that has words to the next, and show them.
+  const centre = (part) => {
+    const { left, top, width, height } = part.getBoundingClientRect();
+    return { bubbles: true, cancelable: true, clientX: left + width / 2, clientY: top + height / 2 };
+  };
+  const point = (part, ...kinds) => kinds.forEach((kind) => part.dispatchEvent(new PointerEvent(kind, centre(part))));
+  const words = (item) => told(item.tooltip).map(([name, value]) => `${name}: ${value}`).join("; ");
+  const worded = (svg) => {
+    const found = [...svg.querySelectorAll(".role-mark:not(.mark-line, .mark-area) > *")].filter(({ __data__: item }) => item && item.tooltip && typeof item.tooltip === "object");
+    const at = new Map(found.map((part) => {
+      const { mark, fill, stroke, x, y } = part.__data__;
+      return [part, [found.findIndex((one) => one.__data__.mark === mark), fill || stroke || "", x || 0, y || 0]];
+    }));
+    const order = (a, b) => { const i = a.findIndex((value, n) => value !== b[n]); return i < 0 ? 0 : a[i] < b[i] ? -1 : 1; };
+    return found.sort((a, b) => order(at.get(a), at.get(b)));
+  };
+  const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+  const walkMarks = (svg, event) => {
+    const list = worded(svg), now = list.indexOf(document.activeElement);
+    const to = { Home: 0, End: list.length - 1 }[event.key] ?? (event.key in STEPS ? Math.min(list.length - 1, Math.max(0, now + STEPS[event.key])) : null);
+    if (event.key === "Escape" && now >= 0) svg.focus();
+    if (to === null || !list.length) return;
+    event.preventDefault();
+    list[to].setAttribute("tabindex", "-1");
+    list[to].setAttribute("aria-label", words(list[to].__data__));
+    list[to].focus();
+    point(list[to], "pointerover", "pointermove");
+  };
+
+  // An entry of a legend that singles out what it names is a button: Enter chooses it, and Enter again, or Escape, shows all.
+  const entries = (svg) => [...svg.querySelectorAll(".role-legend-label > text")].filter((text) => text.__data__?.mark?.interactive);
+  const chosen = (view) => {
+    const stores = view.getState({ data: (name) => name.endsWith("_store"), signals: () => false }).data || {};
+    return Object.values(stores).flat().flatMap((tuple) => tuple.values || []);
+  };
+  const reach = (node, spec, view) => {
+    const svg = node.querySelector("svg.marks");
+    if (!svg) return;
+    svg.setAttribute("role", "group");
+    const has = worded(svg).length;
+    svg.setAttribute("aria-label", (spec.description || "chart") + (has ? " The arrow keys go from mark to mark." : ""));
+    if (has) svg.setAttribute("tabindex", "0");
+    const single = new Set(chosen(view).map(String));
+    entries(svg).forEach((text) => {
+      text.closest(".role-legend")?.setAttribute("role", "group");
+      const pressed = single.has(String(text.__data__.datum.value));
+      const set = { tabindex: "0", role: "button", "aria-pressed": pressed, "aria-label": `show only ${text.textContent}` };
+      Object.entries(set).forEach(([name, value]) => text.setAttribute(name, value));
+    });
+  };
+  const listen = (node, spec, view) => {
+    const svg = node.querySelector("svg.marks");
+    if (!svg) return;
+    const again = () => view.runAsync().then(() => reach(node, spec, view)).then(() => tabulate(node));
+    svg.addEventListener("keydown", (event) => {
+      const entry = entries(svg).find((text) => text === event.target);
+      if (!entry) { walkMarks(svg, event); return; }
+      const clear = event.key === "Escape" || entry.getAttribute("aria-pressed") === "true";
+      if (!["Enter", " ", "Escape"].includes(event.key)) return;
+      event.preventDefault();
+      point(clear ? svg : entry, "click");  // beside the marks, which chooses none
+      again();
+    });
+    svg.addEventListener("click", () => setTimeout(again, 50));
+    svg.addEventListener("focusout", ({ target }) => { if (target !== svg) point(target, "pointerout"); });
+    new MutationObserver(() => reach(node, spec, view)).observe(svg, { childList: true, subtree: true });
+  };
+
+  // --- to take along ---
+
+  const WIDTH = 800;  // pixels of a picture
+  // As it stands, but in the ink of the light page, on white.
+  const picture = async (node) => {
+    const spec = { ...structuredClone(read(node)), width: WIDTH };
+    spec.config = { ...spec.config, background: "white" };
+    const { view } = await vegaEmbed(document.createElement("div"), spec, { config: config("light"), actions: false });
+    const bound = new Set((spec.params || []).filter((p) => p.bind && p.bind !== "legend").map((p) => p.name));
+    const state = live.get(node)?.view.getState({ signals: (name) => bound.has(name), data: (name) => name.endsWith("_store") });
+    if (state) await view.setState(state).runAsync();
+    return view;
+  };
+  const quoted = (value) => (/[",\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : value);
+  // Every table that is drawn, one below the other, all of their columns side by side.
+  const csv = (node) => {
+    const tables = Object.values(read(node).datasets || {}).filter((table, _, all) => table.length > 1 || all.length === 1);
+    const names = [...new Set(tables.flat().flatMap(Object.keys))];
+    const line = (n) => (row) => [...(tables.length > 1 ? [n + 1] : []), ...names.map((name) => quoted(row[name] ?? ""))].join(",");
+    const head = [...(tables.length > 1 ? ["table"] : []), ...names].map(quoted).join(",");
+    return [head, ...tables.flatMap((table, n) => table.map(line(n)))].join("\n") + "\n";
+  };
+  const FORMS = {
+    PNG: async (node) => (await picture(node)).toImageURL("png", 2),
+    SVG: async (node) => URL.createObjectURL(new Blob([await (await picture(node)).toSVG()], { type: "image/svg+xml" })),
+    CSV: async (node) => URL.createObjectURL(new Blob([csv(node)], { type: "text/csv" })),
+  };
+  const take = async (node, form) => {
+    const name = node.closest("figure[id]")?.id || "figure";
+    const link = Object.assign(document.createElement("a"), { download: `${name}.${form.toLowerCase()}`, href: await FORMS[form](node) });
+    link.click();
+    if (link.href.startsWith("blob:")) setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  };
+  const takeAlong = (node) => {
+    if (node.querySelector(":scope > .book-take")) return;
+    const place = Object.assign(document.createElement("span"), { className: "book-take" });
+    Object.keys(FORMS).forEach((form) => {
+      const button = Object.assign(document.createElement("button"), { type: "button", textContent: form });
+      button.setAttribute("aria-label", `Save this figure as ${form}`);
+      button.addEventListener("click", () => take(node, form).catch(console.error));
+      place.append(button);
+    });
+    node.append(place);
+  };
+
   const draw = async (node) => {
     const spec = read(node);
     const theme = document.documentElement.dataset.theme === "dark" ? "dark" : "light";
@@ -129,16 +274,16 @@
       place.className = "vl-live";
       node.append(place);
     }
+    const form = node.dataset.marks <= MOST_MARKS ? "svg" : "canvas";
     const before = live.get(node);
     const kept = before && Object.fromEntries(
       (spec.params || []).filter((p) => p.bind && p.bind !== "legend").map((p) => [p.name, before.view.signal(p.name)]));
     before?.finalize();
-    const result = await vegaEmbed(place, spec, {
-      renderer: "canvas",  // gradient ids of several SVGs on one page clash
+    const result = await vegaEmbed(place, theme === "dark" ? onDark(spec) : spec, {
+      renderer: form,
       config: config(theme),
       tooltip: { formatTooltip: tip },
-      // "editor" would post to another host; "source" opens a page in which what looks like a tag would be one.
-      actions: { export: true, source: !/<[a-z!/?]/i.test(JSON.stringify(spec)), compiled: false, editor: false },
+      actions: false,  // its editor is on another host; what else it offers, `takeAlong` does
     });
     live.set(node, result);
     node.vegaView = result.view;
@@ -150,7 +295,10 @@
     place.querySelectorAll(".vega-bind select").forEach(group);
     place.querySelector("canvas")?.setAttribute("aria-label", spec.description || "chart");
     node.querySelector(":scope > img")?.classList.add("vl-still");  // print has use for it
+    listen(node, spec, result.view);
+    reach(node, spec, result.view);
     offer(node);
+    takeAlong(node);
     tabulate(node);
     window.dispatchEvent(new Event("resize"));  // the page may have moved while Vega was at work
     node.dataset.drawn = theme;
@@ -176,7 +324,7 @@
       near.observe(node);
       watch.observe(node);
       node.addEventListener("input", () => setTimeout(() => tabulate(node), 100));  // Vega answers in between
-      node.addEventListener("click", ({ target }) => target.tagName === "CANVAS" && setTimeout(() => tabulate(node), 100));
+      node.addEventListener("click", ({ target }) => target.closest("canvas, svg.marks") && setTimeout(() => tabulate(node), 100));
     });
     new MutationObserver(() => last.forEach((_, node) => next(node)))
       .observe(document.documentElement, { attributeFilter: ["data-theme"] });
