@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import log_ndtr, ndtri, stdtrit
 
-from lib.analysis.scaling import forms
+from lib import forms
 from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_to_result
 
 LEVEL = 0.9  # of every interval in the book
