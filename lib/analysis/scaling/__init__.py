@@ -48,6 +48,7 @@ from lib.analysis.scaling.steps import (
     PROTOCOL,
     SCATTER,
     SEARCH,
+    WITHIN_BUDGETS,
     apart,
     at_every_goal,
     at_goal,
