@@ -269,7 +269,7 @@ def test_three_regimes_are_judged_by_their_definitions(steps, verdict):
 ])  # fmt: skip
 def test_momentum_beside_sgd_by_its_bend_and_by_its_smallest_batch(c1, c2, bend, smallest):
     table = pd.concat([searches_of(c1, c2, 0.01), searches_of(scatter=0.01).assign(algorithm=SGD)])
-    provided = {"trials": table, "published": table, "curves": curves(table)}
+    provided = {"trials": table, "published_curves": curves(table), "curves": curves(table)}
     assert verdicts("S7", **provided) == {MLP: bend} and verdicts("S7b", **provided) == {MLP: smallest}
 
 

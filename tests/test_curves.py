@@ -9,8 +9,8 @@ from scipy.stats import norm, t
 
 from chapters.theory import claims as theory
 from chapters.three_regimes import claims as three_regimes
+from lib import forms
 from lib.analysis import edges, ranges, scaling
-from lib.analysis.scaling import forms
 from lib.claims.claim import REGISTRY, judged
 from lib.measuring import sweeps
 from lib.methods.intervals import LEE2021, LOW_MOMENTUM

@@ -7,7 +7,7 @@ import re
 
 from lib import ROOT
 
-OPEN = ("__init__", "own", "atomic", "fields")  # to all
+OPEN = ("__init__", "own", "atomic", "fields", "forms")  # to all
 SHELVES = ("workloads", "messages", "methods")
 MEASURED = ("engine", "studies", "records", "measuring", "workers", "probes")
 LATER = ("wording", *MEASURED, "analysis", "claims", "page", "__main__")
@@ -16,6 +16,7 @@ MAY = {room: set(ORDER[: ORDER.index(room)]) for room in ORDER} | {
     **{room: set() for room in OPEN},
     "own": {"__init__"},
     "fields": {"__init__"},
+    "forms": {"__init__"},
     **{room: set(OPEN) for room in SHELVES},
     "methods": {*OPEN, "workloads"},  # a reader's own method is loaded as a reader's own workload is
     "wording": {*OPEN, "methods"},

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from lib import forms
 from lib.analysis import advice, rate_rules, scaling
-from lib.analysis.scaling import forms
 from lib.methods import method as known_method
 from lib.records import store
 from lib.records.store import record

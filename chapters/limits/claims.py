@@ -47,8 +47,8 @@ AMOUNTS = {families.FRACTION: "digits", families.MNIST_FRACTION: "MNIST"}
         ),
     ],
 )
-def extremes(published):
-    curves = family_curves.once(scaling.summaries(published[published.sparsity == 0])[1])
+def extremes(published_curves):
+    curves = family_curves.once(published_curves)
     groups = []
     for method in ("sgd", "momentum", "nesterov"):
         mine = {key: curve for key, curve in curves.items() if key[1] == method}

@@ -55,8 +55,13 @@ def slopes(trials):
     ],
 )
 def best_rate(trials):
+    return _rates(trials, slopes(trials))
+
+
+def _rates(trials, growth):
+    """A group per network and method of these rows of `slopes`."""
     crowded = edges.marks(edges.at_edges(trials[trials.sparsity == 0]))
-    found = {(row.workload, row.algorithm): row for row in slopes(trials)}
+    found = {(row.workload, row.algorithm): row for row in growth}
 
     def note(key, effect):
         mark = crowded.get((*key, "connection-sensitivity", 0.0))
@@ -92,8 +97,8 @@ def best_rate(trials):
     ],
 )
 def off_the_rules(trials):
-    groups = []
-    for group, row in zip(best_rate(trials), slopes(trials), strict=True):
+    groups, growth = [], slopes(trials)
+    for group, row in zip(_rates(trials, growth), growth, strict=True):
         effect, low, high = np.exp(rate_rules.from_rules(row.effect))
         # A winner at the upper edge bounds the growth from below
         high = math.inf if "upper edge of learning rate" in group.note else float(high)

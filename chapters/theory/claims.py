@@ -131,12 +131,11 @@ def _told(row):
         )
     ],
 )
-def critical_over_noise(published):
-    dense = scaling.curves(published[published.sparsity == 0])
+def critical_over_noise(published_curves):
     followed = pd.concat([tracks.results(name) for name in tracks.TRACKS])
     scales = followed_paths.noise_scales(followed[followed.sparsity == 0])
     effects, notes = {}, {}
-    for key, curve in dense.items():
+    for key, curve in published_curves.items():
         own = scales[(scales.workload == key[0]) & (scales.algorithm == key[1])]
         # Each of a search of its own
         by_size = np.log(own.noise_scale).groupby(own.batch_size).mean()

@@ -111,11 +111,14 @@ def critical_by_goal(trials, curves):
 
 def easiest_goals(trials):
     """The dense curves of every workload with another goal on its ladder, at the easiest."""
-    found = {}
-    for name, own in trials[trials.sparsity == 0].groupby("workload"):
-        if (easiest := max(scaling.goals(own))) > goals.goal(name):
-            found |= scaling.curves(own, easiest)
-    return found
+    dense = scaling.slimmed(trials[trials.sparsity == 0])
+    easiest = {}
+    for error in scaling.goals(dense):  # the easiest last
+        met = dense.workload[dense[f"steps@{error:g}"].notna()]
+        easiest |= dict.fromkeys(met.unique(), error)
+    wanted = {name: error for name, error in easiest.items() if error > goals.goal(name)}
+    rows = dense[dense.workload.isin(list(wanted))]
+    return scaling.curves(scaling.at_goals(rows, wanted))
 
 
 WHERE = Change(
@@ -151,8 +154,8 @@ NOT_SEPARATE = "any effect was enough; 1.25 counts as one everywhere; " + POOLED
         WHERE,
     ],
 )
-def critical_with_momentum(trials, curves, published):
-    return _beside_sgd(trials, curves, published, scaling.critical_ratio)
+def critical_with_momentum(trials, curves, published_curves):
+    return _beside_sgd(trials, curves, published_curves, scaling.critical_ratio)
 
 
 @claim(
@@ -174,15 +177,18 @@ def critical_with_momentum(trials, curves, published):
         WHERE,
     ],
 )
-def steps_at_smallest(trials, curves, published):
-    return _beside_sgd(trials, curves, published, lambda a, b: scaling.steps_ratio(a, b).effect[0])
+def steps_at_smallest(trials, curves, published_curves):
+    def compare(above, below):
+        return scaling.steps_ratio(above, below).effect[0]
+
+    return _beside_sgd(trials, curves, published_curves, compare)
 
 
-def _beside_sgd(trials, curves, published, compare):
+def _beside_sgd(trials, curves, published_curves, compare):
     """A group per network and method with momentum; where that is over the whole range, the
     published one in a note.
     """
-    groups, usual = [], None
+    groups = []
     whole = ranges.whole_curves(trials)
     for key, curve in dense(curves).items():
         below = curves.get((key[0], "sgd", *key[2:]))
@@ -190,8 +196,7 @@ def _beside_sgd(trials, curves, published, compare):
             continue
         name, note = curve_title(key), "momentum from 0.9 on alone"
         if key in whole:
-            usual = usual or scaling.curves(published[published.sparsity == 0])
-            there = compare(usual[key], below).row("r").values()
+            there = compare(published_curves[key], below).row("r").values()
             name, note = (
                 f"{name} (whole range)",
                 "from 0.9 on: {:.2f} ({:.2f} to {:.2f})".format(*there),

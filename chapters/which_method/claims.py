@@ -10,6 +10,7 @@ import functools
 import numpy as np
 
 from lib.analysis import method_results, scaling
+from lib.claims import judging
 from lib.claims.claim import Change, claim, ratio
 from lib.claims.names import title
 from lib.wording import brief, named
@@ -18,16 +19,23 @@ EFFECT = "an effect has to exceed the bound within which there is none"
 MEDIAN = "the median over three networks, two of them on digits, hid the one that disagrees"
 RESOLVED = 8  # steps from which on a floor is more than the resolution of whole steps
 LARGE, SMALL, ALL = (method_results.at_end(end) for end in (1, -1, 0))
-compared = functools.cache(method_results.compared)
+
+
+@functools.cache
+def compared():
+    """All trials of the networks searched with many methods, momentum as published."""
+    return scaling.slimmed(method_results.compared(without=scaling.WITHIN_BUDGETS))
 
 
 @functools.cache
 def curves(whole=True):
-    """Every curve of the networks searched with many methods; whole: momentum over its whole range,
-    where that is measured.
+    """Every dense curve of the networks searched with many methods; whole: momentum over its whole
+    range, where that is measured.
     """
-    trials = scaling.slimmed(compared())
-    return scaling.curves(method_results.whole_range(trials) if whole else trials)
+    trials = compared()
+    if whole:
+        trials = method_results.whole_range(trials, scaling.slimmed(judging.low()))
+    return scaling.curves(trials[trials.sparsity == 0])
 
 
 def groups(above, below, of, whole=True, name="{network}", told=lambda *curves: ""):

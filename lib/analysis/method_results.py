@@ -25,19 +25,19 @@ SEVERAL = 3  # searches from which on titles speak of a method
 TRIES = 5  # trials that a small budget allows (AlgoPerf's)
 
 
-def compared(*more: Study) -> pd.DataFrame:
+def compared(*more: Study, without: tuple[str, ...] = ()) -> pd.DataFrame:
     """All trials on record of the networks that were searched with many methods, and of `more`,
     each at its goal.
 
     A table as `results.read`.  Momentum as published: `whole_range` joins the lower half of its
-    range.
+    range.  without: as of `results.read`.
     """
     studies = [plans.study(name) for name in plans.WHICH]
     asked = [*studies, *more]
     names = {cell.workload for study in asked for cell in study.cells}
     every = on_record.gathered(*asked, **plans.USUAL)
     cells = tuple(cell for cell in every.cells if cell.workload in names)
-    read = results.read(Study("compared", "Training methods", cells))
+    read = results.read(Study("compared", "Training methods", cells), without=without)
     found = goals.at_goals(read)
     lacking = dict.fromkeys(cell for study in studies for cell in results.missing(study))
     planned = len(every.cells) + len(lacking)
@@ -45,11 +45,14 @@ def compared(*more: Study) -> pd.DataFrame:
     return found
 
 
-def whole_range(trials: pd.DataFrame) -> pd.DataFrame:
+def whole_range(trials: pd.DataFrame, low: pd.DataFrame | None = None) -> pd.DataFrame:
     """The table of `compared` with momentum over its whole range, where that is measured
     (`ranges.whole`).
+
+    low: the trials of `ranges.low_momentum`; None: they are read.
     """
-    joined = goals.at_goals(ranges.whole(trials, results.read(ranges.low_momentum())))
+    low = results.read(ranges.low_momentum()) if low is None else low
+    joined = goals.at_goals(ranges.whole(trials, low))
     kept = {"missing", "cells_planned"} & trials.attrs.keys()
     joined.attrs.update({name: trials.attrs[name] for name in kept})
     return joined

@@ -7,6 +7,8 @@ union.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pandas as pd
 
@@ -39,17 +41,19 @@ def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     if not len(published) or not len(low):
         return published
     point, network = [*CURVE, "batch_size", *SEARCH], [c for c in CURVE if c != "sparsity"]
-    shared = published[point].drop_duplicates().merge(low[point].drop_duplicates())
+    likely = published.loc[_of_methods(published, low.algorithm.unique()), point]
+    shared = likely.drop_duplicates().merge(low[point].drop_duplicates())
     searches = shared.groupby([*CURVE, "batch_size"]).size()
     sizes = (searches >= SEARCHES).groupby(CURVE).sum()
     long = sizes.index[(sizes >= LEAST).groupby(network).transform("all")]
     inside = pd.MultiIndex.from_frame(shared[_among(shared, long)])
     halves = [frame[_among(frame, inside)] for frame in (published, low)]
     joined = pd.concat(halves, ignore_index=True).assign(space=WHOLE)
-    for column in {"hits", "race", "rungs"} & {*joined}:  # of the union, not of a half
-        joined[column] = joined.groupby(point)[column].transform("first")
+    by = joined.groupby(point)
+    searched = [name for name in ("hits", "race", "rungs") if name in joined]
+    joined[searched] = by[searched].transform("first")  # of the union, not of a half
     if "trials" in joined:
-        joined["trials"] = joined.groupby(point).trials.transform("size")
+        joined["trials"] = by.trials.transform("size")
         joined["trials"] = joined.groupby(CURVE).trials.transform("first")
     found = pd.concat([published[~_among(published, long)], joined], ignore_index=True)
     heads = [head for half in (published, low) for head in half.attrs.get("provenance", ())]
@@ -58,8 +62,18 @@ def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
 
 
 def _among(frame: pd.DataFrame, keys: pd.MultiIndex) -> np.ndarray:
-    """Which rows have one of these keys, in the columns that the keys are named after."""
-    return pd.MultiIndex.from_frame(frame[keys.names]).isin(keys)
+    """Which rows have one of these keys, in the columns that the keys are named after, of which
+    `algorithm` is one; the others are not looked at where that differs.
+    """
+    found = _of_methods(frame, keys.unique("algorithm"))
+    likely = frame.loc[found, list(keys.names)]
+    found[found] = pd.MultiIndex.from_frame(likely).isin(keys)
+    return found
+
+
+def _of_methods(frame: pd.DataFrame, methods: Iterable[str]) -> np.ndarray:
+    """Which rows are of one of these training methods."""
+    return frame.algorithm.isin(methods).to_numpy(copy=True)
 
 
 def whole_curves(trials: pd.DataFrame) -> set[tuple]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-FAR = math.log(64)  # how far beyond the batch sizes a critical one is looked for
+from lib import forms
 
 
 @dataclass(frozen=True)
@@ -42,16 +42,6 @@ class Estimate:
         return self.floor * (1 + self.critical / np.asarray(sizes, float))
 
 
-def bend(sizes: np.ndarray, logs: np.ndarray) -> tuple[float, np.ndarray]:
-    """ln C of K* = c (1 + C / B), fitted to ln K* [n] at batch sizes [n], and the residuals [n]."""
-    ends = math.log(sizes.min()) - FAR, math.log(sizes.max()) + FAR
-    tried = np.linspace(*ends, 1200)[:, None]
-    rest = logs - np.logaddexp(0, tried - np.log(sizes))
-    rest -= rest.mean(1, keepdims=True)
-    best = int((rest**2).sum(1).argmin())
-    return float(tried[best, 0]), rest[best]
-
-
 def estimate(searches: dict[int, list[float]]) -> Estimate | None:
     """What steps to the goal tell, by batch size a list with one of each search; None of fewer than
     three sizes.
@@ -65,23 +55,24 @@ def estimate(searches: dict[int, list[float]]) -> Estimate | None:
     counts = np.array([len(steps) for steps in known.values()])
     sizes = np.repeat(np.array(list(known), float), counts)
     logs = np.log(np.concatenate(list(known.values())))
-    centre, rest = bend(sizes, logs)
-    freedom = len(logs) - 2
-    error = math.sqrt((rest**2).sum() / freedom)
-    telling = {size: _slope(sizes, logs, size) for size in known}
-    spread = math.sqrt((np.array(list(telling.values())) ** 2 / counts).sum())
+    fitted = forms.fit(sizes, logs)
+    centre, freedom = float(fitted.bend[0]), len(logs) - 2
+    error = math.sqrt(fitted.loss[0] / freedom)
+    slopes = _slopes(sizes, logs, list(known))
+    spread = math.sqrt((slopes**2 / counts).sum())
     reach = float(stdtrit(freedom, 0.95)) * error * spread
     low, high = math.exp(centre - reach), math.exp(centre + reach)
     if not math.log(sizes.min()) - 1 < centre < math.log(sizes.max()) + 1:
         low, high = 0.0, math.inf
-    level = logs - rest - np.logaddexp(0, centre - np.log(sizes))
-    floor = math.exp(float(level[0]))
+    telling = dict(zip(known, slopes.tolist()))
+    floor = math.exp(fitted.floor[0])
     return Estimate(math.exp(centre), low, high, len(logs), floor, error, telling)
 
 
-def _slope(sizes: np.ndarray, logs: np.ndarray, size: int, small: float = 0.1) -> float:
-    """By how much ln C moves with ln K* at one batch size."""
-    moved = small * (sizes == size)
-    above, _ = bend(sizes, logs + moved)
-    below, _ = bend(sizes, logs - moved)
-    return (above - below) / (2 * small)
+def _slopes(
+    sizes: np.ndarray, logs: np.ndarray, known: list[int], small: float = 0.1
+) -> np.ndarray:
+    """By how much ln C moves with ln K* at each of the known batch sizes."""
+    moved = small * (sizes == np.array(known)[:, None])
+    above, below = forms.fit(sizes, logs + moved), forms.fit(sizes, logs - moved)
+    return (above.bend - below.bend) / (2 * small)

@@ -84,38 +84,44 @@ def check_file(file: Path, folder: Path, known: archive.Stamp | None) -> None:
         raise store.RecordError(f"{file}: {foreign}; move it out of data/")
 
 
-def read(study: Study, folder: Path = DATA) -> pd.DataFrame:
+def read(study: Study, folder: Path = DATA, without: tuple[str, ...] = ()) -> pd.DataFrame:
     """All trials of the study's cells as one table, a row per trial: its cell's fields, its record,
     the goal and the steps to it.
 
     attrs: "missing" (cells without a record), "cells_planned" (count), "provenance" (the first line
     of every record).
 
+    Args:
+        without: beginnings of the names of columns that are not read.
+
     Raises:
         RecordError: for a file that must not be read.
     """
-    return read_each({study.name: study}, folder)[study.name]
+    return read_each({study.name: study}, folder, without)[study.name]
 
 
-def read_each(studies: dict[K, Study], folder: Path = DATA) -> dict[K, pd.DataFrame]:
+def read_each(
+    studies: dict[K, Study], folder: Path = DATA, without: tuple[str, ...] = ()
+) -> dict[K, pd.DataFrame]:
     """`read` of several studies; the files, which most share with others, are looked through once."""
     check(Study("", "", (cell for study in studies.values() for cell in study.cells)), folder)
-    return {key: _read(study, folder) for key, study in studies.items()}
+    return {key: _read(study, folder, without) for key, study in studies.items()}
 
 
-def _read(study: Study, folder: Path) -> pd.DataFrame:
+def _read(study: Study, folder: Path, without: tuple[str, ...]) -> pd.DataFrame:
     files = {file: cell for cell in study.cells if store.exists(file := record(cell, folder))}
-    heads, fields, trials = store.read_all(files, _fields)
+    heads, fields, trials = store.read_all(files, _fields, without)
     frame = _joined(fields, trials) if files else pd.DataFrame()
     heads = [
         {**store.told(cell), **{name: value for name, value in head.items() if name != "cell"}}
         for cell, head in zip(files.values(), heads)
     ]
-    lacking, heads = store.Shared(missing(study, folder)), store.Shared(heads)
+    known = set(files.values())
+    lacking = [cell for cell in study.cells if cell not in known]
     frame.attrs.update(
-        missing=lacking,
+        missing=store.Shared(lacking),
         cells_planned=len(study.cells),
-        provenance=heads,
+        provenance=store.Shared(heads),
     )
     return frame
 

@@ -143,7 +143,7 @@ def write(file: Path, cell, trials: pd.DataFrame, provenance: dict) -> None:
 
 def exists(file: Path) -> bool:
     """Whether there is a record in this place, as a file or in its workload's archive."""
-    return file.exists() or archive.holds(file)
+    return archive.holds(file) or file.exists()
 
 
 def read(file: Path, cell=None) -> tuple[dict, pd.DataFrame]:
@@ -157,9 +157,13 @@ def read(file: Path, cell=None) -> tuple[dict, pd.DataFrame]:
 
 
 def read_all(
-    files: dict[Path, object], fields: Callable[[object], dict]
+    files: dict[Path, object], fields: Callable[[object], dict], without: tuple[str, ...] = ()
 ) -> tuple[list[dict], pd.DataFrame, pd.DataFrame]:
     """As `read` for many records, each with what it is of.
+
+    Args:
+        fields: what is told of that, by column.
+        without: beginnings of the names of columns that are not read.
 
     Returns:
         Their first lines; a row of fields for every row of their tables; and those tables, one
@@ -171,7 +175,7 @@ def read_all(
     told = pd.DataFrame(list(map(fields, files.values())))
     lengths = [head["rows"] for head in heads]
     told = told.loc[told.index.repeat(lengths)].reset_index(drop=True)
-    return list(heads), told, _table(bodies).copy()
+    return list(heads), told, _table(bodies, without).copy(deep=False)
 
 
 def head(file: Path, cell=None) -> dict:
@@ -222,8 +226,13 @@ def stamp(file: Path) -> archive.Stamp | None:
 # A cell is read by many pages' tables, and this takes longer than the rest
 @functools.lru_cache(maxsize=2**16)
 def told(cell) -> dict:
-    """The fields of a cell as a record's first line tells them; not to be changed."""
-    return dataclasses.asdict(cell)
+    """The fields of a cell as a record's first line tells them; not to be changed.
+
+    `dataclasses.asdict` copies every value deeply, and takes ten times as long.
+    """
+    fields = {field.name: getattr(cell, field.name) for field in dataclasses.fields(cell)}
+    inner = {name: value for name, value in fields.items() if dataclasses.is_dataclass(value)}
+    return fields | {name: dataclasses.asdict(value) for name, value in inner.items()}
 
 
 def _filled(told: object, own: object) -> object:
@@ -253,10 +262,14 @@ def _checked(file: Path, known: archive.Stamp | None) -> tuple[dict, str]:
 
 
 @functools.lru_cache(maxsize=64)
-def _table(bodies: tuple[str, ...]) -> pd.DataFrame:
+def _table(bodies: tuple[str, ...], without: tuple[str, ...] = ()) -> pd.DataFrame:
     """Tables one below the other, those with the same columns parsed at once: one by one takes ten
-    times as long.
+    times as long.  Columns whose names begin with one of `without` are left out.
     """
+
+    def wanted(name: str) -> bool:
+        return not name.startswith(without)
+
     alike: dict[str, list[int]] = {}
     for place, body in enumerate(bodies):
         alike.setdefault(body.partition("\n")[0], []).append(place)
@@ -264,7 +277,7 @@ def _table(bodies: tuple[str, ...]) -> pd.DataFrame:
     for names, places in alike.items():
         rows = [bodies[place][len(names) + 1 :] for place in places]
         text = f"{names}\n{''.join(rows)}"
-        part = pd.read_csv(io.StringIO(text), low_memory=False)
+        part = pd.read_csv(io.StringIO(text), low_memory=False, usecols=wanted)
         lengths = [text.count("\n") for text in rows]
         parts.append(part.set_index(np.repeat(places, lengths)))
     return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)

@@ -29,17 +29,6 @@ from lib.analysis.scaling.curve import (
     span_of,
     steps_ratio,
 )
-from lib.analysis.scaling.forms import (
-    EXPONENTS,
-    LONG,
-    ONE,
-    Fits,
-    FormTest,
-    fit,
-    left_out,
-    log_critical,
-    test_form,
-)
 from lib.analysis.scaling.rules import (
     BEFORE,
     DIMINISHING,
@@ -59,6 +48,7 @@ from lib.analysis.scaling.steps import (
     PROTOCOL,
     SCATTER,
     SEARCH,
+    WITHIN_BUDGETS,
     apart,
     at_every_goal,
     at_goal,
@@ -96,4 +86,15 @@ from lib.analysis.scaling.table import (
     steps_over_dense,
     summaries,
     tests_of_form,
+)
+from lib.forms import (
+    EXPONENTS,
+    LONG,
+    ONE,
+    Fits,
+    FormTest,
+    fit,
+    left_out,
+    log_critical,
+    test_form,
 )

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import log_ndtr, ndtri, stdtrit
 
-from lib.analysis.scaling import forms
+from lib import forms
 from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_to_result
 
 LEVEL = 0.9  # of every interval in the book
@@ -119,11 +119,14 @@ class Curve:
         return self.means + self.scatter / np.sqrt(self.n) * np.eye(len(self.sizes)), 1.0, np.inf
 
     def at(self, sizes: Sequence[int] | pd.Index, searches: pd.Index | None = None) -> Curve:
-        """The curve at some of its batch sizes and of some of its searches."""
+        """The curve at some of its batch sizes and of some of its searches; itself if these are
+        all, so that what it has computed is kept.
+        """
         rows = self.logs.index if searches is None else searches
-        return Curve(
-            self.logs.loc[rows, list(sizes)], self.missed.loc[rows, list(sizes)], self.scatter
-        )
+        sizes = list(sizes)
+        if rows.equals(self.logs.index) and sizes == list(self.logs.columns):
+            return self
+        return Curve(self.logs.loc[rows, sizes], self.missed.loc[rows, sizes], self.scatter)
 
     def points(self) -> pd.DataFrame:
         """A row per batch size that some search met: batch_size, steps (geometric mean), low, high,
@@ -323,6 +326,7 @@ def _shared(indices: list[pd.Index]) -> pd.Index:
     return functools.reduce(lambda a, b: a.intersection(b), indices)
 
 
+@functools.lru_cache(maxsize=4096)  # many claims ask of the same curves
 def critical(curve: Curve) -> Effect:
     """ln of the critical batch size, in examples; open where it may lie beyond REACH of the batch
     sizes measured.
@@ -332,6 +336,7 @@ def critical(curve: Curve) -> Effect:
     return replace(found, below=bool(found.low <= low), above=bool(found.high >= high))
 
 
+@functools.lru_cache(maxsize=4096)
 def critical_ratio(above: Curve, below: Curve) -> Effect | None:
     """ln of one critical batch size over another, at the batch sizes both have; None if these are
     fewer than three.

@@ -23,6 +23,7 @@ SAME = (*SEARCH, "hits", "race", "rungs")
 # One each on a curve
 PROTOCOL = "trials stop checks precision space label_smoothing staleness delays".split()
 CURVE = ["workload", "algorithm", "pruning", "sparsity"]
+WITHIN_BUDGETS = ("best@", "test@", "loss@")  # how columns begin of which no curve is made
 LEVELS = (0.05, 0.5, 0.95)
 # Standard deviation of ln K* between independent searches of one point, by data set and kind of
 # network; a test measures it.
@@ -46,9 +47,14 @@ def at_goal(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
     """The table with `steps` and `goal` set to another goal of the ladder.  Raises ValueError if it
     is not on it.
     """
+    return trials.assign(steps=trials[step_column(trials, goal)], goal=goal)
+
+
+def step_column(trials: pd.DataFrame, goal: float) -> str:
+    """The column with the steps to a goal.  Raises ValueError if it is not on the ladder."""
     column = f"steps@{goal:g}" if isinstance(goal, Real) else None
     require(column in trials, "goal", goal, [f"{known:g}" for known in goals(trials)])
-    return trials.assign(steps=trials[column], goal=goal)
+    return column
 
 
 def slimmed(trials: pd.DataFrame) -> pd.DataFrame:
@@ -114,15 +120,20 @@ def _by_search(trials: pd.DataFrame, columns: list[str]) -> tuple[pd.DataFrame, 
     trials = trials.assign(infeasible=lost, **({} if "split" in trials else {"split": 0}))
     keys = [c for c in CELL if c in trials]
     # To group by what all rows share takes most of the time
-    first = trials[:1]
-    shared = [c for c in keys[1:] if (trials[c] == first[c].squeeze()).all()]
-    varied = [c for c in keys if c not in shared]
+    shared = [name for name in keys[1:] if _is_constant(trials[name])]
+    varied = [name for name in keys if name not in shared]
     by = trials.groupby(varied, dropna=False)
     ends = by.agg(last_step=("last_step", "max"), infeasible=("infeasible", "sum")).reset_index()
-    searches = ends.merge(first[shared], how="cross")
+    searches = ends.merge(trials.loc[trials.index[:1], shared], how="cross")
     searches = searches[[*keys, "last_step", "infeasible"]]
     fewest, counts = by[columns].min(), by[columns].count()
     return searches, fewest.reset_index(drop=True), counts.reset_index(drop=True)
+
+
+def _is_constant(values: pd.Series) -> bool:
+    """Whether all values are equal; the ends are compared first, since most columns differ there."""
+    first = values.iloc[0]
+    return bool(first == values.iloc[-1]) and bool((values == first).all())
 
 
 def scatter_of(name: str) -> float:
@@ -141,11 +152,15 @@ def at_goals(trials: pd.DataFrame, wanted: dict[str, float]) -> pd.DataFrame:
     """The table with `steps` and `goal` set to that of each workload: `at_goal` of several; others
     stay as they are.
     """
-    steps, goal = trials.steps.to_numpy(float, copy=True), trials.goal.to_numpy(float, copy=True)
-    for name, error in wanted.items():
-        rows = (trials.workload == name).to_numpy()
-        if rows.any() and (goal[rows] != error).any():
-            steps[rows], goal[rows] = at_goal(trials[rows], error).steps, error
+    steps = trials.steps.to_numpy(float, copy=True)
+    goal = trials.goal.to_numpy(float, copy=True)
+    places, names = pd.factorize(trials.workload)  # to compare names row by row is slow
+    for place, name in enumerate(names):
+        rows = places == place
+        error = wanted.get(name)
+        if error is not None and (goal[rows] != error).any():
+            steps[rows] = trials.loc[rows, step_column(trials, error)]
+            goal[rows] = error
     return trials.assign(steps=steps, goal=goal)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pandas as pd
 
-from lib.analysis.scaling import forms
+from lib import forms
 from lib.analysis.scaling.curve import (
     ENOUGH,
     RATIO,
