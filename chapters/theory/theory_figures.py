@@ -1,4 +1,4 @@
-"""The figures of the page on one line and the gradient's noise."""
+"""The figures of the page on theory and the gradient’s noise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from lib.page import charts, tips
+from lib.page import charts, shared_figures, tips
 from lib.wording import span
 
 
@@ -80,34 +80,26 @@ def constants(pairs: pd.DataFrame) -> alt.LayerChart:
 
 
 def noise(curves: pd.DataFrame) -> alt.LayerChart:
-    """Critical batch sizes against noise scales, with ranges and the diagonal.
+    """Critical batch sizes over noise scales, a row for each network and method.
 
-    curves: of `followed_paths.predicted_bends`, with curve.
+    Args:
+        curves: of `followed_paths.predicted_bends`, with curve.
     """
     if curves.empty:
         return charts.nothing("No followed curve has three batch sizes yet.")
-    tip = [
-        tips.CURVE,
-        tips.SPARSITY,
-        alt.Tooltip("predicted:Q", title="noise scale", format=",.0f"),
-        alt.Tooltip("predicted_range:N", title="noise scale, single trials"),
-        alt.Tooltip("critical:Q", title="critical batch size", format=",.0f"),
-        alt.Tooltip("critical_range:N", title="critical batch size, 5–95 %"),
-        alt.Tooltip("followed:Q", title="trials followed"),
-    ]
-    titles = {
-        "predicted": "gradient noise scale (examples)",
-        "critical": "critical batch size (examples)",
-    }
-    rows = curves.rename(columns={"least": "predicted_low", "most": "predicted_high"})
-    kinds = alt.Shape(
-        "algorithm:N", title=None, legend=alt.Legend(orient="bottom", labelExpr=charts.SPELT)
-    )
-    return _against(rows, titles, tip, alt.Axis(format=","), shape=kinds)
+    rows = curves.sort_values(["curve", "sparsity"]).rename(columns={"curve": "row"})
+    rows["label"] = rows.sparsity.map(lambda s: f"sparsity {s:g}" if s else "dense")
+    for end in ("", "_low", "_high"):
+        rows[f"ratio{end}"] = rows[f"critical{end}"] / rows.predicted
+    levels = dict(zip(rows.label, rows.sparsity))
+    ordered = sorted(levels, key=levels.get)
+    colours = {label: charts.sparsity_colour(levels[label]) for label in ordered}
+    title = "critical batch size over noise scale"
+    return shared_figures.ratios(rows, title, charts.by_name("label", colours), (0.5, 1, 2))
 
 
 def _against(
-    rows: pd.DataFrame, titles: dict[str, str], tip: list, axis: alt.Axis, **more
+    rows: pd.DataFrame, titles: dict[str, str], tip: list, axis: alt.Axis
 ) -> alt.LayerChart:
     """Two columns with ranges (_low, _high), the first across, and the diagonal on which they are
     equal.
@@ -130,14 +122,14 @@ def _against(
         color=charts.by_sparsity(sorted(rows.sparsity.unique()), legend=full), **at
     )
     bars = [
-        base.mark_rule(opacity=0.35).encode(
+        base.mark_rule(opacity=0.7).encode(
             x=alt.X(f"{x}_low:Q", scale=scales[x], title=across), x2=f"{x}_high:Q"
         ),
-        base.mark_rule(opacity=0.35).encode(
+        base.mark_rule(opacity=0.7).encode(
             y=alt.Y(f"{y}_low:Q", scale=scales[y], title=up), y2=f"{y}_high:Q"
         ),
     ]
-    dots = base.mark_point(filled=True, size=80, opacity=1).encode(tooltip=tip, **more)
+    dots = base.mark_point(filled=True, size=80, opacity=1).encode(tooltip=tip)
     shared = [max(low for low, _ in within.values()), min(high for _, high in within.values())]
     equal = (
         alt.Chart(pd.DataFrame({x: shared, y: shared}))
@@ -149,8 +141,8 @@ def _against(
 
 HEARD, SAME, ALONE = (
     "workers’ own gradients",
-    "other gradients, same steps",
-    "other gradients, that step alone",
+    "reference, averaged over the same steps",
+    "reference, single steps",
 )
 
 
@@ -161,7 +153,7 @@ def running(rows: pd.DataFrame, start: str) -> alt.LayerChart:
     rows: of `lib.probes.running_noise.results`, with network.  start: the network shown at first.
     """
     if rows.empty:
-        return charts.nothing("No job was listened to yet: python -m lib run noise-scale.")
+        return charts.nothing("No job was measured yet: python -m lib run noise-scale.")
     rows = rows.assign(
         told=[span((low, high)) for low, high in zip(rows.low, rows.high.fillna(np.inf))]
     )
