@@ -1,4 +1,4 @@
-"""What the page on the geometry of paths says, as numbers and words."""
+"""The values of the sentences on the geometry of paths."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _spreads(paths: pd.DataFrame, own: pd.DataFrame, chosen, judged: Claim) -> d
 
 
 def _scales(told: pd.DataFrame, digits: pd.DataFrame) -> dict[str, object]:
-    """How well cosines tell the critical batch size."""
+    """How well cosines predict the critical batch size."""
     off, product = (told.groupby("kind")[column].median() for column in ("off", "product"))
     lengths = digits.groupby([*tables.CURVE, "batch_size"]).steps.mean().groupby(tables.CURVE)
     fair = off["twin_batch_cosine"]

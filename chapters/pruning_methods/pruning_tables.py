@@ -138,7 +138,7 @@ def by_layer(layers: pd.DataFrame) -> pd.DataFrame:
     shares = densities(layers).reindex(vocabulary.METHODS).map("{:.0%}".format)
     return pd.DataFrame(
         {
-            "method": shares.index,
+            "criterion": shares.index,
             "weights kept in the first layer": shares.iloc[:, 0].str.replace("%", " %").to_numpy(),
             "in the last": shares.iloc[:, -1].str.replace("%", " %").to_numpy(),
             "biases kept": left.reindex(shares.index, fill_value=0).map("{:.0f}".format).to_numpy(),
