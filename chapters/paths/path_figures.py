@@ -69,7 +69,10 @@ def along(rows: pd.DataFrame, kinds: list[str], start: str, size: int) -> alt.La
         scale=alt.Scale(domain=[0, 1]),
     )
     y = alt.Y(
-        "value:Q", title="ratio to the median along the path", scale=scale, axis=alt.Axis(format="~r")
+        "value:Q",
+        title="ratio to the median along the path",
+        scale=scale,
+        axis=alt.Axis(format="~r"),
     )
     base = alt.Chart(rows).encode(x=x, color=_coloured(kinds))
     tip = [

@@ -53,6 +53,8 @@ def _median() -> alt.Tooltip:
     return alt.Tooltip("median(ratio):Q", title="median, sparse over dense", format=".2f")
 
 
+# Closer than powers of ten, since rates of winners span one
+TICKS = [digit * 10.0**n for n in range(-4, 5) for digit in (1, 1.5, 2, 3, 5, 7)]
 AXES = {
     "step": ("training step", [1.0, 10.0, 100.0, 1000.0, 10_000.0]),
     "lipschitz": ("local Lipschitz constant of the gradient", [0.1, 1.0, 10.0, 100.0]),
@@ -105,7 +107,7 @@ def rates(paths: pd.DataFrame, start: str) -> alt.LayerChart:
 
 
 def _logarithmic(axis: alt.X | alt.Y) -> alt.X | alt.Y:
-    return axis.scale(type="log", nice=False, padding=12).axis(values=charts.DECADES)
+    return axis.scale(type="log", nice=False, padding=12).axis(values=TICKS)
 
 
 def explained(rows: pd.DataFrame) -> alt.LayerChart:

@@ -118,7 +118,9 @@ def draw(
     layers = [
         *_frames(marks, panels, places),
         *_words(panels, places, x_ticks, y_ticks),
-        points.mark_line(strokeWidth=1.8).encode(detail=["panel_row:N", "panel_column:N", *series]).add_params(pick),
+        points.mark_line(strokeWidth=1.8)
+        .encode(detail=["panel_row:N", "panel_column:N", *series])
+        .add_params(pick),
         points.mark_point(filled=True, size=22, opacity=1).encode(tooltip=tooltip),
         diamonds.mark_point(shape="diamond", size=90, strokeWidth=2).encode(tooltip=tooltip),
     ]
