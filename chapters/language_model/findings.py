@@ -19,7 +19,6 @@ SHARES = {
     "square-root rule": r"as $\sqrt{B}$",
     "no change": "not at all",
 }
-STEADY = 1.2  # times by which a ratio may move and still count as the same
 
 
 def findings(data: Read, curves: text_results.Curves, run: branched.Run) -> dict[str, object]:
@@ -40,7 +39,7 @@ def findings(data: Read, curves: text_results.Curves, run: branched.Run) -> dict
         "pruned_later": curves.easy > curves.goal,
         "largest": int(curves.main.batch_size.max()),
         **_first(curves),
-        **_searched(data, curves),
+        "searches": int(curves.points.replicates.max()),
         **_rungs(data),
         **_moved(data.trials),
         **_over(curves),
@@ -69,16 +68,6 @@ def _first(curves: text_results.Curves) -> dict[str, object]:
         "off_least": f"{off.min():.0f}",
         "off_most": f"{off.max():.0f}",
         "main_searches": int(own.replicates.max()),
-    }
-
-
-def _searched(data: Read, curves: text_results.Curves) -> dict[str, object]:
-    """How often points were searched, and curves that are not measured yet."""
-    titles = [text_results.title(cell.algorithm, cell.sparsity) for cell in data.grid.cells]
-    seen = set(curves.points.curve)
-    return {
-        "searches": int(curves.points.replicates.max()),
-        "lacking": [name for name in dict.fromkeys(titles) if name not in seen],
     }
 
 
@@ -124,28 +113,14 @@ def _over(curves: text_results.Curves) -> dict[str, object]:
         for r in curves.here[curves.here.sparsity == 0].itertuples()
     ]
     return {
-        "over_main": [_told(*group) for group in curves.dense.groupby("curve", sort=False)],
-        "over_dense": [_told(*group) for group in curves.sparse.groupby("curve", sort=False)],
+        "methods_compared": bool(len(curves.dense)),
+        "pruned": bool(len(curves.sparse)),
         "critical_by_method": critical,
         "bends_compared": both,
         "bends": bends[0] / bends[1] if both else None,
         "width_small": plans.TEXT_ENDS[0],
         "width_large": plans.TEXT_ENDS[1],
     }
-
-
-def _told(name: str, own: pd.DataFrame) -> str:
-    """A curve's ratios of steps, from the smallest batch size to the largest."""
-    own = own.sort_values("batch_size")
-    sizes, ratios = [f"{size:,}" for size in own.batch_size], own.ratio.tolist()
-    # A search that missed the goal counts with its last step
-    times = f"{name}: {'at least ' if own.bound.any() else ''}{between(*ratios)} times"
-    if len(own) == 1:
-        return f"{times}, at {sizes[0]} sequences"
-    change = ratios[-1] / ratios[0]
-    how = ", rising with the batch" if change > 1 else ", falling with the batch"
-    steady = max(change, 1 / change) < STEADY
-    return f"{times}, from {sizes[0]} to {sizes[-1]} sequences{'' if steady else how}"
 
 
 def _layers(layers: pd.DataFrame) -> dict[str, object]:

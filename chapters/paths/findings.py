@@ -49,19 +49,11 @@ def findings(
         "mostly_chance": bool(shares.batch[least] > 0.5),
         "twins_off": f"{twins.median():.2f}",
         "own_off": f"{(ends.batch_cosine / ends.expected).median():.2f}",
-        **_first(own),
         **_walks(points),
         "positive": _positive(ends),
         **_spreads(paths, own, chosen, judged),
         **_scales(told, digits),
     }
-
-
-def _first(own: pd.DataFrame) -> dict[str, object]:
-    """Cosines at the smallest batch size of the curve that is drawn first."""
-    size = int(own.batch_size.min())
-    means = own[own.batch_size == size][["batch_cosine", "random"]].mean()
-    return {"first_size": size, "real": float(means.batch_cosine), "random": float(means.random)}
 
 
 def _walks(points: pd.DataFrame) -> dict[str, object]:

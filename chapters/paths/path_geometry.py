@@ -1,4 +1,4 @@
-"""Where gradients point along a path, how steadily, and how this depends on the batch size, from the
+"""Where gradients point along a path, how steadily, and how batch sizes change this, from the
 points of `lib.probes.paths`.
 """
 
@@ -95,8 +95,8 @@ def spread(values: pd.Series) -> float:
 def spread_of_walk(power: float, points: int = 1000) -> float:
     """`spread` over the middle of a path, with equal steps, of a power of the steps left.
 
-    On a random walk the power is -1 for the restricted secant and -1/2 for the error bound; on a straight
-    line both are -1.
+    On a random walk the power is -1 for the restricted secant and -1/2 for the error bound; on a
+    straight line both are -1.
     """
     left = 1 - np.linspace(*MIDDLE, points)
     return spread(left**power)
@@ -120,8 +120,8 @@ def scale_of_cosines(paths: pd.DataFrame, kind: str) -> pd.DataFrame:
     of `by_path`.
 
     CURVE, scale with low and high (90 %, by the jackknife over searches), product: the most over
-    the least of K cos^2 over batch sizes, one if K is proportional to 1 / cos^2.  Only curves of three batch
-    sizes and searches or more; a batch size whose mean is not positive has no place in a fit, and
+    the least of K cos^2 over batch sizes, one if K is proportional to 1 / cos^2.  Only curves of
+    three batch sizes and searches or more; a batch size whose mean is not positive has no place in a fit, and
     such a curve has none.
     """
     rows = []
@@ -171,8 +171,8 @@ def beside_steps(told: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
 
 
 def along(points: pd.DataFrame, parts: int = 10) -> pd.DataFrame:
-    """QUANTITIES of the full gradient over their medians along the path, by the share of it completed, in
-    `parts` equal parts.
+    """QUANTITIES of the full gradient over their medians along the path, by the share of it
+    completed, in `parts` equal parts.
 
     CURVE, batch_size, part (its middle, 0 to 1), quantity, value (median over searches), low, high
     (10 and 90 %).  Points where a quantity is not positive are left out.

@@ -43,11 +43,6 @@ def steps(trials: pd.DataFrame, workload: str) -> pd.DataFrame:
     return found.pivot_table(index="batch_size", columns="pruning", values="steps")
 
 
-def of_grasp(wide: pd.DataFrame) -> pd.DataFrame:
-    """`steps` at both of GraSP's temperatures and after connection sensitivity."""
-    return wide.reindex(columns=GRASPS).rename(columns=named).reset_index(names="batch size")
-
-
 def bends(drawn: dict[tuple, scaling.Curve], chosen, networks: list[str]) -> pd.DataFrame:
     """Critical batch sizes after GraSP at either temperature, and their ratio, a row per network.
 

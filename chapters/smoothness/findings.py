@@ -59,12 +59,9 @@ def panels(every: pd.DataFrame) -> tuple[pd.DataFrame, list[str], list[str]]:
         points of paths, with panel_row and panel_column; the names of all rows; the
         names of all columns.
     """
-    middle = every.workload.map(
-        lambda name: sorted(every.batch_size[every.workload == name].unique())
-    )
-    own = every[every.batch_size == middle.map(lambda sizes: sizes[len(sizes) // 2])]
+    size = every.groupby("workload").batch_size.median().astype(int)
+    own = every[every.batch_size == every.workload.map(size)]
     own = own[own.sparsity.isin([0.0, own.sparsity.max()])].dropna(subset="lipschitz")
-    size = own.groupby("workload").batch_size.first()
     names = {name: f"{workload(name).title}, batch size {size[name]}" for name in size.index}
     ahead = sorted(names, key=lambda name: (not is_lee2021(name), name))
     drawn = own.assign(
@@ -74,7 +71,7 @@ def panels(every: pd.DataFrame) -> tuple[pd.DataFrame, list[str], list[str]]:
 
 
 def explained(trials: pd.DataFrame, paths: pd.DataFrame) -> pd.DataFrame:
-    """Sparse over dense: c1 of the fits with its interval, and the predictions of the theory's factors.
+    """Sparse over dense: c1 of the fits with its interval, and predictions of the theory's factors.
 
     Args:
         trials: searches at their goals.

@@ -125,14 +125,17 @@ def findings(
 
 def _rule(summary: pd.DataFrame, asked: tuple[str, str]) -> dict[str, object]:
     """Both constants of the curve asked for, or else of any."""
-    names = ("rule_curve", "rule_level", "rule_c2", "rule_bend", "rule_enough")
-    if summary.empty:
-        return {"rule_known": False, **dict.fromkeys(names)}
     mine = (summary.workload == asked[0]) & (summary.algorithm == asked[1])
-    row = summary[mine if mine.any() else mine | True].sort_values("sparsity").iloc[0]
-    bend = row.c1 / row.c2
-    values = (row.curve, f"{row.sparsity:g}", row.c2, bend, 10 * bend)
-    return {"rule_known": True, **dict(zip(names, values, strict=True))}
+    row = summary[mine if mine.any() else ~mine].nsmallest(1, "sparsity")
+    known = len(row) > 0
+    return {
+        "rule_known": known,
+        "rule_curve": row.curve.iloc[0] if known else None,
+        "rule_level": f"{row.sparsity.iloc[0]:g}" if known else None,
+        "rule_c2": float(row.c2.sum()),
+        "rule_bend": float((row.c1 / row.c2).sum()),
+        "rule_enough": float((10 * row.c1 / row.c2).sum()),
+    }
 
 
 def _form(tested: pd.DataFrame) -> dict[str, object]:
