@@ -1,68 +1,108 @@
-"""The figure of a run that branches: how large a batch is useful at each point of the training."""
+"""The figures of a run that branches: how the loss falls at every batch size, and how many tokens
+each takes to the next goal.
+"""
 
 from __future__ import annotations
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from chapters.language_model import branched
-from lib.page import charts
+from lib.analysis.scaling import mean_of
+from lib.page import charts, tips
+from lib.wording import span
+from lib.workloads.texts import CONTEXT
 
-NOISE = "noise scale of the run"
-COLOURS = (charts.RED, charts.TEAL)  # of the ways to set the learning rate, in their order
+FEW = 3  # orders of the examples whose losses are drawn
+SHADES = (charts.BLUE, charts.TEAL, charts.ORANGE, charts.RED, charts.PURPLE)
 
 
-def along_the_run(noise: pd.DataFrame, run: branched.Run) -> alt.LayerChart:
-    """Noise scale and critical batch sizes, in sequences, against the sequences that the run had
-    seen.
+def point(at: int, goal: float) -> str:
+    """A branch point in words."""
+    return f"from step {at:,} to {goal:g} nats"
 
-    noise: step, batch_size, noise_scale, noise_low, noise_high.  run: that branches; points that
-    are not decided are left out.
+
+def tokens_to_goal(run: branched.Run) -> pd.DataFrame:
+    """Tokens to the next goal: branch (in words), way, batch_size, tokens, low, high (90 %),
+    interval, orders; batch sizes that missed the goal in some order are left out.
+
+    Args:
+        run: that branches.
     """
-    noise = noise.assign(seen=noise.step * noise.batch_size)
-    decided = {f"critical batch size: {way}": rows[rows.decided] for way, rows in run.ways.items()}
-    points = pd.concat([rows.assign(way=way) for way, rows in decided.items()])
-    points = points.drop(columns="effect").assign(seen=run.base * points["at"])
-    ways = list(dict.fromkeys(points.way))
-    names, shades = [NOISE, *ways], [charts.GUIDE, *COLOURS[: len(ways)]]
-    legend = alt.Legend(title=None, columns=1, labelLimit=320)
-    colour = alt.Color("way:N", scale=alt.Scale(domain=names, range=shades), legend=legend)
-    least = min(points.low.clip(lower=1).min(), noise.noise_low.min())
-    most = max(points.high.clip(upper=1e4).max(), noise.noise_high.max())
-    within = [max(0.5, least / 1.3), most * 1.3]
-    scale = alt.Scale(type="log", base=2, domain=within, nice=False)
-    wide = alt.Scale(type="log", base=2, nice=False, padding=12)
-    axis = alt.Axis(format=",", labelOverlap=True)
-    x = alt.X("seen:Q", title="sequences that the run has seen", axis=axis, scale=wide)
-    y = alt.Y("noise_scale:Q", title="sequences in a batch", scale=scale)
-    followed = alt.Chart(noise.assign(way=NOISE)).encode(x=x)
+    rows = []
+    for way, branches in run.arms.items():
+        for (at, goal, size), own in branches.groupby(["at", "goal", "size"]):
+            if own.took.notna().all():
+                mean = mean_of(np.log(CONTEXT * own.took))
+                ends = mean.row("tokens").values()
+                rows.append((point(at, goal), way, size, *ends, mean.n))
+    columns = ["branch", "way", "batch_size", "tokens", "low", "high", "orders"]
+    found = pd.DataFrame(rows, columns=columns)
+    return found.assign(interval=list(map(span, zip(found.low.round(), found.high.round()))))
+
+
+def tokens_by_size(run: branched.Run) -> alt.LayerChart:
+    """Tokens to the next goal against batch size, a line per branch point and way to set the rate.
+
+    Args:
+        run: that branches.
+    """
+    rows = tokens_to_goal(run)
+    scale = charts.log(8)
+    names = dict(zip(rows.branch.unique(), SHADES))
+    dash = alt.Scale(domain=[branched.RULE, branched.KEPT], range=[[1, 0], [4, 4]])
+    base = alt.Chart(rows).encode(
+        x=charts.batch_axis(rows.batch_size, "batch size (sequences)"),
+        color=charts.by_name("branch", names),
+    )
     tooltip = [
-        alt.Tooltip("step:Q", title="step", format=","),
-        alt.Tooltip("noise_scale:Q", title="noise scale, sequences", format=".3~r"),
-        alt.Tooltip("noise_low:Q", title="interval, from", format=".3~r"),
-        alt.Tooltip("noise_high:Q", title="interval, to", format=".3~r"),
+        tips.tip("branch:N", "branch"),
+        tips.tip("way:N", "learning rate"),
+        tips.BATCH_SIZE,
+        tips.tip("tokens:Q", "tokens to the goal", ",.0f"),
+        tips.INTERVAL,
+        tips.tip("orders:Q", "orders of the examples"),
     ]
-    line = followed.mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=30)).encode(
-        y=y, color=colour, tooltip=tooltip
+    y = alt.Y("tokens:Q", title="tokens to the next goal", scale=scale, axis=alt.Axis(format="~s"))
+    legend = alt.Legend(title=None, columns=1, labelLimit=260)
+    lines = base.mark_line(strokeWidth=2).encode(
+        y=y, strokeDash=alt.StrokeDash("way:N", scale=dash, legend=legend)
     )
-    # The ways side by side, where they would hide each other.
-    places = {way: 1.06 ** (2 * place - len(ways) + 1) for place, way in enumerate(ways)}
-    branches = alt.Chart(points.assign(seen=points.seen * points.way.map(places))).encode(
-        x=x, color=colour
+    bars = base.mark_rule(strokeWidth=2).encode(
+        y=alt.Y("low:Q", scale=scale), y2="high:Q", detail="way:N"
     )
-    bars = branches.mark_rule(strokeWidth=2, clip=True).encode(
-        y=alt.Y("low:Q", scale=scale), y2="high:Q"
-    )
-    told = [
-        alt.Tooltip("way:N", title="learning rate"),
-        alt.Tooltip("at:Q", title="branches at step", format=","),
-        alt.Tooltip("goal:Q", title="next goal, nats", format=".2f"),
-        alt.Tooltip("critical:Q", title="critical batch size, sequences", format=".3~r"),
-        alt.Tooltip("low:Q", title="interval, from", format=".3~r"),
-        alt.Tooltip("high:Q", title="interval, to", format=".3~r"),
-        alt.Tooltip("orders:Q", title="orders of the examples"),
+    dots = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tooltip)
+    return charts.sized(alt.layer(bars, lines, dots), 320)
+
+
+def losses(checks: pd.DataFrame) -> alt.LayerChart:
+    """The validation loss against the tokens since a run branched, a line per batch size and order;
+    a menu of branch points.
+
+    Args:
+        checks: of branches, of which those by the rule for the rate are drawn.
+    """
+    rule = checks[(checks.power == checks.power.max()) & (checks.order < FEW)]
+    drawn = rule.assign(
+        branch=list(map(point, rule["at"], rule.goal)),
+        tokens=CONTEXT * rule.seen,
+        label=rule["size"].map("batch size {:,}".format),
+    )[["branch", "label", "order", "tokens", "cost"]]
+    names = dict(zip([f"batch size {size:,}" for size in sorted(rule["size"].unique())], SHADES))
+    tooltip = [
+        tips.tip("label:N", "branch"),
+        tips.tip("tokens:Q", "tokens since the branch", ",.0f"),
+        tips.tip("cost:Q", "validation loss, nats", ".3f"),
     ]
-    dots = branches.mark_point(filled=True, size=80, opacity=1).encode(
-        y=alt.Y("critical:Q", scale=scale), tooltip=told
+    lines = alt.Chart(drawn).mark_line(strokeWidth=1.5, point=alt.OverlayMarkDef(size=14))
+    lines = lines.encode(
+        x=alt.X("tokens:Q", title="tokens since the branch", axis=alt.Axis(format="~s")),
+        y=alt.Y("cost:Q", title="validation loss (nats)", scale=alt.Scale(zero=False)),
+        color=charts.by_name("label", names, 2),
+        detail="order:N",
+        tooltip=tooltip,
     )
-    return alt.layer(line, bars, dots).properties(width="container", height=300)
+    places = list(dict.fromkeys(drawn.branch))
+    menu = charts.menu("branch", places, places[0], "branch")
+    return charts.sized(charts.controlled([lines], menu), 300)

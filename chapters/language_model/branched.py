@@ -1,5 +1,5 @@
-"""Branches of a run (`branches`): the examples that each batch size takes to the next goal, and how
-large one pays.
+"""Branches of a run (`branches`): the examples that each batch size takes to the next goal, and its
+critical batch size.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from lib.analysis import scaling
 from lib.analysis.scaling import Effect
 
 RULE, KEPT = "the square-root rule", "one learning rate"  # by which branches are trained
-TOLERANCE = 0.02  # nats that a batch size may lie above the run's own and still be as good
 POINT = ["at", "goal", "size", "order"]
 
 
@@ -69,7 +68,7 @@ class Run:
         base: its batch size.
         sizes: those of its branches.
         arms: of `arms`.
-        ways: of these, `critical`, where it knows two points or more; none without branches.
+        ways: of these, `critical`, with two points or more; none without branches.
     """
 
     base: int
@@ -89,7 +88,7 @@ class Run:
 
 
 def run_of(checks: pd.DataFrame) -> Run:
-    """The run that these checks of branches tell of."""
+    """The run that these checks are of."""
     if not len(checks):
         return Run(0, [], {}, {})
     base, sizes = int(checks.batch_size.iloc[0]), sorted(checks["size"].unique().tolist())
@@ -116,25 +115,3 @@ def noise_at(noise: pd.DataFrame, steps: pd.Series) -> np.ndarray:
     """
     own = noise.sort_values("step")
     return np.exp(np.interp(np.log(steps), np.log(own.step), np.log(own.noise_scale)))
-
-
-def after_as_many(checks: pd.DataFrame, base: int) -> pd.DataFrame:
-    """How branches stand when those of batch size `base` meet the goal: a row per point and size,
-    by the rule for the rate.
-
-    behind: cost less that of `base` after as many examples, the mean over orders, between checks
-    interpolated.  near: whether that is within TOLERANCE.
-    """
-    rule = checks[checks.power == checks.power.max()]
-    rows = []
-    for (at, order), own in rule.groupby(["at", "order"]):
-        first = own[(own["size"] == base) & (own.cost <= own.goal)]
-        if not len(first):
-            continue
-        seen, cost = first.iloc[0][["seen", "cost"]]
-        for size, each in own.groupby("size"):
-            behind = np.interp(seen, each.seen, each.cost) - cost
-            rows.append((at, size, order, behind))
-    found = pd.DataFrame(rows, columns=["at", "size", "order", "behind"])
-    behind = found.groupby(["at", "size"]).behind.mean().reset_index()
-    return behind.assign(near=behind.behind <= TOLERANCE)

@@ -1,7 +1,7 @@
 """A training run that branches: from the same weights it goes on with batches of several sizes, to
 the same next goal.
 
-How many examples each size takes tells how large a batch is useful at that point of the training
+The examples that each size needs show how large a batch is useful at that point of the training
 (Merrill et al. 2025).
 """
 

@@ -1,4 +1,4 @@
-"""What the page on the language model says, as numbers and words."""
+"""The values of the sentences on the language model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ SHARES = {
     "square-root rule": r"as $\sqrt{B}$",
     "no change": "not at all",
 }
-STEADY = 1.2  # times by which a ratio may move and still count as the same
 
 
 def findings(data: Read, curves: text_results.Curves, run: branched.Run) -> dict[str, object]:
@@ -40,7 +39,7 @@ def findings(data: Read, curves: text_results.Curves, run: branched.Run) -> dict
         "pruned_later": curves.easy > curves.goal,
         "largest": int(curves.main.batch_size.max()),
         **_first(curves),
-        **_searched(data, curves),
+        "searches": int(curves.points.replicates.max()),
         **_rungs(data),
         **_moved(data.trials),
         **_over(curves),
@@ -48,7 +47,6 @@ def findings(data: Read, curves: text_results.Curves, run: branched.Run) -> dict
         **_rates(curves.main),
         **_noise(data.followed, curves.first),
         **_branches(data, run),
-        **_raced(data),
     }
 
 
@@ -63,21 +61,13 @@ def _first(curves: text_results.Curves) -> dict[str, object]:
         "inside": known and bool(first.identified),
         "above": known and bool(first.critical > own.batch_size.max()),
         "critical": first.critical if known else None,
+        "line_c1": first.c1 if known else None,
+        "line_c2": first.c2 if known else None,
         "critical_low": first.critical_low if known else None,
         "critical_high": first.critical_high if known else None,
         "off_least": f"{off.min():.0f}",
         "off_most": f"{off.max():.0f}",
         "main_searches": int(own.replicates.max()),
-    }
-
-
-def _searched(data: Read, curves: text_results.Curves) -> dict[str, object]:
-    """How often points were searched, and curves that are not measured yet."""
-    titles = [text_results.title(cell.algorithm, cell.sparsity) for cell in data.grid.cells]
-    seen = set(curves.points.curve)
-    return {
-        "searches": int(curves.points.replicates.max()),
-        "lacking": [name for name in dict.fromkeys(titles) if name not in seen],
     }
 
 
@@ -123,28 +113,14 @@ def _over(curves: text_results.Curves) -> dict[str, object]:
         for r in curves.here[curves.here.sparsity == 0].itertuples()
     ]
     return {
-        "over_main": [_told(*group) for group in curves.dense.groupby("curve", sort=False)],
-        "over_dense": [_told(*group) for group in curves.sparse.groupby("curve", sort=False)],
+        "methods_compared": bool(len(curves.dense)),
+        "pruned": bool(len(curves.sparse)),
         "critical_by_method": critical,
         "bends_compared": both,
         "bends": bends[0] / bends[1] if both else None,
         "width_small": plans.TEXT_ENDS[0],
         "width_large": plans.TEXT_ENDS[1],
     }
-
-
-def _told(name: str, own: pd.DataFrame) -> str:
-    """A curve's ratios of steps, from the smallest batch size to the largest."""
-    own = own.sort_values("batch_size")
-    sizes, ratios = [f"{size:,}" for size in own.batch_size], own.ratio.tolist()
-    # A search that missed the goal counts with its last step
-    times = f"{name}: {'at least ' if own.bound.any() else ''}{between(*ratios)} times"
-    if len(own) == 1:
-        return f"{times}, at {sizes[0]} sequences"
-    change = ratios[-1] / ratios[0]
-    how = ", more at the larger batch" if change > 1 else ", fewer at the larger batch"
-    steady = max(change, 1 / change) < STEADY
-    return f"{times}, from {sizes[0]} to {sizes[-1]} sequences{'' if steady else how}"
 
 
 def _layers(layers: pd.DataFrame) -> dict[str, object]:
@@ -201,20 +177,17 @@ def _noise(followed: pd.DataFrame, first: pd.Series | None) -> dict[str, object]
 def _branches(data: Read, run: branched.Run) -> dict[str, object]:
     """Critical batch sizes along one run, beside its noise scale."""
     names = ("run_method", "run_size", "branch_least", "branch_most")
-    lists = {"along": [], "near": []}
     decided = {"run_decided": False, "run_over_noise": None}
     change = dict.fromkeys(("run_change", "run_change_low", "run_change_high"))
-    usual = {"tolerance": f"{branched.TOLERANCE:g}", "rule_of_run": branched.RULE}
-    usual |= {"rate_kept": branched.KEPT in run.ways, "run_moved": False}
+    usual = {"rule_of_run": branched.RULE, "rate_kept": branched.KEPT in run.ways}
+    usual |= {"run_moved": False, "along": []}
     if not run.ways:
         none = dict.fromkeys(names)
-        return {"branched": False, **usual, **none, **lists, **decided, **change}
+        return {"branched": False, **usual, **none, **decided, **change}
     points = run.points
     sure = points[points.decided]
     over = sure.critical.to_numpy() / branched.noise_at(data.followed, sure["at"])
     grown = branched.growth(points.iloc[0], points.iloc[1])
-    stands = branched.after_as_many(data.checks, run.base)
-    near = stands[stands.near].groupby("at")["size"].max()
     method = named(data.checks.algorithm.iloc[0])
     values = (method, run.base, run.sizes[0], run.sizes[-1])
     return {
@@ -225,23 +198,9 @@ def _branches(data: Read, run: branched.Run) -> dict[str, object]:
             f"{brief(r.critical) if r.decided else 'undecided'} at step {r.at:,}"
             for r in points.itertuples()
         ],
-        "near": [f"at step {at:,}: {size:,} sequences" for at, size in near.items()],
         "run_decided": bool(len(sure)),
         "run_over_noise": between(*over),
         **change,
         "run_moved": grown is not None,
         **(grown.row("run_change") if grown else {}),
-    }
-
-
-def _raced(data: Read) -> dict[str, object]:
-    """How many steps to result races find that searches without abandoned trials have."""
-    main = text_results.main_of(data.trials)
-    same, several = text_results.kept_by_races(main, data.exact) if len(data.exact) else (0, 0)
-    sizes = sorted(data.exact.batch_size.unique()) if several else []
-    return {
-        "raced": several > 0,
-        "exact_steps": several,
-        "raced_same": same,
-        "raced_at": [f"{size:,}" for size in sizes],
     }

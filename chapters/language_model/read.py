@@ -10,7 +10,6 @@ from chapters.language_model import branches, ngrams, pruned_layers, text_result
 from lib.measuring import sweeps
 from lib.probes import tracks
 from lib.records.store import SMOKE
-from lib.studies import plans
 from lib.studies.study import Study
 from lib.workloads import catalogue, own_text
 
@@ -28,7 +27,6 @@ class Read:
         layers: what pruning leaves (`pruned_layers`).
         sized: searches of models of other widths.
         checks: of branches (`branches`).
-        exact: searches that abandoned no trial.
     """
 
     work: catalogue.Workload
@@ -39,7 +37,6 @@ class Read:
     layers: pd.DataFrame
     sized: pd.DataFrame
     checks: pd.DataFrame
-    exact: pd.DataFrame
 
 
 def read(chosen) -> Read:
@@ -53,7 +50,7 @@ def read(chosen) -> Read:
     nothing = pd.DataFrame()
     if work.source:
         rungs = ngrams.table(own_text.rungs(work.name, 4))
-        return Read(work, grid, trials, _windows(rungs), *[nothing] * 5)
+        return Read(work, grid, trials, _windows(rungs), *[nothing] * 4)
     return Read(
         work,
         grid,
@@ -63,7 +60,6 @@ def read(chosen) -> Read:
         _of(work, pruned_layers.results()),
         sweeps.results(text_results.of_widths()),
         _of(work, branches.results()),
-        sweeps.results(plans.study("shakespeare-exact")),
     )
 
 

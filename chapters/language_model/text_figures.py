@@ -5,13 +5,12 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts
+from lib.page import charts, tips
 
 STEPS = "steps to result (training steps)"
 NATS = (
     "'goal: ' + format(value, '.2f') + ' nats, ' + format(value / LN2, '.2f') + ' bits a character'"
 )
-INTERVALS = {False: "its own searches", True: "the scatter of other networks’ searches"}
 
 
 def looks(points: pd.DataFrame) -> dict:
@@ -39,7 +38,7 @@ def steps_by_method(
     tokens of a sequence.
     """
     points = points.assign(
-        interval=points.borrowed.map(INTERVALS), bits=points.goal / 0.6931471805599453
+        interval=points.borrowed.map(tips.KNOWN_FROM), bits=points.goal / 0.6931471805599453
     )
     within = [points.low.min() / 1.3, points.high.max() * 1.3]
     scale = alt.Scale(type="log", base=2, domain=within, nice=False)

@@ -127,7 +127,7 @@ def goal(trials: pd.DataFrame) -> float:
 
 @dataclass(frozen=True)
 class Curves:
-    """What the page draws and tells.
+    """The curves that the page draws and describes.
 
     Attributes:
         goal: of `goal`.
@@ -275,23 +275,6 @@ def over_main(trials: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 
-def kept_by_races(raced: pd.DataFrame, exact: pd.DataFrame) -> tuple[int, int]:
-    """Of the steps to result, at every goal that they met, of searches that abandoned no trial: how
-    many the races equal; and all.
-
-    Both of one table a search, as `results.read` has them; a search is told by its batch size,
-    replicate and split.
-    """
-    by = ["batch_size", *scaling.SEARCH]
-    found = scaling.at_every_goal(exact).items()
-    pairs = [
-        own.merge(scaling.steps_to_result(raced, goal), on=by, suffixes=("", "_raced"))
-        for goal, own in found
-    ]
-    both = pd.concat(pairs).dropna(subset="steps")
-    return int((both.steps == both.steps_raced).sum()), len(both)
-
-
 def two_point(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
     """ln of the critical batch size [k] of c1/B + c2 through the two points of rows of ln K* [k,
     2].
@@ -360,7 +343,7 @@ def left_of_layers(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def between(nats: float, rungs: pd.DataFrame) -> tuple[int, int]:
-    """The longest n-grams that do worse than so many nats, and the shortest that do as well: 0 and
+    """The longest n-grams that do worse than `nats`, and the shortest that do as well: 0 and
     -1 where there are none.
 
     rungs: n and nats, of one text and one way of asking.

@@ -24,7 +24,7 @@ def _intervals(low: Iterable[float], high: Iterable[float]) -> list[str]:
 
 
 def _by_size(rows: pd.DataFrame, told: list[str], searches: pd.Series) -> pd.DataFrame:
-    """A row per curve with what is told at every batch size, and its searches."""
+    """A row per curve with a text for every batch size, and its searches."""
     wide = rows.assign(told=told).pivot(index="curve", columns="batch_size", values="told")
     wide = wide.fillna("—").rename(columns=_size)
     wide.insert(0, "searches", searches)

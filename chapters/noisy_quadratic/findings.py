@@ -1,5 +1,5 @@
-"""The exact curves of the noisy quadratic model beside what searches find, and what the page says
-of both.
+"""The exact curves of the noisy quadratic model, the results of searches, and the values of the
+page's sentences.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def compare(model: Model, trials: int, replicates: int) -> Compared:
 
 
 def critical_of(truth: pd.DataFrame) -> float:
-    """Where the exact curve's elasticity is one half: no form is needed to know it."""
+    """The batch size at which the exact curve's elasticity is one half; this needs no fit."""
     slope = np.gradient(np.log(truth.steps), np.log(truth.batch_size))
     return float(np.exp(np.interp(-0.5, slope, np.log(truth.batch_size))))
 
@@ -81,14 +81,14 @@ def _found(row: pd.Series, curve: scaling.Curve) -> dict[str, tuple]:
 
 
 def constants(quantities: pd.DataFrame) -> pd.DataFrame:
-    """The table of constants: exact, found, and whether the interval holds the exact one."""
+    """The table of constants: exact, found, and whether the interval contains the exact one."""
     return pd.DataFrame(
         {
             "quantity": quantities.title,
             "exact curve": quantities.exact.map("{:,.0f}".format),
             "from the search": quantities.value.map("{:,.0f}".format),
             "90 %": [span(ends) for ends in zip(quantities.low.round(), quantities.high.round())],
-            "holds it": quantities.held.map({True: "yes", False: "no"}),
+            "contains it": quantities.held.map({True: "yes", False: "no"}),
         }
     )
 

@@ -1,4 +1,4 @@
-"""What is read off the noisy quadratic model as if it had been trained: curves, searches and paths."""
+"""Curves, searches and paths of the noisy quadratic model, in the form of trained networks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def curve(model: Model, batch_sizes: np.ndarray, rates: np.ndarray, **grid: tupl
 def searched(
     model: Model, batch_sizes: Iterable[float], trials: int, replicate: int
 ) -> pd.DataFrame:
-    """What a search of so many learning rates at every batch size finds with SGD, as a table of
+    """The result of a search over `trials` learning rates per batch size with SGD, as a table of
     `lib.records.results.read`.
 
     Rates come from the sequence of every search of this book, doubled so that they reach the edge
@@ -50,7 +50,7 @@ def searched(
 
 
 def path(model: Model, batch_size: float, rate: float, count: float) -> pd.DataFrame:
-    """Points along SGD up to so many steps, as rows of `probes.follow`: step, square (expected
+    """Points along SGD up to `count` steps, as rows of `probes.follow`: step, square (expected
     |G|^2), trace (tr Sigma).
     """
     at = np.unique(np.geomspace(1, count, POINTS).round())

@@ -1,4 +1,4 @@
-"""What the page on the geometry of paths says, as numbers and words."""
+"""The values of the sentences on the geometry of paths."""
 
 from __future__ import annotations
 
@@ -49,19 +49,11 @@ def findings(
         "mostly_chance": bool(shares.batch[least] > 0.5),
         "twins_off": f"{twins.median():.2f}",
         "own_off": f"{(ends.batch_cosine / ends.expected).median():.2f}",
-        **_first(own),
         **_walks(points),
         "positive": _positive(ends),
         **_spreads(paths, own, chosen, judged),
         **_scales(told, digits),
     }
-
-
-def _first(own: pd.DataFrame) -> dict[str, object]:
-    """Cosines at the smallest batch size of the curve that is drawn first."""
-    size = int(own.batch_size.min())
-    means = own[own.batch_size == size][["batch_cosine", "random"]].mean()
-    return {"first_size": size, "real": float(means.batch_cosine), "random": float(means.random)}
 
 
 def _walks(points: pd.DataFrame) -> dict[str, object]:
@@ -110,7 +102,7 @@ def _spreads(paths: pd.DataFrame, own: pd.DataFrame, chosen, judged: Claim) -> d
 
 
 def _scales(told: pd.DataFrame, digits: pd.DataFrame) -> dict[str, object]:
-    """How well cosines tell the critical batch size."""
+    """How well cosines predict the critical batch size."""
     off, product = (told.groupby("kind")[column].median() for column in ("off", "product"))
     lengths = digits.groupby([*tables.CURVE, "batch_size"]).steps.mean().groupby(tables.CURVE)
     fair = off["twin_batch_cosine"]

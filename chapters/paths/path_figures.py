@@ -34,7 +34,7 @@ def cosines(rows: pd.DataFrame, kinds: list[str], start: str) -> alt.LayerChart:
     )
     scale = alt.Scale(type="log", base=2, nice=False, padding=12)
     axis = alt.Axis(values=[0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1], format="~r")
-    y = alt.Y("cosine:Q", title="cosine with the way to the end", scale=scale, axis=axis)
+    y = alt.Y("cosine:Q", title="cosine with the direction to the end", scale=scale, axis=axis)
     colour = _coloured(kinds, symbolType="circle", symbolOpacity=1)
     base = alt.Chart(within).encode(x=charts.batch_axis(rows.batch_size), color=colour)
     tip = [
@@ -64,20 +64,23 @@ def along(rows: pd.DataFrame, kinds: list[str], start: str, size: int) -> alt.La
     scale = alt.Scale(type="log", nice=False, padding=8)
     x = alt.X(
         "part:Q",
-        title="part of the path done",
+        title="share of the path completed",
         axis=alt.Axis(format="%"),
         scale=alt.Scale(domain=[0, 1]),
     )
     y = alt.Y(
-        "value:Q", title="over its median along the path", scale=scale, axis=alt.Axis(format="~r")
+        "value:Q",
+        title="ratio to the median along the path",
+        scale=scale,
+        axis=alt.Axis(format="~r"),
     )
     base = alt.Chart(rows).encode(x=x, color=_coloured(kinds))
     tip = [
         alt.Tooltip("kind:N", title="measured"),
-        alt.Tooltip("part:Q", title="part of the path", format=".0%"),
-        alt.Tooltip("value:Q", title="median search, over its median", format=".2f"),
-        alt.Tooltip("low:Q", title="10 % of searches below", format=".2f"),
-        alt.Tooltip("high:Q", title="90 % below", format=".2f"),
+        alt.Tooltip("part:Q", title="share of the path", format=".0%"),
+        alt.Tooltip("value:Q", title="median over searches", format=".2f"),
+        alt.Tooltip("low:Q", title="10th percentile of searches", format=".2f"),
+        alt.Tooltip("high:Q", title="90th percentile of searches", format=".2f"),
     ]
     layers = [
         base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"),
@@ -93,18 +96,18 @@ def along(rows: pd.DataFrame, kinds: list[str], start: str, size: int) -> alt.La
 
 
 def scales(rows: pd.DataFrame, kinds: list[str], start: str) -> alt.LayerChart:
-    """Batch sizes that cosines, noise and searches tell, with their ranges, a row per network; a
+    """Critical batch sizes by cosines, noise and searches, with their ranges, a row per network; a
     menu of training methods.
 
     rows: row (its name), method, kind (in words), scale, scale_low, scale_high.
     """
     tip = [
         alt.Tooltip("row:N", title="network"),
-        alt.Tooltip("kind:N", title="told by"),
+        alt.Tooltip("kind:N", title="estimated from"),
         alt.Tooltip("scale:Q", title="examples", format=",.2r"),
         alt.Tooltip("range:N", title="5–95 %"),
     ]
     menu = charts.menu("method", list(dict.fromkeys(rows.method)), start, "trained with")
     return shared_figures.range_chart(
-        rows, "scale", "examples", _coloured(kinds), menu, tooltip=tip
+        rows, "scale", "critical batch size (examples)", _coloured(kinds), menu, tooltip=tip
     )

@@ -1,5 +1,5 @@
-"""From the points of `lib.probes.paths` to what a path says: where gradients point, how steadily,
-and what batches do to it.
+"""Where gradients point along a path, how steadily, and how batch sizes change this, from the
+points of `lib.probes.paths`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ MIDDLE = (
 PERCENTILES = (0.1, 0.9)
 LEAST = 3  # searches, and batch sizes, of a fit with an interval
 KINDS = {
-    "batch_cosine": "to the path’s own end",
-    "random": "random gradients, to their path’s end",
-    "twin_batch_cosine": "to the end by another order of examples",
+    "batch_cosine": "real gradients, own end",
+    "random": "random gradients, own end",
+    "twin_batch_cosine": "real gradients, end of another data order",
 }
 QUANTITIES = {"secant": "restricted secant", "bound": "error bound"}
 
@@ -93,11 +93,10 @@ def spread(values: pd.Series) -> float:
 
 
 def spread_of_walk(power: float, points: int = 1000) -> float:
-    """`spread` over the middle of a path of what goes as so high a power of the steps left: of
-    walks with equal steps.
+    """`spread` over the middle of a path, with equal steps, of a power of the steps left.
 
-    On a random walk the restricted secant goes as -1 and the error bound as -1/2; on a straight
-    line both go as -1.
+    On a random walk the power is -1 for the restricted secant and -1/2 for the error bound; on a
+    straight line both are -1.
     """
     left = 1 - np.linspace(*MIDDLE, points)
     return spread(left**power)
@@ -121,8 +120,8 @@ def scale_of_cosines(paths: pd.DataFrame, kind: str) -> pd.DataFrame:
     of `by_path`.
 
     CURVE, scale with low and high (90 %, by the jackknife over searches), product: the most over
-    the least of K cos^2 over batch sizes, one if K goes as 1 / cos^2.  Only curves of three batch
-    sizes and searches or more; a batch size whose mean is not positive has no place in a fit, and
+    the least of K cos^2 over batch sizes, one if K is proportional to 1 / cos^2.  Only curves of
+    three batch sizes and searches or more; a batch size whose mean is not positive has no place in a fit, and
     such a curve has none.
     """
     rows = []
@@ -172,8 +171,8 @@ def beside_steps(told: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
 
 
 def along(points: pd.DataFrame, parts: int = 10) -> pd.DataFrame:
-    """QUANTITIES of the full gradient over their medians along the path, by the part of it done, in
-    so many equal parts.
+    """QUANTITIES of the full gradient over their medians along the path, by the share of it
+    completed, in `parts` equal parts.
 
     CURVE, batch_size, part (its middle, 0 to 1), quantity, value (median over searches), low, high
     (10 and 90 %).  Points where a quantity is not positive are left out.

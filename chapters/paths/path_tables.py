@@ -15,14 +15,14 @@ COSINES = {
     "batch_size": "batch size",
     "steps": "steps",
     "cosine": "full gradient",
-    "full_random": "of this by chance",
-    "batch_cosine": "batch’s gradient",
-    "random": "of this by chance ",
+    "full_random": "due to chance",
+    "batch_cosine": "batch gradient",
+    "random": "due to chance ",
     "twin_batch_cosine": "to the other end",
-    "twin_expected": "expected from noise",
+    "twin_expected": "predicted from noise",
 }
 SIGNS = {
-    "batch_cosine": "batch’s gradient",
+    "batch_cosine": "batch gradient",
     "random": "random gradients",
     "twin_batch_cosine": "to the other end",
     "cosine": "full gradient",
@@ -30,7 +30,7 @@ SIGNS = {
 TOLD = {
     "batch_cosine": "path’s own end",
     "random": "random gradients",
-    "twin_batch_cosine": "another order’s end",
+    "twin_batch_cosine": "end of another order",
     "noise_scale": "gradient noise scale",
     "critical": "steps to result",
 }
@@ -100,9 +100,9 @@ def medians(told: pd.DataFrame) -> pd.DataFrame:
     """How far each scale is off the critical batch size, and how K cos² varies, by method."""
     by = told[told.kind != "critical"].groupby(["kind", "algorithm"])[["off", "product"]].median()
     wide = by.unstack().map(lambda value: brief(float(value))).reindex(list(TOLD)[:-1])
-    words = {"off": "off", "product": "K cos² varies"}
+    words = {"off": "off by a factor of", "product": "K cos² varies"}
     wide.columns = [f"{words[column]}, {named(method)}" for column, method in wide.columns]
-    return wide.rename(index=TOLD).rename_axis("told by").reset_index()
+    return wide.rename(index=TOLD).rename_axis("estimate from").reset_index()
 
 
 def shares_of_chance(paths: pd.DataFrame) -> pd.DataFrame:

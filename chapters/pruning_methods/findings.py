@@ -1,4 +1,4 @@
-"""What the page on methods of pruning says, as numbers and words."""
+"""The values of the sentences on pruning criteria."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def findings(
 
 
 def _surest(ratios: pd.DataFrame) -> str:
-    """The method whose critical batch sizes are surely smaller on every network; "" without one."""
+    """The method whose intervals lie below the bound on every network; "" without one."""
     highest = ratios.groupby("pruning").ratio_high.max()
     return highest.idxmin() if len(highest) and highest.min() < 1 / BOUND else ""
 
@@ -104,7 +104,7 @@ def _grasp(chosen) -> dict[str, object]:
 
 
 def _layers(layers: pd.DataFrame, method: str) -> dict[str, object]:
-    """What all methods keep, and how far one keeps layers apart from the usual one."""
+    """What all methods keep, and how one method differs by layer from connection sensitivity."""
     sums = layers.groupby(["method", "seed"])[["kept", "size"]].sum().iloc[0]
     density = tables.densities(layers)
     off = np.abs(np.log(density.loc[method] / density.loc[USUAL]))

@@ -43,11 +43,6 @@ def steps(trials: pd.DataFrame, workload: str) -> pd.DataFrame:
     return found.pivot_table(index="batch_size", columns="pruning", values="steps")
 
 
-def of_grasp(wide: pd.DataFrame) -> pd.DataFrame:
-    """`steps` at both of GraSP's temperatures and after connection sensitivity."""
-    return wide.reindex(columns=GRASPS).rename(columns=named).reset_index(names="batch size")
-
-
 def bends(drawn: dict[tuple, scaling.Curve], chosen, networks: list[str]) -> pd.DataFrame:
     """Critical batch sizes after GraSP at either temperature, and their ratio, a row per network.
 
@@ -138,7 +133,7 @@ def by_layer(layers: pd.DataFrame) -> pd.DataFrame:
     shares = densities(layers).reindex(vocabulary.METHODS).map("{:.0%}".format)
     return pd.DataFrame(
         {
-            "method": shares.index,
+            "criterion": shares.index,
             "weights kept in the first layer": shares.iloc[:, 0].str.replace("%", " %").to_numpy(),
             "in the last": shares.iloc[:, -1].str.replace("%", " %").to_numpy(),
             "biases kept": left.reindex(shares.index, fill_value=0).map("{:.0f}".format).to_numpy(),

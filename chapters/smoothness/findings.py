@@ -1,4 +1,4 @@
-"""What the page on smoothness says, as numbers and words, its tables, and what its figures draw."""
+"""The values of the sentences on smoothness, the tables, and the data of the figures."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from lib.claims import AGAINST, FOR, UNDECIDED, Claim
 from lib.claims.names import is_lee2021
 from lib.probes import tracks
 from lib.studies import plans
-from lib.wording import brief, span
+from lib.wording import brief, named, span
 from lib.workloads.catalogue import workload
 
 TOLD = [measure for measure in MEASURES if measure != "along"]  # in tables
-FITTED = "fitted c₁"
+FITTED = "c₁, fitted"
 
 
 def followed(*paths: pd.DataFrame) -> pd.DataFrame:
@@ -40,17 +40,38 @@ def at_rates(every: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def ratios(every: pd.DataFrame) -> pd.DataFrame:
-    """Every measure of sparse paths over dense ones, the smoothest network first."""
+    """Lipschitz constants of sparse paths over dense ones, the smoothest network first."""
     over = followed_paths.over_dense(every)
     over["row"] = scaling.curve_names(over)
     middle = scaling.sparsest(over).groupby("row").lipschitz.median()
     over = over.assign(place=over.row.map(middle)).sort_values("place", kind="stable")
-    rows = ["row", "sparsity", "batch_size", "trial"]
-    return over.melt(rows, list(MEASURES), "measure", "ratio").replace({"measure": MEASURES})
+    rows = over[["row", "sparsity", "batch_size", "trial", "lipschitz"]]
+    return rows.rename(columns={"lipschitz": "ratio"})
+
+
+def panels(every: pd.DataFrame) -> tuple[pd.DataFrame, list[str], list[str]]:
+    """What the first figure draws: dense paths and the sparsest, at one batch size of a network.
+
+    Args:
+        every: of `followed`.
+
+    Returns:
+        points of paths, with panel_row and panel_column; the names of all rows; the
+        names of all columns.
+    """
+    size = every.groupby("workload").batch_size.median().astype(int)
+    own = every[every.batch_size == every.workload.map(size)]
+    own = own[own.sparsity.isin([0.0, own.sparsity.max()])].dropna(subset="lipschitz")
+    names = {name: f"{workload(name).title}, batch size {size[name]}" for name in size.index}
+    ahead = sorted(names, key=lambda name: (not is_lee2021(name), name))
+    drawn = own.assign(
+        kind="point", panel_row=own.workload.map(names), panel_column=own.algorithm.map(named)
+    )
+    return drawn, [names[name] for name in ahead], list(map(named, ("sgd", "momentum", "nesterov")))
 
 
 def explained(trials: pd.DataFrame, paths: pd.DataFrame) -> pd.DataFrame:
-    """Sparse over dense: c1 of the fits with its interval, and what the theory's factors say.
+    """Sparse over dense: c1 of the fits with its interval, and predictions of the theory's factors.
 
     Args:
         trials: searches at their goals.
@@ -68,7 +89,9 @@ def explained(trials: pd.DataFrame, paths: pd.DataFrame) -> pd.DataFrame:
     each = each.melt(PATH, list(THEORY.values()), "row", "ratio")
     spread = each.groupby(["row", "sparsity"], sort=False).ratio
     spread = spread.agg(ratio="median", ratio_low="min", ratio_high="max").reset_index()
-    return pd.concat([pd.DataFrame(fits, columns=spread.columns), spread][not fits :])
+    shown = pd.concat([spread, pd.DataFrame(fits, columns=spread.columns)][: 1 + bool(fits)])
+    levels = shown.sparsity.map("sparsity {:g}".format)
+    return shown.assign(label=levels, sizes=paths.batch_size.nunique())
 
 
 def _noise_constant(sparse: scaling.Curve, dense: scaling.Curve) -> dict[str, float]:
@@ -146,7 +169,7 @@ def _twins(rows: pd.DataFrame) -> dict[str, object]:
 
 
 def _rate_law(rated: pd.DataFrame) -> dict[str, object]:
-    """How the Lipschitz constant goes with the learning rate of SGD on digits."""
+    """How the Lipschitz constant varies with the learning rate of SGD on digits."""
     own = rated[rated.workload.isin(plans.DIGITS) & (rated.algorithm == "sgd")]
     law = followed_paths.rate_law(own)
     power, factor = law["power"].row("value", log=False), law["factor"].row("value")
@@ -165,7 +188,7 @@ def _told(row: dict[str, float]) -> str:
 
 
 def _explained(factors: pd.DataFrame) -> dict[str, object]:
-    """c1 of the sparsest curve, and what smoothness and the whole theory make of it."""
+    """c1 of the sparsest curve, and what smoothness and the whole theory predict for it."""
     last = factors[factors.sparsity == factors.sparsity.max()].set_index("row").ratio
     wanted, alone, whole = (last.get(n) for n in (FITTED, THEORY["smoothness"], THEORY["theory"]))
     return {

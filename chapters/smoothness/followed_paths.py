@@ -1,4 +1,4 @@
-"""From the points of `lib.probes.tracks` to how smooth a path is: means along training, sparse over
+"""How smooth a path is, from the points of `lib.probes.tracks`: means along training, sparse over
 dense, at equal rates.
 """
 
@@ -23,9 +23,9 @@ MEASURES = {
     "noise_scale": "simple noise scale",
 }
 THEORY = {
-    "smoothness": "smoothness, L",
-    "noisy": "with noise, L M",
-    "theory": "the theory, Δ L M / ε²",
+    "smoothness": "L",
+    "noisy": "L M",
+    "theory": "Δ L M / ε²",
 }
 
 
@@ -33,7 +33,7 @@ def typical(paths: pd.DataFrame) -> pd.DataFrame:
     """One row per path: geometric means of MEASURES over the steps of the run, and what the theory
     makes of them.
 
-    Points lie ever farther apart, and each counts for the steps around it: the means are over
+    The distance between points grows, and each stands for the steps around it: the means are over
     training steps, as are the theory's, and those of authors who look at a fixed interval. c1 of K*
     = c1/B + c2 is proportional to Delta L M / eps^2 (the book's chapter on the theory): Delta is
     the fall of the loss from the first to the last point, L and M geometric means of `lipschitz`
@@ -120,7 +120,7 @@ def at_rates(paths: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def rate_law(rows: pd.DataFrame) -> dict[str, Effect]:
-    """How the local Lipschitz constant goes with the learning rate, and with sparsity at equal
+    """How the local Lipschitz constant varies with the learning rate, and with sparsity at equal
     rate; rows: of `at_rates`.
 
     log L = power log(rate) + an offset for every workload and batch size + one for every sparsity,

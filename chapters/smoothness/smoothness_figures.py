@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts, shared_figures, tips
+from lib.page import charts, panels, shared_figures, tips
 
 PATH = [
     tips.SPARSITY,
@@ -14,12 +14,12 @@ PATH = [
 ]
 
 
-def roughness(ratios: pd.DataFrame, start: str) -> alt.LayerChart:
-    """What was measured along sparse paths over dense ones, a row per network and method, a circle
-    per trial; a menu of measures.
+def roughness(ratios: pd.DataFrame) -> alt.LayerChart:
+    """The Lipschitz constant along sparse paths over dense ones, a row per network and method, a
+    circle per trial.
 
-    ratios: row, measure (in words), sparsity, batch_size, trial, ratio; rows in the order in which
-    they are drawn.
+    Args:
+        ratios: row, sparsity, batch_size, trial, ratio; rows in the order in which they are drawn.
     """
     if ratios.empty:
         return charts.nothing("No sparse path was followed beside a dense one.")
@@ -33,7 +33,10 @@ def roughness(ratios: pd.DataFrame, start: str) -> alt.LayerChart:
         ),
     )
     x = alt.X(
-        "ratio:Q", title="sparse over dense", scale=scale, axis=charts.fractions(titleAnchor="end")
+        "ratio:Q",
+        title="Lipschitz constant, sparse over dense",
+        scale=scale,
+        axis=charts.fractions(titleAnchor="end"),
     )
     network = alt.Tooltip("row:N", title="network and method")
     tip = [network, *PATH, alt.Tooltip("ratio:Q", title="sparse over dense", format=".2f")]
@@ -42,8 +45,7 @@ def roughness(ratios: pd.DataFrame, start: str) -> alt.LayerChart:
     ticks = base.mark_tick(thickness=3, size=13).encode(
         x=middle, tooltip=[network, tips.SPARSITY, _median()]
     )
-    menu = charts.menu("measure", list(dict.fromkeys(ratios.measure)), start, "show")
-    chart = alt.layer(charts.across(1, x=scale), charts.controlled([dots, ticks], menu))
+    chart = alt.layer(charts.across(1, x=scale), dots, ticks)
     return chart.properties(width="container", height=54 * len(order))
 
 
@@ -51,68 +53,70 @@ def _median() -> alt.Tooltip:
     return alt.Tooltip("median(ratio):Q", title="median, sparse over dense", format=".2f")
 
 
-def along(paths: pd.DataFrame, start: str) -> alt.LayerChart:
-    """The Lipschitz constant against the training step, a line per followed trial; a menu of
-    networks.
+# Closer than powers of ten, since rates of winners span one
+TICKS = [digit * 10.0**n for n in range(-4, 5) for digit in (1, 1.5, 2, 3, 5, 7)]
+AXES = {
+    "step": ("training step", [1.0, 10.0, 100.0, 1000.0, 10_000.0]),
+    "lipschitz": ("local Lipschitz constant of the gradient", [0.1, 1.0, 10.0, 100.0]),
+}
 
-    paths: of `lib.probes.tracks`, with curve.
+
+def along(paths: pd.DataFrame, networks: list[str], methods: list[str]) -> alt.LayerChart:
+    """The Lipschitz constant against the training step, a row of panels per network and a column
+    per method.
+
+    Args:
+        paths, networks, methods: of `findings.panels`.
     """
-    x = _logarithmic(alt.X("step:Q", title="training step"))
-    drawn = paths[["curve", "sparsity", "batch_size", "trial", "step", "lipschitz"]]
-    lines = alt.Chart(drawn).mark_line(
-        strokeWidth=1.6, opacity=0.8, point=alt.OverlayMarkDef(size=22)
-    )
-    lines = lines.encode(x=x, detail=["trial:N", "batch_size:N"])
-    return _of_one(lines, paths, start, alt.Tooltip("step:Q", title="training step", format=","))
+    layout = panels.layout(paths, networks, methods, *AXES)
+    tooltip = [
+        tips.tip("panel_row:N", "network"),
+        tips.tip("panel_column:N", "training method"),
+        tips.SPARSITY,
+        tips.tip("step:Q", "training step", ",.0f"),
+        tips.tip("lipschitz:Q", "Lipschitz constant", ".3g"),
+    ]
+    colour = charts.by_sparsity(sorted(paths.sparsity.unique()))
+    return panels.draw(paths, layout, AXES, colour, ["sparsity:N", "trial:N"], tooltip)
 
 
 def rates(paths: pd.DataFrame, start: str) -> alt.LayerChart:
     """The Lipschitz constant along a path against the effective learning rate, a network and method
     at a time.
 
-    paths: of `followed_paths.at_rates`, with curve.
+    Args:
+        paths: of `followed_paths.at_rates`, with curve.
+        start: the curve shown at first.
     """
     title = "learning rate / (1 − momentum)"
-    x = _logarithmic(alt.X("rate:Q", title=title))
-    dots = alt.Chart(paths).mark_point(size=70, strokeWidth=2).encode(x=x)
-    return _of_one(dots, paths, start, alt.Tooltip("rate:Q", title=title, format=".3g"))
-
-
-def _logarithmic(axis: alt.X | alt.Y) -> alt.X | alt.Y:
-    return axis.scale(type="log", nice=False, padding=12).axis(values=charts.DECADES)
-
-
-def _of_one(
-    marks: alt.Chart, paths: pd.DataFrame, start: str, across: alt.Tooltip
-) -> alt.LayerChart:
-    """Marks at the Lipschitz constants of paths, a network and method at a time."""
     names = sorted(paths.curve.unique())
-    drawn = marks.encode(
+    tip = [
+        *PATH,
+        alt.Tooltip("rate:Q", title=title, format=".3g"),
+        alt.Tooltip("lipschitz:Q", title="Lipschitz constant", format=".3g"),
+    ]
+    dots = alt.Chart(paths).mark_point(size=70, strokeWidth=2)
+    drawn = dots.encode(
+        x=_logarithmic(alt.X("rate:Q", title=title)),
         y=_logarithmic(alt.Y("lipschitz:Q", title="Lipschitz constant of the gradient")),
         color=charts.by_sparsity(sorted(paths.sparsity.unique())),
-        tooltip=[
-            *PATH,
-            across,
-            alt.Tooltip("lipschitz:Q", title="Lipschitz constant", format=".3g"),
-        ],
+        tooltip=tip,
     )
     menu = charts.menu("curve", names, start if start in names else names[0], "trained")
     return charts.controlled([drawn], menu).properties(width="container", height=340)
 
 
-def explained(rows: pd.DataFrame) -> alt.LayerChart:
-    """The fitted c1 of sparse curves over the dense one's, and what the theory's factors make of
-    it.
+def _logarithmic(axis: alt.X | alt.Y) -> alt.X | alt.Y:
+    return axis.scale(type="log", nice=False, padding=12).axis(values=TICKS)
 
-    rows: as of `shared_figures.range_chart`.
+
+def explained(rows: pd.DataFrame) -> alt.LayerChart:
+    """The fitted c1 of sparse curves over the dense one's, below what the theory's factors predict
+    for it.
+
+    Args:
+        rows: as for `shared_figures.ratios`, with sparsity.
     """
-    colour = charts.by_sparsity(sorted(rows.sparsity.unique()))
-    tip = [
-        alt.Tooltip("row:N", title="ratio of"),
-        tips.SPARSITY,
-        alt.Tooltip("ratio:Q", title="sparse over dense", format=".2f"),
-        alt.Tooltip("range:N", title="range"),
-    ]
-    return shared_figures.range_chart(
-        rows, "ratio", "sparse over dense", colour, tooltip=tip, one=True
-    )
+    levels = dict(sorted(zip(rows.sparsity, rows.label)))
+    colours = {label: charts.sparsity_colour(level) for level, label in levels.items()}
+    return shared_figures.ratios(rows, "sparse over dense", charts.by_name("label", colours))

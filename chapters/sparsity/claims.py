@@ -109,5 +109,5 @@ def critical_ratios(curves):
 
 
 def _borrowed(effect):
-    """What a reader should know of few searches."""
+    """A note where few searches borrow their scatter."""
     return "; the scatter of searches is borrowed from digits" if effect.n < scaling.ENOUGH else ""

@@ -1,19 +1,19 @@
-"""What the page on pruned networks says, as numbers and words."""
+"""The values of the sentences on pruned networks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
 from chapters.sparsity import splits as splits_of
 from chapters.sparsity.claims import sparsest
-from chapters.sparsity.sparsity_tables import Curves
+from chapters.sparsity.sparsity_tables import PAPERS, Curves
 from lib.analysis import scaling
 from lib.claims import FOR, Claim, front
 from lib.claims.names import is_lee2021, title
 from lib.studies import plans
-from lib.wording import between, brief, named
+from lib.wording import between, brief, named, percent
 
 
 def findings(
@@ -40,7 +40,7 @@ def findings(
     costs = [scaling.mean_steps_ratio(*both).row("cost")["cost"] for both in pairs.values()]
     pruned = trials[trials.sparsity > 0].workload.unique()
     over = scaling.steps_over_dense(curves)
-    dear = over[over.sparsity == over.sparsity.max()]
+    sparse = over[over.sparsity == over.sparsity.max()]
     own = [both for key, both in pairs.items() if is_lee2021(key[0])]
     return {
         "no_less_for": len(judged["L4"].decided(FOR)),
@@ -49,9 +49,10 @@ def findings(
         "pairs_measured": bool(costs),
         "cost_least": min(costs, default=None),
         "cost_most": max(costs, default=None),
-        "networks": [title(name) for name in pruned] or ["no pruned network yet"],
-        "dearer": int((dear.ratio > 1).sum()),
-        "compared": len(dear),
+        "networks": _each(title(name).split(", ")[0] for name in pruned)
+        or ["no pruned network yet"],
+        "costlier": int((sparse.ratio > 1).sum()),
+        "compared": len(sparse),
         "sparsest": f"{over.sparsity.max():g}" if len(over) else None,
         "bend_pairs": len(bends),
         "bend_larger": int((bends.ratio_low > 1).sum()),
@@ -62,10 +63,30 @@ def findings(
         "hard_draw": front.harder_than(),
         "own_curves": len(own),
         "own_single": sum(min(c.n for c in both) < scaling.ENOUGH for both in own),
+        **_protocol(trials),
         **_first_curve(relative, curve, levels),
         **_momentum(judged["L5"]),
         **_hard_splits(trials),
     }
+
+
+def _protocol(trials: pd.DataFrame) -> dict[str, list[str]]:
+    """Goals and numbers of trials of the networks in the first figure."""
+    own = trials[trials.workload.isin(PAPERS)].groupby("workload", sort=False)
+    goals, tried = own.goal.first(), own.trials.agg(list).map(lambda counts: between(*counts))
+    return {
+        "goals": _each(f"{percent(goal)} on {_data_set(name)}" for name, goal in goals.items()),
+        "tried": _each(f"{count} on {_data_set(name)}" for name, count in tried.items()),
+    }
+
+
+def _each(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
+
+
+def _data_set(name: str) -> str:
+    """What a network is trained on, as its title says."""
+    return title(name).partition(" on ")[2]
 
 
 def _first_curve(relative: pd.DataFrame, curve: str, levels: list[float]) -> dict[str, object]:
@@ -87,13 +108,18 @@ def _momentum(claim: Claim) -> dict[str, object]:
     groups = [g for g in claim.groups if g.own or ", momentum" in g.name]
     larger = [g for g in groups if g.low > 1]
     above = sum(g.low > claim.threshold for g in groups)
-    names = [f"{g.name.removesuffix(', momentum')} ({brief(g.effect)} times)" for g in larger]
+    names = [f"{_plain(g.name)} ({brief(g.effect)} times)" for g in larger]
     return {
         "raised_on": names or ["no network"],
         "raised_compared": len(groups),
         "not_twice": sum(g.high < claim.threshold for g in groups),
         "twice": above or "none",
     }
+
+
+def _plain(name: str) -> str:
+    """A network without its method, and without a comma."""
+    return name.removesuffix(", momentum").replace(", easier goal", " at the easier goal")
 
 
 def _hard_splits(trials: pd.DataFrame) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The tables of the page on pruned networks; told values come with their 90 % intervals."""
+"""The tables of the page on pruned networks; printed values have their 90 % intervals."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from lib.analysis import ranges, scaling, unseen_errors
 from lib.analysis.scaling import Curve, Effect
 from lib.claims.names import curve_title, is_lee2021, title
 from lib.probes.unseen import UNSEEN
+from lib.studies import plans
 from lib.wording import between, brief, named, percent, span
 
 Curves = dict[tuple, Curve]
+# Those of Lee et al. (2021), and below them this book's smallest
+PAPERS = ("mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8", *plans.DIGITS)
+METHODS = ("sgd", "momentum", "nesterov")
 
 
 def told(effect: Effect) -> str:
@@ -38,20 +42,33 @@ def relative_steps(trials: pd.DataFrame, curves: Curves) -> pd.DataFrame:
     return rows.assign(curve=scaling.curve_names(rows))
 
 
-def at_all_goals(*trials: pd.DataFrame) -> pd.DataFrame:
-    """The points of all curves at all goals, met and missed, each curve by its name."""
-    every = pd.concat([part for part in trials if len(part)])
-    met = scaling.label(scaling.all_goals(every))
-    met.loc[met.max_steps.notna(), "regime"] = "not told"  # from few searches
-    rows = scaling.on_ladder(pd.concat([met, scaling.all_goals(every, missed=True)]))
-    return rows.assign(curve=scaling.curve_names(rows))
+def panels(
+    trials: pd.DataFrame, summary: pd.DataFrame, workload: str, algorithm: str
+) -> tuple[pd.DataFrame, list[str], list[str]]:
+    """What the first figure draws: a panel for each of these networks and methods.
 
+    Args:
+        trials: each workload at its goal.
+        summary: of `scaling.summaries`, of these trials.
+        workload, algorithm: those asked for, shown in any case.
 
-def first_goal(drawn: pd.DataFrame, trials: pd.DataFrame, curve: str) -> int | None:
-    """The place on the ladder of goals at which a curve is read; None if it is not drawn there."""
-    goals = trials.drop_duplicates("workload").set_index("workload").goal
-    places = drawn[(drawn.curve == curve) & (drawn.goal == drawn.workload.map(goals))].place
-    return int(places.iloc[0]) if len(places) else None
+    Returns:
+        points of curves (kind "point") and critical batch sizes (kind "mark"), with panel_row and
+        panel_column; the names of all rows; the names of all columns.
+    """
+    networks, methods = (
+        [*dict.fromkeys([*known, own])] for known, own in ((PAPERS, workload), (METHODS, algorithm))
+    )
+    points = scaling.across_replicates(scaling.steps_to_result(trials)).assign(kind="point")
+    bends = summary[summary.identified.astype(bool)].assign(kind="mark")
+    bends = bends.assign(batch_size=bends.critical, steps=bends.c1 / bends.critical + bends.c2)
+    columns = [*scaling.CURVE, "kind", "batch_size", "steps"]
+    marks = pd.concat([points[columns], bends[columns]], ignore_index=True)
+    marks = marks[marks.workload.isin(networks) & marks.algorithm.isin(methods)]
+    marks = marks.assign(
+        panel_row=marks.workload.map(title), panel_column=marks.algorithm.map(named)
+    )
+    return marks, list(map(title, networks)), list(map(named, methods))
 
 
 def beside_dense(curves: Curves) -> pd.DataFrame:
@@ -96,12 +113,17 @@ def on_unseen_images() -> pd.DataFrame:
         {
             "network": unseen.workload.map(title),
             "goal": unseen.goal.map(percent),
-            "dense winners err on": unseen.dense.map("{:.1%}".format),
-            "pruned winners err on": unseen.pruned.map("{:.1%}".format),
+            "dense winners err on": unseen.dense.map(_tenths),
+            "pruned winners err on": unseen.pruned.map(_tenths),
             "difference, percentage points": difference,
             "searches": unseen.n,
         }
     )
+
+
+def _tenths(share: float) -> str:
+    """A share in tenths of a per cent."""
+    return f"{100 * share:.1f}\u00a0%"
 
 
 def by_range_of_momentum(

@@ -1,4 +1,4 @@
-"""What the page on one line and the gradient's noise says, as numbers and words, and its tables."""
+"""What the page on theory and the gradient's noise says, as numbers and words, and its tables."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
 
 
 def heard() -> pd.DataFrame:
-    """What workers told of running jobs, each network by its title."""
+    """What the hook estimated in running jobs, each network by its title."""
     jobs = running_noise.results(running_noise.planned())
     return jobs.assign(network=[workload(name).title for name in jobs.get("workload", [])])
 
@@ -116,9 +116,25 @@ def findings(
         "c2": between(*top.c2),
         "all_curves": len(summary),
         "unbounded": int(unbounded.sum()),
+        **_rule(summary, asked),
         **_form(data.tested),
         **_noise(along, noise, judged["M1"]),
         **_jobs(jobs),
+    }
+
+
+def _rule(summary: pd.DataFrame, asked: tuple[str, str]) -> dict[str, object]:
+    """Both constants of the curve asked for, or else of any."""
+    mine = (summary.workload == asked[0]) & (summary.algorithm == asked[1])
+    row = summary[mine if mine.any() else ~mine].nsmallest(1, "sparsity")
+    known = len(row) > 0
+    return {
+        "rule_known": known,
+        "rule_curve": row.curve.iloc[0] if known else None,
+        "rule_level": f"{row.sparsity.iloc[0]:g}" if known else None,
+        "rule_c2": float(row.c2.sum()),
+        "rule_bend": float((row.c1 / row.c2).sum()),
+        "rule_enough": float((10 * row.c1 / row.c2).sum()),
     }
 
 
@@ -134,9 +150,10 @@ def _form(tested: pd.DataFrame) -> dict[str, object]:
         "rejected": len(rejected),
         "departs_least": percent(rejected.depart.min() - 1) if len(rejected) else None,
         "departs_most": percent(rejected.depart.max() - 1) if len(rejected) else None,
+        "deviates_most": percent(tested.depart.max() - 1) if len(tested) else None,
         "kept": len(tested) - len(rejected),
         "kept_by": [
-            f"{(own > SURE).sum()} of {len(own)} with {name}"
+            f"{(own > SURE).sum()} of {len(own)} with {name.replace(', ', ' over its ')}"
             for name, own in tested.groupby("method").p_value
         ],
         "free": len(free),
@@ -194,7 +211,7 @@ def _with_momentum(inside: pd.DataFrame) -> str:
 
 
 def _jobs(jobs: pd.DataFrame) -> dict[str, object]:
-    """What the hook tells of the first running job."""
+    """What the hook estimated in the first running job."""
     rows = running_noise.compared(jobs)
     names = ("network", "workers", "held", "apart", "ahead")
     job = dict(zip(names, rows[list(names)].iloc[0])) if len(rows) else dict.fromkeys(names)
@@ -202,7 +219,7 @@ def _jobs(jobs: pd.DataFrame) -> dict[str, object]:
     return {
         "heard": bool(len(rows)),
         "agree": bool(len(rows) and job["held"] > 0.8),
-        "workers": "Two" if job["workers"] == 2 else job["workers"],
+        "workers": "two" if job["workers"] == 2 else job["workers"],
         "held": f"{100 * job['held']:.0f} %" if len(rows) else None,
         "job": job["network"],
         "job_networks": sorted(rows.network) if len(rows) else ["no network yet"],
@@ -222,7 +239,7 @@ def by_method(tested: pd.DataFrame) -> pd.DataFrame:
             "method": name,
             "curves": len(own),
             "not rejected (5 %)": int((own.p_value > SURE).sum()),
-            "departs by a factor of": _ends(own.depart, "{:.2f}"),
+            "deviates by a factor of": _ends(own.depart, "{:.2f}"),
             "p": _ends(own.exponent, "{:.2f}"),
             "left out, c₁/B + c₂": _ends(100 * own.off, "{:.0f}") + " %",
             "left out, c₁/Bᵖ + c₂": _ends(100 * own.off_free, "{:.0f}") + " %",

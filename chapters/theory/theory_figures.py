@@ -1,4 +1,4 @@
-"""The figures of the page on one line and the gradient's noise."""
+"""The figures of the page on theory and the gradient’s noise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from lib.page import charts, tips
+from lib.page import charts, shared_figures, tips
 from lib.wording import span
 
 
@@ -60,97 +60,61 @@ def residuals(points: pd.DataFrame, start: str | None) -> alt.LayerChart:
 
 
 def constants(pairs: pd.DataFrame) -> alt.LayerChart:
-    """Both constants of sparse curves over the dense network's, one against the other, with ranges
-    and the diagonal.
+    """Both constants of sparse curves over the dense network's, one against the other on equal
+    axes, with ranges and the diagonal.
 
-    pairs: curve, sparsity, and c1, c2 with _low and _high each.
+    Args:
+        pairs: curve, sparsity, and c1, c2 with _low and _high each.
     """
     if pairs.empty:
         return charts.nothing("No sparse curve is measured beside its dense one.")
-    tip = [
-        tips.CURVE,
-        tips.SPARSITY,
-        alt.Tooltip("c1:Q", title="c₁, sparse over dense", format=".2f"),
-        alt.Tooltip("c1_range:N", title="c₁, 5–95 %"),
-        alt.Tooltip("c2:Q", title="c₂, sparse over dense", format=".2f"),
-        alt.Tooltip("c2_range:N", title="c₂, 5–95 %"),
+    ends, tip = [], [tips.CURVE, tips.SPARSITY]
+    for name, title in (("c1", "c₁, sparse over dense"), ("c2", "c₂, sparse over dense")):
+        pairs, within = charts.cut(pairs, name, 2)
+        pairs = pairs.rename(columns={"range": f"{name}_range"})
+        ends += within
+        tip += [tips.tip(f"{name}:Q", title, ".2f"), tips.tip(f"{name}_range:N", "90 % interval")]
+    scale = charts.log(12, domain=[min(ends), max(ends)])
+    axis = charts.fractions(values=[2.0**n for n in range(-9, 10)])
+    x = alt.X("c1:Q", title="c₁ (noise), sparse over dense", scale=scale, axis=axis)
+    y = alt.Y("c2:Q", title="c₂ (floor), sparse over dense", scale=scale, axis=axis)
+    full = alt.Legend(symbolOpacity=1)  # else as faint as the bars
+    colour = charts.by_sparsity(sorted(pairs.sparsity.unique()), legend=full)
+    base = alt.Chart(pairs).encode(x=x, y=y, color=colour)
+    bars = base.mark_rule(opacity=0.7)
+    line = alt.Chart(pd.DataFrame({"c1": ends, "c2": ends})).encode(x=x, y=y)
+    layers = [
+        line.mark_line(color=charts.GUIDE, strokeDash=[4, 4]),
+        bars.encode(x=alt.X("c1_low:Q", scale=scale), x2="c1_high:Q"),
+        bars.encode(y=alt.Y("c2_low:Q", scale=scale), y2="c2_high:Q"),
+        base.mark_point(filled=True, size=80, opacity=1).encode(tooltip=tip),
     ]
-    titles = {"c1": "c₁ (noise), sparse over dense", "c2": "c₂ (floor), sparse over dense"}
-    return _against(pairs, titles, tip, charts.fractions(values=[2.0**n for n in range(-9, 10)]))
+    return charts.sized(alt.layer(*layers), 380)
 
 
 def noise(curves: pd.DataFrame) -> alt.LayerChart:
-    """Critical batch sizes against noise scales, with ranges and the diagonal.
+    """Critical batch sizes over noise scales, a row for each network and method.
 
-    curves: of `followed_paths.predicted_bends`, with curve.
+    Args:
+        curves: of `followed_paths.predicted_bends`, with curve.
     """
     if curves.empty:
         return charts.nothing("No followed curve has three batch sizes yet.")
-    tip = [
-        tips.CURVE,
-        tips.SPARSITY,
-        alt.Tooltip("predicted:Q", title="noise scale", format=",.0f"),
-        alt.Tooltip("predicted_range:N", title="noise scale, single trials"),
-        alt.Tooltip("critical:Q", title="critical batch size", format=",.0f"),
-        alt.Tooltip("critical_range:N", title="critical batch size, 5–95 %"),
-        alt.Tooltip("followed:Q", title="trials followed"),
-    ]
-    titles = {
-        "predicted": "gradient noise scale (examples)",
-        "critical": "critical batch size (examples)",
-    }
-    rows = curves.rename(columns={"least": "predicted_low", "most": "predicted_high"})
-    kinds = alt.Shape(
-        "algorithm:N", title=None, legend=alt.Legend(orient="bottom", labelExpr=charts.SPELT)
-    )
-    return _against(rows, titles, tip, alt.Axis(format=","), shape=kinds)
-
-
-def _against(
-    rows: pd.DataFrame, titles: dict[str, str], tip: list, axis: alt.Axis, **more
-) -> alt.LayerChart:
-    """Two columns with ranges (_low, _high), the first across, and the diagonal on which they are
-    equal.
-    """
-    within = {}
-    for column in titles:
-        rows, within[column] = charts.cut(rows, column, 2)
-        rows = rows.rename(columns={"range": f"{column}_range"})
-    (x, across), (y, up) = titles.items()
-    scales = {
-        c: alt.Scale(type="log", base=2, nice=False, padding=12, domain=ends)
-        for c, ends in within.items()
-    }
-    at = {
-        "x": alt.X(x, type="quantitative", title=across, scale=scales[x], axis=axis),
-        "y": alt.Y(y, type="quantitative", title=up, scale=scales[y], axis=axis),
-    }
-    full = alt.Legend(symbolOpacity=1)  # else as faint as the bars
-    base = alt.Chart(rows).encode(
-        color=charts.by_sparsity(sorted(rows.sparsity.unique()), legend=full), **at
-    )
-    bars = [
-        base.mark_rule(opacity=0.35).encode(
-            x=alt.X(f"{x}_low:Q", scale=scales[x], title=across), x2=f"{x}_high:Q"
-        ),
-        base.mark_rule(opacity=0.35).encode(
-            y=alt.Y(f"{y}_low:Q", scale=scales[y], title=up), y2=f"{y}_high:Q"
-        ),
-    ]
-    dots = base.mark_point(filled=True, size=80, opacity=1).encode(tooltip=tip, **more)
-    shared = [max(low for low, _ in within.values()), min(high for _, high in within.values())]
-    equal = (
-        alt.Chart(pd.DataFrame({x: shared, y: shared}))
-        .mark_line(color=charts.GUIDE, strokeDash=[4, 4])
-        .encode(**at)
-    )
-    return alt.layer(equal, *bars, dots).properties(width="container", height=380)
+    rows = curves.sort_values(["curve", "sparsity"]).rename(columns={"curve": "row"})
+    rows["label"] = rows.sparsity.map(lambda s: f"sparsity {s:g}" if s else "dense")
+    for end in ("", "_low", "_high"):
+        rows[f"ratio{end}"] = rows[f"critical{end}"] / rows.predicted
+    levels = dict(zip(rows.label, rows.sparsity))
+    ordered = sorted(levels, key=levels.get)
+    colours = {label: charts.sparsity_colour(levels[label]) for label in ordered}
+    title = "critical batch size over noise scale"
+    return shared_figures.ratios(rows, title, charts.by_name("label", colours), (0.5, 1, 2))
 
 
 HEARD, SAME, ALONE = (
     "workers’ own gradients",
-    "other gradients, same steps",
-    "other gradients, that step alone",
+    "reference, averaged over the same steps",
+    "reference, single steps",
 )
 
 
@@ -161,7 +125,7 @@ def running(rows: pd.DataFrame, start: str) -> alt.LayerChart:
     rows: of `lib.probes.running_noise.results`, with network.  start: the network shown at first.
     """
     if rows.empty:
-        return charts.nothing("No job was listened to yet: python -m lib run noise-scale.")
+        return charts.nothing("No job was measured yet: python -m lib run noise-scale.")
     rows = rows.assign(
         told=[span((low, high)) for low, high in zip(rows.low, rows.high.fillna(np.inf))]
     )
