@@ -6,6 +6,7 @@ from collections import Counter
 
 import pandas as pd
 
+from chapters.status import prices
 from lib import claims, wording
 from lib.analysis import scaling
 from lib.claims import front
@@ -35,7 +36,11 @@ USUAL = {"precision": "bfloat16", "checks": "geometric"}
 
 
 def findings(
-    studies: pd.DataFrame, again: pd.DataFrame, compared: pd.DataFrame
+    studies: pd.DataFrame,
+    again: pd.DataFrame,
+    compared: pd.DataFrame,
+    priced: pd.DataFrame,
+    pool: tuple[float, float, float],
 ) -> dict[str, object]:
     """All values of the page's sentences.
 
@@ -43,6 +48,7 @@ def findings(
         studies: of `on_record.status`, with title.
         again: of `replays.summary`.
         compared: of `ways`.
+        priced, pool: of `prices.table` and `prices.together`.
     """
     total, apart = front.scope(), again[again.factor > 1]
     unrun = studies[studies.done == 0]
@@ -74,6 +80,24 @@ def findings(
         "batch_size": int(compared.batch_size.max()),
         "ways": len(others),
         "agree": int(others.overlaps.sum()),
+        **_prices(priced, pool),
+    }
+
+
+def _prices(priced: pd.DataFrame, pool: tuple[float, float, float]) -> dict[str, object]:
+    """What the papers' figures would cost together, and the most expensive of them."""
+    most = priced.loc[priced.cores.idxmax()]
+    end, busy, longest = pool
+    return {
+        "figures": len(priced),
+        "price_days": float(priced.cores.sum()),
+        "dearest": f"{most.workload} of {most.paper}",
+        "dearest_days": float(most.cores),
+        "gpu_factor": float((priced.cores * 48 / priced.gpu).iloc[0]),
+        "fold": prices.FOLD,
+        "pool_hours": end,
+        "pool_busy": busy,
+        "longest_hours": longest,
     }
 
 

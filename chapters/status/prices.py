@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import nnls
 
-from lib.analysis.scaling import forms
+from lib import forms
 from lib.records import on_record, results
 from lib.studies.study import Study
-from lib.wording import named
+from lib.workloads.catalogue import workload
 
 FOLD = 64  # graphics processors of the largest price
 LOST = 300.0  # s of work that an interrupted search repeats: it is saved every five minutes
@@ -220,6 +220,17 @@ def keep_busy(
     return end, float(np.sum(seconds) / (workers * end))
 
 
+def together(
+    heads: pd.DataFrame, figures: Sequence[Figure] = FIGURES
+) -> tuple[float, float, float]:
+    """All figures' searches on FOLD H100s, with a failure per worker and day: hours until the last
+    ends, the share of the time that the devices work, and the hours of the longest search.
+    """
+    cost = np.concatenate([costs(figure, heads) for figure in figures]) / faster(heads)
+    end, busy = keep_busy(cost, FOLD, failures=1 / 24)
+    return end / 3600, busy, float(cost.max()) / 3600
+
+
 def table(heads: pd.DataFrame, figures: Sequence[Figure] = FIGURES) -> pd.DataFrame:
     """A row per figure: what it takes on two cores, on an H100 and on FOLD of them, and what is on
     record.
@@ -239,7 +250,7 @@ def table(heads: pd.DataFrame, figures: Sequence[Figure] = FIGURES) -> pd.DataFr
             {
                 "paper": figure.paper,
                 "shows": figure.shows,
-                "workload": named(figure.workload),
+                "workload": workload(figure.workload).title,
                 "searches": len(cost),
                 "cores": cost.sum() / 2 / 86_400,
                 "gpu": cost.sum() / factor / 3600,
@@ -251,3 +262,20 @@ def table(heads: pd.DataFrame, figures: Sequence[Figure] = FIGURES) -> pd.DataFr
             }
         )
     return pd.DataFrame(rows)
+
+
+def shown(priced: pd.DataFrame) -> pd.DataFrame:
+    """The columns of `table` that readers see, with their units."""
+    known = [f"{done} of {of}" for done, of in zip(priced.done, priced.searches)]
+    heads = {
+        "paper": "paper",
+        "shows": "figure",
+        "workload": "network",
+        "cores": "days on two cores",
+        "gpu": "hours on one H100",
+        "gpus": f"hours on {FOLD}",
+        "known": "on record",
+        "tenth": "a tenth buys",
+        "recalled": "recalled",
+    }
+    return priced.assign(known=known)[list(heads)].rename(columns=heads)
