@@ -40,6 +40,13 @@ def table(steps, goal=0.04, hits=5, last=None, replicate=0, batch_size=16):
     })  # fmt: skip
 
 
+def test_tables_below_one_another_need_no_index_of_their_own():
+    parts = [table([5, 9], batch_size=4), table([3, 7], batch_size=16)]
+    found = [scaling.steps_to_result(pd.concat(parts, ignore_index=new)) for new in (True, False)]
+    pd.testing.assert_frame_equal(*found)
+    assert list(found[0].steps) == [5, 3]
+
+
 @pytest.mark.parametrize(("n", "k"), [(6, 3), (7, 7)])
 def test_best_of_k_against_enumeration(n, k):
     draws = [min(draw) for draw in itertools.combinations(range(n), k)]

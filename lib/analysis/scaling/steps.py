@@ -124,7 +124,7 @@ def _by_search(trials: pd.DataFrame, columns: list[str]) -> tuple[pd.DataFrame, 
     varied = [name for name in keys if name not in shared]
     by = trials.groupby(varied, dropna=False)
     ends = by.agg(last_step=("last_step", "max"), infeasible=("infeasible", "sum")).reset_index()
-    searches = ends.merge(trials.loc[trials.index[:1], shared], how="cross")
+    searches = ends.merge(trials[shared].iloc[:1], how="cross")
     searches = searches[[*keys, "last_step", "infeasible"]]
     fewest, counts = by[columns].min(), by[columns].count()
     return searches, fewest.reset_index(drop=True), counts.reset_index(drop=True)
