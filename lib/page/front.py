@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable
 
 import altair as alt
 import pandas as pd
+import yaml
 
+from lib import ROOT
 from lib.page import boxes, charts, tips
 from lib.page.prose import Html
 from lib.wording import between, brief, joined, named, number, percent
@@ -229,16 +231,22 @@ def _polylines(
 
 # --- papers ---------------------------------------------------------------------------------------
 
-PAPERS = """\
-<table class="book-table book-names book-by-paper"><thead><tr>
+PAPERS = """<style>
+.book-by-paper td, .book-by-paper th { vertical-align: top; text-align: left; }
+.book-by-paper tr.book-also td { border-top: 0; font-size: .9em; }
+@media (max-width: 576px) { .book-by-paper thead { display: none; }
+  .book-by-paper :is(tbody, tr, th, td) { display: block; border: 0; padding: .1rem 0; }
+  .book-by-paper th { padding-top: .8rem; } }
+</style><table class="book-table book-names book-by-paper"><thead><tr>
 <th>paper</th><th>claim</th><th>found here</th><th>on the paper’s own networks</th></tr></thead><tbody>
 {% for name, first, found, others in papers %}<tr><th>{{ name }}</th>
 <td>{{ first.title }}.</td><td>{{ verdict(first) }}</td><td>{{ found }}</td></tr>
-{% if others %}<tr><td></td><td colspan="3">Also: {% for claim in others -%}
+{% if others %}<tr class="book-also"><td></td><td colspan="3">Also: {% for claim in others -%}
 {{ claim.title }} ({{ verdict(claim) }}){{ "." if loop.last else "; " }}
 {%- endfor %}</td></tr>{% endif %}{% endfor %}</tbody></table>"""
 VERDICT = '<a href="chapters/claims.html#claim-{{ claim.key }}">{{ claim.verdict }}</a>'
 SCALES = {"ratio": " times", "points": " points", "share": " (share)"}
+COLAB = "binder/colab.ipynb"
 DOORS = """<style>
 .book-doors { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr));
   gap: .8rem; margin: 1rem 0; }
@@ -289,3 +297,14 @@ def doors(ways: dict[str, tuple[str, str]]) -> Html:
         ways: name -> (address, words).
     """
     return boxes.html(DOORS, ways=ways)
+
+
+def colab() -> str | None:
+    """Where Colab opens the notebook that clones the book and reruns a chapter; None while
+    _config.yml names no repository on GitHub.
+    """
+    about = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]
+    _, _, name = about["url"].rstrip("/").partition("github.com/")
+    if not name:
+        return None
+    return f"https://colab.research.google.com/github/{name}/blob/{about['branch']}/{COLAB}"
