@@ -128,6 +128,31 @@ def test_prose_has_no_missing_numbers_and_no_formula_is_left_as_its_source():
         assert not re.search(r"glue:text|\bnan\b|&lt;lib\.|Undefined|<merror|\\(frac|mathbb|sum)\b", text), page
 
 
+@built
+def test_per_cent_and_minus_have_one_spelling_and_every_figure_has_an_address():
+    for page, source in SOURCES.items():
+        text = re.sub(r"<style.*?</style>|<pre.*?</pre>|<code.*?</code>|data:[^\"]*", "", source, flags=re.S)
+        data = " ".join(re.findall(r'<script type="application/json">(.*?)</script>', text, flags=re.S))
+        words = re.sub(r"<script.*?</script>|<svg.*?</svg>|<[^>]*>", " ", text, flags=re.S)
+        assert not re.findall(r".{9}\d%|.{9}(?<![\w.,)\]–−-])-\d.{3}", words), page
+        assert not re.findall(r'.{9}(?<![.\d])\d+%(?=[ ,"]).{9}', data), page
+        figures = re.findall(r'<figure class="book-figure" id="([^"]+)"(.*?)</figure>', text, flags=re.S)
+        assert all(f'<a href="#{name}">Link to this figure</a>' in figure for name, figure in figures), page
+
+
+@built
+@needs_browser
+def test_keyboard_focus_is_seen_everywhere(open_page):
+    tab = open_page("chapters/claims.html")
+    for _ in range(14 + len(PAGES)):
+        tab.keyboard.press("Tab")
+        assert tab.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid", tab.evaluate(
+            "document.activeElement.outerHTML.slice(0, 80)"
+        )
+    every = "[...document.querySelectorAll('summary, button')]"
+    assert tab.evaluate(f"{every}.filter(s => !s.textContent.trim() && !s.ariaLabel && !s.title).map(s => s.outerHTML)") == []
+
+
 @pytest.fixture(scope="module")
 def site():
     class Quiet(http.server.SimpleHTTPRequestHandler):

@@ -309,8 +309,8 @@ document.addEventListener("DOMContentLoaded", () => {
     const whole = rows.map((row) => [state.workload, state.goal, ...row.map((v) => (v === Infinity ? "inf" : v))]);
     return [["workload", "goal", ...heads], ...whole].map((row) => row.map(quoted).join(",")).join("\r\n") + "\r\n";
   };
-  const save = (name, text) => {
-    const link = make("a", { href: URL.createObjectURL(new Blob([text], { type: "text/csv" })), download: name });
+  const save = (name, text, type = "text/csv") => {
+    const link = make("a", { href: URL.createObjectURL(typeof text === "string" ? new Blob([text], { type }) : text), download: name });
     document.body.append(link);
     link.click();
     link.remove();
@@ -327,13 +327,46 @@ document.addEventListener("DOMContentLoaded", () => {
     return [make("p", { class: "ex-caption" }, caption), make("div", { class: "ex-scroll", tabindex: 0, role: "region", "aria-label": caption }, shown), button];
   };
 
+  // --- the figure, to take along ------------------------------------------------------------------------------------------
+
+  const LOOKS = ["fill", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "opacity", "font-size", "font-family"];
+  const PAPER = { light: "#fff", dark: "#14181e" };
+  // A copy that carries its own looks, since the style sheet stays here.
+  const alone = (svg) => {
+    const copy = svg.cloneNode(true), parts = svg.querySelectorAll("*"), copies = copy.querySelectorAll("*");
+    parts.forEach((part, i) => {
+      const style = getComputedStyle(part);
+      LOOKS.forEach((name) => copies[i].style.setProperty(name, style.getPropertyValue(name)));
+    });
+    copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+    copy.style.background = PAPER[document.documentElement.dataset.theme] || PAPER.light;
+    return new XMLSerializer().serializeToString(copy);
+  };
+  const painted = (svg, text) => new Promise((done) => {
+    const picture = new Image(), sheet = make("canvas", { width: 2 * svg.clientWidth, height: 2 * svg.clientHeight });
+    picture.addEventListener("load", () => {
+      sheet.getContext("2d").drawImage(picture, 0, 0, sheet.width, sheet.height);
+      sheet.toBlob(done, "image/png");
+    });
+    picture.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(text);
+  });
+  const pictures = (canvas, name) => ["SVG", "PNG"].map((form) => {
+    const button = make("button", { type: "button", class: "ex-button" }, `Download ${form}`);
+    button.addEventListener("click", async () => {
+      const svg = canvas.querySelector(".ex-chart"), text = alone(svg);
+      save(`${name()}.${form.toLowerCase()}`, form === "SVG" ? text : await painted(svg, text), "image/svg+xml");
+    });
+    return button;
+  });
+
   // --- together -----------------------------------------------------------------------------------------------------------
 
   const figure = root.querySelector("figure"), title = figure.querySelector(".book-title"), tables = root.querySelector(".ex-tables");
   const canvas = make("div", { class: "ex-canvas" }), told = make("p", { class: "ex-about" }), tip = make("p", { class: "ex-tip", "aria-hidden": "true" });
   title.setAttribute("role", "status");
   title.setAttribute("aria-live", "polite");
-  figure.querySelector(".ex-still").replaceWith(told, canvas, tip);
+  const taken = make("p", { class: "ex-taken" }, ...pictures(canvas, () => `figure-${state.workload}-${state.goal}-${state.y}`));
+  figure.querySelector(".ex-still").replaceWith(told, canvas, tip, taken);
   root.prepend(form);
   let state = read(), width = 0;
   const settle = () => { if (location.hash.includes("=") && location.hash !== address(state)) history.replaceState(null, "", address(state)); };
