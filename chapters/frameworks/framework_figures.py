@@ -11,6 +11,8 @@ import pandas as pd
 from chapters.frameworks.framework_costs import EXPRESSION, NAMES, SPARSE
 from lib.page import charts, tips
 
+ENDS = ("time_low", "time_high")  # of the quartiles of a step's seconds, times its steps
+TIMES = ("time to the goal (s)", "lower quartile", "upper quartile")
 NO_LIMIT = 1e15  # bytes per second that cost nothing
 LATENCIES = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)
 BANDWIDTHS = (1.25e6, 1.25e7, 1.25e8, 1.25e9, 1.25e10, NO_LIMIT)
@@ -39,22 +41,33 @@ def to_goal(table: pd.DataFrame, start: Mapping[str, float], curve: str) -> alt.
     colour = alt.Color("framework:N", title=None, scale=scale, sort=names)
     colour = colour.legend(columns=2, labelLimit=125)
     numbers = {name: value for name, (_, value, _) in dials.items()}
+    step = EXPRESSION.format(**numbers)
     pick, faded = charts.picked("framework")
     base = (
         alt.Chart(table)
         .transform_filter(menu[1])
-        .transform_calculate(step=EXPRESSION.format(**numbers))
-        .transform_calculate(time="datum.steps * datum.step", milliseconds="1000 * datum.step")
+        .transform_calculate(step=step)
+        .transform_calculate(
+            time="datum.steps * datum.step",
+            milliseconds="1000 * datum.step",
+            **{end: f"datum.steps * ({step.replace('seconds', end[5:])})" for end in ENDS},
+        )
         .encode(x=charts.batch_axis(table.batch_size), color=colour, opacity=faded)
     )
-    y = alt.Y("time:Q", title="time to the goal (s)").scale(type="log", nice=False, padding=18)
+    scale = charts.log(18, base=None)
+    y = alt.Y("time:Q", title="time to the goal (s)", scale=scale)
+    y = y.axis(values=charts.DECADES, format=",~g")
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("time_low:Q", scale=scale), y2="time_high:Q")
     tooltip = [
         alt.Tooltip("framework:N", title="framework"),
         tips.BATCH_SIZE,
         alt.Tooltip("goal:Q", title="goal error", format=".1%"),
         tips.STEPS,
         alt.Tooltip("milliseconds:Q", title="a step (ms)", format=",.2r"),
-        alt.Tooltip("time:Q", title="time to the goal (s)", format=",.2r"),
+        *(
+            alt.Tooltip(f"{name}:Q", title=title, format=",.2r")
+            for name, title in zip(("time", *ENDS), TIMES)
+        ),
     ]
     dashes = alt.when(f"datum.framework === '{limit}'").then(alt.value([5, 4]))
     dashes = dashes.otherwise(alt.value([1, 0]))
@@ -66,7 +79,7 @@ def to_goal(table: pd.DataFrame, start: Mapping[str, float], curve: str) -> alt.
     ring = best.mark_point(size=240, strokeWidth=3, filled=False)
     caption = charts.captions([text for *_, text in dials.values()])
     return (
-        alt.layer(line, dots, ring.encode(y=y), caption)
+        alt.layer(bars, line, dots, ring.encode(y=y), caption)
         .add_params(menu[0], *(param for param, *_ in dials.values()))
         .properties(width="container", height=360)
     )

@@ -42,7 +42,7 @@ def planned(
 
 def way(compressor: str, feedback: bool) -> str:
     """How a vector came about, in words."""
-    words = f"{compressor.capitalize()}, {'with feedback' if feedback else 'without'}"
+    words = f"{compressor.capitalize()}, {'with' if feedback else 'without'} feedback"
     return WHOLE if compressor == "dense" else words
 
 

@@ -1,6 +1,6 @@
 """The tables of the page on late workers.
 
-`growth` is the table of `late_results.growth`; told values come with their 90 % intervals.
+`growth` is the table of `late_results.growth`; values come with their 90 % intervals.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import pandas as pd
 
 from chapters.late_workers import late_quadratic, late_results
 from lib.analysis import noisy_quadratic
-from lib.page import own_figures
-from lib.wording import brief, named, percent
+from lib.wording import brief, named, percent, with_interval
 
 WORK = "digits-mlp"
 LAYERS = {"digits-mlp-64x1": 1, "digits-mlp": 2, "digits-mlp-64x4": 4}
@@ -20,7 +19,7 @@ SMALL, LARGE = late_results.SIZES[0], late_results.SIZES[-1]
 
 def told(row: pd.Series, name: str) -> str:
     """A value with its interval: "1.5 (1.2–1.8)"."""
-    return f"{brief(row[name])} ({own_figures.between(row[f'{name}_low'], row[f'{name}_high'])})"
+    return with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"])
 
 
 def of_kind(growth: pd.DataFrame, delays: str, algorithm: str | None = None) -> pd.DataFrame:
@@ -45,7 +44,7 @@ def beside_theory(growth: pd.DataFrame) -> pd.DataFrame:
             {
                 "steps late": int(row.staleness),
                 "theory: stable rates": brief(row.floor),
-                "quadratic model: endless batch": brief(exact.over[row.staleness]),
+                "quadratic model: unlimited batch": brief(exact.over[row.staleness]),
                 f"measured: batch {LARGE}": told(row, "large"),
                 f"measured: batch {SMALL}": told(row, "small"),
             }
@@ -129,15 +128,17 @@ def by_depth(growth: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def _rest(pause: float) -> str:
+    return f"{brief(1000 * pause)} ms per gradient" if pause else "no"
+
+
 def of_processes(counted: pd.DataFrame) -> pd.DataFrame:
     """How late the gradients of real processes are; counted: of `delays.summary`."""
     return pd.DataFrame(
         [
             {
                 "workers": int(row.workers),
-                "the last one rests": f"{brief(1000 * row.pause)} ms a gradient"
-                if row.pause
-                else "no",
+                "the last one rests": _rest(row.pause),
                 "gradients": int(row.gradients),
                 "mean delay": brief(row.mean),
                 "exactly one round late": f"{brief(100 * row.share)} %",

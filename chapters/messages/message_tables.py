@@ -9,6 +9,7 @@ from chapters.messages.grids import title
 from lib.measuring import sweeps
 from lib.studies import plans
 from lib.wording import brief
+from lib.workloads import catalogue
 
 FIELDS = ["feedback", "by_layer", "aggregation", "warm_up"]  # what one change may change
 USUAL = {"feedback": True, "by_layer": False, "aggregation": "exact", "warm_up": 0}
@@ -60,6 +61,30 @@ def lines(shown: pd.DataFrame, densities: list[float]) -> pd.DataFrame:
         rate=("learning_rate", "median"),
     )
     return found.reset_index()
+
+
+def accuracies(shown: pd.DataFrame, density: float) -> pd.DataFrame:
+    """Test accuracy in per cent after so many epochs, the mean over seeds: network, method, epochs
+    and accuracy.
+
+    Args:
+        shown: of `message_results.best`.
+        density: of the sparse messages.
+    """
+    own = shown[(shown.density == density) | (shown.method == "dense")]
+    sizes = own.workload.map(lambda name: catalogue.workload(name).train_size)
+    own = own.assign(epochs=own.examples / sizes, accuracy=100 * (1 - own.test.astype(float)))
+    by = own.groupby(["network", "method", "epochs"], sort=False)
+    return by.accuracy.mean().reset_index()
+
+
+def sent(trials: pd.DataFrame) -> pd.DataFrame:
+    """What Gaussian-k and DGC-k send a step over k, from one budget to the next: network, method,
+    density, budget (step), middle (median over learning rates and seeds), low, high and runs.
+    """
+    runs = message_results.between_budgets(trials).query("method in ['Gaussian-k', 'DGC-k']")
+    by = runs.groupby(["network", "method", "density", "budget"]).over
+    return by.agg(middle="median", low="min", high="max", runs="size").reset_index()
 
 
 def losses(shown: pd.DataFrame, networks: list[str]) -> pd.DataFrame:

@@ -12,9 +12,10 @@ import pandas as pd
 
 from chapters.volunteers import volunteers
 from lib import require
-from lib.page import charts
+from lib.page import axes, charts
 
 PRICES = (0.01, 0.1, 0.5, 1.0, 2.0)
+TITLE = "show === 'time' ? 'time to the goal (minutes)' : 'price of reaching the goal'"
 FORMULA, SIMULATED = charts.BLUE, charts.ORANGE
 
 
@@ -105,9 +106,7 @@ def by_batch_size(
     axis = charts.batch_axis(sizes).scale(
         type="log", base=2, nice=False, domain=[sizes[0] / 1.3, sizes[-1] * 1.3]
     )
-    y = alt.Y("value:Q", title="time to the goal (minutes), or its price").scale(
-        type="log", nice=False, padding=14
-    )
+    y = alt.Y("value:Q", title=None).axis(values=charts.DECADES).scale(charts.log(14, base=None))
     line = (
         alt.Chart(alt.sequence(0, 1.005, 0.01, as_="place"))
         .transform_calculate(batch_size=f"{known}[2] * pow({known}[3] / {known}[2], datum.place)")
@@ -159,7 +158,7 @@ def by_batch_size(
     )
     caption = charts.captions([text for *_, text in dials.values()])
     return (
-        alt.layer(line, bars, dots, ring.encode(y=y), rule, words, caption)
+        alt.layer(line, bars, dots, ring.encode(y=y), rule, words, caption, axes.above(TITLE))
         .add_params(
             show,
             menu[0],
