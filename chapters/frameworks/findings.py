@@ -70,7 +70,6 @@ def _pays(mine: pd.DataFrame) -> dict[str, object]:
     ddp = even[even.system == "ddp"].iloc[0]
     return {
         "pays": bool(ddp.bandwidth == ddp.bandwidth),
-        "pays_size": int(ddp.batch_size),
         "pays_gigabits": float(8e-9 * ddp.bandwidth),
         "pays_milliseconds": float(1e3 * ddp.latency),
     }

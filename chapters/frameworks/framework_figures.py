@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 
 import altair as alt
@@ -11,8 +10,6 @@ import pandas as pd
 from chapters.frameworks.framework_costs import EXPRESSION, NAMES, SPARSE
 from lib.page import charts, tips
 
-ENDS = ("time_low", "time_high")  # of the quartiles of a step's seconds, times its steps
-TIMES = ("time to the goal (s)", "lower quartile", "upper quartile")
 NO_LIMIT = 1e15  # bytes per second that cost nothing
 LATENCIES = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)
 BANDWIDTHS = (1.25e6, 1.25e7, 1.25e8, 1.25e9, 1.25e10, NO_LIMIT)
@@ -36,50 +33,45 @@ def to_goal(table: pd.DataFrame, start: Mapping[str, float], curve: str) -> alt.
     }
     menu = charts.menu("curve", list(table.curve.unique()), curve, "network")
     names, limit = list(NAMES.values()), NAMES[SPARSE]
-    shades = [charts.GUIDE, charts.BLUE, *itertools.islice(charts.CATEGORIES, len(names) - 2)]
-    scale = alt.Scale(domain=names, range=shades)
-    colour = alt.Color("framework:N", title=None, scale=scale, sort=names)
-    colour = colour.legend(columns=2, labelLimit=125)
-    numbers = {name: value for name, (_, value, _) in dials.items()}
-    step = EXPRESSION.format(**numbers)
+    shades = [charts.GUIDE, charts.BLUE, *charts.CATEGORIES[: len(names) - 2]]
+    step = EXPRESSION.format(**{name: value for name, (_, value, _) in dials.items()})
+    ends = {f"time_{end}": step.replace("seconds", end) for end in ("low", "high")}
     pick, faded = charts.picked("framework")
     base = (
         alt.Chart(table)
         .transform_filter(menu[1])
         .transform_calculate(step=step)
-        .transform_calculate(
-            time="datum.steps * datum.step",
-            milliseconds="1000 * datum.step",
-            **{end: f"datum.steps * ({step.replace('seconds', end[5:])})" for end in ENDS},
+        .transform_calculate(time="datum.steps * datum.step", milliseconds="1000 * datum.step")
+        .transform_calculate(**{name: f"datum.steps * ({end})" for name, end in ends.items()})
+        .encode(
+            x=charts.batch_axis(table.batch_size),
+            color=charts.by_name("framework", dict(zip(names, shades)), columns=2),
+            opacity=faded,
         )
-        .encode(x=charts.batch_axis(table.batch_size), color=colour, opacity=faded)
     )
     scale = charts.log(18, base=None)
     y = alt.Y("time:Q", title="time to the goal (s)", scale=scale)
     y = y.axis(values=charts.DECADES, format=",~g")
-    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("time_low:Q", scale=scale), y2="time_high:Q")
+    low = alt.Y("time_low:Q", scale=scale)
     tooltip = [
-        alt.Tooltip("framework:N", title="framework"),
+        tips.tip("framework:N", "framework"),
         tips.BATCH_SIZE,
-        alt.Tooltip("goal:Q", title="goal error", format=".1%"),
+        tips.tip("goal:Q", "goal error", ".1%"),
         tips.STEPS,
-        alt.Tooltip("milliseconds:Q", title="a step (ms)", format=",.2r"),
-        *(
-            alt.Tooltip(f"{name}:Q", title=title, format=",.2r")
-            for name, title in zip(("time", *ENDS), TIMES)
-        ),
+        tips.tip("milliseconds:Q", "a step (ms)", ",.2r"),
+        tips.tip("time:Q", "time to the goal (s)", ",.2r"),
+        tips.tip("time_low:Q", "lower quartile", ",.2r"),
+        tips.tip("time_high:Q", "upper quartile", ",.2r"),
     ]
     dashes = alt.when(f"datum.framework === '{limit}'").then(alt.value([5, 4]))
     dashes = dashes.otherwise(alt.value([1, 0]))
+    bars = base.mark_rule(strokeWidth=2).encode(y=low, y2="time_high:Q")
     line = base.mark_line(strokeWidth=2.2).encode(y=y, strokeDash=dashes).add_params(pick)
     dots = base.mark_point(filled=True, size=60).encode(y=y, tooltip=tooltip)
     best = base.transform_filter(f"datum.framework !== '{limit}'")
     best = best.transform_joinaggregate(least="min(time)")
     best = best.transform_filter("datum.time <= datum.least * 1.0001")
-    ring = best.mark_point(size=240, strokeWidth=3, filled=False)
+    ring = best.mark_point(size=240, strokeWidth=3, filled=False).encode(y=y)
     caption = charts.captions([text for *_, text in dials.values()])
-    return (
-        alt.layer(bars, line, dots, ring.encode(y=y), caption)
-        .add_params(menu[0], *(param for param, *_ in dials.values()))
-        .properties(width="container", height=360)
-    )
+    chart = alt.layer(bars, line, dots, ring, caption)
+    return charts.sized(chart.add_params(menu[0], *(param for param, *_ in dials.values())), 360)

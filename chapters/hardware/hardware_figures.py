@@ -159,7 +159,7 @@ def by_batch_size(
         "price_at": f"{show.name} === 'price'",
     }
     return (
-        alt.layer(line, bars, rings, words, caption, axes.above(TITLE))
+        alt.layer(line, bars, rings, words, caption, axes.beside(TITLE))
         .add_params(show, menu[0], kind, *(param for param, *_ in shown.values()))
         .add_params(*(charts.needed(name, when) for name, when in needed.items()))
         .properties(width="container", height=380)

@@ -138,11 +138,11 @@ def of_processes(counted: pd.DataFrame) -> pd.DataFrame:
         [
             {
                 "workers": int(row.workers),
-                "the last one rests": _rest(row.pause),
+                "pause of the last worker": _rest(row.pause),
                 "gradients": int(row.gradients),
                 "mean delay": brief(row.mean),
                 "exactly one round late": f"{brief(100 * row.share)} %",
-                "longest": int(row.longest),
+                "longest delay": int(row.longest),
             }
             for row in counted.itertuples()
         ]

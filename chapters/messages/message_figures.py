@@ -68,19 +68,23 @@ stroke-width="3"/></svg> {{ method }}</span>
 <figcaption style="font-size:.9em;margin-top:.3em">{{ caption }}</figcaption></figure>"""
 
 
-def panels(accuracies: pd.DataFrame, title: str, caption: str, name: str) -> boxes.Html:
+def panels(lines: pd.DataFrame, title: str, caption: str, name: str) -> boxes.Html:
     """Test accuracy in per cent against epochs, a panel a network and a line a method, as in the
     published figures; grey where the authors have a network that is not measured here.
 
     Args:
-        accuracies: of `message_tables.accuracies`.
+        lines: of `message_tables.lines`, at one density.
         title, caption: in words.
         name: the anchor.
     """
     drawn = []
-    for network in dict.fromkeys([*accuracies.network, *EPOCHS]):
-        own = accuracies[accuracies.network == network]
-        drawn.append((network, _epochs(own, EPOCHS.get(network)), _lines(own), _ends(own)))
+    for network in dict.fromkeys([*lines.network, *EPOCHS]):
+        own = lines[lines.network == network]
+        found = [(m, own[own.method == m]) for m in PUBLISHED if m in set(own.method)]
+        ends = [f"{m} {100 * (1 - rows.error.iloc[-1]):.1f} %" for m, rows in found]
+        points = [(METHODS[m], _points(rows)) for m, rows in found]
+        told = ", ".join(ends) or "not measured"
+        drawn.append((network, _epochs(own, EPOCHS.get(network)), points, told))
     key = {method: METHODS[method] for method in PUBLISHED}
     about = {"title": title, "caption": caption, "name": name}
     return boxes.html(PANELS, panels=drawn, key=key, guide=charts.GUIDE, **about)
@@ -88,25 +92,14 @@ def panels(accuracies: pd.DataFrame, title: str, caption: str, name: str) -> box
 
 def _epochs(own: pd.DataFrame, theirs: int | None) -> str:
     """How long runs are, and those of the authors."""
-    if own.empty:
-        return f"theirs: {theirs} epochs"
-    ended = f"{brief(own.epochs.max())} epochs"
-    return f"{ended}; theirs: {theirs}" if theirs else ended
+    ended = f"{brief(own.epochs.max())} epochs" if len(own) else ""
+    return "; ".join([ended] * bool(ended) + [f"theirs: {theirs}"] * bool(theirs))
 
 
-def _lines(own: pd.DataFrame) -> list[tuple[str, str]]:
-    """A panel's lines, as (colour, points in a picture of 160 by 90)."""
-    at = own.assign(x=160 * own.epochs / own.epochs.max(), y=90 - 0.9 * own.accuracy)
-    points = at.groupby("method")[["x", "y"]]
-    found = {m: " ".join(f"{x:.1f},{y:.1f}" for x, y in p.to_numpy()) for m, p in points}
-    return [(METHODS[method], found[method]) for method in PUBLISHED if method in found]
-
-
-def _ends(own: pd.DataFrame) -> str:
-    """The accuracies at the end, in words."""
-    last = own[own.epochs == own.epochs.max()].set_index("method").accuracy
-    told = [f"{method} {last[method]:.1f} %" for method in PUBLISHED if method in last]
-    return ", ".join(told) or "not measured"
+def _points(rows: pd.DataFrame) -> str:
+    """A line in a picture of 160 by 90."""
+    at = zip(160 * rows.epochs / rows.epochs.max(), 90 * rows.error)
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
 
 
 def _colour(rows: pd.DataFrame) -> alt.Color:

@@ -51,8 +51,11 @@ def lines(shown: pd.DataFrame, densities: list[float]) -> pd.DataFrame:
     dense = shown[shown.method == "dense"]
     at_each = [dense.assign(density=density) for density in densities]
     every = pd.concat([shown[shown.method != "dense"], *at_each])
+    sizes = every.workload.map(lambda name: catalogue.workload(name).train_size)
+    every = every.assign(epochs=every.examples / sizes)
     by = every[every.budget >= 16].groupby(["network", "method", "density", "budget"])
     found = by.agg(
+        epochs=("epochs", "first"),
         error=("test", "mean"),
         low=("test", "min"),
         high=("test", "max"),
@@ -61,21 +64,6 @@ def lines(shown: pd.DataFrame, densities: list[float]) -> pd.DataFrame:
         rate=("learning_rate", "median"),
     )
     return found.reset_index()
-
-
-def accuracies(shown: pd.DataFrame, density: float) -> pd.DataFrame:
-    """Test accuracy in per cent after so many epochs, the mean over seeds: network, method, epochs
-    and accuracy.
-
-    Args:
-        shown: of `message_results.best`.
-        density: of the sparse messages.
-    """
-    own = shown[(shown.density == density) | (shown.method == "dense")]
-    sizes = own.workload.map(lambda name: catalogue.workload(name).train_size)
-    own = own.assign(epochs=own.examples / sizes, accuracy=100 * (1 - own.test.astype(float)))
-    by = own.groupby(["network", "method", "epochs"], sort=False)
-    return by.accuracy.mean().reset_index()
 
 
 def sent(trials: pd.DataFrame) -> pd.DataFrame:

@@ -76,7 +76,7 @@ def over_whole(rows: pd.DataFrame, start: float, whole: str, what: str = "adds")
     what = charts.menu("what", list(dict.fromkeys(shown.what)), WORDS[what], "compare")
     slider = charts.goal_slider(sorted(shown.goal.unique()), start)
     drawn = charts.controlled(layers, what, slider)
-    title = axes.above(f"what_chosen + ', over those of {whole}'")
+    title = axes.beside(f"what_chosen + ', over those of {whole}'")
     drawn = alt.layer(charts.across(1, y=scale), drawn, title)
     return charts.sized(drawn, 320)
 

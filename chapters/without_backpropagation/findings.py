@@ -166,7 +166,7 @@ def on_test_images(ended: pd.DataFrame) -> pd.DataFrame:
             "errors by": ARMS,
             "searches": errors.count(),
             "test error": errors.mean().map(percent),
-            "points beyond backpropagation’s": beyond,
+            "points over backpropagation’s": beyond,
         }
     )
     return rows.reindex([arm for arm in ARMS if arm in errors]).fillna("—")

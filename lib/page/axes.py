@@ -6,7 +6,8 @@ import altair as alt
 import pandas as pd
 
 ALONE = pd.DataFrame({"at": [0]})  # the one row of a chart that only says something
-BELOW = 42  # pixels from the plot to the title of its horizontal axis
+# Pixels from the plot to the title of an axis, past its labels
+BELOW, BESIDE = 42, 34
 
 
 def _words(expression: str, **style: object) -> alt.Chart:
@@ -15,21 +16,22 @@ def _words(expression: str, **style: object) -> alt.Chart:
     return said.mark_text(fontSize=13, **style)
 
 
-def above(expression: str) -> alt.Chart:
-    """The title of the vertical axis, at the upper left of the plot.
+def beside(expression: str) -> alt.Chart:
+    """The title of the vertical axis, along its middle.
 
     Args:
         expression: in Vega's language, of the names of controls: "show === 'time' ? 's' : 'price'".
     """
-    text = _words(expression, align="left", baseline="bottom", dy=-8)
-    return text.encode(x=alt.value(-24), y=alt.value(0), text="said:N")
+    text = _words(expression, align="center", baseline="bottom", angle=270)
+    middle = alt.value(alt.expr("height / 2"))
+    return text.encode(x=alt.value(-BESIDE), y=middle, text="said:N")
 
 
 def below(expression: str) -> alt.Chart:
     """The title of the horizontal axis, below the middle of the plot.
 
     Args:
-        expression: as of `above`.
+        expression: as of `beside`.
     """
     text = _words(expression, align="center", baseline="bottom", dy=BELOW)
     middle = alt.value(alt.expr("width / 2"))
