@@ -15,7 +15,7 @@ from lib.workloads import catalogue
 # As pages call them, backpropagation first
 ARMS = dict(zip((without.BASE, "feedback-alignment", *without.ARMS), local_figures.ARMS))
 PLAIN, WHITE = without.KINDS.values()
-AT = 64  # batch size at which learning rates are told
+AT = 64  # batch size whose learning rates are shown
 OVER = {
     "critical": "critical batch size over backpropagation’s",
     "small": "steps over backpropagation’s, two smallest batches",
