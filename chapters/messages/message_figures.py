@@ -59,26 +59,30 @@ stroke-width="3"/></svg> {{ method }}</span>
 {% for colour, points in lines %}
 <polyline points="{{ points }}" fill="none" stroke="{{ colour }}" stroke-width="1.8"/>
 {% endfor %}
+<text x="0" y="105">0</text>
 {% else %}
 <rect width="160" height="90" fill="{{ guide }}" fill-opacity=".25"/>
 <text x="80" y="49" text-anchor="middle">not measured</text>
 {% endif %}
-<text x="0" y="105">0</text><text x="160" y="105" text-anchor="end">{{ below }}</text></svg></div>
+<text x="160" y="105" text-anchor="end">{{ below }}</text></svg></div>
 {% endfor %}</div>
 <figcaption style="font-size:.9em;margin-top:.3em">{{ caption }}</figcaption></figure>"""
 
 
-def panels(lines: pd.DataFrame, title: str, caption: str, name: str) -> boxes.Html:
+def panels(
+    lines: pd.DataFrame, networks: list[str], title: str, caption: str, name: str
+) -> boxes.Html:
     """Test accuracy in per cent against epochs, a panel a network and a line a method, as in the
     published figures; grey where the authors have a network that is not measured here.
 
     Args:
         lines: of `message_tables.lines`, at one density.
+        networks: that are measured, in their order.
         title, caption: in words.
         name: the anchor.
     """
     drawn = []
-    for network in dict.fromkeys([*lines.network, *EPOCHS]):
+    for network in dict.fromkeys([*networks, *EPOCHS]):
         own = lines[lines.network == network]
         found = [(m, own[own.method == m]) for m in PUBLISHED if m in set(own.method)]
         ends = [f"{m} {100 * (1 - rows.error.iloc[-1]):.1f} %" for m, rows in found]
@@ -92,8 +96,10 @@ def panels(lines: pd.DataFrame, title: str, caption: str, name: str) -> boxes.Ht
 
 def _epochs(own: pd.DataFrame, theirs: int | None) -> str:
     """How long runs are, and those of the authors."""
-    ended = f"{brief(own.epochs.max())} epochs" if len(own) else ""
-    return "; ".join([ended] * bool(ended) + [f"theirs: {theirs}"] * bool(theirs))
+    if own.empty:
+        return f"theirs: {theirs} epochs"
+    ended = f"{brief(own.epochs.max())} epochs"
+    return f"{ended}; theirs: {theirs}" if theirs else ended
 
 
 def _points(rows: pd.DataFrame) -> str:
