@@ -14,7 +14,7 @@ import vl_convert as vlc
 
 from lib import claims, wording
 from lib.claims import claim
-from lib.page import boxes, charts, prose, site, vega
+from lib.page import axes, boxes, charts, prose, site, vega
 from lib.page.sphinx import PAGE
 
 
@@ -60,6 +60,15 @@ def test_a_rounded_value_is_still_the_one_that_a_slider_chooses():
     chart = charts.controlled([alt.Chart(rows).mark_point().encode(x="x:Q")], charts.slider("goal", goals, goals[0], "g", "value"))
     svg = vega.picture(vega.tidy(chart.to_dict()))
     assert len(re.findall("<path [^>]*fill='transparent'|<path [^>]*stroke=\"#4c78a8\"", svg)) == 1
+
+
+def test_the_titles_of_axes_say_what_a_menu_chose():
+    charts.enable()
+    points = alt.Chart(pd.DataFrame({"x": [1], "what": ["time"]})).mark_point().encode(x="x:Q")
+    drawn = charts.controlled([points], charts.menu("what", ["time", "price"], "time", "show"))
+    chart = alt.layer(drawn, axes.beside("what_chosen"), axes.below("what_chosen + ' in all'"))
+    svg = vega.picture(vega.tidy(chart.to_dict()))
+    assert ">time</text>" in svg and ">time in all</text>" in svg
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Vectors made up and from training, what the page on bounds says of them, and its tables."""
+"""Synthetic vectors and vectors from training, what the page on bounds says of them, and its tables."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def findings(
     Args:
         left: what is left of vectors from training, of `portraits.results`.
         shapes: of `portraits.shapes`.
-        normal: a made-up normal vector.
+        normal: a synthetic normal vector.
         density: share of the entries that is sent.
         steps: of a run.
     """
@@ -128,6 +128,7 @@ def findings(
         "density": f"{density:g}",
         "sent": percent(1 - middle),
         "promised": percent(1 - bound),
+        "least_sent": percent(1 - shares["measured, most left"]),
         "loose": bool(middle < bound),
         "obeyed": inside(left) == 1,
         "within": percent(inside(left)),
@@ -156,7 +157,7 @@ def _met(workload: str, met: pd.Series) -> str:
 
 
 def of_condition(made: dict[str, np.ndarray]) -> pd.DataFrame:
-    """Whether made-up vectors meet the condition and obey the bound."""
+    """Whether synthetic vectors meet the condition and obey the bound."""
     left = [own for _, own in shares_left(made).groupby("vector", sort=False)]
     bells = [contraction.bell(vector, tolerance=2e-3) for vector in made.values()]
     return pd.DataFrame(
@@ -174,7 +175,7 @@ def of_steps(density: float, band: pd.DataFrame) -> pd.DataFrame:
     shares = sent_at_least(density, band)
     return pd.DataFrame(
         {
-            "from": list(shares),
+            "bound or vector": list(shares),
             f"left at density {density:g}": [f"{100 * v:.2f}\u00a0%" for v in shares.values()],
             "steps, in units of (B/A)²": [_scientific(n) for n in steps_until(shares).values()],
         }

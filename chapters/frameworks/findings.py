@@ -44,6 +44,7 @@ def findings(
         "idle": bool(gain(smallest) < 1.05),
         "networks": goals.curve.unique().tolist(),
         "soonest": [_soonest(fastest(own)) for _, own in curves],
+        **_pays(mine),
         **_steps(ratios),
         **_again(ratios, again, repeated[repeated.workload == workload]),
         **_sent(ratios),
@@ -61,6 +62,17 @@ def gain(goals: pd.DataFrame) -> float:
 
 def _soonest(best: pd.Series) -> str:
     return f"{title(best.workload)} with {best.framework}, at a batch of {best.batch_size:,}"
+
+
+def _pays(mine: pd.DataFrame) -> dict[str, object]:
+    """The slowest link that pays for data parallelism at the largest batch of one network."""
+    even = breaks_even(mine[mine.batch_size == mine.batch_size.max()])
+    ddp = even[even.system == "ddp"].iloc[0]
+    return {
+        "pays": bool(ddp.bandwidth == ddp.bandwidth),
+        "pays_gigabits": float(8e-9 * ddp.bandwidth),
+        "pays_milliseconds": float(1e3 * ddp.latency),
+    }
 
 
 def _steps(ratios: pd.DataFrame) -> dict[str, object]:

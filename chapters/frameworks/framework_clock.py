@@ -93,7 +93,7 @@ def queued() -> float:
 
 
 def _row(name: str, blocks: np.ndarray, micro_batches: int) -> dict[str, float]:
-    """What `timed` tells of a system's blocks [processes, rounds, 3], each as `_block` has it."""
+    """What `timed` reports of a system's blocks [processes, rounds, 3], each as `_block` has it."""
     wall, computed, waited = blocks[0, :, 0], blocks[:, :, 1], blocks[:, :, 2].max(0)
     low, middle, high = np.quantile(on_own_cores(name, computed, micro_batches), [0.25, 0.5, 0.75])
     return {
@@ -154,7 +154,7 @@ def waits(calls: Counter) -> int:
 
 
 class Collectives(TorchDispatchMode):
-    """Counts what processes tell each other, by PyTorch's names, while it is entered."""
+    """Counts what processes send each other, by PyTorch's names, while it is entered."""
 
     def __init__(self):
         super().__init__()

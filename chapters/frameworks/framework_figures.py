@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 
 import altair as alt
@@ -34,39 +33,45 @@ def to_goal(table: pd.DataFrame, start: Mapping[str, float], curve: str) -> alt.
     }
     menu = charts.menu("curve", list(table.curve.unique()), curve, "network")
     names, limit = list(NAMES.values()), NAMES[SPARSE]
-    shades = [charts.GUIDE, charts.BLUE, *itertools.islice(charts.CATEGORIES, len(names) - 2)]
-    scale = alt.Scale(domain=names, range=shades)
-    colour = alt.Color("framework:N", title=None, scale=scale, sort=names)
-    colour = colour.legend(columns=2, labelLimit=125)
-    numbers = {name: value for name, (_, value, _) in dials.items()}
+    shades = [charts.GUIDE, charts.BLUE, *charts.CATEGORIES[: len(names) - 2]]
+    step = EXPRESSION.format(**{name: value for name, (_, value, _) in dials.items()})
+    ends = {f"time_{end}": step.replace("seconds", end) for end in ("low", "high")}
     pick, faded = charts.picked("framework")
     base = (
         alt.Chart(table)
         .transform_filter(menu[1])
-        .transform_calculate(step=EXPRESSION.format(**numbers))
+        .transform_calculate(step=step)
         .transform_calculate(time="datum.steps * datum.step", milliseconds="1000 * datum.step")
-        .encode(x=charts.batch_axis(table.batch_size), color=colour, opacity=faded)
+        .transform_calculate(**{name: f"datum.steps * ({end})" for name, end in ends.items()})
+        .encode(
+            x=charts.batch_axis(table.batch_size),
+            color=charts.by_name("framework", dict(zip(names, shades)), columns=2),
+            opacity=faded,
+        )
     )
-    y = alt.Y("time:Q", title="time to the goal (s)").scale(type="log", nice=False, padding=18)
+    scale = charts.log(18, base=None)
+    y = alt.Y("time:Q", title="time to the goal (s)", scale=scale)
+    y = y.axis(values=charts.DECADES, format=",~g")
+    low = alt.Y("time_low:Q", scale=scale)
     tooltip = [
-        alt.Tooltip("framework:N", title="framework"),
+        tips.tip("framework:N", "framework"),
         tips.BATCH_SIZE,
-        alt.Tooltip("goal:Q", title="goal error", format=".1%"),
+        tips.tip("goal:Q", "goal error", ".1%"),
         tips.STEPS,
-        alt.Tooltip("milliseconds:Q", title="a step (ms)", format=",.2r"),
-        alt.Tooltip("time:Q", title="time to the goal (s)", format=",.2r"),
+        tips.tip("milliseconds:Q", "a step (ms)", ",.2r"),
+        tips.tip("time:Q", "time to the goal (s)", ",.2r"),
+        tips.tip("time_low:Q", "lower quartile", ",.2r"),
+        tips.tip("time_high:Q", "upper quartile", ",.2r"),
     ]
     dashes = alt.when(f"datum.framework === '{limit}'").then(alt.value([5, 4]))
     dashes = dashes.otherwise(alt.value([1, 0]))
+    bars = base.mark_rule(strokeWidth=2).encode(y=low, y2="time_high:Q")
     line = base.mark_line(strokeWidth=2.2).encode(y=y, strokeDash=dashes).add_params(pick)
     dots = base.mark_point(filled=True, size=60).encode(y=y, tooltip=tooltip)
     best = base.transform_filter(f"datum.framework !== '{limit}'")
     best = best.transform_joinaggregate(least="min(time)")
     best = best.transform_filter("datum.time <= datum.least * 1.0001")
-    ring = best.mark_point(size=240, strokeWidth=3, filled=False)
+    ring = best.mark_point(size=240, strokeWidth=3, filled=False).encode(y=y)
     caption = charts.captions([text for *_, text in dials.values()])
-    return (
-        alt.layer(line, dots, ring.encode(y=y), caption)
-        .add_params(menu[0], *(param for param, *_ in dials.values()))
-        .properties(width="container", height=360)
-    )
+    chart = alt.layer(bars, line, dots, ring, caption)
+    return charts.sized(chart.add_params(menu[0], *(param for param, *_ in dials.values())), 360)

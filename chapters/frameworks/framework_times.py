@@ -21,7 +21,7 @@ class FrameworkTimes:
     """Times of a workload's steps by every system of `frameworks`, of a batch over both processes.
 
     density, micro_batches: of sparse messages and stages.  repeats: rounds in which all systems are
-    timed in turn. replicate: tells runs apart that are the same otherwise.  Raises ValueError
+    timed in turn. replicate: distinguishes runs that are the same otherwise.  Raises ValueError
     naming the field, its value and what is allowed.
     """
 

@@ -160,7 +160,7 @@ class Replicas(OneProcess):
 
 
 class ShardedStates(Replicas):
-    """Replicas that keep the states of half the parameters, update these, and tell the other."""
+    """Replicas that keep the states of half the parameters, update these, and send them to the other."""
 
     def own_optimizer(self) -> torch.optim.Optimizer:
         from torch.distributed.optim import ZeroRedundancyOptimizer
@@ -239,7 +239,7 @@ EXACT = tuple(name for name in SYSTEMS if name != "sparse")  # they take the ste
 
 @torch.no_grad()
 def cut(network: nn.Sequential, x: Tensor) -> int:
-    """Before which layer to cut a network, so that its dearer part costs least: multiplications,
+    """Before which layer to cut a network, so that its more expensive part costs least: multiplications,
     forward and backward.
 
     x: one example [1, ...].  Of cuts that cost as much, the one at which the fewest values pass.
@@ -367,7 +367,7 @@ def simulated(training: Training, data) -> Tensor:
     """Weights [P] float64 after STEPS with sparse messages and momentum, both processes simulated
     as the book's searches do it.
 
-    In double precision both agree: which entry is the largest hangs on the last bit.
+    In double precision both agree: which entry is the largest depends on the last bit.
     """
     run = processes.Run(
         workers=WORKERS,

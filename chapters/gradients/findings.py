@@ -42,7 +42,7 @@ def planned(
 
 def way(compressor: str, feedback: bool) -> str:
     """How a vector came about, in words."""
-    words = f"{compressor.capitalize()}, {'with feedback' if feedback else 'without'}"
+    words = f"{compressor.capitalize()}, {'with' if feedback else 'without'} feedback"
     return WHOLE if compressor == "dense" else words
 
 
@@ -111,7 +111,7 @@ def findings(
         "threshold": first,
         "third": first * 1.5**2,
         "cut_off": bool((own.over_0 < 1).all()),
-        "tail_own": between(*own.over_0),
+        "tail_most": float(own.over_0.max()),
         "tail_guessed": between(*guessed.over_0),
         "tail_second": between(*guessed.over_1),
         "tail_far": between(*guessed.far),

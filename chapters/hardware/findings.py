@@ -7,7 +7,7 @@ import pandas as pd
 from chapters.hardware.hardware_tables import Case
 from chapters.hardware.pruned_times import GOAL, ROUGH, SCORED
 from lib.analysis import advice, method_results
-from lib.wording import between, brief
+from lib.wording import between, brief, percent
 from lib.workloads import catalogue
 from lib.workloads.catalogue import Workload
 
@@ -40,6 +40,7 @@ def findings(
         "cheapest": cheap.batch_size,
         "cheap_devices": _devices(cheap.devices),
         "more_devices": fast.devices > cheap.devices,
+        **_traded(case, fast.value, cheap.value),
         "goal": work.asks.written(case.points.goal.iloc[0]),
         "time": fast.value,
         "critical_known": given.inside,
@@ -48,6 +49,18 @@ def findings(
         **_zeros(zeros),
         **_dearer(dearer),
     }
+
+
+def _traded(case: Case, seconds: float, price: float) -> dict[str, object]:
+    """What the fastest setting, of so many seconds, saves over the cheapest, of this price."""
+    if not price:
+        return {"time_share": None, "price_ratio": None}
+    step, steps = case.step(case.densest), case.of(case.densest).steps
+    fastest, cheapest = (steps * step.seconds).idxmin(), (steps * step.price).idxmin()
+    hour = case.machine.price / 3600
+    slow = steps[cheapest] * step.price[cheapest] / hour / step.cheap[cheapest]
+    costs = steps[fastest] * step.seconds[fastest] * step.fast[fastest] * hour
+    return {"time_share": percent(seconds / slow), "price_ratio": costs / price}
 
 
 def _devices(count: int) -> str:

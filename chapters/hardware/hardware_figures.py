@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 
 from lib.analysis import hardware
-from lib.page import charts, tips
+from lib.page import axes, charts, tips
 
 KINDS = ("one core, measured", "as the sliders say")
+TITLE = "show === 'time' ? 'time to the goal (s)' : 'price of reaching the goal'"
 LOG = {"type": "log", "nice": False, "padding": 28}
 VALUES = {
     "throughput": [1e2, 1e3, 1e4, 1e5, 1e6],
@@ -122,7 +123,7 @@ def by_batch_size(
         color=charts.by_sparsity(sorted(table.sparsity.unique())),
         opacity=faded,
     )
-    y = alt.Y("value:Q", title="time to the goal (s), or its price").scale(**LOG)
+    y = alt.Y("value:Q", title=None).scale(**LOG)
     y = y.axis(values=charts.DECADES)
     tooltip = [
         tips.SPARSITY,
@@ -158,7 +159,7 @@ def by_batch_size(
         "price_at": f"{show.name} === 'price'",
     }
     return (
-        alt.layer(line, bars, rings, words, caption)
+        alt.layer(line, bars, rings, words, caption, axes.beside(TITLE))
         .add_params(show, menu[0], kind, *(param for param, *_ in shown.values()))
         .add_params(*(charts.needed(name, when) for name, when in needed.items()))
         .properties(width="container", height=380)

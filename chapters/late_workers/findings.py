@@ -58,12 +58,25 @@ def findings(
         "shown_large": float(end.large),
         "shown_theory": float(end.floor),
         "staleness": staleness,
+        **_in_turn(turns, staleness + 1),
         "sgd_over_adam": gains.get(0),
         "sgd_over_adam_late": gains.get(staleness),
         "momentum_saves": late_quadratic.momentum_saves(model(), 0, (0.5, 0.9)),
         "momentum_saves_late": late_quadratic.momentum_saves(model(), 1, (0.5, 0.9)),
         "in_turn_percent": float(100 * even.share.min()) if len(even) else None,
         **_depth(curves),
+    }
+
+
+def _in_turn(turns: dict[str, pd.DataFrame], workers: int) -> dict[str, object]:
+    """What so many workers that take turns compute over one synchronous batch: theory's bound, and
+    what was measured.
+    """
+    ratios = {m: t.set_index("workers").ratio.get(workers) for m, t in turns.items()}
+    return {
+        "workers": workers,
+        "bound": late_results.floor(workers - 1) / workers,
+        "turn_ratios": [f"{brief(r)} ({named(m)})" for m, r in ratios.items() if r is not None],
     }
 
 

@@ -9,15 +9,8 @@ import pandas as pd
 
 from lib.page import charts, tips
 
-COLOURS = (
-    charts.BLUE,
-    charts.TEAL,
-    charts.GREEN,
-    charts.ORANGE,
-    charts.PINK,
-    charts.RED,
-    charts.PURPLE,
-)
+COLOURS = (charts.BLUE, charts.TEAL, charts.GREEN, charts.ORANGE, charts.PINK, charts.RED)
+COLOURS = (*COLOURS, charts.PURPLE)
 STEPS = "steps to result (training steps)"
 HEIGHT = 380
 
@@ -33,35 +26,22 @@ def by_staleness(points: pd.DataFrame, lines: pd.DataFrame) -> alt.LayerChart:
 
     points: of `lib.analysis.scaling.across_replicates`, of one training method, with `staleness`.
     """
-    known = sorted(points.staleness.unique())
+    names = [late_name(s) for s in sorted(points.staleness.unique())]
     points, lines = (
         rows.assign(gradients=rows.staleness.map(late_name)) for rows in (tips.known(points), lines)
     )
-    scale = alt.Scale(domain=[late_name(s) for s in known], range=list(COLOURS[: len(known)]))
     pick, faded = charts.picked("gradients")
+    scale = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
     colour = alt.Color("gradients:N", title=None, scale=scale, sort=None).legend(columns=2)
-    within = [
-        min(points.low.clip(lower=points.steps / 3).min(), lines.steps.min()) / 1.2,
-        points.steps.max() * 2.5,
-    ]
-    points = points.assign(
-        bar_low=points.low.clip(lower=within[0]), bar_high=points.high.clip(upper=within[1])
-    )
-    y_scale = alt.Scale(type="log", base=2, domain=within, nice=False)
-    y = alt.Y("steps:Q", title=STEPS, scale=y_scale)
-    base = alt.Chart(points).encode(
-        x=charts.batch_axis(points.batch_size), color=colour, opacity=faded
-    )
-    dashed = (
-        base.properties(data=lines)
-        .mark_line(strokeDash=[5, 4], strokeWidth=2, clip=True)
-        .encode(y=y)
-        .add_params(pick)
-    )
-    bars = base.mark_rule(strokeWidth=2).encode(
-        y=alt.Y("bar_low:Q", scale=y_scale), y2="bar_high:Q"
-    )
-    dots = base.mark_point(filled=True, size=64, opacity=1).encode(
-        y=y, tooltip=tips.points("gradients", regime=False)
-    )
-    return alt.layer(dashed, bars, dots).properties(width="container", height=HEIGHT)
+    lowest = min(points.low.clip(lower=points.steps / 3).min(), lines.steps.min())
+    within = [lowest / 1.2, points.steps.max() * 2.5]
+    ends = {f"bar_{end}": points[end].clip(*within) for end in ("low", "high")}
+    scale = charts.log(domain=within)
+    y = alt.Y("steps:Q", title=STEPS, scale=scale)
+    x = charts.batch_axis(points.batch_size)
+    base = alt.Chart(points.assign(**ends)).encode(x=x, color=colour, opacity=faded)
+    dashed = base.properties(data=lines).mark_line(strokeDash=[5, 4], strokeWidth=2, clip=True)
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("bar_low:Q", scale=scale), y2="bar_high:Q")
+    dots = base.mark_point(filled=True, size=64, opacity=1)
+    dots = dots.encode(y=y, tooltip=tips.points("gradients", regime=False))
+    return charts.sized(alt.layer(dashed.encode(y=y).add_params(pick), bars, dots), HEIGHT)

@@ -11,12 +11,11 @@ import pandas as pd
 from chapters.messages import message_results
 from chapters.messages.grids import title
 from chapters.messages.message_tables import ranged
-from lib import claims
 from lib.analysis import scaling
 from lib.claims import Claim
 from lib.engine import pruning
 from lib.messages.settings import target
-from lib.wording import between, number
+from lib.wording import between, number, percent
 from lib.workloads import catalogue, models
 
 ENDED = {
@@ -73,6 +72,8 @@ def findings(data: Measured, chosen, judged: Mapping[str, Claim]) -> dict[str, o
         "denser": f"{max(chosen.densities):g}",
         "wait": round(1 / share),
         "waits": f"{chosen.steps * share:.1g}",
+        "enough": round(2 / share),
+        "even": percent(1 / chosen.workers),
         **_judged(judged),
         **_first(data.table, networks[0], share, max(chosen.densities)),
         **_top_k(data.shown),
@@ -94,7 +95,7 @@ def _judged(judged: Mapping[str, Claim]) -> dict[str, object]:
         "lost": between(*(g.effect for g in several["T4"])),
         "behind": between(*(g.effect for g in guessed)),
         "guessed": len(guessed),
-        "sure": sum(g.verdict != claims.UNDECIDED for g in guessed),
+        "most_lost": max((g.effect for g in several["T4"]), default=None),
         "part": judged["T4"].part,
         "random": between(*(g.effect for g in judged["T4b"].groups if g.n)),
     }

@@ -1,12 +1,15 @@
-"""Figures of training with sparse messages: errors, what is sent, and both kinds of sparsity."""
+"""Figures of training with sparse messages: the published panels, errors, what is sent, and both
+kinds of sparsity.
+"""
 
 from __future__ import annotations
 
 import altair as alt
 import pandas as pd
 
-from lib.page import charts
+from lib.page import axes, boxes, charts
 from lib.page.tips import tip
+from lib.wording import brief
 
 METHODS = {
     "dense": charts.DENSE,
@@ -17,8 +20,92 @@ METHODS = {
     "Rand-k": charts.PURPLE,
 }
 METHOD = tip("method:N", "method")
-FLOOR = 1e-3  # of what is drawn on a logarithmic axis
+FLOOR = 1e-5  # of what is drawn on a logarithmic axis
 NONE = "No records yet."
+
+
+# In the published figures; Rand-k without feedback, as there
+PUBLISHED = ("dense", "Top-k", "Gaussian-k", "Rand-k")
+# Epochs of a run, by the authors' configuration files and, on CIFAR-10 and ImageNet, by their
+# plotting script
+EPOCHS = {
+    "FNN-3 on MNIST": 30,
+    "LeNet-5 on MNIST": 80,
+    "ResNet-20 on CIFAR-10": 120,
+    "VGG-16 on CIFAR-10": 120,
+    "ResNet-50 on ImageNet": 70,
+}
+PANELS = """<style>
+.book-runs { display: grid; gap: .8rem; margin: .6rem 0; align-items: end;
+  grid-template-columns: repeat(auto-fill, minmax(9.6rem, 1fr)); }
+.book-runs svg { width: 100%; height: auto; display: block; overflow: visible; }
+.book-runs text { font-size: 11px; fill: currentColor; }
+.book-runs-key { font-size: .85rem; } .book-runs-key span { margin-right: 1em; white-space: nowrap; }
+</style><figure class="book-figure" id="{{ name }}" style="margin:1.5em 0">
+<p class="book-title" style="font-weight:600;margin:0 0 .5em">{{ title }}</p>
+<div class="book-runs-key">
+{% for method, colour in key.items() %}
+<span><svg width="22" height="8" aria-hidden="true"><path d="M0 4H22" stroke="{{ colour }}" \
+stroke-width="3"/></svg> {{ method }}</span>
+{% endfor %}</div><div class="book-runs">
+{% for network, below, lines, told in panels %}
+<div><small><b>{{ network }}</b></small>
+<svg viewBox="-26 -6 190 116" role="img" aria-label="{{ network }}: {{ told }}"><title>{{ told }}</title>
+{% if lines %}
+{% for tick in (0, 50, 100) %}
+<path d="M0 {{ 90 - 0.9 * tick }}H160" stroke="{{ guide }}" stroke-width=".4"/>
+<text x="-4" y="{{ 94 - 0.9 * tick }}" text-anchor="end">{{ tick }}</text>
+{% endfor %}
+{% for colour, points in lines %}
+<polyline points="{{ points }}" fill="none" stroke="{{ colour }}" stroke-width="1.8"/>
+{% endfor %}
+<text x="0" y="105">0</text>
+{% else %}
+<rect width="160" height="90" fill="{{ guide }}" fill-opacity=".25"/>
+<text x="80" y="49" text-anchor="middle">not measured</text>
+{% endif %}
+<text x="160" y="105" text-anchor="end">{{ below }}</text></svg></div>
+{% endfor %}</div>
+<figcaption style="font-size:.9em;margin-top:.3em">{{ caption }}</figcaption></figure>"""
+
+
+def panels(
+    lines: pd.DataFrame, networks: list[str], title: str, caption: str, name: str
+) -> boxes.Html:
+    """Test accuracy in per cent against epochs, a panel a network and a line a method, as in the
+    published figures; grey where the authors have a network that is not measured here.
+
+    Args:
+        lines: of `message_tables.lines`, at one density.
+        networks: that are measured, in their order.
+        title, caption: in words.
+        name: the anchor.
+    """
+    drawn = []
+    for network in dict.fromkeys([*networks, *EPOCHS]):
+        own = lines[lines.network == network]
+        found = [(m, own[own.method == m]) for m in PUBLISHED if m in set(own.method)]
+        ends = [f"{m} {100 * (1 - rows.error.iloc[-1]):.1f} %" for m, rows in found]
+        points = [(METHODS[m], _points(rows)) for m, rows in found]
+        told = ", ".join(ends) or "not measured"
+        drawn.append((network, _epochs(own, EPOCHS.get(network)), points, told))
+    key = {method: METHODS[method] for method in PUBLISHED}
+    about = {"title": title, "caption": caption, "name": name}
+    return boxes.html(PANELS, panels=drawn, key=key, guide=charts.GUIDE, **about)
+
+
+def _epochs(own: pd.DataFrame, theirs: int | None) -> str:
+    """How long runs are, and those of the authors."""
+    if own.empty:
+        return f"theirs: {theirs} epochs"
+    ended = f"{brief(own.epochs.max())} epochs"
+    return f"{ended}; theirs: {theirs}" if theirs else ended
+
+
+def _points(rows: pd.DataFrame) -> str:
+    """A line in a picture of 160 by 90."""
+    at = zip(160 * rows.epochs / rows.epochs.max(), 90 * rows.error)
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
 
 
 def _colour(rows: pd.DataFrame) -> alt.Color:
@@ -51,7 +138,7 @@ def errors(lines: pd.DataFrame, networks: list[str], densities: list[float]) -> 
     against = charts.menu("axis", list(sides), next(iter(sides)), "against")
     pick, faded = charts.picked("method")
     scale = charts.log(8, base=None)
-    x = alt.X("x:Q", title="training steps, or megabytes sent", scale=scale)
+    x = alt.X("x:Q", title=None, scale=scale).axis(values=charts.DECADES)
     y = alt.Y("error:Q", title="test error", scale=scale).axis(format="~%", values=charts.DECADES)
     tooltip = [
         METHOD,
@@ -63,52 +150,48 @@ def errors(lines: pd.DataFrame, networks: list[str], densities: list[float]) -> 
         tip("seeds:Q", "seeds"),
         tip("rate:Q", "learning rate", ".3f"),
     ]
-    x = x.axis(values=charts.DECADES)
-    base = alt.Chart(rows).encode(
-        x=x,
-        color=_colour(lines),
-        opacity=faded,
-    )
+    base = alt.Chart(rows).encode(x=x, color=_colour(lines), opacity=faded)
     bars = base.mark_rule().encode(y="low:Q", y2="high:Q").add_params(pick)
     layers = [bars, charts.dotted(base, 45, y=y, tooltip=tooltip)]
-    return charts.sized(charts.controlled(layers, network, against, density), 250)
+    drawn = charts.controlled(layers, network, against, density)
+    return charts.sized(alt.layer(drawn, axes.below(against[0].name)), 250)
 
 
-def sent(runs: pd.DataFrame, networks: list[str], densities: list[float]) -> alt.LayerChart:
-    """Entries sent over those asked for against the step, a line per method and learning rate; what
-    is below FLOOR is drawn there.
+def sent(ranges: pd.DataFrame, networks: list[str], densities: list[float]) -> alt.LayerChart:
+    """Entries sent over those asked for against the step: the median of runs with a band to the
+    least and the most, a colour per method; what is below FLOOR is drawn there.
 
     Args:
-        runs: network, method, density, learning_rate, budget (step) and over.
+        ranges: of `message_tables.sent`.
         networks, densities: those to choose from, shown first first.
     """
-    if runs.empty:
+    if ranges.empty:
         return charts.nothing(NONE)
-    names = {-3: "≤ 0.001", -2: "0.01", -1: "0.1", 1: "10", 2: "100"}
-    ticks = charts.powers([-3, -2, -1, 0, 1, 2], names)
-    y = alt.Y(
-        "drawn:Q",
-        title="entries sent over k",
-        axis=ticks,
-        scale=charts.log(8, base=None),
-    )
+    ends = ["middle", "low", "high"]
+    rows = ranges.assign(**{f"drawn_{end}": ranges[end].clip(lower=FLOOR) for end in ends})
+    ticks = charts.powers([-5, -4, -3, -2, -1, 0, 1, 2], {-5: "≤ 10⁻⁵", 1: "10", 2: "100"})
+    scale = charts.log(8, base=None, domainMin=FLOOR)
+    title = "entries sent over k"
+    y = alt.Y("drawn_middle:Q", title=title, axis=ticks, scale=scale)
     pick, faded = charts.picked("method")
-    base = alt.Chart(runs.assign(drawn=runs.over.clip(lower=FLOOR))).encode(
+    base = alt.Chart(rows).encode(
         x=alt.X("budget:Q", title="training step", scale=charts.log(8)),
-        color=_colour(runs),
-        detail="learning_rate:N",
+        color=_colour(rows),
         opacity=faded,
     )
+    low = alt.Y("drawn_low:Q", title=title, axis=ticks, scale=scale)
+    band = base.mark_area(fillOpacity=0.25).encode(y=low, y2="drawn_high:Q")
     tooltip = [
         METHOD,
-        tip("learning_rate:Q", "learning rate", ".3f"),
         tip("budget:Q", "up to step", ","),
-        tip("over:Q", "entries sent over those asked for", ".2~g"),
+        tip("middle:Q", "sent over k, median", ".2~g"),
+        tip("low:Q", "least of all runs", ".2~g"),
+        tip("high:Q", "most of all runs", ".2~g"),
+        tip("runs:Q", "runs"),
     ]
-    lines = charts.dotted(base, 30, y=y, tooltip=tooltip).add_params(pick)
-    asked = alt.Chart(pd.DataFrame({"drawn": [1]})).encode(y=y)
-    asked = asked.mark_rule(color=charts.GUIDE, strokeDash=[4, 4])
-    drawn = charts.controlled([lines], *_controls(networks, densities))
+    lines = charts.dotted(base, 40, y=y, tooltip=tooltip).add_params(pick)
+    asked = charts.across(1, y=scale)
+    drawn = charts.controlled([band, lines], *_controls(networks, densities))
     return charts.sized(alt.layer(asked, drawn), 280)
 
 
@@ -123,20 +206,10 @@ def joint(curves: pd.DataFrame, start: str) -> alt.LayerChart:
         return charts.nothing(NONE)
     places = list(dict.fromkeys(curves.place))
     shares = sorted(curves.density.unique())
-    axis = alt.Axis(
-        values=shares,
-        format=".2~g",
-        grid=False,
-    )
+    axis = alt.Axis(values=shares, format=".2~g", grid=False)
     ends = [shares[0] / 1.6, shares[-1] * 1.6]
-    x = alt.X("density:Q", title="density of the messages", axis=axis)
-    x = x.scale(
-        charts.log(
-            base=None,
-            reverse=True,
-            domain=ends,
-        )
-    )
+    x = alt.X("density:Q", title="density of the messages (share of entries sent)", axis=axis)
+    x = x.scale(charts.log(base=None, reverse=True, domain=ends))
     scale = charts.log(10)
     y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
     base = alt.Chart(curves).encode(x=x, color=charts.by_sparsity(sorted(curves.sparsity.unique())))

@@ -9,6 +9,7 @@ from chapters.messages.grids import title
 from lib.measuring import sweeps
 from lib.studies import plans
 from lib.wording import brief
+from lib.workloads import catalogue
 
 FIELDS = ["feedback", "by_layer", "aggregation", "warm_up"]  # what one change may change
 USUAL = {"feedback": True, "by_layer": False, "aggregation": "exact", "warm_up": 0}
@@ -50,8 +51,11 @@ def lines(shown: pd.DataFrame, densities: list[float]) -> pd.DataFrame:
     dense = shown[shown.method == "dense"]
     at_each = [dense.assign(density=density) for density in densities]
     every = pd.concat([shown[shown.method != "dense"], *at_each])
+    sizes = every.workload.map(lambda name: catalogue.workload(name).train_size)
+    every = every.assign(epochs=every.examples / sizes)
     by = every[every.budget >= 16].groupby(["network", "method", "density", "budget"])
     found = by.agg(
+        epochs=("epochs", "first"),
         error=("test", "mean"),
         low=("test", "min"),
         high=("test", "max"),
@@ -60,6 +64,15 @@ def lines(shown: pd.DataFrame, densities: list[float]) -> pd.DataFrame:
         rate=("learning_rate", "median"),
     )
     return found.reset_index()
+
+
+def sent(trials: pd.DataFrame) -> pd.DataFrame:
+    """What Gaussian-k and DGC-k send a step over k, from one budget to the next: network, method,
+    density, budget (step), middle (median over learning rates and seeds), low, high and runs.
+    """
+    runs = message_results.between_budgets(trials).query("method in ['Gaussian-k', 'DGC-k']")
+    by = runs.groupby(["network", "method", "density", "budget"]).over
+    return by.agg(middle="median", low="min", high="max", runs="size").reset_index()
 
 
 def losses(shown: pd.DataFrame, networks: list[str]) -> pd.DataFrame:

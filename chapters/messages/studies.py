@@ -19,7 +19,7 @@ RIVALS = (
     ("dgc-k", True),
 )
 # Workload, how many rates above Rand-k's usual ones; more where four came too near T4b's threshold
-# to tell
+# to decide
 HIGHER = (
     ("mnist-fnn-3", 4),
     ("fashion-mnist-fnn-3", 4),

@@ -31,7 +31,7 @@ HOOKED = {
     "top-k / all-reduce": "Top-k over all-reduce",
     "gaussian-k / all-reduce": "Gaussian-k over all-reduce",
 }
-BETWEEN = ["all-reduce", "pairs", "model: exchange", "with putting together"]  # in seconds
+BETWEEN = ["all-reduce", "pairs", "model: exchange", "model: with reassembly"]  # in seconds
 
 
 @dataclass(frozen=True)

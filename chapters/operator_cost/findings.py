@@ -94,6 +94,8 @@ def _step(data: Measured, chosen) -> dict[str, object]:
         "workers": chosen.workers,
         "gigabits": chosen.bandwidth * 8 / 1e9,
         "millions": round(nearest / 1e6, 1) if len(here) else chosen.parameters_millions,
+        "sparse_seconds": whole,
+        "dense_seconds": beyond["dense"],
         "keep": data.keeping * nearest,
         "rebuild": data.rebuilding * nearest,
         "hook_behind": bool(shares["hook"] < shares["dense"]),

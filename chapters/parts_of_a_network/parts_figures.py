@@ -7,7 +7,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts
+from lib.page import axes, charts
 from lib.wording import brief, span
 
 COLOURS = (charts.DENSE, charts.ORANGE, charts.PURPLE, charts.TEAL, charts.RED)
@@ -30,8 +30,9 @@ def by_workers(curves: pd.DataFrame, start: float) -> alt.LayerChart:
         ]
     )
     x = alt.X("workers:O", title="workers, each with its own examples", axis=alt.Axis(labelAngle=0))
-    scale = alt.Scale(type="log", nice=False, padding=10)
+    scale = charts.log(10, base=None)
     y = alt.Y("steps:Q", title="training steps to the goal", scale=scale)
+    y = y.axis(values=charts.DECADES)
     tooltip = [
         alt.Tooltip("training:N", title="training"),
         alt.Tooltip("workers:O", title="workers"),
@@ -44,7 +45,7 @@ def by_workers(curves: pd.DataFrame, start: float) -> alt.LayerChart:
     triangles = missed.mark_point(shape="triangle-up", size=90, strokeWidth=2)
     layers = [*_marks(met, scale, y, tooltip), triangles.encode(y=y, tooltip=tooltip)]
     slider = charts.goal_slider(sorted(curves.goal.unique()), start)
-    return charts.controlled(layers, slider).properties(width="container", height=300)
+    return charts.sized(charts.controlled(layers, slider), 300)
 
 
 def over_whole(rows: pd.DataFrame, start: float, whole: str, what: str = "adds") -> alt.LayerChart:
@@ -62,8 +63,9 @@ def over_whole(rows: pd.DataFrame, start: float, whole: str, what: str = "adds")
         return charts.nothing("No search that meets its goal is on record.")
     scale = alt.Scale(type="log", base=2, nice=False, padding=12)
     x = alt.X("batch_size:O", title="batch size (examples)", axis=alt.Axis(labelAngle=0))
-    base = _beside(shown, x, "arm", rows, ARMS)
-    y = alt.Y("effect:Q", title=f"times those of {whole}", scale=scale, axis=charts.fractions())
+    base = _beside(shown, x, "arm", shown, ARMS)
+    axis = charts.fractions(values=[2.0**n for n in range(-6, 7)])
+    y = alt.Y("effect:Q", title=None, scale=scale, axis=axis)
     tooltip = [
         alt.Tooltip("arm:N", title="network"),
         alt.Tooltip("batch_size:O", title="batch size"),
@@ -74,7 +76,9 @@ def over_whole(rows: pd.DataFrame, start: float, whole: str, what: str = "adds")
     what = charts.menu("what", list(dict.fromkeys(shown.what)), WORDS[what], "compare")
     slider = charts.goal_slider(sorted(shown.goal.unique()), start)
     drawn = charts.controlled(layers, what, slider)
-    return alt.layer(charts.across(1, y=scale), drawn).properties(width="container", height=320)
+    title = axes.beside(f"what_chosen + ', over those of {whole}'")
+    drawn = alt.layer(charts.across(1, y=scale), drawn, title)
+    return charts.sized(drawn, 320)
 
 
 def _beside(

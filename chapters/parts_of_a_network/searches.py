@@ -103,7 +103,7 @@ def multiply_adds(sizes: Iterable[int]) -> int:
     """Per example, for layers of these sizes from the inputs to the outputs: forward, backward by
     weights and by activations.
 
-    Nobody asks for derivatives by the inputs, so the first matrix counts twice and all others three
+    Derivatives by the inputs are not needed, so the first matrix counts twice and all others three
     times.
     """
     first, *rest = (a * b for a, b in itertools.pairwise(sizes))

@@ -111,7 +111,7 @@ class Subnetworks:
         self.size = sum(mine for *_, mine in self.parts(0))
 
     def of(self, trials: int) -> Subnetworks:
-        """Itself, with a count for every trial, as the engine asks for."""
+        """Itself, with a count for every trial, as the engine needs it."""
         import torch
 
         self.sent = torch.zeros(trials, dtype=torch.float64)

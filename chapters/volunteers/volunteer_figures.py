@@ -12,34 +12,27 @@ import pandas as pd
 
 from chapters.volunteers import volunteers
 from lib import require
-from lib.page import charts
+from lib.page import axes, charts, tips
 
 PRICES = (0.01, 0.1, 0.5, 1.0, 2.0)
+TITLE = "show === 'time' ? 'time to the goal (minutes)' : 'price of reaching the goal'"
 FORMULA, SIMULATED = charts.BLUE, charts.ORANGE
 
 
 def _dials(start: Mapping[str, float], values: dict[str, list[float]]) -> dict[str, tuple]:
     """What `charts.dial` returns, by field; values: of the sliders of a round."""
-    leaves = (
-        "value ? 'peers stay ' + format(60 / value, '.2~r') + ' s on average' : 'nobody leaves'"
-    )
+    stay = "value ? 'peers stay ' + format(60 / value, '.2~r') + ' s on average' : 'nobody leaves'"
     about = {
         "latency": ("latency of a round", "format(value, '~r') + ' s latency'"),
         "speed": ("speed of all online", "format(value, ',~r') + ' examples/s'"),
-        "departures": ("coming and going", f"({leaves})"),
+        "departures": ("coming and going", f"({stay})"),
+        "price": ("price of a peer and hour", "'price ' + format(value, '.2f') + '/h'"),
     }
-    price = charts.dial(
-        "price_at",
-        PRICES,
-        start["price"],
-        "price of a peer and hour",
-        "'price ' + format(value, '.2f') + '/h'",
-    )
-    found = {
+    values = {**values, "price": PRICES}
+    return {
         name: charts.dial(f"{name}_at", values[name], start[name], *words)
         for name, words in about.items()
     }
-    return {**found, "price": price}
 
 
 def _table(rounds: pd.DataFrame, sizes: list[int], values: dict[str, list[float]]) -> str:
@@ -49,12 +42,8 @@ def _table(rounds: pd.DataFrame, sizes: list[int], values: dict[str, list[float]
     seconds = rounds.set_index(["batch_size", *values]).seconds
     every = pd.MultiIndex.from_product([sizes, *values.values()], names=seconds.index.names)
     lacking = list(every.difference(seconds.index))
-    require(
-        not lacking,
-        "rounds",
-        f"without {lacking[:1]}",
-        "one for every setting of the sliders and batch size",
-    )
+    allowed = "one for every setting of the sliders and batch size"
+    require(not lacking, "rounds", f"without {lacking[:1]}", allowed)
     shape = [len(v) for v in values.values()]
     cubes = {b: seconds[every].loc[b].to_numpy().reshape(shape).round(4).tolist() for b in sizes}
     return f"{json.dumps(cubes)}[datum.batch_size]" + "".join(f"[{name}_at]" for name in values)
@@ -78,43 +67,29 @@ def by_batch_size(
     """
     values = {name: sorted(set(rounds[name])) for name in ("latency", "speed", "departures")}
     dials = _dials(start, values)
-    show = alt.param(
-        name="show", value="time", bind=alt.binding_select(options=["time", "price"], name="show ")
-    )
+    either = alt.binding_select(options=["time", "price"], name="show ")
+    show = alt.param(name="show", value="time", bind=either)
     worth = f"(show === 'time' ? 1 / 60 : {peers} / 3600 * {dials['price'][1]})"  # of a second
     menu = charts.menu("curve", list(points.curve.unique()), curve, "network")
     sizes = sorted(map(int, points.batch_size.unique()))
-    of = {
-        name: [
-            one.c1.iloc[0],
-            one.c2.iloc[0],
-            *map(int, (one.batch_size.min(), one.batch_size.max())),
-        ]
-        for name, one in points.groupby("curve")
-    }
-    known = f"{json.dumps(of)}[curve_chosen]"
-    numbers = {
-        "c1": f"{known}[0]",
-        "c2": f"{known}[1]",
-        "latency": dials["latency"][1],
-        "speed": dials["speed"][1],
-    }
+    by = points.groupby("curve")
+    of = by.agg({"c1": "first", "c2": "first"}).assign(
+        least=by.batch_size.min(), most=by.batch_size.max()
+    )
+    known = f"{json.dumps(dict(zip(of.index, of.to_numpy().tolist())))}[curve_chosen]"
+    numbers = {"c1": f"{known}[0]", "c2": f"{known}[1]"}
+    numbers |= {name: dials[name][1] for name in ("latency", "speed")}
     time, best = (
         f"({volunteers.EXPRESSIONS[name].format(**numbers)})" for name in ("time", "best")
     )
-    axis = charts.batch_axis(sizes).scale(
-        type="log", base=2, nice=False, domain=[sizes[0] / 1.3, sizes[-1] * 1.3]
+    x = charts.batch_axis(sizes)
+    x = x.scale(charts.log(domain=[sizes[0] / 1.3, sizes[-1] * 1.3]))
+    y = alt.Y("value:Q", title=None).axis(values=charts.DECADES).scale(charts.log(14, base=None))
+    line = alt.Chart(alt.sequence(0, 1.005, 0.01, as_="place")).transform_calculate(
+        batch_size=f"{known}[2] * pow({known}[3] / {known}[2], datum.place)"
     )
-    y = alt.Y("value:Q", title="time to the goal (minutes), or its price").scale(
-        type="log", nice=False, padding=14
-    )
-    line = (
-        alt.Chart(alt.sequence(0, 1.005, 0.01, as_="place"))
-        .transform_calculate(batch_size=f"{known}[2] * pow({known}[3] / {known}[2], datum.place)")
-        .transform_calculate(value=f"{time} * {worth}")
-        .mark_line(color=FORMULA, strokeWidth=2.2)
-        .encode(x=axis, y=y)
-    )
+    line = line.transform_calculate(value=f"{time} * {worth}")
+    line = line.mark_line(color=FORMULA, strokeWidth=2.2).encode(x=x, y=y)
     base = (
         alt.Chart(points)
         .transform_filter(menu[1])
@@ -122,49 +97,54 @@ def by_batch_size(
         .transform_calculate(
             minutes="datum.steps * datum.seconds / 60",
             value=f"datum.steps * datum.seconds * {worth}",
-        )
-        .transform_calculate(
             least=f"datum.low * datum.seconds * {worth}",
             most=f"datum.high * datum.seconds * {worth}",
         )
         .transform_calculate(cost=f"datum.minutes * {peers} / 60 * {dials['price'][1]}")
         .transform_joinaggregate(lowest="min(value)")
-        .encode(x=axis)
+        .encode(x=x)
     )
     tooltip = [
-        alt.Tooltip("batch_size:Q", title="batch size", format=","),
-        alt.Tooltip("steps:Q", title="steps to result", format=",.0f"),
-        alt.Tooltip("seconds:Q", title="a simulated round (s)", format=",.2r"),
-        alt.Tooltip("minutes:Q", title="simulated time (min)", format=",.2r"),
-        alt.Tooltip("formula:Q", title="time by the formula (min)", format=",.2r"),
-        alt.Tooltip("cost:Q", title="price, simulated", format=",.2r"),
+        tips.BATCH_SIZE,
+        tips.STEPS,
+        tips.tip("seconds:Q", "a simulated round (s)", ",.2r"),
+        tips.tip("minutes:Q", "simulated time (min)", ",.2r"),
+        tips.tip("formula:Q", "time by the formula (min)", ",.2r"),
+        tips.tip("cost:Q", "price, simulated", ",.2r"),
     ]
     bars = base.mark_rule(color=SIMULATED, strokeWidth=2).encode(y=alt.Y("least:Q"), y2="most:Q")
-    dots = base.mark_point(color=SIMULATED, filled=True, size=65, opacity=1).encode(
-        y=y, tooltip=tooltip
+    dots = base.mark_point(color=SIMULATED, filled=True, size=65, opacity=1)
+    ring = base.transform_filter("datum.value <= datum.lowest * 1.0001")
+    ring = ring.mark_point(color=SIMULATED, size=220, strokeWidth=3).encode(y=y)
+    rule = _rule(best, known, sizes, x)
+    caption = charts.captions([text for *_, text in dials.values()])
+    layers = [line, bars, dots.encode(y=y, tooltip=tooltip), ring, *rule, caption]
+    chart = alt.layer(*layers, axes.beside(TITLE)).add_params(
+        show,
+        menu[0],
+        *(param for param, *_ in dials.values()),
+        charts.needed("price_at", "show === 'price'"),
     )
-    ring = base.transform_filter("datum.value <= datum.lowest * 1.0001").mark_point(
-        color=SIMULATED, size=220, strokeWidth=3
-    )
+    return charts.sized(chart, 360)
+
+
+def _rule(best: str, known: str, sizes: list[int], x: alt.X) -> list[alt.Chart]:
+    """A vertical rule at the formula's batch, with its size in words.
+
+    Args:
+        best: that batch as an expression.
+        known: an expression of the curve chosen, with its sizes' ends at places 2 and 3.
+    """
+    beyond = f"{best} > {known}[3] || {best} < {known}[2] ? ', not measured' : ''"
     at = alt.Chart(alt.sequence(0, 1, 1, as_="one")).transform_calculate(
         batch_size=f"clamp({best}, {sizes[0]}, {sizes[-1]})",
-        words=f"'formula: ' + format({best}, ',.2r') + ({best} > {known}[3] || {best} < {known}[2] ? ', not measured' : '')",
+        words=f"'formula: ' + format({best}, ',.2r') + ({beyond})",
         side=f"{best} > {(sizes[0] * sizes[-1]) ** 0.5} ? 'right' : 'left'",
     )
-    rule = at.mark_rule(color=FORMULA, strokeDash=[4, 4], strokeWidth=1.5).encode(x=axis)
     beside = {"align": alt.expr("datum.side"), "dx": alt.expr("datum.side === 'right' ? -6 : 6")}
+    words = at.mark_text(**beside, baseline="top", fontWeight="bold")
     below = alt.value(44)  # the captions of a still picture
-    words = at.mark_text(**beside, baseline="top", fontWeight="bold").encode(
-        x=axis, y=below, text="words:N"
-    )
-    caption = charts.captions([text for *_, text in dials.values()])
-    return (
-        alt.layer(line, bars, dots, ring.encode(y=y), rule, words, caption)
-        .add_params(
-            show,
-            menu[0],
-            *(param for param, *_ in dials.values()),
-            charts.needed("price_at", "show === 'price'"),
-        )
-        .properties(width="container", height=360)
-    )
+    return [
+        at.mark_rule(color=FORMULA, strokeDash=[4, 4], strokeWidth=1.5).encode(x=x),
+        words.encode(x=x, y=below, text="words:N"),
+    ]

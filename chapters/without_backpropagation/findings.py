@@ -15,11 +15,11 @@ from lib.workloads import catalogue
 # As pages call them, backpropagation first
 ARMS = dict(zip((without.BASE, "feedback-alignment", *without.ARMS), local_figures.ARMS))
 PLAIN, WHITE = without.KINDS.values()
-AT = 64  # batch size at which learning rates are told
+AT = 64  # batch size whose learning rates are shown
 OVER = {
-    "critical": "it over backpropagation’s",
-    "small": "steps over its, two smallest batches",
-    "large": "steps over its, two largest batches",
+    "critical": "critical batch size over backpropagation’s",
+    "small": "steps over backpropagation’s, two smallest batches",
+    "large": "steps, two largest batches",
 }
 
 
@@ -51,6 +51,7 @@ def findings(
         "goal": percent(trials.goal.iloc[0]),
         "small": over.get((theirs, "small")),
         "large": over.get((theirs, "large")),
+        **{f"most_{end}": _inverse(over.get((theirs, end))) for end in ("small", "large")},
         "small_one": over.get((last, "small")),
         "large_one": over.get((last, "large")),
         "more": between(*more),
@@ -61,6 +62,10 @@ def findings(
         **_falls(readouts),
         **_to_goal(readouts, readout_error),
     }
+
+
+def _inverse(ratio: float | None) -> str | None:
+    return percent(1 / ratio) if ratio else None
 
 
 def _falls(readouts: pd.DataFrame) -> dict[str, object]:
@@ -161,7 +166,7 @@ def on_test_images(ended: pd.DataFrame) -> pd.DataFrame:
             "errors by": ARMS,
             "searches": errors.count(),
             "test error": errors.mean().map(percent),
-            "points beyond backpropagation’s": beyond,
+            "points over backpropagation’s": beyond,
         }
     )
     return rows.reindex([arm for arm in ARMS if arm in errors]).fillna("—")

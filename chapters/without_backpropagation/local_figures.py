@@ -31,31 +31,22 @@ def curves(points: pd.DataFrame) -> alt.LayerChart:
     where there is one search.
     """
     pick, faded = charts.picked("arm")
-    known = [arm for arm in ARMS if arm in set(points.arm)]
-    colour = _colour("arm:N", {arm: ARMS[arm] for arm in known})
+    known = {arm: colour for arm, colour in ARMS.items() if arm in set(points.arm)}
     base = alt.Chart(points).encode(
-        x=charts.batch_axis(points.batch_size), color=colour, opacity=faded
+        x=charts.batch_axis(points.batch_size), color=charts.by_name("arm", known), opacity=faded
     )
-    y = alt.Y("steps:Q", title=STEPS).scale(type="log", base=2, nice=False, padding=12)
+    scale = charts.log(12)
     tooltip = [
-        alt.Tooltip("arm:N", title="errors by"),
+        tips.tip("arm:N", "errors by"),
         tips.BATCH_SIZE,
         tips.STEPS,
         *tips.ends(),
         tips.SEARCHES,
         tips.TRIALS,
     ]
-    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q"), y2="high:Q").add_params(pick)
-    lines, dots = (
-        base.mark_line(strokeWidth=2.2).encode(y=y),
-        base.mark_point(filled=True, size=64).encode(y=y, tooltip=tooltip),
-    )
-    return alt.layer(bars, lines, dots).properties(width="container", height=330)
-
-
-def _colour(field: str, colours: dict[str, str]) -> alt.Color:
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    return alt.Color(field, scale=scale, legend=alt.Legend(title=None, columns=1, labelLimit=260))
+    y = alt.Y("steps:Q", title=STEPS, scale=scale)
+    bars, *layers = charts.curve(base, y, scale, tooltip)
+    return charts.sized(alt.layer(bars.add_params(pick), *layers), 330)
 
 
 def falling(rows: pd.DataFrame, start: str) -> alt.LayerChart:
@@ -71,34 +62,23 @@ def falling(rows: pd.DataFrame, start: str) -> alt.LayerChart:
     counts = [f"{n:,}" for n in sorted(shown.features.unique())]
     scale = alt.Scale(domain=counts, range=list(charts.CATEGORIES[: len(counts)]))
     colour = alt.Color("name:N", scale=scale, title="features", legend=alt.Legend(columns=3))
-    x = alt.X("visits:Q", title="visits per weight (steps over features)").scale(
-        domain=[0, MOST_VISITS], nice=False
-    )
-    y = alt.Y(
-        "excess:Q",
-        title="error above its floor (share of that at the start)",
-        axis=alt.Axis(format="~p"),
-    )
+    x = alt.X("visits:Q", title="visits per weight (steps over features)")
+    x = x.scale(domain=[0, MOST_VISITS], nice=False)
+    title = "error above its floor (share of that at the start)"
+    y = alt.Y("excess:Q", title=title, axis=alt.Axis(format="~p"))
     y = y.scale(type="log", domain=[LEAST, 1], nice=False, clamp=True)
     tooltip = [
-        alt.Tooltip("name:N", title="features"),
-        alt.Tooltip("visits:Q", title="visits per weight", format=".2f"),
-        alt.Tooltip("excess:Q", title="error above its floor", format=".1%"),
+        tips.tip("name:N", "features"),
+        tips.tip("visits:Q", "visits per weight", ".2f"),
+        tips.tip("excess:Q", "error above its floor", ".1%"),
     ]
-    base = alt.Chart(shown).transform_filter(menu[1]).encode(x=x, y=y, color=colour)
+    base = alt.Chart(shown).encode(x=x, y=y, color=colour)
+    points = base.mark_point(size=90, opacity=0).encode(tooltip=tooltip)
+    drawn = charts.controlled([base.mark_line(strokeWidth=2.2), points], menu)
     visits = np.linspace(0, -np.log(LEAST), 40)
-    guide = alt.Chart(pd.DataFrame({"visits": visits, "excess": np.exp(-visits)})).mark_line(
-        color=charts.GUIDE, strokeDash=[4, 4], strokeWidth=1.6
-    )
-    drawn = [
-        base.mark_line(strokeWidth=2.2),
-        base.mark_point(size=90, opacity=0).encode(tooltip=tooltip),
-    ]
-    return (
-        alt.layer(*drawn, guide.encode(x=x, y=y))
-        .add_params(menu[0])
-        .properties(width="container", height=320)
-    )
+    guide = alt.Chart(pd.DataFrame({"visits": visits, "excess": np.exp(-visits)}))
+    guide = guide.mark_line(color=charts.GUIDE, strokeDash=[4, 4], strokeWidth=1.6)
+    return charts.sized(alt.layer(drawn, guide.encode(x=x, y=y)), 320)
 
 
 def flips(rows: pd.DataFrame) -> alt.LayerChart:
@@ -112,36 +92,21 @@ def flips(rows: pd.DataFrame) -> alt.LayerChart:
     if not len(rows):
         return charts.nothing("No setting met this goal in all runs.")
     sizes = sorted(map(int, rows.flips.unique()))
-    axis = alt.X(
-        "flips:Q",
-        title="flips tried in a step",
-        axis=alt.Axis(values=sizes, labelOverlap="parity", format=","),
-    )
-    axis = axis.scale(type="log", base=2, nice=False, padding=12)
-    y = alt.Y("steps:Q", title="steps to the goal").scale(
-        type="log", base=2, nice=False, padding=12
-    )
-    one = float(rows.steps[rows.flips == sizes[0]].iloc[0]) * sizes[0]
-    least = rows.steps.min() / 1.2
-    perfect = pd.DataFrame({"flips": [m for m in sizes if one / m >= least]}).assign(
-        steps=lambda own: one / own.flips
-    )
-    guide = (
-        alt.Chart(perfect)
-        .mark_line(color=charts.GUIDE, strokeDash=[3, 4], strokeWidth=1.6)
-        .encode(x=axis, y=y)
-    )
-    base = alt.Chart(rows).encode(x=axis, color=_colour("rule:N", dict(TAKES.values())))
+    ticks = alt.Axis(values=sizes, labelOverlap="parity", format=",")
+    scale = charts.log(12)
+    x = alt.X("flips:Q", title="flips tried in a step", axis=ticks, scale=scale)
+    y = alt.Y("steps:Q", title="steps to the goal", scale=scale)
+    one, least = float(rows.steps[rows.flips == sizes[0]].iloc[0]) * sizes[0], rows.steps.min()
+    some = np.array([n for n in sizes if one / n >= least / 1.2])
+    perfect = alt.Chart(pd.DataFrame({"flips": some, "steps": one / some}))
+    guide = perfect.mark_line(color=charts.GUIDE, strokeDash=[3, 4], strokeWidth=1.6)
+    base = alt.Chart(rows).encode(x=x, color=charts.by_name("rule", dict(TAKES.values())))
     tooltip = [
-        alt.Tooltip("rule:N", title="rule"),
-        alt.Tooltip("flips:Q", title="flips tried in a step", format=","),
+        tips.tip("rule:N", "rule"),
+        tips.tip("flips:Q", "flips tried in a step", ","),
         tips.STEPS,
         *tips.ends(),
-        alt.Tooltip("runs:Q", title="runs"),
+        tips.tip("runs:Q", "runs"),
     ]
-    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q"), y2="high:Q")
-    lines, dots = (
-        base.mark_line(strokeWidth=2.2).encode(y=y),
-        base.mark_point(filled=True, size=64).encode(y=y, tooltip=tooltip),
-    )
-    return alt.layer(guide, bars, lines, dots).properties(width="container", height=300)
+    layers = charts.curve(base, y, scale, tooltip)
+    return charts.sized(alt.layer(guide.encode(x=x, y=y), *layers), 300)
