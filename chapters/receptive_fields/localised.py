@@ -1,0 +1,92 @@
+"""How local the fields of hidden units are: their participation, and whether removed weights leave
+neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from chapters.receptive_fields import searches
+from chapters.receptive_fields.searches import EDGED, SITE, SITES
+from lib.analysis import scaling
+from lib.analysis.scaling import Effect
+
+# Expected of weights as they are drawn, from a normal distribution cut at two standard deviations
+DRAWN = float(3 + stats.truncnorm(-2, 2).stats("k"))
+KEYS = ["gain", "sparsity", "batch_size", "replicate", "goal"]
+
+
+def participation(fields: np.ndarray) -> np.ndarray:
+    """SITES times the inverse participation ratio Σ w⁴ / (Σ w²)² of fields [..., SITES].
+
+    SITES if one site has all the weight, 1 if all have as much, 1.5 of a wave, 3 in the mean of
+    normal noise; NaN of a field that is zero.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return SITES * (fields**4).sum(-1) / (fields**2).sum(-1) ** 2
+
+
+def neighbours(fields: np.ndarray) -> float:
+    """How often the next site of a kept weight is kept, over how often any is, for fields [units,
+    SITES] whose removed weights are zero; NaN if nothing is left.
+    """
+    kept = fields != 0
+    both = (kept & np.roll(kept, 1, axis=-1)).mean()
+    return float(both / kept.mean() ** 2) if kept.any() else np.nan
+
+
+def by_search(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row per search and goal: KEYS, steps, participation (the units' median) and neighbours."""
+    found = []
+    for key, own in rows.groupby(KEYS):
+        fields = own[SITE].to_numpy()
+        steps = own.steps.iloc[0]
+        told = {
+            "steps": steps,
+            "participation": np.nan if np.isnan(steps) else np.nanmedian(participation(fields)),
+            "neighbours": neighbours(fields),
+        }
+        found.append(dict(zip(KEYS, key, strict=True)) | told)
+    return pd.DataFrame(found, columns=[*KEYS, "steps", "participation", "neighbours"])
+
+
+def at_goal(found: pd.DataFrame, gain: float, sparsity: float = 0.0) -> pd.DataFrame:
+    """Of `by_search`: the searches of these inputs at their harder goal."""
+    goal = searches.GOALS[EDGED if gain else 0.0][0]
+    chosen = (found.gain == gain) & (found.sparsity == sparsity) & (found.goal == goal)
+    return found[chosen]
+
+
+def logs(found: pd.DataFrame, sizes: Sequence[int] = searches.BATCH_SIZES) -> pd.Series:
+    """ln of participation by replicate, the mean over these batch sizes of searches that have
+    all.
+    """
+    table = np.log(found.pivot(index="replicate", columns="batch_size", values="participation"))
+    return table.reindex(columns=list(sizes)).dropna().mean(axis=1)
+
+
+def compared(above: pd.Series, below: pd.Series | float) -> Effect | None:
+    """The mean of their differences over the searches of both; None if there is none."""
+    values = (above - below).dropna()
+    return scaling.mean_of(values) if len(values) else None
+
+
+def beside_gaussian(found: pd.DataFrame) -> Effect | None:
+    """ln of the participation on inputs with edges over that on Gaussian ones."""
+    return compared(logs(at_goal(found, EDGED)), logs(at_goal(found, 0.0)))
+
+
+def beside_drawn(found: pd.DataFrame, gain: float) -> Effect | None:
+    """ln of the participation over that of weights as they are drawn."""
+    return compared(logs(at_goal(found, gain)), float(np.log(DRAWN)))
+
+
+def across_sizes(found: pd.DataFrame, gain: float) -> Effect | None:
+    """ln of the participation at the largest batch size over that at the smallest."""
+    own = at_goal(found, gain)
+    first, *_, last = searches.BATCH_SIZES
+    return compared(logs(own, [last]), logs(own, [first]))
