@@ -160,16 +160,17 @@ class Search:
         return module
 
 
-TIME, LONGER, PRUNED = 8, 25, 0.9
+TIME, LONGER = 8, 25
 BATCH_SIZES, FEW = (4, 16, 64, 256, 1024), (16, 256)
+PRUNED = {"sparsity": 0.9, "batch_size": 16, "max_steps": 1000}
 REPLICATES = (2, 3, 4, 5, 6)  # the pilot's draws were those of the first
 
 
 def planned() -> tuple[Search, ...]:
-    """Rectifiers and spikes at every batch size; then, at few, pruned ones and more time steps."""
+    """Rectifiers and spikes at every batch size; then pruned ones at one, more time at two."""
     return (
         *(Search(t, b, replicate=n) for n in REPLICATES for b in BATCH_SIZES for t in (0, TIME)),
-        *(Search(t, b, PRUNED, n) for n in REPLICATES[:3] for b in FEW for t in (0, TIME)),
+        *(Search(t, replicate=n, **PRUNED) for n in REPLICATES[:3] for t in (0, TIME)),
         *(Search(LONGER, b, replicate=n) for n in REPLICATES[:3] for b in FEW),
     )
 
