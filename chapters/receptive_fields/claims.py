@@ -44,7 +44,7 @@ def beside_drawn():
 
 
 def _found():
-    return localised.by_search(searches.FIELDS.results())
+    return localised.at_goal(localised.by_search(searches.FIELDS.results()))
 
 
 def _one(effect):

@@ -54,18 +54,22 @@ def by_search(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found, columns=[*KEYS, "steps", "participation", "neighbours"])
 
 
-def at_goal(found: pd.DataFrame, gain: float, sparsity: float = 0.0) -> pd.DataFrame:
-    """Of `by_search`: the searches of these inputs at their harder goal."""
-    goal = searches.GOALS[EDGED if gain else 0.0][0]
-    chosen = (found.gain == gain) & (found.sparsity == sparsity) & (found.goal == goal)
-    return found[chosen]
+def at_goal(found: pd.DataFrame, rank: int = 0, sparsity: float = 0.0) -> pd.DataFrame:
+    """Of `by_search`: the searches that met the harder goal of their inputs, or with rank 1 the
+    easier one.
+    """
+    goals = found.gain.map(lambda gain: searches.GOALS[EDGED if gain else 0.0][rank])
+    return found[(found.goal == goals) & (found.sparsity == sparsity) & found.steps.notna()]
 
 
-def logs(found: pd.DataFrame, sizes: Sequence[int] = searches.BATCH_SIZES) -> pd.Series:
+def logs(own: pd.DataFrame, gain: float, sizes: Sequence[int] = searches.BATCH_SIZES) -> pd.Series:
     """ln of participation by replicate, the mean over these batch sizes of searches that have
     all.
+
+    own: of `at_goal`.
     """
-    table = np.log(found.pivot(index="replicate", columns="batch_size", values="participation"))
+    shown = own[own.gain == gain]
+    table = np.log(shown.pivot(index="replicate", columns="batch_size", values="participation"))
     return table.reindex(columns=list(sizes)).dropna().mean(axis=1)
 
 
@@ -75,18 +79,17 @@ def compared(above: pd.Series, below: pd.Series | float) -> Effect | None:
     return scaling.mean_of(values) if len(values) else None
 
 
-def beside_gaussian(found: pd.DataFrame) -> Effect | None:
+def beside_gaussian(own: pd.DataFrame) -> Effect | None:
     """ln of the participation on inputs with edges over that on Gaussian ones."""
-    return compared(logs(at_goal(found, EDGED)), logs(at_goal(found, 0.0)))
+    return compared(logs(own, EDGED), logs(own, 0.0))
 
 
-def beside_drawn(found: pd.DataFrame, gain: float) -> Effect | None:
+def beside_drawn(own: pd.DataFrame, gain: float) -> Effect | None:
     """ln of the participation over that of weights as they are drawn."""
-    return compared(logs(at_goal(found, gain)), float(np.log(DRAWN)))
+    return compared(logs(own, gain), float(np.log(DRAWN)))
 
 
-def across_sizes(found: pd.DataFrame, gain: float) -> Effect | None:
+def across_sizes(own: pd.DataFrame, gain: float) -> Effect | None:
     """ln of the participation at the largest batch size over that at the smallest."""
-    own = at_goal(found, gain)
     first, *_, last = searches.BATCH_SIZES
-    return compared(logs(own, [last]), logs(own, [first]))
+    return compared(logs(own, gain, [last]), logs(own, gain, [first]))

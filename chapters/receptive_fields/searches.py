@@ -53,7 +53,7 @@ class Search:
     batch_size: Count(MOST_EXAMPLES)
     sparsity: PART = 0.0
     replicate: Whole(0, 9999) = 1
-    trials: Count(4096) = 32
+    trials: Count(4096) = 16
     max_steps: Count(10**6) = 20_000
 
     @property
