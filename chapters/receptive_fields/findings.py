@@ -10,14 +10,20 @@ from chapters.receptive_fields import localised, searches
 from chapters.receptive_fields.localised import DRAWN
 from chapters.receptive_fields.searches import EDGED, GOALS, SITES
 from lib.analysis import scaling
-from lib.analysis.scaling import Effect
-from lib.page import charts, tips
-from lib.wording import brief, percent, with_interval
+from lib.page import charts, tips, told
+from lib.wording import percent, with_interval
 
 INPUTS = {EDGED: "with edges", 0.0: "Gaussian"}
 COLOURS = {INPUTS[EDGED]: charts.ORANGE, INPUTS[0.0]: charts.BLUE}
 RANKS = {"harder": 0, "easier": 1}
 SMALL, *_, LARGE = searches.BATCH_SIZES
+RANGES = {  # as predicted in `searches`
+    "over": ("participation with edges, over Gaussian", 1.3, 1.8),
+    "edged_drawn": ("with edges, over weights as drawn", 1, np.inf),
+    "gaussian_drawn": ("Gaussian, over weights as drawn", 0, 1),
+    "edged_sizes": ("with edges, largest over smallest batch", 0.8, 1.25),
+    "edged_neighbours": ("neighbours kept, over chance, with edges", 1, np.inf),
+}
 
 
 def findings(found: pd.DataFrame, goal: str) -> dict[str, object]:
@@ -36,7 +42,7 @@ def findings(found: pd.DataFrame, goal: str) -> dict[str, object]:
         "edged_sizes": localised.across_sizes(own, EDGED),
         "gaussian_sizes": localised.across_sizes(own, 0.0),
     }
-    values = _told(effects, ("over", "edged_sizes"))
+    values = told.ratios(effects, ("over", "edged_sizes"))
     edged, gaussian = (values[f"{name}_drawn"] for name in ("edged", "gaussian"))
     pruned = found[found.sparsity > 0]
     kept = {gain: part.neighbours.mean() for gain, part in pruned.groupby("gain")}
@@ -54,26 +60,10 @@ def findings(found: pd.DataFrame, goal: str) -> dict[str, object]:
         "edged_goal": percent(GOALS[EDGED][rank]),
         "gaussian_goal": percent(GOALS[0.0][rank]),
         "pruned": percent(searches.PRUNED["sparsity"]),
-        "pruned_size": searches.PRUNED["batch_size"],
-        "pruned_steps": searches.PRUNED["max_steps"],
-        "pruned_searches": len(pruned) // 2,
-        "pruned_met": len(localised.at_goal(found, rank, searches.PRUNED["sparsity"])),
+        "pruned_searches": pruned.replicate.nunique(),
         "edged_neighbours": kept.get(EDGED),
         "gaussian_neighbours": kept.get(0.0),
     }
-
-
-def _told(effects: dict[str, Effect | None], whole: tuple[str, ...]) -> dict[str, float | None]:
-    """Ratios by name, of those in `whole` with their ends; None of what is not measured, and of
-    ends that are not known.
-    """
-    found = {}
-    for name, effect in effects.items():
-        keys = (name, f"{name}_low", f"{name}_high")[: 3 if name in whole else 1]
-        row = effect.row(name) if effect else {}
-        ends = {key: row.get(key, np.nan) for key in keys}
-        found |= {key: value if np.isfinite(value) else None for key, value in ends.items()}
-    return found
 
 
 def points(own: pd.DataFrame) -> pd.DataFrame:
@@ -134,17 +124,6 @@ def table(own: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def of_masks(found: pd.DataFrame) -> pd.DataFrame:
-    """How often connection sensitivity keeps a kept weight's neighbour, over chance."""
-    pruned = found[found.sparsity > 0].drop_duplicates(["gain", "replicate"])
-    return pd.DataFrame(
-        [
-            {
-                "inputs": INPUTS[gain],
-                "neighbours kept, over chance": brief(part.neighbours.mean()),
-                "least and most": f"{brief(part.neighbours.min())}–{brief(part.neighbours.max())}",
-                "met the goal": f"{int(part.steps.notna().sum())} of {len(part)}",
-            }
-            for gain, part in pruned.groupby("gain")
-        ]
-    )
+def predictions(values: dict[str, object]) -> pd.DataFrame:
+    """What was written down before the records, beside what came; values: of `findings`."""
+    return told.predictions((*RANGES[name], values[name]) for name in RANGES)

@@ -42,7 +42,7 @@ def neighbours(fields: np.ndarray) -> float:
 def by_search(rows: pd.DataFrame) -> pd.DataFrame:
     """A row per search and goal: KEYS, steps, participation (the units' median) and neighbours."""
     found = []
-    for key, own in rows.groupby(KEYS):
+    for key, own in rows.groupby(KEYS) if len(rows) else ():
         fields = own[SITE].to_numpy()
         steps = own.steps.iloc[0]
         told = {

@@ -49,6 +49,6 @@ def network() -> nn.Sequential:
     return nn.Sequential(nn.Linear(SITES, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, 2))
 
 
-def fields(w: Tensor) -> Tensor:
-    """The hidden units' weights [..., HIDDEN, SITES] in a network's [..., P]."""
-    return w[..., : HIDDEN * SITES].unflatten(-1, (HIDDEN, SITES))
+def shrink(w: Tensor) -> None:
+    """Begin with small fields: START times the first weights of networks [T, P], in place."""
+    w[:, : HIDDEN * SITES] *= START

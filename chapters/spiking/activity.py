@@ -12,6 +12,18 @@ from chapters.spiking.searches import BATCH_SIZES, GOALS, TIME
 from lib.analysis import scaling
 from lib.analysis.scaling import Effect
 
+COLUMNS = [
+    "time",
+    "sparsity",
+    "batch_size",
+    "replicate",
+    "goal",
+    "steps",
+    "rate",
+    "silent",
+    "first",
+]
+
 
 def at_goal(rows: pd.DataFrame, time: int, sparsity: float = 0.0) -> pd.DataFrame:
     """The searches of these networks that met the harder goal."""
@@ -68,5 +80,6 @@ def curve(own: pd.DataFrame, value: str = "steps") -> pd.DataFrame:
 
 
 def results() -> pd.DataFrame:
-    """All that is on record."""
-    return searches.SPIKES.results()
+    """All that is on record: a row per search and goal, as of `searches.Search.measure`."""
+    found = searches.SPIKES.results()
+    return found if len(found) else found.reindex(columns=COLUMNS)

@@ -8,8 +8,7 @@ import pandas as pd
 
 from chapters.spiking import activity, searches
 from chapters.spiking.searches import BATCH_SIZES, FEW, GOALS, LONGER, PRUNED, TIME
-from lib.analysis.scaling import Effect
-from lib.page import charts, tips
+from lib.page import charts, tips, told
 from lib.wording import brief, percent, with_interval
 
 NETWORKS = {0: "rectifiers", TIME: f"spikes, {TIME} time steps", LONGER: f"spikes, {LONGER}"}
@@ -32,7 +31,7 @@ def findings(rows: pd.DataFrame) -> dict[str, object]:
         "plain_pruned": activity.over(rows, "steps", plain, sizes=one),
         "spiking_pruned": activity.over(rows, "steps", sparse, dense, one),
     }
-    values = _told(effects, ("steps_over", "rate_over"))
+    values = told.ratios(effects, ("steps_over", "rate_over"))
     over, first = values["rate_over"], mean(rows, TIME, "first")
     return {
         **values,
@@ -75,19 +74,6 @@ def _percent(share: float | None) -> str | None:
     return None if share is None else f"{brief(100 * share)}\u00a0%"
 
 
-def _told(effects: dict[str, Effect | None], whole: tuple[str, ...]) -> dict[str, float | None]:
-    """Ratios by name, of those in `whole` with their ends; None of what is not measured, and of
-    ends that are not known.
-    """
-    found = {}
-    for name, effect in effects.items():
-        keys = (name, f"{name}_low", f"{name}_high")[: 3 if name in whole else 1]
-        row = effect.row(name) if effect else {}
-        ends = {key: row.get(key, np.nan) for key in keys}
-        found |= {key: value if np.isfinite(value) else None for key, value in ends.items()}
-    return found
-
-
 def points(rows: pd.DataFrame) -> pd.DataFrame:
     """`activity.curve` of every dense network, one below the other, with network."""
     found = [
@@ -116,17 +102,17 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Steps and activity of rectifiers and of spikes, a row per batch size."""
     found = []
     for size in BATCH_SIZES:
-        told = {"batch size": size}
+        row = {"batch size": size}
         for time, word in ((0, "rectifiers"), (TIME, "spikes")):
             own = activity.at_goal(rows, time)
             own = own[own.batch_size == size]
             ends = activity.curve(own)[["steps", "low", "high"]]
-            told[f"steps, {word}"] = with_interval(*ends.iloc[0]) if len(own) else "—"
-            told["on" if time == 0 else "firing"] = _percent(own.rate.mean() if len(own) else None)
-            told["never on" if time == 0 else "silent"] = _percent(
+            row[f"steps, {word}"] = with_interval(*ends.iloc[0]) if len(own) else "—"
+            row["on" if time == 0 else "firing"] = _percent(own.rate.mean() if len(own) else None)
+            row["never on" if time == 0 else "silent"] = _percent(
                 own.silent.mean() if len(own) else None
             )
-        found.append(told)
+        found.append(row)
     return pd.DataFrame(found).fillna("—")
 
 
@@ -147,3 +133,25 @@ def pruned(rows: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(found)
+
+
+def predictions(rows: pd.DataFrame) -> pd.DataFrame:
+    """What was written down before the records, what came, and whether it fits."""
+    known = findings(rows)
+    silent, never = (mean(rows, time, "silent") for time in (TIME, 0))
+    plain, spiking = known["plain_pruned"], known["spiking_pruned"]
+    listed = (
+        ("steps of spikes over rectifiers", 0.5, 2, known["steps_over"]),
+        (f"the same, batch size {SMALL}", 1, np.inf, known["small_over"]),
+        (f"the same, batch size {LARGE:,}", 0, 1, known["large_over"]),
+        ("firing over rectifiers on", 0, 0.5, known["rate_over"]),
+        ("silent units, over rectifiers never on", 1, np.inf, silent and never and silent / never),
+        (f"steps, {LONGER} over {TIME} time steps", 1 / 1.5, 1.5, known["longer_steps"]),
+        (
+            "what pruning costs spikes, over rectifiers",
+            1,
+            np.inf,
+            plain and spiking and spiking / plain,
+        ),
+    )
+    return told.predictions(listed)
