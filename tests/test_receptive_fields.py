@@ -51,10 +51,13 @@ def test_participation_where_it_is_known():
 
 
 def test_neighbours_are_as_often_kept_as_any_by_chance_and_more_often_in_blocks():
-    scattered = np.random.default_rng(0).random((500, SITES)) < 0.5
+    """Units that keep few weights and units that keep many are no neighbourhood."""
+    share = np.linspace(0.1, 0.9, 500)[:, None]
+    scattered = np.random.default_rng(0).random((500, SITES)) < share
     assert localised.neighbours(scattered * 1.0) == pytest.approx(1, abs=0.02)
     block = np.arange(SITES) < SITES // 2
-    assert localised.neighbours(block[None] * 1.0) == pytest.approx(31 / 64 / 0.25)
+    assert localised.neighbours(block[None] * 1.0) == pytest.approx(31 / (32 * 31 / 63))
+    assert np.isnan(localised.neighbours(np.eye(SITES)[:3]))
 
 
 def plainly(search, trial, steps):

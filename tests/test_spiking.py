@@ -1,14 +1,17 @@
 """Spiking neurons: against loops, against snnTorch where it is installed, and where the answer is known."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
 
-from chapters.spiking import neurons
-from lib.engine import batched, flattening
+from chapters.spiking import activity, claims, neurons, searches
+from lib.claims.claim import REGISTRY, judged
+from lib.engine import batched, flattening, vocabulary
 from lib.engine.sequential import SequentialExecutor
-from lib.workloads import models
+from lib.measuring import winners
+from lib.workloads import datasets, models
 
 TIME, EXAMPLES, UNITS = 25, 6, 5
 
@@ -104,10 +107,51 @@ def test_all_trials_at_once_are_the_trials_one_by_one(time):
 
 def test_activity_counts_spikes_and_silent_units():
     module, x = excited(neurons.network(8), 3), torch.rand(50, 1, 8, 8)
-    rate, silent, first = neurons.activity(module, x)
+    rate, silent, first = neurons.activity(module.requires_grad_(False), x)
     h = neurons.Steady(8)(module[1](x.flatten(1)))
     one = neurons.Spiking()(h)
     two = neurons.Spiking()(module[4](one))
     both = torch.cat([one, two], -1)
     assert rate == pytest.approx(float(both.mean())) and first == pytest.approx(float(one.mean()))
     assert silent == pytest.approx(float((both.amax((0, 1)) == 0).float().mean()))
+
+
+@pytest.mark.parametrize("time", [0, 4])
+def test_a_winner_is_trained_again_until_it_meets_the_goal_and_no_further(time):
+    digits = datasets.load("digits", 1)
+    asked = winners.Asked(
+        network=lambda: neurons.network(time), training=digits.train, validation=digits.validation, goals=(0.3, 0.5),
+        batch_size=64, sparsity=0.0, replicate=1, trials=6, max_steps=200, drop_dead=not time,
+    )  # fmt: skip
+    held, executor, trials = digits.validation, batched.BatchedExecutor(neurons.network(time)), winners.start(asked)
+
+    def error(module):
+        return float((module(held.x).argmax(1) != held.y).float().mean())
+
+    for told, module in winners.winners(asked):
+        steps, trial = int(told["steps"]), told["trial"]
+        earlier = vocabulary.last_check(steps - 1)
+        assert error(module) <= told["goal"] < error(winners.again(asked, executor, trials, trial, earlier))
+
+
+def planted(ratio, noise=0.02):
+    """Records of five searches of either network, whose units fire so many times as often as rectifiers are on."""
+    random, rows = np.random.default_rng(1), []
+    for search in searches.planned():
+        value = (ratio if search.time else 1) * 0.5 * np.exp(noise * random.standard_normal())
+        about = (search.time, search.sparsity, search.batch_size, search.replicate)
+        rows.append((*about, searches.GOALS[0], 100.0, value, 0.1, value))
+    return pd.DataFrame(rows, columns=activity.COLUMNS)
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(0.5, "for"), (1.0, "against"), (0.8, "not decided")])
+def test_the_rule_says_what_is_planted(ratio, verdict, monkeypatch):
+    monkeypatch.setattr(activity, "results", lambda: planted(ratio))
+    (group,) = judged(REGISTRY.claims["N3"], claims.rate_over_rectifiers()).groups
+    assert group.verdict == verdict and group.n == 5 and group.effect == pytest.approx(ratio, rel=0.05)
+
+
+def test_searches_that_missed_the_goal_or_a_batch_size_count_for_nothing():
+    rows = planted(0.5)
+    rows.loc[(rows.replicate == 2) & (rows.batch_size == 64), "steps"] = np.nan
+    assert activity.over(rows, "rate").n == 4 and activity.over(rows[:0], "rate") is None

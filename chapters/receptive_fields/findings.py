@@ -45,7 +45,7 @@ def findings(found: pd.DataFrame, goal: str) -> dict[str, object]:
     values = told.ratios(effects, ("over", "edged_sizes"))
     edged, gaussian = (values[f"{name}_drawn"] for name in ("edged", "gaussian"))
     pruned = found[found.sparsity > 0]
-    kept = {gain: part.neighbours.mean() for gain, part in pruned.groupby("gain")}
+    kept = {gain: float(part.neighbours.mean()) for gain, part in pruned.groupby("gain")}
     return {
         **values,
         "edged": edged and edged * DRAWN,

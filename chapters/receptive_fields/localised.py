@@ -31,12 +31,16 @@ def participation(fields: np.ndarray) -> np.ndarray:
 
 
 def neighbours(fields: np.ndarray) -> float:
-    """How often the next site of a kept weight is kept, over how often any is, for fields [units,
-    SITES] whose removed weights are zero; NaN if nothing is left.
+    """How often the next site of a kept weight is kept, over how often it would be if each unit
+    scattered as many weights at random.
+
+    fields: [units, SITES], whose removed weights are zero.  NaN if no unit has two weights left.
     """
     kept = fields != 0
-    both = (kept & np.roll(kept, 1, axis=-1)).mean()
-    return float(both / kept.mean() ** 2) if kept.any() else np.nan
+    counts = kept.sum(-1)
+    pairs = (kept & np.roll(kept, 1, axis=-1)).sum()
+    expected = (counts * (counts - 1)).sum() / (SITES - 1)
+    return float(pairs / expected) if expected else np.nan
 
 
 def by_search(rows: pd.DataFrame) -> pd.DataFrame:
