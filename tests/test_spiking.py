@@ -126,7 +126,7 @@ def test_a_winner_is_trained_again_until_it_meets_the_goal_and_no_further(time):
     held, executor, trials = digits.validation, batched.BatchedExecutor(neurons.network(time)), winners.start(asked)
 
     def error(module):
-        return float((module(held.x).argmax(1) != held.y).float().mean())
+        return float((module(held.x).argmax(1) != held.y).double().mean())
 
     for told, module in winners.winners(asked):
         steps, trial = int(told["steps"]), told["trial"]

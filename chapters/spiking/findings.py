@@ -11,8 +11,13 @@ from chapters.spiking.searches import BATCH_SIZES, FEW, GOALS, LONGER, PRUNED, T
 from lib.page import charts, tips, told
 from lib.wording import brief, percent, with_interval
 
-NETWORKS = {0: "rectifiers", TIME: f"spikes, {TIME} time steps", LONGER: f"spikes, {LONGER}"}
+NETWORKS = {
+    0: "rectifiers",
+    TIME: f"spikes, {TIME} time steps",
+    LONGER: f"spikes, {LONGER} time steps",
+}
 COLOURS = dict(zip(NETWORKS.values(), (charts.BLUE, charts.ORANGE, charts.PURPLE), strict=True))
+ACTIVE, IDLE = {0: "on", TIME: "firing"}, {0: "never on", TIME: "silent"}
 SMALL, *_, LARGE = BATCH_SIZES
 SPARSITY, PRUNED_SIZE = PRUNED["sparsity"], PRUNED["batch_size"]
 
@@ -107,11 +112,10 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
             own = activity.at_goal(rows, time)
             own = own[own.batch_size == size]
             ends = activity.curve(own)[["steps", "low", "high"]]
-            row[f"steps, {word}"] = with_interval(*ends.iloc[0]) if len(own) else "—"
-            row["on" if time == 0 else "firing"] = _percent(own.rate.mean() if len(own) else None)
-            row["never on" if time == 0 else "silent"] = _percent(
-                own.silent.mean() if len(own) else None
-            )
+            known = len(own) > 0
+            row[f"{word}: steps"] = with_interval(*ends.iloc[0]) if known else "—"
+            row[ACTIVE[time]] = _percent(own.rate.mean() if known else None)
+            row[IDLE[time]] = _percent(own.silent.mean() if known else None)
         found.append(row)
     return pd.DataFrame(found).fillna("—")
 
