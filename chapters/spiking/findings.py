@@ -123,17 +123,20 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
 def pruned(rows: pd.DataFrame) -> pd.DataFrame:
     """Dense and pruned networks at one batch size: steps, and units that never fire."""
     found = []
+    at = rows[(rows.batch_size == PRUNED_SIZE) & (rows.goal == GOALS[0])]
     for time, level in ((0, 0.0), (0, SPARSITY), (TIME, 0.0), (TIME, SPARSITY)):
-        own = activity.at_goal(rows, time, level)
-        own = own[own.batch_size == PRUNED_SIZE]
-        of = (rows.time == time) & (rows.sparsity == level) & (rows.batch_size == PRUNED_SIZE)
+        every = at[(at.time == time) & (at.sparsity == level)]
+        met = every.dropna(subset="steps")
+        # Records of searches that met no goal tell of a network before training
+        seen, when = (met, "") if len(met) else (every, " before training")
+        silent = f"{_percent(seen.silent.mean())}{when}" if len(seen) else "—"
         found.append(
             {
                 "network": NETWORKS[time],
                 "weights kept": percent(1 - level),
-                "steps": brief(np.exp(np.log(own.steps).mean())) if len(own) else "—",
-                "silent units": _percent(own.silent.mean()) if len(own) else "—",
-                "met the goal": f"{len(own)} of {int(of.sum() / len(GOALS))}",
+                "steps": brief(np.exp(np.log(met.steps).mean())) if len(met) else "—",
+                "silent units": silent,
+                "met the goal": f"{len(met)} of {len(every)}",
             }
         )
     return pd.DataFrame(found)
