@@ -328,6 +328,22 @@ def test_a_chapter_comes_and_goes_with_its_folder(tree, before):
     assert told_in(tree) == before and contents(tree) == files
 
 
+@pytest.mark.parametrize(
+    ("chapter", "keys", "experiment"),
+    [("receptive_fields", {"N1", "N2"}, "receptive-fields"), ("spiking", {"N3"}, "spiking")],
+)
+def test_a_side_study_goes_and_comes_with_its_folder(tree, before, chapter, keys, experiment):
+    files, kept = contents(tree), tree / "kept"
+    kept.mkdir()
+    parts = [tree / "chapters" / name for name in (chapter, f"{chapter}.ipynb")]
+    for part in parts:
+        shutil.move(part, kept / part.name)
+    assert told_in(tree) == without(before, keys, {experiment})
+    for part in parts:
+        shutil.move(kept / part.name, part)
+    assert told_in(tree) == before and contents(tree) == files
+
+
 def test_the_chapter_of_the_page_is_made_of_its_records(tree):
     """As papermill runs it, with the records of one network and no other chapter's folder."""
     for folder in (tree / "chapters").iterdir():

@@ -16,6 +16,8 @@ from chapters.late_workers import delays
 from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
 from chapters.own_workload import replays as own_replays
 from chapters.parts_of_a_network import growing, halves, subnetworks
+from chapters.receptive_fields import searches as field_searches
+from chapters.spiking import searches as spike_searches
 from chapters.without_backpropagation import boolean_readout
 from lib import ROOT, own
 from lib.probes import folds, paths, portraits, replays, running_noise, timings, tracks, unseen
@@ -143,6 +145,8 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "delays": (lambda file, own: delays.Job(**own), delays.record, {"source", "wall_s", "precision"}),
     "ngrams": (lambda file, own: ngrams.Rungs(**own), ngrams.record, {"source", "wall_s"}),
     "flips": (lambda file, own: boolean_readout.Descent(**own), boolean_readout.record, {"source", "wall_s", "precision"}),
+    "fields": (lambda file, own: field_searches.Search(**own), field_searches.FIELDS.record, {"source", "wall_s", "precision"}),
+    "spikes": (lambda file, own: spike_searches.Search(**own), spike_searches.SPIKES.record, {"source", "wall_s", "precision"}),
     "subnetworks": (lambda file, own: subnetworks.Search(**own), subnetworks.record, {"source", "wall_s", "precision"}),
     "growing": (lambda file, own: growing.Search(**own), growing.record, {"source", "wall_s", "precision"}),
     "halves": (lambda file, own: halves.Search(**own), halves.record, {"source", "wall_s", "precision"}),

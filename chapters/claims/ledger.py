@@ -18,6 +18,7 @@ PAPERS = {  # by a key's first letter
     "B": "papers on training without backpropagation",
     "I": "papers on parts of a network",
     "P": "Guille-Escuret et al.",
+    "N": "neighbouring papers",
 }
 SIGNS = {"for": "✓", "against": "✗", "not decided": "?"}
 

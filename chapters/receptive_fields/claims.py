@@ -1,0 +1,51 @@
+"""Claims on receptive fields, and the rules that judge them.
+
+Of this paper the abstract was at hand, not the text.
+"""
+
+from chapters.receptive_fields import localised, searches
+from lib.claims.claim import claim, ratio
+
+SOURCE = "Ingrosso and Goldt 2022, abstract"
+NETWORK = "two layers on a ring"
+
+
+@claim(
+    "N1",
+    "Structure beyond pairs localises receptive fields",
+    chapter="receptive_fields",
+    paper="Local structure of higher order, which Gaussian inputs lack, triggers fields that are local.",
+    source=SOURCE,
+    rule="The participation of fields at the goal is over 1.25 times that on Gaussian inputs, in the mean over batch sizes "
+    "128, 512 and 2,048; five searches.",
+    above=1.25,
+    since="2026-11-27",
+    fixed=True,
+)
+def beside_gaussian():
+    return _one(localised.beside_gaussian(_found()))
+
+
+@claim(
+    "N2",
+    "Fully connected networks learn local fields",
+    chapter="receptive_fields",
+    paper="Fully connected networks learn a convolutional structure from their inputs. (Tested: that fields are local; not "
+    "that they are copies of each other.)",
+    source=SOURCE,
+    rule="On inputs with edges, the participation of fields at the goal is over 1.25 times that of weights as they are "
+    "drawn, in the mean over batch sizes 128, 512 and 2,048; five searches.",
+    above=1.25,
+    since="2026-11-27",
+    fixed=True,
+)
+def beside_drawn():
+    return _one(localised.beside_drawn(_found(), searches.EDGED))
+
+
+def _found():
+    return localised.at_goal(localised.by_search(searches.FIELDS.results()))
+
+
+def _one(effect):
+    return [ratio(NETWORK, effect)] if effect else []

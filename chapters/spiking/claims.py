@@ -1,0 +1,25 @@
+"""The claim on spiking networks, and the rule that judges it.
+
+Of this paper the abstract was at hand, not the text.
+"""
+
+from chapters.spiking import activity
+from lib.claims.claim import claim, ratio
+
+
+@claim(
+    "N3",
+    "Spiking networks are sparsely active",
+    chapter="spiking",
+    paper="Training spiking networks asks for sparse operations. (Theirs: on an IPU, for energy and throughput, which are not "
+    "measured here.)",
+    source="Sun et al. 2022, abstract",
+    rule="At the goal, the share of its 8 time steps in which a unit fires is below 0.8 times the share of examples for which "
+    "a rectifier is on, in the mean over batch sizes from 4 to 1,024; five searches.",
+    below=0.8,
+    since="2026-11-27",
+    fixed=True,
+)
+def rate_over_rectifiers():
+    effect = activity.over(activity.results(), "rate")
+    return [ratio("MLP on digits, 8 time steps", effect)] if effect else []

@@ -1,0 +1,102 @@
+"""Searches of spiking networks, and of the ReLU network of the same shape, on the digits.
+
+Predicted on 27 November 2026, after a pilot of one search a point and before any record here:
+
+1. The curve has the same form.  At 8 time steps the goal takes as many steps as with rectifiers
+   within a factor of 2 in the mean over batch sizes; more at small batches, fewer at large ones.
+   (The pilot: 2.8 times at 16, 0.65 times at 1,024.)
+2. A unit fires in fewer than half as many of its time steps as rectifiers are on for examples.
+   Added up over 8 time steps it fires more often than a rectifier is on.
+3. Silent units are more common than rectifiers that are never on, and their share changes with the
+   batch size by less than 10 points.
+4. With 25 time steps, steps to the goal change by less than a factor of 1.5.
+5. Pruning to a tenth silences more spiking units than rectifiers, and multiplies steps by more.
+
+Judged is the mean over BATCH_SIZES of REPLICATES searches; their number was fixed beforehand, and
+so was the threshold in `claims`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from lib.fields import PART, Count, Whole, spec
+from lib.measuring.experiment import Collection
+from lib.records import store
+from lib.records.store import DATA
+
+EXAMPLES = 1350  # of the training set
+SHARED = ("batch_size", "sparsity", "replicate", "trials", "max_steps")
+GOALS = (0.04, 0.08)  # validation errors, the harder first
+MOST_TIME = 1000
+
+
+@spec
+class Search:
+    """So many trials of momentum, in lock step until one meets the harder goal.
+
+    time: steps of spiking neurons for an example; 0: rectifiers.  sparsity: share of the parameters
+    that connection sensitivity removes at the start.  replicate: its draws, seeds, order and split
+    of the digits.  Raises ValueError naming the field, its value and what is allowed.
+    """
+
+    time: Whole(0, MOST_TIME)
+    batch_size: Count(EXAMPLES)
+    sparsity: PART = 0.0
+    replicate: Whole(0, 9999) = 1
+    trials: Count(4096) = 32
+    max_steps: Count(10**6) = 2000
+
+    def definition(self) -> dict:
+        return {"dataset": "digits", "goals": GOALS}
+
+    def measure(self) -> pd.DataFrame:
+        """A row per goal: what `winners` tells of the trial that won, and what its hidden units do on
+        the validation images (rate, silent and first, as of `neurons.activity`).
+        """
+        from chapters.spiking import neurons
+        from lib.measuring import winners
+        from lib.workloads import datasets
+
+        digits = datasets.load("digits", self.replicate)
+        asked = winners.Asked(
+            network=lambda: neurons.network(self.time),
+            training=digits.train,
+            validation=digits.validation,
+            goals=GOALS,
+            # Where no unit of the last layer fires, gradients still pass the spikes' surrogates
+            drop_dead=not self.time,
+            **{name: getattr(self, name) for name in SHARED},
+        )
+        found = []
+        for told, module in winners.winners(asked):
+            rate, silent, first = neurons.activity(module, digits.validation.x)
+            found.append({**told, "rate": rate, "silent": silent, "first": first})
+        return pd.DataFrame(found)
+
+
+TIME, LONGER = 8, 25
+BATCH_SIZES, FEW = (4, 16, 64, 256, 1024), (16, 256)
+PRUNED = {"sparsity": 0.9, "batch_size": 16, "max_steps": 1000}
+REPLICATES = (2, 3, 4, 5, 6)  # the pilot's draws were those of the first
+
+
+def planned() -> tuple[Search, ...]:
+    """Rectifiers and spikes at every batch size; then pruned ones at one, more time at two."""
+    return (
+        *(Search(t, b, replicate=n) for n in REPLICATES for b in BATCH_SIZES for t in (0, TIME)),
+        *(Search(t, replicate=n, **PRUNED) for n in REPLICATES[:3] for t in (0, TIME)),
+        *(Search(LONGER, b, replicate=n) for n in REPLICATES[:3] for b in FEW),
+    )
+
+
+def _place(search: Search, folder: Path) -> Path:
+    name = f"time-{search.time}-sparsity-{search.sparsity:g}-batch-{search.batch_size}"
+    return folder / f"{name}-{store.digest(search)}.csv"
+
+
+SPIKES = Collection(
+    "spikes", "search", DATA / "spikes", _place, planned, precision=lambda _: "float32"
+)

@@ -1,0 +1,121 @@
+"""Fields on a ring: inputs and measures where the answer is known, a search against a plain loop."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from chapters.receptive_fields import claims, localised, ring, searches
+from chapters.receptive_fields.searches import EDGED, SITE, SITES, Search
+from lib.claims.claim import REGISTRY, judged
+from lib.engine import lockstep
+from lib.measuring.experiment import Collection
+from lib.methods import spaces
+from lib.workloads import models
+
+
+def test_without_gain_inputs_are_the_gaussian_ones():
+    whole, small = ring.samples(2000, 0.0, seed=3), ring.samples(2000, 1e-3, seed=3)
+    torch.testing.assert_close(small.x, whole.x, rtol=0, atol=1e-4)
+    assert torch.equal(small.y, whole.y)
+
+
+@pytest.mark.parametrize("gain", [0.0, EDGED])
+def test_inputs_have_no_mean_unit_variance_and_the_correlations_of_their_classes(gain):
+    split = ring.samples(20_000, gain, seed=4)
+    x, y = split.x, split.y
+    assert x.mean().abs() < 0.01 and y.float().mean() == 0.5
+    for label, length in enumerate((ring.NEAR, ring.FAR)):
+        own, distance = x[y == label], torch.tensor([0.0, 2.0, 5.0, 30.0])
+        found = torch.stack([(own * own.roll(int(d), 1)).mean() for d in distance])
+        expected = torch.exp(-((distance / length) ** 2))
+        if gain:  # the arcsine law of squashed Gaussians
+            expected = torch.asin(expected * gain**2 / (1 + gain**2)) / np.arcsin(gain**2 / (1 + gain**2))
+        torch.testing.assert_close(found, expected, rtol=0, atol=0.02)
+
+
+def test_what_pairs_of_sites_tell_is_all_there_is_of_gaussian_inputs_alone():
+    fourth = [float((ring.samples(20_000, gain, seed=5).x ** 4).mean()) for gain in (0.0, EDGED)]
+    assert fourth[0] == pytest.approx(3, abs=0.1) and fourth[1] < 1.5
+
+
+def test_participation_where_it_is_known():
+    site = np.arange(SITES)
+    one, even, wave = np.eye(SITES)[5], np.ones(SITES), np.cos(2 * np.pi * 4 * site / SITES)
+    assert localised.participation(np.stack([one, even, wave])) == pytest.approx([SITES, 1, 1.5])
+    noise = np.random.default_rng(0).standard_normal((4000, SITES))
+    assert localised.participation(noise).mean() == pytest.approx(3, abs=0.15)
+    fresh = models.initialise(ring.network(), 0)[0].weight.detach().numpy()
+    assert localised.participation(fresh).mean() == pytest.approx(localised.DRAWN, abs=0.15)
+
+
+def test_neighbours_are_as_often_kept_as_any_by_chance_and_more_often_in_blocks():
+    """Units that keep few weights and units that keep many are no neighbourhood."""
+    share = np.linspace(0.1, 0.9, 500)[:, None]
+    scattered = np.random.default_rng(0).random((500, SITES)) < share
+    assert localised.neighbours(scattered * 1.0) == pytest.approx(1, abs=0.02)
+    block = np.arange(SITES) < SITES // 2
+    assert localised.neighbours(block[None] * 1.0) == pytest.approx(31 / (32 * 31 / 63))
+    assert np.isnan(localised.neighbours(np.eye(SITES)[:3]))
+
+
+def plainly(search, trial, steps):
+    """The fields of one trial after so many steps by torch.optim."""
+    module = models.initialise(ring.network(), 100_000 * search.replicate + trial)
+    with torch.no_grad():
+        module[0].weight.mul_(ring.START)
+    drawn = spaces.draw("lee2021", "momentum", search.trials, replicate=search.replicate)
+    rate, momentum = (float(drawn[name][trial]) for name in ("learning_rate", "momentum"))
+    optimiser = torch.optim.SGD(module.parameters(), rate, momentum)
+    training = ring.samples(ring.TRAIN, search.gain, 2 * search.replicate)
+    x, y = training.x, training.y
+    order = lockstep.batches(len(y), search.batch_size, search.replicate)
+    for _, pick in zip(range(steps), order, strict=False):
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(module(x[pick]), y[pick]).backward()
+        optimiser.step()
+    return module, module[0].weight.detach().numpy()
+
+
+def test_a_record_holds_the_fields_of_the_first_trial_that_meets_the_goal(monkeypatch):
+    monkeypatch.setitem(searches.GOALS, 0.0, (0.42, 0.46))
+    search = Search(0.0, 256, trials=8, max_steps=600)
+    rows = search.measure()
+    assert len(rows) == 2 * searches.HIDDEN and rows.steps.notna().all()
+    held = ring.samples(ring.VALIDATION, 0.0, 2 * search.replicate + 1)
+    for goal, own in rows.groupby("goal"):
+        module, fields = plainly(search, int(own.trial.iloc[0]), int(own.steps.iloc[0]))
+        np.testing.assert_allclose(own[SITE], fields, atol=2e-3)
+        wrong = (module(held.x).argmax(1) != held.y).float().mean()
+        assert wrong <= goal + 1e-3
+
+
+def test_a_search_that_meets_no_goal_keeps_what_pruning_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(ring, "TRAIN", 400)
+    search = Search(EDGED, 100, 0.5, trials=2, max_steps=2)
+    place, folder = searches.FIELDS.place, tmp_path / "fields"
+    Collection("t", "search", folder, place, lambda: [search]).run()
+    rows = searches.FIELDS.results([search], folder)
+    (told, _) = localised.by_search(rows).itertuples()
+    assert np.isnan(told.steps) and np.isnan(told.participation) and told.neighbours > 0
+    assert 0.3 < (rows[SITE] != 0).to_numpy().mean() < 0.6
+    assert localised.beside_gaussian(localised.at_goal(localised.by_search(rows))) is None
+
+
+def planted(ratio, noise=0.02):
+    """`by_search` of five searches whose participation on edges is so many times that on Gaussian inputs."""
+    random, rows = np.random.default_rng(1), []
+    for search in searches.planned():
+        if not search.sparsity:
+            value = (ratio if search.gain else 1) * 2 * np.exp(noise * random.standard_normal())
+            key = (search.gain, 0.0, search.batch_size, search.replicate, search.goals[0])
+            rows.append((*key, 100.0, value, 1.0))
+    return pd.DataFrame(rows, columns=[*localised.KEYS, "steps", "participation", "neighbours"])
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(1.6, "for"), (1.0, "against"), (1.25, "not decided")])
+def test_the_rule_says_what_is_planted(ratio, verdict, monkeypatch):
+    monkeypatch.setattr(claims, "_found", lambda: planted(ratio))
+    (group,) = judged(REGISTRY.claims["N1"], claims.beside_gaussian()).groups
+    assert group.verdict == verdict and group.n == 5

@@ -1,0 +1,157 @@
+"""Spiking neurons: against loops, against snnTorch where it is installed, and where the answer is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from chapters.spiking import activity, claims, neurons, searches
+from lib.claims.claim import REGISTRY, judged
+from lib.engine import batched, flattening, vocabulary
+from lib.engine.sequential import SequentialExecutor
+from lib.measuring import winners
+from lib.workloads import datasets, models
+
+TIME, EXAMPLES, UNITS = 25, 6, 5
+
+
+@pytest.fixture
+def currents():
+    """Inputs of neurons [EXAMPLES, TIME, UNITS] that excite some often, some now and then, some never."""
+    random = torch.Generator().manual_seed(1)
+    return 0.25 * torch.randn(EXAMPLES, TIME, UNITS, generator=random) + torch.linspace(-0.2, 0.6, UNITS)
+
+
+def slow(given, leak, resets, weight):
+    """Spikes of one neuron with inputs [time], and the derivative of their sum, weighted [time], by these, in loops."""
+    u, spikes, above = 0.0, [], []
+    for value in given:
+        u = leak * u + value - (neurons.THRESHOLD * spikes[-1] if resets and spikes else 0)
+        spikes.append(float(u > neurons.THRESHOLD))
+        above.append(u - neurons.THRESHOLD)
+    slopes = [1 / (1 + neurons.SLOPE * abs(a)) ** 2 for a in above]
+    derivative = [
+        sum(weight[later] * slopes[later] * leak ** (later - t) for later in range(t, len(given))) for t in range(len(given))
+    ]
+    return spikes, derivative
+
+
+@pytest.mark.parametrize(("leak", "resets"), [(0.9, True), (0.9, False), (1.0, True), (0.0, False)])
+def test_a_layer_fires_and_passes_gradients_as_a_loop_over_neurons_does(currents, leak, resets):
+    given = currents.double().requires_grad_()
+    weight = torch.linspace(1, 2, TIME, dtype=torch.float64)
+    spikes = neurons.Spiking(leak, resets)(given)
+    (spikes * weight[:, None]).sum().backward()
+    assert 0 < spikes.mean() < 1
+    for example in range(EXAMPLES):
+        for unit in range(UNITS):
+            fired, derivative = slow(currents[example, :, unit].double().tolist(), leak, resets, weight.tolist())
+            assert spikes[example, :, unit].tolist() == fired
+            np.testing.assert_allclose(given.grad[example, :, unit], derivative, rtol=1e-12)
+
+
+def test_a_layer_is_that_of_snntorch(currents):
+    """With the same leak, threshold, reset by subtraction and surrogate derivative."""
+    snntorch = pytest.importorskip("snntorch", reason="snntorch, which is compared with, is not installed")
+    theirs = snntorch.Leaky(
+        beta=neurons.LEAK, threshold=neurons.THRESHOLD, reset_mechanism="subtract",
+        spike_grad=snntorch.surrogate.fast_sigmoid(slope=neurons.SLOPE),
+    )  # fmt: skip
+    own, other = (currents.clone().requires_grad_() for _ in range(2))
+    state, found = theirs.init_leaky(), []
+    for t in range(TIME):
+        spike, state = theirs(other[:, t], state)
+        found.append(spike)
+    expected, spikes = torch.stack(found, 1), neurons.Spiking()(own)
+    assert torch.equal(spikes, expected) and 0 < spikes.mean() < 1
+    for fired in (spikes, expected):
+        (fired * torch.linspace(1, 2, TIME)[:, None]).sum().backward()
+    torch.testing.assert_close(own.grad, other.grad, rtol=1e-5, atol=1e-7)
+
+
+def excited(module, seed):
+    """The network with weights large enough that units of both layers fire."""
+    models.initialise(module, seed)
+    with torch.no_grad():
+        for p in module.parameters():
+            p.mul_(3) if p.dim() > 1 else p.add_(0.1)
+    return module
+
+
+def test_without_leak_and_reset_one_time_step_is_a_threshold_network():
+    module, x = excited(neurons.network(1, leak=1.0, resets=False), 3), torch.rand(40, 1, 8, 8)
+    h = x.flatten(1)
+    linear = [layer for layer in module if isinstance(layer, nn.Linear)]
+    for layer in linear[:-1]:
+        h = (layer(h) > neurons.THRESHOLD).float()
+        assert 0 < h.mean() < 1
+    torch.testing.assert_close(module(x), linear[-1](h))
+
+
+def test_without_leak_and_reset_a_steady_input_is_counted_up():
+    """After t steps of 0.3 the potential is 0.3 t: above 1 from the fourth on."""
+    spikes = neurons.Spiking(leak=1.0, resets=False)(torch.full((1, 6, 1), 0.3))
+    assert spikes.flatten().tolist() == [0, 0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("time", [0, 1, 8])
+def test_all_trials_at_once_are_the_trials_one_by_one(time):
+    w = torch.stack([flattening.flatten(excited(neurons.network(time), seed)).clone() for seed in range(3)])
+    x, y = torch.rand(20, 1, 8, 8), torch.arange(20) % 10
+    fast, plain = (kind(neurons.network(time)) for kind in (batched.BatchedExecutor, SequentialExecutor))
+    for found, expected in zip(fast.gradients(w, x, y)[:2], plain.gradients(w, x, y)[:2], strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(fast.logits(w, x), plain.logits(w, x), rtol=1e-4, atol=1e-5)
+
+
+def test_activity_counts_spikes_and_silent_units():
+    module, x = excited(neurons.network(8), 3), torch.rand(50, 1, 8, 8)
+    rate, silent, first = neurons.activity(module.requires_grad_(False), x)
+    h = neurons.Steady(8)(module[1](x.flatten(1)))
+    one = neurons.Spiking()(h)
+    two = neurons.Spiking()(module[4](one))
+    both = torch.cat([one, two], -1)
+    assert rate == pytest.approx(float(both.mean())) and first == pytest.approx(float(one.mean()))
+    assert silent == pytest.approx(float((both.amax((0, 1)) == 0).float().mean()))
+
+
+@pytest.mark.parametrize("time", [0, 4])
+def test_a_winner_is_trained_again_until_it_meets_the_goal_and_no_further(time):
+    digits = datasets.load("digits", 1)
+    asked = winners.Asked(
+        network=lambda: neurons.network(time), training=digits.train, validation=digits.validation, goals=(0.3, 0.5),
+        batch_size=64, sparsity=0.0, replicate=1, trials=6, max_steps=200, drop_dead=not time,
+    )  # fmt: skip
+    held, executor, trials = digits.validation, batched.BatchedExecutor(neurons.network(time)), winners.start(asked)
+
+    def error(module):
+        return float((module(held.x).argmax(1) != held.y).double().mean())
+
+    for told, module in winners.winners(asked):
+        steps, trial = int(told["steps"]), told["trial"]
+        earlier = vocabulary.last_check(steps - 1)
+        assert error(module) <= told["goal"] < error(winners.again(asked, executor, trials, trial, earlier))
+
+
+def planted(ratio, noise=0.02):
+    """Records of five searches of either network, whose units fire so many times as often as rectifiers are on."""
+    random, rows = np.random.default_rng(1), []
+    for search in searches.planned():
+        value = (ratio if search.time else 1) * 0.5 * np.exp(noise * random.standard_normal())
+        about = (search.time, search.sparsity, search.batch_size, search.replicate)
+        rows.append((*about, searches.GOALS[0], 100.0, value, 0.1, value))
+    return pd.DataFrame(rows, columns=activity.COLUMNS)
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(0.5, "for"), (1.0, "against"), (0.8, "not decided")])
+def test_the_rule_says_what_is_planted(ratio, verdict, monkeypatch):
+    monkeypatch.setattr(activity, "results", lambda: planted(ratio))
+    (group,) = judged(REGISTRY.claims["N3"], claims.rate_over_rectifiers()).groups
+    assert group.verdict == verdict and group.n == 5 and group.effect == pytest.approx(ratio, rel=0.05)
+
+
+def test_searches_that_missed_the_goal_or_a_batch_size_count_for_nothing():
+    rows = planted(0.5)
+    rows.loc[(rows.replicate == 2) & (rows.batch_size == 64), "steps"] = np.nan
+    assert activity.over(rows, "rate").n == 4 and activity.over(rows[:0], "rate") is None
