@@ -18,6 +18,8 @@ PAPERS = {  # by a key's first letter
     "B": "papers on training without backpropagation",
     "I": "papers on parts of a network",
     "P": "Guille-Escuret et al.",
+    "F": "papers on training where the data lie",
+    "N": "Vepakomma et al.",
 }
 SIGNS = {"for": "✓", "against": "✗", "not decided": "?"}
 
