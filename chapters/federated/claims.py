@@ -7,10 +7,8 @@ over 1.25 times the multiply-adds of averaging on either kind of shards, as no l
 is its own; but it sends more on the convolutional network, whose activations are many.
 """
 
-from chapters.federated import findings
+from chapters.federated.findings import EPOCH, TURNS, WHOLE, beside
 from lib.claims.claim import claim
-
-EPOCH, WHOLE, TURNS = "one epoch", "one step on the whole shard", "turns of one epoch"
 
 
 @claim(
@@ -27,7 +25,7 @@ EPOCH, WHOLE, TURNS = "one epoch", "one step on the whole shard", "turns of one 
     fixed=True,
 )
 def rounds():
-    return findings.beside("rounds", WHOLE, EPOCH)
+    return beside("rounds", WHOLE, EPOCH)
 
 
 @claim(
@@ -44,4 +42,4 @@ def rounds():
     fixed=True,
 )
 def computed():
-    return findings.beside("adds", EPOCH, TURNS)
+    return beside("adds", EPOCH, TURNS)

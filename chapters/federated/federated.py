@@ -23,18 +23,18 @@ from lib.studies.cells import Cell
 from lib.workloads.catalogue import WorkloadName
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
 AVERAGING, TURNS = WAYS = ("averaging", "turns")
 CLIENTS, BATCH, SHARD = 10, 15, 135  # clients; examples of a local step; and of a shard
 NETWORKS, KINDS = ("digits-mlp", "digits-cnn"), {False: "shards alike", True: "shards skewed"}
 ARMS = {  # way, local steps, examples of each, most rounds
-    "one local step": (AVERAGING, 1, BATCH, 2000),
-    "one step on the whole shard": (AVERAGING, 1, SHARD, 1000),
-    "one epoch": (AVERAGING, 9, BATCH, 400),
-    "four epochs": (AVERAGING, 36, BATCH, 100),
-    "turns of one step": (TURNS, 1, BATCH, 1000),
-    "turns of one epoch": (TURNS, 9, BATCH, 200),
+    "large batch, 150": (AVERAGING, 1, BATCH, 2000),
+    "large batch, 1,350": (AVERAGING, 1, SHARD, 1000),
+    "averaging, one epoch": (AVERAGING, 9, BATCH, 400),
+    "averaging, four epochs": (AVERAGING, 36, BATCH, 100),
+    "split, turns of a step": (TURNS, 1, BATCH, 1000),
+    "split, turns of an epoch": (TURNS, 9, BATCH, 200),
 }
 REPLICATES = 10
 

@@ -17,8 +17,9 @@ SIZE, ALPHA = 128, 3.0
 
 def penalised(goal):
     """The name of every network and estimator, with its searches and those without a penalty."""
-    for (network, unbiased), *both in findings.with_penalty(findings.measured(), SIZE, ALPHA, goal):
-        yield f"{title(network)}, {findings.ESTIMATORS[unbiased]}", *both
+    for (network, unbiased, *point), *both in findings.with_penalty(findings.measured(), goal):
+        if point == [ALPHA, SIZE]:
+            yield f"{title(network)}, {findings.ESTIMATORS[unbiased]}", *both
 
 
 @claim(
