@@ -18,8 +18,9 @@ from lib.claims.claim import claim
     paper="Federated averaging takes fewer rounds of communication than synchronous SGD.",
     source="McMahan et al. 2017, in our words",
     read="summary",
-    rule="On shards of one kind, a synchronous step on whole shards takes over 1.25 times the rounds of averaging after an epoch, "
-    "which computes as much, at the hardest goal that all searches of both meet.",
+    rule="On shards of one kind, a synchronous step on whole shards takes over 1.25 times the "
+    "rounds of averaging after an epoch, which computes as much, at the hardest goal that all "
+    "searches of both meet.",
     above=1.25,
     since="2026-11-27",
     fixed=True,
@@ -35,8 +36,9 @@ def rounds():
     paper="Split learning asks less computation of a client than federated averaging.",
     source="Vepakomma et al. 2018, in our words",
     read="summary",
-    rule="On shards of one kind, averaging after an epoch takes over 1.25 times the multiply-adds of a client of split learning in "
-    "turns of an epoch, at the hardest goal that all searches of both meet.",
+    rule="On shards of one kind, averaging after an epoch takes over 1.25 times the multiply-adds "
+    "of a client of split learning in turns of an epoch, at the hardest goal that all searches of "
+    "both meet.",
     above=1.25,
     since="2026-11-27",
     fixed=True,

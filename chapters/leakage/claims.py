@@ -26,10 +26,11 @@ def penalised(goal):
     "N1",
     "A penalty on distance correlation hides the images",
     chapter="leakage",
-    paper="Lowering the distance correlation of activations with the data makes them resist reconstruction.",
+    paper="Lowering the distance correlation of activations with the data makes them resist "
+    "reconstruction.",
     source="Vepakomma et al. 2020, abstract, in our words",
-    rule="With α = 3 and batches of 128, a decoder leaves over 1.25 times the squared error that it leaves without a penalty, at "
-    "the goal of 6 %.",
+    rule="With α = 3 and batches of 128, a decoder leaves over 1.25 times the squared error that "
+    "it leaves without a penalty, at the goal of 6 %.",
     above=1.25,
     since="2026-11-27",
     fixed=True,
@@ -45,7 +46,8 @@ def hidden():
     chapter="leakage",
     paper="Less leakage leaves the accuracy of the task as it is.",
     source="Vepakomma et al. 2020, abstract, in our words",
-    rule="With α = 3 and batches of 128, more than half of searches meet the hardest goal, which they all meet without a penalty.",
+    rule="With α = 3 and batches of 128, more than half of searches meet the hardest goal, which "
+    "they all meet without a penalty.",
     above=0.5,
     scale="share",
     since="2026-11-27",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 
@@ -9,11 +11,12 @@ from chapters.leakage import leakage
 from lib.analysis import scaling
 from lib.analysis.scaling import Effect
 from lib.claims.names import title
-from lib.wording import between, percent, with_interval
+from lib.wording import percent, with_interval
 
 ESTIMATORS = {False: "usual estimator", True: "unbiased estimator"}
 POINT = ["workload", "unbiased", "alpha", "batch_size"]
 GOAL, HARDEST = 0.06, 0.04  # at which leakage is judged, and accuracy
+MEASURES = {"dcor": "distance correlation", "rebuilt": "variance rebuilt by a decoder"}
 MLP = "digits-mlp"
 
 
@@ -30,7 +33,7 @@ def over(one: pd.DataFrame, other: pd.DataFrame, what: str) -> Effect | None:
     None unless all have one.
     """
     both = [own.set_index("replicate")[what] for own in (one, other)]
-    logs = np.log(both[0] / both[1])
+    logs = np.log(pd.concat(both, axis=1, join="inner")).diff(-1, axis=1).iloc[:, 0]
     return scaling.mean_of(logs) if len(logs) and logs.notna().all() else None
 
 
@@ -45,19 +48,18 @@ def with_penalty(found: pd.DataFrame, goal: float):
 
 
 def points(found: pd.DataFrame, goal: float) -> pd.DataFrame:
-    """What the figure draws: network, estimator, penalty, batch_size, rebuilt (mean), low, high,
-    steps (geometric mean), searches; without the points of which a search misses the goal.
+    """What the figure draws: network, estimator, penalty, batch_size, measure (of MEASURES), value
+    (mean), low, high, searches; without the points of which a search misses the goal.
     """
     rows = {}
     for (work, unbiased, alpha, size), *both in with_penalty(found, goal):
-        for value, own in zip((alpha, 0.0), both):
+        for (value, own), what in itertools.product(zip((alpha, 0.0), both), MEASURES):
             if own.steps.notna().all():
-                ends = scaling.mean_of(own.rebuilt).row(log=False).values()
-                steps = float(np.exp(np.log(own.steps).mean()))
-                key = (title(work), ESTIMATORS[unbiased], f"α = {value:g}", size)
-                rows[key] = (*key, *ends, steps, len(own))
-    names = ["network", "estimator", "penalty", "batch_size", "rebuilt", "low", "high"]
-    return pd.DataFrame(rows.values(), columns=[*names, "steps", "searches"])
+                ends = scaling.mean_of(own[what]).row(log=False).values()
+                key = (title(work), ESTIMATORS[unbiased], f"α = {value:g}", size, MEASURES[what])
+                rows[key] = (*key, *ends, len(own))
+    names = ["network", "estimator", "penalty", "batch_size", "measure", "value", "low", "high"]
+    return pd.DataFrame(rows.values(), columns=[*names, "searches"])
 
 
 def costs(found: pd.DataFrame, goal: float) -> pd.DataFrame:
@@ -68,29 +70,36 @@ def costs(found: pd.DataFrame, goal: float) -> pd.DataFrame:
         effect = over(*both, "steps")
         row[f"batch {size}"] = with_interval(*effect.row().values()) if effect else "—"
     table = pd.DataFrame(rows).T.fillna("—")
-    return table.rename_axis(["network", "penalty by", "α"]).reset_index()
+    return table.rename_axis(["network", "penalty by the", "α"]).reset_index()
 
 
 def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
-    """All values of the page's sentences, of the MLP unless they say so; found: of `measured`."""
+    """All values of the page's sentences; found: of `measured`."""
     own = {key: both for key, *both in with_penalty(found, goal)}
-    small, *_, large = leakage.PLANNED[MLP][0]
-    top, values = max(leakage.PLANNED[MLP][1]), {}
-    for name, size in (("small", small), ("large", large)):
-        pair = [own[MLP, unbiased, top, size] for unbiased in (True, False)]
-        effect = over(pair[0][0], pair[1][0], "lost")
-        ends = np.exp([effect.value, effect.low, effect.high]) if effect else [None] * 3
-        values |= dict(zip((name, f"{name}_low", f"{name}_high"), ends))
-        values[f"usual_{name}"] = percent(pair[1][0].rebuilt.mean())
-        values[f"unbiased_{name}"] = percent(pair[0][0].rebuilt.mean())
-        cost = over(*pair[0], "steps")
-        values[f"steps_{name}"] = float(np.exp(cost.value)) if cost else None
-    plain = [both[1].rebuilt.mean() for key, both in own.items() if key[0] == MLP]
+    sizes, alphas = leakage.PLANNED[MLP]
+    ends, top, values = {"small": sizes[0], "large": sizes[-1]}, max(alphas), {}
+    for name, size in ends.items():
+        usual, unbiased = (own[MLP, kind, top, size][0] for kind in (False, True))
+        for kind, some in (("usual", usual), ("unbiased", unbiased)):
+            values[f"told_{kind}_{name}"] = float(some.dcor.mean())
+            values[f"rebuilt_{kind}_{name}"] = percent(some.rebuilt.mean())
+        for what, *pair in (("dcor", usual, unbiased), ("lost", unbiased, usual)):
+            effect = over(*pair, what)
+            values[f"{what}_{name}"] = with_interval(*effect.row().values()) if effect else None
+    parts = {"mlp": (MLP, top), "cnn": ("digits-cnn", max(leakage.PLANNED["digits-cnn"][1]))}
+    for name, (work, alpha) in parts.items():
+        pairs = [both for key, both in own.items() if (key[0], key[2]) == (work, alpha)]
+        steps = filter(None, (over(*both, "steps") for both in pairs))
+        values[f"steps_{name}"] = [float(np.exp(effect.value)) for effect in steps]
+        for place, when in enumerate(("hidden", "plain")):
+            values[f"{when}_{name}"] = [float(100 * both[place].rebuilt.mean()) for both in pairs]
+        values[f"told_{name}"] = [float(both[1].dcor.mean()) for both in pairs]
     return {
-        **{key: float(v) if isinstance(v, float) else v for key, v in values.items()},
-        "plain": between(*(100 * share for share in plain)),
-        "sizes": [small, large],
-        "top": top,
+        **values,
+        "small": ends["small"],
+        "large": ends["large"],
+        "top": f"{top:g}",
+        "top_cnn": f"{parts['cnn'][1]:g}",
         "goal": percent(goal),
         "searches": int(found.replicate.nunique()),
         "trials": int(found.trials.max()),
