@@ -22,7 +22,7 @@ NETWORKS = {"MLP": "mlp-64x2", "CNN": "digits-cnn"}
 
 @pytest.fixture(params=NETWORKS)
 def setting(request):
-    """A network, weights [3, P] and rates [3, 1], and three clients' batches of seven images each."""
+    """A network, weights [3, P], rates [3, 1], and three clients' batches of seven images."""
     name = NETWORKS[request.param]
     w = torch.stack([flattening.flatten(models.fresh(name, seed)) for seed in range(3)])
     x, y = torch.randn(3, 7, 1, 8, 8), torch.randint(10, (3, 7))
@@ -47,9 +47,7 @@ def test_one_local_step_on_equal_shards_is_a_large_batch(setting):
 
 def test_averaging_is_that_of_loops_over_clients_and_steps(setting):
     net, w, rate, x, y = setting
-    found = a_round(
-        batched.BatchedExecutor(net).gradients, w, rate, clients(x, y), 4, AVERAGING
-    )
+    found = a_round(batched.BatchedExecutor(net).gradients, w, rate, clients(x, y), 4, AVERAGING)
     for start, own, end in zip(w, rate, found, strict=True):
         weights = []
         for images, labels in zip(x, y, strict=True):
@@ -102,7 +100,10 @@ def test_the_client_sends_what_the_server_needs_and_no_more(setting):
 
 
 def test_a_network_without_a_cut_is_refused_by_name():
-    with pytest.raises(ValueError, match="model: 'Sequential' is not allowed; it must be a sequence of layers with a ReLU"):
+    with pytest.raises(
+        ValueError,
+        match="model: 'Sequential' is not allowed; it must be a sequence of layers with a ReLU",
+    ):
         Halves(nn.Sequential(nn.Flatten(), nn.Linear(4, 2)))
 
 
@@ -116,7 +117,7 @@ def test_shards_share_the_examples_and_skewed_ones_have_few_labels(skewed, least
 
 
 def test_costs_are_counted_by_hand():
-    """MLP 64-64-64-10 and a CNN of 16 kernels at 16 places, 32 at 4, and 128 inputs of the last layer."""
+    """MLP 64-64-64-10; CNN of 16 kernels at 16 places, 32 at 4 places, and 128 last inputs."""
     mlp, cnn = (Halves(models.build(name)) for name in NETWORKS.values())
     found = federated.costs(Search("digits-mlp", AVERAGING, 9), mlp)
     assert found["sent"] == 2 * (64 * 65 * 2 + 65 * 10)
@@ -139,7 +140,7 @@ def test_a_search_tells_the_first_round_at_each_goal_and_is_the_same_again():
 
 
 def planted(turns, whole):
-    """Trials in which every search takes 10 rounds by an epoch of averaging, and so many by others."""
+    """Trials in which a search takes 10 rounds by an epoch of averaging, and so many by others."""
     rounds = {findings.EPOCH: 10, findings.TURNS: turns, findings.WHOLE: whole}
     rows = []
     for network in federated.NETWORKS:
@@ -148,13 +149,18 @@ def planted(turns, whole):
                 how = dict(zip(("way", "local_steps", "batch_size"), federated.ARMS[arm]))
                 about = {"workload": network, "skewed": skewed, **how}
                 for replicate, times in enumerate((0.95, 1.0, 1.05, 1.02), start=1):
-                    steps = {"rounds@0.04": np.nan if skewed else mean * times, "rounds@0.1": mean * times}
+                    steps = {
+                        "rounds@0.04": np.nan if skewed else mean * times,
+                        "rounds@0.1": mean * times,
+                    }
                     each = {"sent": 5, "adds": 4, "cut_sent": 3, "cut_adds": 2}
                     rows.append({**about, "replicate": replicate, **steps, **each})
     return pd.DataFrame(rows)
 
 
-@pytest.mark.parametrize(("turns", "whole", "verdicts"), [(5, 30, (FOR, FOR)), (12, 10, (AGAINST, AGAINST))])
+@pytest.mark.parametrize(
+    ("turns", "whole", "verdicts"), [(5, 30, (FOR, FOR)), (12, 10, (AGAINST, AGAINST))]
+)
 def test_planted_rounds_are_judged_as_they_are(turns, whole, verdicts, monkeypatch):
     class Planted:
         results = staticmethod(lambda: planted(turns, whole))

@@ -1,4 +1,4 @@
-"""Messages that tell less: distance correlation from its definition, and where the answer is known."""
+"""Messages that tell less: distance correlation from its definition, and known answers."""
 
 import shutil
 
@@ -21,25 +21,36 @@ from tests.test_how_the_code_works import copy, told_in, without
 def by_definition(x, y, unbiased):
     """The squared distance correlation of rows of x and y, in loops over pairs.
 
-    The usual estimator centres twice and takes the mean over all n^2 pairs.  The unbiased one centres by n - 2 and
-    (n - 1)(n - 2), leaves out the diagonal, and takes the sum over n (n - 3).
+    The usual estimator centres twice and takes the mean over all n^2 pairs.  The unbiased one
+    centres by n - 2 and (n - 1)(n - 2), leaves out the diagonal, and divides by n (n - 3).
     """
     n = len(x)
 
     def centred(rows):
-        d = [[sum((a - b) ** 2 for a, b in zip(one, other)) ** 0.5 for other in rows] for one in rows]
+        d = [
+            [sum((a - b) ** 2 for a, b in zip(one, other)) ** 0.5 for other in rows] for one in rows
+        ]
         side = [sum(row) for row in d]
         total = sum(side)
         if unbiased:
+
             def entry(i, j):
-                return d[i][j] - (side[i] + side[j]) / (n - 2) + total / ((n - 1) * (n - 2)) if i != j else 0.0
+                return (
+                    d[i][j] - (side[i] + side[j]) / (n - 2) + total / ((n - 1) * (n - 2))
+                    if i != j
+                    else 0.0
+                )
         else:
+
             def entry(i, j):
                 return d[i][j] - side[i] / n - side[j] / n + total / n**2
+
         return [[entry(i, j) for j in range(n)] for i in range(n)]
 
     def covariance(a, b):
-        return sum(a[i][j] * b[i][j] for i in range(n) for j in range(n)) / (n * (n - 3) if unbiased else n * n)
+        return sum(a[i][j] * b[i][j] for i in range(n) for j in range(n)) / (
+            n * (n - 3) if unbiased else n * n
+        )
 
     a, b = centred(x.tolist()), centred(y.tolist())
     return covariance(a, b) / (covariance(a, a) * covariance(b, b)) ** 0.5
@@ -62,7 +73,9 @@ def test_of_many_trials_it_is_that_of_each_and_scale_and_place_do_not_matter(unb
     x, y = torch.randn(9, 3), torch.randn(5, 9, 4)
     every = correlation(distances(x), distances(y), unbiased)
     assert every.tolist() == pytest.approx([measured(x, own, unbiased) for own in y], abs=1e-5)
-    assert correlation(distances(x), distances(3 * y + 1), unbiased).tolist() == pytest.approx(every.tolist(), abs=1e-5)
+    assert correlation(distances(x), distances(3 * y + 1), unbiased).tolist() == pytest.approx(
+        every.tolist(), abs=1e-5
+    )
     assert measured(x, -2 * x + 5, unbiased) == pytest.approx(1, abs=1e-4)
 
 
@@ -131,21 +144,38 @@ def test_a_search_tells_a_row_per_goal_and_is_the_same_again():
 
 
 def planted(hidden, met):
-    """Searches whose decoder is left so many times the error with a penalty; met: those at the hardest goal."""
+    """Searches whose decoder is left so many times the error with a penalty; met: how many meet the
+    hardest goal with it.
+    """
     rows = []
     for network in leakage.PLANNED:
         for alpha, unbiased in ((0.0, False), (3.0, False), (3.0, True)):
             for replicate, times in enumerate((0.95, 1.0, 1.05, 1.02, 0.98), start=1):
-                about = {"workload": network, "batch_size": 128, "alpha": alpha, "unbiased": unbiased}
+                about = {
+                    "workload": network,
+                    "batch_size": 128,
+                    "alpha": alpha,
+                    "unbiased": unbiased,
+                }
                 lost = 0.1 * times * (hidden if alpha else 1)
                 for goal in leakage.GOALS:
                     missed = goal == 0.04 and alpha and replicate > met
                     steps = np.nan if missed else 50.0
-                    rows.append({**about, "replicate": replicate, "goal": goal, "steps": steps, "rebuilt": 1 - lost})
+                    rows.append(
+                        {
+                            **about,
+                            "replicate": replicate,
+                            "goal": goal,
+                            "steps": steps,
+                            "rebuilt": 1 - lost,
+                        }
+                    )
     return pd.DataFrame(rows)
 
 
-@pytest.mark.parametrize(("hidden", "met", "verdicts"), [(3, 5, (FOR, FOR)), (1, 0, (AGAINST, AGAINST))])
+@pytest.mark.parametrize(
+    ("hidden", "met", "verdicts"), [(3, 5, (FOR, FOR)), (1, 0, (AGAINST, AGAINST))]
+)
 def test_planted_searches_are_judged_as_they_are(hidden, met, verdicts, monkeypatch):
     class Planted:
         results = staticmethod(lambda: planted(hidden, met))

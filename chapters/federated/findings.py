@@ -85,14 +85,17 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict[str
     own, values = found[found.goal == goal], {}
     pairs = {"rounds": (WHOLE, EPOCH), "adds": (EPOCH, TURNS), "sent": (TURNS, EPOCH)}
     for skewed, kind in ((False, "alike"), (True, "skewed")):
-        some = [part for _, part in own[own.skewed == skewed].groupby("workload")]
+        some = dict(list(own[own.skewed == skewed].groupby("workload")))
         for what, both in pairs.items():
-            effects = filter(None, (over(part, what, *both) for part in some))
-            values[f"{what}_{kind}"] = [float(np.exp(effect.value)) for effect in effects]
+            effects = {work: over(part, what, *both) for work, part in some.items()}
+            times = {work: float(np.exp(one.value)) for work, one in effects.items() if one}
+            values[f"{what}_{kind}"] = list(times.values())
+            values[f"{what}_{kind}_cnn"] = times.get("digits-cnn")
     met = trials.dropna(subset=f"rounds@{goal:g}").sort_values(f"rounds@{goal:g}", kind="stable")
     best = met.groupby([*POINT, "replicate"]).learning_rate.first()
+    told = ("rounds_alike", "rounds_skewed", "adds_alike", "adds_skewed", "sent_alike")
     return {
-        **values,
+        **{name: values[name] for name in (*told, "sent_alike_cnn")},
         "goal": percent(goal),
         "clients": federated.CLIENTS,
         "shard": federated.SHARD,

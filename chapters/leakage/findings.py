@@ -49,15 +49,16 @@ def with_penalty(found: pd.DataFrame, goal: float):
 
 def points(found: pd.DataFrame, goal: float) -> pd.DataFrame:
     """What the figure draws: network, estimator, penalty, batch_size, measure (of MEASURES), value
-    (mean), low, high, searches; without the points of which a search misses the goal.
+    (mean of the searches that meet the goal, three at least), low, high, searches.
     """
     rows = {}
     for (work, unbiased, alpha, size), *both in with_penalty(found, goal):
         for (value, own), what in itertools.product(zip((alpha, 0.0), both), MEASURES):
-            if own.steps.notna().all():
-                ends = scaling.mean_of(own[what]).row(log=False).values()
+            met = own[what].dropna()
+            if len(met) >= scaling.ENOUGH:
+                ends = scaling.mean_of(met).row(log=False).values()
                 key = (title(work), ESTIMATORS[unbiased], f"α = {value:g}", size, MEASURES[what])
-                rows[key] = (*key, *ends, len(own))
+                rows[key] = (*key, *ends, len(met))
     names = ["network", "estimator", "penalty", "batch_size", "measure", "value", "low", "high"]
     return pd.DataFrame(rows.values(), columns=[*names, "searches"])
 
@@ -79,7 +80,7 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
     sizes, alphas = leakage.PLANNED[MLP]
     ends, top, values = {"small": sizes[0], "large": sizes[-1]}, max(alphas), {}
     for name, size in ends.items():
-        usual, unbiased = (own[MLP, kind, top, size][0] for kind in (False, True))
+        usual, unbiased = (own[MLP, kind, top, size][0].dropna() for kind in (False, True))
         for kind, some in (("usual", usual), ("unbiased", unbiased)):
             values[f"told_{kind}_{name}"] = float(some.dcor.mean())
             values[f"rebuilt_{kind}_{name}"] = percent(some.rebuilt.mean())
