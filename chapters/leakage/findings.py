@@ -104,5 +104,6 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
         "goal": percent(goal),
         "searches": int(found.replicate.nunique()),
         "trials": int(found.trials.max()),
+        "most": int(found.max_steps.max()),
         "missed": int(found[found.goal == goal].steps.isna().sum()),
     }
