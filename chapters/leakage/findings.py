@@ -87,6 +87,8 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
         for what, *pair in (("dcor", usual, unbiased), ("lost", unbiased, usual)):
             effect = over(*pair, what)
             values[f"{what}_{name}"] = with_interval(*effect.row().values()) if effect else None
+            if (what, name) == ("lost", "small"):  # predicted: over twice
+                values["refuted"] = bool(effect and effect.high < np.log(2))
     parts = {"mlp": (MLP, top), "cnn": ("digits-cnn", max(leakage.PLANNED["digits-cnn"][1]))}
     for name, (work, alpha) in parts.items():
         pairs = [both for key, both in own.items() if (key[0], key[2]) == (work, alpha)]
