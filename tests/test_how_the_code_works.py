@@ -330,7 +330,7 @@ def test_a_chapter_comes_and_goes_with_its_folder(tree, before):
 
 @pytest.mark.parametrize(
     ("chapter", "keys", "experiment"),
-    [("receptive_fields", {"N1", "N2"}, "receptive-fields"), ("spiking", {"N3"}, "spiking")],
+    [("receptive_fields", {"R1", "R2"}, "receptive-fields"), ("spiking", {"U1"}, "spiking")],
 )
 def test_a_side_study_goes_and_comes_with_its_folder(tree, before, chapter, keys, experiment):
     files, kept = contents(tree), tree / "kept"

@@ -147,7 +147,7 @@ def planted(ratio, noise=0.02):
 @pytest.mark.parametrize(("ratio", "verdict"), [(0.5, "for"), (1.0, "against"), (0.8, "not decided")])
 def test_the_rule_says_what_is_planted(ratio, verdict, monkeypatch):
     monkeypatch.setattr(activity, "results", lambda: planted(ratio))
-    (group,) = judged(REGISTRY.claims["N3"], claims.rate_over_rectifiers()).groups
+    (group,) = judged(REGISTRY.claims["U1"], claims.rate_over_rectifiers()).groups
     assert group.verdict == verdict and group.n == 5 and group.effect == pytest.approx(ratio, rel=0.05)
 
 

@@ -18,7 +18,10 @@ PAPERS = {  # by a key's first letter
     "B": "papers on training without backpropagation",
     "I": "papers on parts of a network",
     "P": "Guille-Escuret et al.",
-    "N": "neighbouring papers",
+    "F": "papers on training where the data lie",
+    "N": "Vepakomma et al.",
+    "U": "Sun et al.",
+    "R": "Ingrosso and Goldt",
 }
 SIGNS = {"for": "✓", "against": "✗", "not decided": "?"}
 

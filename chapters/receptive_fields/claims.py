@@ -11,7 +11,7 @@ NETWORK = "two layers on a ring"
 
 
 @claim(
-    "N1",
+    "R1",
     "Structure beyond pairs localises receptive fields",
     chapter="receptive_fields",
     paper="Local structure of higher order, which Gaussian inputs lack, triggers fields that are local.",
@@ -27,7 +27,7 @@ def beside_gaussian():
 
 
 @claim(
-    "N2",
+    "R2",
     "Fully connected networks learn local fields",
     chapter="receptive_fields",
     paper="Fully connected networks learn a convolutional structure from their inputs. (Tested: that fields are local; not "

@@ -8,7 +8,7 @@ from lib.claims.claim import claim, ratio
 
 
 @claim(
-    "N3",
+    "U1",
     "Spiking networks are sparsely active",
     chapter="spiking",
     paper="Training spiking networks asks for sparse operations. (Theirs: on an IPU, for energy and throughput, which are not "

@@ -1,0 +1,47 @@
+"""Claims on training where the data lie, and the rules that judge them.
+
+Predicted on 27 November 2026, after one search of each point and before the records.  Shards alike:
+a step on whole shards takes over three times the rounds of an epoch of local steps, for the same
+computation.  Skewed ones: less than 1.5 times.  Split learning in turns of an epoch saves a client
+over 1.25 times the multiply-adds of averaging on either kind of shards, as no layer above the cut
+is its own; but it sends more on the convolutional network, whose activations are many.
+"""
+
+from chapters.federated.findings import EPOCH, TURNS, WHOLE, beside
+from lib.claims.claim import claim
+
+
+@claim(
+    "F1",
+    "Local steps save rounds of communication",
+    chapter="federated",
+    paper="Federated averaging takes fewer rounds of communication than synchronous SGD.",
+    source="McMahan et al. 2017, in our words",
+    read="summary",
+    rule="On shards of one kind, a synchronous step on whole shards takes over 1.25 times the "
+    "rounds of averaging after an epoch, which computes as much, at the hardest goal that all "
+    "searches of both meet.",
+    above=1.25,
+    since="2026-11-27",
+    fixed=True,
+)
+def rounds():
+    return beside("rounds", WHOLE, EPOCH)
+
+
+@claim(
+    "F2",
+    "Split learning asks clients to compute less",
+    chapter="federated",
+    paper="Split learning asks less computation of a client than federated averaging.",
+    source="Vepakomma et al. 2018, in our words",
+    read="summary",
+    rule="On shards of one kind, averaging after an epoch takes over 1.25 times the multiply-adds "
+    "of a client of split learning in turns of an epoch, at the hardest goal that all searches of "
+    "both meet.",
+    above=1.25,
+    since="2026-11-27",
+    fixed=True,
+)
+def computed():
+    return beside("adds", EPOCH, TURNS)

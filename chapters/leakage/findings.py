@@ -1,0 +1,111 @@
+"""What messages tell of the images, against steps and batch size, and what the page says of it."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+
+from chapters.leakage import leakage
+from lib.analysis import scaling
+from lib.analysis.scaling import Effect
+from lib.claims.names import title
+from lib.wording import percent, with_interval
+
+ESTIMATORS = {False: "usual estimator", True: "unbiased estimator"}
+POINT = ["workload", "unbiased", "alpha", "batch_size"]
+GOAL, HARDEST = 0.06, 0.04  # at which leakage is judged, and accuracy
+MEASURES = {"dcor": "distance correlation", "rebuilt": "variance rebuilt by a decoder"}
+MLP = "digits-mlp"
+
+
+def measured() -> pd.DataFrame:
+    """A row per search and goal on record, with lost: the share of the pixels' variance that the
+    decoder does not rebuild.
+    """
+    found = leakage.LEAKAGE.results()
+    return found.assign(lost=1 - found.rebuilt) if len(found) else found
+
+
+def over(one: pd.DataFrame, other: pd.DataFrame, what: str) -> Effect | None:
+    """ln of the geometric mean of `what` in searches over that in others of the same replicates;
+    None unless all have one.
+    """
+    both = [own.set_index("replicate")[what] for own in (one, other)]
+    logs = np.log(pd.concat(both, axis=1, join="inner")).diff(-1, axis=1).iloc[:, 0]
+    return scaling.mean_of(logs) if len(logs) and logs.notna().all() else None
+
+
+def with_penalty(found: pd.DataFrame, goal: float):
+    """Of each network, estimator, alpha and batch size: these, the searches, and those without a
+    penalty.
+    """
+    own = found[found.goal == goal] if len(found) else found
+    for key, some in own[own.alpha > 0].groupby(POINT) if len(own) else ():
+        plain = (own.alpha == 0) & (own.workload == key[0]) & (own.batch_size == key[3])
+        yield key, some, own[plain]
+
+
+def points(found: pd.DataFrame, goal: float) -> pd.DataFrame:
+    """What the figure draws: network, estimator, penalty, batch_size, measure (of MEASURES), value
+    (mean of the searches that meet the goal, three at least), low, high, searches.
+    """
+    rows = {}
+    for (work, unbiased, alpha, size), *both in with_penalty(found, goal):
+        for (value, own), what in itertools.product(zip((alpha, 0.0), both), MEASURES):
+            met = own[what].dropna()
+            if len(met) >= scaling.ENOUGH:
+                ends = scaling.mean_of(met).row(log=False).values()
+                key = (title(work), ESTIMATORS[unbiased], f"α = {value:g}", size, MEASURES[what])
+                rows[key] = (*key, *ends, len(met))
+    names = ["network", "estimator", "penalty", "batch_size", "measure", "value", "low", "high"]
+    return pd.DataFrame(rows.values(), columns=[*names, "searches"])
+
+
+def costs(found: pd.DataFrame, goal: float) -> pd.DataFrame:
+    """Steps to the goal over those without a penalty, told, a column per batch size."""
+    rows = {}
+    for (work, unbiased, alpha, size), *both in with_penalty(found, goal):
+        row = rows.setdefault((title(work), ESTIMATORS[unbiased], f"{alpha:g}"), {})
+        effect = over(*both, "steps")
+        row[f"batch {size}"] = with_interval(*effect.row().values()) if effect else "—"
+    table = pd.DataFrame(rows).T.fillna("—")
+    return table.rename_axis(["network", "penalty by the", "α"]).reset_index()
+
+
+def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
+    """All values of the page's sentences; found: of `measured`."""
+    own = {key: both for key, *both in with_penalty(found, goal)}
+    sizes, alphas = leakage.PLANNED[MLP]
+    ends, top, values = {"small": sizes[0], "large": sizes[-1]}, max(alphas), {}
+    for name, size in ends.items():
+        usual, unbiased = (own[MLP, kind, top, size][0].dropna() for kind in (False, True))
+        for kind, some in (("usual", usual), ("unbiased", unbiased)):
+            values[f"told_{kind}_{name}"] = float(some.dcor.mean())
+            values[f"rebuilt_{kind}_{name}"] = percent(some.rebuilt.mean())
+        for what, *pair in (("dcor", usual, unbiased), ("lost", unbiased, usual)):
+            effect = over(*pair, what)
+            values[f"{what}_{name}"] = with_interval(*effect.row().values()) if effect else None
+            if (what, name) == ("lost", "small"):  # predicted: over twice
+                values["refuted"] = bool(effect and effect.high < np.log(2))
+    parts = {"mlp": (MLP, top), "cnn": ("digits-cnn", max(leakage.PLANNED["digits-cnn"][1]))}
+    for name, (work, alpha) in parts.items():
+        pairs = [both for key, both in own.items() if (key[0], key[2]) == (work, alpha)]
+        steps = filter(None, (over(*both, "steps") for both in pairs))
+        values[f"steps_{name}"] = [float(np.exp(effect.value)) for effect in steps]
+        for place, when in enumerate(("hidden", "plain")):
+            values[f"{when}_{name}"] = [float(100 * both[place].rebuilt.mean()) for both in pairs]
+        values[f"told_{name}"] = [float(both[1].dcor.mean()) for both in pairs]
+    return {
+        **values,
+        "small": ends["small"],
+        "large": ends["large"],
+        "top": f"{top:g}",
+        "top_cnn": f"{parts['cnn'][1]:g}",
+        "goal": percent(goal),
+        "searches": int(found.replicate.nunique()),
+        "trials": int(found.trials.max()),
+        "most": int(found.max_steps.max()),
+        "missed": int(found[found.goal == goal].steps.isna().sum()),
+    }

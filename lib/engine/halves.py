@@ -1,0 +1,62 @@
+"""A network cut in two, as in split learning: a client computes up to the cut and sends the
+activations, a server computes the rest and returns their derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from lib import require
+from lib.engine.flattening import outputs
+
+
+class Halves:
+    """Gradients of many trials of one network that is cut after its first ReLU.
+
+    Attributes:
+        client, server: the parts below and above the cut.
+        size: parameters of the client's part, which come first in w.
+    """
+
+    def __init__(self, module: nn.Sequential):
+        """Raises ValueError for a network without a ReLU in its outermost sequence."""
+        places = [n for n, layer in enumerate(module.children()) if isinstance(layer, nn.ReLU)]
+        fits = isinstance(module, nn.Sequential) and places
+        require(fits, "model", type(module).__name__, "a sequence of layers with a ReLU")
+        self.client, self.server = module[: places[0] + 1], module[places[0] + 1 :]
+        self.size = sum(p.numel() for p in self.client.parameters())
+
+    def gradients(
+        self,
+        w: Tensor,
+        x: Tensor,
+        y: Tensor,
+        penalty: Callable[[Tensor], Tensor] | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Mean cross-entropies [T], and gradients [T, P] of these plus the penalty.
+
+        Args:
+            w: parameters [T, P].
+            x: examples [B, ...].
+            y: their labels [B].
+            penalty: the client's own loss [T], of what it sends, [T, B, ...].
+        """
+        below, above = (part.detach().requires_grad_() for part in w.tensor_split([self.size], 1))
+        here = torch.vmap(lambda w: outputs(self.client, w, x))(below)
+        sent = here.detach().requires_grad_()
+        logits = torch.vmap(lambda w, h: outputs(self.server, w, h))(above, sent)
+        each = functional.cross_entropy(logits.mT, y.expand(len(w), -1), reduction="none")
+        losses = each.mean(1)
+        upper, returned = torch.autograd.grad(losses.sum(), (above, sent))
+        if penalty is not None:
+            returned = returned + torch.autograd.grad(penalty(sent).sum(), sent)[0]
+        (lower,) = torch.autograd.grad(here, below, returned)
+        return losses.detach(), torch.cat([lower, upper], 1)
+
+    def sent(self, w: Tensor, x: Tensor) -> Tensor:
+        """What the client sends of examples x [n, ...] at one trial's w [P]: [n, ...]."""
+        return outputs(self.client, w[: self.size], x).detach()
