@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from lib import require
 from lib.analysis.scaling import goals, mean_of, steps_to_result
 from lib.records import store
 from lib.records.store import record
@@ -34,10 +35,7 @@ def shares(rows: pd.DataFrame, name: str) -> np.ndarray:
     Raises ValueError if the workload has none.
     """
     own = rows[rows.workload == name] if len(rows) else rows
-    if not len(own):
-        raise ValueError(
-            f"workload: {name!r} is not allowed; it must be one whose folds are on record"
-        )
+    require(len(own) > 0, "workload", name, "one whose folds are on record")
     found = np.zeros(datasets.whole_size(workload(name).dataset))
     found[own.image] = own.wrong / own.networks
     return found
@@ -65,12 +63,16 @@ def of_splits(share: np.ndarray, among: np.ndarray) -> pd.DataFrame:
     (validation images in common with theirs).
     """
     theirs = datasets.held_out(datasets.LEE2021)
-    held = {THEIRS: theirs, **{seed: datasets.held_out("mnist", seed) for seed in SEEDS}}
+    held = {THEIRS: theirs}
+    held |= {seed: datasets.held_out("mnist", seed) for seed in SEEDS}
     rows = []
     for split, places in held.items():
         error = share[places].mean()
-        easier = np.mean([among < error - 1e-12, among <= error + 1e-12])
-        rows.append((split, error, 100 * easier, len(np.intersect1d(places, theirs))))
+        below = among < error - 1e-12
+        tied_too = among <= error + 1e-12
+        percentile = 100 * np.mean([below, tied_too])
+        shared = np.intersect1d(places, theirs)
+        rows.append((split, error, percentile, len(shared)))
     return pd.DataFrame(rows, columns=["split", "error", "percentile", "shared"])
 
 
@@ -147,12 +149,11 @@ def pairs(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
     )
     keys = ["network", "algorithm", "sparsity", "batch_size", "replicate", "goal"]
     same = [*keys, "trials", "checks", "precision"]
-    theirs, ours = (
-        found.loc[side].set_index(same)[["steps", "missed"]] for side in (there, ~there)
-    )
-    both = theirs.join(ours, how="inner", lsuffix="_theirs", rsuffix="_ours").reset_index()
+    theirs, ours = (found.loc[side, [*same, "steps", "missed"]] for side in (there, ~there))
+    both = theirs.merge(ours, on=same, suffixes=("_theirs", "_ours"))
     both = both.rename(columns={"steps_theirs": "theirs", "steps_ours": "ours"})
-    both = both.assign(ratio=both.ours / both.theirs, missed=both.missed_theirs + both.missed_ours)
+    both["ratio"] = both.ours / both.theirs
+    both["missed"] = both.missed_theirs + both.missed_ours
     return both[[*keys, "theirs", "ours", "ratio", "missed"]].sort_values(keys, ignore_index=True)
 
 

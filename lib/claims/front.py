@@ -157,11 +157,12 @@ def harder_than() -> list[str]:
 
 def _harder_than() -> dict:
     asked = folds.results()
-    told = {name: splits.told(asked, name) for name in (asked.workload.unique() if len(asked) else ())}
-    shares = {workload(name).title.split(" on ")[0]: found for name, found in told.items()}
-    return {
-        "draws": [f"{percent(f['ours_percentile'] / 100)} ({name})" for name, f in shares.items()]
-    }
+    draws = []
+    for name in asked.workload.unique() if len(asked) else ():
+        network = workload(name).title.split(" on ")[0]
+        share = splits.told(asked, name)["ours_percentile"] / 100
+        draws.append(f"{percent(share)} ({network})")
+    return {"draws": draws}
 
 
 def setup(app) -> dict:
