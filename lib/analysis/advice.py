@@ -208,14 +208,11 @@ def advise(trials: pd.DataFrame) -> Advice:
     require(len(curve) > 0, "goal", trials.goal.iloc[0], "met by a trial")
     sizes, steps = curve.batch_size.to_numpy(), curve.steps.to_numpy()
     summary, _ = scaling.of_searches(searches)
-    critical = [np.nan] * 3
-    if len(summary):
-        row = summary.iloc[0]
-        critical = [float(end) for end in row[["critical", "critical_low", "critical_high"]]]
+    row = summary.iloc[0] if len(summary) else {}
+    ends = ("critical", "critical_low", "critical_high")
+    critical = [float(row.get(end, np.nan)) for end in ends]
     doublings = np.log2(sizes[-1] / sizes[0])
-    saved = np.nan
-    if doublings:
-        saved = 1 - (steps[-1] / steps[0]) ** (1 / doublings)
+    saved = 1 - (steps[-1] / steps[0]) ** (1 / doublings) if doublings else np.nan
     return Advice(int(sizes[0]), int(sizes[-1]), len(sizes), *critical, float(saved))
 
 

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lib.analysis.scaling.steps import CURVE, SEARCH
-from lib.records import store
-from lib.records.store import DATA, record
+from lib.records import on_record, store
 from lib.studies import plans
 from lib.studies.study import Study
 
@@ -25,7 +24,7 @@ POINT = [*CURVE, "batch_size", *SEARCH]
 def low_momentum() -> Study:
     """Every search below the published range that is on record."""
     planned = dict.fromkeys(cell for name in plans.LOW_MOMENTUM for cell in plans.study(name).cells)
-    known = tuple(cell for cell in planned if store.exists(record(cell, DATA)))
+    known = on_record.recorded_of(planned)
     return Study("low-momentum", "Momentum below the published range", known)
 
 

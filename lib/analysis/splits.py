@@ -15,8 +15,7 @@ import pandas as pd
 
 from lib import require
 from lib.analysis.scaling import goals, mean_of, steps_to_result
-from lib.records import store
-from lib.records.store import record
+from lib.records import on_record
 from lib.studies.cells import Cell
 from lib.workloads import datasets
 from lib.workloads.catalogue import THEIR_SPLIT, workload
@@ -63,13 +62,11 @@ def of_splits(share: np.ndarray, among: np.ndarray) -> pd.DataFrame:
     (validation images in common with theirs).
     """
     theirs = datasets.held_out(datasets.LEE2021)
-    held = {THEIRS: theirs}
-    held |= {seed: datasets.held_out("mnist", seed) for seed in SEEDS}
+    held = {THEIRS: theirs, **{seed: datasets.held_out("mnist", seed) for seed in SEEDS}}
     rows = []
     for split, places in held.items():
         error = share[places].mean()
-        below = among < error - 1e-12
-        tied_too = among <= error + 1e-12
+        below, tied_too = among < error - 1e-12, among <= error + 1e-12
         percentile = 100 * np.mean([below, tied_too])
         shared = np.intersect1d(places, theirs)
         rows.append((split, error, percentile, len(shared)))
@@ -116,11 +113,8 @@ def counterparts(cells: Iterable[Cell]) -> list[Cell]:
     for cell in cells:
         name = cell.workload.removesuffix(THEIR_SPLIT)
         ours = replace(cell, workload=name, race=None, rungs="goals")
-        found.append(cell)
-        for hits in (1, 2, 5):
-            other = replace(ours, hits=hits)
-            if store.exists(record(other)):
-                found.append(other)
+        waited = (replace(ours, hits=hits) for hits in (1, 2, 5))
+        found += [cell, *on_record.recorded_of(waited)]
     return found
 
 

@@ -62,18 +62,11 @@ def estimate(searches: dict[int, list[float]]) -> Estimate | None:
     spread = math.sqrt((slopes**2 / counts).sum())
     reach = float(stdtrit(freedom, 0.95)) * error * spread
     low, high = math.exp(centre - reach), math.exp(centre + reach)
-    nearest, farthest = math.log(sizes.min()) - 1, math.log(sizes.max()) + 1
-    if not nearest < centre < farthest:
+    if not math.log(sizes.min()) - 1 < centre < math.log(sizes.max()) + 1:
         low, high = 0.0, math.inf
-    return Estimate(
-        critical=math.exp(centre),
-        low=low,
-        high=high,
-        searches=len(logs),
-        floor=math.exp(fitted.floor[0]),
-        error=error,
-        telling=dict(zip(known, slopes.tolist())),
-    )
+    floor = math.exp(fitted.floor[0])
+    telling = dict(zip(known, slopes.tolist()))
+    return Estimate(math.exp(centre), low, high, len(logs), floor, error, telling)
 
 
 def _slopes(

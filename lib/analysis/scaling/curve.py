@@ -276,8 +276,7 @@ def satterthwaite(variances: Sequence[np.ndarray], freedoms: Sequence[float]) ->
     parts = sum(variance**2 / freedom for variance, freedom in zip(variances, freedoms))
     with np.errstate(divide="ignore", invalid="ignore"):
         found = total**2 / parts
-    known = np.isfinite(found) & (found > 0)
-    return np.where(known, found, 1e9)
+    return np.where(np.isfinite(found) & (found > 0), found, 1e9)
 
 
 def mean_of(values: Sequence[float]) -> Effect:

@@ -89,7 +89,6 @@ def about(curve: Curve) -> dict:
     spans = map(span_of, regime_ends(curve.sizes, draws(curve).to_numpy())[1:])
     ends = [end for span in spans for end in span]
     off = np.sqrt(line.loss[0] / len(curve.sizes))
-    smallest, largest = points.batch_size.min(), points.batch_size.max()
     return {
         "sizes": len(points),
         "replicates": curve.n,
@@ -99,7 +98,7 @@ def about(curve: Curve) -> dict:
         "c2": line.c2[0],
         "residual": float(np.exp(off)),
         **bend.row("critical"),
-        "identified": bool(smallest < np.exp(bend.value) < largest),
+        "identified": bool(points.batch_size.min() < np.exp(bend.value) < points.batch_size.max()),
     }
 
 
