@@ -150,7 +150,8 @@ def _coarse(goal: float, work: Workload, asked: Asked) -> list[str]:
         )
     if goal > asked.chance / EASY:
         found.append(
-            f"The goal of {told} is easy: answers that are all the same miss {100 * asked.chance:.2g} %."
+            f"The goal of {told} is easy: answers that are all the same miss "
+            f"{100 * asked.chance:.2g} %."
         )
     return found
 
@@ -205,13 +206,14 @@ def advise(trials: pd.DataFrame) -> Advice:
     searches = scaling.steps_to_result(trials)
     curve = scaling.across_replicates(searches).sort_values("batch_size")
     require(len(curve) > 0, "goal", trials.goal.iloc[0], "met by a trial")
-    b, k = curve.batch_size.to_numpy(), curve.steps.to_numpy()
-    summary, _ = scaling.summaries(trials)
+    sizes, steps = curve.batch_size.to_numpy(), curve.steps.to_numpy()
+    summary, _ = scaling.of_searches(searches)
     row = summary.iloc[0] if len(summary) else {}
-    ends = [float(row.get(name, np.nan)) for name in ("critical", "critical_low", "critical_high")]
-    doublings = np.log2(b[-1] / b[0])
-    mean = 1 - (k[-1] / k[0]) ** (1 / doublings) if doublings else np.nan
-    return Advice(int(b[0]), int(b[-1]), len(b), *ends, float(mean))
+    ends = ("critical", "critical_low", "critical_high")
+    critical = [float(row.get(end, np.nan)) for end in ends]
+    doublings = np.log2(sizes[-1] / sizes[0])
+    saved = 1 - (steps[-1] / steps[0]) ** (1 / doublings) if doublings else np.nan
+    return Advice(int(sizes[0]), int(sizes[-1]), len(sizes), *critical, float(saved))
 
 
 def sentences(given: Advice) -> str:
@@ -219,24 +221,26 @@ def sentences(given: Advice) -> str:
     ends = f"batch sizes {number(given.smallest)} and {number(given.largest)}"
     half, little = (f"{100 * share:.0f} %" for share in (NEARLY_HALF, LITTLE))
     if given.sizes < LEAST:
-        found = f"Between {ends}, a doubled batch saved {100 * given.per_doubling:.0f} % of the steps on average. "
-        found = (
-            found
-            if given.sizes > 1
-            else f"The goal was reached at one batch size only, {number(given.smallest)}. "
-        )
+        saved = f"{100 * given.per_doubling:.0f} % of the steps on average. "
+        found = f"Between {ends}, a doubled batch saved {saved}"
+        if given.sizes == 1:
+            found = f"The goal was reached at one batch size only, {number(given.smallest)}. "
+        needed = f"A critical batch size takes at least {LEAST} batch sizes that reach the goal."
+        return found + needed
+    if given.critical >= given.largest:
         return (
-            found + f"A critical batch size takes at least {LEAST} batch sizes that reach the goal."
+            f"The critical batch size lies above all that was measured, {ends}. "
+            "Steps still fall; measure larger batches."
         )
     if not given.inside:
-        beyond = given.critical >= given.largest
-        where, more = ("above", "larger") if beyond else ("below", "smaller")
         return (
-            f"The critical batch size lies {where} all that was measured, {ends}. "
-            f"{'Steps still fall' if beyond else 'Larger batches save few steps'}; measure {more} batches."
+            f"The critical batch size lies below all that was measured, {ends}. "
+            "Larger batches save few steps; measure smaller batches."
         )
-    small = f"Up to B = {brief(given.useful)}, doubling the batch nearly halves the steps: it saves {half} or more."
+    small = f"Up to B = {brief(given.useful)}, doubling the batch nearly halves the steps: "
+    small += f"it saves {half} or more."
     if given.useful < given.smallest:
-        small = f"Even from the smallest batch, B = {number(given.smallest)}, doubling saves less than {half} of the steps."
+        small = f"Even from the smallest batch, B = {number(given.smallest)}, "
+        small += f"doubling saves less than {half} of the steps."
     reach = ", a size beyond those measured" * (given.useless > given.largest)
     return f"{small} Beyond B = {brief(given.useless)}{reach}, it saves less than {little}."

@@ -36,18 +36,25 @@ def at_edges(trials: pd.DataFrame) -> pd.DataFrame:
     met = trials.dropna(subset="steps") if len(trials) else trials
     rows = []
     for key, own in met.groupby(CURVE) if len(met) else ():
-        won = own.loc[own.groupby(["batch_size", *SEARCH]).steps.idxmin()]
-        for name, interval in _searched(key[0], key[1], own.get("space")).items():
-            place = np.full(len(won), np.nan)
-            if interval.high > interval.low:
-                place = interval.place(won[name].to_numpy(float))
-            if interval.scale == "reverse-log":  # there 0 is the highest value's
-                place = 1 - place
-            shares = float((place < OUTER).mean()), float((place > 1 - OUTER).mean())
-            marked = len(won) >= FEWEST and max(shares) > MOST
-            row = name, interval.low, interval.high, len(won), *shares, marked
+        by = own.groupby(["batch_size", *SEARCH])
+        won = own.loc[by.steps.idxmin()]
+        searched = _searched(key[0], key[1], own.get("space"))
+        for name, interval in searched.items():
+            place = _places(won[name], interval)
+            lower = float(np.mean(place < OUTER))
+            upper = float(np.mean(place > 1 - OUTER))
+            marked = len(won) >= FEWEST and max(lower, upper) > MOST
+            row = name, interval.low, interval.high, len(won), lower, upper, marked
             rows.append((key, dict(zip(COLUMNS, row))))
     return by_curve(rows, COLUMNS)
+
+
+def _places(values: pd.Series, interval: Interval) -> np.ndarray:
+    """Where in an interval values lie, 0 to 1 from its lowest; NaN in one of a single value."""
+    if interval.high <= interval.low:
+        return np.full(len(values), np.nan)
+    place = interval.place(values.to_numpy(float))
+    return 1 - place if interval.scale == "reverse-log" else place
 
 
 def _searched(name: str, algorithm: str, spaces: pd.Series | None) -> dict[str, Interval]:
@@ -56,10 +63,12 @@ def _searched(name: str, algorithm: str, spaces: pd.Series | None) -> dict[str, 
     known = {str(s) for s in spaces.dropna()} if spaces is not None else set()
     asked = sorted({s for one in known or {work.space} for s in HALVES.get(one, (one,))})
     found = pd.DataFrame([intervals(space, algorithm, work.decay) for space in asked])
-    return {
-        name: Interval(min(i.low for i in own), max(i.high for i in own), own[0].scale)
-        for name, own in found.items()
-    }
+    union = {}
+    for name, own in found.items():
+        low = min(interval.low for interval in own)
+        high = max(interval.high for interval in own)
+        union[name] = Interval(low, high, own[0].scale)
+    return union
 
 
 def marks(edges: pd.DataFrame) -> dict[tuple, str]:
@@ -67,10 +76,12 @@ def marks(edges: pd.DataFrame) -> dict[tuple, str]:
     edge of momentum".
     """
     found = {}
-    for row in edges[edges.marked].itertuples():
-        name = row.hyperparameter.replace("_", " ")
+    for row in edges[edges.marked].to_dict("records"):
+        key = tuple(row[name] for name in CURVE)
+        name = row["hyperparameter"].replace("_", " ")
         for end in ENDS:
-            if (share := getattr(row, end)) > MOST:
+            share = row[end]
+            if share > MOST:
                 words = f"{100 * share:.0f}\u00a0% at the {end} edge of {name}"
-                found.setdefault(tuple(getattr(row, c) for c in CURVE), []).append(words)
+                found.setdefault(key, []).append(words)
     return {key: "; ".join(words) for key, words in found.items()}

@@ -35,20 +35,20 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
     two; examples: budget x batch size.  checked: the last check within the budget, of which all
     three tell.  Trials that diverged or died are there, with the status "infeasible".
     """
-    keys = [c for c in trials if "@" not in c and c not in PARTS.values()]
-    split = {c: c.partition("@") for c in trials}
-    parts = [c for c, (name, at, _) in split.items() if at and name in PARTS]
-    known = {split[c][0] for c in parts}
+    starts = tuple(f"{name}@" for name in PARTS)
+    parts = [name for name in trials if name.startswith(starts)]
+    keys = [name for name in trials if "@" not in name and name not in PARTS.values()]
     if not parts:
         return pd.DataFrame(columns=[*keys, "budget", "examples", *PARTS.values()])
+    kinds = {name.partition("@")[0] for name in parts}
     table = trials[[*keys, *parts]].reset_index(drop=True).reset_index(names="row")
-    long = pd.wide_to_long(table, known, "row", "budget", sep="@").reset_index()
-    long = long.rename(columns=PARTS).sort_values(["budget", "row"], ignore_index=True)
+    long = pd.wide_to_long(table, kinds, "row", "budget", sep="@").reset_index()
+    long = long.rename(columns=PARTS)
+    long = long.sort_values(["budget", "row"], ignore_index=True)
     long = long[long.budget <= long.max_steps]
     long = long.dropna(subset="validation").drop(columns="row")
-    pairs = list(zip(long.budget, long.checks))
-    kinds = {pair: last_check(*pair) for pair in set(pairs)}
-    checked = [kinds[pair] for pair in pairs]
+    last = functools.cache(last_check)  # the same few budgets in all rows
+    checked = list(map(last, long.budget, long.checks))
     examples = long.budget * long.batch_size
     return long.assign(checked=checked, examples=examples).reset_index(drop=True)
 
@@ -66,19 +66,19 @@ def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         more = ["low", "high", "noise", "unsure", "trials"]
         return standing.reindex(columns=list(dict.fromkeys([*rows, *by, *more])))
     errors = standing.groupby(by, sort=False).validation
-    winners = standing.loc[errors.idxmin()].set_index(by)
-    halves = errors.apply(lambda e: best_of_k(e.to_numpy(), (len(e) + 1) // 2)).loc[winners.index]
-    names = winners.reset_index().workload
-    tested = names.map(lambda name: datasets.test_size(workload(name).dataset)).to_numpy()
-    example = names.map(validation_example).to_numpy()
-    unsure = np.sqrt(winners.validation * (1 - winners.validation) * example)
+    winners = standing.loc[errors.idxmin()].reset_index(drop=True)
+    halves = errors.apply(lambda e: best_of_k(e.to_numpy(), (len(e) + 1) // 2))
+    tested = winners.workload.map(lambda name: datasets.test_size(workload(name).dataset))
+    example = winners.workload.map(validation_example)
+    test, validation = winners.test, winners.validation
+    unsure = np.sqrt(validation * (1 - validation) * example)
     return winners.assign(
-        low=halves.str[0],
-        high=halves.str[-1],
-        noise=np.sqrt(winners.test * (1 - winners.test) / tested),
+        low=halves.str[0].to_numpy(),
+        high=halves.str[-1].to_numpy(),
+        noise=np.sqrt(test * (1 - test) / tested),
         unsure=np.maximum(unsure, example),
-        trials=errors.size().loc[winners.index],
-    ).reset_index()
+        trials=errors.size().to_numpy(),
+    )
 
 
 def validation_example(name: str) -> float:

@@ -1,5 +1,5 @@
-"""From the points of `lib.probes.tracks` to the noise scale of a path, and the critical batch size that
-it predicts.
+"""From the points of `lib.probes.tracks` to the noise scale of a path, and the critical batch size
+that it predicts.
 """
 
 from __future__ import annotations

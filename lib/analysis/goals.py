@@ -72,8 +72,7 @@ def goal(workload: str) -> float:
 
 def at_goals(trials: pd.DataFrame) -> pd.DataFrame:
     """The table with each of the book's workloads read at its `goal`; a reader's own as it is."""
-    known = [name for name in trials.workload.unique() if name in WORKLOADS] if len(trials) else []
-    attrs = trials.attrs
-    found = scaling.at_goals(trials, {name: goal(name) for name in known}) if known else trials
-    found.attrs.update(attrs)
-    return found
+    if trials.empty:
+        return trials
+    names = (name for name in trials.workload.unique() if name in WORKLOADS)
+    return scaling.at_goals(trials, {name: goal(name) for name in names})

@@ -124,7 +124,8 @@ def best_step(
 # The same in the language of the charts; a test evaluates both.  {own}: whether datum.measured, a
 # device's time, counts.
 EXPRESSIONS = {
-    "seconds": "datum.steps * (({own} ? datum.measured : max(datum.batch_size / {devices}, {saturation}) / {throughput})"
+    "seconds": "datum.steps * (({own} ? datum.measured : "
+    "max(datum.batch_size / {devices}, {saturation}) / {throughput})"
     " + 2 * ({devices} - 1) * "
     f"({BYTES} * datum.parameters / {{devices}} / {{bandwidth}} + {{latency}}))",
     "cost": "datum.seconds / 3600 * {devices} * {price}",

@@ -34,12 +34,12 @@ def compared(*more: Study, without: tuple[str, ...] = ()) -> pd.DataFrame:
     """
     studies = [plans.study(name) for name in plans.WHICH]
     asked = [*studies, *more]
-    names = {cell.workload for study in asked for cell in study.cells}
     every = on_record.gathered(*asked, **plans.USUAL)
-    cells = tuple(cell for cell in every.cells if cell.workload in names)
-    read = results.read(Study("compared", "Training methods", cells), without=without)
-    found = goals.at_goals(read)
-    lacking = dict.fromkeys(cell for study in studies for cell in results.missing(study))
+    names = {cell.workload for study in asked for cell in study.cells}
+    cells = [cell for cell in every.cells if cell.workload in names]
+    study = Study("compared", "Training methods", cells)
+    found = goals.at_goals(results.read(study, without=without))
+    lacking = dict.fromkeys(cell for own in studies for cell in results.missing(own))
     planned = len(every.cells) + len(lacking)
     found.attrs.update(missing=store.Shared(lacking), cells_planned=planned)
     return found
@@ -52,10 +52,7 @@ def whole_range(trials: pd.DataFrame, low: pd.DataFrame | None = None) -> pd.Dat
     low: the trials of `ranges.low_momentum`; None: they are read.
     """
     low = results.read(ranges.low_momentum()) if low is None else low
-    joined = goals.at_goals(ranges.whole(trials, low))
-    kept = {"missing", "cells_planned"} & trials.attrs.keys()
-    joined.attrs.update({name: trials.attrs[name] for name in kept})
-    return joined
+    return goals.at_goals(ranges.whole(trials, low))
 
 
 def grid(
@@ -103,8 +100,8 @@ def over(curves: dict, base: str = BASE) -> pd.DataFrame:
     """
     rows = []
     for key, curve, other in _beside(curves, base):
-        for what, of in QUANTITIES.items():
-            if (found := of(curve, other)) is not None:
+        for what, compare in QUANTITIES.items():
+            if (found := compare(curve, other)) is not None:
                 counts = {"n": found.n, "searches": curve.n, "effect": found}
                 rows.append((key, {"what": what, **found.row("ratio"), **counts}))
     columns = ["what", "ratio", "ratio_low", "ratio_high", "n", "searches", "effect"]
@@ -113,10 +110,7 @@ def over(curves: dict, base: str = BASE) -> pd.DataFrame:
 
 def _beside(curves: dict, base: str) -> Iterator[tuple[tuple, Curve, Curve]]:
     """Every curve of another method, by its key, and the base method's on the same network."""
-    for key, curve in curves.items():
-        other = curves.get((key[0], base, *key[2:]))
-        if key[1] != base and other is not None:
-            yield key, curve, other
+    return scaling.with_partner(curves, lambda key: (key[0], base, *key[2:]))
 
 
 def at_end(end: int) -> Callable[[Curve, Curve], Effect | None]:
@@ -223,16 +217,19 @@ def shared_out(curves: dict, times: pd.DataFrame) -> pd.DataFrame:
     share alone; what it sends is left out.  Columns: as those of `in_time`, and share (examples on
     each device), at which `dearer` is read.
     """
-    pairs, common = list(_both(curves, times)), {}
+    pairs = list(_both(curves, times))
+    common: dict[str, set[int]] = {}
     for (work, _), _, ratios in pairs:
-        common[work] = common.get(work, {*ratios.batch_size}) & {*ratios.batch_size}
+        sizes = set(ratios.batch_size)
+        common[work] = common.get(work, sizes) & sizes
     parts = [pd.DataFrame(columns=TIMED)]
     for (work, method), dearer, ratios in pairs:
         size = max(common[work], default=0)
         shares = dearer.index[dearer.index <= size]
-        largest = ratios[ratios.batch_size == size]
         if len(shares):
-            parts.append(_timed((work, method), largest.iloc[[0] * len(shares)], shares, dearer))
+            largest = ratios[ratios.batch_size == size]
+            repeated = largest.iloc[[0] * len(shares)]
+            parts.append(_timed((work, method), repeated, shares, dearer))
     return pd.concat(parts[1:] or parts, ignore_index=True)
 
 
@@ -253,8 +250,11 @@ def _timed(
     """TIMED of rows of `scaling.steps_ratio`, a step's time read at shares [n] of their batches."""
     logs = np.interp(np.log(shares), np.log(dearer.index), np.log(dearer))
     times = np.exp(logs)
-    steps = ratios[["ratio", "ratio_low", "ratio_high"]].to_numpy()
-    sizes = ratios.batch_size.to_numpy()
-    found = pd.DataFrame({"batch_size": sizes, "share": np.asarray(shares), "dearer": times})
-    found[TIMED[5:8]], found[TIMED[8:]] = steps, steps * times[:, None]
-    return found.assign(workload=about[0], algorithm=about[1])[TIMED]
+    found = pd.DataFrame({"share": np.asarray(shares), "dearer": times})
+    found["batch_size"] = ratios.batch_size.to_numpy()
+    for end in ("", "_low", "_high"):
+        steps = ratios[f"ratio{end}"].to_numpy()
+        found[f"steps{end}"] = steps
+        found[f"time{end}"] = steps * times
+    found["workload"], found["algorithm"] = about
+    return found[TIMED]

@@ -60,25 +60,34 @@ def _recursion(
     """One step of the second moments of each dimension: a matrix [n, n, d] and what noise adds
     [n, d] at B = 1.
 
-    v' = momentum v + h w + noise; w' = w - rate v', as in `lib.methods.momentum`: moments of (w, v).
+    v' = momentum v + h w + noise; w' = w - rate v', as in `lib.methods.momentum`: moments of
+    (w, v).
     With an average of the weights, u' = average u + (1 - average) w': of (u, w).  Else E w^2 alone.
     """
-    h, p = model.curvature, 1 - rate * model.curvature
+    h = model.curvature
+    p = 1 - rate * h
     if average is not None:
-        step, kick = [[average, (1 - average) * p], [0, p]], [(average - 1) * rate, -rate]
+        step = [[average, (1 - average) * p], [0, p]]
+        kick = [(average - 1) * rate, -rate]
     elif momentum:
-        step, kick = [[p, -rate * momentum], [h, momentum]], [-rate, 1]
+        step = [[p, -rate * momentum], [h, momentum]]
+        kick = [-rate, 1]
     else:
-        step, kick = [[p]], [-rate]
-    step = np.array([np.broadcast_arrays(*row, h)[:-1] for row in step])
+        step = [[p]]
+        kick = [-rate]
+    rows = [np.broadcast_arrays(*row, h)[:-1] for row in step]
     size = len(kick) ** 2
-    moments = np.einsum("ijd,kld->ikjld", step, step).reshape(size, size, -1)
-    added = np.outer(kick, kick).reshape(size, 1) * model.noise
+    moments = np.einsum("ijd,kld->ikjld", rows, rows)
+    moments = moments.reshape(size, size, -1)
+    added = np.outer(kick, kick).reshape(size, 1)
+    added = added * model.noise
     if size == 1:
         return moments, added
     # E w v stands twice among the products
-    moments = np.stack([moments[:, 0], moments[:, 1] + moments[:, 2], moments[:, 3]], 1)
-    return moments[[0, 1, 3]], added[[0, 1, 3]]
+    mixed = moments[:, 1] + moments[:, 2]
+    moments = np.stack([moments[:, 0], mixed, moments[:, 3]], 1)
+    kept = [0, 1, 3]
+    return moments[kept], added[kept]
 
 
 def steps(
@@ -126,4 +135,5 @@ def best(
     """
     grid = [(r * (1 + m), m, a) for r in rates for m in momenta for a in averages]
     table = np.array([steps(model, batch_sizes, *point) for point in grid])
-    return table.min(0), [grid[i] for i in table.argmin(0)]
+    fewest = table.argmin(0)
+    return table.min(0), [grid[place] for place in fewest]

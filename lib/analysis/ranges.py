@@ -7,26 +7,24 @@ union.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import pandas as pd
 
 from lib.analysis.scaling.steps import CURVE, SEARCH
-from lib.records import store
-from lib.records.store import DATA, record
+from lib.records import on_record, store
 from lib.studies import plans
 from lib.studies.study import Study
 
 LOW, WHOLE = "low", "whole"
 # Batch sizes and searches that both halves of a curve have, from which on it is read so
 LEAST, SEARCHES = 5, 3
+POINT = [*CURVE, "batch_size", *SEARCH]
 
 
 def low_momentum() -> Study:
     """Every search below the published range that is on record."""
     planned = dict.fromkeys(cell for name in plans.LOW_MOMENTUM for cell in plans.study(name).cells)
-    known = tuple(cell for cell in planned if store.exists(record(cell, DATA)))
+    known = on_record.recorded_of(planned)
     return Study("low-momentum", "Momentum below the published range", known)
 
 
@@ -40,22 +38,23 @@ def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     """
     if not len(published) or not len(low):
         return published
-    point, network = [*CURVE, "batch_size", *SEARCH], [c for c in CURVE if c != "sparsity"]
-    likely = published.loc[_of_methods(published, low.algorithm.unique()), point]
-    shared = likely.drop_duplicates().merge(low[point].drop_duplicates())
+    likely = published.loc[published.algorithm.isin(low.algorithm.unique()), POINT]
+    shared = likely.drop_duplicates().merge(low[POINT].drop_duplicates())
     searches = shared.groupby([*CURVE, "batch_size"]).size()
     sizes = (searches >= SEARCHES).groupby(CURVE).sum()
+    network = [name for name in CURVE if name != "sparsity"]
     long = sizes.index[(sizes >= LEAST).groupby(network).transform("all")]
     inside = pd.MultiIndex.from_frame(shared[_among(shared, long)])
     halves = [frame[_among(frame, inside)] for frame in (published, low)]
     joined = pd.concat(halves, ignore_index=True).assign(space=WHOLE)
-    by = joined.groupby(point)
+    by = joined.groupby(POINT)
     searched = [name for name in ("hits", "race", "rungs") if name in joined]
     joined[searched] = by[searched].transform("first")  # of the union, not of a half
     if "trials" in joined:
         joined["trials"] = by.trials.transform("size")
         joined["trials"] = joined.groupby(CURVE).trials.transform("first")
-    found = pd.concat([published[~_among(published, long)], joined], ignore_index=True)
+    rest = published[~_among(published, long)]
+    found = pd.concat([rest, joined], ignore_index=True)
     heads = [head for half in (published, low) for head in half.attrs.get("provenance", ())]
     found.attrs.update(published.attrs, provenance=store.Shared(heads))
     return found
@@ -65,15 +64,9 @@ def _among(frame: pd.DataFrame, keys: pd.MultiIndex) -> np.ndarray:
     """Which rows have one of these keys, in the columns that the keys are named after, of which
     `algorithm` is one; the others are not looked at where that differs.
     """
-    found = _of_methods(frame, keys.unique("algorithm"))
-    likely = frame.loc[found, list(keys.names)]
-    found[found] = pd.MultiIndex.from_frame(likely).isin(keys)
+    found = frame.algorithm.isin(keys.unique("algorithm")).to_numpy(copy=True)
+    found[found] = pd.MultiIndex.from_frame(frame.loc[found, keys.names]).isin(keys)
     return found
-
-
-def _of_methods(frame: pd.DataFrame, methods: Iterable[str]) -> np.ndarray:
-    """Which rows are of one of these training methods."""
-    return frame.algorithm.isin(methods).to_numpy(copy=True)
 
 
 def whole_curves(trials: pd.DataFrame) -> set[tuple]:

@@ -1,4 +1,4 @@
-"""The learning rates of winners: the usual rules for them, and the rate that counts with momentum."""
+"""The learning rates of winners: the usual rules for them, and the rate with momentum."""
 
 from __future__ import annotations
 

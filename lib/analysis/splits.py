@@ -13,9 +13,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from lib import require
 from lib.analysis.scaling import goals, mean_of, steps_to_result
-from lib.records import store
-from lib.records.store import record
+from lib.records import on_record
 from lib.studies.cells import Cell
 from lib.workloads import datasets
 from lib.workloads.catalogue import THEIR_SPLIT, workload
@@ -34,10 +34,7 @@ def shares(rows: pd.DataFrame, name: str) -> np.ndarray:
     Raises ValueError if the workload has none.
     """
     own = rows[rows.workload == name] if len(rows) else rows
-    if not len(own):
-        raise ValueError(
-            f"workload: {name!r} is not allowed; it must be one whose folds are on record"
-        )
+    require(len(own) > 0, "workload", name, "one whose folds are on record")
     found = np.zeros(datasets.whole_size(workload(name).dataset))
     found[own.image] = own.wrong / own.networks
     return found
@@ -69,8 +66,10 @@ def of_splits(share: np.ndarray, among: np.ndarray) -> pd.DataFrame:
     rows = []
     for split, places in held.items():
         error = share[places].mean()
-        easier = np.mean([among < error - 1e-12, among <= error + 1e-12])
-        rows.append((split, error, 100 * easier, len(np.intersect1d(places, theirs))))
+        below, tied_too = among < error - 1e-12, among <= error + 1e-12
+        percentile = 100 * np.mean([below, tied_too])
+        shared = np.intersect1d(places, theirs)
+        rows.append((split, error, percentile, len(shared)))
     return pd.DataFrame(rows, columns=["split", "error", "percentile", "shared"])
 
 
@@ -114,11 +113,8 @@ def counterparts(cells: Iterable[Cell]) -> list[Cell]:
     for cell in cells:
         name = cell.workload.removesuffix(THEIR_SPLIT)
         ours = replace(cell, workload=name, race=None, rungs="goals")
-        found.append(cell)
-        for hits in (1, 2, 5):
-            other = replace(ours, hits=hits)
-            if store.exists(record(other)):
-                found.append(other)
+        waited = (replace(ours, hits=hits) for hits in (1, 2, 5))
+        found += [cell, *on_record.recorded_of(waited)]
     return found
 
 
@@ -147,12 +143,11 @@ def pairs(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
     )
     keys = ["network", "algorithm", "sparsity", "batch_size", "replicate", "goal"]
     same = [*keys, "trials", "checks", "precision"]
-    theirs, ours = (
-        found.loc[side].set_index(same)[["steps", "missed"]] for side in (there, ~there)
-    )
-    both = theirs.join(ours, how="inner", lsuffix="_theirs", rsuffix="_ours").reset_index()
+    theirs, ours = (found.loc[side, [*same, "steps", "missed"]] for side in (there, ~there))
+    both = theirs.merge(ours, on=same, suffixes=("_theirs", "_ours"))
     both = both.rename(columns={"steps_theirs": "theirs", "steps_ours": "ours"})
-    both = both.assign(ratio=both.ours / both.theirs, missed=both.missed_theirs + both.missed_ours)
+    both["ratio"] = both.ours / both.theirs
+    both["missed"] = both.missed_theirs + both.missed_ours
     return both[[*keys, "theirs", "ours", "ratio", "missed"]].sort_values(keys, ignore_index=True)
 
 

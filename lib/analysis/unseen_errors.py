@@ -19,13 +19,15 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     """
     found = []
     for name, own in rows.groupby("workload", sort=False):
-        by = own.set_index(["sparsity", "batch_size", *scaling.SEARCH]).test.unstack("sparsity")
-        if by.shape[1] != 2:
+        keys = ["sparsity", "batch_size", *scaling.SEARCH]
+        tests = own.set_index(keys).test.unstack("sparsity")
+        if tests.shape[1] != 2:
             continue
-        by = by.set_axis(["dense", "pruned"], axis=1).dropna().groupby([*scaling.SEARCH]).mean()
-        more = scaling.mean_of(by.pruned - by.dense)
+        both = tests.set_axis(["dense", "pruned"], axis=1).dropna()
+        each = both.groupby([*scaling.SEARCH]).mean()
+        more = scaling.mean_of(each.pruned - each.dense)
         about = {"workload": name, "goal": own.goal.iloc[0], "n": more.n}
-        found.append({**about, **by.mean(), **more.row("more", log=False)})
+        found.append(about | dict(each.mean()) | more.row("more", log=False))
     return pd.DataFrame(found, columns=COLUMNS)
 
 

@@ -32,12 +32,12 @@ def kept(name: str, compute: Callable[[], dict], folders: Sequence[Path] = ()) -
     for file in files:
         with contextlib.suppress(OSError, ValueError):  # none yet, or one that cannot be read
             return json.loads(file.read_text(encoding="utf-8"))
-    if files[0] not in UNWRITTEN:
+    found = UNWRITTEN.get(files[0])
+    if found is None:
         found = json.dumps(compute(), ensure_ascii=False, indent=1)
-        if any(_written(file, found) for file in files):
-            return json.loads(found)
-        UNWRITTEN[files[0]] = found
-    return json.loads(UNWRITTEN[files[0]])
+        if not any(_written(file, found) for file in files):
+            UNWRITTEN[files[0]] = found
+    return json.loads(found)
 
 
 def _folders() -> list[Path]:
@@ -45,13 +45,12 @@ def _folders() -> list[Path]:
 
 
 def _written(file: Path, text: str) -> bool:
-    try:
+    with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         with whole(file) as stream:
             stream.write(text.encode())
-    except OSError:
-        return False
-    return True
+        return True
+    return False
 
 
 @functools.cache
@@ -59,17 +58,11 @@ def _digest() -> str:
     """Of all code in lib and beside chapters, and of when every record of the book's was last
     changed and its size.
     """
-    files = [
-        os.path.join(folder, name)
-        for top in sorted(DATA.iterdir())
-        if top.name != "own"  # a reader's own, of which nothing is kept
-        for folder, _, names in os.walk(top)
-        for name in names
-        if not name.endswith(".part")
-    ]
+    tops = (top for top in DATA.iterdir() if top.name != "own")  # of a reader's own nothing is kept
+    inside = sorted(file for top in tops for file in top.rglob("*") if file.suffix != ".part")
     stamps = []
-    for file in sorted(files):
-        about = os.stat(file)
-        stamps.append((file, about.st_mtime_ns, about.st_size))
+    for file in filter(Path.is_file, inside):
+        about = file.stat()
+        stamps.append((str(file), about.st_mtime_ns, about.st_size))
     beside = [file.read_bytes() for file in sorted(ROOT.glob("chapters/*/*.py"))]
     return hashlib.sha256(f"{code(['.'])} {beside} {stamps}".encode()).hexdigest()[:16]

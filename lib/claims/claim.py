@@ -1,20 +1,23 @@
-"""A claim: what a paper says, the rule that judges it, the rule's history, and the verdict on every network.
+"""A claim: what a paper says, the rule that judges it, the rule's history, and the verdict on
+every network.
 
     @claim(
         "L4", "Larger batches help pruned networks no less",
         chapter="sparsity",
         paper="Data parallelism in sparse training is no worse than in dense training.",
         source="Lee et al. 2020, abstract",
-        rule="On a network, the critical batch size at the highest sparsity is over 0.8 times the dense one's.",
+        rule="On a network, the critical batch size at the highest sparsity is over 0.8 times the "
+        "dense one's.",
         above=0.8,
         since="2026-11-26",
-        history=[Change("2026-11-26", "over half the dense one's, in the median over pairs on a data set", "...")],
+        history=[Change("2026-11-26", "over half the dense one's, in the median", "...")],
     )
     def critical_over_dense(curves):
         ...
         return [ratio(title, effect, own=True), ...]
 
-A claim's function is given what its parameters name (`lib.claims.judging.PROVIDED`) and returns a `Group` per network.
+A claim's function is given what its parameters name (`lib.claims.judging.PROVIDED`) and returns a
+`Group` per network.
 """
 
 from __future__ import annotations
@@ -157,7 +160,6 @@ class Claim:
     verdict: str = ""
 
     def __post_init__(self):
-        require(self.kind in KINDS, "kind", self.kind, KINDS)
         require(self.scale in MATTERS, "scale", self.scale, tuple(MATTERS))
         wide = self.kind != "within" or self.inner(self.threshold) > 0
         require(wide, "threshold", self.threshold, "an effect of its own")
@@ -216,21 +218,23 @@ def p_value(group: Group, kind: str, threshold: float) -> float:
     if not 0 < group.error < math.inf:
         return 0.0 if group.error == 0 else math.nan
     edges = (-threshold, threshold) if kind == "within" else (threshold,)
-    beyond = [
-        float(stdtr(group.freedom, -abs(group.effect - edge) / group.error)) for edge in edges
-    ]
-    return max(beyond) if kind == "within" and abs(group.effect) < threshold else min(beyond)
+    off = [abs(group.effect - edge) / group.error for edge in edges]
+    beyond = [float(stdtr(group.freedom, -errors)) for errors in off]
+    inside = kind == "within" and abs(group.effect) < threshold
+    return max(beyond) if inside else min(beyond)
 
 
 def judged(claim: Claim, groups: Sequence[Group]) -> Claim:
     """The claim with the verdict on every group, and the word that sums them up."""
-    kind, threshold, found = claim.kind, claim.inner(claim.threshold), []
+    kind, threshold = claim.kind, claim.inner(claim.threshold)
+    found = []
     for group in groups:
         own = _inner(claim, group)
         verdict = decide(own, kind, threshold)
         others = {decide(own, kind, threshold * times) for times in (STRICTER, LAXER)}
-        told = {"robust": others == {verdict} and group.n >= ENOUGH, "verdict": verdict}
-        found.append(replace(group, **told, p_value=p_value(own, kind, threshold)))
+        robust = others == {verdict} and group.n >= ENOUGH
+        p = p_value(own, kind, threshold)
+        found.append(replace(group, verdict=verdict, robust=robust, p_value=p))
     verdict = summed_up(found)
     price = what_decides(claim, groups) if verdict == OPEN else ""
     return replace(claim, groups=tuple(found), verdict=verdict, price=price)
@@ -246,18 +250,21 @@ def what_decides(claim: Claim, groups: Sequence[Group]) -> str:
     """How many times the searches would decide the network nearest to it: intervals narrow with the
     square root of n.
     """
-    threshold, needed = claim.inner(claim.threshold), {}
+    threshold = claim.inner(claim.threshold)
     edges = (-threshold, threshold) if claim.kind == "within" else (threshold,)
-    for group in (_inner(claim, group) for group in groups if group.n):
-        if all(map(math.isfinite, (group.effect, group.low, group.high))):
-            room = min(abs(group.effect - edge) for edge in edges)
-            reach = (group.high - group.low) / 2
-            needed[group.name] = (reach / room) ** 2 if room else math.inf
+    needed = {}
+    for group in groups:
+        own = _inner(claim, group)
+        if own.n and all(map(math.isfinite, (own.effect, own.low, own.high))):
+            room = min(abs(own.effect - edge) for edge in edges)
+            reach = (own.high - own.low) / 2
+            needed[own.name] = (reach / room) ** 2 if room else math.inf
     if not needed:
         return "Searches of the networks named."
     nearest = min(needed, key=needed.get)
-    times = "over a hundred" if needed[nearest] > 100 else brief(max(needed[nearest], 1.1))
-    return f"About {times} times the searches of {nearest}."
+    times = needed[nearest]
+    words = "over a hundred" if times > 100 else brief(max(times, 1.1))
+    return f"About {words} times the searches of {nearest}."
 
 
 def summed_up(groups: Sequence[Group]) -> str:
@@ -320,13 +327,16 @@ class Registry:
         """
         kinds = [kind for kind in KINDS if kind in fields]
         require(len(kinds) == 1, "rule", kinds, f"of one of the kinds {', '.join(KINDS)}")
-        free = key not in self.claims or self.claims[key].title == title
+        known = self.claims.get(key)
+        free = known is None or known.title == title
         require(free, "key", key, "one that no other claim has")
-        rule = {"kind": kinds[0], "threshold": fields.pop(kinds[0]), "history": tuple(history)}
-        registered = Claim(key, title, **rule, **fields)
+        fields["kind"] = kinds[0]
+        fields["threshold"] = fields.pop(kinds[0])
+        registered = Claim(key, title, history=tuple(history), **fields)
 
         def register(function: Callable) -> Callable:
-            self.claims[key], self.functions[key] = registered, function
+            self.claims[key] = registered
+            self.functions[key] = function
             return function
 
         return register

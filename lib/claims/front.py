@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.analysis import hardware, scaling, splits
+from lib.analysis import hardware, ranges, scaling, splits
 from lib.claims import cache, judging
 from lib.claims.cache import kept
 from lib.probes import folds
-from lib.records import store
-from lib.records.store import DATA, record
+from lib.records import on_record, store
+from lib.records.store import record
 from lib.studies import plans
 from lib.wording import percent
 from lib.workloads.catalogue import workload
@@ -41,8 +41,8 @@ def scope() -> dict:
 
 def _scope() -> dict:
     every = dict.fromkeys(cell for study in plans.STUDIES.values() for cell in study.cells)
-    cells = [cell for cell in every if store.exists(record(cell, DATA))]
-    heads = [store.head(record(cell, DATA)) for cell in cells]
+    cells = list(on_record.recorded_of(every))
+    heads = [store.head(record(cell)) for cell in cells]
     trained = {workload(name) for name in dict.fromkeys(cell.workload for cell in cells)}
     found = {data_set(w.dataset) for w in trained}
     return {
@@ -74,9 +74,9 @@ def critical() -> pd.DataFrame:
 
 def _critical() -> dict:
     trials, summary = judging.trials(), judging.summary()
-    whole = trials.groupby(scaling.CURVE).space.first().eq("whole")
+    whole = ranges.whole_curves(trials)
     keys = summary[scaling.CURVE].itertuples(index=False, name=None)
-    table = summary.assign(range=["whole" if whole[key] else "published" for key in keys])
+    table = summary.assign(range=["whole" if key in whole else "published" for key in keys])
     return {"rows": table[CRITICAL].to_dict("records")}
 
 
@@ -179,11 +179,12 @@ def harder_than() -> list[str]:
 
 def _harder_than() -> dict:
     asked = folds.results()
-    told = {name: splits.told(asked, name) for name in (asked.workload.unique() if len(asked) else ())}
-    shares = {workload(name).title.split(" on ")[0]: found for name, found in told.items()}
-    return {
-        "draws": [f"{percent(f['ours_percentile'] / 100)} ({name})" for name, f in shares.items()]
-    }
+    draws = []
+    for name in asked.workload.unique() if len(asked) else ():
+        network = workload(name).title.split(" on ")[0]
+        share = splits.told(asked, name)["ours_percentile"] / 100
+        draws.append(f"{percent(share)} ({network})")
+    return {"draws": draws}
 
 
 def setup(app) -> dict:

@@ -66,8 +66,8 @@ def curves() -> dict[tuple, scaling.Curve]:
 @functools.cache
 def published_curves() -> dict[tuple, scaling.Curve]:
     """The dense curves of `published`, by their keys."""
-    dense = published().sparsity == 0
-    return scaling.curves(published()[dense])
+    found = published()
+    return scaling.curves(found[found.sparsity == 0])
 
 
 PROVIDED = {f.__name__: f for f in (trials, published, published_curves, summary, curves)}
@@ -108,10 +108,5 @@ def groups_of(key: str) -> list[Group]:
 
 def _read(fields: dict) -> Claim:
     history = tuple(Change(**change) for change in fields["history"])
-    return Claim(
-        **{
-            **fields,
-            "history": history,
-            "groups": tuple(Group(**group) for group in fields["groups"]),
-        }
-    )
+    groups = tuple(Group(**group) for group in fields["groups"])
+    return Claim(**fields | {"history": history, "groups": groups})

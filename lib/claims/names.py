@@ -38,10 +38,10 @@ def rows(
     effects: by key (workload, algorithm, ...); own: whether a workload is of the paper's; note: of
     a key and its effect.
     """
-    known = {key: effect for key, effect in effects.items() if effect is not None}
     return [
         ratio(curve_title(key), effect, own(key[0]), note(key, effect))
-        for key, effect in known.items()
+        for key, effect in effects.items()
+        if effect is not None
     ]
 
 

@@ -106,8 +106,8 @@ class Plan:
 
     def of(self, size: int, search: int | None = None) -> list[Trial]:
         """The trials of a batch size, or of one of its searches."""
-        own = [trial for trial in self.trials if trial.batch_size == size]
-        return [t for t in own if search is None or t.search == search]
+        own = (trial for trial in self.trials if trial.batch_size == size)
+        return [trial for trial in own if search in (None, trial.search)]
 
     def best(self, size: int) -> list[Trial]:
         """Those that met the goal at a batch size, the fastest first."""
@@ -173,9 +173,7 @@ class Plan:
 
     def explored(self, size: int) -> Cell:
         """A search of all learning rates, others as usual, to its first hit."""
-        usual = {}
-        for name, at in self.space.items():
-            usual[name] = at.at(np.array(USUAL.get(at.scale, 0.5)))
+        usual = {n: at.at(np.array(USUAL.get(at.scale, 0.5))) for n, at in self.space.items()}
         rates = self.space["learning_rate"]
         space = written({**usual, "learning_rate": (rates.low, rates.high)})
         return self._cell(size, trials=EXPLORED, space=space)

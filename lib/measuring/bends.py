@@ -52,7 +52,7 @@ def estimate(searches: dict[int, list[float]]) -> Estimate | None:
     known = {size: steps for size, steps in sorted(searches.items()) if steps}
     if len(known) < 3:
         return None
-    counts = np.array([len(steps) for steps in known.values()])
+    counts = np.array(list(map(len, known.values())))
     sizes = np.repeat(np.array(list(known), float), counts)
     logs = np.log(np.concatenate(list(known.values())))
     fitted = forms.fit(sizes, logs)
@@ -64,8 +64,8 @@ def estimate(searches: dict[int, list[float]]) -> Estimate | None:
     low, high = math.exp(centre - reach), math.exp(centre + reach)
     if not math.log(sizes.min()) - 1 < centre < math.log(sizes.max()) + 1:
         low, high = 0.0, math.inf
-    telling = dict(zip(known, slopes.tolist()))
     floor = math.exp(fitted.floor[0])
+    telling = dict(zip(known, slopes.tolist()))
     return Estimate(math.exp(centre), low, high, len(logs), floor, error, telling)
 
 

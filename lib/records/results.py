@@ -97,18 +97,7 @@ def read(study: Study, folder: Path = DATA, without: tuple[str, ...] = ()) -> pd
     Raises:
         RecordError: for a file that must not be read.
     """
-    return read_each({study.name: study}, folder, without)[study.name]
-
-
-def read_each(
-    studies: dict[K, Study], folder: Path = DATA, without: tuple[str, ...] = ()
-) -> dict[K, pd.DataFrame]:
-    """`read` of several studies; the files, which most share with others, are looked through once."""
-    check(Study("", "", (cell for study in studies.values() for cell in study.cells)), folder)
-    return {key: _read(study, folder, without) for key, study in studies.items()}
-
-
-def _read(study: Study, folder: Path, without: tuple[str, ...]) -> pd.DataFrame:
+    check(study, folder)
     files = {file: cell for cell in study.cells if store.exists(file := record(cell, folder))}
     heads, fields, trials = store.read_all(files, _fields, without)
     frame = _joined(fields, trials) if files else pd.DataFrame()
@@ -124,6 +113,11 @@ def _read(study: Study, folder: Path, without: tuple[str, ...]) -> pd.DataFrame:
         provenance=store.Shared(heads),
     )
     return frame
+
+
+def read_each(studies: dict[K, Study], folder: Path = DATA) -> dict[K, pd.DataFrame]:
+    """`read` of several studies, by their keys."""
+    return {key: read(study, folder) for key, study in studies.items()}
 
 
 def _joined(fields: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:

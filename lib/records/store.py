@@ -172,10 +172,11 @@ def read_all(
     if not files:
         return [], pd.DataFrame(), pd.DataFrame()
     heads, bodies = zip(*(_of(file, cell) for file, cell in files.items()))
-    told = pd.DataFrame(list(map(fields, files.values())))
     lengths = [head["rows"] for head in heads]
-    told = told.loc[told.index.repeat(lengths)].reset_index(drop=True)
-    return list(heads), told, _table(bodies, without).copy(deep=False)
+    told = pd.DataFrame(list(map(fields, files.values())))
+    told = told.loc[told.index.repeat(lengths)]
+    trials = _table(bodies, without)
+    return list(heads), told.reset_index(drop=True), trials.copy(deep=False)
 
 
 def head(file: Path, cell=None) -> dict:
@@ -230,9 +231,11 @@ def told(cell) -> dict:
 
     `dataclasses.asdict` copies every value deeply, and takes ten times as long.
     """
-    fields = {field.name: getattr(cell, field.name) for field in dataclasses.fields(cell)}
-    inner = {name: value for name, value in fields.items() if dataclasses.is_dataclass(value)}
-    return fields | {name: dataclasses.asdict(value) for name, value in inner.items()}
+    return {
+        field.name: dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value
+        for field in dataclasses.fields(cell)
+        for value in (getattr(cell, field.name),)
+    }
 
 
 def _filled(told: object, own: object) -> object:
@@ -266,10 +269,6 @@ def _table(bodies: tuple[str, ...], without: tuple[str, ...] = ()) -> pd.DataFra
     """Tables one below the other, those with the same columns parsed at once: one by one takes ten
     times as long.  Columns whose names begin with one of `without` are left out.
     """
-
-    def wanted(name: str) -> bool:
-        return not name.startswith(without)
-
     alike: dict[str, list[int]] = {}
     for place, body in enumerate(bodies):
         alike.setdefault(body.partition("\n")[0], []).append(place)
@@ -277,6 +276,7 @@ def _table(bodies: tuple[str, ...], without: tuple[str, ...] = ()) -> pd.DataFra
     for names, places in alike.items():
         rows = [bodies[place][len(names) + 1 :] for place in places]
         text = f"{names}\n{''.join(rows)}"
+        wanted = [name for name in names.split(",") if not name.startswith(without)]
         part = pd.read_csv(io.StringIO(text), low_memory=False, usecols=wanted)
         lengths = [text.count("\n") for text in rows]
         parts.append(part.set_index(np.repeat(places, lengths)))

@@ -123,10 +123,10 @@ class Curve:
         all, so that what it has computed is kept.
         """
         rows = self.logs.index if searches is None else searches
-        sizes = list(sizes)
-        if rows.equals(self.logs.index) and sizes == list(self.logs.columns):
+        logs = self.logs.loc[rows, list(sizes)]
+        if logs.equals(self.logs):
             return self
-        return Curve(self.logs.loc[rows, sizes], self.missed.loc[rows, sizes], self.scatter)
+        return Curve(logs, self.missed.loc[logs.index, logs.columns], self.scatter)
 
     def points(self) -> pd.DataFrame:
         """A row per batch size that some search met: batch_size, steps (geometric mean), low, high,
@@ -156,18 +156,20 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
     share: batch sizes that fewer of the searches have are left out.
     """
     workload = searches.workload.iloc[0] if "workload" in searches else ""
-    steps = searches.steps.fillna(searches.last_step)
     keys = [searches[name] for name in (*SEARCH, "batch_size")]
+    steps = searches.steps.fillna(searches.last_step)
     logs = np.log(steps.to_numpy(float))
     logs = pd.Series(logs, keys).unstack().sort_index()
-    missed = pd.Series(searches.steps.isna().to_numpy(), keys).unstack(fill_value=False)
+    missed = searches.steps.isna().to_numpy()
+    missed = pd.Series(missed, keys).unstack(fill_value=False)
     cells = logs.count(axis=1).to_numpy()
     replicates, splits = (logs.index.get_level_values(name) for name in SEARCH)
-    rows = apart(replicates, splits, cells)
-    counts = logs[rows].count()
+    kept = apart(replicates, splits, cells)
+    counts = logs[kept].count()
     common = counts.index[counts >= share * counts.max()]
-    logs = logs.loc[rows, common].dropna(how="all")
-    return Curve(logs, missed.loc[logs.index, common], scatter_of(workload))
+    logs = logs.loc[kept, common].dropna(how="all")
+    missed = missed.loc[logs.index, common]
+    return Curve(logs, missed, scatter_of(workload))
 
 
 def curves_of(searches: pd.DataFrame, least: int = 3) -> dict[tuple, Curve]:
@@ -253,18 +255,28 @@ def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | l
     for moving in groups:
         moved = {place: curves[place].moved() for place in moving}
         _, factor, freedom = moved[moving[0]]
-        values = values_at([moved[i][0] if i in moved else still[i] for i in places])
+        means = [moved[i][0] if i in moved else still[i] for i in places]
+        values = values_at(means)
         centre = values.mean(0) if freedom < np.inf else whole
-        variances.append(factor * ((values - centre) ** 2).sum(0))
+        squares = (values - centre) ** 2
+        variances.append(factor * squares.sum(0))
         freedoms.append(freedom)
-    total, n = sum(variances), min(c.n for c in curves)
+    errors = np.sqrt(sum(variances))
+    n = min(curve.n for curve in curves)
+    found = np.transpose([whole, errors, satterthwaite(variances, freedoms)])
+    effects = [Effect(*row, n) for row in np.atleast_2d(found).tolist()]
+    return effects if np.ndim(whole) else effects[0]
+
+
+def satterthwaite(variances: Sequence[np.ndarray], freedoms: Sequence[float]) -> np.ndarray:
+    """Degrees of freedom of the sum of independent variances that have these; a billion where a sum
+    has none.
+    """
+    total = sum(variances)
     parts = sum(variance**2 / freedom for variance, freedom in zip(variances, freedoms))
     with np.errstate(divide="ignore", invalid="ignore"):
-        freedom = total**2 / parts  # Satterthwaite's
-    freedom = np.where(np.isfinite(freedom) & (freedom > 0), freedom, 1e9)
-    found = np.atleast_2d(np.transpose([whole, np.sqrt(total), freedom])).tolist()
-    effects = [Effect(*each, n) for each in found]
-    return effects if np.ndim(whole) else effects[0]
+        found = total**2 / parts
+    return np.where(np.isfinite(found) & (found > 0), found, 1e9)
 
 
 def mean_of(values: Sequence[float]) -> Effect:
@@ -344,10 +356,11 @@ def critical_ratio(above: Curve, below: Curve) -> Effect | None:
     above, below = alike(above, below)
     if min(above.met.sum(), below.met.sum()) < 3:
         return None
-    top, bottom = critical(above), critical(below)
     found = estimate(lambda a, b: forms.log_critical(*a) - forms.log_critical(*b), above, below)
-    ends = {"below": top.below or bottom.above, "above": top.above or bottom.below}
-    return replace(found, **ends)
+    top, bottom = critical(above), critical(below)
+    open_below = top.below or bottom.above
+    open_above = top.above or bottom.below
+    return replace(found, below=open_below, above=open_above)
 
 
 RATIO = ["batch_size", "ratio", "ratio_low", "ratio_high", "n", "effect"]
@@ -370,8 +383,9 @@ def _by_size(statistic: Callable[..., np.ndarray], *curves: Curve) -> pd.DataFra
     found = estimate(statistic, *curves) if len(sizes) else []
     rows = []
     for size, effect in zip(sizes, found):
-        row = {"batch_size": int(size), "n": effect.n, "effect": effect}
-        rows.append({**row, **effect.row("ratio")})
+        row = {"batch_size": int(size), "n": effect.n}
+        row["effect"] = effect
+        rows.append(row | effect.row("ratio"))
     return pd.DataFrame(rows, columns=RATIO)
 
 

@@ -47,14 +47,9 @@ def at_goal(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
     """The table with `steps` and `goal` set to another goal of the ladder.  Raises ValueError if it
     is not on it.
     """
-    return trials.assign(steps=trials[step_column(trials, goal)], goal=goal)
-
-
-def step_column(trials: pd.DataFrame, goal: float) -> str:
-    """The column with the steps to a goal.  Raises ValueError if it is not on the ladder."""
     column = f"steps@{goal:g}" if isinstance(goal, Real) else None
     require(column in trials, "goal", goal, [f"{known:g}" for known in goals(trials)])
-    return column
+    return trials.assign(steps=trials[column], goal=goal)
 
 
 def slimmed(trials: pd.DataFrame) -> pd.DataFrame:
@@ -117,23 +112,27 @@ def _by_search(trials: pd.DataFrame, columns: list[str]) -> tuple[pd.DataFrame, 
     """
     trials = slimmed(trials)
     lost = trials.status == "infeasible" if "status" in trials else False
-    trials = trials.assign(infeasible=lost, **({} if "split" in trials else {"split": 0}))
-    keys = [c for c in CELL if c in trials]
+    trials = trials.assign(infeasible=lost)
+    if "split" not in trials:
+        trials = trials.assign(split=0)
+    keys = [name for name in CELL if name in trials]
     # To group by what all rows share takes most of the time
     shared = [name for name in keys[1:] if _is_constant(trials[name])]
     varied = [name for name in keys if name not in shared]
     by = trials.groupby(varied, dropna=False)
-    ends = by.agg(last_step=("last_step", "max"), infeasible=("infeasible", "sum")).reset_index()
-    searches = ends.merge(trials[shared].iloc[:1], how="cross")
+    ends = by.agg(last_step=("last_step", "max"), infeasible=("infeasible", "sum"))
+    same = trials.head(1)[shared]
+    searches = ends.reset_index().merge(same, how="cross")
     searches = searches[[*keys, "last_step", "infeasible"]]
     fewest, counts = by[columns].min(), by[columns].count()
     return searches, fewest.reset_index(drop=True), counts.reset_index(drop=True)
 
 
 def _is_constant(values: pd.Series) -> bool:
-    """Whether all values are equal; the ends are compared first, since most columns differ there."""
-    first = values.iloc[0]
-    return bool(first == values.iloc[-1]) and bool((values == first).all())
+    """Whether all values are equal; the ends are compared first: most columns differ there."""
+    if values.empty or values.iloc[0] != values.iloc[-1]:
+        return values.empty
+    return bool((values == values.iloc[0]).all())
 
 
 def scatter_of(name: str) -> float:
@@ -154,12 +153,11 @@ def at_goals(trials: pd.DataFrame, wanted: dict[str, float]) -> pd.DataFrame:
     """
     steps = trials.steps.to_numpy(float, copy=True)
     goal = trials.goal.to_numpy(float, copy=True)
-    places, names = pd.factorize(trials.workload)  # to compare names row by row is slow
-    for place, name in enumerate(names):
-        rows = places == place
-        error = wanted.get(name)
-        if error is not None and (goal[rows] != error).any():
-            steps[rows] = trials.loc[rows, step_column(trials, error)]
+    workloads = trials.workload.astype("category")  # whose names are compared once, not by row
+    for name, error in wanted.items():
+        rows = (workloads == name).to_numpy()
+        if (goal[rows] != error).any():
+            steps[rows] = trials.loc[rows, f"steps@{error:g}"]
             goal[rows] = error
     return trials.assign(steps=steps, goal=goal)
 
@@ -172,7 +170,7 @@ def of_sizes(trials: pd.DataFrame, least: int) -> pd.DataFrame:
 
 
 def ladders(curves: pd.DataFrame) -> dict[str, list[float]]:
-    """The goals of every curve of a table with `curve` (its name) and workload, the hardest first."""
+    """The goals of every curve of a table with `curve` (its name) and workload, hardest first."""
     return {name: list(workload(w).goals) for name, w in zip(curves.curve, curves.workload)}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -69,13 +69,15 @@ def of_searches(searches: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve
     if searches.empty:
         return by_curve([], ABOUT), {}
     by = searches.groupby(CURVE)
-    varied = by[[c for c in PROTOCOL if c in searches]].nunique(dropna=False) > 1
-    for key, fields in varied[varied.any(axis=1)].iterrows():
-        name = fields.idxmax()
+    fields = [name for name in PROTOCOL if name in searches]
+    varied = by[fields].nunique(dropna=False) > 1
+    for key, own in varied[varied.any(axis=1)].iterrows():
+        name = own.idxmax()
         values = by.get_group(key)[name].unique().tolist()
         raise ValueError(f"{name}: {values} are not allowed on one curve, {key}; choose one")
-    found, goals = curves_of(searches), by.goal.first()
-    rows = ((key, {"goal": goals[key], **about(curve)}) for key, curve in found.items())
+    found = curves_of(searches)
+    goals = by.goal.first()
+    rows = [(key, {"goal": goals[key], **about(curve)}) for key, curve in found.items()]
     return by_curve(rows, ABOUT), found
 
 
@@ -85,14 +87,16 @@ def about(curve: Curve) -> dict:
     points, bend = curve.points(), critical(curve)
     line = forms.fit(curve.sizes, curve.means)
     spans = map(span_of, regime_ends(curve.sizes, draws(curve).to_numpy())[1:])
+    ends = [end for span in spans for end in span]
+    off = np.sqrt(line.loss[0] / len(curve.sizes))
     return {
         "sizes": len(points),
         "replicates": curve.n,
         **vars(regimes(points)),
-        **dict(zip(ENDS, [end for span in spans for end in span])),
+        **dict(zip(ENDS, ends)),
         "c1": line.c1[0],
         "c2": line.c2[0],
-        "residual": float(np.exp(np.sqrt(line.loss[0] / len(curve.sizes)))),
+        "residual": float(np.exp(off)),
         **bend.row("critical"),
         "identified": bool(points.batch_size.min() < np.exp(bend.value) < points.batch_size.max()),
     }
@@ -127,8 +131,8 @@ def all_goals(trials: pd.DataFrame, missed: bool = False) -> pd.DataFrame:
     if not found:
         ladder = ", ".join(c.removeprefix("steps@") for c in trials if c.startswith("steps@"))
         raise ValueError(
-            f"goal: none of {len(trials)} trials met any of {ladder}; their lowest validation error was "
-            f"{trials.best_error.min():.3g}, so that easier goals or more steps are needed"
+            f"goal: none of {len(trials)} trials met any of {ladder}; their lowest validation "
+            f"error was {trials.best_error.min():.3g}, so that easier goals or more steps are needed"
         )
     met = [s[s.workload.isin(s.workload[s.steps.notna()])] for s in found.values()]
     searches = pd.concat(met, ignore_index=True)
@@ -151,13 +155,17 @@ def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
     """
     rows = []
     for key, curve in curves.items():
-        logs, sizes = curve.logs.where(~curve.missed).dropna(), curve.sizes
-        if len(sizes) < TESTED or len(logs) < ENOUGH:
+        logs = curve.logs.where(~curve.missed).dropna()
+        n, m = logs.shape
+        if m < TESTED or n < ENOUGH:
             continue
-        found = {"sizes": len(sizes), "searches": len(logs), "off_free": np.nan}
-        if len(sizes) >= forms.LONG:
-            found["off_free"] = forms.left_out(sizes, logs.mean().to_numpy(), forms.EXPONENTS)
-        rows.append((key, found | vars(forms.test_form(sizes, logs.to_numpy()))))
+        tested = forms.test_form(curve.sizes, logs.to_numpy())
+        off = np.nan
+        if m >= forms.LONG:
+            means = logs.mean().to_numpy()
+            off = forms.left_out(curve.sizes, means, forms.EXPONENTS)
+        about = {"sizes": m, "searches": n, "off_free": off}
+        rows.append((key, about | vars(tested)))
     known = [field.name for field in dataclasses.fields(forms.FormTest)]
     return by_curve(rows, ["sizes", "searches", *known, "off_free"])
 
@@ -182,13 +190,23 @@ def beside(curves: dict[tuple, Curve], partner: Callable[[tuple], tuple]) -> pd.
     effect (`Effect`).
     """
     rows = []
+    for key, curve, other in with_partner(curves, partner):
+        found = critical_ratio(curve, other)
+        if found is not None:
+            shared = curve.logs.columns.intersection(other.logs.columns)
+            about = {"sizes": len(shared), "n": found.n, "effect": found}
+            rows.append((key, about | found.row("ratio")))
+    return by_curve(rows, ["sizes", *RATIO[1:]])
+
+
+def with_partner(
+    curves: dict[tuple, Curve], partner: Callable[[tuple], tuple]
+) -> Iterator[tuple[tuple, Curve, Curve]]:
+    """The key of every curve of which another is the partner, the curve, and the other."""
     for key, curve in curves.items():
         other = curves.get(partner(key))
-        if other is None or other is curve or (found := critical_ratio(curve, other)) is None:
-            continue
-        sizes = len(curve.logs.columns.intersection(other.logs.columns))
-        rows.append((key, {"sizes": sizes, "n": found.n, "effect": found, **found.row("ratio")}))
-    return by_curve(rows, ["sizes", *RATIO[1:]])
+        if other is not None and other is not curve:
+            yield key, curve, other
 
 
 def dense_key(key: tuple) -> tuple:
@@ -209,11 +227,10 @@ def steps_over_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
     """Steps of every sparse curve over the dense network's, a row per batch size that both have:
     `steps_ratio` with CURVE.
     """
-    pairs = {
-        key: (curve, curves.get(dense_key(key))) for key, curve in curves.items() if key[3] > 0
-    }
-    tables = {key: steps_ratio(*both) for key, both in pairs.items() if both[1] is not None}
-    rows = ((key, row) for key, table in tables.items() for row in table.to_dict("records"))
+    rows = []
+    for key, sparse, dense in with_partner(curves, dense_key):
+        ratios = steps_ratio(sparse, dense)
+        rows += [(key, row) for row in ratios.to_dict("records")]
     return by_curve(rows, RATIO)
 
 
@@ -230,10 +247,8 @@ def constants_over_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
     c2, each with _low and _high.
     """
     rows = []
-    for key, sparse in curves.items():
-        if key[3] == 0 or dense_key(key) not in curves:
-            continue
-        both = alike(sparse, curves[dense_key(key)])
+    for key, *pair in with_partner(curves, dense_key):
+        both = alike(*pair)
         if len(both[0].sizes) >= 3:
             c1, c2 = estimate(lambda a, b: _log_line(a) - _log_line(b), *both)
             rows.append((key, c1.row("c1") | c2.row("c2")))
@@ -257,27 +272,31 @@ def relative(points: pd.DataFrame, curves: dict[tuple, Curve]) -> pd.DataFrame:
     by what they are divided; relative, relative_low, relative_high with what result. Without a
     curve to divide by, the quotient of the points, and no range.
     """
-    parts = []
+    parts, none = [], pd.DataFrame(columns=RATIO)
     for key, own in points.sort_values("batch_size").groupby(CURVE):
         same = (points[CURVE[:3]] == list(key[:3])).all(axis=1)
         network = points[same]
         least = network.sparsity.min()
         dense = network[network.sparsity == least]
         dense = dense.set_index("batch_size").steps
-        curve, below = curves.get(key), curves.get((*key[:3], least))
-        none = pd.DataFrame(columns=RATIO)
+        dense = dense.reindex(own.batch_size).to_numpy()
+        curve = curves.get(key)
+        below = curves.get((*key[:3], least))
         to_smallest = over_smallest(curve) if curve else none
         to_dense = steps_ratio(curve, below) if curve and below else none
-        dense = dense.reindex(own.batch_size).to_numpy()
-        beside = (SMALLEST, own.steps.iloc[0], to_smallest), (DENSEST, dense, to_dense)
-        for over, steps, ratios in beside:
-            ratios = ratios[RATIO[:4]].astype(float)
-            ratios = ratios.rename(columns=_as_relative)
-            rows = own.assign(over=over).merge(ratios, "left", "batch_size")
-            plain = pd.Series(own.steps.to_numpy() / steps)
-            parts.append(rows.assign(relative=rows.relative.fillna(plain)))
+        parts.append(_divided(own, SMALLEST, own.steps.iloc[0], to_smallest))
+        parts.append(_divided(own, DENSEST, dense, to_dense))
     return pd.concat(parts, ignore_index=True) if parts else points.assign(over=[], relative=[])
 
 
-def _as_relative(column: str) -> str:
-    return column.replace("ratio", "relative")
+def _divided(
+    points: pd.DataFrame, over: str, steps: float | np.ndarray, ratios: pd.DataFrame
+) -> pd.DataFrame:
+    """A curve's points as rows of `relative`: by these ratios (RATIO), or where there is none by
+    steps, one number or one of each point [n].
+    """
+    ratios = ratios[RATIO[:4]].astype(float)
+    ratios = ratios.rename(columns=lambda name: name.replace("ratio", "relative"))
+    rows = points.assign(over=over).merge(ratios, "left", "batch_size")
+    plain = pd.Series(points.steps.to_numpy() / steps)
+    return rows.assign(relative=rows.relative.fillna(plain))
