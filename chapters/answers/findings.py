@@ -48,7 +48,6 @@ def _limits(dense: pd.DataFrame) -> dict[str, object]:
     first, last = known.iloc[0], known.iloc[-1]
     return {
         "curves": len(dense),
-        "several": SEVERAL,
         "critical_least": float(first.critical),
         "critical_least_on": f"{first.title}, {named(first.algorithm)}",
         "critical_most": float(last.critical),
@@ -197,9 +196,6 @@ def _pruned(claim: Claim) -> dict[str, object]:
     seconds = hardware.interpolated(timed, np.array(sizes)) if timed is not None else None
     return {
         "pruned": between(*several),
-        "pruned_networks": len(several),
-        "step_small": sizes[0],
-        "step_large": sizes[1],
         "examples_ratio": sizes[1] // sizes[0],
         "step_ratio": float(seconds[1] / seconds[0]) if seconds is not None else None,
     }
