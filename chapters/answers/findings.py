@@ -12,7 +12,7 @@ from lib.analysis import hardware, scaling
 from lib.analysis.rate_rules import built_up, effective
 from lib.claims import Claim, front, judging
 from lib.claims.cache import kept
-from lib.page import prose
+from lib.page import boxes, prose
 from lib.probes import step_times
 from lib.wording import between, brief, named, percent
 from lib.workloads.catalogue import workload
@@ -26,15 +26,20 @@ CLAIMS = ("S4", "S7", "S10", "S10b", "L3", "M1")
 
 
 def findings(judged: Mapping[str, Claim]) -> dict[str, object]:
-    """All values of the page's sentences."""
+    """All values of the page's sentences.
+
+    Raises:
+        Told: if no curve of several searches is on record.
+    """
     critical, points = front.critical(), front.curves()
     dense = critical[critical.identified & (critical.sparsity == 0)]
+    dense = boxes.some(dense[dense.replicates >= SEVERAL], "curves")
     return {
-        **_limits(dense[dense.replicates >= SEVERAL]),
+        **_limits(dense),
         **_one_run(front.one_run()),
         **_rates(judged["S10"]),
         **_shares(),
-        **_slope(dense[dense.replicates >= SEVERAL], points),
+        **_slope(dense, points),
         **_noise(judged["M1"]),
         **_pruned(judged["L3"]),
         **{key: prose.pill(judged[key]) if key in judged else None for key in CLAIMS},
@@ -48,7 +53,6 @@ def _limits(dense: pd.DataFrame) -> dict[str, object]:
     first, last = known.iloc[0], known.iloc[-1]
     return {
         "curves": len(dense),
-        "several": SEVERAL,
         "critical_least": float(first.critical),
         "critical_least_on": f"{first.title}, {named(first.algorithm)}",
         "critical_most": float(last.critical),
@@ -197,9 +201,6 @@ def _pruned(claim: Claim) -> dict[str, object]:
     seconds = hardware.interpolated(timed, np.array(sizes)) if timed is not None else None
     return {
         "pruned": between(*several),
-        "pruned_networks": len(several),
-        "step_small": sizes[0],
-        "step_large": sizes[1],
         "examples_ratio": sizes[1] // sizes[0],
         "step_ratio": float(seconds[1] / seconds[0]) if seconds is not None else None,
     }

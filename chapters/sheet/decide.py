@@ -86,8 +86,9 @@ FORM = """<style>
 .book-decide output { grid-column: 1 / -1; font-weight: 600; }
 @page { size: A4; margin: 10mm 12mm; }
 @media print {
-  .bd-article { font-size: 8.6pt; line-height: 1.28; }
-  .bd-article h1 { font-size: 15pt; margin: 0; } .bd-article h2 { font-size: 10.5pt; margin: 5pt 0 2pt; }
+  .bd-article { font-size: 9.4pt; line-height: 1.3; }
+  h1 { font-size: 17pt !important; margin: 0 !important; }
+  .bd-article h2 { font-size: 11.5pt; margin: 6pt 0 2pt; }
   .bd-article p, .bd-article ul, .bd-article li { margin-top: 0 !important; margin-bottom: 2pt !important; }
   .book-decide { padding: .3rem .6rem; } .book-decide :is(textarea, input, label) { font-size: 8pt; }
   .bd-article ul { columns: 2; column-gap: 7mm; } .bd-article li { break-inside: avoid; }

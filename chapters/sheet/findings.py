@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pandas as pd
+
 from chapters.sheet import decide
 from lib.claims import Claim, front
-from lib.page import prose
+from lib.page import boxes, prose
 from lib.probes import step_times
 from lib.wording import between, named, percent
 from lib.workloads.catalogue import workload
@@ -19,14 +21,19 @@ CLAIMS = "L3 L4 L6 M1 S2 S4 S7 S10 S10b S14 T4 T5 A1 O2".split()
 def example() -> tuple[decide.Points, float]:
     """The worked example: seconds of a step of the front page's network on one core, and its
     critical batch size.
+
+    Raises:
+        Told: if either is not on record.
     """
     name, algorithm = front.RUN
     curves = front.critical()
     own = curves[(curves.workload == name) & (curves.algorithm == algorithm)]
+    dense = boxes.some(own[own.sparsity == 0], "searches")
     timed = step_times.one_core(name)
-    times = timed[timed.batch_size.isin(SIZES)]
+    known = boxes.some(pd.DataFrame() if timed is None else timed, "step times")
+    times = known[known.batch_size.isin(SIZES)]
     pairs = list(zip(times.batch_size.tolist(), times.seconds.tolist()))
-    return pairs, float(own[own.sparsity == 0].critical.iloc[0])
+    return pairs, float(dense.critical.iloc[0])
 
 
 def findings(

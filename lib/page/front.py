@@ -55,7 +55,7 @@ def one_run(run: pd.DataFrame, start: int) -> alt.LayerChart:
     )
     words = [_words(picked, kind, row) for row, kind in enumerate(KINDS)]
     chart = alt.layer(column, drawn, dots, *words).add_params(chosen, charts.spoken(spelt))
-    return charts.sized(chart, 250)
+    return charts.sized(chart, 210)
 
 
 def _words(picked: alt.Chart, kind: str, row: int) -> alt.Chart:
@@ -91,7 +91,8 @@ def _cores(count: int) -> str:
 # --- what a step to result is ---------------------------------------------------------------------
 
 SEARCH = """<style>
-.book-search { float: right; width: min(22rem, 100%); margin: 0 0 .5rem 1.2rem; }
+.bd-article h1 { font-size: 2.1rem; margin-top: .5rem; }
+.book-search { float: right; width: min(19rem, 100%); margin: 0 0 .3rem 1.2rem; }
 .book-search svg { width: 100%; height: auto; display: block; font-size: 11px; fill: currentColor; }
 .book-search figcaption { font-size: .8rem; text-align: left; }
 .book-search ~ .book-figure, .book-figure { clear: both; }
