@@ -1,4 +1,4 @@
-"""Synthetic vectors and vectors from training, what the page on bounds says of them, and its tables."""
+"""Vectors, synthetic and from training, what the page on bounds says of them, and its tables."""
 
 from __future__ import annotations
 

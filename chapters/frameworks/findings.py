@@ -158,7 +158,7 @@ def of_bytes(ratios: pd.DataFrame) -> pd.DataFrame:
     """What a step sends and a process holds, in gradients."""
     shown = heaviest(ratios)
     columns = dict(
-        zip(("sent", *HELD), ("sent", "parameters", "gradients", "optimiser", "kept back"))
+        zip(("sent", *HELD), ("sent", "parameters", "gradients", "optimiser", "residual"))
     )
     table = shown[list(columns)].rename(columns=columns).assign(all=shown[list(HELD)].sum(axis=1))
     table = table.div(4 * shown.weights, axis=0).map(lambda times: brief(times) if times else "0")

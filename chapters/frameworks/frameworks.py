@@ -160,7 +160,7 @@ class Replicas(OneProcess):
 
 
 class ShardedStates(Replicas):
-    """Replicas that keep the states of half the parameters, update these, and send them to the other."""
+    """Replicas that keep the states of half the parameters, update these, and send them."""
 
     def own_optimizer(self) -> torch.optim.Optimizer:
         from torch.distributed.optim import ZeroRedundancyOptimizer
@@ -239,7 +239,7 @@ EXACT = tuple(name for name in SYSTEMS if name != "sparse")  # they take the ste
 
 @torch.no_grad()
 def cut(network: nn.Sequential, x: Tensor) -> int:
-    """Before which layer to cut a network, so that its more expensive part costs least: multiplications,
+    """Before which layer to cut a network, so that its costlier part costs least: multiplications,
     forward and backward.
 
     x: one example [1, ...].  Of cuts that cost as much, the one at which the fewest values pass.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from chapters.hardware.hardware_tables import Case
 from chapters.hardware.pruned_times import GOAL, ROUGH, SCORED
-from lib.analysis import advice, method_results
+from lib.analysis import advice, hardware, method_results
+from lib.analysis.hardware import Optimum
 from lib.wording import between, brief, percent
 from lib.workloads import catalogue
 from lib.workloads.catalogue import Workload
@@ -40,7 +43,7 @@ def findings(
         "cheapest": cheap.batch_size,
         "cheap_devices": _devices(cheap.devices),
         "more_devices": fast.devices > cheap.devices,
-        **_traded(case, fast.value, cheap.value),
+        **_traded(case, fast, cheap),
         "goal": work.asks.written(case.points.goal.iloc[0]),
         "time": fast.value,
         "critical_known": given.inside,
@@ -51,16 +54,16 @@ def findings(
     }
 
 
-def _traded(case: Case, seconds: float, price: float) -> dict[str, object]:
-    """What the fastest setting, of so many seconds, saves over the cheapest, of this price."""
-    if not price:
-        return {"time_share": None, "price_ratio": None}
-    step, steps = case.step(case.densest), case.of(case.densest).steps
-    fastest, cheapest = (steps * step.seconds).idxmin(), (steps * step.price).idxmin()
-    hour = case.machine.price / 3600
-    slow = steps[cheapest] * step.price[cheapest] / hour / step.cheap[cheapest]
-    costs = steps[fastest] * step.seconds[fastest] * step.fast[fastest] * hour
-    return {"time_share": percent(seconds / slow), "price_ratio": costs / price}
+def _traded(case: Case, fast: Optimum, cheap: Optimum) -> dict[str, object]:
+    """What the fastest setting takes over the cheapest, in time and in price."""
+    points, at = case.of(case.densest), []
+    for one in (fast, cheap):
+        machine = replace(case.machine, devices=one.devices)
+        steps, weights = points.loc[one.batch_size, ["steps", "parameters"]]
+        at.append(hardware.to_goal(machine, one.batch_size, steps, weights, case.timed))
+    (seconds, price), (slow, least) = at
+    ratio = float(price / least) if least else None
+    return {"time_share": percent(float(seconds / slow)), "price_ratio": ratio}
 
 
 def _devices(count: int) -> str:

@@ -1,7 +1,7 @@
 """What late gradients cost: curves of every staleness beside the one without delay, and workers
 that do not wait beside a batch.
 
-A curve is identified by LATE: workload, algorithm, delays ("fixed" or "uniform") and staleness; without
+A curve is named by LATE: workload, algorithm, delays ("fixed" or "uniform") and staleness; without
 delay, delays is "fixed".
 """
 

@@ -40,7 +40,8 @@ PANELS = """<style>
   grid-template-columns: repeat(auto-fill, minmax(9.6rem, 1fr)); }
 .book-runs svg { width: 100%; height: auto; display: block; overflow: visible; }
 .book-runs text { font-size: 11px; fill: currentColor; }
-.book-runs-key { font-size: .85rem; } .book-runs-key span { margin-right: 1em; white-space: nowrap; }
+.book-runs-key { font-size: .85rem; }
+.book-runs-key span { margin-right: 1em; white-space: nowrap; }
 </style><figure class="book-figure" id="{{ name }}" style="margin:1.5em 0">
 <p class="book-title" style="font-weight:600;margin:0 0 .5em">{{ title }}</p>
 <div class="book-runs-key">
@@ -50,7 +51,8 @@ stroke-width="3"/></svg> {{ method }}</span>
 {% endfor %}</div><div class="book-runs">
 {% for network, below, lines, told in panels %}
 <div><small><b>{{ network }}</b></small>
-<svg viewBox="-26 -6 190 116" role="img" aria-label="{{ network }}: {{ told }}"><title>{{ told }}</title>
+<svg viewBox="-26 -6 190 116" role="img" aria-label="{{ network }}: {{ told }}">
+<title>{{ told }}</title>
 {% if lines %}
 {% for tick in (0, 50, 100) %}
 <path d="M0 {{ 90 - 0.9 * tick }}H160" stroke="{{ guide }}" stroke-width=".4"/>

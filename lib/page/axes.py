@@ -7,7 +7,7 @@ import pandas as pd
 
 ALONE = pd.DataFrame({"at": [0]})  # the one row of a chart that only says something
 # Pixels from the plot to the title of an axis, past its labels
-BELOW, BESIDE = 42, 34
+BELOW, BESIDE = 42, 48
 
 
 def _words(expression: str, **style: object) -> alt.Chart:
