@@ -322,16 +322,26 @@ def line_ends(
     last = seen.groupby([*by, field]).batch_size.idxmax()
     ends = seen.loc[last, [*by, field, "batch_size", "steps"]]
     ends["words"] = list(map(_line_name, ends[field]))
+    if not by:
+        return _moved(ends, *_axis(seen, within), height)
     parts = []
-    groups = ends.groupby(by) if by else [((), ends)]
-    for key, part in groups:
-        own = seen[(seen[by] == list(key)).all(axis=1)] if by else seen
-        low, high = within or (own.low.min(), own.high.max())
-        pixels = height / np.log(high / low)  # a natural logarithm
-        depth = np.log(high / part.steps.to_numpy())
-        moved = _spread(depth * pixels, height) / pixels
-        parts.append(part.assign(steps=high / np.exp(moved)))
+    for key, part in ends.groupby(by):
+        own = seen[(seen[by] == list(key)).all(axis=1)]
+        parts.append(_moved(part, *_axis(own, within), height))
     return pd.concat(parts)
+
+
+def _axis(rows: pd.DataFrame, within: list[float] | None) -> list[float]:
+    """The ends of an axis, if they are given, or else of one that fits these rows."""
+    return within or [rows.low.min(), rows.high.max()]
+
+
+def _moved(ends: pd.DataFrame, low: float, high: float, height: float) -> pd.DataFrame:
+    """The ends of lines with their names' places on an axis from low to high."""
+    pixels = height / np.log(high / low)  # a natural logarithm
+    depth = np.log(high / ends.steps.to_numpy())
+    moved = _spread(depth * pixels, height) / pixels
+    return ends.assign(steps=high / np.exp(moved))
 
 
 def _spread(places: np.ndarray, height: float) -> np.ndarray:
