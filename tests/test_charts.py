@@ -8,13 +8,14 @@ from dataclasses import replace
 
 import altair as alt
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 import vl_convert as vlc
 
 from lib import claims, wording
 from lib.claims import claim
-from lib.page import axes, boxes, charts, prose, site, vega
+from lib.page import axes, boxes, charts, prose, shared_figures, site, vega
 from lib.page.sphinx import PAGE
 
 
@@ -127,6 +128,19 @@ def test_a_legend_has_whole_names():
     colour = charts.by_name("kind", {long: charts.RED, "other": charts.BLUE})
     drawn = alt.Chart(rows).mark_point().encode(x="x:Q", color=colour).properties(description="d.")
     assert f">{long}<" in vega.picture(vega.tidy(drawn.to_dict()))
+
+
+def test_names_beside_lines_stand_apart_on_the_axis_of_each_choice():
+    names = ["sgd", "adam", "muon"]
+    rows = pd.DataFrame({"curve": ["a"] * 3 + ["b"] * 3, "algorithm": names * 2, "batch_size": 8})
+    rows = rows.assign(steps=[100, 101, 102, 1000, 1001, 4000])
+    rows = rows.assign(low=rows.steps / 2, high=rows.steps * 2)
+    ends = shared_figures.line_ends(rows, "algorithm", ["curve"], None, 340)
+    for curve, part in ends.groupby("curve"):
+        own = rows[rows.curve == curve]
+        places = 340 * np.log(np.sort(part.steps)) / np.log(own.high.max() / own.low.min())
+        assert (np.diff(places) > shared_figures.LABEL_GAP - 0.01).all() and own.low.min() <= part.steps.min()
+    assert list(ends.words) == ["Adam", "Muon", "SGD"] * 2
 
 
 # --- what stands below a figure -------------------------------------------------------------------

@@ -259,6 +259,8 @@ def chosen_curves(curves: pd.DataFrame, colour: alt.Color, menu: tuple) -> alt.L
         tips.points(field),
         shape=_shape(colour),
     )
+    if curves[field].map(_line_name).str.len().max() <= LONGEST_METHOD:
+        layers.append(line_labels(curves, field, menu, height=340))
     # The first layer's legend is the one drawn
     drawn = charts.controlled([perfect.add_params(pick), *layers], menu)
     return charts.sized(drawn, 340)
@@ -277,11 +279,16 @@ def _shape(colour: alt.Color) -> alt.Shape:
 LABEL_GAP = 15  # pixels from line to line of names
 MOST_LABELS = 6  # lines; more are told apart by pointing at them, or by the legend
 LONGEST_LABEL = 12  # characters; longer ones would take the plot's room
+LONGEST_METHOD = 18  # where many lines lie close together and names are worth it
 WIDE = 480  # pixels of a plot that has room for names beside its lines
 
 
 def line_labels(
-    rows: pd.DataFrame, field: str, *controls: tuple, within: list[float], height: int
+    rows: pd.DataFrame,
+    field: str,
+    *controls: tuple,
+    within: list[float] | None = None,
+    height: int,
 ) -> alt.Chart:
     """The names of lines at their right ends, on plots that are at least WIDE; a legend serves the
     others.
@@ -298,7 +305,7 @@ def line_labels(
 
 
 def line_ends(
-    rows: pd.DataFrame, field: str, by: list[str], within: list[float], height: int
+    rows: pd.DataFrame, field: str, by: list[str], within: list[float] | None, height: int
 ) -> pd.DataFrame:
     """Where the names of lines go: a row per line (and value of `by`) with batch_size, steps and
     `words`, moved apart where they meet.
@@ -306,7 +313,8 @@ def line_ends(
     A name moves no further than the axis's ends while there is room.
 
     Args:
-        within: the ends of the logarithmic axis of steps.
+        within: the ends of the logarithmic axis of steps; None where it fits each choice, from the
+            least `low` to the largest `high`.
         height: its length in pixels.
     """
     # Tables that were joined may name rows twice
@@ -314,15 +322,26 @@ def line_ends(
     last = seen.groupby([*by, field]).batch_size.idxmax()
     ends = seen.loc[last, [*by, field, "batch_size", "steps"]]
     ends["words"] = list(map(_line_name, ends[field]))
-    low, high = within
-    pixels = height / np.log(high / low)  # a natural logarithm
+    if not by:
+        return _moved(ends, *_axis(seen, within), height)
     parts = []
-    groups = ends.groupby(by) if by else [((), ends)]
-    for _, part in groups:
-        depth = np.log(high / part.steps.to_numpy())
-        moved = _spread(depth * pixels, height) / pixels
-        parts.append(part.assign(steps=high / np.exp(moved)))
+    for key, part in ends.groupby(by):
+        own = seen[(seen[by] == list(key)).all(axis=1)]
+        parts.append(_moved(part, *_axis(own, within), height))
     return pd.concat(parts)
+
+
+def _axis(rows: pd.DataFrame, within: list[float] | None) -> list[float]:
+    """The ends of an axis, if they are given, or else of one that fits these rows."""
+    return within or [rows.low.min(), rows.high.max()]
+
+
+def _moved(ends: pd.DataFrame, low: float, high: float, height: float) -> pd.DataFrame:
+    """The ends of lines with their names' places on an axis from low to high."""
+    pixels = height / np.log(high / low)  # a natural logarithm
+    depth = np.log(high / ends.steps.to_numpy())
+    moved = _spread(depth * pixels, height) / pixels
+    return ends.assign(steps=high / np.exp(moved))
 
 
 def _spread(places: np.ndarray, height: float) -> np.ndarray:

@@ -94,6 +94,7 @@ TOOLS = PAGES.from_string(
     "{% else %}{{ file }}, line {{ line }}{% endif %}{% endif %}</p>"
 )
 FIGURE = re.compile(r'(<figure class="book-figure" id="([^"]+)".*?)(</figure>)', re.DOTALL)
+OURS = ("lib.", "chapters.")
 WRAPPERS = ("lib.page.charts.", "altair.")  # what they get draws, they only arrange
 
 
@@ -123,19 +124,24 @@ def drawn_by(cells: Iterable[str]) -> dict[str, str]:
         cells: Python, in the order of the page.
     """
     known, values, found = {}, {}, {}
-    for node in (node for cell in cells for node in _in_order(ast.parse(cell))):
+    for node in _in_order(ast.parse("\n".join(cells))):
         if isinstance(node, ast.ImportFrom):
-            known |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
-        elif isinstance(node, ast.Import):
-            known |= {a.asname: a.name for a in node.names if a.asname}
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            values[node.targets[0].id] = node.value
+            for one in node.names:
+                known[one.asname or one.name] = f"{node.module}.{one.name}"
+        elif isinstance(node, ast.Assign):
+            values[ast.unparse(node.targets[0])] = node.value
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "prose.figure":
-            given = dict(enumerate(node.args)) | {word.arg: word.value for word in node.keywords}
-            name, function = given.get("name", given.get(3)), _function(node.args[0], known, values)
-            if isinstance(name, ast.Constant) and function:
-                found[name.value] = function
+            function = _function(node.args[0], known, values)
+            if function:
+                found[_name(node)] = function
     return found
+
+
+def _name(figure: ast.Call) -> str:
+    """The name that a call of `prose.figure` gives its figure."""
+    words = {word.arg: word.value for word in figure.keywords}
+    given = words["name"] if "name" in words else figure.args[3]
+    return ast.literal_eval(given)
 
 
 def _in_order(tree: ast.AST) -> list[ast.AST]:
@@ -149,12 +155,15 @@ def _function(node: ast.AST, known: dict, values: dict) -> str | None:
         left = {name: value for name, value in values.items() if name != node.id}
         return _function(values[node.id], known, left)
     if isinstance(node, ast.Call):
-        root, _, rest = ast.unparse(node.func).partition(".")
-        dotted = f"{known.get(root, '')}.{rest}" if rest else known.get(root, "")
-        if dotted.startswith(("lib.", "chapters.")) and not dotted.startswith(WRAPPERS):
+        root, dot, rest = ast.unparse(node.func).partition(".")
+        dotted = known.get(root, "") + dot + rest
+        if dotted.startswith(OURS) and not dotted.startswith(WRAPPERS):
             return dotted
-    parts = [*ast.iter_child_nodes(node)]
-    return next((told for part in parts if (told := _function(part, known, values))), None)
+    for part in ast.iter_child_nodes(node):
+        function = _function(part, known, values)
+        if function:
+            return function
+    return None
 
 
 def _definition(dotted: str) -> tuple[str, int, str]:
