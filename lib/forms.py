@@ -94,7 +94,8 @@ def fit(
     two is searched; Gauss and Newton's steps go on from its best point. Raises ValueError for fewer
     than three batch sizes and for values that are not finite.
     """
-    sizes, logs = np.asarray(sizes, float), np.atleast_2d(np.asarray(logs, float))
+    sizes = np.asarray(sizes, float)
+    logs = np.atleast_2d(np.asarray(logs, float))
     require(len(sizes) >= 3, "sizes", f"{len(sizes)} batch sizes", "3 or more, for two constants")
     require_all("logs", logs, np.isfinite, "finite; leave out what is not known")
     weights = np.ones(len(sizes)) if weights is None else np.asarray(weights, float)
@@ -133,7 +134,8 @@ def _descend(
     moves, too.
     """
     at = np.stack([bend, exponent], 1)
-    rest, damping = _centred(logs - shape(sizes, *at.T), weights), np.full(len(at), 1e-6)
+    rest = _centred(logs - shape(sizes, *at.T), weights)
+    damping = np.full(len(at), 1e-6)
     for _ in range(STEPS):
         distance = at[:, :1] - np.log(sizes)
         steep = 1 / (1 + np.exp(-at[:, 1:] * distance))
@@ -146,7 +148,8 @@ def _descend(
         tried[:, 1] = tried[:, 1].clip(EXPONENTS[0], EXPONENTS[-1]) if free else at[:, 1]
         off = _centred(logs - shape(sizes, *tried.T), weights)
         better = (off**2 @ weights < rest**2 @ weights)[:, None]
-        at, rest = np.where(better, tried, at), np.where(better, off, rest)
+        at = np.where(better, tried, at)
+        rest = np.where(better, off, rest)
         damping = np.where(better[:, 0], damping / 4, damping * 16).clip(1e-9, 1e9)
     return at.T
 
@@ -205,13 +208,15 @@ def test_form(sizes: np.ndarray, logs: np.ndarray, among: np.ndarray = ONE) -> F
     given = f"{n} searches at {m} batch sizes"
     require(m >= 5 and n >= 3, "logs", given, "3 or more at 5 or more")
     weights = n / scatter_by_size(logs)
-    means, freedom = logs.mean(0, keepdims=True), m - 2 - (len(among) > 1)
+    means = logs.mean(0, keepdims=True)
+    freedom = m - 2 - (len(among) > 1)
     within = (n - 1) * (m - 1)
     chi2 = float(fit(sizes, means, among, weights).loss[0])
     p_value = float(fdtrc(freedom, within, chi2 / freedom))
     beyond = _noncentrality(chi2, freedom, within)
     departs = np.exp(np.sqrt(beyond / weights.sum()))
-    exponent, ends = np.nan, (np.nan, np.nan)
+    exponent = np.nan
+    ends = (np.nan, np.nan)
     if m >= LONG:
         exponent = float(fit(sizes, means, EXPONENTS, weights).exponent[0])
         ends = _exponent_range(sizes, means, weights, within)

@@ -114,8 +114,11 @@ def caveats(trials: pd.DataFrame, work: Workload, asked: Asked | None) -> list[s
 
     trials: at their goal (`scaling.at_goal`).
     """
-    task, goal, found = work.asks, trials.goal.iloc[0], []
-    sizes, hardest = trials.batch_size.nunique(), min(work.goals)
+    task = work.asks
+    goal = trials.goal.iloc[0]
+    found = []
+    sizes = trials.batch_size.nunique()
+    hardest = min(work.goals)
     if goal > hardest:
         met = trials.batch_size[trials[f"steps@{hardest:g}"].notna()].nunique()
         found.append(
@@ -135,8 +138,11 @@ def caveats(trials: pd.DataFrame, work: Workload, asked: Asked | None) -> list[s
 
 def _coarse(goal: float, work: Workload, asked: Asked) -> list[str]:
     """Whether the validation set is too small to tell a share of mistakes from others near it."""
-    found, one, written = [], 1 / asked.examples, work.asks.written
-    told, finer = written(goal), [written(g) for g in work.goals if 0 < g < one]
+    found = []
+    one = 1 / asked.examples
+    written = work.asks.written
+    told = written(goal)
+    finer = [written(g) for g in work.goals if 0 < g < one]
     spread = math.sqrt(goal * (1 - goal) / asked.examples)
     held = f"The validation set has {asked.examples:,} examples"
     if finer:
@@ -206,7 +212,8 @@ def advise(trials: pd.DataFrame) -> Advice:
     searches = scaling.steps_to_result(trials)
     curve = scaling.across_replicates(searches).sort_values("batch_size")
     require(len(curve) > 0, "goal", trials.goal.iloc[0], "met by a trial")
-    sizes, steps = curve.batch_size.to_numpy(), curve.steps.to_numpy()
+    sizes = curve.batch_size.to_numpy()
+    steps = curve.steps.to_numpy()
     summary, _ = scaling.of_searches(searches)
     row = summary.iloc[0] if len(summary) else {}
     ends = ("critical", "critical_low", "critical_high")

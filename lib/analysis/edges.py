@@ -82,6 +82,7 @@ def marks(edges: pd.DataFrame) -> dict[tuple, str]:
         for end in ENDS:
             share = row[end]
             if share > MOST:
-                words = f"{100 * share:.0f}\u00a0% at the {end} edge of {name}"
+                percent = f"{100 * share:.0f}\u00a0%"
+                words = f"{percent} at the {end} edge of {name}"
                 found.setdefault(key, []).append(words)
     return {key: "; ".join(words) for key, words in found.items()}

@@ -70,7 +70,8 @@ def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     halves = errors.apply(lambda e: best_of_k(e.to_numpy(), (len(e) + 1) // 2))
     tested = winners.workload.map(lambda name: datasets.test_size(workload(name).dataset))
     example = winners.workload.map(validation_example)
-    test, validation = winners.test, winners.validation
+    test = winners.test
+    validation = winners.validation
     unsure = np.sqrt(validation * (1 - validation) * example)
     return winners.assign(
         low=halves.str[0].to_numpy(),

@@ -31,8 +31,10 @@ def noise_scales(paths: pd.DataFrame) -> pd.DataFrame:
     2.7), and the bend is the mean over such steps.
     """
     own = paths.sort_values("step").copy(deep=False)
-    square, weight = own.square.clip(lower=0), steps_around(own)
-    progress = weight / (square + own.trace / own.batch_size)
+    square = own.square.clip(lower=0)
+    weight = steps_around(own)
+    noise = own.trace / own.batch_size
+    progress = weight / (square + noise)
     parts = {
         "up": own.trace * progress,
         "down": square * progress,

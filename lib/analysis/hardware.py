@@ -114,9 +114,12 @@ def best_step(
     seconds, on `fast` devices, where it is shortest; price, on `cheap` devices, where it is lowest.
     """
     counts = 2 ** np.arange(int(hardware.devices).bit_length())
-    once, each = np.ones(len(batch_size)), [replace(hardware, devices=int(w)) for w in counts]
-    found = np.array([to_goal(h, batch_size, once, parameters, measured) for h in each])
-    least, where = found.min(0), counts[found.argmin(0)]  # [seconds and price, n]
+    once = np.ones(len(batch_size))
+    each = [replace(hardware, devices=int(w)) for w in counts]
+    costs = [to_goal(h, batch_size, once, parameters, measured) for h in each]
+    found = np.array(costs)
+    least = found.min(0)
+    where = counts[found.argmin(0)]  # [seconds and price, n]
     table = {"seconds": least[0], "fast": where[0], "price": least[1], "cheap": where[1]}
     return pd.DataFrame(table, index=batch_size)
 
@@ -195,7 +198,9 @@ def optimum(steps: pd.Series, drawn: pd.DataFrame, step: pd.DataFrame, what: str
     drawn: steps of drawn curves [draws, sizes] (`scaling.draws`).
     """
     column = "fast" if what == "seconds" else "cheap"
-    values, again = steps * step[what], drawn[steps.index] * step[what]
+    values = steps * step[what]
+    again = drawn[steps.index] * step[what]
     at = values.idxmin()
-    sizes, spread = scaling.span_of(again.idxmin(axis=1)), scaling.span_of(again[at])
+    sizes = scaling.span_of(again.idxmin(axis=1))
+    spread = scaling.span_of(again[at])
     return Optimum(int(at), sizes, int(step[column][at]), float(values[at]), spread)

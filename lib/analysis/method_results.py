@@ -248,7 +248,9 @@ def _timed(
     about: tuple[str, str], ratios: pd.DataFrame, shares: pd.Index, dearer: pd.Series
 ) -> pd.DataFrame:
     """TIMED of rows of `scaling.steps_ratio`, a step's time read at shares [n] of their batches."""
-    logs = np.interp(np.log(shares), np.log(dearer.index), np.log(dearer))
+    known = np.log(dearer.index)
+    asked = np.log(shares)
+    logs = np.interp(asked, known, np.log(dearer))
     times = np.exp(logs)
     found = pd.DataFrame({"share": np.asarray(shares), "dearer": times})
     found["batch_size"] = ratios.batch_size.to_numpy()

@@ -67,8 +67,9 @@ def _recursion(
     h = model.curvature
     p = 1 - rate * h
     if average is not None:
-        step = [[average, (1 - average) * p], [0, p]]
-        kick = [(average - 1) * rate, -rate]
+        new = 1 - average
+        step = [[average, new * p], [0, p]]
+        kick = [-new * rate, -rate]
     elif momentum:
         step = [[p, -rate * momentum], [h, momentum]]
         kick = [-rate, 1]

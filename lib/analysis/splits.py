@@ -66,7 +66,8 @@ def of_splits(share: np.ndarray, among: np.ndarray) -> pd.DataFrame:
     rows = []
     for split, places in held.items():
         error = share[places].mean()
-        below, tied_too = among < error - 1e-12, among <= error + 1e-12
+        below = among < error - 1e-12
+        tied_too = among <= error + 1e-12
         percentile = 100 * np.mean([below, tied_too])
         shared = np.intersect1d(places, theirs)
         rows.append((split, error, percentile, len(shared)))
@@ -83,7 +84,9 @@ def told(rows: pd.DataFrame, name: str) -> dict[str, float]:
     share = shares(rows, name)
     among = drawn(share)
     table = of_splits(share, among).set_index("split")
-    theirs, ours, others = table.loc[THEIRS], table.loc[0], table.drop(index=[THEIRS, 0]).percentile
+    theirs = table.loc[THEIRS]
+    ours = table.loc[0]
+    others = table.drop(index=[THEIRS, 0]).percentile
     return {
         "theirs": 100 * theirs.error,
         "ours": 100 * ours.error,

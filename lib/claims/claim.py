@@ -201,7 +201,8 @@ def decide(group: Group, kind: str, threshold: float) -> str:
     """
     if not group.n or math.isnan(group.low) or math.isnan(group.high):
         return UNDECIDED
-    over, under = group.low > threshold, group.high < threshold
+    over = group.low > threshold
+    under = group.high < threshold
     if kind == "within":
         under = under and group.low > -threshold
         over = over or group.high < -threshold
@@ -226,7 +227,8 @@ def p_value(group: Group, kind: str, threshold: float) -> float:
 
 def judged(claim: Claim, groups: Sequence[Group]) -> Claim:
     """The claim with the verdict on every group, and the word that sums them up."""
-    kind, threshold = claim.kind, claim.inner(claim.threshold)
+    kind = claim.kind
+    threshold = claim.inner(claim.threshold)
     found = []
     for group in groups:
         own = _inner(claim, group)
@@ -276,7 +278,8 @@ def summed_up(groups: Sequence[Group]) -> str:
     or for and against it.  open: nothing is decided.
     """
     decided = [g for g in groups if g.verdict in (FOR, AGAINST)]
-    every, own = {g.verdict for g in decided}, {g.verdict for g in decided if g.own}
+    every = {g.verdict for g in decided}
+    own = {g.verdict for g in decided if g.own}
     if not decided:
         return OPEN
     if not own:

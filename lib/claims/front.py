@@ -73,7 +73,8 @@ def critical() -> pd.DataFrame:
 
 
 def _critical() -> dict:
-    trials, summary = judging.trials(), judging.summary()
+    trials = judging.trials()
+    summary = judging.summary()
     whole = ranges.whole_curves(trials)
     keys = summary[scaling.CURVE].itertuples(index=False, name=None)
     table = summary.assign(range=["whole" if key in whole else "published" for key in keys])
@@ -129,7 +130,8 @@ def _one_run() -> dict:
     step = hardware.best_step(DEVICES, dense.batch_size.to_numpy(), weights, timed)
     found = dense[["goal", "batch_size", "steps"]].reset_index(drop=True)
     step = step.reset_index(drop=True)
-    seconds, price = found.steps * step.seconds, found.steps * step.price * 3600
+    seconds = found.steps * step.seconds
+    price = found.steps * step.price * 3600
     found = found.assign(seconds=seconds, fast=step.fast, price=price, cheap=step.cheap)
     return found.to_dict("list")
 

@@ -92,8 +92,11 @@ class Plan:
     """
 
     def __init__(self, name: str, algorithm: str, sizes: tuple[int, int], **fields):
-        self.name, self.algorithm = name, algorithm
-        self.sizes, self.fields, self.work = sizes, fields, workload(name)
+        self.name = name
+        self.algorithm = algorithm
+        self.sizes = sizes
+        self.fields = fields
+        self.work = workload(name)
         space = fields.get("space") or self.work.space
         self.space = spaces.intervals(space, algorithm, self.work.decay)
         made = method(algorithm).optimiser
@@ -186,7 +189,8 @@ class Plan:
             yield [self._carried(size, near[size], power) for size in sizes]
 
     def _carried(self, size: int, near: int, power: float) -> Cell:
-        best, ratio = self.best(near)[0], size / near
+        best = self.best(near)[0]
+        ratio = size / near
         expected = self.steps(near) * max(1.0, 1 / ratio)
         point = self.point(best.drawn, self.rate(best) * ratio**power, expected)
         return self.cell(size, 0, point, expected)
@@ -203,7 +207,8 @@ class Plan:
         return any(trial.steps for trial in self.of(size, search))
 
     def _fresh(self, size: int, search: int, number: int) -> Cell:
-        best, steps = self.best(size)[:3], self.steps(size)
+        best = self.best(size)[:3]
+        steps = self.steps(size)
         centre = np.exp(np.mean([math.log(self.rate(t)) for t in best]))
         random = np.random.default_rng((size, search, number))
         rate = centre * NEAR_RATE ** random.uniform(-1, 1)
@@ -222,7 +227,8 @@ class Plan:
         if found is None:
             return []
         searched = sorted({t.batch_size for t in self.trials})
-        low, high = searched[0], searched[-1]
+        low = searched[0]
+        high = searched[-1]
         wanted = []
         if found.critical > high / INSIDE:
             wanted.append(min(self.sizes[1], high * ADDED))

@@ -56,14 +56,17 @@ def estimate(searches: dict[int, list[float]]) -> Estimate | None:
     sizes = np.repeat(np.array(list(known), float), counts)
     logs = np.log(np.concatenate(list(known.values())))
     fitted = forms.fit(sizes, logs)
-    centre, freedom = float(fitted.bend[0]), len(logs) - 2
+    centre = float(fitted.bend[0])
+    freedom = len(logs) - 2
     error = math.sqrt(fitted.loss[0] / freedom)
     slopes = _slopes(sizes, logs, list(known))
     spread = math.sqrt((slopes**2 / counts).sum())
     reach = float(stdtrit(freedom, 0.95)) * error * spread
-    low, high = math.exp(centre - reach), math.exp(centre + reach)
+    low = math.exp(centre - reach)
+    high = math.exp(centre + reach)
     if not math.log(sizes.min()) - 1 < centre < math.log(sizes.max()) + 1:
-        low, high = 0.0, math.inf
+        low = 0.0
+        high = math.inf
     floor = math.exp(fitted.floor[0])
     telling = dict(zip(known, slopes.tolist()))
     return Estimate(math.exp(centre), low, high, len(logs), floor, error, telling)
@@ -74,5 +77,6 @@ def _slopes(
 ) -> np.ndarray:
     """By how much ln C moves with ln K* at each of the known batch sizes."""
     moved = small * (sizes == np.array(known)[:, None])
-    above, below = forms.fit(sizes, logs + moved), forms.fit(sizes, logs - moved)
+    above = forms.fit(sizes, logs + moved)
+    below = forms.fit(sizes, logs - moved)
     return (above.bend - below.bend) / (2 * small)

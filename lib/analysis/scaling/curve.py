@@ -99,7 +99,8 @@ class Curve:
 
     def _mean(self, searches: np.ndarray) -> np.ndarray:
         """`means` of some searches alone [n], true or false."""
-        logs, missed = self.logs.to_numpy()[searches], self.missed.to_numpy()[searches]
+        logs = self.logs.to_numpy()[searches]
+        missed = self.missed.to_numpy()[searches]
         return completed(self.sizes, logs, missed, self.scatter)
 
     @functools.cached_property
@@ -132,7 +133,8 @@ class Curve:
         """A row per batch size that some search met: batch_size, steps (geometric mean), low, high,
         replicates, missed (counts), borrowed (whether the scatter is).
         """
-        known, missed = self.logs.count().to_numpy(), self.missed.sum().to_numpy()
+        known = self.logs.count().to_numpy()
+        missed = self.missed.sum().to_numpy()
         met = known - missed
         own = met >= ENOUGH
         spread = np.where(own, self.logs.where(~self.missed).std(), self.scatter)
@@ -199,10 +201,12 @@ def completed(
     if known.all() and not missed.any():
         return logs.mean(0)
     met = known & ~missed
-    some, every = met.any(0), met.any(1).all()  # batch sizes; whether every search met one
+    some = met.any(0)  # batch sizes
+    every = met.any(1).all()  # whether every search met one
     most = np.where(known, logs, -np.inf).max(0)
     level = np.where(some, np.where(met, logs, 0.0).sum(0) / np.maximum(met.sum(0), 1), most)
-    own, spread = np.zeros((len(logs), 1)), scatter
+    own = np.zeros((len(logs), 1))
+    spread = scatter
     freedom = met.sum() - some.sum() - (met.any(1).sum() - 1)
     for _ in range(ROUNDS):
         before = level, own
@@ -251,7 +255,8 @@ def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | l
 
     still = [curve.means[None] for curve in curves]
     whole = values_at(still)[0]
-    variances, freedoms = [], []
+    variances = []
+    freedoms = []
     for moving in groups:
         moved = {place: curves[place].moved() for place in moving}
         _, factor, freedom = moved[moving[0]]
@@ -295,10 +300,15 @@ def share(met: int, of: int) -> tuple[float, float, float]:
     """
     if not of:
         return np.nan, np.nan, np.nan
-    z, p = ndtri(0.5 + LEVEL / 2), met / of
-    centre = (p + z**2 / (2 * of)) / (1 + z**2 / of)
-    reach = z * np.sqrt(p * (1 - p) / of + (z / (2 * of)) ** 2) / (1 + z**2 / of)
-    return p, float(max(centre - reach, 0)), float(min(centre + reach, 1))
+    z = ndtri(0.5 + LEVEL / 2)
+    p = met / of
+    shrunk = 1 + z**2 / of
+    centre = (p + z**2 / (2 * of)) / shrunk
+    error = np.sqrt(p * (1 - p) / of + (z / (2 * of)) ** 2)
+    reach = z * error / shrunk
+    low = max(centre - reach, 0)
+    high = min(centre + reach, 1)
+    return p, float(low), float(high)
 
 
 def mean_over(searches: Sequence[Effect]) -> Effect:
@@ -344,7 +354,8 @@ def critical(curve: Curve) -> Effect:
     sizes measured.
     """
     found = estimate(lambda own: forms.log_critical(*own), curve)
-    low, high = np.log(curve.sizes.min()) - forms.REACH, np.log(curve.sizes.max()) + forms.REACH
+    low = np.log(curve.sizes.min()) - forms.REACH
+    high = np.log(curve.sizes.max()) + forms.REACH
     return replace(found, below=bool(found.low <= low), above=bool(found.high >= high))
 
 
@@ -356,8 +367,13 @@ def critical_ratio(above: Curve, below: Curve) -> Effect | None:
     above, below = alike(above, below)
     if min(above.met.sum(), below.met.sum()) < 3:
         return None
-    found = estimate(lambda a, b: forms.log_critical(*a) - forms.log_critical(*b), above, below)
-    top, bottom = critical(above), critical(below)
+
+    def quotient(a, b):
+        return forms.log_critical(*a) - forms.log_critical(*b)
+
+    found = estimate(quotient, above, below)
+    top = critical(above)
+    bottom = critical(below)
     open_below = top.below or bottom.above
     open_above = top.above or bottom.below
     return replace(found, below=open_below, above=open_above)
@@ -396,7 +412,8 @@ def mean_steps_ratio(above: Curve, below: Curve, sizes: Sequence[int] | None = N
     above, below = alike(above, below)
     if sizes is not None:
         chosen = above.logs.columns.intersection(sizes)
-        above, below = above.at(chosen), below.at(chosen)
+        above = above.at(chosen)
+        below = below.at(chosen)
     return estimate(lambda a, b: (a[1] - b[1]).mean(1), above, below)
 
 

@@ -39,7 +39,8 @@ def regimes(curve: pd.DataFrame) -> Regimes:
     B0 on. Raises ValueError if a batch size stands twice or no cell met the goal.
     """
     curve = one_curve(curve)
-    b, k = curve.batch_size.to_numpy(float), curve.steps.to_numpy(float)
+    b = curve.batch_size.to_numpy(float)
+    k = curve.steps.to_numpy(float)
     ends = [float(end[0]) for end in regime_ends(b, k[None])]
     on_floor = near(k, k.min()) & (b >= ends[2])
     return Regimes(*ends, bool(on_floor[-1] and on_floor.sum() >= 2))
@@ -66,7 +67,9 @@ def label(curves: pd.DataFrame) -> pd.DataFrame:
 
 
 def _label_one(curve: pd.DataFrame) -> pd.DataFrame:
-    found, b, k = regimes(curve), curve.batch_size, curve.steps
+    found = regimes(curve)
+    b = curve.batch_size
+    k = curve.steps
     regime = np.select([b < found.start, b <= found.perfect_end], [BEFORE, PERFECT], DIMINISHING)
     if found.reaches_plateau:
         regime = np.where((b >= found.useful_end) & (b > found.perfect_end), MAXIMAL, regime)

@@ -124,7 +124,8 @@ def _by_search(trials: pd.DataFrame, columns: list[str]) -> tuple[pd.DataFrame, 
     same = trials.head(1)[shared]
     searches = ends.reset_index().merge(same, how="cross")
     searches = searches[[*keys, "last_step", "infeasible"]]
-    fewest, counts = by[columns].min(), by[columns].count()
+    fewest = by[columns].min()
+    counts = by[columns].count()
     return searches, fewest.reset_index(drop=True), counts.reset_index(drop=True)
 
 
@@ -156,8 +157,10 @@ def at_goals(trials: pd.DataFrame, wanted: dict[str, float]) -> pd.DataFrame:
     workloads = trials.workload.astype("category")  # whose names are compared once, not by row
     for name, error in wanted.items():
         rows = (workloads == name).to_numpy()
-        if (goal[rows] != error).any():
-            steps[rows] = trials.loc[rows, f"steps@{error:g}"]
+        others = goal[rows] != error
+        if others.any():
+            column = f"steps@{error:g}"
+            steps[rows] = trials.loc[rows, column]
             goal[rows] = error
     return trials.assign(steps=steps, goal=goal)
 

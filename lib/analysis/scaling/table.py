@@ -84,7 +84,8 @@ def of_searches(searches: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve
 @functools.lru_cache(maxsize=4096)
 def about(curve: Curve) -> dict:
     """What `summaries` says of a curve, but for its key and goal."""
-    points, bend = curve.points(), critical(curve)
+    points = curve.points()
+    bend = critical(curve)
     line = forms.fit(curve.sizes, curve.means)
     spans = map(span_of, regime_ends(curve.sizes, draws(curve).to_numpy())[1:])
     ends = [end for span in spans for end in span]
@@ -165,8 +166,10 @@ def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
             means = logs.mean().to_numpy()
             off = forms.left_out(curve.sizes, means, forms.EXPONENTS)
         about = {"sizes": m, "searches": n, "off_free": off}
-        rows.append((key, about | vars(tested)))
-    known = [field.name for field in dataclasses.fields(forms.FormTest)]
+        row = about | vars(tested)
+        rows.append((key, row))
+    fields = dataclasses.fields(forms.FormTest)
+    known = [field.name for field in fields]
     return by_curve(rows, ["sizes", "searches", *known, "off_free"])
 
 
@@ -272,7 +275,8 @@ def relative(points: pd.DataFrame, curves: dict[tuple, Curve]) -> pd.DataFrame:
     by what they are divided; relative, relative_low, relative_high with what result. Without a
     curve to divide by, the quotient of the points, and no range.
     """
-    parts, none = [], pd.DataFrame(columns=RATIO)
+    parts = []
+    none = pd.DataFrame(columns=RATIO)
     for key, own in points.sort_values("batch_size").groupby(CURVE):
         same = (points[CURVE[:3]] == list(key[:3])).all(axis=1)
         network = points[same]
