@@ -50,6 +50,8 @@ def findings(
         "several": whole and len(sure) > 1,
         "least": sure.critical.min(),
         "most": sure.critical.max(),
+        "most_over_least": sure.critical.max() / sure.critical.min(),
+        "some_beyond": bool(len(networks)) and not networks.identified.astype(bool).all(),
         "kind_matters": bool(apart),
         "kind": max(apart, default=None),
         "curves": len(networks),

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from lib.page import charts, shared_figures, tips
-from lib.wording import signed
+from lib.page.panels import LARGE, fan, panels, small_axes
+from lib.page.tips import tip
 
 RULES = {
     "linear rule": charts.RED,
@@ -18,62 +19,62 @@ RULES = {
     "square root, β₂ too": charts.TEAL,
     "square root, β₁ and β₂ too": charts.BLUE,
 }
-# Pixels below a rule's right end
-NAMED = {"linear rule": -12, "square-root rule": 26, "no change": 12}
 KINDS = {"fixed steps": charts.BLUE, "fixed epochs": charts.RED}
 LEGEND = "network"  # what every menu of workloads is called
 
 
-def fast_settings(near: pd.DataFrame, first: str) -> alt.LayerChart:
-    """Hyperparameters of fast trials against batch size, with a dashed line for every rule; menus
-    of networks and names.
+def best_rates(rates: pd.DataFrame, slopes: pd.DataFrame, method: str) -> alt.FacetChart:
+    """The best effective learning rate against batch size, a panel per network, with the line of
+    its growth, the band of that growth's interval, and both rules from the smallest batch size.
 
-    near: a row per trial (rule None) or value that a rule predicts, with network, batch_size, which
-    (hyperparameter), value, trial, steps and behind (steps over the winner's).  first: the network
-    shown at first.
+    Args:
+        rates: of `rate_rules.best_rates`, with network; one training method.
+        slopes: network, method, effect, low and high: growth per doubling of the batch.
+        method: that of the rates, as `slopes` names it.
     """
-    rows = near.assign(which=near.which.map(signed))
-    last = (
-        rows[rows.rule.notna()]
-        .groupby(["network", "which", "rule"], sort=False)
-        .batch_size.transform("max")
-    )
-    ends = rows[rows.rule.notna()][lambda d: d.batch_size == last]
-    scale = alt.Scale(type="log", nice=False, padding=12)
-    x, y = charts.batch_axis(rows.batch_size), alt.Y("value:Q", title=None, scale=scale)
-    shades = alt.Scale(
-        type="log", domain=[1, 3], clamp=True, range=[charts.RED, charts.ORANGE, charts.BLUE]
-    )
-    tooltip = [
+    if rates.empty:
+        return charts.nothing("No records yet.")
+    known = slopes[slopes.method == method].set_index("network")
+    parts = [rates]
+    for network, own in rates.groupby("network", sort=False):
+        first, ends = own.iloc[0], own.batch_size.iloc[[0, -1]]
+        for rule, power in (("linear", 1.0), ("square root", 0.5)):
+            moved = first.rate * (ends / first.batch_size) ** power
+            parts.append(pd.DataFrame({"batch_size": ends, "value": moved, "rule": rule}))
+            parts[-1]["network"] = network
+        if network in known.index:
+            growth = np.log(known.loc[network, ["effect", "low", "high"]].astype(float))
+            lines = fan(own.batch_size, np.log(own.rate), list(growth))
+            lines[["middle", "low", "high"]] = np.exp(lines[["middle", "low", "high"]])
+            parts.append(lines.assign(network=network))
+    rows = pd.concat(parts).rename(columns={"network": "panel"})
+    return panels(rows, _rates, "best effective learning rate against batch size", LARGE)
+
+
+def _rates(base: alt.Chart) -> list[alt.Chart]:
+    y = alt.Y("rate:Q", scale=charts.log(6, base=None))
+    y = y.axis(values=[10.0**n for n in range(-6, 4)], format="~g")
+    axes = small_axes(charts.batch_axis([1, 8, 64, 512, 4096]), y)
+    points = base.transform_filter("isValid(datum.rate)").encode(**axes)
+    fitted = base.transform_filter("isValid(datum.middle)").encode(x="batch_size:Q")
+    dash = alt.Scale(domain=["linear", "square root"], range=[[6, 4], [2, 3]])
+    rules = base.transform_filter("isValid(datum.rule)").mark_line(color=charts.GUIDE, clip=True)
+    told = [
         tips.BATCH_SIZE,
-        alt.Tooltip("value:Q", title="value", format=".2g"),
-        alt.Tooltip("trial:Q", title="trial"),
-        alt.Tooltip("steps:Q", title="steps to the goal", format=","),
-        alt.Tooltip("behind:Q", title="times the winner's steps", format=".2f"),
+        tip("rate:Q", "best effective learning rate", ".2g"),
+        tip("searches:Q", "searches"),
     ]
-    lines = alt.Chart(rows[rows.rule.notna()][["network", "which", "rule", "batch_size", "value"]])
-    lines = lines.mark_line(strokeDash=[4, 4], color=charts.GUIDE).encode(x=x, y=y, detail="rule:N")
-    ends = ends.assign(told=ends.rule.str.removesuffix(" rule").str.replace("-", " "))
-    names = alt.Chart(ends[["network", "which", "rule", "told", "batch_size", "value"]])
-    names = names.encode(x=x, y=y, text="told:N")
-    beside = [
-        names.transform_filter(f"datum.rule === '{rule}'").mark_text(
-            align="right", dy=off, fontSize=12
-        )
-        for rule, off in NAMED.items()
+    return [
+        fitted.mark_area(color=charts.BLUE, opacity=0.2).encode(y="low:Q", y2="high:Q"),
+        fitted.mark_line(color=charts.BLUE, strokeWidth=1.5).encode(y="middle:Q"),
+        rules.encode(
+            x="batch_size:Q",
+            y="value:Q",
+            strokeDash=alt.StrokeDash("rule:N", title="rule", scale=dash),
+        ),
+        points.mark_rule(color=charts.BLUE).encode(y="low:Q", y2="high:Q"),
+        points.mark_point(filled=True, size=30, opacity=1, color=charts.BLUE).encode(tooltip=told),
     ]
-    dots = alt.Chart(rows[rows.rule.isna()].drop(columns="rule")).mark_point(
-        filled=True, size=80, opacity=0.9
-    )
-    shade = alt.Color("behind:Q", scale=shades, legend=None)  # the caption says it in less room
-    dots = dots.encode(x=x, y=y, color=shade, tooltip=tooltip)
-    what = charts.menu("which", list(rows.which.unique()), "effective learning rate", "show")
-    network = charts.menu("network", list(rows.network.unique()), first, LEGEND)
-    title = alt.Title(alt.expr(what[0].name), anchor="start", fontWeight="normal")
-    layers = [lines, dots, *beside]
-    return charts.controlled(layers, network, what).properties(
-        width="container", height=300, title=title
-    )
 
 
 def rule_costs(costs: pd.DataFrame, first: str, most: float) -> alt.LayerChart:
@@ -123,7 +124,7 @@ def rule_costs(costs: pd.DataFrame, first: str, most: float) -> alt.LayerChart:
         tips.BATCH_SIZE,
         alt.Tooltip("middle:Q", title="median steps", format=",.0f"),
         alt.Tooltip("over:Q", title="times the tuned steps", format=".2f"),
-        alt.Tooltip("beyond:Q", title="the same, retraining apart", format=".2f"),
+        alt.Tooltip("beyond:Q", title="the same, without the luck of the winner", format=".2f"),
     ]
     lines = base.mark_line(strokeWidth=2.2).encode(y=y)
     dots = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tooltip)

@@ -8,6 +8,7 @@ import altair as alt
 import pandas as pd
 
 from lib.page import charts, tips
+from lib.page.panels import LARGE, panels, small_axes, small_curve
 from lib.page.shared_figures import STEPS
 from lib.page.tips import tip
 
@@ -139,6 +140,56 @@ def _guides(lines: pd.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
             text=alt.value("floor, c₂"),
         ),
     ]
+
+
+def networks_chart(points: pd.DataFrame) -> alt.FacetChart:
+    """Steps to result against batch size, a panel per network and a line per training method, with
+    the paper's large workloads as empty panels.
+
+    Args:
+        points: of `scaling.label`, with `panel`.
+    """
+    colour = charts.by_algorithm(list(points.algorithm.unique()))
+    kept = ["panel", "algorithm", "batch_size", "steps", "low", "high", "perfect", "replicates"]
+
+    def layers(base: alt.Chart) -> list[alt.Chart]:
+        lines = _axes(base, points).encode(color=colour)
+        perfect = lines.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True)
+        told = [tip("algorithm:N", "training method"), *_told()]
+        return [perfect.encode(y="perfect:Q"), *small_curve(lines, told)]
+
+    return panels(points[kept], layers, f"{STEPS} against batch size", LARGE)
+
+
+def goals_chart(points: pd.DataFrame) -> alt.FacetChart:
+    """Steps to result against batch size, a panel per network and a line per goal.
+
+    Args:
+        points: of `scaling.all_goals`, with `panel`.
+    """
+    rank = points.groupby("panel").goal.rank("dense")
+    hardness = (rank - 1) / (rank.groupby(points.panel).transform("max") - 1)
+    kept = ["panel", "goal", "batch_size", "steps", "low", "high", "replicates"]
+    shades = alt.Scale(domain=[0, 1], range=[charts.BLUE, charts.ORANGE])
+    colour = alt.Color("ease:Q", scale=shades, legend=None)
+
+    def layers(base: alt.Chart) -> list[alt.Chart]:
+        lines = _axes(base, points).encode(color=colour, detail="goal:Q")
+        return small_curve(lines, [tip("goal:Q", "goal error", ".1%"), *_told()])
+
+    rows = points[kept].assign(ease=hardness)
+    absent = ("Transformer on LM1B", "ResNet-50 on ImageNet")
+    return panels(rows, layers, f"{STEPS} against batch size", absent)
+
+
+def _axes(base: alt.Chart, points: pd.DataFrame) -> alt.Chart:
+    scale = charts.log(4, domain=[points.low.min() / 1.3, points.high.max() * 1.3])
+    y = alt.Y("steps:Q", scale=scale, axis=alt.Axis(values=[4.0**n for n in range(12)], format=","))
+    return base.encode(**small_axes(charts.batch_axis([1, 8, 64, 512, 4096]), y))
+
+
+def _told() -> list:
+    return [tips.BATCH_SIZE, tips.STEPS, *tips.ends(), tips.SEARCHES]
 
 
 RANGES = {"published": "momentum from 0.9 on", "whole": "momentum over its whole range"}

@@ -14,7 +14,9 @@ WIDTH = 150  # pixels of a panel of the still picture; on a page they share its 
 BESIDE = 54  # pixels of a panel's axis and of the gap to the next one
 MEASURE = "isFinite(containerSize()[0]) ? containerSize()[0] : 640"
 # A phone has room for two short names side by side
-BROKEN = "split(replace(replace(datum.label, ' on ', '|on '), ', ', '|'), '|')"
+BROKEN = (
+    "split(replace(replace(replace(datum.label, ' on ', '|on '), ', ', '|'), ' → ', '|→ '), '|')"
+)
 SMALL = {"labelFontSize": 10, "labelSeparation": 2, "tickSize": 3}
 
 # Of figures 1 and 8 of Shallue et al. (2019), and not measured here
@@ -40,7 +42,7 @@ def panels(
     """A panel per value of `panel`, in the order of the rows.
 
     Args:
-        rows: `panel`, broken before " on " and after a comma, and what the layers draw.
+        rows: `panel`, broken before " on " and " → " and after a comma, and what the layers draw.
         layers: what is drawn in each panel, from a chart without data. It must not add parameters.
         title: what goes up and what goes across, since panels have no room for titles of axes.
         absent: further panels, grey and marked as not measured.
@@ -56,7 +58,7 @@ def panels(
     drawn = layers(base.transform_filter("!isValid(datum.lacks)"))
     inner = alt.layer(*drawn, *([grey] if lacking else []), data=whole)
     facet = alt.Facet("panel:N", title=None, sort=list(dict.fromkeys(whole.panel)))
-    facet = facet.header(labelExpr=BROKEN, labelLimit=140, labelFontSize=11, labelAnchor="start")
+    facet = facet.header(labelExpr=BROKEN, labelLimit=150, labelFontSize=11, labelAnchor="start")
     chart = inner.properties(width=WIDTH, height=height).facet(
         facet=facet, columns=min(3, most), spacing=12
     )
@@ -88,6 +90,24 @@ def small_axes(x: alt.X, y: alt.Y) -> dict[str, alt.X | alt.Y]:
         axis = channel.to_dict(context={"pre_transform": False}).get("axis") or {}
         channel.axis = alt.Axis(**axis | SMALL)
     return {"x": x.title(None), "y": y.title(None)}
+
+
+def small_curve(
+    lines: alt.Chart, tooltip: list, low: str = "low", high: str = "high"
+) -> list[alt.Chart]:
+    """The layers of a curve in a panel: bars between these columns, a line, and points.
+
+    Args:
+        lines: with both axes and the colour.
+        tooltip: of the points.
+        low, high: columns of the ends of the bars.
+    """
+    points = lines.mark_point(filled=True, size=22, opacity=1)
+    return [
+        lines.mark_rule().encode(y=f"{low}:Q", y2=f"{high}:Q"),
+        lines.mark_line(strokeWidth=1.8),
+        points.encode(tooltip=tooltip),
+    ]
 
 
 def fan(sizes: Sequence[float], values: Sequence[float], slopes: Sequence[float]) -> pd.DataFrame:
