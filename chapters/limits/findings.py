@@ -29,7 +29,6 @@ def findings(
     order: list[str],
     kinds: Claim,
     whole: bool,
-    normalised: bool,
 ) -> dict[str, object]:
     """All values of the page's sentences.
 
@@ -40,7 +39,6 @@ def findings(
         order: families in the order of the last figure's menu.
         kinds: the claim on kinds of network.
         whole: whether all families are shown, from the records.
-        normalised: whether curves are divided by their steps at the smallest batch size.
     """
     sure = networks[(networks.algorithm == "sgd") & (networks.replicates >= scaling.ENOUGH)]
     decided = [g for g in kinds.decided(FOR) if g.name.startswith("MNIST")]
@@ -58,7 +56,6 @@ def findings(
         "single": int((networks.replicates == 1).sum()),
         "trials": boxes.trials(trials),
         "whole": whole,
-        "normalised": normalised,
         "clear": int(effects.clear.sum()),
         "changes": len(effects),
         "some_clear": bool(effects.clear.any()),

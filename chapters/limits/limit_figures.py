@@ -83,34 +83,26 @@ def ratios_of_families(rows: pd.DataFrame) -> alt.LayerChart:
         told=rows.clear.map({True: CLEAR, False: OPEN}),
         bounded=rows.inside.map({True: "a value", False: "a bound"}),
     )
-    scale = alt.Scale(type="log", base=2, nice=False, padding=10, domain=within, clamp=True)
-    kinds = alt.Scale(domain=[CLEAR, OPEN], range=[charts.BLUE, charts.GUIDE])
+    scale = charts.log(10, domain=within, clamp=True)
+    kinds = {CLEAR: charts.BLUE, OPEN: charts.GUIDE}
     axis = alt.Axis(labelLimit=190, labelFontSize=12, labelOverlap=False, ticks=False)
     base = alt.Chart(rows).encode(
         y=alt.Y("change:N", title=None, sort=None, axis=axis),
-        color=alt.Color("told:N", title=None, scale=kinds, legend=alt.Legend(columns=2)),
-    )
-    bars = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("ratio_low:Q", scale=scale), x2="ratio_high:Q"
+        color=charts.by_name("told", kinds, 2),
     )
     tooltip = [
-        alt.Tooltip("change:N", title="what changes"),
-        alt.Tooltip("first:N", title="from"),
-        alt.Tooltip("last:N", title="to"),
-        alt.Tooltip("ratio:Q", title="critical batch size times", format=".2r"),
-        alt.Tooltip("range:N", title="interval"),
-        alt.Tooltip("bounded:N", title="known as"),
+        tip("change:N", "what changes"),
+        tip("first:N", "from"),
+        tip("last:N", "to"),
+        tip("ratio:Q", "critical batch size times", ".2r"),
+        tip("range:N", "interval"),
+        tip("bounded:N", "known as"),
     ]
-    x = alt.X(
-        "ratio:Q",
-        title="ratio of critical batch sizes",
-        scale=scale,
-        axis=charts.fractions(titleAnchor="end"),
-    )
-    dots = base.mark_point(filled=True, size=80, opacity=1).encode(x=x, tooltip=tooltip)
-    return alt.layer(charts.across(1, x=scale), bars, dots).properties(
-        width="container", height=22 * len(rows)
-    )
+    x = alt.X("ratio:Q", title="ratio of critical batch sizes", scale=scale)
+    x = x.axis(charts.fractions(titleAnchor="end"))
+    low = alt.X("ratio_low:Q", scale=scale)
+    layers = charts.ranges(base, "ratio", x, low, tooltip, 80)
+    return charts.sized(alt.layer(charts.across(1, x=scale), *layers), 22 * len(rows))
 
 
 # The paper's comparisons of figures 3, 5 and 6 that are not measured here
@@ -124,29 +116,25 @@ LARGE = (
 )
 
 
-def curves_of_families(curves: pd.DataFrame, names: list[str], normalised: bool) -> alt.FacetChart:
-    """Steps to result against batch size, a panel per family, a line per member.
+def curves_of_families(curves: pd.DataFrame, names: list[str]) -> alt.FacetChart:
+    """Steps to result over those at the smallest batch size that all members have, a panel per
+    family, a line per member.
 
     Args:
         curves: of `family_curves.curves`.
         names: the order of the families.
-        normalised: whether steps are divided by those at the smallest batch size that all members
-            have.
     """
     if not len(curves):
         return charts.nothing("No records yet.")
-    column = "relative" if normalised else "steps"
-    renamed = {f"{column}_{end}": f"drawn_{end}" for end in ("low", "high", "perfect")}
-    rows = curves.rename(columns={column: "drawn", **renamed})
-    ends = rows.groupby("family").member.agg(["first", "last"])
+    ends = curves.groupby("family").member.agg(["first", "last"])
     ends = ends.apply(lambda names: names.str.replace(", goal", " at", regex=False))
     words = {name: f"{short(name)}, {first} → {last}" for name, first, last in ends.itertuples()}
-    rows = rows.assign(place=_places(rows), panel=rows.family.map(words))
-    rows = rows.set_index("family").loc[[name for name in names if name in set(curves.family)]]
+    rows = curves.assign(place=_places(curves), panel=curves.family.map(words))
+    rows = rows.set_index("family").loc[[name for name in names if name in words]]
     kept = ["panel", "member", "place", "batch_size", "steps", "low", "high", "replicates"]
-    rows = rows[[*kept, "drawn", "drawn_low", "drawn_high", "drawn_perfect"]].reset_index(drop=True)
-    what = "steps over those at the smallest batch" if normalised else "steps to result"
-    return panels(rows, _members, f"{what}, against batch size", LARGE)
+    kept += [name for name in rows if name.startswith("relative")]
+    title = "steps over those at the smallest batch, against batch size"
+    return panels(rows[kept].reset_index(drop=True), _members, title, LARGE)
 
 
 def _places(rows: pd.DataFrame) -> pd.Series:
@@ -157,7 +145,9 @@ def _places(rows: pd.DataFrame) -> pd.Series:
 
 def _members(base: alt.Chart) -> list[alt.Chart]:
     scale = charts.log(4)
-    y = alt.Y("drawn:Q", scale=scale, axis=charts.fractions(values=[4.0**n for n in range(-9, 12)]))
+    y = alt.Y(
+        "relative:Q", scale=scale, axis=charts.fractions(values=[4.0**n for n in range(-9, 12)])
+    )
     shades = alt.Scale(domain=[0, 0.5, 1], range=[charts.BLUE, charts.PURPLE, charts.ORANGE])
     lines = base.encode(
         color=alt.Color("place:Q", scale=shades, legend=None),
@@ -167,5 +157,5 @@ def _members(base: alt.Chart) -> list[alt.Chart]:
     perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, color=charts.GUIDE, clip=True)
     network = tip("member:N", "network")
     told = [network, tips.BATCH_SIZE, tips.STEPS, *tips.ends(), tips.SEARCHES]
-    guide = perfect.encode(x="batch_size:Q", y="drawn_perfect:Q", detail="member:N")
-    return [guide, *small_curve(lines, told, "drawn_low", "drawn_high")]
+    guide = perfect.encode(x="batch_size:Q", y="relative_perfect:Q", detail="member:N")
+    return [guide, *small_curve(lines, told, "relative_low", "relative_high")]

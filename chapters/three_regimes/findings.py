@@ -14,6 +14,7 @@ from lib.analysis import ranges, scaling, unseen_errors
 from lib.claims import AGAINST, FOR, Claim, front
 from lib.claims.names import curve_title
 from lib.page import boxes, charts
+from lib.page.panels import LARGE
 from lib.probes.unseen import UNSEEN
 from lib.records import results
 from lib.studies import plans
@@ -23,6 +24,7 @@ from lib.workloads.catalogue import workload
 LEAST = 5  # batch sizes of a curve that may show three regimes
 PAPERS_METHODS = ("sgd", "momentum", "nesterov")
 PAPERS_NETWORKS = ("mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8")
+LARGE_GOALS = ("Transformer on LM1B", "ResNet-50 on ImageNet")
 SEVERAL_GOALS = (
     "mnist-simple-cnn",
     "fashion-mnist-simple-cnn",
@@ -283,7 +285,8 @@ def of_networks(every: pd.DataFrame) -> alt.FacetChart:
     points = points.assign(panel=_at_goal(points.workload, points.goal))
     later = ~points.workload.isin(PAPERS_NETWORKS)
     points = points.assign(later=later).sort_values(["later", "panel"], kind="stable")
-    return regime_figures.networks_chart(points)
+    colour = charts.by_algorithm(list(points.algorithm.unique()))
+    return regime_figures.panels_chart(points, "algorithm", colour, LARGE)
 
 
 def of_goals(every: pd.DataFrame) -> alt.FacetChart:
@@ -296,7 +299,15 @@ def of_goals(every: pd.DataFrame) -> alt.FacetChart:
         scaling.all_goals(trials).assign(panel=workload(name).title)
         for name, trials in own.groupby("workload")
     ]
-    return regime_figures.goals_chart(pd.concat(parts))
+    points = pd.concat(parts)
+    rank = points.groupby("panel").goal.rank("dense") - 1
+    points["ease"] = rank / rank.groupby(points.panel).transform("max")
+    points["goal"] = points.goal.map(percent)
+    shades = alt.Scale(domain=[0, 1], range=[charts.BLUE, charts.ORANGE])
+    colour = alt.Color("ease:Q", scale=shades, legend=None)
+    return regime_figures.panels_chart(
+        points.drop(columns="perfect", errors="ignore"), "goal", colour, LARGE_GOALS
+    )
 
 
 def _at_goal(workloads: pd.Series, goals: pd.Series) -> list[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 import altair as alt
 import pandas as pd
 
 from lib.page import charts, tips
-from lib.page.panels import LARGE, panels, small_axes, small_curve
+from lib.page.panels import panels, small_axes, small_curve
 from lib.page.shared_figures import STEPS
 from lib.page.tips import tip
 
@@ -142,54 +143,33 @@ def _guides(lines: pd.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
     ]
 
 
-def networks_chart(points: pd.DataFrame) -> alt.FacetChart:
-    """Steps to result against batch size, a panel per network and a line per training method, with
-    the paper's large workloads as empty panels.
+def panels_chart(
+    points: pd.DataFrame, by: str, colour: alt.Color, absent: Iterable[str]
+) -> alt.FacetChart:
+    """Steps to result against batch size, a panel per network, with dotted lines of perfect scaling
+    where the points have them.
 
     Args:
-        points: of `scaling.label`, with `panel`.
+        points: of `scaling.across_replicates`, with `panel`.
+        by: a column, a line for each of its values.
+        colour: of a line.
+        absent: networks of the paper that are not measured.
     """
-    colour = charts.by_algorithm(list(points.algorithm.unique()))
-    kept = ["panel", "algorithm", "batch_size", "steps", "low", "high", "perfect", "replicates"]
-
-    def layers(base: alt.Chart) -> list[alt.Chart]:
-        lines = _axes(base, points).encode(color=colour)
-        perfect = lines.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True)
-        told = [tip("algorithm:N", "training method"), *_told()]
-        return [perfect.encode(y="perfect:Q"), *small_curve(lines, told)]
-
-    return panels(points[kept], layers, f"{STEPS} against batch size", LARGE)
-
-
-def goals_chart(points: pd.DataFrame) -> alt.FacetChart:
-    """Steps to result against batch size, a panel per network and a line per goal.
-
-    Args:
-        points: of `scaling.all_goals`, with `panel`.
-    """
-    rank = points.groupby("panel").goal.rank("dense")
-    hardness = (rank - 1) / (rank.groupby(points.panel).transform("max") - 1)
-    kept = ["panel", "goal", "batch_size", "steps", "low", "high", "replicates"]
-    shades = alt.Scale(domain=[0, 1], range=[charts.BLUE, charts.ORANGE])
-    colour = alt.Color("ease:Q", scale=shades, legend=None)
-
-    def layers(base: alt.Chart) -> list[alt.Chart]:
-        lines = _axes(base, points).encode(color=colour, detail="goal:Q")
-        return small_curve(lines, [tip("goal:Q", "goal error", ".1%"), *_told()])
-
-    rows = points[kept].assign(ease=hardness)
-    absent = ("Transformer on LM1B", "ResNet-50 on ImageNet")
-    return panels(rows, layers, f"{STEPS} against batch size", absent)
-
-
-def _axes(base: alt.Chart, points: pd.DataFrame) -> alt.Chart:
     scale = charts.log(4, domain=[points.low.min() / 1.3, points.high.max() * 1.3])
     y = alt.Y("steps:Q", scale=scale, axis=alt.Axis(values=[4.0**n for n in range(12)], format=","))
-    return base.encode(**small_axes(charts.batch_axis([1, 8, 64, 512, 4096]), y))
+    axes = small_axes(charts.batch_axis([1, 8, 64, 512, 4096]), y)
+    told = [tip(f"{by}:N", tips.FIELDS.get(by, by)), tips.BATCH_SIZE, tips.STEPS, *tips.ends()]
 
+    def layers(base: alt.Chart) -> list[alt.Chart]:
+        lines = base.encode(**axes, color=colour, detail=f"{by}:N")
+        perfect = lines.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True)
+        guides = [perfect.encode(y="perfect:Q")] if "perfect" in points else []
+        return [*guides, *small_curve(lines, [*told, tips.SEARCHES])]
 
-def _told() -> list:
-    return [tips.BATCH_SIZE, tips.STEPS, *tips.ends(), tips.SEARCHES]
+    field = colour["shorthand"].split(":")[0]
+    kept = ["panel", by, field, "batch_size", "steps", "low", "high", "perfect", "replicates"]
+    rows = points[[name for name in dict.fromkeys(kept) if name in points]]
+    return panels(rows, layers, f"{STEPS} against batch size", absent)
 
 
 RANGES = {"published": "momentum from 0.9 on", "whole": "momentum over its whole range"}

@@ -55,20 +55,10 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
     model = predicted[predicted.method.isin(order)].assign(what=predicted.what.map(WORDS))
     scale = charts.log(14)
     axis = charts.fractions(labelOverlap="greedy", labelBound=True)
-    x = alt.X(
-        "ratio:Q",
-        title=OVER,
-        scale=scale,
-        axis=axis,
-    )
+    x = alt.X("ratio:Q", title=OVER, scale=scale, axis=axis)
     y = alt.Y("method:N", title=None, sort=order)
     short = "replace(datum.label, ', easier goal', '')"  # for a phone
-    colour = _shaded("network", networks)
-    colour = colour.legend(
-        columns=1,
-        labelLimit=260,
-        labelExpr=short,
-    )
+    colour = _shaded("network", networks).legend(columns=1, labelLimit=260, labelExpr=short)
     base = alt.Chart(shown).encode(
         y=y, yOffset=alt.YOffset("network:N", sort=networks), color=colour
     )
@@ -87,11 +77,7 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
         *charts.ranges(
             base, "ratio", x, alt.X("ratio_low:Q", scale=scale, title=OVER), tooltip, 50
         ),
-        diamonds.encode(
-            y=y,
-            x=x,
-            tooltip=told,
-        ),
+        diamonds.encode(y=y, x=x, tooltip=told),
     ]
     words = [word for word in WORDS.values() if word in set(shown.what)]
     what = charts.menu("what", words, shown.what.iloc[0], "show")

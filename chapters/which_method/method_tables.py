@@ -19,11 +19,6 @@ from lib.workloads import catalogue
 
 LARS_SIZE = 256
 POWERS = pd.DataFrame({"power": [0.0, 0.5, 1.0], "method": ["SGD", "Adam", "K-FAC"]})
-QUANTITIES = {
-    "critical": "critical batch size",
-    "small": "steps, two smallest batches",
-    "large": "steps, two largest batches",
-}
 
 
 def name_of(workload: str) -> str:
@@ -149,8 +144,8 @@ def beside_sgd(over: pd.DataFrame, methods: list[str], title: str) -> pd.DataFra
     """Every network and method over SGD, the network of this title first."""
     asked = over[over.sparsity.isin([0, 0.9])]
     level = asked.sparsity.map(lambda s: f", sparsity {s:g}" if s else "")
-    asked = asked.assign(column=asked.what.map(QUANTITIES) + level)
-    wanted = [*QUANTITIES.values(), f"{QUANTITIES['critical']}, sparsity 0.9"]
+    asked = asked.assign(column=asked.what.map(method_figures.WORDS) + level)
+    wanted = [*method_figures.WORDS.values(), f"{method_figures.WORDS['critical']}, sparsity 0.9"]
     cells = asked.pivot(index=["network", "algorithm"], columns="column", values="told")
     cells = cells.reindex(columns=wanted).fillna("—").rename_axis(columns=None)
     order = sorted(cells.index, key=lambda key: (key[0] != title, key[0], methods.index(key[1])))
