@@ -3,120 +3,155 @@
 from __future__ import annotations
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from chapters.accuracy import fixed_budgets
-from chapters.accuracy.claims import with_enough_steps
 from lib.page import charts, tips
+from lib.page.multiples import fan, panels, small_axes
+from lib.page.tips import tip
 from lib.workloads import catalogue
 
-COLOURS = [charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE]
-PARTS = {"validation": "lowest validation error", "test": "test error of that trial"}
+SMOOTHING = dict(zip(("none", "0.01", "0.1"), (charts.BLUE, charts.TEAL, charts.ORANGE)))
+EITHER = "datum.value < 1 ? format(100 * datum.value, '.2~r') + ' %' : format(datum.value, ',')"
+MARKED = [digit * 10.0**n for n in range(-3, 4) for digit in (1, 3)]
+SHARE = alt.Axis(format=".2~%")
 
 
-def errors(best: pd.DataFrame, column: str, title: str, caption: str) -> alt.LayerChart:
-    """Validation and test errors of the chosen trials against batch size; a slider of budgets that
-    opens at the largest.
+def by_budget(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> alt.FacetChart:
+    """Best validation error against batch size, a line per budget: a network a row, budgets of
+    steps on the left and of epochs on the right.
 
-    best: a row per batch size and budget (column), with validation, low, high (5 and 95 % of half
-    as large a search), test, noise (the test error's standard error), trials and learning_rate.
-    title: the slider's name.  caption: a Vega expression in which `value` is the budget chosen.
-    Errors of zero are drawn at half the least that is not zero.
+    Args:
+        ladders: of `fixed_budgets.ladders`, by workload. Every second budget is drawn. Errors of
+            zero stand at half a validation example.
     """
-    if best.empty:
-        return charts.nothing("No records yet.")
-    rows, budgets = _both(best), sorted(best[column].unique().tolist())
-    least = rows.error[rows.error > 0].min() / 2
-    rows = rows.assign(at=rows.error.clip(lower=least), lower=rows.lower.clip(lower=least))
-    rows = rows.assign(upper=rows.upper.clip(lower=least, upper=1))
-    kept = [
-        "part",
-        "batch_size",
-        column,
-        "error",
-        "at",
-        "lower",
-        "upper",
-        "trials",
-        "learning_rate",
-    ]
-    scale = alt.Scale(type="log", domain=[least, rows.upper.max()], nice=False, padding=8)
-    pick, faded = charts.picked("part")
-    shades = alt.Scale(domain=list(PARTS.values()), range=[charts.BLUE, charts.ORANGE])
-    base = alt.Chart(rows[kept]).encode(
-        x=charts.batch_axis(best.batch_size),
-        # two columns do not fit a phone
-        color=alt.Color("part:N", title=None, sort=None, scale=shades).legend(columns=1),
-        opacity=faded,
-    )
-    bars = (
-        base.mark_rule(strokeWidth=2)
-        .encode(y=alt.Y("lower:Q", scale=scale), y2="upper:Q")
-        .add_params(pick)
-    )
-    tooltip = [
-        alt.Tooltip("part:N", title="shown"),
-        tips.BATCH_SIZE,
-        alt.Tooltip("error:Q", title="error", format=".2%"),
-        alt.Tooltip("lower:Q", title="bar from", format=".2%"),
-        alt.Tooltip("upper:Q", title="bar to", format=".2%"),
-        alt.Tooltip("trials:Q", title="feasible trials"),
-        alt.Tooltip("learning_rate:Q", title="learning rate", format=".2g"),
-    ]
-    line = base.mark_line(point=alt.OverlayMarkDef(size=55)).encode(
-        y=alt.Y("at:Q", title="error", scale=scale).axis(format=".2~%", values=charts.DECADES),
-        tooltip=tooltip,
-    )
-    control = charts.slider(column, budgets, budgets[-1], title, caption)
-    return charts.controlled([bars, line], control).properties(width="container", height=300)
-
-
-def settled() -> alt.LayerChart:
-    """Test error against batch size after budgets of their own, a line per network; bars where
-    there are several searches.
-    """
-    several, single = with_enough_steps()
-    once = single[~single.workload.isin(several.workload)]
-    ends = pd.concat([several, once]).query("label_smoothing == 0")
-    sizes = ends.groupby("workload").batch_size.transform("nunique")
-    ends = ends[sizes > 2]  # fewer tell no trend
-    titles = [catalogue.workload(name).title for name in ends.workload]
-    rows = fixed_budgets.means(ends.assign(network=titles))
+    parts = []
+    for name, both in ladders.items():
+        work = catalogue.workload(name)
+        for best, column in zip(both, ("budget", "examples")):
+            shown = sorted(best[column].unique())[::-2]
+            own = best[best[column].isin(shown)]
+            kind = "steps" if column == "budget" else "epochs"
+            epochs = own[column] / (1 if column == "budget" else work.train_size)
+            parts.append(own.assign(panel=f"{work.title}: {kind}", within=epochs, kind=kind))
+            least = fixed_budgets.validation_example(name) / 2
+            parts[-1] = parts[-1].assign(at=own.validation.clip(lower=least))
+    rows = pd.concat(parts)
     if rows.empty:
         return charts.nothing("No records yet.")
-    names = list(rows.network.unique())
-    colour = alt.Color(
-        "network:N",
-        title=None,
-        sort=names,
-        scale=alt.Scale(domain=names, range=COLOURS[: len(names)]),
+    rank = rows.groupby("panel").within.rank("dense", ascending=False)
+    columns = ["panel", "batch_size", "within", "kind", "at", "validation", "trials"]
+    return panels(
+        rows[columns].assign(rank=rank),
+        _budgets,
+        "best validation error against batch size",
+        most=2,
     )
-    base = alt.Chart(rows).encode(
-        x=charts.batch_axis(rows.batch_size), color=colour.legend(columns=1)
+
+
+def _budgets(base: alt.Chart) -> list[alt.Chart]:
+    y = alt.Y("at:Q", scale=charts.log(6, base=None), axis=alt.Axis(format=".2~%", values=MARKED))
+    shades = alt.Scale(domain=[1, 5], range=[charts.BLUE, charts.ORANGE])
+    lines = base.encode(
+        color=alt.Color("rank:Q", scale=shades, legend=None),
+        detail="within:Q",
+        **small_axes(charts.batch_axis([1, 4, 16, 64, 256, 1024]), y),
     )
-    tooltip = [
-        tips.NETWORK,
+    told = [
         tips.BATCH_SIZE,
-        alt.Tooltip("test:Q", title="test error", format=".2%"),
-        alt.Tooltip("low:Q", title="bar from", format=".2%"),
-        alt.Tooltip("high:Q", title="bar to", format=".2%"),
-        alt.Tooltip("n:Q", title="searches"),
+        tip("within:Q", "budget", ",.3~r"),
+        tip("kind:N", "in"),
+        tip("validation:Q", "best validation error", ".2%"),
+        tip("trials:Q", "feasible trials"),
     ]
-    bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q")
-    y = alt.Y("test:Q", title="test error").axis(format="%")
-    line = base.mark_line(point=alt.OverlayMarkDef(size=55)).encode(y=y, tooltip=tooltip)
-    return alt.layer(bars, line).properties(width="container", height=300)
+    return [
+        lines.mark_line(strokeWidth=1.8),
+        lines.mark_point(filled=True, size=22, opacity=1, tooltip=True).encode(tooltip=told),
+    ]
 
 
-def _both(best: pd.DataFrame) -> pd.DataFrame:
-    """A row per batch size, budget and part: error with the ends of its bar."""
-    low = best.assign(
-        part=PARTS["validation"], error=best.validation, lower=best.low, upper=best.high
+def settled(ends: pd.DataFrame) -> alt.FacetChart:
+    """Test error against batch size after budgets of their own, with the line of its slope and the
+    band of that slope's interval, a panel per network.
+
+    Args:
+        ends: of `fixed_budgets.longest`, without label smoothing.
+    """
+    rows, lines = [], []
+    for name, own in ends.groupby("workload", sort=False):
+        title = catalogue.workload(name).title
+        means = fixed_budgets.means(own.assign(network=title))
+        rows.append(means.assign(panel=title))
+        slopes = fixed_budgets.risen(own)[name].row("s", log=False).values()
+        lines.append(fan(means.batch_size, means.test, list(slopes)).assign(panel=title))
+    if not rows:
+        return charts.nothing("No records yet.")
+    both = pd.concat([*rows, *lines])
+    return panels(both, _settled, "test error against batch size", height=150, most=2)
+
+
+def _settled(base: alt.Chart) -> list[alt.Chart]:
+    y = alt.Y("test:Q", scale=alt.Scale(zero=True), axis=SHARE)
+    plain = base.encode(**small_axes(charts.batch_axis([4, 16, 64, 256, 1024]), y))
+    told = [tips.BATCH_SIZE, tip("test:Q", "test error", ".2%"), tip("n:Q", "searches")]
+    fitted = base.transform_filter("isValid(datum.middle)").encode(x="batch_size:Q")
+    points = plain.transform_filter("isValid(datum.test)")
+    return [
+        fitted.mark_area(color=charts.GUIDE, opacity=0.25).encode(y="low:Q", y2="high:Q"),
+        fitted.mark_line(color=charts.GUIDE).encode(y="middle:Q"),
+        points.mark_rule(color=charts.BLUE, strokeWidth=2).encode(y="low:Q", y2="high:Q"),
+        points.mark_point(filled=True, size=50, opacity=1, color=charts.BLUE).encode(tooltip=told),
+    ]
+
+
+def smoothed(ends: pd.DataFrame, trials: pd.DataFrame) -> alt.FacetChart:
+    """Test error and steps to the goal against batch size by label smoothing, as the paper splits
+    its trials.
+
+    Args:
+        ends: of `fixed_budgets.longest`.
+        trials: those from which `ends` was read.
+    """
+    point = ["workload", "label_smoothing", "replicate", "batch_size"]
+    steps = trials.groupby(point, as_index=False).steps.min()
+    parts = [
+        (ends.rename(columns={"test": "value"}), "test error"),
+        (steps.rename(columns={"steps": "value"}), "steps to the goal"),
+    ]
+    rows = []
+    for table, what in parts:
+        means = table.dropna(subset="value").groupby(point[:2] + point[3:], sort=False).value
+        means = means.agg(value=lambda v: float(np.exp(np.log(v).mean())), n="size").reset_index()
+        titles = [catalogue.workload(name).title for name in means.workload]
+        rows.append(means.assign(panel=[f"{title}: {what}" for title in titles]))
+    both = pd.concat(rows).sort_values(
+        "panel", kind="stable", key=lambda names: names.str.rpartition(": ")[0]
     )
-    test = best.assign(
-        part=PARTS["test"],
-        error=best.test,
-        lower=best.test - best.noise,
-        upper=best.test + best.noise,
+    if both.empty:
+        return charts.nothing("No records yet.")
+    level = both.label_smoothing.map("{:g}".format).replace("0", "none")
+    words = "by label smoothing, against batch size"
+    absent = ["ResNet-50 on ImageNet: error", "ResNet-50 on ImageNet: steps"]
+    chart = panels(both.assign(smoothing=level), _smoothed, words, absent, height=130, most=2)
+    return chart.resolve_scale(y="independent")
+
+
+def _smoothed(base: alt.Chart) -> list[alt.Chart]:
+    y = alt.Y(
+        "value:Q", scale=charts.log(6, base=None), axis=alt.Axis(labelExpr=EITHER, values=MARKED)
     )
-    return pd.concat([low, test], ignore_index=True)
+    lines = base.encode(
+        color=charts.by_name("smoothing", SMOOTHING, 3).title("label smoothing"),
+        **small_axes(charts.batch_axis([4, 16, 64, 256, 1024]), y),
+    )
+    told = [
+        tips.BATCH_SIZE,
+        tip("smoothing:N", "label smoothing"),
+        tip("value:Q", "mean", ",.3~r"),
+        tip("n:Q", "searches"),
+    ]
+    return [
+        lines.mark_line(),
+        lines.mark_point(filled=True, size=40, opacity=1).encode(tooltip=told),
+    ]

@@ -51,7 +51,7 @@ def slopes(found):
     chapter="accuracy",
     paper="Label smoothing helps more at large batch sizes.",
     source="Shallue et al. 2019",
-    rule="On a network, the test error that a smoothing saves rises by over 0.2 points with every doubling of the batch.",
+    rule="On a network, the test error that label smoothing saves rises by over 0.2 points with every doubling of the batch.",
     above=PER_DOUBLING,
     scale="points",
     read="summary",

@@ -8,10 +8,13 @@ import numpy as np
 import pandas as pd
 
 from chapters.accuracy import fixed_budgets
+from chapters.accuracy.claims import with_enough_steps
 from lib.analysis.scaling import Effect
 from lib.claims import FOR, Claim
 from lib.page import boxes
-from lib.wording import brief, signed, span
+from lib.records import results
+from lib.studies import plans
+from lib.wording import brief, percent, signed, span
 from lib.workloads import catalogue, datasets
 
 Ladders = Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]
@@ -55,9 +58,11 @@ def findings(
         "at_epochs": moves(at_epochs),
         "steps_change": points(at_steps),
         "best": fixed_budgets.BEST,
+        "smoothed_goal": percent(trials.goal.iloc[0]) if len(trials) else None,
         "early_networks": len({group.name.rpartition(", ")[0] for group in judged["S13"].groups}),
         "early_least": min(early),
         "early_most": max(early),
+        "favours": min(early) > 0,
         "saved_least": min(saved),
         "saved_most": max(saved),
         "test_examples": datasets.test_size(work.dataset),
@@ -72,10 +77,25 @@ def _settled(claim: Claim, network: str) -> dict[str, object]:
     ends = ("effect", "low", "high", "n")
     return {
         "changes": [f"{brief(group.effect)} ({group.name})" for group in claim.groups],
+        "settled_on": [group.name for group in claim.groups],
+        "bound": max((group.high for group in claim.groups), default=None),
+        "bound_over": max((6 * group.high for group in claim.groups), default=None),
         "spared": own is not None and own.verdict == FOR,
         "harmed": own is not None and bool(own.low > 0),
         **{name: getattr(own, name, None) for name in ends},
     }
+
+
+def settled() -> tuple[tuple[pd.DataFrame, pd.DataFrame], pd.DataFrame]:
+    """What the figures of errors with enough steps draw: errors of several searches with the trials
+    behind them, and those without label smoothing, of one search where there are no more.
+    """
+    several, single = with_enough_steps()
+    both = pd.concat([several, single[~single.workload.isin(several.workload)]])
+    plain = both[both.label_smoothing == 0]
+    sizes = plain.groupby("workload").batch_size.transform("nunique")
+    searched = results.read(plans.study("digits-smoothing"))
+    return (several, searched), plain[sizes > 2]  # fewer show no trend
 
 
 def data_of(workloads: Iterable[str]) -> list[str]:

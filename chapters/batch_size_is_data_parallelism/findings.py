@@ -100,8 +100,8 @@ def findings(
 
 def of_practices(hazardous: pd.DataFrame) -> pd.DataFrame:
     """What breaks the equality and what mends it, with deviations in single precision."""
-    table = pd.DataFrame(HAZARDS, index=["what breaks it", "what mends it"]).T
+    table = pd.DataFrame(HAZARDS, index=["what breaks it", "remedy"]).T
     single = hazardous[hazardous.precision == "float32"]
     told = single.pivot(index="practice", columns="remedied", values="deviation").map(brief)
-    heads = {False: "deviation, left alone", True: "deviation, remedied"}
+    heads = {False: "deviation without it", True: "deviation with it"}
     return table.join(told.rename(columns=heads)).rename_axis("practice").reset_index()

@@ -74,8 +74,8 @@ def extremes(published_curves):
     paper="The kind of network changes the largest useful batch size at equal data and goal.",
     source=SUMMARY,
     read="summary",
-    rule="At one method and goal, critical batch sizes of a convolutional and a fully connected network are over 1.25 times "
-    "apart, either way.",
+    rule="At one method and goal, critical batch sizes of a convolutional and a fully connected network differ by a factor of "
+    "over 1.25, in either direction.",
     above=1.25,
     history=[Change("2026-11-26", "the same on every data set", EACH)],
 )
@@ -91,8 +91,8 @@ def kinds():
     "they change it.)",
     source=SUMMARY,
     read="summary",
-    rule="At one method and goal, critical batch sizes of the largest and the smallest network of a family are over 1.25 times "
-    "apart, either way.",
+    rule="At one method and goal, critical batch sizes of the largest and the smallest network of a family differ by a factor "
+    "of over 1.25, in either direction.",
     above=1.25,
     history=[
         Change("2026-11-26", "the same in every family", EACH),

@@ -84,10 +84,8 @@ def results(
 
 def curves(trials: pd.DataFrame) -> pd.DataFrame:
     """Points of every curve as `scaling.across_replicates` gives them, with family and member, and
-    twice three columns.
-
-    steps_low, steps_high, steps_perfect; relative, relative_low, relative_high, relative_perfect:
-    over the steps at the smallest batch size that all members of the family have.
+    relative, relative_low, relative_high and relative_perfect: over the steps at the smallest batch
+    size that all members of the family have.
     """
     parts = []
     for (name, member), member_trials in _by_member(trials):
@@ -97,11 +95,9 @@ def curves(trials: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame()
     joined = pd.concat(parts, ignore_index=True)
     joined = pd.concat([_with_first(own) for _, own in joined.groupby("family", sort=False)])
-    perfect = joined["first"] * joined.base / joined.batch_size
-    joined = joined.assign(steps_low=joined.low, steps_high=joined.high, steps_perfect=perfect)
-    ends = {f"relative_{n}": f"steps_{n}" for n in ("low", "high", "perfect")}
-    over = {"relative": "steps", **ends}
-    return joined.assign(**{new: joined[old] / joined["first"] for new, old in over.items()})
+    over = {"relative": "steps", "relative_low": "low", "relative_high": "high"}
+    parts = {new: joined[old] / joined["first"] for new, old in over.items()}
+    return joined.assign(**parts, relative_perfect=joined.base / joined.batch_size)
 
 
 def _with_first(points: pd.DataFrame) -> pd.DataFrame:

@@ -29,7 +29,6 @@ def findings(
     order: list[str],
     kinds: Claim,
     whole: bool,
-    normalised: bool,
 ) -> dict[str, object]:
     """All values of the page's sentences.
 
@@ -40,7 +39,6 @@ def findings(
         order: families in the order of the last figure's menu.
         kinds: the claim on kinds of network.
         whole: whether all families are shown, from the records.
-        normalised: whether curves are divided by their steps at the smallest batch size.
     """
     sure = networks[(networks.algorithm == "sgd") & (networks.replicates >= scaling.ENOUGH)]
     decided = [g for g in kinds.decided(FOR) if g.name.startswith("MNIST")]
@@ -50,13 +48,14 @@ def findings(
         "several": whole and len(sure) > 1,
         "least": sure.critical.min(),
         "most": sure.critical.max(),
+        "most_over_least": sure.critical.max() / sure.critical.min(),
+        "some_beyond": bool(len(networks)) and not networks.identified.astype(bool).all(),
         "kind_matters": bool(apart),
         "kind": max(apart, default=None),
         "curves": len(networks),
         "single": int((networks.replicates == 1).sum()),
         "trials": boxes.trials(trials),
         "whole": whole,
-        "normalised": normalised,
         "clear": int(effects.clear.sum()),
         "changes": len(effects),
         "some_clear": bool(effects.clear.any()),

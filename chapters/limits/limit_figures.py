@@ -3,65 +3,69 @@
 from __future__ import annotations
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from chapters.limits.limit_tables import short
 from lib.page import charts, tips
+from lib.page.multiples import panels, small_axes, small_curve
+from lib.page.tips import tip
 from lib.wording import named
 
 CLEAR, OPEN = "clear", "undecided"  # whether the interval leaves out one
-ROOM = alt.expr(f"width < {charts.PHONE} ? 1 : 3")  # columns of a legend beside long names of rows
 
 
 def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
-    """Critical batch sizes with their intervals, the smallest on top, a row each on a logarithmic
-    axis.
+    """Critical batch sizes with their intervals on a logarithmic axis, a row each: the methods one
+    below the other, and below each its networks, the smallest critical batch size first.
 
-    rows: name (one line), algorithm, goal, critical, critical_low, critical_high, identified
-    (hollow if not), sizes, replicates.
+    Args:
+        rows: name (one line), algorithm, goal, critical, critical_low, critical_high, identified
+            (hollow if not), sizes, replicates.
     """
     if not len(rows):
         return charts.nothing("No curve has three batch sizes yet.")
-    rows, within = charts.cut(rows.sort_values("critical"), "critical", 4)
-    rows = rows.assign(
-        row=[f"{name}|{i}" for i, name in enumerate(rows.name)], method=rows.algorithm.map(named)
-    )
-    scale = alt.Scale(type="log", base=2, nice=False, padding=8, domain=within, clamp=True)
+    rows, within = charts.cut(rows.sort_values(["algorithm", "critical"]), "critical", 4)
+    rows = rows.assign(method=rows.algorithm.map(named))
+    heads = rows[["method"]].drop_duplicates().assign(name=lambda own: own.method)
+    rows = pd.concat([heads, rows]).sort_values("method", kind="stable")
+    rows = rows.assign(row=[f"{name}|{i}" for i, name in enumerate(rows.name)])
+    head = f"indexof({list(heads.name)!r}, split(datum.label, '|')[0]) >= 0"
     axis = alt.Axis(
         labelExpr="split(datum.label, '|')[0]",
+        labelFontWeight=alt.condition(head, alt.value("bold"), alt.value("normal")),
         labelLimit=190,
         labelFontSize=11,
         labelOverlap=False,
         ticks=False,
     )
-    powers = [2.0**n for n in range(30) if within[0] <= 2**n <= within[1]]
-    ticks = alt.Axis(values=powers, format=",", labelOverlap="greedy", titleAnchor="end")
-    pick, faded = charts.picked("algorithm", faint=0.15)
-    base = alt.Chart(rows).encode(
-        y=alt.Y("row:N", title=None, sort=None, axis=axis),
-        color=charts.by_algorithm(list(rows.algorithm.unique())).legend(
-            title=None, labelExpr=charts.SPELT, columns=ROOM
-        ),
-        opacity=faded,
-    )
-    bars = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("critical_low:Q", scale=scale), x2="critical_high:Q"
-    )
+    first = 2.0 ** np.floor(np.log2(within[0]))
+    scale = charts.log(8, domain=[first, within[1]], clamp=True)
+    powers = [first * 4**n for n in range(12) if first * 4**n <= within[1]]
+    base = alt.Chart(rows).encode(y=alt.Y("row:N", title=None, sort=list(rows.row), axis=axis))
+    known = base.transform_filter("isValid(datum.critical)")
+    x = alt.X("critical:Q", title="critical batch size (examples)", scale=scale)
+    x = x.axis(values=powers, format=",", titleAnchor="end")
+    bars = known.mark_rule(strokeWidth=2, color=charts.BLUE)
+    bars = bars.encode(x=alt.X("critical_low:Q", scale=scale), x2="critical_high:Q")
     tooltip = [
-        alt.Tooltip("name:N", title="network"),
-        alt.Tooltip("method:N", title="training method"),
-        alt.Tooltip("goal:Q", title="goal error", format=".0%"),
-        alt.Tooltip("critical:Q", title="critical batch size", format=",.2r"),
-        alt.Tooltip("range:N", title="interval"),
-        alt.Tooltip("sizes:Q", title="batch sizes measured"),
-        alt.Tooltip("replicates:Q", title="searches of a point, at most"),
+        tip("name:N", "network"),
+        tip("method:N", "training method"),
+        tip("goal:Q", "goal error", ".0%"),
+        tip("critical:Q", "critical batch size", ",.2r"),
+        tip("range:N", "interval"),
+        tip("sizes:Q", "batch sizes measured"),
+        tip("replicates:Q", "searches of a point, at most"),
     ]
-    x = alt.X("critical:Q", title="critical batch size (examples)", scale=scale, axis=ticks)
-    dots = base.encode(x=x, tooltip=tooltip)
-    known = dots.transform_filter("datum.identified").mark_point(filled=True, size=65, opacity=1)
-    bound = dots.transform_filter("!datum.identified").mark_point(size=65, strokeWidth=2)
-    layers = [bars.add_params(pick), known, *([bound] if not rows.identified.all() else [])]
-    return alt.layer(*layers).properties(width="container", height=max(80, 14 * len(rows)))
+    fill = (
+        alt.when("datum.identified")
+        .then(alt.value(charts.BLUE))
+        .otherwise(alt.value("transparent"))
+    )
+    dots = known.mark_point(size=55, color=charts.BLUE, opacity=1)
+    dots = dots.encode(x=x, fill=fill, tooltip=tooltip)
+    every = base.mark_point(opacity=0)  # so that the axis has the methods' own rows
+    return charts.sized(alt.layer(every, bars, dots), max(80, 15 * len(rows)))
 
 
 def ratios_of_families(rows: pd.DataFrame) -> alt.LayerChart:
@@ -79,85 +83,79 @@ def ratios_of_families(rows: pd.DataFrame) -> alt.LayerChart:
         told=rows.clear.map({True: CLEAR, False: OPEN}),
         bounded=rows.inside.map({True: "a value", False: "a bound"}),
     )
-    scale = alt.Scale(type="log", base=2, nice=False, padding=10, domain=within, clamp=True)
-    kinds = alt.Scale(domain=[CLEAR, OPEN], range=[charts.BLUE, charts.GUIDE])
+    scale = charts.log(10, domain=within, clamp=True)
+    kinds = {CLEAR: charts.BLUE, OPEN: charts.GUIDE}
     axis = alt.Axis(labelLimit=190, labelFontSize=12, labelOverlap=False, ticks=False)
     base = alt.Chart(rows).encode(
         y=alt.Y("change:N", title=None, sort=None, axis=axis),
-        color=alt.Color("told:N", title=None, scale=kinds, legend=alt.Legend(columns=2)),
-    )
-    bars = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("ratio_low:Q", scale=scale), x2="ratio_high:Q"
+        color=charts.by_name("told", kinds, 2),
     )
     tooltip = [
-        alt.Tooltip("change:N", title="what changes"),
-        alt.Tooltip("first:N", title="from"),
-        alt.Tooltip("last:N", title="to"),
-        alt.Tooltip("ratio:Q", title="critical batch size times", format=".2r"),
-        alt.Tooltip("range:N", title="interval"),
-        alt.Tooltip("bounded:N", title="known as"),
+        tip("change:N", "what changes"),
+        tip("first:N", "from"),
+        tip("last:N", "to"),
+        tip("ratio:Q", "critical batch size times", ".2r"),
+        tip("range:N", "interval"),
+        tip("bounded:N", "known as"),
     ]
-    x = alt.X(
-        "ratio:Q",
-        title="ratio of critical batch sizes",
-        scale=scale,
-        axis=charts.fractions(titleAnchor="end"),
-    )
-    dots = base.mark_point(filled=True, size=80, opacity=1).encode(x=x, tooltip=tooltip)
-    return alt.layer(charts.across(1, x=scale), bars, dots).properties(
-        width="container", height=22 * len(rows)
-    )
+    x = alt.X("ratio:Q", title="ratio of critical batch sizes", scale=scale)
+    x = x.axis(charts.fractions(titleAnchor="end"))
+    low = alt.X("ratio_low:Q", scale=scale)
+    layers = charts.ranges(base, "ratio", x, low, tooltip, 80)
+    return charts.sized(alt.layer(charts.across(1, x=scale), *layers), 22 * len(rows))
 
 
-def curves_of_families(curves: pd.DataFrame, names: list[str], normalised: bool) -> alt.LayerChart:
-    """Steps to result of the members of one family, the first of names to begin with, against batch
-    size.
+# The paper's comparisons of figures 3, 5 and 6 that are not measured here
+LARGE = (
+    "ImageNet, ResNet-50 → VGG-11",
+    "LM1B, Transformer → LSTM",
+    "LM1B, wide → shallow Transformer",
+    "ResNet-50, ImageNet → Open Images",
+    "Transformer, LM1B → Common Crawl",
+    "ImageNet, half the images → all",
+)
 
-    curves: of `family_curves.curves`.  normalised: divided by the steps at the smallest batch size
-    that all members have.
+
+def curves_of_families(curves: pd.DataFrame, names: list[str]) -> alt.FacetChart:
+    """Steps to result over those at the smallest batch size that all members have, a panel per
+    family, a line per member.
+
+    Args:
+        curves: of `family_curves.curves`.
+        names: the order of the families.
     """
     if not len(curves):
         return charts.nothing("No records yet.")
-    curves, names = curves.assign(family=curves.family.map(short)), list(map(short, names))
-    column = "relative" if normalised else "steps"
-    scale = alt.Scale(type="log", base=2, nice=False, padding=10)
-    pick, faded = charts.picked("member")
-    least = curves.groupby("family")[column].transform("min") / 1.3
-    base = alt.Chart(curves.assign(guided=curves[f"{column}_perfect"] >= least)).encode(
-        x=charts.batch_axis(curves.batch_size),
-        color=alt.Color(
-            "member:N", title=None, sort=None, legend=alt.Legend(columns=2, labelLimit=150)
-        ),
-        opacity=faded,
+    ends = curves.groupby("family").member.agg(["first", "last"])
+    ends = ends.apply(lambda names: names.str.replace(", goal", " at", regex=False))
+    words = {name: f"{short(name)}, {first} → {last}" for name, first, last in ends.itertuples()}
+    rows = curves.assign(place=_places(curves), panel=curves.family.map(words))
+    rows = rows.set_index("family").loc[[name for name in names if name in words]]
+    kept = ["panel", "member", "place", "batch_size", "steps", "low", "high", "replicates"]
+    kept += [name for name in rows if name.startswith("relative")]
+    title = "steps over those at the smallest batch, against batch size"
+    return panels(rows[kept].reset_index(drop=True), _members, title, LARGE)
+
+
+def _places(rows: pd.DataFrame) -> pd.Series:
+    """0 for a family's first member, 1 for its last."""
+    order = rows.groupby("family").member.transform(lambda names: pd.factorize(names)[0])
+    return order / order.groupby(rows.family).transform("max")
+
+
+def _members(base: alt.Chart) -> list[alt.Chart]:
+    scale = charts.log(4)
+    y = alt.Y(
+        "relative:Q", scale=scale, axis=charts.fractions(values=[4.0**n for n in range(-9, 12)])
     )
-    title = (
-        "steps over those at the smallest batch"
-        if normalised
-        else "steps to result (training steps)"
+    shades = alt.Scale(domain=[0, 0.5, 1], range=[charts.BLUE, charts.PURPLE, charts.ORANGE])
+    lines = base.encode(
+        color=alt.Color("place:Q", scale=shades, legend=None),
+        detail="member:N",
+        **small_axes(charts.batch_axis([1, 8, 64, 512, 4096]), y),
     )
-    y = alt.Y(f"{column}:Q", title=title, scale=scale, axis=charts.fractions())
-    bars = base.mark_rule(strokeWidth=2).encode(
-        y=alt.Y(f"{column}_low:Q", scale=scale), y2=f"{column}_high:Q"
-    )
-    tooltip = [
-        alt.Tooltip("member:N", title="network"),
-        tips.BATCH_SIZE,
-        tips.STEPS,
-        *tips.ends(),
-        tips.SEARCHES,
-        tips.TRIALS,
-    ]
-    line = base.mark_line(point=alt.OverlayMarkDef(size=55)).encode(y=y, tooltip=tooltip)
-    guide = (
-        base.transform_filter("datum.guided")
-        .mark_line(strokeDash=[3, 4], strokeWidth=1)
-        .encode(
-            y=alt.Y(f"{column}_perfect:Q", scale=scale),
-            color=alt.value(charts.GUIDE),
-            detail="member:N",
-        )
-    )
-    control = charts.menu("family", names, names[0], "what changes")
-    return charts.controlled([guide.add_params(pick), bars, line], control).properties(
-        width="container", height=320
-    )
+    perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, color=charts.GUIDE, clip=True)
+    network = tip("member:N", "network")
+    told = [network, tips.BATCH_SIZE, tips.STEPS, *tips.ends(), tips.SEARCHES]
+    guide = perfect.encode(x="batch_size:Q", y="relative_perfect:Q", detail="member:N")
+    return [guide, *small_curve(lines, told, "relative_low", "relative_high")]

@@ -79,7 +79,7 @@ def _rates(trials, growth):
     chapter="metaparameters",
     paper="The best effective learning rate follows neither the linear nor the square-root rule consistently.",
     source=SUMMARISED,
-    rule="On a network, its growth with every doubling lies off that of the nearer rule, 2 or √2, by over 1.05 times.",
+    rule="On a network, its growth with every doubling differs from that of the nearer rule, 2 or √2, by a factor of over 1.05.",
     above=PER_DOUBLING,
     read="summary",
     history=[

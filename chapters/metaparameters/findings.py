@@ -21,8 +21,8 @@ class Measured:
     """What the page is written from.
 
     Attributes:
-        trials: of the page's searches and of those on other networks.
-        near: of `rate_rules.near_best`.
+        trials: of the page's searches.
+        rates: of `rate_tables.best_rates`.
         slopes: of `rate_tables.growths`.
         start: the batch size where the rules start.
         costs: of `rate_rules.costs`, by the page's method.
@@ -33,7 +33,7 @@ class Measured:
     """
 
     trials: pd.DataFrame
-    near: pd.DataFrame
+    rates: pd.DataFrame
     slopes: pd.DataFrame
     start: int
     costs: pd.DataFrame
@@ -54,7 +54,7 @@ def findings(data: Measured, chosen, rises: Claim) -> dict[str, object]:
     work = catalogue.workload(chosen.workload)
     curve = names.curve_title((chosen.workload, chosen.algorithm))
     known = [g for g in rises.groups if g.name == curve and chosen.sparsity == 0]
-    seen = [catalogue.workload(name) for name in data.near.workload.unique()]
+    seen = [catalogue.workload(name) for name in data.rates.workload.unique()]
     space = spaces.SPACES[work.space]
     crowded = data.edges.groupby(tables.CURVE).marked.any()
     return {
@@ -64,12 +64,12 @@ def findings(data: Measured, chosen, rises: Claim) -> dict[str, object]:
         "factor": known[0].effect if known else None,
         "factor_low": known[0].low if known else None,
         "factor_high": known[0].high if known else None,
+        "factor_16": known[0].effect ** 4 if known else None,
         "searches": known[0].n if known else 0,
-        "near": rate_rules.NEAR,
         "start": data.start,
         "repeats": chosen.repeats,
         "networks": len(seen),
-        "data": list(dict.fromkeys(w.title.rpartition(" on ")[2] for w in seen)),
+        "data": list(dict.fromkeys(w.title.rpartition(" on ")[2].split(",")[0] for w in seen)),
         "trials": boxes.trials(data.trials),
         "largest": max(w.train_size for w in seen),
         "rate_low": f"{space['learning_rate'].low:g}",

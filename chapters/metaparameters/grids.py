@@ -8,8 +8,7 @@ from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 
-SEARCHED = ("digits", "mnist", "fashion-mnist")
-BUDGETED = tuple(f"{name}-budget" for name in SEARCHED)
+BUDGETED = ("digits-budget", "mnist-budget", "fashion-mnist-budget")
 
 
 def fitting(chosen) -> list[str]:
@@ -33,17 +32,6 @@ def searched(chosen, *workloads: str, algorithm: str = "", sparsity: float | Non
     sizes, trials = chosen.batch_sizes, chosen.trials
     grids = [on_record.grid(w, sizes, [method], [level], trials=trials) for w in workloads]
     return Study("searched", method, tuple(cell for grid in grids for cell in grid.cells))
-
-
-def beside(chosen) -> Study:
-    """One search on every other network: up to a goal, where there are any."""
-    found: dict[str, list[Cell]] = {}
-    for names in (SEARCHED, BUDGETED):
-        known = set(found)
-        for cell in _elsewhere(chosen, names):
-            if cell.workload not in known:
-                found.setdefault(cell.workload, []).append(cell)
-    return Study("more", "", tuple(cell for cells in found.values() for cell in cells))
 
 
 def maps(chosen) -> Study:

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from lib.page import charts, shared_figures, tips
-from lib.wording import signed
+from lib.page.multiples import LARGE, fan, panels, small_axes
+from lib.page.tips import tip
 
 RULES = {
     "linear rule": charts.RED,
@@ -18,62 +19,62 @@ RULES = {
     "square root, β₂ too": charts.TEAL,
     "square root, β₁ and β₂ too": charts.BLUE,
 }
-# Pixels below a rule's right end
-NAMED = {"linear rule": -12, "square-root rule": 26, "no change": 12}
 KINDS = {"fixed steps": charts.BLUE, "fixed epochs": charts.RED}
 LEGEND = "network"  # what every menu of workloads is called
 
 
-def fast_settings(near: pd.DataFrame, first: str) -> alt.LayerChart:
-    """Hyperparameters of fast trials against batch size, with a dashed line for every rule; menus
-    of networks and names.
+def best_rates(rates: pd.DataFrame, slopes: pd.DataFrame, method: str) -> alt.FacetChart:
+    """The best effective learning rate against batch size, a panel per network, with the line of
+    its growth, the band of that growth's interval, and both rules from the smallest batch size.
 
-    near: a row per trial (rule None) or value that a rule predicts, with network, batch_size, which
-    (hyperparameter), value, trial, steps and behind (steps over the winner's).  first: the network
-    shown at first.
+    Args:
+        rates: of `rate_rules.best_rates`, with network; one training method.
+        slopes: network, method, effect, low and high: growth per doubling of the batch.
+        method: that of the rates, as `slopes` names it.
     """
-    rows = near.assign(which=near.which.map(signed))
-    last = (
-        rows[rows.rule.notna()]
-        .groupby(["network", "which", "rule"], sort=False)
-        .batch_size.transform("max")
-    )
-    ends = rows[rows.rule.notna()][lambda d: d.batch_size == last]
-    scale = alt.Scale(type="log", nice=False, padding=12)
-    x, y = charts.batch_axis(rows.batch_size), alt.Y("value:Q", title=None, scale=scale)
-    shades = alt.Scale(
-        type="log", domain=[1, 3], clamp=True, range=[charts.RED, charts.ORANGE, charts.BLUE]
-    )
-    tooltip = [
+    if rates.empty:
+        return charts.nothing("No records yet.")
+    known = slopes[slopes.method == method].set_index("network")
+    parts = [rates]
+    for network, own in rates.groupby("network", sort=False):
+        first, ends = own.iloc[0], own.batch_size.iloc[[0, -1]]
+        for rule, power in (("linear", 1.0), ("square root", 0.5)):
+            moved = first.rate * (ends / first.batch_size) ** power
+            parts.append(pd.DataFrame({"batch_size": ends, "value": moved, "rule": rule}))
+            parts[-1]["network"] = network
+        if network in known.index:
+            growth = np.log(known.loc[network, ["effect", "low", "high"]].astype(float))
+            lines = fan(own.batch_size, np.log(own.rate), list(growth))
+            lines[["middle", "low", "high"]] = np.exp(lines[["middle", "low", "high"]])
+            parts.append(lines.assign(network=network))
+    rows = pd.concat(parts).rename(columns={"network": "panel"})
+    return panels(rows, _rates, "best effective learning rate against batch size", LARGE)
+
+
+def _rates(base: alt.Chart) -> list[alt.Chart]:
+    y = alt.Y("rate:Q", scale=charts.log(6, base=None))
+    y = y.axis(values=[10.0**n for n in range(-6, 4)], format="~g")
+    axes = small_axes(charts.batch_axis([1, 8, 64, 512, 4096]), y)
+    points = base.transform_filter("isValid(datum.rate)").encode(**axes)
+    fitted = base.transform_filter("isValid(datum.middle)").encode(x="batch_size:Q")
+    dash = alt.Scale(domain=["linear", "square root"], range=[[6, 4], [2, 3]])
+    rules = base.transform_filter("isValid(datum.rule)").mark_line(color=charts.GUIDE, clip=True)
+    told = [
         tips.BATCH_SIZE,
-        alt.Tooltip("value:Q", title="value", format=".2g"),
-        alt.Tooltip("trial:Q", title="trial"),
-        alt.Tooltip("steps:Q", title="steps to the goal", format=","),
-        alt.Tooltip("behind:Q", title="times the winner's steps", format=".2f"),
+        tip("rate:Q", "best effective learning rate", ".2g"),
+        tip("searches:Q", "searches"),
     ]
-    lines = alt.Chart(rows[rows.rule.notna()][["network", "which", "rule", "batch_size", "value"]])
-    lines = lines.mark_line(strokeDash=[4, 4], color=charts.GUIDE).encode(x=x, y=y, detail="rule:N")
-    ends = ends.assign(told=ends.rule.str.removesuffix(" rule").str.replace("-", " "))
-    names = alt.Chart(ends[["network", "which", "rule", "told", "batch_size", "value"]])
-    names = names.encode(x=x, y=y, text="told:N")
-    beside = [
-        names.transform_filter(f"datum.rule === '{rule}'").mark_text(
-            align="right", dy=off, fontSize=12
-        )
-        for rule, off in NAMED.items()
+    return [
+        fitted.mark_area(color=charts.BLUE, opacity=0.2).encode(y="low:Q", y2="high:Q"),
+        fitted.mark_line(color=charts.BLUE, strokeWidth=1.5).encode(y="middle:Q"),
+        rules.encode(
+            x="batch_size:Q",
+            y="value:Q",
+            strokeDash=alt.StrokeDash("rule:N", title="rule", scale=dash),
+        ),
+        points.mark_rule(color=charts.BLUE).encode(y="low:Q", y2="high:Q"),
+        points.mark_point(filled=True, size=30, opacity=1, color=charts.BLUE).encode(tooltip=told),
     ]
-    dots = alt.Chart(rows[rows.rule.isna()].drop(columns="rule")).mark_point(
-        filled=True, size=80, opacity=0.9
-    )
-    shade = alt.Color("behind:Q", scale=shades, legend=None)  # the caption says it in less room
-    dots = dots.encode(x=x, y=y, color=shade, tooltip=tooltip)
-    what = charts.menu("which", list(rows.which.unique()), "effective learning rate", "show")
-    network = charts.menu("network", list(rows.network.unique()), first, LEGEND)
-    title = alt.Title(alt.expr(what[0].name), anchor="start", fontWeight="normal")
-    layers = [lines, dots, *beside]
-    return charts.controlled(layers, network, what).properties(
-        width="container", height=300, title=title
-    )
 
 
 def rule_costs(costs: pd.DataFrame, first: str, most: float) -> alt.LayerChart:
@@ -100,45 +101,25 @@ def rule_costs(costs: pd.DataFrame, first: str, most: float) -> alt.LayerChart:
     scale = alt.Scale(
         type="log", base=2, domain=[min(0.5, met.low.min()), top * 1.2 ** len(named)], nice=False
     )
-    x, y = (
-        charts.batch_axis(costs.batch_size),
-        alt.Y("beyond:Q", title="times the tuned steps", scale=scale),
-    )
-    y = y.axis(charts.fractions())
-    pick, faded = charts.picked("rule")
-    shades = alt.Scale(domain=named, range=[RULES[rule] for rule in named])
-    columns = 2 if costs.rule.nunique() < 4 else 1
-    colour = alt.Color(
-        "rule:N", title=None, scale=shades, legend=alt.Legend(columns=columns, labelLimit=200)
-    )
+    x, y = charts.batch_axis(costs.batch_size), alt.Y("beyond:Q", title="times the tuned steps")
+    y = y.scale(scale).axis(charts.fractions())
+    colour = charts.by_name("rule", {rule: RULES[rule] for rule in named})
     columns = ["network", "rule", "batch_size", "beyond", "low", "high", "middle", "over"]
-    base = alt.Chart(met[columns]).encode(x=x, color=colour, opacity=faded)
-    bars = (
-        base.mark_rule(strokeWidth=2)
-        .encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
-        .add_params(pick)
-    )
+    base = alt.Chart(met[columns]).encode(x=x, color=colour)
     tooltip = [
-        alt.Tooltip("rule:N", title="rule"),
+        tip("rule:N", "rule"),
         tips.BATCH_SIZE,
-        alt.Tooltip("middle:Q", title="median steps", format=",.0f"),
-        alt.Tooltip("over:Q", title="times the tuned steps", format=".2f"),
-        alt.Tooltip("beyond:Q", title="the same, retraining apart", format=".2f"),
+        tip("middle:Q", "median steps", ",.0f"),
+        tip("over:Q", "times the tuned steps", ".2f"),
+        tip("beyond:Q", "the same, without the luck of the winner", ".2f"),
     ]
-    lines = base.mark_line(strokeWidth=2.2).encode(y=y)
-    dots = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tooltip)
+    layers = charts.curve(base, y, scale, tooltip)
     crosses = alt.Chart(missed).mark_point(shape="cross", filled=True, size=90, angle=45)
-    told = [
-        alt.Tooltip("rule:N", title="rule"),
-        tips.BATCH_SIZE,
-        alt.Tooltip("told:N", title="outcome"),
-    ]
-    crosses = crosses.encode(
-        x=x, y=alt.Y("at:Q", scale=scale), color=colour, opacity=faded, tooltip=told
-    )
+    told = [tip("rule:N", "rule"), tips.BATCH_SIZE, tip("told:N", "outcome")]
+    crosses = crosses.encode(x=x, y=alt.Y("at:Q", scale=scale), color=colour, tooltip=told)
     network = charts.menu("network", list(costs.network.unique()), first, LEGEND)
-    shown = charts.controlled([bars, lines, dots, crosses], network)
-    return alt.layer(charts.across(1, 2, y=scale), shown).properties(width="container", height=340)
+    shown = charts.controlled([*layers, crosses], network)
+    return charts.sized(alt.layer(charts.across(1, 2, y=scale), shown), 340)
 
 
 def growths(rows: pd.DataFrame) -> alt.LayerChart:
@@ -150,29 +131,20 @@ def growths(rows: pd.DataFrame) -> alt.LayerChart:
     shown = rows.rename(
         columns={"network": "row", "effect": "growth", "low": "growth_low", "high": "growth_high"}
     )
-    methods = list(dict.fromkeys(shown.method))
-    colours = dict(
-        zip(methods, (charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE, charts.RED))
-    )
-    colour = alt.Color(
-        "method:N",
-        title=None,
-        sort=methods,
-        scale=alt.Scale(domain=methods, range=[*colours.values()]),
-    )
+    shades = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE, charts.RED)
+    colour = charts.by_name("method", dict(zip(dict.fromkeys(shown.method), shades)))
     tooltip = [
-        alt.Tooltip("row:N", title="network"),
-        alt.Tooltip("method:N", title="method"),
-        alt.Tooltip("growth:Q", title="growth per doubling", format=".3r"),
-        alt.Tooltip("range:N", title="90 % interval"),
-        alt.Tooltip("n:Q", title="searches"),
+        tip("row:N", "network"),
+        tip("method:N", "method"),
+        tip("growth:Q", "growth per doubling", ".3r"),
+        tip("range:N", "90 % interval"),
+        tip("n:Q", "searches"),
     ]
     chart = shared_figures.range_chart(
         shown, "growth", "growth of the best rate per doubling", colour, tooltip=tooltip
     )
-    return alt.layer(charts.across(2**0.5, 2, x=alt.Scale(type="log")), chart).properties(
-        width="container", height=chart.height
-    )
+    rules = charts.across(2**0.5, 2, x=alt.Scale(type="log"))
+    return charts.sized(alt.layer(rules, chart), chart.height)
 
 
 def good_shares(shares: pd.DataFrame, first: str) -> alt.LayerChart:
@@ -183,26 +155,21 @@ def good_shares(shares: pd.DataFrame, first: str) -> alt.LayerChart:
     """
     if shares.empty:
         return charts.nothing("No records yet.")
-    pick, faded = charts.picked("kind")
-    scale = alt.Scale(domain=list(KINDS), range=list(KINDS.values()))
     base = alt.Chart(shares).encode(
-        x=charts.batch_axis(shares.batch_size),
-        color=alt.Color("kind:N", title=None, scale=scale),
-        opacity=faded,
+        x=charts.batch_axis(shares.batch_size), color=charts.by_name("kind", KINDS, 2)
     )
-    bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q").add_params(pick)
     tooltip = [
-        alt.Tooltip("kind:N", title="budget"),
+        tip("kind:N", "budget"),
         tips.BATCH_SIZE,
-        alt.Tooltip("share:Q", title="reach the goal", format=".0%"),
-        alt.Tooltip("low:Q", title="from (90 %)", format=".0%"),
-        alt.Tooltip("high:Q", title="to", format=".0%"),
-        alt.Tooltip("trials:Q", title="trials"),
+        tip("share:Q", "reach the goal", ".0%"),
+        tip("low:Q", "from (90 %)", ".0%"),
+        tip("high:Q", "to", ".0%"),
+        tip("trials:Q", "trials"),
     ]
     y = alt.Y("share:Q", title="trials that reach the goal").axis(format="%")
-    line = base.mark_line(point=alt.OverlayMarkDef(size=55)).encode(y=y, tooltip=tooltip)
+    layers = charts.curve(base, y, alt.Scale(), tooltip)
     network = charts.menu("network", list(shares.network.unique()), first, LEGEND)
-    return charts.controlled([bars, line], network).properties(width="container", height=280)
+    return charts.sized(charts.controlled(layers, network), 280)
 
 
 def outcomes(rows: pd.DataFrame, start: int | None) -> alt.LayerChart:
@@ -225,34 +192,24 @@ def outcomes(rows: pd.DataFrame, start: int | None) -> alt.LayerChart:
     size = charts.slider(
         "batch_size", sizes, start, "batch size", "'batch size ' + format(value, ',')"
     )
-    names, colours = list(charts.OUTCOMES), list(charts.OUTCOMES.values())
-    rate = alt.X("learning_rate:Q", title="learning rate").scale(
-        type="log", domain=_ends(rows.learning_rate)
+    rate = alt.X("learning_rate:Q", title="learning rate")
+    names = list(charts.OUTCOMES)
+    shapes = alt.Scale(domain=names, range=["circle", "square", "cross"])
+    points = alt.Chart(shown).mark_point(filled=True, size=70, opacity=0.85)
+    points = points.encode(
+        x=rate.scale(type="log", domain=_ends(rows.learning_rate)),
+        y=alt.Y("slowness:Q", title="1 − momentum", scale=charts.log(10, base=None)),
+        color=charts.by_name("outcome", charts.OUTCOMES, 2),
+        shape=alt.Shape("outcome:N", title=None, scale=shapes),
+        tooltip=[
+            tip("outcome:N", "outcome"),
+            tip("learning_rate:Q", "learning rate", ".2g"),
+            tip("momentum:Q", "momentum", ".4g"),
+            tip("told:N", "steps to the goal"),
+            tip("within:Q", "budget in steps", ","),
+        ],
     )
-    points = (
-        alt.Chart(shown)
-        .mark_point(filled=True, size=70, opacity=0.85)
-        .encode(
-            x=rate,
-            y=alt.Y("slowness:Q", title="1 − momentum").scale(type="log", nice=False, padding=10),
-            color=alt.Color(
-                "outcome:N", title=None, scale=alt.Scale(domain=names, range=colours)
-            ).legend(columns=2),
-            shape=alt.Shape(
-                "outcome:N",
-                title=None,
-                scale=alt.Scale(domain=names, range=["circle", "square", "cross"]),
-            ),
-            tooltip=[
-                alt.Tooltip("outcome:N", title="outcome"),
-                alt.Tooltip("learning_rate:Q", title="learning rate", format=".2g"),
-                alt.Tooltip("momentum:Q", title="momentum", format=".4g"),
-                alt.Tooltip("told:N", title="steps to the goal"),
-                alt.Tooltip("within:Q", title="budget in steps", format=","),
-            ],
-        )
-    )
-    return charts.controlled([points], kind, size).properties(width="container", height=360)
+    return charts.sized(charts.controlled([points], kind, size), 360)
 
 
 def _ends(rates: pd.Series) -> list[float]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from lib.analysis.rate_rules import POWERS, builds_up_in, built_up, effective, winners
+from lib.analysis.rate_rules import POWERS, built_up, effective, winners
 from lib.analysis.scaling import SEARCH, Effect, mean_of, mean_over, slope
 from lib.methods import method, spaces
 from lib.records import results as on_record
@@ -62,36 +62,33 @@ def moved(first: pd.Series, batch_size: int, rule: str) -> dict[str, float]:
     return tuned | {name: tuned[name] ** ratio for name in HALF_LIVES.get(rule, ())}
 
 
-def near_best(trials: pd.DataFrame, base: int) -> pd.DataFrame:
-    """Trials that met the goal within NEAR times the steps of the fastest, and guides, a row per
-    workload and hyperparameter.
-
-    which: "learning rate", "1 - momentum" or "effective learning rate" (of trials that are
-    `built_up` alone); value; behind: steps over the winner's.  rule: None for a trial; else the
-    value that a rule of POWERS predicts from the winner at `base`, or at the smallest batch size;
-    for the effective rate from the winner of those that are built up.
+def fast(trials: pd.DataFrame) -> pd.DataFrame:
+    """The trials that met the goal within NEAR times the steps of the fastest of their search, and
+    are `built_up`.
     """
     met = trials.dropna(subset="steps").reset_index(drop=True)
-    least = met.groupby(["workload", "batch_size"]).steps.transform("min")
-    met = met.assign(behind=met.steps / least, rule=None)
-    met = met[met.behind <= NEAR]
-    kinds = {
-        "learning rate": (met, met.learning_rate, POWERS),
-        "1 - momentum": (met, 1 / builds_up_in(met), ["no change"]),
-        "effective learning rate": (built_up(met), effective(met), POWERS),
-    }
-    parts = []
-    for which, (fast, values, rules) in kinds.items():
-        parts.append(fast.assign(which=which, value=values[fast.index]))
-        for name, own in fast.groupby("workload", sort=False):
-            first, sizes = start(winners(own), base), np.unique(own.batch_size)
-            ratio = sizes / int(first.batch_size)
-            about = {"workload": name, "batch_size": sizes, "which": which}
-            for rule in rules:
-                value = values[first.name] * ratio ** POWERS[rule]
-                parts.append(pd.DataFrame({**about, "rule": rule, "value": value}))
-    keep = ["workload", "batch_size", "trial", "steps", "behind", "rule", "which", "value"]
-    return pd.concat([part.reindex(columns=keep) for part in parts if len(part)], ignore_index=True)
+    point = ["workload", "algorithm", "batch_size", *SEARCH]
+    return built_up(met[met.steps <= NEAR * met.groupby(point).steps.transform("min")])
+
+
+def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
+    """The effective learning rate of the fastest trial against batch size, of those that are
+    `fast`.
+
+    Returns:
+        A row per workload, algorithm and batch_size: rate (the geometric mean over searches), low
+        and high (its 90 % interval; the rate itself of a single search), searches.
+    """
+    near = fast(trials)
+    point = ["workload", "algorithm", "batch_size"]
+    best = near.loc[near.groupby([*point, *SEARCH]).steps.idxmin()]
+    rows = []
+    for key, logs in np.log(effective(best)).groupby([best[name] for name in point], sort=False):
+        mean = mean_of(logs)
+        reach = mean.reach if mean.n > 1 else 0.0
+        ends = np.exp([mean.value, mean.value - reach, mean.value + reach])
+        rows.append((*key, *ends.tolist(), mean.n))
+    return pd.DataFrame(rows, columns=[*point, "rate", "low", "high", "searches"])
 
 
 def growth(trials: pd.DataFrame) -> pd.DataFrame:
@@ -105,10 +102,8 @@ def growth(trials: pd.DataFrame) -> pd.DataFrame:
     """
     if trials.empty:
         return pd.DataFrame(columns=GROWTH)
-    met, point = trials.dropna(subset="steps"), ["workload", "algorithm", "batch_size", *SEARCH]
-    fast = built_up(met[met.steps <= NEAR * met.groupby(point).steps.transform("min")])
     rows = []
-    for key, own in fast.groupby(["workload", "algorithm"], sort=False):
+    for key, own in fast(trials).groupby(["workload", "algorithm"], sort=False):
         found = [
             slope(np.log2(search.batch_size), np.log(effective(search)))
             for _, search in own.groupby([*SEARCH])

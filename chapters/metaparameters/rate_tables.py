@@ -23,6 +23,26 @@ def titled(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(network=[catalogue.workload(name).title for name in table.workload])
 
 
+def best_rates(searched: pd.DataFrame, chosen) -> pd.DataFrame:
+    """`rate_rules.best_rates` of the searches asked for and, where records of dense networks are
+    read, of every other network searched with the method.
+    """
+    parts = [rate_rules.best_rates(searched)]
+    if chosen.budget == "cached" and chosen.sparsity == 0:
+        every = pd.DataFrame(claims.kept("best-rates", _every_rate))
+        every = every[every.algorithm == chosen.algorithm]
+        sizes = every.groupby("workload").batch_size.transform("size")
+        every = every[(sizes > rate_rules.SIZES) & ~every.workload.isin(names.REPEATS)]
+        mine = every.workload == chosen.workload
+        parts = [every[mine] if mine.any() else parts[0], every[~mine]]
+    return titled(pd.concat(parts))
+
+
+def _every_rate() -> dict[str, list]:
+    trials = judging.published()
+    return rate_rules.best_rates(trials[trials.sparsity == 0]).to_dict("list")
+
+
 def growths(claim: Claim) -> pd.DataFrame:
     """The best rate's growth per doubling of the batch, a row per network and method: network,
     method, effect, low, high, n (searches).

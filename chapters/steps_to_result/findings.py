@@ -66,6 +66,7 @@ def findings(
     return {
         "workload": work.title,
         "method": named(cell.algorithm),
+        "batch_size": cell.batch_size,
         "sparsity": f"{cell.sparsity:g}",
         "goal": TASKS[work.task].written(work.goal),
         **_search(frame),

@@ -6,6 +6,7 @@ import altair as alt
 import pandas as pd
 
 from lib.page.charts import BLUE, GUIDE, RED
+from lib.page.tips import tip
 
 
 def draws(bars: pd.DataFrame, marks: pd.DataFrame) -> alt.LayerChart:
@@ -17,27 +18,21 @@ def draws(bars: pd.DataFrame, marks: pd.DataFrame) -> alt.LayerChart:
     x = alt.X("low:Q", title="validation error of a draw", scale=alt.Scale(zero=False)).axis(
         format=".1%"
     )
-    bins = (
-        alt.Chart(bars)
-        .mark_bar(color=GUIDE, opacity=0.6)
-        .encode(
-            x=x,
-            x2="high:Q",
-            y=alt.Y("share:Q", title="share of random draws").axis(format="%"),
-            tooltip=[
-                alt.Tooltip("low:Q", title="error from", format=".2%"),
-                alt.Tooltip("high:Q", title="to", format=".2%"),
-                alt.Tooltip("share:Q", title="share of draws", format=".1%"),
-            ],
-        )
-    )
+    told = [
+        tip("low:Q", "error from", ".2%"),
+        tip("high:Q", "to", ".2%"),
+        tip("share:Q", "share of draws", ".1%"),
+    ]
+    y = alt.Y("share:Q", title="share of random draws").axis(format="%")
+    bins = alt.Chart(bars).mark_rect(color=GUIDE, opacity=0.6)
+    bins = bins.encode(x=x, x2="high:Q", y=y, y2=alt.datum(0), tooltip=told)
     two = alt.Chart(marks.head(2)).encode(
         x=alt.X("error:Q"),
         color=alt.Color("name:N", scale=alt.Scale(range=[BLUE, RED]), sort=None, legend=None),
         tooltip=[
-            alt.Tooltip("name:N", title="split"),
-            alt.Tooltip("error:Q", title="error", format=".2%"),
-            alt.Tooltip("percentile:Q", title="percentile among draws", format=".1f"),
+            tip("name:N", "split"),
+            tip("error:Q", "error", ".2%"),
+            tip("percentile:Q", "percentile among draws", ".1f"),
         ],
     )
     rules = two.mark_rule(strokeWidth=3)

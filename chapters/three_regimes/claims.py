@@ -32,7 +32,7 @@ def dense(curves):
     source="Lee et al. 2021, abstract",
     rule="Of a dense network's curve of five batch sizes or more, 95 % of the draws from its searches show all three regimes. "
     "These are perfect scaling over two doublings, then diminishing returns, then two batch sizes on the floor, each to 20 %. "
-    "Less than 5 % speak against it, but not where the regime that lacks may lie beyond the batch sizes measured.",
+    "Less than 5 % speak against it, but not where the missing regime may lie beyond the batch sizes measured.",
     above=0.5,
     scale="share",
     history=[
@@ -134,7 +134,7 @@ NOT_SEPARATE = "any effect was enough; 1.25 counts as one everywhere; " + POOLED
     "Momentum raises the critical batch size",
     chapter="three_regimes",
     paper="Momentum and Nesterov momentum extend perfect scaling to larger batches than SGD. (Here: the critical "
-    "batch size, which dearer small batches raise, too.)",
+    "batch size, which more expensive small batches also raise.)",
     source="Shallue et al. 2019",
     read="summary",
     rule="On a dense network, the critical batch size with momentum is over 1.25 times that with SGD; momentum over its whole "

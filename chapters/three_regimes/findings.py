@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,8 @@ from chapters.three_regimes import one_network, regime_figures
 from lib.analysis import ranges, scaling, unseen_errors
 from lib.claims import AGAINST, FOR, Claim, front
 from lib.claims.names import curve_title
-from lib.page import boxes, charts, shared_figures
+from lib.page import boxes, charts
+from lib.page.multiples import LARGE
 from lib.probes.unseen import UNSEEN
 from lib.records import results
 from lib.studies import plans
@@ -21,7 +22,17 @@ from lib.wording import between, brief, named, number, percent, span
 from lib.workloads.catalogue import workload
 
 LEAST = 5  # batch sizes of a curve that may show three regimes
-FIRST_IMAGES = "Simple-CNN on MNIST, momentum"
+PAPERS_METHODS = ("sgd", "momentum", "nesterov")
+PAPERS_NETWORKS = ("mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8")
+LARGE_GOALS = ("Transformer on LM1B", "ResNet-50 on ImageNet")
+SEVERAL_GOALS = (
+    "mnist-simple-cnn",
+    "fashion-mnist-simple-cnn",
+    "cifar-10-resnet-8",
+    "mnist-fc-128x3-easier",
+    "digits-mlp",
+    "digits-cnn",
+)
 
 
 @dataclass(frozen=True)
@@ -124,6 +135,7 @@ def _asked(data: Measured) -> dict[str, object]:
         "goal": percent(goal),
         "flattens": bool(before > after > 0),
         "critical": critical,
+        **_rule(lines[lines.goal == goal]),
         "before": percent(before) if before > after else None,
         "after": percent(after) if before > after else None,
         "densest": f"{data.densest:g}",
@@ -134,6 +146,16 @@ def _asked(data: Measured) -> dict[str, object]:
         "scatters": bool(scatter > 1),
         "scatter": scatter,
     }
+
+
+def _rule(lines: pd.DataFrame) -> dict[str, object]:
+    """The constants of the densest curve, and batch sizes either side of its critical one."""
+    names = ("c1", "c2", "quarter", "fourfold")
+    if not len(lines):
+        return dict.fromkeys(names)
+    line = lines.iloc[0]
+    found = (line.c1, line.c2, line.critical / 4, 4 * line.critical)
+    return dict(zip(names, map(float, found)))
 
 
 def _all_three(summary: pd.DataFrame, claim: Claim) -> dict[str, object]:
@@ -238,28 +260,9 @@ def single(asked: pd.DataFrame) -> pd.DataFrame:
     return rows[["sparsity", "batch_size", "goal", "steps", "split"]]
 
 
-def _points(trials: pd.DataFrame) -> pd.DataFrame:
-    """Points with their regimes, each with a curve of its network and sparsity."""
-    points = scaling.label(scaling.across_replicates(scaling.steps_to_result(trials)))
-    return points.assign(curve=_networks(points))
-
-
 def _networks(points: pd.DataFrame) -> pd.Series:
     level = points.sparsity.map(lambda s: f", sparsity {s:g}" if s else ", dense")
     return points.workload.map(lambda name: workload(name).title) + level
-
-
-def _first(points: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The points by curve, those whose names begin so before others."""
-    later = ~points.curve.str.startswith(name)
-    return points.assign(later=later).sort_values(["later", "curve"], kind="stable")
-
-
-def by_method(every: pd.DataFrame, network: str) -> pd.DataFrame:
-    """Points of networks with several training methods, this one first."""
-    points = _points(scaling.of_sizes(every, 3))
-    several = points.groupby("curve").algorithm.transform("nunique") > 1
-    return _first(points[several], network)
 
 
 def on_images(every: pd.DataFrame) -> pd.DataFrame:
@@ -269,27 +272,47 @@ def on_images(every: pd.DataFrame) -> pd.DataFrame:
     return scaling.of_sizes(every[~(digits | own).astype(bool)], 3)
 
 
-def image_points(every: pd.DataFrame) -> pd.DataFrame:
-    """The points of `on_images`, each with a curve of its network, method and goal."""
-    images = on_images(every)
-    if not len(images):
-        return images
-    points = _points(images)
-    names = zip(scaling.curve_names(points), points.goal)
-    return _first(
-        points.assign(curve=[f"{name}, error ≤ {percent(goal, 0)}" for name, goal in names]), FIRST_IMAGES
+def of_networks(every: pd.DataFrame) -> alt.FacetChart:
+    """The figure of dense networks with two of the paper's training methods, a panel each: those of
+    the paper first.
+    """
+    dense = every[(every.sparsity == 0) & every.algorithm.isin(PAPERS_METHODS)]
+    several = dense.groupby("workload").algorithm.transform("nunique") > 1
+    dense = scaling.of_sizes(dense[several], 3)
+    if not len(dense):
+        return charts.nothing("No network is measured with two training methods.")
+    points = scaling.label(scaling.across_replicates(scaling.steps_to_result(dense)))
+    points = points.assign(panel=_at_goal(points.workload, points.goal))
+    later = ~points.workload.isin(PAPERS_NETWORKS)
+    points = points.assign(later=later).sort_values(["later", "panel"], kind="stable")
+    colour = charts.by_algorithm(list(points.algorithm.unique()))
+    return regime_figures.panels_chart(points, "algorithm", colour, LARGE)
+
+
+def of_goals(every: pd.DataFrame) -> alt.FacetChart:
+    """The figure of dense networks at every goal of their ladders, with momentum, a panel each."""
+    own = every[(every.sparsity == 0) & (every.algorithm == "momentum")]
+    own = scaling.of_sizes(own[own.workload.isin(SEVERAL_GOALS)], 4)
+    if not len(own):
+        return charts.nothing("No dense network is measured with momentum.")
+    parts = [
+        scaling.all_goals(trials).assign(panel=workload(name).title)
+        for name, trials in own.groupby("workload")
+    ]
+    points = pd.concat(parts)
+    rank = points.groupby("panel").goal.rank("dense") - 1
+    points["ease"] = rank / rank.groupby(points.panel).transform("max")
+    points["goal"] = points.goal.map(percent)
+    shades = alt.Scale(domain=[0, 1], range=[charts.BLUE, charts.ORANGE])
+    colour = alt.Color("ease:Q", scale=shades, legend=None)
+    return regime_figures.panels_chart(
+        points.drop(columns="perfect", errors="ignore"), "goal", colour, LARGE_GOALS
     )
 
 
-def of_one(
-    points: pd.DataFrame, colour: Callable[[list], alt.Color], column: str, label: str
-) -> alt.LayerChart:
-    """The figure of points, one choice of a menu at a time; colour: of the values of a column."""
-    if not len(points):
-        return charts.nothing("Nothing of this kind is measured at three batch sizes.")
-    names = list(points.curve.unique())
-    menu = charts.menu("curve", names, names[0], label)
-    return shared_figures.chosen_curves(points, colour(list(points[column].unique())), menu)
+def _at_goal(workloads: pd.Series, goals: pd.Series) -> list[str]:
+    titles = [workload(name).title.removesuffix(", easier goal") for name in workloads]
+    return [f"{title}, error ≤ {percent(goal)}" for title, goal in zip(titles, goals)]
 
 
 def of_ranges(data: Measured) -> alt.LayerChart:

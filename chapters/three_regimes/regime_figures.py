@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 import altair as alt
 import pandas as pd
 
 from lib.page import charts, tips
+from lib.page.multiples import panels, small_axes, small_curve
 from lib.page.shared_figures import STEPS
 from lib.page.tips import tip
 
@@ -139,6 +141,35 @@ def _guides(lines: pd.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
             text=alt.value("floor, c₂"),
         ),
     ]
+
+
+def panels_chart(
+    points: pd.DataFrame, by: str, colour: alt.Color, absent: Iterable[str]
+) -> alt.FacetChart:
+    """Steps to result against batch size, a panel per network, with dotted lines of perfect scaling
+    where the points have them.
+
+    Args:
+        points: of `scaling.across_replicates`, with `panel`.
+        by: a column, a line for each of its values.
+        colour: of a line.
+        absent: networks of the paper that are not measured.
+    """
+    scale = charts.log(4, domain=[points.low.min() / 1.3, points.high.max() * 1.3])
+    y = alt.Y("steps:Q", scale=scale, axis=alt.Axis(values=[4.0**n for n in range(12)], format=","))
+    axes = small_axes(charts.batch_axis([1, 8, 64, 512, 4096]), y)
+    told = [tip(f"{by}:N", tips.FIELDS.get(by, by)), tips.BATCH_SIZE, tips.STEPS, *tips.ends()]
+
+    def layers(base: alt.Chart) -> list[alt.Chart]:
+        lines = base.encode(**axes, color=colour, detail=f"{by}:N")
+        perfect = lines.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True)
+        guides = [perfect.encode(y="perfect:Q")] if "perfect" in points else []
+        return [*guides, *small_curve(lines, [*told, tips.SEARCHES])]
+
+    field = colour["shorthand"].split(":")[0]
+    kept = ["panel", by, field, "batch_size", "steps", "low", "high", "perfect", "replicates"]
+    rows = points[[name for name in dict.fromkeys(kept) if name in points]]
+    return panels(rows, layers, f"{STEPS} against batch size", absent)
 
 
 RANGES = {"published": "momentum from 0.9 on", "whole": "momentum over its whole range"}

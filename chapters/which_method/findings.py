@@ -154,8 +154,7 @@ def _model(dense: pd.DataFrame) -> dict[str, object]:
         "half_power_share": f"{100 * powers.c1[0.5] / powers.c1[0.0]:.0f} %",
         "model_compared": bool(len(off)),
         "model_off": "; ".join(
-            f"{brief(says[m])} with {named(m)}, where they show {between(*ratios)}"
-            for m, ratios in off
+            f"{brief(says[m])} with {named(m)} (measured: {between(*ratios)})" for m, ratios in off
         ),
         "model_alone": _told(_alone(own), "method"),
     }

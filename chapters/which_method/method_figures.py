@@ -7,9 +7,9 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts, tips
+from lib.page import charts, shared_figures, tips
 from lib.page.tips import tip
-from lib.wording import brief, span
+from lib.wording import brief, named, span
 
 WORDS = {  # what is compared, as the menu has it
     "critical": "critical batch size",
@@ -24,6 +24,12 @@ COLUMNS = {
 }
 SHADES = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.RED, charts.PURPLE)
 OVER = "times SGD’s"
+HIGHLIGHTED = {  # methods drawn in colour beside all others
+    "momentum": charts.ORANGE,
+    "adam": charts.RED,
+    "muon": charts.GREEN,
+    "kfac": charts.BLUE,
+}
 ROW = 9  # pixels of a network within a method's row
 
 
@@ -49,20 +55,10 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
     model = predicted[predicted.method.isin(order)].assign(what=predicted.what.map(WORDS))
     scale = charts.log(14)
     axis = charts.fractions(labelOverlap="greedy", labelBound=True)
-    x = alt.X(
-        "ratio:Q",
-        title=OVER,
-        scale=scale,
-        axis=axis,
-    )
+    x = alt.X("ratio:Q", title=OVER, scale=scale, axis=axis)
     y = alt.Y("method:N", title=None, sort=order)
     short = "replace(datum.label, ', easier goal', '')"  # for a phone
-    colour = _shaded("network", networks)
-    colour = colour.legend(
-        columns=1,
-        labelLimit=260,
-        labelExpr=short,
-    )
+    colour = _shaded("network", networks).legend(columns=1, labelLimit=260, labelExpr=short)
     base = alt.Chart(shown).encode(
         y=y, yOffset=alt.YOffset("network:N", sort=networks), color=colour
     )
@@ -81,16 +77,14 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
         *charts.ranges(
             base, "ratio", x, alt.X("ratio_low:Q", scale=scale, title=OVER), tooltip, 50
         ),
-        diamonds.encode(
-            y=y,
-            x=x,
-            tooltip=told,
-        ),
+        diamonds.encode(y=y, x=x, tooltip=told),
     ]
     words = [word for word in WORDS.values() if word in set(shown.what)]
-    drawn = charts.controlled(layers, charts.menu("what", words, shown.what.iloc[0], "show"))
+    what = charts.menu("what", words, shown.what.iloc[0], "show")
+    drawn = alt.layer(charts.across(1, x=scale), charts.controlled(layers, what))
+    title = alt.Title(alt.expr(f"{what[0].name} + ', {OVER}'"), anchor="start")
     height = len(order) * max(30, ROW * len(networks))
-    return charts.sized(alt.layer(charts.across(1, x=scale), drawn), height)
+    return charts.sized(drawn, height).properties(title=title)
 
 
 def by_power(found: pd.DataFrame, methods: pd.DataFrame) -> alt.LayerChart:
@@ -131,46 +125,47 @@ def by_power(found: pd.DataFrame, methods: pd.DataFrame) -> alt.LayerChart:
     return charts.sized(alt.layer(rules, lines, dots, texts), 260)
 
 
-def time_beside_steps(rows: pd.DataFrame) -> alt.LayerChart:
-    """Steps and time over SGD's against batch size, a colour per method and a dash for time; a menu
-    of networks.
+def over_sgd(rows: pd.DataFrame, kind: str) -> alt.LayerChart:
+    """Steps or time over SGD's against batch size, a line per method with its name beside it: those
+    of HIGHLIGHTED in colour, the others grey; a menu of networks.
 
     Args:
         rows: network, algorithm, batch_size, kind ("steps" or "time"), ratio, ratio_low,
-            ratio_high and dearer.
+            ratio_high and dearer (empty for steps).
+        kind: of the rows that are drawn.
     """
+    rows = rows[rows.kind == kind]
     if rows.empty:
         return charts.nothing("No step of these methods was timed yet.")
-    pick, faded = charts.picked("algorithm")
     ends = zip(map(_rounded, rows.ratio_low), map(_rounded, rows.ratio_high))
-    rows = rows.assign(interval=list(map(span, ends)))
-    scale = charts.log(10)
+    rows = rows.assign(interval=list(map(span, ends)), method=rows.algorithm.map(named))
+    rows = rows.assign(group=rows.method.where(rows.algorithm.isin(HIGHLIGHTED), "other"))
+    within = [rows.ratio.min() / 1.2, rows.ratio.max() * 1.2]
+    scale = charts.log(domain=within)
+    colours = {named(name): colour for name, colour in HIGHLIGHTED.items()}
+    title = f"{kind}, {OVER}"
+    y = alt.Y("ratio:Q", title=title, scale=scale, axis=charts.fractions())
     base = alt.Chart(rows).encode(
         x=charts.batch_axis(rows.batch_size),
-        y=alt.Y(
-            "ratio:Q",
-            title=OVER,
-            scale=scale,
-            axis=charts.fractions(),
-        ),
-        color=charts.by_algorithm(list(rows.algorithm.unique())),
-        opacity=faded,
+        y=y,
+        color=charts.by_name("group", colours | {"other": charts.GUIDE}, 3),
+        detail="algorithm:N",
     )
     tooltip = [
+        tip("method:N", "training method"),
         tips.BATCH_SIZE,
-        tip("kind:N", "shown"),
-        tip("ratio:Q", OVER, ".2f"),
+        tip("ratio:Q", title, ".2f"),
         tips.INTERVAL,
         tip("dearer:Q", "a step’s time over SGD’s", ".2f"),
     ]
-    dashes = alt.Scale(domain=["steps", "time"], range=[[2, 3], [1, 0]])
-    dash = alt.StrokeDash("kind:N", legend=None, scale=dashes)
-    lines = base.mark_line(strokeWidth=2.2).encode(strokeDash=dash).add_params(pick)
-    dots = base.mark_point(filled=True, size=50).encode(tooltip=tooltip)
-    one = alt.Chart(pd.DataFrame({"at": [1.0]})).mark_rule(color=charts.GUIDE)
+    width = alt.when(alt.datum.group == "other").then(alt.value(1)).otherwise(alt.value(2.4))
+    lines = base.mark_line().encode(strokeWidth=width)
+    dots = base.mark_point(filled=True, size=40, opacity=1).encode(tooltip=tooltip)
     network = charts.menu("network", list(rows.network.unique()), rows.network.iloc[0], "network")
-    drawn = charts.controlled([lines, dots], network)
-    return charts.sized(alt.layer(one.encode(y=alt.Y("at:Q", scale=scale)), drawn), 300)
+    placed = rows.rename(columns={"ratio": "steps"})
+    names = shared_figures.line_labels(placed, "algorithm", network, within=within, height=320)
+    drawn = charts.controlled([lines, dots, names], network)
+    return charts.sized(alt.layer(charts.across(1, y=scale), drawn), 320)
 
 
 def _rounded(value: float) -> float:

@@ -19,11 +19,6 @@ from lib.workloads import catalogue
 
 LARS_SIZE = 256
 POWERS = pd.DataFrame({"power": [0.0, 0.5, 1.0], "method": ["SGD", "Adam", "K-FAC"]})
-QUANTITIES = {
-    "critical": "critical batch size",
-    "small": "steps, two smallest batches",
-    "large": "steps, two largest batches",
-}
 
 
 def name_of(workload: str) -> str:
@@ -102,24 +97,20 @@ def predicted_dots(predicted: pd.DataFrame) -> pd.DataFrame:
     return long.assign(method=long.algorithm.map(wording.named))
 
 
-def rivals(every: pd.DataFrame) -> pd.DataFrame:
-    """The points of networks and sparsities on which more than one method is measured."""
-    points = scaling.label(scaling.across_replicates(scaling.steps_to_result(every)))
-    level = points.sparsity.map(lambda s: f", sparsity {s:g}" if s else "")
-    points = points.assign(curve=points.workload.map(name_of) + level)
-    points = points[~points.algorithm.isin(charts.VARIANTS)]
-    return points[points.groupby("curve").algorithm.transform("nunique") > 1]
-
-
-def steps_and_time(timed: pd.DataFrame, title: str) -> pd.DataFrame:
-    """Ratios of steps and of time, one a row, the network of this title first."""
+def by_batch_size(curves: dict, timed: pd.DataFrame, title: str) -> pd.DataFrame:
+    """Steps and, where it was timed, time over SGD's, a row per network, method, batch size and
+    kind: ratio, ratio_low, ratio_high and dearer; the network of this title first.
+    """
+    columns = {f"time{end}": f"ratio{end}" for end in ("", "_low", "_high")}
     about = ["network", "algorithm", "batch_size", "dearer"]
-    ends = ("", "_low", "_high")
-    halves = []
-    for kind in ("steps", "time"):
-        columns = {f"{kind}{end}": f"ratio{end}" for end in ends}
-        halves.append(timed[[*about, *columns]].rename(columns=columns).assign(kind=kind))
-    rows = pd.concat(halves)
+    parts = [timed[[*about, *columns]].rename(columns=columns).assign(kind="time")]
+    for key, curve in curves.items():
+        below = curves.get((key[0], method_results.BASE, *key[2:]))
+        if key[3] == 0 and key[1] != method_results.BASE and below is not None:
+            steps = scaling.steps_ratio(curve, below).drop(columns=["n", "effect"])
+            parts.append(steps.assign(network=name_of(key[0]), algorithm=key[1], kind="steps"))
+    rows = pd.concat(parts)
+    rows = rows[~rows.algorithm.isin(charts.VARIANTS)]
     return rows.sort_values("network", key=lambda names: names != title, kind="stable")
 
 
@@ -153,8 +144,8 @@ def beside_sgd(over: pd.DataFrame, methods: list[str], title: str) -> pd.DataFra
     """Every network and method over SGD, the network of this title first."""
     asked = over[over.sparsity.isin([0, 0.9])]
     level = asked.sparsity.map(lambda s: f", sparsity {s:g}" if s else "")
-    asked = asked.assign(column=asked.what.map(QUANTITIES) + level)
-    wanted = [*QUANTITIES.values(), f"{QUANTITIES['critical']}, sparsity 0.9"]
+    asked = asked.assign(column=asked.what.map(method_figures.WORDS) + level)
+    wanted = [*method_figures.WORDS.values(), f"{method_figures.WORDS['critical']}, sparsity 0.9"]
     cells = asked.pivot(index=["network", "algorithm"], columns="column", values="told")
     cells = cells.reindex(columns=wanted).fillna("—").rename_axis(columns=None)
     order = sorted(cells.index, key=lambda key: (key[0] != title, key[0], methods.index(key[1])))

@@ -228,52 +228,6 @@ def scaling_chart(
     return charts.sized(charts.controlled(layers, *controls), height)
 
 
-def chosen_curves(curves: pd.DataFrame, colour: alt.Color, menu: tuple) -> alt.LayerChart:
-    """Steps to result against batch size, the curves of one choice of a menu at a time, on axes
-    that fit these.
-
-    A method that is drawn in the colour of another has diamonds.
-
-    Args:
-        curves: as for `scaling_chart`.
-    """
-    field = _field(colour)
-    pick, faded = charts.picked(field)
-    scale = charts.log(10)
-    floor = curves.groupby("curve").steps.transform("min") / 1.3
-    rows = tips.known(curves.assign(guided=curves.perfect >= floor))
-    x = charts.batch_axis(curves.batch_size)
-    base = alt.Chart(rows).encode(
-        x=x,
-        color=colour,
-        opacity=faded,
-    )
-    perfect = base.transform_filter("datum.guided")
-    perfect = perfect.mark_line(strokeDash=[3, 4], strokeWidth=1)
-    perfect = perfect.encode(y=alt.Y("perfect:Q", scale=scale))
-    y = alt.Y("steps:Q", title=STEPS, scale=scale)
-    layers = charts.curve(
-        base,
-        y,
-        scale,
-        tips.points(field),
-        shape=_shape(colour),
-    )
-    if curves[field].map(_line_name).str.len().max() <= LONGEST_METHOD:
-        layers.append(line_labels(curves, field, menu, height=340))
-    # The first layer's legend is the one drawn
-    drawn = charts.controlled([perfect.add_params(pick), *layers], menu)
-    return charts.sized(drawn, 340)
-
-
-def _shape(colour: alt.Color) -> alt.Shape:
-    """Diamonds for the variants among what a colour stands for, and circles for the others."""
-    names = colour["scale"]["domain"]
-    forms = ["diamond" if name in charts.VARIANTS else "circle" for name in names]
-    scale = alt.Scale(domain=names, range=forms)
-    return alt.Shape(colour["shorthand"], scale=scale, legend=colour["legend"])
-
-
 # --- names beside lines ---------------------------------------------------------------------------
 
 LABEL_GAP = 15  # pixels from line to line of names

@@ -1,0 +1,129 @@
+"""Small multiples: a small plot for each of several networks, all on the same axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from lib.page import charts
+
+WIDTH = 150  # pixels of a panel of the still picture; on a page they share its width
+BESIDE = 54  # pixels of a panel's axis and of the gap to the next one
+MEASURE = "isFinite(containerSize()[0]) ? containerSize()[0] : 640"
+# A phone has room for two short names side by side
+BROKEN = (
+    "split(replace(replace(replace(datum.label, ' on ', '|on '), ', ', '|'), ' → ', '|→ '), '|')"
+)
+SMALL = {"labelFontSize": 10, "labelSeparation": 2, "tickSize": 3}
+
+# Of figures 1 and 8 of Shallue et al. (2019), and not measured here
+LARGE = (
+    "ResNet-50 on ImageNet",
+    "ResNet-50 on Open Images",
+    "VGG-11 on ImageNet",
+    "Transformer on LM1B",
+    "Transformer on Common Crawl",
+    "LSTM on LM1B",
+)
+Layers = Callable[[alt.Chart], list[alt.Chart]]
+
+
+def panels(
+    rows: pd.DataFrame,
+    layers: Layers,
+    title: str,
+    absent: Iterable[str] = (),
+    height: int = 110,
+    most: int = 4,
+) -> alt.FacetChart:
+    """A panel per value of `panel`, in the order of the rows.
+
+    Args:
+        rows: `panel`, broken before " on " and " → " and after a comma, and what the layers draw.
+        layers: what is drawn in each panel, from a chart without data. It must not add parameters.
+        title: what goes up and what goes across, since panels have no room for titles of axes.
+        absent: further panels, grey and marked as not measured.
+        height: of a panel, in pixels.
+        most: panels abreast.
+    """
+    lacking = list(absent)
+    whole = pd.concat([rows, pd.DataFrame({"panel": lacking, "lacks": "not measured"})])
+    base = alt.Chart()
+    grey = base.mark_text(align="left", color=charts.GUIDE)
+    grey = grey.encode(x=alt.value(8), y=alt.value(height / 2), text="lacks:N")
+    grey = grey.transform_filter("isValid(datum.lacks)")
+    drawn = layers(base.transform_filter("!isValid(datum.lacks)"))
+    inner = alt.layer(*drawn, *([grey] if lacking else []), data=whole)
+    facet = alt.Facet("panel:N", title=None, sort=list(dict.fromkeys(whole.panel)))
+    facet = facet.header(labelExpr=BROKEN, labelLimit=150, labelFontSize=11, labelAnchor="start")
+    chart = inner.properties(width=WIDTH, height=height).facet(
+        facet=facet, columns=min(3, most), spacing=12
+    )
+    chart = chart.resolve_axis(x="independent", y="independent")
+    words = alt.Title(title, fontSize=12, anchor="start")
+    return chart.properties(title=words, usermeta=_sharing(most))
+
+
+def _sharing(most: int) -> dict:
+    """Lets panels share the width of a page, two to `most` abreast: Vega-Lite gives them a fixed
+    width, so what it compiles to is changed by a JSON Patch.
+    """
+    abreast = f"min({most}, page_width < 480 ? 2 : page_width < 900 ? 3 : 4)"
+    width = {"name": "child_width", "update": f"floor(page_width / abreast) - {BESIDE}"}
+    resized = {"events": "window:resize", "update": MEASURE}
+    page = {"name": "page_width", "init": MEASURE, "on": [resized]}
+    patch = [
+        {"op": "replace", "path": "/layout/columns", "value": {"signal": "abreast"}},
+        {"op": "replace", "path": "/signals/0", "value": width},
+        {"op": "add", "path": "/signals/0", "value": {"name": "abreast", "update": abreast}},
+        {"op": "add", "path": "/signals/0", "value": page},
+    ]
+    return {"embedOptions": {"patch": patch}}
+
+
+def small_axes(x: alt.X, y: alt.Y) -> dict[str, alt.X | alt.Y]:
+    """Both axes without titles and with small labels, as encodings."""
+    for channel in (x, y):
+        axis = channel.to_dict(context={"pre_transform": False}).get("axis") or {}
+        channel.axis = alt.Axis(**axis | SMALL)
+    return {"x": x.title(None), "y": y.title(None)}
+
+
+def small_curve(
+    lines: alt.Chart, tooltip: list, low: str = "low", high: str = "high"
+) -> list[alt.Chart]:
+    """The layers of a curve in a panel: bars between these columns, a line, and points.
+
+    Args:
+        lines: with both axes and the colour.
+        tooltip: of the points.
+        low, high: columns of the ends of the bars.
+    """
+    points = lines.mark_point(filled=True, size=22, opacity=1)
+    return [
+        lines.mark_rule().encode(y=f"{low}:Q", y2=f"{high}:Q"),
+        lines.mark_line(strokeWidth=1.8),
+        points.encode(tooltip=tooltip),
+    ]
+
+
+def fan(sizes: Sequence[float], values: Sequence[float], slopes: Sequence[float]) -> pd.DataFrame:
+    """Lines through the centre of points, at the smallest and the largest batch size.
+
+    Args:
+        sizes: batch sizes [n].
+        values: of the points [n].
+        slopes: the slope per doubling of the batch, and the low and high end of its interval.
+
+    Returns:
+        batch_size, middle, low and high: two rows.
+    """
+    places = np.log2(np.asarray(sizes, float))
+    ends = np.array([places.min(), places.max()])
+    away = ends - places.mean()
+    names = ("middle", "low", "high")
+    lines = {name: np.mean(values) + slope * away for name, slope in zip(names, slopes)}
+    return pd.DataFrame({"batch_size": 2**ends, **lines})
