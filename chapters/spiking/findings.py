@@ -48,7 +48,6 @@ def findings(rows: pd.DataFrame) -> dict[str, object]:
         "trials": searches.Search(TIME, SMALL).trials,
         "small": SMALL,
         "large": LARGE,
-        "sizes": [f"{size:,}" for size in BATCH_SIZES],
         "rate": _percent(mean(rows, TIME, "rate")),
         "on": _percent(mean(rows, 0, "rate")),
         "summed": over and TIME * over,
