@@ -233,7 +233,6 @@ def scaling_chart(
 LABEL_GAP = 15  # pixels from line to line of names
 MOST_LABELS = 6  # lines; more are told apart by pointing at them, or by the legend
 LONGEST_LABEL = 12  # characters; longer ones would take the plot's room
-LONGEST_METHOD = 18  # where many lines lie close together and names are worth it
 WIDE = 480  # pixels of a plot that has room for names beside its lines
 
 
