@@ -249,8 +249,7 @@ def test_its_records_alone_give_steps_time_and_price(tmp_path, monkeypatch, kind
         assert 0 < best.values[0] <= best.value <= best.values[1]
     estimate = bends.estimate(answers.searches(trials))
     given = advice.advise(trials)
-    # Batch sizes count alike there, and searches here
-    assert given.critical == pytest.approx(estimate.critical, rel=0.1)
+    assert given.critical == pytest.approx(estimate.critical, rel=0.01)
     assert (
         len(hardware_tables.by_batch_size(case)) == len(table)
         and len(hardware_tables.answers(case)) == 1

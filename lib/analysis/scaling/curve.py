@@ -91,6 +91,11 @@ class Curve:
         """At which batch sizes [m] some search met the goal."""
         return (self.logs.notna() & ~self.missed).to_numpy().any(0)
 
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Of the batch sizes in a fit, [m]; None: all alike."""
+        return None
+
     @functools.cached_property
     def means(self) -> np.ndarray:
         """Mean ln K* [m], goals that were missed and searches that are lacking completed
@@ -160,13 +165,16 @@ class AdaptiveCurve(Curve):
     All searches that met the goal count, each as independent of the others; K* is their geometric
     mean.  The error of one search is the scatter of all of them about the fitted c1/B + c2, the
     same at every batch size; of fewer than three batch sizes, it is `scatter`.
-    Batch sizes count alike in what is fitted, however often they were searched.
     """
 
     @property
     def counts(self) -> np.ndarray:
         """Searches of every batch size, [m]."""
         return self.logs.count().to_numpy()
+
+    @property
+    def weights(self) -> np.ndarray:
+        return self.counts.astype(float)
 
     @property
     def n(self) -> int:
@@ -423,7 +431,7 @@ def critical(curve: Curve) -> Effect:
     """ln of the critical batch size, in examples; open where it may lie beyond REACH of the batch
     sizes measured.
     """
-    found = estimate(lambda own: forms.log_critical(*own), curve)
+    found = estimate(lambda own: forms.log_critical(*own, curve.weights), curve)
     low = np.log(curve.sizes.min()) - forms.REACH
     high = np.log(curve.sizes.max()) + forms.REACH
     return replace(found, below=bool(found.low <= low), above=bool(found.high >= high))
