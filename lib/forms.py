@@ -154,11 +154,13 @@ def _descend(
     return at.T
 
 
-def log_critical(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
+def log_critical(
+    sizes: np.ndarray, logs: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
     """ln of the critical batch size [k] of rows of ln K* [k, m], within REACH of the batch sizes
-    measured.
+    measured; weights: as of `fit`.
     """
-    found = fit(sizes, logs, exponents(sizes)).log_critical
+    found = fit(sizes, logs, exponents(sizes), weights).log_critical
     return found.clip(np.log(np.min(sizes)) - REACH, np.log(np.max(sizes)) + REACH)
 
 

@@ -6,11 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from chapters.own_workload import answers
+from chapters.hardware import hardware_tables
+from chapters.own_workload import answers, replays
+from lib.analysis import advice, hardware, scaling
 from lib.measuring import adaptive, bends, sweeps
-from lib.records import store
+from lib.records import results, store
 from lib.records.store import record
+from lib.studies.cells import Cell
 from lib.studies.study import Study
+from lib.workloads import catalogue
 
 SIZES = np.array([16.0, 64, 256, 1024])
 
@@ -214,3 +218,94 @@ def test_stopped_it_goes_on_to_the_same_answer(tmp_path, monkeypatch, kind, meth
     ]
     assert all(one.equals(other) for one, other in zip(bodies[::2], bodies[1::2]))
     assert Study("s", "", tuple(whole.cells)).cells == tuple(whole.cells)
+
+
+@pytest.mark.parametrize(
+    ("kind", "method"), [("Own", "momentum"), ("Training", "torch.optim:AdamW")]
+)
+def test_its_records_alone_give_steps_time_and_price(tmp_path, monkeypatch, kind, method):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(OWN.replace("{kind}", kind), encoding="utf-8")
+    monkeypatch.setattr(adaptive, "MOST", 24.0)
+    plan = adaptive.run(adaptive.Plan("mine.py:task", method, (4, 256)), 5.0, tmp_path)
+    work = catalogue.workload("mine.py:task")
+    trials = adaptive.recorded("mine.py:task", tmp_path)
+    shown = adaptive.table(plan, tmp_path)
+    assert len(trials) == len(plan.trials) and answers.searches(trials) == answers.searches(shown)
+    table = answers.points(shown, work, method)
+    found = scaling.across_replicates(scaling.steps_to_result(trials))
+    for name in ("batch_size", "steps", "low", "high", "replicates"):
+        assert found[name].to_numpy(float) == pytest.approx(table[name].to_numpy(float)), name
+    curves = scaling.curves(trials, least=1)
+    parameters = hardware_tables.parameters(work.name)
+    assert parameters == 4 * 16 + 16 + 16 * 2 + 2
+    machine = hardware.Hardware(devices=4, bandwidth=1e9, price=2.0)
+    case = hardware_tables.Case(machine, trials, found.assign(parameters=parameters), curves, None)
+    timed = hardware.of_searches(trials, case.densest)
+    case = hardware_tables.Case(machine, trials, case.points, curves, timed)
+    for what in ("seconds", "price"):
+        best = case.best(case.densest, what)
+        assert best.batch_size in set(table.batch_size)
+        assert 0 < best.values[0] <= best.value <= best.values[1]
+    estimate = bends.estimate(answers.searches(trials))
+    given = advice.advise(trials)
+    assert given.critical == pytest.approx(estimate.critical, rel=0.01)
+    assert (
+        len(hardware_tables.by_batch_size(case)) == len(table)
+        and len(hardware_tables.answers(case)) == 1
+    )
+
+
+def test_an_exact_search_comes_first_and_without_any_the_page_says_what_to_run(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(OWN.replace("{kind}", "Own"), encoding="utf-8")
+    monkeypatch.setattr(hardware.exact, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(adaptive.recorded, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(hardware_tables.on_record, "gathered", lambda study, **_: study)
+    monkeypatch.setattr(
+        hardware_tables.sweeps, "results", lambda study: results.read(study, tmp_path)
+    )
+    monkeypatch.setattr(hardware_tables.ranges, "whole", lambda trials, low: trials)
+    with pytest.raises(ValueError, match="workload: no search is on record of .*-p budget full"):
+        hardware_tables.measured("mine.py:task")
+    monkeypatch.setattr(adaptive, "MOST", 12.0)
+    adaptive.run(adaptive.Plan("mine.py:task", "sgd", (4, 64)), 5.0, tmp_path)
+    assert set(hardware_tables.measured("mine.py:task").space) == {"adaptive"}
+    cells = [Cell("mine.py:task", size, "sgd", trials=4, hits=1) for size in (4, 16, 64)]
+    sweeps.run(Study("s", "", tuple(cells)), tmp_path)
+    trials = hardware_tables.measured("mine.py:task")
+    assert "adaptive" not in set(trials.space) and set(trials.trials) == {4}
+    assert {head["trials"] for head in trials.attrs["provenance"]} == {4}
+
+
+# --- how near exact searches come -----------------------------------------------------------------
+
+
+def planted(scatter, level=0.0):
+    """Thirty exact searches of one curve, with this scatter at every batch size and of the whole."""
+    random = np.random.default_rng(0)
+    sizes = 2 ** np.arange(1, 11)
+    off = scatter * random.standard_normal((30, 10)) + level * random.standard_normal((30, 1))
+    logs = pd.DataFrame(np.log(law(sizes)) + off, columns=sizes)
+    return scaling.Curve(logs, pd.DataFrame(False, logs.index, logs.columns), 0.45)
+
+
+def test_exact_searches_without_scatter_are_all_near():
+    for level in (0.0, 0.5):  # steps of a whole search say nothing of where it bends
+        for searches in (1, 3):
+            near, scatter = replays.luck([planted(0.0, level)] * 2, searches)
+            assert near == 1 and scatter < 1e-3
+
+
+def test_scatter_takes_exact_searches_away_and_three_come_nearer_than_one():
+    (one, wide), (three, narrow) = (replays.luck([planted(0.2)], n) for n in (1, 3))
+    assert one < three < 1 and narrow == pytest.approx(wide / math.sqrt(3), rel=0.3)
+
+
+def test_searches_that_missed_the_goal_are_not_drawn():
+    curve = planted(0.0)
+    curve.missed.loc[:9, 64] = True
+    curve.logs.loc[10:14, 8] = np.nan
+    assert len(replays.drawn(curve, 1)) == 15

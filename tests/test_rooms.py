@@ -104,7 +104,6 @@ def test_imports_are_found_wherever_they_are():
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 BESIDE = sorted((ROOT / "chapters").glob("*/*.py"))
 SHARED = {  # what one chapter alone imports, and why it lies in lib
-    "measuring.adaptive": "it searches any workload, and benchmarks compare it",
     "probes.replays": "the command line verifies any study",
     "probes.running_noise": "jobs of readers' own are measured so",
     "workers.noise_hook": "readers put it on jobs of their own",

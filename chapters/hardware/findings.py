@@ -8,7 +8,7 @@ import pandas as pd
 
 from chapters.hardware.hardware_tables import Case
 from chapters.hardware.pruned_times import GOAL, ROUGH, SCORED
-from lib.analysis import advice, hardware, method_results
+from lib.analysis import advice, hardware, method_results, scaling
 from lib.analysis.hardware import Optimum
 from lib.wording import between, brief, percent
 from lib.workloads import catalogue
@@ -34,6 +34,7 @@ def findings(
         "method": case.densest[1],
         "searches": searches,
         "several_searches": searches > 1,
+        "adaptive": isinstance(case.curves[case.densest], scaling.AdaptiveCurve),
         "most_devices": case.machine.devices,
         "timed": case.timed is not None,
         "untimed": case.timed is None and device == "measured",

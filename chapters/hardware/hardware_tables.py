@@ -9,13 +9,16 @@ import pandas as pd
 
 from chapters.hardware import pruned_times
 from chapters.hardware.pruned_times import GOAL
-from lib import claims
-from lib.analysis import advice, hardware, method_results, scaling
+from lib import claims, own
+from lib.analysis import advice, goals, hardware, method_results, ranges, scaling
 from lib.analysis.hardware import Hardware, Optimum
+from lib.measuring import adaptive, sweeps
 from lib.page import charts, own_figures
 from lib.probes import method_times, step_times, timings
+from lib.records import on_record, results, store
+from lib.studies import plans
 from lib.wording import brief, number, span
-from lib.workloads import catalogue
+from lib.workloads import catalogue, models, own_file, own_network
 
 Curve = tuple  # a key of `scaling.curves`: workload, method, pruning, sparsity
 
@@ -64,6 +67,55 @@ class Case:
     def advice(self, curve: Curve) -> advice.Advice:
         own = (self.trials[scaling.CURVE] == list(curve)).all(axis=1)
         return advice.advise(self.trials[own])
+
+
+def measured(name: str) -> pd.DataFrame:
+    """The trials of all curves, the book's at their goals; of a reader's own network those of its
+    exact searches, and of adaptive ones for a curve that has none.
+
+    Raises ValueError if there are none of a reader's own.
+    """
+    exact = hardware.exact(name)
+    book = sweeps.results(on_record.gathered(exact, **plans.USUAL))
+    book = ranges.whole(book, results.read(ranges.low_momentum()))
+    more = adaptive.recorded(name)
+    if not more.empty:
+        pairs = zip(more.algorithm, more.sparsity)
+        known = {(cell.algorithm, cell.sparsity) for cell in exact.cells}
+        more = _kept(more, [pair not in known for pair in pairs])
+    elif own.is_own(name) and not exact.cells:
+        raise ValueError(
+            f"workload: no search is on record of {exact.name!r}; measure it with "
+            f"own_workload.ipynb and -p budget full"
+        )
+    return goals.at_goals(_together(book, more))
+
+
+def _kept(trials: pd.DataFrame, rows: list[bool]) -> pd.DataFrame:
+    """These rows, with the first lines of their records."""
+    found = trials[rows]
+    curves = {tuple(row) for row in found[scaling.CURVE].drop_duplicates().to_numpy()}
+    heads = trials.attrs["provenance"]
+    kept = [head for head in heads if tuple(head[name] for name in scaling.CURVE) in curves]
+    found.attrs["provenance"] = store.Shared(kept)
+    return found
+
+
+def _together(book: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
+    if more.empty:
+        return book
+    found = pd.concat([book, more], ignore_index=True)
+    heads = [*book.attrs["provenance"], *more.attrs["provenance"]]
+    found.attrs.update(book.attrs, provenance=store.Shared(heads))
+    return found
+
+
+def parameters(name: str) -> int:
+    """Weights and biases that a workload's network trains."""
+    if own.is_own(name):
+        module = own_network.build(own_file.load(name), 0, name)
+        return sum(p.numel() for p in module.parameters() if p.requires_grad)
+    return models.parameter_count(models.build(catalogue.workload(name).model))
 
 
 def devices_timed(cores: Mapping[str, pd.DataFrame | None]) -> pd.DataFrame:

@@ -7,12 +7,14 @@ import functools
 import io
 import itertools
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
+from lib import forms
 from lib.analysis import scaling
 from lib.fields import spec
 from lib.measuring import adaptive, runner
@@ -22,7 +24,7 @@ from lib.records.store import DATA, record
 from lib.studies.cells import NUMBER, Cell
 from lib.studies.plans import STUDIES, USUAL
 from lib.studies.study import Study
-from lib.wording import brief, named
+from lib.wording import brief, named, percent
 from lib.workloads.catalogue import workload
 
 SIZES = 2, 1024  # the smallest and the largest batch size that a replay may search
@@ -30,6 +32,12 @@ SPLITS = 3, 4, 5, 6  # of which there are exact searches, too
 NETWORKS = "digits-mlp", "digits-cnn"
 METHODS = "momentum", "sgd", "adam"
 MINUTES = 30.0
+FEW = (
+    8,
+    64,
+    512,
+)  # batch sizes by which a few exact searches are judged, as many as a plan begins with
+DRAWS = 2000
 NEAR = 1.25  # how far from the exact searches' critical batch size is near
 
 
@@ -95,16 +103,47 @@ REPLAYS = Collection(
 
 
 @functools.cache
-def exact() -> dict[tuple[str, str], scaling.Effect]:
-    """ln of the critical batch size by workload and method, of all exact searches on splits of
-    their own.
-    """
+def exact() -> dict[tuple[str, str], scaling.Curve]:
+    """The curve of all exact searches on splits of their own, by workload and method."""
     found = {}
     for pair in itertools.product(NETWORKS, METHODS):
         cells = dict.fromkeys(c for s in STUDIES.values() for c in s.cells if _fits(c, *pair))
         searches = scaling.steps_to_result(results.read(Study("exact", "", tuple(cells))))
-        found[pair] = scaling.critical(scaling.curve_of(searches))
+        found[pair] = scaling.curve_of(searches)
     return found
+
+
+def drawn(curve: scaling.Curve, searches: int, draws: int = DRAWS) -> np.ndarray:
+    """ln of the critical batch size [draws] by so many exact searches of a curve, each of a split of
+    its own: c1/B + c2, fitted to their mean ln K* at the batch sizes FEW.
+
+    Searches are drawn at random, none twice in one draw, from those that met the goal at all of
+    these sizes; of one search, every one of them once.  They are among those that the whole curve is
+    made of.
+    """
+    few = curve.at(FEW)
+    met = few.logs.notna().all(axis=1) & ~few.missed.any(axis=1)
+    logs = few.logs[met].to_numpy()
+    if searches == 1:
+        return forms.log_critical(few.sizes, logs)
+    random = np.random.default_rng(0)
+    chosen = random.random((draws, len(logs))).argsort(axis=1)[:, :searches]
+    return forms.log_critical(few.sizes, logs[chosen].mean(axis=1))
+
+
+def luck(curves: Iterable[scaling.Curve], searches: int) -> tuple[float, float]:
+    """How near so many exact searches (`drawn`) come to the critical batch size of their whole
+    curve, that of all its searches and batch sizes (`scaling.critical`).
+
+    Returns the share of draws within NEAR of it, the mean over curves; and the standard deviation
+    of ln C between the draws of a curve, root mean square over curves.
+    """
+    near, variances = [], []
+    for curve in curves:
+        found = drawn(curve, searches)
+        near.append(np.mean(np.abs(found - scaling.critical(curve).value) <= np.log(NEAR)))
+        variances.append(found.var(ddof=1))
+    return float(np.mean(near)), float(np.sqrt(np.mean(variances)))
 
 
 def _fits(cell: Cell, name: str, method: str) -> bool:
@@ -129,7 +168,7 @@ def summary(rule: str, folder: Path | None = None) -> pd.DataFrame:
 
 def _row(name: str, method: str, each: pd.DataFrame) -> dict[str, object]:
     """A row of `summary`; each: a row per split."""
-    known, logs = exact()[name, method], np.log(each.critical)
+    known, logs = scaling.critical(exact()[name, method]), np.log(each.critical)
     above = each.critical_low <= np.exp(known.value)
     below = np.exp(known.value) <= each.critical_high
     return {
@@ -162,6 +201,20 @@ def told() -> dict[str, object]:
         "runs_most": float(mine.most.max()),
         "optuna": int(other.splits.sum()) if len(other) else None,
         "optuna_near": int(other.near.sum()) if len(other) else None,
+        **_luck(),
+    }
+
+
+def _luck() -> dict[str, object]:
+    curves = list(exact().values())
+    one, scatter = luck(curves, 1)
+    three, of_three = luck(curves, 3)
+    return {
+        "few": list(FEW),
+        "one_near": percent(one),
+        "one_scatter": scatter,
+        "three_near": percent(three),
+        "three_scatter": of_three,
     }
 
 
@@ -169,6 +222,7 @@ def told() -> dict[str, object]:
 TOLD = (
     *("exact_least", "exact_most", "replays", "near", "held", "runs_most"),
     *("optuna", "optuna_near"),
+    *("few", "one_near", "one_scatter", "three_near", "three_scatter"),
 )
 FORMATS = {"tuned runs": "{:.0f}", "Optuna: tuned runs": "{:.0f}"}
 

@@ -4,10 +4,10 @@ every batch size.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,8 @@ import pandas as pd
 from lib import own
 from lib.analysis import advice, scaling
 from lib.fields import AMOUNT, POSITIVE, Count, Number, spec
-from lib.records import store
-from lib.records.store import DATA, record
-from lib.studies.cells import Cell
+from lib.records import on_record
+from lib.records.store import DATA
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
@@ -136,27 +135,29 @@ EXPRESSIONS = {
 
 
 def readers(name: str) -> Study:
-    """The cells of a reader's own workload that are on record, of each curve's largest search; of
-    another workload none.
+    """The cells of a reader's own workload that `exact` finds; of another workload none.
 
     Raises ValueError if there are none, and RecordError as `lib.records.store.read`.
     """
-    name = workload(name).name
-    if not own.is_own(name):
-        return Study(name, name, ())
-    found = []
-    for file in sorted((DATA / "own" / own.folder_name(name)).rglob("*.csv")):
-        # One that was in the data before the reader's file changed may be of no cell now
-        with contextlib.suppress(ValueError):
-            cell = Cell(**store.head(file)["cell"])
-            # An adaptive search's trials are of several spaces
-            fits = cell.workload == name and cell.space is None
-            found += [cell] if fits and record(cell, DATA) == file else []
-    if not found:
+    found = exact(name)
+    if not found.cells and own.is_own(name):
         raise ValueError(
-            f"workload: no exact search is on record of {name!r}; measure it with "
+            f"workload: no exact search is on record of {found.name!r}; measure it with "
             f"own_workload.ipynb, -p search exact and -p budget full"
         )
+    return found
+
+
+def exact(name: str, folder: Path = DATA) -> Study:
+    """The cells of a reader's own workload that are on record, of each curve's largest search, but
+    for those of adaptive searches; of another workload none.
+
+    Raises RecordError as `lib.records.store.read`.
+    """
+    name = workload(name).name
+    # An adaptive search's trials are of several spaces
+    known = on_record.of_own(name, folder) if own.is_own(name) else ()
+    found = [cell for cell in known if cell.space is None]
     searches = Counter((c.algorithm, c.sparsity, c.trials) for c in found)
     # (algorithm, sparsity) -> trials of the search with most batch sizes, and of these of the one
     # with most trials

@@ -22,6 +22,7 @@ SPACES = {
 # Of the learning rate, which is the engine's whatever the method
 DECAY = ("decay_steps", "end_factor")
 BETWEEN = ".."  # the ends of a range
+ADAPTIVE = "adaptive"  # in a table of trials: every trial had a space of its own
 SINGLE = {  # what a point may be on an interval's scale
     "log": ("positive", lambda v: 0 < v < np.inf),
     "reverse-log": ("in [0, 1)", lambda v: 0 <= v < 1),

@@ -13,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib import require
+from lib.own import folder_name
 from lib.records import store
 from lib.records.store import DATA, record
 from lib.studies import study
@@ -70,6 +71,20 @@ def _on_record(cell: Cell) -> Cell:
 def recorded_of(cells: Iterable[Cell]) -> Iterator[Cell]:
     """Those that have a record."""
     return (cell for cell in cells if store.exists(record(cell)))
+
+
+def of_own(name: str, folder: Path = DATA) -> Iterator[Cell]:
+    """The cells of a reader's own workload, as its file and its methods are now, that have a
+    record.
+
+    Raises RecordError as `store.read`.
+    """
+    for file in sorted((folder / "own" / folder_name(name)).rglob("*.csv")):
+        # One that was in the data before the reader's file changed may be of no cell now
+        with contextlib.suppress(ValueError):
+            cell = Cell(**store.head(file)["cell"])
+            if cell.workload == name and record(cell, folder) == file:
+                yield cell
 
 
 def recorded(

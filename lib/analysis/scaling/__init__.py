@@ -8,6 +8,7 @@ unit is the search.
 from lib.analysis.scaling.curve import (
     ENOUGH,
     LEVEL,
+    AdaptiveCurve,
     Curve,
     Effect,
     alike,

@@ -18,6 +18,7 @@ from scipy.special import log_ndtr, ndtri, stdtrit
 
 from lib import forms
 from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_to_result
+from lib.methods import spaces
 
 LEVEL = 0.9  # of every interval in the book
 ENOUGH = 3  # searches that tell their own scatter
@@ -90,6 +91,11 @@ class Curve:
         """At which batch sizes [m] some search met the goal."""
         return (self.logs.notna() & ~self.missed).to_numpy().any(0)
 
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Of the batch sizes in a fit, [m]; None: all alike."""
+        return None
+
     @functools.cached_property
     def means(self) -> np.ndarray:
         """Mean ln K* [m], goals that were missed and searches that are lacking completed
@@ -127,7 +133,7 @@ class Curve:
         logs = self.logs.loc[rows, list(sizes)]
         if logs.equals(self.logs):
             return self
-        return Curve(logs, self.missed.loc[logs.index, logs.columns], self.scatter)
+        return replace(self, logs=logs, missed=self.missed.loc[logs.index, logs.columns])
 
     def points(self) -> pd.DataFrame:
         """A row per batch size that some search met: batch_size, steps (geometric mean), low, high,
@@ -152,11 +158,83 @@ class Curve:
         return pd.DataFrame(table)[self.met].reset_index(drop=True)
 
 
+@dataclass(frozen=True, eq=False)
+class AdaptiveCurve(Curve):
+    """The curve of an adaptive search, which searches some batch sizes more often than others.
+
+    All searches that met the goal count, each as independent of the others; K* is their geometric
+    mean.  The error of one search is the scatter of all of them about the fitted c1/B + c2, the
+    same at every batch size; of fewer than three batch sizes, it is `scatter`.
+    """
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Searches of every batch size, [m]."""
+        return self.logs.count().to_numpy()
+
+    @property
+    def weights(self) -> np.ndarray:
+        return self.counts.astype(float)
+
+    @property
+    def n(self) -> int:
+        """Searches, of all batch sizes together."""
+        return int(self.counts.sum())
+
+    @functools.cached_property
+    def means(self) -> np.ndarray:
+        return self.logs.mean().to_numpy()
+
+    @functools.cached_property
+    def spread(self) -> tuple[float, float]:
+        """The standard deviation of one search's ln K*, and its degrees of freedom."""
+        places = np.repeat(self.sizes, self.counts)
+        if len(self.sizes) < 3:
+            return self.scatter, np.inf
+        columns = self.logs.to_numpy().T
+        fitted = forms.fit(places, columns[~np.isnan(columns)])
+        freedom = len(places) - 2.0
+        return float(np.sqrt(fitted.loss[0] / freedom)), freedom
+
+    def moved(self) -> tuple[np.ndarray, float, float]:
+        """As of a `Curve`: every batch size shifted up and down by its standard error."""
+        error, freedom = self.spread
+        off = error * np.diag(1 / np.sqrt(self.counts))
+        return self.means + np.concatenate([off, -off]), 0.5, freedom
+
+    def points(self) -> pd.DataFrame:
+        error, freedom = self.spread
+        reach = stdtrit(freedom, 0.5 + LEVEL / 2) * error / np.sqrt(self.counts)
+        table = {
+            "batch_size": self.logs.columns,
+            "steps": np.exp(self.means),
+            "low": np.exp(self.means - reach),
+            "high": np.exp(self.means + reach),
+            "replicates": self.counts,
+            "missed": 0,
+            "borrowed": np.isinf(freedom),
+        }
+        return pd.DataFrame(table)
+
+
+def _adaptive(searches: pd.DataFrame) -> AdaptiveCurve:
+    """The curve of rows of `steps_to_result`, of those that met the goal."""
+    met = searches[searches.steps.notna()]
+    logs = np.log(met.set_index(["replicate", "batch_size"]).steps).unstack()
+    # Numbers of searches say nothing of other curves: none may be paired with this one
+    logs.index = [(*searches[CURVE].iloc[0], number) for number in logs.index]
+    missed = pd.DataFrame(False, logs.index, logs.columns)
+    return AdaptiveCurve(logs, missed, scatter_of(searches.workload.iloc[0]))
+
+
 def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
-    """The curve of rows of `steps_to_result`, of its independent searches (`apart`).
+    """The curve of rows of `steps_to_result`, of its independent searches (`apart`), or of an
+    adaptive one.
 
     share: batch sizes that fewer of the searches have are left out.
     """
+    if "space" in searches and searches.space.iloc[0] == spaces.ADAPTIVE:
+        return _adaptive(searches)
     workload = searches.workload.iloc[0] if "workload" in searches else ""
     keys = [searches[name] for name in (*SEARCH, "batch_size")]
     steps = searches.steps.fillna(searches.last_step)
@@ -353,7 +431,7 @@ def critical(curve: Curve) -> Effect:
     """ln of the critical batch size, in examples; open where it may lie beyond REACH of the batch
     sizes measured.
     """
-    found = estimate(lambda own: forms.log_critical(*own), curve)
+    found = estimate(lambda own: forms.log_critical(*own, curve.weights), curve)
     low = np.log(curve.sizes.min()) - forms.REACH
     high = np.log(curve.sizes.max()) + forms.REACH
     return replace(found, below=bool(found.low <= low), above=bool(found.high >= high))

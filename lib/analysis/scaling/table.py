@@ -86,7 +86,7 @@ def about(curve: Curve) -> dict:
     """What `summaries` says of a curve, but for its key and goal."""
     points = curve.points()
     bend = critical(curve)
-    line = forms.fit(curve.sizes, curve.means)
+    line = forms.fit(curve.sizes, curve.means, weights=curve.weights)
     spans = map(span_of, regime_ends(curve.sizes, draws(curve).to_numpy())[1:])
     ends = [end for span in spans for end in span]
     off = np.sqrt(line.loss[0] / len(curve.sizes))
