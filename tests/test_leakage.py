@@ -1,4 +1,4 @@
-"""Messages that tell less: distance correlation from its definition, and known answers."""
+"""Messages that reveal less: distance correlation from its definition, and known answers."""
 
 import shutil
 

@@ -1,5 +1,6 @@
 """How the built pages read: short sentences, few numbers, a short lead, no page that goes on, nothing left unfilled."""
 
+import json
 import re
 
 import pytest
@@ -135,3 +136,57 @@ def test_nothing_is_left_to_be_filled_in(page):
     text = found.get_text(" ")
     assert not re.search(r"\{(glue|ref|cite|numref|term|doc)\b|\{[a-z_]+\}|glue:|Undefined|<lib\.", text)
     assert not re.search(r"\bnan\b|\bNone\b(?! of)|\binf\b", text), "a value that is none"
+
+
+# Words that were used up, and what to write instead.  Claims' texts are in boxes and tables, which are not read.
+WORN = {
+    r"surely|for sure": "how likely it is",
+    r"dear(?:er|est)?": "expensive",
+    r"hangs? on": "depends on",
+    r"tells? (?:nothing|of|much|less|all)": "says nothing, reveals, determines",
+    r"(?<!initialised from )so many": "this many, or the number",
+    r"hardly": "barely, or by how much",
+    r"at hand": "available, or who read it",
+    r"anew": "again, or new",
+    r"(?:lies?|stands?|trained|steps|kept|process are [^ ]+) apart": "differ by, or separately",
+    r"of which the \w+ (?:is|are|was|were)": "whose",
+    r"nobody": "no one",
+    r"as everywhere else": "as on the other pages",
+}
+
+
+def written():
+    """Every text in the source of a page by its file: Markdown, and the strings of code."""
+    for path in sorted([ROOT / "intro.md", ROOT / "README.md", *ROOT.glob("chapters/*.md")]):
+        yield path.name, re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for path in sorted(ROOT.glob("chapters/*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            source = "".join(cell["source"])
+            strings = re.findall(r'"""(.*?)"""|"([^"\n]*)"', source, flags=re.DOTALL)
+            markdown = cell["cell_type"] == "markdown"
+            # Names of values in braces are not read
+            text = source if markdown else " ".join(a or b for a, b in strings if " " in (a or b))
+            yield path.name, re.sub(r"\{\{.*?\}\}|\{%.*?%\}", "", text, flags=re.DOTALL)
+
+
+def worn(texts):
+    """Where the texts (of name and text) have a worn word, and what would be better."""
+    return [
+        f"{name}: “{hit[0]}” → {better}, in: …{text[max(0, hit.start() - 40) : hit.end() + 40]}…"
+        for name, text in texts
+        for word, better in WORN.items()
+        for hit in re.finditer(rf"\b(?:{word})\b", text, flags=re.IGNORECASE)
+    ]
+
+
+def test_worn_words_stay_away():
+    assert worn([("a page", "Small batches are dearer.")]) == [
+        "a page: “dearer” → expensive, in: …Small batches are dearer.…"
+    ]
+    assert not (found := worn(written())), "\n".join(found)
+
+
+@built
+def test_worn_words_stay_away_from_built_pages():
+    found = worn((page.stem, sentence) for page in PAGES for sentence in told(page))
+    assert not found, "\n".join(found)

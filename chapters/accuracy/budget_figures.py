@@ -15,6 +15,7 @@ from lib.workloads import catalogue
 SMOOTHING = dict(zip(("none", "0.01", "0.1"), (charts.BLUE, charts.TEAL, charts.ORANGE)))
 EITHER = "datum.value < 1 ? format(100 * datum.value, '.2~r') + ' %' : format(datum.value, ',')"
 MARKED = [digit * 10.0**n for n in range(-3, 4) for digit in (1, 3)]
+FINER = [digit * 10.0**n for n in range(-3, 4) for digit in (1, 2, 3, 5)]
 SHARE = alt.Axis(format=".2~%")
 
 
@@ -139,7 +140,7 @@ def smoothed(ends: pd.DataFrame, trials: pd.DataFrame) -> alt.FacetChart:
 
 def _smoothed(base: alt.Chart) -> list[alt.Chart]:
     y = alt.Y(
-        "value:Q", scale=charts.log(6, base=None), axis=alt.Axis(labelExpr=EITHER, values=MARKED)
+        "value:Q", scale=charts.log(6, base=None), axis=alt.Axis(labelExpr=EITHER, values=FINER)
     )
     lines = base.encode(
         color=charts.by_name("smoothing", SMOOTHING, 3).title("label smoothing"),

@@ -1,4 +1,4 @@
-"""Claims on messages that tell less, and the rules that judge them.
+"""Claims on messages that reveal less, and the rules that judge them.
 
 Predicted on 27 November 2026, after one search of the MLP and before the records.  The penalty
 lowers what a decoder rebuilds at every batch size from 32 on.  At batches of 8 the biased estimator

@@ -5,7 +5,7 @@ from lib.measuring.experiment import Experiment
 
 EXPERIMENTS = {
     "leakage": Experiment(
-        "Train split networks whose messages tell less of the images, into data/leakage/.",
+        "Train split networks whose messages reveal less of the images, into data/leakage/.",
         leakage.LEAKAGE,
         "searches",
     )

@@ -1,4 +1,4 @@
-"""Messages that tell less: a split network whose client also lowers the distance correlation of a
+"""Messages that reveal less: a split network whose client also lowers the distance correlation of a
 batch's images and the activations that it sends.
 
 The loss is cross-entropy plus alpha times the squared distance correlation (Székely and Rizzo

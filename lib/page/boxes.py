@@ -251,8 +251,8 @@ NO_RECORDS = Html('<p class="book-provenance">No records.</p>')
 SEARCHES = """\
 <div class="book-provenance">{{ heads|length|count }} of {{ planned|count }} searches, \
 {{ heads.rows.sum()|count }} trials, {{ heads.trial_steps.sum()|count }} training steps in \
-{{ time }}; measured {{ days }} with PyTorch {{ torch }} on {{ device }} in {{ precision }}
-.<details><summary>{{ versions }} version{{ "s" if versions > 1 }} of the code</summary>
+{{ time }}; measured {{ days }} with PyTorch {{ torch }} on {{ device }} in {{ precision }}.
+<details><summary>{{ versions }} version{{ "s" if versions > 1 }} of the code</summary>
 {{- source }}</details></div>"""
 NAMED = 6  # versions of the code that a footer names; every record has its own
 RECORDS = """\

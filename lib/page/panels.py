@@ -169,7 +169,7 @@ def _words(
             if panels.across[0] <= tick <= panels.across[1]
         ]
     for row in panels.rows:
-        kinds["row"].append((-LEFT, panels.top(row) - 9, row))
+        kinds["row"].append((-LEFT, panels.top(row) - 14, row))
         low, high = panels.up.get(row, (1, 0))
         kinds["beside"] += [
             (INSET / 2, panels.down(row, tick), _short(tick))
