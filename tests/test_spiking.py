@@ -89,17 +89,27 @@ def test_without_leak_and_reset_one_time_step_is_a_threshold_network():
     torch.testing.assert_close(module(x), linear[-1](h))
 
 
+def test_a_convolutional_one_step_without_leak_and_reset_is_a_threshold_network():
+    module, x = excited(neurons.network(1, "cnn", leak=1.0, resets=False), 3), torch.rand(40, 1, 8, 8)
+    first, second, last = (layer for layer in module.modules() if isinstance(layer, nn.Conv2d | nn.Linear))
+    h = (first(x) > neurons.THRESHOLD).float()
+    h = (second(h) > neurons.THRESHOLD).float()
+    assert 0 < h.mean() < 1
+    torch.testing.assert_close(module(x), last(h.flatten(1)))
+
+
 def test_without_leak_and_reset_a_steady_input_is_counted_up():
     """After t steps of 0.3 the potential is 0.3 t: above 1 from the fourth on."""
     spikes = neurons.Spiking(leak=1.0, resets=False)(torch.full((1, 6, 1), 0.3))
     assert spikes.flatten().tolist() == [0, 0, 0, 1, 1, 1]
 
 
+@pytest.mark.parametrize("model", ["mlp", "cnn"])
 @pytest.mark.parametrize("time", [0, 1, 8])
-def test_all_trials_at_once_are_the_trials_one_by_one(time):
-    w = torch.stack([flattening.flatten(excited(neurons.network(time), seed)).clone() for seed in range(3)])
+def test_all_trials_at_once_are_the_trials_one_by_one(time, model):
+    w = torch.stack([flattening.flatten(excited(neurons.network(time, model), seed)).clone() for seed in range(3)])
     x, y = torch.rand(20, 1, 8, 8), torch.arange(20) % 10
-    fast, plain = (kind(neurons.network(time)) for kind in (batched.BatchedExecutor, SequentialExecutor))
+    fast, plain = (kind(neurons.network(time, model)) for kind in (batched.BatchedExecutor, SequentialExecutor))
     for found, expected in zip(fast.gradients(w, x, y)[:2], plain.gradients(w, x, y)[:2], strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(fast.logits(w, x), plain.logits(w, x), rtol=1e-4, atol=1e-5)
