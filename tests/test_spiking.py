@@ -149,8 +149,8 @@ def planted(ratio, noise=0.02):
     random, rows = np.random.default_rng(1), []
     for search in searches.planned():
         value = (ratio if search.time else 1) * 0.5 * np.exp(noise * random.standard_normal())
-        about = (search.time, search.sparsity, search.batch_size, search.replicate)
-        rows.append((*about, searches.GOALS[0], 100.0, value, 0.1, value))
+        about = (getattr(search, name) for name in activity.FIELDS)
+        rows.append((*about, searches.JUDGED[search.model], 100.0, value, 0.1, value))
     return pd.DataFrame(rows, columns=activity.COLUMNS)
 
 
@@ -165,3 +165,11 @@ def test_searches_that_missed_the_goal_or_a_batch_size_count_for_nothing():
     rows = planted(0.5)
     rows.loc[(rows.replicate == 2) & (rows.batch_size == 64), "steps"] = np.nan
     assert activity.over(rows, "rate").n == 4 and activity.over(rows[:0], "rate") is None
+
+
+def test_the_convolutional_network_is_compared_at_its_own_sizes_and_goal():
+    rows = planted(0.5, noise=0)
+    both = [(time, 0.0, "cnn") for time in (searches.TIME, 0)]
+    found = activity.over(rows, "rate", *both, searches.CNN_SIZES)
+    assert found.n == 3 and found.value == pytest.approx(np.log(0.5))
+    assert activity.over(rows, "rate", *both) is None

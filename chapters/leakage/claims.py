@@ -8,7 +8,7 @@ to four times the steps, and every search still meets the hardest goal.
 """
 
 from chapters.leakage import findings
-from lib.analysis import scaling
+from lib.analysis import replicates, scaling
 from lib.claims.claim import claim, interval, ratio, unmeasured
 from lib.claims.names import title
 
@@ -36,7 +36,7 @@ def penalised(goal):
     fixed=True,
 )
 def hidden():
-    rows = {name: findings.over(*both, "lost") for name, *both in penalised(findings.GOAL)}
+    rows = {name: replicates.over(*both, "lost") for name, *both in penalised(findings.GOAL)}
     return [ratio(name, one) if one else unmeasured(name) for name, one in rows.items()]
 
 
