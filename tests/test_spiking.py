@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from chapters.spiking import activity, claims, neurons, searches
+from chapters.spiking import activity, claims, neurons, searches, step_times
 from lib.claims.claim import REGISTRY, judged
 from lib.engine import batched, flattening, vocabulary
 from lib.engine.sequential import SequentialExecutor
@@ -173,3 +173,10 @@ def test_the_convolutional_network_is_compared_at_its_own_sizes_and_goal():
     found = activity.over(rows, "rate", *both, searches.CNN_SIZES)
     assert found.n == 3 and found.value == pytest.approx(np.log(0.5))
     assert activity.over(rows, "rate", *both) is None
+
+
+def test_gradients_of_all_networks_are_timed_at_every_batch_size():
+    found = step_times.SpikingTimes(repeats=1).measure()
+    assert len(found) == len(step_times.NETWORKS) * len(searches.BATCH_SIZES) and (found.seconds > 0).all()
+    large = found[found.batch_size == searches.BATCH_SIZES[-1]].set_index("time").seconds
+    assert large[searches.LONGER] > large[0]

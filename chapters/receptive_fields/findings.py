@@ -17,7 +17,7 @@ INPUTS = {EDGED: "with edges", 0.0: "Gaussian"}
 COLOURS = {INPUTS[EDGED]: charts.ORANGE, INPUTS[0.0]: charts.BLUE}
 RANKS = {"harder": 0, "easier": 1}
 SMALL, *_, LARGE = searches.BATCH_SIZES
-RANGES = {  # as predicted in `searches`
+RANGES = {  # as predicted before the records
     "over": ("participation with edges, over Gaussian", 1.3, 1.8),
     "edged_drawn": ("with edges, over weights as drawn", 1, np.inf),
     "gaussian_drawn": ("Gaussian, over weights as drawn", 0, 1),

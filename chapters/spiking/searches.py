@@ -1,19 +1,6 @@
 """Searches of spiking networks, and of the ReLU network of the same shape, on the digits.
 
-Predicted on 27 November 2026, after a pilot of one search a point and before any record here:
-
-1. The curve has the same form.  At 8 time steps the goal takes as many steps as with rectifiers
-   within a factor of 2 in the mean over batch sizes; more at small batches, fewer at large ones.
-   (The pilot: 2.8 times at 16, 0.65 times at 1,024.)
-2. A unit fires in fewer than half as many of its time steps as rectifiers are on for examples.
-   Added up over 8 time steps it fires more often than a rectifier is on.
-3. Silent units are more common than rectifiers that are never on, and their share changes with the
-   batch size by less than 10 points.
-4. With 25 time steps, steps to the goal change by less than a factor of 1.5.
-5. Pruning to a tenth silences more spiking units than rectifiers, and multiplies steps by more.
-
-Judged is the mean over BATCH_SIZES of REPLICATES searches; their number was fixed beforehand, and
-so was the threshold in `claims`.
+The page tells what was predicted before the records.
 """
 
 from __future__ import annotations
