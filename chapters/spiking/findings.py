@@ -57,7 +57,7 @@ def findings(rows: pd.DataFrame) -> dict[str, object]:
         "cnn_large": activity.over(rows, "steps", *both, CNN_SIZES[-1:]),
         "cnn_rate": activity.over(rows, "rate", *both, CNN_SIZES),
     }
-    values = told.ratios(effects, ("steps_over", "rate_over", "cnn_steps", "cnn_rate"))
+    values = told.ratios(effects, ("steps_over", "rate_over", "cnn_steps"))
     over, first = values["rate_over"], mean(rows, TIME, "first")
     return {
         **values,
