@@ -69,7 +69,7 @@ class Search:
 TIME, LONGER = 8, 25
 BATCH_SIZES, FEW, MORE = (4, 16, 64, 256, 1024), (16, 256), (64,)
 CNN = {"model": "cnn", "trials": 16}
-CNN_SIZES = (4, 64)
+CNN_SIZES = (4, 64, 256)
 JUDGED = {"mlp": GOALS[0], "cnn": GOALS[1]}
 PRUNED = {"sparsity": 0.9, "batch_size": 16, "max_steps": 1000}
 REPLICATES = (2, 3, 4, 5, 6)  # the pilot's draws were those of the first
