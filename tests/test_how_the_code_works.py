@@ -329,16 +329,19 @@ def test_a_chapter_comes_and_goes_with_its_folder(tree, before):
 
 
 @pytest.mark.parametrize(
-    ("chapter", "keys", "experiment"),
-    [("receptive_fields", {"R1", "R2"}, "receptive-fields"), ("spiking", {"U1"}, "spiking")],
+    ("chapter", "keys", "experiments"),
+    [
+        ("receptive_fields", {"R1", "R2"}, {"receptive-fields"}),
+        ("spiking", {"U1"}, {"spiking", "timings-spiking"}),
+    ],
 )
-def test_a_side_study_goes_and_comes_with_its_folder(tree, before, chapter, keys, experiment):
+def test_a_side_study_goes_and_comes_with_its_folder(tree, before, chapter, keys, experiments):
     files, kept = contents(tree), tree / "kept"
     kept.mkdir()
     parts = [tree / "chapters" / name for name in (chapter, f"{chapter}.ipynb")]
     for part in parts:
         shutil.move(part, kept / part.name)
-    assert told_in(tree) == without(before, keys, {experiment})
+    assert told_in(tree) == without(before, keys, experiments)
     for part in parts:
         shutil.move(kept / part.name, part)
     assert told_in(tree) == before and contents(tree) == files

@@ -18,6 +18,7 @@ from chapters.own_workload import replays as own_replays
 from chapters.parts_of_a_network import growing, halves, subnetworks
 from chapters.receptive_fields import searches as field_searches
 from chapters.spiking import searches as spike_searches
+from chapters.spiking.step_times import SpikingTimes
 from chapters.without_backpropagation import boolean_readout
 from lib import ROOT, own
 from lib.probes import folds, paths, portraits, replays, running_noise, timings, tracks, unseen
@@ -133,7 +134,7 @@ def test_a_full_disk_names_the_file_and_leaves_nothing_behind(tmp_path, monkeypa
 
 TIMED = {
     kind.__name__.lower(): kind
-    for kind in (SparseTimes, StepTimes, MethodTimes, FrameworkTimes, Operators, Collectives, Hooked, Feedback)
+    for kind in (SparseTimes, StepTimes, MethodTimes, FrameworkTimes, Operators, Collectives, Hooked, Feedback, SpikingTimes)
 }
 KINDS = {  # folder under data/: what its records tell of, where such a record lies, and what its first line says
     "timings": (lambda file, own: TIMED[file.name.partition("-")[0]](**own), timings.record, {"cores"}),

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from chapters.spiking import activity, claims, neurons, searches
+from chapters.spiking import activity, claims, neurons, searches, step_times
 from lib.claims.claim import REGISTRY, judged
 from lib.engine import batched, flattening, vocabulary
 from lib.engine.sequential import SequentialExecutor
@@ -89,17 +89,27 @@ def test_without_leak_and_reset_one_time_step_is_a_threshold_network():
     torch.testing.assert_close(module(x), linear[-1](h))
 
 
+def test_a_convolutional_one_step_without_leak_and_reset_is_a_threshold_network():
+    module, x = excited(neurons.network(1, "cnn", leak=1.0, resets=False), 3), torch.rand(40, 1, 8, 8)
+    first, second, last = (layer for layer in module.modules() if isinstance(layer, nn.Conv2d | nn.Linear))
+    h = (first(x) > neurons.THRESHOLD).float()
+    h = (second(h) > neurons.THRESHOLD).float()
+    assert 0 < h.mean() < 1
+    torch.testing.assert_close(module(x), last(h.flatten(1)))
+
+
 def test_without_leak_and_reset_a_steady_input_is_counted_up():
     """After t steps of 0.3 the potential is 0.3 t: above 1 from the fourth on."""
     spikes = neurons.Spiking(leak=1.0, resets=False)(torch.full((1, 6, 1), 0.3))
     assert spikes.flatten().tolist() == [0, 0, 0, 1, 1, 1]
 
 
+@pytest.mark.parametrize("model", ["mlp", "cnn"])
 @pytest.mark.parametrize("time", [0, 1, 8])
-def test_all_trials_at_once_are_the_trials_one_by_one(time):
-    w = torch.stack([flattening.flatten(excited(neurons.network(time), seed)).clone() for seed in range(3)])
+def test_all_trials_at_once_are_the_trials_one_by_one(time, model):
+    w = torch.stack([flattening.flatten(excited(neurons.network(time, model), seed)).clone() for seed in range(3)])
     x, y = torch.rand(20, 1, 8, 8), torch.arange(20) % 10
-    fast, plain = (kind(neurons.network(time)) for kind in (batched.BatchedExecutor, SequentialExecutor))
+    fast, plain = (kind(neurons.network(time, model)) for kind in (batched.BatchedExecutor, SequentialExecutor))
     for found, expected in zip(fast.gradients(w, x, y)[:2], plain.gradients(w, x, y)[:2], strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(fast.logits(w, x), plain.logits(w, x), rtol=1e-4, atol=1e-5)
@@ -139,8 +149,8 @@ def planted(ratio, noise=0.02):
     random, rows = np.random.default_rng(1), []
     for search in searches.planned():
         value = (ratio if search.time else 1) * 0.5 * np.exp(noise * random.standard_normal())
-        about = (search.time, search.sparsity, search.batch_size, search.replicate)
-        rows.append((*about, searches.GOALS[0], 100.0, value, 0.1, value))
+        about = (getattr(search, name) for name in activity.FIELDS)
+        rows.append((*about, searches.JUDGED[search.model], 100.0, value, 0.1, value))
     return pd.DataFrame(rows, columns=activity.COLUMNS)
 
 
@@ -155,3 +165,18 @@ def test_searches_that_missed_the_goal_or_a_batch_size_count_for_nothing():
     rows = planted(0.5)
     rows.loc[(rows.replicate == 2) & (rows.batch_size == 64), "steps"] = np.nan
     assert activity.over(rows, "rate").n == 4 and activity.over(rows[:0], "rate") is None
+
+
+def test_the_convolutional_network_is_compared_at_its_own_sizes_and_goal():
+    rows = planted(0.5, noise=0)
+    both = [(time, 0.0, "cnn") for time in (searches.TIME, 0)]
+    found = activity.over(rows, "rate", *both, searches.CNN_SIZES)
+    assert found.n == 3 and found.value == pytest.approx(np.log(0.5))
+    assert activity.over(rows, "rate", *both) is None
+
+
+def test_gradients_of_all_networks_are_timed_at_every_batch_size():
+    found = step_times.SpikingTimes(repeats=1).measure()
+    assert len(found) == len(step_times.NETWORKS) * len(searches.BATCH_SIZES) and (found.seconds > 0).all()
+    large = found[found.batch_size == searches.BATCH_SIZES[-1]].set_index("time").seconds
+    assert large[searches.LONGER] > large[0]

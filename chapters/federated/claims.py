@@ -1,10 +1,5 @@
-"""Claims on training where the data lie, and the rules that judge them.
-
-Predicted on 27 November 2026, after one search of each point and before the records.  Shards alike:
-a step on whole shards takes over three times the rounds of an epoch of local steps, for the same
-computation.  Skewed ones: less than 1.5 times.  Split learning in turns of an epoch saves a client
-over 1.25 times the multiply-adds of averaging on either kind of shards, as no layer above the cut
-is its own; but it sends more on the convolutional network, whose activations are many.
+"""Claims on training where the data lie, and the rules that judge them. The page tells what was
+predicted before the records.
 """
 
 from chapters.federated.findings import EPOCH, TURNS, WHOLE, beside

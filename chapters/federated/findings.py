@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from chapters.federated import federated
-from lib.analysis import scaling
+from lib.analysis import replicates, scaling
 from lib.analysis.scaling import Effect
 from lib.claims.claim import Group, ratio, unmeasured
 from lib.claims.names import title
@@ -35,12 +35,10 @@ def searches(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def over(own: pd.DataFrame, what: str, one: str, other: str) -> Effect | None:
-    """ln of what a way costs over what another does, of one network, kind and goal; None unless all
-    searches of both meet the goal.
+    """ln of what a way costs over what another does, of one network, kind and goal, as of
+    `replicates.over`.
     """
-    both = [own[own.arm == arm].set_index("replicate")[what] for arm in (one, other)]
-    logs = np.log(pd.concat(both, axis=1, join="inner")).diff(-1, axis=1).iloc[:, 0]
-    return scaling.mean_of(logs) if len(logs) and logs.notna().all() else None
+    return replicates.over(own[own.arm == one], own[own.arm == other], what)
 
 
 def beside(what: str, one: str, other: str) -> list[Group]:

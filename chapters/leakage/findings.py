@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from chapters.leakage import leakage
-from lib.analysis import scaling
-from lib.analysis.scaling import Effect
+from lib.analysis import replicates, scaling
 from lib.claims.names import title
 from lib.wording import percent, with_interval
 
@@ -26,15 +25,6 @@ def measured() -> pd.DataFrame:
     """
     found = leakage.LEAKAGE.results()
     return found.assign(lost=1 - found.rebuilt) if len(found) else found
-
-
-def over(one: pd.DataFrame, other: pd.DataFrame, what: str) -> Effect | None:
-    """ln of the geometric mean of `what` in searches over that in others of the same replicates;
-    None unless all have one.
-    """
-    both = [own.set_index("replicate")[what] for own in (one, other)]
-    logs = np.log(pd.concat(both, axis=1, join="inner")).diff(-1, axis=1).iloc[:, 0]
-    return scaling.mean_of(logs) if len(logs) and logs.notna().all() else None
 
 
 def with_penalty(found: pd.DataFrame, goal: float):
@@ -68,7 +58,7 @@ def costs(found: pd.DataFrame, goal: float) -> pd.DataFrame:
     rows = {}
     for (work, unbiased, alpha, size), *both in with_penalty(found, goal):
         row = rows.setdefault((title(work), ESTIMATORS[unbiased], f"{alpha:g}"), {})
-        effect = over(*both, "steps")
+        effect = replicates.over(*both, "steps")
         row[f"batch {size}"] = with_interval(*effect.row().values()) if effect else "—"
     table = pd.DataFrame(rows).T.fillna("—")
     return table.rename_axis(["network", "penalty by the", "α"]).reset_index()
@@ -85,14 +75,14 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
             values[f"told_{kind}_{name}"] = float(some.dcor.mean())
             values[f"rebuilt_{kind}_{name}"] = percent(some.rebuilt.mean())
         for what, *pair in (("dcor", usual, unbiased), ("lost", unbiased, usual)):
-            effect = over(*pair, what)
+            effect = replicates.over(*pair, what)
             values[f"{what}_{name}"] = with_interval(*effect.row().values()) if effect else None
             if (what, name) == ("lost", "small"):  # predicted: over twice
                 values["refuted"] = bool(effect and effect.high < np.log(2))
     parts = {"mlp": (MLP, top), "cnn": ("digits-cnn", max(leakage.PLANNED["digits-cnn"][1]))}
     for name, (work, alpha) in parts.items():
         pairs = [both for key, both in own.items() if (key[0], key[2]) == (work, alpha)]
-        steps = filter(None, (over(*both, "steps") for both in pairs))
+        steps = filter(None, (replicates.over(*both, "steps") for both in pairs))
         values[f"steps_{name}"] = [float(np.exp(effect.value)) for effect in steps]
         for place, when in enumerate(("hidden", "plain")):
             values[f"{when}_{name}"] = [float(100 * both[place].rebuilt.mean()) for both in pairs]

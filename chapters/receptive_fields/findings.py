@@ -9,7 +9,7 @@ import pandas as pd
 from chapters.receptive_fields import localised, searches
 from chapters.receptive_fields.localised import DRAWN
 from chapters.receptive_fields.searches import EDGED, GOALS, SITES
-from lib.analysis import scaling
+from lib.analysis import replicates
 from lib.page import charts, tips, told
 from lib.wording import percent, with_interval
 
@@ -17,7 +17,7 @@ INPUTS = {EDGED: "with edges", 0.0: "Gaussian"}
 COLOURS = {INPUTS[EDGED]: charts.ORANGE, INPUTS[0.0]: charts.BLUE}
 RANKS = {"harder": 0, "easier": 1}
 SMALL, *_, LARGE = searches.BATCH_SIZES
-RANGES = {  # as predicted in `searches`
+RANGES = {  # as predicted before the records
     "over": ("participation with edges, over Gaussian", 1.3, 1.8),
     "edged_drawn": ("with edges, over weights as drawn", 1, np.inf),
     "gaussian_drawn": ("Gaussian, over weights as drawn", 0, 1),
@@ -67,19 +67,13 @@ def findings(found: pd.DataFrame, goal: str) -> dict[str, object]:
 
 
 def points(own: pd.DataFrame) -> pd.DataFrame:
-    """A row per inputs and batch size: participation and steps, geometric means over searches, with
-    the 90 % intervals of the former (low, high) and of the latter (steps_low, steps_high).
-
-    own: of `localised.at_goal`.
-    """
-    rows = []
-    for (gain, size), part in own.groupby(["gain", "batch_size"]):
-        seen, steps = (scaling.mean_of(np.log(part[k])) for k in ("participation", "steps"))
-        ends = dict(zip(("participation", "low", "high"), seen.row().values(), strict=True))
-        about = {"inputs": INPUTS[gain], "batch_size": size, "searches": seen.n}
-        rows.append({**about, **ends, **steps.row("steps")})
-    order = ["inputs", "batch_size"]
-    return pd.DataFrame(rows).sort_values(order, ascending=[False, True]) if rows else own[:0]
+    """`replicates.by_size` of participation and steps, for either inputs; own: of `at_goal`."""
+    parts = [
+        replicates.by_size(own[own.gain == gain], "participation", "steps").assign(inputs=name)
+        for gain, name in INPUTS.items()
+    ]
+    ends = {"participation_low": "low", "participation_high": "high"}
+    return pd.concat(parts, ignore_index=True).rename(columns=ends)
 
 
 def chart(own: pd.DataFrame) -> alt.LayerChart:

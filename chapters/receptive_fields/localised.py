@@ -12,7 +12,7 @@ from scipy import stats
 
 from chapters.receptive_fields import searches
 from chapters.receptive_fields.searches import EDGED, SITE, SITES
-from lib.analysis import scaling
+from lib.analysis import replicates
 from lib.analysis.scaling import Effect
 
 # Expected of weights as they are drawn, from a normal distribution cut at two standard deviations
@@ -67,33 +67,21 @@ def at_goal(found: pd.DataFrame, rank: int = 0, sparsity: float = 0.0) -> pd.Dat
 
 
 def logs(own: pd.DataFrame, gain: float, sizes: Sequence[int] = searches.BATCH_SIZES) -> pd.Series:
-    """ln of participation by replicate, the mean over these batch sizes of searches that have
-    all.
-
-    own: of `at_goal`.
-    """
-    shown = own[own.gain == gain]
-    table = np.log(shown.pivot(index="replicate", columns="batch_size", values="participation"))
-    return table.reindex(columns=list(sizes)).dropna().mean(axis=1)
-
-
-def compared(above: pd.Series, below: pd.Series | float) -> Effect | None:
-    """The mean of their differences over the searches of both; None if there is none."""
-    values = (above - below).dropna()
-    return scaling.mean_of(values) if len(values) else None
+    """ln of participation by replicate, the mean over these batch sizes; own: of `at_goal`."""
+    return replicates.means(own[own.gain == gain], "participation", sizes, log=True)
 
 
 def beside_gaussian(own: pd.DataFrame) -> Effect | None:
     """ln of the participation on inputs with edges over that on Gaussian ones."""
-    return compared(logs(own, EDGED), logs(own, 0.0))
+    return replicates.compared(logs(own, EDGED), logs(own, 0.0))
 
 
 def beside_drawn(own: pd.DataFrame, gain: float) -> Effect | None:
     """ln of the participation over that of weights as they are drawn."""
-    return compared(logs(own, gain), float(np.log(DRAWN)))
+    return replicates.compared(logs(own, gain), float(np.log(DRAWN)))
 
 
 def across_sizes(own: pd.DataFrame, gain: float) -> Effect | None:
     """ln of the participation at the largest batch size over that at the smallest."""
     first, *_, last = searches.BATCH_SIZES
-    return compared(logs(own, gain, [last]), logs(own, gain, [first]))
+    return replicates.compared(logs(own, gain, [last]), logs(own, gain, [first]))

@@ -1,18 +1,6 @@
 """Searches on textures on a ring, and the fields of the trial that wins each.
 
-Predicted on 27 November 2026, after a pilot of single trainings and before any record here:
-
-1. Fields on textures with edges have a participation 1.3 to 1.8 times that of fields on Gaussian
-   textures.  (Single searches had 3.3 to 4.3 and 2.2 to 2.6.)
-2. Beside weights as they are drawn, at 2.4, the former rise and the latter do not.
-3. The batch size changes participation by less than a fifth from end to end.
-4. A network without biases is odd, and both classes look alike when all signs are turned, so the
-   expected gradient is zero at the start.  Connection sensitivity sees the noise of the examples
-   alone.  As that is as smooth as the inputs, a kept weight's neighbour is kept more often than by
-   chance, with edges and without.
-
-Judged is the mean over BATCH_SIZES of REPLICATES searches; their number was fixed beforehand, and
-so were the thresholds in `claims`.
+The page tells what was predicted before the records.
 """
 
 from __future__ import annotations

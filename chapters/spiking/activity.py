@@ -4,53 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 
 from chapters.spiking import searches
-from chapters.spiking.searches import BATCH_SIZES, GOALS, TIME
-from lib.analysis import scaling
+from chapters.spiking.searches import BATCH_SIZES, JUDGED, TIME
+from lib.analysis import replicates
 from lib.analysis.scaling import Effect
 
-COLUMNS = [
-    "time",
-    "sparsity",
-    "batch_size",
-    "replicate",
-    "goal",
-    "steps",
-    "rate",
-    "silent",
-    "first",
-]
+FIELDS = ["time", "sparsity", "batch_size", "replicate", "model"]
+COLUMNS = [*FIELDS, "goal", "steps", "rate", "silent", "first"]
 
 
-def at_goal(rows: pd.DataFrame, time: int, sparsity: float = 0.0) -> pd.DataFrame:
-    """The searches of these networks that met the harder goal."""
-    chosen = (rows.time == time) & (rows.sparsity == sparsity) & (rows.goal == GOALS[0])
-    return rows[chosen].dropna(subset="steps")
-
-
-def by_search(own: pd.DataFrame, value: str, sizes: Sequence[int] = BATCH_SIZES) -> pd.Series:
-    """A column by replicate, the mean over these batch sizes of searches that have all.
-
-    own: of `at_goal`.
-    """
-    table = own.pivot(index="replicate", columns="batch_size", values=value)
-    return table.reindex(columns=list(sizes)).dropna().mean(axis=1)
-
-
-def compared(above: pd.Series, below: pd.Series) -> Effect | None:
-    """The mean of their differences over the searches of both; None if there is none."""
-    values = (above - below).dropna()
-    return scaling.mean_of(values) if len(values) else None
+def at_goal(
+    rows: pd.DataFrame, time: int, sparsity: float = 0.0, model: str = "mlp"
+) -> pd.DataFrame:
+    """The searches of these networks that met the goal they are compared at."""
+    chosen = (rows.time == time) & (rows.sparsity == sparsity) & (rows.model == model)
+    return rows[chosen & (rows.goal == JUDGED[model])].dropna(subset="steps")
 
 
 def over(
     rows: pd.DataFrame,
     value: str,
-    above: tuple[int, float] = (TIME, 0.0),
-    below: tuple[int, float] = (0, 0.0),
+    above: tuple = (TIME,),
+    below: tuple = (0,),
     sizes: Sequence[int] = BATCH_SIZES,
 ) -> Effect | None:
     """ln of a column's ratio, the mean over these batch sizes.
@@ -58,25 +35,11 @@ def over(
     Args:
         rows: of the records.
         value: "steps" or "rate".
-        above, below: time steps and sparsity of the two networks.
+        above, below: the two networks, as `at_goal` takes them.
+        sizes: examples.
     """
     pair = (at_goal(rows, *network) for network in (above, below))
-    logs = (own.assign(**{value: np.log(own[value])}) for own in pair)
-    return compared(*(by_search(own, value, sizes) for own in logs))
-
-
-def curve(own: pd.DataFrame, value: str = "steps") -> pd.DataFrame:
-    """batch_size, the geometric mean of a column with low and high (90 %), and searches.
-
-    own: of `at_goal`.
-    """
-    found = []
-    for size, part in own.groupby("batch_size"):
-        effect = scaling.mean_of(np.log(part[value]))
-        ends = effect.row(value)
-        low, high = ends[f"{value}_low"], ends[f"{value}_high"]
-        found.append((size, ends[value], low, high, effect.n))
-    return pd.DataFrame(found, columns=["batch_size", value, "low", "high", "searches"])
+    return replicates.compared(*(replicates.means(own, value, sizes, log=True) for own in pair))
 
 
 def results() -> pd.DataFrame:

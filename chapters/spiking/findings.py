@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import altair as alt
 import numpy as np
 import pandas as pd
 
 from chapters.spiking import activity, searches
-from chapters.spiking.searches import BATCH_SIZES, FEW, GOALS, LONGER, PRUNED, TIME
+from chapters.spiking.searches import (
+    BATCH_SIZES,
+    CNN,
+    CNN_SIZES,
+    FEW,
+    GOALS,
+    JUDGED,
+    LONGER,
+    MORE,
+    PRUNED,
+    TIME,
+)
+from lib.analysis import replicates
 from lib.page import charts, tips, told
 from lib.wording import brief, percent, with_interval
 
@@ -18,25 +32,32 @@ NETWORKS = {
 }
 COLOURS = dict(zip(NETWORKS.values(), (charts.BLUE, charts.ORANGE, charts.PURPLE), strict=True))
 ACTIVE, IDLE = {0: "on", TIME: "firing"}, {0: "never on", TIME: "silent"}
+ENDS = {"steps_low": "low", "steps_high": "high"}
 SMALL, *_, LARGE = BATCH_SIZES
 SPARSITY, PRUNED_SIZE = PRUNED["sparsity"], PRUNED["batch_size"]
 
 
 def findings(rows: pd.DataFrame) -> dict[str, object]:
     """All values of the page's sentences; rows: of the records."""
-    plain, sparse = (0, SPARSITY), (TIME, SPARSITY)
-    dense, one = (TIME, 0.0), [PRUNED_SIZE]
+    plain, sparse, one = (0, SPARSITY), (TIME, SPARSITY), [PRUNED_SIZE]
+    both = [(time, 0.0, "cnn") for time in (TIME, 0)]
+    longer = (LONGER,), (TIME,)
     effects = {
         "steps_over": activity.over(rows, "steps"),
         "small_over": activity.over(rows, "steps", sizes=[SMALL]),
         "large_over": activity.over(rows, "steps", sizes=[LARGE]),
         "rate_over": activity.over(rows, "rate"),
-        "longer_steps": activity.over(rows, "steps", (LONGER, 0.0), dense, FEW),
-        "longer_rate": activity.over(rows, "rate", (LONGER, 0.0), dense, FEW),
+        "longer_steps": activity.over(rows, "steps", *longer, FEW),
+        "longer_rate": activity.over(rows, "rate", *longer, FEW),
+        "longer_more": activity.over(rows, "steps", *longer, MORE),
         "plain_pruned": activity.over(rows, "steps", plain, sizes=one),
-        "spiking_pruned": activity.over(rows, "steps", sparse, dense, one),
+        "spiking_pruned": activity.over(rows, "steps", sparse, (TIME,), one),
+        "cnn_steps": activity.over(rows, "steps", *both, CNN_SIZES),
+        "cnn_small": activity.over(rows, "steps", *both, CNN_SIZES[:1]),
+        "cnn_large": activity.over(rows, "steps", *both, CNN_SIZES[-1:]),
+        "cnn_rate": activity.over(rows, "rate", *both, CNN_SIZES),
     }
-    values = told.ratios(effects, ("steps_over", "rate_over"))
+    values = told.ratios(effects, ("steps_over", "rate_over", "cnn_steps"))
     over, first = values["rate_over"], mean(rows, TIME, "first")
     return {
         **values,
@@ -63,14 +84,20 @@ def findings(rows: pd.DataFrame) -> dict[str, object]:
         "plain_met": len(activity.at_goal(rows, *plain)),
         "spiking_met": len(activity.at_goal(rows, *sparse)),
         "few": [f"{size:,}" for size in FEW],
+        "more": MORE[0],
+        "cnn_goal": percent(JUDGED["cnn"]),
+        "cnn_searches": effects["cnn_steps"].n if effects["cnn_steps"] else 0,
+        "cnn_trials": CNN["trials"],
+        "cnn_first": CNN_SIZES[0],
+        "cnn_last": CNN_SIZES[-1],
     }
 
 
 def mean(
-    rows: pd.DataFrame, time: int, value: str, sizes: list[int] | tuple[int, ...] = BATCH_SIZES
+    rows: pd.DataFrame, time: int, value: str, sizes: Sequence[int] = BATCH_SIZES
 ) -> float | None:
     """The mean of a column over dense searches and these batch sizes; None of none."""
-    found = activity.by_search(activity.at_goal(rows, time), value, sizes)
+    found = replicates.means(activity.at_goal(rows, time), value, sizes)
     return float(found.mean()) if len(found) else None
 
 
@@ -79,11 +106,12 @@ def _percent(share: float | None) -> str | None:
 
 
 def points(rows: pd.DataFrame) -> pd.DataFrame:
-    """`activity.curve` of every dense network, one below the other, with network."""
+    """Steps, their interval and searches of every dense network, one below the other."""
     found = [
-        activity.curve(activity.at_goal(rows, t)).assign(network=NETWORKS[t]) for t in NETWORKS
+        replicates.by_size(activity.at_goal(rows, time), "steps").assign(network=name)
+        for time, name in NETWORKS.items()
     ]
-    return pd.concat(found, ignore_index=True)
+    return pd.concat(found, ignore_index=True).rename(columns=ENDS)
 
 
 def chart(rows: pd.DataFrame) -> alt.LayerChart:
@@ -102,15 +130,17 @@ def chart(rows: pd.DataFrame) -> alt.LayerChart:
     return alt.layer(*layers).properties(width="container", height=340)
 
 
-def table(rows: pd.DataFrame) -> pd.DataFrame:
+def table(
+    rows: pd.DataFrame, model: str = "mlp", sizes: Sequence[int] = BATCH_SIZES
+) -> pd.DataFrame:
     """Steps and activity of rectifiers and of spikes, a row per batch size."""
     found = []
-    for size in BATCH_SIZES:
+    for size in sizes:
         row = {"batch size": size}
         for time, word in ((0, "rectifiers"), (TIME, "spikes")):
-            own = activity.at_goal(rows, time)
+            own = activity.at_goal(rows, time, model=model)
             own = own[own.batch_size == size]
-            ends = activity.curve(own)[["steps", "low", "high"]]
+            ends = replicates.by_size(own, "steps")[["steps", *ENDS]]
             known = len(own) > 0
             row[f"{word}: steps"] = with_interval(*ends.iloc[0]) if known else "—"
             row[ACTIVE[time]] = _percent(own.rate.mean() if known else None)
@@ -122,7 +152,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
 def pruned(rows: pd.DataFrame) -> pd.DataFrame:
     """Dense and pruned networks at one batch size: steps, and units that never fire."""
     found = []
-    at = rows[(rows.batch_size == PRUNED_SIZE) & (rows.goal == GOALS[0])]
+    at = rows[(rows.batch_size == PRUNED_SIZE) & (rows.goal == GOALS[0]) & (rows.model == "mlp")]
     for time, level in ((0, 0.0), (0, SPARSITY), (TIME, 0.0), (TIME, SPARSITY)):
         every = at[(at.time == time) & (at.sparsity == level)]
         met = every.dropna(subset="steps")
@@ -158,6 +188,14 @@ def predictions(rows: pd.DataFrame) -> pd.DataFrame:
             1,
             np.inf,
             plain and spiking and spiking / plain,
+        ),
+        ("CNN: steps of spikes over rectifiers", 0.5, 2, known["cnn_steps"]),
+        ("CNN: firing over rectifiers on", 0, 0.8, known["cnn_rate"]),
+        (
+            f"steps, {LONGER} over {TIME} time steps, batch size {MORE[0]}",
+            1 / 1.5,
+            1.5,
+            known["longer_more"],
         ),
     )
     return told.predictions(listed)

@@ -19,6 +19,7 @@ from lib.engine import batched
 
 LEAK, THRESHOLD, SLOPE = 0.9, 1.0, 25.0  # the last as in snnTorch
 INPUTS, WIDTH, CLASSES = 64, 64, 10
+CHANNELS = (8, 16)
 
 
 class _Fire(torch.autograd.Function):
@@ -49,54 +50,82 @@ class _Fire(torch.autograd.Function):
 
 
 class Steady(nn.Module):
-    """The same input at every time step: [..., features] -> [..., time, features]."""
+    """The same input at every time step: [B, ...] -> [B, time, ...]."""
 
     def __init__(self, time: int):
         super().__init__()
         self.time = time
 
-    def forward(self, h: Tensor) -> Tensor:
-        return h[..., None, :].expand(*h.shape[:-1], self.time, h.shape[-1])
+    def forward(self, h: Tensor, at: int = 1) -> Tensor:
+        """at: where the time steps go."""
+        return h.unsqueeze(at).expand(*h.shape[:at], self.time, *h.shape[at:])
 
 
 class Spiking(nn.Module):
-    """Neurons: inputs [..., time, units] -> spikes, 0 or 1, of the same shape."""
+    """Neurons: inputs [B, time, ...] -> spikes, 0 or 1, of the same shape."""
 
     def __init__(self, leak: float = LEAK, resets: bool = True):
         super().__init__()
         self.leak = leak
         self.resets = resets
 
-    def forward(self, h: Tensor) -> Tensor:
-        return _Fire.apply(h, self.leak, self.resets)
+    def forward(self, h: Tensor, at: int = 1) -> Tensor:
+        """at: where the time steps are."""
+        return _Fire.apply(h.flatten(at + 1), self.leak, self.resets).reshape(h.shape)
 
 
 class Rates(nn.Module):
-    """Spikes [..., time, units] -> their means over time [..., units]."""
+    """Spikes [B, time, ...] -> their means over time [B, ...]."""
+
+    def forward(self, h: Tensor, at: int = 1) -> Tensor:
+        """at: where the time steps are."""
+        return h.mean(at)
+
+
+class EachStep(nn.Module):
+    """A layer of images at every time step: [B, time, ...] -> [B, time, ...]."""
+
+    def __init__(self, layer: nn.Module):
+        super().__init__()
+        self.layer = layer
 
     def forward(self, h: Tensor) -> Tensor:
-        return h.mean(-2)
+        return self.layer(h.flatten(0, 1)).unflatten(0, h.shape[:2])
 
 
-def _plain(run: batched.Pass, layer: nn.Module, h: Tensor) -> Tensor:
-    return layer(h)
+def _each_step(run: batched.Pass, each: EachStep, h: Tensor) -> Tensor:
+    return run(each.layer, h.flatten(1, 2)).unflatten(1, h.shape[1:3])
 
 
-batched.RULES |= dict.fromkeys((Steady, Spiking, Rates), _plain)
+# Trials come first there, then examples
+batched.RULES |= dict.fromkeys((Steady, Spiking, Rates), lambda run, layer, h: layer(h, at=2))
+batched.RULES[EachStep] = _each_step
 
 
-def network(time: int, leak: float = LEAK, resets: bool = True) -> nn.Sequential:
-    """Two hidden layers: [B, 1, 8, 8] -> [B, 10]; time: steps of spiking neurons, 0 for ReLU.
+def network(
+    time: int, model: str = "mlp", leak: float = LEAK, resets: bool = True
+) -> nn.Sequential:
+    """Two hidden layers: [B, 1, 8, 8] -> [B, 10].
 
     The first layer's inputs are steady currents; the last layer reads the second's rates.
+
+    Args:
+        time: steps of spiking neurons, 0 for ReLU.
+        model: "mlp", or "cnn" of CHANNELS, 3 x 3 kernels and 128 and 64 units.
+        leak, resets: of the neurons.
     """
-    sizes = [nn.Linear(INPUTS, WIDTH), nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, CLASSES)]
-    first, second, last = sizes
+    if model == "mlp":
+        first, second = nn.Linear(INPUTS, WIDTH), nn.Linear(WIDTH, WIDTH)
+        before, after, each = [nn.Flatten()], [], second
+    else:
+        one, two = CHANNELS
+        first, second = nn.Conv2d(1, one, 3, stride=2, padding=1), nn.Conv2d(one, two, 3)
+        before, after, each = [], [nn.Flatten()], EachStep(second)
+    last = nn.Linear(WIDTH, CLASSES)
     if not time:
-        return nn.Sequential(nn.Flatten(), first, nn.ReLU(), second, nn.ReLU(), last)
-    fire = Spiking(leak, resets)
-    parts = (nn.Flatten(), first, Steady(time), fire, second, Spiking(leak, resets), Rates(), last)
-    return nn.Sequential(*parts)
+        return nn.Sequential(*before, first, nn.ReLU(), second, nn.ReLU(), *after, last)
+    fire, again = Spiking(leak, resets), Spiking(leak, resets)
+    return nn.Sequential(*before, first, Steady(time), fire, each, again, Rates(), *after, last)
 
 
 @torch.no_grad()
@@ -112,7 +141,8 @@ def activity(module: nn.Sequential, x: Tensor) -> tuple[float, float, float]:
     for layer in module:
         h = layer(h)
         if isinstance(layer, Spiking | nn.ReLU):
-            on.append((h > 0).float().flatten(0, -2))
+            units = h.flatten(2) if isinstance(layer, Spiking) else h.flatten(1)
+            on.append((units > 0).float().flatten(0, -2))
     means = [layer.mean(0) for layer in on]
     both = torch.cat(means)
     return float(both.mean()), float((both == 0).float().mean()), float(means[0].mean())
