@@ -65,8 +65,8 @@ def to_goal(table: pd.DataFrame, start: Mapping[str, float], curve: str) -> alt.
     ]
     dashes = alt.when(f"datum.framework === '{limit}'").then(alt.value([5, 4]))
     dashes = dashes.otherwise(alt.value([1, 0]))
-    bars = base.mark_rule(strokeWidth=2).encode(y=low, y2="time_high:Q")
-    line = base.mark_line(strokeWidth=2.2).encode(y=y, strokeDash=dashes).add_params(pick)
+    bars = base.mark_rule(strokeWidth=2).encode(y=low, y2="time_high:Q").add_params(pick)
+    line = base.mark_line(strokeWidth=2.2).encode(y=y, strokeDash=dashes)
     dots = base.mark_point(filled=True, size=60).encode(y=y, tooltip=tooltip)
     best = base.transform_filter(f"datum.framework !== '{limit}'")
     best = best.transform_joinaggregate(least="min(time)")

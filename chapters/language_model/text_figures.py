@@ -21,7 +21,8 @@ def looks(points: pd.DataFrame) -> dict:
     names = list(known.curve)
     shades = [charts.ALGORITHM_COLOURS.get(a, charts.GUIDE) for a in known.algorithm]
     shapes = ["diamond" if s else "circle" for s in known.sparsity]
-    legend = alt.Legend(title=None, columns=2, labelLimit=220)
+    columns = alt.expr(f"width < {charts.PHONE} ? 1 : 2")
+    legend = alt.Legend(title=None, columns=columns)
     return {
         "color": alt.Color("curve:N", scale=alt.Scale(domain=names, range=shades), legend=legend),
         "shape": alt.Shape("curve:N", scale=alt.Scale(domain=names, range=shapes), legend=legend),

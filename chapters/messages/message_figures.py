@@ -182,7 +182,7 @@ def sent(ranges: pd.DataFrame, networks: list[str], densities: list[float]) -> a
         opacity=faded,
     )
     low = alt.Y("drawn_low:Q", title=title, axis=ticks, scale=scale)
-    band = base.mark_area(fillOpacity=0.25).encode(y=low, y2="drawn_high:Q")
+    band = base.mark_area(fillOpacity=0.25).encode(y=low, y2="drawn_high:Q").add_params(pick)
     tooltip = [
         METHOD,
         tip("budget:Q", "up to step", ","),
@@ -191,7 +191,7 @@ def sent(ranges: pd.DataFrame, networks: list[str], densities: list[float]) -> a
         tip("high:Q", "most of all runs", ".2~g"),
         tip("runs:Q", "runs"),
     ]
-    lines = charts.dotted(base, 40, y=y, tooltip=tooltip).add_params(pick)
+    lines = charts.dotted(base, 40, y=y, tooltip=tooltip)
     asked = charts.across(1, y=scale)
     drawn = charts.controlled([band, lines], *_controls(networks, densities))
     return charts.sized(alt.layer(asked, drawn), 280)

@@ -71,7 +71,7 @@ def findings(data: Measured, chosen, rises: Claim) -> dict[str, object]:
         "networks": len(seen),
         "data": list(dict.fromkeys(w.title.rpartition(" on ")[2].split(",")[0] for w in seen)),
         "trials": boxes.trials(data.trials),
-        "largest": max(w.train_size for w in seen),
+        "largest": max((w.train_size for w in seen), default=work.train_size),
         "rate_low": f"{space['learning_rate'].low:g}",
         "rate_high": f"{space['learning_rate'].high:g}",
         "momentum_low": f"{space['momentum'].low:g}",

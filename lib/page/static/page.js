@@ -16,7 +16,15 @@
     set(true);
     table.after(button);
   };
-  document.addEventListener("DOMContentLoaded", () => document.querySelectorAll("table.book-long").forEach(shorten));
+  // The contents' arrows have no words of their own
+  const name = (arrow) => {
+    const page = arrow.closest("li").querySelector("a");
+    arrow.setAttribute("aria-label", `Sections of ${page.textContent.trim()}`);
+  };
+  document.addEventListener("DOMContentLoaded", () => {
+    document.querySelectorAll("table.book-long").forEach(shorten);
+    document.querySelectorAll("summary:has(> .toctree-toggle)").forEach(name);
+  });
   let opened = [];
   addEventListener("beforeprint", () => {
     opened = [...document.querySelectorAll("details:not([open])")].filter((part) => !part.matches(KEPT));
