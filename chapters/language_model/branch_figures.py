@@ -65,7 +65,8 @@ def tokens_by_size(run: branched.Run) -> alt.LayerChart:
         tips.tip("orders:Q", "orders of the examples"),
     ]
     y = alt.Y("tokens:Q", title="tokens to the next goal", scale=scale, axis=alt.Axis(format="~s"))
-    legend = alt.Legend(title=None, columns=1, labelLimit=260)
+    # Below the plot: beside the names of branches a phone has no room for it
+    legend = alt.Legend(title=None, columns=1, orient="bottom")
     lines = base.mark_line(strokeWidth=2).encode(
         y=y, strokeDash=alt.StrokeDash("way:N", scale=dash, legend=legend)
     )
