@@ -94,6 +94,12 @@ def _rates(trials, growth):
             "the same rule, curves whose winners lie at the upper edge of the rate counted with both ends",
             "such a growth is a bound from below",
         ),
+        Change(
+            "2026-11-27",
+            "On a network, its growth with every doubling lies off that of the nearer rule, 2 or "
+            "√2, by over 1.05 times.",
+            "the same rule in plainer words",
+        ),
     ],
 )
 def off_the_rules(trials):

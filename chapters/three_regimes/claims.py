@@ -47,6 +47,15 @@ def dense(curves):
             "curve",
             "a property of the batch sizes chosen, and no test of three regimes",
         ),
+        Change(
+            "2026-11-27",
+            "Of a dense network's curve of five batch sizes or more, 95 % of the draws from its "
+            "searches show all three regimes. These are perfect scaling over two doublings, then "
+            "diminishing returns, then two batch sizes on the floor, each to 20 %. Less than 5 % "
+            "speak against it, but not where the regime that lacks may lie beyond the batch sizes "
+            "measured.",
+            "the same rule in plainer words",
+        ),
     ],
 )
 def three_regimes(curves):

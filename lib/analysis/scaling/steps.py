@@ -172,24 +172,10 @@ def of_sizes(trials: pd.DataFrame, least: int) -> pd.DataFrame:
     return trials[trials.groupby(CURVE).batch_size.transform("nunique") >= least]
 
 
-def ladders(curves: pd.DataFrame) -> dict[str, list[float]]:
-    """The goals of every curve of a table with `curve` (its name) and workload, hardest first."""
-    return {name: list(workload(w).goals) for name, w in zip(curves.curve, curves.workload)}
-
-
 def curve_names(frame: pd.DataFrame) -> list[str]:
     """The workload's title and the algorithm of every row."""
     pairs = zip(frame.workload, frame.algorithm)
     return [f"{workload(name).title}, {named(algorithm)}" for name, algorithm in pairs]
-
-
-def on_ladder(curves: pd.DataFrame) -> pd.DataFrame:
-    """The curves of `all_goals` with `place`, that of the goal on its workload's ladder: 0 for the
-    hardest.
-    """
-    return curves.assign(
-        place=[workload(name).goals.index(g) for name, g in zip(curves.workload, curves.goal)]
-    )
 
 
 def point_of(searches: pd.DataFrame) -> list[str]:
