@@ -11,7 +11,7 @@ import pytest
 from lib import ROOT
 
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
-    "lib/**/*.py": (145, 152_100, 13.0, 18.5, 23.1, 48),
+    "lib/**/*.py": (145, 152_200, 13.0, 18.5, 23.1, 48),
     "chapters/*/*.py": (168, 160_750, 13.0, 20.0, 31.0, 146),
     "tests/*.py": (64, 129_500, 16.6, 24.6, 29.8, 1228),
 }
