@@ -1,6 +1,7 @@
 """Chapters as a reader reruns them: papermill trains what is missing, and bad parameters stop at once."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -51,6 +52,17 @@ def test_bad_parameters_stop_at_once_and_say_what_is_allowed(tmp_path):
     done = papermill(tmp_path, "steps_to_result", sparcity=0.5, budget="full")
     assert done.returncode != 0 and "sparcity: unknown parameter; did you mean sparsity" in done.stderr
     assert not (tmp_path / "data").exists(), "something was trained"
+
+
+def test_the_readmes_complete_file_gets_its_answer(tmp_path):
+    """The whole file and its command as a reader types them, but for the minutes that it may take."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    file = re.search(r"```python\n(import torch\n.*?)```", readme, re.S)[1]
+    (tmp_path / "mine.py").write_text(file, encoding="utf-8")
+    command = next(line for line in readme.splitlines() if "-p workload mine.py:task" in line)
+    done = papermill(tmp_path, "own_workload", **dict(re.findall(r"-p (\S+) (\S+)", command)), minutes=1)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "Use batch size" in (tmp_path / "out.ipynb").read_text(encoding="utf-8")
 
 
 OWN = """

@@ -83,16 +83,25 @@ def _entries(value: Any, read: Callable[[str], Any], allowed: str, tell: bool = 
     return found
 
 
-def Numbers(each: Any) -> Any:
-    """Text that holds numbers of a kind, separated by spaces, each once."""
+def Numbers(each: Any, besides: str = "") -> Any:
+    """Text that holds numbers of a kind, separated by spaces, each once.
+
+    Args:
+        besides: a word that may stand there instead, and is read as None.
+    """
     number = get_args(each)[0]  # int or float
     words = fields.allowed(each).replace("a ", "", 1).replace("number", "numbers", 1)
-    allowed = f"{words}, separated by spaces, each once"
+    allowed = f"{besides}, or " * bool(besides) + f"{words}, separated by spaces, each once"
 
     def read(word: str) -> Any:
         return check("", number(word), each)
 
-    return _read_by(lambda value: _entries(value, read, allowed, tell=False))
+    def listed(value: Any) -> list | None:
+        if besides and value == besides:
+            return None
+        return _entries(value, read, allowed, tell=False)
+
+    return _read_by(listed)
 
 
 def _workload(value: Any) -> str:
@@ -252,6 +261,19 @@ def among(name: str, value: Any, allowed: Collection, **beside: Any) -> Any:
     """The value, if it is one of those allowed; raises ValueError as `require`."""
     require(value in allowed, f"one of {', '.join(map(repr, allowed))}", name, value, **beside)
     return value
+
+
+def fitting(chosen: Any, every: Collection[int]) -> list[int]:
+    """The batch sizes that were chosen, or where there are none those of `every` that the workload
+    has examples for.
+
+    Raises ValueError as `fit`.
+    """
+    if chosen.batch_sizes is None:
+        most = catalogue.workload(chosen.workload).train_size
+        return [size for size in every if size <= most]
+    fit(chosen, "batch_sizes")
+    return chosen.batch_sizes
 
 
 def fit(chosen: Any, batch: str, names: str = "workload", workers: int = 1) -> None:
