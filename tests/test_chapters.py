@@ -31,7 +31,9 @@ def papermill(tmp_path, chapter, **parameters):
 def environment(folder):
     import os
 
-    return {**os.environ, "PYTHONPATH": str(folder)}
+    # In a test of its own a kernel keeps no way to the terminal
+    kept = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    return {**kept, "PYTHONPATH": str(folder)}
 
 
 def test_papermill_trains_what_is_missing_and_draws(tmp_path):
@@ -44,6 +46,7 @@ def test_papermill_trains_what_is_missing_and_draws(tmp_path):
     ]
     assert figures
     assert any("digits" in o.get("text", "") and "cell" in o.get("text", "") for o in outputs), "no progress was shown"
+    assert re.search(r"digits[^\r\n]*\| 0/1 ", done.stderr), "no progress in the terminal"
     again = papermill(tmp_path, "steps_to_result", workload="digits-mlp", batch_size=256, trials=8, budget="cached")
     assert again.returncode == 0
 
@@ -62,7 +65,12 @@ def test_the_readmes_complete_file_gets_its_answer(tmp_path):
     command = next(line for line in readme.splitlines() if "-p workload mine.py:task" in line)
     done = papermill(tmp_path, "own_workload", **dict(re.findall(r"-p (\S+) (\S+)", command)), minutes=1)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "Use batch size" in (tmp_path / "out.ipynb").read_text(encoding="utf-8")
+    convert = next(line for line in readme.splitlines() if line.startswith("jupyter nbconvert")).split("#")[0].split()
+    convert = [sys.executable, "-m", *convert[:-1], "out.ipynb"]
+    subprocess.run(convert, cwd=tmp_path, env=environment(tmp_path), check=True, capture_output=True)
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    assert "Use batch size" in page and "tuned runs so far" not in page
+    assert "three regimes" in page and not re.search(r'href="[^"#]', page), "a link without the book leads nowhere"
 
 
 OWN = """

@@ -64,7 +64,9 @@ def run(
         except KeyboardInterrupt as stop:
             done = f"{bar.n} of {len(todo)} that were missing ({unit}s) are finished and kept"
             told = f"stopped; {done}; run the same call again to continue"
-            _tell_terminal(told)
+            # The kernel's sockets are closed under it, of which it would write a traceback
+            logging.getLogger("IPKernelApp").setLevel(logging.CRITICAL)
+            _tell_terminal(f"\n{told}\n")
             raise Stopped(told) from stop
 
 
@@ -132,15 +134,13 @@ def write(
 
 
 def _tell_terminal(text: str) -> None:
-    """Write a line where a notebook's process was started from: papermill, which ends, shows nothing
-    of what comes from the notebook any more.
+    """Write where a notebook's process was started from: papermill itself shows nothing of what a
+    notebook writes.
     """
     terminal = getattr(sys.stderr, "_original_stdstream_copy", None)  # of ipykernel's streams
     if isinstance(terminal, int):
-        # Its sockets are closed under it, of which it would write a traceback
-        logging.getLogger("IPKernelApp").setLevel(logging.CRITICAL)
         with contextlib.suppress(OSError):
-            os.write(terminal, f"\n{text}\n".encode())
+            os.write(terminal, text.encode())
 
 
 @contextlib.contextmanager
@@ -207,7 +207,8 @@ class _Display(tqdm):
     """A progress bar: how many are done, the time left, and how far those under way are.
 
     A terminal writes one line again every second.  A notebook or a log keeps every line: there, a
-    twentieth of the time that has passed lies between two, and five seconds at least.
+    twentieth of the time that has passed lies between two, and five seconds at least.  A notebook's
+    line goes to the terminal as well.
     """
 
     def __init__(self, title: str, unit: str, count: int, reports: str):
@@ -234,9 +235,14 @@ class _Display(tqdm):
             if not self.terminal:
                 pause = self.mininterval = max(5.0, (time.monotonic() - began) / 20)
 
+    def display(self, msg=None, pos=None):
+        _tell_terminal(f"\r{self if msg is None else msg}")
+        return super().display(msg, pos)
+
     def __exit__(self, *_):
         self.done.set()
         self.thread.join()
         if self.n == self.total:  # nothing is under way any more
             self.set_postfix_str("", refresh=False)
         self.close()
+        _tell_terminal("\n")
