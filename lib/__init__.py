@@ -45,7 +45,7 @@ class Told(ValueError):
 
 
 class Stopped(KeyboardInterrupt):
-    """A measurement that its reader stopped: says what is kept, without a traceback in a notebook."""
+    """A measurement that its reader stopped: says what is kept; no traceback in a notebook."""
 
     def _render_traceback_(self) -> list[str]:
         """As `Told`."""

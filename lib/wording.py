@@ -93,7 +93,7 @@ def percent(share: float, places: int | None = None) -> str:
 
 
 def printed(text: str) -> str:
-    """A text with numbers that Python wrote, as the pages spell them: 8 %, and −0.5 with a minus."""
+    """A text with numbers that Python wrote, as pages spell them: 8 %, and −0.5 with a minus."""
     spaced = re.sub(r"(?<=\d)[ \u00a0]?%", "\u00a0%", text)
     return re.sub(r"(?<![\w.,)\]-])-(?=\d)", MINUS, spaced)
 

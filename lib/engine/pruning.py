@@ -1,4 +1,4 @@
-"""Pruning at initialisation: a score for every parameter, then one global mask with an exact count."""
+"""Pruning at initialisation: a score per parameter, then one global mask with an exact count."""
 
 from __future__ import annotations
 

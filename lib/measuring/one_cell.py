@@ -344,7 +344,8 @@ def _agree(cell: Cell, folder: Path, file: Path) -> None:
         own_network.check_rounding(cell.workload, own_file.load(cell.workload), cell.arithmetic)
     if ours and record(cell, folder) != file:
         raise own.OwnError(
-            f"{', '.join(ours)}: the file has changed while {file.name} was trained; run the rest anew"
+            f"{', '.join(ours)}: the file has changed while {file.name} was trained; "
+            "run the rest anew"
         )
     if own.is_own(cell.workload):
         same_data(cell.workload, folder, own_file.data(cell.workload))

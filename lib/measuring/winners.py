@@ -117,7 +117,7 @@ def _masks(asked: Asked, w: Tensor, seeds: list[int]) -> Tensor:
 
 
 def again(asked: Asked, executor, trials: Trials, trial: int, steps: int) -> nn.Module:
-    """The network of one trial, trained anew for so many steps, update by update as in the search."""
+    """The network of one trial, trained anew for so many steps, each as in the search."""
     import torch
 
     from lib.engine import flattening, lockstep

@@ -1,5 +1,5 @@
 """A reader's own training method: a function in a Python file that returns a `Method`, or an
-`Optimiser`, by the name "path/to/file.py:function"; tried on a tiny case before any compute is spent.
+`Optimiser`, by the name "path/to/file.py:function"; tried on a tiny case before any training.
 """
 
 from __future__ import annotations

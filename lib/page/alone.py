@@ -21,7 +21,7 @@ ANCHOR = re.compile(
 
 
 def _page(chapter: str, place: str | None) -> str | None:
-    """The address of a chapter, or of a place on it, in the built book; None where it is not built."""
+    """The address of a chapter, or of a place on it, in the built book; None without one."""
     file = CHAPTERS / f"{chapter}.html"
     return f"{file.as_uri()}{place or ''}" if file.exists() else None
 

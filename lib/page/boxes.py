@@ -24,8 +24,8 @@ PAGES.filters["count"] = "{:,}".format
 
 
 def html(template: str, **values: object) -> Html:
-    """HTML of a Jinja2 template, values as text that shows them, since a reader's own title may hold
-    anything; `Html` stays as it is.
+    """HTML of a Jinja2 template, values as text that shows them, since a reader's own title may
+    hold anything; `Html` stays as it is.
     """
     return Html(PAGES.from_string(template).render(values))
 

@@ -472,7 +472,8 @@ def _theme() -> alt.theme.ThemeConfig:
         "config": {
             "background": "transparent",
             "locale": {"number": PRINTED},
-            "font": "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif",
+            "font": "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', "
+            "sans-serif",
             "view": {"stroke": None, "continuousWidth": 560, "continuousHeight": 340},
             "axis": {
                 "gridColor": quiet,

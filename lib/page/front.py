@@ -1,4 +1,4 @@
-"""The front page's figures: one search, one run, every curve, four papers, and where to go from here."""
+"""The front page's figures: one search, one run, every curve, four papers, and where to go."""
 
 from __future__ import annotations
 
@@ -100,17 +100,22 @@ SEARCH = """<style>
 </style><figure class="book-search" id="fig-one-search">
 <svg viewBox="0 0 330 165" role="img" aria-label="{{ description }}">
 <path d="M38,6 V138 H324" fill="none" stroke="{{ guide }}"/>
-<line x1="38" x2="324" y1="{{ goal_at }}" y2="{{ goal_at }}" stroke="{{ guide }}" stroke-dasharray="4 4"/>
+<line x1="38" x2="324" y1="{{ goal_at }}" y2="{{ goal_at }}" stroke="{{ guide }}" \
+stroke-dasharray="4 4"/>
 {% for points, colour, width in lines %}
 <polyline points="{{ points }}" fill="none" stroke="{{ colour }}" stroke-width="{{ width }}"/>
 {% endfor %}
-<line x1="{{ end }}" x2="{{ end }}" y1="{{ goal_at }}" y2="138" stroke="{{ best }}" stroke-dasharray="2 3"/>
+<line x1="{{ end }}" x2="{{ end }}" y1="{{ goal_at }}" y2="138" stroke="{{ best }}" \
+stroke-dasharray="2 3"/>
 <circle cx="{{ end }}" cy="{{ goal_at }}" r="4" fill="{{ best }}"/>
-{% for y, words in errors %}<text x="34" y="{{ y + 4 }}" text-anchor="end">{{ words }}</text>{% endfor %}
-{% for x, words in steps %}<text x="{{ x }}" y="151" text-anchor="middle">{{ words }}</text>{% endfor %}
+{% for y, words in errors %}\
+<text x="34" y="{{ y + 4 }}" text-anchor="end">{{ words }}</text>{% endfor %}
+{% for x, words in steps %}\
+<text x="{{ x }}" y="151" text-anchor="middle">{{ words }}</text>{% endfor %}
 <text x="324" y="163" text-anchor="end">steps</text>
 <text x="44" y="14">validation error</text>
-<text x="{{ end - 6 }}" y="{{ goal_at + 16 }}" text-anchor="end" font-weight="700">{{ result }}</text>
+<text x="{{ end - 6 }}" y="{{ goal_at + 16 }}" text-anchor="end" \
+font-weight="700">{{ result }}</text>
 </svg><figcaption>{{ caption }}</figcaption></figure>"""
 LEFT, RIGHT, TOP, FLOOR = 44, 318, 22, 114  # of the picture's lines
 
@@ -167,14 +172,17 @@ PANELS = """<style>
 </style><div class="book-panels">
 {% for title, method, lines, critical in panels %}
 <a href="{{ link }}"><b>{{ title }}</b><br>{{ method }}
-<svg viewBox="0 0 160 118" role="img" aria-label="{{ title }}, {{ method }}: steps to result against batch size">
+<svg viewBox="0 0 160 118" role="img" \
+aria-label="{{ title }}, {{ method }}: steps to result against batch size">
 <path d="M32,4 V98 H158" fill="none" stroke="{{ guide }}"/>
 {% for x, words in across %}<line x1="{{ x }}" x2="{{ x }}" y1="98" y2="101" stroke="{{ guide }}"/>
 <text x="{{ x }}" y="111" text-anchor="middle">{{ words }}</text>{% endfor %}
 {% for y, words in up %}<line x1="29" x2="32" y1="{{ y }}" y2="{{ y }}" stroke="{{ guide }}"/>
 <text x="28" y="{{ y + 3 }}" text-anchor="end">{{ words }}</text>{% endfor %}
-{% if critical %}<line x1="{{ critical[0] }}" x2="{{ critical[0] }}" y1="12" y2="98" stroke="{{ guide }}" \
-stroke-dasharray="3 3"/><text x="{{ critical[0] }}" y="10" text-anchor="middle">{{ critical[1] }}</text>{% endif %}
+{% if critical %}\
+<line x1="{{ critical[0] }}" x2="{{ critical[0] }}" y1="12" y2="98" stroke="{{ guide }}" \
+stroke-dasharray="3 3"/>\
+<text x="{{ critical[0] }}" y="10" text-anchor="middle">{{ critical[1] }}</text>{% endif %}
 {% for colour, points in lines %}
 <polyline points="{{ points }}" fill="none" stroke="{{ colour }}" stroke-width="1.7"/>
 {% endfor %}</svg></a>{% endfor %}</div>"""
@@ -239,7 +247,8 @@ PAPERS = """<style>
   .book-by-paper :is(tbody, tr, th, td) { display: block; border: 0; padding: .1rem 0; }
   .book-by-paper th { padding-top: .8rem; } }
 </style><table class="book-table book-names book-by-paper"><thead><tr>
-<th>paper</th><th>claim</th><th>found here</th><th>on the paper’s own networks</th></tr></thead><tbody>
+<th>paper</th><th>claim</th><th>found here</th><th>on the paper’s own networks</th></tr></thead>
+<tbody>
 {% for name, first, found, others in papers %}<tr><th>{{ name }}</th>
 <td>{{ first.title }}.</td><td>{{ verdict(first) }}</td><td>{{ found }}</td></tr>
 {% if others %}<tr class="book-also"><td></td><td colspan="3">Also: {% for claim in others -%}

@@ -1,11 +1,11 @@
-"""Guard a chapter's parameters: papermill injects whatever name it is given, mistyped ones too, and only warns.
+"""Guard a chapter's parameters: papermill injects any name, mistyped ones too, and only warns.
 
-    parameters.begin(globals())     # last line of the setup cell, which comes before the parameters cell
+    parameters.begin(globals())     # last line of the setup cell, before the parameters cell
 
-    batch_sizes: str = "16 64"      # the parameters cell (tag `parameters`); papermill puts its own right after it
+    batch_sizes: str = "16 64"      # the parameters cell (tag `parameters`); papermill's comes next
     budget: str = "cached"
 
-    @dataclass(frozen=True)         # the guard cell: names and types that this chapter knows, with their limits
+    @dataclass(frozen=True)         # the guard cell: names, types and limits
     class Parameters:
         batch_sizes: parameters.Numbers(parameters.Whole(1, 4096))
         budget: Literal["cached", "smoke", "full"]

@@ -114,7 +114,8 @@ def pill(claim, folder: str = "") -> str:
     word = claim.verdict.replace("on small stand-ins only", "stand-ins")
     shown = f"{claim.key} {word}"
     return (
-        f'<a class="book-pill book-{kind(claim.verdict)}" href="{folder}claims.html#claim-{claim.key}" '
+        f'<a class="book-pill book-{kind(claim.verdict)}" '
+        f'href="{folder}claims.html#claim-{claim.key}" '
         f'title="{html.escape(claim.paper)}">'
         f"{html.escape(shown)}</a>"
     )
@@ -159,7 +160,8 @@ def figure(
     return Html(
         f'<figure class="book-figure" id="{name}" style="margin:1.5em 0">'
         f'<p class="book-title" style="font-weight:600;margin:0 0 .5em">{told}</p>{drawn}'
-        f'<figcaption style="font-size:.9em;margin-top:.3em;text-align:left">{below}</figcaption></figure>'
+        f'<figcaption style="font-size:.9em;margin-top:.3em;text-align:left">{below}'
+        "</figcaption></figure>"
     )
 
 

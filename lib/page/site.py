@@ -72,7 +72,7 @@ def citation(title: str, book: str, author: str, year: str, static: str) -> str:
 
 
 def redirect(out: Path, built: set[str]) -> None:
-    """Write pages that send readers of old addresses, with or without scripts, to the new ones, into
+    """Write pages that send readers of old addresses, with or without scripts, to new ones, into
     the folder of a book with these pages; none where a page has an old address.
     """
     for old, new in REDIRECTS.items():
@@ -241,7 +241,8 @@ ICON_STYLE = """:is(.fa-solid, .fas, .fa-regular, .far, .fa-brands, .fab) {
   mask: var(--icon) center / contain no-repeat;
 }
 .fa-lg { font-size: 1.25em; }
-a.github:before, a.gitlab:before, a.reference.download:before, .nav-external:after, li > a.reference.external:after,
+a.github:before, a.gitlab:before, a.reference.download:before, .nav-external:after,
+li > a.reference.external:after,
 .admonition > .admonition-title:after, span.versionmodified:before, p.highlight-link a:before {
   content: none !important; }
 .bd-sidebar-secondary.hide:not(:hover) .onthispage:after { content: "▾" !important;

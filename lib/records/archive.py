@@ -1,4 +1,4 @@
-"""Records of finished searches, packed: a few compressed files per workload in place of one per search.
+"""Records of finished searches, packed: a few compressed files a workload, not one a search.
 
 A workload's folder (data/digits/digits-mlp) then holds `heads.jsonl.xz`, a line per record with its
 place in the folder, the name of its table and its first line; and tables `trials-DIGEST.csv.xz`,
@@ -104,7 +104,7 @@ def unpack(folder: Path) -> int:
 
 
 def _place(file: Path) -> tuple[Path, str]:
-    """The workload's folder of a record, folder/method/sparsity/batch.csv, and its name in there."""
+    """The workload's folder of a record, folder/method/sparsity/batch.csv, and its name there."""
     return file.parents[2], "/".join(file.parts[-3:])
 
 
@@ -193,4 +193,6 @@ def naming(file: Path) -> Iterator[None]:
         yield
     except (OSError, EOFError, lzma.LZMAError, ValueError, KeyError, TypeError) as error:
         restore = "restore it from version control"
-        raise RecordError(f"{file}: not a readable part of an archive ({error}); {restore}") from None
+        raise RecordError(
+            f"{file}: not a readable part of an archive ({error}); {restore}"
+        ) from None

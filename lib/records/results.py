@@ -36,7 +36,7 @@ def kept(study: Study, folder: Path = DATA) -> str:
 
 
 def check(study: Study, folder: Path = DATA) -> None:
-    """Read every record of the study's workloads that is a file, also those of other studies' cells;
+    """Read every record of the study's workloads that is a file, those of other studies' cells too;
     archives were checked when they were packed.  Raises RecordError.
 
     Of a reader's own workloads only the study's cells: what else is there may have been measured
@@ -63,9 +63,10 @@ def check(study: Study, folder: Path = DATA) -> None:
 
 
 def _tables(place: str) -> Iterator[str]:
-    """Everything under a folder that has a record's ending; `Path.rglob` takes five times as long."""
+    """Everything under a folder that has a record's ending; `Path.rglob` takes five times that."""
     for folder, folders, files in os.walk(place):
-        yield from (os.path.join(folder, name) for name in (*folders, *files) if name.endswith(".csv"))
+        found = (name for name in (*folders, *files) if name.endswith(".csv"))
+        yield from (os.path.join(folder, name) for name in found)
 
 
 @functools.lru_cache(maxsize=2**16)  # chapters ask for the records of a workload a hundred times

@@ -216,7 +216,7 @@ def unreadable(file: Path | str, error: OSError) -> RecordError:
 
 
 def stamp(file: Path) -> archive.Stamp | None:
-    """When a record was last changed, and its size; of one in an archive, of the archive's heads."""
+    """When a record was last changed, and its size; in an archive, those of the archive's heads."""
     try:
         about = file.stat()
     except FileNotFoundError:
@@ -245,7 +245,7 @@ def _filled(told: object, own: object) -> object:
 
 @functools.lru_cache(maxsize=2**16)  # chapters read the same records many times
 def _checked(file: Path, known: archive.Stamp | None) -> tuple[dict, str]:
-    """`_of` without a cell; known: its `stamp`, so that it is read again if that is not the same."""
+    """`_of` without a cell; known: its `stamp`, so that it is read again if that has changed."""
     try:
         record = file.read_text("utf-8") if file.exists() else archive.text(file)
         first, _, body = record.partition("\n")

@@ -81,7 +81,7 @@ PAGES = {
 
 
 class DatasetError(RuntimeError):
-    """A data set's file is missing, truncated or altered; the message names it and says what to do."""
+    """A data set's file is missing, truncated or altered; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ def train_size(name: str) -> int:
 
 
 def test_size(name: str) -> int:
-    """Test examples of the data set called `name`, without reading it unless it is a reader's own."""
+    """Test examples of a data set, which is not read unless it is a reader's own."""
     if own.is_own(name):
         return len(own_file.tensors_of(name).validation[1])
     if own.is_text(name):
@@ -283,8 +283,8 @@ def _contents(name: str, file: str, checksum: str) -> bytes:
     found = next((path for one in names for path in sorted(place.rglob(one))), None)
     if found is None:
         raise DatasetError(
-            f"{place / file}: missing (nor .gz, .xz); put it there, from its archive if it comes in "
-            f"one, or unset {VARIABLE} to download it"
+            f"{place / file}: missing (nor .gz, .xz); put it there, from its archive if it comes "
+            f"in one, or unset {VARIABLE} to download it"
         )
     try:
         with OPENERS.get(found.suffix, open)(found, "rb") as stream:

@@ -101,12 +101,14 @@ def file_of(name: str, field: str = "workload") -> Path:
     found = {file.resolve() for file in (ROOT / given, given) if os.path.isfile(file)}
     if not found:
         raise OwnError(
-            f"{field}: {name!r} is not allowed; there is no file {given} here or in the book's folder"
+            f"{field}: {name!r} is not allowed; there is no file {given} here or in the book's "
+            "folder"
         )
     if len(found) > 1:
         both = " and ".join(map(str, sorted(found)))
         raise OwnError(
-            f"{field}: {name!r} is not allowed; it must name one file, and there are {both}: rename one of them"
+            f"{field}: {name!r} is not allowed; it must name one file, and there are {both}: "
+            "rename one of them"
         )
     return found.pop()
 
@@ -131,7 +133,8 @@ def _load(name: str, text: bytes) -> tuple[Own | Training, str, Facts | None]:
     other += [field for field, value in settings(own).items() if settings(again)[field] != value]
     if other:
         raise OwnError(
-            f"{name}: {other[0]}: others when the function is called again is not allowed; it must be the same whenever it is "
+            f"{name}: {other[0]}: others when the function is called again is not allowed; it must "
+            "be the same whenever it is "
             f"called (give a random_state, a seed, or a generator of its own to whatever draws)"
         )
     found = checks.check(name, own)

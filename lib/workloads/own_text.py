@@ -65,7 +65,8 @@ def _read(name: str, file: Path, stamp: tuple[int, int]) -> Text:
         raw.decode()
     except UnicodeDecodeError as error:
         raise OwnError(
-            f"{name}: byte {error.start:,}: {raw[error.start]:#x} is not allowed; the file must be UTF-8"
+            f"{name}: byte {error.start:,}: {raw[error.start]:#x} is not allowed; "
+            "the file must be UTF-8"
         ) from None
     text = plain(raw).decode()
     require(
@@ -103,7 +104,8 @@ def _given(name: str, words: str) -> tuple[float, ...]:
     )
     if not fine:
         raise OwnError(
-            f"{name}: goals: {words!r} is not allowed; it must be nats above 0, with commas between them, each once"
+            f"{name}: goals: {words!r} is not allowed; it must be nats above 0, with commas "
+            "between them, each once"
         )
     return tuple(found)
 
@@ -121,7 +123,8 @@ def goals(name: str) -> tuple[float, ...]:
     low, high = nats[3], nats[2]
     if high - low < GOALS * APART:
         raise OwnError(
-            f"{name}: goals: none is not allowed for this text, whose 3-grams ({low:.2f} nats) do hardly better than its 2-grams "
+            f"{name}: goals: none is not allowed for this text, whose 3-grams ({low:.2f} nats) do "
+            "hardly better than its 2-grams "
             f"({high:.2f}); give goals after a colon, as in {path}:{low:.2f},{high:.2f}"
         )
     return tuple(sorted({round(float(g), 2) for g in np.linspace(low, high, GOALS)}))

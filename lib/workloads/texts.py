@@ -21,7 +21,8 @@ SYMBOLS = {"tiny-shakespeare": 65}
 FILES = {"tiny-shakespeare": "input.txt"}
 SHA256 = {"tiny-shakespeare": "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"}
 PAGES = {
-    "tiny-shakespeare": "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/"
+    "tiny-shakespeare": "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/"
+    "tinyshakespeare/"
 }
 NAMES = tuple(LENGTHS)
 

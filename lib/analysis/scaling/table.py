@@ -133,7 +133,8 @@ def all_goals(trials: pd.DataFrame, missed: bool = False) -> pd.DataFrame:
         ladder = ", ".join(c.removeprefix("steps@") for c in trials if c.startswith("steps@"))
         raise ValueError(
             f"goal: none of {len(trials)} trials met any of {ladder}; their lowest validation "
-            f"error was {trials.best_error.min():.3g}, so that easier goals or more steps are needed"
+            f"error was {trials.best_error.min():.3g}, so that easier goals or more "
+            "steps are needed"
         )
     met = [s[s.workload.isin(s.workload[s.steps.notna()])] for s in found.values()]
     searches = pd.concat(met, ignore_index=True)
