@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from chapters.gradients.claims import bell_shaped
-from chapters.paths import path_geometry
+from chapters.paths import path_geometry, walking, walks
 from chapters.smoothness import claims as roughness
 from chapters.smoothness import followed_paths
 from lib.analysis import unseen_errors
@@ -22,13 +22,11 @@ from lib.methods import method
 from lib.probes import (
     follow,
     noise_scale,
-    paths,
     portraits,
     running_noise,
     tracks,
     trained_again,
     unseen,
-    walking,
 )
 from lib.probes.running_noise import Job
 from lib.records import store
@@ -127,7 +125,7 @@ def test_random_gradients_lead_through_the_method_as_theory_says():
 
 def test_a_walk_ends_where_the_record_says(searched):
     folder, *_, cell = searched
-    walk = paths.winner(cell, folder, points=12)
+    walk = walks.winner(cell, folder, points=12)
     points, steps = walking.measured(walk, folder), trained_again.met_at(walk, folder)
     assert points.step.iloc[[0, -1]].tolist() == [1, steps] and (points.step + points.left == steps + 1).all()
     assert (points.error <= 0.04).all() and len(points) == 12

@@ -18,12 +18,13 @@ from chapters.leakage import leakage
 from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
 from chapters.own_workload import replays as own_replays
 from chapters.parts_of_a_network import growing, halves, subnetworks
+from chapters.paths import walks
 from chapters.receptive_fields import searches as field_searches
 from chapters.spiking import searches as spike_searches
 from chapters.spiking.step_times import SpikingTimes
 from chapters.without_backpropagation import boolean_readout
 from lib import ROOT, own
-from lib.probes import folds, paths, portraits, replays, running_noise, timings, tracks, unseen
+from lib.probes import folds, portraits, replays, running_noise, timings, tracks, unseen
 from lib.probes.method_times import MethodTimes
 from lib.probes.step_times import SparseTimes, StepTimes
 from lib.records import archive, store
@@ -143,7 +144,7 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "portraits": (lambda file, own: portraits.Portrait(**own), portraits.record, {"source", "wall_s"}),
     "folds": (lambda file, own: folds.Folds(**own), folds.record, {"source", "wall_s", "precision"}),
     "tracks": (lambda file, own: tracks.Track(**own), tracks.record, {"source", "wall_s"}),
-    "paths": (lambda file, own: paths.Walk(**own), paths.record, {"source", "wall_s"}),
+    "paths": (lambda file, own: walks.Walk(**own), walks.record, {"source", "wall_s"}),
     "running": (lambda file, own: running_noise.Job(**own), running_noise.record, {"source", "wall_s", "precision"}),
     "delays": (lambda file, own: delays.Job(**own), delays.record, {"source", "wall_s", "precision"}),
     "ngrams": (lambda file, own: ngrams.Rungs(**own), ngrams.record, {"source", "wall_s"}),

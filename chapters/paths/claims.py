@@ -1,9 +1,8 @@
 """What Guille-Escuret et al. (2024) say of paths, and the rule that judges it."""
 
-from chapters.paths import path_geometry
+from chapters.paths import path_geometry, walks
 from lib.claims.claim import Change, claim, ratio
 from lib.claims.names import title
-from lib.probes import paths
 from lib.wording import named
 
 
@@ -27,7 +26,7 @@ from lib.wording import named
     ],
 )
 def spreads():
-    found = path_geometry.spreads(path_geometry.by_path(paths.results()))
+    found = path_geometry.spreads(path_geometry.by_path(walks.results()))
     return [
         ratio(f"{title(r.workload)}, {named(r.algorithm)}: {r.quantity}", r.effect)
         for r in found.itertuples()

@@ -22,7 +22,7 @@ def findings(
     """All values of the page's sentences.
 
     Args:
-        points: of `lib.probes.paths`.
+        points: of `walks`.
         paths: of `path_geometry.by_path`.
         told: of `path_geometry.beside_steps`, of the networks on digits.
         chosen: the page's parameters.

@@ -1,5 +1,5 @@
 """Where gradients point along a path, how steadily, and how batch sizes change this, from the
-points of `lib.probes.paths`.
+points of `walks`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lib.measuring.experiment import Experiment
-from lib.probes import paths, portraits, running_noise, timings, tracks, unseen
+from lib.probes import portraits, running_noise, timings, tracks, unseen
 
 
 def _steps_and_methods() -> Sequence:
@@ -24,11 +24,6 @@ def _along(name: str, plan) -> Experiment:
 
 EXPERIMENTS = {
     **{f"noise-along-{name}": _along(name, plan) for name, plan in tracks.ALL.items()},
-    "trajectories": Experiment(
-        "Train the fastest trials again and record where their gradients point, into data/paths/.",
-        paths.WALKS,
-        "trajectories",
-    ),
     "gradient-histograms": Experiment(
         "Record what gradients look like before they are compressed, into data/portraits/.",
         portraits.GALLERY,

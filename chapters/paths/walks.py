@@ -94,7 +94,7 @@ def planned() -> tuple[Walk, ...]:
 
 
 def _measure(walk: Walk, _) -> pd.DataFrame:
-    from lib.probes import walking  # brings PyTorch, which is slow to import
+    from chapters.paths import walking  # brings PyTorch, which is slow to import
 
     return walking.measured(walk)
 
