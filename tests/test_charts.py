@@ -166,7 +166,13 @@ def test_a_figure_has_its_address_and_the_function_that_drew_it():
 
 def test_paper_leaves_out_what_a_caption_says_of_pointers():
     shown = prose.figure(chart(), "T", "Bars: 90 %. Click a method to single it out. Grey: none.", "fig-x", "d.")
-    assert "Bars: 90 %. <span class=\"book-live\">Click a method to single it out.</span> Grey: none." in shown
+    hidden = '<span class="book-live" style="display:none">Click a method to single it out.</span>'
+    assert f"Bars: 90 %. {hidden} Grey: none." in shown
+
+
+def test_a_number_stays_on_a_line_with_its_per_cent_sign():
+    page = '<p title="9 %">5 % of</p><script>"7 %"</script><pre>8 % 3</pre>'
+    assert site.unbroken(page) == page.replace("5 %", "5\u00a0%")
 
 
 def test_few_versions_of_the_code_are_named():

@@ -138,6 +138,16 @@ def test_nothing_is_left_to_be_filled_in(page):
     assert not re.search(r"\bnan\b|\bNone\b(?! of)|\binf\b", text), "a value that is none"
 
 
+@built
+def test_each_answer_has_four_sentences():
+    page = whole_article(HTML / "chapters" / "answers.html")
+    for part in page.select("math, .book-pill"):
+        part.replace_with(" formula " if part.name == "math" else "")
+    asked = [heading for heading in page.find_all("h2") if "?" in heading.get_text()]
+    replies = {h.get_text(): sentences(" ".join(h.find_next("p").get_text(" ").split())) for h in asked}
+    assert len(replies) == 9 and {q: s for q, s in replies.items() if len(s) != 4} == {}
+
+
 # Words that were used up, and what to write instead.  Claims' texts are in boxes and tables, which are not read.
 WORN = {
     r"surely|for sure": "how likely it is",

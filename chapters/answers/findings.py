@@ -14,7 +14,7 @@ from lib.claims import Claim, front, judging
 from lib.claims.cache import kept
 from lib.page import boxes, prose
 from lib.probes import step_times
-from lib.wording import between, brief, named, percent
+from lib.wording import between, named, percent
 from lib.workloads.catalogue import workload
 
 SEVERAL = 3  # searches of a network that counts
@@ -127,7 +127,6 @@ def _shares() -> dict[str, object]:
     found = kept("answers-shares", shares.measured)
     images = workload("digits-mlp").train_size
     return {
-        "batch": shares.BATCH,
         "parts": shares.SHARES,
         "first_share": shares.UNEQUAL[0],
         "other_share": shares.UNEQUAL[1],
@@ -182,11 +181,11 @@ def most_lost(factor: float) -> float:
 def _noise(claim: Claim) -> dict[str, object]:
     """Critical batch size over noise scale."""
     several = [g for g in claim.groups if g.n >= SEVERAL]
-    single = [g for g in claim.groups if 0 < g.n < SEVERAL]
+    single = [g.effect for g in claim.groups if 0 < g.n < SEVERAL]
     return {
         "over_noise": between(*(g.effect for g in several)),
         "noise_networks": len(several),
-        "single_noise": [f"{brief(g.effect)} ({g.name})" for g in single],
+        "single_noise": between(*single) if single else None,
     }
 
 

@@ -68,6 +68,20 @@ def _first(curves: text_results.Curves) -> dict[str, object]:
         "off_least": f"{off.min():.0f}",
         "off_most": f"{off.max():.0f}",
         "main_searches": int(own.replicates.max()),
+        **_tokens(own),
+    }
+
+
+def _tokens(own: pd.DataFrame) -> dict[str, object]:
+    """How much more tokens the largest batch of the main curve takes than the smallest."""
+    ends = own.sort_values("batch_size").iloc[[0, -1]]
+    used = (ends.batch_size * ends.steps).to_numpy()
+    sizes = ends.batch_size.astype(int)
+    return {
+        "tokens_compared": bool(sizes.iloc[0] < sizes.iloc[1]),
+        "tokens_from": int(sizes.iloc[0]),
+        "tokens_to": int(sizes.iloc[1]),
+        "tokens_grow": float(used[1] / used[0]),
     }
 
 

@@ -1,4 +1,4 @@
-"""Figures of the language model: steps against batches, counted in sequences and in tokens."""
+"""Figures of the language model: steps, and tokens, against batches of sequences."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pandas as pd
 from lib.page import charts, tips
 
 STEPS = "steps to result (training steps)"
+SHADES = (charts.RED, charts.ORANGE, charts.GREEN, charts.TEAL, charts.BLUE, charts.PURPLE)
 NATS = (
     "'goal: ' + format(value, '.2f') + ' nats, ' + format(value / LN2, '.2f') + ' bits a character'"
 )
@@ -88,3 +89,44 @@ def steps_by_method(
     goals = sorted(points.goal.unique())
     slider = charts.slider("goal", goals, start, "goal (nats)", NATS)
     return charts.controlled(layers, slider).properties(width="container", height=340)
+
+
+def tokens_by_goal(points: pd.DataFrame, start: str, context: int) -> alt.LayerChart:
+    """Tokens to each goal against batch size, a colour per goal from the hardest, red, to the
+    easiest, with the intervals of the steps; a menu of curves.
+
+    Args:
+        points: of `text_results.curves`.
+        start: the curve shown first.
+        context: tokens of a sequence.
+    """
+    each = context * points.batch_size
+    drawn = points.assign(
+        used=each * points.steps,
+        least=each * points.low,
+        most=each * points.high,
+        label=points.goal.map("{:g} nats".format),
+    )
+    goals = sorted(drawn.goal.unique())
+    names = dict(zip(map("{:g} nats".format, goals), SHADES))
+    menu = charts.menu("curve", list(dict.fromkeys(drawn.curve)), start, "training method")
+    scale = alt.Scale(type="log", base=10, nice=False, padding=8)
+    tens = [n * 10**power for power in range(3, 12) for n in (1, 2, 5)]
+    ticks = [n for n in tens if drawn.least.min() <= n <= drawn.most.max()]
+    axis = alt.Axis(format="~s", values=ticks)
+    y = alt.Y("used:Q", title="tokens to the goal", scale=scale, axis=axis)
+    x = charts.batch_axis(drawn.batch_size, "batch size (sequences)")
+    base = alt.Chart(drawn).encode(x=x, color=charts.by_name("label", names, 2))
+    tooltip = [
+        tips.tip("curve:N", "training method"),
+        tips.tip("label:N", "goal"),
+        tips.tip("batch_size:Q", "batch size, sequences", ","),
+        tips.tip("used:Q", "tokens to the goal", ",.0f"),
+        tips.tip("least:Q", "interval, from", ",.0f"),
+        tips.tip("most:Q", "interval, to", ",.0f"),
+        tips.tip("replicates:Q", "searches"),
+    ]
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("least:Q", scale=scale), y2="most:Q")
+    lines = base.mark_line(strokeWidth=2).encode(y=y)
+    dots = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tooltip)
+    return charts.sized(charts.controlled([bars, lines, dots], menu), 320)

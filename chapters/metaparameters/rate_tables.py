@@ -14,6 +14,7 @@ from lib.studies import plans
 from lib.workloads import catalogue
 
 CURVE = ["workload", "algorithm", "pruning", "sparsity"]
+SPELT = {"learning_rate": "learning rate", "beta1": "β₁", "beta2": "β₂"}
 
 
 def titled(table: pd.DataFrame) -> pd.DataFrame:
@@ -138,7 +139,7 @@ def crowded(told: pd.DataFrame) -> pd.DataFrame:
             "method": by.index,
             "curves": by["size"].to_numpy(),
             "of these crowded": by["sum"].to_numpy(),
-            "most often in": most.reindex(by.index).str.replace("_", " ").to_numpy(),
+            "most often in": most.reindex(by.index).replace(SPELT).to_numpy(),
         }
     )
 

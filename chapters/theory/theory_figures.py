@@ -30,7 +30,10 @@ def residuals(points: pd.DataFrame, start: str | None) -> alt.LayerChart:
         "x:Q", title="batch size over the critical batch size", scale=scale, axis=charts.fractions()
     )
     up = alt.Scale(type="log", nice=False, padding=8)
-    y = alt.Y("y:Q", title="steps over c₁/B + c₂", scale=up, axis=alt.Axis(format=".2f"))
+    # A logarithmic axis would leave most of its ticks without labels
+    ticks = [t for t in np.arange(0.5, 2, 0.05).round(2) if drawn.y.min() <= t <= drawn.y.max()]
+    axis = alt.Axis(format=".2f", values=ticks, labelOverlap="greedy")
+    y = alt.Y("y:Q", title="steps over c₁/B + c₂", scale=up, axis=axis)
     tip = [
         tips.CURVE,
         tips.SPARSITY,

@@ -15,6 +15,7 @@ from lib.wording import brief, joined, named, number, percent, printed, span
 from lib.workloads.catalogue import workload
 
 LONG = 20  # rows
+SENTENCE = 32  # characters of a cell, above which it is no value
 KINDS = {"for": "yes", "against": "no", "not decided": "open"}  # of a network's verdict
 FEW = 6  # networks of a claim that its box shows unfolded
 PAGES = Environment(
@@ -162,6 +163,9 @@ def table(frame: pd.DataFrame, **formats: str):
     styled = styled.format(shown | _spelt(formats), na_rep="—", escape="html")
     styled = styled.format_index(axis="columns", escape="html")
     styled = styled.set_table_attributes(f'class="{" ".join(classes)}"')
+    # On a phone, sentences may take several lines, whereas values may not
+    long = frame.map(lambda cell: "book-words" if len(str(cell)) > SENTENCE else "")
+    styled = styled.set_td_classes(long)
     return styled.set_properties(subset=numbers, **{"text-align": "right"})
 
 

@@ -166,9 +166,11 @@ def figure(
 
 
 def _apart(caption: str) -> str:
-    """A caption whose sentences on what to do with a pointer are marked: paper leaves them out."""
+    """A caption whose sentences on what to do with a pointer are marked: paper leaves them out, and
+    so do rerun notebooks, whose pictures have no controls.
+    """
     parts = re.split(r"(?<=[.!?]) (?=[A-Z(])", caption)
-    marked = (f'<span class="book-live">{p}</span>' if ON_SCREEN.search(p) else p for p in parts)
+    marked = (LIVE.format(p) if ON_SCREEN.search(p) else p for p in parts)
     return " ".join(marked)
 
 
@@ -217,7 +219,8 @@ def _unless_none(write: Callable[..., str]) -> Callable[..., str]:
     return lambda value: None if value is None or value == [] else write(value)
 
 
-ON_SCREEN = re.compile(r"\b(?:click|hover|point at|sliders?|menus?|choose)\b", re.IGNORECASE)
+ON_SCREEN = re.compile(r"\b(?:click|hover|point at|sliders?|menus?|choose|tick)\b", re.IGNORECASE)
+LIVE = '<span class="book-live" style="display:none">{}</span>'
 COUNTS = (str, int, np.integer, type(None))
 SINGLE = re.compile(r"\{\w+\}")  # would be printed as it is
 FORMULA = re.compile(r"\$[^$]*\$")

@@ -28,6 +28,8 @@ REDIRECTS = {
 }
 LENGTH = 200  # characters of a description, about as many as search engines show
 ASIDES = (nodes.figure, nodes.table, nodes.Admonition, nodes.footnote)
+# Of a page: what is no text of its own
+NO_TEXT = re.compile(r"(<(?:script|pre|code)\b.*?</(?:script|pre|code)>|<[^>]*>)", re.DOTALL)
 CITATION = PAGES.from_string(
     '<details class="book-cite"><summary>Cite this page</summary><p>{{ author|safe }}: '
     "“{{ title|safe }}”. In: <cite>{{ book }}</cite>, {{ year }}. "
@@ -69,6 +71,15 @@ def citation(title: str, book: str, author: str, year: str, static: str) -> str:
     """
     told = {"title": title, "book": book, "author": author, "year": year, "static": static}
     return CITATION.render(told)
+
+
+def unbroken(body: str) -> str:
+    """A page whose numbers stay on a line with their per cent sign; scripts and code stay as they
+    are.
+    """
+    parts = NO_TEXT.split(body)
+    parts[::2] = (re.sub(r"(?<=\d) (?=%)", "\u00a0", text) for text in parts[::2])
+    return "".join(parts)
 
 
 def redirect(out: Path, built: set[str]) -> None:

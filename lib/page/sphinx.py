@@ -246,7 +246,7 @@ def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None
         year = app.config.copyright.split(",")[0]
         static = "../" * pagename.count("/") + "_static"
         title, book = context["title"], context["docstitle"]
-        context["body"] += site.citation(
+        context["body"] = site.unbroken(body) + site.citation(
             title,
             book,
             app.config.author,
