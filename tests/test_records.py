@@ -19,8 +19,8 @@ from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, 
 from chapters.own_workload import replays as own_replays
 from chapters.parts_of_a_network import growing, halves, subnetworks
 from chapters.receptive_fields import searches as field_searches
-from chapters.spiking import searches as spike_searches
-from chapters.spiking.step_times import SpikingTimes
+from chapters.spiking import experiments as spiking
+from chapters.spiking.experiments import SpikingTimes
 from chapters.without_backpropagation import boolean_readout
 from lib import ROOT, own
 from lib.probes import folds, paths, portraits, replays, running_noise, timings, tracks, unseen
@@ -151,7 +151,7 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "fields": (lambda file, own: field_searches.Search(**own), field_searches.FIELDS.record, {"source", "wall_s", "precision"}),
     "federated": (lambda file, own: federated.Search(**own), federated.FEDERATED.record, {"source", "wall_s", "precision"}),
     "leakage": (lambda file, own: leakage.Search(**own), leakage.LEAKAGE.record, {"source", "wall_s", "precision"}),
-    "spikes": (lambda file, own: spike_searches.Search(**own), spike_searches.SPIKES.record, {"source", "wall_s", "precision"}),
+    "spikes": (lambda file, own: spiking.Search(**own), spiking.SPIKES.record, {"source", "wall_s", "precision"}),
     "subnetworks": (lambda file, own: subnetworks.Search(**own), subnetworks.record, {"source", "wall_s", "precision"}),
     "growing": (lambda file, own: growing.Search(**own), growing.record, {"source", "wall_s", "precision"}),
     "halves": (lambda file, own: halves.Search(**own), halves.record, {"source", "wall_s", "precision"}),

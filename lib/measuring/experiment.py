@@ -73,6 +73,24 @@ class Collection:
         return runner.write(file, what, lambda: self.take(what, progress), *where, **self.more)
 
 
+def searches(
+    name: str, file: Callable[[Any], str], planned: Callable[[], Sequence]
+) -> Collection:
+    """Searches of a chapter's own in single precision, with records data/NAME/FILE-DIGEST.csv.
+
+    Args:
+        name: of the folder and of the bar.
+        file: how the path of a search's record begins in the folder.
+        planned: all that the book wants.
+    """
+
+    def place(search: Any, folder: Path) -> Path:
+        return folder / f"{file(search)}-{store.digest(search)}.csv"
+
+    folder = store.DATA / name
+    return Collection(name, "search", folder, place, planned, precision=lambda _: "float32")
+
+
 @dataclass(frozen=True)
 class Experiment:
     """What `python -m lib run NAME` measures.
