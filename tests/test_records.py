@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from chapters.federated import federated
+from chapters.federated import experiments as federated
 from chapters.frameworks.framework_times import FrameworkTimes
 from chapters.language_model import branches, ngrams, pruned_layers
 from chapters.late_workers import delays
-from chapters.leakage import leakage
+from chapters.leakage import experiments as leakage
 from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
 from chapters.own_workload import replays as own_replays
 from chapters.parts_of_a_network import growing, halves, subnetworks
-from chapters.receptive_fields import searches as field_searches
+from chapters.receptive_fields import experiments as field_searches
 from chapters.spiking import experiments as spiking
 from chapters.spiking.experiments import SpikingTimes
 from chapters.without_backpropagation import boolean_readout

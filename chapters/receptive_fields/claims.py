@@ -3,7 +3,7 @@
 Of this paper the abstract was at hand, not the text.
 """
 
-from chapters.receptive_fields import localised, searches
+from chapters.receptive_fields import experiments, findings
 from lib.claims.claim import claim, ratio
 
 SOURCE = "Ingrosso and Goldt 2022, abstract"
@@ -23,7 +23,7 @@ NETWORK = "two layers on a ring"
     fixed=True,
 )
 def beside_gaussian():
-    return _one(localised.beside_gaussian(_found()))
+    return _one(findings.beside_gaussian(_found()))
 
 
 @claim(
@@ -40,11 +40,11 @@ def beside_gaussian():
     fixed=True,
 )
 def beside_drawn():
-    return _one(localised.beside_drawn(_found(), searches.EDGED))
+    return _one(findings.beside_drawn(_found(), experiments.EDGED))
 
 
 def _found():
-    return localised.at_goal(localised.by_search(searches.FIELDS.results()))
+    return findings.at_goal(findings.by_search(experiments.FIELDS.results()))
 
 
 def _one(effect):

@@ -73,9 +73,7 @@ class Collection:
         return runner.write(file, what, lambda: self.take(what, progress), *where, **self.more)
 
 
-def searches(
-    name: str, file: Callable[[Any], str], planned: Callable[[], Sequence]
-) -> Collection:
+def searches(name: str, file: Callable[[Any], str], planned: Callable[[], Sequence]) -> Collection:
     """Searches of a chapter's own in single precision, with records data/NAME/FILE-DIGEST.csv.
 
     Args:
