@@ -14,7 +14,6 @@ import pandas as pd
 from lib.fields import Count, spec
 from lib.measuring.experiment import Experiment, searches
 from lib.measuring.stepping import OfCell, Steps
-from lib.own import folder_name
 from lib.workloads.catalogue import WorkloadName
 
 if TYPE_CHECKING:
@@ -150,10 +149,6 @@ def planned() -> tuple[Search, ...]:
     return tuple(Search(net, *how[:3], kind, how[3], n) for n, net, kind, how in every)
 
 
-FEDERATED = searches(
-    "federated",
-    lambda one: f"{folder_name(one.workload)}/{one.way}-local-{one.local_steps}",
-    planned,
-)
+FEDERATED = searches("federated", "{0.workload}/{0.way}-local-{0.local_steps}".format, planned)
 ABOUT = "Train on clients' shards by averaging and by split networks, into data/federated/."
 EXPERIMENTS = {"federated": Experiment(ABOUT, FEDERATED, "searches")}

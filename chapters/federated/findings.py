@@ -36,9 +36,7 @@ def searches(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def over(own: pd.DataFrame, what: str, one: str, other: str) -> Effect | None:
-    """ln of what a way costs over what another does, of one network, kind and goal, as of
-    `replicates.over`.
-    """
+    """`replicates.over` of what two ways cost; own: searches of one network, kind and goal."""
     return replicates.over(own[own.arm == one], own[own.arm == other], what)
 
 

@@ -14,7 +14,6 @@ import pandas as pd
 from lib.fields import AMOUNT, Count, Whole, spec
 from lib.measuring.experiment import Experiment, searches
 from lib.measuring.stepping import OfCell, Steps
-from lib.own import folder_name
 from lib.workloads.catalogue import WorkloadName
 
 if TYPE_CHECKING:
@@ -75,10 +74,8 @@ class Search(OfCell):
 
     def _penalty(self, x: Tensor):
         """The client's own loss of a batch x, as a function of what it sends, [T, B, ...]."""
-        images = distances(x.flatten(1))
-        return lambda sent: (
-            self.alpha * correlation(images, distances(sent.flatten(2)), self.unbiased)
-        )
+        own = distances(x.flatten(1))
+        return lambda sent: self.alpha * correlation(own, distances(sent.flatten(2)), self.unbiased)
 
 
 def distances(a: Tensor) -> Tensor:
@@ -153,10 +150,7 @@ def planned() -> tuple[Search, ...]:
     return tuple(found)
 
 
-LEAKAGE = searches(
-    "leakage",
-    lambda one: f"{folder_name(one.workload)}/batch-{one.batch_size}-alpha-{one.alpha:g}",
-    planned,
-)
+NAME = "{0.workload}/batch-{0.batch_size}-alpha-{0.alpha:g}"
+LEAKAGE = searches("leakage", NAME.format, planned)
 ABOUT = "Train split networks whose messages reveal less of the images, into data/leakage/."
 EXPERIMENTS = {"leakage": Experiment(ABOUT, LEAKAGE, "searches")}

@@ -76,10 +76,7 @@ def planned() -> tuple[Search, ...]:
     )
 
 
-FIELDS = searches(
-    "fields",
-    lambda one: f"gain-{one.gain:g}-sparsity-{one.sparsity:g}-batch-{one.batch_size}",
-    planned,
-)
+NAME = "gain-{0.gain:g}-sparsity-{0.sparsity:g}-batch-{0.batch_size}"
+FIELDS = searches("fields", NAME.format, planned)
 ABOUT = "Train networks on textures on a ring and keep what hidden units see, into data/fields/."
 EXPERIMENTS = {"receptive-fields": Experiment(ABOUT, FIELDS, "searches")}

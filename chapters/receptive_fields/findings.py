@@ -81,33 +81,27 @@ def logs(
     return replicates.means(own[own.gain == gain], "participation", sizes, log=True)
 
 
-def beside_gaussian(own: pd.DataFrame) -> Effect | None:
-    """ln of the participation on inputs with edges over that on Gaussian ones."""
-    return replicates.compared(logs(own, EDGED), logs(own, 0.0))
-
-
-def beside_drawn(own: pd.DataFrame, gain: float) -> Effect | None:
-    """ln of the participation over that of weights as they are drawn."""
-    return replicates.compared(logs(own, gain), float(np.log(DRAWN)))
-
-
-def across_sizes(own: pd.DataFrame, gain: float) -> Effect | None:
-    """ln of the participation at the largest batch size over that at the smallest."""
-    return replicates.compared(logs(own, gain, [LARGE]), logs(own, gain, [SMALL]))
+def effects(own: pd.DataFrame) -> dict[str, Effect | None]:
+    """ln of the participation with edges over that on Gaussian inputs, and of either over that of
+    weights as they are drawn, and at the largest batch size over that at the smallest.
+    """
+    edged, gaussian, drawn = logs(own, EDGED), logs(own, 0.0), float(np.log(DRAWN))
+    large, small = ({gain: logs(own, gain, [size]) for gain in INPUTS} for size in (LARGE, SMALL))
+    pairs = {
+        "over": (edged, gaussian),
+        "edged_drawn": (edged, drawn),
+        "gaussian_drawn": (gaussian, drawn),
+        "edged_sizes": (large[EDGED], small[EDGED]),
+        "gaussian_sizes": (large[0.0], small[0.0]),
+    }
+    return {name: replicates.compared(*both) for name, both in pairs.items()}
 
 
 def findings(found: pd.DataFrame, goal: str) -> dict[str, object]:
     """All values of the page's sentences; found: of `by_search`, goal: in RANKS."""
     rank = RANKS[goal]
-    own = at_goal(found, rank)
-    effects = {
-        "over": beside_gaussian(own),
-        "edged_drawn": beside_drawn(own, EDGED),
-        "gaussian_drawn": beside_drawn(own, 0.0),
-        "edged_sizes": across_sizes(own, EDGED),
-        "gaussian_sizes": across_sizes(own, 0.0),
-    }
-    values = told.ratios(effects, ("over", "edged_sizes"))
+    measured = effects(at_goal(found, rank))
+    values = told.ratios(measured, ("over", "edged_sizes"))
     edged, gaussian = (values[f"{name}_drawn"] for name in ("edged", "gaussian"))
     pruned = found[found.sparsity > 0]
     kept = {gain: float(part.neighbours.mean()) for gain, part in pruned.groupby("gain")}
@@ -117,7 +111,7 @@ def findings(found: pd.DataFrame, goal: str) -> dict[str, object]:
         "gaussian": gaussian and gaussian * DRAWN,
         "sites": edged and SITES / (edged * DRAWN),
         "drawn": DRAWN,
-        "searches": effects["over"].n if effects["over"] else None,
+        "searches": measured["over"].n if measured["over"] else None,
         "planned": len(experiments.REPLICATES),
         "trials": experiments.Search(0.0, SMALL).trials,
         "small": SMALL,
