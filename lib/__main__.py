@@ -11,10 +11,10 @@ from typing import Any
 
 from tqdm import tqdm
 
-from lib import ROOT, fields
+from lib import ROOT, Told, fields
 from lib.measuring import sweeps
 from lib.measuring.experiment import Experiment
-from lib.measuring.runner import MOST, stoppable
+from lib.measuring.runner import MOST, stoppable, within
 from lib.probes import experiments, replays
 from lib.records import archive, on_record, results, store
 from lib.records.store import DATA
@@ -37,7 +37,7 @@ getting started:
 """
 EXAMPLES = {
     "run": "python -m lib run mnist --jobs 2\n  python -m lib run mnist --device cuda\n"
-    "  python -m lib run trajectories",
+    "  python -m lib run trajectories\n  python -m lib run paper-scale --device cuda --minutes 8",
     "list": "python -m lib list",
     "status": "python -m lib status",
     "archive": "python -m lib archive",
@@ -63,6 +63,7 @@ EXPERIMENTS = gathered()
 
 JOBS = fields.Whole(1, MOST, " (four for every processor)")
 SAMPLE = fields.Count(replays.MOST)
+MINUTES = fields.Number("(0, 10000]")
 
 
 def of_kind(kind: Any, number: type) -> Callable[[str], Any]:
@@ -104,30 +105,45 @@ def run(chosen: argparse.Namespace) -> None:
         _run_experiment(chosen, EXPERIMENTS[chosen.name])
         return
     study = plans.study(chosen.name)
-    options = f"--jobs {chosen.jobs} --device {chosen.device}"
+    options = f"--jobs {chosen.jobs} --device {chosen.device}{_minutes(chosen)}"
     again = f"python -m lib run {chosen.name} {options}"
-    with stoppable(lambda: results.kept(study), again):
+    with stoppable(lambda: results.kept(study), again), within(chosen.minutes):
         _say(study.name, results.missing(study), study.cells, "searches to run")
         sweeps.run(study, jobs=chosen.jobs, device=chosen.device)
+    if chosen.minutes and results.missing(study):
+        print(f"{study.name}: {results.kept(study)}; to continue: {again}")
     print(_searched())
 
 
 def _run_experiment(chosen: argparse.Namespace, experiment: Experiment) -> None:
     wrong = " is not allowed; it must be"
-    if chosen.device != "cpu":
+    if chosen.device != "cpu" and not experiment.on_device:
         allowed = f"'cpu' for {chosen.name}, which is an experiment"
         chosen.refuse(f"--device: {chosen.device!r}{wrong} {allowed}")
     if experiment.alone and chosen.jobs > 1:
         chosen.refuse(f"--jobs: {chosen.jobs}{wrong} 1 for {chosen.name}, which must run alone")
     options = "" if experiment.alone else f" --jobs {chosen.jobs}"
+    where = {"device": chosen.device} if experiment.on_device else {}
+    options += "".join(f" --device {device}" for device in where.values()) + _minutes(chosen)
     planned = experiment.planned()
 
     def kept() -> str:
-        return f"{len(planned) - len(experiment.missing())} of {len(planned)} are saved in data/"
+        left = len(experiment.missing(**where))
+        return f"{len(planned) - left} of {len(planned)} are saved in data/"
 
-    with stoppable(kept, f"python -m lib run {chosen.name}{options}"):
-        _say(chosen.name, experiment.missing(), planned, f"{experiment.units} to measure")
-        experiment.run(chosen.jobs)
+    again = f"python -m lib run {chosen.name}{options}"
+    with stoppable(kept, again), within(chosen.minutes):
+        _say(chosen.name, experiment.missing(**where), planned, f"{experiment.units} to measure")
+        try:
+            experiment.run(chosen.jobs, **where)
+        except Told as error:
+            sys.exit(str(error))
+    if chosen.minutes and experiment.missing(**where):
+        print(f"{chosen.name}: {kept()}; to continue: {again}")
+
+
+def _minutes(chosen: argparse.Namespace) -> str:
+    return f" --minutes {chosen.minutes:g}" if chosen.minutes else ""
 
 
 def listed(_: argparse.Namespace) -> None:
@@ -224,6 +240,8 @@ def parser() -> argparse.ArgumentParser:
     devices = '"cpu" (default), "cuda", "cuda:1", ...'
     add("--device", type=usable, default="cpu", help=devices)
     add("--jobs", **jobs)
+    most = "stop after so many minutes; what is unfinished is kept (default: go on to the end)"
+    add("--minutes", type=of_kind(MINUTES, float), help=most)
     command("list", listed)
     command("status", status)
     command("archive", pack)

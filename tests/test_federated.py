@@ -1,21 +1,18 @@
 """Training where the data lie: where it is a large batch, and where the answer is known."""
 
-import shutil
-
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from torch import nn
 
-from chapters.federated import claims, federated, findings
-from chapters.federated.federated import AVERAGING, TURNS, Search, a_round, shards
+from chapters.federated import claims, experiments, findings
+from chapters.federated.experiments import AVERAGING, TURNS, Search, a_round, shards
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
 from lib.engine import batched, flattening
 from lib.engine.halves import Halves
 from lib.workloads import models
-from tests.test_how_the_code_works import copy, told_in, without
 
 NETWORKS = {"MLP": "mlp-64x2", "CNN": "digits-cnn"}
 
@@ -119,14 +116,14 @@ def test_shards_share_the_examples_and_skewed_ones_have_few_labels(skewed, least
 def test_costs_are_counted_by_hand():
     """MLP 64-64-64-10; CNN of 16 kernels at 16 places, 32 at 4 places, and 128 last inputs."""
     mlp, cnn = (Halves(models.build(name)) for name in NETWORKS.values())
-    found = federated.costs(Search("digits-mlp", AVERAGING, 9), mlp)
+    found = experiments.costs(Search("digits-mlp", AVERAGING, 9), mlp)
     assert found["sent"] == 2 * (64 * 65 * 2 + 65 * 10)
     assert found["adds"] == 9 * 15 * (2 * 4096 + 3 * 4096 + 3 * 640)
     assert found["cut_sent"] == 135 * (2 * 64 + 1) + 2 * 64 * 65 and found["cut_adds"] == 135 * 8192
-    turns = federated.costs(Search("digits-cnn", TURNS, 2), cnn)
+    turns = experiments.costs(Search("digits-cnn", TURNS, 2), cnn)
     assert turns["adds"] == turns["cut_adds"] == 30 * 2 * 9 * 16 * 16
     assert turns["sent"] == turns["cut_sent"] == 30 * (2 * 256 + 1) + 2 * 160
-    assert federated.costs(Search("digits-cnn", AVERAGING, 1), cnn)["adds"] == 15 * (
+    assert experiments.costs(Search("digits-cnn", AVERAGING, 1), cnn)["adds"] == 15 * (
         2 * 9 * 16 * 16 + 3 * 16 * 9 * 32 * 4 + 3 * 1280
     )
 
@@ -143,10 +140,10 @@ def planted(turns, whole):
     """Trials in which a search takes 10 rounds by an epoch of averaging, and so many by others."""
     rounds = {findings.EPOCH: 10, findings.TURNS: turns, findings.WHOLE: whole}
     rows = []
-    for network in federated.NETWORKS:
+    for network in experiments.NETWORKS:
         for skewed in (False, True):
             for arm, mean in rounds.items():
-                how = dict(zip(("way", "local_steps", "batch_size"), federated.ARMS[arm]))
+                how = dict(zip(("way", "local_steps", "batch_size"), experiments.ARMS[arm]))
                 about = {"workload": network, "skewed": skewed, **how}
                 for replicate, times in enumerate((0.95, 1.0, 1.05, 1.02), start=1):
                     steps = {
@@ -165,7 +162,7 @@ def test_planted_rounds_are_judged_as_they_are(turns, whole, verdicts, monkeypat
     class Planted:
         results = staticmethod(lambda: planted(turns, whole))
 
-    monkeypatch.setattr(federated, "FEDERATED", Planted)
+    monkeypatch.setattr(experiments, "FEDERATED", Planted)
     for key, groups, verdict in zip(("F1", "F2"), (claims.rounds(), claims.computed()), verdicts):
         found = judged(REGISTRY.claims[key], groups).groups
         assert len(found) == 4 and {group.verdict for group in found} == {verdict}, found
@@ -175,17 +172,6 @@ def test_nothing_is_judged_without_records(monkeypatch):
     class Nothing:
         results = staticmethod(pd.DataFrame)
 
-    monkeypatch.setattr(federated, "FEDERATED", Nothing)
+    monkeypatch.setattr(experiments, "FEDERATED", Nothing)
     assert claims.rounds() == claims.computed() == []
     assert findings.beside("sent", findings.WHOLE, findings.EPOCH) == []
-
-
-def test_the_chapter_goes_with_its_folder_and_comes_back(tmp_path):
-    tree = copy(tmp_path / "book")
-    before = told_in(tree)
-    for name in ("federated", "federated.ipynb"):
-        shutil.move(tree / "chapters" / name, tmp_path / name)
-    assert told_in(tree) == without(before, {"F1", "F2"}, {"federated"}) != before
-    for name in ("federated", "federated.ipynb"):
-        shutil.move(tmp_path / name, tree / "chapters" / name)
-    assert told_in(tree) == before

@@ -1,21 +1,18 @@
 """Messages that reveal less: distance correlation from its definition, and known answers."""
 
-import shutil
-
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from torch import nn
 
-from chapters.leakage import claims, findings, leakage
-from chapters.leakage.leakage import Search, correlation, distances
+from chapters.leakage import claims, experiments, findings
+from chapters.leakage.experiments import Search, correlation, distances
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
 from lib.engine import flattening
 from lib.engine.halves import Halves
 from lib.workloads import models
-from tests.test_how_the_code_works import copy, told_in, without
 
 
 def by_definition(x, y, unbiased):
@@ -129,16 +126,16 @@ def test_gradients_with_a_penalty_are_those_of_the_whole_network(unbiased, setti
 
 def test_a_decoder_rebuilds_what_activations_are_and_nothing_of_noise():
     x, other = torch.randn(400, 1, 4, 4), torch.randn(200, 1, 4, 4)
-    same = leakage.leakage((x, x), (other, other))
+    same = experiments.leakage((x, x), (other, other))
     assert same[0] == pytest.approx(1, abs=1e-6) and same[1] > 0.99
-    noise = leakage.leakage((x, torch.randn(400, 8)), (other, torch.randn(200, 8)))
+    noise = experiments.leakage((x, torch.randn(400, 8)), (other, torch.randn(200, 8)))
     assert abs(noise[0]) < 0.05 and noise[1] < 0.05
 
 
 def test_a_search_tells_a_row_per_goal_and_is_the_same_again():
     search = Search("digits-mlp", 64, alpha=1.0, trials=4, max_steps=40, replicate=7)
     found = search.measure()
-    assert found.equals(search.measure()) and sorted(found.goal) == sorted(leakage.GOALS)
+    assert found.equals(search.measure()) and sorted(found.goal) == sorted(experiments.GOALS)
     met = found.dropna()
     assert len(met) and met.rebuilt.between(0, 1).all() and (met.steps.diff().dropna() >= 0).all()
 
@@ -148,7 +145,7 @@ def planted(hidden, met):
     hardest goal with it.
     """
     rows = []
-    for network in leakage.PLANNED:
+    for network in experiments.PLANNED:
         for alpha, unbiased in ((0.0, False), (3.0, False), (3.0, True)):
             for replicate, times in enumerate((0.95, 1.0, 1.05, 1.02, 0.98), start=1):
                 about = {
@@ -158,7 +155,7 @@ def planted(hidden, met):
                     "unbiased": unbiased,
                 }
                 lost = 0.1 * times * (hidden if alpha else 1)
-                for goal in leakage.GOALS:
+                for goal in experiments.GOALS:
                     missed = goal == 0.04 and alpha and replicate > met
                     steps = np.nan if missed else 50.0
                     rows.append(
@@ -180,7 +177,7 @@ def test_planted_searches_are_judged_as_they_are(hidden, met, verdicts, monkeypa
     class Planted:
         results = staticmethod(lambda: planted(hidden, met))
 
-    monkeypatch.setattr(leakage, "LEAKAGE", Planted)
+    monkeypatch.setattr(experiments, "LEAKAGE", Planted)
     for key, groups, verdict in zip(("N1", "N2"), (claims.hidden(), claims.kept()), verdicts):
         found = judged(REGISTRY.claims[key], groups).groups
         assert len(found) == 4 and {group.verdict for group in found} == {verdict}, found
@@ -190,16 +187,5 @@ def test_nothing_is_judged_without_records(monkeypatch):
     class Nothing:
         results = staticmethod(pd.DataFrame)
 
-    monkeypatch.setattr(leakage, "LEAKAGE", Nothing)
+    monkeypatch.setattr(experiments, "LEAKAGE", Nothing)
     assert claims.hidden() == claims.kept() == [] and findings.measured().empty
-
-
-def test_the_chapter_goes_with_its_folder_and_comes_back(tmp_path):
-    tree = copy(tmp_path / "book")
-    before = told_in(tree)
-    for name in ("leakage", "leakage.ipynb"):
-        shutil.move(tree / "chapters" / name, tmp_path / name)
-    assert told_in(tree) == without(before, {"N1", "N2"}, {"leakage"}) != before
-    for name in ("leakage", "leakage.ipynb"):
-        shutil.move(tmp_path / name, tree / "chapters" / name)
-    assert told_in(tree) == before

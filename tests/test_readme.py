@@ -9,7 +9,7 @@ import pytest
 
 import lib.__main__ as command
 from lib import ROOT
-from lib.measuring import runner, sweeps
+from lib.measuring import paper_scale, runner, sweeps
 from lib.probes import replays
 from lib.records import on_record
 
@@ -37,7 +37,7 @@ def test_papermill_lines_name_chapters_and_their_parameters():
             assert f'"{name}: ' in chapter.read_text(encoding="utf-8"), f"{chapter.name} has no parameter {name}"
 
 
-WORK = [(sweeps, "run"), (on_record, "status"), (replays, "run"), (runner, "run")]
+WORK = [(sweeps, "run"), (on_record, "status"), (replays, "run"), (runner, "run"), (paper_scale.Shelf, "check")]
 
 
 @pytest.mark.parametrize("line", [c for c in COMMANDS if c.startswith("python -m lib ") and "--help" not in c])

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from chapters.receptive_fields import claims, localised, ring, searches
-from chapters.receptive_fields.searches import EDGED, SITE, SITES, Search
+from chapters.receptive_fields import claims, experiments, findings, ring
+from chapters.receptive_fields.experiments import EDGED, SITE, SITES, Search
 from lib.claims.claim import REGISTRY, judged
 from lib.engine import lockstep
 from lib.measuring.experiment import Collection
@@ -43,21 +43,21 @@ def test_what_pairs_of_sites_tell_is_all_there_is_of_gaussian_inputs_alone():
 def test_participation_where_it_is_known():
     site = np.arange(SITES)
     one, even, wave = np.eye(SITES)[5], np.ones(SITES), np.cos(2 * np.pi * 4 * site / SITES)
-    assert localised.participation(np.stack([one, even, wave])) == pytest.approx([SITES, 1, 1.5])
+    assert findings.participation(np.stack([one, even, wave])) == pytest.approx([SITES, 1, 1.5])
     noise = np.random.default_rng(0).standard_normal((4000, SITES))
-    assert localised.participation(noise).mean() == pytest.approx(3, abs=0.15)
+    assert findings.participation(noise).mean() == pytest.approx(3, abs=0.15)
     fresh = models.initialise(ring.network(), 0)[0].weight.detach().numpy()
-    assert localised.participation(fresh).mean() == pytest.approx(localised.DRAWN, abs=0.15)
+    assert findings.participation(fresh).mean() == pytest.approx(findings.DRAWN, abs=0.15)
 
 
 def test_neighbours_are_as_often_kept_as_any_by_chance_and_more_often_in_blocks():
     """Units that keep few weights and units that keep many are no neighbourhood."""
     share = np.linspace(0.1, 0.9, 500)[:, None]
     scattered = np.random.default_rng(0).random((500, SITES)) < share
-    assert localised.neighbours(scattered * 1.0) == pytest.approx(1, abs=0.02)
+    assert findings.neighbours(scattered * 1.0) == pytest.approx(1, abs=0.02)
     block = np.arange(SITES) < SITES // 2
-    assert localised.neighbours(block[None] * 1.0) == pytest.approx(31 / (32 * 31 / 63))
-    assert np.isnan(localised.neighbours(np.eye(SITES)[:3]))
+    assert findings.neighbours(block[None] * 1.0) == pytest.approx(31 / (32 * 31 / 63))
+    assert np.isnan(findings.neighbours(np.eye(SITES)[:3]))
 
 
 def plainly(search, trial, steps):
@@ -79,10 +79,10 @@ def plainly(search, trial, steps):
 
 
 def test_a_record_holds_the_fields_of_the_first_trial_that_meets_the_goal(monkeypatch):
-    monkeypatch.setitem(searches.GOALS, 0.0, (0.42, 0.46))
+    monkeypatch.setitem(experiments.GOALS, 0.0, (0.42, 0.46))
     search = Search(0.0, 256, trials=8, max_steps=600)
     rows = search.measure()
-    assert len(rows) == 2 * searches.HIDDEN and rows.steps.notna().all()
+    assert len(rows) == 2 * experiments.HIDDEN and rows.steps.notna().all()
     held = ring.samples(ring.VALIDATION, 0.0, 2 * search.replicate + 1)
     for goal, own in rows.groupby("goal"):
         module, fields = plainly(search, int(own.trial.iloc[0]), int(own.steps.iloc[0]))
@@ -94,24 +94,24 @@ def test_a_record_holds_the_fields_of_the_first_trial_that_meets_the_goal(monkey
 def test_a_search_that_meets_no_goal_keeps_what_pruning_left(tmp_path, monkeypatch):
     monkeypatch.setattr(ring, "TRAIN", 400)
     search = Search(EDGED, 100, 0.5, trials=2, max_steps=2)
-    place, folder = searches.FIELDS.place, tmp_path / "fields"
+    place, folder = experiments.FIELDS.place, tmp_path / "fields"
     Collection("t", "search", folder, place, lambda: [search]).run()
-    rows = searches.FIELDS.results([search], folder)
-    (told, _) = localised.by_search(rows).itertuples()
+    rows = experiments.FIELDS.results([search], folder)
+    (told, _) = findings.by_search(rows).itertuples()
     assert np.isnan(told.steps) and np.isnan(told.participation) and told.neighbours > 0
     assert 0.3 < (rows[SITE] != 0).to_numpy().mean() < 0.6
-    assert localised.beside_gaussian(localised.at_goal(localised.by_search(rows))) is None
+    assert not any(findings.effects(findings.at_goal(findings.by_search(rows))).values())
 
 
 def planted(ratio, noise=0.02):
     """`by_search` of five searches whose participation on edges is so many times that on Gaussian inputs."""
     random, rows = np.random.default_rng(1), []
-    for search in searches.planned():
+    for search in experiments.planned():
         if not search.sparsity:
             value = (ratio if search.gain else 1) * 2 * np.exp(noise * random.standard_normal())
             key = (search.gain, 0.0, search.batch_size, search.replicate, search.goals[0])
             rows.append((*key, 100.0, value, 1.0))
-    return pd.DataFrame(rows, columns=[*localised.KEYS, "steps", "participation", "neighbours"])
+    return pd.DataFrame(rows, columns=[*findings.KEYS, "steps", "participation", "neighbours"])
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(1.6, "for"), (1.0, "against"), (1.25, "not decided")])

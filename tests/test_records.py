@@ -10,18 +10,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from chapters.federated import federated
+from chapters.federated import experiments as federated
 from chapters.frameworks.framework_times import FrameworkTimes
 from chapters.language_model import branches, ngrams, pruned_layers
 from chapters.late_workers import delays
-from chapters.leakage import leakage
+from chapters.leakage import experiments as leakage
 from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
 from chapters.own_workload import replays as own_replays
 from chapters.parts_of_a_network import growing, halves, subnetworks
 from chapters.paths import walks
-from chapters.receptive_fields import searches as field_searches
-from chapters.spiking import searches as spike_searches
-from chapters.spiking.step_times import SpikingTimes
+from chapters.receptive_fields import experiments as field_searches
+from chapters.spiking import experiments as spiking
+from chapters.spiking.experiments import SpikingTimes
 from chapters.without_backpropagation import boolean_readout
 from lib import ROOT, own
 from lib.probes import folds, portraits, replays, running_noise, timings, tracks, unseen
@@ -152,7 +152,7 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "fields": (lambda file, own: field_searches.Search(**own), field_searches.FIELDS.record, {"source", "wall_s", "precision"}),
     "federated": (lambda file, own: federated.Search(**own), federated.FEDERATED.record, {"source", "wall_s", "precision"}),
     "leakage": (lambda file, own: leakage.Search(**own), leakage.LEAKAGE.record, {"source", "wall_s", "precision"}),
-    "spikes": (lambda file, own: spike_searches.Search(**own), spike_searches.SPIKES.record, {"source", "wall_s", "precision"}),
+    "spikes": (lambda file, own: spiking.Search(**own), spiking.SPIKES.record, {"source", "wall_s", "precision"}),
     "subnetworks": (lambda file, own: subnetworks.Search(**own), subnetworks.record, {"source", "wall_s", "precision"}),
     "growing": (lambda file, own: growing.Search(**own), growing.record, {"source", "wall_s", "precision"}),
     "halves": (lambda file, own: halves.Search(**own), halves.record, {"source", "wall_s", "precision"}),

@@ -1,12 +1,14 @@
 """Spiking neurons: against loops, against snnTorch where it is installed, and where the answer is known."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from torch import nn
 
-from chapters.spiking import activity, claims, neurons, searches, step_times
+from chapters.spiking import claims, experiments, findings, neurons
 from lib.claims.claim import REGISTRY, judged
 from lib.engine import batched, flattening, vocabulary
 from lib.engine.sequential import SequentialExecutor
@@ -21,6 +23,11 @@ def currents():
     """Inputs of neurons [EXAMPLES, TIME, UNITS] that excite some often, some now and then, some never."""
     random = torch.Generator().manual_seed(1)
     return 0.25 * torch.randn(EXAMPLES, TIME, UNITS, generator=random) + torch.linspace(-0.2, 0.6, UNITS)
+
+
+def fire(given, leak=neurons.LEAK, resets=True):
+    """What the layer makes of inputs [..., TIME, units]."""
+    return neurons.Spiking(given.shape[-2], leak, resets)(given.flatten(0, 1)).reshape(given.shape)
 
 
 def slow(given, leak, resets, weight):
@@ -41,7 +48,7 @@ def slow(given, leak, resets, weight):
 def test_a_layer_fires_and_passes_gradients_as_a_loop_over_neurons_does(currents, leak, resets):
     given = currents.double().requires_grad_()
     weight = torch.linspace(1, 2, TIME, dtype=torch.float64)
-    spikes = neurons.Spiking(leak, resets)(given)
+    spikes = fire(given, leak, resets)
     (spikes * weight[:, None]).sum().backward()
     assert 0 < spikes.mean() < 1
     for example in range(EXAMPLES):
@@ -63,7 +70,7 @@ def test_a_layer_is_that_of_snntorch(currents):
     for t in range(TIME):
         spike, state = theirs(other[:, t], state)
         found.append(spike)
-    expected, spikes = torch.stack(found, 1), neurons.Spiking()(own)
+    expected, spikes = torch.stack(found, 1), fire(own)
     assert torch.equal(spikes, expected) and 0 < spikes.mean() < 1
     for fired in (spikes, expected):
         (fired * torch.linspace(1, 2, TIME)[:, None]).sum().backward()
@@ -100,7 +107,7 @@ def test_a_convolutional_one_step_without_leak_and_reset_is_a_threshold_network(
 
 def test_without_leak_and_reset_a_steady_input_is_counted_up():
     """After t steps of 0.3 the potential is 0.3 t: above 1 from the fourth on."""
-    spikes = neurons.Spiking(leak=1.0, resets=False)(torch.full((1, 6, 1), 0.3))
+    spikes = fire(torch.full((1, 6, 1), 0.3), leak=1.0, resets=False)
     assert spikes.flatten().tolist() == [0, 0, 0, 1, 1, 1]
 
 
@@ -119,11 +126,11 @@ def test_activity_counts_spikes_and_silent_units():
     module, x = excited(neurons.network(8), 3), torch.rand(50, 1, 8, 8)
     rate, silent, first = neurons.activity(module.requires_grad_(False), x)
     h = neurons.Steady(8)(module[1](x.flatten(1)))
-    one = neurons.Spiking()(h)
-    two = neurons.Spiking()(module[4](one))
+    one = neurons.Spiking(8)(h)
+    two = neurons.Spiking(8)(module[4](one))
     both = torch.cat([one, two], -1)
     assert rate == pytest.approx(float(both.mean())) and first == pytest.approx(float(one.mean()))
-    assert silent == pytest.approx(float((both.amax((0, 1)) == 0).float().mean()))
+    assert silent == pytest.approx(float((both.amax(0) == 0).float().mean()))
 
 
 @pytest.mark.parametrize("time", [0, 4])
@@ -147,16 +154,16 @@ def test_a_winner_is_trained_again_until_it_meets_the_goal_and_no_further(time):
 def planted(ratio, noise=0.02):
     """Records of five searches of either network, whose units fire so many times as often as rectifiers are on."""
     random, rows = np.random.default_rng(1), []
-    for search in searches.planned():
+    for search in experiments.planned():
         value = (ratio if search.time else 1) * 0.5 * np.exp(noise * random.standard_normal())
-        about = (getattr(search, name) for name in activity.FIELDS)
-        rows.append((*about, searches.JUDGED[search.model], 100.0, value, 0.1, value))
-    return pd.DataFrame(rows, columns=activity.COLUMNS)
+        told = {"goal": experiments.JUDGED[search.model], "steps": 100.0, "rate": value, "silent": 0.1, "first": value}
+        rows.append({**dataclasses.asdict(search), **told})
+    return pd.DataFrame(rows)
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(0.5, "for"), (1.0, "against"), (0.8, "not decided")])
 def test_the_rule_says_what_is_planted(ratio, verdict, monkeypatch):
-    monkeypatch.setattr(activity, "results", lambda: planted(ratio))
+    monkeypatch.setattr(findings, "results", lambda: planted(ratio))
     (group,) = judged(REGISTRY.claims["U1"], claims.rate_over_rectifiers()).groups
     assert group.verdict == verdict and group.n == 5 and group.effect == pytest.approx(ratio, rel=0.05)
 
@@ -164,19 +171,30 @@ def test_the_rule_says_what_is_planted(ratio, verdict, monkeypatch):
 def test_searches_that_missed_the_goal_or_a_batch_size_count_for_nothing():
     rows = planted(0.5)
     rows.loc[(rows.replicate == 2) & (rows.batch_size == 64), "steps"] = np.nan
-    assert activity.over(rows, "rate").n == 4 and activity.over(rows[:0], "rate") is None
+    assert findings.over(rows, "rate").n == 4 and findings.over(rows[:0], "rate") is None
 
 
 def test_the_convolutional_network_is_compared_at_its_own_sizes_and_goal():
     rows = planted(0.5, noise=0)
-    both = [(time, 0.0, "cnn") for time in (searches.TIME, 0)]
-    found = activity.over(rows, "rate", *both, searches.CNN_SIZES)
+    both = [(time, 0.0, "cnn") for time in (experiments.TIME, 0)]
+    found = findings.over(rows, "rate", *both, experiments.CNN_SIZES)
     assert found.n == 3 and found.value == pytest.approx(np.log(0.5))
-    assert activity.over(rows, "rate", *both) is None
+    assert findings.over(rows, "rate", *both) is None
 
 
 def test_gradients_of_all_networks_are_timed_at_every_batch_size():
-    found = step_times.SpikingTimes(repeats=1).measure()
-    assert len(found) == len(step_times.NETWORKS) * len(searches.BATCH_SIZES) and (found.seconds > 0).all()
-    large = found[found.batch_size == searches.BATCH_SIZES[-1]].set_index("time").seconds
-    assert large[searches.LONGER] > large[0]
+    found = experiments.SpikingTimes(repeats=1).measure()
+    assert len(found) == 3 * len(experiments.BATCH_SIZES) and (found.seconds > 0).all()
+    large = found[found.batch_size == experiments.BATCH_SIZES[-1]].set_index("time").seconds
+    assert large[experiments.LONGER] > large[0]
+
+
+def test_times_are_told_beside_those_of_rectifiers_and_not_at_all_where_there_are_none():
+    rows = [(time, size, size * (1 + time) / 1000, 0.001, 1.0) for time in findings.NETWORKS for size in experiments.BATCH_SIZES]
+    times = pd.DataFrame(rows, columns=["time", "batch_size", "seconds", "low", "high"])
+    found = findings.findings(planted(0.5), times)
+    assert found["slow_small"] == found["slow_large"] == pytest.approx(1 + experiments.TIME)
+    assert found["slower_large"] == pytest.approx(1 + experiments.LONGER)
+    assert findings.clock(times)["rectifiers"].tolist()[1].startswith("16")
+    none = findings.findings(planted(0.5), times[:0])
+    assert none.keys() == found.keys() and none["slow_small"] is None and findings.clock(pd.DataFrame()).empty

@@ -1,12 +1,154 @@
-"""What this chapter measures besides searches."""
+"""Training where the data lie, on clients.  A round of averaging: each client takes local steps of SGD
+from the server's weights, and the server averages them.  A round in turns: the network is cut
+(`lib.engine.halves`), and each client takes its steps with the server and hands its part on.
+"""
 
-from chapters.federated import federated
-from lib.measuring.experiment import Experiment
+from __future__ import annotations
 
-EXPERIMENTS = {
-    "federated": Experiment(
-        "Train on clients' shards by averaging and by split networks, into data/federated/.",
-        federated.FEDERATED,
-        "searches",
-    )
+import functools
+import itertools
+from typing import TYPE_CHECKING, Literal
+
+import pandas as pd
+
+from lib.fields import Count, spec
+from lib.measuring.experiment import Experiment, searches
+from lib.measuring.stepping import OfCell, Steps
+from lib.workloads.catalogue import WorkloadName
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+AVERAGING, TURNS = WAYS = ("averaging", "turns")
+CLIENTS, BATCH, SHARD = 10, 15, 135  # clients; examples of a local step; and of a shard
+NETWORKS, KINDS = ("digits-mlp", "digits-cnn"), {False: "shards alike", True: "shards skewed"}
+ARMS = {  # way, local steps, examples of each, most rounds
+    "large batch, 150": (AVERAGING, 1, BATCH, 2000),
+    "large batch, 1,350": (AVERAGING, 1, SHARD, 1000),
+    "averaging, one epoch": (AVERAGING, 9, BATCH, 400),
+    "averaging, four epochs": (AVERAGING, 36, BATCH, 100),
+    "split, turns of a step": (TURNS, 1, BATCH, 1000),
+    "split, turns of an epoch": (TURNS, 9, BATCH, 200),
 }
+REPLICATES = 10
+
+
+@spec
+class Search(OfCell):
+    """Trials of a way to train on shards, which differ in learning rate and initialisation.
+
+    local_steps: of a client in a round.  batch_size: examples of a local step.  skewed: whether a
+    client's examples are of few labels.  max_rounds: after which a search that has not met the
+    hardest goal ends.  replicate: its draws, seeds, shards and split of the examples.  Raises
+    ValueError naming the field, its value and what is allowed.
+    """
+
+    workload: WorkloadName
+    way: Literal[*WAYS]
+    local_steps: Count(1000)
+    batch_size: Count(SHARD) = BATCH
+    skewed: bool = False
+    max_rounds: Count(10_000) = 2000
+    replicate: Count(1000) = 1
+    trials: Count(1024) = 16
+
+    @property
+    def examples(self) -> int:
+        return CLIENTS * self.batch_size
+
+    def measure(self) -> pd.DataFrame:
+        """A row per trial: learning_rate, rounds@GOAL (the first that meets it), and `costs`."""
+        import torch  # slow to import, and most chapters only read
+
+        goals, own = self.cell.work.goals, self.batches()
+        steps = Steps(self.cell, goals)
+        gradients = (steps.executor if self.way == AVERAGING else steps.halves).gradients
+        how = {"rate": steps.rate, "own": own, "steps": self.local_steps, "way": self.way}
+        first = torch.full((len(steps.w), len(goals)), torch.nan)
+        one = functools.partial(a_round, gradients, **how)
+        for count, _, wrong in steps.until_met(one, self.max_rounds):
+            first[(wrong[:, None] <= steps.limits) & first.isnan()] = count
+        met = {f"rounds@{goal:g}": first[:, n] for n, goal in enumerate(goals)}
+        told = {"learning_rate": steps.rate[:, 0], **met, **costs(self, steps.halves)}
+        return pd.DataFrame(told).rename_axis("trial").reset_index()
+
+    def batches(self) -> list:
+        """Each client's endless batches (x, y), every epoch in an order of its own."""
+        from lib.engine import lockstep
+
+        data = self.cell.work.train(self.replicate)
+        places = shards(data.y, CLIENTS, self.skewed, self.replicate)
+
+        def of(client: int):
+            order = lockstep.batches(SHARD, self.batch_size, 1000 * self.replicate + client)
+            picks = (places[client][pick] for pick in order)
+            return ((data.x[pick], data.y[pick]) for pick in picks)
+
+        return [of(client) for client in range(CLIENTS)]
+
+
+def shards(y: Tensor, clients: int, skewed: bool, seed: int) -> Tensor:
+    """Which examples each client holds, [clients, n], by labels y [N]: any, or two runs of sorted
+    ones.
+    """
+    import torch
+
+    random = torch.Generator().manual_seed(seed)
+    each = len(y) // clients
+    order = torch.randperm(len(y), generator=random)[: each * clients]
+    if not skewed:
+        return order.view(clients, each)
+    runs = order[y[order].argsort(stable=True)].view(clients, each).tensor_split(2, 1)
+    dealt = [run[torch.randperm(clients, generator=random)] for run in runs]
+    return torch.cat(dealt, 1)
+
+
+def a_round(gradients, w: Tensor, rate: Tensor, own: list, steps: int, way: str) -> Tensor:
+    """Weights [T, P] after a round from w, at the trials' rates [T, 1].
+
+    gradients: losses and gradients of weights and a batch.  own: the clients' batches.
+    """
+    found = []
+    for client in own:
+        local = w.clone()
+        for x, y in itertools.islice(client, steps):
+            local -= rate * gradients(local, x, y)[1]
+        found.append(local)
+        w = local if way == TURNS else w
+    return sum(found) / len(found) if way == AVERAGING else w
+
+
+def costs(search: Search, halves) -> dict[str, float]:
+    """What a round costs a client: sent (numbers, either way) and adds (multiply-adds); and the
+    same with cut_ if the network is cut.
+
+    Forward, and backward by weights and, but for the first layer, by activations.  Where the
+    network is cut, an example costs its activations, their derivatives and its label, and a round
+    the client's part twice.
+    """
+    import torch
+
+    adds, h, cut = 0, torch.zeros(1, 1, 8, 8), {}
+    examples = search.local_steps * search.batch_size
+    for layer in [*halves.client, *halves.server]:
+        h = layer(h)
+        if hasattr(layer, "weight"):
+            places = h[0, 0].numel() if h.dim() > 2 else 1
+            adds += layer.weight.numel() * places * (3 if adds else 2) * examples
+            numbers = examples * (2 * h.numel() + 1) + 2 * halves.size
+            cut = cut or {"cut_sent": numbers, "cut_adds": adds}
+    if search.way == TURNS:
+        return {"sent": cut["cut_sent"], "adds": cut["cut_adds"], **cut}
+    weights = halves.size + sum(p.numel() for p in halves.server.parameters())
+    return {"sent": 2 * weights, "adds": adds, **cut}
+
+
+def planned() -> tuple[Search, ...]:
+    """Every way on every network, on shards alike and skewed, the searches of a point last."""
+    every = itertools.product(range(1, REPLICATES + 1), NETWORKS, KINDS, ARMS.values())
+    return tuple(Search(net, *how[:3], kind, how[3], n) for n, net, kind, how in every)
+
+
+FEDERATED = searches("federated", "{0.workload}/{0.way}-local-{0.local_steps}".format, planned)
+ABOUT = "Train on clients' shards by averaging and by split networks, into data/federated/."
+EXPERIMENTS = {"federated": Experiment(ABOUT, FEDERATED, "searches")}

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from chapters.federated import federated
+from chapters.federated import experiments
 from lib.analysis import replicates, scaling
 from lib.analysis.scaling import Effect
 from lib.claims.claim import Group, ratio, unmeasured
 from lib.claims.names import title
-from lib.wording import percent, with_interval
+from lib.page.told import times
+from lib.wording import percent
 
-LARGE, WHOLE, EPOCH, _, _, TURNS = federated.ARMS
+LARGE, WHOLE, EPOCH, _, _, TURNS = experiments.ARMS
 TOGETHER = "split, all together"  # the steps of LARGE, the network cut
 COSTS = {"rounds": "rounds", "sent": "numbers sent", "adds": "multiply-adds"}
 POINT = ["workload", "skewed", "way", "local_steps", "batch_size"]
@@ -22,7 +23,7 @@ def searches(trials: pd.DataFrame) -> pd.DataFrame:
     """A row per search and goal: arm, goal, rounds of its best trial (NaN where none meets it), and
     what they cost a client, sent and adds.
     """
-    arms = {how[:3]: name for name, how in federated.ARMS.items()}
+    arms = {how[:3]: name for name, how in experiments.ARMS.items()}
     goals = [name for name in trials if name.startswith("rounds@")]
     each = ["sent", "adds", "cut_sent", "cut_adds"]
     found = trials.groupby([*POINT, "replicate"])[[*goals, *each]].min().reset_index()
@@ -35,9 +36,7 @@ def searches(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def over(own: pd.DataFrame, what: str, one: str, other: str) -> Effect | None:
-    """ln of what a way costs over what another does, of one network, kind and goal, as of
-    `replicates.over`.
-    """
+    """`replicates.over` of what two ways cost; own: searches of one network, kind and goal."""
     return replicates.over(own[own.arm == one], own[own.arm == other], what)
 
 
@@ -45,9 +44,9 @@ def beside(what: str, one: str, other: str) -> list[Group]:
     """A way's rounds or costs over another's, a row per network and kind of shards, at the hardest
     goal that all searches of both meet.
     """
-    trials, rows = federated.FEDERATED.results(), []
+    trials, rows = experiments.FEDERATED.results(), []
     for (work, skewed), own in searches(trials).groupby(POINT[:2]) if len(trials) else ():
-        name = f"{title(work)}, {federated.KINDS[skewed]}"
+        name = f"{title(work)}, {experiments.KINDS[skewed]}"
         met = (over(some, what, one, other) for _, some in own.groupby("goal"))
         effect = next(filter(None, met), None)
         rows.append(ratio(name, effect) if effect else unmeasured(name, note="no goal was met"))
@@ -62,19 +61,18 @@ def points(found: pd.DataFrame, goal: float) -> pd.DataFrame:
     for (work, skewed, arm), own in found[found.goal == goal].groupby([*POINT[:2], "arm"]):
         for what, name in COSTS.items() if own.rounds.notna().all() else ():
             ends = scaling.mean_of(np.log(own[what])).row().values()
-            rows.append((title(work), federated.KINDS[skewed], arm, name, *ends, len(own)))
-    value = ["value", "value_low", "value_high"]
-    return pd.DataFrame(rows, columns=["network", "kind", "arm", "cost", *value, "searches"])
+            rows.append((title(work), experiments.KINDS[skewed], arm, name, *ends, len(own)))
+    columns = "network kind arm cost value value_low value_high searches"
+    return pd.DataFrame(rows, columns=columns.split())
 
 
 def beside_large(found: pd.DataFrame, goal: float) -> pd.DataFrame:
     """Rounds over those of the large batch of 150, told, a row per network and way."""
     rows = {}
     for (work, skewed), own in found[found.goal == goal].groupby(POINT[:2]):
-        for arm in [*federated.ARMS][1:]:
-            effect = over(own, "rounds", arm, LARGE)
-            told = with_interval(*effect.row().values()) if effect else "—"
-            rows.setdefault((title(work), arm), {})[federated.KINDS[skewed]] = told
+        for arm in [*experiments.ARMS][1:]:
+            told = times(over(own, "rounds", arm, LARGE))
+            rows.setdefault((title(work), arm), {})[experiments.KINDS[skewed]] = told
     return pd.DataFrame(rows).T.rename_axis(["network", "way"]).reset_index()
 
 
@@ -86,17 +84,17 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict[str
         some = dict(list(own[own.skewed == skewed].groupby("workload")))
         for what, both in pairs.items():
             effects = {work: over(part, what, *both) for work, part in some.items()}
-            times = {work: float(np.exp(one.value)) for work, one in effects.items() if one}
-            values[f"{what}_{kind}"] = list(times.values())
-            values[f"{what}_{kind}_cnn"] = times.get("digits-cnn")
+            ratios = {work: float(np.exp(one.value)) for work, one in effects.items() if one}
+            values[f"{what}_{kind}"] = list(ratios.values())
+            values[f"{what}_{kind}_cnn"] = ratios.get("digits-cnn")
     met = trials.dropna(subset=f"rounds@{goal:g}").sort_values(f"rounds@{goal:g}", kind="stable")
     best = met.groupby([*POINT, "replicate"]).learning_rate.first()
     told = ("rounds_alike", "rounds_skewed", "adds_alike", "adds_skewed", "sent_alike")
     return {
         **{name: values[name] for name in (*told, "sent_alike_cnn")},
         "goal": percent(goal),
-        "clients": federated.CLIENTS,
-        "shard": federated.SHARD,
+        "clients": experiments.CLIENTS,
+        "shard": experiments.SHARD,
         "trials": int(trials.trial.max()) + 1,
         "searches": int(trials.replicate.nunique()),
         "missed": int(own[own.arm != TOGETHER].rounds.isna().sum()),

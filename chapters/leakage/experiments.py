@@ -1,12 +1,156 @@
-"""What this chapter measures besides searches."""
+"""Messages that reveal less: a split network's loss is cross-entropy plus alpha times the squared
+distance correlation (Székely and Rizzo 2014) of a batch's images and the activations that its
+client sends.  It is estimated as usual, which is too high at small batches, or without bias.
+"""
 
-from chapters.leakage import leakage
-from lib.measuring.experiment import Experiment
+from __future__ import annotations
 
-EXPERIMENTS = {
-    "leakage": Experiment(
-        "Train split networks whose messages reveal less of the images, into data/leakage/.",
-        leakage.LEAKAGE,
-        "searches",
-    )
+import itertools
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from lib.fields import AMOUNT, Count, Whole, spec
+from lib.measuring.experiment import Experiment, searches
+from lib.measuring.stepping import OfCell, Steps
+from lib.workloads.catalogue import WorkloadName
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+GOALS = (0.04, 0.06, 0.1)  # of validation error, at which leakage is measured
+FEATURES, RIDGES = 512, (1e-3, 1e-2, 1e-1, 1.0, 10.0)  # of the decoder
+TINY = 1e-12
+PLANNED = {  # batch sizes and alphas; distances of 256 activations make the CNN dear
+    "digits-mlp": ((8, 32, 128, 256), (1.0, 3.0, 10.0)),
+    "digits-cnn": ((8, 32, 128), (3.0,)),
 }
+REPLICATES = 5
+
+
+@spec
+class Search(OfCell):
+    """Trials of split learning, which differ in learning rate and initialisation.
+
+    alpha: weight of the squared distance correlation.  unbiased: its estimator.  max_steps: after
+    which a search that has not met the hardest goal ends.  replicate: its draws, seeds, data order
+    and split of the examples.  Raises ValueError naming the field, its value and what is allowed.
+    """
+
+    workload: WorkloadName
+    batch_size: Whole(4, 1350)  # the unbiased estimator needs four
+    alpha: AMOUNT = 0.0
+    unbiased: bool = False
+    replicate: Count(1000) = 1
+    max_steps: Count(100_000) = 2000
+    trials: Count(1024) = 16
+
+    def measure(self) -> pd.DataFrame:
+        """A row per goal that is met: goal, step, learning_rate of the first trial that meets it,
+        and its `leakage`.
+        """
+        from lib.engine import lockstep
+
+        steps = Steps(self.cell, GOALS)
+        data, halves, rows = steps.train, steps.halves, []
+        waiting = dict(zip(GOALS, steps.limits))
+        order = lockstep.batches(len(data.y), self.batch_size, self.replicate)
+
+        def step(w: Tensor) -> Tensor:
+            pick = next(order)
+            x, y = data.x[pick], data.y[pick]
+            penalty = self._penalty(x) if self.alpha else None
+            return w - steps.rate * halves.gradients(w, x, y, penalty)[1]
+
+        for count, w, wrong in steps.until_met(step, self.max_steps):
+            best = int(wrong.argmin())
+            for goal in [goal for goal, most in waiting.items() if wrong[best] <= most]:
+                sent = [(part.x, halves.sent(w[best], part.x)) for part in (data, steps.held)]
+                rows.append((goal, count, float(steps.rate[best]), *leakage(*sent)))
+                del waiting[goal]
+        rows += [(goal, *[np.nan] * 4) for goal in waiting]
+        return pd.DataFrame(rows, columns=["goal", "steps", "learning_rate", "dcor", "rebuilt"])
+
+    def _penalty(self, x: Tensor):
+        """The client's own loss of a batch x, as a function of what it sends, [T, B, ...]."""
+        own = distances(x.flatten(1))
+        return lambda sent: self.alpha * correlation(own, distances(sent.flatten(2)), self.unbiased)
+
+
+def distances(a: Tensor) -> Tensor:
+    """Between the rows of a [..., n, d]: [..., n, n].
+
+    By products of matrices: the derivative of `torch.cdist` takes several times as long.
+    """
+    import torch
+
+    squares = a.square().sum(-1, True)
+    apart = (squares + squares.mT - 2 * a @ a.mT) * (1 - torch.eye(a.shape[-2], dtype=a.dtype))
+    return apart.clamp(min=TINY).sqrt() * (apart > TINY)
+
+
+def correlation(one: Tensor, other: Tensor, unbiased: bool) -> Tensor:
+    """The squared distance correlation [...] of two sets of distances [..., n, n].
+
+    unbiased: its covariance has mean zero for independent data, and may be negative.
+    """
+    a, b = (centred(d, unbiased) for d in (one, other))
+    both, own, theirs = ((p * q).sum((-1, -2)) for p, q in ((a, b), (a, a), (b, b)))
+    return both / (own * theirs).clamp(min=TINY).sqrt()
+
+
+def centred(d: Tensor, unbiased: bool) -> Tensor:
+    """Distances d [..., n, n] less the means of their rows and columns, plus that of all; unbiased:
+    sums over n - 2, or (n - 1)(n - 2), in place of means, and nothing on the diagonal.
+    """
+    import torch
+
+    n = d.shape[-1]
+    each, every = (n - 2, (n - 1) * (n - 2)) if unbiased else (n, n * n)
+    around = (d.sum(-1, True) + d.sum(-2, True)) / each
+    found = d - around + d.sum((-1, -2), True) / every
+    return found * (1 - torch.eye(n, dtype=d.dtype)) if unbiased else found
+
+
+def leakage(train: tuple[Tensor, Tensor], held: tuple[Tensor, Tensor]) -> tuple[float, float]:
+    """The squared distance correlation, unbiased, of held-out images and activations, and the share
+    of their pixels' variance that a decoder rebuilds.
+
+    train, held: images [n, ...] and activations [n, ...].  The decoder is ridge regression on the
+    activations and random ReLU features of them; the best ridge is chosen on the held-out images,
+    in its favour.
+    """
+    import torch
+
+    (x, z), (other_x, other_z) = ((a.flatten(1).double() for a in pair) for pair in (train, held))
+    told = correlation(distances(other_x), distances(other_z), unbiased=True)
+    random, middle, scale = torch.Generator().manual_seed(0), z.mean(0), z.std().clamp(min=TINY)
+    matrix = torch.randn(z.shape[1] + 1, FEATURES, generator=random, dtype=z.dtype)
+
+    def features(z: Tensor) -> Tensor:
+        z = torch.cat([(z - middle) / scale, torch.ones(len(z), 1)], 1)
+        return torch.cat([z, torch.relu(z @ matrix)], 1)
+
+    f, wanted = features(z), other_x - x.mean(0)
+    gram, reach = f.T @ f, f.T @ (x - x.mean(0))
+    ridges = (ridge * torch.eye(len(gram)) * len(z) for ridge in RIDGES)
+    found = (features(other_z) @ torch.linalg.solve(gram + ridge, reach) for ridge in ridges)
+    lost = min(float((wanted - answer).square().sum()) for answer in found)
+    return float(told), 1 - lost / float(wanted.square().sum())
+
+
+def planned() -> tuple[Search, ...]:
+    """Every batch size with every penalty, the searches of a point last."""
+    found = []
+    for n, (net, (sizes, alphas)) in itertools.product(range(1, REPLICATES + 1), PLANNED.items()):
+        penalties = ((0.0, False), *itertools.product(alphas, (False, True)))
+        points = itertools.product(sizes, penalties)
+        found += [Search(net, size, *penalty, n) for size, penalty in points]
+    return tuple(found)
+
+
+NAME = "{0.workload}/batch-{0.batch_size}-alpha-{0.alpha:g}"
+LEAKAGE = searches("leakage", NAME.format, planned)
+ABOUT = "Train split networks whose messages reveal less of the images, into data/leakage/."
+EXPERIMENTS = {"leakage": Experiment(ABOUT, LEAKAGE, "searches")}

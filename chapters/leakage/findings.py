@@ -7,10 +7,11 @@ import itertools
 import numpy as np
 import pandas as pd
 
-from chapters.leakage import leakage
+from chapters.leakage import experiments
 from lib.analysis import replicates, scaling
 from lib.claims.names import title
-from lib.wording import percent, with_interval
+from lib.page.told import times
+from lib.wording import percent
 
 ESTIMATORS = {False: "usual estimator", True: "unbiased estimator"}
 POINT = ["workload", "unbiased", "alpha", "batch_size"]
@@ -23,7 +24,7 @@ def measured() -> pd.DataFrame:
     """A row per search and goal on record, with lost: the share of the pixels' variance that the
     decoder does not rebuild.
     """
-    found = leakage.LEAKAGE.results()
+    found = experiments.LEAKAGE.results()
     return found.assign(lost=1 - found.rebuilt) if len(found) else found
 
 
@@ -49,8 +50,8 @@ def points(found: pd.DataFrame, goal: float) -> pd.DataFrame:
                 ends = scaling.mean_of(met).row(log=False).values()
                 key = (title(work), ESTIMATORS[unbiased], f"α = {value:g}", size, MEASURES[what])
                 rows[key] = (*key, *ends, len(met))
-    names = ["network", "estimator", "penalty", "batch_size", "measure", "value", "low", "high"]
-    return pd.DataFrame(rows.values(), columns=[*names, "searches"])
+    columns = "network estimator penalty batch_size measure value low high searches"
+    return pd.DataFrame(rows.values(), columns=columns.split())
 
 
 def costs(found: pd.DataFrame, goal: float) -> pd.DataFrame:
@@ -58,8 +59,7 @@ def costs(found: pd.DataFrame, goal: float) -> pd.DataFrame:
     rows = {}
     for (work, unbiased, alpha, size), *both in with_penalty(found, goal):
         row = rows.setdefault((title(work), ESTIMATORS[unbiased], f"{alpha:g}"), {})
-        effect = replicates.over(*both, "steps")
-        row[f"batch {size}"] = with_interval(*effect.row().values()) if effect else "—"
+        row[f"batch {size}"] = times(replicates.over(*both, "steps"))
     table = pd.DataFrame(rows).T.fillna("—")
     return table.rename_axis(["network", "penalty by the", "α"]).reset_index()
 
@@ -67,7 +67,7 @@ def costs(found: pd.DataFrame, goal: float) -> pd.DataFrame:
 def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
     """All values of the page's sentences; found: of `measured`."""
     own = {key: both for key, *both in with_penalty(found, goal)}
-    sizes, alphas = leakage.PLANNED[MLP]
+    sizes, alphas = experiments.PLANNED[MLP]
     ends, top, values = {"small": sizes[0], "large": sizes[-1]}, max(alphas), {}
     for name, size in ends.items():
         usual, unbiased = (own[MLP, kind, top, size][0].dropna() for kind in (False, True))
@@ -76,10 +76,10 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
             values[f"rebuilt_{kind}_{name}"] = percent(some.rebuilt.mean())
         for what, *pair in (("dcor", usual, unbiased), ("lost", unbiased, usual)):
             effect = replicates.over(*pair, what)
-            values[f"{what}_{name}"] = with_interval(*effect.row().values()) if effect else None
+            values[f"{what}_{name}"] = times(effect) if effect else None
             if (what, name) == ("lost", "small"):  # predicted: over twice
                 values["refuted"] = bool(effect and effect.high < np.log(2))
-    parts = {"mlp": (MLP, top), "cnn": ("digits-cnn", max(leakage.PLANNED["digits-cnn"][1]))}
+    parts = {"mlp": (MLP, top), "cnn": ("digits-cnn", max(experiments.PLANNED["digits-cnn"][1]))}
     for name, (work, alpha) in parts.items():
         pairs = [both for key, both in own.items() if (key[0], key[2]) == (work, alpha)]
         steps = filter(None, (replicates.over(*both, "steps") for both in pairs))

@@ -6,38 +6,31 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from lib.measuring import experiment
 from lib.measuring.experiment import Collection
+from lib.measuring.stepping import OfCell
 from lib.methods.intervals import Interval
 from lib.methods.method import Method
 from lib.own import folder_name
-from lib.records import store
-from lib.records.store import DATA
 from lib.studies.cells import Cell
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-class OfWhole:
-    """A search by parts that is compared with plain SGD on the whole network.
+class OfWhole(OfCell):
+    """A search by parts that is compared with plain SGD on the whole network, `cell`.
 
-    Searches have the fields workload, batch_size, trials, replicate (draws, seeds, data order and
-    split of the examples) and max_steps.
+    Searches also have the field max_steps.
     """
 
     def __post_init__(self):
         _ = self.cell  # its checks are ours
-
-    @property
-    def examples(self) -> int:
-        """Examples of a step of the whole network."""
-        return self.batch_size
 
     @property
     def hits(self) -> int:
@@ -45,39 +38,19 @@ class OfWhole:
         return self.trials
 
     @property
-    def cell(self) -> Cell:
-        """The search of the whole network."""
-        return Cell(
-            self.workload,
-            self.examples,
-            "sgd",
-            trials=self.trials,
-            replicate=self.replicate,
-            hits=self.hits,
-            max_steps=self.max_steps,
-            split=self.replicate,
-        )
-
-    def definition(self) -> dict:
-        return self.cell.definition()
+    def settings(self) -> dict:
+        return {"hits": self.hits, "max_steps": self.max_steps}
 
 
 def collection(
     title: str, named: Callable[[OfWhole], str], planned: Callable[[], Sequence]
 ) -> Collection:
-    """The records of one kind of search, in data/TITLE/WORKLOAD/NAME-DIGEST.csv.
-
-    Args:
-        title: of its folder and bar.
-        named: the beginning of a record's name.
-        planned: all that the book wants.
+    """The records of one kind of search, in data/TITLE/WORKLOAD/NAME-DIGEST.csv; named: the
+    beginning of a record's name.
     """
-
-    def place(search: OfWhole, folder: Path) -> Path:
-        file = f"{named(search)}-{store.digest(search)}.csv"
-        return folder / folder_name(search.workload) / file
-
-    return Collection(title, "search", DATA / title, place, planned, precision=lambda _: "float32")
+    return experiment.searches(
+        title, lambda one: f"{folder_name(one.workload)}/{named(one)}", planned
+    )
 
 
 def with_costs(

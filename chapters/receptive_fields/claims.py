@@ -3,11 +3,10 @@
 Of this paper the abstract was at hand, not the text.
 """
 
-from chapters.receptive_fields import localised, searches
+from chapters.receptive_fields import experiments, findings
 from lib.claims.claim import claim, ratio
 
 SOURCE = "Ingrosso and Goldt 2022, abstract"
-NETWORK = "two layers on a ring"
 
 
 @claim(
@@ -23,7 +22,7 @@ NETWORK = "two layers on a ring"
     fixed=True,
 )
 def beside_gaussian():
-    return _one(localised.beside_gaussian(_found()))
+    return _judged("over")
 
 
 @claim(
@@ -40,12 +39,13 @@ def beside_gaussian():
     fixed=True,
 )
 def beside_drawn():
-    return _one(localised.beside_drawn(_found(), searches.EDGED))
+    return _judged("edged_drawn")
 
 
 def _found():
-    return localised.at_goal(localised.by_search(searches.FIELDS.results()))
+    return findings.at_goal(findings.by_search(experiments.FIELDS.results()))
 
 
-def _one(effect):
-    return [ratio(NETWORK, effect)] if effect else []
+def _judged(what):
+    effect = findings.effects(_found())[what]
+    return [ratio("two layers on a ring", effect)] if effect else []

@@ -1,12 +1,82 @@
-"""What this chapter measures besides searches of studies."""
+"""Searches on textures on a ring, and the fields of the trial that wins each.  The page tells what was
+predicted before the records.
+"""
 
-from chapters.receptive_fields.searches import FIELDS
-from lib.measuring.experiment import Experiment
+from __future__ import annotations
 
-EXPERIMENTS = {
-    "receptive-fields": Experiment(
-        "Train networks on textures on a ring and keep what hidden units see, into data/fields/.",
-        FIELDS,
-        "searches",
+import pandas as pd
+
+from lib.fields import PART, Count, Number, Whole, spec
+from lib.measuring.experiment import Experiment, searches
+
+EDGED = 3.0  # the gain of inputs with edges
+GOALS = {0.0: (0.05, 0.15), EDGED: (0.15, 0.2)}  # errors, by gain, the harder first
+SITES, HIDDEN = 64, 16
+SITE = [f"site_{place}" for place in range(SITES)]
+BATCH_SIZES = (128, 512, 2048)
+REPLICATES = (2, 3, 4, 5, 6)  # the pilot's draws were those of the first
+PRUNED = {"sparsity": 0.8, "batch_size": 512, "trials": 1, "max_steps": 1}  # for the mask alone
+SHARED = ("goals", "batch_size", "sparsity", "replicate", "trials", "max_steps")
+
+
+@spec
+class Search:
+    """So many trials of momentum, in lock step until one meets the harder goal.
+
+    gain: of the function that squashes the inputs; 0 leaves them Gaussian.  sparsity: share of the
+    parameters that connection sensitivity removes at the start.  replicate: its draws, seeds,
+    examples and their order.  Raises ValueError naming the field, its value and what is allowed.
+    """
+
+    gain: Number("[0, 100]")
+    batch_size: Count(65_536)
+    sparsity: PART = 0.0
+    replicate: Whole(0, 9999) = 1
+    trials: Count(4096) = 16
+    max_steps: Count(10**6) = 20_000
+
+    @property
+    def goals(self) -> tuple[float, ...]:
+        """Validation errors, the harder first."""
+        return GOALS[EDGED if self.gain else 0.0]
+
+    def definition(self) -> dict:
+        return {"inputs": "ring", "goals": self.goals}
+
+    def measure(self) -> pd.DataFrame:
+        """A row per goal and hidden unit of the trial that won: what `winners` tells, unit, and its
+        weight at every site of the ring.
+        """
+        from chapters.receptive_fields import ring
+        from lib.measuring import winners
+
+        sizes = enumerate((ring.TRAIN, ring.VALIDATION))
+        splits = (ring.samples(n, self.gain, 2 * self.replicate + k) for k, n in sizes)
+        own = {name: getattr(self, name) for name in SHARED}
+        asked = winners.Asked(
+            network=ring.network,
+            training=next(splits),
+            validation=next(splits),
+            **own,
+            prepare=ring.shrink,
+        )
+        found = []
+        for told, module in winners.winners(asked):
+            weights = pd.DataFrame(module[0].weight.detach().numpy().round(5), columns=SITE)
+            about = pd.DataFrame([told] * HIDDEN).assign(unit=range(HIDDEN))
+            found.append(pd.concat([about, weights], axis=1))
+        return pd.concat(found, ignore_index=True)
+
+
+def planned() -> tuple[Search, ...]:
+    """What pruning leaves before training; then dense searches, one of each before the next."""
+    return (
+        *(Search(g, replicate=n, **PRUNED) for n in REPLICATES for g in GOALS),
+        *(Search(g, b, replicate=n) for n in REPLICATES for b in BATCH_SIZES for g in GOALS),
     )
-}
+
+
+NAME = "gain-{0.gain:g}-sparsity-{0.sparsity:g}-batch-{0.batch_size}"
+FIELDS = searches("fields", NAME.format, planned)
+ABOUT = "Train networks on textures on a ring and keep what hidden units see, into data/fields/."
+EXPERIMENTS = {"receptive-fields": Experiment(ABOUT, FIELDS, "searches")}

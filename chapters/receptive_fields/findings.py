@@ -1,22 +1,29 @@
-"""What the page on receptive fields says, as numbers and words, with its figure and its tables."""
+"""How local the fields of hidden units are, and whether removed weights leave neighbours: what the
+page says as numbers, and its tables.
+"""
 
 from __future__ import annotations
 
-import altair as alt
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
+from scipy import stats
 
-from chapters.receptive_fields import localised, searches
-from chapters.receptive_fields.localised import DRAWN
-from chapters.receptive_fields.searches import EDGED, GOALS, SITES
+from chapters.receptive_fields import experiments
+from chapters.receptive_fields.experiments import EDGED, GOALS, SITE, SITES
 from lib.analysis import replicates
-from lib.page import charts, tips, told
+from lib.analysis.scaling import Effect
+from lib.page import charts, told
 from lib.wording import percent, with_interval
 
+# Expected of weights as they are drawn, from a normal distribution cut at two standard deviations
+DRAWN = float(3 + stats.truncnorm(-2, 2).stats("k"))
+KEYS = ["gain", "sparsity", "batch_size", "replicate", "goal"]
 INPUTS = {EDGED: "with edges", 0.0: "Gaussian"}
 COLOURS = {INPUTS[EDGED]: charts.ORANGE, INPUTS[0.0]: charts.BLUE}
 RANKS = {"harder": 0, "easier": 1}
-SMALL, *_, LARGE = searches.BATCH_SIZES
+SMALL, *_, LARGE = experiments.BATCH_SIZES
 RANGES = {  # as predicted before the records
     "over": ("participation with edges, over Gaussian", 1.3, 1.8),
     "edged_drawn": ("with edges, over weights as drawn", 1, np.inf),
@@ -26,23 +33,75 @@ RANGES = {  # as predicted before the records
 }
 
 
-def findings(found: pd.DataFrame, goal: str) -> dict[str, object]:
-    """All values of the page's sentences.
+def participation(fields: np.ndarray) -> np.ndarray:
+    """SITES times the inverse participation ratio Σ w⁴ / (Σ w²)² of fields [..., SITES].
 
-    Args:
-        found: of `localised.by_search`.
-        goal: in RANKS.
+    SITES if one site has all the weight, 1 if all have as much, 1.5 of a wave, 3 in the mean of
+    normal noise; NaN of a field that is zero.
     """
-    rank = RANKS[goal]
-    own = localised.at_goal(found, rank)
-    effects = {
-        "over": localised.beside_gaussian(own),
-        "edged_drawn": localised.beside_drawn(own, EDGED),
-        "gaussian_drawn": localised.beside_drawn(own, 0.0),
-        "edged_sizes": localised.across_sizes(own, EDGED),
-        "gaussian_sizes": localised.across_sizes(own, 0.0),
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return SITES * (fields**4).sum(-1) / (fields**2).sum(-1) ** 2
+
+
+def neighbours(fields: np.ndarray) -> float:
+    """How often the next site of a kept weight is kept, over how often it would be if each unit
+    scattered as many weights at random.
+
+    fields: [units, SITES], whose removed weights are zero.  NaN if no unit has two weights left.
+    """
+    kept = fields != 0
+    counts = kept.sum(-1)
+    pairs = (kept & np.roll(kept, 1, axis=-1)).sum()
+    expected = (counts * (counts - 1)).sum() / (SITES - 1)
+    return float(pairs / expected) if expected else np.nan
+
+
+def by_search(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row per search and goal: KEYS, steps, participation (the units' median) and neighbours."""
+    found = []
+    for key, own in rows.groupby(KEYS) if len(rows) else ():
+        fields, steps = own[SITE].to_numpy(), own.steps.iloc[0]
+        median = np.nan if np.isnan(steps) else np.nanmedian(participation(fields))
+        found.append((*key, steps, median, neighbours(fields)))
+    return pd.DataFrame(found, columns=[*KEYS, "steps", "participation", "neighbours"])
+
+
+def at_goal(found: pd.DataFrame, rank: int = 0) -> pd.DataFrame:
+    """Of `by_search`: dense searches that met the harder goal of their inputs, or with rank 1 the
+    easier one.
+    """
+    goals = found.gain.map(lambda gain: GOALS[EDGED if gain else 0.0][rank])
+    return found[(found.goal == goals) & (found.sparsity == 0) & found.steps.notna()]
+
+
+def logs(
+    own: pd.DataFrame, gain: float, sizes: Sequence[int] = experiments.BATCH_SIZES
+) -> pd.Series:
+    """ln of participation by replicate, the mean over these batch sizes; own: of `at_goal`."""
+    return replicates.means(own[own.gain == gain], "participation", sizes, log=True)
+
+
+def effects(own: pd.DataFrame) -> dict[str, Effect | None]:
+    """ln of the participation with edges over that on Gaussian inputs, and of either over that of
+    weights as they are drawn, and at the largest batch size over that at the smallest.
+    """
+    edged, gaussian, drawn = logs(own, EDGED), logs(own, 0.0), float(np.log(DRAWN))
+    large, small = ({gain: logs(own, gain, [size]) for gain in INPUTS} for size in (LARGE, SMALL))
+    pairs = {
+        "over": (edged, gaussian),
+        "edged_drawn": (edged, drawn),
+        "gaussian_drawn": (gaussian, drawn),
+        "edged_sizes": (large[EDGED], small[EDGED]),
+        "gaussian_sizes": (large[0.0], small[0.0]),
     }
-    values = told.ratios(effects, ("over", "edged_sizes"))
+    return {name: replicates.compared(*both) for name, both in pairs.items()}
+
+
+def findings(found: pd.DataFrame, goal: str) -> dict[str, object]:
+    """All values of the page's sentences; found: of `by_search`, goal: in RANKS."""
+    rank = RANKS[goal]
+    measured = effects(at_goal(found, rank))
+    values = told.ratios(measured, ("over", "edged_sizes"))
     edged, gaussian = (values[f"{name}_drawn"] for name in ("edged", "gaussian"))
     pruned = found[found.sparsity > 0]
     kept = {gain: float(part.neighbours.mean()) for gain, part in pruned.groupby("gain")}
@@ -52,14 +111,14 @@ def findings(found: pd.DataFrame, goal: str) -> dict[str, object]:
         "gaussian": gaussian and gaussian * DRAWN,
         "sites": edged and SITES / (edged * DRAWN),
         "drawn": DRAWN,
-        "searches": effects["over"].n if effects["over"] else None,
-        "planned": len(searches.REPLICATES),
-        "trials": searches.Search(0.0, SMALL).trials,
+        "searches": measured["over"].n if measured["over"] else None,
+        "planned": len(experiments.REPLICATES),
+        "trials": experiments.Search(0.0, SMALL).trials,
         "small": SMALL,
         "large": LARGE,
         "edged_goal": percent(GOALS[EDGED][rank]),
         "gaussian_goal": percent(GOALS[0.0][rank]),
-        "pruned": percent(searches.PRUNED["sparsity"]),
+        "pruned": percent(experiments.PRUNED["sparsity"]),
         "pruned_searches": pruned.replicate.nunique(),
         "edged_neighbours": kept.get(EDGED),
         "gaussian_neighbours": kept.get(0.0),
@@ -76,48 +135,15 @@ def points(own: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True).rename(columns=ends)
 
 
-def chart(own: pd.DataFrame) -> alt.LayerChart:
-    """Participation against batch size, a colour for either inputs; faint: single searches; dashed:
-    weights as they are drawn.
-    """
-    if not len(own):
-        return charts.nothing("Nothing is measured yet.")
-    means, single = points(own), own.assign(inputs=own.gain.map(INPUTS))
-    scale = alt.Scale(zero=False, nice=False, padding=14)
-    y = alt.Y("participation:Q", title="participation of a field (1: even, 64: one site)")
-    y = y.scale(scale)
-    tooltip = [
-        tips.tip("inputs:N", "inputs"),
-        tips.BATCH_SIZE,
-        tips.tip("participation:Q", "participation", ".2f"),
-        tips.tip("searches:Q", "searches"),
-    ]
-    colour = charts.by_name("inputs", COLOURS, columns=2)
-    base = alt.Chart(means).encode(x=charts.batch_axis(means.batch_size), color=colour)
-    shown = means.assign(low=means.low.clip(lower=1), high=means.high.clip(upper=8))
-    faint = base.properties(data=single).mark_point(size=40, opacity=0.45).encode(y=y)
-    drawn = alt.Chart(pd.DataFrame({"participation": [DRAWN]}))
-    rule = drawn.mark_rule(strokeDash=[5, 4], color=charts.GUIDE, strokeWidth=1.6).encode(y=y)
-    layers = charts.curve(base.properties(data=shown), y, scale, tooltip)
-    return alt.layer(rule, faint, *layers).properties(width="container", height=340)
-
-
 def table(own: pd.DataFrame) -> pd.DataFrame:
     """Participation and steps to the goal of either inputs."""
     return pd.DataFrame(
-        [
-            {
-                "inputs": row.inputs,
-                "batch size": int(row.batch_size),
-                "participation": with_interval(row.participation, row.low, row.high),
-                "steps to the goal": with_interval(row.steps, row.steps_low, row.steps_high),
-                "searches": int(row.searches),
-            }
-            for row in points(own).itertuples()
-        ]
+        {
+            "inputs": row.inputs,
+            "batch size": int(row.batch_size),
+            "participation": with_interval(row.participation, row.low, row.high),
+            "steps to the goal": with_interval(row.steps, row.steps_low, row.steps_high),
+            "searches": int(row.searches),
+        }
+        for row in points(own).itertuples()
     )
-
-
-def predictions(values: dict[str, object]) -> pd.DataFrame:
-    """What was written down before the records, beside what came; values: of `findings`."""
-    return told.predictions((*RANGES[name], values[name]) for name in RANGES)

@@ -3,7 +3,7 @@
 Of this paper the abstract was at hand, not the text.
 """
 
-from chapters.spiking import activity
+from chapters.spiking import findings
 from lib.claims.claim import claim, ratio
 
 
@@ -21,5 +21,5 @@ from lib.claims.claim import claim, ratio
     fixed=True,
 )
 def rate_over_rectifiers():
-    effect = activity.over(activity.results(), "rate")
+    effect = findings.over(findings.results(), "rate")
     return [ratio("MLP on digits, 8 time steps", effect)] if effect else []

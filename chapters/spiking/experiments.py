@@ -1,18 +1,126 @@
-"""What this chapter measures besides searches of studies."""
+"""Searches of spiking networks, and of the ReLU network of the same shape, on the digits, and times
+of their gradients.  The page tells what was predicted before the records.
+"""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-from chapters.spiking.searches import SPIKES
-from lib.measuring.experiment import Experiment
+import functools
+from typing import Literal
+
+import pandas as pd
+
+from lib.fields import PART, Count, Whole, spec
+from lib.measuring.experiment import Experiment, searches
 from lib.probes import timings
 
+EXAMPLES = 1350  # of the training set
+SHARED = ("batch_size", "sparsity", "replicate", "trials", "max_steps")
+GOALS = (0.04, 0.08)  # validation errors, the harder first
+TIME, LONGER = 8, 25
+BATCH_SIZES, FEW, MORE = (4, 16, 64, 256, 1024), (16, 256), (64,)
+CNN, CNN_SIZES = {"model": "cnn", "trials": 16}, (4, 64, 256)
+JUDGED = {"mlp": GOALS[0], "cnn": GOALS[1]}
+PRUNED = {"sparsity": 0.9, "batch_size": 16, "max_steps": 1000}
+REPLICATES = (2, 3, 4, 5, 6)  # the pilot's draws were those of the first
 
-def _times() -> Sequence:
-    from chapters.spiking import step_times  # brings PyTorch, which is slow to import
 
-    return (step_times.SpikingTimes(),)
+@spec
+class Search:
+    """So many trials of momentum, in lock step until one meets the harder goal.
+
+    time: steps of spiking neurons for an example; 0: rectifiers.  sparsity: share of the parameters
+    that connection sensitivity removes at the start.  replicate: its draws, seeds, order and split
+    of the digits.  Raises ValueError naming the field, its value and what is allowed.
+    """
+
+    time: Whole(0, 1000)
+    batch_size: Count(EXAMPLES)
+    sparsity: PART = 0.0
+    replicate: Whole(0, 9999) = 1
+    trials: Count(4096) = 32
+    max_steps: Count(10**6) = 2000
+    model: Literal["mlp", "cnn"] = "mlp"
+
+    def definition(self) -> dict:
+        return {"dataset": "digits", "goals": GOALS}
+
+    def measure(self) -> pd.DataFrame:
+        """A row per goal: what `winners` tells of the trial that won, and what its hidden units do on
+        the validation images (rate, silent and first, as of `neurons.activity`).
+        """
+        from chapters.spiking import neurons
+        from lib.measuring import winners
+        from lib.workloads import datasets
+
+        digits = datasets.load("digits", self.replicate)
+        asked = winners.Asked(
+            network=lambda: neurons.network(self.time, self.model),
+            training=digits.train,
+            validation=digits.validation,
+            goals=GOALS,
+            # Where no unit of the last layer fires, gradients still pass the spikes' surrogates
+            drop_dead=not self.time,
+            **{name: getattr(self, name) for name in SHARED},
+        )
+        found = []
+        for told, module in winners.winners(asked):
+            rate, silent, first = neurons.activity(module, digits.validation.x)
+            found.append({**told, "rate": rate, "silent": silent, "first": first})
+        return pd.DataFrame(found)
 
 
+def planned() -> tuple[Search, ...]:
+    """Rectifiers and spikes at every batch size; then pruned ones at one, more time at three, and
+    convolutional ones.
+    """
+    three = REPLICATES[:3]
+    return (
+        *(Search(t, b, replicate=n) for n in REPLICATES for b in BATCH_SIZES for t in (0, TIME)),
+        *(Search(t, replicate=n, **PRUNED) for n in three for t in (0, TIME)),
+        *(Search(LONGER, b, replicate=n) for n in three for b in (*FEW, *MORE)),
+        *(Search(t, b, replicate=n, **CNN) for b in CNN_SIZES for n in three for t in (0, TIME)),
+    )
+
+
+def _file(search: Search) -> str:
+    name = f"time-{search.time}-sparsity-{search.sparsity:g}-batch-{search.batch_size}"
+    return name if search.model == "mlp" else f"{search.model}-{name}"
+
+
+@spec
+class SpikingTimes:
+    """Times of one MLP's gradient on one core, at every batch size of the searches.
+
+    Raises ValueError naming the field, its value and what is allowed.
+    """
+
+    repeats: timings.REPEATS = 9
+
+    def definition(self) -> dict:
+        return {"networks": (0, TIME, LONGER), "batch_sizes": BATCH_SIZES}
+
+    def measure(self) -> pd.DataFrame:
+        """time (steps of the neurons, 0: rectifiers), batch_size, seconds (median), low, high."""
+        from chapters.spiking import neurons
+        from lib.engine import batched, flattening
+        from lib.workloads import datasets, models
+
+        networks = self.definition()["networks"]
+        data, rows, calls = datasets.load("digits", 1).train, [], []
+        for time in networks:
+            module = models.initialise(neurons.network(time), 0)
+            gradients = batched.BatchedExecutor(module).gradients
+            calls.append(functools.partial(gradients, flattening.flatten(module)[None]))
+        for size in BATCH_SIZES:
+            batch = data.x[:size], data.y[:size]
+            own = [functools.partial(call, *batch) for call in calls]
+            # In turns, so that other work on the machine slows all networks alike
+            for time, told in zip(networks, timings.alternately(own, self.repeats), strict=True):
+                rows.append({"time": time, "batch_size": size, **told})
+        return pd.DataFrame(rows)
+
+
+SPIKES = searches("spikes", _file, planned)
 EXPERIMENTS = {
     "spiking": Experiment(
         "Train spiking networks and rectifiers on the digits, into data/spikes/.",
@@ -23,7 +131,7 @@ EXPERIMENTS = {
         "Time gradients of spiking networks, into data/timings/; leave the machine alone meanwhile.",
         timings.TIMINGS,
         "sets of timings",
-        _times,
+        lambda: (SpikingTimes(),),
         alone=True,
     ),
 }

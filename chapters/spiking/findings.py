@@ -1,15 +1,16 @@
-"""What the page on spiking networks says, as numbers and words, with its figure and its tables."""
+"""What spiking costs in steps and in time, and how sparse it is, beside rectifiers: what the page says
+as numbers, and its tables.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import altair as alt
 import numpy as np
 import pandas as pd
 
-from chapters.spiking import activity, searches
-from chapters.spiking.searches import (
+from chapters.spiking import experiments
+from chapters.spiking.experiments import (
     BATCH_SIZES,
     CNN,
     CNN_SIZES,
@@ -22,7 +23,8 @@ from chapters.spiking.searches import (
     TIME,
 )
 from lib.analysis import replicates
-from lib.page import charts, tips, told
+from lib.analysis.scaling import Effect
+from lib.page import charts, told
 from lib.wording import brief, percent, with_interval
 
 NETWORKS = {
@@ -35,43 +37,92 @@ ACTIVE, IDLE = {0: "on", TIME: "firing"}, {0: "never on", TIME: "silent"}
 ENDS = {"steps_low": "low", "steps_high": "high"}
 SMALL, *_, LARGE = BATCH_SIZES
 SPARSITY, PRUNED_SIZE = PRUNED["sparsity"], PRUNED["batch_size"]
+RANGES = {  # as predicted before the records
+    "steps_over": ("steps of spikes over rectifiers", 0.5, 2),
+    "small_over": (f"the same, batch size {SMALL}", 1, np.inf),
+    "large_over": (f"the same, batch size {LARGE:,}", 0, 1),
+    "rate_over": ("firing over rectifiers on", 0, 0.5),
+    "silent_over": ("silent units, over rectifiers never on", 1, np.inf),
+    "longer_steps": (f"steps, {LONGER} over {TIME} time steps", 1 / 1.5, 1.5),
+    "pruned_over": ("what pruning costs spikes, over rectifiers", 1, np.inf),
+    "cnn_steps": ("CNN: steps of spikes over rectifiers", 0.5, 2),
+    "cnn_rate": ("CNN: firing over rectifiers on", 0, 0.8),
+    "longer_more": (
+        f"steps, {LONGER} over {TIME} time steps, batch size {MORE[0]}",
+        1 / 1.5,
+        1.5,
+    ),
+}
 
 
-def findings(rows: pd.DataFrame) -> dict[str, object]:
-    """All values of the page's sentences; rows: of the records."""
+def results() -> pd.DataFrame:
+    """All that is on record: a row per search and goal, as of `experiments.Search.measure`."""
+    columns = "time sparsity batch_size replicate model goal steps rate silent first".split()
+    found = experiments.SPIKES.results()
+    return found if len(found) else found.reindex(columns=columns)
+
+
+def at_goal(
+    rows: pd.DataFrame, time: int, sparsity: float = 0.0, model: str = "mlp"
+) -> pd.DataFrame:
+    """The searches of these networks that met the goal they are compared at."""
+    chosen = (rows.time == time) & (rows.sparsity == sparsity) & (rows.model == model)
+    return rows[chosen & (rows.goal == JUDGED[model])].dropna(subset="steps")
+
+
+def over(
+    rows: pd.DataFrame,
+    value: str,
+    above: tuple = (TIME,),
+    below: tuple = (0,),
+    sizes: Sequence[int] = BATCH_SIZES,
+) -> Effect | None:
+    """ln of a column's ratio, the mean over these batch sizes, of two networks as `at_goal` takes
+    them; rows: of `results`.
+    """
+    pair = (at_goal(rows, *network) for network in (above, below))
+    return replicates.compared(*(replicates.means(own, value, sizes, log=True) for own in pair))
+
+
+def findings(rows: pd.DataFrame, times: pd.DataFrame) -> dict[str, object]:
+    """All values of the page's sentences; rows: of `results`, times: of `SpikingTimes`."""
     plain, sparse, one = (0, SPARSITY), (TIME, SPARSITY), [PRUNED_SIZE]
     both = [(time, 0.0, "cnn") for time in (TIME, 0)]
     longer = (LONGER,), (TIME,)
     effects = {
-        "steps_over": activity.over(rows, "steps"),
-        "small_over": activity.over(rows, "steps", sizes=[SMALL]),
-        "large_over": activity.over(rows, "steps", sizes=[LARGE]),
-        "rate_over": activity.over(rows, "rate"),
-        "longer_steps": activity.over(rows, "steps", *longer, FEW),
-        "longer_rate": activity.over(rows, "rate", *longer, FEW),
-        "longer_more": activity.over(rows, "steps", *longer, MORE),
-        "plain_pruned": activity.over(rows, "steps", plain, sizes=one),
-        "spiking_pruned": activity.over(rows, "steps", sparse, (TIME,), one),
-        "cnn_steps": activity.over(rows, "steps", *both, CNN_SIZES),
-        "cnn_small": activity.over(rows, "steps", *both, CNN_SIZES[:1]),
-        "cnn_large": activity.over(rows, "steps", *both, CNN_SIZES[-1:]),
-        "cnn_rate": activity.over(rows, "rate", *both, CNN_SIZES),
+        "steps_over": over(rows, "steps"),
+        "small_over": over(rows, "steps", sizes=[SMALL]),
+        "large_over": over(rows, "steps", sizes=[LARGE]),
+        "rate_over": over(rows, "rate"),
+        "longer_steps": over(rows, "steps", *longer, FEW),
+        "longer_rate": over(rows, "rate", *longer, FEW),
+        "longer_more": over(rows, "steps", *longer, MORE),
+        "plain_pruned": over(rows, "steps", plain, sizes=one),
+        "spiking_pruned": over(rows, "steps", sparse, (TIME,), one),
+        "cnn_steps": over(rows, "steps", *both, CNN_SIZES),
+        "cnn_small": over(rows, "steps", *both, CNN_SIZES[:1]),
+        "cnn_large": over(rows, "steps", *both, CNN_SIZES[-1:]),
+        "cnn_rate": over(rows, "rate", *both, CNN_SIZES),
     }
     values = told.ratios(effects, ("steps_over", "rate_over", "cnn_steps"))
-    over, first = values["rate_over"], mean(rows, TIME, "first")
+    ratio, first = values["rate_over"], mean(rows, TIME, "first")
     return {
         **values,
+        "slow_small": slower(times, TIME, SMALL),
+        "slow_large": slower(times, TIME, LARGE),
+        "slower_small": slower(times, LONGER, SMALL),
+        "slower_large": slower(times, LONGER, LARGE),
         "goal": percent(GOALS[0]),
         "time": TIME,
         "longer": LONGER,
         "searches": effects["rate_over"].n if effects["rate_over"] else None,
-        "planned": len(searches.REPLICATES),
-        "trials": searches.Search(TIME, SMALL).trials,
+        "planned": len(experiments.REPLICATES),
+        "trials": experiments.Search(TIME, SMALL).trials,
         "small": SMALL,
         "large": LARGE,
         "rate": _percent(mean(rows, TIME, "rate")),
         "on": _percent(mean(rows, 0, "rate")),
-        "summed": over and TIME * over,
+        "summed": ratio and TIME * ratio,
         "uses": first and TIME * first,
         "silent": _percent(mean(rows, TIME, "silent")),
         "never_on": _percent(mean(rows, 0, "silent")),
@@ -81,8 +132,8 @@ def findings(rows: pd.DataFrame) -> dict[str, object]:
         "pruned_size": PRUNED_SIZE,
         "pruned_steps": PRUNED["max_steps"],
         "pruned_searches": int((rows.sparsity > 0).sum() / 2 / len(GOALS)),
-        "plain_met": len(activity.at_goal(rows, *plain)),
-        "spiking_met": len(activity.at_goal(rows, *sparse)),
+        "plain_met": len(at_goal(rows, *plain)),
+        "spiking_met": len(at_goal(rows, *sparse)),
         "few": [f"{size:,}" for size in FEW],
         "more": MORE[0],
         "cnn_goal": percent(JUDGED["cnn"]),
@@ -97,7 +148,7 @@ def mean(
     rows: pd.DataFrame, time: int, value: str, sizes: Sequence[int] = BATCH_SIZES
 ) -> float | None:
     """The mean of a column over dense searches and these batch sizes; None of none."""
-    found = replicates.means(activity.at_goal(rows, time), value, sizes)
+    found = replicates.means(at_goal(rows, time), value, sizes)
     return float(found.mean()) if len(found) else None
 
 
@@ -105,29 +156,31 @@ def _percent(share: float | None) -> str | None:
     return None if share is None else f"{brief(100 * share)}\u00a0%"
 
 
+def slower(times: pd.DataFrame, time: int, size: int) -> float | None:
+    """Seconds of a gradient of so many time steps over those of rectifiers; None: not timed."""
+    if times.empty:
+        return None
+    seconds = times[times.batch_size == size].set_index("time").seconds
+    return float(seconds[time] / seconds[0])
+
+
+def clock(times: pd.DataFrame) -> pd.DataFrame:
+    """Milliseconds of a gradient with their range: a row per batch size, a column per network."""
+    rows = {}
+    for one in times.itertuples():
+        ends = (1000 * seconds for seconds in (one.seconds, one.low, one.high))
+        row = rows.setdefault(one.batch_size, {"batch size": one.batch_size})
+        row[NETWORKS[one.time]] = with_interval(*ends)
+    return pd.DataFrame(rows.values())
+
+
 def points(rows: pd.DataFrame) -> pd.DataFrame:
     """Steps, their interval and searches of every dense network, one below the other."""
     found = [
-        replicates.by_size(activity.at_goal(rows, time), "steps").assign(network=name)
+        replicates.by_size(at_goal(rows, time), "steps").assign(network=name)
         for time, name in NETWORKS.items()
     ]
     return pd.concat(found, ignore_index=True).rename(columns=ENDS)
-
-
-def chart(rows: pd.DataFrame) -> alt.LayerChart:
-    """Steps to result against batch size, a curve per kind of network."""
-    drawn = points(rows)
-    if not len(drawn):
-        return charts.nothing("Nothing is measured yet.")
-    bounds = [drawn.steps.min() / 1.6, drawn.steps.max() * 1.6]
-    drawn = drawn.assign(low=drawn.low.clip(lower=bounds[0]), high=drawn.high.clip(upper=bounds[1]))
-    scale = charts.log(domain=bounds)
-    y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
-    tooltip = [tips.NETWORK, tips.BATCH_SIZE, tips.STEPS, tips.tip("searches:Q", "searches")]
-    colour = charts.by_name("network", COLOURS, columns=1)
-    base = alt.Chart(drawn).encode(x=charts.batch_axis(drawn.batch_size), color=colour)
-    layers = charts.curve(base, y, scale, tooltip)
-    return alt.layer(*layers).properties(width="container", height=340)
 
 
 def table(
@@ -138,7 +191,7 @@ def table(
     for size in sizes:
         row = {"batch size": size}
         for time, word in ((0, "rectifiers"), (TIME, "spikes")):
-            own = activity.at_goal(rows, time, model=model)
+            own = at_goal(rows, time, model=model)
             own = own[own.batch_size == size]
             ends = replicates.by_size(own, "steps")[["steps", *ENDS]]
             known = len(own) > 0
@@ -171,31 +224,11 @@ def pruned(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def predictions(rows: pd.DataFrame) -> pd.DataFrame:
-    """What was written down before the records, what came, and whether it fits."""
-    known = findings(rows)
-    silent, never = (mean(rows, time, "silent") for time in (TIME, 0))
-    plain, spiking = known["plain_pruned"], known["spiking_pruned"]
-    listed = (
-        ("steps of spikes over rectifiers", 0.5, 2, known["steps_over"]),
-        (f"the same, batch size {SMALL}", 1, np.inf, known["small_over"]),
-        (f"the same, batch size {LARGE:,}", 0, 1, known["large_over"]),
-        ("firing over rectifiers on", 0, 0.5, known["rate_over"]),
-        ("silent units, over rectifiers never on", 1, np.inf, silent and never and silent / never),
-        (f"steps, {LONGER} over {TIME} time steps", 1 / 1.5, 1.5, known["longer_steps"]),
-        (
-            "what pruning costs spikes, over rectifiers",
-            1,
-            np.inf,
-            plain and spiking and spiking / plain,
-        ),
-        ("CNN: steps of spikes over rectifiers", 0.5, 2, known["cnn_steps"]),
-        ("CNN: firing over rectifiers on", 0, 0.8, known["cnn_rate"]),
-        (
-            f"steps, {LONGER} over {TIME} time steps, batch size {MORE[0]}",
-            1 / 1.5,
-            1.5,
-            known["longer_more"],
-        ),
-    )
-    return told.predictions(listed)
+def predictions(rows: pd.DataFrame, known: dict[str, object]) -> pd.DataFrame:
+    """What was written down before the records, beside what came; known: of `findings`."""
+    pairs = {
+        "silent_over": (mean(rows, TIME, "silent"), mean(rows, 0, "silent")),
+        "pruned_over": (known["spiking_pruned"], known["plain_pruned"]),
+    }
+    ratios = {name: above and below and above / below for name, (above, below) in pairs.items()}
+    return told.predictions((*RANGES[name], {**known, **ratios}[name]) for name in RANGES)

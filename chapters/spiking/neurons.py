@@ -22,7 +22,7 @@ INPUTS, WIDTH, CLASSES = 64, 64, 10
 CHANNELS = (8, 16)
 
 
-class _Fire(torch.autograd.Function):
+class Fire(torch.autograd.Function):
     """Inputs [..., time, units] -> spikes of the same shape."""
 
     @staticmethod
@@ -49,57 +49,45 @@ class _Fire(torch.autograd.Function):
         return found, None, None
 
 
-class Steady(nn.Module):
-    """The same input at every time step: [B, ...] -> [B, time, ...]."""
+class InTime(nn.Module):
+    """A layer that knows how many time steps an example has; they follow each other in a batch
+    [B * time, ...], so that all other layers take them for examples.
+    """
 
-    def __init__(self, time: int):
+    def __init__(self, time: int, leak: float = LEAK, resets: bool = True):
         super().__init__()
         self.time = time
-
-    def forward(self, h: Tensor, at: int = 1) -> Tensor:
-        """at: where the time steps go."""
-        return h.unsqueeze(at).expand(*h.shape[:at], self.time, *h.shape[at:])
+        self.neuron = leak, resets
 
 
-class Spiking(nn.Module):
-    """Neurons: inputs [B, time, ...] -> spikes, 0 or 1, of the same shape."""
-
-    def __init__(self, leak: float = LEAK, resets: bool = True):
-        super().__init__()
-        self.leak = leak
-        self.resets = resets
-
-    def forward(self, h: Tensor, at: int = 1) -> Tensor:
-        """at: where the time steps are."""
-        return _Fire.apply(h.flatten(at + 1), self.leak, self.resets).reshape(h.shape)
-
-
-class Rates(nn.Module):
-    """Spikes [B, time, ...] -> their means over time [B, ...]."""
-
-    def forward(self, h: Tensor, at: int = 1) -> Tensor:
-        """at: where the time steps are."""
-        return h.mean(at)
-
-
-class EachStep(nn.Module):
-    """A layer of images at every time step: [B, time, ...] -> [B, time, ...]."""
-
-    def __init__(self, layer: nn.Module):
-        super().__init__()
-        self.layer = layer
+class Steady(InTime):
+    """The same input at every time step: [B, ...] -> [B * time, ...]."""
 
     def forward(self, h: Tensor) -> Tensor:
-        return self.layer(h.flatten(0, 1)).unflatten(0, h.shape[:2])
+        return h[:, None].expand(-1, self.time, *h.shape[1:]).flatten(0, 1)
 
 
-def _each_step(run: batched.Pass, each: EachStep, h: Tensor) -> Tensor:
-    return run(each.layer, h.flatten(1, 2)).unflatten(1, h.shape[1:3])
+class Spiking(InTime):
+    """Neurons: inputs [B * time, ...] -> spikes, 0 or 1, of the same shape."""
+
+    def forward(self, h: Tensor) -> Tensor:
+        given = h.unflatten(0, (-1, self.time)).flatten(2)
+        return Fire.apply(given, *self.neuron).reshape(h.shape)
 
 
-# Trials come first there, then examples
-batched.RULES |= dict.fromkeys((Steady, Spiking, Rates), lambda run, layer, h: layer(h, at=2))
-batched.RULES[EachStep] = _each_step
+class Rates(InTime):
+    """Spikes [B * time, ...] -> their means over time [B, ...]."""
+
+    def forward(self, h: Tensor) -> Tensor:
+        return h.unflatten(0, (-1, self.time)).mean(1)
+
+
+def _in_time(run: batched.Pass, layer: InTime, h: Tensor) -> Tensor:
+    """The layer for all trials, which come before the examples."""
+    return layer(h.flatten(0, 1)).unflatten(0, (len(h), -1))
+
+
+batched.RULES |= dict.fromkeys((Steady, Spiking, Rates), _in_time)
 
 
 def network(
@@ -116,16 +104,17 @@ def network(
     """
     if model == "mlp":
         first, second = nn.Linear(INPUTS, WIDTH), nn.Linear(WIDTH, WIDTH)
-        before, after, each = [nn.Flatten()], [], second
+        before, after = [nn.Flatten()], []
     else:
         one, two = CHANNELS
         first, second = nn.Conv2d(1, one, 3, stride=2, padding=1), nn.Conv2d(one, two, 3)
-        before, after, each = [], [nn.Flatten()], EachStep(second)
+        before, after = [], [nn.Flatten()]
     last = nn.Linear(WIDTH, CLASSES)
     if not time:
         return nn.Sequential(*before, first, nn.ReLU(), second, nn.ReLU(), *after, last)
-    fire, again = Spiking(leak, resets), Spiking(leak, resets)
-    return nn.Sequential(*before, first, Steady(time), fire, each, again, Rates(), *after, last)
+    fire, again = (Spiking(time, leak, resets) for _ in range(2))
+    hidden = first, Steady(time), fire, second, again, Rates(time)
+    return nn.Sequential(*before, *hidden, *after, last)
 
 
 @torch.no_grad()
@@ -141,8 +130,7 @@ def activity(module: nn.Sequential, x: Tensor) -> tuple[float, float, float]:
     for layer in module:
         h = layer(h)
         if isinstance(layer, Spiking | nn.ReLU):
-            units = h.flatten(2) if isinstance(layer, Spiking) else h.flatten(1)
-            on.append((units > 0).float().flatten(0, -2))
+            on.append((h.flatten(1) > 0).float())
     means = [layer.mean(0) for layer in on]
     both = torch.cat(means)
     return float(both.mean()), float((both == 0).float().mean()), float(means[0].mean())

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pandas as pd
@@ -73,32 +72,51 @@ class Collection:
         return runner.write(file, what, lambda: self.take(what, progress), *where, **self.more)
 
 
+def searches(name: str, file: Callable[[Any], str], planned: Callable[[], Sequence]) -> Collection:
+    """Searches of a chapter's own in single precision, with records data/NAME/FILE-DIGEST.csv.
+
+    Args:
+        name: of the folder and of the bar.
+        file: how the path of a search's record begins in the folder.
+        planned: all that the book wants.
+    """
+
+    def place(search: Any, folder: Path) -> Path:
+        return folder / f"{file(search)}-{store.digest(search)}.csv"
+
+    folder = store.DATA / name
+    return Collection(name, "search", folder, place, planned, precision=lambda _: "float32")
+
+
 @dataclass(frozen=True)
 class Experiment:
     """What `python -m lib run NAME` measures.
 
     Attributes:
         help: what it does, a sentence for the command line.
-        measured: a `Collection`, or a module with its functions `missing` and `run`.
+        measured: a `Collection`, or what has its functions `missing` and `run`.
         units: what is counted, in the plural.
         plan: what is to be measured; None for what `measured` plans.
         alone: whether nothing else may run meanwhile, of this experiment or of others.
+        on_device: whether `measured` is told where to measure.
     """
 
     help: str
-    measured: Collection | ModuleType
+    measured: Any
     units: str
     plan: Callable[[], Sequence] | None = None
     alone: bool = False
+    on_device: bool = False
 
     def planned(self) -> Sequence:
         """All that is to be measured, whether it has a record or not."""
         return self.plan() if self.plan else self.measured.planned()
 
-    def missing(self) -> list:
-        """Those that have no record."""
-        return self.measured.missing(self.planned())
+    def missing(self, **where: str) -> list:
+        """Those that have no record; where: the device, if it is `on_device`."""
+        return self.measured.missing(self.planned(), **where)
 
-    def run(self, jobs: int) -> None:
+    def run(self, jobs: int, **where: str) -> None:
         """Measure what is missing, so many side by side unless it runs alone."""
-        self.measured.run(self.planned(), **({} if self.alone else {"jobs": jobs}))
+        options = {} if self.alone else {"jobs": jobs}
+        self.measured.run(self.planned(), **options, **where)

@@ -180,6 +180,36 @@ def stoppable(kept: Callable[[], str], again: str) -> Iterator[None]:
             signal.signal(s, handler)
 
 
+@contextlib.contextmanager
+def within(minutes: float | None) -> Iterator[None]:
+    """End what runs herein after so many minutes, as Ctrl-C would, and go on after it; None: never.
+
+    Raises ValueError where the system has no alarm clock, as Windows has none.
+    """
+    if minutes is None:
+        yield
+        return
+    able = "left out on a system without SIGALRM"
+    require(hasattr(signal, "SIGALRM"), "minutes", minutes, able)
+    rang = []
+
+    def over(*_) -> None:
+        rang.append(True)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
+    try:
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+    except KeyboardInterrupt:
+        if not rang:
+            raise
+
+
 # --- progress -------------------------------------------------------------------------------------
 
 

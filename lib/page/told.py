@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import pandas as pd
 
-from lib.wording import brief
+from lib.wording import brief, with_interval
 
 
 def ratios(effects: Mapping[str, object], whole: Collection[str]) -> dict[str, float | None]:
@@ -24,6 +24,11 @@ def ratios(effects: Mapping[str, object], whole: Collection[str]) -> dict[str, f
         ends = {key: row.get(key, math.nan) for key in keys}
         found |= {key: value if math.isfinite(value) else None for key, value in ends.items()}
     return found
+
+
+def times(effect: object) -> str:
+    """A ratio with its interval, from an effect of `lib.analysis.scaling`; "—" of None."""
+    return with_interval(*effect.row().values()) if effect else "—"
 
 
 def predictions(rows: Iterable[tuple[str, float, float, float | None]]) -> pd.DataFrame:

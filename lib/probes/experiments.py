@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lib.measuring import paper_scale
 from lib.measuring.experiment import Experiment
 from lib.probes import portraits, running_noise, timings, tracks, unseen
 
@@ -40,6 +41,14 @@ EXPERIMENTS = {
         running_noise.JOBS,
         "jobs",
         alone=True,
+    ),
+    "paper-scale": Experiment(
+        "Search the papers' own networks on a graphics processor, the most wanted first, into "
+        "data/paper-scale/.",
+        paper_scale.PAPER_SCALE,
+        "searches",
+        alone=True,
+        on_device=True,
     ),
     "timings": Experiment(
         "Time training steps and methods, into data/timings/; leave the machine alone meanwhile.",

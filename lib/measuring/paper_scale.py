@@ -1,0 +1,146 @@
+"""Searches of the papers' own networks for a graphics processor that is at hand for minutes.
+
+They run one after another, the most wanted first.  All trials of a search are launched from one
+process into one stream, their kernels recorded once (`lib.engine.captured`).  Records lie in
+data/paper-scale/KIND/, apart from those that pages read, so that no curve mixes devices unless a
+page asks for it; the first line of each names the device.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lib import Told
+from lib.measuring import sweeps
+from lib.records import store
+from lib.records.store import DATA
+from lib.studies import plans
+from lib.studies.cells import Cell
+from lib.studies.races import races
+from lib.studies.study import Study
+
+# A search that is measured again with other rounding finds its result within this factor: so did
+# all replays on record (`lib.probes.replays`).
+ROUNDING = 1.25
+SHI_STEPS = 11_760  # of a whole run of ResNet-20, by Shi et al. (2019)
+
+
+class Differs(Told):
+    """A device on which a search on record comes out otherwise than rounding explains."""
+
+
+def wanted() -> Iterator[Cell]:
+    """Searches, the most wanted a minute first: of Lee et al., Shallue et al. and Shi et al., then
+    of the language model.
+
+    A run of ResNet-20 takes longer than many searches, so those come late.
+    """
+    for name in ("mnist-own-splits", "mnist-low-momentum", "cifar-10-gpu"):
+        yield from plans.study(name).cells
+    yield from races(
+        search=range(2),
+        batch_size=(128, 512, 32, 2048, 8),
+        algorithm=("nesterov", "sgd"),
+        workload=plans.RESNET,
+        trials=16,
+    )
+    for cell in plans.study("messages-resnet-20").cells:
+        yield replace(cell, trials=1, max_steps=SHI_STEPS)
+    for search in (1, 2):
+        for cell in plans.study("shakespeare-widths").cells:
+            yield replace(cell, replicate=search, split=search)
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Searches that wait for a device, and their records.
+
+    Attributes:
+        wanted: all of them, the first first.
+        folder: of the records, a folder in it for every kind of device.
+        data: other records; what has one is not searched again.
+    """
+
+    wanted: Callable[[], Iterable[Cell]] = wanted
+    folder: Path = DATA / "paper-scale"
+    data: Path = DATA
+
+    def planned(self) -> tuple[Cell, ...]:
+        """All searches, each once."""
+        return tuple(dict.fromkeys(self.wanted()))
+
+    def record(self, cell: Cell, device: str = "cuda") -> Path:
+        """Where its record lies that such a device measures ("cuda:1" is of the kind "cuda")."""
+        return store.record(cell, self._of(device))
+
+    def missing(self, planned: Sequence[Cell], device: str = "cuda") -> list[Cell]:
+        """Those that have no record by such a device, and none in `data`."""
+        new = store.missing(planned, store.record, self.data)
+        return store.missing(new, store.record, self._of(device))
+
+    def run(self, planned: Sequence[Cell], device: str = "cpu") -> None:
+        """Check the device, then search what is missing; what is under way is saved as ever.
+
+        Raises as `check` and `lib.measuring.sweeps.run`.
+        """
+        todo = self.missing(planned, device)
+        if todo:
+            self.check(device)
+            sweeps.run(Study("paper-scale", "", todo), self._of(device), device=device)
+
+    def known(self) -> Cell | None:
+        """The search in `data` that took a processor the least time, of those that met a goal."""
+        seconds = {}
+        for cell in self.planned():
+            if store.exists(file := store.record(cell, self.data)):
+                head = store.head(file, cell)
+                if head["device"].startswith("cpu"):
+                    seconds[cell] = head["wall_s"]
+        shortest = sorted(seconds, key=seconds.get)
+        return next((c for c in shortest if _best(store.record(c, self.data)).notna().any()), None)
+
+    def check(self, device: str) -> None:
+        """Measure the known search on the device, aside.
+
+        Raises:
+            Differs: if the fewest steps to some goal differ by more than a factor ROUNDING, or only
+                one of both meets it; or if there is no search on record to compare with.
+        """
+        cell = self.known()
+        if cell is None:
+            raise Differs(f"{device}: cannot be checked; no search of the shelf is on record")
+        with tempfile.TemporaryDirectory() as folder:
+            sweeps.run(Study("a known record", "", [cell]), Path(folder), device=device)
+            files = [store.record(cell, place) for place in (self.data, Path(folder))]
+            factor = apart(*map(_best, files))
+        if factor > ROUNDING:
+            raise Differs(
+                f"{device}: finds steps to goals that differ from {files[0].name} by a factor of "
+                f"{factor:.2f}; allowed is {ROUNDING}, for rounding; nothing else was measured"
+            )
+
+    def _of(self, device: str) -> Path:
+        return self.folder / device.partition(":")[0]
+
+
+def _best(file: Path) -> pd.Series:
+    """The fewest steps to each goal that a record tells."""
+    return store.read(file)[1].filter(like="steps@").min()
+
+
+def apart(one: pd.Series, other: pd.Series) -> float:
+    """By what factor steps to a goal differ at most; infinite where only one of both meets some
+    goal.
+    """
+    if not one.notna().equals(other.notna()):
+        return np.inf
+    return float(np.exp(np.log(one / other).abs().max())) if one.notna().any() else 1.0
+
+
+PAPER_SCALE = Shelf()

@@ -1,0 +1,167 @@
+"""The shelf for a graphics processor, with a core in its place."""
+
+import contextlib
+import dataclasses
+import itertools
+import signal
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import __main__ as command
+from lib.engine import lockstep
+from lib.measuring import machine, paper_scale, runner, sweeps
+from lib.measuring.paper_scale import PAPER_SCALE, ROUNDING, Differs, Shelf, apart
+from lib.probes import replays
+from lib.records import store
+from lib.records.store import DATA
+from lib.studies import plans
+from lib.studies.cells import Cell
+from lib.studies.study import Study, grid
+
+TINY = tuple(grid(workload="digits-mlp", batch_size=(64, 512), sparsity=(0.9, 0.0), trials=6, hits=2, max_steps=200))
+LONG = Cell("digits-cnn", 64, trials=100, hits=100, max_steps=10**6)  # hours
+alarms = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no alarm clock")
+
+
+@pytest.fixture
+def shelf(tmp_path):
+    """Four small searches, the second of which a core has measured."""
+    sweeps.run(Study("known", "", TINY[1:2]), tmp_path / "data")
+    return Shelf(lambda: TINY, tmp_path / "shelf", tmp_path / "data")
+
+
+def files(folder):
+    return sorted(file for file in folder.rglob("*.csv") if file.is_file())
+
+
+def test_it_measures_what_nobody_has_in_order_and_apart_under_the_true_name_of_the_device(shelf, monkeypatch):
+    began, train = [], sweeps._train
+    monkeypatch.setattr(sweeps, "_train", lambda cell, *args, **named: began.append(cell) or train(cell, *args, **named))
+    known = files(shelf.data)
+    assert shelf.missing(TINY, "cpu") == [TINY[0], *TINY[2:]]
+    shelf.run(TINY, "cpu")
+    assert began == [TINY[1], TINY[0], *TINY[2:]], "the known record first"
+    assert files(shelf.data) == known and not shelf.missing(TINY, "cpu")
+    assert files(shelf.folder) == sorted(shelf.record(cell, "cpu") for cell in shelf.missing(TINY, "cuda"))
+    for file in files(shelf.folder):
+        assert file.is_relative_to(shelf.folder / "cpu") and store.head(file)["device"] == machine.device_name("cpu")
+    shelf.run(TINY, "cpu")
+    assert len(began) == 4, "with nothing left to measure nothing is checked either"
+
+
+def test_records_of_two_kinds_of_devices_lie_apart_and_none_among_the_books(shelf):
+    places = {shelf.record(TINY[0], device).parent for device in ("cpu", "cuda", "cuda:1")}
+    assert len(places) == 2
+    assert all(PAPER_SCALE.record(cell) != store.record(cell) for cell in PAPER_SCALE.planned())
+
+
+UNLIKE = r"cpu: finds steps to goals that differ from batch-64-\w+\.csv by a factor of 2\.00; allowed is 1\.25, for rounding"
+
+
+@pytest.mark.parametrize(
+    ("times", "refused"), [(1.0, None), (0.9, None), (0.5, UNLIKE), (np.nan, "cpu: cannot be checked")]
+)
+def test_a_device_that_does_not_find_a_known_record_measures_nothing(shelf, times, refused):
+    """The record says so many times the steps that this core finds, or that no goal was met."""
+    file = store.record(TINY[1], shelf.data)
+    head, table = store.read(file, TINY[1])
+    goals = table.columns[table.columns.str.startswith("steps@")]
+    assert table[goals].min().notna().any(), "a search that meets no goal shows nothing"
+    file.unlink()
+    about = {name: head[name] for name in ("date", "torch", "device", "wall_s", "steps", "trial_steps")}
+    store.write(file, TINY[1], table.assign(**{goal: table[goal] * times for goal in goals}), about)
+    with pytest.raises(Differs, match=refused) if refused else contextlib.nullcontext():
+        shelf.run(TINY, "cpu")
+    assert len(files(shelf.folder)) == (0 if refused else 3)
+
+
+def test_without_a_record_to_compare_with_nothing_is_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(sweeps, "run", lambda *_, **__: pytest.fail("ran"))
+    with pytest.raises(Differs, match="cuda: cannot be checked; no search of the shelf is on record"):
+        Shelf(lambda: TINY, tmp_path / "shelf", tmp_path / "data").run(TINY, "cuda")
+
+
+def test_tables_are_as_far_apart_as_their_fewest_steps_to_a_goal():
+    one, none = pd.Series({"steps@0.1": 10.0, "steps@0.02": 40.0}), pd.Series({"steps@0.1": np.nan, "steps@0.02": np.nan})
+    assert apart(one, one) == apart(none, none) == 1
+    assert apart(one, one * [1, 1.25]) == apart(one * [1, 1.25], one) == pytest.approx(1.25)
+    assert apart(one, one * [0.5, 1]) == pytest.approx(2)
+    assert apart(one, one * [1, np.nan]) == apart(one, none) == np.inf
+
+
+def test_rounding_explains_as_much_as_replays_on_record_came_apart():
+    assert replays.summary().factor.max() <= ROUNDING
+
+
+def test_the_books_shelf_is_of_the_papers_networks_and_has_a_known_record():
+    cells = PAPER_SCALE.planned()
+    assert {cell.workload for cell in cells} >= {plans.CNN, plans.RESNET, "cifar-10-resnet-20"}
+    assert cells[0] == plans.study("mnist-own-splits").cells[0]
+    whole = [cell for cell in cells if cell.workload == "cifar-10-resnet-20"]
+    assert {cell.messages.compressor for cell in whole} >= {"dense", "top-k", "gaussian-k"}
+    assert {cell.max_steps for cell in whole} == {paper_scale.SHI_STEPS}
+    assert store.head(store.record(PAPER_SCALE.known(), DATA))["device"].startswith("cpu")
+
+
+# --- minutes ----------------------------------------------------------------------------------------------------------
+
+
+@alarms
+def test_time_that_is_up_ends_what_runs_and_nothing_else():
+    began, turns = time.monotonic(), itertools.count()
+    with runner.within(0.2 / 60):
+        while next(turns) < 10**9:
+            pass
+    assert 0.15 < time.monotonic() - began < 5 and next(turns) < 10**9
+    with runner.within(None), runner.within(5.0):
+        pass
+    time.sleep(0.01)
+    with pytest.raises(KeyboardInterrupt), runner.within(5.0):
+        raise KeyboardInterrupt
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+
+
+@alarms
+def test_at_the_end_of_its_minutes_the_state_of_a_search_is_kept_and_it_goes_on_from_there(shelf, monkeypatch, capsys):
+    monkeypatch.setattr(lockstep, "SAVE_EVERY", 0.0)
+    shelf = dataclasses.replace(shelf, wanted=lambda: (TINY[1], LONG))
+    asked = dataclasses.replace(command.EXPERIMENTS["paper-scale"], measured=shelf)
+    monkeypatch.setitem(command.EXPERIMENTS, "paper-scale", asked)
+    told = []
+    monkeypatch.setattr(runner.Reporter, "__call__", lambda _, step, alive, best: told.append((step, alive)))
+    runs = []
+    for _ in range(2):
+        told.clear()
+        command.main(["run", "paper-scale", "--minutes", "0.1"])
+        runs.append([step for step, alive in told if alive > TINY[1].trials])
+    said = capsys.readouterr().out
+    assert "1 of 2 are saved in data/; to continue: python -m lib run paper-scale --device cpu --minutes 0.1" in said
+    assert store.states(shelf.record(LONG, "cpu")) and not files(shelf.folder)
+    first, second = runs
+    assert min(second) > min(first) and min(second) >= first[-2], "it began anew"
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "soon", "1e9"])
+def test_minutes_that_are_none_are_refused_before_anything(value, monkeypatch, capsys):
+    monkeypatch.setattr(Shelf, "run", lambda *_, **__: pytest.fail("ran"))
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["run", "paper-scale", "--minutes", value])
+    assert f"argument --minutes: '{value}' is not allowed; it must be a number in (0, 10000]" in capsys.readouterr().err
+
+
+def test_a_device_that_differs_ends_the_command_in_one_line(monkeypatch):
+    def differs(*_, **__):
+        raise Differs("cuda: finds steps")
+
+    monkeypatch.setattr(Shelf, "run", differs)
+    with pytest.raises(SystemExit, match="cuda: finds steps"):
+        command.main(["run", "paper-scale"])
+
+
+def test_more_than_one_job_is_refused_since_a_device_is_one(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["run", "paper-scale", "--jobs", "2"])
+    assert "must run alone" in capsys.readouterr().err
