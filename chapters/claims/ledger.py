@@ -22,6 +22,7 @@ PAPERS = {  # by a key's first letter
     "N": "Vepakomma et al.",
     "U": "Sun et al.",
     "R": "Ingrosso and Goldt",
+    "H": "papers on batches that grow",
 }
 SIGNS = {"for": "✓", "against": "✗", "not decided": "?"}
 

@@ -1,0 +1,147 @@
+"""What batches that grow cost and save, and what the page says of it."""
+
+from __future__ import annotations
+
+import altair as alt
+import pandas as pd
+
+from chapters.batch_ramps import searches as ramps
+from chapters.batch_ramps.searches import CONSTANT, DECAY, DOUBLING, LATE, QUARTER, SEESAW, WHOLE
+from lib.analysis import replicates
+from lib.claims.claim import Group, ratio, unmeasured
+from lib.claims.names import title
+from lib.page import charts, tips, told
+from lib.wording import percent, with_interval
+
+COSTS = {"steps": "serial steps", "examples": "examples"}
+COLOURS = dict(zip(COSTS.values(), (charts.BLUE, charts.ORANGE)))
+POINT = ["workload", "start", "schedule", "replicate"]
+FC, MLP = ramps.NETWORKS
+RANGES = (  # network, start, schedule, cost over that of halving the rate; as predicted
+    (FC, QUARTER, SEESAW, "examples", 1.0, 1.2),
+    (FC, QUARTER, SEESAW, "steps", 0.6, 0.8),
+    (FC, WHOLE, SEESAW, "examples", 1.25, 3.0),
+    (FC, QUARTER, DOUBLING, "examples", 1.05, 1.4),
+    (FC, QUARTER, LATE, "steps", 1.05, 1.4),
+    (FC, QUARTER, CONSTANT, "examples", 1.1, 1.5),
+    (MLP, QUARTER, SEESAW, "examples", 1.0, 1.2),
+    (MLP, QUARTER, SEESAW, "steps", 0.6, 0.8),
+    (MLP, WHOLE, SEESAW, "examples", 1.1, 1.6),
+    (MLP, QUARTER, CONSTANT, "examples", 0.9, 1.15),
+)
+
+
+def searched(trials: pd.DataFrame) -> pd.DataFrame:
+    """A row per search and goal of its network: goal, steps and examples of the trial that met it
+    first, NaN where none did.
+    """
+    parts = []
+    for work, own in trials.groupby("workload") if len(trials) else ():
+        for goal in ramps.goals(work):
+            columns = {f"{what}@{goal:g}": what for what in COSTS}
+            best = own.groupby(POINT)[list(columns)].min().rename(columns=columns)
+            parts.append(best.reset_index().assign(goal=goal))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def arms(found: pd.DataFrame, start: str, schedule: str) -> list[pd.DataFrame]:
+    """The searches of a schedule from a start, and those that halve the rate."""
+    own = found[found.start == start]
+    return [own[own.schedule == name] for name in (schedule, DECAY)]
+
+
+def beside(what: str) -> list[Group]:
+    """Seesaw's steps or examples over those of halving the rate, a row per network and start, at
+    the hardest goal that all searches of both meet.
+    """
+    found, rows = searched(ramps.RAMPS.results()), []
+    for (work, start), own in found.groupby(POINT[:2]) if len(found) else ():
+        effect = replicates.hardest(*arms(own, start, SEESAW), what)
+        name = f"{title(work)}, from {start}"
+        rows.append(ratio(name, effect) if effect else unmeasured(name, note="no goal was met"))
+    return rows
+
+
+def over(found: pd.DataFrame, work: str, start: str, schedule: str, what: str):
+    """ln of what a schedule costs over halving the rate; None unless all searches of both meet the
+    goal; found: at one goal.
+    """
+    return replicates.over(*arms(found[found.workload == work], start, schedule), what)
+
+
+def points(found: pd.DataFrame, goal: float) -> pd.DataFrame:
+    """What the figure draws: network, start, schedule, cost, value (over that of halving the rate),
+    value_low, value_high, searches.
+    """
+    at, rows = found[found.goal == goal], []
+    for (work, start, schedule), own in at.groupby(POINT[:3]):
+        for what, name in COSTS.items():
+            if effect := over(at, work, start, schedule, what):
+                ends = [1.0, 1.0, 1.0] if schedule == DECAY else effect.row().values()
+                rows.append((title(work), start, schedule, name, *ends, len(own)))
+    value = ["value", "value_low", "value_high"]
+    names = ["network", "start", "schedule", "cost", *value, "searches"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def chart(rows: pd.DataFrame) -> alt.LayerChart:
+    """Costs over those of halving the rate, a row per schedule; menus: network and start."""
+    if not len(rows):
+        return charts.nothing("No search meets this goal.")
+    value = "over halving the rate"
+    scale = charts.log(padding=12, base=None)
+    x, low = (alt.X(f"{name}:Q", scale=scale, title=value) for name in ("value", "value_low"))
+    y = alt.Y("schedule:N", title=None, sort=list(ramps.SCHEDULES), axis=alt.Axis(labelLimit=220))
+    base = alt.Chart(rows).encode(y=y, yOffset="cost:N", color=charts.by_name("cost", COLOURS, 2))
+    tooltip = [tips.tip("schedule:N", "schedule"), tips.tip("cost:N", "cost")]
+    tooltip += [tips.tip("value:Q", value, ".2f"), tips.tip("searches:Q", "searches")]
+    starts = charts.menu("start", list(rows.start.unique()), QUARTER, "first batch")
+    network = charts.menu("network", list(rows.network.unique()), title(FC), "network")
+    layers = charts.ranges(base, "value", x, low, tooltip)
+    return charts.sized(charts.controlled(layers, starts, network), 300)
+
+
+def table(found: pd.DataFrame, goal: float) -> pd.DataFrame:
+    """Serial steps and examples over those of halving the rate, told, a row per network, start and
+    schedule.
+    """
+    at, rows = found[found.goal == goal], {}
+    for (work, start, schedule), _ in at[at.schedule != DECAY].groupby(POINT[:3]):
+        for what, name in COSTS.items():
+            effect = over(at, work, start, schedule, what)
+            said = with_interval(*effect.row().values()) if effect else "—"
+            rows.setdefault((title(work), start, schedule), {})[name] = said
+    return pd.DataFrame(rows).T.rename_axis(["network", "first batch", "schedule"]).reset_index()
+
+
+def predictions(found: pd.DataFrame, goal: float) -> pd.DataFrame:
+    """What was written down before the records, beside what came."""
+    at, rows = found[found.goal == goal], []
+    for work, start, schedule, what, low, high in RANGES:
+        effect = over(at, work, start, schedule, what)
+        words = f"{title(work)}, from {start}: {schedule}, {COSTS[what]}"
+        rows.append((words, low, high, told.ratios({"": effect}, ())[""]))
+    return told.predictions(rows)
+
+
+def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict[str, object]:
+    """All values of the page's sentences; found: of `searched`, trials: the records."""
+    at, values = found[found.goal == goal], {}
+    for name, start in (("quarter", QUARTER), ("whole", WHOLE)):
+        for what in COSTS:
+            effects = {work: over(at, work, start, SEESAW, what) for work in ramps.NETWORKS}
+            ratios = told.ratios(effects, ()).values()
+            values[f"{what}_{name}"] = [value for value in ratios if value is not None]
+    best = trials.dropna(subset=f"steps@{goal:g}").sort_values(f"steps@{goal:g}", kind="stable")
+    rates = best.groupby(POINT).learning_rate.first()
+    highest = trials.groupby("workload").learning_rate.max()
+    upper = rates > rates.index.get_level_values("workload").map(highest) / 2
+    counts = trials.groupby("workload").replicate.nunique()
+    return {
+        **values,
+        "goal": percent(goal),
+        "searches": [int(counts.get(work, 0)) for work in ramps.NETWORKS],
+        "trials": int(trials.trial.max()) + 1,
+        "missed": int(at.steps.isna().sum()),
+        "upper": percent(upper.mean()),
+    }
