@@ -9,11 +9,12 @@ import torch
 from torch import nn
 
 from chapters.federated import claims, federated, findings
-from chapters.federated.federated import AVERAGING, TURNS, Search, a_round, shards
+from chapters.federated.federated import AVERAGING, TURNS, Search, a_round
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
 from lib.engine import batched, flattening
 from lib.engine.halves import Halves
+from lib.engine.replicas import shards
 from lib.workloads import models
 from tests.test_how_the_code_works import copy, told_in, without
 

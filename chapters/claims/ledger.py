@@ -23,6 +23,7 @@ PAPERS = {  # by a key's first letter
     "U": "Sun et al.",
     "R": "Ingrosso and Goldt",
     "H": "papers on batches that grow",
+    "D": "papers on local steps",
 }
 SIGNS = {"for": "✓", "against": "✗", "not decided": "?"}
 
