@@ -7,11 +7,12 @@ import torch
 from torch import nn
 
 from chapters.federated import claims, experiments, findings
-from chapters.federated.experiments import AVERAGING, TURNS, Search, a_round, shards
+from chapters.federated.experiments import AVERAGING, TURNS, Search, a_round
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
 from lib.engine import batched, flattening
 from lib.engine.halves import Halves
+from lib.engine.replicas import shards
 from lib.workloads import models
 
 NETWORKS = {"MLP": "mlp-64x2", "CNN": "digits-cnn"}

@@ -10,11 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from chapters.batch_ramps import searches as ramp_searches
 from chapters.federated import experiments as federated
 from chapters.frameworks.framework_times import FrameworkTimes
 from chapters.language_model import branches, ngrams, pruned_layers
 from chapters.late_workers import delays
 from chapters.leakage import experiments as leakage
+from chapters.local_steps import local
 from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
 from chapters.own_workload import replays as own_replays
 from chapters.parts_of_a_network import growing, halves, subnetworks
@@ -152,6 +154,8 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "fields": (lambda file, own: field_searches.Search(**own), field_searches.FIELDS.record, {"source", "wall_s", "precision"}),
     "federated": (lambda file, own: federated.Search(**own), federated.FEDERATED.record, {"source", "wall_s", "precision"}),
     "leakage": (lambda file, own: leakage.Search(**own), leakage.LEAKAGE.record, {"source", "wall_s", "precision"}),
+    "ramps": (lambda file, own: ramp_searches.Search(**own), ramp_searches.RAMPS.record, {"source", "wall_s", "precision"}),
+    "local-steps": (lambda file, own: local.Search(**own), local.LOCAL.record, {"source", "wall_s", "precision"}),
     "spikes": (lambda file, own: spiking.Search(**own), spiking.SPIKES.record, {"source", "wall_s", "precision"}),
     "subnetworks": (lambda file, own: subnetworks.Search(**own), subnetworks.record, {"source", "wall_s", "precision"}),
     "growing": (lambda file, own: growing.Search(**own), growing.record, {"source", "wall_s", "precision"}),

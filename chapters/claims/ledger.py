@@ -22,6 +22,8 @@ PAPERS = {  # by a key's first letter
     "N": "Vepakomma et al.",
     "U": "Sun et al.",
     "R": "Ingrosso and Goldt",
+    "H": "papers on batches that grow",
+    "D": "papers on local steps",
 }
 SIGNS = {"for": "✓", "against": "✗", "not decided": "?"}
 

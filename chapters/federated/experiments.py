@@ -74,33 +74,11 @@ class Search(OfCell):
 
     def batches(self) -> list:
         """Each client's endless batches (x, y), every epoch in an order of its own."""
-        from lib.engine import lockstep
+        from lib.engine import replicas
 
         data = self.cell.work.train(self.replicate)
-        places = shards(data.y, CLIENTS, self.skewed, self.replicate)
-
-        def of(client: int):
-            order = lockstep.batches(SHARD, self.batch_size, 1000 * self.replicate + client)
-            picks = (places[client][pick] for pick in order)
-            return ((data.x[pick], data.y[pick]) for pick in picks)
-
-        return [of(client) for client in range(CLIENTS)]
-
-
-def shards(y: Tensor, clients: int, skewed: bool, seed: int) -> Tensor:
-    """Which examples each client holds, [clients, n], by labels y [N]: any, or two runs of sorted
-    ones.
-    """
-    import torch
-
-    random = torch.Generator().manual_seed(seed)
-    each = len(y) // clients
-    order = torch.randperm(len(y), generator=random)[: each * clients]
-    if not skewed:
-        return order.view(clients, each)
-    runs = order[y[order].argsort(stable=True)].view(clients, each).tensor_split(2, 1)
-    dealt = [run[torch.randperm(clients, generator=random)] for run in runs]
-    return torch.cat(dealt, 1)
+        places = replicas.shards(data.y, CLIENTS, self.skewed, self.replicate)
+        return replicas.streams(data, places, self.batch_size, self.replicate)
 
 
 def a_round(gradients, w: Tensor, rate: Tensor, own: list, steps: int, way: str) -> Tensor:

@@ -47,8 +47,7 @@ def beside(what: str, one: str, other: str) -> list[Group]:
     trials, rows = experiments.FEDERATED.results(), []
     for (work, skewed), own in searches(trials).groupby(POINT[:2]) if len(trials) else ():
         name = f"{title(work)}, {experiments.KINDS[skewed]}"
-        met = (over(some, what, one, other) for _, some in own.groupby("goal"))
-        effect = next(filter(None, met), None)
+        effect = replicates.hardest(own[own.arm == one], own[own.arm == other], what)
         rows.append(ratio(name, effect) if effect else unmeasured(name, note="no goal was met"))
     return rows
 

@@ -30,6 +30,7 @@ from torch import Tensor
 from lib.engine import sequential
 from lib.engine.checkpoint import SAVE_EVERY, Checkpoint, parts_of, restore
 from lib.engine.flattening import layers
+from lib.engine.ramps import Ramp, ramped
 from lib.engine.sequential import Executor
 from lib.engine.training_state import Outcome, State, Trials
 from lib.engine.validation import Validation
@@ -43,9 +44,11 @@ from lib.workloads.tasks import Task
 RECENT = 128  # examples over which a trial's training loss is averaged, exponentially
 
 
-def batches(examples: int, batch_size: int, seed: int) -> Iterator[Tensor]:
+def batches(
+    examples: int, batch_size: int, seed: int, ramp: Ramp | None = None
+) -> Iterator[Tensor]:
     """Endless batches of indices [batch_size]: every epoch reshuffled without replacement; a batch
-    may straddle two.
+    may straddle two.  A ramp changes the sizes, and not the order of the examples.
 
     Raises ValueError if the batch is larger than the training set.
     """
@@ -55,11 +58,11 @@ def batches(examples: int, batch_size: int, seed: int) -> Iterator[Tensor]:
         )
     random = torch.Generator().manual_seed(seed)
     rest = torch.empty(0, dtype=torch.int64)
-    while True:
-        while len(rest) < batch_size:
+    for size in ramp.sizes(batch_size) if ramp else itertools.repeat(batch_size):
+        while len(rest) < size:
             rest = torch.cat([rest, torch.randperm(examples, generator=random)])
-        yield rest[:batch_size]
-        rest = rest[batch_size:]
+        yield rest[:size]
+        rest = rest[size:]
 
 
 class TrialError(RuntimeError):
@@ -137,6 +140,7 @@ def train(
     race: float | None = None,
     rungs: str = "goals",
     checks: str = "geometric",
+    ramp: Ramp | None = None,
     test: Split | None = None,
     exchange: Exchange | None = None,
     reject_early: bool = True,
@@ -160,6 +164,7 @@ def train(
         rungs: of a race, "goals"; or "losses", where each of `vocabulary.LOSSES` is a rung, too,
             with race x (1 + loss) for a factor: early on, ranks change.
         checks: of `vocabulary.next_check`.
+        ramp: of batch sizes, which begin at `batch_size`, and learning rates.
         exchange: what the workers send each other, if the batch is shared among several
             (`lib.messages.exchanges`).
         reject_early, drop_dead: may be switched off to test that they change nothing.
@@ -176,6 +181,9 @@ def train(
     """
     device = trials.w.device
     parameters = layers(executor.module)
+    if ramp:
+        method = ramped(method, ramp, batch_size)
+        whose += str(ramp)
     x = executor.inputs(training.x)
     y = training.y.to(device)
     judges = [Validation(executor, validation, goals)]
@@ -196,7 +204,7 @@ def train(
     now = keeper.resume(lambda parts: restore(first(), judges, parts), first)
     out = now.outcome
     began = time.perf_counter() - now.outcome.wall_s
-    order = itertools.islice(batches(len(y), batch_size, order_seed), out.steps, None)
+    order = itertools.islice(batches(len(y), batch_size, order_seed, ramp), out.steps, None)
     check = next_check(last_check(out.steps, checks), checks)
 
     def parts() -> dict:

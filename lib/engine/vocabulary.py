@@ -7,6 +7,7 @@ from __future__ import annotations
 RUNGS = ("goals", "losses")  # of a race, `lib.engine.lockstep`
 # Training losses, nats: from 4 to 0.25, a factor of √2 apart
 LOSSES = tuple(2 ** (j / 2) for j in range(4, -5, -1))
+CHECKS = ("geometric", "every-100", "every-4", "every-1")
 # Of pruning, `lib.engine.pruning`.
 METHODS = ("connection-sensitivity", "random", "magnitude", "grasp", "grasp-200", "synflow")
 
@@ -15,13 +16,14 @@ def next_check(step: int, checks: str) -> int:
     """The next step after `step` at which errors are measured.
 
     "geometric": every step to 20, then 5 % apart, the same relative resolution at every batch size.
-    "every-100": the fixed interval of Lee et al. (2021).
+    "every-100": the fixed interval of Lee et al. (2021); others as their names say.
     """
     if checks == "geometric":
         return step + 1 if step < 20 else max(step + 1, round(step * 1.05))
-    if checks == "every-100":
-        return step // 100 * 100 + 100
-    raise ValueError(f"checks: {checks!r} is unknown; allowed: geometric, every-100")
+    if checks in CHECKS:
+        every = int(checks.removeprefix("every-"))
+        return step // every * every + every
+    raise ValueError(f"checks: {checks!r} is unknown; allowed: {', '.join(CHECKS)}")
 
 
 def last_check(step: int, checks: str = "geometric") -> int:

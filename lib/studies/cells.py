@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import BeforeValidator
 
 from lib import require
-from lib.engine.vocabulary import METHODS, RUNGS
+from lib.engine.vocabulary import CHECKS, METHODS, RUNGS
 from lib.fields import PART, Count, Number, Whole, spec
 from lib.messages.settings import Messages
 from lib.methods import MethodName, late, method, spaces
@@ -66,7 +66,7 @@ class Cell:
     trials: TRIALS = 100
     replicate: NUMBER = 0
     stop: Literal["goal", "budget"] = "goal"
-    checks: Literal["geometric", "every-100"] = "geometric"
+    checks: Literal[*CHECKS] = "geometric"
     hits: TRIALS = 5
     precision: Literal[None, "float32", "bfloat16"] = None
     max_steps: Count(10**8) | None = None

@@ -1,0 +1,160 @@
+"""What batches that grow cost and save, and what the page says of it."""
+
+from __future__ import annotations
+
+import altair as alt
+import pandas as pd
+
+from chapters.batch_ramps import searches as ramps
+from chapters.batch_ramps.searches import CONSTANT, DECAY, DOUBLING, LATE, QUARTER, SEESAW, WHOLE
+from lib.analysis import replicates
+from lib.claims.claim import Group, ratio, unmeasured
+from lib.claims.names import title
+from lib.page import charts, tips, told
+from lib.wording import percent, with_interval
+
+COSTS = {"steps": "serial steps", "examples": "examples"}
+COLOURS = dict(zip(COSTS.values(), (charts.BLUE, charts.ORANGE)))
+POINT = ["workload", "schedule", "start", "replicate"]
+FC, MLP = ramps.NETWORKS
+GOAL = 0.04  # at which H1 and H2 are judged
+RANGES = (  # network, start, schedule, cost over that of halving the rate; as predicted
+    (FC, QUARTER, SEESAW, "examples", 1.0, 1.2),
+    (FC, QUARTER, SEESAW, "steps", 0.6, 0.8),
+    (FC, WHOLE, SEESAW, "examples", 1.25, 3.0),
+    (FC, QUARTER, DOUBLING, "examples", 1.05, 1.4),
+    (FC, QUARTER, LATE, "steps", 1.05, 1.4),
+    (FC, QUARTER, CONSTANT, "examples", 1.1, 1.5),
+    (MLP, QUARTER, SEESAW, "examples", 1.0, 1.2),
+    (MLP, QUARTER, SEESAW, "steps", 0.6, 0.8),
+    (MLP, WHOLE, SEESAW, "examples", 1.1, 1.6),
+    (MLP, QUARTER, CONSTANT, "examples", 0.9, 1.15),
+)
+
+
+def searched(trials: pd.DataFrame) -> pd.DataFrame:
+    """A row per search and goal of its network: goal, steps and examples of the trial that met it
+    first, and met.  A search in which none did counts as if its last step had.
+    """
+    parts = []
+    for work, own in trials.groupby("workload") if len(trials) else ():
+        for goal in ramps.goals(work):
+            columns = {f"{what}@{goal:g}": what for what in COSTS}
+            best = own.groupby(POINT)[list(columns)].min().rename(columns=columns)
+            parts.append(best.reset_index().assign(goal=goal, met=best.steps.notna().to_numpy()))
+    for part in parts:
+        for row in part.index[~part.met]:
+            *point, replicate = part.loc[row, POINT]
+            part.loc[row, list(COSTS)] = ramps.Search(*point, int(replicate)).most
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def arms(found: pd.DataFrame, start: str, schedule: str) -> list[pd.DataFrame]:
+    """The searches of a schedule from a start, and those that halve the rate."""
+    own = found[found.start == start]
+    return [own[own.schedule == name] for name in (schedule, DECAY)]
+
+
+def beside(what: str) -> list[Group]:
+    """Seesaw's steps or examples over those of halving the rate, a row per network and start, to
+    GOAL.
+    """
+    found, rows = searched(ramps.RAMPS.results()), []
+    at = found[found.goal == GOAL] if len(found) else found
+    for (work, start), own in at.groupby(["workload", "start"]) if len(at) else ():
+        name = f"{title(work)}, from {start}"
+        effect = over(own, work, start, SEESAW, what)
+        missed = int((~own[own.schedule.isin((DECAY, SEESAW))].met).sum())
+        note = f"searches that miss the goal: {missed}" if missed else ""
+        rows.append(ratio(name, effect, note=note) if effect else unmeasured(name, note=note))
+    return rows
+
+
+def over(found: pd.DataFrame, work: str, start: str, schedule: str, what: str):
+    """ln of what a schedule costs over halving the rate; None unless at least half of the searches
+    of either meet the goal; found: at one goal.
+    """
+    both = arms(found[found.workload == work], start, schedule)
+    return replicates.over(*both, what) if min(own.met.mean() for own in both) >= 0.5 else None
+
+
+def points(found: pd.DataFrame, goal: float) -> pd.DataFrame:
+    """What the figure draws: network, start, schedule, cost, value (over that of halving the rate),
+    value_low, value_high, searches.
+    """
+    at, rows = found[found.goal == goal], []
+    for (work, schedule, start), own in at.groupby(POINT[:3]):
+        for what, name in COSTS.items():
+            if effect := over(at, work, start, schedule, what):
+                ends = [1.0, 1.0, 1.0] if schedule == DECAY else effect.row().values()
+                rows.append((title(work), start, schedule, name, *ends, len(own), own.met.sum()))
+    value = ["value", "value_low", "value_high"]
+    names = ["network", "start", "schedule", "cost", *value, "searches", "met"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def chart(rows: pd.DataFrame) -> alt.LayerChart:
+    """Costs over those of halving the rate, a row per schedule; menus: network and start."""
+    value = "over halving the rate"
+    scale = charts.log(padding=12, base=None)
+    x, low = (alt.X(f"{name}:Q", scale=scale, title=value) for name in ("value", "value_low"))
+    y = alt.Y("schedule:N", title=None, sort=list(ramps.SCHEDULES), axis=alt.Axis(labelLimit=220))
+    base = alt.Chart(rows).encode(y=y, yOffset="cost:N", color=charts.by_name("cost", COLOURS, 2))
+    tooltip = [tips.tip("schedule:N", "schedule"), tips.tip("cost:N", "cost")]
+    tooltip += [tips.tip("value:Q", value, ".2f"), tips.tip("searches:Q", "searches")]
+    tooltip += [tips.tip("met:Q", "of them met the goal")]
+    starts = charts.menu("start", list(rows.start.unique()), QUARTER, "first batch")
+    network = charts.menu("network", list(rows.network.unique()), title(FC), "network")
+    layers = charts.ranges(base, "value", x, low, tooltip)
+    return charts.sized(charts.controlled(layers, starts, network), 300)
+
+
+def table(found: pd.DataFrame, goal: float) -> pd.DataFrame:
+    """Serial steps and examples over those of halving the rate, told, a row per network, start and
+    schedule.
+    """
+    at, rows = found[found.goal == goal], {}
+    for (work, schedule, start), own in at[at.schedule != DECAY].groupby(POINT[:3]):
+        for what, name in COSTS.items():
+            effect = over(at, work, start, schedule, what)
+            said = with_interval(*effect.row().values()) if effect else "—"
+            row = rows.setdefault((title(work), start, schedule), {})
+            row |= {name: said, "met": f"{own.met.sum()} of {len(own)}"}
+    found = pd.DataFrame(rows).T.rename_axis(["network", "first batch", "schedule"])
+    return found.sort_index(level=[0, 1], sort_remaining=False).reset_index()
+
+
+def predictions(found: pd.DataFrame, goal: float) -> pd.DataFrame:
+    """What was written down before the records, beside what came."""
+    at, rows = found[found.goal == goal], []
+    for work, start, schedule, what, low, high in RANGES:
+        effect = over(at, work, start, schedule, what)
+        words = f"{title(work)}, from {start}: {schedule}, {COSTS[what]}"
+        rows.append((words, low, high, told.ratios({"": effect}, ())[""]))
+    return told.predictions(rows)
+
+
+def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict[str, object]:
+    """All values of the page's sentences; found: of `searched`, trials: the records."""
+    at, values = found[found.goal == goal], {}
+    for name, start in (("quarter", QUARTER), ("whole", WHOLE)):
+        for what in COSTS:
+            effects = {work: over(at, work, start, SEESAW, what) for work in ramps.NETWORKS}
+            ratios = told.ratios(effects, ()).values()
+            values[f"{what}_{name}"] = [value for value in ratios if value is not None]
+    best = trials.dropna(subset=f"steps@{goal:g}").sort_values(f"steps@{goal:g}", kind="stable")
+    rates = best.groupby(POINT).learning_rate.first()
+    highest = trials.groupby("workload").learning_rate.max()
+    upper = rates > rates.index.get_level_values("workload").map(highest) / 2
+    whole = at[(at.start == WHOLE) & (at.workload == FC)]
+    counts = trials.groupby("workload").replicate.nunique()
+    return {
+        **values,
+        "goal": percent(goal),
+        "searches": [int(counts.get(work, 0)) for work in ramps.NETWORKS],
+        "trials": int(trials.trial.max()) + 1,
+        "missed": int((~at.met).sum()),
+        "seesaw_missed": percent((~whole[whole.schedule == SEESAW].met).mean()),
+        "decay_missed": percent((~whole[whole.schedule == DECAY].met).mean()),
+        "upper": percent(upper.mean()),
+    }

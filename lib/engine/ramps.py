@@ -1,0 +1,82 @@
+"""Batch sizes and learning rates that change while a search trains, as examples pass."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator
+
+from lib import require
+from lib.fields import POSITIVE, Count, spec
+from lib.methods.method import Method
+
+
+@spec
+class Ramp:
+    """By what batch size and learning rate are multiplied once so many examples have passed.
+
+    A step belongs to the stage in which it begins.  Stages depend on the step alone and are shared
+    by all trials, so that lock step, early rejection and a search that goes on from its state are
+    exact.  Raises ValueError naming the field.
+
+    Attributes:
+        cuts: numbers of examples, in order.
+        batch: factor of the batch size at every cut.
+        rate: factor of the learning rate.
+    """
+
+    cuts: tuple[int, ...]
+    batch: Count(1024) = 1
+    rate: POSITIVE = 1.0
+
+    def __post_init__(self):
+        ordered = list(self.cuts) == sorted(self.cuts) and min(self.cuts, default=1) > 0
+        require(ordered, "cuts", self.cuts, "numbers of examples from 1, in order")
+
+    def starts(self, first: int) -> list[int]:
+        """The step, from 1, with which the stage after each cut begins; first: the first batch
+        size.
+        """
+        found = []
+        steps = seen = 0
+        for stage, cut in enumerate(self.cuts):
+            size = first * self.batch**stage
+            more = max(0, math.ceil((cut - seen) / size))
+            steps += more
+            seen += more * size
+            found.append(steps + 1)
+        return found
+
+    def sizes(self, first: int) -> Iterator[int]:
+        """Endless batch sizes, of step 1 and so on."""
+        starts = self.starts(first)
+        for step in itertools.count(1):
+            yield first * self.batch ** sum(step >= start for start in starts)
+
+    def examples(self, steps: int, first: int) -> int:
+        """Examples of so many steps."""
+        return sum(itertools.islice(self.sizes(first), steps))
+
+    def steps(self, examples: int, first: int) -> int:
+        """The most steps that take no more than so many examples."""
+        totals = itertools.accumulate(self.sizes(first))
+        return sum(1 for _ in itertools.takewhile(lambda total: total <= examples, totals))
+
+
+def ramped(base: Method, ramp: Ramp, first: int) -> Method:
+    """The method `base` with the rates of the ramp, and told its batch sizes.
+
+    Trials are proved dead only where a drift without the ramp bounds that with it: the rate does
+    not rise, and no average depends on the batch size.
+    """
+    starts = ramp.starts(first)
+
+    def step(w, g, buffers, drawn, k, layers):
+        passed = sum(k >= start for start in starts)
+        rate = drawn["learning_rate"] * ramp.rate**passed
+        size = drawn["batch_size"] * ramp.batch**passed
+        base.step(w, g, buffers, drawn | {"learning_rate": rate, "batch_size": size}, k, layers)
+
+    bounded = ramp.rate <= 1 and "half_life" not in base.space
+    return dataclasses.replace(base, step=step, drift=base.drift if bounded else None)

@@ -1,0 +1,127 @@
+"""Replicas that train where their examples lie and exchange what they changed.
+
+A round of DiLoCo (Douillard et al. 2023): each replica takes local steps from the shared weights
+by an inner method whose state it keeps; the mean change is the gradient of an outer step.  In the
+sparse form (Sarfi et al. 2025) each replica adds its change to what it has not sent yet, and sends
+the largest entries of the sum.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lib.engine import lockstep
+from lib.messages.compressors import compress
+from lib.methods import METHODS
+from lib.methods.method import Method
+from lib.workloads.datasets import Split
+
+MOMENTUM, KEPT = 0.9, 0.9  # of the outer step; of what was not sent, from round to round
+Batches = Iterator[tuple[Tensor, Tensor]]
+
+
+def shards(y: Tensor, clients: int, skewed: bool, seed: int) -> Tensor:
+    """Which examples each client holds, [clients, n], by labels y [N]: any, or two runs of sorted
+    ones.
+    """
+    random = torch.Generator().manual_seed(seed)
+    each = len(y) // clients
+    order = torch.randperm(len(y), generator=random)[: each * clients]
+    if not skewed:
+        return order.view(clients, each)
+    runs = order[y[order].argsort(stable=True)].view(clients, each).tensor_split(2, 1)
+    dealt = [run[torch.randperm(clients, generator=random)] for run in runs]
+    return torch.cat(dealt, 1)
+
+
+def streams(data: Split, places: Tensor, batch_size: int, seed: int) -> list[Batches]:
+    """Each client's endless batches (x, y) of its examples, places [clients, n], every epoch in an
+    order of its own.
+    """
+
+    def of(client: int) -> Batches:
+        order = lockstep.batches(places.shape[1], batch_size, 1000 * seed + client)
+        picks = (places[client][pick] for pick in order)
+        return ((data.x[pick], data.y[pick]) for pick in picks)
+
+    return [of(client) for client in range(len(places))]
+
+
+class Replicas:
+    """Replicas of T trials at once, and their rounds.
+
+    Attributes:
+        w: the shared weights [T, P].
+        rounds: so far.
+    """
+
+    def __init__(
+        self,
+        inner: Method,
+        gradients: Callable,
+        layers: tuple,
+        w: Tensor,
+        drawn: dict[str, Tensor],
+        own: list[Batches],
+        outer_rate: Tensor,
+        momentum: float = MOMENTUM,
+        density: float | None = None,
+        kept: float = KEPT,
+    ):
+        """
+        inner: the method of local steps.
+        gradients: losses and gradients of weights and a batch.
+        layers: the network's parameters.
+        w: the first weights [T, P].
+        drawn: hyperparameters [T, 1] of the inner method.
+        own: a replica's batches each.
+        outer_rate: [T, 1].
+        momentum: of the outer step by Nesterov, if density is None.
+        density: share of the entries that a replica sends, without momentum; None: all of them.
+        kept: what is left of an entry after a round in which it was not sent.
+        """
+        self.inner, self.gradients, self.layers = inner, gradients, layers
+        self.w, self.drawn, self.own = w.clone(), drawn, own
+        self.density, self.kept, self.rounds = density, kept, 0
+        self.states = [inner.begin(w.clone(), layers) for _ in own]
+        rate = outer_rate.double()
+        self.outer_drawn = {"learning_rate": rate, "momentum": torch.full_like(rate, momentum)}
+        self.outer = METHODS["nesterov" if density is None else "sgd"]
+        self.outer_state = self.outer.begin(w.double(), layers)
+        self.unsent = [torch.zeros_like(w, dtype=torch.float64) for _ in own]
+        self.random = np.random.default_rng(0)  # which Top-k does not ask
+
+    def round(self, steps: int) -> Tensor:
+        """The weights [T, P] after a round of so many local steps of every replica."""
+        changes = [self._change(replica, steps) for replica in range(len(self.own))]
+        # In double precision a step at rate one is back at the replica's weights, to the bit
+        w = self.w.double()
+        self.rounds += 1
+        mean = sum(changes) / len(changes)
+        self.outer.step(w, mean, self.outer_state, self.outer_drawn, self.rounds, self.layers)
+        self.w = w.to(self.w.dtype)
+        return self.w
+
+    def _change(self, replica: int, steps: int) -> Tensor:
+        """What a replica sends [T, P]: the shared weights minus its own after its local steps."""
+        local = self.w.clone()
+        begun = self.rounds * steps
+        for k, (x, y) in enumerate(itertools.islice(self.own[replica], steps), begun + 1):
+            g = self.gradients(local, x, y)[1]
+            self.inner.step(local, g, self.states[replica], dict(self.drawn), k, self.layers)
+        change = self.w.double() - local.double()
+        return change if self.density is None else self._sent(replica, change)
+
+    def _sent(self, replica: int, change: Tensor) -> Tensor:
+        """The largest entries of what has not been sent yet; the others are kept."""
+        # A trial that has diverged stays where it is
+        total = self.unsent[replica].mul_(self.kept).add_(change.nan_to_num(0, 0, 0))
+        chosen = compress("top-k", total.float(), self.density, self.random)
+        sent = torch.where(chosen, total, 0)
+        total.sub_(sent)
+        return sent

@@ -1,0 +1,190 @@
+"""Batch sizes and rates that change on the way: beside plain loops, and where the answer is known."""
+
+import dataclasses
+import itertools
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from chapters.batch_ramps import claims, findings, searches
+from chapters.batch_ramps.searches import DECAY, QUARTER, SCHEDULES, SEESAW, WHOLE, Search
+from lib.claims import AGAINST, FOR
+from lib.claims.claim import REGISTRY, judged
+from lib.engine import lockstep
+from lib.engine.ramps import Ramp, ramped
+from lib.measuring import one_cell
+from lib.methods import METHODS
+from lib.studies.cells import Cell
+from lib.workloads import datasets, models
+from tests.test_how_the_code_works import copy, told_in, without
+
+SEESAW_RAMP = Ramp((300, 1000, 1700), 2, 0.5**0.5)
+CELL = Cell("digits-mlp", 16, "sgd", trials=8, hits=2, max_steps=80, space="learning_rate=0.01..3", checks="every-4")
+TORCHS = {
+    "sgd": (torch.optim.SGD, "learning_rate=0.3"),
+    "adam": (torch.optim.Adam, "learning_rate=0.003,beta1=0.9,beta2=0.999"),
+}
+
+
+def same(one, other):
+    for field, value in vars(one).items():
+        if field != "wall_s":
+            np.testing.assert_array_equal(getattr(other, field), value, err_msg=field)
+
+
+@pytest.mark.parametrize("name", ["sgd", "momentum", "adam"])
+def test_a_of_one_is_the_constant_schedule_to_the_bit(name):
+    cell = Cell("digits-mlp", 16, name, trials=8, stop="budget", max_steps=90)
+    same(one_cell.train_cell(cell), one_cell.train_cell(cell, ramp=Ramp((100, 500, 900), 1, 1.0)))
+    assert one_cell.train_cell(cell).best_error.min() < 0.3, "nothing was learned, and nothing compared"
+
+
+def test_stages_are_those_of_a_loop_over_steps():
+    for ramp, first in itertools.product((SEESAW_RAMP, Ramp((5, 6, 7), 4), Ramp((), 8), Ramp((64,), 3, 2.0)), (1, 7, 16)):
+        seen, sizes, starts = 0, [], []
+        for step in range(1, 120):
+            stage = sum(seen >= cut for cut in ramp.cuts)
+            starts += [step] * (stage - len(starts))
+            sizes.append(first * ramp.batch**stage)
+            seen += sizes[-1]
+        assert list(itertools.islice(ramp.sizes(first), len(sizes))) == sizes
+        assert ramp.starts(first)[: len(starts)] == starts
+        assert ramp.examples(50, first) == sum(sizes[:50])
+        assert ramp.steps(sum(sizes[:50]), first) == ramp.steps(sum(sizes[:51]) - 1, first) == 50
+
+
+@pytest.mark.parametrize("cuts", [(5, 4), (0, 3)])
+def test_cuts_out_of_order_are_refused_by_name(cuts):
+    with pytest.raises(ValueError, match="cuts: .* is not allowed; it must be numbers of examples from 1, in order"):
+        Ramp(cuts)
+
+
+def test_a_ramp_cuts_the_same_order_of_examples_into_other_batches():
+    ramped, plain = lockstep.batches(100, 8, 3, SEESAW_RAMP), lockstep.batches(100, 8, 3)
+    parts = list(itertools.islice(ramped, 120))
+    assert [len(part) for part in parts] == list(itertools.islice(SEESAW_RAMP.sizes(8), 120))
+    whole = torch.cat(list(itertools.islice(plain, 500)))
+    assert torch.equal(torch.cat(parts), whole[: sum(map(len, parts))])
+
+
+@pytest.mark.parametrize("name", TORCHS)
+def test_the_engine_takes_the_steps_of_a_plain_loop(name):
+    """Losses of an optimiser of torch whose rate is set anew at every step, as a search sees them."""
+    kind, space = TORCHS[name]
+    cell = Cell("digits-mlp", 16, name, trials=1, max_steps=60, space=space, stop="budget", checks="every-4")
+    net, data = models.fresh("mlp-64x2", one_cell.seeds(cell)[0]), datasets.load("digits")
+    rate = float(cell.draw()["learning_rate"][0])
+    optimiser, order, errors, seen = kind(net.parameters(), lr=rate), lockstep.batches(len(data.train), 1, 0), {}, 0
+    for step in range(1, 61):
+        stage = sum(seen >= cut for cut in SEESAW_RAMP.cuts)
+        pick = torch.cat(list(itertools.islice(order, 16 * 2**stage)))
+        seen += len(pick)
+        optimiser.param_groups[0]["lr"] = rate * 0.5 ** (stage / 2)
+        optimiser.zero_grad()
+        nn.functional.cross_entropy(net(data.train.x[pick]), data.train.y[pick]).backward()
+        optimiser.step()
+        if step % 4 == 0:
+            errors[step] = (net(data.validation.x).argmax(1) != data.validation.y).float().mean().item()
+    out = one_cell.train_cell(cell, ramp=SEESAW_RAMP)
+    assert out.best_error[0] == pytest.approx(min(errors.values()), abs=0.006) and min(errors.values()) < 0.2
+    assert stage == 3, "not every cut was passed"
+
+
+def test_methods_are_told_rate_and_batch_size():
+    given = []
+    base = METHODS["sgd"]
+    w, drawn = torch.zeros(1, 3), {"learning_rate": torch.tensor([[0.8]]), "batch_size": torch.tensor([[8.0]])}
+
+    def spy(w, g, buffers, drawn, k, layers):
+        given.append((drawn["batch_size"].item(), round(drawn["learning_rate"].item(), 6)))
+
+    how = ramped(dataclasses.replace(base, step=spy), Ramp((8, 24), 2, 0.5), 8)
+    for k in (1, 2, 3):
+        how.step(w, w, {}, drawn, k, ())
+    assert given == [(8, 0.8), (16, 0.4), (32, 0.2)]
+    assert how.drift is base.drift and ramped(base, Ramp((8,), 1, 2.0), 8).drift is None
+    assert ramped(METHODS["adam-half-life"], Ramp((8,), 2), 8).drift is None
+
+
+def test_early_rejection_and_going_on_from_a_state_change_nothing(tmp_path, monkeypatch):
+    whole, gradients, steps = one_cell.train_cell(CELL, ramp=SEESAW_RAMP), lockstep.update, []
+    slow = one_cell.train_cell(CELL, ramp=SEESAW_RAMP, reject_early=False, drop_dead=False)
+    np.testing.assert_array_equal(slow.first, whole.first)
+
+    def killed(*arguments):
+        steps.append(0)
+        if len(steps) in (20, 45):
+            raise KeyboardInterrupt
+        return gradients(*arguments)
+
+    monkeypatch.setattr(lockstep, "update", killed)
+    monkeypatch.setattr(lockstep, "SAVE_EVERY", 0.0)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            one_cell.train_cell(CELL, ramp=SEESAW_RAMP, unfinished=tmp_path / "cell.part")
+    with pytest.warns(RuntimeWarning, match="of another cell"):
+        shutil.copy(tmp_path / "cell.part", tmp_path / "other.part")
+        one_cell.train_cell(CELL, unfinished=tmp_path / "other.part")
+    del steps[45:]
+    same(whole, one_cell.train_cell(CELL, ramp=SEESAW_RAMP, unfinished=tmp_path / "cell.part"))
+    assert len(steps) == whole.steps + 2, "it did not go on where it was"
+
+
+def test_a_search_tells_steps_and_examples_and_is_the_same_again():
+    search = Search("digits-mlp", SEESAW, WHOLE, 700, trials=4)
+    found = search.measure()
+    assert found.equals(search.measure()) and len(found) == 4
+    met = found.dropna(subset="steps@0.1")
+    assert len(met) and (met["steps@0.1"] <= search.cell.max_steps).all()
+    assert (met["examples@0.1"] == [search.ramp.examples(int(n), 72) for n in met["steps@0.1"]]).all()
+    digests = {searches.RAMPS.record(Search("digits-mlp", how, WHOLE)) for how in SCHEDULES}
+    assert len(digests) == len(SCHEDULES)
+
+
+def planted(steps, examples):
+    """Trials in which Seesaw takes so many times what halving the rate does."""
+    rows = []
+    for work, start, schedule in itertools.product(searches.NETWORKS, (QUARTER, WHOLE), (DECAY, SEESAW)):
+        seesaw = schedule == SEESAW
+        for replicate, times in enumerate((0.95, 1.0, 1.05, 1.02), start=1):
+            row = {"workload": work, "start": start, "schedule": schedule, "replicate": replicate}
+            for goal in searches.goals(work):
+                row[f"steps@{goal:g}"] = 100 * times * (steps if seesaw else 1)
+                row[f"examples@{goal:g}"] = 900 * times * (examples if seesaw else 1)
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(("steps", "examples", "verdicts"), [(0.6, 1.1, (FOR, FOR)), (0.9, 1.4, (AGAINST, AGAINST))])
+def test_planted_costs_are_judged_as_they_are(steps, examples, verdicts, monkeypatch):
+    class Planted:
+        results = staticmethod(lambda: planted(steps, examples))
+
+    monkeypatch.setattr(searches, "RAMPS", Planted)
+    for key, groups, verdict in zip(("H1", "H2"), (claims.examples(), claims.steps()), verdicts):
+        found = judged(REGISTRY.claims[key], groups).groups
+        assert len(found) == 4 and {group.verdict for group in found} == {verdict}, found
+
+
+def test_nothing_is_judged_without_records(monkeypatch):
+    class Nothing:
+        results = staticmethod(pd.DataFrame)
+
+    monkeypatch.setattr(searches, "RAMPS", Nothing)
+    assert claims.examples() == claims.steps() == []
+    assert findings.searched(pd.DataFrame()).empty
+
+
+def test_the_chapter_goes_with_its_folder_and_comes_back(tmp_path):
+    tree = copy(tmp_path / "book")
+    before = told_in(tree)
+    for name in ("batch_ramps", "batch_ramps.ipynb"):
+        shutil.move(tree / "chapters" / name, tmp_path / name)
+    assert told_in(tree) == without(before, {"H1", "H2"}, {"batch-ramps"}) != before
+    for name in ("batch_ramps", "batch_ramps.ipynb"):
+        shutil.move(tmp_path / name, tree / "chapters" / name)
+    assert told_in(tree) == before
