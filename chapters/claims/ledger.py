@@ -24,6 +24,7 @@ PAPERS = {  # by a key's first letter
     "R": "Ingrosso and Goldt",
     "H": "papers on batches that grow",
     "D": "papers on local steps",
+    "Q": "Naganuma et al.",
 }
 SIGNS = {"for": "✓", "against": "✗", "not decided": "?"}
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from lib.analysis.rate_rules import POWERS, built_up, effective, winners
-from lib.analysis.scaling import SEARCH, Effect, mean_of, mean_over, slope
+from lib.analysis.rate_rules import POWERS, effective, fast, winners
+from lib.analysis.scaling import SEARCH, Effect, mean_of
 from lib.methods import method, spaces
 from lib.records import results as on_record
 from lib.studies.cells import Cell
@@ -25,11 +25,6 @@ HALF_LIVES = {
 MOST = 20_000  # steps after which a rule has missed the goal
 # Adam's second average: kept as it is, or its half-life held
 KEPT, HELD = "square-root rule", "square root, β₂ too"
-NEAR = 3  # times the fastest trial's steps
-SIZES = 4  # batch sizes of a search whose slope counts
-GROWTH = """
-workload algorithm least most sizes searches growth growth_low growth_high effect
-""".split()
 COSTS = "workload rule batch_size least middle most over base beyond".split()
 
 
@@ -62,15 +57,6 @@ def moved(first: pd.Series, batch_size: int, rule: str) -> dict[str, float]:
     return tuned | {name: tuned[name] ** ratio for name in HALF_LIVES.get(rule, ())}
 
 
-def fast(trials: pd.DataFrame) -> pd.DataFrame:
-    """The trials that met the goal within NEAR times the steps of the fastest of their search, and
-    are `built_up`.
-    """
-    met = trials.dropna(subset="steps").reset_index(drop=True)
-    point = ["workload", "algorithm", "batch_size", *SEARCH]
-    return built_up(met[met.steps <= NEAR * met.groupby(point).steps.transform("min")])
-
-
 def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
     """The effective learning rate of the fastest trial against batch size, of those that are
     `fast`.
@@ -89,31 +75,6 @@ def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
         ends = np.exp([mean.value, mean.value - reach, mean.value + reach])
         rows.append((*key, *ends.tolist(), mean.n))
     return pd.DataFrame(rows, columns=[*point, "rate", "low", "high", "searches"])
-
-
-def growth(trials: pd.DataFrame) -> pd.DataFrame:
-    """How fast the best effective learning rate grows, a row per network and training method.
-
-    trials: at their goals; of those NEAR the fastest of their search, the ones that are `built_up`
-    count. Columns: workload, algorithm, least, most, sizes (batch sizes that count, how many),
-    searches; growth, growth_low and growth_high (a factor per doubling) and effect (its `Effect`).
-    The slope of a search of SIZES batch sizes or more is one value, Student's t over searches; of a
-    single search the interval is that of the scatter of its trials.
-    """
-    if trials.empty:
-        return pd.DataFrame(columns=GROWTH)
-    rows = []
-    for key, own in fast(trials).groupby(["workload", "algorithm"], sort=False):
-        found = [
-            slope(np.log2(search.batch_size), np.log(effective(search)))
-            for _, search in own.groupby([*SEARCH])
-            if search.batch_size.nunique() >= SIZES
-        ]
-        if found:
-            effect, sizes = mean_over(found), own.batch_size
-            counts = sizes.min(), sizes.max(), sizes.nunique(), len(found)
-            rows.append((*key, *counts, *effect.row().values(), effect))
-    return pd.DataFrame(rows, columns=GROWTH)
 
 
 def from_rules(rate: Effect) -> tuple[float, float, float]:

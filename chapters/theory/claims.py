@@ -2,8 +2,6 @@
 critical batch size.
 """
 
-import dataclasses
-
 import numpy as np
 import pandas as pd
 
@@ -140,15 +138,6 @@ def critical_over_noise(published_curves):
         # Each of a search of its own
         by_size = np.log(own.noise_scale).groupby(own.batch_size).mean()
         if len(by_size):
-            effects[key] = _over(scaling.critical(curve), scaling.mean_of(by_size))
+            effects[key] = scaling.less(scaling.critical(curve), scaling.mean_of(by_size))
             notes[key] = "the trials of a single search were followed" * (len(by_size) == 1)
     return rows(effects, note=lambda key, effect: notes[key])
-
-
-def _over(critical, noise):
-    """The effect of one estimate less another that is independent of it."""
-    square = critical.error**2 + noise.error**2
-    parts = critical.error**4 / critical.freedom + noise.error**4 / noise.freedom
-    freedom = square**2 / parts if np.isfinite(square) else noise.freedom
-    found = {"value": critical.value - noise.value, "error": square**0.5, "freedom": freedom}
-    return dataclasses.replace(critical, **found, n=min(critical.n, noise.n))

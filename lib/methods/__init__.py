@@ -6,6 +6,7 @@ Nothing here needs PyTorch to be imported.
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated
 
 from pydantic import AfterValidator
@@ -15,6 +16,7 @@ from lib.methods import (
     adam,
     averaging,
     clars,
+    decayed,
     kfac,
     lamb,
     lars,
@@ -41,7 +43,10 @@ WITH_MOMENTUM = ("momentum", "nesterov")  # of which the papers' claims on momen
 
 def method(name: str) -> Method:
     """Look a training method up, or read a reader's own (`lib.methods.own_method`); or make one of
-    a class of torch.optim (`lib.methods.optimisers`).  Raises ValueError naming the allowed.
+    a class of torch.optim (`lib.methods.optimisers`).
+
+    NAME+decay is a method of the book's with weight decay (`lib.methods.decayed`).  Raises
+    ValueError naming the allowed.
     """
     if own.is_own(name):
         from lib.methods import own_method  # brings PyTorch, which is slow to import
@@ -49,10 +54,15 @@ def method(name: str) -> Method:
         return own_method.load(name)
     if optimisers.is_class(name):
         return optimisers.named(name)
-    known = isinstance(name, str) and name in EVERY
+    plain = name.removesuffix(decayed.SUFFIX) if isinstance(name, str) else name
     allowed = f"one of {', '.join(EVERY)}, or torch.optim:CLASS, or file.py:function"
-    require(known, "algorithm", name, allowed)
-    return METHODS.get(name) or LOCAL[name]
+    require(isinstance(name, str) and plain in EVERY, "algorithm", name, allowed)
+    return EVERY[name] if plain == name else _decayed(plain)
+
+
+@functools.cache
+def _decayed(name: str) -> Method:
+    return decayed.decayed(EVERY[name])
 
 
 # As the book spells it

@@ -63,16 +63,16 @@ def fastest(kind: type, cell: Cell, count: int, data: Path = DATA, **fields) -> 
     if not store.exists(store.record(cell, data)):
         return []
     shared = {name: getattr(cell, name) for name in names}
-    steps = _steps(cell, data).dropna().sort_values(kind="stable")
+    steps = steps_to_goal(cell, data).dropna().sort_values(kind="stable")
     return [kind(**shared, trial=int(trial), **fields) for trial in steps.index[:count]]
 
 
 def met_at(again: Again, data: Path = DATA) -> int:
     """The step at which it met the goal, from the cell's record."""
-    return int(_steps(again.cell, data)[again.trial])
+    return int(steps_to_goal(again.cell, data)[again.trial])
 
 
-def _steps(cell: Cell, data: Path) -> pd.Series:
+def steps_to_goal(cell: Cell, data: Path = DATA) -> pd.Series:
     """The steps to the goal of every trial of a cell on record, by trial."""
     trials = store.read(store.record(cell, data), cell)[1].set_index("trial")
     return trials[f"steps@{workload(cell.workload).goal:g}"]

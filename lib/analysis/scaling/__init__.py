@@ -18,6 +18,7 @@ from lib.analysis.scaling.curve import (
     curves,
     draws,
     estimate,
+    less,
     mean_of,
     mean_over,
     mean_steps_ratio,

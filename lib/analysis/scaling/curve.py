@@ -372,6 +372,15 @@ def mean_of(values: Sequence[float]) -> Effect:
     return Effect(float(values.mean()), error, max(n - 1.0, 1.0), n)
 
 
+def less(above: Effect, below: Effect) -> Effect:
+    """One estimate less another that is independent of it, open where the first is."""
+    square = above.error**2 + below.error**2
+    parts = above.error**4 / above.freedom + below.error**4 / below.freedom
+    freedom = square**2 / parts if np.isfinite(square) else below.freedom
+    found = {"value": above.value - below.value, "error": square**0.5, "freedom": freedom}
+    return replace(above, **found, n=min(above.n, below.n))
+
+
 def share(met: int, of: int) -> tuple[float, float, float]:
     """The share of so many that met a condition, and the ends of its interval by Wilson's (1927)
     score; NaN of none.

@@ -1,0 +1,58 @@
+"""Claims on learning rates and weight decay against the batch size, and the rules that judge them.
+
+Of the paper the abstract was at hand, not the text; of nanochat the code.
+"""
+
+import numpy as np
+
+from chapters.decay_and_batch import exponents, searches, timescales
+from lib.claims.claim import claim, ratio
+from lib.claims.names import curve_title
+from lib.wording import named
+
+EDGE = "a bound from below: winners lie at an end of the range of rates"
+PER_DOUBLING = 1.05  # 1.25, what counts as an effect, over a batch 32 times as large
+
+
+@claim(
+    "W1",
+    "Muon’s learning rate goes with the square root of the batch",
+    chapter="decay_and_batch",
+    paper="Muon’s learning rate is multiplied by the square root of the factor by which the batch grows (a choice in code whose "
+    "comment calls it not studied carefully).",
+    source="nanochat, base_train.py, in our words",
+    rule="On a network, the growth of Muon’s best rate with every doubling of the batch is within a factor of 1.05 of √2.",
+    within=PER_DOUBLING,
+    since="2026-11-27",
+)
+def muon_rate():
+    rows = exponents.growths()
+    own = rows[rows.algorithm == "muon"]
+    found = []
+    for row in own.itertuples():
+        effect = exponents.effect(row)
+        moved = type(effect)(**vars(effect) | {"value": effect.value - np.log(2) / 2})
+        found.append(ratio(curve_title((row.workload, "muon")), moved, note=EDGE * bool(row.edge)))
+    return found
+
+
+@claim(
+    "W2",
+    "The timescale of weight decay stays where it is",
+    chapter="decay_and_batch",
+    paper="At a fixed model and amount of data the best weight decay grows in proportion to the batch; the timescale that rate, "
+    "decay and batch make together depends on the data for each parameter.",
+    source="Bergsma et al. 2025, abstract, in our words",
+    rule="From batches of 16 to 256, the timescale of the best trials with decay changes by less than a factor of two; three "
+    "searches.",
+    within=2.0,
+    since="2026-11-27",
+    fixed=True,
+)
+def timescale():
+    good = timescales.good(searches.DECAYED.results())
+    found = []
+    for name, own in good.groupby("algorithm"):
+        if effect := timescales.across(own, "timescale"):
+            found.append(ratio(f"MLP on digits, {named(name)}", effect))
+    return found

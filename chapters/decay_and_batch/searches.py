@@ -1,0 +1,97 @@
+"""Learning rate and weight decay tuned together, for so many passes over the data, at several batch
+sizes.
+
+The page tells what was predicted before the records.
+"""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+
+from lib.fields import Count, Whole, spec
+from lib.measuring.experiment import Collection
+from lib.methods import decayed
+from lib.own import folder_name
+from lib.records import store
+from lib.records.store import DATA
+from lib.studies.cells import SPLITS, Cell
+from lib.workloads.catalogue import WorkloadName
+
+DECAYS = "weight_decay=0.01..10"
+SPACES = {  # all but rate and decay is held
+    "adam": "learning_rate=1e-4..0.1,beta1=0.9,beta2=0.99",
+    "muon": "learning_rate=1e-3..1,momentum=0.95,aux_ratio=0.1",
+}
+BATCH_SIZES = (16, 64, 256)
+NETWORK = "digits-mlp-nats"
+REPLICATES = (1, 2, 3)
+
+
+@spec
+class Search:
+    """Trials that differ in rate, decay and initialisation, all trained for so many epochs; every
+    other one has no decay.
+
+    replicate: of the draws, the seeds, the order and the split of the examples.  Raises ValueError
+    naming the field, its value and what is allowed.
+    """
+
+    workload: WorkloadName
+    algorithm: Literal[*SPACES]
+    batch_size: Count(65_536)
+    replicate: Whole(0, SPLITS) = 1
+    epochs: Count(10_000) = 30
+    trials: Count(4096) = 64
+
+    @property
+    def cell(self) -> Cell:
+        draws = {"trials": self.trials, "replicate": self.replicate, "split": self.replicate}
+        name, space = self.algorithm + decayed.SUFFIX, SPACES[self.algorithm]
+        return Cell(self.workload, self.batch_size, name, space=f"{space},{DECAYS}", **draws)
+
+    @property
+    def examples(self) -> int:
+        """Of all epochs together."""
+        return self.epochs * self.cell.work.train_size
+
+    def definition(self) -> dict:
+        return self.cell.definition() | {"drawn": self.cell.space}
+
+    def measure(self) -> pd.DataFrame:
+        """A row per trial after the last step: learning_rate, weight_decay, loss (mean validation
+        cross-entropy) and error; no number where it diverged.
+        """
+        from lib.measuring.rerun import Rerun  # brings PyTorch, which is slow to import
+        from lib.workloads.tasks import TASKS
+
+        run = Rerun(self.cell)
+        drawn, held = run.trials.drawn, run.validation
+        drawn["weight_decay"][::2] = 0
+        for _ in range(round(self.examples / self.batch_size)):
+            run.update()
+        logits = run.executor.logits(run.evaluated(), run.executor.inputs(held.x))
+        costs = {"loss": "cross-entropy", "error": "classification"}
+        found = {name: TASKS[task].cost(logits, held.y).double() for name, task in costs.items()}
+        columns = {name: drawn[name][:, 0] for name in ("learning_rate", "weight_decay")}
+        columns |= {name: cost.mean(1) for name, cost in found.items()}
+        return pd.DataFrame({name: values.numpy() for name, values in columns.items()})
+
+
+def planned() -> tuple[Search, ...]:
+    """Every method and batch size, search by search, the small batches last."""
+    points = itertools.product(REPLICATES, SPACES, BATCH_SIZES[::-1])
+    return tuple(Search(NETWORK, name, size, n) for n, name, size in points)
+
+
+def _place(search: Search, folder: Path) -> Path:
+    name = f"{search.algorithm}-batch-{search.batch_size}-{store.digest(search)}.csv"
+    return folder / folder_name(search.workload) / name
+
+
+DECAYED = Collection(
+    "decay", "search", DATA / "decay", _place, planned, precision=lambda _: "float32"
+)
