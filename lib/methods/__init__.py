@@ -24,6 +24,7 @@ from lib.methods import (
     nesterov,
     optimisers,
     sgd,
+    soap,
 )
 from lib.methods.method import Method
 
@@ -35,7 +36,9 @@ METHODS |= {m.name: m for m in (muon.METHOD, kfac.METHOD, kfac.UNCLIPPED)}
 LOCAL = {
     m.name: m for m in (local_alignment.METHOD, local_alignment.WIDE, local_alignment.FEEDBACK)
 }
-EVERY = METHODS | LOCAL
+# Searched on one network and not timed, so that lists of METHODS go without
+ROTATED = {m.name: m for m in (soap.METHOD, soap.SELDOM)}
+EVERY = METHODS | LOCAL | ROTATED
 WITH_MOMENTUM = ("momentum", "nesterov")  # of which the papers' claims on momentum speak
 
 
@@ -52,7 +55,7 @@ def method(name: str) -> Method:
     known = isinstance(name, str) and name in EVERY
     allowed = f"one of {', '.join(EVERY)}, or torch.optim:CLASS, or file.py:function"
     require(known, "algorithm", name, allowed)
-    return METHODS.get(name) or LOCAL[name]
+    return EVERY[name]
 
 
 # As the book spells it
