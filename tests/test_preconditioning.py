@@ -318,7 +318,7 @@ def test_soap_without_axes_is_adam_from_its_second_step_to_the_bit(monkeypatch):
 
 @pytest.mark.parametrize("name", ["soap", "soap-10", "adam"])
 def test_soap_does_not_see_a_rotation_and_adam_does(name):
-    """A quadratic loss of a square matrix, and the same with rows and columns turned.  Tiny coordinates, divided by their size, keep few digits."""
+    """A quadratic loss of a square matrix, and the same with rows and columns turned; tiny coordinates keep few digits."""
     u, v = an_orthogonal(6), an_orthogonal(6).T @ an_orthogonal(6).flip(1)
     layers = (flattening.Layer("square", slice(0, 36), (6, 6), "linear"),)
     aim, curves = drawn_slopes(2, 36, seed=1).unflatten(2, (6, 6))
