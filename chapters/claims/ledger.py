@@ -22,6 +22,7 @@ PAPERS = {  # by a key's first letter
     "N": "Vepakomma et al.",
     "U": "Sun et al.",
     "R": "Ingrosso and Goldt",
+    "V": "papers on masks that move",
 }
 SIGNS = {"for": "✓", "against": "✗", "not decided": "?"}
 

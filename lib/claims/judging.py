@@ -90,7 +90,7 @@ def registered() -> dict[str, Claim]:
 
 def _order(key: str) -> tuple:
     number = "".join(c for c in key if c.isdigit())
-    return "LSTMOGABIPFNUR".find(key[0]), int(number), key
+    return "LSTMOGABIPFNURV".find(key[0]), int(number), key
 
 
 def _judge() -> dict[str, dict]:
