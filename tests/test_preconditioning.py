@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from lib.engine import batched, flattening, sequential
-from lib.methods import METHODS, kfac, muon
+from lib.methods import METHODS, ROTATED, kfac, muon, own_method, soap
 from lib.workloads import models
 
 torch.set_num_threads(1)
@@ -236,3 +236,116 @@ def test_a_factor_without_a_decomposition_costs_its_trial_alone(from_step, monke
             assert torch.equal(buffers[f"{name} {part}"][1], before[f"{name} {part}"][1])
             assert not torch.equal(buffers[f"{name} {part}"][0], before[f"{name} {part}"][0])
     assert torch.equal(path[-1, 1], w[1]) == (from_step == 1)
+
+
+# --- SOAP -------------------------------------------------------------------------------------------------------------
+
+MATRICES = (
+    flattening.Layer("first", slice(0, 12), (3, 4), "linear"),
+    flattening.Layer("bias", slice(12, 17), (5,)),
+    flattening.Layer("kernel", slice(17, 33), (4, 2, 1, 2), "convolution"),
+)
+SHARED = {"learning_rate": column(0.01, 0.1), "beta1": column(0.5, 0.9), "beta2": column(0.9, 0.99)}
+
+
+def path_of(name, slopes, w, layers=MATRICES):
+    """Weights after each step with these gradients [K, T, P], or a function of the weights."""
+    method, w, path = METHODS_AND_SOAP[name], w.clone(), []
+    buffers = method.begin(w.clone(), layers)
+    for k, slope in enumerate(slopes, start=1):
+        g = slope(w) if callable(slope) else slope.clone()
+        method.step(w, g, buffers, SHARED, k, layers)
+        path.append(w.clone())
+    return torch.stack(path)
+
+
+METHODS_AND_SOAP = METHODS | ROTATED
+
+
+def drawn_slopes(steps, size=33, seed=0):
+    return torch.randn(steps, 2, size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def an_orthogonal(side):
+    random = torch.Generator().manual_seed(side)
+    return torch.linalg.qr(torch.randn(side, side, generator=random, dtype=torch.float64))[0]
+
+
+def plain_soap(slopes, w, trial, every):
+    """One trial, a matrix at a time, the mean in the weights' own coordinates, as the authors' code keeps it."""
+    rate, beta1, beta2 = (values[trial].item() for values in SHARED.values())
+    w, path = w[trial].clone(), []
+    state = {layer.name: {"m": 0, "v": 0, "L": 0, "R": 0} for layer in MATRICES}
+    for k, slope in enumerate(slopes[:, trial]):
+        for layer in MATRICES:
+            own, g = state[layer.name], slope[layer.where]
+            g = g.view(layer.shape[0], -1) if layer.kind else g[:, None]
+            if k == 0:
+                own["U"], own["V"] = (an_orthogonal(n) if layer.kind else torch.eye(n, dtype=g.dtype) for n in g.shape)
+            else:
+                own["m"] = beta1 * own["m"] + (1 - beta1) * g
+                own["v"] = beta2 * own["v"] + (1 - beta2) * (own["U"].T @ g @ own["V"]) ** 2
+                mean = own["U"].T @ own["m"] @ own["V"] / (1 - beta1**k)
+                move = own["U"] @ (mean / ((own["v"] / (1 - beta2**k)).sqrt() + 1e-8)) @ own["V"].T
+                w[layer.where] -= rate * move.reshape(-1)
+            own["L"], own["R"] = beta2 * own["L"] + g @ g.T, beta2 * own["R"] + g.T @ g
+            if layer.kind and k and k % every == 0:
+                for side, average, dim in (("U", "L", 0), ("V", "R", 1)):
+                    ahead = own[average] @ own[side]
+                    order = (own[side] * ahead).sum(0).argsort(descending=True)
+                    own[side], own["v"] = torch.linalg.qr(ahead[:, order])[0], own["v"].index_select(dim, order)
+        path.append(w.clone())
+    return torch.stack(path)
+
+
+@pytest.mark.parametrize(("name", "every"), [("soap", 1), ("soap-10", 10)])
+def test_soap_is_a_plain_soap_of_every_trial(name, every, monkeypatch):
+    """From first axes that both are given: those of a gradient of low rank are not unique."""
+    monkeypatch.setattr(torch.linalg, "eigh", lambda a: (None, an_orthogonal(len(a)).flip(1)))
+    slopes, w = drawn_slopes(25), torch.ones(2, 33, dtype=torch.float64)
+    path = path_of(name, slopes, w)
+    assert torch.equal(path[0], w)
+    for trial in range(2):
+        assert torch.allclose(path[:, trial], plain_soap(slopes, w, trial, every), rtol=1e-7, atol=1e-9)
+
+
+def test_soap_without_axes_is_adam_from_its_second_step_to_the_bit(monkeypatch):
+    monkeypatch.setattr(soap, "_first_axes", lambda *_: None)
+    monkeypatch.setattr(soap, "_next_axes", lambda *_: None)
+    slopes, w = drawn_slopes(20), torch.ones(2, 33, dtype=torch.float64)
+    assert torch.equal(path_of("soap", slopes, w)[1:], path_of("adam", slopes[1:], w))
+
+
+@pytest.mark.parametrize("name", ["soap", "soap-10", "adam"])
+def test_soap_does_not_see_a_rotation_and_adam_does(name):
+    """A quadratic loss of a square matrix, and the same with rows and columns turned; tiny coordinates keep few digits."""
+    u, v = an_orthogonal(6), an_orthogonal(6).T @ an_orthogonal(6).flip(1)
+    layers = (flattening.Layer("square", slice(0, 36), (6, 6), "linear"),)
+    aim, curves = drawn_slopes(2, 36, seed=1).unflatten(2, (6, 6))
+    steep = curves.mT @ curves
+
+    def turned(matrix):
+        return (u @ matrix.view(-1, 6, 6) @ v).flatten(1)
+
+    def slope(w):
+        return ((w.view(-1, 6, 6) - aim) @ steep).flatten(1)
+
+    def slope_turned(w):
+        return turned(slope((u.T @ w.view(-1, 6, 6) @ v.T).flatten(1)))
+
+    w = drawn_slopes(1, 36, seed=2)[0]
+    path, other = (path_of(name, [f] * 15, start, layers) for f, start in ((slope, w), (slope_turned, turned(w))))
+    alike = [torch.allclose(turned(a), b, rtol=0, atol=1e-4) for a, b in zip(path, other)]
+    assert all(alike) if name != "adam" else not any(alike)
+
+
+def test_a_trial_of_soap_that_diverges_stops_no_other():
+    slopes, w = drawn_slopes(6), torch.ones(2, 33, dtype=torch.float64)
+    whole = path_of("soap", slopes, w)
+    slopes[0, 1] = float("nan")
+    assert torch.equal(path_of("soap", slopes, w)[:, 0], whole[:, 0])
+
+
+@pytest.mark.parametrize("name", ROTATED)
+def test_soap_passes_what_is_asked_of_a_readers_method(name):
+    own_method.check(name, ROTATED[name])

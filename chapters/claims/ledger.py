@@ -25,6 +25,7 @@ PAPERS = {  # by a key's first letter
     "H": "papers on batches that grow",
     "D": "papers on local steps",
     "Q": "Naganuma et al.",
+    "V": "papers on masks that move",
 }
 SIGNS = {"for": "✓", "against": "✗", "not decided": "?"}
 

@@ -26,6 +26,7 @@ from lib.methods import (
     nesterov,
     optimisers,
     sgd,
+    soap,
 )
 from lib.methods.method import Method
 
@@ -37,7 +38,9 @@ METHODS |= {m.name: m for m in (muon.METHOD, kfac.METHOD, kfac.UNCLIPPED)}
 LOCAL = {
     m.name: m for m in (local_alignment.METHOD, local_alignment.WIDE, local_alignment.FEEDBACK)
 }
-EVERY = METHODS | LOCAL
+# Searched on one network and not timed, so that lists of METHODS go without
+ROTATED = {m.name: m for m in (soap.METHOD, soap.SELDOM)}
+EVERY = METHODS | LOCAL | ROTATED
 WITH_MOMENTUM = ("momentum", "nesterov")  # of which the papers' claims on momentum speak
 
 

@@ -692,7 +692,7 @@ fashion-mnist-budget mnist-longer-budget messages message-variants messages-lene
 messages-resnet-20 both-sparsities both-sparsities-mnist mnist-algorithms mnist-methods
 mnist-precision mnist-searches mnist-own-splits mnist-low-momentum races mnist-split mnist-split-fc
 fashion-mnist cifar-10 cifar-10-gpu digits-which digits-which-more digits-kfac digits-which-sparse
-digits-local digits-local-budget mnist-fc-which mnist-fc-which-more mnist-which staleness
+digits-soap digits-local digits-local-budget mnist-fc-which mnist-fc-which-more mnist-which staleness
 staleness-depth shakespeare-exact shakespeare shakespeare-methods shakespeare-sparse shakespeare-sgd
 shakespeare-widths
 """.split()
@@ -740,6 +740,7 @@ WHICH = (
 # A task and goals of their own.
 TEXT = tuple(name for name in STUDIES if name.startswith("shakespeare"))
 LOCALLY = ("digits-local", "digits-local-budget")  # an activation and methods of their own
+ROTATED = ("digits-soap",)  # of a section of its own
 LATE_STUDIES = ("staleness", "staleness-depth")  # other training, on the same networks
 LOW_MOMENTUM = ("digits-low-momentum", "fc-low-momentum", "mnist-low-momentum")
 APART = (
@@ -753,6 +754,7 @@ APART = (
     *WHICH,
     *TEXT,
     *LOCALLY,
+    *ROTATED,
     *LATE_STUDIES,
 )
 

@@ -1,0 +1,96 @@
+"""SOAP beside the methods that it grew from: what the section draws and says."""
+
+from __future__ import annotations
+
+import altair as alt
+import pandas as pd
+
+from lib import wording
+from lib.analysis import method_results, scaling
+from lib.analysis.scaling import Curve, Effect
+from lib.page import charts, shared_figures, tips
+from lib.studies import plans
+
+WORK = "digits-mlp"
+STUDY = "digits-soap"
+SOAP = {"soap": "every_step", "soap-10": "seldom"}  # how findings call them
+COLOURS = {
+    "adam": charts.RED,
+    "muon": charts.GREEN,
+    "kfac": charts.BLUE,
+    "soap": charts.PURPLE,
+    "soap-10": charts.ORANGE,
+}
+COLUMNS = {
+    "critical": "critical batch size",
+    "small": "steps, two smallest batches",
+    "large": "steps, two largest batches",
+}
+
+
+def curves(trials: pd.DataFrame) -> dict[str, Curve]:
+    """The dense curves of COLOURS' methods on WORK, at the batch sizes of STUDY."""
+    sizes = {cell.batch_size for cell in plans.study(STUDY).cells}
+    wanted = (trials.workload == WORK) & (trials.sparsity == 0) & trials.batch_size.isin(sizes)
+    own = trials[wanted & trials.algorithm.isin(COLOURS)]
+    return {key[1]: curve for key, curve in scaling.curves(own).items()}
+
+
+def compared(known: dict[str, Curve], above: str, below: str, what: str) -> Effect | None:
+    """A quantity of `method_results.QUANTITIES` of one method over another's; None if one lacks."""
+    both = [known.get(name) for name in (above, below)]
+    return method_results.QUANTITIES[what](*both) if all(both) else None
+
+
+def told(effect: Effect | None) -> str | None:
+    """A ratio with its interval, as sentences and tables have it."""
+    return wording.with_interval(*effect.row().values()) if effect else None
+
+
+def figure(known: dict[str, Curve]) -> alt.LayerChart:
+    """Steps to result against batch size, a line per method."""
+    if not SOAP.keys() <= known.keys():
+        return charts.nothing("SOAP was not searched here.")
+    parts = [curve.points().assign(algorithm=name) for name, curve in known.items()]
+    rows = tips.known(pd.concat(parts))
+    rows = rows.assign(method=rows.algorithm.map(wording.named), trials=100)
+    scale = charts.log(10)
+    y = alt.Y("steps:Q", title="steps to result", scale=scale)
+    colours = {wording.named(name): c for name, c in COLOURS.items() if name in known}
+    x, colour = charts.batch_axis(rows.batch_size), charts.by_name("method", colours, 2)
+    base = alt.Chart(rows).encode(x=x, color=colour)
+    layers = charts.curve(base, y, scale, tips.points("method", regime=False))
+    names = shared_figures.line_labels(rows, "algorithm", height=330)
+    return charts.sized(alt.layer(*layers, names.encode(color=colour)), 330)
+
+
+def table(known: dict[str, Curve]) -> pd.DataFrame:
+    """Every method over Adam, a row each."""
+    rows = [
+        {"times Adam’s": method_results.title(name)}
+        | {
+            words: told(compared(known, name, "adam", what)) or "—"
+            for what, words in COLUMNS.items()
+        }
+        for name in COLOURS
+        if name in known and name != "adam"
+    ]
+    return pd.DataFrame(rows)
+
+
+def findings(known: dict[str, Curve]) -> dict[str, object]:
+    """All values of the section's sentences."""
+    values: dict[str, object] = {}
+    for name, word in SOAP.items():
+        for what in COLUMNS:
+            values[f"soap_{what}_{word}"] = told(compared(known, name, "adam", what))
+        for other in ("muon", "kfac"):
+            values[f"soap_{word}_over_{other}"] = told(compared(known, name, other, "large"))
+    soap = known.get("soap")
+    return {
+        "soap_measured": SOAP.keys() <= known.keys() and "adam" in known,
+        "soap_searches": soap.n if soap else None,
+        "soap_least": float(soap.points().steps.min()) if soap else None,
+        "soap_largest": int(soap.sizes.max()) if soap else None,
+        **values,
+    }

@@ -1,0 +1,138 @@
+"""SOAP (Vyas et al. 2024): Adam on the axes of a matrix's averaged products G G^T and G^T G.
+
+Every weight of a linear layer or of a convolution is a matrix [outputs, the rest], as for Muon.
+The averages decay as Adam's of squares does.  The axes are the eigenvectors of the first step's
+products, and later come closer to those of the averages by one round of orthogonal iteration at a
+time.  All other parameters move by Adam.  As in the authors' code, the first step moves nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+
+from lib.methods import adam
+from lib.methods.aligned import aligned
+from lib.methods.intervals import Interval
+from lib.methods.method import Method
+
+SIDES = ("outputs", "inputs")  # of a matrix, the rows before the columns
+
+
+def _begin(w, layers):
+    """Adam's averages, on the axes; which weights are there; and of either side of a matrix its
+    averaged products and its axes, [T, side, side].
+
+    A weight that is zero at first is taken for removed until it has a gradient.
+    """
+    import torch  # slow to import, and reading records does without
+
+    buffers = adam.begin(w, layers) | {"kept": w != 0}
+    for layer in filter(_is_matrix, layers):
+        for name, side in zip(SIDES, _matrix(w, layer).shape[1:]):
+            unit = torch.eye(side, dtype=w.dtype, device=w.device)
+            buffers[f"{layer.name} {name}"] = w.new_zeros(len(w), side, side)
+            buffers[f"{layer.name} {name} axes"] = unit.repeat(len(w), 1, 1)
+    return buffers
+
+
+def _step(w, g, buffers, drawn, k, layers, every):
+    """Adam's change, turned back; then the averages take in g, and it may be time for new axes.
+
+    every: steps between two rounds of orthogonal iteration.
+    """
+    rate, beta1, beta2 = (drawn[name] for name in adam.SPACE)
+    matrices = list(filter(_is_matrix, layers))
+    kept = buffers["kept"].logical_or_(g != 0)
+    if k > 1:
+        turned = g.clone()
+        for layer in matrices:
+            _turn(turned, layer, _axes(buffers, layer))
+        moves = adam.change(turned, buffers, rate, beta1, beta2, k - 1)
+        for layer in matrices:
+            _turn_back(moves, layer, _axes(buffers, layer))
+        w.sub_(moves.mul_(kept))
+    for layer in matrices:
+        _average(buffers, layer, _matrix(g, layer), 1 - beta2[:, :, None])
+        if k == 1:
+            _first_axes(buffers, layer)
+        elif (k - 1) % every == 0:
+            _next_axes(buffers, layer)
+
+
+def _is_matrix(layer):
+    return bool(layer.kind)
+
+
+def _matrix(values, layer):
+    """The layer's part of values [T, P], as matrices [T, outputs, the rest]."""
+    return values[:, layer.where].unflatten(1, (layer.shape[0], -1))
+
+
+def _axes(buffers, layer):
+    """Those of the rows and of the columns, in columns."""
+    return [buffers[f"{layer.name} {name} axes"] for name in SIDES]
+
+
+def _product(*factors):
+    """Of matrices [T, rows, columns], from the left."""
+    found = functools.reduce(lambda a, b: a.bmm(b), map(aligned, factors))
+    return found[:, : factors[0].shape[1], : factors[-1].shape[2]]
+
+
+def _turn(values, layer, axes):
+    """The layer's part of values [T, P] becomes its coordinates on the axes."""
+    down, across = axes
+    values[:, layer.where] = _product(down.mT, _matrix(values, layer), across).flatten(1)
+
+
+def _turn_back(values, layer, axes):
+    _turn(values, layer, [side.mT for side in axes])
+
+
+def _average(buffers, layer, g, share):
+    """The averages take in this share [T, 1, 1] of the products of g [T, rows, columns]."""
+    for name, product in zip(SIDES, (_product(g, g.mT), _product(g.mT, g))):
+        buffers[f"{layer.name} {name}"].lerp_(product, share)
+
+
+def _first_axes(buffers, layer):
+    """Eigenvectors, that of the largest value first."""
+    import torch
+
+    for name, axes in zip(SIDES, _axes(buffers, layer)):
+        for row, average in enumerate(buffers[f"{layer.name} {name}"]):
+            # A trial that diverges must not stop the others
+            with contextlib.suppress(torch.linalg.LinAlgError):
+                axes[row] = torch.linalg.eigh(average)[1].flip(1)
+
+
+def _next_axes(buffers, layer):
+    """A round of orthogonal iteration; Adam's averages move to the new axes with them.
+
+    As in the authors' code, axes are put in the order of their values before, and the averages of
+    squares follow that order alone.
+    """
+    import torch
+
+    old, orders = _axes(buffers, layer), []
+    _turn_back(buffers["mean"], layer, old)
+    for name, axes in zip(SIDES, old):
+        ahead = _product(buffers[f"{layer.name} {name}"], axes)
+        order = (axes * ahead).sum(1).argsort(dim=1, descending=True, stable=True)
+        ahead = ahead.gather(2, order[:, None].expand_as(ahead))
+        axes.copy_(torch.linalg.qr(aligned(ahead))[0][:, : axes.shape[1], : axes.shape[1]])
+        orders.append(order)
+    _turn(buffers["mean"], layer, old)
+    down, across = orders
+    square = _matrix(buffers["square"], layer)
+    square = square.gather(1, down[:, :, None].expand_as(square))
+    square = square.gather(2, across[:, None].expand_as(square))
+    buffers["square"][:, layer.where] = square.flatten(1)
+
+
+SPACE: dict[str, Interval] = adam.SPACE
+METHOD = Method("soap", "SOAP", SPACE, _begin, functools.partial(_step, every=1))
+SELDOM = Method(
+    "soap-10", "SOAP, axes every 10 steps", SPACE, _begin, functools.partial(_step, every=10)
+)
