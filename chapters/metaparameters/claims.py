@@ -8,6 +8,7 @@ import numpy as np
 from chapters.metaparameters import fixed_budgets, rate_rules
 from lib.analysis import edges
 from lib.analysis.fixed_budgets import whole
+from lib.analysis.rate_rules import growth
 from lib.claims.claim import Change, claim, interval
 from lib.claims.names import REPEATS, is_shallue2019, rows, title
 
@@ -26,12 +27,12 @@ TWICE = Change(
 
 
 def slopes(trials):
-    """`rate_rules.growth` of every dense curve of methods with an effective learning rate at LONG
+    """`growth` of every dense curve of methods with an effective learning rate at LONG
     batch sizes or more.
     """
     once = ~trials.workload.isin(REPEATS)
     dense = trials[(trials.sparsity == 0) & trials.algorithm.isin(EFFECTIVE) & once]
-    found = rate_rules.growth(dense)
+    found = growth(dense)
     return [row for row in found.itertuples() if row.sizes >= LONG]
 
 
