@@ -329,6 +329,14 @@ def test_marks_bars_and_regions_are_seen_on_either_page(tab, theme, ground):
 
 
 @needs_browser
+def test_a_screen_has_words_on_controls_and_on_paper_a_figure_lets_text_before_it(tab):
+    placed = "document.querySelector('.book-figure').computedStyleMap().get('float').toString()"
+    assert tab.locator(".book-live").is_visible() and tab.evaluate(placed) == "none"
+    tab.emulate_media(media="print")
+    assert tab.evaluate(placed) == "left"
+
+
+@needs_browser
 def test_paper_has_answers_open_and_no_words_on_what_cannot_be_done_there(tab):
     tab.emulate_media(media="print")
     assert tab.locator("#answer p").is_visible() and not tab.locator(".book-live").is_visible()

@@ -104,7 +104,7 @@ def ratios_of_families(rows: pd.DataFrame) -> alt.LayerChart:
     x = x.axis(charts.fractions(titleAnchor="end"))
     low = alt.X("ratio_low:Q", scale=scale)
     layers = charts.ranges(base, "ratio", x, low, tooltip, 80)
-    return charts.sized(alt.layer(charts.across(1, x=scale), *layers), 25 * len(rows))
+    return charts.sized(alt.layer(charts.across(1, x=scale), *layers), 28 * len(rows))
 
 
 # The paper's comparisons of figures 3, 5 and 6 that are not measured here

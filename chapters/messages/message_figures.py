@@ -210,7 +210,7 @@ def joint(curves: pd.DataFrame, start: str) -> alt.LayerChart:
     shares = sorted(curves.density.unique())
     axis = alt.Axis(values=shares, format=".2~g", grid=False)
     ends = [shares[0] / 1.6, shares[-1] * 1.6]
-    x = alt.X("density:Q", title="density of the messages (share of entries sent)", axis=axis)
+    x = alt.X("density:Q", title="density (share of entries sent)", axis=axis)
     x = x.scale(charts.log(base=None, reverse=True, domain=ends))
     scale = charts.log(10)
     y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)

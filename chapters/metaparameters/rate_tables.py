@@ -139,7 +139,7 @@ def crowded(told: pd.DataFrame) -> pd.DataFrame:
         {
             "method": by.index,
             "curves": by["size"].to_numpy(),
-            "of these crowded": by["sum"].to_numpy(),
+            "of these at an edge": by["sum"].to_numpy(),
             "most often in": most.reindex(by.index).replace(SPELT).to_numpy(),
         }
     )

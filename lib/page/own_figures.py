@@ -23,15 +23,17 @@ def with_critical(
     scale = alt.Scale(type="log", base=2, domain=within, nice=False)
     y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
     base = alt.Chart(ends).encode(x=charts.batch_axis(points.batch_size))
-    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+    bars = base.mark_rule(strokeWidth=2, color=charts.BLUE).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
     told = [tips.BATCH_SIZE, tips.STEPS, *tips.ends(), tips.SEARCHES]
-    marks = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=told)
-    curve = alt.Chart(line).mark_line(strokeDash=[3, 4], clip=True).encode(x="batch_size:Q", y=y)
+    marks = base.mark_point(filled=True, size=64, opacity=1, color=charts.BLUE)
+    marks = marks.encode(y=y, tooltip=told)
+    curve = alt.Chart(line).mark_line(strokeDash=[3, 4], clip=True, color=charts.BLUE)
+    curve = curve.encode(x="batch_size:Q", y=y)
     layers = [curve, bars, marks] if len(line) else [bars, marks]
     if critical is not None:
         at = alt.Chart(pd.DataFrame({"batch_size": [critical], "told": [brief(critical)]}))
         title = alt.Tooltip("told:N", title="critical batch size")
-        rule = at.mark_rule(strokeDash=[6, 4], strokeWidth=2)
+        rule = at.mark_rule(strokeDash=[6, 4], strokeWidth=2, color=charts.GUIDE)
         layers.append(rule.encode(x="batch_size:Q", tooltip=[title]))
     return charts.sized(alt.layer(*layers), 380)
 
