@@ -116,6 +116,6 @@ def planted(ratio, noise=0.02):
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(1.6, "for"), (1.0, "against"), (1.25, "not decided")])
 def test_the_rule_says_what_is_planted(ratio, verdict, monkeypatch):
-    monkeypatch.setattr(claims, "_found", lambda: planted(ratio))
+    monkeypatch.setattr(findings, "by_search", lambda _: planted(ratio))
     (group,) = judged(REGISTRY.claims["R1"], claims.beside_gaussian()).groups
     assert group.verdict == verdict and group.n == 5

@@ -1,6 +1,4 @@
-"""Claims on messages that reveal less, and the rules that judge them. The page says what was
-predicted before the records.
-"""
+"""Claims on messages that reveal less, and the rules that judge them."""
 
 from chapters.leakage import findings
 from lib.analysis import replicates, scaling

@@ -34,8 +34,8 @@ class Search(OfCell):
     """Trials of split learning, which differ in learning rate and initialisation.
 
     alpha: weight of the squared distance correlation.  unbiased: its estimator.  max_steps: after
-    which a search that has not met the hardest goal ends.  replicate: its draws, seeds, data order
-    and split of the examples.  Raises ValueError naming the field, its value and what is allowed.
+    which a search that has not met the hardest goal ends.  Raises ValueError naming the field, its
+    value and what is allowed.
     """
 
     workload: WorkloadName
@@ -47,9 +47,7 @@ class Search(OfCell):
     trials: Count(1024) = 16
 
     def measure(self) -> pd.DataFrame:
-        """A row per goal that is met: goal, step, learning_rate of the first trial that meets it,
-        and its `leakage`.
-        """
+        """A row per goal: steps, learning_rate of the first trial that meets it, and its `leakage`."""
         from lib.engine import lockstep
 
         steps = Steps(self.cell, GOALS)
@@ -91,9 +89,8 @@ def distances(a: Tensor) -> Tensor:
 
 
 def correlation(one: Tensor, other: Tensor, unbiased: bool) -> Tensor:
-    """The squared distance correlation [...] of two sets of distances [..., n, n].
-
-    unbiased: its covariance has mean zero for independent data, and may be negative.
+    """The squared distance correlation [...] of two sets of distances [..., n, n]; unbiased: its
+    covariance has mean zero for independent data, and may be negative.
     """
     a, b = (centred(d, unbiased) for d in (one, other))
     both, own, theirs = ((p * q).sum((-1, -2)) for p, q in ((a, b), (a, a), (b, b)))
@@ -118,8 +115,7 @@ def leakage(train: tuple[Tensor, Tensor], held: tuple[Tensor, Tensor]) -> tuple[
     of their pixels' variance that a decoder rebuilds.
 
     train, held: images [n, ...] and activations [n, ...].  The decoder is ridge regression on the
-    activations and random ReLU features of them; the best ridge is chosen on the held-out images,
-    in its favour.
+    activations and random ReLU features of them, by the ridge that is best on held-out images.
     """
     import torch
 

@@ -21,17 +21,13 @@ MLP = "digits-mlp"
 
 
 def measured() -> pd.DataFrame:
-    """A row per search and goal on record, with lost: the share of the pixels' variance that the
-    decoder does not rebuild.
-    """
+    """A row per search and goal, with lost: the share of the pixels' variance not rebuilt."""
     found = experiments.LEAKAGE.results()
     return found.assign(lost=1 - found.rebuilt) if len(found) else found
 
 
 def with_penalty(found: pd.DataFrame, goal: float):
-    """Of each network, estimator, alpha and batch size: these, the searches, and those without a
-    penalty.
-    """
+    """Each network, estimator, alpha and batch size, its searches, and those without a penalty."""
     own = found[found.goal == goal] if len(found) else found
     for key, some in own[own.alpha > 0].groupby(POINT) if len(own) else ():
         plain = (own.alpha == 0) & (own.workload == key[0]) & (own.batch_size == key[3])
@@ -39,8 +35,8 @@ def with_penalty(found: pd.DataFrame, goal: float):
 
 
 def points(found: pd.DataFrame, goal: float) -> pd.DataFrame:
-    """What the figure draws: network, estimator, penalty, batch_size, measure (of MEASURES), value
-    (mean of the searches that meet the goal, three at least), low, high, searches.
+    """What the figure draws, a row per measure: value (mean of the searches that meet the goal, three
+    at least), low, high, searches.
     """
     rows = {}
     for (work, unbiased, alpha, size), *both in with_penalty(found, goal):
@@ -89,8 +85,7 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
         values[f"told_{name}"] = [float(both[1].dcor.mean()) for both in pairs]
     return {
         **values,
-        "small": ends["small"],
-        "large": ends["large"],
+        **ends,
         "top": f"{top:g}",
         "top_cnn": f"{parts['cnn'][1]:g}",
         "goal": percent(goal),

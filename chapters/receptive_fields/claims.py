@@ -1,7 +1,4 @@
-"""Claims on receptive fields, and the rules that judge them.
-
-Of this paper the abstract was at hand, not the text.
-"""
+"""Claims on receptive fields, and the rules that judge them; of the paper the abstract was at hand."""
 
 from chapters.receptive_fields import experiments, findings
 from lib.claims.claim import claim, ratio
@@ -42,10 +39,7 @@ def beside_drawn():
     return _judged("edged_drawn")
 
 
-def _found():
-    return findings.at_goal(findings.by_search(experiments.FIELDS.results()))
-
-
 def _judged(what):
-    effect = findings.effects(_found())[what]
+    own = findings.at_goal(findings.by_search(experiments.FIELDS.results()))
+    effect = findings.effects(own)[what]
     return [ratio("two layers on a ring", effect)] if effect else []
