@@ -1,7 +1,5 @@
 """Training where the data lie: where it is a large batch, and where the answer is known."""
 
-import shutil
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,7 +13,6 @@ from lib.claims.claim import REGISTRY, judged
 from lib.engine import batched, flattening
 from lib.engine.halves import Halves
 from lib.workloads import models
-from tests.test_how_the_code_works import copy, told_in, without
 
 NETWORKS = {"MLP": "mlp-64x2", "CNN": "digits-cnn"}
 
@@ -178,14 +175,3 @@ def test_nothing_is_judged_without_records(monkeypatch):
     monkeypatch.setattr(federated, "FEDERATED", Nothing)
     assert claims.rounds() == claims.computed() == []
     assert findings.beside("sent", findings.WHOLE, findings.EPOCH) == []
-
-
-def test_the_chapter_goes_with_its_folder_and_comes_back(tmp_path):
-    tree = copy(tmp_path / "book")
-    before = told_in(tree)
-    for name in ("federated", "federated.ipynb"):
-        shutil.move(tree / "chapters" / name, tmp_path / name)
-    assert told_in(tree) == without(before, {"F1", "F2"}, {"federated"}) != before
-    for name in ("federated", "federated.ipynb"):
-        shutil.move(tmp_path / name, tree / "chapters" / name)
-    assert told_in(tree) == before

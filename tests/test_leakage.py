@@ -1,7 +1,5 @@
 """Messages that reveal less: distance correlation from its definition, and known answers."""
 
-import shutil
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,7 +13,6 @@ from lib.claims.claim import REGISTRY, judged
 from lib.engine import flattening
 from lib.engine.halves import Halves
 from lib.workloads import models
-from tests.test_how_the_code_works import copy, told_in, without
 
 
 def by_definition(x, y, unbiased):
@@ -192,14 +189,3 @@ def test_nothing_is_judged_without_records(monkeypatch):
 
     monkeypatch.setattr(leakage, "LEAKAGE", Nothing)
     assert claims.hidden() == claims.kept() == [] and findings.measured().empty
-
-
-def test_the_chapter_goes_with_its_folder_and_comes_back(tmp_path):
-    tree = copy(tmp_path / "book")
-    before = told_in(tree)
-    for name in ("leakage", "leakage.ipynb"):
-        shutil.move(tree / "chapters" / name, tmp_path / name)
-    assert told_in(tree) == without(before, {"N1", "N2"}, {"leakage"}) != before
-    for name in ("leakage", "leakage.ipynb"):
-        shutil.move(tmp_path / name, tree / "chapters" / name)
-    assert told_in(tree) == before

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import log_ndtr, ndtri, stdtrit
 
-from lib import forms
+from lib import forms, require
 from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_to_result
 from lib.methods import spaces
 
@@ -236,20 +236,28 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
     if "space" in searches and searches.space.iloc[0] == spaces.ADAPTIVE:
         return _adaptive(searches)
     workload = searches.workload.iloc[0] if "workload" in searches else ""
-    keys = [searches[name] for name in (*SEARCH, "batch_size")]
-    steps = searches.steps.fillna(searches.last_step)
-    logs = np.log(steps.to_numpy(float))
-    logs = pd.Series(logs, keys).unstack().sort_index()
-    missed = searches.steps.isna().to_numpy()
-    missed = pd.Series(missed, keys).unstack(fill_value=False)
-    cells = logs.count(axis=1).to_numpy()
-    replicates, splits = (logs.index.get_level_values(name) for name in SEARCH)
-    kept = apart(replicates, splits, cells)
-    counts = logs[kept].count()
-    common = counts.index[counts >= share * counts.max()]
-    logs = logs.loc[kept, common].dropna(how="all")
-    missed = missed.loc[logs.index, common]
-    return Curve(logs, missed, scatter_of(workload))
+    pairs = np.stack([searches[name].to_numpy() for name in SEARCH], 1)
+    pairs, rows = np.unique(pairs, axis=0, return_inverse=True)
+    sizes, columns = np.unique(searches.batch_size, return_inverse=True)
+    cells = (len(pairs), len(sizes))
+    at = (rows.reshape(-1), columns)
+    several = len(np.unique(np.ravel_multi_index(at, cells))) < len(searches)
+    require(not several, "searches", len(searches), "each the only one of its batch size")
+    steps = searches.steps.to_numpy(float)
+    logs = np.full(cells, np.nan)
+    logs[at] = np.log(np.where(np.isnan(steps), searches.last_step, steps))
+    missed = np.zeros(cells, bool)
+    missed[at] = np.isnan(steps)
+    known = ~np.isnan(logs)
+    kept = apart(*pairs.T, known.sum(1))
+    counts = known[kept].sum(0)
+    common = counts >= share * counts.max()
+    kept[kept] = known[kept][:, common].any(1)
+    index = pd.MultiIndex.from_arrays(pairs[kept].T, names=SEARCH)
+    names = pd.Index(sizes[common], name="batch_size")
+    left = np.ix_(kept, common)
+    tables = (pd.DataFrame(table[left], index, names) for table in (logs, missed))
+    return Curve(*tables, scatter_of(workload))
 
 
 def curves_of(searches: pd.DataFrame, least: int = 3) -> dict[tuple, Curve]:

@@ -154,23 +154,25 @@ def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
     of the two forms; the second NaN for short curves); exponent, exponent_low, exponent_high (p, 90
     %).
     """
-    rows = []
-    for key, curve in curves.items():
-        logs = curve.logs.where(~curve.missed).dropna()
-        n, m = logs.shape
-        if m < TESTED or n < ENOUGH:
-            continue
-        tested = forms.test_form(curve.sizes, logs.to_numpy())
-        off = np.nan
-        if m >= forms.LONG:
-            means = logs.mean().to_numpy()
-            off = forms.left_out(curve.sizes, means, forms.EXPONENTS)
-        about = {"sizes": m, "searches": n, "off_free": off}
-        row = about | vars(tested)
-        rows.append((key, row))
+    tested = ((key, _test_of_form(curve)) for key, curve in curves.items())
+    rows = [(key, row) for key, row in tested if row]
     fields = dataclasses.fields(forms.FormTest)
     known = [field.name for field in fields]
     return by_curve(rows, ["sizes", "searches", *known, "off_free"])
+
+
+@functools.lru_cache(maxsize=4096)
+def _test_of_form(curve: Curve) -> dict | None:
+    """What `tests_of_form` says of a curve, but for its key; None of a short one."""
+    logs = curve.logs.where(~curve.missed).dropna()
+    n, m = logs.shape
+    if m < TESTED or n < ENOUGH:
+        return None
+    off = np.nan
+    if m >= forms.LONG:
+        off = forms.left_out(curve.sizes, logs.mean().to_numpy(), forms.EXPONENTS)
+    tested = forms.test_form(curve.sizes, logs.to_numpy())
+    return {"sizes": m, "searches": n, "off_free": off} | vars(tested)
 
 
 def on_one_line(points: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
