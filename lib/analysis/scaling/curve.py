@@ -86,10 +86,10 @@ class Curve:
         """Independent searches."""
         return len(self.logs)
 
-    @property
+    @functools.cached_property
     def met(self) -> np.ndarray:
         """At which batch sizes [m] some search met the goal."""
-        return (self.logs.notna() & ~self.missed).to_numpy().any(0)
+        return (~np.isnan(self.logs.to_numpy()) & ~self.missed.to_numpy()).any(0)
 
     @property
     def weights(self) -> np.ndarray | None:
@@ -139,11 +139,12 @@ class Curve:
         """A row per batch size that some search met: batch_size, steps (geometric mean), low, high,
         replicates, missed (counts), borrowed (whether the scatter is).
         """
-        known = self.logs.count().to_numpy()
-        missed = self.missed.sum().to_numpy()
+        known = (~np.isnan(self.logs.to_numpy())).sum(0)
+        missed = self.missed.to_numpy().sum(0)
         met = known - missed
         own = met >= ENOUGH
-        spread = np.where(own, self.logs.where(~self.missed).std(), self.scatter)
+        scattered = self.logs.where(~self.missed).std() if own.any() else self.scatter
+        spread = np.where(own, scattered, self.scatter)
         freedom = np.where(own, np.maximum(met - 1, 1), np.inf)
         reach = stdtrit(freedom, 0.5 + LEVEL / 2) * spread / np.sqrt(np.maximum(met, 1))
         table = {
@@ -155,7 +156,7 @@ class Curve:
             "missed": missed,
             "borrowed": ~own,
         }
-        return pd.DataFrame(table)[self.met].reset_index(drop=True)
+        return pd.DataFrame({name: column[self.met] for name, column in table.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,8 +256,8 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
     kept[kept] = known[kept][:, common].any(1)
     index = pd.MultiIndex.from_arrays(pairs[kept].T, names=SEARCH)
     names = pd.Index(sizes[common], name="batch_size")
-    left = np.ix_(kept, common)
-    tables = (pd.DataFrame(table[left], index, names) for table in (logs, missed))
+    left = [np.ascontiguousarray(table[np.ix_(kept, common)]) for table in (logs, missed)]
+    tables = (pd.DataFrame(table, index, names, copy=False) for table in left)
     return Curve(*tables, scatter_of(workload))
 
 

@@ -114,9 +114,12 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
     keys = [*(c for c in point_of(searches) if c != "batch_size"), "goal"]
     by = searches.groupby(keys, dropna=False)
     hits = searches.groupby([*keys, "batch_size"], dropna=False).hits_seen.sum().reset_index()
-    parts = [curve_of(own, share=0.0).points().assign(**dict(zip(keys, key))) for key, own in by]
+    parts = {key: curve_of(own, share=0.0).points() for key, own in by}
+    told = pd.DataFrame(list(parts), columns=keys)
+    told = told.loc[np.repeat(told.index, list(map(len, parts.values())))].reset_index(drop=True)
+    found = pd.concat([*parts.values()], ignore_index=True)
     # A key that no search has is of no kind
-    found = pd.concat(parts, ignore_index=True).astype(hits.dtypes[keys])
+    found = pd.concat([found, told], axis=1).astype(hits.dtypes[keys])
     both = hits.merge(found, "inner", [*keys, "batch_size"])
     return both.sort_values([*keys, "batch_size"], ignore_index=True)
 
