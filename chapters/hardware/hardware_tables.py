@@ -12,10 +12,11 @@ from chapters.hardware.pruned_times import GOAL
 from lib import claims, own
 from lib.analysis import advice, goals, hardware, method_results, ranges, scaling
 from lib.analysis.hardware import Hardware, Optimum
-from lib.measuring import adaptive, sweeps
+from lib.claims import judging
+from lib.measuring import adaptive
 from lib.page import charts, own_figures
 from lib.probes import method_times, step_times, timings
-from lib.records import on_record, results, store
+from lib.records import on_record, store
 from lib.studies import plans
 from lib.wording import brief, number, span
 from lib.workloads import catalogue, models, own_file, own_network
@@ -76,8 +77,8 @@ def measured(name: str) -> pd.DataFrame:
     Raises ValueError if there are none of a reader's own.
     """
     exact = hardware.exact(name)
-    book = sweeps.results(on_record.gathered(exact, **plans.USUAL))
-    book = ranges.whole(book, results.read(ranges.low_momentum()))
+    book = judging.to_goals(on_record.gathered(exact, **plans.USUAL))
+    book = ranges.whole(book, judging.low())
     more = adaptive.recorded(name)
     if not more.empty:
         pairs = zip(more.algorithm, more.sparsity)

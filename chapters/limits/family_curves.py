@@ -61,7 +61,8 @@ def results(
     is left out until two of its members have curves of three batch sizes.
     """
     planned = studies(families)
-    tables = on_record.read_each(planned) if tables is None else tables
+    if tables is None:
+        tables = on_record.read_each(planned, without=scaling.WITHIN_BUDGETS)
     parts, heads, missing = [], {}, {}  # members of several families count once
     for (name, member), frame in tables.items():
         missing |= dict.fromkeys(frame.attrs["missing"])

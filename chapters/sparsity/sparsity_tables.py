@@ -7,6 +7,7 @@ import pandas as pd
 from chapters.sparsity.claims import critical_ratios, sparsest
 from lib.analysis import ranges, scaling, unseen_errors
 from lib.analysis.scaling import Curve, Effect
+from lib.claims import judging
 from lib.claims.names import curve_title, is_lee2021, title
 from lib.probes.unseen import UNSEEN
 from lib.studies import plans
@@ -59,7 +60,7 @@ def panels(
     networks, methods = (
         [*dict.fromkeys([*known, own])] for known, own in ((PAPERS, workload), (METHODS, algorithm))
     )
-    points = scaling.across_replicates(scaling.steps_to_result(trials)).assign(kind="point")
+    points = judging.points(trials).assign(kind="point")
     bends = summary[summary.identified.astype(bool)].assign(kind="mark")
     bends = bends.assign(batch_size=bends.critical, steps=bends.c1 / bends.critical + bends.c2)
     columns = [*scaling.CURVE, "kind", "batch_size", "steps"]

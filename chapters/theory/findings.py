@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lib.analysis import edges, followed_paths, ranges, scaling
-from lib.claims import FOR, Claim
+from lib.claims import FOR, Claim, judging
 from lib.claims.names import REPEATS
 from lib.probes import running_noise, tracks
 from lib.wording import between, brief, named, number, percent, span
@@ -39,14 +39,14 @@ class Measured:
     @property
     def points(self) -> pd.DataFrame:
         """Those of `scaling.on_one_line`, of curves of LEAST batch sizes."""
-        points = scaling.across_replicates(scaling.steps_to_result(self.trials))
+        points = judging.points(self.trials)
         long = self.summary[self.summary.sizes >= LEAST].drop(columns=["curve", "method"])
         return _named(scaling.on_one_line(points, long), ranges.whole_curves(self.trials))
 
 
 def measured(trials: pd.DataFrame) -> Measured:
     """The curves of these trials."""
-    summary, curves = scaling.summaries(trials)
+    summary, curves = judging.summaries(trials)
     once = {key: curve for key, curve in curves.items() if key[0] not in REPEATS}
     tables = (summary, scaling.tests_of_form(once), scaling.constants_over_dense(curves))
     whole = ranges.whole_curves(trials)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from chapters.three_regimes import one_network, regime_figures
 from lib.analysis import ranges, scaling, unseen_errors
-from lib.claims import AGAINST, FOR, Claim, front
+from lib.claims import AGAINST, FOR, Claim, front, judging
 from lib.claims.names import curve_title
 from lib.page import boxes, charts
 from lib.page.multiples import LARGE
@@ -70,7 +70,7 @@ class Measured:
 
 def measured(published: pd.DataFrame, every: pd.DataFrame, asked: pd.DataFrame) -> Measured:
     """The curves of these trials."""
-    summary, curves = scaling.summaries(every)
+    summary, curves = judging.summaries(every)
     whole = sorted(ranges.whole_curves(every))
     usual = scaling.curves(published) if whole else {}
     ranged = one_network.before_and_after(usual, {key: curves[key] for key in whole})

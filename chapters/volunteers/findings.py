@@ -11,9 +11,9 @@ import pandas as pd
 
 from chapters.volunteers import volunteers
 from lib.analysis import goals, hardware, ranges, scaling
+from lib.claims import judging
 from lib.claims.cache import kept
-from lib.measuring import sweeps
-from lib.records import on_record, results
+from lib.records import on_record
 from lib.studies import plans
 from lib.wording import brief, percent, span
 
@@ -33,9 +33,9 @@ def rounds(
 def measured(workload: str) -> pd.DataFrame:
     """All dense trials at their goals, a reader's own workload among them."""
     own = on_record.gathered(hardware.readers(workload), sparsity=0.0, **plans.USUAL)
-    low = results.read(ranges.low_momentum())
+    low = judging.low()
     low = low[low.sparsity == 0] if len(low) else low
-    return goals.at_goals(ranges.whole(sweeps.results(own), low))
+    return goals.at_goals(ranges.whole(judging.to_goals(own), low))
 
 
 def fitted(trials: pd.DataFrame, micro_batch: int) -> pd.DataFrame:

@@ -25,8 +25,7 @@ LARGE, SMALL, ALL = (method_results.at_end(end) for end in (1, -1, 0))
 @functools.cache
 def compared():
     """All trials of the networks searched with many methods, momentum as published."""
-    soap = plans.study("digits-soap")
-    return scaling.slimmed(method_results.compared(soap, without=scaling.WITHIN_BUDGETS))
+    return scaling.slimmed(method_results.compared(plans.study("digits-soap")))
 
 
 @functools.cache

@@ -25,12 +25,12 @@ SEVERAL = 3  # searches from which on titles speak of a method
 TRIES = 5  # trials that a small budget allows (AlgoPerf's)
 
 
-def compared(*more: Study, without: tuple[str, ...] = ()) -> pd.DataFrame:
+def compared(*more: Study) -> pd.DataFrame:
     """All trials on record of the networks that were searched with many methods, and of `more`,
     each at its goal.
 
-    A table as `results.read`.  Momentum as published: `whole_range` joins the lower half of its
-    range.  without: as of `results.read`.
+    A table as `results.read`, without `scaling.WITHIN_BUDGETS`.  Momentum as published:
+    `whole_range` joins the lower half of its range.
     """
     studies = [plans.study(name) for name in plans.WHICH]
     asked = [*studies, *more]
@@ -38,7 +38,7 @@ def compared(*more: Study, without: tuple[str, ...] = ()) -> pd.DataFrame:
     names = {cell.workload for study in asked for cell in study.cells}
     cells = [cell for cell in every.cells if cell.workload in names]
     study = Study("compared", "Training methods", cells)
-    found = goals.at_goals(results.read(study, without=without))
+    found = goals.at_goals(results.read(study, without=scaling.WITHIN_BUDGETS))
     lacking = dict.fromkeys(cell for own in studies for cell in results.missing(own))
     planned = len(every.cells) + len(lacking)
     found.attrs.update(missing=store.Shared(lacking), cells_planned=planned)
@@ -51,7 +51,8 @@ def whole_range(trials: pd.DataFrame, low: pd.DataFrame | None = None) -> pd.Dat
 
     low: the trials of `ranges.low_momentum`; None: they are read.
     """
-    low = results.read(ranges.low_momentum()) if low is None else low
+    if low is None:
+        low = results.read(ranges.low_momentum(), without=scaling.WITHIN_BUDGETS)
     return goals.at_goals(ranges.whole(trials, low))
 
 

@@ -89,7 +89,7 @@ def curves() -> pd.DataFrame:
 
 
 def _curves() -> dict:
-    points = scaling.across_replicates(scaling.steps_to_result(judging.trials()))
+    points = judging.points(judging.trials())
     names = map(network, points.workload)
     points = points.assign(curve=scaling.curve_names(points), network=list(names))
     order = {title: place for place, title in enumerate(DATA_SETS.values())}

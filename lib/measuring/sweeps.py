@@ -60,10 +60,18 @@ def results(study: Study, budget: str = "cached", jobs: int = 1, **options) -> p
 
 
 def results_each(
-    studies: dict[K, Study], budget: str = "cached", jobs: int = 1, folder: Path = DATA, **options
+    studies: dict[K, Study],
+    budget: str = "cached",
+    jobs: int = 1,
+    folder: Path = DATA,
+    without: tuple[str, ...] = (),
+    **options,
 ) -> dict[K, pd.DataFrame]:
     """`results` of several studies; the files, which most share with others, are looked through
     once.
+
+    Args:
+        without: as of `lib.records.results.read`.
     """
     require(budget in BUDGETS, "budget", budget, BUDGETS)
     if budget == "smoke":
@@ -71,4 +79,4 @@ def results_each(
     if budget != "cached":
         for study in studies.values():
             run(study, folder, jobs, **options)
-    return recorded.read_each(studies, folder)
+    return recorded.read_each(studies, folder, without)

@@ -6,25 +6,21 @@ import contextlib
 import hashlib
 import html
 import os
-import re
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
-import joblib
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from lib import ROOT
-from lib.page import site
+from lib.page import execution, site
 
 PAGE = Path(__file__).parent
 ICONS = (
     "pydata_sphinx_theme",
     "theme/pydata_sphinx_theme/static/vendor/fontawesome/6.5.2/js/all.min.js",
 )
-# Chapters that take longest, begun first: else one core waits at the end for the other's last.
-FIRST = ("chapters/which_method", "chapters/explore", "chapters/status")
 # What a page loads if its text holds a mark
 LOADED = {
     "": ("icons.css", "book.css", "page.js"),
@@ -52,12 +48,13 @@ def setup(app) -> dict:
     )
     inline, block = (site.inline_formula, None), (site.block_formula, None)
     app.add_html_math_renderer("mathml", inline, block)
-    app.connect("config-inited", _assets)
     app.connect("config-inited", _look)
     # Before myst-nb opens its cache
     app.connect("config-inited", _forget_stale_outputs, priority=100)
     # After the kernels' settings are known
     app.connect("config-inited", _execute_side_by_side, priority=900)
+    # Starts threads, of which a fork would lack those that answer
+    app.connect("config-inited", _assets, priority=950)
     app.connect("env-get-outdated", lambda app, env, *_: env.found_docs if app.stale else ())
     app.connect("doctree-read", _citations_as_anchors)
     app.add_post_transform(CodeAtTheEnd)
@@ -161,9 +158,9 @@ def _look(app, config) -> None:
 def digest() -> str:
     """What a page shows besides its own source: lib/, data/ and all code beside chapters."""
     text = hashlib.sha256()
-    folders = ((ROOT / "lib", "*"), (ROOT / "data", "*.csv"), (ROOT / "chapters", "*.py"))
+    folders = ((ROOT / "lib", "*"), (ROOT / "data", "*"), (ROOT / "chapters", "*.py"))
     for file in sorted(file for folder, names in folders for file in folder.rglob(names)):
-        if file.suffix in {".py", ".csv", ".js", ".css", ".html", ".svg"}:
+        if file.suffix in {".py", ".csv", ".xz", ".js", ".css", ".html", ".svg"}:
             text.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
     return text.hexdigest()
 
@@ -182,46 +179,14 @@ def _forget_stale_outputs(app, config) -> None:
 
 
 def _execute_side_by_side(app, config) -> None:
-    """Run the chapters whose outputs are not in the cache, one per core: myst-nb itself runs one
-    after another.
+    """Run the chapters, one per core: myst-nb itself runs one after another.
 
     Whatever fails here is left to myst-nb, which runs it again and reports it.
     """
-    if (os.cpu_count() or 1) < 2 or config.nb_execution_mode != "cache":
-        return
-    from jupyter_cache import get_cache
-
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a core for each chapter, not all for all
-    cache = get_cache(config.nb_execution_cache_path or _build(app) / ".jupyter_cache")
-    pages = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    pages.sort(key=lambda name: name not in FIRST)
-    for name in pages:
-        page, reader = ROOT / f"{name}.ipynb", "nbformat"
-        if not page.exists():
-            page, reader = ROOT / f"{name}.md", "myst_nb_md"
-            if not page.exists() or "{code-cell}" not in page.read_text(encoding="utf-8"):
-                continue
-        cache.add_nb_to_project(str(page), read_data={"name": reader, "type": "plugin"})
-    with contextlib.suppress(Exception):
-        # One by one: the executor that runs side by side hands them out by the handful, and a core
-        # waits for the last.
-        jobs = joblib.Parallel(
-            n_jobs=os.cpu_count(),
-            backend="multiprocessing",
-            batch_size=1,
-        )
-        jobs(
-            joblib.delayed(_execute)(cache, page.pk, config.nb_execution_timeout)
-            for page in cache.list_unexecuted()
-        )
-
-
-def _execute(cache, page: int, timeout: int) -> None:
-    from jupyter_cache.executors import load_executor
-
-    # It may take what another process has just added for the oldest, and delete it
-    cache.truncate_caches = lambda: None
-    load_executor("local-serial", cache=cache).run_and_cache(filter_pks=[page], timeout=timeout)
+    if config.nb_execution_mode == "cache":
+        folder = config.nb_execution_cache_path or _build(app) / ".jupyter_cache"
+        with contextlib.suppress(Exception):
+            execution.side_by_side(Path(folder), config.nb_execution_timeout)
 
 
 def _remember_inputs(app, exception) -> None:

@@ -116,9 +116,11 @@ def read(study: Study, folder: Path = DATA, without: tuple[str, ...] = ()) -> pd
     return frame
 
 
-def read_each(studies: dict[K, Study], folder: Path = DATA) -> dict[K, pd.DataFrame]:
+def read_each(
+    studies: dict[K, Study], folder: Path = DATA, without: tuple[str, ...] = ()
+) -> dict[K, pd.DataFrame]:
     """`read` of several studies, by their keys."""
-    return {key: read(study, folder) for key, study in studies.items()}
+    return {key: read(study, folder, without) for key, study in studies.items()}
 
 
 def _joined(fields: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import log_ndtr, ndtri, stdtrit
 
-from lib import forms
+from lib import forms, require
 from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_to_result
 from lib.methods import spaces
 
@@ -86,10 +86,10 @@ class Curve:
         """Independent searches."""
         return len(self.logs)
 
-    @property
+    @functools.cached_property
     def met(self) -> np.ndarray:
         """At which batch sizes [m] some search met the goal."""
-        return (self.logs.notna() & ~self.missed).to_numpy().any(0)
+        return (~np.isnan(self.logs.to_numpy()) & ~self.missed.to_numpy()).any(0)
 
     @property
     def weights(self) -> np.ndarray | None:
@@ -139,11 +139,12 @@ class Curve:
         """A row per batch size that some search met: batch_size, steps (geometric mean), low, high,
         replicates, missed (counts), borrowed (whether the scatter is).
         """
-        known = self.logs.count().to_numpy()
-        missed = self.missed.sum().to_numpy()
+        known = (~np.isnan(self.logs.to_numpy())).sum(0)
+        missed = self.missed.to_numpy().sum(0)
         met = known - missed
         own = met >= ENOUGH
-        spread = np.where(own, self.logs.where(~self.missed).std(), self.scatter)
+        scattered = self.logs.where(~self.missed).std() if own.any() else self.scatter
+        spread = np.where(own, scattered, self.scatter)
         freedom = np.where(own, np.maximum(met - 1, 1), np.inf)
         reach = stdtrit(freedom, 0.5 + LEVEL / 2) * spread / np.sqrt(np.maximum(met, 1))
         table = {
@@ -155,7 +156,7 @@ class Curve:
             "missed": missed,
             "borrowed": ~own,
         }
-        return pd.DataFrame(table)[self.met].reset_index(drop=True)
+        return pd.DataFrame({name: column[self.met] for name, column in table.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,20 +237,28 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
     if "space" in searches and searches.space.iloc[0] == spaces.ADAPTIVE:
         return _adaptive(searches)
     workload = searches.workload.iloc[0] if "workload" in searches else ""
-    keys = [searches[name] for name in (*SEARCH, "batch_size")]
-    steps = searches.steps.fillna(searches.last_step)
-    logs = np.log(steps.to_numpy(float))
-    logs = pd.Series(logs, keys).unstack().sort_index()
-    missed = searches.steps.isna().to_numpy()
-    missed = pd.Series(missed, keys).unstack(fill_value=False)
-    cells = logs.count(axis=1).to_numpy()
-    replicates, splits = (logs.index.get_level_values(name) for name in SEARCH)
-    kept = apart(replicates, splits, cells)
-    counts = logs[kept].count()
-    common = counts.index[counts >= share * counts.max()]
-    logs = logs.loc[kept, common].dropna(how="all")
-    missed = missed.loc[logs.index, common]
-    return Curve(logs, missed, scatter_of(workload))
+    pairs = np.stack([searches[name].to_numpy() for name in SEARCH], 1)
+    pairs, rows = np.unique(pairs, axis=0, return_inverse=True)
+    sizes, columns = np.unique(searches.batch_size, return_inverse=True)
+    cells = (len(pairs), len(sizes))
+    at = (rows.reshape(-1), columns)
+    several = len(np.unique(np.ravel_multi_index(at, cells))) < len(searches)
+    require(not several, "searches", len(searches), "each the only one of its batch size")
+    steps = searches.steps.to_numpy(float)
+    logs = np.full(cells, np.nan)
+    logs[at] = np.log(np.where(np.isnan(steps), searches.last_step, steps))
+    missed = np.zeros(cells, bool)
+    missed[at] = np.isnan(steps)
+    known = ~np.isnan(logs)
+    kept = apart(*pairs.T, known.sum(1))
+    counts = known[kept].sum(0)
+    common = counts >= share * counts.max()
+    kept[kept] = known[kept][:, common].any(1)
+    index = pd.MultiIndex.from_arrays(pairs[kept].T, names=SEARCH)
+    names = pd.Index(sizes[common], name="batch_size")
+    left = [np.ascontiguousarray(table[np.ix_(kept, common)]) for table in (logs, missed)]
+    tables = (pd.DataFrame(table, index, names, copy=False) for table in left)
+    return Curve(*tables, scatter_of(workload))
 
 
 def curves_of(searches: pd.DataFrame, least: int = 3) -> dict[tuple, Curve]:

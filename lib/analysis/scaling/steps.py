@@ -189,11 +189,12 @@ def apart(replicates: np.ndarray, splits: np.ndarray, cells: np.ndarray | int = 
 
     cells: of each search [n], or one number for all.
     """
-    of = pd.DataFrame({"replicate": replicates, "split": splits, "cells": cells})
-    first = of.replicate == of.groupby("split").replicate.transform("min")
-    shared = of.split == 0
-    kept = first if of.cells[first].sum() >= of.cells[shared].sum() else shared
-    return kept.to_numpy()
+    names, places = np.unique(splits, return_inverse=True)
+    least = np.full(len(names), np.iinfo(np.int64).max)
+    np.minimum.at(least, places, replicates)
+    first, shared = replicates == least[places], splits == 0
+    cells = np.broadcast_to(cells, first.shape)
+    return first if cells[first].sum() >= cells[shared].sum() else shared
 
 
 def sparsest(rows: pd.DataFrame) -> pd.DataFrame:

@@ -114,9 +114,12 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
     keys = [*(c for c in point_of(searches) if c != "batch_size"), "goal"]
     by = searches.groupby(keys, dropna=False)
     hits = searches.groupby([*keys, "batch_size"], dropna=False).hits_seen.sum().reset_index()
-    parts = [curve_of(own, share=0.0).points().assign(**dict(zip(keys, key))) for key, own in by]
+    parts = {key: curve_of(own, share=0.0).points() for key, own in by}
+    told = pd.DataFrame(list(parts), columns=keys)
+    told = told.loc[np.repeat(told.index, list(map(len, parts.values())))].reset_index(drop=True)
+    found = pd.concat([*parts.values()], ignore_index=True)
     # A key that no search has is of no kind
-    found = pd.concat(parts, ignore_index=True).astype(hits.dtypes[keys])
+    found = pd.concat([found, told], axis=1).astype(hits.dtypes[keys])
     both = hits.merge(found, "inner", [*keys, "batch_size"])
     return both.sort_values([*keys, "batch_size"], ignore_index=True)
 
@@ -155,23 +158,25 @@ def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
     of the two forms; the second NaN for short curves); exponent, exponent_low, exponent_high (p, 90
     %).
     """
-    rows = []
-    for key, curve in curves.items():
-        logs = curve.logs.where(~curve.missed).dropna()
-        n, m = logs.shape
-        if m < TESTED or n < ENOUGH:
-            continue
-        tested = forms.test_form(curve.sizes, logs.to_numpy())
-        off = np.nan
-        if m >= forms.LONG:
-            means = logs.mean().to_numpy()
-            off = forms.left_out(curve.sizes, means, forms.EXPONENTS)
-        about = {"sizes": m, "searches": n, "off_free": off}
-        row = about | vars(tested)
-        rows.append((key, row))
+    tested = ((key, _test_of_form(curve)) for key, curve in curves.items())
+    rows = [(key, row) for key, row in tested if row]
     fields = dataclasses.fields(forms.FormTest)
     known = [field.name for field in fields]
     return by_curve(rows, ["sizes", "searches", *known, "off_free"])
+
+
+@functools.lru_cache(maxsize=4096)
+def _test_of_form(curve: Curve) -> dict | None:
+    """What `tests_of_form` says of a curve, but for its key; None of a short one."""
+    logs = curve.logs.where(~curve.missed).dropna()
+    n, m = logs.shape
+    if m < TESTED or n < ENOUGH:
+        return None
+    off = np.nan
+    if m >= forms.LONG:
+        off = forms.left_out(curve.sizes, logs.mean().to_numpy(), forms.EXPONENTS)
+    tested = forms.test_form(curve.sizes, logs.to_numpy())
+    return {"sizes": m, "searches": n, "off_free": off} | vars(tested)
 
 
 def on_one_line(points: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:

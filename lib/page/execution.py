@@ -1,0 +1,118 @@
+"""Running the chapters for a build, each in a process forked from the build's own.
+
+That process has imported what chapters import and has read and judged the records, so that no
+chapter does so again.  A chapter that fails here, or prints, is left to myst-nb, which runs it in
+a kernel and reports it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import multiprocessing
+import os
+import re
+import signal
+import sys
+import threading
+from multiprocessing.connection import wait
+from pathlib import Path
+
+from lib import ROOT
+
+# Chapters that take longest, begun first: else one core waits at the end for the other's last.
+FIRST = ("chapters/explore", "chapters/which_method", "chapters/status")
+
+
+def side_by_side(folder: Path, timeout: int) -> None:
+    """Run the chapters whose outputs are not in the cache in this folder, one for each core, and
+    keep their outputs there; timeout: seconds for each.
+    """
+    from jupyter_cache import get_cache
+
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a core for each chapter, not all for all
+    cache = get_cache(folder)
+    pages = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    pages.sort(key=lambda name: name not in FIRST)
+    for name in pages:
+        page, reader = ROOT / f"{name}.ipynb", "nbformat"
+        if not page.exists():
+            page, reader = ROOT / f"{name}.md", "myst_nb_md"
+            if not page.exists() or "{code-cell}" not in page.read_text(encoding="utf-8"):
+                continue
+        cache.add_nb_to_project(str(page), read_data={"name": reader, "type": "plugin"})
+    waiting = [page.pk for page in cache.list_unexecuted()]
+    if waiting and _may_fork():
+        _run_each(waiting, folder, timeout)
+
+
+def _may_fork() -> bool:
+    """Whether a fork goes on as this process would: only this thread does, and not on macOS."""
+    return sys.platform == "linux" and threading.active_count() == 1
+
+
+def _run_each(waiting: list[int], folder: Path, timeout: int) -> None:
+    """Run chapters by their numbers in the cache, the first first."""
+    for file in sorted(ROOT.glob("chapters/*/*.py")):
+        if file.parent.name != "own":
+            importlib.import_module(f"chapters.{file.parent.name}.{file.stem}")
+    fork = multiprocessing.get_context("fork")
+    running = {}
+    while waiting or running:
+        while waiting and len(running) < (os.cpu_count() or 1):
+            process = fork.Process(target=_run, args=(waiting.pop(0), folder, timeout))
+            process.start()
+            running[process.sentinel] = process
+        for ended in wait(list(running)):
+            running.pop(ended).join()
+
+
+def _run(page: int, folder: Path, timeout: int) -> None:
+    """Run a chapter in this process and keep its outputs."""
+    from jupyter_cache import get_cache
+    from jupyter_cache.base import CacheBundleIn
+    from threadpoolctl import threadpool_limits
+
+    signal.alarm(timeout)  # which ends this process
+    silent = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):  # also of the processes that the chapter starts
+        os.dup2(silent, stream)
+    cache = get_cache(folder)
+    # It may take what another process has just added for the oldest, and delete it
+    cache.truncate_caches = lambda: None
+    project = cache.get_project_notebook(page)
+    os.chdir(Path(project.uri).parent)
+    with threadpool_limits(1), contextlib.suppress(_Unfinished):
+        _fill(project.nb)
+        cache.cache_notebook_bundle(CacheBundleIn(project.nb, project.uri), overwrite=True)
+
+
+class _Unfinished(Exception):
+    """A cell failed, or printed."""
+
+
+def _fill(notebook) -> None:
+    """Run the cells of a notebook and give it their outputs, as a kernel would."""
+    from IPython.core.displayhook import CapturingDisplayHook
+    from IPython.core.displaypub import CapturingDisplayPublisher
+    from IPython.core.interactiveshell import InteractiveShell
+    from nbformat.v4 import new_output
+    from traitlets.config import Config
+
+    shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
+    shell.display_pub = CapturingDisplayPublisher()
+    shown = shell.display_pub.outputs
+    shell.display_trap.hook = CapturingDisplayHook(shell, shown)
+    notebook.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for count, cell in enumerate(cells, 1):
+        shown.clear()
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            done = shell.run_cell(cell.source, store_history=True)
+        if not done.success or printed.getvalue():
+            raise _Unfinished
+        cell.execution_count = count
+        cell.outputs = [
+            new_output("display_data", data=one["data"], metadata=one["metadata"]) for one in shown
+        ]
