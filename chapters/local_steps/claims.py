@@ -21,8 +21,8 @@ from lib.claims.claim import claim
     fixed=True,
 )
 def alone():
-    points = [(1, steps, size) for steps in (5, 30) for size in (16, 64, 256)]
-    return [findings.group((DILOCO, *p, 1.0), (INNER, *p, 1.0)) for p in findings.measured(points)]
+    points = [(1, steps, size, 1.0) for steps in (5, 30) for size in (16, 64, 256)]
+    return findings.groups([((DILOCO, *one), (INNER, *one)) for one in points])
 
 
 @claim(
@@ -39,6 +39,5 @@ def alone():
     fixed=True,
 )
 def sparse():
-    (point,) = findings.measured([(8, 30, 64)]) or [None]
-    dense = (DILOCO, *point, 1.0) if point else None
-    return [findings.group((SPARSE, *point, k), dense) for k in (0.01, 0.03)] if point else []
+    dense = (DILOCO, 8, 30, 64, 1.0)
+    return findings.groups([((SPARSE, 8, 30, 64, k), dense) for k in (0.01, 0.03)])

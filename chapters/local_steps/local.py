@@ -79,7 +79,8 @@ class Search:
         from lib.workloads import datasets, models
 
         work, trials = self.cell.work, one_cell.start(self.cell)
-        executor, data = batched.BatchedExecutor(models.build(work.model)), work.train(self.replicate)
+        executor = batched.BatchedExecutor(models.build(work.model))
+        data = work.train(self.replicate)
         rates = {n: torch.from_numpy(v).float()[:, None] for n, v in self.drawn().items()}
         outer = rates.pop("outer_rate")
         places = shards(data.y, self.replicas, False, self.replicate)

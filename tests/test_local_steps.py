@@ -1,0 +1,191 @@
+"""Local steps with an outer step: where the answer is known, and beside loops by hand."""
+
+import itertools
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from chapters.local_steps import claims, findings, local
+from chapters.local_steps.local import DILOCO, INNER, SPARSE, Search
+from lib.claims import AGAINST, FOR
+from lib.claims.claim import REGISTRY, judged
+from lib.engine import batched, flattening
+from lib.engine.replicas import Replicas
+from lib.methods import METHODS
+from lib.workloads import models
+from tests.test_how_the_code_works import copy, told_in, without
+
+ADAM = {"learning_rate": torch.tensor([[0.01], [0.003]]), "beta1": torch.full((2, 1), 0.9)}
+ADAM |= {"beta2": torch.full((2, 1), 0.999)}
+SGD = {"learning_rate": torch.tensor([[0.3], [0.1]])}
+ONE = torch.ones(2, 1)
+
+
+@pytest.fixture
+def net():
+    """An executor, its layers, and weights [2, P]."""
+    executor = batched.BatchedExecutor(models.build("mlp-64x2"))
+    w = torch.stack([flattening.flatten(models.fresh("mlp-64x2", seed)) for seed in range(2)])
+    return executor, flattening.layers(executor.module), w
+
+
+def streams(replicas):
+    """A replica's endless batches, each other than the last."""
+    random = torch.Generator().manual_seed(1)
+    x = torch.randn(replicas, 40, 6, 1, 8, 8, generator=random)
+    y = torch.randint(10, (replicas, 40, 6), generator=random)
+    return x, y, [itertools.cycle(zip(*own)) for own in zip(x, y)]
+
+
+def made(net, inner, drawn, own, outer=ONE, **how):
+    executor, layers, w = net
+    return Replicas(METHODS[inner], executor.gradients, layers, w, drawn, own, outer, **how)
+
+
+def test_one_replica_without_an_outer_step_is_the_inner_method_to_the_bit(net):
+    executor, layers, w = net
+    x, y, own = streams(1)
+    found = made(net, "adam", ADAM, own, momentum=0.0)
+    state, method = METHODS["adam"].begin(w.clone(), layers), METHODS["adam"]
+    for k in range(1, 31):
+        g = executor.gradients(w, x[0, k - 1], y[0, k - 1])[1]
+        method.step(w, g, state, dict(ADAM), k, layers)
+        if k % 5 == 0:
+            assert torch.equal(found.round(5), w), k
+    assert not torch.equal(made(net, "adam", ADAM, streams(1)[2]).round(5), found.round(5))
+
+
+@pytest.mark.parametrize("replicas", [2, 4])
+def test_single_steps_of_sgd_on_equal_shards_are_data_parallelism(net, replicas):
+    executor, _, w = net
+    x, y, own = streams(replicas)
+    found = made(net, "sgd", SGD, own, momentum=0.0)
+    for k in range(4):
+        g = executor.gradients(w, x[:, k].flatten(0, 1), y[:, k].flatten())[1]
+        w = w - SGD["learning_rate"] * g
+        assert torch.allclose(found.round(1), w, rtol=1e-4, atol=1e-6)
+    several = made(net, "sgd", SGD, streams(replicas)[2], momentum=0.0).round(4)
+    assert not torch.allclose(several, w, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.9, 1.0])
+def test_sending_all_is_plain_averaging_whatever_is_kept(net, kept):
+    whole = made(net, "adam", ADAM, streams(3)[2], momentum=0.0)
+    sparse = made(net, "adam", ADAM, streams(3)[2], density=1.0, kept=kept)
+    for _ in range(4):
+        assert torch.equal(whole.round(3), sparse.round(3))
+
+
+def changes(net, x, y, w, states, k):
+    """What each replica's weights lost in three steps of Adam, in a loop."""
+    executor, layers, _ = net
+    for replica, state in enumerate(states):
+        weights = w.clone()
+        for step in range(3 * k, 3 * k + 3):
+            g = executor.gradients(weights, x[replica, step], y[replica, step])[1]
+            METHODS["adam"].step(weights, g, state, dict(ADAM), step + 1, layers)
+        yield w.double() - weights.double()
+
+
+def test_the_outer_step_is_that_of_torch(net):
+    _, layers, w = net
+    x, y, own = streams(2)
+    rate = torch.tensor([[0.7], [0.7]])
+    found = made(net, "adam", ADAM, own, rate)
+    states = [METHODS["adam"].begin(w.clone(), layers) for _ in range(2)]
+    shared = w.double().requires_grad_()
+    outer = torch.optim.SGD([shared], lr=rate[0].double().item(), momentum=0.9, nesterov=True)
+    for k in range(5):
+        shared.grad = sum(changes(net, x, y, shared.detach().float(), states, k)) / 2
+        outer.step()
+        with torch.no_grad():
+            shared.copy_(shared.float())  # as replicas get them
+        assert torch.allclose(found.round(3), shared.detach().float(), rtol=1e-5, atol=1e-7), k
+
+
+def test_the_sparse_form_keeps_what_it_does_not_send(net):
+    _, layers, w = net
+    x, y, own = streams(2)
+    found = made(net, "adam", ADAM, own, 0.5 * ONE, density=0.03)
+    states = [METHODS["adam"].begin(w.clone(), layers) for _ in range(2)]
+    kept, count = [np.zeros(w.shape) for _ in range(2)], round(0.03 * w.shape[1])
+    for k in range(5):
+        total = np.zeros(w.shape)
+        for replica, change in enumerate(changes(net, x, y, w, states, k)):
+            error = 0.9 * kept[replica] + change.numpy()
+            for trial, row in enumerate(error):
+                top = np.argsort(-abs(row))[:count]
+                total[trial, top] += row[top]
+                row[top] = 0
+            kept[replica] = error
+        w = (w.double() - 0.5 * torch.from_numpy(total) / 2).float()
+        assert torch.allclose(found.round(3), w, rtol=1e-4, atol=1e-6), k
+
+
+def test_a_search_tells_rounds_and_bytes_and_is_the_same_again(monkeypatch):
+    monkeypatch.setitem(local.MOST_STEPS, 64, 60)
+    search = Search(SPARSE, 2, 5, 64, 0.03, replicate=9, trials=8)
+    found = search.measure()
+    assert found.equals(search.measure()) and len(found) == 8
+    size = 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
+    assert set(found.bytes) == {8 * round(0.03 * size)}
+    assert found["rounds@0.1"].max() <= 12 and found.outer_rate.between(0.2, 1).all()
+    inner = Search(INNER, 1, 5, 64, replicate=9, trials=8)
+    assert set(inner.drawn()["outer_rate"]) == {1.0}
+    assert (inner.drawn()["learning_rate"] == search.drawn()["learning_rate"]).all()
+
+
+def planted(alone, sparse):
+    """Trials in which one replica takes so many times Adam's rounds, and the sparse form DiLoCo's."""
+    rows = []
+    for arm in local.arms():
+        factor = alone if arm[:2] == (DILOCO, 1) else sparse if arm[0] == SPARSE else 1
+        for replicate, times in enumerate((0.95, 1.0, 1.05, 1.02), start=1):
+            about = dict(zip(findings.POINT, arm), replicate=replicate, bytes=8.0)
+            rows.append({**about, "rounds@0.05": 10 * factor * times})
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(
+    ("alone", "sparse", "verdicts"), [(0.8, 0.9, (FOR, FOR)), (1.3, 1.2, (AGAINST, AGAINST))]
+)
+def test_planted_rounds_are_judged_as_they_are(alone, sparse, verdicts, monkeypatch):
+    class Planted:
+        results = staticmethod(lambda: planted(alone, sparse))
+
+    monkeypatch.setattr(local, "LOCAL", Planted)
+    for key, groups, verdict in zip(("D1", "D2"), (claims.alone(), claims.sparse()), verdicts):
+        found = judged(REGISTRY.claims[key], groups).groups
+        assert {group.verdict for group in found} == {verdict}, found
+
+
+def test_a_search_that_misses_counts_as_its_last_step():
+    trials = planted(1, 1)
+    trials.loc[trials.way == INNER, "rounds@0.05"] = np.nan
+    found = findings.searched(trials, 0.05)
+    missed = found[~found.met]
+    assert set(missed.way) == {INNER} and len(missed)
+    most = missed.batch_size.map(local.MOST_STEPS)
+    assert ((most - missed.local_steps < missed.steps) & (missed.steps <= most)).all()
+
+
+def test_nothing_is_judged_without_records(monkeypatch):
+    class Nothing:
+        results = staticmethod(pd.DataFrame)
+
+    monkeypatch.setattr(local, "LOCAL", Nothing)
+    assert claims.alone() == claims.sparse() == []
+
+
+def test_the_chapter_goes_with_its_folder_and_comes_back(tmp_path):
+    tree = copy(tmp_path / "book")
+    before = told_in(tree)
+    for name in ("local_steps", "local_steps.ipynb"):
+        shutil.move(tree / "chapters" / name, tmp_path / name)
+    assert told_in(tree) == without(before, {"D1", "D2"}, {"local-steps"}) != before
+    for name in ("local_steps", "local_steps.ipynb"):
+        shutil.move(tmp_path / name, tree / "chapters" / name)
+    assert told_in(tree) == before
