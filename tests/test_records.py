@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from chapters.decay_and_batch import searches as decay_searches
 from chapters.federated import federated
 from chapters.frameworks.framework_times import FrameworkTimes
 from chapters.language_model import branches, ngrams, pruned_layers
@@ -152,6 +153,7 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "fields": (lambda file, own: field_searches.Search(**own), field_searches.FIELDS.record, {"source", "wall_s", "precision"}),
     "federated": (lambda file, own: federated.Search(**own), federated.FEDERATED.record, {"source", "wall_s", "precision"}),
     "leakage": (lambda file, own: leakage.Search(**own), leakage.LEAKAGE.record, {"source", "wall_s", "precision"}),
+    "decay": (lambda file, own: decay_searches.Search(**own), decay_searches.DECAYED.record, {"source", "wall_s", "precision"}),
     "norms": (lambda file, own: norm_paths.Path(**own), norm_paths.PATHS.record, {"source", "wall_s", "precision"}),
     "spikes": (lambda file, own: spike_searches.Search(**own), spike_searches.SPIKES.record, {"source", "wall_s", "precision"}),
     "subnetworks": (lambda file, own: subnetworks.Search(**own), subnetworks.record, {"source", "wall_s", "precision"}),

@@ -23,6 +23,7 @@ PAPERS = {  # by a key's first letter
     "U": "Sun et al.",
     "R": "Ingrosso and Goldt",
     "Q": "Naganuma et al.",
+    "W": "papers and code on rates and decay",
 }
 SIGNS = {"for": "✓", "against": "✗", "not decided": "?"}
 

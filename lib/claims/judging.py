@@ -90,7 +90,7 @@ def registered() -> dict[str, Claim]:
 
 def _order(key: str) -> tuple:
     number = "".join(c for c in key if c.isdigit())
-    return "LSTMOGABIPFNURQ".find(key[0]), int(number), key
+    return "LSTMOGABIPFNURQW".find(key[0]), int(number), key
 
 
 def _judge() -> dict[str, dict]:
