@@ -12,6 +12,7 @@ from chapters.metaparameters import claims as rules_of
 from chapters.metaparameters import rate_rules
 from chapters.which_method import best_settings
 from lib.analysis import scaling
+from lib.analysis.rate_rules import built_up, growth
 from lib.measuring import sweeps
 from lib.methods import METHODS, spaces
 from lib.methods.spaces import draw
@@ -39,14 +40,14 @@ def searched(powers, momentum=0.9):
 @pytest.mark.parametrize("power", [1.0, 0.5])
 def test_a_planted_exponent_is_recovered_and_far_trials_do_not_count(power):
     """The fifth trial took five times the winner's steps, at forty times the rate."""
-    (found,) = rate_rules.growth(searched([power], momentum=0.5)).itertuples()
+    (found,) = growth(searched([power], momentum=0.5)).itertuples()
     assert found.growth == pytest.approx(2**power) and found.growth_low <= 2**power <= found.growth_high
     assert (found.sizes, found.searches, found.effect.n, found.effect.freedom) == (6, 1, 1, 22)
 
 
 def test_the_growth_over_searches_is_the_mean_of_their_slopes_with_students_interval():
     powers = np.array([0.4, 0.6, 0.7, 0.9])
-    (found,) = rate_rules.growth(searched(powers, momentum=0.5)).itertuples()
+    (found,) = growth(searched(powers, momentum=0.5)).itertuples()
     low, high = stats.t.interval(0.9, 3, powers.mean(), stats.sem(powers))
     assert (found.growth_low, found.growth, found.growth_high) == pytest.approx((2**low, 2 ** powers.mean(), 2**high))
     assert found.searches == found.effect.n == 4
@@ -57,10 +58,10 @@ def test_effective_rates_of_trials_too_short_for_their_momentum_do_not_count():
     trials = searched([0.5], momentum=0.5)
     short = trials.batch_size >= 256
     spoilt = trials.assign(momentum=trials.momentum.mask(short, 0.9999))
-    (found,) = rate_rules.growth(spoilt).itertuples()
+    (found,) = growth(spoilt).itertuples()
     assert found.growth == pytest.approx(2**0.5) and found.most == 64
     assert set(rate_rules.best_rates(spoilt).batch_size) == {1, 4, 16, 64}
-    assert rate_rules.built_up(trials.drop(columns="momentum")).equals(trials.drop(columns="momentum"))  # none to build up
+    assert built_up(trials.drop(columns="momentum")).equals(trials.drop(columns="momentum"))  # none to build up
 
 
 def test_slopes_are_judged_by_network_and_a_crowded_edge_is_noted():

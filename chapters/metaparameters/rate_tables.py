@@ -8,6 +8,7 @@ import pandas as pd
 from chapters.metaparameters import fixed_budgets, rate_rules
 from lib import claims
 from lib.analysis import edges, method_results, scaling
+from lib.analysis.rate_rules import SIZES, growth
 from lib.claims import Claim, judging, names
 from lib.records import results
 from lib.studies import plans
@@ -32,7 +33,7 @@ def best_rates(searched: pd.DataFrame, chosen) -> pd.DataFrame:
         every = pd.DataFrame(claims.kept("best-rates", _every_rate))
         every = every[every.algorithm == chosen.algorithm]
         sizes = every.groupby("workload").batch_size.transform("size")
-        every = every[(sizes > rate_rules.SIZES) & ~every.workload.isin(names.REPEATS)]
+        every = every[(sizes > SIZES) & ~every.workload.isin(names.REPEATS)]
         mine = every.workload == chosen.workload
         parts = [every[mine] if mine.any() else parts[0], every[~mine]]
     return titled(pd.concat(parts))
@@ -51,7 +52,7 @@ def growths(claim: Claim) -> pd.DataFrame:
         claim: that the best rate rises; Adam and the language model come beside it.
     """
     read = [results.read(plans.study(name)) for name in ("digits-adam", "shakespeare")]
-    beside = rate_rules.growth(pd.concat(read, ignore_index=True))
+    beside = growth(pd.concat(read, ignore_index=True))
     rows = [(g.name, g.effect, g.low, g.high, g.n) for g in claim.groups]
     rows += [
         (
