@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from chapters.batch_ramps import searches as ramp_searches
+from chapters.decay_and_batch import searches as decay_searches
 from chapters.federated import experiments as federated
 from chapters.frameworks.framework_times import FrameworkTimes
 from chapters.language_model import branches, ngrams, pruned_layers
@@ -155,6 +156,7 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "fields": (lambda file, own: field_searches.Search(**own), field_searches.FIELDS.record, {"source", "wall_s", "precision"}),
     "federated": (lambda file, own: federated.Search(**own), federated.FEDERATED.record, {"source", "wall_s", "precision"}),
     "leakage": (lambda file, own: leakage.Search(**own), leakage.LEAKAGE.record, {"source", "wall_s", "precision"}),
+    "decay": (lambda file, own: decay_searches.Search(**own), decay_searches.DECAYED.record, {"source", "wall_s", "precision"}),
     "ramps": (lambda file, own: ramp_searches.Search(**own), ramp_searches.RAMPS.record, {"source", "wall_s", "precision"}),
     "local-steps": (lambda file, own: local.Search(**own), local.LOCAL.record, {"source", "wall_s", "precision"}),
     "spikes": (lambda file, own: spiking.Search(**own), spiking.SPIKES.record, {"source", "wall_s", "precision"}),

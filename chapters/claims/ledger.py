@@ -26,6 +26,7 @@ PAPERS = {  # by a key's first letter
     "D": "papers on local steps",
     "Q": "Naganuma et al.",
     "V": "papers on masks that move",
+    "W": "papers and code on rates and decay",
 }
 SIGNS = {"for": "✓", "against": "✗", "not decided": "?"}
 

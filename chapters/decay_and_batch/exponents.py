@@ -12,13 +12,14 @@ from lib.claims.cache import kept
 
 # Methods whose step is as long whatever the momentum: their rate is not divided by 1 - momentum
 OF_FIXED_LENGTH = ("muon",)
+WIDE = 0.25  # of a power of the batch size
 COLUMNS = "workload algorithm value error freedom n sizes edge".split()
 
 
 def growths() -> pd.DataFrame:
     """ln of the best rate's growth per doubling of the batch, a row per network and method of
-    dense networks: COLUMNS, where the first fields are those of an `Effect`; sizes, how many batch
-    sizes; edge, whether winners crowd at an end of the rate's interval.
+    dense networks with scaling.ENOUGH searches: COLUMNS, among them the fields of an `Effect`;
+    sizes, how many batch sizes; edge, whether winners crowd at an end of the rate's interval.
     """
     return pd.DataFrame(kept("rate-exponents", _growths))
 
@@ -35,8 +36,8 @@ def of_trials(trials: pd.DataFrame) -> pd.DataFrame:
     if "momentum" in trials:
         fixed = trials.algorithm.isin(OF_FIXED_LENGTH)
         trials = trials.assign(momentum=trials.momentum.mask(fixed))
-    rows = []
-    for row in rate_rules.growth(trials).itertuples():
+    growth, rows = rate_rules.growth(trials), []
+    for row in growth[growth.searches >= scaling.ENOUGH].itertuples():
         effect = row.effect
         about = row.workload, row.algorithm, effect.value, effect.error, effect.freedom, effect.n
         rows.append((*about, int(row.sizes), (row.workload, row.algorithm) in crowded))
@@ -55,6 +56,12 @@ def effect(row) -> Effect:
     have made it steeper.
     """
     return Effect(row.value, row.error, row.freedom, row.n, above=bool(row.edge))
+
+
+def known(row) -> bool:
+    """Whether a row's power is told to within WIDE, and not as a bound."""
+    value, low, high = powers(row)
+    return high - value <= WIDE and value - low <= WIDE
 
 
 def powers(row) -> tuple[float, float, float]:

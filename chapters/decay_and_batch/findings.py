@@ -47,23 +47,24 @@ def findings(good: pd.DataFrame, rates: pd.DataFrame, found: pd.DataFrame) -> di
             values[f"{name}_{key}"] = power.value if power else None
             values[f"{name}_{key}_told"] = _interval(power) if power else None
         values[f"{name}_shares"] = own.timescale.tolist()
-    told_ = {row.algorithm: [] for row in rates.itertuples()}
-    for row in rates.itertuples():
-        told_[row.algorithm].append(exponents.powers(row)[0])
-    several = sorted(told_, key=lambda name: np.mean(told_[name]))
+    powers = {}
+    for row in filter(exponents.known, rates.itertuples()):
+        powers.setdefault(row.algorithm, []).append(exponents.powers(row)[0])
+    ranked = sorted(powers, key=lambda name: np.mean(powers[name]))
     return {
         **values,
-        "every_least": min((min(own) for own in told_.values()), default=None),
-        "every_most": max((max(own) for own in told_.values()), default=None),
-        "methods": len(told_),
+        "every_least": min((min(own) for own in powers.values()), default=None),
+        "every_most": max((max(own) for own in powers.values()), default=None),
+        "methods": int(rates.algorithm.nunique()),
+        "known": sum(map(len, powers.values())),
         "networks": int(rates.workload.nunique()),
         "edges": int(rates.edge.sum()),
         "curves": len(rates),
-        "flattest": method(several[0]).title if several else None,
-        "steepest": method(several[-1]).title if several else None,
-        "muon_powers": [brief(value) for value in told_.get("muon", [])],
-        "adam_powers": [brief(value) for value in told_.get("adam", [])],
-        "searches": int(found.replicate.nunique()),
+        "flattest": method(ranked[0]).title if ranked else None,
+        "steepest": method(ranked[-1]).title if ranked else None,
+        "muon_powers": [brief(value) for value in powers.get("muon", [])],
+        "adam_powers": [brief(value) for value in powers.get("adam", [])],
+        "searches": [f"{n} with {method(name).title}" for name, n in _searches(found).items()],
         "trials": int(found.trials.max()),
         "epochs": int(found.epochs.max()),
         "best": timescales.BEST,
@@ -73,6 +74,11 @@ def findings(good: pd.DataFrame, rates: pd.DataFrame, found: pd.DataFrame) -> di
         "diverged": percent(found.loss.isna().mean()),
         "range": between(*_decays()),
     }
+
+
+def _searches(found: pd.DataFrame) -> dict[str, int]:
+    """How many searches each method has."""
+    return found.groupby("algorithm").replicate.nunique().to_dict()
 
 
 def _decays() -> tuple[float, float]:

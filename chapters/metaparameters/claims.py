@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from chapters.metaparameters import fixed_budgets, rate_rules
+from chapters.metaparameters import fixed_budgets
+from chapters.metaparameters.rate_rules import from_rules
 from lib.analysis import edges
 from lib.analysis.fixed_budgets import whole
 from lib.analysis.rate_rules import growth
@@ -106,7 +107,7 @@ def _rates(trials, growth):
 def off_the_rules(trials):
     groups, growth = [], slopes(trials)
     for group, row in zip(_rates(trials, growth), growth, strict=True):
-        effect, low, high = np.exp(rate_rules.from_rules(row.effect))
+        effect, low, high = np.exp(from_rules(row.effect))
         # A winner at the upper edge bounds the growth from below
         high = math.inf if "upper edge of learning rate" in group.note else float(high)
         groups.append(replace(group, effect=float(effect), low=float(low), high=high))

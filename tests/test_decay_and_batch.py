@@ -1,0 +1,169 @@
+"""Weight decay for any method: its limits, PyTorch's own, and what planted searches say of it."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from chapters.decay_and_batch import claims, exponents, findings, searches, timescales
+from chapters.decay_and_batch.searches import Search
+from lib.claims import AGAINST, FOR
+from lib.claims.claim import REGISTRY, judged
+from lib.methods import EVERY, METHODS, decayed, method
+from lib.methods.method import Layer
+from lib.studies.cells import Cell
+
+LAYERS = (
+    Layer("0.weight", slice(0, 12), (3, 4), "linear"),
+    Layer("0.bias", slice(12, 15), (3,)),
+    Layer("2.weight", slice(15, 21), (2, 3), "last"),
+    Layer("2.bias", slice(21, 23), (2,)),
+)
+PLAIN = [name for name, one in METHODS.items() if one.gradient is None]
+
+
+def drawn(own, decay):
+    found = {name: torch.full((4, 1), float(at.at(0.5))) for name, at in own.space.items()}
+    return found | {
+        "batch_size": torch.full((4, 1), 8.0),
+        "weight_decay": torch.full((4, 1), decay),
+    }
+
+
+def trained(own, decay, steps=6, rate=None, gradient=torch.randn):
+    """Weights of four trials after so many steps along random gradients, and before them."""
+    torch.manual_seed(3)
+    start = torch.randn(4, 23)
+    w, given = start.clone(), drawn(own, decay)
+    if rate:
+        given["learning_rate"] = torch.full((4, 1), rate)
+    buffers = own.begin(w.clone(), LAYERS)
+    for k in range(1, steps + 1):
+        own.step(w, gradient(4, 23), buffers, given, k, LAYERS)
+    return start, w
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_without_decay_it_is_the_old_method_to_the_bit(name):
+    one, other = (trained(method(own), 0.0)[1] for own in (name, f"{name}+decay"))
+    assert torch.equal(one, other) and not torch.equal(
+        other, trained(method(f"{name}+decay"), 0.5)[1]
+    )
+
+
+@pytest.mark.parametrize("name", ["sgd", "momentum", "nesterov", "adam", "adam-fixed", "muon"])
+def test_without_gradients_weights_shrink_by_one_minus_rate_times_decay_a_step(name):
+    start, w = trained(method(f"{name}+decay"), 0.3, 20, 0.1, torch.zeros)
+    assert torch.allclose(w, start * (1 - 0.1 * 0.3) ** 20, rtol=1e-5)
+
+
+def test_with_adam_it_is_pytorchs_own():
+    own, (start, w) = method("adam+decay"), trained(method("adam+decay"), 0.7, 15, 0.02)
+    given = drawn(own, 0.7)
+    weights = torch.nn.Parameter(start.clone())
+    betas = tuple(float(given[name][0]) for name in ("beta1", "beta2"))
+    optimiser = torch.optim.AdamW([weights], lr=0.02, betas=betas, weight_decay=0.7)
+    torch.manual_seed(3)
+    torch.randn(4, 23)
+    for _ in range(15):
+        weights.grad = torch.randn(4, 23)
+        optimiser.step()
+    assert torch.allclose(w, weights.detach(), atol=1e-5)
+
+
+def test_every_method_of_the_book_can_decay_and_no_other():
+    for name, base in EVERY.items():
+        own = method(f"{name}+decay")
+        assert own is method(f"{name}+decay") and own.name == f"{name}+decay" and own.drift is None
+        assert {*own.space} == {*base.space, "weight_decay"} and own.gradient is base.gradient
+    for name in ("adam+decay+decay", "none+decay", "torch.optim:SGD+decay"):
+        with pytest.raises(ValueError, match="algorithm"):
+            method(name)
+    with pytest.raises(ValueError, match="method"):
+        decayed.decayed(method("torch.optim:SGD"))
+
+
+def test_a_cell_draws_the_decay_within_its_range():
+    cell = Cell("digits-mlp", 16, "sgd+decay", space="learning_rate=0.1..1,weight_decay=0.01..0.1")
+    decay = cell.draw()["weight_decay"]
+    assert decay.min() >= 0.01 and decay.max() <= 0.1 and len(set(decay)) == cell.trials
+
+
+def test_a_search_tells_every_trial_and_the_same_again():
+    search = Search("digits-mlp-nats", "adam", 256, replicate=7, epochs=4, trials=8)
+    found = search.measure()
+    assert found.equals(search.measure()) and (found.weight_decay[::2] == 0).all()
+    assert (found.weight_decay[1::2] > 0).all() and found.error.between(0, 1).all()
+
+
+def test_the_timescale_is_batch_over_rate_decay_and_examples():
+    rows = {"workload": "digits-mlp-nats", "algorithm": "adam", "batch_size": 64, "replicate": 1}
+    rows |= {"epochs": 10, "learning_rate": 0.01, "weight_decay": [0.5] * 5 + [0.0], "error": 0.1}
+    (own,) = timescales.good(pd.DataFrame(rows | {"loss": [1, 2, 3, 4, 9, 1.5]})).itertuples()
+    assert own.timescale == pytest.approx(64 / (0.01 * 0.5 * 13_500), rel=1e-2)
+    assert own.loss == 1 and own.plain == 1.5
+
+
+def planted(power, noise=0.05):
+    """Searches in which the best product of rate and decay grows as this power of the batch."""
+    random, rows = np.random.default_rng(1), []
+    for search in searches.planned():
+        product = 1e-3 * (search.batch_size / 16) ** power * math.exp(noise * random.normal())
+        for rank in range(8):
+            about = {"workload": search.workload, "algorithm": search.algorithm}
+            about |= {"batch_size": search.batch_size, "replicate": search.replicate}
+            decay = product / 0.01 if rank % 2 else 0.0
+            rows.append({**about, "epochs": search.epochs, "trials": 8, "learning_rate": 0.01,
+                         "weight_decay": decay, "loss": 0.1 if decay else 0.2, "error": 0.1})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(("power", "verdict"), [(1.0, FOR), (0.3, AGAINST)])
+def test_planted_timescales_are_judged_as_they_are(power, verdict, monkeypatch):
+    class Planted:
+        results = staticmethod(lambda: planted(power))
+
+    monkeypatch.setattr(searches, "DECAYED", Planted)
+    groups = judged(REGISTRY.claims["W2"], claims.timescale()).groups
+    assert [group.verdict for group in groups] == [verdict] * 2 and groups[1].n == 6
+    good = timescales.good(planted(power))
+    own = good[good.algorithm == "muon"]
+    assert timescales.power(own, "weight_decay").value == pytest.approx(power, abs=0.1)
+    assert math.exp(timescales.gain(own).value) == pytest.approx(2)
+
+
+RATES = dict(
+    zip(exponents.COLUMNS, ("digits-mlp", "muon", math.log(2) / 2, 0.005, 4.0, 5, 11, False))
+)
+
+
+@pytest.mark.parametrize(
+    ("moved", "edge", "verdict"),
+    [(0.0, False, FOR), (0.2, False, AGAINST), (0.0, True, "not decided"), (0.2, True, AGAINST)],
+)
+def test_planted_rates_are_judged_as_they_are(moved, edge, verdict, monkeypatch):
+    """With winners at an end of the range, a growth is a bound from below."""
+    row = RATES | {"value": RATES["value"] + moved, "edge": edge}
+    monkeypatch.setattr(exponents, "growths", lambda: pd.DataFrame([row]))
+    (group,) = judged(REGISTRY.claims["W1"], claims.muon_rate()).groups
+    assert group.verdict == verdict and bool(group.note) == edge
+
+
+def test_what_the_page_says_of_planted_records(monkeypatch):
+    found = planted(1.0)
+    good, rates = timescales.good(found), pd.DataFrame([RATES])
+    values = findings.findings(good, rates, found)
+    assert values["adam_moves"] == pytest.approx(1, abs=0.2) and values["times"] == 16
+    assert values["muon_powers"] == ["0.50"] and values["steepest"] == "Muon"
+    assert len(findings.predictions(values)) == len(findings.RANGES)
+    assert len(findings.table(good)) == 6 and len(findings.rate_table(rates)) == 1
+
+
+def test_nothing_is_judged_without_records(monkeypatch):
+    class Nothing:
+        results = staticmethod(pd.DataFrame)
+
+    monkeypatch.setattr(searches, "DECAYED", Nothing)
+    assert claims.timescale() == []
