@@ -25,7 +25,7 @@ def growths() -> pd.DataFrame:
 
 
 def _growths() -> dict[str, list]:
-    trials = method_results.compared(without=scaling.WITHIN_BUDGETS)
+    trials = method_results.compared()
     trials = method_results.whole_range(trials, judging.low())
     return of_trials(trials[trials.sparsity == 0]).to_dict("list")
 

@@ -16,6 +16,7 @@ from lib.analysis.scaling.curve import (
     critical_ratio,
     curve_of,
     curves,
+    curves_of,
     draws,
     estimate,
     less,
