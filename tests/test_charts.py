@@ -169,11 +169,6 @@ def test_paper_leaves_out_what_a_caption_says_of_pointers():
     assert "Bars: 90 %. <span class=\"book-live\">Click a method to single it out.</span> Grey: none." in shown
 
 
-def test_few_versions_of_the_code_are_named():
-    assert boxes._most_used(["a", "b"]) == "a, b"
-    assert boxes._most_used([str(n) for n in range(48)]).startswith("0, 1, 2, 3, 4, 5, and 42 more")
-
-
 # --- in a browser, without a book -----------------------------------------------------------------
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -361,7 +361,7 @@ def compared(points: pd.DataFrame, rounds: pd.DataFrame, factor: int = 4) -> pd.
             "picked": sizes[picked],
             "found": sizes[np.lexsort((sizes, time))[0]],
             "lost": time[picked] / time.min() - 1,
-            "off": (beside / time[picked] - 1).mean() if len(beside) else np.nan,
+            "off": pd.Series(beside / time[picked] - 1).mean(),
         }
         rows.append(about | found)
     columns = ["curve", *setting, "best", "picked", "found", "lost", "off"]
