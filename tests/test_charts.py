@@ -175,11 +175,6 @@ def test_a_number_stays_on_a_line_with_its_per_cent_sign():
     assert site.unbroken(page) == page.replace("5 %", "5\u00a0%")
 
 
-def test_few_versions_of_the_code_are_named():
-    assert boxes._most_used(["a", "b"]) == "a, b"
-    assert boxes._most_used([str(n) for n in range(48)]).startswith("0, 1, 2, 3, 4, 5, and 42 more")
-
-
 # --- in a browser, without a book -----------------------------------------------------------------
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -1,11 +1,13 @@
 """Every chapter as a reader of JupyterLab sees it, from the records, without the book around it.
 
-The book's build runs chapters as papermill does, so its outputs are looked at where it is up to date; two chapters are run by
-papermill whatever is there.
+The book's build runs chapters in forks of itself, and its outputs are looked at where it is up to date; two chapters are run by
+papermill whatever is there, and show the same.
 """
 
 import contextlib
 import functools
+import multiprocessing
+import os
 import re
 import subprocess
 import sys
@@ -16,7 +18,7 @@ import pytest
 from jupyter_cache import get_cache
 
 from lib import ROOT
-from lib.page import sphinx
+from lib.page import execution, sphinx
 from tests.test_chapters import environment
 
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("*.ipynb"))
@@ -112,3 +114,31 @@ def test_a_rerun_shows_nothing_that_a_reader_has_no_use_for(rerun_of):
             assert output.output_type != "stream" or output.name == "stderr", output.text[:200]
             plain = output.get("data", {})
             assert set(plain) & {"text/html", "text/markdown"} or not plain, plain
+
+
+@pytest.mark.parametrize("name", ALWAYS)
+def test_the_build_shows_what_a_kernel_shows(runs, name):
+    if name not in built():
+        pytest.skip("no book is built of these records and this code")
+    kernel, fork = (shown(notebook, "text/html") for notebook in (runs[name][1], built()[name]))
+    tables = re.compile("T_[0-9a-f]{5}")  # their names are drawn
+    assert [tables.sub("T", page) for page in kernel] == [tables.sub("T", page) for page in fork]
+
+
+def outputs_of(source):
+    """End with the number of outputs of a cell as the build runs it; with 9 if it is left to a kernel."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    try:
+        execution._fill(notebook)
+    except execution._Unfinished:
+        os._exit(9)
+    os._exit(len(notebook.cells[0].outputs))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no fork")
+@pytest.mark.parametrize(("source", "outputs"), [("None", 0), ("display(1)\n2", 2), ("print(1)", 9), ("1 / 0", 9)])
+def test_a_cell_that_prints_or_fails_is_left_to_a_kernel(source, outputs):
+    process = multiprocessing.get_context("fork").Process(target=outputs_of, args=(source,))
+    process.start()
+    process.join(60)
+    assert process.exitcode == outputs

@@ -351,17 +351,17 @@ def compared(points: pd.DataFrame, rounds: pd.DataFrame, factor: int = 4) -> pd.
         about = dict(zip(keys, key))
         critical = about["c1"] / about["c2"]
         best = float(best_batch(critical, about["latency"], about["speed"]))
-        time = (one.steps * one.seconds).set_axis(one.batch_size).sort_index()
-        if not time.index[0] <= best <= time.index[-1]:
+        sizes, time = one.batch_size.to_numpy(), (one.steps * one.seconds).to_numpy()
+        if not sizes.min() <= best <= sizes.max():
             continue
-        picked = time.index[np.abs(np.log(time.index / best)).argmin()]
-        off = time.reindex([picked * factor, picked / factor]) / time[picked] - 1
+        picked = np.lexsort((sizes, np.abs(np.log(sizes / best))))[0]
+        beside = time[np.isin(sizes, [sizes[picked] * factor, sizes[picked] / factor])]
         found = {
             "best": best,
-            "picked": picked,
-            "found": time.idxmin(),
+            "picked": sizes[picked],
+            "found": sizes[np.lexsort((sizes, time))[0]],
             "lost": time[picked] / time.min() - 1,
-            "off": off.mean(),
+            "off": pd.Series(beside / time[picked] - 1).mean(),
         }
         rows.append(about | found)
     columns = ["curve", *setting, "best", "picked", "found", "lost", "off"]

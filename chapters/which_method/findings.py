@@ -126,7 +126,7 @@ def ends(rows: pd.DataFrame, what: str, column: str) -> dict[str, object]:
 def _measured(data: Measured) -> dict[str, object]:
     every = data.every
     goals = every.groupby("workload").goal.first()
-    whole = every.workload[every.space == "whole"]
+    whole = every.workload[every.space == "whole"].unique()
     unseen = unseen_errors.told(UNSEEN.results(), "digits-mlp")
     return {
         "methods": int(every.algorithm.nunique()),

@@ -4,6 +4,7 @@ time that they take.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 
@@ -37,12 +38,17 @@ def compared(*more: Study) -> pd.DataFrame:
     every = on_record.gathered(*asked, **plans.USUAL)
     names = {cell.workload for study in asked for cell in study.cells}
     cells = [cell for cell in every.cells if cell.workload in names]
-    study = Study("compared", "Training methods", cells)
-    found = goals.at_goals(results.read(study, without=scaling.WITHIN_BUDGETS))
+    found = _at_goals(tuple(cells)).copy(deep=False)
     lacking = dict.fromkeys(cell for own in studies for cell in results.missing(own))
     planned = len(every.cells) + len(lacking)
     found.attrs.update(missing=store.Shared(lacking), cells_planned=planned)
     return found
+
+
+@functools.lru_cache(maxsize=1)  # of claims, and of several pages that a build makes
+def _at_goals(cells: tuple[Cell, ...]) -> pd.DataFrame:
+    study = Study("compared", "Training methods", cells)
+    return goals.at_goals(results.read(study, without=scaling.WITHIN_BUDGETS))
 
 
 def whole_range(trials: pd.DataFrame, low: pd.DataFrame | None = None) -> pd.DataFrame:

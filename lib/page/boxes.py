@@ -274,7 +274,7 @@ def provenance(*frames: pd.DataFrame) -> Html:
     found, lacking = {}, {}
     for frame in frames:
         heads = frame.attrs["provenance"]
-        listed = set(frame.workload) if len(frame) else set()
+        listed = set(frame.workload.unique()) if len(frame) else set()
         whole = listed >= {head["workload"] for head in heads}
         found |= {head["sha256"]: head for head in heads if head["workload"] in listed}
         left = [c for c in frame.attrs["missing"] if whole or c.workload in listed]

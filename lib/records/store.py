@@ -278,6 +278,8 @@ def _table(bodies: tuple[str, ...], without: tuple[str, ...] = ()) -> pd.DataFra
         text = f"{names}\n{''.join(rows)}"
         wanted = [name for name in names.split(",") if not name.startswith(without)]
         part = pd.read_csv(io.StringIO(text), low_memory=False, usecols=wanted)
+        if len(alike) == 1:
+            return part
         lengths = [text.count("\n") for text in rows]
         parts.append(part.set_index(np.repeat(places, lengths)))
     return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
