@@ -333,6 +333,8 @@ def test_a_chapter_comes_and_goes_with_its_folder(tree, before):
     [
         ("receptive_fields", {"R1", "R2"}, {"receptive-fields"}),
         ("spiking", {"U1"}, {"spiking", "timings-spiking"}),
+        ("noise_in_norms", {"Q1", "Q2"}, {"noise-in-norms"}),
+        ("decay_and_batch", {"W1", "W2"}, {"decay"}),
     ],
 )
 def test_a_side_study_goes_and_comes_with_its_folder(tree, before, chapter, keys, experiments):
