@@ -59,7 +59,7 @@ def _told(ends: tuple | None) -> str | None:
 
 
 def _over(found: pd.DataFrame, algorithm: str, norm: str) -> float | None:
-    """The noise scale in a norm over the Euclidean one, the geometric mean over a method's paths."""
+    """A noise scale over the Euclidean one, the geometric mean over a method's paths."""
     own = found[found.algorithm == algorithm]
     return float(np.exp((own[norm] - own[EUCLID]).mean())) if len(own) else None
 
