@@ -341,8 +341,8 @@ def test_a_chapter_comes_and_goes_with_its_folder(tree, before):
         ("leakage", {"N1", "N2"}, {"leakage"}),
         ("receptive_fields", {"R1", "R2"}, {"receptive-fields"}),
         ("spiking", {"U1"}, {"spiking", "timings-spiking"}),
-        ("federated", {"F1", "F2"}, {"federated"}),
-        ("leakage", {"N1", "N2"}, {"leakage"}),
+        ("noise_in_norms", {"Q1", "Q2"}, {"noise-in-norms"}),
+        ("decay_and_batch", {"W1", "W2"}, {"decay"}),
     ],
 )
 def test_a_side_study_goes_with_its_folder(tree, before, tmp_path, chapter, keys, experiments):

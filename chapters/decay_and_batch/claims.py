@@ -18,10 +18,11 @@ PER_DOUBLING = 1.05  # 1.25, what counts as an effect, over a batch 32 times as 
     "W1",
     "Muon’s learning rate goes with the square root of the batch",
     chapter="decay_and_batch",
-    paper="Muon’s learning rate is multiplied by the square root of the factor by which the batch grows (a choice in code whose "
-    "comment calls it not studied carefully).",
+    paper="Muon’s learning rate is multiplied by the square root of the factor by which the batch "
+    "grows (a choice in code whose comment calls it not studied carefully).",
     source="nanochat, base_train.py, in our words",
-    rule="On a network, the growth of Muon’s best rate with every doubling of the batch is within a factor of 1.05 of √2.",
+    rule="On a network, the growth of Muon’s best rate with every doubling of the batch is within "
+    "a factor of 1.05 of √2.",
     within=PER_DOUBLING,
     since="2026-11-27",
 )
@@ -40,10 +41,12 @@ def muon_rate():
     "W2",
     "The timescale of weight decay stays where it is",
     chapter="decay_and_batch",
-    paper="At a fixed model and amount of data the best weight decay grows in proportion to the batch; the timescale that rate, "
-    "decay and batch make together depends on the data for each parameter.",
+    paper="At a fixed model and amount of data the best weight decay grows in proportion to the "
+    "batch; the timescale that rate, decay and batch make together depends on the data for each "
+    "parameter.",
     source="Bergsma et al. 2025, abstract, in our words",
-    rule="From batches of 16 to 256, the timescale of the best trials with decay changes by less than a factor of two.",
+    rule="From batches of 16 to 256, the timescale of the best trials with decay changes by less "
+    "than a factor of two.",
     within=2.0,
     since="2026-11-27",
     history=[

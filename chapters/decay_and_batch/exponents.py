@@ -1,4 +1,4 @@
-"""The power of the batch size with which the best learning rate grows, for every method on record."""
+"""The power of the batch size with which the best learning rate grows, for every method."""
 
 from __future__ import annotations
 

@@ -39,13 +39,10 @@ def findings(good: pd.DataFrame, rates: pd.DataFrame, found: pd.DataFrame) -> di
         moves = timescales.across(own, "timescale")
         gained = timescales.gain(own)
         values[f"{name}_moves"] = _ratio(moves)
-        values[f"{name}_moves_told"] = with_interval(*moves.row().values()) if moves else None
         values[f"{name}_gain"] = _ratio(gained)
-        values[f"{name}_gain_told"] = with_interval(*gained.row().values()) if gained else None
         for key, column in (("decay", "weight_decay"), ("rate", "learning_rate")):
             power = timescales.power(own, column)
             values[f"{name}_{key}"] = power.value if power else None
-            values[f"{name}_{key}_told"] = _interval(power) if power else None
         values[f"{name}_shares"] = own.timescale.tolist()
     powers = {}
     for row in filter(exponents.known, rates.itertuples()):
@@ -62,8 +59,8 @@ def findings(good: pd.DataFrame, rates: pd.DataFrame, found: pd.DataFrame) -> di
         "curves": len(rates),
         "flattest": method(ranked[0]).title if ranked else None,
         "steepest": method(ranked[-1]).title if ranked else None,
-        "muon_powers": [brief(value) for value in powers.get("muon", [])],
-        "adam_powers": [brief(value) for value in powers.get("adam", [])],
+        "muon_powers": powers.get("muon", []),
+        "adam_powers": powers.get("adam", []),
         "searches": [f"{n} with {method(name).title}" for name, n in _searches(found).items()],
         "trials": int(found.trials.max()),
         "epochs": int(found.epochs.max()),
@@ -91,7 +88,9 @@ def _ratio(effect) -> float | None:
 
 
 def _interval(effect) -> str:
-    """A power with its interval, which may lie below zero."""
+    """A power with its interval, which may lie below zero; a dash where there is none."""
+    if effect is None:
+        return "—"
     return f"{brief(effect.value)} ({brief(effect.low)} to {brief(effect.high)})"
 
 
@@ -180,6 +179,27 @@ def table(good: pd.DataFrame) -> pd.DataFrame:
             about = {"method": method(name).title, "batch size": int(row["batch_size"])}
             least = {"least loss": brief(row["loss"]), "without decay": brief(row["plain"])}
             found.append({**about, **cells, **least})
+    return pd.DataFrame(found)
+
+
+def moves(good: pd.DataFrame) -> pd.DataFrame:
+    """How decay, rate and timescale move with the batch, and what decay is worth, by method."""
+    found = []
+    for name, own in good.groupby("algorithm"):
+        ratios = {
+            f"timescale at {LARGE} over {SMALL}": timescales.across(own, "timescale"),
+            "least loss without decay over that with it": timescales.gain(own),
+        }
+        row = {
+            "method": method(name).title,
+            "power of the batch in decay": _interval(timescales.power(own, "weight_decay")),
+            "in the rate": _interval(timescales.power(own, "learning_rate")),
+        }
+        row |= {
+            words: with_interval(*one.row().values()) if one else "—"
+            for words, one in ratios.items()
+        }
+        found.append(row | {"searches": own.replicate.nunique()})
     return pd.DataFrame(found)
 
 

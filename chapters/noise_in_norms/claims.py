@@ -20,11 +20,12 @@ def compared():
     "Q1",
     "The noise scale in a method’s own norm goes with its critical batch size",
     chapter="noise_in_norms",
-    paper="The Euclidean noise scale mismatches methods with other norms; theirs is the scale to set batches by. (Here: "
-    "whether it goes with critical batch sizes over methods and networks.)",
+    paper="The Euclidean noise scale mismatches methods with other norms; theirs is the scale to "
+    "set batches by. (Here: whether it goes with critical batch sizes over methods and networks.)",
     source=SOURCE,
-    rule="Over all methods and networks, the logarithm of the critical batch size over the noise scale in the method’s own norm "
-    "has under 0.8 times the standard deviation that it has with the Euclidean one.",
+    rule="Over all methods and networks, the logarithm of the critical batch size over the noise "
+    "scale in the method’s own norm has under 0.8 times the standard deviation that it has with "
+    "the Euclidean one.",
     below=0.8,
     since="2026-11-27",
     fixed=True,
@@ -44,11 +45,11 @@ def spread():
     "Q2",
     "The noise scale in their own norm is the critical batch size of Adam and Muon",
     chapter="noise_in_norms",
-    paper="Batches set by the noise scale in the norm of sign and spectral methods save steps without loss. (Here: whether "
-    "that scale is the critical batch size of Adam and Muon.)",
+    paper="Batches set by the noise scale in the norm of sign and spectral methods save steps "
+    "without loss. (Here: whether that scale is the critical batch size of Adam and Muon.)",
     source=SOURCE,
-    rule="On a network, the critical batch size is within a factor of two of the noise scale in the method’s own norm, in the "
-    "geometric mean along the fastest trials.",
+    rule="On a network, the critical batch size is within a factor of two of the noise scale in "
+    "the method’s own norm, in the geometric mean along the fastest trials.",
     within=2.0,
     since="2026-11-27",
     fixed=True,

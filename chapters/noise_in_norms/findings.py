@@ -38,18 +38,14 @@ def findings(found: pd.DataFrame, rows: pd.DataFrame) -> dict[str, object]:
     return {
         **spread,
         **whole,
-        "own_low": ratios["own"][1] if ratios else None,
-        "own_high": ratios["own"][2] if ratios else None,
         "adam_over": _over(found, "adam", ENTRIES),
         "muon_over": _over(found, "muon", SPECTRUM),
         "adam_misses": _middle(values, "adam", "own"),
         "muon_misses": _middle(values, "muon", "own"),
-        "euclid_least": float(values[EUCLID].min()),
-        "euclid_most": float(values[EUCLID].max()),
-        "own_least": float(values["own"].min()),
-        "own_most": float(values["own"].max()),
-        "entries_each": _each(values, "adam"),
-        "spectrum_each": _each(values, "muon"),
+        "own_each": values["own"].tolist(),
+        "euclid_each": values[EUCLID].tolist(),
+        "adam_each": values.query("algorithm == 'adam'").own.tolist(),
+        "muon_each": values.query("algorithm == 'muon'").own.tolist(),
         "curves": len(values),
         "networks": int(rows.workload.nunique()),
         "points": paths.planned()[0].points,
@@ -63,7 +59,7 @@ def _told(ends: tuple | None) -> str | None:
 
 
 def _over(found: pd.DataFrame, algorithm: str, norm: str) -> float | None:
-    """The noise scale in a norm over the Euclidean one, the geometric mean over a method's paths."""
+    """A noise scale over the Euclidean one, the geometric mean over a method's paths."""
     own = found[found.algorithm == algorithm]
     return float(np.exp((own[norm] - own[EUCLID]).mean())) if len(own) else None
 
@@ -72,12 +68,6 @@ def _middle(values: pd.DataFrame, algorithm: str, norm: str) -> float | None:
     """The geometric mean over networks of a column of ratios."""
     own = values.query("algorithm == @algorithm")[norm]
     return float(np.exp(np.log(own).mean())) if len(own) else None
-
-
-def _each(values: pd.DataFrame, algorithm: str) -> list[str]:
-    """Critical batch size over the noise scale in the method's own norm, with each network."""
-    own = values.query("algorithm == @algorithm").own
-    return [f"{brief(value)} ({title(work)})" for (work, _), value in own.items()]
 
 
 def marks(rows: pd.DataFrame) -> pd.DataFrame:

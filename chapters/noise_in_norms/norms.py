@@ -78,7 +78,7 @@ def matrix(g: Tensor, layer: Layer) -> Tensor:
 
 
 def root_trace(c: Tensor) -> float:
-    """tr(C^(1/2)) of a covariance C [rows, rows]; what rounding leaves below zero counts as zero."""
+    """tr(C^(1/2)) of a covariance C [rows, rows]; what rounding leaves below zero is zero."""
     return torch.linalg.eigvalsh(c).clamp(min=0).sqrt().sum().item()
 
 
