@@ -15,6 +15,7 @@ from chapters.frameworks.framework_times import FrameworkTimes
 from chapters.language_model import branches, ngrams, pruned_layers
 from chapters.late_workers import delays
 from chapters.leakage import leakage
+from chapters.moving_masks import searches as masks
 from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
 from chapters.own_workload import replays as own_replays
 from chapters.parts_of_a_network import growing, halves, subnetworks
@@ -151,6 +152,7 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "fields": (lambda file, own: field_searches.Search(**own), field_searches.FIELDS.record, {"source", "wall_s", "precision"}),
     "federated": (lambda file, own: federated.Search(**own), federated.FEDERATED.record, {"source", "wall_s", "precision"}),
     "leakage": (lambda file, own: leakage.Search(**own), leakage.LEAKAGE.record, {"source", "wall_s", "precision"}),
+    "masks": (lambda file, own: masks.Search(**own), masks.MASKED.record, {"source", "wall_s", "precision"}),
     "spikes": (lambda file, own: spike_searches.Search(**own), spike_searches.SPIKES.record, {"source", "wall_s", "precision"}),
     "subnetworks": (lambda file, own: subnetworks.Search(**own), subnetworks.record, {"source", "wall_s", "precision"}),
     "growing": (lambda file, own: growing.Search(**own), growing.record, {"source", "wall_s", "precision"}),
