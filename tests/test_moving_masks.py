@@ -4,10 +4,13 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
-from chapters.moving_masks import moving, searches
+from chapters.moving_masks import claims, findings, moving, searches
+from lib.claims import AGAINST, FOR
+from lib.claims.claim import REGISTRY, judged
 from lib.engine import batched, lockstep
 from lib.engine.checkpoint import Checkpoint
 from lib.measuring import one_cell
@@ -164,3 +167,29 @@ def test_no_trial_is_judged_before_its_mask_is_what_it_is_to_be():
     horizons = first.drawn["horizon"][:, 0].numpy()
     met = out.first[:, 1]
     assert np.isfinite(met).sum() > 2 and (met >= 0.7 * horizons)[np.isfinite(met)].all()
+
+
+def planted(times):
+    """Searches of which masks that move take so many times the steps of the one that stays."""
+    rows = []
+    for one in searches.planned():
+        steps = (2000 / one.batch_size + 50) * {1: 0.95, 2: 1.0, 3: 1.05}[one.replicate]
+        about = {name: getattr(one, name) for name in ("mask", "every", "drop", "batch_size", "replicate", "trials")}
+        moved = times if one.mask != "static" else 1
+        rows += [{**about, "goal": goal, "steps": moved * steps, "density": 0.1} for goal in searches.GOALS]
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(("times", "verdicts"), [(0.99, (FOR, AGAINST)), (0.5, (AGAINST, FOR)), (2, (AGAINST, AGAINST))])
+def test_planted_searches_are_judged_as_they_are(times, verdicts, monkeypatch):
+    monkeypatch.setattr(searches.MASKED.__class__, "results", lambda self: planted(times))
+    for key, verdict, rows in zip(("V1", "V2"), verdicts, (1, 2)):
+        found = judged(REGISTRY.claims[key], REGISTRY.functions[key]()).groups
+        assert [group.verdict for group in found] == [verdict] * rows
+    told = findings.findings(findings.measured(), 0.05)
+    assert told["thinned"] == pytest.approx(times, rel=1e-6) and told["held"] == {0.99: 4, 0.5: 2, 2: 3}[times]
+
+
+def test_nothing_is_judged_without_records(monkeypatch):
+    monkeypatch.setattr(searches.MASKED.__class__, "results", lambda self: pd.DataFrame())
+    assert claims.average_density() == claims.rewiring() == [] and findings.measured().empty

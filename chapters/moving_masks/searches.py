@@ -141,7 +141,8 @@ def search(mask: str, batch_size: int, replicate: int) -> Search:
 def planned() -> tuple[Search, ...]:
     """One of each before the next, the middle batch sizes first."""
     sizes = sorted(SIZES, key=lambda size: abs(np.log(size / 64)))
-    return tuple(search(mask, size, n) for n in REPLICATES for size in sizes for mask in MASKS)
+    every = (search(mask, size, n) for n in REPLICATES for size in sizes for mask in MASKS)
+    return tuple(dict.fromkeys(every))  # at 64 examples both ways of rewiring are one
 
 
 def _place(own: Search, folder: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from lib import wording
@@ -13,7 +14,8 @@ from lib.studies import plans
 
 WORK = "digits-mlp"
 STUDY = "digits-soap"
-SOAP = {"soap": "every_step", "soap-10": "seldom"}  # how findings call them
+ALIKE = 1.25  # within which two numbers of steps, or two critical batch sizes, are alike
+SOAP = {"soap", "soap-10"}
 COLOURS = {
     "adam": charts.RED,
     "muon": charts.GREEN,
@@ -49,7 +51,7 @@ def told(effect: Effect | None) -> str | None:
 
 def figure(known: dict[str, Curve]) -> alt.LayerChart:
     """Steps to result against batch size, a line per method."""
-    if not SOAP.keys() <= known.keys():
+    if not SOAP <= known.keys():
         return charts.nothing("SOAP was not searched here.")
     parts = [curve.points().assign(algorithm=name) for name, curve in known.items()]
     rows = tips.known(pd.concat(parts))
@@ -78,19 +80,35 @@ def table(known: dict[str, Curve]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+TOLD = {  # by the names of findings: a method, another, and what of theirs is compared
+    "soap_small": ("soap", "adam", "small"),
+    "soap_large": ("soap", "adam", "large"),
+    "soap_critical": ("soap", "adam", "critical"),
+    "soap_seldom": ("soap-10", "adam", "large"),
+    "soap_over_muon": ("soap", "muon", "large"),
+    "soap_over_kfac": ("soap", "kfac", "large"),
+}
+
+
 def findings(known: dict[str, Curve]) -> dict[str, object]:
     """All values of the section's sentences."""
-    values: dict[str, object] = {}
-    for name, word in SOAP.items():
-        for what in COLUMNS:
-            values[f"soap_{what}_{word}"] = told(compared(known, name, "adam", what))
-        for other in ("muon", "kfac"):
-            values[f"soap_{word}_over_{other}"] = told(compared(known, name, other, "large"))
     soap = known.get("soap")
     return {
-        "soap_measured": SOAP.keys() <= known.keys() and "adam" in known,
+        "soap_measured": SOAP <= known.keys() and "adam" in known,
         "soap_searches": soap.n if soap else None,
         "soap_least": float(soap.points().steps.min()) if soap else None,
         "soap_largest": int(soap.sizes.max()) if soap else None,
-        **values,
+        "soap_held": held(known),
+        **{name: told(compared(known, *asked)) for name, asked in TOLD.items()},
     }
+
+
+def held(known: dict[str, Curve]) -> int:
+    """How many of the section's three predictions the estimates bear out."""
+    names = ("soap_large", "soap_small", "soap_critical", "soap_seldom")
+    found = [compared(known, *TOLD[name]) for name in names]
+    if None in found:
+        return 0
+    large, small, critical, seldom = (np.exp(effect.value) for effect in found)
+    fewer = large < 1 / ALIKE and small < 1 / 2
+    return int(sum([fewer, critical <= ALIKE, 1 / ALIKE <= seldom <= ALIKE]))
