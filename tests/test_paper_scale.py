@@ -130,15 +130,18 @@ def test_at_the_end_of_its_minutes_the_state_of_a_search_is_kept_and_it_goes_on_
     shelf = dataclasses.replace(shelf, wanted=lambda: (TINY[1], LONG))
     asked = dataclasses.replace(command.EXPERIMENTS["paper-scale"], measured=shelf)
     monkeypatch.setitem(command.EXPERIMENTS, "paper-scale", asked)
-    told = []
-    monkeypatch.setattr(runner.Reporter, "__call__", lambda _, step, alive, best: told.append((step, alive)))
-    runs = []
-    for _ in range(2):
-        told.clear()
-        command.main(["run", "paper-scale", "--minutes", "0.1"])
-        runs.append([step for step, alive in told if alive > TINY[1].trials])
+    runs = [], []
+    for told in runs:
+
+        def report(_, step, alive, best, told=told):
+            told.extend([step] if alive > TINY[1].trials else [])
+            if len(told) == 5:  # checks of the long one
+                signal.raise_signal(signal.SIGALRM)
+
+        monkeypatch.setattr(runner.Reporter, "__call__", report)
+        command.main(["run", "paper-scale", "--minutes", "10"])
     said = capsys.readouterr().out
-    assert "1 of 2 are saved in data/; to continue: python -m lib run paper-scale --device cpu --minutes 0.1" in said
+    assert "1 of 2 are saved in data/; to continue: python -m lib run paper-scale --device cpu --minutes 10" in said
     assert store.states(shelf.record(LONG, "cpu")) and not files(shelf.folder)
     first, second = runs
     assert min(second) > min(first) and min(second) >= first[-2], "it began anew"
