@@ -1,4 +1,4 @@
-"""Training where the data lie, on clients.  A round of averaging: each client takes local steps of SGD
+"""Training where the data lie, on clients.  A round of averaging: each client takes steps of SGD
 from the server's weights, and the server averages them.  A round in turns: the network is cut
 (`lib.engine.halves`), and each client takes its steps with the server and hands its part on.
 """

@@ -47,7 +47,7 @@ class Search(OfCell):
     trials: Count(1024) = 16
 
     def measure(self) -> pd.DataFrame:
-        """A row per goal: steps, learning_rate of the first trial that meets it, and its `leakage`."""
+        """A row per goal: steps and learning_rate of the first trial to meet it, and `leakage`."""
         from lib.engine import lockstep
 
         steps = Steps(self.cell, GOALS)

@@ -35,8 +35,8 @@ def with_penalty(found: pd.DataFrame, goal: float):
 
 
 def points(found: pd.DataFrame, goal: float) -> pd.DataFrame:
-    """What the figure draws, a row per measure: value (mean of the searches that meet the goal, three
-    at least), low, high, searches.
+    """What the figure draws, a row per measure: value (mean of searches that meet the goal, three at
+    least), low, high, searches.
     """
     rows = {}
     for (work, unbiased, alpha, size), *both in with_penalty(found, goal):

@@ -1,4 +1,4 @@
-"""Claims on receptive fields, and the rules that judge them; of the paper the abstract was at hand."""
+"""Claims on receptive fields, and the rules that judge them; of the paper we read the abstract."""
 
 from chapters.receptive_fields import experiments, findings
 from lib.claims.claim import claim, ratio

@@ -1,5 +1,5 @@
-"""Searches on textures on a ring, and the fields of the trial that wins each.  The page tells what was
-predicted before the records.
+"""Searches on textures on a ring, and the fields of the trial that wins each.  The page tells what
+was predicted before the records.
 """
 
 from __future__ import annotations

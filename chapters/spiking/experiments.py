@@ -45,8 +45,8 @@ class Search:
         return {"dataset": "digits", "goals": GOALS}
 
     def measure(self) -> pd.DataFrame:
-        """A row per goal: what `winners` tells of the trial that won, and what its hidden units do on
-        the validation images (rate, silent and first, as of `neurons.activity`).
+        """A row per goal: what `winners` tells of the trial that won, and what its hidden units do
+        on the validation images (rate, silent and first, as of `neurons.activity`).
         """
         from chapters.spiking import neurons
         from lib.measuring import winners

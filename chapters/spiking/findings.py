@@ -1,5 +1,5 @@
-"""What spiking costs in steps and in time, and how sparse it is, beside rectifiers: what the page says
-as numbers, and its tables.
+"""What spiking costs in steps and in time, and how sparse it is, beside rectifiers: what the page
+says as numbers, and its tables.
 """
 
 from __future__ import annotations

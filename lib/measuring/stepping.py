@@ -1,4 +1,4 @@
-"""Searches by SGD whose steps a chapter takes itself: all trials at once, judged after every step."""
+"""Searches by SGD whose steps a chapter takes itself, all trials at once, judged after each."""
 
 from __future__ import annotations
 
