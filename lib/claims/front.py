@@ -201,5 +201,6 @@ def setup(app) -> dict:
 def _before_chapters(app, config) -> None:
     if app.stale:
         with contextlib.suppress(Exception):  # the chapters will tell
-            for compute in (judging.judge, critical, curves, scope):
+            # Trials first: claims may be judged already, and chapters want them, too
+            for compute in (judging.trials, judging.judge, critical, curves, scope):
                 compute()
