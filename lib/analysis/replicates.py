@@ -42,14 +42,6 @@ def over(one: pd.DataFrame, other: pd.DataFrame, value: str) -> Effect | None:
     return scaling.mean_of(logs) if len(logs) and logs.notna().all() else None
 
 
-def hardest(one: pd.DataFrame, other: pd.DataFrame, value: str) -> Effect | None:
-    """`over` at the least goal, a column, that all these searches meet; None if there is none."""
-    for goal, own in one.groupby("goal"):
-        if found := over(own, other[other.goal == goal], value):
-            return found
-    return None
-
-
 def by_size(own: pd.DataFrame, *values: str) -> pd.DataFrame:
     """batch_size, searches, and of each column its geometric mean with value_low and value_high."""
     names = [f"{value}{end}" for value in values for end in ("", "_low", "_high")]
