@@ -72,7 +72,7 @@ def findings(good: pd.DataFrame, rates: pd.DataFrame, found: pd.DataFrame) -> di
         "large": LARGE,
         "times": LARGE // SMALL,
         "diverged": percent(found.loss.isna().mean()),
-        "range": between(*_decays()),
+        "decays": between(*_decays()),
     }
 
 
