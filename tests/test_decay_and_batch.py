@@ -127,7 +127,7 @@ def test_planted_timescales_are_judged_as_they_are(power, verdict, monkeypatch):
 
     monkeypatch.setattr(searches, "DECAYED", Planted)
     groups = judged(REGISTRY.claims["W2"], claims.timescale()).groups
-    assert [group.verdict for group in groups] == [verdict] * 2 and groups[1].n == 6
+    assert [group.verdict for group in groups] == [verdict] * 2 and groups[1].n == 5
     good = timescales.good(planted(power))
     own = good[good.algorithm == "muon"]
     assert timescales.power(own, "weight_decay").value == pytest.approx(power, abs=0.1)

@@ -11,6 +11,7 @@ from lib.claims.names import curve_title
 from lib.wording import named
 
 EDGE = "a bound from below: winners lie at an end of the range of rates"
+NO_GAIN = "decay does not lower the loss here, so this is of decay that does no harm"
 PER_DOUBLING = 1.05  # 1.25, what counts as an effect, over a batch 32 times as large
 
 
@@ -62,5 +63,7 @@ def timescale():
     found = []
     for name, own in good.groupby("algorithm"):
         if effect := timescales.across(own, "timescale"):
-            found.append(ratio(f"MLP on digits, {named(name)}", effect))
+            gained = timescales.gain(own)
+            note = NO_GAIN * bool(gained and gained.low <= 0)
+            found.append(ratio(f"MLP on digits, {named(name)}", effect, note=note))
     return found

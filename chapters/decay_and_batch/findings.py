@@ -33,13 +33,14 @@ def findings(good: pd.DataFrame, rates: pd.DataFrame, found: pd.DataFrame) -> di
         rates: of `exponents.growths`.
         found: the trials of `searches.DECAYED`.
     """
-    values = {}
+    values, worth = {}, False
     for name in searches.SPACES:
         own = good[good.algorithm == name]
         moves = timescales.across(own, "timescale")
         gained = timescales.gain(own)
         values[f"{name}_moves"] = _ratio(moves)
         values[f"{name}_gain"] = _ratio(gained)
+        worth = worth or bool(gained and gained.low > 0)
         for key, column in (("decay", "weight_decay"), ("rate", "learning_rate")):
             power = timescales.power(own, column)
             values[f"{name}_{key}"] = power.value if power else None
@@ -50,6 +51,8 @@ def findings(good: pd.DataFrame, rates: pd.DataFrame, found: pd.DataFrame) -> di
     ranked = sorted(powers, key=lambda name: np.mean(powers[name]))
     return {
         **values,
+        "worth": worth,
+        "low_end": percent(timescales.at_low_end(found, *_decays())),
         "every_least": min((min(own) for own in powers.values()), default=None),
         "every_most": max((max(own) for own in powers.values()), default=None),
         "methods": int(rates.algorithm.nunique()),
@@ -69,7 +72,7 @@ def findings(good: pd.DataFrame, rates: pd.DataFrame, found: pd.DataFrame) -> di
         "large": LARGE,
         "times": LARGE // SMALL,
         "diverged": percent(found.loss.isna().mean()),
-        "range": between(*_decays()),
+        "decays": between(*_decays()),
     }
 
 

@@ -62,6 +62,17 @@ def power(own: pd.DataFrame, value: str) -> Effect | None:
     return scaling.mean_of(slopes) if slopes else None
 
 
+def at_low_end(found: pd.DataFrame, low: float, high: float) -> float:
+    """The share of the good trials of all searches whose decay lies in the lowest tenth of its
+    range, on a logarithmic scale.
+
+    found: the trials of `searches.DECAYED`.
+    """
+    trials = found[found.weight_decay > 0].dropna(subset="loss")
+    ranked = trials.sort_values("loss", kind="stable").groupby(KEYS).head(BEST)
+    return float((ranked.weight_decay < low * (high / low) ** 0.1).mean())
+
+
 def gain(own: pd.DataFrame) -> Effect | None:
     """ln of the least loss without decay over that with decay, the mean over searches."""
     values = np.log(own.plain / own.loss).groupby(own.replicate).mean().dropna()

@@ -32,12 +32,11 @@ def findings(found: pd.DataFrame, rows: pd.DataFrame) -> dict[str, object]:
     """
     ratios = predicted.spreads(predicted.misses(rows))
     names = {"own": "own", "entries": ENTRIES, "spectrum": SPECTRUM}
-    spread = {f"{key}_spread": ratios.get(norm, (None,))[0] for key, norm in names.items()}
     whole = {f"{key}_told": _told(ratios.get(norm)) for key, norm in names.items()}
     values = np.exp(predicted.misses(rows))
     return {
-        **spread,
         **whole,
+        "own_spread": ratios.get("own", (None,))[0],
         "adam_over": _over(found, "adam", ENTRIES),
         "muon_over": _over(found, "muon", SPECTRUM),
         "adam_misses": _middle(values, "adam", "own"),
