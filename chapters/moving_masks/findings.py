@@ -73,7 +73,10 @@ def ratios(known: dict[str, Curve]) -> pd.DataFrame:
 
 def table(known: dict[str, Curve]) -> pd.DataFrame:
     """Steps by batch size with intervals, a row per mask, and two ratios to the mask that stays."""
-    columns = {"mean of steps": scaling.mean_steps_ratio, "critical batch size": critical}
+    columns = {
+        "mean of steps": scaling.mean_steps_ratio,
+        "critical batch size": scaling.critical_ratio,
+    }
     over = {f"× {name}": effects(known, of) for name, of in columns.items()}
     rows = []
     for mask in [mask for mask in searches.MASKS if mask in known]:
@@ -84,11 +87,6 @@ def table(known: dict[str, Curve]) -> pd.DataFrame:
     return pd.DataFrame(rows).fillna("—")
 
 
-def critical(above: Curve, below: Curve) -> Effect | None:
-    """ln of one critical batch size over the other."""
-    return scaling.critical_ratio(above, below)
-
-
 def told_of(effect: Effect | None) -> str | None:
     """A ratio with its interval."""
     return with_interval(*effect.row().values()) if effect else None
@@ -97,7 +95,7 @@ def told_of(effect: Effect | None) -> str | None:
 def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
     """All values of the page's sentences; found: of `measured`."""
     known = curves(found, goal)
-    steps, bends = (effects(known, of) for of in (scaling.mean_steps_ratio, critical))
+    steps, bends = (effects(known, of) for of in (scaling.mean_steps_ratio, scaling.critical_ratio))
     means = {mask: float(np.exp(own.value)) for mask, own in steps.items() if own}
     at = timing(known)
     thin = found[(found.masked == "thinned") & (found.goal == goal)].density
@@ -111,6 +109,7 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
         "thinned": means.get("thinned"),
         "thin_least": percent(thin.min()),
         "thin_most": percent(thin.max()),
+        "little": all(1 / SIZE <= ratio <= SIZE for ratio in means.values()),
         "held": held(means, bends, at),
         "goal": percent(goal),
         "density": percent(searches.DENSITY),

@@ -22,6 +22,7 @@ FIRST, LAST = 0.2, 0.04
 # About the steps that SGD takes with the mask that stays, as on record elsewhere
 HORIZON = {4: 800, 16: 230, 64: 120, 256: 90, 1024: 90}
 STEPS, EXAMPLES, THINNING = 8, 512, 4  # between two changes of a mask
+NAMES = ["steps", "learning_rate", "horizon", "density"]
 LONGEST = 10  # times the horizon, after which a search is given up
 
 
@@ -88,7 +89,7 @@ class Search:
         )
         rate = trials.drawn["learning_rate"][:, 0].numpy()
         rows = [self._told(first, rate, horizon) for first in outcome.first.T]
-        return pd.DataFrame(rows).assign(goal=GOALS)
+        return pd.DataFrame(rows, columns=NAMES).assign(goal=GOALS)
 
     def method(self):
         """SGD with the search's mask."""
@@ -103,17 +104,14 @@ class Search:
         }
         return moving.moving(method("sgd"), rules[self.mask]())
 
-    def _told(self, first: np.ndarray, rate: np.ndarray, horizon: np.ndarray) -> dict[str, float]:
-        """Of the trial that met a goal first."""
-        names = ("steps", "learning_rate", "horizon", "density")
+    def _told(self, first: np.ndarray, rate: np.ndarray, horizon: np.ndarray) -> tuple:
+        """Of the trial that met a goal first, in the order of NAMES."""
         if np.isnan(first).all():
-            return dict.fromkeys(names, np.nan)
-        trial = int(np.nanargmin(first))
-        steps = first[trial]
-        density = DENSITY
-        if self.mask == "thinned":
-            density = average(steps, horizon[trial], self.every)
-        return dict(zip(names, (steps, rate[trial], horizon[trial], density)))
+            return (np.nan,) * len(NAMES)
+        t = int(np.nanargmin(first))
+        thinned = self.mask == "thinned"
+        density = average(first[t], horizon[t], self.every) if thinned else DENSITY
+        return first[t], rate[t], horizon[t], density
 
 
 def average(steps: float, horizon: float, every: int) -> float:
