@@ -11,7 +11,12 @@ HISTORY = [
         "2026-11-27",
         "at the hardest goal that all searches of both meet",
         "on the digits that is a goal met before the first cut, where schedules do not differ yet",
-    )
+    ),
+    Change(
+        "2026-11-27",
+        "the same, decided however many searches miss the goal",
+        "where most miss it, the ratio is that of last steps, which the plan sets",
+    ),
 ]
 SOURCE = "Meterez et al. 2025, abstract"
 

@@ -83,7 +83,8 @@ def _rows_of(found: pd.DataFrame, wanted: list[bool]) -> pd.DataFrame:
     rows = np.repeat(wanted, [head["rows"] for head in heads])
     left = found[rows].reset_index(drop=True)
     kept = [head for head, of_study in zip(heads, wanted) if of_study]
-    left.attrs.update(missing=store.Shared(), cells_planned=len(kept), provenance=store.Shared(kept))
+    heads = store.Shared(kept)
+    left.attrs.update(missing=store.Shared(), cells_planned=len(kept), provenance=heads)
     return left
 
 

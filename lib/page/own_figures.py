@@ -23,7 +23,8 @@ def with_critical(
     scale = alt.Scale(type="log", base=2, domain=within, nice=False)
     y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
     base = alt.Chart(ends).encode(x=charts.batch_axis(points.batch_size))
-    bars = base.mark_rule(strokeWidth=2, color=charts.BLUE).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+    low = alt.Y("low:Q", scale=scale)
+    bars = base.mark_rule(strokeWidth=2, color=charts.BLUE).encode(y=low, y2="high:Q")
     told = [tips.BATCH_SIZE, tips.STEPS, *tips.ends(), tips.SEARCHES]
     marks = base.mark_point(filled=True, size=64, opacity=1, color=charts.BLUE)
     marks = marks.encode(y=y, tooltip=told)

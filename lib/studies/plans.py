@@ -691,9 +691,10 @@ mnist-fractions-searches mnist mnist-ladder mnist-fractions mnist-widths mnist-b
 fashion-mnist-budget mnist-longer-budget messages message-variants messages-lenet-5 messages-rates
 messages-resnet-20 both-sparsities both-sparsities-mnist mnist-algorithms mnist-methods
 mnist-precision mnist-searches mnist-own-splits mnist-low-momentum races mnist-split mnist-split-fc
-fashion-mnist cifar-10 cifar-10-gpu digits-which digits-which-more digits-kfac digits-which-sparse
-digits-soap digits-local digits-local-budget mnist-fc-which mnist-fc-which-more mnist-which staleness
-staleness-depth shakespeare-exact shakespeare shakespeare-methods shakespeare-sparse shakespeare-sgd
+fashion-mnist cifar-10 cifar-10-gpu digits-which digits-which-more digits-kfac
+digits-which-sparse
+digits-soap digits-local digits-local-budget mnist-fc-which mnist-fc-which-more mnist-which
+staleness staleness-depth shakespeare-exact shakespeare shakespeare-methods shakespeare-sparse shakespeare-sgd
 shakespeare-widths
 """.split()
 

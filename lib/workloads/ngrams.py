@@ -99,7 +99,8 @@ def scores(model: NGrams, sequences: list[np.ndarray], order: int) -> tuple[floa
     for at in range(0, len(truths), TOGETHER):
         truth = truths[at : at + TOGETHER]
         found = model.predict(contexts[at : at + TOGETHER], order)
-        nats -= np.log(found[np.arange(len(truth)), truth]).sum()
+        places = np.arange(len(truth))
+        nats -= np.log(found[places, truth]).sum()
         wrong += (found.argmax(1) != truth).sum()
     return nats / len(truths), wrong / len(truths), len(truths)
 
