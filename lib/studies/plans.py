@@ -694,7 +694,8 @@ mnist-precision mnist-searches mnist-own-splits mnist-low-momentum races mnist-s
 fashion-mnist cifar-10 cifar-10-gpu digits-which digits-which-more digits-kfac
 digits-which-sparse
 digits-soap digits-local digits-local-budget mnist-fc-which mnist-fc-which-more mnist-which
-staleness staleness-depth shakespeare-exact shakespeare shakespeare-methods shakespeare-sparse shakespeare-sgd
+staleness staleness-depth shakespeare-exact shakespeare shakespeare-methods shakespeare-sparse
+shakespeare-sgd
 shakespeare-widths
 """.split()
 
