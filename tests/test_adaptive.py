@@ -265,7 +265,7 @@ def test_an_exact_search_comes_first_and_without_any_the_page_says_what_to_run(
     monkeypatch.setattr(adaptive.recorded, "__defaults__", (tmp_path,))
     monkeypatch.setattr(hardware_tables.on_record, "gathered", lambda study, **_: study)
     monkeypatch.setattr(
-        hardware_tables.sweeps, "results", lambda study: results.read(study, tmp_path)
+        hardware_tables.judging, "to_goals", lambda study: results.read(study, tmp_path)
     )
     monkeypatch.setattr(hardware_tables.ranges, "whole", lambda trials, low: trials)
     with pytest.raises(ValueError, match="workload: no search is on record of .*-p budget full"):

@@ -9,7 +9,7 @@ from torch import nn
 
 from lib.engine import batched, flattening, sequential
 from lib.measuring import one_cell
-from lib.methods import METHODS, method
+from lib.methods import EVERY, METHODS, method
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models
 
@@ -184,7 +184,7 @@ def test_what_is_validated_is_the_average(monkeypatch):
         own, evaluated=lambda w, buffers: buffers["first"],
         begin=lambda w, layers: own.begin(w, layers) | {"first": w.clone()},
     )  # fmt: skip
-    monkeypatch.setitem(METHODS, "momentum-ema", still)
+    monkeypatch.setitem(EVERY, "momentum-ema", still)
     cell = Cell("digits-mlp", 64, "momentum-ema", trials=4, stop="budget", max_steps=40)
     found, executor, data = one_cell.train_cell(cell), one_cell.executor(cell), datasets.load("digits")
     for split, within in ((data.validation, found.best_within), (data.test, found.test_within)):

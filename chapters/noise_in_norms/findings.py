@@ -105,7 +105,8 @@ def chart(rows: pd.DataFrame) -> alt.LayerChart:
     axis = charts.fractions(values=[2.0**n for n in range(-2, 18, 2)], format=",")
     x = alt.X("noise:Q", title="noise scale (examples)", scale=scale, axis=axis)
     y = alt.Y("critical:Q", title="critical batch size (examples)", scale=scale, axis=axis)
-    shape = alt.Shape("network:N", title=None, legend=alt.Legend(columns=1))
+    below = alt.Legend(columns=1, orient="bottom")
+    shape = alt.Shape("network:N", title=None, legend=below)
     colour = charts.by_algorithm(list(shown.algorithm.unique()))
     base = alt.Chart(shown).encode(color=colour)
     tip = [tips.NETWORK, tips.tip("method:N", "training method")]

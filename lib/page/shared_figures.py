@@ -129,7 +129,8 @@ def ratios(
     scale = charts.log(12, domain=within, clamp=True)
     letters = shown[field].astype(str).map(named).str.len().max()
     columns = 1 if letters > 12 else 2  # two longer names, side by side, are cut on a phone
-    legend = {"labelExpr": charts.SPELT}
+    small = alt.expr(f"width < {charts.PHONE} ? 12 : 13")  # else a network's name is cut
+    legend = {"labelExpr": charts.SPELT, "labelFontSize": small}
     base = alt.Chart(shown).encode(
         y=alt.Y(
             "row:N",
