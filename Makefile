@@ -39,7 +39,8 @@ book: environment  ## build the book from the committed records, strictly
 	@echo "The book is built. Open $(OUT)/_build/html/index.html"
 
 # tests/test_reruns.py runs every chapter from the records; nbmake, those that can, on a toy case.
-# The toy cases stand first: the longest, begun last, left a core idle.
+# The toy cases stand first: the longest, begun last, left a core idle. Two workers have a thread each, not all cores.
+test: export OMP_NUM_THREADS = 1
 test: environment book  ## tests, chapters, and the built pages in a browser
 	$(RUN) pytest --nbmake $(TOYS) tests -n 2 --dist loadfile --nbmake-timeout=300 --durations=40
 
