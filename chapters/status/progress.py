@@ -18,6 +18,7 @@ BARS = """<style>
   grid-template-columns: minmax(9rem, 3fr) minmax(5rem, 4fr) auto auto; gap: .15rem .8rem;
   font-size: .85rem; align-items: center; margin: 1rem 0; } .book-progress b { font-weight: 600; }
 .book-progress progress { width: 100%; height: .7rem; accent-color: #2f77b8; }
+html[data-theme="dark"] .book-progress progress { color-scheme: dark; }
   .book-progress .book-right { text-align: right; }
 @media (max-width: 576px) { .book-progress {
   grid-template-columns: minmax(0, 3fr) minmax(0, 2fr) auto; }
