@@ -201,6 +201,7 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict[str
         "missed": int((~found.met).sum()),
         "all": len(found),
         "outer_high": percent((outer > 0.9).mean()),
+        "outer": float(outer.median()),
     }
 
 
