@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 import torch
 
-from chapters.local_steps import claims, findings, local
-from chapters.local_steps.local import DILOCO, INNER, SPARSE, Search
+from chapters.local_steps import claims, experiments, findings
+from chapters.local_steps.experiments import DILOCO, INNER, SPARSE, Search
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
 from lib.engine import batched, flattening
@@ -126,7 +126,7 @@ def test_the_sparse_form_keeps_what_it_does_not_send(net):
 
 
 def test_a_search_tells_rounds_and_bytes_and_is_the_same_again(monkeypatch):
-    monkeypatch.setitem(local.MOST_STEPS, 64, 150)
+    monkeypatch.setitem(experiments.MOST_STEPS, 64, 150)
     search = Search(SPARSE, 2, 5, 64, 0.03, replicate=9, trials=8)
     found = search.measure()
     assert found.equals(search.measure()) and len(found) == 8
@@ -143,7 +143,7 @@ def test_a_search_tells_rounds_and_bytes_and_is_the_same_again(monkeypatch):
 def planted(alone, sparse):
     """Trials in which one replica takes so many times Adam's rounds, and the sparse form DiLoCo's."""
     rows = []
-    for arm in local.arms():
+    for arm in experiments.arms():
         factor = alone if arm[:2] == (DILOCO, 1) else sparse if arm[0] == SPARSE else 1
         for replicate, times in enumerate((0.95, 1.0, 1.05, 1.02), start=1):
             about = dict(zip(findings.POINT, arm), replicate=replicate, bytes=8.0)
@@ -158,7 +158,7 @@ def test_planted_rounds_are_judged_as_they_are(alone, sparse, verdicts, monkeypa
     class Planted:
         results = staticmethod(lambda: planted(alone, sparse))
 
-    monkeypatch.setattr(local, "LOCAL", Planted)
+    monkeypatch.setattr(experiments, "LOCAL", Planted)
     for key, groups, verdict in zip(("D1", "D2"), (claims.alone(), claims.sparse()), verdicts):
         found = judged(REGISTRY.claims[key], groups).groups
         assert {group.verdict for group in found} == {verdict}, found
@@ -170,7 +170,7 @@ def test_a_search_that_misses_counts_as_its_last_step():
     found = findings.searched(trials, 0.05)
     missed = found[~found.met]
     assert set(missed.way) == {INNER} and len(missed)
-    most = missed.batch_size.map(local.MOST_STEPS)
+    most = missed.batch_size.map(experiments.MOST_STEPS)
     assert ((most - missed.local_steps < missed.steps) & (missed.steps <= most)).all()
 
 
@@ -178,7 +178,7 @@ def test_nothing_is_judged_without_records(monkeypatch):
     class Nothing:
         results = staticmethod(pd.DataFrame)
 
-    monkeypatch.setattr(local, "LOCAL", Nothing)
+    monkeypatch.setattr(experiments, "LOCAL", Nothing)
     assert claims.alone() == claims.sparse() == []
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from chapters.moving_masks import claims, findings, moving, searches
+from chapters.moving_masks import claims, experiments, findings, moving
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
 from lib.engine import batched, lockstep
@@ -31,7 +31,7 @@ def case(trials=3, kept=0.4, seed=0):
 def test_rewiring_is_that_of_its_definition():
     """Layer by layer and trial by trial, with sorted lists."""
     mask, w, g, drawn = case()
-    new, there = moving.rewired(5, 0.9)(mask, w, g, drawn, 30, LAYERS)
+    new = moving.rewired(5, 0.9)(mask, w, g, drawn, 30, LAYERS)
     share = 0.9 / 2 * (1 + math.cos(math.pi * 30 / 75))
     for t in range(3):
         for layer in LAYERS:
@@ -42,36 +42,36 @@ def test_rewiring_is_that_of_its_definition():
             free = [i for i in places if not mask[t, i]]
             into = sorted(free, key=lambda i: -abs(g[t, i]))[:number]
             assert number and {i for i in places if new[t, i]} == {*kept, *into} - {*out}
-    assert there.all() and torch.equal(new.sum(1), mask.sum(1))
+    assert torch.equal(new.sum(1), mask.sum(1))
     for k in (31, 75, 200):
-        assert torch.equal(moving.rewired(5, 0.3)(mask, w, g, drawn, k, LAYERS)[0], mask)
+        assert torch.equal(moving.rewired(5, 0.3)(mask, w, g, drawn, k, LAYERS), mask)
 
 
 def test_a_full_layer_is_not_rewired():
     _, w, g, drawn = case(kept=1.0)
     mask = torch.ones_like(w)
-    assert torch.equal(moving.rewired(1, 0.9)(mask, w, g, drawn, 1, LAYERS)[0], mask)
+    assert torch.equal(moving.rewired(1, 0.9)(mask, w, g, drawn, 1, LAYERS), mask)
 
 
 def test_thinning_keeps_the_largest_and_is_over_at_three_quarters():
     mask, w, g, drawn = case(kept=1.1)
     rule, before = moving.thinned(1, 0.8, 0.2), mask
+    validated = moving.moving(method("sgd"), rule, 0.2).evaluated
     for k in range(1, 101):
-        new, there = rule(before, w, g, drawn, k, LAYERS)
-        left = round(50 * moving.density(k / 100, 0.8, 0.2))
+        new = rule(before, w, g, drawn, k, LAYERS)
+        left = round(50 * moving.density(torch.tensor(k / 100), 0.8, 0.2).item())
         assert (new.sum(1) == left).all() and (new <= before).all()
         kept, gone = w.abs().where(new > 0, math.inf), w.abs().where(new == 0, 0)
-        assert (kept.amin(1) >= gone.amax(1)).all() and bool(there.all()) == (left == 10)
+        assert (kept.amin(1) >= gone.amax(1)).all()
+        assert bool(validated(w, {moving.MASK: new}).any()) == (left == 10)
         before = new
-    assert left == 10 and round(50 * moving.density(0.25, 0.8, 0.2)) == 40
+    assert left == 10 and moving.density(torch.tensor(0.25), 0.8, 0.2) == pytest.approx(0.8)
 
 
 def test_the_average_density_is_that_of_the_mask_that_stays():
-    assert searches.average(1e5, 1e5, 1) == pytest.approx(searches.DENSITY, rel=1e-4)
-    first, last = searches.FIRST, searches.LAST
-    assert searches.average(20, 1e5, 1) == pytest.approx(
-        first
-    ) and 0.375 * first + 0.625 * last == pytest.approx(0.1)
+    ends = experiments.FIRST, experiments.LAST
+    assert moving.average(1e5, 1e5, 1, *ends) == pytest.approx(experiments.DENSITY, rel=1e-4)
+    assert moving.average(20, 1e5, 1, *ends) == pytest.approx(ends[0])
 
 
 def test_a_method_that_takes_its_own_gradients_is_refused():
@@ -107,7 +107,7 @@ def trained(search, **more):
 @pytest.mark.parametrize("base", ["sgd", "momentum", "adam"])
 def test_if_nothing_is_dropped_it_is_the_mask_that_stays_to_the_bit(base, monkeypatch):
     """Also of methods that remember gradients; removed weights stay zero."""
-    plain = searches.Search("static", 32, replicate=7)
+    plain = experiments.Search("static", 64, replicate=7)
     drawn = {"momentum": 0.9, "beta1": 0.9, "beta2": 0.99}
     cell, first = started(plain)
     first.drawn |= {name: torch.full((6, 1), value) for name, value in drawn.items()}
@@ -115,19 +115,19 @@ def test_if_nothing_is_dropped_it_is_the_mask_that_stays_to_the_bit(base, monkey
         __import__(__name__, fromlist=["x"]), "started", lambda search: (cell, first)
     )
     monkeypatch.setattr(
-        searches.Search,
+        experiments.Search,
         "method",
         lambda self: moving.moving(method(base), moving.rewired(1, self.drop)),
     )
-    _, path = trained(searches.Search("rewired", 32, 1, 0.0, replicate=7))
-    monkeypatch.setattr(searches.Search, "method", lambda self: method(base))
+    _, path = trained(experiments.Search("rewired", 64, 1, 0.0, replicate=7))
+    monkeypatch.setattr(experiments.Search, "method", lambda self: method(base))
     _, still = trained(plain)
     assert len(path) == len(still) == 40 and all(map(torch.equal, path, still))
     assert not path[-1][first.mask == 0].any()
 
 
 @pytest.mark.parametrize(
-    "search", [searches.Search("rewired", 32, 3, 0.3), searches.Search("thinned", 32, 2)]
+    "search", [experiments.Search("rewired", 64, 3, 0.3), experiments.Search("thinned", 64, 2)]
 )
 def test_a_search_goes_on_with_its_masks_and_early_rejection_changes_nothing(
     search, tmp_path, monkeypatch
@@ -161,7 +161,7 @@ def always(save):
 
 
 def test_no_trial_is_judged_before_its_mask_is_what_it_is_to_be():
-    search = searches.Search("thinned", 32, 4)
+    search = experiments.Search("thinned", 64, 4)
     out, _ = trained(search, goals=(0.0, 0.6), max_steps=60)
     _, first = started(search)
     horizons = first.drawn["horizon"][:, 0].numpy()
@@ -172,17 +172,17 @@ def test_no_trial_is_judged_before_its_mask_is_what_it_is_to_be():
 def planted(times):
     """Searches of which masks that move take so many times the steps of the one that stays."""
     rows = []
-    for one in searches.planned():
+    for one in experiments.planned():
         steps = (2000 / one.batch_size + 50) * {1: 0.95, 2: 1.0, 3: 1.05}[one.replicate]
         about = {name: getattr(one, name) for name in ("mask", "every", "drop", "batch_size", "replicate", "trials")}
         moved = times if one.mask != "static" else 1
-        rows += [{**about, "goal": goal, "steps": moved * steps, "density": 0.1} for goal in searches.GOALS]
+        rows += [{**about, "goal": goal, "steps": moved * steps, "density": 0.1} for goal in experiments.GOALS]
     return pd.DataFrame(rows)
 
 
 @pytest.mark.parametrize(("times", "verdicts"), [(0.99, (FOR, AGAINST)), (0.5, (AGAINST, FOR)), (2, (AGAINST, AGAINST))])
 def test_planted_searches_are_judged_as_they_are(times, verdicts, monkeypatch):
-    monkeypatch.setattr(searches.MASKED.__class__, "results", lambda self: planted(times))
+    monkeypatch.setattr(experiments.MASKED.__class__, "results", lambda self: planted(times))
     for key, verdict, rows in zip(("V1", "V2"), verdicts, (1, 2)):
         found = judged(REGISTRY.claims[key], REGISTRY.functions[key]()).groups
         assert [group.verdict for group in found] == [verdict] * rows
@@ -191,5 +191,5 @@ def test_planted_searches_are_judged_as_they_are(times, verdicts, monkeypatch):
 
 
 def test_nothing_is_judged_without_records(monkeypatch):
-    monkeypatch.setattr(searches.MASKED.__class__, "results", lambda self: pd.DataFrame())
+    monkeypatch.setattr(experiments.MASKED.__class__, "results", lambda self: pd.DataFrame())
     assert claims.average_density() == claims.rewiring() == [] and findings.measured().empty

@@ -17,8 +17,8 @@ from chapters.frameworks.framework_times import FrameworkTimes
 from chapters.language_model import branches, ngrams, pruned_layers
 from chapters.late_workers import delays
 from chapters.leakage import experiments as leakage
-from chapters.local_steps import local
-from chapters.moving_masks import searches as masks
+from chapters.local_steps import experiments as local
+from chapters.moving_masks import experiments as masks
 from chapters.noise_in_norms import paths as norm_paths
 from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
 from chapters.own_workload import replays as own_replays

@@ -1,7 +1,7 @@
 """Claims on local steps with an outer step, and the rules that judge them."""
 
 from chapters.local_steps import findings
-from chapters.local_steps.local import DILOCO, INNER, SPARSE
+from chapters.local_steps.experiments import DILOCO, INNER, SPARSE
 from lib.claims.claim import claim
 
 

@@ -6,19 +6,19 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from chapters.local_steps import local
-from chapters.local_steps.local import DILOCO, INNER, MIDDLE, OFTEN, RARELY, SELDOM, SPARSE
+from chapters.local_steps import experiments
+from chapters.local_steps.experiments import DILOCO, INNER, MIDDLE, OFTEN, RARELY, SELDOM, SPARSE
 from lib.analysis import replicates, scaling
 from lib.analysis.scaling import Effect
 from lib.claims.claim import Group, ratio, unmeasured
 from lib.page import charts, tips, told
-from lib.wording import percent, with_interval
+from lib.wording import percent
 
 GOAL = 0.05  # at which D1 and D2 are judged
 POINT = ["way", "replicas", "local_steps", "batch_size", "density"]
 COSTS = {"steps": "steps", "rounds": "rounds", "sent": "bytes sent by a replica"}
 COLOURS = [charts.GUIDE, charts.BLUE, charts.TEAL, charts.ORANGE, charts.RED]
-MANY = local.REPLICAS[-1]
+MANY = experiments.REPLICAS[-1]
 # What is predicted of points, as POINT has them: steps of the first over the second, and the range
 RANGES = {
     ((DILOCO, 1, 5, 64, 1.0), (INNER, 1, 5, 64, 1.0)): (0.6, 1.2),
@@ -39,10 +39,11 @@ def searched(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
     """
     if not len(trials):
         return trials
-    each = {"rounds": (f"rounds@{goal:g}", "min"), "bytes": ("bytes", "first")}
-    found = trials.groupby([*POINT, "replicate"]).agg(**each).reset_index()
-    most = found.batch_size.map(local.MOST_STEPS) // found.local_steps
-    found = found.assign(met=found.rounds.notna(), rounds=found.rounds.fillna(most))
+    found = trials.groupby([*POINT, "replicate"])[[f"rounds@{goal:g}", "bytes"]].min()
+    found = found.set_axis(["rounds", "bytes"], axis=1).reset_index()
+    most = found.batch_size.map(experiments.MOST_STEPS) // found.local_steps
+    found["met"] = found.rounds.notna()
+    found["rounds"] = found.rounds.fillna(most)
     found["steps"] = found.rounds * found.local_steps
     found["sent"] = found.rounds * found.bytes
     return found
@@ -60,7 +61,7 @@ def over(found: pd.DataFrame, one: tuple, other: tuple, what: str = "steps") -> 
 
 def groups(pairs: list[tuple[tuple, tuple]]) -> list[Group]:
     """Of each pair of points, steps of the first over the second, to GOAL; [] without records."""
-    trials = local.LOCAL.results()
+    trials = experiments.LOCAL.results()
     found = searched(trials, GOAL)
     return [_group(found, *both) for both in pairs] if len(trials) else []
 
@@ -89,55 +90,50 @@ def points(found: pd.DataFrame) -> pd.DataFrame:
     searches, met.
     """
     rows = []
-    dense = found[(found.way != SPARSE) & found.local_steps.isin((OFTEN, SELDOM))]
+    dense = found[(found.way != SPARSE) & (found.local_steps != RARELY)]
     for (way, replicas, steps, size), own in dense.groupby(POINT[:4]):
-        for what, name in COSTS.items() if way == DILOCO or replicas == 1 else ():
+        about = line(way, replicas), f"rounds of {steps} steps", size
+        for what, name in COSTS.items():
             ends = scaling.mean_of(np.log(own[what])).row().values()
-            about = (line(way, replicas), f"rounds of {steps} steps", size, name)
-            rows.append((*about, *ends, len(own), own.met.sum()))
-    names = ["line", "round", "batch_size", "cost", "value", "low", "high", "searches", "met"]
-    return pd.DataFrame(rows, columns=names)
+            rows.append((*about, name, *ends, len(own), own.met.sum()))
+    names = "line round batch_size cost value low high searches met"
+    return pd.DataFrame(rows, columns=names.split())
 
 
 def chart(rows: pd.DataFrame) -> alt.LayerChart:
     """A cost against batch size, a line per number of replicas; menus: cost and length of rounds."""
-    names = [line(INNER, 1), *(line(DILOCO, count) for count in local.REPLICAS)]
+    names = [line(INNER, 1), *(line(DILOCO, count) for count in experiments.REPLICAS)]
     scale = charts.log(padding=12, base=None)
+    base = alt.Chart(rows).encode(
+        x=charts.batch_axis(rows.batch_size),
+        color=charts.by_name("line", dict(zip(names, COLOURS)), 2),
+    )
     y = alt.Y("value:Q", scale=scale, title="cost to the goal")
-    colour = charts.by_name("line", dict(zip(names, COLOURS)), 2)
-    base = alt.Chart(rows).encode(x=charts.batch_axis(rows.batch_size), color=colour)
-    tooltip = [tips.tip("line:N", "training"), tips.BATCH_SIZE, tips.tip("value:Q", "cost", ",.0f")]
-    tooltip += [tips.tip("searches:Q", "searches"), tips.tip("met:Q", "of them met the goal")]
+    tooltip = [
+        tips.tip("line:N", "training"),
+        tips.BATCH_SIZE,
+        tips.tip("value:Q", "cost", ",.0f"),
+        tips.tip("searches:Q", "searches"),
+        tips.tip("met:Q", "of them met the goal"),
+    ]
     what = charts.menu("cost", list(COSTS.values()), COSTS["steps"], "compare")
-    often = charts.menu("round", list(rows["round"].unique()), rows["round"].iloc[0], "rounds")
+    rounds = list(rows["round"].unique())
+    often = charts.menu("round", rounds, rounds[0], "rounds")
     layers = charts.curve(base, y, scale, tooltip)
     return charts.sized(charts.controlled(layers, what, often), 340)
 
 
 def sparse(found: pd.DataFrame) -> pd.DataFrame:
-    """What the second figure draws: density (told), cost, value over DiLoCo's, value_low,
-    value_high.
-    """
-    rows, dense = [], (DILOCO, MANY, SELDOM, MIDDLE, 1.0)
-    for density in local.DENSITIES:
+    """What the sparse form costs over DiLoCo, a row per share of the entries that is sent."""
+    rows = []
+    dense = (DILOCO, MANY, SELDOM, MIDDLE, 1.0)
+    for density in experiments.DENSITIES:
+        row = {"share sent": percent(density)}
         for what in ("steps", "sent"):
-            if effect := over(found, (SPARSE, *dense[1:4], density), dense, what):
-                rows.append((percent(density), COSTS[what], *effect.row().values()))
-    value = ["value", "value_low", "value_high"]
-    return pd.DataFrame(rows, columns=["density", "cost", *value])
-
-
-def sparse_chart(rows: pd.DataFrame) -> alt.LayerChart:
-    """Steps and bytes of the sparse form over DiLoCo's, a row per density."""
-    scale = charts.log(padding=12, base=None)
-    title = "over DiLoCo with whole changes"
-    x, low = (alt.X(f"{name}:Q", scale=scale, title=title) for name in ("value", "value_low"))
-    colours = {COSTS["steps"]: charts.BLUE, COSTS["sent"]: charts.ORANGE}
-    y = alt.Y("density:N", title="share sent", sort=[percent(one) for one in local.DENSITIES])
-    base = alt.Chart(rows).encode(y=y, yOffset="cost:N", color=charts.by_name("cost", colours, 1))
-    tooltip = [tips.tip("density:N", "share sent"), tips.tip("cost:N", "cost")]
-    tooltip += [tips.tip("value:Q", title, ".2f")]
-    return charts.sized(alt.layer(*charts.ranges(base, "value", x, low, tooltip)), 240)
+            effect = over(found, (SPARSE, *dense[1:4], density), dense, what)
+            row[COSTS[what]] = told.times(effect)
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def curve(found: pd.DataFrame, way: str, replicas: int) -> scaling.Curve:
@@ -157,55 +153,48 @@ def table(found: pd.DataFrame) -> pd.DataFrame:
     replicas and length of a round; and the critical batch size over Adam's.
     """
     rows = []
-    for replicas in local.REPLICAS:
+    for replicas in experiments.REPLICAS:
         for steps in (OFTEN, SELDOM, RARELY):
             row = {"replicas": replicas, "steps a round": steps}
-            for size in local.SIZES:
+            for size in experiments.SIZES:
                 point = (steps, size, 1.0)
                 effect = over(found, (DILOCO, replicas, *point), (INNER, 1, *point))
-                row[f"batch size {size}"] = effect and with_interval(*effect.row().values())
+                row[f"batch size {size}"] = told.times(effect)
             effect = critical(found, replicas) if steps == OFTEN else None
-            row["critical batch size"] = effect and with_interval(*effect.row().values())
-            rows.append(row)
-    return pd.DataFrame(rows).fillna("—")
+            rows.append({**row, "critical batch size": told.times(effect)})
+    return pd.DataFrame(rows)
 
 
 def predictions(found: pd.DataFrame) -> pd.DataFrame:
     """What was written down before the records, beside what came."""
-    rows = []
-    for (one, other), (low, high) in RANGES.items():
-        value = told.ratios({"": over(found, one, other)}, ())[""]
-        rows.append((f"{words(one)}, over {words(other)}", low, high, value))
-    value = told.ratios({"": critical(found, 1)}, ())[""]
-    rows.append(("critical batch size of one replica, over Adam’s", *CRITICAL, value))
-    return told.predictions(rows)
+    effects = {f"{words(a)}, over {words(b)}": over(found, a, b) for a, b in RANGES}
+    effects["critical batch size of one replica, over Adam’s"] = critical(found, 1)
+    values = told.ratios(effects, ())
+    ends = [*RANGES.values(), CRITICAL]
+    return told.predictions((what, *at, values[what]) for what, at in zip(values, ends))
 
 
 def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict[str, object]:
     """All values of the page's sentences; found: of `searched`, trials: the records."""
-    every = [(n, size) for n in (OFTEN, SELDOM) for size in local.SIZES]
-    whole = (MANY, SELDOM, MIDDLE)
+    often, seldom = ([(n, size) for size in experiments.SIZES] for n in (OFTEN, SELDOM))
+    whole = (DILOCO, MANY, SELDOM, MIDDLE, 1.0)
+    few = (SPARSE, *whole[1:4], 0.03)
+    fewer = (*few[:4], 0.01)
     effects = {
-        "sparse_3": over(found, (SPARSE, *whole, 0.03), (DILOCO, *whole, 1.0)),
-        "sparse_3_sent": over(found, (SPARSE, *whole, 0.03), (DILOCO, *whole, 1.0), "sent"),
-        "sparse_1": over(found, (SPARSE, *whole, 0.01), (DILOCO, *whole, 1.0)),
+        "sparse_3": over(found, few, whole),
+        "sparse_3_sent": over(found, few, whole, "sent"),
+        "sparse_1": over(found, fewer, whole),
         "critical": critical(found, 1),
     }
-    pairs = {
-        "alone": [((DILOCO, 1, *one, 1.0), (INNER, 1, *one, 1.0)) for one in every],
-        "many_often": [_several(OFTEN, size) for size in local.SIZES],
-        "many_seldom": [_several(SELDOM, size) for size in local.SIZES],
-    }
-    values = told.ratios(effects, ("critical",))
-    for name, points in pairs.items():
-        logs = [over(found, *both) for both in points]
-        values[name] = [float(np.exp(one.value)) for one in logs if one]
-    exchanged = [_exchanged(found, steps) for steps in (OFTEN, SELDOM)]
-    best = trials.dropna(subset=f"rounds@{goal:g}").sort_values(f"rounds@{goal:g}", kind="stable")
+    column = f"rounds@{goal:g}"
+    best = trials.dropna(subset=column).sort_values(column, kind="stable")
     outer = best[best.way == DILOCO].groupby([*POINT, "replicate"]).outer_rate.first()
     return {
-        **values,
-        "exchanged": [float(np.exp(one.value)) for one in exchanged if one],
+        **told.ratios(effects, ("critical",)),
+        "alone": _ratios(found, often + seldom, (DILOCO, 1), (INNER, 1)),
+        "many_often": _ratios(found, often, (DILOCO, MANY), (DILOCO, 1)),
+        "many_seldom": _ratios(found, seldom, (DILOCO, MANY), (DILOCO, 1)),
+        "exchanged": _exchanged(found),
         "goal": percent(goal),
         "searches": int(trials.replicate.nunique()),
         "trials": int(trials.trial.max()) + 1,
@@ -216,13 +205,14 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict[str
     }
 
 
-def _several(steps: int, size: int) -> tuple[tuple, tuple]:
-    """The point of MANY replicas, and that of one."""
-    return (DILOCO, MANY, steps, size, 1.0), (DILOCO, 1, steps, size, 1.0)
+def _ratios(found: pd.DataFrame, places: list[tuple], one: tuple, other: tuple) -> list[float]:
+    """Steps of a way over another's, each with its replicas, at local steps and batch sizes."""
+    logs = [over(found, (*one, *at, 1.0), (*other, *at, 1.0)) for at in places]
+    return [float(np.exp(log.value)) for log in logs if log]
 
 
-def _exchanged(found: pd.DataFrame, steps: int) -> Effect | None:
-    """ln of rounds of MANY replicas over steps of Adam alone, which exchanges at each."""
-    own = of(found, (DILOCO, MANY, steps, MIDDLE, 1.0))
-    alone = of(found, (INNER, 1, OFTEN, MIDDLE, 1.0))
-    return replicates.over(own.assign(steps=own.rounds), alone, "steps")
+def _exchanged(found: pd.DataFrame) -> list[float]:
+    """Rounds of MANY replicas over steps of Adam alone, which exchanges at each."""
+    alone = (INNER, 1, OFTEN, MIDDLE, 1.0)
+    logs = {n: over(found, (DILOCO, MANY, n, MIDDLE, 1.0), alone) for n in (OFTEN, SELDOM)}
+    return [float(np.exp(log.value)) / n for n, log in logs.items() if log]

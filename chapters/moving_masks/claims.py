@@ -3,6 +3,7 @@ the records.
 """
 
 from chapters.moving_masks import findings
+from chapters.moving_masks.experiments import Search
 from lib.analysis import scaling
 from lib.claims.claim import claim, ratio
 from lib.claims.names import title
@@ -14,7 +15,7 @@ def over(*rows):
     """
     known = findings.curves(findings.measured())
     return [
-        ratio(f"{name}, {title(findings.WORK)}", scaling.mean_steps_ratio(known[a], known[b]))
+        ratio(f"{name}, {title(Search.workload)}", scaling.mean_steps_ratio(known[a], known[b]))
         for name, a, b in rows
         if {a, b} <= known.keys()
     ]
@@ -24,11 +25,11 @@ def over(*rows):
     "V1",
     "Average density decides, whether it falls or not",
     chapter="moving_masks",
-    paper="The average number of parameters over training predicts the loss, of sparse and dense training alike. (Here: steps "
-    "at equal average density.)",
+    paper="The average number of parameters over training predicts the loss, of sparse and dense "
+    "training alike. (Here: steps at equal average density.)",
     source="Jin et al. 2025, abstract, in our words",
-    rule="Gradual pruning takes within a factor of 1.25 of the steps of a mask that stays, both with 10 % of the weights on "
-    "average, in the mean over batch sizes; three searches.",
+    rule="Gradual pruning takes within a factor of 1.25 of the steps of a mask that stays, both "
+    "with 10 % of the weights on average, in the mean over batch sizes; three searches.",
     within=1.25,
     since="2026-11-27",
     fixed=True,
@@ -41,11 +42,11 @@ def average_density():
     "V2",
     "Rewiring a sparse network saves steps",
     chapter="moving_masks",
-    paper="Changing which weights are there needs less arithmetic for an accuracy than earlier techniques. (Here: fewer steps "
-    "than a mask that stays.)",
+    paper="Changing which weights are there needs less arithmetic for an accuracy than earlier "
+    "techniques. (Here: fewer steps than a mask that stays.)",
     source="Evci et al. 2020, abstract, in our words",
-    rule="A mask that stays takes over 1.25 times the steps of one that is rewired, both with 10 % of the weights, in the mean "
-    "over batch sizes; three searches.",
+    rule="A mask that stays takes over 1.25 times the steps of one that is rewired, both with 10 % "
+    "of the weights, in the mean over batch sizes; three searches.",
     above=1.25,
     since="2026-11-27",
     fixed=True,

@@ -1,7 +1,5 @@
-"""Masks that move: any training method, with a mask among its named state.
-
-`moving` adds the mask to the method's buffers, so that whatever keeps, resumes or drops a trial does
-so with its mask.  A rule says at every step which weights are there: `rewired` or `thinned`.
+"""Masks that move: any training method, with a mask among its named state, so that whatever keeps,
+resumes or drops a trial does so with its mask.  A rule says at every step which weights are there.
 """
 
 from __future__ import annotations
@@ -13,24 +11,24 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from lib.methods.method import Layer, Method
+from lib.methods.method import Method
 
-MASK, THERE = "moving.mask", "moving.there"
+MASK = "moving.mask"
 BEGIN, END = 0.25, 0.75  # of the horizon: where density begins to fall, and where a mask rests
-Rule = Callable[..., tuple[Tensor, Tensor]]
+Rule = Callable[..., Tensor]
 
 
-def moving(base: Method, rule: Rule) -> Method:
+def moving(base: Method, rule: Rule, last: float = 1.0) -> Method:
     """The method `base` on networks whose mask moves.
 
-    A weight that is zero at first is taken for removed.  One that is removed later becomes zero, and
-    so does what the method remembers of it; one that is added begins at zero.  Gradients of removed
-    weights are computed, too, so that no trial is proved dead.  Until its mask is what it is to be,
-    a trial is validated at zero weights, which meet no goal.
+    A weight that is zero at first is taken for removed.  One that is removed later becomes zero,
+    and so does what the method remembers of it; one that is added begins at zero.  Gradients of
+    removed weights are computed, too, so that no trial is proved dead.
 
     Args:
-        rule(mask, w, g, drawn, k, layers): the mask [T, P] of step k (from 1), of zeros and ones,
-            and whether it may be validated from then on [T, 1].
+        rule(mask, w, g, drawn, k, layers): the mask [T, P] of step k (from 1), of zeros and ones.
+        last: the share of weights above which a trial is validated at zero weights, which meet no
+            goal.
 
     Raises ValueError for a method that takes gradients of its own.
     """
@@ -38,16 +36,18 @@ def moving(base: Method, rule: Rule) -> Method:
         raise ValueError(f"{base.name} takes gradients of its own, which is not allowed here")
 
     def begin(w, layers):
-        mask = (w != 0).to(w.dtype)
-        return base.begin(w, layers) | {MASK: mask, THERE: w.new_zeros(len(w), 1)}
+        return base.begin(w, layers) | {MASK: (w != 0).to(w.dtype)}
 
     def step(w, g, buffers, drawn, k, layers):
-        mask, there = rule(buffers[MASK], w, g, drawn, k, layers)
-        buffers[MASK].copy_(mask)
-        buffers[THERE].copy_(there)
+        mask = buffers[MASK]
+        mask.copy_(rule(mask, w, g, drawn, k, layers))
         for values in (w, g, *(own for own in buffers.values() if own.shape == w.shape)):
-            values.mul_(buffers[MASK])
+            values.mul_(mask)
         base.step(w, g, buffers, drawn, k, layers)
+
+    def evaluated(w, buffers):
+        there = buffers[MASK].sum(1, keepdim=True)
+        return w * (there <= round(last * w.shape[1]))
 
     return dataclasses.replace(
         base,
@@ -55,7 +55,7 @@ def moving(base: Method, rule: Rule) -> Method:
         step=step,
         gradient=lambda executor, w, batch, mask, buffers: executor.gradients(w, *batch),
         drift=None,
-        evaluated=lambda w, buffers: w * buffers[THERE],
+        evaluated=evaluated,
     )
 
 
@@ -68,18 +68,14 @@ def rewired(every: int, drop: float) -> Rule:
     """
 
     def rule(mask, w, g, drawn, k, layers):
-        if k % every == 0:
-            done = (k / (END * drawn["horizon"])).clamp(max=1)
-            share = drop * (1 + torch.cos(math.pi * done)) / 2
-            parts = [(mask[:, own], w[:, own], g[:, own]) for own in _places(layers)]
-            mask = torch.cat([_swapped(*part, share) for part in parts], 1)
-        return mask, torch.ones_like(drawn["horizon"])
+        if k % every:
+            return mask
+        done = (k / (END * drawn["horizon"])).clamp(max=1)
+        share = drop * (1 + torch.cos(math.pi * done)) / 2
+        places = (layer.where for layer in layers)
+        return torch.cat([_swapped(mask[:, at], w[:, at], g[:, at], share) for at in places], 1)
 
     return rule
-
-
-def _places(layers: tuple[Layer, ...]) -> list[slice]:
-    return [layer.where for layer in layers]
 
 
 def _swapped(mask: Tensor, w: Tensor, g: Tensor, share: Tensor) -> Tensor:
@@ -93,32 +89,32 @@ def _swapped(mask: Tensor, w: Tensor, g: Tensor, share: Tensor) -> Tensor:
 
 def _rank(values: Tensor) -> Tensor:
     """The place [T, n] of every value in its row's order, from 0 for the least."""
-    order = values.argsort(dim=1, stable=True)
-    places = torch.arange(values.shape[1], device=values.device).expand_as(order)
-    return torch.empty_like(order).scatter_(1, order, places)
+    return values.argsort(dim=1, stable=True).argsort(dim=1)
 
 
-def density(done: Tensor | float, first: float, last: float):
+def density(done: Tensor, first: float, last: float) -> Tensor:
     """The share of weights that are there when this part of the horizon is over: `first` up to
     BEGIN, then falling as a cube, `last` from END on.
     """
-    gone = (done - BEGIN) / (END - BEGIN)
-    gone = gone.clamp(0, 1) if isinstance(gone, Tensor) else min(max(gone, 0.0), 1.0)
+    gone = ((done - BEGIN) / (END - BEGIN)).clamp(0, 1)
     return last + (first - last) * (1 - gone) ** 3
+
+
+def average(steps: float, horizon: float, every: int, first: float, last: float) -> float:
+    """The mean `density` over so many steps, of a mask that changes every so many."""
+    changes = torch.arange(1, int(steps) + 1).double() // every * every
+    return float(density(changes / horizon, first, last).mean())
 
 
 def thinned(every: int, first: float, last: float) -> Rule:
     """Every so many steps the smallest of all weights are removed, until the share is left that
-    `density` allows; a trial is validated once the last share is reached.
+    `density` allows.
     """
 
     def rule(mask, w, g, drawn, k, layers):
-        done = k / drawn["horizon"]
-        kept = (mask.shape[1] * density(done, first, last)).round()
-        if k % every == 0:
-            size = w.abs().where(mask > 0, -math.inf)
-            mask = mask * (_rank(-size) < kept)
-        least = round(mask.shape[1] * last)
-        return mask, (mask.sum(1, keepdim=True) <= least).to(w.dtype)
+        if k % every:
+            return mask
+        kept = (mask.shape[1] * density(k / drawn["horizon"], first, last)).round()
+        return mask * (_rank(-w.abs().where(mask > 0, -math.inf)) < kept)
 
     return rule

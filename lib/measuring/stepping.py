@@ -49,6 +49,7 @@ class Steps:
     """The trials of a cell, and what their steps and checks need.
 
     Attributes:
+        trials: initialised, pruned, and with what is drawn of each.
         w, rate: parameters [T, P] before the first step, and learning rates [T, 1].
         train, held: examples, to train on and held out.
         executor, halves: gradients of the network, whole or cut in two.
@@ -64,8 +65,8 @@ class Steps:
         from lib.measuring import one_cell
         from lib.workloads import datasets, models
 
-        trials, module = one_cell.start(cell), models.build(cell.work.model)
-        self.w, self.rate = trials.w, trials.drawn["learning_rate"]
+        self.trials, module = one_cell.start(cell), models.build(cell.work.model)
+        self.w, self.rate = self.trials.w, self.trials.drawn["learning_rate"]
         self.train = cell.work.train(cell.split)
         self.held = datasets.load(cell.work.dataset, cell.split).validation
         self.executor, self.halves = batched.BatchedExecutor(module), Halves(module)
