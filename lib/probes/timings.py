@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib.fields import Count
-from lib.measuring.experiment import Collection
+from lib.measuring.experiment import Collection, Experiment
 from lib.records import store
 from lib.records.store import DATA
 
@@ -60,6 +60,12 @@ TIMINGS = Collection(
     more={"cores": os.cpu_count()},
 )
 record, missing, run = TIMINGS.record, TIMINGS.missing, TIMINGS.run
+
+
+def experiment(what: str, planned: Callable[[], Sequence]) -> Experiment:
+    """The experiment that takes these timings; what: is timed, in words."""
+    told = f"Time {what}, into data/timings/; leave the machine alone meanwhile."
+    return Experiment(told, TIMINGS, "sets of timings", planned, alone=True)
 
 
 def results(*planned, folder: Path | None = None) -> pd.DataFrame:
