@@ -53,7 +53,7 @@ def slow(given, leak, reset, weight):
 
 
 @pytest.mark.parametrize(("leak", "reset"), [(0.9, 1.0), (0.9, 0.0), (1.0, 1.0), (0.0, 0.0)])
-def test_a_layer_fires_and_passes_gradients_as_a_loop_over_neurons_does(currents, leak, reset, monkeypatch):
+def test_a_layer_fires_and_passes_gradients_as_loops_do(currents, leak, reset, monkeypatch):
     monkeypatch.setattr(neurons, "LEAK", leak)
     monkeypatch.setattr(neurons, "RESET", reset)
     given = currents.double().requires_grad_()
@@ -139,8 +139,9 @@ def test_activity_counts_spikes_and_silent_units():
     one = neurons.Spiking(8)(h)
     two = neurons.Spiking(8)(module[4](one))
     both = torch.cat([one, two], -1)
-    assert found["rate"] == pytest.approx(float(both.mean())) and found["first"] == pytest.approx(float(one.mean()))
-    assert found["silent"] == pytest.approx(float((both.amax(0) == 0).float().mean()))
+    silent = (both.amax(0) == 0).float().mean()
+    expected = {"rate": both.mean(), "silent": silent, "first": one.mean()}
+    assert found == pytest.approx({name: float(value) for name, value in expected.items()})
 
 
 @pytest.mark.parametrize("time", [0, 4])
@@ -173,7 +174,8 @@ def planted(ratio, noise=0.02):
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(0.5, "for"), (1.0, "against"), (0.8, "not decided")])
 def test_the_rule_says_what_is_planted(ratio, verdict, monkeypatch):
-    monkeypatch.setattr(claims.experiments, "SPIKES", types.SimpleNamespace(results=lambda: planted(ratio)))
+    records = types.SimpleNamespace(results=lambda: planted(ratio))
+    monkeypatch.setattr(experiments, "SPIKES", records)
     (group,) = judged(REGISTRY.claims["U1"], claims.rate_over_rectifiers()).groups
     assert group.verdict == verdict and group.n == 5 and group.effect == pytest.approx(ratio, rel=0.05)
 

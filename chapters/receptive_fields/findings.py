@@ -119,6 +119,6 @@ def findings(found: pd.DataFrame, goal: str) -> dict[str, object]:
 
 def points(own: pd.DataFrame) -> pd.DataFrame:
     """`replicates.by_size` of participation and steps, for either inputs; own: of `at_goal`."""
-    found = replicates.by_size(own, "participation", "steps", by=["gain"])
+    found = replicates.by_size(own, "participation", "steps", by=("gain",))
     ends = {"participation_low": "low", "participation_high": "high"}
     return found.assign(inputs=found.gain.map(INPUTS)).rename(columns=ends)

@@ -126,7 +126,7 @@ def clock(times: pd.DataFrame) -> pd.DataFrame:
 def points(rows: pd.DataFrame) -> pd.DataFrame:
     """Steps, their interval and searches of every dense network, one below the other."""
     own = pd.concat([met(rows, time) for time in NETWORKS])
-    found = replicates.by_size(own, "steps", by=["time"])
+    found = replicates.by_size(own, "steps", by=("time",))
     found = found.rename(columns={"steps_low": "low", "steps_high": "high"})
     return found.assign(network=found.time.map(NETWORKS))
 
@@ -135,7 +135,7 @@ def table(rows: pd.DataFrame, model: str = "mlp") -> pd.DataFrame:
     """Steps and activity of rectifiers and of spikes, a row per batch size."""
     own, found = pd.concat([met(rows, time, model=model) for time in WORDS]), {}
     shares = own.groupby(["time", "batch_size"])[["rate", "silent"]].mean().reset_index()
-    for one in replicates.by_size(own, "steps", by=["time"]).merge(shares).itertuples():
+    for one in replicates.by_size(own, "steps", by=("time",)).merge(shares).itertuples():
         row = found.setdefault(one.batch_size, {"batch size": one.batch_size})
         steps, on, never = WORDS[one.time]
         row[steps] = with_interval(one.steps, one.steps_low, one.steps_high)

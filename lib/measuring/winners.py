@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -43,7 +43,7 @@ class Asked:
     training: Split
     validation: Split
     goals: tuple[float, ...]
-    search: Any
+    search: object
     drop_dead: bool = True
     prepare: Callable[[Tensor], object] = lambda w: None
 
@@ -71,7 +71,7 @@ def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
         hits=1,
         drop_dead=asked.drop_dead,
     )
-    for goal, first in zip(asked.goals, outcome.first.T, strict=True):
+    for goal, first in zip(asked.goals, outcome.first.T):
         met = np.isfinite(first).any()
         trial = int(np.nanargmin(first)) if met else 0
         drawn = {name: float(values[trial, 0]) for name, values in trials.drawn.items()}
@@ -105,7 +105,7 @@ def _masks(asked: Asked, w: Tensor, seeds: list[int]) -> Tensor:
     from lib.engine.batched import BatchedExecutor
 
     executor, examples, found = BatchedExecutor(asked.network()), asked.training, []
-    for row, seed in zip(w, seeds, strict=True):
+    for row, seed in zip(w, seeds):
         scores = pruning.scores(PRUNING, row, executor, examples.x, examples.y, seed)
         found.append(pruning.chosen(PRUNING, scores, asked.search.sparsity))
     return torch.stack(found)
@@ -117,14 +117,15 @@ def again(asked: Asked, executor, trials: Trials, trial: int, steps: int) -> nn.
 
     from lib.engine import flattening, lockstep
 
-    own, momentum = trials.keep(torch.tensor([trial])), method("momentum")
+    momentum, examples = method("momentum"), asked.training
+    own = trials.keep(torch.tensor([trial]))
     w, layers = own.w.clone(), flattening.layers(executor.module)
-    buffers, examples = momentum.begin(own.w, layers), asked.training
+    buffers = momentum.begin(own.w, layers)
     order = lockstep.batches(len(examples.y), asked.search.batch_size, asked.search.replicate)
-    for k, pick in zip(range(1, steps + 1), order, strict=False):
+    for k, pick in zip(range(1, steps + 1), order):
         batch = examples.x[pick], examples.y[pick]
         lockstep.update(momentum, executor, layers, own, w, buffers, k, batch)
     module = asked.network()
-    for p, values in zip(module.parameters(), flattening.unflatten(w[0], module), strict=True):
+    for p, values in zip(module.parameters(), flattening.unflatten(w[0], module)):
         p.data.copy_(values)
     return module
