@@ -1,6 +1,7 @@
 """Spiking neurons: against loops, against snnTorch where it is installed, and where the answer is known."""
 
 import dataclasses
+import types
 
 import numpy as np
 import pandas as pd
@@ -25,16 +26,23 @@ def currents():
     return 0.25 * torch.randn(EXAMPLES, TIME, UNITS, generator=random) + torch.linspace(-0.2, 0.6, UNITS)
 
 
-def fire(given, leak=neurons.LEAK, resets=True):
+@pytest.fixture
+def counting(monkeypatch):
+    """Neurons without leak and reset."""
+    monkeypatch.setattr(neurons, "LEAK", 1.0)
+    monkeypatch.setattr(neurons, "RESET", 0.0)
+
+
+def fire(given):
     """What the layer makes of inputs [..., TIME, units]."""
-    return neurons.Spiking(given.shape[-2], leak, resets)(given.flatten(0, 1)).reshape(given.shape)
+    return neurons.Spiking(given.shape[-2])(given.flatten(0, 1)).reshape(given.shape)
 
 
-def slow(given, leak, resets, weight):
+def slow(given, leak, reset, weight):
     """Spikes of one neuron with inputs [time], and the derivative of their sum, weighted [time], by these, in loops."""
     u, spikes, above = 0.0, [], []
     for value in given:
-        u = leak * u + value - (neurons.THRESHOLD * spikes[-1] if resets and spikes else 0)
+        u = leak * u + value - (reset * spikes[-1] if spikes else 0)
         spikes.append(float(u > neurons.THRESHOLD))
         above.append(u - neurons.THRESHOLD)
     slopes = [1 / (1 + neurons.SLOPE * abs(a)) ** 2 for a in above]
@@ -44,16 +52,18 @@ def slow(given, leak, resets, weight):
     return spikes, derivative
 
 
-@pytest.mark.parametrize(("leak", "resets"), [(0.9, True), (0.9, False), (1.0, True), (0.0, False)])
-def test_a_layer_fires_and_passes_gradients_as_a_loop_over_neurons_does(currents, leak, resets):
+@pytest.mark.parametrize(("leak", "reset"), [(0.9, 1.0), (0.9, 0.0), (1.0, 1.0), (0.0, 0.0)])
+def test_a_layer_fires_and_passes_gradients_as_loops_do(currents, leak, reset, monkeypatch):
+    monkeypatch.setattr(neurons, "LEAK", leak)
+    monkeypatch.setattr(neurons, "RESET", reset)
     given = currents.double().requires_grad_()
     weight = torch.linspace(1, 2, TIME, dtype=torch.float64)
-    spikes = fire(given, leak, resets)
+    spikes = fire(given)
     (spikes * weight[:, None]).sum().backward()
     assert 0 < spikes.mean() < 1
     for example in range(EXAMPLES):
         for unit in range(UNITS):
-            fired, derivative = slow(currents[example, :, unit].double().tolist(), leak, resets, weight.tolist())
+            fired, derivative = slow(currents[example, :, unit].double().tolist(), leak, reset, weight.tolist())
             assert spikes[example, :, unit].tolist() == fired
             np.testing.assert_allclose(given.grad[example, :, unit], derivative, rtol=1e-12)
 
@@ -86,8 +96,8 @@ def excited(module, seed):
     return module
 
 
-def test_without_leak_and_reset_one_time_step_is_a_threshold_network():
-    module, x = excited(neurons.network(1, leak=1.0, resets=False), 3), torch.rand(40, 1, 8, 8)
+def test_without_leak_and_reset_one_time_step_is_a_threshold_network(counting):
+    module, x = excited(neurons.network(1), 3), torch.rand(40, 1, 8, 8)
     h = x.flatten(1)
     linear = [layer for layer in module if isinstance(layer, nn.Linear)]
     for layer in linear[:-1]:
@@ -96,8 +106,8 @@ def test_without_leak_and_reset_one_time_step_is_a_threshold_network():
     torch.testing.assert_close(module(x), linear[-1](h))
 
 
-def test_a_convolutional_one_step_without_leak_and_reset_is_a_threshold_network():
-    module, x = excited(neurons.network(1, "cnn", leak=1.0, resets=False), 3), torch.rand(40, 1, 8, 8)
+def test_a_convolutional_one_step_without_leak_and_reset_is_a_threshold_network(counting):
+    module, x = excited(neurons.network(1, "cnn"), 3), torch.rand(40, 1, 8, 8)
     first, second, last = (layer for layer in module.modules() if isinstance(layer, nn.Conv2d | nn.Linear))
     h = (first(x) > neurons.THRESHOLD).float()
     h = (second(h) > neurons.THRESHOLD).float()
@@ -105,9 +115,9 @@ def test_a_convolutional_one_step_without_leak_and_reset_is_a_threshold_network(
     torch.testing.assert_close(module(x), last(h.flatten(1)))
 
 
-def test_without_leak_and_reset_a_steady_input_is_counted_up():
+def test_without_leak_and_reset_a_steady_input_is_counted_up(counting):
     """After t steps of 0.3 the potential is 0.3 t: above 1 from the fourth on."""
-    spikes = fire(torch.full((1, 6, 1), 0.3), leak=1.0, resets=False)
+    spikes = fire(torch.full((1, 6, 1), 0.3))
     assert spikes.flatten().tolist() == [0, 0, 0, 1, 1, 1]
 
 
@@ -124,13 +134,14 @@ def test_all_trials_at_once_are_the_trials_one_by_one(time, model):
 
 def test_activity_counts_spikes_and_silent_units():
     module, x = excited(neurons.network(8), 3), torch.rand(50, 1, 8, 8)
-    rate, silent, first = neurons.activity(module.requires_grad_(False), x)
+    found = neurons.activity(module.requires_grad_(False), x)
     h = neurons.Steady(8)(module[1](x.flatten(1)))
     one = neurons.Spiking(8)(h)
     two = neurons.Spiking(8)(module[4](one))
     both = torch.cat([one, two], -1)
-    assert rate == pytest.approx(float(both.mean())) and first == pytest.approx(float(one.mean()))
-    assert silent == pytest.approx(float((both.amax(0) == 0).float().mean()))
+    silent = (both.amax(0) == 0).float().mean()
+    expected = {"rate": both.mean(), "silent": silent, "first": one.mean()}
+    assert found == pytest.approx({name: float(value) for name, value in expected.items()})
 
 
 @pytest.mark.parametrize("time", [0, 4])
@@ -138,7 +149,7 @@ def test_a_winner_is_trained_again_until_it_meets_the_goal_and_no_further(time):
     digits = datasets.load("digits", 1)
     asked = winners.Asked(
         network=lambda: neurons.network(time), training=digits.train, validation=digits.validation, goals=(0.3, 0.5),
-        batch_size=64, sparsity=0.0, replicate=1, trials=6, max_steps=200, drop_dead=not time,
+        search=experiments.Search(time, 64, trials=6, max_steps=200), drop_dead=not time,
     )  # fmt: skip
     held, executor, trials = digits.validation, batched.BatchedExecutor(neurons.network(time)), winners.start(asked)
 
@@ -163,7 +174,8 @@ def planted(ratio, noise=0.02):
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(0.5, "for"), (1.0, "against"), (0.8, "not decided")])
 def test_the_rule_says_what_is_planted(ratio, verdict, monkeypatch):
-    monkeypatch.setattr(findings, "results", lambda: planted(ratio))
+    records = types.SimpleNamespace(results=lambda: planted(ratio))
+    monkeypatch.setattr(experiments, "SPIKES", records)
     (group,) = judged(REGISTRY.claims["U1"], claims.rate_over_rectifiers()).groups
     assert group.verdict == verdict and group.n == 5 and group.effect == pytest.approx(ratio, rel=0.05)
 
@@ -177,7 +189,7 @@ def test_searches_that_missed_the_goal_or_a_batch_size_count_for_nothing():
 def test_the_convolutional_network_is_compared_at_its_own_sizes_and_goal():
     rows = planted(0.5, noise=0)
     both = [(time, 0.0, "cnn") for time in (experiments.TIME, 0)]
-    found = findings.over(rows, "rate", *both, experiments.CNN_SIZES)
+    found = findings.over(rows, "rate", *both, sizes=experiments.CNN_SIZES)
     assert found.n == 3 and found.value == pytest.approx(np.log(0.5))
     assert findings.over(rows, "rate", *both) is None
 
@@ -194,7 +206,6 @@ def test_times_are_told_beside_those_of_rectifiers_and_not_at_all_where_there_ar
     times = pd.DataFrame(rows, columns=["time", "batch_size", "seconds", "low", "high"])
     found = findings.findings(planted(0.5), times)
     assert found["slow_small"] == found["slow_large"] == pytest.approx(1 + experiments.TIME)
-    assert found["slower_large"] == pytest.approx(1 + experiments.LONGER)
     assert findings.clock(times)["rectifiers"].tolist()[1].startswith("16")
     none = findings.findings(planted(0.5), times[:0])
     assert none.keys() == found.keys() and none["slow_small"] is None and findings.clock(pd.DataFrame()).empty

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lib.measuring.experiment import Experiment
 from lib.probes import timings
 
 
@@ -14,12 +13,5 @@ def _frameworks() -> Sequence:
     return framework_times.PLANNED
 
 
-EXPERIMENTS = {
-    "timings-frameworks": Experiment(
-        "Time PyTorch's own ways to train with two processes, into data/timings/; leave the machine alone meanwhile.",
-        timings.TIMINGS,
-        "sets of timings",
-        _frameworks,
-        alone=True,
-    )
-}
+ABOUT = "PyTorch's own ways to train with two processes"
+EXPERIMENTS = {"timings-frameworks": timings.experiment(ABOUT, _frameworks)}

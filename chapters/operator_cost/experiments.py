@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lib.measuring.experiment import Experiment
 from lib.probes import timings
 
 
@@ -17,12 +16,4 @@ def _messages() -> Sequence:
     return (*message_times.PLANNED, *on_a_gpu)
 
 
-EXPERIMENTS = {
-    "timings-messages": Experiment(
-        "Time compressors and collectives, into data/timings/; leave the machine alone meanwhile.",
-        timings.TIMINGS,
-        "sets of timings",
-        _messages,
-        alone=True,
-    )
-}
+EXPERIMENTS = {"timings-messages": timings.experiment("compressors and collectives", _messages)}

@@ -1,6 +1,4 @@
-"""Searches on textures on a ring, and the fields of the trial that wins each.  The page tells what
-was predicted before the records.
-"""
+"""Searches on textures on a ring, and the fields of the trial that wins each."""
 
 from __future__ import annotations
 
@@ -16,7 +14,6 @@ SITE = [f"site_{place}" for place in range(SITES)]
 BATCH_SIZES = (128, 512, 2048)
 REPLICATES = (2, 3, 4, 5, 6)  # the pilot's draws were those of the first
 PRUNED = {"sparsity": 0.8, "batch_size": 512, "trials": 1, "max_steps": 1}  # for the mask alone
-SHARED = ("goals", "batch_size", "sparsity", "replicate", "trials", "max_steps")
 
 
 @spec
@@ -44,20 +41,17 @@ class Search:
         return {"inputs": "ring", "goals": self.goals}
 
     def measure(self) -> pd.DataFrame:
-        """A row per goal and hidden unit of the trial that won: what `winners` tells, unit, and its
-        weight at every site of the ring.
-        """
+        """A row per goal and hidden unit of the winner: what `winners` tells, unit, and SITE."""
         from chapters.receptive_fields import ring
         from lib.measuring import winners
 
-        sizes = enumerate((ring.TRAIN, ring.VALIDATION))
-        splits = (ring.samples(n, self.gain, 2 * self.replicate + k) for k, n in sizes)
-        own = {name: getattr(self, name) for name in SHARED}
+        seed = 2 * self.replicate
         asked = winners.Asked(
             network=ring.network,
-            training=next(splits),
-            validation=next(splits),
-            **own,
+            training=ring.samples(ring.TRAIN, self.gain, seed),
+            validation=ring.samples(ring.VALIDATION, self.gain, seed + 1),
+            goals=self.goals,
+            search=self,
             prepare=ring.shrink,
         )
         found = []

@@ -1,6 +1,4 @@
-"""How local the fields of hidden units are, and whether removed weights leave neighbours: what the
-page says as numbers, and its tables.
-"""
+"""How local the fields of hidden units are, and whether removed weights leave neighbours."""
 
 from __future__ import annotations
 
@@ -11,19 +9,19 @@ import pandas as pd
 from scipy import stats
 
 from chapters.receptive_fields import experiments
-from chapters.receptive_fields.experiments import EDGED, GOALS, SITE, SITES
+from chapters.receptive_fields.experiments import BATCH_SIZES, EDGED, GOALS, SITE, SITES
 from lib.analysis import replicates
 from lib.analysis.scaling import Effect
 from lib.page import charts, told
-from lib.wording import percent, with_interval
+from lib.wording import percent
 
 # Expected of weights as they are drawn, from a normal distribution cut at two standard deviations
 DRAWN = float(3 + stats.truncnorm(-2, 2).stats("k"))
 KEYS = ["gain", "sparsity", "batch_size", "replicate", "goal"]
 INPUTS = {EDGED: "with edges", 0.0: "Gaussian"}
-COLOURS = {INPUTS[EDGED]: charts.ORANGE, INPUTS[0.0]: charts.BLUE}
+COLOURS = dict(zip(INPUTS.values(), (charts.ORANGE, charts.BLUE)))
 RANKS = {"harder": 0, "easier": 1}
-SMALL, *_, LARGE = experiments.BATCH_SIZES
+SMALL, *_, LARGE = BATCH_SIZES
 RANGES = {  # as predicted before the records
     "over": ("participation with edges, over Gaussian", 1.3, 1.8),
     "edged_drawn": ("with edges, over weights as drawn", 1, np.inf),
@@ -67,16 +65,12 @@ def by_search(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def at_goal(found: pd.DataFrame, rank: int = 0) -> pd.DataFrame:
-    """Of `by_search`: dense searches that met the harder goal of their inputs, or with rank 1 the
-    easier one.
-    """
+    """Of `by_search`: dense searches that met their inputs' goal; rank: 0 the harder, 1 the easier."""
     goals = found.gain.map(lambda gain: GOALS[EDGED if gain else 0.0][rank])
     return found[(found.goal == goals) & (found.sparsity == 0) & found.steps.notna()]
 
 
-def logs(
-    own: pd.DataFrame, gain: float, sizes: Sequence[int] = experiments.BATCH_SIZES
-) -> pd.Series:
+def logs(own: pd.DataFrame, gain: float, sizes: Sequence[int] = BATCH_SIZES) -> pd.Series:
     """ln of participation by replicate, the mean over these batch sizes; own: of `at_goal`."""
     return replicates.means(own[own.gain == gain], "participation", sizes, log=True)
 
@@ -86,15 +80,14 @@ def effects(own: pd.DataFrame) -> dict[str, Effect | None]:
     weights as they are drawn, and at the largest batch size over that at the smallest.
     """
     edged, gaussian, drawn = logs(own, EDGED), logs(own, 0.0), float(np.log(DRAWN))
-    large, small = ({gain: logs(own, gain, [size]) for gain in INPUTS} for size in (LARGE, SMALL))
-    pairs = {
-        "over": (edged, gaussian),
-        "edged_drawn": (edged, drawn),
-        "gaussian_drawn": (gaussian, drawn),
-        "edged_sizes": (large[EDGED], small[EDGED]),
-        "gaussian_sizes": (large[0.0], small[0.0]),
+    sizes = {gain: [logs(own, gain, [size]) for size in (LARGE, SMALL)] for gain in INPUTS}
+    return {
+        "over": replicates.compared(edged, gaussian),
+        "edged_drawn": replicates.compared(edged, drawn),
+        "gaussian_drawn": replicates.compared(gaussian, drawn),
+        "edged_sizes": replicates.compared(*sizes[EDGED]),
+        "gaussian_sizes": replicates.compared(*sizes[0.0]),
     }
-    return {name: replicates.compared(*both) for name, both in pairs.items()}
 
 
 def findings(found: pd.DataFrame, goal: str) -> dict[str, object]:
@@ -104,7 +97,7 @@ def findings(found: pd.DataFrame, goal: str) -> dict[str, object]:
     values = told.ratios(measured, ("over", "edged_sizes"))
     edged, gaussian = (values[f"{name}_drawn"] for name in ("edged", "gaussian"))
     pruned = found[found.sparsity > 0]
-    kept = {gain: float(part.neighbours.mean()) for gain, part in pruned.groupby("gain")}
+    kept = pruned.groupby("gain").neighbours.mean().to_dict()
     return {
         **values,
         "edged": edged and edged * DRAWN,
@@ -118,7 +111,6 @@ def findings(found: pd.DataFrame, goal: str) -> dict[str, object]:
         "large": LARGE,
         "edged_goal": percent(GOALS[EDGED][rank]),
         "gaussian_goal": percent(GOALS[0.0][rank]),
-        "pruned": percent(experiments.PRUNED["sparsity"]),
         "pruned_searches": pruned.replicate.nunique(),
         "edged_neighbours": kept.get(EDGED),
         "gaussian_neighbours": kept.get(0.0),
@@ -127,23 +119,6 @@ def findings(found: pd.DataFrame, goal: str) -> dict[str, object]:
 
 def points(own: pd.DataFrame) -> pd.DataFrame:
     """`replicates.by_size` of participation and steps, for either inputs; own: of `at_goal`."""
-    parts = [
-        replicates.by_size(own[own.gain == gain], "participation", "steps").assign(inputs=name)
-        for gain, name in INPUTS.items()
-    ]
+    found = replicates.by_size(own, "participation", "steps", by=("gain",))
     ends = {"participation_low": "low", "participation_high": "high"}
-    return pd.concat(parts, ignore_index=True).rename(columns=ends)
-
-
-def table(own: pd.DataFrame) -> pd.DataFrame:
-    """Participation and steps to the goal of either inputs."""
-    return pd.DataFrame(
-        {
-            "inputs": row.inputs,
-            "batch size": int(row.batch_size),
-            "participation": with_interval(row.participation, row.low, row.high),
-            "steps to the goal": with_interval(row.steps, row.steps_low, row.steps_high),
-            "searches": int(row.searches),
-        }
-        for row in points(own).itertuples()
-    )
+    return found.assign(inputs=found.gain.map(INPUTS)).rename(columns=ends)

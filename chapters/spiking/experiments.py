@@ -1,6 +1,4 @@
-"""Searches of spiking networks, and of the ReLU network of the same shape, on the digits, and times
-of their gradients.  The page tells what was predicted before the records.
-"""
+"""Searches of spiking and of ReLU networks on the digits, and times of their gradients."""
 
 from __future__ import annotations
 
@@ -14,11 +12,10 @@ from lib.measuring.experiment import Experiment, searches
 from lib.probes import timings
 
 EXAMPLES = 1350  # of the training set
-SHARED = ("batch_size", "sparsity", "replicate", "trials", "max_steps")
 GOALS = (0.04, 0.08)  # validation errors, the harder first
 TIME, LONGER = 8, 25
-BATCH_SIZES, FEW, MORE = (4, 16, 64, 256, 1024), (16, 256), (64,)
-CNN, CNN_SIZES = {"model": "cnn", "trials": 16}, (4, 64, 256)
+BATCH_SIZES, FEW, MORE, CNN_SIZES = (4, 16, 64, 256, 1024), (16, 256), (64,), (4, 64, 256)
+CNN = {"model": "cnn", "trials": 16}
 JUDGED = {"mlp": GOALS[0], "cnn": GOALS[1]}
 PRUNED = {"sparsity": 0.9, "batch_size": 16, "max_steps": 1000}
 REPLICATES = (2, 3, 4, 5, 6)  # the pilot's draws were those of the first
@@ -45,9 +42,7 @@ class Search:
         return {"dataset": "digits", "goals": GOALS}
 
     def measure(self) -> pd.DataFrame:
-        """A row per goal: what `winners` tells of the trial that won, and what its hidden units do
-        on the validation images (rate, silent and first, as of `neurons.activity`).
-        """
+        """A row per goal: what `winners` tells of its winner, and `neurons.activity` of that."""
         from chapters.spiking import neurons
         from lib.measuring import winners
         from lib.workloads import datasets
@@ -58,21 +53,16 @@ class Search:
             training=digits.train,
             validation=digits.validation,
             goals=GOALS,
+            search=self,
             # Where no unit of the last layer fires, gradients still pass the spikes' surrogates
             drop_dead=not self.time,
-            **{name: getattr(self, name) for name in SHARED},
         )
-        found = []
-        for told, module in winners.winners(asked):
-            rate, silent, first = neurons.activity(module, digits.validation.x)
-            found.append({**told, "rate": rate, "silent": silent, "first": first})
-        return pd.DataFrame(found)
+        x, won = digits.validation.x, winners.winners(asked)
+        return pd.DataFrame([told | neurons.activity(module, x) for told, module in won])
 
 
 def planned() -> tuple[Search, ...]:
-    """Rectifiers and spikes at every batch size; then pruned ones at one, more time at three, and
-    convolutional ones.
-    """
+    """Rectifiers and spikes at every batch size; then pruned, longer and convolutional ones."""
     three = REPLICATES[:3]
     return (
         *(Search(t, b, replicate=n) for n in REPLICATES for b in BATCH_SIZES for t in (0, TIME)),
@@ -89,9 +79,8 @@ def _file(search: Search) -> str:
 
 @spec
 class SpikingTimes:
-    """Times of one MLP's gradient on one core, at every batch size of the searches.
-
-    Raises ValueError naming the field, its value and what is allowed.
+    """Times of one MLP's gradient on one core, at every batch size of the searches.  Raises
+    ValueError naming the field, its value and what is allowed.
     """
 
     repeats: timings.REPEATS = 9
@@ -105,33 +94,24 @@ class SpikingTimes:
         from lib.engine import batched, flattening
         from lib.workloads import datasets, models
 
-        networks = self.definition()["networks"]
-        data, rows, calls = datasets.load("digits", 1).train, [], []
-        for time in networks:
+        data, rows, calls = datasets.load("digits", 1).train, [], {}
+        for time in (0, TIME, LONGER):
             module = models.initialise(neurons.network(time), 0)
             gradients = batched.BatchedExecutor(module).gradients
-            calls.append(functools.partial(gradients, flattening.flatten(module)[None]))
+            calls[time] = functools.partial(gradients, flattening.flatten(module)[None])
         for size in BATCH_SIZES:
             batch = data.x[:size], data.y[:size]
-            own = [functools.partial(call, *batch) for call in calls]
+            own = [functools.partial(call, *batch) for call in calls.values()]
             # In turns, so that other work on the machine slows all networks alike
-            for time, told in zip(networks, timings.alternately(own, self.repeats), strict=True):
+            for time, told in zip(calls, timings.alternately(own, self.repeats)):
                 rows.append({"time": time, "batch_size": size, **told})
         return pd.DataFrame(rows)
 
 
 SPIKES = searches("spikes", _file, planned)
+ABOUT = "Train spiking networks and rectifiers on the digits, into data/spikes/."
+TIMED = "gradients of spiking networks"
 EXPERIMENTS = {
-    "spiking": Experiment(
-        "Train spiking networks and rectifiers on the digits, into data/spikes/.",
-        SPIKES,
-        "searches",
-    ),
-    "timings-spiking": Experiment(
-        "Time gradients of spiking networks, into data/timings/; leave the machine alone meanwhile.",
-        timings.TIMINGS,
-        "sets of timings",
-        lambda: (SpikingTimes(),),
-        alone=True,
-    ),
+    "spiking": Experiment(ABOUT, SPIKES, "searches"),
+    "timings-spiking": timings.experiment(TIMED, lambda: (SpikingTimes(),)),
 }

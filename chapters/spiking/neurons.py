@@ -1,11 +1,7 @@
-"""Leaky integrate-and-fire neurons, as layers that the engine trains for all trials at once.
+"""Leaky integrate-and-fire neurons, as layers that the engine trains for all trials at once; the
+page has their equations.
 
-A neuron's potential leaks, takes up its input and, a step after a spike, is lowered by the
-threshold:
-
-    u[t] = leak u[t - 1] + input[t] - threshold s[t - 1],    s[t] = 1 if u[t] > threshold else 0.
-
-Gradients pass a spike by the derivative of a fast sigmoid, 1 / (1 + slope |u - threshold|)², and
+Gradients pass a spike by the derivative of a fast sigmoid, 1 / (1 + SLOPE |u - THRESHOLD|)², and
 the reset not at all, as in snnTorch.  Neurons of a layer do not see each other, so a layer is
 computed for all time steps before the next one.
 """
@@ -17,36 +13,33 @@ from torch import Tensor, nn
 
 from lib.engine import batched
 
-LEAK, THRESHOLD, SLOPE = 0.9, 1.0, 25.0  # the last as in snnTorch
-INPUTS, WIDTH, CLASSES = 64, 64, 10
-CHANNELS = (8, 16)
+LEAK, THRESHOLD, RESET = 0.9, 1.0, 1.0  # a spike lowers the potential by the last
+SLOPE = 25.0  # as in snnTorch
+INPUTS, WIDTH, CLASSES, CHANNELS = 64, 64, 10, (8, 16)
 
 
 class Fire(torch.autograd.Function):
     """Inputs [..., time, units] -> spikes of the same shape."""
 
     @staticmethod
-    def forward(ctx, given: Tensor, leak: float, resets: bool) -> Tensor:
-        above, spikes = torch.empty_like(given), torch.empty_like(given)
-        u = torch.zeros_like(given[..., 0, :])
-        spike = torch.zeros_like(u)
-        for t in range(given.shape[-2]):
-            u = leak * u + given[..., t, :]
-            u = u - THRESHOLD * spike if resets else u
-            above[..., t, :] = u - THRESHOLD
+    def forward(ctx, given: Tensor) -> Tensor:
+        u = spike = torch.zeros_like(given[..., 0, :])
+        above, spikes = [], []
+        for current in given.unbind(-2):
+            u = LEAK * u + current - RESET * spike
             spike = (u > THRESHOLD).to(u.dtype)
-            spikes[..., t, :] = spike
-        ctx.save_for_backward(above)
-        ctx.leak = leak
-        return spikes
+            above.append(u - THRESHOLD)
+            spikes.append(spike)
+        ctx.save_for_backward(torch.stack(above, -2))
+        return torch.stack(spikes, -2)
 
     @staticmethod
-    def backward(ctx, d: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx, d: Tensor) -> Tensor:
         (above,) = ctx.saved_tensors
         found = d / (1 + SLOPE * above.abs()) ** 2
         for t in reversed(range(found.shape[-2] - 1)):
-            found[..., t, :] += ctx.leak * found[..., t + 1, :]
-        return found, None, None
+            found[..., t, :] += LEAK * found[..., t + 1, :]
+        return found
 
 
 class InTime(nn.Module):
@@ -54,10 +47,9 @@ class InTime(nn.Module):
     [B * time, ...], so that all other layers take them for examples.
     """
 
-    def __init__(self, time: int, leak: float = LEAK, resets: bool = True):
+    def __init__(self, time: int):
         super().__init__()
         self.time = time
-        self.neuron = leak, resets
 
 
 class Steady(InTime):
@@ -72,7 +64,7 @@ class Spiking(InTime):
 
     def forward(self, h: Tensor) -> Tensor:
         given = h.unflatten(0, (-1, self.time)).flatten(2)
-        return Fire.apply(given, *self.neuron).reshape(h.shape)
+        return Fire.apply(given).reshape(h.shape)
 
 
 class Rates(InTime):
@@ -90,47 +82,36 @@ def _in_time(run: batched.Pass, layer: InTime, h: Tensor) -> Tensor:
 batched.RULES |= dict.fromkeys((Steady, Spiking, Rates), _in_time)
 
 
-def network(
-    time: int, model: str = "mlp", leak: float = LEAK, resets: bool = True
-) -> nn.Sequential:
-    """Two hidden layers: [B, 1, 8, 8] -> [B, 10].
-
-    The first layer's inputs are steady currents; the last layer reads the second's rates.
+def network(time: int, model: str = "mlp") -> nn.Sequential:
+    """Two hidden layers: [B, 1, 8, 8] -> [B, 10]; the last layer reads rates of spikes.
 
     Args:
         time: steps of spiking neurons, 0 for ReLU.
         model: "mlp", or "cnn" of CHANNELS, 3 x 3 kernels and 128 and 64 units.
-        leak, resets: of the neurons.
     """
     if model == "mlp":
-        first, second = nn.Linear(INPUTS, WIDTH), nn.Linear(WIDTH, WIDTH)
-        before, after = [nn.Flatten()], []
+        first, second = [nn.Flatten(), nn.Linear(INPUTS, WIDTH)], nn.Linear(WIDTH, WIDTH)
     else:
-        one, two = CHANNELS
-        first, second = nn.Conv2d(1, one, 3, stride=2, padding=1), nn.Conv2d(one, two, 3)
-        before, after = [], [nn.Flatten()]
-    last = nn.Linear(WIDTH, CLASSES)
+        first = [nn.Conv2d(1, CHANNELS[0], 3, stride=2, padding=1)]
+        second = nn.Conv2d(*CHANNELS, 3)
+    last = nn.Flatten(), nn.Linear(WIDTH, CLASSES)
     if not time:
-        return nn.Sequential(*before, first, nn.ReLU(), second, nn.ReLU(), *after, last)
-    fire, again = (Spiking(time, leak, resets) for _ in range(2))
-    hidden = first, Steady(time), fire, second, again, Rates(time)
-    return nn.Sequential(*before, *hidden, *after, last)
+        return nn.Sequential(*first, nn.ReLU(), second, nn.ReLU(), *last)
+    hidden = Steady(time), Spiking(time), second, Spiking(time), Rates(time)
+    return nn.Sequential(*first, *hidden, *last)
 
 
 @torch.no_grad()
-def activity(module: nn.Sequential, x: Tensor) -> tuple[float, float, float]:
-    """What the hidden layers of one network do on examples x [N, 1, 8, 8].
-
-    Returns:
-        rate: the mean of a unit's spikes a time step, or the share of rectifiers that are on.
-        silent: the share of units that no example of x excites.
-        second: the first layer's rate alone, which drives the second.
+def activity(module: nn.Sequential, x: Tensor) -> dict[str, float]:
+    """What the hidden layers of one network do on examples x [N, 1, 8, 8]: rate, the mean of a
+    unit's spikes a time step, or the share of rectifiers that are on; silent, the share of units
+    that no example excites; first, the rate of the first layer, which drives the second.
     """
     h, on = x, []
     for layer in module:
         h = layer(h)
         if isinstance(layer, Spiking | nn.ReLU):
-            on.append((h.flatten(1) > 0).float())
-    means = [layer.mean(0) for layer in on]
-    both = torch.cat(means)
-    return float(both.mean()), float((both == 0).float().mean()), float(means[0].mean())
+            on.append((h.flatten(1) > 0).float().mean(0))
+    both = torch.cat(on)
+    found = both.mean(), (both == 0).float().mean(), on[0].mean()
+    return dict(zip(("rate", "silent", "first"), map(float, found)))

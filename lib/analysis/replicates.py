@@ -42,11 +42,14 @@ def over(one: pd.DataFrame, other: pd.DataFrame, value: str) -> Effect | None:
     return scaling.mean_of(logs) if len(logs) and logs.notna().all() else None
 
 
-def by_size(own: pd.DataFrame, *values: str) -> pd.DataFrame:
-    """batch_size, searches, and of each column its geometric mean with value_low and value_high."""
+def by_size(own: pd.DataFrame, *values: str, by: tuple = ()) -> pd.DataFrame:
+    """batch_size, searches, and of each column its geometric mean with value_low and value_high; a
+    row per batch size and value of the columns `by`, which come first.
+    """
     names = [f"{value}{end}" for value in values for end in ("", "_low", "_high")]
     rows = []
-    for size, part in own.groupby("batch_size"):
-        ends = [scaling.mean_of(np.log(part[value])).row().values() for value in values]
-        rows.append((size, len(part), *(end for of_one in ends for end in of_one)))
-    return pd.DataFrame(rows, columns=["batch_size", "searches", *names])
+    for key, part in own.groupby([*by, "batch_size"]):
+        rows.append([*key, len(part)])
+        for value in values:
+            rows[-1] += scaling.mean_of(np.log(part[value])).row().values()
+    return pd.DataFrame(rows, columns=[*by, "batch_size", "searches", *names])

@@ -32,11 +32,9 @@ class Asked:
         network: builds the module, of layers that `lib.engine.batched.RULES` knows.
         training, validation: inputs x [N, ...] and classes y [N].
         goals: validation errors, the hardest first.
-        batch_size: examples.
-        sparsity: share of the parameters that connection sensitivity removes.
-        replicate: of the draws, the seeds and the order.
-        trials: how many.
-        max_steps: after which it is given up.
+        search: with batch_size, sparsity (share of the parameters that connection sensitivity
+            removes), replicate (of the draws, the seeds and the order), trials and max_steps
+            (after which it is given up).
         drop_dead: whether trials leave in which nothing reaches the last layer.
         prepare: changes the first weights [T, P] in place.
     """
@@ -45,11 +43,7 @@ class Asked:
     training: Split
     validation: Split
     goals: tuple[float, ...]
-    batch_size: int
-    sparsity: float
-    replicate: int
-    trials: int
-    max_steps: int
+    search: object
     drop_dead: bool = True
     prepare: Callable[[Tensor], object] = lambda w: None
 
@@ -70,14 +64,14 @@ def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
         asked.training,
         asked.validation,
         method=method("momentum"),
-        batch_size=asked.batch_size,
+        batch_size=asked.search.batch_size,
         goals=asked.goals,
-        max_steps=asked.max_steps,
-        order_seed=asked.replicate,
+        max_steps=asked.search.max_steps,
+        order_seed=asked.search.replicate,
         hits=1,
         drop_dead=asked.drop_dead,
     )
-    for goal, first in zip(asked.goals, outcome.first.T, strict=True):
+    for goal, first in zip(asked.goals, outcome.first.T):
         met = np.isfinite(first).any()
         trial = int(np.nanargmin(first)) if met else 0
         drawn = {name: float(values[trial, 0]) for name, values in trials.drawn.items()}
@@ -92,12 +86,13 @@ def start(asked: Asked) -> Trials:
     from lib.engine import flattening, training_state
     from lib.workloads import models
 
-    seeds = [100_000 * asked.replicate + trial for trial in range(asked.trials)]
+    search = asked.search
+    seeds = [100_000 * search.replicate + trial for trial in range(search.trials)]
     fresh = [models.initialise(asked.network(), seed) for seed in seeds]
     w = torch.stack([flattening.flatten(module).clone() for module in fresh])
     asked.prepare(w)
-    mask = _masks(asked, w, seeds) if asked.sparsity else None
-    drawn = spaces.draw("lee2021", "momentum", asked.trials, replicate=asked.replicate)
+    mask = _masks(asked, w, seeds) if search.sparsity else None
+    drawn = spaces.draw("lee2021", "momentum", search.trials, replicate=search.replicate)
     columns = {name: torch.from_numpy(v).float()[:, None] for name, v in drawn.items()}
     return training_state.Trials(w if mask is None else w * mask, mask, columns)
 
@@ -110,9 +105,9 @@ def _masks(asked: Asked, w: Tensor, seeds: list[int]) -> Tensor:
     from lib.engine.batched import BatchedExecutor
 
     executor, examples, found = BatchedExecutor(asked.network()), asked.training, []
-    for row, seed in zip(w, seeds, strict=True):
+    for row, seed in zip(w, seeds):
         scores = pruning.scores(PRUNING, row, executor, examples.x, examples.y, seed)
-        found.append(pruning.chosen(PRUNING, scores, asked.sparsity))
+        found.append(pruning.chosen(PRUNING, scores, asked.search.sparsity))
     return torch.stack(found)
 
 
@@ -122,14 +117,15 @@ def again(asked: Asked, executor, trials: Trials, trial: int, steps: int) -> nn.
 
     from lib.engine import flattening, lockstep
 
-    own, momentum = trials.keep(torch.tensor([trial])), method("momentum")
+    momentum, examples = method("momentum"), asked.training
+    own = trials.keep(torch.tensor([trial]))
     w, layers = own.w.clone(), flattening.layers(executor.module)
-    buffers, examples = momentum.begin(own.w, layers), asked.training
-    order = lockstep.batches(len(examples.y), asked.batch_size, asked.replicate)
-    for k, pick in zip(range(1, steps + 1), order, strict=False):
+    buffers = momentum.begin(own.w, layers)
+    order = lockstep.batches(len(examples.y), asked.search.batch_size, asked.search.replicate)
+    for k, pick in zip(range(1, steps + 1), order):
         batch = examples.x[pick], examples.y[pick]
         lockstep.update(momentum, executor, layers, own, w, buffers, k, batch)
     module = asked.network()
-    for p, values in zip(module.parameters(), flattening.unflatten(w[0], module), strict=True):
+    for p, values in zip(module.parameters(), flattening.unflatten(w[0], module)):
         p.data.copy_(values)
     return module

@@ -21,8 +21,8 @@ def ratios(effects: Mapping[str, object], whole: Collection[str]) -> dict[str, f
     for name, effect in effects.items():
         keys = (name, f"{name}_low", f"{name}_high")[: 3 if name in whole else 1]
         row = effect.row(name) if effect else {}
-        ends = {key: row.get(key, math.nan) for key in keys}
-        found |= {key: value if math.isfinite(value) else None for key, value in ends.items()}
+        known = {key: end for key, end in row.items() if math.isfinite(end)}
+        found |= {key: known.get(key) for key in keys}
     return found
 
 

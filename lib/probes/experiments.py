@@ -50,11 +50,5 @@ EXPERIMENTS = {
         alone=True,
         on_device=True,
     ),
-    "timings": Experiment(
-        "Time training steps and methods, into data/timings/; leave the machine alone meanwhile.",
-        timings.TIMINGS,
-        "sets of timings",
-        _steps_and_methods,
-        alone=True,
-    ),
+    "timings": timings.experiment("training steps and methods", _steps_and_methods),
 }

@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib.fields import Count
-from lib.measuring.experiment import Collection
+from lib.measuring.experiment import Collection, Experiment
 from lib.records import store
 from lib.records.store import DATA
 
@@ -30,7 +30,7 @@ def alternately(calls: Sequence[Callable[[], object]], repeats: int) -> list[dic
     rounds = [[_seconds(call) for call in calls] for _ in range(repeats + 1)][1:]
     return [
         {"seconds": statistics.median(times), "low": min(times), "high": max(times)}
-        for times in zip(*rounds, strict=True)
+        for times in zip(*rounds)
     ]
 
 
@@ -59,7 +59,13 @@ TIMINGS = Collection(
     device=lambda what: getattr(what, "device", "cpu"),
     more={"cores": os.cpu_count()},
 )
-record, missing, run = TIMINGS.record, TIMINGS.missing, TIMINGS.run
+record, run = TIMINGS.record, TIMINGS.run
+
+
+def experiment(what: str, planned: Callable[[], Sequence]) -> Experiment:
+    """The experiment that takes these timings; what: is timed, in words."""
+    about = f"Time {what}, into data/timings/; leave the machine alone meanwhile."
+    return Experiment(about, TIMINGS, "sets of timings", planned, alone=True)
 
 
 def results(*planned, folder: Path | None = None) -> pd.DataFrame:
