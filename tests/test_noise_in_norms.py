@@ -162,7 +162,7 @@ def test_what_the_page_says_of_planted_records_and_of_none(monkeypatch):
     found, critical = planted(0.1, 1.0)
     rows = predicted.beside(found, critical)
     values = findings.findings(found, rows)
-    assert values["own_spread"] < 0.8 and values["curves"] == 18
+    assert values["own_spread"] < 0.8 and len(values["own_each"]) == 18
     assert len(findings.predictions(values)) == len(findings.RANGES)
     monkeypatch.setattr(claims, "compared", lambda: predicted.beside(found[:0], {}))
     assert claims.spread() == claims.level() == []

@@ -60,10 +60,13 @@ def muon_rate():
 )
 def timescale():
     trials, found = experiments.DECAYED.results(), []
-    for name, own in rates.good(trials).groupby("algorithm") if len(trials) else ():
+    if trials.empty:
+        return found
+    for name, own in rates.good(trials).groupby("algorithm"):
         effects = rates.effects(own)
-        gain = effects["gain"]
+        moves, gain = effects["moves"], effects["gain"]
         note = NO_GAIN if gain and gain.low <= 0 else ""
-        if effects["moves"]:
-            found.append(ratio(f"MLP on digits, {named(name)}", effects["moves"], note=note))
+        title = f"MLP on digits, {named(name)}"
+        if moves:
+            found.append(ratio(title, moves, note=note))
     return found

@@ -41,7 +41,6 @@ def findings(good: pd.DataFrame, growths: pd.DataFrame, found: pd.DataFrame) -> 
         **values,
         "worth": any(one.low > 0 for one in gains if one),
         "known_powers": powers.dropna().tolist(),
-        "known": int(powers.count()),
         "methods": int(growths.algorithm.nunique()),
         "networks": int(growths.workload.nunique()),
         "edges": sum(one.above for one in growths.effect),
@@ -130,9 +129,7 @@ def moves(good: pd.DataFrame) -> pd.DataFrame:
 
 def _interval(effect: object) -> str:
     """A power with its interval, which may lie below zero; a dash where there is none."""
-    if effect is None:
-        return "—"
-    return f"{brief(effect.value)} ({brief(effect.low)} to {brief(effect.high)})"
+    return f"{brief(effect.value)} ({brief(effect.low)} to {brief(effect.high)})" if effect else "—"
 
 
 def predictions(values: dict[str, object]) -> pd.DataFrame:

@@ -37,7 +37,8 @@ def good(found: pd.DataFrame) -> pd.DataFrame:
     examples = best.epochs * [workload(name).train_size for name in best.workload]
     steps = examples / best.batch_size
     best["timescale"] = 1 / (best.learning_rate * best.weight_decay * steps)
-    rows = np.exp(np.log(best.set_index(KEYS)[[*VALUES]]).groupby(KEYS).mean())
+    logs = np.log(best.set_index(KEYS)[[*VALUES]])
+    rows = np.exp(logs.groupby(KEYS).mean())
     rows["loss"] = decaying.groupby(KEYS).loss.min()
     rows["plain"] = trials[trials.weight_decay == 0].groupby(KEYS).loss.min()
     return rows.reset_index()
@@ -71,10 +72,9 @@ def _slope(own: pd.DataFrame, value: str) -> Effect | None:
 
 
 def growths() -> pd.DataFrame:
-    """ln of the best rate's growth per doubling of the batch, a row per network and method of
-    dense networks with scaling.ENOUGH searches: workload, algorithm, sizes (how many batch sizes)
-    and effect, an `Effect`, open above where winners crowd at an end of the rate's interval, since
-    rates beyond it would have made it steeper.
+    """How the best rate grows, a row per dense network and method with enough searches: GROWTH.
+    sizes: how many batch sizes.  effect: ln of the growth per doubling of the batch, an `Effect`,
+    open above where winners crowd at an end of the range, since others could have made it steeper.
     """
     found = pd.DataFrame(kept("rate-exponents", _growths)["rows"], columns=GROWTH)
     return found.assign(effect=[Effect(**one) for one in found.effect])

@@ -22,13 +22,12 @@ RANGES = {  # as predicted before the records
 
 
 def findings(found: pd.DataFrame, rows: pd.DataFrame) -> dict[str, object]:
-    """All values of the page's sentences.
-
-    found: of `predicted.scales`.  rows: of `predicted.beside`.
-    """
+    """All values of the page's sentences; found, rows: of `predicted.scales` and `beside`."""
     missed, planned = predicted.misses(rows), experiments.planned()
-    spreads = {norm: predicted.spread(missed, norm) for norm in (OWN, ENTRIES, SPECTRUM)}
-    words = {norm: with_interval(*one) if one else None for norm, one in spreads.items()}
+    spreads, words = {}, {}
+    for norm in (OWN, ENTRIES, SPECTRUM):
+        spreads[norm] = predicted.spread(missed, norm)
+        words[norm] = spreads[norm] and with_interval(*spreads[norm])
     # Geometric means, over a method's paths and over networks
     over = np.exp((found[OWN] - found[EUCLID]).groupby(found.algorithm).mean())
     own = np.exp(missed[OWN].groupby("algorithm").mean())
@@ -43,7 +42,6 @@ def findings(found: pd.DataFrame, rows: pd.DataFrame) -> dict[str, object]:
         "muon_misses": own.get("muon"),
         "own_each": np.exp(missed[OWN]).tolist(),
         "euclid_each": np.exp(missed[EUCLID]).tolist(),
-        "curves": len(missed),
         "networks": int(rows.workload.nunique()),
         "points": planned[0].points,
         "sample": max(path.examples for path in planned),
@@ -80,8 +78,7 @@ def chart(rows: pd.DataFrame) -> alt.LayerChart:
         base.mark_point(filled=True, size=90, opacity=1).encode(x=x, y=y, shape=shape, tooltip=tip),
     ]
     which = charts.menu("norm", [OWN, *NORMS], OWN, "norm")
-    diagonal = alt.Chart(pd.DataFrame({"at": ends}))
-    line = diagonal.mark_line(color=charts.GUIDE, strokeDash=[4, 4])
+    line = alt.Chart(pd.DataFrame({"at": ends})).mark_line(color=charts.GUIDE, strokeDash=[4, 4])
     line = line.encode(x=alt.X("at:Q", scale=scale), y=alt.Y("at:Q", scale=scale))
     return charts.sized(alt.layer(line, charts.controlled(layers, which)), 420)
 

@@ -17,6 +17,7 @@ NORMS = {  # noise over gradient, and to which power
 }
 OTHERS = {"adam": ENTRIES, "adam-fixed": ENTRIES, "muon": SPECTRUM}  # whose own is not EUCLID
 CURVE = ["workload", "algorithm"]
+RESAMPLED = 10_000  # times
 
 
 def scales(points: pd.DataFrame) -> pd.DataFrame:
@@ -48,7 +49,7 @@ def beside(found: pd.DataFrame, critical: dict[tuple, Effect]) -> pd.DataFrame:
     found: of `scales`.  critical: of `criticals`.
     """
     rows = []
-    for key, paths in found.groupby(CURVE) if len(found) else ():
+    for key, paths in found.groupby(CURVE) if critical else ():
         for norm in (*NORMS, OWN):
             noise = scaling.mean_of(paths[norm])
             over = scaling.less(critical[key], noise)
@@ -66,17 +67,19 @@ def misses(rows: pd.DataFrame) -> pd.DataFrame:
     return table.reindex(columns=[*NORMS, OWN])
 
 
-def spread(missed: pd.DataFrame, norm: str) -> tuple[float, float, float] | None:
+def spread(missed: pd.DataFrame, norm: str) -> tuple | None:
     """The standard deviation of a norm's column of `misses` over that of EUCLID, with the ends of
-    its interval: curves are drawn again with replacement, the same for both.
-
-    None of fewer than scaling.ENOUGH curves.
+    its interval: curves are drawn again with replacement, the same for both.  None of few curves.
     """
-    if len(missed) < scaling.ENOUGH:
+    values = missed[[norm, EUCLID]].to_numpy()
+    count = len(values)
+    if count < scaling.ENOUGH:
         return None
-    values, random = missed[[norm, EUCLID]].to_numpy(), np.random.default_rng(0)
-    picks = random.integers(len(values), size=(10_000, len(values)))
+    random = np.random.default_rng(0)
+    picks = random.integers(count, size=(RESAMPLED, count))
     own, euclid = values[picks].std(1, ddof=1).T
-    whole = values.std(0, ddof=1)
-    ends = scaling.span_of(own[euclid > 0] / euclid[euclid > 0])
-    return float(whole[0] / whole[1]), *ends
+    some = euclid > 0
+    ratios = own[some] / euclid[some]
+    low, high = scaling.span_of(ratios)
+    own, euclid = values.std(0, ddof=1)
+    return own / euclid, low, high
