@@ -1,14 +1,16 @@
 """Weight decay for any method: its limits, PyTorch's own, and what planted searches say of it."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from chapters.decay_and_batch import claims, exponents, findings, searches, timescales
-from chapters.decay_and_batch.searches import Search
+from chapters.decay_and_batch import claims, experiments, findings, rates
+from chapters.decay_and_batch.experiments import Search
+from lib.analysis.scaling import Effect
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
 from lib.methods import EVERY, METHODS, decayed, method
@@ -101,7 +103,7 @@ def test_a_search_tells_every_trial_and_the_same_again():
 def test_the_timescale_is_batch_over_rate_decay_and_examples():
     rows = {"workload": "digits-mlp-nats", "algorithm": "adam", "batch_size": 64, "replicate": 1}
     rows |= {"epochs": 10, "learning_rate": 0.01, "weight_decay": [0.5] * 5 + [0.0], "error": 0.1}
-    (own,) = timescales.good(pd.DataFrame(rows | {"loss": [1, 2, 3, 4, 9, 1.5]})).itertuples()
+    (own,) = rates.good(pd.DataFrame(rows | {"loss": [1, 2, 3, 4, 9, 1.5]})).itertuples()
     assert own.timescale == pytest.approx(64 / (0.01 * 0.5 * 13_500), rel=1e-2)
     assert own.loss == 1 and own.plain == 1.5
 
@@ -109,7 +111,7 @@ def test_the_timescale_is_batch_over_rate_decay_and_examples():
 def planted(power, noise=0.05):
     """Searches in which the best product of rate and decay grows as this power of the batch."""
     random, rows = np.random.default_rng(1), []
-    for search in searches.planned():
+    for search in experiments.planned():
         product = 1e-3 * (search.batch_size / 16) ** power * math.exp(noise * random.normal())
         for rank in range(8):
             about = {"workload": search.workload, "algorithm": search.algorithm}
@@ -125,18 +127,21 @@ def test_planted_timescales_are_judged_as_they_are(power, verdict, monkeypatch):
     class Planted:
         results = staticmethod(lambda: planted(power))
 
-    monkeypatch.setattr(searches, "DECAYED", Planted)
+    monkeypatch.setattr(experiments, "DECAYED", Planted)
     groups = judged(REGISTRY.claims["W2"], claims.timescale()).groups
     assert [group.verdict for group in groups] == [verdict] * 2 and groups[1].n == 5
-    good = timescales.good(planted(power))
-    own = good[good.algorithm == "muon"]
-    assert timescales.power(own, "weight_decay").value == pytest.approx(power, abs=0.1)
-    assert math.exp(timescales.gain(own).value) == pytest.approx(2)
+    good = rates.good(planted(power))
+    own = rates.effects(good[good.algorithm == "muon"])
+    assert own["decay"].value == pytest.approx(power, abs=0.1)
+    assert math.exp(own["gain"].value) == pytest.approx(2) and abs(own["rate"].value) < 1e-9
 
 
-RATES = dict(
-    zip(exponents.COLUMNS, ("digits-mlp", "muon", math.log(2) / 2, 0.005, 4.0, 5, 11, False))
-)
+GROWTH = Effect(math.log(2) / 2, 0.005, 4.0, 5)
+
+
+def grown(effect):
+    """The growth of one rate, as of `rates.growths`."""
+    return pd.DataFrame([("digits-mlp", "muon", 11, effect)], columns=rates.GROWTH)
 
 
 @pytest.mark.parametrize(
@@ -145,25 +150,25 @@ RATES = dict(
 )
 def test_planted_rates_are_judged_as_they_are(moved, edge, verdict, monkeypatch):
     """With winners at an end of the range, a growth is a bound from below."""
-    row = RATES | {"value": RATES["value"] + moved, "edge": edge}
-    monkeypatch.setattr(exponents, "growths", lambda: pd.DataFrame([row]))
+    effect = replace(GROWTH, value=GROWTH.value + moved, above=edge)
+    monkeypatch.setattr(rates, "growths", lambda: grown(effect))
     (group,) = judged(REGISTRY.claims["W1"], claims.muon_rate()).groups
     assert group.verdict == verdict and bool(group.note) == edge
 
 
 def test_what_the_page_says_of_planted_records(monkeypatch):
     found = planted(1.0)
-    good, rates = timescales.good(found), pd.DataFrame([RATES])
-    values = findings.findings(good, rates, found)
+    good = rates.good(found)
+    values = findings.findings(good, grown(GROWTH), found)
     assert values["adam_moves"] == pytest.approx(1, abs=0.2) and values["times"] == 16
-    assert values["muon_powers"] == [pytest.approx(0.5)] and values["steepest"] == "Muon"
-    assert len(findings.predictions(values)) == len(findings.RANGES)
-    assert len(findings.table(good)) == 6 and len(findings.rate_table(rates)) == 1
+    assert values["muon_powers"] == [pytest.approx(0.5)] and len(values["known_powers"]) == 1
+    assert len(findings.predictions(values)) == 2 * len(findings.RANGES)
+    assert len(findings.moves(good)) == 2
 
 
 def test_nothing_is_judged_without_records(monkeypatch):
     class Nothing:
         results = staticmethod(pd.DataFrame)
 
-    monkeypatch.setattr(searches, "DECAYED", Nothing)
+    monkeypatch.setattr(experiments, "DECAYED", Nothing)
     assert claims.timescale() == []

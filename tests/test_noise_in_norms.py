@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from chapters.noise_in_norms import claims, findings, norms, paths, predicted
+from chapters.noise_in_norms import claims, experiments, findings, norms, predicted
 from lib.analysis.scaling import Effect
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
@@ -115,12 +115,12 @@ def test_every_length_is_that_of_examples_one_by_one(name):
 
 
 def test_points_lie_in_the_middle_of_equal_parts():
-    assert paths.middles(80, 8) == [6, 16, 26, 36, 46, 56, 66, 76]
-    assert paths.middles(3, 8) == [1, 2, 3]
+    assert experiments.middles(80, 8) == [6, 16, 26, 36, 46, 56, 66, 76]
+    assert experiments.middles(3, 8) == [1, 2, 3]
 
 
 def test_a_path_is_that_of_the_fastest_trial_on_record():
-    path = paths.Path("digits-mlp", "muon", 64, 3, points=2)
+    path = experiments.Path("digits-mlp", "muon", 64, 3, points=2)
     rows = path.measure()
     assert rows.equals(path.measure()) and (rows.step <= rows["last"]).all() and len(rows) == 2
     assert (rows[["trace", "square", "sigmas", "slopes", "roots", "nuclear"]] > 0).all(axis=None)
@@ -130,18 +130,19 @@ def planted(own_off, euclid_off):
     """Critical batch sizes, and paths whose noise scales lie off them by normal factors of such a
     spread; ℓ₁ and nuclear off alike.
     """
-    random, found, critical = np.random.default_rng(2), [], []
-    for work in paths.PLANNED:
-        for name in paths.METHODS:
+    random, found, critical = np.random.default_rng(2), [], {}
+    for work in experiments.PLANNED:
+        for name in experiments.METHODS:
             batch = random.normal(4, 1)
-            effect = Effect(batch, 0.05, 4.0, 5)
-            critical.append({"workload": work, "algorithm": name, **vars(effect)})
+            critical[work, name] = Effect(batch, 0.05, 4.0, 5)
             near, far = batch - np.array([own_off, euclid_off]) * random.standard_normal(2)
             for n in range(5):
-                noise = dict.fromkeys(predicted.NORMS, far) | {predicted.OWN[name]: near}
+                own = predicted.OTHERS.get(name, predicted.EUCLID)
+                noise = dict.fromkeys(predicted.NORMS, far) | {own: near}
                 noise = {k: v + 0.01 * random.standard_normal() for k, v in noise.items()}
-                found.append({"workload": work, "algorithm": name, "replicate": n, **noise})
-    return pd.DataFrame(found), pd.DataFrame(critical)
+                about = {"workload": work, "algorithm": name, "replicate": n}
+                found.append(about | noise | {predicted.OWN: noise[own]})
+    return pd.DataFrame(found), critical
 
 
 @pytest.mark.parametrize(("own", "euclid", "verdict"), [(0.05, 1.0, FOR), (1.0, 1.0, AGAINST)])
@@ -161,8 +162,7 @@ def test_what_the_page_says_of_planted_records_and_of_none(monkeypatch):
     found, critical = planted(0.1, 1.0)
     rows = predicted.beside(found, critical)
     values = findings.findings(found, rows)
-    assert values["own_spread"] < 0.8 and values["curves"] == 18
+    assert values["own_spread"] < 0.8 and len(values["own_each"]) == 18
     assert len(findings.predictions(values)) == len(findings.RANGES)
-    assert len(findings.by_network(rows)) == 4 and len(findings.table(rows)) == 18
-    monkeypatch.setattr(claims, "compared", lambda: None)
+    monkeypatch.setattr(claims, "compared", lambda: predicted.beside(found[:0], {}))
     assert claims.spread() == claims.level() == []

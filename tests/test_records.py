@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from chapters.batch_ramps import searches as ramp_searches
-from chapters.decay_and_batch import searches as decay_searches
+from chapters.decay_and_batch import experiments as decay_searches
 from chapters.federated import experiments as federated
 from chapters.frameworks.framework_times import FrameworkTimes
 from chapters.language_model import branches, ngrams, pruned_layers
@@ -19,7 +19,7 @@ from chapters.late_workers import delays
 from chapters.leakage import experiments as leakage
 from chapters.local_steps import experiments as local
 from chapters.moving_masks import experiments as masks
-from chapters.noise_in_norms import paths as norm_paths
+from chapters.noise_in_norms import experiments as norm_paths
 from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
 from chapters.own_workload import replays as own_replays
 from chapters.parts_of_a_network import growing, halves, subnetworks

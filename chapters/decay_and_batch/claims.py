@@ -3,9 +3,11 @@
 Of the paper the abstract was at hand, not the text; of nanochat the code.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
-from chapters.decay_and_batch import exponents, searches, timescales
+from chapters.decay_and_batch import experiments, rates
 from lib.claims.claim import Change, claim, ratio
 from lib.claims.names import curve_title
 from lib.wording import named
@@ -28,13 +30,11 @@ PER_DOUBLING = 1.05  # 1.25, what counts as an effect, over a batch 32 times as 
     since="2026-11-27",
 )
 def muon_rate():
-    rows = exponents.growths()
-    own = rows[rows.algorithm == "muon"]
-    found = []
-    for row in own.itertuples():
-        effect = exponents.effect(row)
-        moved = type(effect)(**vars(effect) | {"value": effect.value - np.log(2) / 2})
-        found.append(ratio(curve_title((row.workload, "muon")), moved, note=EDGE * bool(row.edge)))
+    rows, found = rates.growths(), []
+    for row in rows[rows.algorithm == "muon"].itertuples():
+        moved = replace(row.effect, value=row.effect.value - np.log(2) / 2)
+        name = curve_title((row.workload, "muon"))
+        found.append(ratio(name, moved, note=EDGE * moved.above))
     return found
 
 
@@ -59,11 +59,14 @@ def muon_rate():
     ],
 )
 def timescale():
-    good = timescales.good(searches.DECAYED.results())
-    found = []
-    for name, own in good.groupby("algorithm"):
-        if effect := timescales.across(own, "timescale"):
-            gained = timescales.gain(own)
-            note = NO_GAIN * bool(gained and gained.low <= 0)
-            found.append(ratio(f"MLP on digits, {named(name)}", effect, note=note))
+    trials, found = experiments.DECAYED.results(), []
+    if trials.empty:
+        return found
+    for name, own in rates.good(trials).groupby("algorithm"):
+        effects = rates.effects(own)
+        moves, gain = effects["moves"], effects["gain"]
+        note = NO_GAIN if gain and gain.low <= 0 else ""
+        title = f"MLP on digits, {named(name)}"
+        if moves:
+            found.append(ratio(title, moves, note=note))
     return found

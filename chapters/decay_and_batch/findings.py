@@ -3,111 +3,66 @@
 from __future__ import annotations
 
 import altair as alt
-import numpy as np
 import pandas as pd
 
-from chapters.decay_and_batch import exponents, searches, timescales
-from chapters.decay_and_batch.timescales import VALUES
+from chapters.decay_and_batch import experiments, rates
+from chapters.decay_and_batch.rates import VALUES
 from lib.analysis import replicates
 from lib.claims.names import title
-from lib.methods import method
 from lib.page import charts, shared_figures, tips, told
-from lib.wording import between, brief, percent, with_interval
+from lib.wording import brief, named, percent
 
-SMALL, *_, LARGE = searches.BATCH_SIZES
-RANGES = {  # as predicted before the records
-    "adam_moves": ("Adam: timescale at the largest batch, over the smallest", 0.5, 2),
-    "muon_moves": ("Muon: timescale at the largest batch, over the smallest", 0.5, 2),
-    "adam_decay": ("Adam: power of the batch in the best decay", 0.3, 0.9),
-    "muon_decay": ("Muon: power of the batch in the best decay", 0.3, 0.9),
-    "adam_gain": ("Adam: least loss without decay, over that with it", 1.05, 1.5),
-    "muon_gain": ("Muon: least loss without decay, over that with it", 1.05, 1.5),
+SMALL, *_, LARGE = experiments.BATCH_SIZES
+RANGES = {  # as predicted before the records, for either method
+    "moves": ("timescale at the largest batch, over the smallest", 0.5, 2),
+    "decay": ("power of the batch in the best decay", 0.3, 0.9),
+    "gain": ("least loss without decay, over that with it", 1.05, 1.5),
 }
 
 
-def findings(good: pd.DataFrame, rates: pd.DataFrame, found: pd.DataFrame) -> dict[str, object]:
+def findings(good: pd.DataFrame, growths: pd.DataFrame, found: pd.DataFrame) -> dict[str, object]:
     """All values of the page's sentences.
 
-    Args:
-        good: of `timescales.good`.
-        rates: of `exponents.growths`.
-        found: the trials of `searches.DECAYED`.
+    good, growths: of `rates`.  found: the trials of `experiments.DECAYED`.
     """
-    values, worth = {}, False
-    for name in searches.SPACES:
+    values, gains = {}, []
+    powers = growths.effect.map(rates.power)
+    for name in experiments.SPACES:
         own = good[good.algorithm == name]
-        moves = timescales.across(own, "timescale")
-        gained = timescales.gain(own)
-        values[f"{name}_moves"] = _ratio(moves)
-        values[f"{name}_gain"] = _ratio(gained)
-        worth = worth or bool(gained and gained.low > 0)
-        for key, column in (("decay", "weight_decay"), ("rate", "learning_rate")):
-            power = timescales.power(own, column)
-            values[f"{name}_{key}"] = power.value if power else None
+        effects = rates.effects(own)
+        gains.append(effects["gain"])
+        ratios = {f"{name}_{key}": effects[key] for key in ("moves", "gain")}
+        values |= told.ratios(ratios, ())
+        values[f"{name}_decay"] = effects["decay"] and effects["decay"].value
         values[f"{name}_shares"] = own.timescale.tolist()
-    powers = {}
-    for row in filter(exponents.known, rates.itertuples()):
-        powers.setdefault(row.algorithm, []).append(exponents.powers(row)[0])
-    ranked = sorted(powers, key=lambda name: np.mean(powers[name]))
+        values[f"{name}_powers"] = powers[growths.algorithm == name].dropna().tolist()
+    counts = found.groupby("algorithm").replicate.nunique()
     return {
         **values,
-        "worth": worth,
-        "low_end": percent(timescales.at_low_end(found, *_decays())),
-        "every_least": min((min(own) for own in powers.values()), default=None),
-        "every_most": max((max(own) for own in powers.values()), default=None),
-        "methods": int(rates.algorithm.nunique()),
-        "known": sum(map(len, powers.values())),
-        "networks": int(rates.workload.nunique()),
-        "edges": int(rates.edge.sum()),
-        "curves": len(rates),
-        "flattest": method(ranked[0]).title if ranked else None,
-        "steepest": method(ranked[-1]).title if ranked else None,
-        "muon_powers": powers.get("muon", []),
-        "adam_powers": powers.get("adam", []),
-        "searches": [f"{n} with {method(name).title}" for name, n in _searches(found).items()],
+        "worth": any(one.low > 0 for one in gains if one),
+        "known_powers": powers.dropna().tolist(),
+        "methods": int(growths.algorithm.nunique()),
+        "networks": int(growths.workload.nunique()),
+        "edges": sum(one.above for one in growths.effect),
+        "curves": len(growths),
+        "searches": [f"{n} with {named(name)}" for name, n in counts.items()],
         "trials": int(found.trials.max()),
         "epochs": int(found.epochs.max()),
-        "best": timescales.BEST,
+        "best": rates.BEST,
         "small": SMALL,
         "large": LARGE,
         "times": LARGE // SMALL,
         "diverged": percent(found.loss.isna().mean()),
-        "decays": between(*_decays()),
+        "decays": [*experiments.DECAYS],
     }
 
 
-def _searches(found: pd.DataFrame) -> dict[str, int]:
-    """How many searches each method has."""
-    return found.groupby("algorithm").replicate.nunique().to_dict()
-
-
-def _decays() -> tuple[float, float]:
-    low, high = searches.DECAYS.partition("=")[2].split("..")
-    return float(low), float(high)
-
-
-def _ratio(effect) -> float | None:
-    return float(np.exp(effect.value)) if effect else None
-
-
-def _interval(effect) -> str:
-    """A power with its interval, which may lie below zero; a dash where there is none."""
-    if effect is None:
-        return "—"
-    return f"{brief(effect.value)} ({brief(effect.low)} to {brief(effect.high)})"
-
-
-def points(good: pd.DataFrame) -> pd.DataFrame:
-    """What the figure of decay draws: algorithm, method, batch_size, measure (of VALUES), value,
-    low, high, searches.
-    """
-    parts = []
-    for name, own in good.groupby("algorithm"):
-        by = replicates.by_size(own, *VALUES)
-        for value, words in VALUES.items():
-            ends = {value: "value", f"{value}_low": "low", f"{value}_high": "high"}
-            some = by.rename(columns=ends)[["batch_size", "searches", "value", "low", "high"]]
-            parts.append(some.assign(algorithm=name, method=method(name).title, measure=words))
+def points(single: pd.DataFrame) -> pd.DataFrame:
+    """The means of single searches by algorithm and measure, as of `replicates.by_size`."""
+    parts, ends = [], {"value_low": "low", "value_high": "high"}
+    for (name, measure), own in single.groupby(["algorithm", "measure"]):
+        names = {"algorithm": name, "method": named(name), "measure": measure}
+        parts.append(replicates.by_size(own, "value").rename(columns=ends).assign(**names))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -115,14 +70,11 @@ def chart(good: pd.DataFrame) -> alt.LayerChart:
     """The timescale of the best trials against batch size, a colour for each method; faint: single
     searches; a menu shows decay and rate instead.
     """
-    if not len(good):
-        return charts.nothing("Nothing is measured yet.")
-    rows = points(good)
     single = good.melt(["algorithm", "batch_size", "replicate"], [*VALUES], "kind")
-    single = single.assign(measure=single.kind.map(VALUES))
-    reach = single.groupby("measure").value.agg(["min", "max"])
-    rows["low"] = rows.low.clip(lower=rows.measure.map(reach["min"]) / 3)
-    rows["high"] = rows.high.clip(upper=rows.measure.map(reach["max"]) * 3)
+    single["measure"] = single.kind.map(VALUES)
+    rows, by_measure = points(single), single.groupby("measure").value
+    rows["low"] = rows.low.clip(lower=rows.measure.map(by_measure.min()) / 3)
+    rows["high"] = rows.high.clip(upper=rows.measure.map(by_measure.max()) * 3)
     scale = charts.log(14, base=10)
     y = alt.Y("value:Q", title="of the best trials", scale=scale, axis=alt.Axis(format="~g"))
     base = alt.Chart(rows).encode(
@@ -137,75 +89,53 @@ def chart(good: pd.DataFrame) -> alt.LayerChart:
     return charts.sized(charts.controlled(layers, what), 330)
 
 
-def growth_chart(rates: pd.DataFrame) -> alt.LayerChart:
+def growth_chart(growths: pd.DataFrame) -> alt.LayerChart:
     """Growth of the best rate per doubling of the batch, a row for each method and a colour for
     each network, beside no change, √2 and 2.
     """
-    if not len(rates):
-        return charts.nothing("Nothing is measured yet.")
     found = []
-    for row in rates.sort_values(["algorithm", "workload"]).itertuples():
-        growth = exponents.effect(row).row("ratio")
-        sizes = f"{row.sizes} batch sizes"
-        names = {"row": method(row.algorithm).title, "label": title(row.workload), "sizes": sizes}
-        found.append({**names, **growth})
-    rows = pd.DataFrame(found)
+    for row in growths.sort_values(["algorithm", "workload"]).itertuples():
+        names = {
+            "row": named(row.algorithm),
+            "label": title(row.workload),
+            "sizes": f"{row.sizes} batch sizes",
+        }
+        found.append(names | row.effect.row("ratio"))
+    networks = sorted({row["label"] for row in found})
     shades = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE)
-    colours = dict(zip(sorted(rows.label.unique()), shades))
+    colour = charts.by_name("label", dict(zip(networks, shades)))
     words = "growth of the best rate per doubling of the batch"
-    colour = charts.by_name("label", colours)
+    rows = pd.DataFrame(found)
     return shared_figures.ratios(rows, words, colour, (1, 2**0.5, 2), beyond=1.2)
-
-
-def rate_table(rates: pd.DataFrame) -> pd.DataFrame:
-    """The power of the batch size with which the best rate grows, a row for each method and a
-    column for each network.
-    """
-    rows = {}
-    for row in rates.itertuples():
-        value, low, high = map(brief, exponents.powers(row))
-        bound = f"{value} ({low} or more)" if row.edge else f"{value} ({low} to {high})"
-        rows.setdefault(method(row.algorithm).title, {})[title(row.workload)] = bound
-    table = pd.DataFrame(rows).T.fillna("—")
-    return table.rename_axis("method").reset_index()
-
-
-def table(good: pd.DataFrame) -> pd.DataFrame:
-    """What the best trials have at each batch size, a row for each method and size."""
-    found = []
-    for name, own in good.groupby("algorithm"):
-        for row in replicates.by_size(own, *VALUES, "loss", "plain").to_dict("records"):
-            cells = {
-                words: with_interval(*(row[f"{value}{end}"] for end in ("", "_low", "_high")))
-                for value, words in VALUES.items()
-            }
-            about = {"method": method(name).title, "batch size": int(row["batch_size"])}
-            least = {"least loss": brief(row["loss"]), "without decay": brief(row["plain"])}
-            found.append({**about, **cells, **least})
-    return pd.DataFrame(found)
 
 
 def moves(good: pd.DataFrame) -> pd.DataFrame:
     """How decay, rate and timescale move with the batch, and what decay is worth, by method."""
-    found = []
+    rows = []
     for name, own in good.groupby("algorithm"):
-        ratios = {
-            f"timescale at {LARGE} over {SMALL}": timescales.across(own, "timescale"),
-            "least loss without decay over that with it": timescales.gain(own),
-        }
-        row = {
-            "method": method(name).title,
-            "power of the batch in decay": _interval(timescales.power(own, "weight_decay")),
-            "in the rate": _interval(timescales.power(own, "learning_rate")),
-        }
-        row |= {
-            words: with_interval(*one.row().values()) if one else "—"
-            for words, one in ratios.items()
-        }
-        found.append(row | {"searches": own.replicate.nunique()})
-    return pd.DataFrame(found)
+        effects = rates.effects(own)
+        rows.append(
+            {
+                "method": named(name),
+                "power of the batch in decay": _interval(effects["decay"]),
+                "in the rate": _interval(effects["rate"]),
+                f"timescale at {LARGE} over {SMALL}": told.times(effects["moves"]),
+                "least loss without decay over that with it": told.times(effects["gain"]),
+                "searches": own.replicate.nunique(),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _interval(effect: object) -> str:
+    """A power with its interval, which may lie below zero; a dash where there is none."""
+    return f"{brief(effect.value)} ({brief(effect.low)} to {brief(effect.high)})" if effect else "—"
 
 
 def predictions(values: dict[str, object]) -> pd.DataFrame:
     """What was written down before the records, beside what came; values: of `findings`."""
-    return told.predictions((*RANGES[name], values[name]) for name in RANGES)
+    return told.predictions(
+        (f"{named(name)}: {words}", low, high, values[f"{name}_{key}"])
+        for key, (words, low, high) in RANGES.items()
+        for name in experiments.SPACES
+    )

@@ -3,7 +3,7 @@
 Of this paper the abstract was at hand, not the text.
 """
 
-from chapters.noise_in_norms import paths, predicted
+from chapters.noise_in_norms import experiments, predicted
 from lib.claims.claim import claim, interval, ratio
 from lib.claims.names import curve_title
 
@@ -12,8 +12,9 @@ SOURCE = "Naganuma et al. 2026, abstract, in our words"
 
 def compared():
     """`predicted.beside` of all on record."""
-    found = predicted.scales(paths.PATHS.results())
-    return predicted.beside(found, predicted.criticals()) if len(found) else None
+    points = experiments.PATHS.results()
+    both = (predicted.scales(points), predicted.criticals()) if len(points) else (points, {})
+    return predicted.beside(*both)
 
 
 @claim(
@@ -31,14 +32,11 @@ def compared():
     fixed=True,
 )
 def spread():
-    rows = compared()
-    if rows is None:
-        return []
-    missed = predicted.misses(rows)
-    found = predicted.spreads(missed)
-    networks = missed.index.get_level_values("workload").nunique()
-    name = f"{len(missed)} curves of {networks} networks"
-    return [interval(name, *found["own"], len(missed), log=True)] if found else []
+    missed = predicted.misses(compared())
+    found = predicted.spread(missed, predicted.OWN)
+    networks = missed.index.unique("workload")
+    name = f"{len(missed)} curves of {len(networks)} networks"
+    return [interval(name, *found, len(missed), log=True)] if found else []
 
 
 @claim(
@@ -56,7 +54,5 @@ def spread():
 )
 def level():
     rows = compared()
-    if rows is None:
-        return []
-    own = rows[rows.own.astype(bool) & (rows.norm != predicted.EUCLID)]
+    own = rows[(rows.norm == predicted.OWN) & rows.algorithm.isin(predicted.OTHERS)]
     return [ratio(curve_title((row.workload, row.algorithm)), row.over) for row in own.itertuples()]

@@ -1,9 +1,8 @@
 """A gradient and the spread of its examples, each measured in the norm in which a method takes the
 steepest step: Euclidean (SGD), l1 (signs), nuclear (orthogonal matrices).
 
-The noise scales of the last two are those of Naganuma et al. (2026).  The gradient G is that of the
-whole training set.  So |G| and its parts have no sampling error, which would make every one of them
-too large in the mean.
+The noise scales of the last two are those of Naganuma et al. (2026).  The gradient is that of the
+whole training set: of a part, its lengths would be too large in the mean.
 """
 
 from __future__ import annotations
@@ -23,9 +22,8 @@ from lib.probes.noise_scale import Chunks
 def look(chunks: Chunks, w: Tensor, layers: Sequence[Layer]) -> dict[str, float]:
     """What `parts` says of the network's gradient at weights w [P].
 
-    Args:
-        chunks: the training set; the spread is that of the examples drawn from it.
-        layers: the parameters in w.
+    chunks: the training set; the spread is that of the examples drawn from it.
+    layers: the parameters in w.
     """
     g = chunks.executor.gradients(w[None], chunks.x, chunks.y)[1][0]
     task, module = chunks.executor.task, chunks.module
@@ -47,41 +45,32 @@ def parts(g: Tensor, examples: Sequence[Tensor], layers: Sequence[Layer]) -> dic
     roots, nuclear: tr(C^(1/2)) and the nuclear norm of g, summed over the matrices that Muon makes
     orthogonal; C [rows, rows] is the mean of D D^T, D an example's matrix less that of g.
 
-    Args:
-        examples: gradients of single examples in chunks, each [n, P].
-        layers: the parameters in g.
+    examples: gradients of single examples in chunks, each [n, P].
+    layers: the parameters in g.
     """
     hidden = [layer for layer in layers if layer.kind in HIDDEN]
-    squares, count = torch.zeros_like(g), 0
-    spread = [g.new_zeros(layer.shape[0], layer.shape[0]) for layer in hidden]
+    squares, count, spread = 0, 0, [0] * len(hidden)
     for own in examples:
         away = own - g
-        squares += away.square().sum(0)
         count += len(away)
-        for total, layer in zip(spread, hidden, strict=True):
+        squares = squares + away.square().sum(0)
+        for place, layer in enumerate(hidden):
             rows = matrix(away, layer).transpose(0, 1).flatten(1)
-            total += rows @ rows.mT
+            spread[place] = spread[place] + rows @ rows.mT
     variances = squares.double() / count
+    # What rounding leaves below zero is zero
+    roots = [torch.linalg.eigvalsh(c.double() / count).clamp(min=0).sqrt() for c in spread]
+    singular = [torch.linalg.svdvals(matrix(g[None], layer)[0].double()) for layer in hidden]
     return {
         "trace": variances.sum().item(),
         "square": g.double().square().sum().item(),
         "sigmas": variances.sqrt().sum().item(),
         "slopes": g.double().abs().sum().item(),
-        "roots": sum(root_trace(total.double() / count) for total in spread),
-        "nuclear": sum(singular(matrix(g[None], layer)[0].double()) for layer in hidden),
+        "roots": sum(one.sum().item() for one in roots),
+        "nuclear": sum(one.sum().item() for one in singular),
     }
 
 
 def matrix(g: Tensor, layer: Layer) -> Tensor:
     """The layer's part of g [n, P], as Muon sees it: [n, outputs, the rest]."""
     return g[:, layer.where].unflatten(1, (layer.shape[0], -1))
-
-
-def root_trace(c: Tensor) -> float:
-    """tr(C^(1/2)) of a covariance C [rows, rows]; what rounding leaves below zero is zero."""
-    return torch.linalg.eigvalsh(c).clamp(min=0).sqrt().sum().item()
-
-
-def singular(m: Tensor) -> float:
-    """The nuclear norm of a matrix: the sum of its singular values."""
-    return torch.linalg.svdvals(m).sum().item()

@@ -5,117 +5,81 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from chapters.noise_in_norms.paths import METHODS, PLANNED
-from lib.analysis import goals, scaling
-from lib.analysis.scaling import Curve, Effect
-from lib.claims.cache import kept
-from lib.records import on_record, results
-from lib.studies import plans
-from lib.studies.study import Study
+from chapters.noise_in_norms.experiments import METHODS, PLANNED
+from lib.analysis import method_results, scaling
+from lib.analysis.scaling import Effect
 
-EUCLID, ENTRIES, SPECTRUM = "Euclidean", "ℓ₁", "nuclear"
+EUCLID, ENTRIES, SPECTRUM, OWN = "Euclidean", "ℓ₁", "nuclear", "the method’s own"
 NORMS = {  # noise over gradient, and to which power
     EUCLID: ("trace", "square", 1),
     ENTRIES: ("sigmas", "slopes", 2),
     SPECTRUM: ("roots", "nuclear", 2),
 }
-OWN = dict.fromkeys(METHODS, EUCLID) | {
-    "adam": ENTRIES,
-    "adam-fixed": ENTRIES,
-    "muon": SPECTRUM,
-}
-PATH = ["workload", "algorithm", "replicate"]
+OTHERS = {"adam": ENTRIES, "adam-fixed": ENTRIES, "muon": SPECTRUM}  # whose own is not EUCLID
+CURVE = ["workload", "algorithm"]
 RESAMPLED = 10_000  # times
 
 
 def scales(points: pd.DataFrame) -> pd.DataFrame:
-    """ln of the noise scale in each of NORMS, a row per path: the mean over its points.
+    """ln of the noise scale in each of NORMS and in OWN, a row per path: the mean over its points.
 
-    points: of `paths.PATHS`.
+    points: of `experiments.PATHS`.
     """
-    if not len(points):
-        return pd.DataFrame(columns=[*PATH, *NORMS])
-    logs = {
-        norm: power * np.log(points[noise] / points[gradient])
-        for norm, (noise, gradient, power) in NORMS.items()
-    }
-    return points[PATH].assign(**logs).groupby(PATH, sort=False).mean().reset_index()
+    path = [*CURVE, "replicate"]
+    logs = points[path].copy()
+    for norm, (noise, gradient, power) in NORMS.items():
+        logs[norm] = power * np.log(points[noise] / points[gradient])
+    found = logs.groupby(path, sort=False).mean().reset_index()
+    norms = found.algorithm.map(OTHERS).fillna(EUCLID)
+    return found.assign(**{OWN: [found.at[row, norm] for row, norm in norms.items()]})
 
 
-def curves() -> dict[tuple, Curve]:
-    """The dense curves of these networks and methods, momentum as published."""
-    studies = [plans.study(name) for name in plans.WHICH]
-    cells = [
-        cell
-        for cell in on_record.gathered(*studies, **plans.USUAL).cells
-        if cell.workload in PLANNED and cell.algorithm in METHODS and not cell.sparsity
-    ]
-    study = Study("noise in norms", "Noise in norms", cells)
-    trials = results.read(study, without=scaling.WITHIN_BUDGETS)
-    return scaling.curves(goals.at_goals(trials))
+def criticals() -> dict[tuple[str, str], Effect]:
+    """ln of the critical batch size by network and method: dense, and momentum as published."""
+    trials = method_results.compared()
+    asked = trials.workload.isin(PLANNED) & trials.algorithm.isin(METHODS)
+    curves = scaling.curves(trials[asked & (trials.sparsity == 0)])
+    return {key[:2]: scaling.critical(curve) for key, curve in curves.items()}
 
 
-def criticals() -> pd.DataFrame:
-    """The critical batch size of each of `curves`: workload, algorithm and the fields of its
-    logarithm's `Effect`.
-    """
-    return pd.DataFrame(kept("noise-in-norms", _criticals))
+def beside(found: pd.DataFrame, critical: dict[tuple, Effect]) -> pd.DataFrame:
+    """A row per network, method and norm (of NORMS, or OWN): critical, noise and over, the first
+    less the second, each an `Effect` of a logarithm; and searches, the number of paths.
 
-
-def _criticals() -> dict[str, list]:
-    found = {key[:2]: scaling.critical(curve) for key, curve in curves().items()}
-    rows = [dict(zip(PATH, key)) | vars(effect) for key, effect in found.items()]
-    return pd.DataFrame(rows).to_dict("list")
-
-
-def beside(found: pd.DataFrame, critical: pd.DataFrame) -> pd.DataFrame:
-    """A row per network, method and norm: critical and noise (each an `Effect`, of a logarithm),
-    over (the first less the second), own (whether it is the method's norm), searches (paths).
-
-    Args:
-        found: of `scales`.
-        critical: of `criticals`.
+    found: of `scales`.  critical: of `criticals`.
     """
     rows = []
-    for _, row in critical.iterrows():
-        batch = Effect(*row[["value", "error", "freedom", "n", "below", "above"]])
-        about = {"workload": row.workload, "algorithm": row.algorithm, "critical": batch}
-        of = (found.workload == row.workload) & (found.algorithm == row.algorithm)
-        for norm in NORMS if of.any() else ():
-            noise = scaling.mean_of(found.loc[of, norm])
-            over, own = scaling.less(batch, noise), OWN[row.algorithm] == norm
-            told = {"norm": norm, "noise": noise, "over": over, "own": own}
-            rows.append({**about, **told, "searches": int(of.sum())})
-    columns = ["workload", "algorithm", "critical", "norm", "noise", "over", "own", "searches"]
-    return pd.DataFrame(rows, columns=columns)
+    for key, paths in found.groupby(CURVE) if critical else ():
+        for norm in (*NORMS, OWN):
+            noise = scaling.mean_of(paths[norm])
+            over = scaling.less(critical[key], noise)
+            rows.append((*key, norm, critical[key], noise, over, len(paths)))
+    return pd.DataFrame(rows, columns=[*CURVE, "norm", "critical", "noise", "over", "searches"])
 
 
 def misses(rows: pd.DataFrame) -> pd.DataFrame:
-    """ln of the critical batch size over the noise scale, a row per curve: in each of NORMS, and in
-    the method's own ("own").
+    """ln of the critical batch size over the noise scale, a row per curve and a column per norm.
 
     rows: of `beside`.
     """
-    table = rows.assign(over=[effect.value for effect in rows.over])
-    wide = table.pivot(index=["workload", "algorithm"], columns="norm", values="over")
-    own = table[table.own.astype(bool)].set_index(["workload", "algorithm"]).over
-    return wide.reindex(columns=list(NORMS)).astype(float).assign(own=own)
+    values = rows.assign(over=[effect.value for effect in rows.over])
+    table = values.pivot(index=CURVE, columns="norm", values="over")
+    return table.reindex(columns=[*NORMS, OWN])
 
 
-def spreads(missed: pd.DataFrame, base: str = EUCLID) -> dict[str, tuple[float, float, float]]:
-    """The standard deviation of each column of `misses` over that of the base, with the ends of its
-    interval: curves are drawn again with replacement, the same for both.
+def spread(missed: pd.DataFrame, norm: str) -> tuple | None:
+    """The standard deviation of a norm's column of `misses` over that of EUCLID, with the ends of
+    its interval: curves are drawn again with replacement, the same for both.  None of few curves.
     """
-    values = missed.to_numpy()
-    if len(values) < scaling.ENOUGH:
-        return {}
-    picks = np.random.default_rng(0).integers(len(values), size=(RESAMPLED, len(values)))
-    drawn, whole = values[picks].std(1, ddof=1), values.std(0, ddof=1)
-    place = list(missed.columns).index(base)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = drawn / drawn[:, [place]]
-    ratios = ratios[np.isfinite(ratios).all(1)]
-    return {
-        name: (float(whole[k] / whole[place]), *scaling.span_of(ratios[:, k]))
-        for k, name in enumerate(missed.columns)
-    }
+    values = missed[[norm, EUCLID]].to_numpy()
+    count = len(values)
+    if count < scaling.ENOUGH:
+        return None
+    random = np.random.default_rng(0)
+    picks = random.integers(count, size=(RESAMPLED, count))
+    own, euclid = values[picks].std(1, ddof=1).T
+    some = euclid > 0
+    ratios = own[some] / euclid[some]
+    low, high = scaling.span_of(ratios)
+    own, euclid = values.std(0, ddof=1)
+    return own / euclid, low, high

@@ -1,0 +1,103 @@
+"""Which learning rates and weight decays win, and how they go with the batch size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from chapters.decay_and_batch.experiments import BATCH_SIZES
+from lib.analysis import edges, method_results, rate_rules, replicates, scaling
+from lib.analysis.scaling import Effect
+from lib.claims import judging
+from lib.claims.cache import kept
+from lib.workloads.catalogue import workload
+
+BEST = 4  # trials of a search that count as good, of those with decay
+VALUES = {
+    "timescale": "timescale of decay (share of the training)",
+    "weight_decay": "weight decay",
+    "learning_rate": "learning rate",
+}
+KEYS = ["workload", "algorithm", "batch_size", "replicate"]
+GROWTH = ["workload", "algorithm", "sizes", "effect"]
+WIDE = 0.25  # of a power of the batch size
+
+
+def good(found: pd.DataFrame) -> pd.DataFrame:
+    """A row per search: KEYS, the geometric means of VALUES over its BEST trials with decay; loss,
+    plain: the least validation loss with decay and without.
+
+    found: the trials of `experiments.DECAYED`.
+    """
+    trials = found.dropna(subset="loss").sort_values("loss", kind="stable")
+    decaying = trials[trials.weight_decay > 0]
+    best = decaying.groupby(KEYS).head(BEST)
+    examples = best.epochs * [workload(name).train_size for name in best.workload]
+    steps = examples / best.batch_size
+    best["timescale"] = 1 / (best.learning_rate * best.weight_decay * steps)
+    logs = np.log(best.set_index(KEYS)[[*VALUES]])
+    rows = np.exp(logs.groupby(KEYS).mean())
+    rows["loss"] = decaying.groupby(KEYS).loss.min()
+    rows["plain"] = trials[trials.weight_decay == 0].groupby(KEYS).loss.min()
+    return rows.reset_index()
+
+
+def effects(own: pd.DataFrame) -> dict[str, Effect | None]:
+    """What one method's rows of `good` say, by name; None of what they do not tell.
+    moves: ln of the timescale at the largest batch over that at the smallest.
+    gain: ln of the least loss without decay over that with it.
+    decay, rate: as which power of the batch these grow.
+    """
+    least = own[own.batch_size == min(BATCH_SIZES)]
+    largest = own[own.batch_size == max(BATCH_SIZES)]
+    gains = np.log(own.plain / own.loss)
+    return {
+        "moves": replicates.over(largest, least, "timescale"),
+        "gain": replicates.compared(gains.groupby(own.replicate).mean(), 0.0),
+        "decay": _slope(own, "weight_decay"),
+        "rate": _slope(own, "learning_rate"),
+    }
+
+
+def _slope(own: pd.DataFrame, value: str) -> Effect | None:
+    """Of a value over the batch size, both as logarithms, the mean over searches."""
+    slopes = [
+        np.polyfit(np.log(one.batch_size), np.log(one[value]), 1)[0]
+        for _, one in own.groupby("replicate")
+        if len(one) > 2
+    ]
+    return replicates.compared(pd.Series(slopes, dtype=float), 0.0)
+
+
+def growths() -> pd.DataFrame:
+    """How the best rate grows, a row per dense network and method with enough searches: GROWTH.
+    sizes: how many batch sizes.  effect: ln of the growth per doubling of the batch, an `Effect`,
+    open above where winners crowd at an end of the range, since others could have made it steeper.
+    """
+    found = pd.DataFrame(kept("rate-exponents", _growths)["rows"], columns=GROWTH)
+    return found.assign(effect=[Effect(**one) for one in found.effect])
+
+
+def _growths() -> dict[str, list]:
+    trials = method_results.whole_range(method_results.compared(), judging.low())
+    trials, crowded, rows = trials[trials.sparsity == 0], set(), []
+    for row in edges.at_edges(trials).itertuples():
+        if row.hyperparameter == "learning_rate" and row.marked:
+            crowded.add((row.workload, row.algorithm))
+    # Muon's step is as long whatever the momentum: its rate is not divided by 1 - momentum
+    muon = trials.algorithm == "muon"
+    growth = rate_rules.growth(trials.assign(momentum=trials.momentum.mask(muon)))
+    for row in growth[growth.searches >= scaling.ENOUGH].itertuples():
+        key = row.workload, row.algorithm
+        rows.append((*key, row.sizes, vars(replace(row.effect, above=key in crowded))))
+    return {"rows": rows}
+
+
+def power(growth: Effect) -> float:
+    """Of the batch size, with which a rate grows so per doubling; NaN unless it is told to within
+    WIDE, and not as a bound.
+    """
+    known = growth.high - growth.value <= WIDE * np.log(2)
+    return growth.value / np.log(2) if known else np.nan
