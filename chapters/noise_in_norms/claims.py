@@ -34,8 +34,7 @@ def compared():
 def spread():
     missed = predicted.misses(compared())
     found = predicted.spread(missed, predicted.OWN)
-    networks = missed.index.unique("workload")
-    name = f"{len(missed)} curves of {len(networks)} networks"
+    name = f"{len(missed)} curves of {len(missed.index.unique('workload'))} networks"
     return [interval(name, *found, len(missed), log=True)] if found else []
 
 

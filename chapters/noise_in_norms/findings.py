@@ -31,18 +31,20 @@ def findings(found: pd.DataFrame, rows: pd.DataFrame) -> dict[str, object]:
     # Geometric means, over a method's paths and over networks
     over = np.exp((found[OWN] - found[EUCLID]).groupby(found.algorithm).mean())
     own = np.exp(missed[OWN].groupby("algorithm").mean())
+    within = missed.groupby("workload").std()
     return {
         "own_told": words[OWN],
         "entries_told": words[ENTRIES],
         "spectrum_told": words[SPECTRUM],
         "own_spread": spreads[OWN] and spreads[OWN][0],
+        "within": (within[OWN] / within[EUCLID]).tolist(),
         "adam_over": over.get("adam"),
         "muon_over": over.get("muon"),
         "adam_misses": own.get("adam"),
         "muon_misses": own.get("muon"),
         "own_each": np.exp(missed[OWN]).tolist(),
         "euclid_each": np.exp(missed[EUCLID]).tolist(),
-        "networks": int(rows.workload.nunique()),
+        "networks": len(within),
         "points": planned[0].points,
         "sample": max(path.examples for path in planned),
         "searches": sorted({int(n) for n in rows.searches}),
