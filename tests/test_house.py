@@ -11,8 +11,8 @@ import pytest
 from lib import ROOT
 
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
-    "lib/**/*.py": (151, 157_300, 13.0, 18.5, 23.0, 0),
-    "chapters/*/*.py": (191, 181_000, 13.2, 20.0, 31.0, 159),
+    "lib/**/*.py": (151, 157_350, 13.0, 18.5, 23.0, 0),
+    "chapters/*/*.py": (186, 176_800, 13.0, 20.0, 31.0, 152),
     "tests/*.py": (70, 143_350, 16.6, 24.4, 29.8, 1274),
 }
 
