@@ -20,7 +20,6 @@ from lib.measuring import one_cell
 from lib.methods import METHODS
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models
-from tests.test_how_the_code_works import copy, told_in, without
 
 SEESAW_RAMP = Ramp((300, 1000, 1700), 2, 0.5**0.5)
 CELL = Cell("digits-mlp", 16, "sgd", trials=8, hits=2, max_steps=80, space="learning_rate=0.01..3", checks="every-4")
@@ -177,14 +176,3 @@ def test_nothing_is_judged_without_records(monkeypatch):
     monkeypatch.setattr(searches, "RAMPS", Nothing)
     assert claims.examples() == claims.steps() == []
     assert findings.searched(pd.DataFrame()).empty
-
-
-def test_the_chapter_goes_with_its_folder_and_comes_back(tmp_path):
-    tree = copy(tmp_path / "book")
-    before = told_in(tree)
-    for name in ("batch_ramps", "batch_ramps.ipynb"):
-        shutil.move(tree / "chapters" / name, tmp_path / name)
-    assert told_in(tree) == without(before, {"H1", "H2"}, {"batch-ramps"}) != before
-    for name in ("batch_ramps", "batch_ramps.ipynb"):
-        shutil.move(tmp_path / name, tree / "chapters" / name)
-    assert told_in(tree) == before

@@ -343,6 +343,9 @@ def test_a_chapter_comes_and_goes_with_its_folder(tree, before):
         ("spiking", {"U1"}, {"spiking", "timings-spiking"}),
         ("noise_in_norms", {"Q1", "Q2"}, {"noise-in-norms"}),
         ("decay_and_batch", {"W1", "W2"}, {"decay"}),
+        ("batch_ramps", {"H1", "H2"}, {"batch-ramps"}),
+        ("local_steps", {"D1", "D2"}, {"local-steps"}),
+        ("moving_masks", {"V1", "V2"}, {"moving-masks"}),
     ],
 )
 def test_a_side_study_goes_with_its_folder(tree, before, tmp_path, chapter, keys, experiments):

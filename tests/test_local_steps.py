@@ -1,7 +1,6 @@
 """Local steps with an outer step: where the answer is known, and beside loops by hand."""
 
 import itertools
-import shutil
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,6 @@ from lib.engine import batched, flattening
 from lib.engine.replicas import Replicas
 from lib.methods import METHODS
 from lib.workloads import models
-from tests.test_how_the_code_works import copy, told_in, without
 
 ADAM = {"learning_rate": torch.tensor([[0.01], [0.003]]), "beta1": torch.full((2, 1), 0.9)}
 ADAM |= {"beta2": torch.full((2, 1), 0.999)}
@@ -180,14 +178,3 @@ def test_nothing_is_judged_without_records(monkeypatch):
 
     monkeypatch.setattr(experiments, "LOCAL", Nothing)
     assert claims.alone() == claims.sparse() == []
-
-
-def test_the_chapter_goes_with_its_folder_and_comes_back(tmp_path):
-    tree = copy(tmp_path / "book")
-    before = told_in(tree)
-    for name in ("local_steps", "local_steps.ipynb"):
-        shutil.move(tree / "chapters" / name, tmp_path / name)
-    assert told_in(tree) == without(before, {"D1", "D2"}, {"local-steps"}) != before
-    for name in ("local_steps", "local_steps.ipynb"):
-        shutil.move(tmp_path / name, tree / "chapters" / name)
-    assert told_in(tree) == before
