@@ -19,7 +19,6 @@ from lib.own import folder_name
 from lib.records import store
 from lib.records.store import DATA
 from lib.studies.cells import Cell
-from lib.workloads.catalogue import workload
 
 DECAY, SEESAW, DOUBLING, LATE, CONSTANT = SCHEDULES = (
     "rate halved",
@@ -37,16 +36,42 @@ FACTORS = {  # cuts, and at each the factors of batch size and rate
     LATE: (QUARTERS[-1:], A**3, 1.0),
     CONSTANT: ((), 1, 1.0),
 }
-ADAM = "learning_rate=1e-4..0.1,beta1=0.9,beta2=0.999"
-# Of each network: its method, the space that the rate is drawn from, and of either start the batch
-# size and the examples, which grow as c1/B + c2 has it: by 1 + B/B_crit
-NETWORKS = {
-    "mnist-fc-128x3-easier": ("sgd", "learning_rate=3e-3..3", ((44, 54_000), (176, 86_400))),
-    "digits-mlp": ("adam", ADAM, ((18, 2_700), (72, 4_320))),
-}
 QUARTER, WHOLE = STARTS = "a quarter of the critical batch size", "the critical batch size"
-CHECKS = dict(zip(STARTS, ("every-4", "every-1")))  # as many examples apart from either start
-REPLICATES = {"mnist-fc-128x3-easier": 4, "digits-mlp": 20}
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """How one network is trained and judged.
+
+    lengths: from either start, the batch size and the examples, which grow as c1/B + c2 has it: by
+    1 + B/B_crit.  checks: as many examples apart from either start.
+    """
+
+    algorithm: str
+    space: str
+    lengths: tuple[tuple[int, int], ...]
+    goals: tuple[float, ...]
+    replicates: int
+    trials: int = 16
+    checks: tuple[str, ...] = ("every-4", "every-1")
+
+
+ADAM = "learning_rate={}..{},beta1=0.9,beta2=0.999"
+ERRORS = (0.04, 0.05, 0.06)
+FC, MLP, TEXT = "mnist-fc-128x3-easier", "digits-mlp", "shakespeare"
+NETWORKS = {
+    FC: Network("sgd", "learning_rate=3e-3..3", ((44, 54_000), (176, 86_400)), ERRORS, 4),
+    MLP: Network("adam", ADAM.format("1e-4", "0.1"), ((18, 2_700), (72, 4_320)), ERRORS, 20),
+    TEXT: Network(
+        "adam",
+        ADAM.format("1e-3", "0.03"),
+        ((9, 9_000), (36, 14_400)),
+        (2.2, 2.3),  # nats per character
+        replicates=3,
+        trials=8,
+        checks=("every-16", "every-4"),
+    ),
+}
 
 
 @spec
@@ -64,9 +89,13 @@ class Search:
     trials: Count(1024) = 16
 
     @property
+    def network(self) -> Network:
+        return NETWORKS[self.workload]
+
+    @property
     def lengths(self) -> tuple[int, int]:
         """The first batch size, and the examples after which the search ends."""
-        return NETWORKS[self.workload][2][STARTS.index(self.start)]
+        return self.network.lengths[STARTS.index(self.start)]
 
     @property
     def ramp(self) -> Ramp:
@@ -78,12 +107,12 @@ class Search:
     @property
     def cell(self) -> Cell:
         """The same search with neither batch size nor rate changed."""
-        algorithm, space, _ = NETWORKS[self.workload]
         first, horizon = self.lengths
+        checks = self.network.checks[STARTS.index(self.start)]
         draws = {"trials": self.trials, "replicate": self.replicate, "split": self.replicate}
         most = self.ramp.steps(horizon, first)
-        how = {"hits": 1, "max_steps": most, "checks": CHECKS[self.start], "space": space}
-        return Cell(self.workload, first, algorithm, **draws, **how)
+        how = {"hits": 1, "max_steps": most, "checks": checks, "space": self.network.space}
+        return Cell(self.workload, first, self.network.algorithm, **draws, **how)
 
     @property
     def most(self) -> tuple[int, int]:
@@ -112,17 +141,13 @@ class Search:
         return pd.DataFrame(told).rename_axis("trial").reset_index()
 
 
-def goals(name: str) -> tuple[float, ...]:
-    """Validation errors of a network, the hardest first."""
-    return workload(name).goals
-
-
 def planned() -> tuple[Search, ...]:
     """Every schedule from every start, the searches of a point last."""
     found = []
-    for name, count in REPLICATES.items():
-        for n, start, how in itertools.product(range(1, count + 1), STARTS, SCHEDULES):
-            found.append(Search(name, how, start, n))
+    for name, network in NETWORKS.items():
+        counts = range(1, network.replicates + 1)
+        for n, start, how in itertools.product(counts, STARTS, SCHEDULES):
+            found.append(Search(name, how, start, n, network.trials))
     return tuple(found)
 
 
