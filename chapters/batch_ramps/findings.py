@@ -28,6 +28,7 @@ from lib.wording import percent, with_interval
 COSTS = {"steps": "serial steps", "examples": "examples"}
 COLOURS = dict(zip(COSTS.values(), (charts.BLUE, charts.ORANGE)))
 POINT = ["workload", "schedule", "start", "replicate"]
+NAMES = {"sgd": "SGD", "adam": "Adam"}
 HARDEST = 1  # rank of the goal at which H1 and H2 are judged
 RANGES = (  # network, start, schedule, cost over that of halving the rate; as predicted
     (FC, QUARTER, SEESAW, "examples", 1.0, 1.2),
@@ -158,7 +159,7 @@ def told_goals(rank: int) -> str:
     error = percent(NETWORKS[FC].goals[rank - 1])
     if rank > len(losses):
         return f"{error} error"
-    return f"{error} error, or {losses[rank - 1]:g} nats per character"
+    return f"{error} error or, on text, {losses[rank - 1]:g} nats per character"
 
 
 def fastest_rates(trials: pd.DataFrame, rank: int) -> pd.Series:
@@ -188,8 +189,11 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, rank: int) -> dict[str, 
     return {
         **values,
         "goals": told_goals(rank),
-        "searches": [int(counts.get(work, 0)) for work in NETWORKS],
-        "trials": [network.trials for network in NETWORKS.values()],
+        "searches": [
+            f"{title(work)} with {NAMES[network.algorithm]} ({counts.get(work, 0)} searches a "
+            f"point, {network.trials} trials each)"
+            for work, network in NETWORKS.items()
+        ],
         "missed": int((~at.met).sum()),
         "seesaw_missed": percent((~whole[whole.schedule == SEESAW].met).mean()),
         "decay_missed": percent((~whole[whole.schedule == DECAY].met).mean()),
