@@ -22,7 +22,7 @@ NEAR = 3  # times the fastest trial's steps: fast
 SIZES = 4  # batch sizes that a slope takes
 DROPPED = 1024  # examples of a batch, for what the last one leaves out
 PLACES = {"below": (0, 0.25), "at": (0.7, 1.4), "above": (4, np.inf)}  # of the critical batch size
-CLAIMS = ("S4", "S7", "S10", "S10b", "L3", "M1")
+CLAIMS = ("S4", "S7", "S10", "S10b", "L3", "M1", "W2")
 
 
 def findings(judged: Mapping[str, Claim]) -> dict[str, object]:
@@ -42,6 +42,7 @@ def findings(judged: Mapping[str, Claim]) -> dict[str, object]:
         **_slope(dense, points),
         **_noise(judged["M1"]),
         **_pruned(judged["L3"]),
+        **_decayed(judged.get("W2")),
         **{key: prose.pill(judged[key]) if key in judged else None for key in CLAIMS},
     }
 
@@ -187,6 +188,16 @@ def _noise(claim: Claim) -> dict[str, object]:
         "noise_networks": len(several),
         "single_noise": between(*single) if single else None,
     }
+
+
+def _decayed(claim: Claim | None) -> dict[str, object]:
+    """How the timescale of Adam's best weight decay moved with the batch; None each where that was
+    not measured.
+    """
+    known = [g for g in (claim.groups if claim else ()) if g.name.endswith("Adam") and g.n]
+    one = known[0] if known else None
+    names = {"decay_moves": "effect", "decay_low": "low", "decay_high": "high"}
+    return {key: one and getattr(one, field) for key, field in names.items()}
 
 
 # --- pruning --------------------------------------------------------------------------------------
