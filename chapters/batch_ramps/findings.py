@@ -6,19 +6,7 @@ import altair as alt
 import pandas as pd
 
 from chapters.batch_ramps import searches as ramps
-from chapters.batch_ramps.searches import (
-    CONSTANT,
-    DECAY,
-    DOUBLING,
-    FC,
-    LATE,
-    MLP,
-    NETWORKS,
-    QUARTER,
-    SEESAW,
-    TEXT,
-    WHOLE,
-)
+from chapters.batch_ramps.searches import DECAY, FC, MLP, NETWORKS, QUARTER, SEESAW, TEXT, WHOLE
 from lib.analysis import replicates
 from lib.claims.claim import Group, ratio, unmeasured
 from lib.claims.names import title
@@ -34,44 +22,38 @@ RANGES = (  # network, start, schedule, cost over that of halving the rate; as p
     (FC, QUARTER, SEESAW, "examples", 1.0, 1.2),
     (FC, QUARTER, SEESAW, "steps", 0.6, 0.8),
     (FC, WHOLE, SEESAW, "examples", 1.25, 3.0),
-    (FC, QUARTER, DOUBLING, "examples", 1.05, 1.4),
-    (FC, QUARTER, LATE, "steps", 1.05, 1.4),
-    (FC, QUARTER, CONSTANT, "examples", 1.1, 1.5),
+    (FC, QUARTER, ramps.DOUBLING, "examples", 1.05, 1.4),
+    (FC, QUARTER, ramps.LATE, "steps", 1.05, 1.4),
+    (FC, QUARTER, ramps.CONSTANT, "examples", 1.1, 1.5),
     (MLP, QUARTER, SEESAW, "examples", 1.0, 1.2),
     (MLP, QUARTER, SEESAW, "steps", 0.6, 0.8),
     (MLP, WHOLE, SEESAW, "examples", 1.1, 1.6),
-    (MLP, QUARTER, CONSTANT, "examples", 0.9, 1.15),
+    (MLP, QUARTER, ramps.CONSTANT, "examples", 0.9, 1.15),
     (TEXT, QUARTER, SEESAW, "examples", 1.0, 1.2),
     (TEXT, QUARTER, SEESAW, "steps", 0.6, 0.85),
     (TEXT, WHOLE, SEESAW, "examples", 1.05, 1.6),
-    (TEXT, QUARTER, CONSTANT, "examples", 1.0, 1.4),
+    (TEXT, QUARTER, ramps.CONSTANT, "examples", 1.0, 1.4),
 )
 
 
 def searched(trials: pd.DataFrame) -> pd.DataFrame:
-    """A row per search and goal of its network: rank (1: the hardest goal), steps and examples of
-    the trial that met it first, and met.  A search in which none did counts as if its last step
-    had.
+    """A row per search and goal of its network: rank (1: the hardest goal), steps, examples and
+    peak learning rate of the trial that met it first, and met.  A search in which none did counts
+    as if its last step had.
     """
     parts = []
     for work, own in trials.groupby("workload") if len(trials) else ():
         for rank, goal in enumerate(NETWORKS[work].goals, 1):
             columns = {f"{what}@{goal:g}": what for what in COSTS}
-            best = own.groupby(POINT)[list(columns)].min().rename(columns=columns)
-            met = best.steps.notna().to_numpy()
-            parts.append(best.reset_index().assign(rank=rank, met=met))
+            kept = [*POINT, "learning_rate", *columns]
+            best = own.sort_values(f"steps@{goal:g}", kind="stable").groupby(POINT).head(1)[kept]
+            best = best.rename(columns=columns).reset_index(drop=True)
+            parts.append(best.assign(rank=rank, met=best.steps.notna()))
     for part in parts:
         for row in part.index[~part.met]:
             *point, replicate = part.loc[row, POINT]
-            search = ramps.Search(*point, int(replicate))
-            part.loc[row, list(COSTS)] = search.most
+            part.loc[row, list(COSTS)] = ramps.Search(*point, int(replicate)).most
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-
-
-def arms(found: pd.DataFrame, start: str, schedule: str) -> list[pd.DataFrame]:
-    """The searches of a schedule from a start, and those that halve the rate."""
-    own = found[found.start == start]
-    return [own[own.schedule == name] for name in (schedule, DECAY)]
 
 
 def beside(what: str) -> list[Group]:
@@ -93,7 +75,8 @@ def over(found: pd.DataFrame, work: str, start: str, schedule: str, what: str):
     """ln of what a schedule costs over halving the rate; None unless at least half of the searches
     of either meet the goal; found: at one goal.
     """
-    both = arms(found[found.workload == work], start, schedule)
+    own = found[(found.workload == work) & (found.start == start)]
+    both = [own[own.schedule == name] for name in (schedule, DECAY)]
     return replicates.over(*both, what) if min(own.met.mean() for own in both) >= 0.5 else None
 
 
@@ -155,22 +138,9 @@ def predictions(found: pd.DataFrame, rank: int) -> pd.DataFrame:
 
 def told_goals(rank: int) -> str:
     """The goals of a rank, as sentences name them; rank: 1 for the hardest."""
-    losses = NETWORKS[TEXT].goals
-    error = percent(NETWORKS[FC].goals[rank - 1])
-    if rank > len(losses):
-        return f"{error} error"
-    return f"{error} error or, on text, {losses[rank - 1]:g} nats per character"
-
-
-def fastest_rates(trials: pd.DataFrame, rank: int) -> pd.Series:
-    """The peak rate of the trial that met the goal first, of each search in which one did."""
-    parts = []
-    for work, own in trials.groupby("workload"):
-        goals = NETWORKS[work].goals
-        if rank <= len(goals):
-            steps = f"steps@{goals[rank - 1]:g}"
-            parts.append(own.dropna(subset=steps).sort_values(steps, kind="stable"))
-    return pd.concat(parts).groupby(POINT).learning_rate.first()
+    losses, error = NETWORKS[TEXT].goals, percent(NETWORKS[FC].goals[rank - 1])
+    text = f" or, on text, {losses[rank - 1]:g} nats per character" if rank <= len(losses) else ""
+    return f"{error} error{text}"
 
 
 def findings(found: pd.DataFrame, trials: pd.DataFrame, rank: int) -> dict[str, object]:
@@ -181,9 +151,8 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, rank: int) -> dict[str, 
             effects = {work: over(at, work, start, SEESAW, what) for work in NETWORKS}
             ratios = told.ratios(effects, ()).values()
             values[f"{what}_{name}"] = [value for value in ratios if value is not None]
-    rates = fastest_rates(trials, rank)
-    highest = trials.groupby("workload").learning_rate.max()
-    upper = rates > rates.index.get_level_values("workload").map(highest) / 2
+    highest = at.workload.map(trials.groupby("workload").learning_rate.max())
+    upper = at[at.met].learning_rate > highest[at.met] / 2
     whole = at[(at.start == WHOLE) & (at.workload == FC)]
     counts = trials.groupby("workload").replicate.nunique()
     return {

@@ -1,7 +1,4 @@
-"""Searches whose batch size and learning rate change after each quarter of their examples.
-
-The page tells what was predicted before the records.
-"""
+"""Searches whose batch size and learning rate change after each quarter of their examples."""
 
 from __future__ import annotations
 
@@ -41,10 +38,9 @@ QUARTER, WHOLE = STARTS = "a quarter of the critical batch size", "the critical 
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """How one network is trained and judged.
-
-    lengths: from either start, the batch size and the examples, which grow as c1/B + c2 has it: by
-    1 + B/B_crit.  checks: as many examples apart from either start.
+    """How one network is trained and judged.  lengths: from either start, the batch size and the
+    examples, which grow as c1/B + c2 has it: by 1 + B/B_crit.  goals: the hardest first.
+    checks: as many examples apart from either start.
     """
 
     algorithm: str
@@ -89,13 +85,9 @@ class Search:
     trials: Count(1024) = 16
 
     @property
-    def network(self) -> Network:
-        return NETWORKS[self.workload]
-
-    @property
     def lengths(self) -> tuple[int, int]:
         """The first batch size, and the examples after which the search ends."""
-        return self.network.lengths[STARTS.index(self.start)]
+        return NETWORKS[self.workload].lengths[STARTS.index(self.start)]
 
     @property
     def ramp(self) -> Ramp:
@@ -108,11 +100,11 @@ class Search:
     def cell(self) -> Cell:
         """The same search with neither batch size nor rate changed."""
         first, horizon = self.lengths
-        checks = self.network.checks[STARTS.index(self.start)]
+        network, start = NETWORKS[self.workload], STARTS.index(self.start)
         draws = {"trials": self.trials, "replicate": self.replicate, "split": self.replicate}
         most = self.ramp.steps(horizon, first)
-        how = {"hits": 1, "max_steps": most, "checks": checks, "space": self.network.space}
-        return Cell(self.workload, first, self.network.algorithm, **draws, **how)
+        how = {"hits": 1, "max_steps": most, "checks": network.checks[start]}
+        return Cell(self.workload, first, network.algorithm, space=network.space, **draws, **how)
 
     @property
     def most(self) -> tuple[int, int]:
