@@ -150,7 +150,7 @@ def planted(steps, examples):
     for work, start, schedule in itertools.product(searches.NETWORKS, (QUARTER, WHOLE), (DECAY, SEESAW)):
         seesaw = schedule == SEESAW
         for replicate, times in enumerate((0.95, 1.0, 1.05, 1.02), start=1):
-            row = {"workload": work, "start": start, "schedule": schedule, "replicate": replicate}
+            row = {"workload": work, "start": start, "schedule": schedule, "replicate": replicate, "learning_rate": 0.01}
             for goal in searches.NETWORKS[work].goals:
                 row[f"steps@{goal:g}"] = 100 * times * (steps if seesaw else 1)
                 row[f"examples@{goal:g}"] = 900 * times * (examples if seesaw else 1)
