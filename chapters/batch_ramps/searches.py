@@ -134,13 +134,13 @@ class Search:
 
 
 def planned() -> tuple[Search, ...]:
-    """Every schedule from every start, the searches of a point last."""
+    """Every schedule from every start, the two that claims compare first."""
     found = []
     for name, network in NETWORKS.items():
         counts = range(1, network.replicates + 1)
         for n, start, how in itertools.product(counts, STARTS, SCHEDULES):
             found.append(Search(name, how, start, n, network.trials))
-    return tuple(found)
+    return tuple(sorted(found, key=lambda search: search.schedule not in (DECAY, SEESAW)))
 
 
 def _place(search: Search, folder: Path) -> Path:
