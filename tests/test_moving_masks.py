@@ -144,8 +144,8 @@ def test_a_search_goes_on_with_its_masks_and_early_rejection_changes_nothing(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        trained(search, unfinished=tmp_path / "state", progress=stop, **goals)
-    again, rest = trained(search, unfinished=tmp_path / "state", **goals)
+        trained(search, keeper=Checkpoint(tmp_path / "state"), progress=stop, **goals)
+    again, rest = trained(search, keeper=Checkpoint(tmp_path / "state"), **goals)
     np.testing.assert_array_equal(whole.first, again.first)
     assert 0 < len(rest) < len(path) and torch.equal(rest[-1], path[-1])
 
@@ -153,9 +153,9 @@ def test_a_search_goes_on_with_its_masks_and_early_rejection_changes_nothing(
 def always(save):
     """A state at every step."""
 
-    def now(self, most, state):
+    def now(self, state):
         self.pause = -1.0
-        save(self, -1.0, state)
+        save(self, state)
 
     return now
 

@@ -105,7 +105,7 @@ def alive(group):
 
 STOPPED = """
 import pathlib, sys
-from lib.engine import lockstep
+from lib.engine import checkpoint, lockstep
 from lib.measuring import sweeps
 from lib.__main__ import main
 from lib.records import on_record, results, store
@@ -115,7 +115,7 @@ study = on_record.grid("digits-cnn", [64], ["momentum"], [0.0, 0.5, 0.9], trials
 plans.STUDIES["s"] = study
 for function in (results.missing, sweeps.run, results.check, results.kept):
     function.__defaults__ = tuple(folder if v == store.DATA else v for v in function.__defaults__)
-lockstep.SAVE_EVERY = 0.0
+checkpoint.SAVE_EVERY = 0.0
 main(["run", "s", "--jobs", sys.argv[2]])
 """
 

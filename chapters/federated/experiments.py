@@ -1,6 +1,6 @@
 """Training where the data lie, on clients.  A round of averaging: each client takes steps of SGD
 from the server's weights, and the server averages them.  A round in turns: the network is cut
-(`lib.engine.halves`), and each client takes its steps with the server and hands its part on.
+(`lib.engine.clients`), and each client takes its steps with the server and hands its part on.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ class Search(OfCell):
 
     def batches(self) -> list:
         """Each client's endless batches (x, y), every epoch in an order of its own."""
-        from lib.engine import replicas
+        from lib.engine import clients
 
         data = self.cell.work.train(self.replicate)
-        places = replicas.shards(data.y, CLIENTS, self.skewed, self.replicate)
-        return replicas.streams(data, places, self.batch_size, self.replicate)
+        places = clients.shards(data.y, CLIENTS, self.skewed, self.replicate)
+        return clients.streams(data, places, self.batch_size, self.replicate)
 
 
 def a_round(gradients, w: Tensor, rate: Tensor, own: list, steps: int, way: str) -> Tensor:

@@ -24,7 +24,6 @@ T = TypeVar("T")
 SAVE_EVERY = 300.0  # seconds between two states at most
 SOON = 10.0  # seconds: papermill ends a notebook's process without a word, and so little is lost
 SELDOM = 100  # times as long as saving takes lie between two states
-COUNTS = ("steps", "trial_steps", "wall_s")
 TENSORS = ("w", "silent", "patience", "recent", "best_w", "untested")
 
 
@@ -34,20 +33,18 @@ class Checkpoint:
     file: None keeps nothing.  identity: what tells the cell from any other.
     """
 
-    def __init__(self, file: Path | None, identity: str):
+    def __init__(self, file: Path | None = None, identity: str = ""):
         self.file = file
         self.identity = identity
         self.saved = time.perf_counter()
         self.pause = SOON
 
-    def save(self, most: float, state: Callable[[], dict]) -> None:
+    def save(self, state: Callable[[], dict]) -> None:
         """Write what `state` returns (tensors, numbers, texts, and lists of them) if it is time to,
         whole or not at all, after a line with a checksum.
-
-        most: seconds between two states at most.
         """
         began = time.perf_counter()
-        if self.file is None or began - self.saved < min(self.pause, most):
+        if self.file is None or began - self.saved < min(self.pause, SAVE_EVERY):
             return
         body = io.BytesIO()
         torch.save({"identity": self.identity, **state()}, body)
@@ -89,32 +86,35 @@ class Checkpoint:
         return state
 
 
+KEPT_NOWHERE = Checkpoint()
+
+
 def parts_of(state: State, judges: list[Validation]) -> dict:
     """All that a state holds, and what its judges have learned."""
-    out = state.outcome
     exchange = state.exchange
     return {
-        **_tensors(state, judges),
-        "status": list(out.status),
-        "cause": list(out.cause),
+        "ids": torch.from_numpy(state.ids),
+        "tensors": _tensors(state, judges),
+        "outcome": {name: _told(value) for name, value in vars(state.outcome).items()},
         "exchange": exchange.numbers() if exchange else None,
-        **{name: getattr(out, name) for name in COUNTS},
     }
 
 
-def _tensors(state: State, judges: list[Validation]) -> dict[str, Tensor]:
-    """All tensors and arrays of numbers in a state, by name; writing into them changes it."""
-    arrays = {"ids": state.ids, **vars(state.outcome)}
-    numbers = {k: v for k, v in arrays.items() if isinstance(v, np.ndarray) and v.dtype != object}
-    found = {name: torch.from_numpy(array) for name, array in numbers.items()}
-    groups = {"state": {name: getattr(state, name) for name in TENSORS}, "buffer": state.buffers}
-    for n, judge in enumerate(judges):
-        groups[f"judge {n}"] = {"missed": judge.missed, "order": judge.order}
+def _told(value: object) -> object:
+    """A field of an outcome as `torch.load` reads it back: a tensor of numbers, a list of texts."""
+    if isinstance(value, np.ndarray):
+        return value.tolist() if value.dtype == object else torch.from_numpy(value)
+    return value
+
+
+def _tensors(state: State, judges: list[Validation]) -> list[Tensor]:
+    """All tensors of a state and of its judges; writing into them changes it."""
+    found = [getattr(state, name) for name in TENSORS] + list(state.buffers.values())
+    for judge in judges:
+        found += [judge.missed, judge.order]
     if state.exchange:
-        groups["exchange"] = state.exchange.tensors(state.w)
-    for group, tensors in groups.items():
-        found |= {f"{group} {name}": each for name, each in tensors.items() if each is not None}
-    return found
+        found += state.exchange.tensors(state.w).values()
+    return [tensor for tensor in found if tensor is not None]
 
 
 def restore(state: State, judges: list[Validation], parts: dict) -> State:
@@ -123,14 +123,10 @@ def restore(state: State, judges: list[Validation], parts: dict) -> State:
     rows[parts["ids"]] = True
     if state.exchange:
         state.exchange = state.exchange.resume(parts["exchange"])
-    left = rows.to(state.w.device)
-    state.keep(left)
-    tensors = _tensors(state, judges)
-    for name, tensor in tensors.items():
-        tensor.copy_(parts[name])
-    out = state.outcome
-    out.status[:] = parts["status"]
-    out.cause[:] = parts["cause"]
-    for name in COUNTS:
-        setattr(out, name, parts[name])
+    state.keep(rows.to(state.w.device))
+    for tensor, saved in zip(_tensors(state, judges), parts["tensors"], strict=True):
+        tensor.copy_(saved)
+    for name, value in parts["outcome"].items():
+        value = np.array(value, object) if isinstance(value, list) else value
+        setattr(state.outcome, name, value.numpy() if isinstance(value, Tensor) else value)
     return state

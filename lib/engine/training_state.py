@@ -72,8 +72,6 @@ class Outcome:
         last_step: steps known about (an infeasible trial never meets a goal).
         best_error, best_step: the lowest validation error among checks carried through, and when;
             checks that early rejection ended are not among them.
-        silent: steps in a row, up to the last, at which the last layer's inputs were zero on the
-            whole batch.
         budgets: the powers of two up to max_steps if the cell ran to its budget, else none.
         best_within: [T, budgets], the lowest validation error among checks up to that step.
         test_within: [T, budgets], the test error at that check.
@@ -86,23 +84,19 @@ class Outcome:
     def __init__(self, n: int, goals: int, budgets: tuple[int, ...] = (), losses: int = 0):
         """That of n trials before their first step."""
 
-        def unknown(*shape: int) -> np.ndarray:
-            return np.full((n, *shape), np.nan)
-
+        within = n, len(budgets)
         self.status = np.full(n, "", object)
         self.cause = np.full(n, "", object)
-        self.first = unknown(goals)
-        self.fell = unknown(losses)
+        self.first = np.full((n, goals), np.nan)
+        self.fell = np.full((n, losses), np.nan)
         self.last_step = np.zeros(n, np.int64)
-        self.silent = np.zeros(n, np.int64)
-        self.best_error = unknown()
-        self.best_step = unknown()
-        self.sent = unknown()
+        self.best_error = np.full(n, np.nan)
+        self.best_step = np.full(n, np.nan)
+        self.sent = np.full(n, np.nan)
         self.budgets = budgets
-        within = len(budgets)
-        self.best_within = unknown(within)
-        self.test_within = unknown(within)
-        self.sent_within = unknown(within)
+        self.best_within = np.full(within, np.nan)
+        self.test_within = np.full(within, np.nan)
+        self.sent_within = np.full(within, np.nan)
         self.steps = self.trial_steps = 0
         self.wall_s = 0.0
 
@@ -153,23 +147,19 @@ class State:
         """Take rows (a boolean mask) out of the training."""
         if not rows.any():
             return
-        gone = rows.cpu().numpy()
-        left = self.ids[gone]
+        left = self.ids[rows.cpu().numpy()]
         out = self.outcome
         out.status[left] = how
         out.cause[left] = why
         out.last_step[left] = out.steps
-        out.silent[left] = self.silent[rows].cpu().numpy()
         self.keep(~rows)
 
     def keep(self, rows: Tensor) -> None:
         """Go on with the trials in `rows` (a boolean mask) alone."""
         self.ids = self.ids[rows.cpu().numpy()]
         self.trials = self.trials.keep(rows)
-        self.w = self.w[rows]
         self.buffers = {name: buffer[rows] for name, buffer in self.buffers.items()}
-        self.silent = self.silent[rows]
-        self.patience = self.patience[rows]
-        self.recent = self.recent[rows]
+        for name in ("w", "silent", "patience", "recent"):
+            setattr(self, name, getattr(self, name)[rows])
         if self.exchange:
             self.exchange.keep(rows)

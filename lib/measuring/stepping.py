@@ -60,7 +60,7 @@ class Steps:
         """goals: validation errors, the hardest first."""
         # These bring PyTorch, which is slow to import, and most chapters only read
         from lib.engine import batched
-        from lib.engine.halves import Halves
+        from lib.engine.clients import Halves
         from lib.engine.validation import Validation
         from lib.measuring import one_cell
         from lib.workloads import datasets, models
